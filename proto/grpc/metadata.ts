@@ -1,0 +1,43 @@
+/**
+ * gRPC custom metadata: an ordered multi-map with lower-case ASCII names.
+ *
+ * @module
+ */
+
+/** Text, or octets when the name ends in `-bin`. */
+export type MetadataValue = string | Uint8Array;
+
+/** See the module description. */
+export class Metadata {
+  readonly #entries: (readonly [string, MetadataValue])[] = [];
+
+  /** @param initial Names and values, set one by one. */
+  constructor(initial: Readonly<Record<string, MetadataValue>> = {}) {
+    for (const [name, value] of Object.entries(initial)) this.add(name, value);
+  }
+
+  /** Adds one value; earlier ones of the same name stay. */
+  add(name: string, value: MetadataValue): void {
+    this.#entries.push([name.toLowerCase(), value]);
+  }
+
+  /** All values of `name`, in order. */
+  all(name: string): readonly MetadataValue[] {
+    const wanted = name.toLowerCase();
+    return this.#entries.filter(([n]) => n === wanted).map(([, v]) => v);
+  }
+
+  /** All text values of `name`, in order. */
+  texts(name: string): readonly string[] {
+    return this.all(name).filter((value) => typeof value === "string");
+  }
+
+  /** The first text value of `name`. */
+  text(name: string): string | undefined {
+    return this.texts(name)[0];
+  }
+
+  [Symbol.iterator](): Iterator<readonly [string, MetadataValue]> {
+    return this.#entries[Symbol.iterator]();
+  }
+}

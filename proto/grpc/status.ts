@@ -1,0 +1,53 @@
+/**
+ * gRPC status codes and the one error that carries them.
+ *
+ * @module
+ */
+
+/** The codes of grpc/doc/statuscodes.md, in gRPC's spelling. */
+export const StatusCode = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
+} as const;
+
+/** One of {@linkcode StatusCode}. */
+export type StatusCode = typeof StatusCode[keyof typeof StatusCode];
+
+/** How a call ended. */
+export interface Status {
+  readonly code: StatusCode;
+  /** For people; empty when there is nothing to say. */
+  readonly message: string;
+}
+
+/** A status other than OK, as something that can be thrown. */
+export class GrpcError extends Error {
+  override readonly name = "GrpcError";
+
+  constructor(readonly code: StatusCode, message: string) {
+    super(message);
+  }
+}
+
+/** The name of `code`, such as `"UNAVAILABLE"`, for logs and metrics. */
+export function statusName(code: number): string {
+  for (const [name, value] of Object.entries(StatusCode)) {
+    if (value === code) return name;
+  }
+  return `CODE_${code}`;
+}

@@ -1,0 +1,104 @@
+/**
+ * A link as `server/` sees it: a connected agent that can be asked to dial,
+ * whichever carrier it speaks.
+ *
+ * @module
+ */
+
+import type { Conduit } from "../transfer/conduit.ts";
+
+/** Which of DESIGN §2's carriers a link speaks. */
+export type Carrier = "streams" | "packets";
+
+/** Who is at the other end, as proven by its certificate. */
+export interface PeerIdentity {
+  /** `anonymous` when no certificate was shown. */
+  readonly kind: "certificate" | "anonymous";
+  /** Subject common name; empty when anonymous. */
+  readonly commonName: string;
+  /** SHA-256 of the certificate in hex; empty when anonymous. */
+  readonly fingerprint: string;
+  /** Subject alternative names, such as `DNS:node1`. */
+  readonly names: readonly string[];
+}
+
+/** What an agent says it serves; the keys of `--agent-identifiers`. */
+export interface Identifiers {
+  readonly host: readonly string[];
+  readonly ipv4: readonly string[];
+  readonly ipv6: readonly string[];
+  readonly cidr: readonly string[];
+  readonly uid: readonly string[];
+  readonly defaultRoute: boolean;
+}
+
+/** Everything known about an agent's link when it is registered. */
+export interface LinkPeer {
+  readonly agentId: string;
+  readonly identifiers: Identifiers;
+  readonly identity: PeerIdentity;
+  /** `ip:port`. */
+  readonly remoteAddress: string;
+  readonly carrier: Carrier;
+  /** Its software, such as `tunnel/0.1.0` or `grpc-go/1.81.1`. */
+  readonly software: string;
+}
+
+/** Why a dial failed. Konnectivity's words stay in `message`. */
+export type DialFailureReason =
+  /** The agent tried and could not (`message` is its text). */
+  | "endpoint"
+  | "timeout"
+  /** Whoever asked gave up. */
+  | "cancelled"
+  /** The link went while the dial was pending. */
+  | "link-lost"
+  /** The agent closed the pending dial (DIAL_CLS). */
+  | "dial-closed"
+  /** No agent serves the target. */
+  | "no-agent";
+
+/** Thrown (or handed over) when a dial fails. */
+export class DialError extends Error {
+  override readonly name = "DialError";
+
+  constructor(readonly reason: DialFailureReason, message: string) {
+    super(message);
+  }
+}
+
+/** What is to be dialed. */
+export interface DialTarget {
+  /** `tcp`, `udp` or `unix`. */
+  readonly protocol: string;
+  /** `host:port`, or a path for `unix`. */
+  readonly address: string;
+}
+
+/** Outcome of a dial; exactly one of the two is called, once. */
+export interface DialEvents {
+  /** Connected. Attach to `conduit` before returning. */
+  onConnected(conduit: Conduit): void;
+  onFailed(error: DialError): void;
+}
+
+/** A dial under way. */
+export interface PendingDial {
+  /** Gives up: DIAL_CLS or RST_STREAM goes out; no event follows. */
+  cancel(): void;
+}
+
+/** A connected agent. */
+export interface AgentLink {
+  readonly peer: LinkPeer;
+  /** It announced DRAIN: used only when no other agent serves the target. */
+  readonly isDraining: boolean;
+  /** Milliseconds (clock) when anything last arrived from the agent. */
+  readonly lastHeardMs: number;
+  /** Conduits and pending dials now. */
+  readonly load: number;
+  /** Asks the agent to dial. Deadlines are the caller's business. */
+  dial(target: DialTarget, events: DialEvents): PendingDial;
+  /** Ends the link; its conduits are lost with `reason`. */
+  close(reason: string): void;
+}

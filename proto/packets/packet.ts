@@ -1,0 +1,96 @@
+/**
+ * The tunnel's packets as one closed union (SPEC.md; Konnectivity's
+ * `client.proto`). Pure data.
+ *
+ * @module
+ */
+
+/**
+ * An exact protobuf `int64`: a number while it is a safe integer, a bigint
+ * beyond. One value has one representation, so it can be a `Map` key.
+ */
+export type Int64 = number | bigint;
+
+/** Packet type codes; 0–6 are Konnectivity's, 64 and up are ours (SPEC.md). */
+export const PacketType = {
+  DIAL_REQ: 0,
+  DIAL_RSP: 1,
+  CLOSE_REQ: 2,
+  CLOSE_RSP: 3,
+  DATA: 4,
+  DIAL_CLS: 5,
+  DRAIN: 6,
+  /** Ours: the sender will send no more DATA for this connection (half-close). */
+  DATA_END: 64,
+} as const;
+
+/** A decoded packet. Switch on `type`. */
+export type Packet =
+  | DialRequest
+  | DialResponse
+  | CloseRequest
+  | CloseResponse
+  | Data
+  | CloseDial
+  | Drain
+  | DataEnd
+  | UnknownPacket;
+
+export interface DialRequest {
+  readonly type: "DIAL_REQ";
+  /** `tcp`, `udp` or `unix`; whatever the peer wrote. */
+  readonly protocol: string;
+  /** `host:port`, or a path for `unix`. */
+  readonly address: string;
+  /** Ties the answer to the question; uniform in [0, 2^63). */
+  readonly random: Int64;
+}
+
+export interface DialResponse {
+  readonly type: "DIAL_RSP";
+  /** Empty on success. */
+  readonly error: string;
+  readonly connectId: Int64;
+  readonly random: Int64;
+}
+
+export interface CloseRequest {
+  readonly type: "CLOSE_REQ";
+  readonly connectId: Int64;
+  /** Ours: not empty when the connection was reset rather than closed. */
+  readonly reset: string;
+}
+
+export interface CloseResponse {
+  readonly type: "CLOSE_RSP";
+  readonly error: string;
+  readonly connectId: Int64;
+  /** Ours: not empty when the connection was reset rather than closed. */
+  readonly reset: string;
+}
+
+export interface Data {
+  readonly type: "DATA";
+  readonly connectId: Int64;
+  readonly data: Uint8Array;
+}
+
+export interface CloseDial {
+  readonly type: "DIAL_CLS";
+  readonly random: Int64;
+}
+
+export interface Drain {
+  readonly type: "DRAIN";
+}
+
+export interface DataEnd {
+  readonly type: "DATA_END";
+  readonly connectId: Int64;
+}
+
+/** A type we do not know: ignored by everybody, Go peers included. */
+export interface UnknownPacket {
+  readonly type: "UNKNOWN";
+  readonly code: number;
+}

@@ -1,0 +1,70 @@
+/**
+ * One end of a tunneled connection, whatever carries it.
+ *
+ * A TCP socket, a UDP flow, a stream of the streams carrier and a connection
+ * inside the packets carrier all look like this, so one transfer loop joins any
+ * two of them. Calls and events are synchronous.
+ *
+ * Backpressure, both ways, in octets:
+ * - outgoing: `write` takes what it can; `onWritable` says when to offer more;
+ * - incoming: whatever `onData` delivered must be answered with `consumed`. A
+ *   conduit delivers no more than its window (or its one read buffer) ahead of
+ *   what was consumed, so a stalled reader stalls the sender, hop by hop.
+ *
+ * @module
+ */
+
+/** How a conduit ended. The three are never confused (DESIGN promise 1). */
+export type ConduitEnd =
+  /** Both directions were closed in order. */
+  | { readonly kind: "clean" }
+  /** One end gave it up on purpose: TCP RST, RST_STREAM, a refused rule. */
+  | { readonly kind: "reset"; readonly reason: string }
+  /** The road broke: link lost, process killed, timeout. */
+  | { readonly kind: "lost"; readonly reason: string };
+
+/** What the owner of a conduit hears. */
+export interface ConduitEvents {
+  /**
+   * A piece of the byte stream, or exactly one datagram.
+   *
+   * `chunk` is a view that is valid only during the call: copy what you keep.
+   */
+  onData(chunk: Uint8Array): void;
+  /** `write` may take octets again after it took less than it was offered. */
+  onWritable(): void;
+  /** The other end will send no more (its half-close); ours may go on. */
+  onEnd(): void;
+  /**
+   * It is over and every resource is free. The last event, exactly once; also
+   * after a `reset` of our own making. `clean` comes only after `onEnd` and
+   * `end()`, once everything written has left.
+   */
+  onClose(end: ConduitEnd): void;
+}
+
+/** See the module description. */
+export interface Conduit {
+  /** True when `onData` and `write` carry whole datagrams, never parts. */
+  readonly datagrams: boolean;
+
+  /** Sets who hears the events. Called once, before any event can happen. */
+  attach(events: ConduitEvents): void;
+
+  /**
+   * Offers octets. They are copied; `chunk` is free when this returns.
+   *
+   * @returns How many were taken: all, some or none. A datagram is taken whole
+   *   or dropped (UDP promises nothing), and its length is returned either way.
+   */
+  write(chunk: Uint8Array): number;
+
+  /** Half-close: nothing more will be written; what was taken still leaves. */
+  end(): void;
+
+  /** Gives up both directions at once; what is queued is dropped. */
+  reset(reason: string): void;
+
+  /** Answers `onData`: these octets were passed on. */
+  consumed(octets: number): void;
+}
