@@ -1,0 +1,207 @@
+/**
+ * The head of an HTTP/1.1 CONNECT request, read from octets that may be cut
+ * anywhere.
+ *
+ * It knows request lines and header lines (RFC 9112 §3, §5) and what a CONNECT
+ * target may be (RFC 9110 §9.3.6). It knows nothing about sockets, agents or
+ * what becomes of the target.
+ *
+ * @module
+ */
+
+/**
+ * Most octets of a request head. kube-apiserver sends under 100; 32 KiB leaves
+ * room for a proxy's cookies and bounds what a stranger can make us keep.
+ */
+export const CONNECT_HEAD_OCTETS_MAX = 32_768;
+
+/** A request head that can be served. */
+export interface ConnectRequest {
+  readonly kind: "connect";
+  /** `host:port`, IPv6 in brackets, exactly one port in 1–65535. */
+  readonly target: string;
+  /** Header names in lower case; of repeated ones the first. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** What came behind the blank line: the first octets for the target. */
+  readonly early: Uint8Array;
+}
+
+/** A request head that is refused, and how to say so. */
+export interface ConnectRefusal {
+  readonly kind: "refusal";
+  readonly status: number;
+  readonly statusText: string;
+  /** One sentence: what was seen, what was wanted. */
+  readonly message: string;
+}
+
+/** Gathers a request head. See the module description. */
+export class ConnectHead {
+  readonly #octetsMax: number;
+  #gathered = new Uint8Array(512);
+  #size = 0;
+  /** Octets already searched for the blank line. */
+  #searched = 0;
+
+  constructor(options: { readonly headerOctetsMax?: number } = {}) {
+    this.#octetsMax = options.headerOctetsMax ?? CONNECT_HEAD_OCTETS_MAX;
+  }
+
+  /**
+   * Takes the next chunk (copied).
+   *
+   * @returns `undefined` while the head is not complete. After a result the
+   *   object is spent.
+   */
+  push(chunk: Uint8Array): ConnectRequest | ConnectRefusal | undefined {
+    this.#append(chunk);
+    const end = this.#findBlankLine();
+    if (end === undefined) {
+      if (this.#size > this.#octetsMax) return tooLarge(this.#octetsMax);
+      return undefined;
+    }
+    if (end.head > this.#octetsMax) return tooLarge(this.#octetsMax);
+    const head = latin1(this.#gathered.subarray(0, end.head));
+    return parseHead(head, this.#gathered.slice(end.rest, this.#size));
+  }
+
+  #append(chunk: Uint8Array): void {
+    const size = this.#size + chunk.length;
+    if (size > this.#gathered.length) {
+      const grown = new Uint8Array(Math.max(size, this.#gathered.length * 2));
+      grown.set(this.#gathered.subarray(0, this.#size));
+      this.#gathered = grown;
+    }
+    this.#gathered.set(chunk, this.#size);
+    this.#size = size;
+  }
+
+  /** Where the head ends and the rest begins; bare LF is accepted (§2.2). */
+  #findBlankLine(): { head: number; rest: number } | undefined {
+    const octets = this.#gathered;
+    for (let at = this.#searched; at < this.#size; at++) {
+      if (octets[at] !== LF) continue;
+      const next = octets[at + 1] === CR ? at + 2 : at + 1;
+      if (next < this.#size && octets[next] === LF) {
+        return { head: at, rest: next + 1 };
+      }
+    }
+    // The blank line may be cut: look again at the last three octets.
+    this.#searched = Math.max(0, this.#size - 3);
+    return undefined;
+  }
+}
+
+const CR = 13;
+const LF = 10;
+
+function parseHead(
+  head: string,
+  early: Uint8Array,
+): ConnectRequest | ConnectRefusal {
+  const [requestLine = "", ...lines] = head.split("\n").map(withoutCr);
+  const parts = requestLine.split(" ");
+  const [method = "", target = "", version = ""] = parts;
+  if (parts.length !== 3 || !/^HTTP\/1\.[01]$/.test(version)) {
+    return refusal(
+      400,
+      "Bad Request",
+      `Cannot read the request line ${quote(requestLine)}, ` +
+        `wanted "CONNECT host:port HTTP/1.1"`,
+    );
+  }
+  if (method !== "CONNECT") {
+    return refusal(
+      405,
+      "Method Not Allowed",
+      `this proxy only supports CONNECT passthrough, not ${quote(method)}`,
+    );
+  }
+  const headers = new Map<string, string>();
+  for (const line of lines) {
+    const field = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(
+      line,
+    );
+    // Folded lines and blanks before the colon are refused: they are how
+    // requests are smuggled past another parser (RFC 9112 §5.1, §5.2).
+    if (field === null) {
+      return refusal(
+        400,
+        "Bad Request",
+        `Cannot read the header line ${quote(line)}, wanted "name: value"`,
+      );
+    }
+    const name = field[1]!.toLowerCase();
+    if (!headers.has(name)) headers.set(name, field[2]!);
+  }
+  const problem = targetProblem(target);
+  if (problem !== undefined) {
+    return refusal(
+      400,
+      "Bad Request",
+      `Cannot connect to ${quote(target)}: ${problem}`,
+    );
+  }
+  return { kind: "connect", target, headers, early };
+}
+
+/** Why `target` is not a `host:port`, or `undefined` when it is. */
+function targetProblem(target: string): string | undefined {
+  if (target.includes("@")) return "user information is not allowed here";
+  if (/[/?#\\]/.test(target)) return 'a path was seen, wanted "host:port"';
+  const bracketed = /^\[([0-9a-fA-F:.]+(?:%[0-9A-Za-z._~-]+)?)\](.*)$/.exec(
+    target,
+  );
+  const rest = bracketed ? bracketed[2]! : target;
+  if (bracketed === null && target.startsWith("[")) {
+    return "what stands in brackets is not an IPv6 address";
+  }
+  if (bracketed !== null && !bracketed[1]!.includes(":")) {
+    return "what stands in brackets is not an IPv6 address";
+  }
+  if (bracketed === null && target.indexOf(":") !== target.lastIndexOf(":")) {
+    return 'an IPv6 address needs brackets, as in "[2001:db8::1]:443"';
+  }
+  const colon = rest.lastIndexOf(":");
+  if (colon === -1) return 'there is no port, wanted "host:port"';
+  if (bracketed === null && !/^[0-9A-Za-z._-]+$/.test(rest.slice(0, colon))) {
+    return "the host is empty or not a host name";
+  }
+  const port = rest.slice(colon + 1);
+  if (!/^[0-9]{1,5}$/.test(port) || +port < 1 || +port > 65_535) {
+    return `the port is ${quote(port)}, wanted 1 to 65535`;
+  }
+  return undefined;
+}
+
+function withoutCr(line: string): string {
+  return line.endsWith("\r") ? line.slice(0, -1) : line;
+}
+
+function tooLarge(octetsMax: number): ConnectRefusal {
+  return refusal(
+    431,
+    "Request Header Fields Too Large",
+    `Cannot read a request head of more than ${octetsMax} octets`,
+  );
+}
+
+function refusal(
+  status: number,
+  statusText: string,
+  message: string,
+): ConnectRefusal {
+  return { kind: "refusal", status, statusText, message };
+}
+
+/** The text in quotes, harmless for terminals and logs, and not too long. */
+function quote(text: string): string {
+  const short = text.length > 80 ? `${text.slice(0, 80)}…` : text;
+  return JSON.stringify(short);
+}
+
+function latin1(octets: Uint8Array): string {
+  let text = "";
+  for (const octet of octets) text += String.fromCharCode(octet);
+  return text;
+}
