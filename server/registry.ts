@@ -1,0 +1,172 @@
+/**
+ * All connected agents, and the choice of one for a dial.
+ *
+ * Links are kept by object, never by agent id: two links of one agent are two
+ * entries, and nothing of one can leak into the other.
+ *
+ * @module
+ */
+
+import type { AgentLink, DialTarget } from "../proto/link/link.ts";
+import type { Clock } from "../proto/sync/clock.ts";
+import { Departed } from "./departed.ts";
+import { hostKey, keyedStrategy } from "./strategies/keyed.ts";
+import {
+  createStrategy,
+  type Strategy,
+  type StrategyName,
+} from "./strategies/strategy.ts";
+import { targetHost } from "./target_host.ts";
+
+/** What `Registry` needs from outside. */
+export interface RegistryOptions {
+  /** Asked in this order; the first that finds anybody decides. */
+  readonly strategies: readonly StrategyName[];
+  readonly clock: Clock;
+  /** Uniform in [0, 1); spreads dials over agents. */
+  readonly random: () => number;
+}
+
+/** Nobody serves the target, and why. */
+export interface NoAgent {
+  readonly kind: "noAgent";
+  readonly message: string;
+}
+
+/** A link was chosen. */
+export interface Picked {
+  readonly kind: "picked";
+  readonly link: AgentLink;
+}
+
+/** See the module description. */
+export class Registry {
+  readonly #options: RegistryOptions;
+  readonly #strategies: readonly Strategy[];
+  /** For dials that name their node, whatever the strategies are. */
+  readonly #byNode: Strategy;
+  readonly #links = new Set<AgentLink>();
+  readonly #departed: Departed;
+  /** When the newest link of each agent came. */
+  readonly #newest = new Map<string, { atMs: number; count: number }>();
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+    this.#strategies = options.strategies.map(createStrategy);
+    this.#byNode = keyedStrategy("destHost", ({ host }) => host);
+    this.#departed = new Departed(options.clock);
+  }
+
+  /** All links, in order of arrival. */
+  get links(): ReadonlySet<AgentLink> {
+    return this.#links;
+  }
+
+  /** True when a dial has a chance: the first strategy has an agent. */
+  get isReady(): boolean {
+    return this.agentCounts()[0]?.agents !== 0;
+  }
+
+  /** Distinct agent ids per strategy, in the order of the strategies. */
+  agentCounts(): { strategy: StrategyName; agents: number }[] {
+    return this.#strategies.map((strategy) => {
+      const ids = new Set<string>();
+      for (const link of strategy.links()) ids.add(link.peer.agentId);
+      return { strategy: strategy.name, agents: ids.size };
+    });
+  }
+
+  add(link: AgentLink): void {
+    const { agentId } = link.peer;
+    this.#links.add(link);
+    const count = (this.#newest.get(agentId)?.count ?? 0) + 1;
+    this.#newest.set(agentId, { atMs: this.#options.clock.now(), count });
+    this.#byNode.add(link);
+    for (const strategy of this.#strategies) strategy.add(link);
+  }
+
+  /** Forgets `link`; harmless when it is not there. */
+  remove(link: AgentLink): void {
+    if (!this.#links.delete(link)) return;
+    const { agentId, remoteAddress } = link.peer;
+    const newest = this.#newest.get(agentId)!;
+    if (--newest.count === 0) this.#newest.delete(agentId);
+    this.#byNode.remove(link);
+    for (const strategy of this.#strategies) strategy.remove(link);
+    for (const key of namesOf(link)) this.#departed.note(key, remoteAddress);
+    this.#departed.note(ANY_AGENT, remoteAddress);
+  }
+
+  /**
+   * Chooses a link for `target`.
+   *
+   * @param node When given, only agents with this `host` identifier qualify.
+   */
+  pick(target: DialTarget, node?: string): Picked | NoAgent {
+    if (node !== undefined) {
+      const link = this.#choose(this.#byNode.find(node));
+      return link === undefined
+        ? this.#refuse(`host=${node}`)
+        : { kind: "picked", link };
+    }
+    const host = targetHost(target.address);
+    for (const strategy of this.#strategies) {
+      const link = this.#choose(strategy.find(host));
+      if (link !== undefined) return { kind: "picked", link };
+    }
+    return this.#refuse(`host=${host}`);
+  }
+
+  /**
+   * The best of `candidates`: healthy before silent before draining, then the
+   * less loaded of two drawn at random, which spreads load almost as well as
+   * looking at all of them (Mitzenmacher's "power of two choices").
+   */
+  #choose(candidates: readonly AgentLink[]): AgentLink | undefined {
+    if (candidates.length <= 1) return candidates[0];
+    const { random } = this.#options;
+    const first = Math.floor(random() * candidates.length);
+    const step = 1 + Math.floor(random() * (candidates.length - 1));
+    const best = this.#better(
+      candidates[first]!,
+      candidates[(first + step) % candidates.length]!,
+    );
+    if (this.#rank(best) === HEALTHY) return best;
+    return candidates.reduce((a, b) => this.#better(a, b));
+  }
+
+  #better(a: AgentLink, b: AgentLink): AgentLink {
+    const difference = this.#rank(a) - this.#rank(b);
+    if (difference !== 0) return difference < 0 ? a : b;
+    return b.load < a.load ? b : a;
+  }
+
+  #rank(link: AgentLink): number {
+    if (link.isDraining) return DRAINING;
+    // An agent that lost its line without a FIN comes back on a new link while
+    // the old one still looks alive. Whoever was not heard since is not asked.
+    const newest = this.#newest.get(link.peer.agentId);
+    const isSilent = newest !== undefined && link.lastHeardMs < newest.atMs;
+    return isSilent ? SILENT : HEALTHY;
+  }
+
+  #refuse(wanted: string): NoAgent {
+    const key = wanted.slice("host=".length);
+    const which = this.#links.size === 0
+      ? `no agent is connected (${this.#departed.describe(ANY_AGENT)})`
+      : `no agent serves ${wanted}; ${this.#departed.describe(hostKey(key))}`;
+    return { kind: "noAgent", message: `No agent available: ${which}` };
+  }
+}
+
+const HEALTHY = 0;
+const SILENT = 1;
+const DRAINING = 2;
+
+/** Not a possible host, so it cannot collide with one. */
+const ANY_AGENT = "*";
+
+function namesOf({ peer }: AgentLink): Set<string> {
+  const { host, ipv4, ipv6, uid } = peer.identifiers;
+  return new Set([...host, ...ipv4, ...ipv6, ...uid].map(hostKey));
+}

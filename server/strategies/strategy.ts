@@ -1,0 +1,57 @@
+/**
+ * How a dial finds the agents that may serve it.
+ *
+ * A strategy keeps an index of links and answers one question: which of them
+ * qualify for this target? Choosing among those is the registry's business.
+ *
+ * @module
+ */
+
+import type { AgentLink } from "../../proto/link/link.ts";
+import { defaultRouteStrategy } from "./default_route.ts";
+import { everyAgentStrategy } from "./every_agent.ts";
+import { keyedStrategy } from "./keyed.ts";
+import { cidrStrategy } from "./cidr.ts";
+
+/** See the module description. */
+export interface Strategy {
+  readonly name: StrategyName;
+  add(link: AgentLink): void;
+  remove(link: AgentLink): void;
+  /** Links that qualify for a target host, in order of arrival; often none. */
+  find(host: string): readonly AgentLink[];
+  /** Links in the index, for metrics. */
+  links(): Iterable<AgentLink>;
+}
+
+/** Konnectivity's three, in its spelling, and our two. */
+export const STRATEGY_NAMES = [
+  "default",
+  "destHost",
+  "defaultRoute",
+  "cidr",
+  "uid",
+] as const;
+
+/** A name for `--proxy-strategies`. */
+export type StrategyName = typeof STRATEGY_NAMES[number];
+
+/** Makes an empty strategy. */
+export function createStrategy(name: StrategyName): Strategy {
+  switch (name) {
+    case "default":
+      return everyAgentStrategy();
+    case "destHost":
+      return keyedStrategy("destHost", ({ host, ipv4, ipv6 }) => [
+        ...host,
+        ...ipv4,
+        ...ipv6,
+      ]);
+    case "defaultRoute":
+      return defaultRouteStrategy();
+    case "cidr":
+      return cidrStrategy();
+    case "uid":
+      return keyedStrategy("uid", ({ uid }) => uid);
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * An `AgentLink` whose every property a test can set by hand.
+ *
+ * @module
+ */
+
+import type {
+  AgentLink,
+  DialEvents,
+  DialTarget,
+  Identifiers,
+  PendingDial,
+} from "../../proto/link/link.ts";
+
+/** Identifiers with nothing announced but what is given. */
+export function identifiers(given: Partial<Identifiers> = {}): Identifiers {
+  return {
+    host: [],
+    ipv4: [],
+    ipv6: [],
+    cidr: [],
+    uid: [],
+    defaultRoute: false,
+    ...given,
+  };
+}
+
+/** See the module description. */
+export class FakeLink implements AgentLink {
+  readonly peer;
+  isDraining = false;
+  lastHeardMs = 0;
+  load = 0;
+  closed: string | undefined;
+  /** Dials that were asked for, oldest first. */
+  readonly dials: {
+    target: DialTarget;
+    events: DialEvents;
+    cancelled: boolean;
+  }[] = [];
+
+  constructor(agentId: string, given: Partial<Identifiers> = {}) {
+    this.peer = {
+      agentId,
+      identifiers: identifiers(given),
+      identity: {
+        kind: "anonymous" as const,
+        commonName: "",
+        fingerprint: "",
+        names: [],
+      },
+      remoteAddress: "10.0.0.7:4711",
+      carrier: "streams" as const,
+      software: "test",
+    };
+  }
+
+  dial(target: DialTarget, events: DialEvents): PendingDial {
+    const dial = { target, events, cancelled: false };
+    this.dials.push(dial);
+    return { cancel: () => void (dial.cancelled = true) };
+  }
+
+  close(reason: string): void {
+    this.closed = reason;
+  }
+}
