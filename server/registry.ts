@@ -132,7 +132,7 @@ export class Registry {
       candidates[(first + step) % candidates.length]!,
     );
     if (this.#rank(best) === HEALTHY) return best;
-    return candidates.reduce((a, b) => this.#better(a, b));
+    return candidates.reduce((a, b) => this.#better(a, b), best);
   }
 
   #better(a: AgentLink, b: AgentLink): AgentLink {
