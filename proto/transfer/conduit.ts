@@ -62,8 +62,15 @@ export interface Conduit {
   /** Half-close: nothing more will be written; what was taken still leaves. */
   end(): void;
 
-  /** Gives up both directions at once; what is queued is dropped. */
-  reset(reason: string): void;
+  /**
+   * Gives up both directions at once; what is queued is dropped.
+   *
+   * @param reason One sentence for people.
+   * @param kind `lost` when the road broke behind whoever calls this, so that a
+   *   loss stays a loss over any number of hops. A conduit whose peer cannot be
+   *   told the difference resets.
+   */
+  reset(reason: string, kind?: "reset" | "lost"): void;
 
   /** Answers `onData`: these octets were passed on. */
   consumed(octets: number): void;
