@@ -1,0 +1,240 @@
+/**
+ * Header blocks to header lists (RFC 7541 §3 and §6).
+ *
+ * Takes whole blocks: `streams` gathers CONTINUATION frames under a limit of its
+ * own. Knows nothing of what field names mean, nor of frames and streams; it
+ * throws {@linkcode HpackError} and leaves the connection's fate to them.
+ *
+ * Reading order: `HpackDecoder.decode`, then `#readField`, then `#readString`.
+ *
+ * @module
+ */
+
+import { binaryString } from "./binary_string.ts";
+import {
+  DynamicTable,
+  fieldOctets,
+  TABLE_SIZE_DEFAULT,
+} from "./dynamic_table.ts";
+import type { HeaderField } from "./header_field.ts";
+import { HpackError } from "./hpack_error.ts";
+import { decodedOctetsMax, decodeHuffman } from "./huffman.ts";
+import { type Cursor, readInteger } from "./integer.ts";
+import { DYNAMIC_INDEX_FIRST, STATIC_TABLE } from "./static_table.ts";
+
+/**
+ * The longest header list that is handed on unless the caller says otherwise,
+ * by the accounting of RFC 9113 §6.5.2. The value to announce as
+ * SETTINGS_MAX_HEADER_LIST_SIZE. Far above any honest request: gRPC peers
+ * announce 8–16 KiB.
+ */
+export const HEADER_LIST_OCTETS_MAX_DEFAULT = 64 * 1024;
+
+/**
+ * How far over the limit we still decode to keep the table in step. Beyond it
+ * is no clumsy peer but an HPACK bomb: one-octet references to a 4 KiB entry
+ * (§7.3), and the connection ends.
+ */
+export const HEADER_LIST_HARD_FACTOR = 16;
+
+/** What a header block held. */
+export type HeaderBlock =
+  | {
+    readonly tooLarge: false;
+    /** In the order in which they were sent (§3.2). */
+    readonly fields: readonly HeaderField[];
+  }
+  | {
+    /**
+     * The list is longer than `headerListOctetsMax`, so its fields were
+     * dropped. The tables are in step and the connection is fine: answer this
+     * one stream with 431 or reset it (RFC 9113 §10.5.1).
+     */
+    readonly tooLarge: true;
+    /** How long it is, by the accounting of RFC 9113 §6.5.2. */
+    readonly listOctets: number;
+  };
+
+/** Options of {@linkcode HpackDecoder}. */
+export interface HpackDecoderOptions {
+  /**
+   * The largest dynamic table that the peer may use, in octets: our
+   * SETTINGS_HEADER_TABLE_SIZE. 4096 by default, as in RFC 9113 §6.5.2.
+   */
+  readonly tableSizeMax?: number;
+  /** Defaults to {@linkcode HEADER_LIST_OCTETS_MAX_DEFAULT}. */
+  readonly headerListOctetsMax?: number;
+}
+
+/**
+ * Decodes one direction of a connection. Blocks must come in wire order, each
+ * exactly once, also those of streams that are gone: they change the table.
+ */
+export class HpackDecoder {
+  readonly #table: DynamicTable;
+  readonly #listOctetsMax: number;
+  readonly #listOctetsHardMax: number;
+  #tableSizeMax: number;
+  /** The next block must start by shrinking the table to this (§4.2). */
+  #shrinkDue: number | undefined;
+  #scratch: Uint8Array = new Uint8Array(256);
+
+  constructor(options: HpackDecoderOptions = {}) {
+    this.#tableSizeMax = options.tableSizeMax ?? TABLE_SIZE_DEFAULT;
+    this.#listOctetsMax = options.headerListOctetsMax ??
+      HEADER_LIST_OCTETS_MAX_DEFAULT;
+    this.#listOctetsHardMax = this.#listOctetsMax * HEADER_LIST_HARD_FACTOR;
+    // A larger table is ours to offer and the peer's to take up, by an update.
+    this.#table = new DynamicTable(
+      Math.min(this.#tableSizeMax, TABLE_SIZE_DEFAULT),
+    );
+  }
+
+  /** Octets that the dynamic table holds now (§4.1). */
+  get tableOctets(): number {
+    return this.#table.sizeOctets;
+  }
+
+  /**
+   * Changes the bound for the peer's table to a new SETTINGS_HEADER_TABLE_SIZE
+   * of ours. Raise it when the setting is sent and lower it when the peer has
+   * acknowledged, for until then its blocks go by the old one. After lowering
+   * it below the table's size the next block must start with an update (§4.2).
+   */
+  setTableSizeMax(octets: number): void {
+    this.#tableSizeMax = octets;
+    const due = this.#shrinkDue;
+    if (octets < this.#table.sizeMax) {
+      this.#shrinkDue = due === undefined ? octets : Math.min(due, octets);
+    }
+  }
+
+  /**
+   * Decodes one complete header block. `block` is only read during the call.
+   *
+   * @throws {HpackError} If the block breaks RFC 7541, or its list is longer
+   *   than {@linkcode HEADER_LIST_HARD_FACTOR} times the limit. The decoder is
+   *   spent then: connection error COMPRESSION_ERROR (RFC 9113 §4.3).
+   */
+  decode(block: Uint8Array): HeaderBlock {
+    const cursor: Cursor = { block, offset: 0 };
+    this.#readSizeUpdates(cursor);
+    const fields: HeaderField[] = [];
+    let listOctets = 0;
+    while (cursor.offset < block.length) {
+      const field = this.#readField(cursor);
+      listOctets += fieldOctets(field);
+      if (listOctets <= this.#listOctetsMax) fields.push(field);
+      else if (listOctets > this.#listOctetsHardMax) throw this.#bomb();
+    }
+    return listOctets <= this.#listOctetsMax
+      ? { tooLarge: false, fields }
+      : { tooLarge: true, listOctets };
+  }
+
+  /** Updates stand in front of the first field and nowhere else (§4.2). */
+  #readSizeUpdates(cursor: Cursor): void {
+    const { block } = cursor;
+    while ((block[cursor.offset] ?? 0) >>> 5 === 0b001) {
+      const size = readInteger(cursor, 5);
+      if (size > this.#tableSizeMax) {
+        throw new HpackError(
+          "6.3",
+          `Cannot resize the table: the update says ${size} octets, at most ${this.#tableSizeMax} were announced`,
+        );
+      }
+      if (this.#shrinkDue !== undefined && size <= this.#shrinkDue) {
+        this.#shrinkDue = undefined;
+      }
+      this.#table.resize(size);
+    }
+    if (this.#shrinkDue !== undefined) {
+      throw new HpackError(
+        "4.2",
+        `Cannot decode a header block: the table was limited to ${this.#shrinkDue} octets, but the block does not start with an update to that`,
+      );
+    }
+  }
+
+  /** One field representation; the patterns of §6, most frequent first. */
+  #readField(cursor: Cursor): HeaderField {
+    const first = cursor.block[cursor.offset]!; // The caller looked.
+    if (first & 0x80) return this.#lookUp(readInteger(cursor, 7));
+    if (first & 0x40) {
+      const field = this.#readLiteral(cursor, 6);
+      this.#table.insert(field);
+      return field;
+    }
+    if (first & 0x20) {
+      throw new HpackError(
+        "4.2",
+        "Cannot decode a header block: a table size update follows a field, wanted it at the start",
+      );
+    }
+    const field = this.#readLiteral(cursor, 4);
+    return first & 0x10 ? { ...field, neverIndex: true } : field;
+  }
+
+  #readLiteral(cursor: Cursor, prefixBits: number): HeaderField {
+    const index = readInteger(cursor, prefixBits);
+    const name = index === 0
+      ? this.#readString(cursor)
+      : this.#lookUp(index).name;
+    return { name, value: this.#readString(cursor) };
+  }
+
+  #lookUp(index: number): HeaderField {
+    const field = index < DYNAMIC_INDEX_FIRST
+      ? STATIC_TABLE[index]
+      : this.#table.get(index - DYNAMIC_INDEX_FIRST);
+    if (field === undefined || index === 0) {
+      throw new HpackError(
+        index === 0 ? "6.1" : "2.3.3",
+        `Cannot look up a field: the index is ${index}, wanted 1-${
+          DYNAMIC_INDEX_FIRST - 1 + this.#table.length
+        }`,
+      );
+    }
+    return field;
+  }
+
+  #readString(cursor: Cursor): string {
+    const { block } = cursor;
+    const isHuffman = (block[cursor.offset] ?? 0) >= 0x80;
+    const octets = readInteger(cursor, 7);
+    const start = cursor.offset;
+    const end = start + octets;
+    if (end > block.length) {
+      throw new HpackError(
+        "5.2",
+        `Cannot read a string: it says ${octets} octets, the block has ${
+          block.length - start
+        } left`,
+      );
+    }
+    // No string can be part of a list that we decode any further (§7.4).
+    if (octets > this.#listOctetsHardMax) throw this.#bomb();
+    cursor.offset = end;
+    if (!isHuffman) return binaryString(block, start, end);
+    const scratch = this.#room(decodedOctetsMax(octets));
+    return binaryString(scratch, 0, decodeHuffman(block, start, end, scratch));
+  }
+
+  /** The shared buffer for Huffman output; an oversized one is not kept. */
+  #room(octets: number): Uint8Array {
+    if (octets <= this.#scratch.length) return this.#scratch;
+    const larger = new Uint8Array(2 ** Math.ceil(Math.log2(octets)));
+    if (larger.length <= SCRATCH_OCTETS_KEPT) this.#scratch = larger;
+    return larger;
+  }
+
+  #bomb(): HpackError {
+    return new HpackError(
+      "7.4",
+      `Cannot decode a header block: its list is longer than ${this.#listOctetsHardMax} octets, ${HEADER_LIST_HARD_FACTOR} times the limit`,
+    );
+  }
+}
+
+/** What one idle connection may keep of a long header it once saw. */
+const SCRATCH_OCTETS_KEPT = 8 * 1024;

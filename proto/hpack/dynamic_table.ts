@@ -1,0 +1,114 @@
+/**
+ * The dynamic table (RFC 7541 §2.3.2 and §4): a first-in, first-out list of
+ * fields with a size in octets.
+ *
+ * Both ends keep one, so neither end's code may grow a second opinion about
+ * sizes and eviction. Finding a field is the encoder's business.
+ *
+ * @module
+ */
+
+import type { HeaderField } from "./header_field.ts";
+
+/** What each entry costs beyond its strings (§4.1). */
+export const ENTRY_OVERHEAD_OCTETS = 32;
+
+/** What both ends start with before any SETTINGS (RFC 9113 §6.5.2). */
+export const TABLE_SIZE_DEFAULT = 4096;
+
+/** The size of `field` by the rule of §4.1, which RFC 9113 §6.5.2 shares. */
+export function fieldOctets(field: HeaderField): number {
+  return field.name.length + field.value.length + ENTRY_OVERHEAD_OCTETS;
+}
+
+/** See the module description. */
+export class DynamicTable {
+  // A ring whose length is a power of two. Entry number n (counted from the
+  // first insertion ever) lies in slot n % length.
+  #ring: (HeaderField | undefined)[] = new Array(16).fill(undefined);
+  #inserted = 0;
+  #evicted = 0;
+  #sizeOctets = 0;
+  #sizeMax: number;
+  readonly #onEvict: ((entry: HeaderField, serial: number) => void) | undefined;
+
+  /**
+   * @param sizeMax Octets, by the rule of §4.1.
+   * @param onEvict Told of each entry that leaves, with its serial number.
+   */
+  constructor(
+    sizeMax: number,
+    onEvict?: (entry: HeaderField, serial: number) => void,
+  ) {
+    this.#sizeMax = sizeMax;
+    this.#onEvict = onEvict;
+  }
+
+  /** How many entries there are. */
+  get length(): number {
+    return this.#inserted - this.#evicted;
+  }
+
+  /** The sum of all {@linkcode fieldOctets}. */
+  get sizeOctets(): number {
+    return this.#sizeOctets;
+  }
+
+  /** The limit of {@linkcode DynamicTable.sizeOctets}. */
+  get sizeMax(): number {
+    return this.#sizeMax;
+  }
+
+  /** The serial number that the next insertion gets; they only count up. */
+  get nextSerial(): number {
+    return this.#inserted;
+  }
+
+  /** The entry `age` insertions old: 0 is the newest. */
+  get(age: number): HeaderField | undefined {
+    if (age < 0 || age >= this.length) return undefined;
+    return this.#ring[(this.#inserted - 1 - age) & (this.#ring.length - 1)];
+  }
+
+  /**
+   * Makes room and puts `field` in front (§4.4). A field larger than the whole
+   * table empties it and is not kept; that is not an error.
+   */
+  insert(field: HeaderField): void {
+    const octets = fieldOctets(field);
+    this.#evictUntil(this.#sizeMax - octets);
+    if (octets > this.#sizeMax) return;
+    if (this.length === this.#ring.length) this.#grow();
+    this.#ring[this.#inserted & (this.#ring.length - 1)] = field;
+    this.#inserted++;
+    this.#sizeOctets += octets;
+  }
+
+  /** Changes the limit and evicts what is over it (§4.3). */
+  resize(sizeMax: number): void {
+    this.#sizeMax = sizeMax;
+    this.#evictUntil(sizeMax);
+  }
+
+  #evictUntil(sizeOctets: number): void {
+    while (this.#sizeOctets > sizeOctets && this.length > 0) {
+      const serial = this.#evicted++;
+      const slot = serial & (this.#ring.length - 1);
+      const entry = this.#ring[slot]!;
+      this.#ring[slot] = undefined;
+      this.#sizeOctets -= fieldOctets(entry);
+      this.#onEvict?.(entry, serial);
+    }
+  }
+
+  /** Bounded by `sizeMax / 32` entries, so this happens a few times at most. */
+  #grow(): void {
+    const old = this.#ring;
+    const ring = new Array<HeaderField | undefined>(old.length * 2);
+    ring.fill(undefined);
+    for (let serial = this.#evicted; serial < this.#inserted; serial++) {
+      ring[serial & (ring.length - 1)] = old[serial & (old.length - 1)];
+    }
+    this.#ring = ring;
+  }
+}

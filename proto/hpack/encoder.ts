@@ -1,0 +1,264 @@
+/**
+ * Header lists to header blocks (RFC 7541 §6).
+ *
+ * A field that repeats costs one octet from its second time on: the heads of
+ * gRPC calls on one connection differ in little else than their deadline.
+ * Knows nothing of frames and streams.
+ *
+ * Reading order: `HpackEncoder.encode`, then `#writeField`.
+ *
+ * @module
+ */
+
+import { writeBinaryString } from "./binary_string.ts";
+import {
+  DynamicTable,
+  fieldOctets,
+  TABLE_SIZE_DEFAULT,
+} from "./dynamic_table.ts";
+import type { HeaderField } from "./header_field.ts";
+import { encodeHuffman, huffmanOctets } from "./huffman.ts";
+import { INTEGER_OCTETS_MAX, writeInteger } from "./integer.ts";
+import { type IndexingRule, indexingRule, isSecret } from "./indexing_rule.ts";
+import {
+  DYNAMIC_INDEX_FIRST,
+  STATIC_NAMES,
+  type StaticName,
+} from "./static_table.ts";
+
+/** Options of {@linkcode HpackEncoder}. */
+export interface HpackEncoderOptions {
+  /**
+   * The largest dynamic table we keep, in octets, however much the peer
+   * allows. 4096 by default.
+   */
+  readonly tableSizeMax?: number;
+}
+
+/** The representations of §6 as flag bits and prefix. */
+interface Representation {
+  readonly flags: number;
+  readonly prefixBits: number;
+}
+const INDEXED: Representation = { flags: 0x80, prefixBits: 7 };
+const INCREMENTAL: Representation = { flags: 0x40, prefixBits: 6 };
+const SIZE_UPDATE: Representation = { flags: 0x20, prefixBits: 5 };
+const NEVER_INDEXED: Representation = { flags: 0x10, prefixBits: 4 };
+const NOT_INDEXED: Representation = { flags: 0x00, prefixBits: 4 };
+/** The two forms of a string (§5.2). */
+const HUFFMAN_STRING: Representation = { flags: 0x80, prefixBits: 7 };
+const PLAIN_STRING: Representation = { flags: 0x00, prefixBits: 7 };
+
+/**
+ * After so many insertions of a name without one value coming again, its values
+ * are taken for ever-changing (request ids) and no longer push others out of
+ * the table; only each so-manieth is tried again.
+ */
+const MISSES_BEFORE_LITERAL = 8;
+
+/** What the encoder knows of one field name. */
+interface NameRecord {
+  readonly rule: IndexingRule;
+  readonly fixed: StaticName | undefined;
+  /** Value → serial number in the dynamic table. */
+  readonly serials: Map<string, number>;
+  /** The youngest entry with this name, or -1. */
+  serial: number;
+  /** Values not found since one was found. */
+  misses: number;
+}
+
+/**
+ * Encodes one direction of a connection. Blocks must be sent in the order in
+ * which they were encoded, each exactly once: they change the peer's table.
+ */
+export class HpackEncoder {
+  readonly #tableSizeMax: number;
+  readonly #table: DynamicTable;
+  /** Bounded: names that this folder lists, and names that have an entry. */
+  readonly #names: Map<string, NameRecord> = new Map();
+  #output: Uint8Array = new Uint8Array(512);
+  #offset = 0;
+  /** What the peer believes our table's limit to be. */
+  #knownSize: number = TABLE_SIZE_DEFAULT;
+  /** The lowest limit since the last block, to be signalled first (§4.2). */
+  #lowestSize: number;
+
+  constructor(options: HpackEncoderOptions = {}) {
+    this.#tableSizeMax = options.tableSizeMax ?? TABLE_SIZE_DEFAULT;
+    const size = Math.min(this.#tableSizeMax, TABLE_SIZE_DEFAULT);
+    this.#lowestSize = size;
+    this.#table = new DynamicTable(size, (entry, serial) => {
+      this.#forget(entry, serial);
+    });
+  }
+
+  /** Octets that the dynamic table holds now (§4.1). */
+  get tableOctets(): number {
+    return this.#table.sizeOctets;
+  }
+
+  /**
+   * Obeys the peer's SETTINGS_HEADER_TABLE_SIZE. The next block starts with the
+   * updates that §4.2 wants: the lowest size since the last block, if the table
+   * has grown again since, and the final one.
+   */
+  setPeerTableSize(octets: number): void {
+    const size = Math.min(octets, this.#tableSizeMax);
+    this.#table.resize(size);
+    this.#lowestSize = Math.min(this.#lowestSize, size);
+  }
+
+  /**
+   * Encodes one header list.
+   *
+   * @returns The complete block: a view into a buffer of the encoder, valid
+   *   until the next call. Copy it into the frames at once.
+   * @throws {TypeError} If a string has code points above 255: a bug of the
+   *   caller. Nothing was encoded and the table is as before.
+   */
+  encode(fields: readonly HeaderField[]): Uint8Array {
+    this.#offset = 0;
+    // Before the table changes: a half-encoded list would leave our table ahead.
+    for (const field of fields) assertBinary(field);
+    this.#writeSizeUpdates();
+    for (const field of fields) this.#writeField(field);
+    return this.#output.subarray(0, this.#offset);
+  }
+
+  #writeSizeUpdates(): void {
+    const size = this.#table.sizeMax;
+    const lowest = this.#lowestSize;
+    if (lowest < Math.min(size, this.#knownSize)) {
+      this.#writeInteger(SIZE_UPDATE, lowest);
+      this.#writeInteger(SIZE_UPDATE, size);
+    } else if (size !== this.#knownSize) {
+      this.#writeInteger(SIZE_UPDATE, size);
+    }
+    this.#knownSize = size;
+    this.#lowestSize = size;
+  }
+
+  #writeField(field: HeaderField): void {
+    const { name, value } = field;
+    const record = this.#record(name);
+    this.#reserve(name.length + value.length + 3 * INTEGER_OCTETS_MAX);
+    if (field.neverIndex === true || isSecret(name, value, record.rule)) {
+      return this.#writeLiteral(NEVER_INDEXED, field, record);
+    }
+    const index = this.#find(record, value);
+    if (index !== 0) {
+      record.misses = 0;
+      return this.#writeInteger(INDEXED, index);
+    }
+    if (!this.#shouldInsert(field, record)) {
+      return this.#writeLiteral(NOT_INDEXED, field, record);
+    }
+    // Written first: the name may refer to an entry that the insertion evicts,
+    // which §4.4 allows.
+    this.#writeLiteral(INCREMENTAL, field, record);
+    record.serial = this.#table.nextSerial;
+    this.#table.insert(field);
+    record.serials.set(value, record.serial);
+    // Again, for the insertion may have evicted the last one of this name.
+    this.#names.set(name, record);
+  }
+
+  /** The index of the whole field, or 0. */
+  #find(record: NameRecord, value: string): number {
+    const serial = record.serials.get(value);
+    if (serial !== undefined) return this.#indexOf(serial);
+    return record.fixed?.values.get(value) ?? 0;
+  }
+
+  #shouldInsert(field: HeaderField, record: NameRecord): boolean {
+    // One field must not sweep out most of what others repeat.
+    if (fieldOctets(field) > this.#table.sizeMax / 2) return false;
+    // Once per name, so that later literals can refer to the name.
+    if (record.fixed === undefined && record.serial < 0) return true;
+    if (record.rule !== "index") return false;
+    const misses = record.misses++;
+    return misses < MISSES_BEFORE_LITERAL ||
+      misses % MISSES_BEFORE_LITERAL === 0;
+  }
+
+  #writeLiteral(
+    form: Representation,
+    field: HeaderField,
+    record: NameRecord,
+  ): void {
+    const index = record.fixed?.index ??
+      (record.serial < 0 ? 0 : this.#indexOf(record.serial));
+    this.#writeInteger(form, index);
+    if (index === 0) this.#writeString(field.name);
+    this.#writeString(field.value);
+  }
+
+  #writeString(text: string): void {
+    const coded = huffmanOctets(text);
+    if (coded < text.length) {
+      this.#writeInteger(HUFFMAN_STRING, coded);
+      this.#offset = encodeHuffman(text, this.#output, this.#offset);
+    } else {
+      this.#writeInteger(PLAIN_STRING, text.length);
+      this.#offset = writeBinaryString(text, this.#output, this.#offset);
+    }
+  }
+
+  #writeInteger(form: Representation, value: number): void {
+    const { flags, prefixBits } = form;
+    const into = this.#output;
+    this.#offset = writeInteger(into, this.#offset, prefixBits, flags, value);
+  }
+
+  #indexOf(serial: number): number {
+    return DYNAMIC_INDEX_FIRST + this.#table.nextSerial - 1 - serial;
+  }
+
+  #record(name: string): NameRecord {
+    const known = this.#names.get(name);
+    if (known !== undefined) return known;
+    const rule = indexingRule(name);
+    const fixed = STATIC_NAMES.get(name);
+    const serials = new Map<string, number>();
+    const record = { rule, fixed, serials, serial: -1, misses: 0 };
+    if (isListed(record)) this.#names.set(name, record);
+    return record;
+  }
+
+  #forget(entry: HeaderField, serial: number): void {
+    const record = this.#names.get(entry.name)!; // It has an entry: this one.
+    record.serials.delete(entry.value);
+    // The oldest leave first, so the youngest leaves last.
+    if (record.serial !== serial) return;
+    record.serial = -1;
+    if (!isListed(record)) this.#names.delete(entry.name);
+  }
+
+  #reserve(octets: number): void {
+    const wanted = this.#offset + octets;
+    if (wanted <= this.#output.length) return;
+    const larger = new Uint8Array(2 ** Math.ceil(Math.log2(wanted)));
+    larger.set(this.#output.subarray(0, this.#offset));
+    this.#output = larger;
+  }
+}
+
+/** Whether a record stays without entries: there are finitely many such names. */
+function isListed(record: NameRecord): boolean {
+  return record.fixed !== undefined || record.rule !== "index";
+}
+
+function assertBinary({ name, value }: HeaderField): void {
+  for (const text of [name, value]) {
+    for (let index = 0; index < text.length; index++) {
+      if (text.charCodeAt(index) > 0xff) {
+        throw new TypeError(
+          `Cannot encode the field ${name}: it holds the code point ${
+            text.codePointAt(index)
+          }, wanted octets as code points 0-255`,
+        );
+      }
+    }
+  }
+}

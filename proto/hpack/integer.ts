@@ -1,0 +1,99 @@
+/**
+ * Integers with an N-bit prefix (RFC 7541 §5.1).
+ *
+ * Knows nothing of what the integers mean; the flag bits above the prefix are
+ * the caller's.
+ *
+ * @module
+ */
+
+import { HpackError } from "./hpack_error.ts";
+
+/**
+ * The greatest integer we accept: that of a SETTINGS value. Lengths and indexes
+ * are checked against much smaller limits by their readers.
+ */
+export const INTEGER_MAX = 2 ** 32 - 1;
+
+/**
+ * Continuation octets after the prefix. Five carry 35 bits, enough for
+ * {@linkcode INTEGER_MAX}; without a limit a peer could pad one integer with a
+ * whole block of 0x80 (§7.4).
+ */
+export const INTEGER_CONTINUATION_OCTETS_MAX = 5;
+
+/** A place in a block; the readers of this folder move it on. */
+export interface Cursor {
+  readonly block: Uint8Array;
+  offset: number;
+}
+
+/**
+ * Reads the integer whose first octet is at the cursor.
+ *
+ * @param prefixBits 1–8: how many low bits of the first octet belong to it.
+ * @throws {HpackError} If the block ends inside it, or it is too long or large.
+ */
+export function readInteger(cursor: Cursor, prefixBits: number): number {
+  const { block } = cursor;
+  const prefixMax = (1 << prefixBits) - 1;
+  const first = block[cursor.offset];
+  if (first === undefined) throw truncated();
+  cursor.offset++;
+  let value = first & prefixMax;
+  if (value < prefixMax) return value;
+  for (let count = 0; count < INTEGER_CONTINUATION_OCTETS_MAX; count++) {
+    const octet = block[cursor.offset];
+    if (octet === undefined) throw truncated();
+    cursor.offset++;
+    // Not a shift: the fifth octet reaches beyond 32 bits.
+    value += (octet & 0x7f) * 2 ** (7 * count);
+    if (octet < 0x80) {
+      if (value <= INTEGER_MAX) return value;
+      break;
+    }
+  }
+  throw new HpackError(
+    "5.1",
+    `Cannot read an integer: it is longer than ${
+      INTEGER_CONTINUATION_OCTETS_MAX + 1
+    } octets or greater than ${INTEGER_MAX}`,
+  );
+}
+
+/** Octets that the longest integer of ours takes. */
+export const INTEGER_OCTETS_MAX = 1 + INTEGER_CONTINUATION_OCTETS_MAX;
+
+/**
+ * Writes `value` at `offset` and returns the offset behind it.
+ *
+ * @param flags The bits of the first octet above the prefix, in place.
+ */
+export function writeInteger(
+  into: Uint8Array,
+  offset: number,
+  prefixBits: number,
+  flags: number,
+  value: number,
+): number {
+  const prefixMax = (1 << prefixBits) - 1;
+  if (value < prefixMax) {
+    into[offset] = flags | value;
+    return offset + 1;
+  }
+  into[offset++] = flags | prefixMax;
+  let rest = value - prefixMax;
+  while (rest >= 0x80) {
+    into[offset++] = (rest % 0x80) | 0x80;
+    rest = Math.floor(rest / 0x80);
+  }
+  into[offset++] = rest;
+  return offset;
+}
+
+function truncated(): HpackError {
+  return new HpackError(
+    "5.1",
+    "Cannot read an integer: the header block ends inside it",
+  );
+}
