@@ -11,11 +11,8 @@ import type { AgentLink, DialTarget } from "../proto/link/link.ts";
 import type { Clock } from "../proto/sync/clock.ts";
 import { Departed } from "./departed.ts";
 import { hostKey, keyedStrategy } from "./strategies/keyed.ts";
-import {
-  createStrategy,
-  type Strategy,
-  type StrategyName,
-} from "./strategies/strategy.ts";
+import type { StrategyName } from "./options.ts";
+import { createStrategy, type Strategy } from "./strategies/strategy.ts";
 import { targetHost } from "./target_host.ts";
 
 /** What `Registry` needs from outside. */

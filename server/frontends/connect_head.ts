@@ -9,6 +9,8 @@
  * @module
  */
 
+import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
+
 /**
  * Most octets of a request head. kube-apiserver sends under 100; 32 KiB leaves
  * room for a proxy's cookies and bounds what a stranger can make us keep.
@@ -38,13 +40,11 @@ export interface ConnectRefusal {
 /** Gathers a request head. See the module description. */
 export class ConnectHead {
   readonly #octetsMax: number;
-  #gathered = new Uint8Array(512);
-  #size = 0;
-  /** Octets already searched for the blank line. */
-  #searched = 0;
+  readonly #buffer: HeadBuffer;
 
   constructor(options: { readonly headerOctetsMax?: number } = {}) {
     this.#octetsMax = options.headerOctetsMax ?? CONNECT_HEAD_OCTETS_MAX;
+    this.#buffer = new HeadBuffer(this.#octetsMax);
   }
 
   /**
@@ -54,52 +54,27 @@ export class ConnectHead {
    *   object is spent.
    */
   push(chunk: Uint8Array): ConnectRequest | ConnectRefusal | undefined {
-    this.#append(chunk);
-    const end = this.#findBlankLine();
-    if (end === undefined) {
-      if (this.#size > this.#octetsMax) return tooLarge(this.#octetsMax);
-      return undefined;
+    const head = this.#buffer.push(chunk);
+    switch (head.kind) {
+      case "incomplete":
+        return undefined;
+      case "tooLarge":
+        return refusal(
+          431,
+          "Request Header Fields Too Large",
+          `Cannot read a request head of more than ${this.#octetsMax} octets`,
+        );
+      case "complete":
+        return parseHead(head.lines, head.rest);
     }
-    if (end.head > this.#octetsMax) return tooLarge(this.#octetsMax);
-    const head = latin1(this.#gathered.subarray(0, end.head));
-    return parseHead(head, this.#gathered.slice(end.rest, this.#size));
-  }
-
-  #append(chunk: Uint8Array): void {
-    const size = this.#size + chunk.length;
-    if (size > this.#gathered.length) {
-      const grown = new Uint8Array(Math.max(size, this.#gathered.length * 2));
-      grown.set(this.#gathered.subarray(0, this.#size));
-      this.#gathered = grown;
-    }
-    this.#gathered.set(chunk, this.#size);
-    this.#size = size;
-  }
-
-  /** Where the head ends and the rest begins; bare LF is accepted (§2.2). */
-  #findBlankLine(): { head: number; rest: number } | undefined {
-    const octets = this.#gathered;
-    for (let at = this.#searched; at < this.#size; at++) {
-      if (octets[at] !== LF) continue;
-      const next = octets[at + 1] === CR ? at + 2 : at + 1;
-      if (next < this.#size && octets[next] === LF) {
-        return { head: at, rest: next + 1 };
-      }
-    }
-    // The blank line may be cut: look again at the last three octets.
-    this.#searched = Math.max(0, this.#size - 3);
-    return undefined;
   }
 }
 
-const CR = 13;
-const LF = 10;
-
 function parseHead(
-  head: string,
+  head: readonly string[],
   early: Uint8Array,
 ): ConnectRequest | ConnectRefusal {
-  const [requestLine = "", ...lines] = head.split("\n").map(withoutCr);
+  const [requestLine = "", ...lines] = head;
   const parts = requestLine.split(" ");
   const [method = "", target = "", version = ""] = parts;
   if (parts.length !== 3 || !/^HTTP\/1\.[01]$/.test(version)) {
@@ -174,18 +149,6 @@ function targetProblem(target: string): string | undefined {
   return undefined;
 }
 
-function withoutCr(line: string): string {
-  return line.endsWith("\r") ? line.slice(0, -1) : line;
-}
-
-function tooLarge(octetsMax: number): ConnectRefusal {
-  return refusal(
-    431,
-    "Request Header Fields Too Large",
-    `Cannot read a request head of more than ${octetsMax} octets`,
-  );
-}
-
 function refusal(
   status: number,
   statusText: string,
@@ -198,10 +161,4 @@ function refusal(
 function quote(text: string): string {
   const short = text.length > 80 ? `${text.slice(0, 80)}…` : text;
   return JSON.stringify(short);
-}
-
-function latin1(octets: Uint8Array): string {
-  let text = "";
-  for (const octet of octets) text += String.fromCharCode(octet);
-  return text;
 }

@@ -11,6 +11,7 @@ import type { AgentLink } from "../../proto/link/link.ts";
 import { defaultRouteStrategy } from "./default_route.ts";
 import { everyAgentStrategy } from "./every_agent.ts";
 import { keyedStrategy } from "./keyed.ts";
+import type { StrategyName } from "../options.ts";
 import { cidrStrategy } from "./cidr.ts";
 
 /** See the module description. */
@@ -23,18 +24,6 @@ export interface Strategy {
   /** Links in the index, for metrics. */
   links(): Iterable<AgentLink>;
 }
-
-/** Konnectivity's three, in its spelling, and our two. */
-export const STRATEGY_NAMES = [
-  "default",
-  "destHost",
-  "defaultRoute",
-  "cidr",
-  "uid",
-] as const;
-
-/** A name for `--proxy-strategies`. */
-export type StrategyName = typeof STRATEGY_NAMES[number];
 
 /** Makes an empty strategy. */
 export function createStrategy(name: StrategyName): Strategy {

@@ -1,0 +1,163 @@
+/**
+ * From a target to a conduit: chooses an agent, asks it, waits no longer than
+ * the deadline, and counts what came of it. Both frontends dial through here.
+ *
+ * @module
+ */
+
+import {
+  type AgentLink,
+  DialError,
+  type DialTarget,
+  type PendingDial,
+} from "../proto/link/link.ts";
+import type { Timer, Timers } from "../proto/sync/clock.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+import { type ConduitObserver, ObservedConduit } from "./observed_conduit.ts";
+import type { Registry } from "./registry.ts";
+
+/** What is counted about dials and what they lead to. */
+export interface DialObserver {
+  dialStarted(): void;
+  /** Paired with `dialStarted`, after a success as after a failure. */
+  dialEnded(): void;
+  dialFailed(error: DialError): void;
+  connected(tookMs: number): ConduitObserver;
+}
+
+/** What `Dialer` needs from outside. */
+export interface DialerOptions {
+  readonly registry: Registry;
+  readonly timers: Timers;
+  /** How long an agent may take to answer; 0 waits for ever. */
+  readonly dialTimeoutMs: number;
+  readonly observer: DialObserver;
+}
+
+/** A dial as a frontend asks for it. */
+export interface DialOrder {
+  readonly target: DialTarget;
+  /** The `host` identifier of the only agent wanted, if any. */
+  readonly node: string | undefined;
+}
+
+/** How a frontend hears of the outcome; one of the two, once. */
+export interface DialAnswer {
+  connected(conduit: Conduit): void;
+  failed(error: DialError): void;
+}
+
+/** See the module description. */
+export class Dialer {
+  readonly #options: DialerOptions;
+
+  constructor(options: DialerOptions) {
+    this.#options = options;
+  }
+
+  /** Starts a dial. The answer may come before this returns. */
+  dial(order: DialOrder, answer: DialAnswer): PendingDial {
+    const { registry, observer } = this.#options;
+    const picked = registry.pick(order.target, order.node);
+    if (picked.kind === "noAgent") {
+      const error = new DialError("no-agent", picked.message);
+      observer.dialFailed(error);
+      answer.failed(error);
+      return { cancel: () => {} };
+    }
+    const dial = new Dial(picked.link, order, answer, this.#options);
+    dial.start();
+    return dial;
+  }
+}
+
+/** One dial through one link. */
+class Dial implements PendingDial {
+  readonly #link: AgentLink;
+  readonly #order: DialOrder;
+  readonly #answer: DialAnswer;
+  readonly #options: DialerOptions;
+  readonly #startedMs: number;
+  #pending: PendingDial | undefined;
+  #deadline: Timer | undefined;
+  #isOver = false;
+
+  constructor(
+    link: AgentLink,
+    order: DialOrder,
+    answer: DialAnswer,
+    options: DialerOptions,
+  ) {
+    this.#link = link;
+    this.#order = order;
+    this.#answer = answer;
+    this.#options = options;
+    this.#startedMs = options.timers.now();
+  }
+
+  start(): void {
+    const { timers, dialTimeoutMs, observer } = this.#options;
+    observer.dialStarted();
+    if (dialTimeoutMs > 0) {
+      this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
+    }
+    this.#pending = this.#link.dial(this.#order.target, {
+      onConnected: (conduit) => this.#onConnected(conduit),
+      onFailed: (error) => this.#fail(error),
+    });
+  }
+
+  cancel(): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#pending?.cancel();
+    this.#options.observer.dialFailed(
+      new DialError("cancelled", "the caller gave up"),
+    );
+  }
+
+  #onConnected(conduit: Conduit): void {
+    if (this.#isOver) {
+      conduit.attach(IGNORE);
+      conduit.reset("the caller gave up");
+      return;
+    }
+    this.#finish();
+    const tookMs = this.#options.timers.now() - this.#startedMs;
+    const observer = this.#options.observer.connected(tookMs);
+    this.#answer.connected(new ObservedConduit(conduit, observer));
+  }
+
+  #onDeadline(): void {
+    const { agentId, remoteAddress } = this.#link.peer;
+    this.#pending?.cancel();
+    this.#fail(
+      new DialError(
+        "timeout",
+        `timed out waiting for backend dial: agent ${agentId} ` +
+          `(${remoteAddress}) did not answer for ${this.#order.target.address} ` +
+          `within ${this.#options.dialTimeoutMs} ms`,
+      ),
+    );
+  }
+
+  #fail(error: DialError): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#options.observer.dialFailed(error);
+    this.#answer.failed(error);
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    this.#deadline?.cancel();
+    this.#options.observer.dialEnded();
+  }
+}
+
+const IGNORE = {
+  onData: () => {},
+  onWritable: () => {},
+  onEnd: () => {},
+  onClose: () => {},
+};

@@ -1,0 +1,254 @@
+/**
+ * One HTTP CONNECT client, from its first octet to the transfer.
+ *
+ * It wraps the client's socket conduit. First it listens itself, for the
+ * request head; once the dial is answered it is a conduit like any other, with
+ * two rules of its own:
+ * - the 200 leaves strictly before the target's first octet;
+ * - that octet waits for the client's first one, or 5 ms, because
+ *   kube-apiserver rejects octets that come in one read with the 200.
+ *
+ * @module
+ */
+
+import type { DialError, PendingDial } from "../../proto/link/link.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+import type { DialAnswer, DialOrder } from "../dialer.ts";
+import { ConnectHead, type ConnectRequest } from "./connect_head.ts";
+import {
+  dialFailureStatus,
+  ESTABLISHED,
+  refusalOctets,
+} from "./connect_response.ts";
+
+/** How long a client may take for its request head (upstream's 60 s). */
+export const HEAD_TIMEOUT_MS = 60_000;
+
+/** How long the target's first octets wait for the client's (DESIGN §4). */
+export const HOLD_MS = 5;
+
+/** How long a refused client may take to read why and hang up. */
+export const LINGER_MS = 2_000;
+
+/** Names the node whose agent is wanted; ours. */
+export const NODE_HEADER = "tunnel-node";
+
+/** What a CONNECT client needs from the server. */
+export interface ConnectClientOptions {
+  readonly timers: Timers;
+  dial(order: DialOrder, answer: DialAnswer): PendingDial;
+  /** The tunnel is open: join both conduits. */
+  join(client: Conduit, target: Conduit): void;
+  /** For the log; called once per refused request. */
+  refused(status: number, message: string): void;
+}
+
+type Phase =
+  | { readonly kind: "head"; readonly head: ConnectHead }
+  | { readonly kind: "dialing"; pending: PendingDial | undefined }
+  | { readonly kind: "open"; readonly events: ConduitEvents }
+  | { readonly kind: "lingering" }
+  | { readonly kind: "over" };
+
+/** See the module description. */
+export class ConnectClient implements Conduit, ConduitEvents {
+  readonly datagrams = false;
+  readonly #socket: Conduit;
+  readonly #options: ConnectClientOptions;
+  #phase: Phase = { kind: "head", head: new ConnectHead() };
+  #timer: Timer | undefined;
+  /** What the client sent behind its head and nobody has taken yet. */
+  #early: Uint8Array = new Uint8Array(0);
+  #clientEnded = false;
+  #isHolding = true;
+  #writerWaits = false;
+
+  /** @param socket The client's connection; nothing attached to it yet. */
+  constructor(socket: Conduit, options: ConnectClientOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#timer = options.timers.after(HEAD_TIMEOUT_MS, () =>
+      this.#refuse(
+        408,
+        `Cannot wait longer than ${
+          HEAD_TIMEOUT_MS / 1000
+        } s for a request head`,
+      ));
+    socket.attach(this);
+  }
+
+  // --- What the client's socket tells us -------------------------------------
+
+  onData(chunk: Uint8Array): void {
+    switch (this.#phase.kind) {
+      case "head":
+        return this.#onHeadData(this.#phase.head, chunk);
+      case "dialing":
+        // Not consumed, so the socket reads no further: what is kept here is
+        // bounded by one read.
+        this.#early = joined(this.#early, chunk);
+        return;
+      case "open":
+        this.#release();
+        this.#phase.events.onData(chunk);
+        return;
+      case "lingering":
+      case "over":
+        this.#socket.consumed(chunk.length);
+    }
+  }
+
+  onEnd(): void {
+    switch (this.#phase.kind) {
+      case "head":
+        this.#over();
+        this.#socket.end();
+        return;
+      case "dialing":
+        this.#clientEnded = true;
+        // A client that hangs up without having sent a thing has given up
+        // (kubernetes#140512: cancelled webhooks left their dials hanging).
+        if (this.#early.length === 0) {
+          this.#phase.pending?.cancel();
+          this.#over();
+          this.#socket.end();
+        }
+        return;
+      case "open":
+        this.#phase.events.onEnd();
+        return;
+      case "lingering":
+      case "over":
+    }
+  }
+
+  onClose(end: ConduitEnd): void {
+    const phase = this.#phase;
+    this.#over();
+    if (phase.kind === "dialing") phase.pending?.cancel();
+    if (phase.kind === "open") phase.events.onClose(end);
+  }
+
+  onWritable(): void {
+    if (this.#phase.kind === "open") this.#phase.events.onWritable();
+  }
+
+  // --- What the transfer loop asks of us -------------------------------------
+
+  attach(events: ConduitEvents): void {
+    this.#phase = { kind: "open", events };
+    if (this.#early.length === 0 && !this.#clientEnded) return;
+    this.#isHolding = this.#early.length === 0;
+    // Not now: the loop has yet to attach to the other end.
+    queueMicrotask(() => {
+      const early = this.#early;
+      this.#early = new Uint8Array(0);
+      if (this.#phase.kind !== "open") return;
+      if (early.length > 0) events.onData(early);
+      if (this.#clientEnded) events.onEnd();
+    });
+  }
+
+  write(chunk: Uint8Array): number {
+    if (!this.#isHolding) return this.#socket.write(chunk);
+    this.#writerWaits = true;
+    this.#timer ??= this.#options.timers.after(HOLD_MS, () => this.#release());
+    return 0;
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+
+  reset(reason: string, kind?: "reset" | "lost"): void {
+    this.#socket.reset(reason, kind);
+  }
+
+  consumed(octets: number): void {
+    this.#socket.consumed(octets);
+  }
+
+  // --- From phase to phase ---------------------------------------------------
+
+  #onHeadData(head: ConnectHead, chunk: Uint8Array): void {
+    const request = head.push(chunk);
+    if (request === undefined) return this.#socket.consumed(chunk.length);
+    this.#cancelTimer();
+    if (request.kind === "refusal") {
+      this.#socket.consumed(chunk.length);
+      return this.#refuse(request.status, request.message);
+    }
+    this.#early = request.early;
+    this.#dial(request);
+    this.#socket.consumed(chunk.length - request.early.length);
+  }
+
+  #dial({ target, headers }: ConnectRequest): void {
+    const phase: Phase = { kind: "dialing", pending: undefined };
+    this.#phase = phase;
+    const order: DialOrder = {
+      target: { protocol: "tcp", address: target },
+      node: headers.get(NODE_HEADER),
+    };
+    phase.pending = this.#options.dial(order, {
+      connected: (conduit) => {
+        this.#socket.write(ESTABLISHED);
+        this.#options.join(this, conduit);
+      },
+      failed: (error) => this.#onDialFailed(error),
+    });
+  }
+
+  #onDialFailed(error: DialError): void {
+    this.#refuse(dialFailureStatus(error), error.message);
+  }
+
+  #refuse(status: number, message: string): void {
+    if (this.#phase.kind === "over") return;
+    this.#phase = { kind: "lingering" };
+    this.#cancelTimer();
+    this.#options.refused(status, message);
+    this.#socket.write(refusalOctets(status, message));
+    this.#socket.end();
+    this.#socket.consumed(this.#early.length);
+    // Closing at once could turn the answer into a TCP reset when the client
+    // has sent octets that nobody read.
+    this.#timer = this.#options.timers.after(
+      LINGER_MS,
+      () => this.#socket.reset("the client did not hang up after a refusal"),
+    );
+  }
+
+  /** Lets the target's first octets through. */
+  #release(): void {
+    if (!this.#isHolding) return;
+    this.#isHolding = false;
+    this.#cancelTimer();
+    if (this.#writerWaits) this.onWritable();
+  }
+
+  #over(): void {
+    this.#phase = { kind: "over" };
+    this.#cancelTimer();
+  }
+
+  #cancelTimer(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+}
+
+function joined(
+  first: Uint8Array,
+  second: Uint8Array,
+): Uint8Array {
+  const whole = new Uint8Array(first.length + second.length);
+  whole.set(first);
+  whole.set(second, first.length);
+  return whole;
+}

@@ -1,0 +1,35 @@
+/**
+ * Which protocol a client speaks, told by its first octets.
+ *
+ * @module
+ */
+
+/** HTTP/2's connection preface begins like this (RFC 9113 §3.4). */
+const PREFACE = "PRI * HTTP/2.0\r\n";
+
+/** First octet of a TLS record that carries a handshake (RFC 8446 §5.1). */
+const TLS_HANDSHAKE = 0x16;
+
+/** See {@linkcode sniffProtocol}. */
+export type SniffedProtocol = "http2" | "http1" | "tls" | "unknown";
+
+/**
+ * Tells the protocol from the octets seen so far.
+ *
+ * @returns `undefined` while they could still become HTTP/2's preface.
+ */
+export function sniffProtocol(octets: Uint8Array): SniffedProtocol | undefined {
+  const size = Math.min(octets.length, PREFACE.length);
+  if (size === 0) return undefined;
+  for (let index = 0; index < size; index++) {
+    if (octets[index] === PREFACE.charCodeAt(index)) continue;
+    if (octets[0] === TLS_HANDSHAKE) return "tls";
+    return isTokenOctet(octets[0]!) ? "http1" : "unknown";
+  }
+  return size === PREFACE.length ? "http2" : undefined;
+}
+
+/** Methods are tokens (RFC 9110 §5.6.2); letters are all that is in use. */
+function isTokenOctet(octet: number): boolean {
+  return (octet >= 0x41 && octet <= 0x5a) || (octet >= 0x61 && octet <= 0x7a);
+}
