@@ -1,0 +1,73 @@
+/**
+ * What `runAgent` wants to know, already validated.
+ *
+ * Nothing here is a flag: durations are milliseconds, ports numbers, lists
+ * arrays. Who reads command lines, environments and files (`cli/`) fills this
+ * in; embedders write it themselves.
+ *
+ * @module
+ */
+
+import type { Identifiers } from "../proto/link/link.ts";
+
+/** An address to listen on. */
+export interface ListenAddress {
+  /** An IP address or name; empty for all interfaces of both families. */
+  readonly hostname: string;
+  /** 0 lets the system choose; whoever listens reports the choice. */
+  readonly port: number;
+}
+
+/** PEM files of a certificate chain and its private key. */
+export interface KeyPairFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** See the module description. */
+export interface AgentOptions {
+  readonly agentId: string;
+  /** What this agent says it serves. */
+  readonly identifiers: Identifiers;
+
+  readonly server: {
+    /** One name or address, often of a load balancer before many servers. */
+    readonly host: string;
+    readonly port: number;
+    /** The server's certificate must be of this CA. */
+    readonly caFile: string;
+    /** Absent: no certificate is shown. */
+    readonly keyPair?: KeyPairFiles;
+    /** ALPN names offered before `h2`. */
+    readonly alpnProtocols: readonly string[];
+    /** Transport connections per server (streams carrier only). At least 1. */
+    readonly links: number;
+    /** PING after this long without a sign of life. */
+    readonly keepaliveMs: number;
+  };
+
+  readonly sync: {
+    /** First wait before another attempt, and between checks. */
+    readonly intervalMs: number;
+    /** Longest wait between attempts; never below `intervalMs`. */
+    readonly intervalCapMs: number;
+    /** Keep looking for more servers than the count that servers report. */
+    readonly forever: boolean;
+  };
+
+  readonly dials: {
+    /** Limit on connecting to a target, name resolution included. */
+    readonly timeoutMs: number;
+    /** Socket paths that may be dialed as `unix`; none by default. */
+    readonly allowUnix: readonly string[];
+  };
+
+  /** After SIGTERM, what runs may go on this long; 0 ends it at once. */
+  readonly drainTimeoutMs: number;
+
+  readonly health: ListenAddress;
+  readonly admin: ListenAddress;
+
+  /** Largest gRPC message that a server may send. */
+  readonly messageOctetsMax: number;
+}

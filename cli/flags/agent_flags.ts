@@ -1,0 +1,166 @@
+/**
+ * The flags of `tunnel agent`: Konnectivity's proxy-agent, and ours.
+ *
+ * @module
+ */
+
+import {
+  booleanFlag,
+  choiceFlag,
+  countFlag,
+  durationFlag,
+  fileFlag,
+  listFlag,
+  parsedFlag,
+  portFlag,
+  textFlag,
+} from "./flag.ts";
+import { NO_IDENTIFIERS, parseIdentifiers } from "./identifiers.ts";
+import { KUBERNETES_FLAGS, missing } from "./kubernetes_flags.ts";
+import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
+import { messageSizeFlag } from "./message_size_flag.ts";
+
+const SERVERS = "Servers (where to connect)";
+const IDENTITY = "Identity (what this agent is and serves)";
+const TARGETS = "Targets (what is dialed)";
+const OPERATION = "Health, admin, shutdown";
+const IDLE = "Accepted for Konnectivity's sake (no effect)";
+
+/** In the order in which the help shows them. */
+export const AGENT_FLAGS = {
+  "proxy-server-host": textFlag("127.0.0.1", {
+    group: SERVERS,
+    placeholder: "HOST",
+    help: "Name or address of the server, or of the load balancer before all.",
+  }),
+  "proxy-server-port": portFlag(8091, {
+    group: SERVERS,
+    help: "Its port for agents.",
+  }),
+  "ca-cert": fileFlag({
+    group: SERVERS,
+    help: "CA of the server's certificate. Required.",
+  }),
+  "agent-cert": fileFlag({
+    group: SERVERS,
+    help: "Certificate shown to the server.",
+  }),
+  "agent-key": fileFlag({ group: SERVERS, help: "Its private key." }),
+  "alpn-proto": listFlag([], {
+    group: SERVERS,
+    help: "ALPN names offered before h2.",
+  }),
+  "keepalive-time": durationFlag(10_000, 1, {
+    group: SERVERS,
+    help: "PING a server after this long without a sign of life. " +
+      "Konnectivity: 1h0m0s.",
+  }),
+  "links": countFlag(1, 1, 16, {
+    group: SERVERS,
+    help: "Connections to each server of ours; more carry more over a " +
+      "network that limits single connections.",
+  }),
+  "sync-interval": durationFlag(1000, 1, {
+    group: SERVERS,
+    help: "First wait before another attempt to connect.",
+  }),
+  "sync-interval-cap": durationFlag(10_000, 1, {
+    group: SERVERS,
+    help: "Longest wait between attempts.",
+  }),
+  "sync-forever": booleanFlag(false, {
+    group: SERVERS,
+    help: "Look for more servers even when all that were announced are there.",
+  }),
+  "message-size-limit": messageSizeFlag(SERVERS),
+
+  "agent-id": textFlag("", {
+    group: IDENTITY,
+    placeholder: "ID",
+    environment: ["PROXY_AGENT_ID"],
+    help: "Name of this agent, unique among all.",
+    defaultText: "$PROXY_AGENT_ID or a random UUID",
+  }),
+  "agent-identifiers": parsedFlag(NO_IDENTIFIERS, parseIdentifiers, {
+    group: IDENTITY,
+    aliases: ["identifiers"],
+    placeholder: "QUERY",
+    help: "What this agent serves, such as " +
+      "host=node7&ipv4=10.0.0.7&cidr=10.1.0.0/16&default-route=true. " +
+      "Keys: host, ipv4, ipv6, cidr, uid, default-route.",
+  }),
+
+  "dial-timeout": durationFlag(5000, 1, {
+    group: TARGETS,
+    help: "Limit on connecting to a target.",
+  }),
+  "allow-unix": listFlag([], {
+    group: TARGETS,
+    placeholder: "PATH",
+    help: "Let this unix socket be dialed. Repeat for more.",
+    defaultText: "none",
+  }),
+
+  "health-server-host": textFlag("", {
+    group: OPERATION,
+    placeholder: "ADDRESS",
+    help: "Address for /healthz, /readyz and /metrics.",
+    defaultText: "all interfaces",
+  }),
+  "health-server-port": portFlag(8093, {
+    group: OPERATION,
+    help: "Their port.",
+  }),
+  "admin-bind-address": textFlag("127.0.0.1", {
+    group: OPERATION,
+    placeholder: "ADDRESS",
+    help: "Address of the admin endpoint.",
+  }),
+  "admin-server-port": portFlag(8094, { group: OPERATION, help: "Its port." }),
+  "drain-timeout": durationFlag(30_000, 0, {
+    group: OPERATION,
+    help: "How long conduits may go on after SIGTERM. 0: end at once. " +
+      "Konnectivity: for ever.",
+  }),
+
+  ...GENERAL_FLAGS,
+  ...LOG_FLAGS,
+
+  ...KUBERNETES_FLAGS,
+  "lease-label-selector": textFlag(
+    "k8s-app=konnectivity-server",
+    missing("Selector of server leases.", "leases"),
+  ),
+  "count-server-leases": booleanFlag(
+    false,
+    missing("Count servers by their leases.", "leases"),
+  ),
+  "service-account-token-path": fileFlag(
+    missing("Token shown to the server.", "client"),
+  ),
+
+  "server-count-source": choiceFlag(["default", "max", ""], "default", {
+    group: IDLE,
+    help: "Which of two server counts to believe.",
+    status: {
+      kind: "idle",
+      because: "without leases there is one server count only",
+    },
+  }),
+  "probe-interval": durationFlag(1000, 1, {
+    group: IDLE,
+    help: "How often to look whether a link is up.",
+    status: { kind: "idle", because: "a lost link is noticed at once" },
+  }),
+  "xfr-channel-size": countFlag(150, 1, 1_000_000, {
+    group: IDLE,
+    help: "Packets per connection and direction.",
+    status: { kind: "idle", because: "queues are bounded in octets" },
+  }),
+  "warn-on-channel-limit": booleanFlag(false, {
+    group: IDLE,
+    help: "Log when a channel is full.",
+    status: { kind: "idle", because: "queues are bounded in octets" },
+  }),
+  ...KLOG_FLAGS,
+} as const;

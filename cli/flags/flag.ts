@@ -1,0 +1,263 @@
+/**
+ * What a flag is: a name in a table, a type, a default, a group and a sentence.
+ *
+ * A command's flags are one object literal whose values come from the builders
+ * below; everything else (parsing, environment, config files, help, the
+ * documentation) is derived from it, so a flag is described exactly once.
+ *
+ * @module
+ */
+
+import {
+  formatGoDuration,
+  formatOctets,
+  parseGoBool,
+  parseGoDuration,
+  parseOctets,
+  parseWholeNumber,
+} from "./go_values.ts";
+
+/**
+ * What becomes of a value that differs from the default.
+ *
+ * - `works`: it has its function.
+ * - `idle`: accepted and reported once as having no effect, because the reason
+ *   it existed is gone.
+ * - `missing`: refused, because the function does not exist in this version. A
+ *   flag that is accepted and does nothing would be a lie.
+ */
+export type FlagStatus =
+  | { readonly kind: "works" }
+  | { readonly kind: "idle"; readonly because: string }
+  | { readonly kind: "missing"; readonly because: string };
+
+/** What every builder wants to know. */
+export interface FlagDetails {
+  /** Heading in the help; groups appear in the order of their first flag. */
+  readonly group: string;
+  /** One or two sentences. */
+  readonly help: string;
+  /** One-letter form. */
+  readonly short?: string;
+  /** Other long names for the same thing. */
+  readonly aliases?: readonly string[];
+  /** Environment variables read besides `TUNNEL_<NAME>`, and after it. */
+  readonly environment?: readonly string[];
+  readonly status?: FlagStatus;
+  /** What the default is, when the value itself says too little. */
+  readonly defaultText?: string;
+  /** The value's name in the help. */
+  readonly placeholder?: string;
+}
+
+/** One flag. `V` is the type of its value once read. */
+export interface Flag<V> extends FlagDetails {
+  readonly kind: "boolean" | "scalar" | "list";
+  readonly status: FlagStatus;
+  readonly fallback: V;
+  readonly placeholder: string;
+  readonly defaultText: string;
+  /**
+   * Reads one text.
+   *
+   * @throws {FlagValueError} Whose message says what was wanted.
+   */
+  readonly parse: (text: string) => V;
+}
+
+/** A command's flags by name. */
+export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
+
+/** What reading a table's flags gives. */
+export type FlagValues<T extends FlagTable> = {
+  readonly [K in keyof T]: T[K] extends Flag<infer V> ? V : never;
+};
+
+/** Says what was wanted instead, such as `a port (0 to 65535)`. */
+export class FlagValueError extends Error {
+  override readonly name = "FlagValueError";
+}
+
+/** `setTimeout` takes 31 bits of milliseconds; nothing here waits longer. */
+const DURATION_MS_MAX = 2 ** 31 - 1;
+
+const WORKS: FlagStatus = { kind: "works" };
+
+/** Free text. */
+export function textFlag(fallback: string, details: FlagDetails): Flag<string> {
+  return make("scalar", "TEXT", fallback, details, String, (text) => text);
+}
+
+/** A path of a file. */
+export function fileFlag(details: FlagDetails): Flag<string> {
+  return make("scalar", "FILE", "", details, String, (text) => text);
+}
+
+/** `--x`, `--x=false`. */
+export function booleanFlag(
+  fallback: boolean,
+  details: FlagDetails,
+): Flag<boolean> {
+  return make("boolean", "", fallback, details, String, (text) => {
+    return orRefuse(parseGoBool(text), "true or false");
+  });
+}
+
+/** 0 to 65535; upstream's 1024..49151 is not enforced. */
+export function portFlag(fallback: number, details: FlagDetails): Flag<number> {
+  return make("scalar", "PORT", fallback, details, String, (text) => {
+    const port = parseWholeNumber(text);
+    return orRefuse(inRange(port, 0, 65_535), "a port (0 to 65535)");
+  });
+}
+
+/** A whole number between `min` and `max`, both included. */
+export function countFlag(
+  fallback: number,
+  min: number,
+  max: number,
+  details: FlagDetails,
+): Flag<number> {
+  return make("scalar", "N", fallback, details, String, (text) => {
+    const value = inRange(parseWholeNumber(text), min, max);
+    return orRefuse(value, `a whole number from ${min} to ${max}`);
+  });
+}
+
+/** A number with or without a fraction, not negative. */
+export function numberFlag(
+  fallback: number,
+  details: FlagDetails,
+): Flag<number> {
+  return make("scalar", "N", fallback, details, String, (text) => {
+    const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined;
+    return orRefuse(value, "a number such as 5 or 2.5");
+  });
+}
+
+/** Milliseconds, written as Go writes durations. */
+export function durationFlag(
+  fallbackMs: number,
+  minMs: number,
+  details: FlagDetails,
+): Flag<number> {
+  const wanted = `a duration from ${formatGoDuration(minMs)} to ${
+    formatGoDuration(DURATION_MS_MAX)
+  }, such as 1h0m0s, 1.5s or 100ms`;
+  return make(
+    "scalar",
+    "DURATION",
+    fallbackMs,
+    details,
+    formatGoDuration,
+    (text) =>
+      orRefuse(inRange(parseGoDuration(text), minMs, DURATION_MS_MAX), wanted),
+  );
+}
+
+/** A count of octets, such as `4194304` or `4MiB`. */
+export function octetsFlag(
+  fallback: number,
+  min: number,
+  max: number,
+  details: FlagDetails,
+): Flag<number> {
+  const wanted = `a size from ${formatOctets(min)} to ${formatOctets(max)}`;
+  return make("scalar", "SIZE", fallback, details, formatOctets, (text) => {
+    return orRefuse(inRange(parseOctets(text), min, max), wanted);
+  });
+}
+
+/** One of `choices`, exactly as written. */
+export function choiceFlag<const C extends string>(
+  choices: readonly C[],
+  fallback: C,
+  details: FlagDetails,
+): Flag<C> {
+  const placeholder = choices.filter((choice) => choice !== "").join("|");
+  return make("scalar", placeholder, fallback, details, String, (text) => {
+    const found = choices.find((choice) => choice === text);
+    return orRefuse(found, `one of ${oneOf(choices)}`);
+  });
+}
+
+/** Texts, separated by commas, in as many occurrences as one likes. */
+export function listFlag(
+  fallback: readonly string[],
+  details: FlagDetails,
+): Flag<readonly string[]> {
+  return make("list", "LIST", fallback, details, formatList, splitList);
+}
+
+/** A list of which every item is one of `choices`. */
+export function choicesFlag<const C extends string>(
+  choices: readonly C[],
+  fallback: readonly C[],
+  details: FlagDetails,
+): Flag<readonly C[]> {
+  return make("list", "LIST", fallback, details, formatList, (text) => {
+    return splitList(text).map((item) => {
+      const found = choices.find((choice) => choice === item);
+      return orRefuse(found, `names out of ${oneOf(choices)}`);
+    });
+  });
+}
+
+/** Text that `parse` turns into a value; it throws {@linkcode FlagValueError}. */
+export function parsedFlag<V>(
+  fallback: V,
+  parse: (text: string) => V,
+  details: FlagDetails,
+): Flag<V> {
+  return make("scalar", "TEXT", fallback, details, () => "", parse);
+}
+
+function make<V>(
+  kind: Flag<V>["kind"],
+  placeholder: string,
+  fallback: V,
+  details: FlagDetails,
+  format: (value: V) => string,
+  parse: (text: string) => V,
+): Flag<V> {
+  return {
+    placeholder,
+    defaultText: format(fallback),
+    status: WORKS,
+    ...details,
+    kind,
+    fallback,
+    parse,
+  };
+}
+
+function orRefuse<V>(value: V | undefined, wanted: string): V {
+  if (value === undefined) throw new FlagValueError(wanted);
+  return value;
+}
+
+function inRange(
+  value: number | undefined,
+  min: number,
+  max: number,
+): number | undefined {
+  return value !== undefined && value >= min && value <= max
+    ? value
+    : undefined;
+}
+
+function oneOf(choices: readonly string[]): string {
+  return choices.map((choice) => choice === "" ? '""' : choice).join(", ");
+}
+
+/** Go prints an empty list as `[]`, and so it comes in from Go's own tools. */
+function splitList(text: string): readonly string[] {
+  const inner = text.startsWith("[") && text.endsWith("]")
+    ? text.slice(1, -1)
+    : text;
+  return inner.split(",").map((item) => item.trim()).filter((item) => item);
+}
+
+function formatList(items: readonly string[]): string {
+  return items.join(",");
+}

@@ -1,0 +1,45 @@
+/**
+ * "Did you mean …?"
+ *
+ * @module
+ */
+
+/**
+ * The candidate that a typing mistake would most likely have meant.
+ *
+ * @returns `undefined` when nothing is near: more than a third of it differs.
+ */
+export function nearest(
+  seen: string,
+  candidates: Iterable<string>,
+): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Infinity;
+  for (const candidate of candidates) {
+    const distance = editDistance(seen.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  const longer = Math.max(seen.length, best?.length ?? 0);
+  return bestDistance <= Math.max(1, longer / 3) ? best : undefined;
+}
+
+/** Levenshtein's distance: insertions, deletions, substitutions. */
+export function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const substitution = previous[column - 1]! +
+        (a[row - 1] === b[column - 1] ? 0 : 1);
+      current.push(
+        Math.min(
+          substitution,
+          previous[column]! + 1,
+          current[column - 1]! + 1,
+        ),
+      );
+    }
+    previous = current;
+  }
+  return previous[b.length]!;
+}

@@ -1,0 +1,160 @@
+/**
+ * Where a flag's value comes from: command line, environment, config file,
+ * default, in this order. An empty value counts as not given at all, as the
+ * manifests that pass every flag of Konnectivity expect.
+ *
+ * @module
+ */
+
+import { UsageError } from "../usage_error.ts";
+import { type Arguments, sortArguments } from "./arguments.ts";
+import { readConfig } from "./config_file.ts";
+import {
+  type Flag,
+  type FlagTable,
+  FlagValueError,
+  type FlagValues,
+} from "./flag.ts";
+
+/** The machine, as far as flags need it. */
+export interface FlagSources {
+  readonly argv: readonly string[];
+  /** One environment variable. */
+  readonly environment: (name: string) => string | undefined;
+  /** A file's text; throws when it cannot be read. */
+  readonly readFile: (path: string) => string;
+}
+
+/** What was read. */
+export interface FlagReading<T extends FlagTable> {
+  readonly values: FlagValues<T>;
+  /** Flags whose value came from somewhere else than the default. */
+  readonly given: ReadonlySet<keyof T & string>;
+  /** Words that belong to no flag. */
+  readonly operands: readonly string[];
+  /** Sentences for the log: flags that were accepted and have no effect. */
+  readonly notices: readonly string[];
+}
+
+/** Kubernetes puts `TUNNEL_SERVER_PORT=tcp://…` beside a Service `tunnel-server`. */
+const SERVICE_LINK = /^(?:tcp|udp|sctp):\/\//;
+
+/**
+ * Reads all flags of a command.
+ *
+ * @param command For messages, such as `server`.
+ * @throws {UsageError} One line, for the first thing that cannot be used.
+ */
+export function readFlags<T extends FlagTable>(
+  command: string,
+  table: T,
+  sources: FlagSources,
+): FlagReading<T> {
+  const words = sortArguments(command, table, sources.argv);
+  const config = configTexts(table, words, sources);
+  const values: Record<string, unknown> = {};
+  const given = new Set<string>();
+  const notices: string[] = [];
+  for (const [name, flag] of Object.entries(table)) {
+    const found = findTexts(name, flag, words, sources, config);
+    const value = found === undefined ? flag.fallback : readTexts(flag, found);
+    values[name] = value;
+    if (found === undefined) continue;
+    given.add(name);
+    if (isSame(value, flag.fallback) || flag.status.kind === "works") continue;
+    if (flag.status.kind === "missing") {
+      throw new UsageError(
+        `Cannot use ${found.origin}: ${flag.status.because}; remove it`,
+      );
+    }
+    notices.push(`${found.origin} has no effect: ${flag.status.because}`);
+  }
+  return {
+    values: values as FlagValues<T>,
+    given,
+    operands: words.operands,
+    notices,
+  };
+}
+
+/** The environment variable of a flag. */
+export function environmentName(flag: string): string {
+  return `TUNNEL_${flag.toUpperCase().replaceAll("-", "_")}`;
+}
+
+interface Found {
+  readonly texts: readonly string[];
+  /** As the user would recognise it: `--x`, `$TUNNEL_X`, `"x" in file`. */
+  readonly origin: string;
+}
+
+function findTexts(
+  name: string,
+  flag: Flag<unknown>,
+  words: Arguments,
+  sources: FlagSources,
+  config: { path: string; texts: ReadonlyMap<string, readonly string[]> },
+): Found | undefined {
+  const onLine = words.texts.get(name)?.filter((text) => text !== "");
+  if (onLine !== undefined && onLine.length > 0) {
+    return { texts: onLine, origin: `--${name}` };
+  }
+  const variables = [environmentName(name), ...(flag.environment ?? [])];
+  for (const variable of variables) {
+    const text = sources.environment(variable) ?? "";
+    if (text === "" || SERVICE_LINK.test(text)) continue;
+    return { texts: [text], origin: `$${variable}` };
+  }
+  const inFile = config.texts.get(name)?.filter((text) => text !== "");
+  if (inFile !== undefined && inFile.length > 0) {
+    return { texts: inFile, origin: `"${name}" in ${config.path}` };
+  }
+  return undefined;
+}
+
+function readTexts<V>(flag: Flag<V>, { texts, origin }: Found): V {
+  // A list adds up over its occurrences; of anything else the last one counts.
+  if (flag.kind === "list") {
+    const items = texts.flatMap((text) =>
+      readText(flag, text, origin) as unknown as readonly unknown[]
+    );
+    return items as unknown as V;
+  }
+  return readText(flag, texts.at(-1)!, origin);
+}
+
+function readText<V>(flag: Flag<V>, text: string, origin: string): V {
+  try {
+    return flag.parse(text);
+  } catch (error) {
+    if (!(error instanceof FlagValueError)) throw error;
+    const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text;
+    throw new UsageError(
+      `Cannot use ${origin}: saw "${shown}", wanted ${error.message}`,
+    );
+  }
+}
+
+function configTexts(
+  table: FlagTable,
+  words: Arguments,
+  sources: FlagSources,
+): { path: string; texts: ReadonlyMap<string, readonly string[]> } {
+  const path = words.texts.get("config")?.at(-1) ||
+    sources.environment(environmentName("config")) || "";
+  if (path === "" || table["config"] === undefined) {
+    return { path, texts: new Map() };
+  }
+  let content: string;
+  try {
+    content = sources.readFile(path);
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    throw new UsageError(`Cannot use --config ${path}: ${problem}`);
+  }
+  return { path, texts: readConfig(table, path, content) };
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
+}

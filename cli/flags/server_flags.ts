@@ -1,0 +1,208 @@
+/**
+ * The flags of `tunnel server`: Konnectivity's proxy-server, and ours.
+ *
+ * Where a default differs from Konnectivity's, `differs` says so in the help
+ * and so in `docs/flags.md`.
+ *
+ * @module
+ */
+
+import {
+  booleanFlag,
+  choiceFlag,
+  choicesFlag,
+  countFlag,
+  durationFlag,
+  fileFlag,
+  listFlag,
+  numberFlag,
+  portFlag,
+  textFlag,
+} from "./flag.ts";
+import { KUBERNETES_FLAGS, missing } from "./kubernetes_flags.ts";
+import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
+import { messageSizeFlag } from "./message_size_flag.ts";
+
+const FRONTENDS = "Frontends (who wants in)";
+const AGENTS = "Agents (who is reached)";
+const ROUTING = "Choosing an agent";
+const TLS = "TLS";
+const OPERATION = "Health, admin, shutdown";
+
+/** In the order in which the help shows them. */
+export const SERVER_FLAGS = {
+  "mode": choiceFlag(["auto", "grpc", "http-connect"], "auto", {
+    group: FRONTENDS,
+    help: "What frontends speak; auto tells gRPC and HTTP CONNECT apart by " +
+      "their first octets. Konnectivity: grpc.",
+  }),
+  "uds-name": textFlag("", {
+    group: FRONTENDS,
+    placeholder: "PATH",
+    help: "Listen on this unix socket instead of a port.",
+  }),
+  "delete-existing-uds-file": booleanFlag(true, {
+    group: FRONTENDS,
+    help: "Remove a socket file that is there already.",
+  }),
+  "server-bind-address": textFlag("", {
+    group: FRONTENDS,
+    placeholder: "ADDRESS",
+    help: "Address for frontends.",
+    defaultText: "all interfaces",
+  }),
+  "server-port": portFlag(8090, {
+    group: FRONTENDS,
+    help: "Port for frontends; 0: any free port. None with --uds-name.",
+  }),
+  "server-cert": fileFlag({
+    group: FRONTENDS,
+    help: "Certificate shown to frontends.",
+  }),
+  "server-key": fileFlag({ group: FRONTENDS, help: "Its private key." }),
+  "server-ca-cert": fileFlag({
+    group: FRONTENDS,
+    help: "CA of the certificates that frontends must show.",
+  }),
+  "frontend-keepalive-time": durationFlag(3_600_000, 1, {
+    group: FRONTENDS,
+    help: "PING a frontend after this long without a sign of life.",
+  }),
+
+  "agent-bind-address": textFlag("", {
+    group: AGENTS,
+    placeholder: "ADDRESS",
+    help: "Address for agents.",
+    defaultText: "all interfaces",
+  }),
+  "agent-port": portFlag(8091, {
+    group: AGENTS,
+    help: "Port for agents; 0: any free port.",
+  }),
+  "cluster-cert": fileFlag({
+    group: AGENTS,
+    help: "Certificate shown to agents.",
+  }),
+  "cluster-key": fileFlag({ group: AGENTS, help: "Its private key." }),
+  "cluster-ca-cert": fileFlag({
+    group: AGENTS,
+    help: "CA of the certificates that agents must show.",
+  }),
+  "allow-anonymous-agents": booleanFlag(false, {
+    group: AGENTS,
+    help: "Let agents register without a certificate. Without " +
+      "--cluster-ca-cert this is needed unless agents connect on loopback " +
+      "only. Konnectivity: always.",
+  }),
+  "alpn-proto": listFlag([], {
+    group: AGENTS,
+    help: "ALPN names of agents that mean h2, besides h2 itself.",
+  }),
+  "keepalive-time": durationFlag(10_000, 1, {
+    group: AGENTS,
+    help: "PING an agent after this long without a sign of life. " +
+      "Konnectivity: 1h0m0s.",
+  }),
+  "server-id": textFlag("", {
+    group: AGENTS,
+    placeholder: "ID",
+    environment: ["PROXY_SERVER_ID"],
+    help: "What agents tell this server from others by.",
+    defaultText: "$PROXY_SERVER_ID or a random UUID",
+  }),
+  "server-count": countFlag(1, 0, 65_535, {
+    group: AGENTS,
+    help: "How many servers there are; told to agents.",
+  }),
+
+  "proxy-strategies": choicesFlag(
+    ["default", "destHost", "defaultRoute", "cidr", "uid"],
+    ["default"],
+    {
+      group: ROUTING,
+      help: "How an agent is found for a dial, tried in this order: " +
+        "default (any), destHost (host, ipv4, ipv6), cidr (longest prefix), " +
+        "uid, defaultRoute.",
+    },
+  ),
+  "backend-dial-timeout": durationFlag(10_000, 0, {
+    group: ROUTING,
+    help: "Limit on a dial, the agent's part included; 0: none. " +
+      "Konnectivity: 0s.",
+  }),
+  "message-size-limit": messageSizeFlag(ROUTING),
+
+  "tls-min-version": textFlag("", {
+    group: TLS,
+    placeholder: "VERSION",
+    help: "VersionTLS12 or VersionTLS13.",
+    defaultText: "VersionTLS12",
+  }),
+  "cipher-suites": listFlag([], {
+    group: TLS,
+    help: "Suites to offer, by Go's names.",
+    defaultText: "the platform's",
+  }),
+
+  "health-bind-address": textFlag("", {
+    group: OPERATION,
+    placeholder: "ADDRESS",
+    help: "Address for /healthz, /readyz and /metrics.",
+    defaultText: "all interfaces",
+  }),
+  "health-port": portFlag(8092, { group: OPERATION, help: "Their port." }),
+  "admin-bind-address": textFlag("127.0.0.1", {
+    group: OPERATION,
+    placeholder: "ADDRESS",
+    help: "Address of the admin endpoint.",
+  }),
+  "admin-port": portFlag(8095, { group: OPERATION, help: "Its port." }),
+  "graceful-shutdown-timeout": durationFlag(30_000, 0, {
+    group: OPERATION,
+    help: "How long conduits may go on after SIGTERM; it ends earlier when " +
+      "none is left. 0: at once. Konnectivity: 0s.",
+  }),
+
+  ...GENERAL_FLAGS,
+  ...LOG_FLAGS,
+
+  ...KUBERNETES_FLAGS,
+  "enable-lease-controller": booleanFlag(
+    false,
+    missing("Publish server leases.", "leases"),
+  ),
+  "agent-namespace": textFlag(
+    "",
+    missing("Namespace of agents with a token.", "client"),
+  ),
+  "agent-service-account": textFlag(
+    "",
+    missing("Service account of agents with a token.", "client"),
+  ),
+  "authentication-audience": textFlag(
+    "",
+    missing("Audience of agents' tokens.", "client"),
+  ),
+  "kubeconfig-qps": numberFlag(
+    0,
+    missing("Kubernetes requests per second.", "client"),
+  ),
+  "kubeconfig-burst": countFlag(
+    0,
+    0,
+    1_000_000,
+    missing("Burst of Kubernetes requests.", "client"),
+  ),
+
+  "xfr-channel-size": countFlag(10, 1, 1_000_000, {
+    group: "Accepted for Konnectivity's sake (no effect)",
+    help: "Packets per receive channel.",
+    status: { kind: "idle", because: "queues are bounded in octets" },
+  }),
+  "warn-on-channel-limit": booleanFlag(false, {
+    group: "Accepted for Konnectivity's sake (no effect)",
+    help: "Deprecated by Konnectivity too.",
+    status: { kind: "idle", because: "it is deprecated" },
+  }),
+  ...KLOG_FLAGS,
+} as const;

@@ -1,0 +1,103 @@
+/**
+ * What `runServer` wants to know, already validated.
+ *
+ * Nothing here is a flag: durations are milliseconds, ports numbers, lists
+ * arrays, and combinations that make no sense cannot be written down. Who reads
+ * command lines, environments and files (`cli/`) fills this in; embedders write
+ * it themselves.
+ *
+ * @module
+ */
+
+/** How frontends speak; `auto` tells the two apart by the first octets. */
+export type FrontendMode = "grpc" | "http-connect" | "auto";
+
+/** How an agent is chosen for a dial; tried in the configured order. */
+export type StrategyName =
+  | "default"
+  | "destHost"
+  | "defaultRoute"
+  | "cidr"
+  | "uid";
+
+/** An address to listen on. */
+export interface ListenAddress {
+  /** An IP address or name; empty for all interfaces of both families. */
+  readonly hostname: string;
+  /** 0 lets the system choose; whoever listens reports the choice. */
+  readonly port: number;
+}
+
+/** PEM files of a certificate chain and its private key. */
+export interface KeyPairFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** What both TLS ports offer; names as Go's `crypto/tls` spells them. */
+export interface TlsLimits {
+  readonly minVersion: "VersionTLS12" | "VersionTLS13";
+  /** Empty: the platform's own list and order. */
+  readonly cipherSuites: readonly string[];
+}
+
+/** Where frontends connect. */
+export type FrontendListen =
+  | {
+    readonly kind: "unix";
+    readonly path: string;
+    /** A socket file that is there already is removed first. */
+    readonly deleteExisting: boolean;
+  }
+  | {
+    readonly kind: "tcp";
+    readonly address: ListenAddress;
+    readonly keyPair: KeyPairFiles;
+    /** Frontends must show a certificate of this CA. */
+    readonly caFile: string;
+  };
+
+/** See the module description. */
+export interface ServerOptions {
+  /** Told to agents, so that they can tell servers apart. */
+  readonly serverId: string;
+  /** How many servers an agent should be connected to; told to agents. */
+  readonly serverCount: number;
+
+  readonly frontend: {
+    readonly mode: FrontendMode;
+    readonly listen: FrontendListen;
+    /** PING after this long without a sign of life. */
+    readonly keepaliveMs: number;
+  };
+
+  readonly agents: {
+    readonly address: ListenAddress;
+    readonly keyPair: KeyPairFiles;
+    /** Certificates that agents show must be of this CA; absent: none is asked for. */
+    readonly caFile?: string;
+    /** Agents without a certificate may register. */
+    readonly allowAnonymous: boolean;
+    /** ALPN names that mean `h2`, besides `h2`. */
+    readonly alpnProtocols: readonly string[];
+    /** PING after this long without a sign of life. */
+    readonly keepaliveMs: number;
+  };
+
+  readonly tls: TlsLimits;
+
+  /** Not empty; asked in this order. */
+  readonly strategies: readonly StrategyName[];
+
+  readonly admin: ListenAddress;
+  readonly health: ListenAddress;
+
+  /** Whole dial, agent's part included; `undefined`: no deadline of ours. */
+  readonly dialTimeoutMs: number | undefined;
+
+  /** After SIGTERM, what runs may go on this long; 0 ends it at once. */
+  readonly shutdownTimeoutMs: number;
+
+  /** Largest gRPC message that a peer may send. */
+  readonly messageOctetsMax: number;
+}
