@@ -1,0 +1,73 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { EgressConfigError, parseEgressConfig } from "./egress_config.ts";
+import { describeRoad } from "./road.ts";
+
+const HEAD = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+`;
+const UDS = `- name: cluster
+  connection:
+    proxyProtocol: GRPC
+    transport: { uds: { udsName: /run/front.sock } }
+`;
+const TCP = `- name: controlplane
+  connection:
+    proxyProtocol: HTTPConnect
+    transport:
+      tcp:
+        url: https://[::1]:8131
+        tlsConfig: { caBundle: ca.crt, clientCert: c.crt, clientKey: c.key, tlsServerName: front }
+`;
+const DIRECT = `- name: etcd
+  connection: { proxyProtocol: Direct }
+`;
+
+Deno.test("parseEgressConfig() reads a road per network context", () => {
+  const roads = parseEgressConfig(HEAD + UDS + TCP + DIRECT, "egress.yaml");
+  assertEquals(
+    describeRoad(roads.get("cluster")!),
+    "grpc over unix:/run/front.sock",
+  );
+  assertEquals(describeRoad(roads.get("etcd")!), "direct");
+  assertEquals(roads.get("controlplane"), {
+    kind: "tunnel",
+    protocol: "http-connect",
+    address: {
+      kind: "tcp",
+      host: "::1",
+      port: 8131,
+      tls: {
+        caFile: "ca.crt",
+        certFile: "c.crt",
+        keyFile: "c.key",
+        serverName: "front",
+      },
+    },
+  });
+});
+
+// deno-fmt-ignore: the columns are the point.
+const REFUSED: readonly [name: string, text: string, words: string][] = [
+  ["what is not YAML",       "a: [",                                     "Cannot read egress.yaml"],
+  ["another kind",           "apiVersion: apiserver.k8s.io/v1beta1\nkind: Pod", "wanted EgressSelectorConfiguration"],
+  ["an unknown field",       HEAD + UDS.replace("udsName", "path"),      'unknown field "path"'],
+  ["the old name master",    HEAD + UDS.replace("cluster", "master"),    "wanted controlplane or etcd or cluster"],
+  ["a context twice",        HEAD + UDS + UDS,                           "is there twice"],
+  ["plain http",             HEAD + TCP.replace("https:", "http:"),      "wanted https://"],
+  ["no URL",                 HEAD + TCP.replace("https://[::1]:8131", "x"), "wanted https://host:port"],
+  ["no transport",           HEAD + "- {name: etcd, connection: {proxyProtocol: GRPC}}", "transport: it is missing"],
+  ["a transport for Direct", HEAD + UDS.replace("GRPC", "Direct"),       'must not be with "Direct"'],
+  ["both transports",        HEAD + "- {name: etcd, connection: {proxyProtocol: GRPC, transport: {tcp: {}, uds: {}}}}", "exactly one"],
+  ["no list",                HEAD,                                       "wanted a list"],
+];
+
+for (const [name, text, words] of REFUSED) {
+  Deno.test(`parseEgressConfig() refuses ${name} and says where`, () => {
+    assertThrows(
+      () => parseEgressConfig(text, "egress.yaml"),
+      EgressConfigError,
+      words,
+    );
+  });
+}
