@@ -1,0 +1,3 @@
+module tunnelbench
+
+go 1.24

@@ -1,0 +1,154 @@
+// Moves octets through a tunnel with Konnectivity's own Go client library, the one inside kube-apiserver, and checks them.
+//
+//	konnectivity-transfer -uds PATH | -addr HOST:PORT -ca F -cert F -key F  -to HOST:PORT -octets N -n CONNECTIONS
+//
+// Each connection sends a length (u64) and that many octets to an echoing target, reads as many back at the same time and
+// compares SHA-256 sums. Prints one line "N passed, N failed" and each error; exits non-zero when one failed.
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/pkg/client"
+)
+
+var (
+	uds    = flag.String("uds", "", "unix socket of the frontend")
+	addr   = flag.String("addr", "", "host:port of the frontend (mTLS)")
+	ca     = flag.String("ca", "", "CA certificate file")
+	cert   = flag.String("cert", "", "client certificate file")
+	key    = flag.String("key", "", "client key file")
+	to     = flag.String("to", "", "host:port of the echoing target")
+	octets = flag.Int64("octets", 1<<16, "octets per connection, each way")
+	n      = flag.Int("n", 1, "connections at the same time")
+	limit  = flag.Duration("timeout", time.Minute, "for each connection")
+)
+
+func main() {
+	flag.Parse()
+	var wg sync.WaitGroup
+	errs := make([]error, *n)
+	for i := range errs {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			errs[i] = transfer(int64(i))
+		}()
+	}
+	wg.Wait()
+	failed := 0
+	for i, err := range errs {
+		if err != nil {
+			failed++
+			fmt.Printf("connection %d: %v\n", i, err)
+		}
+	}
+	fmt.Printf("%d passed, %d failed\n", *n-failed, failed)
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
+
+func transfer(seed int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), *limit)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- transferWithin(ctx, seed) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done(): // The library's connections know no deadlines.
+		return fmt.Errorf("not done after %v", *limit)
+	}
+}
+
+func transferWithin(ctx context.Context, seed int64) error {
+	address, options, err := frontend()
+	if err != nil {
+		return err
+	}
+	tunnel, err := client.CreateSingleUseGrpcTunnelWithContext(ctx, ctx, address, options...)
+	if err != nil {
+		return fmt.Errorf("tunnel: %w", err)
+	}
+	conn, err := tunnel.DialContext(ctx, "tcp", *to)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	defer conn.Close()
+	sent := make(chan [sha256.Size]byte, 1)
+	sendFailed := make(chan error, 1)
+	go func() {
+		sum, err := send(conn, seed)
+		if err != nil {
+			sendFailed <- err
+			return
+		}
+		sent <- sum
+	}()
+	hash := sha256.New()
+	got, err := io.CopyN(hash, conn, *octets)
+	if err != nil {
+		return fmt.Errorf("read ended after %d of %d octets: %w", got, *octets, err)
+	}
+	select {
+	case sum := <-sent:
+		if [sha256.Size]byte(hash.Sum(nil)) != sum {
+			return fmt.Errorf("what came back is not what was sent")
+		}
+		return nil
+	case err := <-sendFailed:
+		return fmt.Errorf("write: %w", err)
+	}
+}
+
+func send(conn net.Conn, seed int64) (sum [sha256.Size]byte, err error) {
+	if err = binary.Write(conn, binary.BigEndian, uint64(*octets)); err != nil {
+		return sum, err
+	}
+	hash := sha256.New()
+	source := io.TeeReader(io.LimitReader(rand.New(rand.NewSource(seed)), *octets), hash)
+	if _, err = io.CopyBuffer(struct{ io.Writer }{conn}, source, make([]byte, 1<<15)); err != nil {
+		return sum, err
+	}
+	return [sha256.Size]byte(hash.Sum(nil)), nil
+}
+
+// frontend dials as kube-apiserver does: the socket path is the gRPC address.
+func frontend() (string, []grpc.DialOption, error) {
+	if *uds != "" {
+		dial := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", *uds)
+		})
+		return *uds, []grpc.DialOption{dial, grpc.WithTransportCredentials(insecure.NewCredentials())}, nil
+	}
+	pem, err := os.ReadFile(*ca)
+	if err != nil {
+		return "", nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	pair, err := tls.LoadX509KeyPair(*cert, *key)
+	if err != nil {
+		return "", nil, err
+	}
+	config := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
+	return *addr, []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(config))}, nil
+}

@@ -1,0 +1,167 @@
+// deno-lint-ignore-file no-console -- also a command: `peers.ts [name…]` builds.
+/**
+ * Finds the real peers to test against, or builds them from their Go modules.
+ *
+ * They live in `$PEERS_BIN`, else in `tunnel-peers/bin` of the user's cache
+ * folder, each beside a stamp of what it was built from. Without a Go toolchain
+ * a program of that name on PATH will do.
+ *
+ * Usage: `deno task peers [name…]` builds them all, or those named.
+ *
+ * @module
+ */
+
+/** A folder here with a go.mod, and the package to build in it. */
+interface Recipe {
+  /** Relative to this file. */
+  readonly folder: string;
+  /** What `go build` is given, an import path or a folder. */
+  readonly package: string;
+}
+
+const KONNECTIVITY = "sigs.k8s.io/apiserver-network-proxy/cmd";
+
+const RECIPES = {
+  "konnectivity-server": {
+    folder: "konnectivity",
+    package: `${KONNECTIVITY}/server`,
+  },
+  "konnectivity-agent": {
+    folder: "konnectivity",
+    package: `${KONNECTIVITY}/agent`,
+  },
+  "konnectivity-client": {
+    folder: "konnectivity",
+    package: `${KONNECTIVITY}/test-client`,
+  },
+  "konnectivity-transfer": { folder: "konnectivity", package: "./transfer" },
+  "h2spec": {
+    folder: "h2spec",
+    package: "github.com/summerwind/h2spec/cmd/h2spec",
+  },
+  "grpcurl": {
+    folder: "grpcurl",
+    package: "github.com/fullstorydev/grpcurl/cmd/grpcurl",
+  },
+  "loadgen": { folder: "../bench", package: "./loadgen" },
+  "wan": { folder: "../bench", package: "./wan" },
+} satisfies Record<string, Recipe>;
+
+export type PeerName = keyof typeof RECIPES;
+
+export const PEER_NAMES = Object.keys(RECIPES) as readonly PeerName[];
+
+/** A peer that is neither there nor can be built here; the message says why. */
+export class PeerMissingError extends Error {
+  override name = "PeerMissingError";
+}
+
+/**
+ * The path of a peer's executable, built first if it has to be.
+ *
+ * @throws {PeerMissingError} When there is no Go toolchain, or Go cannot build it.
+ */
+export async function findPeer(name: PeerName): Promise<string> {
+  const recipe = RECIPES[name];
+  const folder = await binFolder();
+  const path = `${folder}/${name}`;
+  const wanted = await stampOf(recipe);
+  if (await exists(path) && await readIfThere(`${path}.stamp`) === wanted) {
+    return path;
+  }
+  if (await onPath("go") === undefined) {
+    const elsewhere = await onPath(name);
+    if (elsewhere !== undefined) return elsewhere;
+    throw new PeerMissingError(
+      `Cannot find ${name}: it is neither in ${folder} nor on PATH, and there is no Go toolchain to build it`,
+    );
+  }
+  await build(name, recipe, path);
+  await Deno.writeTextFile(`${path}.stamp`, wanted);
+  return path;
+}
+
+async function build(
+  name: PeerName,
+  recipe: Recipe,
+  path: string,
+): Promise<void> {
+  console.error(`building ${name} (first time: some minutes)`);
+  const fresh = `${path}.${Deno.pid}`;
+  const { success, stderr } = await new Deno.Command("go", {
+    args: [
+      "build",
+      "-p",
+      "2",
+      "-mod=readonly",
+      "-trimpath",
+      "-o",
+      fresh,
+      recipe.package,
+    ],
+    cwd: new URL(recipe.folder, import.meta.url).pathname,
+    stderr: "piped",
+  }).output();
+  if (!success) {
+    const said = new TextDecoder().decode(stderr).trim();
+    throw new PeerMissingError(`Cannot build ${name}: ${said}`);
+  }
+  // Renamed into place, so that nobody ever starts half of a program.
+  await Deno.rename(fresh, path);
+}
+
+/** What a binary is made from: versions, sums and sources of ours. */
+async function stampOf(recipe: Recipe): Promise<string> {
+  const folder = new URL(`${recipe.folder}/`, import.meta.url).pathname;
+  const files = [`${folder}go.mod`, `${folder}go.sum`];
+  if (recipe.package.startsWith("./")) {
+    files.push(`${folder}${recipe.package}/main.go`);
+  }
+  const texts = await Promise.all(files.map(readIfThere));
+  const octets = new TextEncoder().encode(
+    [recipe.package, ...texts].join("\0"),
+  );
+  const digest = await crypto.subtle.digest("SHA-256", octets);
+  return new Uint8Array(digest).toHex();
+}
+
+async function binFolder(): Promise<string> {
+  const given = Deno.env.get("PEERS_BIN");
+  const cache = Deno.env.get("XDG_CACHE_HOME") ??
+    `${Deno.env.get("HOME")}/.cache`;
+  const folder = given ?? `${cache}/tunnel-peers/bin`;
+  await Deno.mkdir(folder, { recursive: true });
+  return await Deno.realPath(folder);
+}
+
+async function onPath(program: string): Promise<string | undefined> {
+  for (const folder of (Deno.env.get("PATH") ?? "").split(":")) {
+    if (await exists(`${folder}/${program}`)) return `${folder}/${program}`;
+  }
+  return undefined;
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).isFile;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    if (error instanceof Deno.errors.NotADirectory) return false;
+    throw error;
+  }
+}
+
+async function readIfThere(path: string): Promise<string> {
+  return await exists(path) ? await Deno.readTextFile(path) : "";
+}
+
+if (import.meta.main) {
+  const names = Deno.args.length > 0 ? Deno.args : PEER_NAMES;
+  for (const name of names) {
+    if (!(name in RECIPES)) {
+      console.error(`unknown peer '${name}', known: ${PEER_NAMES.join(" ")}`);
+      Deno.exit(2);
+    }
+    console.log(await findPeer(name as PeerName));
+  }
+}

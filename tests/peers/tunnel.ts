@@ -1,0 +1,170 @@
+/**
+ * Starts a tunnel server or agent, ours or Konnectivity's: both take the same
+ * flags, so a test names the maker and nothing else changes.
+ *
+ * @module
+ */
+
+import { Child } from "./child.ts";
+import { findPeer } from "./peers.ts";
+import { freePort } from "./ports.ts";
+import type { Workspace } from "./workspace.ts";
+
+export type Maker = "ours" | "konnectivity";
+
+export type Protocol = "grpc" | "http-connect";
+
+/** Where a frontend listens. */
+export type Frontend =
+  | { readonly transport: "uds"; readonly path: string }
+  | { readonly transport: "tcp"; readonly host: string; readonly port: number };
+
+export interface ServerOptions {
+  readonly maker: Maker;
+  readonly protocol: Protocol;
+  readonly transport: "uds" | "tcp";
+  readonly extraFlags?: readonly string[];
+}
+
+export interface RunningServer {
+  readonly child: Child;
+  readonly maker: Maker;
+  readonly frontend: Frontend;
+  readonly agentPort: number;
+  readonly healthUrl: string;
+}
+
+export interface RunningAgent {
+  readonly child: Child;
+  readonly healthUrl: string;
+}
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+/**
+ * The command line of one of our programs, without its flags. `TUNNEL` names
+ * a packaged executable to test in place of the source.
+ */
+export function ourCommand(...subcommand: readonly string[]): string[] {
+  const packaged = Deno.env.get("TUNNEL");
+  if (packaged !== undefined && packaged !== "") {
+    return [packaged, ...subcommand];
+  }
+  return [
+    Deno.execPath(),
+    "run",
+    "--quiet",
+    "--no-prompt",
+    "--v8-flags=--max-semi-space-size=4",
+    "--allow-net",
+    "--allow-read",
+    "--allow-write",
+    "--allow-env",
+    "--allow-sys",
+    "--allow-ffi",
+    `--config=${ROOT}deno.json`,
+    `${ROOT}main.ts`,
+    ...subcommand,
+  ];
+}
+
+/** Starts a server and waits until it listens. */
+export async function startServer(
+  workspace: Workspace,
+  options: ServerOptions,
+): Promise<RunningServer> {
+  const { ca, server } = workspace.certificates;
+  const agentPort = freePort();
+  const healthPort = freePort();
+  const frontend: Frontend = options.transport === "uds"
+    ? { transport: "uds", path: workspace.path("front.sock") }
+    : { transport: "tcp", host: "127.0.0.1", port: freePort() };
+  const flags = [
+    `--mode=${options.protocol}`,
+    "--v=0",
+    `--agent-port=${agentPort}`,
+    `--health-port=${healthPort}`,
+    `--admin-port=${freePort()}`,
+    "--agent-bind-address=127.0.0.1",
+    "--health-bind-address=127.0.0.1",
+    `--cluster-cert=${server.cert}`,
+    `--cluster-key=${server.key}`,
+    `--cluster-ca-cert=${ca}`,
+    ...frontendFlags(frontend, workspace),
+    ...options.extraFlags ?? [],
+  ];
+  const child = new Child({
+    name: `${options.maker} server`,
+    command: [...await commandOf(options.maker, "server"), ...flags],
+    logFile: workspace.path(`${options.maker}-server.log`),
+  });
+  const healthUrl = `http://127.0.0.1:${healthPort}`;
+  await child.untilReady(`${healthUrl}/healthz`);
+  return { child, maker: options.maker, frontend, agentPort, healthUrl };
+}
+
+function frontendFlags(frontend: Frontend, workspace: Workspace): string[] {
+  if (frontend.transport === "uds") {
+    return [`--uds-name=${frontend.path}`, "--server-port=0"];
+  }
+  const { ca, server } = workspace.certificates;
+  return [
+    `--server-port=${frontend.port}`,
+    "--server-bind-address=127.0.0.1",
+    `--server-cert=${server.cert}`,
+    `--server-key=${server.key}`,
+    `--server-ca-cert=${ca}`,
+  ];
+}
+
+/** Starts an agent of `server` and waits until both ends are ready. */
+export async function startAgent(
+  workspace: Workspace,
+  server: RunningServer,
+  maker: Maker,
+  extraFlags: readonly string[] = [],
+): Promise<RunningAgent> {
+  const { ca, agent } = workspace.certificates;
+  const healthPort = freePort();
+  const child = new Child({
+    name: `${maker} agent`,
+    command: [
+      ...await commandOf(maker, "agent"),
+      "--v=0",
+      "--proxy-server-host=127.0.0.1",
+      `--proxy-server-port=${server.agentPort}`,
+      `--ca-cert=${ca}`,
+      `--agent-cert=${agent.cert}`,
+      `--agent-key=${agent.key}`,
+      "--health-server-host=127.0.0.1",
+      `--health-server-port=${healthPort}`,
+      `--admin-server-port=${freePort()}`,
+      "--agent-identifiers=ipv4=127.0.0.1&host=localhost",
+      "--sync-interval=100ms",
+      "--sync-interval-cap=1s",
+      ...extraFlags,
+    ],
+    logFile: workspace.path(`${maker}-agent.log`),
+  });
+  const healthUrl = `http://127.0.0.1:${healthPort}`;
+  await child.untilReady(`${healthUrl}/readyz`);
+  await server.child.untilReady(`${server.healthUrl}/readyz`);
+  return { child, healthUrl };
+}
+
+/** Konnectivity's agent only drains on SIGTERM and goes on: kill it. */
+export async function stopTunnel(
+  server: RunningServer,
+  agent: RunningAgent,
+): Promise<void> {
+  await Promise.all([agent.child.stop("SIGKILL"), server.child.stop()]);
+}
+
+async function commandOf(
+  maker: Maker,
+  role: "server" | "agent",
+): Promise<string[]> {
+  return maker === "ours"
+    ? ourCommand(role)
+    : [await findPeer(`konnectivity-${role}`)];
+}
