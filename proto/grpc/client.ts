@@ -1,0 +1,136 @@
+/**
+ * Starts calls on a connection.
+ *
+ * Layer: gRPC. Writes request heads; what happens in a call is
+ * `client_call.ts`.
+ *
+ * @module
+ */
+
+import type { HeaderField } from "../hpack/header_field.ts";
+import type { Stream, StreamEvents } from "../streams/stream.ts";
+import type { Timers } from "../sync/clock.ts";
+import type { ClientCall, ClientCallEvents } from "./call.ts";
+import { ClientCallStream } from "./client_call.ts";
+import { CONTENT_TYPE } from "./content_type.ts";
+import { ACCEPTED_ENCODINGS, encodingOf } from "./message_reader.ts";
+import type { Metadata } from "./metadata.ts";
+import { appendMetadata } from "./metadata_codec.ts";
+import { OnlyMessage } from "./only_message.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+import { formatTimeout } from "./timeout.ts";
+
+/** What a call needs of `Connection` (client role). */
+export interface StreamOpener {
+  openStream(
+    fields: readonly HeaderField[],
+    endStream: boolean,
+    events: StreamEvents,
+  ): Stream;
+}
+
+/** See {@linkcode startCall}. */
+export interface CallOptions {
+  /** Such as `/ProxyService/Proxy`. */
+  readonly path: string;
+  readonly authority: string;
+  /** What the octets below travel in; `http` unless given. */
+  readonly scheme?: "http" | "https";
+  readonly metadata?: Metadata;
+  /** How long the caller waits, told to the callee (`grpc-timeout`). */
+  readonly timeoutMs?: number;
+  /** With these the deadline is kept here too, whatever the callee does. */
+  readonly timers?: Timers;
+  /** For `grpc-accept-encoding`: what the reader of the answer can undo. */
+  readonly acceptEncoding?: string;
+}
+
+/**
+ * Starts a call: sends the request head.
+ *
+ * @throws What `Connection.openStream` throws when no stream can be opened;
+ *   no event follows then.
+ */
+export function startCall(
+  connection: StreamOpener,
+  options: CallOptions,
+  events: ClientCallEvents,
+): ClientCall {
+  const { timeoutMs, timers } = options;
+  return new ClientCallStream(
+    (streamEvents) =>
+      connection.openStream(requestHead(options), false, streamEvents),
+    events,
+    timeoutMs === undefined || timers === undefined
+      ? undefined
+      : { timeoutMs, timers },
+  );
+}
+
+/** See {@linkcode unaryCall}. */
+export interface UnaryCallOptions extends CallOptions {
+  readonly request: Uint8Array;
+  /** Longest answer accepted; 4 MiB unless given. */
+  readonly messageOctetsMax?: number;
+}
+
+/**
+ * Sends one message and waits for one.
+ *
+ * @throws {GrpcError} For every way in which that can fail, also UNAVAILABLE
+ *   when the connection takes no more calls.
+ */
+export function unaryCall(
+  connection: StreamOpener,
+  options: UnaryCallOptions,
+): Promise<Uint8Array> {
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  const only = new OnlyMessage("response", options.messageOctetsMax);
+  const call = startCall(connection, {
+    acceptEncoding: ACCEPTED_ENCODINGS,
+    ...options,
+  }, {
+    onMetadata(metadata) {
+      only.expect(encodingOf(metadata));
+    },
+    onBody(chunk) {
+      only.push(chunk);
+      call.consumed(chunk.length);
+    },
+    onWritable() {},
+    onStatus(status) {
+      if (status.code !== StatusCode.OK) {
+        reject(new GrpcError(status.code, status.message));
+      } else {
+        // A promise runs this at once and turns a throw into a rejection.
+        resolve(new Promise((answer) => answer(only.take())));
+      }
+    },
+  });
+  call.sendMessage(options.request);
+  call.halfClose();
+  return promise;
+}
+
+/** The order is the specification's: "Request-Headers". */
+function requestHead(options: CallOptions): HeaderField[] {
+  const fields: HeaderField[] = [
+    { name: ":method", value: "POST" },
+    { name: ":scheme", value: options.scheme ?? "http" },
+    { name: ":path", value: options.path },
+    { name: ":authority", value: options.authority },
+    // Detects proxies that drop trailers, without which there is no status.
+    { name: "te", value: "trailers" },
+    { name: "content-type", value: CONTENT_TYPE },
+  ];
+  if (options.timeoutMs !== undefined && options.timeoutMs !== Infinity) {
+    const value = formatTimeout(options.timeoutMs);
+    fields.push({ name: "grpc-timeout", value });
+  }
+  if (options.acceptEncoding !== undefined) {
+    const value = options.acceptEncoding;
+    fields.push({ name: "grpc-accept-encoding", value });
+  }
+  appendMetadata(fields, options.metadata);
+  return fields;
+}

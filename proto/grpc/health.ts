@@ -1,0 +1,118 @@
+/**
+ * `grpc.health.v1.Health`: says whether services are being served.
+ *
+ * Layer: gRPC. Holds what it was told with `setStatus` and tells who asks; it
+ * finds out nothing by itself.
+ *
+ * @module
+ */
+
+import type { MethodHandler, ServerCall, ServerCallEvents } from "./call.ts";
+import {
+  healthCheckRequest,
+  healthCheckResponse,
+  healthListResponse,
+  ServingStatus,
+} from "./health_messages.ts";
+import { encodingOf } from "./message_reader.ts";
+import { OnlyMessage } from "./only_message.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+import { unaryMethod } from "./unary_method.ts";
+
+/** A service name is all a request holds; longer ones are nobody's. */
+const REQUEST_OCTETS_MAX = 4096;
+
+/** See the module description. */
+export class HealthService {
+  readonly #statuses = new Map<string, ServingStatus>();
+  readonly #watchers = new Set<Watcher>();
+
+  /** For `GrpcRouter`. */
+  readonly methods: Readonly<Record<string, MethodHandler>> = {
+    "/grpc.health.v1.Health/Check": unaryMethod(
+      (request) => Promise.resolve(request).then((r) => this.#check(r)),
+      { messageOctetsMax: REQUEST_OCTETS_MAX },
+    ),
+    "/grpc.health.v1.Health/List": unaryMethod(
+      () => Promise.resolve(this.#list()),
+      { messageOctetsMax: REQUEST_OCTETS_MAX },
+    ),
+    "/grpc.health.v1.Health/Watch": (call) => this.#watch(call),
+  };
+
+  /**
+   * Sets what is said about `service` from now on.
+   *
+   * @param service Full service name; empty for the server as a whole.
+   */
+  setStatus(service: string, status: "SERVING" | "NOT_SERVING"): void {
+    this.#statuses.set(service, ServingStatus[status]);
+    for (const watcher of this.#watchers) watcher.update();
+  }
+
+  #check(request: Uint8Array): Uint8Array {
+    const { service } = healthCheckRequest.decode(request);
+    const status = this.#statuses.get(service);
+    if (status === undefined) {
+      throw new GrpcError(
+        StatusCode.NOT_FOUND,
+        `unknown service ${JSON.stringify(service)}`,
+      );
+    }
+    return healthCheckResponse.encode({ status });
+  }
+
+  #list(): Uint8Array {
+    const entries = [...this.#statuses].map(([service, status]) =>
+      [service, { status }] as const
+    );
+    return healthListResponse.encode({ statuses: Object.fromEntries(entries) });
+  }
+
+  #watch(call: ServerCall): ServerCallEvents {
+    const only = new OnlyMessage("request", REQUEST_OCTETS_MAX);
+    only.expect(encodingOf(call.metadata));
+    let watcher: Watcher | undefined;
+    return {
+      onBody(chunk) {
+        only.push(chunk);
+        call.consumed(chunk.length);
+      },
+      onHalfClose: () => {
+        const { service } = healthCheckRequest.decode(only.take());
+        watcher = new Watcher(
+          call,
+          () => this.#statuses.get(service) ?? ServingStatus.SERVICE_UNKNOWN,
+        );
+        this.#watchers.add(watcher);
+        watcher.update();
+      },
+      onWritable: () => watcher?.update(),
+      onCancel: () => {
+        if (watcher !== undefined) this.#watchers.delete(watcher);
+      },
+    };
+  }
+}
+
+/**
+ * One `Watch`. A watcher that does not read misses changes in between, never
+ * the latest, and never makes us keep more than one answer.
+ */
+class Watcher {
+  readonly #call: ServerCall;
+  readonly #current: () => ServingStatus;
+  #told: ServingStatus | undefined;
+
+  constructor(call: ServerCall, current: () => ServingStatus) {
+    this.#call = call;
+    this.#current = current;
+  }
+
+  update(): void {
+    const status = this.#current();
+    if (status === this.#told || this.#call.keptOctets > 0) return;
+    this.#told = status;
+    this.#call.sendMessage(healthCheckResponse.encode({ status }));
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * The five octets in front of every gRPC message (PROTOCOL-HTTP2,
+ * "Length-Prefixed-Message"): a compressed flag and a big-endian length.
+ *
+ * Layer: gRPC. Knows no limits and keeps no state; `message_reader.ts` does.
+ *
+ * @module
+ */
+
+/** Octets of a message prefix. */
+export const MESSAGE_PREFIX_OCTETS = 5;
+
+/** What gRPC implementations accept unless told otherwise. */
+export const MESSAGE_OCTETS_MAX_DEFAULT = 4 * 1024 * 1024;
+
+/**
+ * Writes the prefix of an uncompressed message into `into` at `offset`.
+ *
+ * @param messageOctets Below 2^32.
+ */
+export function writeMessagePrefix(
+  into: Uint8Array,
+  messageOctets: number,
+  offset = 0,
+): void {
+  into[offset] = 0;
+  into[offset + 1] = messageOctets >>> 24;
+  into[offset + 2] = messageOctets >>> 16;
+  into[offset + 3] = messageOctets >>> 8;
+  into[offset + 4] = messageOctets;
+}
+
+/** The length that the prefix at the start of `prefix` announces. */
+export function readMessageOctets(prefix: Uint8Array): number {
+  return prefix[1]! * 0x100_0000 +
+    (prefix[2]! << 16 | prefix[3]! << 8 | prefix[4]!);
+}
+
+/** `message` with its prefix in front: a copy. */
+export function frameMessage(message: Uint8Array): Uint8Array {
+  const framed = new Uint8Array(MESSAGE_PREFIX_OCTETS + message.length);
+  writeMessagePrefix(framed, message.length);
+  framed.set(message, MESSAGE_PREFIX_OCTETS);
+  return framed;
+}

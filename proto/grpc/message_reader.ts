@@ -1,0 +1,192 @@
+/**
+ * Whole messages out of a body that the network cut anywhere.
+ *
+ * Layer: gRPC. For callers that want messages as units; who wants to pass a
+ * large message on while it arrives reads the body itself.
+ *
+ * Attack in mind: a prefix that announces 4 MiB costs its sender five octets.
+ * Memory is therefore taken as octets arrive, never as they are announced, and
+ * a compressed message may unfold to the same limit as any other.
+ *
+ * @module
+ */
+
+import { gunzipSync } from "node:zlib";
+import type { Metadata } from "./metadata.ts";
+import {
+  MESSAGE_OCTETS_MAX_DEFAULT,
+  MESSAGE_PREFIX_OCTETS,
+  readMessageOctets,
+} from "./message_framing.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+
+/** What we can undo, as `grpc-accept-encoding` says it. */
+export const ACCEPTED_ENCODINGS = "identity,gzip";
+
+/** Room that a message gets before more of it has arrived than that. */
+const FIRST_BUFFER_OCTETS = 4096;
+
+/** See {@linkcode MessageReader}. */
+export interface MessageReaderOptions {
+  /** Longest message accepted, before and after decompression; 4 MiB unless given. */
+  readonly messageOctetsMax?: number | undefined;
+  /** The sender's `grpc-encoding`; see {@linkcode encodingOf}. */
+  readonly encoding?: string;
+  /** Called once per message, in order; the octets are the receiver's to keep. */
+  onMessage(message: Uint8Array): void;
+}
+
+/** See the module description. */
+export class MessageReader {
+  readonly #octetsMax: number;
+  readonly #encoding: string;
+  readonly #onMessage: (message: Uint8Array) => void;
+  readonly #prefix = new Uint8Array(MESSAGE_PREFIX_OCTETS);
+  #prefixFilled = 0;
+  #messageOctets = 0;
+  #buffer = new Uint8Array(0);
+  #filled = 0;
+
+  constructor(options: MessageReaderOptions) {
+    this.#octetsMax = options.messageOctetsMax ?? MESSAGE_OCTETS_MAX_DEFAULT;
+    this.#encoding = options.encoding ?? "identity";
+    this.#onMessage = (message) => options.onMessage(message);
+  }
+
+  /** Octets of an unfinished message that are held, and the room around them. */
+  get bufferOctets(): number {
+    return this.#buffer.length;
+  }
+
+  /**
+   * Takes the next octets of the body; they are copied where needed.
+   *
+   * @throws {GrpcError} RESOURCE_EXHAUSTED for a message over the limit,
+   *   INTERNAL for a broken prefix or broken compression, UNIMPLEMENTED for an
+   *   encoding we do not know. The reader is spent then.
+   */
+  push(chunk: Uint8Array): void {
+    let offset = 0;
+    while (offset < chunk.length) {
+      if (this.#prefixFilled < MESSAGE_PREFIX_OCTETS) {
+        this.#prefix[this.#prefixFilled++] = chunk[offset++]!;
+        if (this.#prefixFilled < MESSAGE_PREFIX_OCTETS) continue;
+        this.#begin();
+        if (this.#messageOctets > 0) continue;
+      }
+      offset += this.#fill(chunk, offset);
+      if (this.#filled === this.#messageOctets) this.#complete();
+    }
+  }
+
+  /**
+   * The sender said that it is done.
+   *
+   * @throws {GrpcError} INTERNAL when that cut a message short.
+   */
+  end(): void {
+    if (this.#prefixFilled === 0) return;
+    const seen = this.#prefixFilled < MESSAGE_PREFIX_OCTETS
+      ? `${this.#prefixFilled} octets of a prefix`
+      : `${this.#filled} of ${this.#messageOctets} octets`;
+    throw new GrpcError(
+      StatusCode.INTERNAL,
+      `Cannot read the last message: the body ended after ${seen}`,
+    );
+  }
+
+  #begin(): void {
+    this.#messageOctets = readMessageOctets(this.#prefix);
+    const flag = this.#prefix[0]!;
+    if (flag > 1) {
+      throw new GrpcError(
+        StatusCode.INTERNAL,
+        `Cannot read a message: its compressed flag is ${flag}, not 0 or 1`,
+      );
+    }
+    if (flag === 1 && this.#encoding !== "gzip") {
+      throw this.#encoding === "identity"
+        ? new GrpcError(
+          StatusCode.INTERNAL,
+          "Cannot read a message: it is marked as compressed, but no grpc-encoding was declared",
+        )
+        : unknownEncoding(this.#encoding);
+    }
+    if (this.#messageOctets > this.#octetsMax) {
+      throw new GrpcError(
+        StatusCode.RESOURCE_EXHAUSTED,
+        `Cannot read a message of ${this.#messageOctets} octets: at most ${this.#octetsMax} are accepted`,
+      );
+    }
+  }
+
+  #fill(chunk: Uint8Array, offset: number): number {
+    const count = Math.min(
+      chunk.length - offset,
+      this.#messageOctets - this.#filled,
+    );
+    this.#reserve(this.#filled + count);
+    this.#buffer.set(chunk.subarray(offset, offset + count), this.#filled);
+    this.#filled += count;
+    return count;
+  }
+
+  /** Doubles the buffer until `octets` fit, but never beyond the message. */
+  #reserve(octets: number): void {
+    if (octets <= this.#buffer.length) return;
+    let room = Math.max(this.#buffer.length * 2, FIRST_BUFFER_OCTETS, octets);
+    room = Math.min(room, this.#messageOctets);
+    const larger = new Uint8Array(room);
+    larger.set(this.#buffer.subarray(0, this.#filled));
+    this.#buffer = larger;
+  }
+
+  #complete(): void {
+    const raw = this.#buffer.subarray(0, this.#messageOctets);
+    const message = this.#prefix[0] === 1 ? this.#decompress(raw) : raw;
+    this.#prefixFilled = 0;
+    this.#buffer = new Uint8Array(0);
+    this.#filled = 0;
+    this.#onMessage(message);
+  }
+
+  #decompress(raw: Uint8Array): Uint8Array {
+    try {
+      // A limit of 0 is refused by zlib, hence at least one octet.
+      const limit = Math.max(this.#octetsMax, 1);
+      return new Uint8Array(gunzipSync(raw, { maxOutputLength: limit }));
+    } catch (error) {
+      // Whatever zlib throws here is about the peer's octets.
+      if (error instanceof RangeError) {
+        throw new GrpcError(
+          StatusCode.RESOURCE_EXHAUSTED,
+          `Cannot read a gzip message: it unfolds to more than the ${this.#octetsMax} octets that are accepted`,
+        );
+      }
+      throw new GrpcError(
+        StatusCode.INTERNAL,
+        `Cannot read a gzip message: ${(error as Error).message}`,
+      );
+    }
+  }
+}
+
+/** The `grpc-encoding` that came with `metadata`; `identity` when none did. */
+export function encodingOf(metadata: Metadata): string {
+  return metadata.text("grpc-encoding") ?? "identity";
+}
+
+/** Whether {@linkcode MessageReader} can undo `encoding`. */
+export function isAcceptedEncoding(encoding: string): boolean {
+  return ACCEPTED_ENCODINGS.split(",").includes(encoding);
+}
+
+/** The error for an encoding that we do not know. */
+export function unknownEncoding(encoding: string): GrpcError {
+  return new GrpcError(
+    StatusCode.UNIMPLEMENTED,
+    `Cannot read messages in grpc-encoding ${
+      JSON.stringify(encoding)
+    }: accepted are ${ACCEPTED_ENCODINGS}`,
+  );
+}

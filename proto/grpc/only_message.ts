@@ -1,0 +1,61 @@
+/**
+ * The one message of a direction that has exactly one.
+ *
+ * Layer: gRPC. Both ends of a unary call read this way, and the request of a
+ * call whose answers are a stream.
+ *
+ * @module
+ */
+
+import { MessageReader } from "./message_reader.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+
+/** See the module description. */
+export class OnlyMessage {
+  readonly #what: "request" | "response";
+  readonly #octetsMax: number | undefined;
+  #reader: MessageReader | undefined;
+  #message: Uint8Array | undefined;
+
+  /** @param messageOctetsMax Longest message accepted; 4 MiB when `undefined`. */
+  constructor(what: "request" | "response", messageOctetsMax?: number) {
+    this.#what = what;
+    this.#octetsMax = messageOctetsMax;
+  }
+
+  /** Says in which `grpc-encoding` the message will come. Call once, first. */
+  expect(encoding: string): void {
+    this.#reader = new MessageReader({
+      messageOctetsMax: this.#octetsMax,
+      encoding,
+      onMessage: (message) => {
+        if (this.#message !== undefined) throw this.#violation("more");
+        this.#message = message;
+      },
+    });
+  }
+
+  /** @throws {GrpcError} As `MessageReader.push`, and for a second message. */
+  push(chunk: Uint8Array): void {
+    this.#reader?.push(chunk);
+  }
+
+  /**
+   * The message, once the sender is done.
+   *
+   * @throws {GrpcError} When there was none or it was cut short.
+   */
+  take(): Uint8Array {
+    this.#reader?.end();
+    if (this.#message === undefined) throw this.#violation("none");
+    return this.#message;
+  }
+
+  /** grpc/doc/statuscodes.md: a cardinality violation is UNIMPLEMENTED. */
+  #violation(seen: "none" | "more"): GrpcError {
+    return new GrpcError(
+      StatusCode.UNIMPLEMENTED,
+      `Cannot take the ${this.#what}: there was ${seen}, wanted one message`,
+    );
+  }
+}

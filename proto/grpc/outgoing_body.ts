@@ -1,0 +1,109 @@
+/**
+ * The sending half of a call: messages go out whole or in parts, in order, and
+ * what does not fit waits here.
+ *
+ * Layer: gRPC; the same for both sides. How much may wait is the caller's
+ * choice: it sees `keptOctets` and the `false` of `sendMessage`.
+ *
+ * @module
+ */
+
+import type { Stream } from "../streams/stream.ts";
+import {
+  frameMessage,
+  MESSAGE_PREFIX_OCTETS,
+  writeMessagePrefix,
+} from "./message_framing.ts";
+
+/** Free again as soon as `sendFrame` returns, so one serves all calls. */
+const PREFIX = new Uint8Array(MESSAGE_PREFIX_OCTETS);
+
+/** See the module description. */
+export class OutgoingBody {
+  readonly #stream: Stream;
+  // Invariant: keptOctets = sum of the lengths in kept; no chunk is empty.
+  readonly #kept: Uint8Array[] = [];
+  #keptOctets = 0;
+  #ending: (() => void) | undefined;
+
+  constructor(stream: Stream) {
+    this.#stream = stream;
+  }
+
+  /** See `CallBody.keptOctets`. */
+  get keptOctets(): number {
+    return this.#keptOctets;
+  }
+
+  /** See `CallBody.room`. */
+  get room(): number {
+    return this.#keptOctets === 0 ? this.#stream.room : 0;
+  }
+
+  /** See `CallBody.sendFrame`. */
+  sendFrame(head: Uint8Array, body: Uint8Array): void {
+    if (this.#keptOctets > 0) {
+      throw new RangeError(
+        `Cannot send a frame: ${this.#keptOctets} octets are kept in front of it`,
+      );
+    }
+    this.#stream.sendFrame(head, body);
+  }
+
+  /** See `CallBody.sendMessage`. */
+  sendMessage(message: Uint8Array): boolean {
+    if (this.#keptOctets > 0) return this.#keep(frameMessage(message));
+    const room = this.#stream.room;
+    if (room < MESSAGE_PREFIX_OCTETS) {
+      this.#stream.awaitRoom();
+      return this.#keep(frameMessage(message));
+    }
+    writeMessagePrefix(PREFIX, message.length);
+    let sent = Math.min(message.length, room - MESSAGE_PREFIX_OCTETS);
+    this.#stream.sendFrame(PREFIX, message.subarray(0, sent));
+    if (sent === message.length) return true;
+    sent += this.#stream.write(message.subarray(sent));
+    return sent === message.length || this.#keep(message.slice(sent));
+  }
+
+  /** Runs `ending` once nothing is kept; nothing may be sent after this. */
+  endWith(ending: () => void): void {
+    if (this.#keptOctets === 0) ending();
+    else this.#ending = ending;
+  }
+
+  /**
+   * There is room: sends what is kept, then ends if that was asked for.
+   *
+   * @returns Whether nothing is kept any more.
+   */
+  resume(): boolean {
+    while (this.#kept.length > 0) {
+      const first = this.#kept[0]!;
+      const sent = this.#stream.write(first);
+      this.#keptOctets -= sent;
+      if (sent < first.length) {
+        this.#kept[0] = first.subarray(sent);
+        return false;
+      }
+      this.#kept.shift();
+    }
+    const ending = this.#ending;
+    this.#ending = undefined;
+    ending?.();
+    return true;
+  }
+
+  /** Forgets what is kept: the call is over. */
+  drop(): void {
+    this.#kept.length = 0;
+    this.#keptOctets = 0;
+    this.#ending = undefined;
+  }
+
+  #keep(octets: Uint8Array): false {
+    this.#kept.push(octets);
+    this.#keptOctets += octets.length;
+    return false;
+  }
+}

@@ -1,0 +1,203 @@
+/**
+ * Which method answers a request, and what everything else is told.
+ *
+ * Layer: gRPC. Plug `accept` into `ConnectionEvents.onStream`. Reads request
+ * heads and knows method names; what happens in a call is `server_call.ts`.
+ *
+ * @module
+ */
+
+import type { HeaderField } from "../hpack/header_field.ts";
+import type { Timers } from "../sync/clock.ts";
+import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
+import type { MethodHandler } from "./call.ts";
+import { isGrpcContentType } from "./content_type.ts";
+import {
+  ACCEPTED_ENCODINGS,
+  isAcceptedEncoding,
+  unknownEncoding,
+} from "./message_reader.ts";
+import { decodeMetadata } from "./metadata_codec.ts";
+import { ResetCode } from "./reset_status.ts";
+import {
+  responseHead,
+  type ServerCallHead,
+  ServerCallStream,
+} from "./server_call.ts";
+import { GrpcError, type Status, StatusCode } from "./status.ts";
+import { appendStatus, fieldValue } from "./status_codec.ts";
+import { parseTimeout } from "./timeout.ts";
+
+/** See {@linkcode GrpcRouter}. */
+export interface GrpcRouterOptions {
+  /** By path, such as `/ProxyService/Proxy`. */
+  readonly methods: Readonly<Record<string, MethodHandler>>;
+  /** For the callers' deadlines. */
+  readonly timers: Timers;
+  /**
+   * Answers requests that are not gRPC (by content type). It gets the request
+   * head here, not through `onHeaders`. Without it they are refused.
+   */
+  readonly fallback?: (
+    stream: Stream,
+    fields: readonly HeaderField[],
+  ) => StreamEvents;
+}
+
+/** See the module description. */
+export class GrpcRouter {
+  readonly #methods: ReadonlyMap<string, MethodHandler>;
+  readonly #timers: Timers;
+  readonly #fallback: GrpcRouterOptions["fallback"];
+
+  constructor(options: GrpcRouterOptions) {
+    this.#methods = new Map(Object.entries(options.methods));
+    this.#timers = options.timers;
+    this.#fallback = options.fallback;
+  }
+
+  /** Serves a stream that the peer opened; its head comes with `onHeaders`. */
+  accept(stream: Stream): StreamEvents {
+    return new RequestStream((fields) => this.#route(stream, fields));
+  }
+
+  #route(stream: Stream, fields: readonly HeaderField[]): StreamEvents {
+    if (!isGrpcContentType(fieldValue(fields, "content-type"))) {
+      return this.#fallback?.(stream, fields) ?? refuseForeign(stream, fields);
+    }
+    const method = fieldValue(fields, ":method");
+    if (method !== "POST") {
+      return new RefusedStream(stream, {
+        code: StatusCode.INTERNAL,
+        message: `Cannot serve method ${method}: gRPC calls are POST requests`,
+      }, { httpStatus: "405" });
+    }
+    const path = fieldValue(fields, ":path") ?? "";
+    const handler = this.#methods.get(path);
+    if (handler === undefined) {
+      return new RefusedStream(stream, {
+        code: StatusCode.UNIMPLEMENTED,
+        message: `unknown method ${path}`,
+      });
+    }
+    let head: ServerCallHead;
+    try {
+      head = readHead(path, fields);
+    } catch (error) {
+      if (!(error instanceof GrpcError)) throw error;
+      return new RefusedStream(stream, error, {
+        acceptEncoding: error.code === StatusCode.UNIMPLEMENTED,
+      });
+    }
+    return new ServerCallStream(stream, head, this.#timers, handler);
+  }
+}
+
+/** @throws {GrpcError} When the head cannot be read. */
+function readHead(
+  path: string,
+  fields: readonly HeaderField[],
+): ServerCallHead {
+  const encoding = fieldValue(fields, "grpc-encoding") ?? "identity";
+  if (!isAcceptedEncoding(encoding)) throw unknownEncoding(encoding);
+  const timeout = fieldValue(fields, "grpc-timeout");
+  const timeoutMs = timeout === undefined ? Infinity : parseTimeout(timeout);
+  if (timeoutMs === undefined) {
+    throw new GrpcError(
+      StatusCode.INTERNAL,
+      `Cannot read grpc-timeout ${
+        JSON.stringify(timeout)
+      }: wanted 1 to 8 digits and one of H, M, S, m, u, n`,
+    );
+  }
+  const authority = fieldValue(fields, ":authority") ??
+    fieldValue(fields, "host") ?? "";
+  return { path, authority, metadata: decodeMetadata(fields), timeoutMs };
+}
+
+function refuseForeign(
+  stream: Stream,
+  fields: readonly HeaderField[],
+): StreamEvents {
+  const seen = fieldValue(fields, "content-type") ?? "none";
+  return new RefusedStream(stream, {
+    code: StatusCode.INTERNAL,
+    message:
+      `Cannot serve content-type ${seen}: only application/grpc is served here`,
+  }, {
+    httpStatus: fieldValue(fields, ":method") === "POST" ? "415" : "405",
+  });
+}
+
+/** The stream's events before and after its head has been read. */
+class RequestStream implements StreamEvents {
+  readonly #route: (fields: readonly HeaderField[]) => StreamEvents;
+  #target: StreamEvents | undefined;
+
+  constructor(route: (fields: readonly HeaderField[]) => StreamEvents) {
+    this.#route = route;
+  }
+
+  onHeaders(fields: readonly HeaderField[]): void {
+    this.#target = this.#route(fields);
+  }
+
+  onData(chunk: Uint8Array): void {
+    this.#target?.onData(chunk);
+  }
+
+  onTrailers(fields: readonly HeaderField[]): void {
+    this.#target?.onTrailers(fields);
+  }
+
+  onEnd(): void {
+    this.#target?.onEnd();
+  }
+
+  onWritable(): void {
+    this.#target?.onWritable();
+  }
+
+  onReset(reset: StreamReset): void {
+    this.#target?.onReset(reset);
+  }
+}
+
+/** How a refusal differs from plain trailers. */
+interface Refusal {
+  readonly httpStatus?: "405" | "415";
+  readonly acceptEncoding?: boolean;
+}
+
+/**
+ * A request that is answered before it is read. Most have no body or a short
+ * one; if octets do come, the sender is stopped as RFC 9113 §8.1 says.
+ */
+class RefusedStream implements StreamEvents {
+  readonly #stream: Stream;
+
+  constructor(stream: Stream, status: Status, refusal: Refusal = {}) {
+    this.#stream = stream;
+    const fields = refusal.httpStatus === undefined
+      ? responseHead()
+      : [{ name: ":status", value: refusal.httpStatus }];
+    if (refusal.httpStatus === "405") {
+      fields.push({ name: "allow", value: "POST" });
+    }
+    if (refusal.acceptEncoding === true) {
+      fields.push({ name: "grpc-accept-encoding", value: ACCEPTED_ENCODINGS });
+    }
+    appendStatus(fields, status);
+    stream.sendHeaders(fields, true);
+  }
+
+  onData(): void {
+    this.#stream.reset(ResetCode.NO_ERROR);
+  }
+
+  onHeaders(): void {}
+  onTrailers(): void {}
+  onEnd(): void {}
+  onWritable(): void {}
+  onReset(): void {}
+}

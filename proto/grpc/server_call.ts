@@ -1,0 +1,238 @@
+/**
+ * The callee's side of one call, on one stream.
+ *
+ * Layer: gRPC. `server.ts` has checked the request head and chosen the method;
+ * from here on this class stands between the stream and the method's events.
+ * It knows no method and no message.
+ *
+ * Errors: a `GrpcError` that the method throws, when it is called or from one
+ * of its events, ends the call with that status, and no event follows. Anything
+ * else is a bug and is thrown on.
+ *
+ * @module
+ */
+
+import type { HeaderField } from "../hpack/header_field.ts";
+import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
+import type { Timer, Timers } from "../sync/clock.ts";
+import type { MethodHandler, ServerCall, ServerCallEvents } from "./call.ts";
+import { CONTENT_TYPE } from "./content_type.ts";
+import type { Metadata } from "./metadata.ts";
+import { appendMetadata } from "./metadata_codec.ts";
+import { OutgoingBody } from "./outgoing_body.ts";
+import { ResetCode } from "./reset_status.ts";
+import { GrpcError, type Status, StatusCode } from "./status.ts";
+import { appendStatus } from "./status_codec.ts";
+import { TIMER_DELAY_MS_MAX } from "./timeout.ts";
+
+/** What the request head said. */
+export interface ServerCallHead {
+  readonly path: string;
+  readonly authority: string;
+  readonly metadata: Metadata;
+  /** From now; `Infinity` without a deadline. */
+  readonly timeoutMs: number;
+}
+
+const NO_EVENTS: ServerCallEvents = {
+  onBody() {},
+  onHalfClose() {},
+  onWritable() {},
+  onCancel() {},
+};
+
+/** See the module description. */
+export class ServerCallStream implements ServerCall, StreamEvents {
+  readonly path: string;
+  readonly authority: string;
+  readonly metadata: Metadata;
+  readonly deadlineMs: number;
+
+  readonly #stream: Stream;
+  readonly #body: OutgoingBody;
+  readonly #timer: Timer | undefined;
+  #events: ServerCallEvents = NO_EVENTS;
+  /** `finishing`: `finish` was called and waits behind what is kept. */
+  #state: "open" | "finishing" | "over" = "open";
+  #isHeadSent = false;
+  #isHalfClosed = false;
+
+  /** Calls `handler`; see the module description for what it may throw. */
+  constructor(
+    stream: Stream,
+    head: ServerCallHead,
+    timers: Timers,
+    handler: MethodHandler,
+  ) {
+    this.path = head.path;
+    this.authority = head.authority;
+    this.metadata = head.metadata;
+    this.deadlineMs = timers.now() + head.timeoutMs;
+    this.#stream = stream;
+    this.#body = new OutgoingBody(stream);
+    if (head.timeoutMs <= TIMER_DELAY_MS_MAX) {
+      this.#timer = timers.after(head.timeoutMs, () => this.#onDeadline());
+    }
+    try {
+      this.#events = handler(this);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  get room(): number {
+    return this.#state === "open" ? this.#body.room : 0;
+  }
+
+  get keptOctets(): number {
+    return this.#body.keptOctets;
+  }
+
+  sendMetadata(metadata: Metadata): void {
+    if (this.#state !== "open") return;
+    if (this.#isHeadSent) {
+      throw new TypeError("Cannot send metadata: the response head has left");
+    }
+    this.#sendHead(metadata);
+  }
+
+  sendFrame(head: Uint8Array, body: Uint8Array): void {
+    this.#prepareToSend();
+    this.#body.sendFrame(head, body);
+  }
+
+  sendMessage(message: Uint8Array): boolean {
+    if (this.#state === "over") return false;
+    this.#prepareToSend();
+    return this.#body.sendMessage(message);
+  }
+
+  awaitRoom(): void {
+    // Kept octets have asked already, and room is 0 until they are gone.
+    if (this.#state === "open" && this.#body.keptOctets === 0) {
+      this.#stream.awaitRoom();
+    }
+  }
+
+  consumed(octets: number): void {
+    if (this.#state !== "over") this.#stream.consumed(octets);
+  }
+
+  finish(status: Status, trailers?: Metadata): void {
+    if (this.#state !== "open") return;
+    this.#state = "finishing";
+    this.#body.endWith(() => this.#sendStatus(status, trailers));
+  }
+
+  onHeaders(): never {
+    throw new TypeError("The request head was read before this call was made");
+  }
+
+  onData(chunk: Uint8Array): void {
+    if (this.#state !== "open") {
+      // The method has answered and reads no more, but its answer is still on
+      // the way: keep the credit flowing, or the peer might wait for it.
+      this.consumed(chunk.length);
+      return;
+    }
+    try {
+      this.#events.onBody(chunk);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** gRPC requests have no trailers: whatever comes says nothing. */
+  onTrailers(): void {}
+
+  onEnd(): void {
+    this.#isHalfClosed = true;
+    this.#notify((events) => events.onHalfClose());
+  }
+
+  onWritable(): void {
+    if (this.#state === "over" || !this.#body.resume()) return;
+    this.#notify((events) => events.onWritable());
+  }
+
+  onReset(reset: StreamReset): void {
+    this.#end({ lost: reset.by === "lost", message: reset.reason });
+  }
+
+  #prepareToSend(): void {
+    if (this.#state !== "open") {
+      throw new TypeError(`Cannot send on ${this.path}: the call is over`);
+    }
+    if (!this.#isHeadSent) this.#sendHead(undefined);
+  }
+
+  #sendHead(metadata: Metadata | undefined): void {
+    const fields = responseHead();
+    appendMetadata(fields, metadata);
+    this.#stream.sendHeaders(fields, false);
+    this.#isHeadSent = true;
+  }
+
+  #sendStatus(status: Status, trailers: Metadata | undefined): void {
+    // Without a head this is "Trailers-Only": one section is both.
+    const fields = this.#isHeadSent ? [] : responseHead();
+    appendStatus(fields, status);
+    appendMetadata(fields, trailers);
+    this.#stop();
+    this.#stream.sendHeaders(fields, true);
+    // The caller may go on sending for ever; RFC 9113 §8.1 lets a server that
+    // has answered in full ask it to stop, and frees the stream on both ends.
+    if (!this.#isHalfClosed) this.#stream.reset(ResetCode.NO_ERROR);
+  }
+
+  #onDeadline(): void {
+    if (this.#state === "over") return;
+    const message = "the deadline passed before the call was answered";
+    if (this.#body.keptOctets > 0) {
+      // The peer takes no more, or too slowly: trailers would have to wait
+      // behind what is kept, and without it they would cut a message in two.
+      this.#stream.reset(ResetCode.CANCEL);
+      this.#end({ lost: false, message });
+      return;
+    }
+    this.#sendStatus(
+      { code: StatusCode.DEADLINE_EXCEEDED, message },
+      undefined,
+    );
+    this.#events.onCancel({ lost: false, message });
+  }
+
+  #notify(call: (events: ServerCallEvents) => void): void {
+    if (this.#state !== "open") return;
+    try {
+      call(this.#events);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (!(error instanceof GrpcError)) throw error;
+    this.finish({ code: error.code, message: error.message });
+  }
+
+  #end(reason: { readonly lost: boolean; readonly message: string }): void {
+    const wasOpen = this.#state === "open";
+    this.#stop();
+    if (wasOpen) this.#events.onCancel(reason);
+  }
+
+  #stop(): void {
+    this.#state = "over";
+    this.#timer?.cancel();
+    this.#body.drop();
+  }
+}
+
+/** The response head's own fields. */
+export function responseHead(): HeaderField[] {
+  return [
+    { name: ":status", value: "200" },
+    { name: "content-type", value: CONTENT_TYPE },
+  ];
+}

@@ -1,0 +1,65 @@
+/**
+ * Methods that answer one message with one message.
+ *
+ * @module
+ */
+
+import type { MethodHandler, ServerCall } from "./call.ts";
+import { encodingOf } from "./message_reader.ts";
+import { OnlyMessage } from "./only_message.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+
+/** Limits of one method. */
+export interface MethodLimits {
+  /** Longest request accepted; 4 MiB unless given. */
+  readonly messageOctetsMax?: number;
+}
+
+/**
+ * Makes a method of a function from request to answer.
+ *
+ * A `GrpcError` it rejects with becomes the call's status. Anything else is a
+ * bug: the caller gets INTERNAL without details, and the error stays an
+ * unhandled rejection for the process to deal with.
+ *
+ * @param handler Called when the request is complete. When the caller goes away
+ *   meanwhile, its answer is dropped.
+ */
+export function unaryMethod(
+  handler: (request: Uint8Array, call: ServerCall) => Promise<Uint8Array>,
+  limits: MethodLimits = {},
+): MethodHandler {
+  return (call) => {
+    const only = new OnlyMessage("request", limits.messageOctetsMax);
+    only.expect(encodingOf(call.metadata));
+    return {
+      onBody(chunk) {
+        only.push(chunk);
+        call.consumed(chunk.length);
+      },
+      onHalfClose: () => void answer(handler, only.take(), call),
+      onWritable() {},
+      onCancel() {},
+    };
+  };
+}
+
+async function answer(
+  handler: (request: Uint8Array, call: ServerCall) => Promise<Uint8Array>,
+  request: Uint8Array,
+  call: ServerCall,
+): Promise<void> {
+  let response: Uint8Array;
+  try {
+    response = await handler(request, call);
+  } catch (error) {
+    if (error instanceof GrpcError) {
+      call.finish({ code: error.code, message: error.message });
+      return;
+    }
+    call.finish({ code: StatusCode.INTERNAL, message: "internal error" });
+    throw error;
+  }
+  call.sendMessage(response);
+  call.finish({ code: StatusCode.OK, message: "" });
+}
