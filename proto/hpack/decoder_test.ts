@@ -1,0 +1,297 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { forAll, type Prng } from "../../tests/support/prng.ts";
+import {
+  NaiveHpackDecoder,
+  NaiveHpackError,
+} from "../../tests/support/naive_hpack.ts";
+import {
+  HEADER_LIST_HARD_FACTOR,
+  type HeaderBlock,
+  HpackDecoder,
+} from "./decoder.ts";
+import type { HeaderField } from "./header_field.ts";
+import { HpackError } from "./hpack_error.ts";
+import { INTEGER_OCTETS_MAX, writeInteger } from "./integer.ts";
+
+function hex(text: string): Uint8Array {
+  return Uint8Array.fromHex(text.replaceAll(" ", ""));
+}
+
+function fieldsOf(block: HeaderBlock): readonly HeaderField[] {
+  assert(!block.tooLarge);
+  return block.fields;
+}
+
+function integer(value: number, prefixBits: number, flags: number): number[] {
+  const into = new Uint8Array(INTEGER_OCTETS_MAX);
+  return [...into.subarray(0, writeInteger(into, 0, prefixBits, flags, value))];
+}
+
+function plain(text: string): number[] {
+  const octets = [...text].map((letter) => letter.charCodeAt(0));
+  return [...integer(octets.length, 7, 0), ...octets];
+}
+
+function sizeUpdate(size: number): number[] {
+  return integer(size, 5, 0x20);
+}
+
+function inserted(name: string, value: string): number[] {
+  return [0x40, ...plain(name), ...plain(value)];
+}
+
+function notInserted(name: string, value: string): number[] {
+  return [0x00, ...plain(name), ...plain(value)];
+}
+
+function block(...parts: readonly (readonly number[])[]): Uint8Array {
+  return Uint8Array.from(parts.flat());
+}
+
+Deno.test("an empty block is an empty list", () => {
+  assertEquals(fieldsOf(new HpackDecoder().decode(hex(""))), []);
+});
+
+Deno.test("index 0 is refused", () => {
+  assertThrows(() => new HpackDecoder().decode(hex("80")), HpackError, "§6.1");
+});
+
+Deno.test("an index behind the table is refused, as field and as name", () => {
+  for (const text of ["be", "7e 01 61", "0f 2f 01 61", "1f 2f 01 61"]) {
+    assertThrows(
+      () => new HpackDecoder().decode(hex(text)),
+      HpackError,
+      "the index is 62, wanted 1-61",
+    );
+  }
+});
+
+Deno.test("a string longer than the block is refused before it is read", () => {
+  assertThrows(
+    () => new HpackDecoder().decode(hex("00 01 61 7f ff ff ff 01")),
+    HpackError,
+    "has 0 left",
+  );
+});
+
+Deno.test("a block may end only behind a field", () => {
+  const decoder = () => new HpackDecoder();
+  for (
+    const text of ["00", "40 01", "40 01 61", "04", "04 02 61", "ff", "3f"]
+  ) {
+    assertThrows(() => decoder().decode(hex(text)), HpackError);
+  }
+});
+
+Deno.test("octets above 127 come out as code points", () => {
+  const fields = fieldsOf(new HpackDecoder().decode(hex("00 01 61 02 80 ff")));
+  assertEquals(fields, [{ name: "a", value: "\x80\xff" }]);
+});
+
+Deno.test("never-indexed is kept, not-indexed and indexed are not marked", () => {
+  const decoder = new HpackDecoder();
+  const fields = fieldsOf(
+    decoder.decode(hex("10 01 61 01 62  00 01 61 01 62  40 01 61 01 62  be")),
+  );
+  assertEquals(fields.map(({ neverIndex }) => neverIndex), [
+    true,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+Deno.test("a name may refer to the very entry that its insertion evicts", () => {
+  const decoder = new HpackDecoder({ tableSizeMax: 64 });
+  decoder.decode(block(inserted("name", "one")));
+  const second = block([0x7e], plain("x".repeat(28)));
+  assertEquals(fieldsOf(decoder.decode(second)), [
+    { name: "name", value: "x".repeat(28) },
+  ]);
+  assertEquals(decoder.tableOctets, 64);
+});
+
+Deno.test("a field larger than the table empties it and is still handed on", () => {
+  const decoder = new HpackDecoder({ tableSizeMax: 64 });
+  decoder.decode(block(inserted("a", "b")));
+  const fields = fieldsOf(decoder.decode(block(inserted("a", "b".repeat(40)))));
+  assertEquals(fields.length, 1);
+  assertEquals(decoder.tableOctets, 0);
+});
+
+Deno.test("size updates: several in front are obeyed in turn", () => {
+  const decoder = new HpackDecoder();
+  decoder.decode(block(inserted("a", "b")));
+  decoder.decode(block(sizeUpdate(0), sizeUpdate(4096), [0x82]));
+  assertEquals(decoder.tableOctets, 0);
+  decoder.decode(block(inserted("a", "b")));
+  assertEquals(decoder.tableOctets, 34);
+});
+
+Deno.test("size updates: behind a field they are refused", () => {
+  assertThrows(
+    () => new HpackDecoder().decode(block([0x82], sizeUpdate(100))),
+    HpackError,
+    "§4.2",
+  );
+});
+
+Deno.test("size updates: up to what was announced, not an octet more", () => {
+  for (const tableSizeMax of [0, 256, 4096, 65_536]) {
+    const decoder = new HpackDecoder({ tableSizeMax });
+    decoder.decode(block(sizeUpdate(tableSizeMax)));
+    assertThrows(
+      () => decoder.decode(block(sizeUpdate(tableSizeMax + 1))),
+      HpackError,
+      "§6.3",
+    );
+  }
+});
+
+Deno.test("a larger table than the default starts only with the peer's update", () => {
+  const decoder = new HpackDecoder({ tableSizeMax: 10_000 });
+  const large = block(inserted("a", "b".repeat(5000)));
+  decoder.decode(large);
+  assertEquals(decoder.tableOctets, 0);
+  decoder.decode(block(sizeUpdate(10_000), [...large]));
+  assertEquals(decoder.tableOctets, 5033);
+});
+
+Deno.test("after the limit was lowered the next block must start with an update", () => {
+  const lowered = () => {
+    const decoder = new HpackDecoder();
+    decoder.decode(block(inserted("a", "b")));
+    decoder.setTableSizeMax(100);
+    decoder.setTableSizeMax(200);
+    return decoder;
+  };
+  assertThrows(() => lowered().decode(hex("82")), HpackError, "§4.2");
+  // The lowest in between has to be signalled too, or the tables differ.
+  assertThrows(
+    () => lowered().decode(block(sizeUpdate(200))),
+    HpackError,
+    "limited to 100",
+  );
+  assertThrows(
+    () => lowered().decode(block(sizeUpdate(201))),
+    HpackError,
+    "§6.3",
+  );
+  const decoder = lowered();
+  decoder.decode(block(sizeUpdate(100), sizeUpdate(200), [0x82]));
+  decoder.decode(hex("82"));
+});
+
+Deno.test("a limit above the table's size asks for no update", () => {
+  const decoder = new HpackDecoder();
+  decoder.decode(block(sizeUpdate(100)));
+  decoder.setTableSizeMax(200);
+  assertEquals(fieldsOf(decoder.decode(hex("82"))).length, 1);
+});
+
+Deno.test("a list of exactly the limit passes, one octet more is too large", () => {
+  const decode = (headerListOctetsMax: number) =>
+    new HpackDecoder({ headerListOctetsMax }).decode(
+      block(notInserted("name", "value"), notInserted("name", "value")),
+    );
+  assertEquals(decode(82).tooLarge, false);
+  assertEquals(decode(81), { tooLarge: true, listOctets: 82 });
+});
+
+Deno.test("behind a list that is too large the table is in step", () => {
+  const decoder = new HpackDecoder({ headerListOctetsMax: 100 });
+  const large = block(
+    notInserted("name", "x".repeat(100)),
+    inserted("kept", "yes"),
+  );
+  assertEquals(decoder.decode(large), { tooLarge: true, listOctets: 175 });
+  assertEquals(fieldsOf(decoder.decode(hex("be"))), [
+    { name: "kept", value: "yes" },
+  ]);
+});
+
+Deno.test("an HPACK bomb ends in an error: one entry, referred to in single octets", () => {
+  const headerListOctetsMax = 10_000;
+  const decoder = new HpackDecoder({ headerListOctetsMax });
+  decoder.decode(block(inserted("a", "b".repeat(4000))));
+  const times = (count: number) => new Uint8Array(count).fill(0xbe);
+  const count = Math.floor(
+    headerListOctetsMax * HEADER_LIST_HARD_FACTOR / 4033,
+  );
+  assertEquals(decoder.decode(times(count)).tooLarge, true);
+  assertThrows(() => decoder.decode(times(count + 1)), HpackError, "§7.4");
+});
+
+Deno.test("a string above the hard limit is refused without being decoded", () => {
+  const decoder = () => new HpackDecoder({ headerListOctetsMax: 10 });
+  const octets = 10 * HEADER_LIST_HARD_FACTOR;
+  const withString = (length: number, flags: number) =>
+    block(
+      [0x00],
+      plain(""),
+      integer(length, 7, flags),
+      new Array(length).fill(0),
+    );
+  assertThrows(
+    () => decoder().decode(withString(octets + 1, 0x80)),
+    HpackError,
+    "§7.4",
+  );
+});
+
+Deno.test("random blocks decode as the naive decoder says, or not at all", async () => {
+  let decoded = 0;
+  await forAll(300, (prng) => {
+    const decoder = new HpackDecoder({ tableSizeMax: 300 });
+    const naive = new NaiveHpackDecoder(300);
+    for (let step = 0; step < 10; step++) {
+      const octets = randomBlock(prng);
+      const expected = attempt(() => naive.decode(octets), NaiveHpackError);
+      const actual = attempt(
+        () => fieldsOf(decoder.decode(octets)),
+        HpackError,
+      );
+      assertEquals(actual, expected);
+      if (expected === undefined) break;
+      assertEquals(decoder.tableOctets, naive.tableOctets);
+      decoded++;
+    }
+  });
+  assert(decoded > 500, `Only ${decoded} blocks were valid`);
+});
+
+function attempt<T>(
+  run: () => T,
+  kind: new (...given: never[]) => Error,
+): T | undefined {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof kind) return undefined;
+    throw error;
+  }
+}
+
+/** Mostly valid: all representations, small indexes, now and then nonsense. */
+function randomBlock(prng: Prng): Uint8Array {
+  const parts: number[][] = [];
+  if (prng.below(8) === 0) parts.push(sizeUpdate(prng.below(301)));
+  const count = prng.below(8);
+  for (let index = 0; index < count; index++) {
+    const forms = [[7, 0x80], [6, 0x40], [4, 0x10], [4, 0x00]] as const;
+    const [bits, flags] = prng.pick(forms);
+    const index = (bits === 7 ? 1 : 0) + prng.below(62);
+    parts.push(integer(index, bits, flags));
+    if (bits === 7) continue;
+    if (index === 0) parts.push(plain(letters(prng, 20)));
+    parts.push(
+      prng.below(2) === 0 ? plain(letters(prng, 60)) : [0x82, 0x64, 0x02],
+    );
+  }
+  if (prng.below(20) === 0) parts.push([...prng.octets(4)]);
+  return block(...parts);
+}
+
+function letters(prng: Prng, lengthMax: number): string {
+  return "abcdefgh".repeat(8).slice(0, prng.below(lengthMax));
+}
