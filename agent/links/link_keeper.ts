@@ -1,0 +1,209 @@
+/**
+ * Keeps links to as many distinct servers as there are said to be.
+ *
+ * Servers usually stand behind one address, so which one answers is chance: a
+ * link to a server that is linked already is closed again and the next try
+ * waits longer. Upstream retries once a second for ever in that case, which at
+ * five thousand nodes was a storm (kubernetes#102791); here every wait grows to
+ * the cap. A lost link is replaced at once.
+ *
+ * It decides when to connect. How is `connect`'s business.
+ *
+ * @module
+ */
+
+import { Backoff } from "../../proto/sync/backoff.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Carrier } from "../../proto/link/link.ts";
+
+/** A link that is up, after both hellos. */
+export interface ServerLink {
+  readonly serverId: string;
+  /** How many servers there are, according to this one. */
+  readonly serverCount: number;
+  readonly carrier: Carrier;
+  /** Tells the server that this agent wants no new conduits. */
+  drain(): void;
+  close(reason: string): void;
+}
+
+/** What happens to the links. For the log, the metrics and readiness. */
+export interface LinkObserver {
+  linked(link: ServerLink): void;
+  lost(link: ServerLink, reason: string): void;
+  /** An attempt failed; the next one comes in `retryMs`. */
+  failed(reason: string, retryMs: number): void;
+  /** The number of distinct servers linked, or known, changed. */
+  counted(linked: number, known: number): void;
+}
+
+/** What `LinkKeeper` needs from outside. */
+export interface LinkKeeperOptions {
+  /**
+   * Makes one link. Rejects with a sentence when it cannot; must settle by
+   * itself. `onClosed` is called once for a link that was handed over.
+   */
+  connect(onClosed: (reason: string) => void): Promise<ServerLink>;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Transport connections per server, in the streams carrier. */
+  readonly linksPerServer: number;
+  /** Longest wait between attempts. */
+  readonly intervalCapMs: number;
+  /** Keep looking for servers beyond the count. */
+  readonly forever: boolean;
+  readonly observer: LinkObserver;
+}
+
+/** Where the keeper is between attempts. */
+type State =
+  | { readonly kind: "waiting"; readonly timer: Timer }
+  | { readonly kind: "connecting" }
+  | { readonly kind: "satisfied" }
+  | { readonly kind: "stopped" };
+
+/** See the module description. */
+export class LinkKeeper {
+  readonly #options: LinkKeeperOptions;
+  readonly #backoff: Backoff;
+  /** All links, by server. */
+  readonly #links = new Map<string, Set<ServerLink>>();
+  #state: State = { kind: "satisfied" };
+  #serverCount = 1;
+
+  constructor(options: LinkKeeperOptions) {
+    this.#options = options;
+    this.#backoff = new Backoff({
+      capMs: options.intervalCapMs,
+      random: options.random,
+    });
+  }
+
+  /** Distinct servers linked now. */
+  get linkedServers(): number {
+    return this.#links.size;
+  }
+
+  /** Begins with the first attempt, at once. */
+  start(): void {
+    void this.#attempt();
+  }
+
+  /** Announces the drain on every link and makes no new ones. */
+  drain(): void {
+    this.#stopTrying();
+    for (const link of this.#all()) link.drain();
+  }
+
+  /** Closes everything. */
+  stop(reason: string): void {
+    this.#stopTrying();
+    for (const link of this.#all()) link.close(reason);
+  }
+
+  *#all(): Iterable<ServerLink> {
+    for (const links of this.#links.values()) yield* links;
+  }
+
+  #stopTrying(): void {
+    if (this.#state.kind === "waiting") this.#state.timer.cancel();
+    this.#state = { kind: "stopped" };
+  }
+
+  async #attempt(): Promise<void> {
+    this.#state = { kind: "connecting" };
+    // The link may be closed before its promise is looked at.
+    let link: ServerLink | undefined;
+    let closedReason: string | undefined;
+    try {
+      link = await this.#options.connect((reason) => {
+        closedReason = reason;
+        if (link !== undefined) this.#onClosed(link, reason);
+      });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      return this.#onFailed(reason);
+    }
+    if (closedReason !== undefined) return this.#onFailed(closedReason);
+    this.#onLinked(link);
+  }
+
+  #onFailed(reason: string): void {
+    if (this.#isStopped()) return;
+    const retryMs = this.#backoff.nextMs();
+    this.#options.observer.failed(reason, retryMs);
+    this.#wait(retryMs);
+  }
+
+  #onLinked(link: ServerLink): void {
+    if (this.#isStopped()) return link.close("the agent is stopping");
+    this.#serverCount = Math.max(1, link.serverCount);
+    if (!this.#keep(link)) {
+      link.close("this server is linked already");
+      this.#count();
+      this.#next();
+      return;
+    }
+    this.#options.observer.linked(link);
+    this.#count();
+    this.#backoff.reset();
+    this.#next();
+  }
+
+  #keep(link: ServerLink): boolean {
+    const links = this.#links.get(link.serverId);
+    if (links === undefined) {
+      this.#links.set(link.serverId, new Set([link]));
+      return true;
+    }
+    if (links.size >= this.#capacity(link)) return false;
+    links.add(link);
+    return true;
+  }
+
+  /** One stream carries everything in the packets carrier: a second is useless. */
+  #capacity(link: ServerLink): number {
+    return link.carrier === "streams" ? this.#options.linksPerServer : 1;
+  }
+
+  #onClosed(link: ServerLink, reason: string): void {
+    const links = this.#links.get(link.serverId);
+    if (links === undefined || !links.delete(link)) return;
+    if (links.size === 0) this.#links.delete(link.serverId);
+    this.#options.observer.lost(link, reason);
+    this.#count();
+    if (this.#state.kind === "connecting" || this.#isStopped()) return;
+    // Whatever the search for further servers was waiting for, this is news.
+    if (this.#state.kind === "waiting") this.#state.timer.cancel();
+    this.#backoff.reset();
+    this.#next();
+  }
+
+  #next(): void {
+    const isWanting = this.#links.size < this.#serverCount ||
+      [...this.#links.values()].some((links) => {
+        const [first] = links;
+        return first !== undefined && links.size < this.#capacity(first);
+      });
+    if (isWanting || this.#options.forever) this.#wait(this.#backoff.nextMs());
+    else this.#state = { kind: "satisfied" };
+  }
+
+  #wait(delayMs: number): void {
+    const timer = this.#options.timers.after(
+      delayMs,
+      () => void this.#attempt(),
+    );
+    this.#state = { kind: "waiting", timer };
+  }
+
+  #count(): void {
+    this.#options.observer.counted(this.#links.size, this.#serverCount);
+  }
+
+  // A call, because narrowing would outlive what happens during an await.
+  #isStopped(): boolean {
+    return this.#state.kind === "stopped";
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Why a dial failed, in the words of Konnectivity's client.
+ *
+ * @module
+ */
+
+import { DialError } from "../proto/link/link.ts";
+
+/**
+ * Reasons as `GetDialFailureReason` gives them upstream.
+ *
+ * - `endpoint`: the agent could not connect, or no agent serves the target;
+ * - `timeout`: nobody answered in time; `context`: the caller gave up;
+ * - `dialclosed`: the agent's side gave up; `tunnelclosed`: the road broke;
+ * - `streamsetup`: the server's frontend could not be reached or spoken to.
+ */
+export type DialFailure =
+  | "endpoint"
+  | "timeout"
+  | "context"
+  | "dialclosed"
+  | "tunnelclosed"
+  | "streamsetup";
+
+/** Thrown by `dial`. The message is the sentence of whoever refused. */
+export class TunnelDialError extends Error {
+  override readonly name = "TunnelDialError";
+
+  constructor(readonly reason: DialFailure, message: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
+  }
+}
+
+const REASONS: Readonly<Record<DialError["reason"], DialFailure>> = {
+  endpoint: "endpoint",
+  "no-agent": "endpoint",
+  timeout: "timeout",
+  cancelled: "context",
+  "link-lost": "tunnelclosed",
+  "dial-closed": "dialclosed",
+};
+
+/** Puts what went wrong on the wire into the client's words. */
+export function toTunnelDialError(error: DialError): TunnelDialError {
+  return new TunnelDialError(REASONS[error.reason], error.message, error);
+}
