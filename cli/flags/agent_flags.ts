@@ -11,11 +11,10 @@ import {
   durationFlag,
   fileFlag,
   listFlag,
-  parsedFlag,
   portFlag,
   textFlag,
 } from "./flag.ts";
-import { NO_IDENTIFIERS, parseIdentifiers } from "./identifiers.ts";
+import { identifiersFlag } from "./identifiers_flag.ts";
 import { KUBERNETES_FLAGS, missing } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
@@ -81,12 +80,12 @@ export const AGENT_FLAGS = {
     help: "Name of this agent, unique among all.",
     defaultText: "$PROXY_AGENT_ID or a random UUID",
   }),
-  "agent-identifiers": parsedFlag(NO_IDENTIFIERS, parseIdentifiers, {
+  "agent-identifiers": identifiersFlag({
     group: IDENTITY,
     aliases: ["identifiers"],
     placeholder: "QUERY",
     help: "What this agent serves, such as " +
-      "host=node7&ipv4=10.0.0.7&cidr=10.1.0.0/16&default-route=true. " +
+      "host=node7&ipv4=10.0.0.7&default-route=true. " +
       "Keys: host, ipv4, ipv6, cidr, uid, default-route.",
   }),
 

@@ -60,7 +60,7 @@ export interface Flag<V> extends FlagDetails {
   /**
    * Reads one text.
    *
-   * @throws {FlagValueError} Whose message says what was wanted.
+   * @throws {FlagValueError} Whose message goes on after "saw this, ".
    */
   readonly parse: (text: string) => V;
 }
@@ -73,7 +73,7 @@ export type FlagValues<T extends FlagTable> = {
   readonly [K in keyof T]: T[K] extends Flag<infer V> ? V : never;
 };
 
-/** Says what was wanted instead, such as `a port (0 to 65535)`. */
+/** Says what was wanted instead, such as `wanted a port (0 to 65535)`. */
 export class FlagValueError extends Error {
   override readonly name = "FlagValueError";
 }
@@ -232,7 +232,7 @@ function make<V>(
 }
 
 function orRefuse<V>(value: V | undefined, wanted: string): V {
-  if (value === undefined) throw new FlagValueError(wanted);
+  if (value === undefined) throw new FlagValueError(`wanted ${wanted}`);
   return value;
 }
 

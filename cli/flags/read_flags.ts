@@ -130,7 +130,7 @@ function readText<V>(flag: Flag<V>, text: string, origin: string): V {
     if (!(error instanceof FlagValueError)) throw error;
     const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text;
     throw new UsageError(
-      `Cannot use ${origin}: saw "${shown}", wanted ${error.message}`,
+      `Cannot use ${origin}: saw "${shown}", ${error.message}`,
     );
   }
 }

@@ -1,8 +1,7 @@
 /**
  * The flags of `tunnel server`: Konnectivity's proxy-server, and ours.
  *
- * Where a default differs from Konnectivity's, `differs` says so in the help
- * and so in `docs/flags.md`.
+ * Where a default differs from Konnectivity's, the sentence ends with theirs.
  *
  * @module
  */
@@ -199,7 +198,7 @@ export const SERVER_FLAGS = {
     help: "Packets per receive channel.",
     status: { kind: "idle", because: "queues are bounded in octets" },
   }),
-  "warn-on-channel-limit": booleanFlag(false, {
+  "warn-on-channel-limit": booleanFlag(true, {
     group: "Accepted for Konnectivity's sake (no effect)",
     help: "Deprecated by Konnectivity too.",
     status: { kind: "idle", because: "it is deprecated" },

@@ -1,0 +1,13 @@
+/**
+ * All commands, by name. Each is loaded when it is wanted, so that a netcat
+ * starts without the server's code.
+ *
+ * @module
+ */
+
+import type { Command } from "./command.ts";
+
+/** In the order in which the help lists them. */
+export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  version: async () => (await import("./version.ts")).VERSION_COMMAND,
+};

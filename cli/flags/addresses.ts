@@ -1,0 +1,108 @@
+/**
+ * Addresses as people type them: `host:port`, `[::1]:22`, and the longer form
+ * that says what `forward` is to forward.
+ *
+ * @module
+ */
+
+import { UsageError } from "../usage_error.ts";
+import { parseWholeNumber } from "./go_values.ts";
+
+/** A place to connect to or to listen on. */
+export interface HostPort {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** One thing to forward. */
+export interface ForwardSpec {
+  /** Loopback unless the user said otherwise; port 0: any free one. */
+  readonly listen: HostPort;
+  readonly target: HostPort;
+  /** The node whose agent dials; absent: whichever serves the target. */
+  readonly node?: string;
+}
+
+/** A host: a name, an IPv4 address, or anything in brackets. */
+const HOST = String.raw`(?:\[[^\[\]\s]+\]|[^\[\]:@\s/]+)`;
+const HOST_PORT = new RegExp(`^(${HOST}):(\\d+)$`);
+const FORWARD = new RegExp(
+  `^(?:(${HOST}|\\*)?:)?(\\d+):(${HOST}):(\\d+)(?:@([^@\\s]+))?$`,
+);
+
+const FORWARD_FORM = "[BIND:]PORT:HOST:PORT[@NODE], such as " +
+  "5432:db.internal:5432 or 127.0.0.1:8080:[fd00::7]:80@node7";
+
+/**
+ * Reads `host:port`.
+ *
+ * @param what For the message, such as `--server`.
+ * @throws {UsageError} One line.
+ */
+export function parseHostPort(what: string, text: string): HostPort {
+  const match = HOST_PORT.exec(text);
+  if (match === null) {
+    const hint = text.split(":").length > 2 && !text.startsWith("[")
+      ? "; an IPv6 address stands in brackets: [::1]:22"
+      : "";
+    throw new UsageError(
+      `Cannot use ${what}: saw "${text}", wanted HOST:PORT${hint}`,
+    );
+  }
+  const port = portOf(what, text, match[2]!, 1);
+  return { host: unbracket(match[1]!), port };
+}
+
+/**
+ * Reads `[BIND:]PORT:HOST:PORT[@NODE]`.
+ *
+ * @throws {UsageError} One line.
+ */
+export function parseForwardSpec(text: string): ForwardSpec {
+  const match = FORWARD.exec(text);
+  if (match === null) {
+    throw new UsageError(
+      `Cannot forward "${text}": wanted ${FORWARD_FORM}`,
+    );
+  }
+  const [, bind, listenPort, host, port, node] = match;
+  const what = "this forward";
+  return {
+    listen: {
+      host: bindHost(bind),
+      port: portOf(what, text, listenPort!, 0),
+    },
+    target: { host: unbracket(host!), port: portOf(what, text, port!, 1) },
+    ...(node === undefined ? {} : { node }),
+  };
+}
+
+/** Writes `host:port`, with brackets where they are needed. */
+export function formatHostPort({ host, port }: HostPort): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** As with `ssh -L`: nothing means loopback, an asterisk all interfaces. */
+function bindHost(bind: string | undefined): string {
+  if (bind === undefined || bind === "") return "127.0.0.1";
+  return bind === "*" ? "0.0.0.0" : unbracket(bind);
+}
+
+function portOf(
+  what: string,
+  text: string,
+  digits: string,
+  least: 0 | 1,
+): number {
+  const port = parseWholeNumber(digits);
+  if (port !== undefined && port >= least && port <= 65_535) return port;
+  throw new UsageError(
+    `Cannot use ${what}: saw port ${digits} in "${text}", wanted ${least} ` +
+      "to 65535",
+  );
+}
+
+function unbracket(host: string): string {
+  return host.replace(/^\[|\]$/g, "");
+}

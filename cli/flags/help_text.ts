@@ -1,0 +1,108 @@
+/**
+ * A command's help for a terminal of 80 columns.
+ *
+ * Flags without an effect and flags that do not exist yet are only named: who
+ * looks for a way to do something need not read about them.
+ *
+ * @module
+ */
+
+import type { Flag, FlagTable } from "./flag.ts";
+
+/** What stands above and below the flags. */
+export interface HelpPage {
+  /** Such as `tunnel server [flags]`. */
+  readonly usage: string;
+  /** Paragraphs. */
+  readonly about: readonly string[];
+  /** Command lines. */
+  readonly examples: readonly string[];
+  readonly flags: FlagTable;
+}
+
+/** The width that no line exceeds. */
+export const HELP_COLUMNS = 80;
+
+/** Where the explanations begin. */
+const EXPLANATION_COLUMN = 30;
+
+/** Lays the page out; ends with a newline. */
+export function helpText(page: HelpPage): string {
+  const lines = [`Usage: ${page.usage}`, ""];
+  for (const paragraph of page.about) {
+    lines.push(...wrap(paragraph, HELP_COLUMNS), "");
+  }
+  if (page.examples.length > 0) {
+    lines.push("Examples:", ...page.examples.map((line) => `  ${line}`), "");
+  }
+  for (const [group, flags] of flagGroups(page.flags)) {
+    lines.push(`${group}:`, ...groupLines(flags), "");
+  }
+  return lines.join("\n").trimEnd() + "\n";
+}
+
+/** Flags by heading, headings in the order of their first flag. */
+export function flagGroups(
+  table: FlagTable,
+): ReadonlyMap<string, readonly (readonly [string, Flag<unknown>])[]> {
+  const groups = new Map<string, (readonly [string, Flag<unknown>])[]>();
+  for (const [name, flag] of Object.entries(table)) {
+    const group = groups.get(flag.group);
+    if (group === undefined) groups.set(flag.group, [[name, flag]]);
+    else group.push([name, flag]);
+  }
+  return groups;
+}
+
+/** The default as help and documentation show it; empty when there is none. */
+export function shownDefault(flag: Flag<unknown>): string {
+  return flag.kind === "boolean" && flag.fallback === false
+    ? ""
+    : flag.defaultText;
+}
+
+/** Breaks `text` between words so that no line is longer than `columns`. */
+export function wrap(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > columns) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
+}
+
+function groupLines(
+  flags: readonly (readonly [string, Flag<unknown>])[],
+): string[] {
+  const working = flags.filter(([, flag]) => flag.status.kind === "works");
+  const others = flags.filter(([, flag]) => flag.status.kind !== "works");
+  const lines = working.flatMap(([name, flag]) => flagLines(name, flag));
+  if (others.length > 0) {
+    const names = others.map(([name]) => `--${name}`).join(", ");
+    lines.push(...wrap(names, HELP_COLUMNS - 2).map((line) => `  ${line}`));
+  }
+  return lines;
+}
+
+function flagLines(name: string, flag: Flag<unknown>): string[] {
+  const isLetter = name.length === 1;
+  const names = [
+    ...(flag.short === undefined ? [] : [`-${flag.short}`]),
+    isLetter ? `-${name}, --${name}` : `--${name}`,
+    ...(flag.aliases ?? []).map((alias) => `--${alias}`),
+  ].join(", ");
+  const head = `  ${names}${flag.placeholder ? ` ${flag.placeholder}` : ""}`;
+  const value = shownDefault(flag);
+  const text = flag.help + (value === "" ? "" : ` (default: ${value})`);
+  const indent = " ".repeat(EXPLANATION_COLUMN);
+  const [first, ...rest] = wrap(text, HELP_COLUMNS - EXPLANATION_COLUMN);
+  const tail = rest.map((line) => indent + line);
+  return head.length < EXPLANATION_COLUMN - 1
+    ? [head.padEnd(EXPLANATION_COLUMN) + first, ...tail]
+    : [head, indent + first, ...tail];
+}

@@ -1,0 +1,156 @@
+/**
+ * Flags of `dial` and `forward`: by which road into the tunnel.
+ *
+ * @module
+ */
+
+import {
+  NETWORK_CONTEXTS,
+  parseEgressConfig,
+} from "../../client/egress_config.ts";
+import type { Road } from "../../client/road.ts";
+import { UsageError } from "../usage_error.ts";
+import { parseHostPort } from "./addresses.ts";
+import { choiceFlag, durationFlag, fileFlag, textFlag } from "./flag.ts";
+import { keyPair } from "./key_pair.ts";
+import type { FlagReading } from "./read_flags.ts";
+
+const ROAD = "The road into the tunnel";
+const TARGET = "The target";
+
+/** Shared by every command that dials. */
+export const ROAD_FLAGS = {
+  "server": textFlag("", {
+    group: ROAD,
+    placeholder: "ADDRESS",
+    help: "Frontend of the server: unix:/path or host:port. Required unless " +
+      "--egress-config names it.",
+  }),
+  "proxy-mode": choiceFlag(["grpc", "http-connect"], "grpc", {
+    group: ROAD,
+    help: "What to speak to the frontend.",
+  }),
+  "ca-cert": fileFlag({
+    group: ROAD,
+    help: "CA of the server's certificate; for host:port.",
+  }),
+  "cert": fileFlag({ group: ROAD, help: "Certificate to show." }),
+  "key": fileFlag({ group: ROAD, help: "Its private key." }),
+  "tls-server-name": textFlag("", {
+    group: ROAD,
+    placeholder: "NAME",
+    help: "Name that the server's certificate must bear.",
+    defaultText: "the host of --server",
+  }),
+  "egress-config": fileFlag({
+    group: ROAD,
+    help: "Take the road from this EgressSelectorConfiguration of " +
+      "kube-apiserver instead.",
+  }),
+  "network": choiceFlag(NETWORK_CONTEXTS, "cluster", {
+    group: ROAD,
+    help: "Which of its roads.",
+  }),
+  "node": textFlag("", {
+    group: TARGET,
+    placeholder: "NAME",
+    help: "Dial from this node's agent, whatever the target's name says.",
+  }),
+  "dial-timeout": durationFlag(10_000, 1, {
+    group: TARGET,
+    help: "Limit on connecting.",
+  }),
+} as const;
+
+/**
+ * Chooses the road.
+ *
+ * @throws {UsageError} When flags contradict each other or lack something.
+ */
+export function roadOf(
+  { values: flags, given }: FlagReading<typeof ROAD_FLAGS>,
+  readFile: (path: string) => string,
+): Road {
+  if (flags["egress-config"] !== "") {
+    const rival = (["server", "proxy-mode", "ca-cert", "cert", "key"] as const)
+      .find((name) => given.has(name));
+    if (rival !== undefined) {
+      throw new UsageError(
+        `Cannot use --${rival} together with --egress-config: the file says ` +
+          "where and how to connect; remove one of them",
+      );
+    }
+    return roadFromFile(flags["egress-config"], flags["network"], readFile);
+  }
+  if (given.has("network")) {
+    throw new UsageError(
+      "Cannot use --network alone: it picks a road out of a file; give " +
+        "--egress-config too",
+    );
+  }
+  return roadFromFlags(flags);
+}
+
+function roadFromFile(
+  path: string,
+  network: typeof NETWORK_CONTEXTS[number],
+  readFile: (path: string) => string,
+): Road {
+  let content: string;
+  try {
+    content = readFile(path);
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    throw new UsageError(`Cannot use --egress-config ${path}: ${problem}`);
+  }
+  // As in kube-apiserver, a context that the file does not name goes direct.
+  return parseEgressConfig(content, path).get(network) ?? { kind: "direct" };
+}
+
+function roadFromFlags(
+  flags: FlagReading<typeof ROAD_FLAGS>["values"],
+): Road {
+  const server = flags["server"];
+  const protocol = flags["proxy-mode"];
+  if (server === "") {
+    throw new UsageError(
+      "Cannot find the tunnel: --server is not given; wanted unix:/path or " +
+        "host:port of a server's frontend",
+    );
+  }
+  const pair = keyPair("cert", flags["cert"], "key", flags["key"]);
+  const caFile = flags["ca-cert"];
+  if (/^unix:/.test(server)) {
+    const path = server.replace(/^unix:(?:\/\/(?=\/))?/, "");
+    if (path === "") {
+      throw new UsageError(
+        `Cannot use --server: saw "${server}", wanted unix:/path`,
+      );
+    }
+    if (pair !== undefined || caFile !== "") {
+      throw new UsageError(
+        "Cannot use --ca-cert, --cert or --key with a unix socket: there is " +
+          "no TLS on it; remove them",
+      );
+    }
+    return { kind: "tunnel", protocol, address: { kind: "unix", path } };
+  }
+  const { host, port } = parseHostPort("--server", server);
+  if (pair === undefined || caFile === "") {
+    throw new UsageError(
+      `Cannot connect to ${server} without --ca-cert, --cert and --key: ` +
+        "a frontend on a port asks for a certificate; give all three",
+    );
+  }
+  const serverName = flags["tls-server-name"];
+  const tls = {
+    caFile,
+    ...pair,
+    ...(serverName === "" ? {} : { serverName }),
+  };
+  return {
+    kind: "tunnel",
+    protocol,
+    address: { kind: "tcp", host, port, tls },
+  };
+}

@@ -1,0 +1,58 @@
+/**
+ * `tunnel help`, and what is said to those who gave no command.
+ *
+ * @module
+ */
+
+import type { CommandContext } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+import { EXIT_CODES, ExitCode } from "./exit_codes.ts";
+import { nearest } from "./flags/nearest.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** The page of one command, or the list of all. */
+export async function help(context: CommandContext): Promise<ExitCode> {
+  const [name] = context.argv.filter((word) => !/^(?:-h|--help)$/.test(word));
+  if (name === undefined || name === "help") {
+    context.print(await overview());
+    return ExitCode.OK;
+  }
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (load === undefined) throw unknownCommand(name);
+  context.print((await load()).help());
+  return ExitCode.OK;
+}
+
+/** Names what might have been meant. */
+export function unknownCommand(name: string): UsageError {
+  const near = nearest(name, [...Object.keys(COMMANDS), "help"]);
+  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  return new UsageError(
+    `Unknown command "${name}"${hint} (tunnel help lists all)`,
+  );
+}
+
+async function overview(): Promise<string> {
+  const lines = [
+    "Usage: tunnel COMMAND [flags]",
+    "",
+    "Carries connections into networks that cannot be dialed: agents inside",
+    "connect to a server outside, which sends connections back through them.",
+    "",
+    "Commands:",
+  ];
+  for (const load of Object.values(COMMANDS)) {
+    const { name, summary } = await load();
+    lines.push(`  ${name.padEnd(10)}${summary}`);
+  }
+  lines.push(
+    `  ${"help".padEnd(10)}Explain a command: tunnel help COMMAND`,
+    "",
+    "Flags may stand in a file (--config tunnel.yaml) and in the environment",
+    "(TUNNEL_SERVER_PORT for --server-port); the command line wins.",
+    "",
+    "Exit codes:",
+    ...EXIT_CODES.map(([code, , meaning]) => `  ${code}  ${meaning}`),
+  );
+  return lines.join("\n") + "\n";
+}

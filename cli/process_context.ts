@@ -1,0 +1,35 @@
+/**
+ * The real process behind a {@linkcode CommandContext}.
+ *
+ * @module
+ */
+
+import type { CommandContext } from "./command.ts";
+
+const ENCODER = new TextEncoder();
+
+/** For `main.ts`; tests make their own. */
+export function processContext(argv: readonly string[]): CommandContext {
+  return {
+    argv,
+    environment: (name) => Deno.env.get(name),
+    readFile: (path) => Deno.readTextFileSync(path),
+    print: (text) => writeAll(Deno.stdout, text),
+    printError: (text) => writeAll(Deno.stderr, text),
+  };
+}
+
+function writeAll(
+  stream: { writeSync(octets: Uint8Array): number },
+  text: string,
+): void {
+  let octets = ENCODER.encode(text);
+  try {
+    while (octets.length > 0) {
+      octets = octets.subarray(stream.writeSync(octets));
+    }
+  } catch (error) {
+    // `tunnel help | head` closes the pipe early; nobody is left to tell.
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+  }
+}

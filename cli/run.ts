@@ -1,0 +1,39 @@
+/**
+ * From the words behind `tunnel` to an exit code.
+ *
+ * @module
+ */
+
+import type { CommandContext } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { help, unknownCommand } from "./help.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** Other ways to ask for the same command. */
+const ALIASES: Readonly<Record<string, string>> = {
+  "-h": "help",
+  "--help": "help",
+  "--version": "version",
+};
+
+/**
+ * Runs the command that `argv` names.
+ *
+ * @param context Whose `argv` still begins with the command's name.
+ */
+export async function run(context: CommandContext): Promise<ExitCode> {
+  const [word = "help", ...argv] = context.argv;
+  const name = ALIASES[word] ?? word;
+  try {
+    if (name === "help") return await help({ ...context, argv });
+    const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    if (load === undefined) throw unknownCommand(name);
+    const command = await load();
+    return await command.run({ ...context, argv });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    context.printError(`tunnel: ${error.message}\n`);
+    return ExitCode.USAGE;
+  }
+}

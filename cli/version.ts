@@ -1,0 +1,42 @@
+/**
+ * `tunnel version`: which program this is and what it runs on.
+ *
+ * @module
+ */
+
+import { defineCommand, refuseOperands } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { choiceFlag } from "./flags/flag.ts";
+import { VERSION } from "../host/version.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+
+/** See the module description. */
+export const VERSION_COMMAND = defineCommand({
+  name: "version",
+  summary: "Print the version of this program and of what it runs on",
+  operands: "[flags]",
+  about: ["Prints the versions of tunnel, Deno, V8 and TypeScript."],
+  examples: ["tunnel version", "tunnel version --output json"],
+  flags: {
+    "output": choiceFlag(["text", "json"], "text", {
+      group: "Output",
+      short: "o",
+      help: "For people or for machines.",
+    }),
+    "help": GENERAL_FLAGS["help"],
+  },
+  run({ values, operands }, context) {
+    refuseOperands(operands);
+    const versions = {
+      tunnel: VERSION,
+      ...Deno.version,
+      target: Deno.build.target,
+    };
+    const text = values["output"] === "json"
+      ? JSON.stringify(versions)
+      : Object.entries(versions).map(([name, value]) => `${name} ${value}`)
+        .join("\n");
+    context.print(`${text}\n`);
+    return ExitCode.OK;
+  },
+});

@@ -1,0 +1,15 @@
+/**
+ * The program: words to a command, its answer to the exit code.
+ *
+ * Where things are: `cli/` knows the words, `server/`, `agent/` and `client/`
+ * do the work, `ARCHITECTURE.md` shows the way.
+ *
+ * @module
+ */
+
+import { processContext } from "./cli/process_context.ts";
+import { run } from "./cli/run.ts";
+
+if (import.meta.main) {
+  Deno.exitCode = await run(processContext(Deno.args));
+}
