@@ -11,20 +11,12 @@
  */
 
 import { writeBinaryString } from "./binary_string.ts";
-import {
-  DynamicTable,
-  fieldOctets,
-  TABLE_SIZE_DEFAULT,
-} from "./dynamic_table.ts";
+import { fieldOctets, TABLE_SIZE_DEFAULT } from "./dynamic_table.ts";
+import { FieldIndex, type NameRecord } from "./field_index.ts";
 import type { HeaderField } from "./header_field.ts";
 import { encodeHuffman, huffmanOctets } from "./huffman.ts";
+import { isSecret } from "./indexing_rule.ts";
 import { INTEGER_OCTETS_MAX, writeInteger } from "./integer.ts";
-import { type IndexingRule, indexingRule, isSecret } from "./indexing_rule.ts";
-import {
-  DYNAMIC_INDEX_FIRST,
-  STATIC_NAMES,
-  type StaticName,
-} from "./static_table.ts";
 
 /** Options of {@linkcode HpackEncoder}. */
 export interface HpackEncoderOptions {
@@ -56,27 +48,13 @@ const PLAIN_STRING: Representation = { flags: 0x00, prefixBits: 7 };
  */
 const MISSES_BEFORE_LITERAL = 8;
 
-/** What the encoder knows of one field name. */
-interface NameRecord {
-  readonly rule: IndexingRule;
-  readonly fixed: StaticName | undefined;
-  /** Value → serial number in the dynamic table. */
-  readonly serials: Map<string, number>;
-  /** The youngest entry with this name, or -1. */
-  serial: number;
-  /** Values not found since one was found. */
-  misses: number;
-}
-
 /**
  * Encodes one direction of a connection. Blocks must be sent in the order in
  * which they were encoded, each exactly once: they change the peer's table.
  */
 export class HpackEncoder {
   readonly #tableSizeMax: number;
-  readonly #table: DynamicTable;
-  /** Bounded: names that this folder lists, and names that have an entry. */
-  readonly #names: Map<string, NameRecord> = new Map();
+  readonly #index: FieldIndex;
   #output: Uint8Array = new Uint8Array(512);
   #offset = 0;
   /** What the peer believes our table's limit to be. */
@@ -88,14 +66,12 @@ export class HpackEncoder {
     this.#tableSizeMax = options.tableSizeMax ?? TABLE_SIZE_DEFAULT;
     const size = Math.min(this.#tableSizeMax, TABLE_SIZE_DEFAULT);
     this.#lowestSize = size;
-    this.#table = new DynamicTable(size, (entry, serial) => {
-      this.#forget(entry, serial);
-    });
+    this.#index = new FieldIndex(size);
   }
 
   /** Octets that the dynamic table holds now (§4.1). */
   get tableOctets(): number {
-    return this.#table.sizeOctets;
+    return this.#index.tableOctets;
   }
 
   /**
@@ -105,7 +81,7 @@ export class HpackEncoder {
    */
   setPeerTableSize(octets: number): void {
     const size = Math.min(octets, this.#tableSizeMax);
-    this.#table.resize(size);
+    this.#index.resize(size);
     this.#lowestSize = Math.min(this.#lowestSize, size);
   }
 
@@ -127,7 +103,7 @@ export class HpackEncoder {
   }
 
   #writeSizeUpdates(): void {
-    const size = this.#table.sizeMax;
+    const size = this.#index.tableSizeMax;
     const lowest = this.#lowestSize;
     if (lowest < Math.min(size, this.#knownSize)) {
       this.#writeInteger(SIZE_UPDATE, lowest);
@@ -141,12 +117,12 @@ export class HpackEncoder {
 
   #writeField(field: HeaderField): void {
     const { name, value } = field;
-    const record = this.#record(name);
+    const record = this.#index.record(name);
     this.#reserve(name.length + value.length + 3 * INTEGER_OCTETS_MAX);
     if (field.neverIndex === true || isSecret(name, value, record.rule)) {
       return this.#writeLiteral(NEVER_INDEXED, field, record);
     }
-    const index = this.#find(record, value);
+    const index = this.#index.find(record, value);
     if (index !== 0) {
       record.misses = 0;
       return this.#writeInteger(INDEXED, index);
@@ -157,23 +133,12 @@ export class HpackEncoder {
     // Written first: the name may refer to an entry that the insertion evicts,
     // which §4.4 allows.
     this.#writeLiteral(INCREMENTAL, field, record);
-    record.serial = this.#table.nextSerial;
-    this.#table.insert(field);
-    record.serials.set(value, record.serial);
-    // Again, for the insertion may have evicted the last one of this name.
-    this.#names.set(name, record);
-  }
-
-  /** The index of the whole field, or 0. */
-  #find(record: NameRecord, value: string): number {
-    const serial = record.serials.get(value);
-    if (serial !== undefined) return this.#indexOf(serial);
-    return record.fixed?.values.get(value) ?? 0;
+    this.#index.insert(field, record);
   }
 
   #shouldInsert(field: HeaderField, record: NameRecord): boolean {
     // One field must not sweep out most of what others repeat.
-    if (fieldOctets(field) > this.#table.sizeMax / 2) return false;
+    if (fieldOctets(field) > this.#index.tableSizeMax / 2) return false;
     // Once per name, so that later literals can refer to the name.
     if (record.fixed === undefined && record.serial < 0) return true;
     if (record.rule !== "index") return false;
@@ -187,8 +152,7 @@ export class HpackEncoder {
     field: HeaderField,
     record: NameRecord,
   ): void {
-    const index = record.fixed?.index ??
-      (record.serial < 0 ? 0 : this.#indexOf(record.serial));
+    const index = this.#index.findName(record);
     this.#writeInteger(form, index);
     if (index === 0) this.#writeString(field.name);
     this.#writeString(field.value);
@@ -211,30 +175,6 @@ export class HpackEncoder {
     this.#offset = writeInteger(into, this.#offset, prefixBits, flags, value);
   }
 
-  #indexOf(serial: number): number {
-    return DYNAMIC_INDEX_FIRST + this.#table.nextSerial - 1 - serial;
-  }
-
-  #record(name: string): NameRecord {
-    const known = this.#names.get(name);
-    if (known !== undefined) return known;
-    const rule = indexingRule(name);
-    const fixed = STATIC_NAMES.get(name);
-    const serials = new Map<string, number>();
-    const record = { rule, fixed, serials, serial: -1, misses: 0 };
-    if (isListed(record)) this.#names.set(name, record);
-    return record;
-  }
-
-  #forget(entry: HeaderField, serial: number): void {
-    const record = this.#names.get(entry.name)!; // It has an entry: this one.
-    record.serials.delete(entry.value);
-    // The oldest leave first, so the youngest leaves last.
-    if (record.serial !== serial) return;
-    record.serial = -1;
-    if (!isListed(record)) this.#names.delete(entry.name);
-  }
-
   #reserve(octets: number): void {
     const wanted = this.#offset + octets;
     if (wanted <= this.#output.length) return;
@@ -242,11 +182,6 @@ export class HpackEncoder {
     larger.set(this.#output.subarray(0, this.#offset));
     this.#output = larger;
   }
-}
-
-/** Whether a record stays without entries: there are finitely many such names. */
-function isListed(record: NameRecord): boolean {
-  return record.fixed !== undefined || record.rule !== "index";
 }
 
 function assertBinary({ name, value }: HeaderField): void {

@@ -129,6 +129,19 @@ Deno.test("Huffman is used only when it is shorter", () => {
   assertEquals(coded.toHex(), "148318c63f");
 });
 
+Deno.test("what is as long in Huffman code stays plain", () => {
+  const block = new HpackEncoder().encode(list(":status=307"));
+  assertEquals(block.toHex(), "4803333037");
+});
+
+Deno.test("a name of which each value comes twice is indexed all along", () => {
+  const encoder = new HpackEncoder();
+  for (let count = 0; count < 100; count++) {
+    encoder.encode(list(`id=${count}`));
+    assertEquals(encoder.encode(list(`id=${count}`)).length, 1);
+  }
+});
+
 Deno.test("a field larger than half the table leaves the table alone", () => {
   const encoder = new HpackEncoder();
   encoder.encode(list("a=b"));
