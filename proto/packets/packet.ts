@@ -59,6 +59,8 @@ export interface CloseRequest {
   readonly connectId: Int64;
   /** Ours: not empty when the connection was reset rather than closed. */
   readonly reset: string;
+  /** Ours, beside `reset`: the road broke behind the sender. */
+  readonly lost?: true;
 }
 
 export interface CloseResponse {
@@ -67,12 +69,19 @@ export interface CloseResponse {
   readonly connectId: Int64;
   /** Ours: not empty when the connection was reset rather than closed. */
   readonly reset: string;
+  /** Ours, beside `reset`: the road broke behind the sender. */
+  readonly lost?: true;
 }
 
 export interface Data {
   readonly type: "DATA";
   readonly connectId: Int64;
   readonly data: Uint8Array;
+  /**
+   * Ours, for `udp`: set when this is a datagram of no octets. Without it an
+   * empty `data` carries nothing at all.
+   */
+  readonly emptyDatagram?: true;
 }
 
 export interface CloseDial {

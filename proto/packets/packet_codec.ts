@@ -1,0 +1,370 @@
+/**
+ * Packets to protobuf octets and back (SPEC.md, "Packets").
+ *
+ * These are the cold packets: a few per connection. DATA is written and read in
+ * place by `data_head.ts` and `packet_reader.ts`; this module can do it too,
+ * for whoever has a whole message.
+ *
+ * The fields are walked by hand on protobufjs' writer and reader instead of by
+ * its reflection: that one generates code from strings at run time, and it
+ * writes a bigint as 0 without a word.
+ *
+ * Like every protobuf decoder it lets pass what it does not know: unknown
+ * fields, known fields of another wire type and unknown packet types. The last
+ * of several payloads counts. A type whose payload is missing has all defaults,
+ * as Go reads it.
+ *
+ * @module
+ */
+
+import protobuf from "protobufjs/minimal.js";
+import { canonicalInt64, highBits, int64FromBits, lowBits } from "./int64.ts";
+import {
+  type CloseRequest,
+  type CloseResponse,
+  type Int64,
+  type Packet,
+  PacketType,
+} from "./packet.ts";
+import { PacketError } from "./packet_error.ts";
+
+const { Reader, Writer } = protobuf;
+type Reader = protobuf.Reader;
+type Writer = protobuf.Writer;
+
+/** Field of `Packet` that carries the type. */
+const TYPE_FIELD = 1;
+
+/** Field of `Packet` that carries each type's payload. */
+const PAYLOAD_FIELD = {
+  DIAL_REQ: 2,
+  DIAL_RSP: 3,
+  DATA: 4,
+  CLOSE_REQ: 5,
+  CLOSE_RSP: 6,
+  DIAL_CLS: 7,
+  DRAIN: 8,
+  /** Ours; far from where upstream would put its next one. */
+  DATA_END: 64,
+} as const;
+
+/** Our fields in Konnectivity's payloads, away from where it would add some. */
+const RESET_FIELD = 15;
+const LOST_FIELD = 16;
+const EMPTY_DATAGRAM_FIELD = 15;
+
+type KnownType = keyof typeof PacketType;
+type FieldKind = "text" | "int64" | "octets" | "flag";
+type FieldValue = string | Int64 | Uint8Array | boolean;
+
+/** Which fields of each payload are read, and how. */
+const SHAPES: Readonly<
+  Record<KnownType, Readonly<Record<number, FieldKind>>>
+> = {
+  DIAL_REQ: { 1: "text", 2: "text", 3: "int64" },
+  DIAL_RSP: { 1: "text", 2: "int64", 3: "int64" },
+  // Field 2 is an error text that no peer sends and no peer reads.
+  DATA: { 1: "int64", 3: "octets", [EMPTY_DATAGRAM_FIELD]: "flag" },
+  CLOSE_REQ: { 1: "int64", [RESET_FIELD]: "text", [LOST_FIELD]: "flag" },
+  CLOSE_RSP: {
+    1: "text",
+    2: "int64",
+    [RESET_FIELD]: "text",
+    [LOST_FIELD]: "flag",
+  },
+  DIAL_CLS: { 1: "int64" },
+  DRAIN: {},
+  DATA_END: { 1: "int64" },
+};
+
+const TYPE_BY_CODE: ReadonlyMap<number, KnownType> = new Map(
+  (Object.keys(PacketType) as KnownType[]).map((
+    name,
+  ) => [PacketType[name], name]),
+);
+
+const TYPE_BY_FIELD: ReadonlyMap<number, KnownType> = new Map(
+  (Object.keys(PAYLOAD_FIELD) as KnownType[]).map((
+    name,
+  ) => [PAYLOAD_FIELD[name], name]),
+);
+
+const VARINT = 0;
+const LENGTH_DELIMITED = 2;
+
+const WIRE_TYPE_OF: Readonly<Record<FieldKind, number>> = {
+  text: LENGTH_DELIMITED,
+  octets: LENGTH_DELIMITED,
+  int64: VARINT,
+  flag: VARINT,
+};
+
+const NO_OCTETS = new Uint8Array(0);
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Encodes one packet, without the gRPC prefix (`CallBody.sendMessage` adds it).
+ *
+ * @throws {RangeError} If an identifier is not an exact 64-bit integer.
+ */
+export function encodePacket(packet: Packet): Uint8Array {
+  const writer = new Writer();
+  if (packet.type === "UNKNOWN") {
+    return writer.uint32(tag(TYPE_FIELD, VARINT)).int32(packet.code).finish();
+  }
+  const code = PacketType[packet.type];
+  if (code !== 0) writer.uint32(tag(TYPE_FIELD, VARINT)).int32(code);
+  writer.uint32(tag(PAYLOAD_FIELD[packet.type], LENGTH_DELIMITED)).fork();
+  writePayload(writer, packet);
+  return writer.ldelim().finish();
+}
+
+/**
+ * Decodes one packet from exactly its octets, without the gRPC prefix.
+ *
+ * @returns For DATA, `data` is a view of `octets`.
+ * @throws {PacketError} If the octets are not a protobuf `Packet`.
+ */
+export function decodePacket(octets: Uint8Array): Packet {
+  try {
+    return readPacket(new Reader(octets));
+  } catch (cause) {
+    if (cause instanceof PacketError) throw cause;
+    // The reader answers every malformed octet with an Error or a RangeError
+    // of its own, and nothing else in there can fail.
+    const detail = cause instanceof Error ? cause.message : String(cause);
+    throw new PacketError(
+      `Cannot decode a packet of ${octets.length} octets: ${detail}`,
+      { cause },
+    );
+  }
+}
+
+function writePayload(
+  writer: Writer,
+  packet: Exclude<Packet, { type: "UNKNOWN" }>,
+): void {
+  switch (packet.type) {
+    case "DIAL_REQ":
+      writeText(writer, 1, packet.protocol);
+      writeText(writer, 2, packet.address);
+      return writeInt64(writer, 3, packet.random);
+    case "DIAL_RSP":
+      writeText(writer, 1, packet.error);
+      writeInt64(writer, 2, packet.connectId);
+      return writeInt64(writer, 3, packet.random);
+    case "DATA":
+      writeInt64(writer, 1, packet.connectId);
+      if (packet.data.length > 0) {
+        writer.uint32(tag(3, LENGTH_DELIMITED)).bytes(packet.data);
+      } else if (packet.emptyDatagram) {
+        writer.uint32(tag(EMPTY_DATAGRAM_FIELD, VARINT)).bool(true);
+      }
+      return;
+    case "CLOSE_REQ":
+      writeInt64(writer, 1, packet.connectId);
+      return writeReset(writer, packet);
+    case "CLOSE_RSP":
+      writeText(writer, 1, packet.error);
+      writeInt64(writer, 2, packet.connectId);
+      return writeReset(writer, packet);
+    case "DIAL_CLS":
+      return writeInt64(writer, 1, packet.random);
+    case "DRAIN":
+      return;
+    case "DATA_END":
+      return writeInt64(writer, 1, packet.connectId);
+    default:
+      packet satisfies never;
+  }
+}
+
+function writeReset(
+  writer: Writer,
+  packet: CloseRequest | CloseResponse,
+): void {
+  writeText(writer, RESET_FIELD, packet.reset);
+  if (packet.lost) writer.uint32(tag(LOST_FIELD, VARINT)).bool(true);
+}
+
+function writeText(writer: Writer, field: number, text: string): void {
+  // A lone surrogate has no UTF-8; Go peers refuse the whole message for one.
+  if (text !== "") {
+    writer.uint32(tag(field, LENGTH_DELIMITED)).string(text.toWellFormed());
+  }
+}
+
+function writeInt64(writer: Writer, field: number, value: Int64): void {
+  const exact = canonicalInt64(value);
+  if (exact === 0) return;
+  writer.uint32(tag(field, VARINT)).int64({
+    low: lowBits(exact) | 0,
+    high: highBits(exact) | 0,
+    unsigned: false,
+  } as protobuf.Long);
+}
+
+function readPacket(reader: Reader): Packet {
+  let code = 0;
+  let type: KnownType | undefined;
+  let fields = new Fields();
+  while (reader.pos < reader.len) {
+    const next = reader.tag();
+    const field = next >>> 3;
+    const payload = TYPE_BY_FIELD.get(field);
+    if (field === TYPE_FIELD && (next & 7) === VARINT) {
+      code = reader.int32();
+    } else if (payload !== undefined && (next & 7) === LENGTH_DELIMITED) {
+      // A oneof: another member replaces what was read, the same one merges.
+      if (payload !== type) fields = new Fields();
+      type = payload;
+      readFields(new Reader(readOctets(reader)), SHAPES[payload], fields);
+    } else {
+      reader.skipType(next & 7, 0, field);
+    }
+  }
+  const named = TYPE_BY_CODE.get(code);
+  if (named === undefined) return { type: "UNKNOWN", code };
+  return assemble(named, named === type ? fields : new Fields());
+}
+
+function assemble(type: KnownType, fields: Fields): Packet {
+  switch (type) {
+    case "DIAL_REQ":
+      return {
+        type,
+        protocol: fields.text(1),
+        address: fields.text(2),
+        random: fields.int64(3),
+      };
+    case "DIAL_RSP":
+      return {
+        type,
+        error: fields.text(1),
+        connectId: fields.int64(2),
+        random: fields.int64(3),
+      };
+    case "DATA": {
+      const data = fields.octets(3);
+      const connectId = fields.int64(1);
+      return data.length === 0 && fields.flag(EMPTY_DATAGRAM_FIELD)
+        ? { type, connectId, data, emptyDatagram: true }
+        : { type, connectId, data };
+    }
+    case "CLOSE_REQ":
+      return { type, connectId: fields.int64(1), ...resetOf(fields) };
+    case "CLOSE_RSP":
+      return {
+        type,
+        error: fields.text(1),
+        connectId: fields.int64(2),
+        ...resetOf(fields),
+      };
+    case "DIAL_CLS":
+      return { type, random: fields.int64(1) };
+    case "DRAIN":
+      return { type };
+    case "DATA_END":
+      return { type, connectId: fields.int64(1) };
+  }
+}
+
+function resetOf(fields: Fields): { reset: string; lost?: true } {
+  const reset = fields.text(RESET_FIELD);
+  return fields.flag(LOST_FIELD) ? { reset, lost: true } : { reset };
+}
+
+/** The values of one payload by field number; absent ones have their default. */
+class Fields {
+  readonly #values = new Map<number, FieldValue>();
+
+  set(field: number, value: FieldValue): void {
+    this.#values.set(field, value);
+  }
+
+  text(field: number): string {
+    const value = this.#values.get(field);
+    return typeof value === "string" ? value : "";
+  }
+
+  int64(field: number): Int64 {
+    const value = this.#values.get(field);
+    return typeof value === "number" || typeof value === "bigint" ? value : 0;
+  }
+
+  octets(field: number): Uint8Array {
+    const value = this.#values.get(field);
+    return value instanceof Uint8Array ? value : NO_OCTETS;
+  }
+
+  flag(field: number): boolean {
+    return this.#values.get(field) === true;
+  }
+}
+
+function readFields(
+  reader: Reader,
+  shape: Readonly<Record<number, FieldKind>>,
+  into: Fields,
+): void {
+  while (reader.pos < reader.len) {
+    const next = reader.tag();
+    const field = next >>> 3;
+    const kind = shape[field];
+    if (kind === undefined || (next & 7) !== WIRE_TYPE_OF[kind]) {
+      reader.skipType(next & 7, 0, field);
+    } else {
+      into.set(field, readValue(reader, kind));
+    }
+  }
+}
+
+function readValue(reader: Reader, kind: FieldKind): FieldValue {
+  switch (kind) {
+    case "text":
+      return readText(readOctets(reader));
+    case "octets":
+      return readOctets(reader);
+    case "flag":
+      return reader.bool();
+    case "int64":
+      return readInt64(reader);
+  }
+}
+
+/** A view of a length-delimited field; the reader's own `bytes` copies. */
+function readOctets(reader: Reader): Uint8Array {
+  const size = reader.size();
+  const start = reader.pos;
+  if (size > reader.len - start) {
+    throw new PacketError(
+      `Cannot decode a packet: a field claims ${size} octets, ` +
+        `${reader.len - start} are left`,
+    );
+  }
+  reader.pos = start + size;
+  return reader.buf.subarray(start, start + size);
+}
+
+function readText(octets: Uint8Array): string {
+  try {
+    return UTF8.decode(octets);
+  } catch (cause) {
+    throw new PacketError("Cannot decode a packet: a text is not UTF-8", {
+      cause,
+    });
+  }
+}
+
+function readInt64(reader: Reader): Int64 {
+  // Without its optional `long` package protobufjs returns a rounded number;
+  // that must never pass silently, whatever a bundler left out.
+  const value: unknown = reader.int64();
+  if (typeof value === "number") return canonicalInt64(value);
+  const { low, high } = value as protobuf.Long;
+  return int64FromBits(low, high);
+}
+
+function tag(field: number, wireType: number): number {
+  return ((field << 3) | wireType) >>> 0;
+}

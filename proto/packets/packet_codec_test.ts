@@ -1,0 +1,427 @@
+import { assertEquals, assertInstanceOf, assertThrows } from "@std/assert";
+import protobuf from "protobufjs";
+import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { canonicalInt64 } from "./int64.ts";
+import { decodePacket, encodePacket } from "./packet_codec.ts";
+import { type Int64, type Packet, PacketType } from "./packet.ts";
+import { PacketError } from "./packet_error.ts";
+
+// How this file works. `GOLDEN` is what Konnectivity's own binaries put on the
+// wire, so encoder and decoder cannot share a mistake. protobufjs' reflection,
+// from the .proto text below, is the oracle for random packets both ways.
+
+const RANDOM = 2_720_121_418_434_900_976n;
+
+const GOLDEN: readonly { name: string; octets: string; packet: Packet }[] = [
+  {
+    name: "DIAL_REQ, which has no type field",
+    octets: "12 1d 0a 03 746370 12 0c 31302e302e302e313a343433" +
+      "18 f0e7e7b7b1bdaff225",
+    packet: {
+      type: "DIAL_REQ",
+      protocol: "tcp",
+      address: "10.0.0.1:443",
+      random: varint("f0e7e7b7b1bdaff225"),
+    },
+  },
+  {
+    name: "DIAL_CLS",
+    octets: "08 05 3a 0a 08 f0e7e7b7b1bdaff225",
+    packet: { type: "DIAL_CLS", random: varint("f0e7e7b7b1bdaff225") },
+  },
+  {
+    name: "DRAIN",
+    octets: "08 06 42 00",
+    packet: { type: "DRAIN" },
+  },
+  {
+    name: "CLOSE_REQ",
+    octets: "08 02 2a 02 08 07",
+    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
+  },
+  {
+    name: "CLOSE_RSP",
+    octets: "08 03 32 02 10 07",
+    packet: { type: "CLOSE_RSP", error: "", connectId: 7, reset: "" },
+  },
+];
+
+const OURS: typeof GOLDEN = [
+  {
+    name: "DATA",
+    octets: "08 04 22 07 08 07 1a 03 616263",
+    packet: { type: "DATA", connectId: 7, data: hex("616263") },
+  },
+  {
+    name: "DATA without payload",
+    octets: "08 04 22 02 08 07",
+    packet: { type: "DATA", connectId: 7, data: hex("") },
+  },
+  {
+    name: "an empty datagram",
+    octets: "08 04 22 04 08 07 78 01",
+    packet: {
+      type: "DATA",
+      connectId: 7,
+      data: hex(""),
+      emptyDatagram: true,
+    },
+  },
+  {
+    name: "a failed DIAL_RSP, which has no connectID",
+    octets: "08 01 1a 06 0a 02 6e6f 18 05",
+    packet: { type: "DIAL_RSP", error: "no", connectId: 0, random: 5 },
+  },
+  {
+    name: "DATA_END",
+    octets: "08 40 82 04 02 08 07",
+    packet: { type: "DATA_END", connectId: 7 },
+  },
+  {
+    name: "CLOSE_REQ that resets",
+    octets: "08 02 2a 05 08 07 7a 01 78",
+    packet: { type: "CLOSE_REQ", connectId: 7, reset: "x" },
+  },
+  {
+    name: "CLOSE_RSP that resets",
+    octets: "08 03 32 05 10 07 7a 01 78",
+    packet: { type: "CLOSE_RSP", error: "", connectId: 7, reset: "x" },
+  },
+  {
+    name: "CLOSE_RSP that tells of a loss",
+    octets: "08 03 32 08 10 07 7a 01 78 8001 01",
+    packet: {
+      type: "CLOSE_RSP",
+      error: "",
+      connectId: 7,
+      reset: "x",
+      lost: true,
+    },
+  },
+  {
+    name: "a negative connectID in ten octets",
+    octets: "08 02 2a 0b 08 ffffffffffffffffff01",
+    packet: { type: "CLOSE_REQ", connectId: -1, reset: "" },
+  },
+  {
+    name: "the smallest connectID there is",
+    octets: "08 02 2a 0b 08 80808080808080808001",
+    packet: { type: "CLOSE_REQ", connectId: -(2n ** 63n), reset: "" },
+  },
+  {
+    name: "a type we do not know",
+    octets: "08 2a",
+    packet: { type: "UNKNOWN", code: 42 },
+  },
+];
+
+for (const { name, octets, packet } of [...GOLDEN, ...OURS]) {
+  Deno.test(`${name}: octets both ways`, () => {
+    assertEquals(encodePacket(packet), hex(octets));
+    assertEquals(decodePacket(hex(octets)), packet);
+  });
+}
+
+Deno.test("a dial's random survives beyond the safe integers", () => {
+  assertEquals(RANDOM > BigInt(Number.MAX_SAFE_INTEGER), true);
+  const packet: Packet = { type: "DIAL_CLS", random: RANDOM };
+  assertEquals(decodePacket(encodePacket(packet)), packet);
+});
+
+const TOLERATED: typeof GOLDEN = [
+  {
+    name: "no octets at all, which is Go's zero packet",
+    octets: "",
+    packet: { type: "DIAL_REQ", protocol: "", address: "", random: 0 },
+  },
+  {
+    name: "the payload in front of the type",
+    octets: "2a 02 08 07 08 02",
+    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
+  },
+  {
+    name: "unknown fields of every wire type, inside and outside",
+    octets: "08 02 a006 05 a106 0102030405060708 a206 02 ffff a506 01020304" +
+      "a306 08 01 a406 2a 06 08 07 f201 01 ff",
+    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
+  },
+  {
+    name: "a known field of another wire type",
+    octets: "08 02 2a 06 0a 02 6e6f 08 07",
+    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
+  },
+  {
+    name: "several types: the last one counts",
+    octets: "08 06 08 02 2a 02 08 07",
+    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
+  },
+  {
+    name: "several members of the oneof: the last one counts",
+    octets: "08 02 32 02 10 09 2a 02 08 07",
+    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
+  },
+  {
+    name: "one member twice: the fields merge",
+    octets: "08 01 1a 02 10 07 1a 02 18 05",
+    packet: { type: "DIAL_RSP", error: "", connectId: 7, random: 5 },
+  },
+  {
+    name: "a payload that is not the type's: all defaults",
+    octets: "08 02 32 02 10 09",
+    packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
+  },
+  {
+    name: "varints wider than they need be",
+    octets: "08 8200 2a 83 00 08 87 00",
+    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
+  },
+  {
+    name: "the marker of an empty datagram beside a payload",
+    octets: "08 04 22 07 08 07 78 01 1a 01 61",
+    packet: { type: "DATA", connectId: 7, data: hex("61") },
+  },
+  {
+    name: "a negative type",
+    octets: "08 ffffffffffffffffff01",
+    packet: { type: "UNKNOWN", code: -1 },
+  },
+];
+
+for (const { name, octets, packet } of TOLERATED) {
+  Deno.test(`decodes ${name}`, () => {
+    assertEquals(decodePacket(hex(octets)), packet);
+  });
+}
+
+const ILLEGAL: readonly { name: string; octets: string; says: string }[] = [
+  { name: "a tag cut off", octets: "08", says: "out of range" },
+  {
+    name: "an endless varint",
+    octets: "08 " + "ff".repeat(11),
+    says: "varint",
+  },
+  {
+    name: "an endless varint in a payload",
+    octets: "08 02 2a 0c 08" + "80".repeat(10) + "01",
+    says: "varint",
+  },
+  {
+    name: "a payload longer than the packet",
+    octets: "08 02 2a 03 08 07",
+    says: "claims 3 octets, 2 are left",
+  },
+  {
+    name: "a text longer than its payload",
+    octets: "12 05 0a 09 746370",
+    says: "claims 9 octets, 3 are left",
+  },
+  {
+    name: "a payload that ends inside its field, with octets behind it",
+    octets: "08 02 2a 01 08 07",
+    says: "out of range",
+  },
+  { name: "field number 0", octets: "00 01", says: "field number 0" },
+  { name: "wire type 6", octets: "7e 01", says: "wire type 6" },
+  { name: "wire type 7", octets: "7f 01", says: "wire type 7" },
+  { name: "an end of no group", octets: "7c", says: "wire type 4" },
+  {
+    name: "groups nested without end",
+    octets: "7b".repeat(10_000),
+    says: "depth",
+  },
+  {
+    name: "an address that is not UTF-8",
+    octets: "12 03 12 01 ff",
+    says: "not UTF-8",
+  },
+  {
+    name: "a skipped field longer than the packet",
+    octets: "a206 7f",
+    says: "out of range",
+  },
+];
+
+for (const { name, octets, says } of ILLEGAL) {
+  Deno.test(`refuses ${name}`, () => {
+    assertThrows(() => decodePacket(hex(octets)), PacketError, says);
+  });
+}
+
+Deno.test("every strict prefix is a packet or a PacketError", () => {
+  for (const { octets } of [...GOLDEN, ...OURS]) {
+    const whole = hex(octets);
+    for (let end = 0; end < whole.length; end++) {
+      decodeOrPacketError(whole.subarray(0, end));
+    }
+  }
+});
+
+Deno.test("one flipped bit gives a packet or a PacketError", async () => {
+  await forAll(2_000, (prng) => {
+    const octets = encodePacket(randomPacket(prng));
+    if (octets.length === 0) return;
+    octets[prng.below(octets.length)]! ^= 1 << prng.below(8);
+    decodeOrPacketError(octets);
+  });
+});
+
+Deno.test("random octets give a packet or a PacketError", async () => {
+  await forAll(2_000, (prng) => {
+    decodeOrPacketError(prng.octets(prng.below(40)));
+  });
+});
+
+Deno.test("refuses identifiers that are no exact int64", () => {
+  for (const random of [2 ** 53, 0.5, NaN, 2n ** 63n, -(2n ** 63n) - 1n]) {
+    assertThrows(
+      () => encodePacket({ type: "DIAL_CLS", random }),
+      RangeError,
+      "exact 64-bit",
+    );
+  }
+});
+
+Deno.test("a text with a lone surrogate is sent as UTF-8 all the same", () => {
+  const octets = encodePacket({
+    type: "CLOSE_RSP",
+    error: "\ud800!",
+    connectId: 1,
+    reset: "",
+  });
+  const packet = decodePacket(octets);
+  assertEquals(packet.type === "CLOSE_RSP" && packet.error, "\ufffd!");
+});
+
+const ORACLE = protobuf.parse(
+  `
+  syntax = "proto3";
+  message Packet {
+    int32 type = 1;
+    oneof payload {
+      DialRequest dialRequest = 2;
+      DialResponse dialResponse = 3;
+      Data data = 4;
+      CloseRequest closeRequest = 5;
+      CloseResponse closeResponse = 6;
+      CloseDial closeDial = 7;
+      Drain drain = 8;
+      DataEnd dataEnd = 64;
+    }
+  }
+  message DialRequest { string protocol = 1; string address = 2; int64 random = 3; }
+  message DialResponse { string error = 1; int64 connectId = 2; int64 random = 3; }
+  message Data { int64 connectId = 1; bytes data = 3; bool emptyDatagram = 15; }
+  message CloseRequest { int64 connectId = 1; string reset = 15; bool lost = 16; }
+  message CloseResponse { string error = 1; int64 connectId = 2; string reset = 15; bool lost = 16; }
+  message CloseDial { int64 random = 1; }
+  message Drain {}
+  message DataEnd { int64 connectId = 1; }
+`,
+  { keepCase: true },
+).root.lookupType("Packet");
+
+const MEMBER = {
+  DIAL_REQ: "dialRequest",
+  DIAL_RSP: "dialResponse",
+  DATA: "data",
+  CLOSE_REQ: "closeRequest",
+  CLOSE_RSP: "closeResponse",
+  DIAL_CLS: "closeDial",
+  DRAIN: "drain",
+  DATA_END: "dataEnd",
+} as const;
+
+Deno.test("protobufjs reads what we write", async () => {
+  await forAll(2_000, (prng) => {
+    const packet = randomPacket(prng);
+    const seen = ORACLE.toObject(ORACLE.decode(encodePacket(packet)), {
+      longs: String,
+      bytes: Array,
+    });
+    assertEquals(seen, toOracle(packet));
+  });
+});
+
+Deno.test("we read what protobufjs writes", async () => {
+  await forAll(2_000, (prng) => {
+    const packet = randomPacket(prng);
+    const octets = ORACLE.encode(ORACLE.fromObject(toOracle(packet))).finish();
+    assertEquals(decodePacket(Uint8Array.from(octets)), packet);
+  });
+});
+
+/** The packet as protobufjs' plain object: defaults absent, int64 as text. */
+function toOracle(packet: Packet): Record<string, unknown> {
+  if (packet.type === "UNKNOWN") return { type: packet.code };
+  const payload: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(packet)) {
+    if (key === "type" || value === 0 || value === "") continue;
+    if (value instanceof Uint8Array) {
+      if (value.length > 0) payload[key] = Array.from(value);
+    } else if (typeof value === "number" || typeof value === "bigint") {
+      payload[key] = String(value);
+    } else payload[key] = value;
+  }
+  const code = PacketType[packet.type];
+  return {
+    ...(code === 0 ? {} : { type: code }),
+    [MEMBER[packet.type]]: payload,
+  };
+}
+
+function randomPacket(prng: Prng): Packet {
+  const text = () =>
+    prng.pick(["", "tcp", "10.0.0.1:443", "größer 🚇", "x".repeat(200)]);
+  const connectId = randomInt64(prng);
+  const random = randomInt64(prng);
+  switch (prng.below(10)) {
+    case 0:
+      return { type: "DIAL_REQ", protocol: text(), address: text(), random };
+    case 1:
+      return { type: "DIAL_RSP", error: text(), connectId, random };
+    case 2:
+      return { type: "CLOSE_REQ", connectId, reset: text(), lost: true };
+    case 3:
+      return { type: "CLOSE_RSP", error: text(), connectId, reset: text() };
+    case 4:
+      return { type: "DIAL_CLS", random };
+    case 5:
+      return { type: "DRAIN" };
+    case 6:
+      return { type: "DATA_END", connectId };
+    case 7:
+      return { type: "UNKNOWN", code: prng.pick([7, 63, 65, 2 ** 31 - 1, -5]) };
+    case 8:
+      return { type: "DATA", connectId, data: hex(""), emptyDatagram: true };
+    default:
+      return { type: "DATA", connectId, data: prng.octets(prng.below(300)) };
+  }
+}
+
+/** Any int64, with the borders of varint widths and safe integers well hit. */
+function randomInt64(prng: Prng): Int64 {
+  const edge = 2n ** BigInt(prng.below(64)) + BigInt(prng.below(3) - 1);
+  const value = BigInt.asIntN(64, prng.below(4) === 0 ? -edge : edge);
+  return canonicalInt64(value);
+}
+
+function decodeOrPacketError(octets: Uint8Array): void {
+  try {
+    decodePacket(octets);
+  } catch (error) {
+    assertInstanceOf(error, PacketError);
+  }
+}
+
+/** What the varint in `octets` says, computed the slow way. */
+function varint(octets: string): Int64 {
+  const value = hex(octets).reduceRight(
+    (sum, octet) => (sum << 7n) | BigInt(octet & 0x7f),
+    0n,
+  );
+  return canonicalInt64(BigInt.asIntN(64, value));
+}
+
+function hex(text: string): Uint8Array {
+  return Uint8Array.fromHex(text.replaceAll(" ", ""));
+}

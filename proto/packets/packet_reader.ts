@@ -1,0 +1,330 @@
+/**
+ * A gRPC body to packets, octet by octet as it arrives.
+ *
+ * The payload of DATA is handed on in the pieces the network cut it into and is
+ * never gathered, so a message of any allowed size needs no memory of its own.
+ * All other packets are small; they are gathered under a limit of theirs.
+ * DATA in an order that no known encoder writes is gathered too, and accepted.
+ *
+ * Credit: every octet pushed is either payload, which whoever consumes it
+ * credits, or overhead, which is reported at once. Together they are all octets
+ * of every complete message.
+ *
+ * @module
+ */
+
+import { decodePacket } from "./packet_codec.ts";
+import type { Data, Int64, Packet } from "./packet.ts";
+import { PacketError } from "./packet_error.ts";
+import { MESSAGE_PREFIX_OCTETS } from "../grpc/message_framing.ts";
+import { DataHead, PACKET_HEAD_OCTETS_MAX } from "./data_head.ts";
+
+/**
+ * Largest message accepted by default. Go clients send whatever one `Write` got
+ * as one DATA packet, so megabytes are ordinary.
+ */
+export const MESSAGE_OCTETS_MAX = 16 * 1024 * 1024;
+
+/**
+ * Largest packet that is not DATA: an address, an error text and identifiers.
+ * It bounds what a peer can make us gather with announced lengths.
+ */
+export const COLD_PACKET_OCTETS_MAX = 65_536;
+
+/**
+ * Octets of a gathered message that stay uncredited until it is complete. Less
+ * than every window we grant, or the rest of the message could not arrive.
+ */
+const WITHHELD_OCTETS_MAX = 8_192;
+
+/** First size of the gathering buffer; it doubles as octets really arrive. */
+const GATHER_OCTETS_MIN = 1_024;
+
+const NO_OCTETS = new Uint8Array(0);
+
+/** What comes out of a {@linkcode PacketReader}. */
+export interface PacketReaderEvents {
+  /** A packet other than DATA, unknown types included. */
+  onPacket(packet: Exclude<Packet, Data>): void;
+  /**
+   * A piece of a DATA packet's payload.
+   *
+   * @param connectId Whose it is; 0 when the packet does not say.
+   * @param piece A view that is valid only during the call; empty exactly when
+   *   the packet has no payload.
+   * @param leftOctets What is still to come of this packet.
+   */
+  onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void;
+  /** A datagram of no octets (ours). Without this listener it is dropped. */
+  onEmptyDatagram?(connectId: Int64): void;
+  /** So many octets were not payload: credit them now. */
+  onOverhead(octets: number): void;
+}
+
+/** Limits of a {@linkcode PacketReader}. */
+export interface PacketReaderOptions {
+  /** Largest message, payload included; {@linkcode MESSAGE_OCTETS_MAX}. */
+  readonly messageOctetsMax?: number;
+}
+
+type Phase =
+  /** Inside the five octets of the gRPC prefix. */
+  | "prefix"
+  /** Inside a packet head that may turn out to be DATA. */
+  | "head"
+  /** Inside the payload of DATA. */
+  | "data"
+  /** Inside a message that is decoded as a whole. */
+  | "gather"
+  /** A message could not be understood; its end cannot be trusted. */
+  | "failed";
+
+/** See the module description. */
+export class PacketReader {
+  readonly #events: PacketReaderEvents;
+  readonly #messageOctetsMax: number;
+  readonly #head = new DataHead();
+  readonly #headOctets = new Uint8Array(PACKET_HEAD_OCTETS_MAX);
+
+  #phase: Phase = "prefix";
+  /** Octets of the prefix or of the head that have been seen. */
+  #filled = 0;
+  #flag = 0;
+  #messageOctets = 0;
+  /** Payload octets still to come. */
+  #left = 0;
+  #gathered = NO_OCTETS;
+  #gatheredOctets = 0;
+  /** Octets of the current message that were credited before its end. */
+  #creditedEarly = 0;
+  /** Octets credited as overhead that turned out to be payload. */
+  #creditDebt = 0;
+
+  constructor(events: PacketReaderEvents, options: PacketReaderOptions = {}) {
+    this.#events = events;
+    this.#messageOctetsMax = options.messageOctetsMax ?? MESSAGE_OCTETS_MAX;
+  }
+
+  /** False while a message is incomplete: a body that ends now is cut off. */
+  get isBetweenMessages(): boolean {
+    return this.#phase === "prefix" && this.#filled === 0;
+  }
+
+  /**
+   * Takes the next octets of the body, cut anywhere.
+   *
+   * @param chunk Only read during the call.
+   * @throws {PacketError} If the peer sent something else than packets or went
+   *   over a limit. The reader is spent then.
+   */
+  push(chunk: Uint8Array): void {
+    let at = 0;
+    while (at < chunk.length) {
+      switch (this.#phase) {
+        case "prefix":
+          at = this.#readPrefix(chunk, at);
+          break;
+        case "head":
+          at = this.#readHead(chunk, at);
+          break;
+        case "data":
+          at = this.#passData(chunk, at);
+          break;
+        case "gather":
+          at = this.#gather(chunk, at);
+          break;
+        case "failed":
+          throw new PacketError("Cannot read packets: an earlier one was bad");
+      }
+    }
+  }
+
+  #readPrefix(chunk: Uint8Array, start: number): number {
+    let at = start;
+    while (this.#filled < MESSAGE_PREFIX_OCTETS && at < chunk.length) {
+      const octet = chunk[at++]!;
+      if (this.#filled === 0) {
+        this.#flag = octet;
+        this.#messageOctets = 0;
+      } else {
+        this.#messageOctets = this.#messageOctets * 256 + octet;
+      }
+      this.#filled++;
+    }
+    if (this.#filled === MESSAGE_PREFIX_OCTETS) this.#startMessage();
+    return at;
+  }
+
+  #startMessage(): void {
+    this.#filled = 0;
+    if (this.#flag !== 0) {
+      // Inflated payload could not be accounted for in the octets of the body:
+      // a few octets would buy a peer megabytes of window.
+      this.#fail(
+        this.#flag === 1
+          ? "Cannot read a packet: it is compressed, wanted it as it is"
+          : `Cannot read a packet: the compressed flag is ${this.#flag}, ` +
+            "wanted 0 or 1",
+      );
+    }
+    this.#requireAtMost(this.#messageOctetsMax, "the limit for one message is");
+    this.#phase = "head";
+    if (this.#messageOctets === 0) this.#finish(NO_OCTETS);
+  }
+
+  #readHead(chunk: Uint8Array, at: number): number {
+    const seen = this.#filled;
+    if (seen === 0) {
+      const outcome = this.#head.parse(
+        chunk,
+        at,
+        chunk.length,
+        this.#messageOctets,
+      );
+      if (outcome === "more") return this.#keepHead(chunk, at);
+      return this.#endHead(outcome, at);
+    }
+    // The head straddles chunks, which is rare: parse it again from the start.
+    this.#keepHead(chunk, at);
+    const outcome = this.#head.parse(
+      this.#headOctets,
+      0,
+      this.#filled,
+      this.#messageOctets,
+    );
+    if (outcome === "more") return at + this.#filled - seen;
+    this.#filled = seen;
+    return this.#endHead(outcome, at);
+  }
+
+  #keepHead(chunk: Uint8Array, at: number): number {
+    const count = Math.min(
+      PACKET_HEAD_OCTETS_MAX - this.#filled,
+      chunk.length - at,
+    );
+    this.#headOctets.set(chunk.subarray(at, at + count), this.#filled);
+    this.#filled += count;
+    return at + count;
+  }
+
+  /** Goes on behind the head, of which `#filled` octets lie before `at`. */
+  #endHead(outcome: "data" | "other", at: number): number {
+    const seen = this.#filled;
+    this.#filled = 0;
+    if (outcome === "data") {
+      const { headOctets, dataOctets, connectId } = this.#head;
+      this.#left = dataOctets;
+      this.#phase = dataOctets === 0 ? "prefix" : "data";
+      this.#credit(MESSAGE_PREFIX_OCTETS + headOctets);
+      if (dataOctets === 0) this.#events.onData(connectId, NO_OCTETS, 0);
+      return at + headOctets - seen;
+    }
+    if (!this.#head.isLikeData) {
+      this.#requireAtMost(
+        COLD_PACKET_OCTETS_MAX,
+        "the limit for anything but DATA is",
+      );
+    }
+    this.#phase = "gather";
+    if (seen > 0) this.#append(this.#headOctets.subarray(0, seen));
+    return at;
+  }
+
+  #passData(chunk: Uint8Array, at: number): number {
+    const count = Math.min(this.#left, chunk.length - at);
+    const piece = count === chunk.length
+      ? chunk
+      : chunk.subarray(at, at + count);
+    this.#left -= count;
+    if (this.#left === 0) this.#phase = "prefix";
+    this.#events.onData(this.#head.connectId, piece, this.#left);
+    return at + count;
+  }
+
+  #gather(chunk: Uint8Array, at: number): number {
+    const wanted = this.#messageOctets - this.#gatheredOctets;
+    const count = Math.min(wanted, chunk.length - at);
+    const piece = chunk.subarray(at, at + count);
+    if (count === this.#messageOctets) {
+      this.#finish(piece); // whole in one chunk: no need to copy it
+    } else {
+      this.#append(piece);
+      if (count === wanted) {
+        const message = this.#gathered.subarray(0, this.#gatheredOctets);
+        this.#gathered = NO_OCTETS;
+        this.#gatheredOctets = 0;
+        this.#finish(message);
+      }
+    }
+    return at + count;
+  }
+
+  #append(piece: Uint8Array): void {
+    const filled = this.#gatheredOctets + piece.length;
+    if (filled > this.#gathered.length) {
+      const doubled = Math.max(filled * 2, GATHER_OCTETS_MIN);
+      const grown = new Uint8Array(Math.min(doubled, this.#messageOctets));
+      grown.set(this.#gathered.subarray(0, this.#gatheredOctets));
+      this.#gathered = grown;
+    }
+    this.#gathered.set(piece, this.#gatheredOctets);
+    this.#gatheredOctets = filled;
+    // A message larger than the window would never arrive if its octets were
+    // credited only at its end.
+    const early = filled - this.#creditedEarly - WITHHELD_OCTETS_MAX;
+    if (early > 0) {
+      this.#creditedEarly += early;
+      this.#credit(early);
+    }
+  }
+
+  #finish(message: Uint8Array): void {
+    const packet = this.#decode(message);
+    const dataOctets = packet.type === "DATA" ? packet.data.length : 0;
+    const overhead = MESSAGE_PREFIX_OCTETS + this.#messageOctets - dataOctets -
+      this.#creditedEarly;
+    this.#creditedEarly = 0;
+    this.#phase = "prefix";
+    this.#credit(overhead);
+    if (packet.type !== "DATA") this.#events.onPacket(packet);
+    else if (packet.emptyDatagram) {
+      this.#events.onEmptyDatagram?.(packet.connectId);
+    } else this.#events.onData(packet.connectId, packet.data, 0);
+  }
+
+  #decode(message: Uint8Array): Packet {
+    try {
+      return decodePacket(message);
+    } catch (error) {
+      this.#phase = "failed";
+      throw error;
+    }
+  }
+
+  /**
+   * Reports overhead, less what was credited early and became payload.
+   *
+   * Whoever consumes that payload credits it once more, so a debt is window the
+   * peer gained. It is never more than one message: the next one's early credit
+   * pays it back first.
+   */
+  #credit(octets: number): void {
+    const balance = octets - this.#creditDebt;
+    this.#creditDebt = Math.max(0, -balance);
+    if (balance > 0) this.#events.onOverhead(balance);
+  }
+
+  #requireAtMost(limit: number, words: string): void {
+    if (this.#messageOctets > limit) {
+      this.#fail(
+        `Cannot read a packet of ${this.#messageOctets} octets: ` +
+          `${words} ${limit}`,
+      );
+    }
+  }
+
+  #fail(message: string): never {
+    this.#phase = "failed";
+    throw new PacketError(message);
+  }
+}
