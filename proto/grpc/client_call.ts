@@ -11,6 +11,7 @@
  * @module
  */
 
+import { ErrorCode } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
@@ -21,7 +22,7 @@ import { encodingOf, isAcceptedEncoding } from "./message_reader.ts";
 import { Metadata } from "./metadata.ts";
 import { decodeMetadata } from "./metadata_codec.ts";
 import { OutgoingBody } from "./outgoing_body.ts";
-import { ResetCode, statusOfReset } from "./reset_status.ts";
+import { statusOfReset } from "./reset_status.ts";
 import { GrpcError, type Status, StatusCode } from "./status.ts";
 import { fieldValue, readStatus } from "./status_codec.ts";
 import { TIMER_DELAY_MS_MAX } from "./timeout.ts";
@@ -108,7 +109,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   cancel(): void {
     if (this.#isOver) return;
     this.#stop();
-    this.#stream.reset(ResetCode.CANCEL);
+    this.#stream.reset(ErrorCode.CANCEL);
   }
 
   onHeaders(fields: readonly HeaderField[]): void {
@@ -162,7 +163,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
     const isSendingClosed = this.#sending === "closed";
     this.#stop();
     // The answer is complete: what we still had to say interests nobody.
-    if (!isSendingClosed) this.#stream.reset(ResetCode.NO_ERROR);
+    if (!isSendingClosed) this.#stream.reset(ErrorCode.NO_ERROR);
     this.#events.onStatus(status, trailers, false);
   }
 
@@ -174,7 +175,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   onReset(reset: StreamReset): void {
     if (this.#isOver) return;
     const isLate = this.#deadline !== undefined && reset.by === "peer" &&
-      reset.code === ResetCode.CANCEL &&
+      reset.code === ErrorCode.CANCEL &&
       this.#deadline.timers.now() >= this.#deadlineMs;
     // The callee's timer fired a moment before ours.
     const status = isLate ? this.#deadlineStatus() : statusOfReset(reset);

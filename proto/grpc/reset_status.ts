@@ -4,34 +4,32 @@
  * @module
  */
 
+import { ErrorCode } from "../frames/wire_error.ts";
 import type { StreamReset } from "../streams/stream.ts";
 import { type Status, StatusCode } from "./status.ts";
 
-/** RST_STREAM codes (RFC 9113 §7) that gRPC itself sends. */
-export const ResetCode = { NO_ERROR: 0x0, CANCEL: 0x8 } as const;
+/** What is not here is INTERNAL: a peer that broke HTTP/2, or says we did. */
+const TABLE: Readonly<Record<number, StatusCode>> = {
+  [ErrorCode.REFUSED_STREAM]: StatusCode.UNAVAILABLE,
+  [ErrorCode.CANCEL]: StatusCode.CANCELLED,
+  [ErrorCode.ENHANCE_YOUR_CALM]: StatusCode.RESOURCE_EXHAUSTED,
+  [ErrorCode.INADEQUATE_SECURITY]: StatusCode.PERMISSION_DENIED,
+  [ErrorCode.HTTP_1_1_REQUIRED]: StatusCode.UNKNOWN,
+};
 
-/** Indexed by RST_STREAM code, 0x0 to 0xd. */
-const CODE_OF_RESET: readonly StatusCode[] = [
-  StatusCode.INTERNAL, // NO_ERROR: a reset is no way to say OK
-  StatusCode.INTERNAL, // PROTOCOL_ERROR
-  StatusCode.INTERNAL, // INTERNAL_ERROR
-  StatusCode.INTERNAL, // FLOW_CONTROL_ERROR
-  StatusCode.INTERNAL, // SETTINGS_TIMEOUT
-  StatusCode.INTERNAL, // STREAM_CLOSED: no mapping in the table; a broken peer
-  StatusCode.INTERNAL, // FRAME_SIZE_ERROR
-  StatusCode.UNAVAILABLE, // REFUSED_STREAM
-  StatusCode.CANCELLED, // CANCEL
-  StatusCode.INTERNAL, // COMPRESSION_ERROR
-  StatusCode.INTERNAL, // CONNECT_ERROR
-  StatusCode.RESOURCE_EXHAUSTED, // ENHANCE_YOUR_CALM
-  StatusCode.PERMISSION_DENIED, // INADEQUATE_SECURITY
-  StatusCode.UNKNOWN, // HTTP_1_1_REQUIRED
-];
+/** The highest code that RFC 9113 §7 defines. */
+const KNOWN_CODE_MAX = ErrorCode.HTTP_1_1_REQUIRED;
+
+/** The gRPC code for a peer's RST_STREAM with `resetCode`. */
+export function codeOfReset(resetCode: number): StatusCode {
+  return TABLE[resetCode] ??
+    (resetCode <= KNOWN_CODE_MAX ? StatusCode.INTERNAL : StatusCode.UNKNOWN);
+}
 
 /** The status that a caller sees for `reset`. */
 export function statusOfReset(reset: StreamReset): Status {
   const code = reset.by === "lost" || reset.by === "refused"
     ? StatusCode.UNAVAILABLE
-    : CODE_OF_RESET[reset.code] ?? StatusCode.UNKNOWN;
+    : codeOfReset(reset.code);
   return { code, message: reset.reason };
 }

@@ -7,6 +7,7 @@
  * @module
  */
 
+import { ErrorCode } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import type { Timers } from "../sync/clock.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
@@ -18,7 +19,6 @@ import {
   unknownEncoding,
 } from "./message_reader.ts";
 import { decodeMetadata } from "./metadata_codec.ts";
-import { ResetCode } from "./reset_status.ts";
 import {
   responseHead,
   type ServerCallHead,
@@ -192,7 +192,7 @@ class RefusedStream implements StreamEvents {
   }
 
   onData(): void {
-    this.#stream.reset(ResetCode.NO_ERROR);
+    this.#stream.reset(ErrorCode.NO_ERROR);
   }
 
   onHeaders(): void {}

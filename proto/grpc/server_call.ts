@@ -12,6 +12,7 @@
  * @module
  */
 
+import { ErrorCode } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
@@ -20,7 +21,6 @@ import { CONTENT_TYPE } from "./content_type.ts";
 import type { Metadata } from "./metadata.ts";
 import { appendMetadata } from "./metadata_codec.ts";
 import { OutgoingBody } from "./outgoing_body.ts";
-import { ResetCode } from "./reset_status.ts";
 import { GrpcError, type Status, StatusCode } from "./status.ts";
 import { appendStatus } from "./status_codec.ts";
 import { TIMER_DELAY_MS_MAX } from "./timeout.ts";
@@ -182,7 +182,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     this.#stream.sendHeaders(fields, true);
     // The caller may go on sending for ever; RFC 9113 §8.1 lets a server that
     // has answered in full ask it to stop, and frees the stream on both ends.
-    if (!this.#isHalfClosed) this.#stream.reset(ResetCode.NO_ERROR);
+    if (!this.#isHalfClosed) this.#stream.reset(ErrorCode.NO_ERROR);
   }
 
   #onDeadline(): void {
@@ -191,7 +191,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     if (this.#body.keptOctets > 0) {
       // The peer takes no more, or too slowly: trailers would have to wait
       // behind what is kept, and without it they would cut a message in two.
-      this.#stream.reset(ResetCode.CANCEL);
+      this.#stream.reset(ErrorCode.CANCEL);
       this.#end({ lost: false, message });
       return;
     }

@@ -1,0 +1,153 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { deflateSync, gzipSync } from "node:zlib";
+import { forAll } from "../../tests/support/prng.ts";
+import { frameMessage, readMessageOctets } from "./message_framing.ts";
+import {
+  encodingOf,
+  MessageReader,
+  type MessageReaderOptions,
+} from "./message_reader.ts";
+import { Metadata } from "./metadata.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+
+function collect(
+  options: Omit<MessageReaderOptions, "onMessage"> = {},
+): { reader: MessageReader; messages: Uint8Array[] } {
+  const messages: Uint8Array[] = [];
+  const reader = new MessageReader({
+    ...options,
+    onMessage: (message) => messages.push(message),
+  });
+  return { reader, messages };
+}
+
+function compressed(octets: Uint8Array): Uint8Array {
+  const framed = frameMessage(octets);
+  framed[0] = 1;
+  return framed;
+}
+
+function codeOf(run: () => void): number {
+  return assertThrows(run, GrpcError).code;
+}
+
+Deno.test("a prefix holds lengths up to 32 bits", () => {
+  assertEquals(
+    [...frameMessage(Uint8Array.of(7, 8))],
+    [0, 0, 0, 0, 2, 7, 8],
+  );
+  const prefix = Uint8Array.of(0, 0xff, 0xfe, 0xfd, 0xfc);
+  assertEquals(readMessageOctets(prefix), 0xfffefdfc);
+});
+
+Deno.test("every cutting of a body gives the same messages", async () => {
+  await forAll(200, (prng) => {
+    const sent = Array.from(
+      { length: prng.below(6) },
+      () => prng.octets(prng.pick([0, 1, 5, prng.below(9000)])),
+    );
+    const body = new Uint8Array(
+      sent.flatMap((message) => [...frameMessage(message)]),
+    );
+    const { reader, messages } = collect();
+    for (let offset = 0; offset < body.length;) {
+      const octets = 1 + prng.below(prng.pick([2, 7, 5000]));
+      // A chunk is only valid during the call: spoil it afterwards.
+      const chunk = body.slice(offset, offset + octets);
+      reader.push(chunk);
+      chunk.fill(0xee);
+      offset += octets;
+    }
+    reader.end();
+    assertEquals(messages, sent);
+  });
+});
+
+Deno.test("a body that ends inside a message is broken, at every octet of it", () => {
+  const body = frameMessage(Uint8Array.of(1, 2, 3));
+  for (let cut = 1; cut < body.length; cut++) {
+    const { reader, messages } = collect();
+    reader.push(body.subarray(0, cut));
+    assertEquals(messages, []);
+    assertEquals(codeOf(() => reader.end()), StatusCode.INTERNAL);
+  }
+});
+
+Deno.test("a message over the limit is refused by its prefix, naming both sizes", () => {
+  const { reader, messages } = collect({ messageOctetsMax: 10 });
+  reader.push(frameMessage(new Uint8Array(10)));
+  assertEquals(messages.length, 1);
+  const error = assertThrows(
+    () => reader.push(frameMessage(new Uint8Array(11)).subarray(0, 5)),
+    GrpcError,
+    "Cannot read a message of 11 octets: at most 10 are accepted",
+  );
+  assertEquals(error.code, StatusCode.RESOURCE_EXHAUSTED);
+});
+
+Deno.test("the limit is 4 MiB unless given", () => {
+  const { reader } = collect();
+  assertEquals(
+    codeOf(() => reader.push(Uint8Array.of(0, 0, 0x40, 0, 1))),
+    StatusCode.RESOURCE_EXHAUSTED,
+  );
+});
+
+Deno.test("an announced message takes no memory before it arrives", () => {
+  const { reader } = collect();
+  reader.push(Uint8Array.of(0, 0, 0x40, 0, 0));
+  assertEquals(reader.bufferOctets, 0);
+  reader.push(new Uint8Array(100));
+  assert(reader.bufferOctets <= 4096, `${reader.bufferOctets}`);
+  for (let count = 0; count < 1000; count++) reader.push(new Uint8Array(100));
+  assert(reader.bufferOctets <= 2 * 100_100, `${reader.bufferOctets}`);
+});
+
+Deno.test("gzip is read when it was declared", () => {
+  const text = new Uint8Array(5000).fill(65);
+  const { reader, messages } = collect({ encoding: "gzip" });
+  reader.push(compressed(new Uint8Array(gzipSync(text))));
+  reader.push(frameMessage(Uint8Array.of(1)));
+  assertEquals(messages, [text, Uint8Array.of(1)]);
+});
+
+Deno.test("a gzip message may unfold to the limit and no further", () => {
+  for (const [octets, isAccepted] of [[1000, true], [1001, false]] as const) {
+    const bomb = compressed(new Uint8Array(gzipSync(new Uint8Array(octets))));
+    const { reader, messages } = collect({
+      encoding: "gzip",
+      messageOctetsMax: 1000,
+    });
+    if (isAccepted) {
+      reader.push(bomb);
+      assertEquals(messages[0]!.length, octets);
+    } else {
+      const code = codeOf(() => reader.push(bomb));
+      assertEquals(code, StatusCode.RESOURCE_EXHAUSTED);
+    }
+  }
+});
+
+Deno.test("compression that was not declared, not known or not valid is refused", () => {
+  const octets = new Uint8Array(deflateSync(new Uint8Array(10)));
+  const cases = [
+    ["identity", StatusCode.INTERNAL],
+    ["deflate", StatusCode.UNIMPLEMENTED],
+    ["gzip", StatusCode.INTERNAL],
+  ] as const;
+  for (const [encoding, code] of cases) {
+    const { reader } = collect({ encoding });
+    assertEquals(codeOf(() => reader.push(compressed(octets))), code, encoding);
+  }
+});
+
+Deno.test("a flag that is neither 0 nor 1 is refused", () => {
+  const { reader } = collect();
+  const code = codeOf(() => reader.push(Uint8Array.of(2, 0, 0, 0, 0)));
+  assertEquals(code, StatusCode.INTERNAL);
+});
+
+Deno.test("the encoding is what the metadata declares", () => {
+  assertEquals(encodingOf(new Metadata()), "identity");
+  assertEquals(encodingOf(new Metadata({ "grpc-encoding": "gzip" })), "gzip");
+});
