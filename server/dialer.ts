@@ -13,7 +13,10 @@ import {
 } from "../proto/link/link.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import { type ConduitObserver, ObservedConduit } from "./observed_conduit.ts";
+import {
+  type ConduitObserver,
+  ObservedConduit,
+} from "../proto/transfer/observed_conduit.ts";
 import type { Registry } from "./registry.ts";
 
 /** What is counted about dials and what they lead to. */

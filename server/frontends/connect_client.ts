@@ -46,6 +46,8 @@ export interface ConnectClientOptions {
   join(client: Conduit, target: Conduit): void;
   /** For the log; called once per refused request. */
   refused(status: number, message: string): void;
+  /** The connection is over. */
+  closed?(): void;
 }
 
 type Phase =
@@ -132,6 +134,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
     this.#over();
     if (phase.kind === "dialing") phase.pending?.cancel();
     if (phase.kind === "open") phase.events.onClose(end);
+    this.#options.closed?.();
   }
 
   onWritable(): void {

@@ -1,24 +1,20 @@
 /**
  * A conduit that tells an observer how much it carried and when it ended.
  *
- * It stands between an agent's link and whoever asked for the conduit, so that
- * every road through the server is counted once, in one place.
+ * It is put around a conduit where every road passes once, so that counting has
+ * one place and the layers around it need not know that anybody counts.
  *
  * @module
  */
 
-import type {
-  Conduit,
-  ConduitEnd,
-  ConduitEvents,
-} from "../proto/transfer/conduit.ts";
+import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
 
 /** What is observed. Called on the hot path: count, do not think. */
 export interface ConduitObserver {
-  /** Octets from the agent's target. */
-  fromAgent(octets: number): void;
-  /** Octets towards the agent's target. */
-  toAgent(octets: number): void;
+  /** Octets that came out of the conduit. */
+  received(octets: number): void;
+  /** Octets that were put into the conduit. */
+  sent(octets: number): void;
   /** Once, when the conduit is over. */
   ended(end: ConduitEnd): void;
 }
@@ -45,7 +41,7 @@ export class ObservedConduit implements Conduit, ConduitEvents {
 
   write(chunk: Uint8Array): number {
     const taken = this.#inner.write(chunk);
-    this.#observer.toAgent(taken);
+    this.#observer.sent(taken);
     return taken;
   }
 
@@ -62,7 +58,7 @@ export class ObservedConduit implements Conduit, ConduitEvents {
   }
 
   onData(chunk: Uint8Array): void {
-    this.#observer.fromAgent(chunk.length);
+    this.#observer.received(chunk.length);
     this.#events!.onData(chunk);
   }
 
