@@ -87,6 +87,24 @@ export class Child {
     }
   }
 
+  /**
+   * Waits until the output matches `pattern`.
+   *
+   * @throws {Error} As {@linkcode untilReady} does.
+   */
+  async untilPrinted(pattern: RegExp): Promise<RegExpExecArray> {
+    const deadline = Date.now() + READY_TIMEOUT_MS;
+    for (;;) {
+      const log = await Deno.readTextFile(this.logFile).catch(() => "");
+      const match = pattern.exec(log);
+      if (match !== null) return match;
+      if (this.hasEnded || Date.now() > deadline) {
+        throw new Error(`${this.name} did not print ${pattern}:\n${log}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
   async logTail(): Promise<string> {
     const log = await Deno.readTextFile(this.logFile).catch(() => "(no log)");
     return log.slice(-LOG_TAIL_OCTETS);

@@ -1,0 +1,311 @@
+/**
+ * The clients of the matrix. Each moves 20 MiB both ways and then makes 100
+ * requests at the same time through a frontend, and checks every octet.
+ *
+ * @module
+ */
+
+import { findPeer } from "../peers/peers.ts";
+import { type Frontend, ourCommand, type Protocol } from "../peers/tunnel.ts";
+import type { Workspace } from "../peers/workspace.ts";
+import { echoHead, sha256, type Target, writeAll } from "./target.ts";
+
+export const BULK_OCTETS = 20 * 1024 * 1024;
+export const REQUESTS = 100;
+export const REQUEST_OCTETS = 64 * 1024;
+
+/** Our own command is a whole process for each request: fewer at a time. */
+const PROCESSES_AT_ONCE = 10;
+
+export interface ClientContext {
+  readonly protocol: Protocol;
+  readonly frontend: Frontend;
+  readonly target: Target;
+  readonly workspace: Workspace;
+}
+
+/** Throws when an octet is wrong, missing or late. */
+type Client = (context: ClientContext) => Promise<void>;
+
+export type ClientName = "konnectivity-client" | "curl" | "raw" | "dial";
+
+export const CLIENTS: Readonly<Record<ClientName, Client>> = {
+  "konnectivity-client": konnectivityClient,
+  curl,
+  raw: rawConnect,
+  dial: ourDial,
+};
+
+/** Whether there is such a cell: curl cannot CONNECT through a unix socket. */
+export function canReach(
+  client: ClientName,
+  protocol: Protocol,
+  transport: Frontend["transport"],
+): boolean {
+  if (client === "curl") {
+    return protocol === "http-connect" && transport === "tcp";
+  }
+  if (client === "raw") {
+    return protocol === "http-connect" && transport === "uds";
+  }
+  return true;
+}
+
+/**
+ * Upstream's test client can only GET, and says by its exit status whether
+ * all came. So the Go library under it moves the checked octets too (gRPC).
+ */
+async function konnectivityClient(context: ClientContext): Promise<void> {
+  const { target } = context;
+  const client = await findPeer("konnectivity-client");
+  const get = (path: string, requests: number) =>
+    run(client, [
+      ...konnectivityClientFlags(context),
+      `--mode=${context.protocol}`,
+      "--request-host=127.0.0.1",
+      `--request-port=${target.httpPort}`,
+      `--request-path=${path}`,
+      `--test-requests=${requests}`,
+      "--v=0",
+    ]);
+  const before = target.httpRequests();
+  await get(`bytes/${BULK_OCTETS}`, 1);
+  await get(`bytes/${REQUEST_OCTETS}`, REQUESTS);
+  const served = target.httpRequests() - before;
+  if (served !== REQUESTS + 1) {
+    throw new Error(`${served} of ${REQUESTS + 1} requests have arrived`);
+  }
+  if (context.protocol !== "grpc") return;
+  const transfer = await findPeer("konnectivity-transfer");
+  const echo = (octets: number, connections: number) =>
+    run(transfer, [
+      ...transferFlags(context),
+      `-to=127.0.0.1:${target.echoPort}`,
+      `-octets=${octets}`,
+      `-n=${connections}`,
+    ]);
+  await echo(BULK_OCTETS, 1);
+  await echo(REQUEST_OCTETS, REQUESTS);
+}
+
+function konnectivityClientFlags(context: ClientContext): string[] {
+  const { frontend } = context;
+  if (frontend.transport === "uds") {
+    return [`--proxy-uds=${frontend.path}`, "--proxy-host=", "--proxy-port=0"];
+  }
+  const { ca, client } = context.workspace.certificates;
+  return [
+    `--proxy-host=${frontend.host}`,
+    `--proxy-port=${frontend.port}`,
+    `--ca-cert=${ca}`,
+    `--client-cert=${client.cert}`,
+    `--client-key=${client.key}`,
+  ];
+}
+
+function transferFlags(context: ClientContext): string[] {
+  const { frontend } = context;
+  if (frontend.transport === "uds") return [`-uds=${frontend.path}`];
+  const { ca, client } = context.workspace.certificates;
+  return [
+    `-addr=${frontend.host}:${frontend.port}`,
+    `-ca=${ca}`,
+    `-cert=${client.cert}`,
+    `-key=${client.key}`,
+  ];
+}
+
+async function curl(context: ClientContext): Promise<void> {
+  const { frontend, target, workspace } = context;
+  if (frontend.transport !== "tcp") throw new TypeError("curl needs TCP");
+  const { ca, client } = workspace.certificates;
+  const url = `http://127.0.0.1:${target.httpPort}`;
+  const flags = [
+    ...["--silent", "--show-error", "--fail", "--proxytunnel"],
+    ...["--proxy", `https://${frontend.host}:${frontend.port}`],
+    ...["--proxy-cacert", ca, "--proxy-cert", client.cert],
+    ...["--proxy-key", client.key, "--max-time", "60", "--noproxy", ""],
+  ];
+  const down = await run("curl", [...flags, `${url}/bytes/${BULK_OCTETS}`]);
+  await mustEqual(down, target.block(BULK_OCTETS), "download");
+  const file = workspace.path("upload");
+  await Deno.writeFile(file, target.block(BULK_OCTETS));
+  const upload = ["--data-binary", `@${file}`, "-H", "Expect:"];
+  const sum = await run("curl", [...flags, ...upload, `${url}/upload`]);
+  const wanted = await sha256(target.block(BULK_OCTETS));
+  if (new TextDecoder().decode(sum) !== wanted) {
+    throw new Error("upload: other octets have arrived");
+  }
+  const prefix = workspace.path("many");
+  const many = Array.from({ length: REQUESTS }, (_, index) => [
+    ...["-o", `${prefix}-${index}`],
+    `${url}/bytes/${REQUEST_OCTETS}?from=${index}`,
+  ]);
+  const parallel = ["--parallel", "--parallel-immediate"];
+  const at = ["--parallel-max", `${REQUESTS}`];
+  await run("curl", [...flags, ...parallel, ...at, ...many.flat()]);
+  for (let index = 0; index < REQUESTS; index++) {
+    const got = await Deno.readFile(`${prefix}-${index}`);
+    const block = target.block(REQUEST_OCTETS, index);
+    await mustEqual(got, block, `request ${index}`);
+  }
+}
+
+/** A CONNECT client by hand, for the transport that curl does not have. */
+async function rawConnect(context: ClientContext): Promise<void> {
+  const { frontend, target } = context;
+  if (frontend.transport !== "uds") throw new TypeError("raw needs UDS");
+  const exchange = async (octets: Uint8Array<ArrayBuffer>) => {
+    const conn = await Deno.connect({ transport: "unix", path: frontend.path });
+    try {
+      await connectThrough(conn, `127.0.0.1:${target.echoPort}`);
+      const answer = readExactly(conn, octets.length);
+      await writeAll(conn, echoHead(octets.length));
+      await writeAll(conn, octets);
+      await mustEqual(await answer, octets, "echo");
+    } finally {
+      conn.close();
+    }
+  };
+  await exchange(target.block(BULK_OCTETS));
+  await Promise.all(
+    Array.from(
+      { length: REQUESTS },
+      (_, index) => exchange(target.block(REQUEST_OCTETS, index)),
+    ),
+  );
+}
+
+async function connectThrough(conn: Deno.Conn, to: string): Promise<void> {
+  const request = `CONNECT ${to} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+  await writeAll(conn, new TextEncoder().encode(request));
+  let head = "";
+  const octet = new Uint8Array(1); // Nothing behind the head may be taken.
+  while (!head.endsWith("\r\n\r\n")) {
+    if (await conn.read(octet) === null) {
+      throw new Error(`CONNECT: the answer ended after "${head}"`);
+    }
+    head += String.fromCharCode(octet[0]!);
+  }
+  if (!head.startsWith("HTTP/1.1 200 ")) {
+    throw new Error(`CONNECT: answered "${head.trim()}"`);
+  }
+}
+
+async function readExactly(
+  conn: Deno.Conn,
+  octets: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const all = new Uint8Array(octets);
+  for (let at = 0; at < octets;) {
+    const count = await conn.read(all.subarray(at));
+    if (count === null) {
+      throw new Error(`read: ended after ${at} of ${octets} octets`);
+    }
+    at += count;
+  }
+  return all;
+}
+
+/** `tunnel dial`: octets through standard input and output. */
+async function ourDial(context: ClientContext): Promise<void> {
+  const { target } = context;
+  const [program, ...args] = [
+    ...ourCommand("dial"),
+    ...ourDialFlags(context),
+    `127.0.0.1:${target.echoPort}`,
+  ];
+  const exchange = async (octets: Uint8Array<ArrayBuffer>) => {
+    const input = [echoHead(octets.length), octets];
+    const output = await run(program!, args, input);
+    await mustEqual(output, octets, "echo");
+  };
+  await exchange(target.block(BULK_OCTETS));
+  let next = 0;
+  const worker = async () => {
+    while (next < REQUESTS) {
+      await exchange(target.block(REQUEST_OCTETS, next++));
+    }
+  };
+  await Promise.all(Array.from({ length: PROCESSES_AT_ONCE }, worker));
+}
+
+function ourDialFlags(context: ClientContext): string[] {
+  const { frontend, protocol } = context;
+  if (frontend.transport === "uds") {
+    return [`--mode=${protocol}`, `--proxy-uds=${frontend.path}`];
+  }
+  const { ca, client } = context.workspace.certificates;
+  return [
+    `--mode=${protocol}`,
+    `--proxy-host=${frontend.host}`,
+    `--proxy-port=${frontend.port}`,
+    `--ca-cert=${ca}`,
+    `--client-cert=${client.cert}`,
+    `--client-key=${client.key}`,
+  ];
+}
+
+async function mustEqual(
+  got: Uint8Array<ArrayBuffer>,
+  wanted: Uint8Array<ArrayBuffer>,
+  what: string,
+): Promise<void> {
+  if (got.length !== wanted.length) {
+    throw new Error(`${what}: ${got.length} octets of ${wanted.length}`);
+  }
+  if (await sha256(got) !== await sha256(wanted)) {
+    throw new Error(`${what}: other octets have arrived`);
+  }
+}
+
+const RUN_TIMEOUT_MS = 90_000;
+
+const ENVIRONMENT: Readonly<Record<string, string>> = {
+  // Nothing here is to go through a proxy of the surroundings.
+  http_proxy: "",
+  https_proxy: "",
+  HTTPS_PROXY: "",
+  ALL_PROXY: "",
+  // Upstream's test client closes its connection at any signal, also at the
+  // SIGURG by which Go's runtime interrupts a busy goroutine.
+  GODEBUG: "asyncpreemptoff=1",
+};
+
+/** Runs a program to its end and gives what it printed. */
+async function run(
+  program: string,
+  args: readonly string[],
+  input: readonly Uint8Array<ArrayBuffer>[] = [],
+): Promise<Uint8Array<ArrayBuffer>> {
+  const child = new Deno.Command(program, {
+    args: [...args],
+    stdin: input.length > 0 ? "piped" : "null",
+    stdout: "piped",
+    stderr: "piped",
+    env: ENVIRONMENT,
+  }).spawn();
+  const timer = setTimeout(() => child.kill("SIGKILL"), RUN_TIMEOUT_MS);
+  const fed = input.length > 0 ? feed(child.stdin, input) : undefined;
+  const { success, code, stdout, stderr } = await child.output();
+  clearTimeout(timer);
+  await fed;
+  if (success) return stdout;
+  const said = new TextDecoder().decode(stderr).trim() ||
+    new TextDecoder().decode(stdout).trim();
+  const name = program.slice(program.lastIndexOf("/") + 1);
+  throw new Error(`${name} ended with ${code}: ${said.slice(-600)}`);
+}
+
+async function feed(
+  stdin: WritableStream<Uint8Array>,
+  input: readonly Uint8Array[],
+): Promise<void> {
+  const writer = stdin.getWriter();
+  try {
+    for (const octets of input) await writer.write(octets);
+    await writer.close();
+  } catch {
+    // The program ended first; its exit status and output say what happened.
+  }
+}

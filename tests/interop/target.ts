@@ -1,0 +1,126 @@
+/**
+ * What stands at the far end of the tunnels under test: an HTTP server and an
+ * echoing TCP server, both with contents that can be checked.
+ *
+ * - `GET /bytes/N?from=K` gives N octets of a random block, from offset K.
+ * - `POST /upload` answers the SHA-256 of the body, in hexadecimal.
+ * - The echo wants a length (u64), gives that many octets back as they come,
+ *   and then closes.
+ *
+ * @module
+ */
+
+import { freePort } from "../peers/ports.ts";
+
+/** The largest `from` + N that `/bytes` serves. */
+export const BLOCK_OCTETS = 21 * 1024 * 1024;
+
+export interface Target {
+  readonly httpPort: number;
+  readonly echoPort: number;
+  /** What `GET /bytes/{octets}?from={from}` gives. */
+  block(octets: number, from?: number): Uint8Array<ArrayBuffer>;
+  /** How many HTTP requests have been answered so far. */
+  httpRequests(): number;
+  close(): Promise<void>;
+}
+
+export function startTarget(): Target {
+  const content = randomOctets(BLOCK_OCTETS);
+  const block = (octets: number, from = 0) =>
+    content.subarray(from, from + octets);
+  let requests = 0;
+  const http = Deno.serve(
+    { hostname: "127.0.0.1", port: freePort(), onListen: () => {} },
+    (request) => {
+      requests++;
+      return answer(request, block);
+    },
+  );
+  const echo = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const echoing = acceptEchoes(echo);
+  return {
+    httpPort: http.addr.port,
+    echoPort: echo.addr.port,
+    block,
+    httpRequests: () => requests,
+    async close() {
+      echo.close();
+      await echoing;
+      await http.shutdown();
+    },
+  };
+}
+
+async function answer(
+  request: Request,
+  block: Target["block"],
+): Promise<Response> {
+  const url = new URL(request.url);
+  const octets = /^\/bytes\/(\d+)$/.exec(url.pathname);
+  if (request.method === "GET" && octets !== null) {
+    const from = Number(url.searchParams.get("from") ?? 0);
+    return new Response(block(Number(octets[1]), from));
+  }
+  if (request.method === "POST" && url.pathname === "/upload") {
+    return new Response(await sha256(await request.bytes()));
+  }
+  return new Response("no such thing", { status: 404 });
+}
+
+async function acceptEchoes(listener: Deno.Listener): Promise<void> {
+  for await (const conn of listener) {
+    // A client that breaks off sees it by itself and reports it.
+    echo(conn).catch(() => {}).finally(() => conn.close());
+  }
+}
+
+async function echo(conn: Deno.Conn): Promise<void> {
+  const head = new Uint8Array(8);
+  for (let at = 0; at < head.length;) {
+    const count = await conn.read(head.subarray(at));
+    if (count === null) return;
+    at += count;
+  }
+  let left = Number(new DataView(head.buffer).getBigUint64(0));
+  const buffer = new Uint8Array(64 * 1024);
+  while (left > 0) {
+    const count = await conn.read(buffer);
+    if (count === null) return;
+    await writeAll(conn, buffer.subarray(0, count));
+    left -= count;
+  }
+}
+
+export async function writeAll(
+  conn: { write(octets: Uint8Array): Promise<number> },
+  octets: Uint8Array,
+): Promise<void> {
+  for (let at = 0; at < octets.length;) {
+    at += await conn.write(octets.subarray(at));
+  }
+}
+
+/** In hexadecimal. */
+export async function sha256(
+  octets: Uint8Array<ArrayBuffer>,
+): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", octets);
+  return new Uint8Array(digest).toHex();
+}
+
+/** The u64 that the echo wants first. */
+export function echoHead(octets: number): Uint8Array<ArrayBuffer> {
+  const head = new Uint8Array(8);
+  new DataView(head.buffer).setBigUint64(0, BigInt(octets));
+  return head;
+}
+
+function randomOctets(length: number): Uint8Array<ArrayBuffer> {
+  const octets = new Uint8Array(length);
+  const chunkOctets = 65_536; // The most that one call gives.
+  for (let at = 0; at < length; at += chunkOctets) {
+    crypto.getRandomValues(octets.subarray(at, at + chunkOctets));
+  }
+  return octets;
+}
