@@ -1,0 +1,148 @@
+/**
+ * Joins an HTTP/2 engine, which knows neither sockets nor clocks, to a
+ * transport and timers.
+ *
+ * One write is in flight; whatever the engine produces meanwhile leaves with
+ * the next one. The first output of a turn schedules one microtask, so all that
+ * is said in a turn leaves in one system call and few TLS records. There is one
+ * timer per connection, and it moves only when a deadline becomes earlier.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../proto/sync/clock.ts";
+import type { Transport } from "./transport.ts";
+
+/** The part of `Connection` (proto/streams) that is driven here. */
+export interface Http2Engine {
+  setOutputListener(listener: () => void): void;
+  receive(chunk: Uint8Array): void;
+  receiveEnd(): void;
+  transportClosed(error?: Error): void;
+  takeOutput(): Uint8Array | undefined;
+  outputWritten(): void;
+  readonly isFinished: boolean;
+  /** On the clock of the timers; `Infinity` when there is none. */
+  readonly nextDeadlineMs: number;
+  onDeadline(): void;
+}
+
+/**
+ * How long a finished connection waits for the peer's end of stream. Closing at
+ * once would answer octets still under way with RST, which can destroy our last
+ * words (GOAWAY) in the peer's buffers.
+ */
+export const LINGER_MS = 1_000;
+
+/**
+ * Runs `connection` over `transport` until both are over.
+ *
+ * The caller has called, or will call, `connection.start()`.
+ */
+export function driveHttp2(
+  transport: Transport,
+  connection: Http2Engine,
+  timers: Timers,
+): void {
+  new Http2Driver(transport, connection, timers).start();
+}
+
+class Http2Driver {
+  readonly #transport: Transport;
+  readonly #connection: Http2Engine;
+  readonly #timers: Timers;
+  #state: "running" | "lingering" | "closed" = "running";
+  #isWriting = false;
+  #flushScheduled = false;
+  #timer: Timer | undefined;
+  #timerDueMs = Infinity;
+
+  constructor(transport: Transport, connection: Http2Engine, timers: Timers) {
+    this.#transport = transport;
+    this.#connection = connection;
+    this.#timers = timers;
+  }
+
+  start(): void {
+    this.#connection.setOutputListener(() => this.#scheduleFlush());
+    this.#transport.start({
+      onChunk: (chunk) => {
+        if (this.#state !== "running") return;
+        this.#connection.receive(chunk);
+        this.#afterEvent();
+      },
+      onEnd: () => {
+        if (this.#state === "lingering") return this.#transport.close();
+        this.#connection.receiveEnd();
+        this.#afterEvent();
+      },
+      onClose: (error) => this.#onClose(error),
+    });
+    // The engine may have spoken before it had a listener.
+    this.#scheduleFlush();
+  }
+
+  #scheduleFlush(): void {
+    if (this.#flushScheduled || this.#isWriting) return;
+    this.#flushScheduled = true;
+    queueMicrotask(this.#flush);
+  }
+
+  readonly #flush = () => {
+    this.#flushScheduled = false;
+    if (this.#isWriting || this.#state !== "running") return;
+    const batch = this.#connection.takeOutput();
+    if (batch !== undefined) {
+      this.#isWriting = true;
+      this.#transport.write(batch, this.#onWritten);
+    }
+    this.#afterEvent();
+  };
+
+  readonly #onWritten = () => {
+    this.#isWriting = false;
+    if (this.#state === "closed") return;
+    this.#connection.outputWritten();
+    this.#flush();
+  };
+
+  #afterEvent(): void {
+    if (this.#state !== "running") return;
+    if (this.#connection.isFinished && !this.#isWriting) this.#finish();
+    else this.#arm();
+  }
+
+  /** Everything was said: end our side, and give the peer time to end its. */
+  #finish(): void {
+    this.#state = "lingering";
+    this.#timer?.cancel();
+    this.#timer = this.#timers.after(LINGER_MS, () => this.#transport.close());
+    this.#transport.closeWrite();
+  }
+
+  /** A deadline that moved away leaves the timer alone: it fires and re-arms. */
+  #arm(): void {
+    const deadlineMs = this.#connection.nextDeadlineMs;
+    if (deadlineMs >= this.#timerDueMs) return;
+    this.#timer?.cancel();
+    this.#timerDueMs = deadlineMs;
+    const delayMs = Math.max(0, deadlineMs - this.#timers.now());
+    this.#timer = this.#timers.after(delayMs, this.#onTimer);
+  }
+
+  readonly #onTimer = () => {
+    this.#timerDueMs = Infinity;
+    if (this.#state !== "running") return;
+    if (this.#connection.nextDeadlineMs <= this.#timers.now()) {
+      this.#connection.onDeadline();
+    }
+    this.#afterEvent();
+  };
+
+  #onClose(error: Error | undefined): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#timer?.cancel();
+    this.#connection.transportClosed(error);
+  }
+}

@@ -1,0 +1,226 @@
+import { assert, assertEquals } from "@std/assert";
+import { tcpPair } from "../tests/support/sockets.ts";
+import { driveHttp2, type Http2Engine, LINGER_MS } from "./http2_driver.ts";
+import { denoSocket } from "./sockets/deno_socket.ts";
+import { socketTransport } from "./sockets/socket_transport.ts";
+import { systemTimers } from "./system_timers.ts";
+import type { Transport, TransportEvents } from "./transport.ts";
+
+Deno.test("all output of a turn leaves in one write", async () => {
+  const { engine, transport } = drive();
+  engine.say("a");
+  engine.say("b");
+  engine.say("c");
+  assertEquals(transport.writes, []);
+  await Promise.resolve();
+  assertEquals(transport.writes, ["abc"]);
+});
+
+Deno.test("output during a write waits for it and leaves at once after it", async () => {
+  const { engine, transport } = drive();
+  engine.say("first");
+  await Promise.resolve();
+  engine.say("second");
+  engine.say("third");
+  await Promise.resolve();
+  assertEquals(transport.writes, ["first"]);
+  transport.complete();
+  assertEquals(transport.writes, ["first", "secondthird"]);
+  assertEquals(engine.written, 1);
+});
+
+Deno.test("one timer serves all deadlines and moves only to earlier ones", () => {
+  const { engine, transport, timers } = drive();
+  engine.nextDeadlineMs = 100;
+  transport.events.onChunk(new Uint8Array(1));
+  engine.nextDeadlineMs = 200;
+  transport.events.onChunk(new Uint8Array(1));
+  assertEquals(timers.due, [100]);
+  engine.nextDeadlineMs = 50;
+  transport.events.onChunk(new Uint8Array(1));
+  assertEquals(timers.due, [50]);
+  engine.nextDeadlineMs = 300;
+  timers.advance(50);
+  assertEquals([engine.deadlines, timers.due.join()], [0, "300"]);
+  timers.advance(300);
+  assertEquals(engine.deadlines, 1);
+});
+
+Deno.test("a finished engine ends our side, lingers, then closes", async () => {
+  const { engine, transport, timers } = drive();
+  engine.say("goodbye");
+  await Promise.resolve();
+  engine.saidAll = true;
+  assertEquals(transport.calls, []);
+  transport.complete();
+  assertEquals(transport.calls, ["closeWrite"]);
+  transport.events.onChunk(new Uint8Array(1));
+  assertEquals(engine.received, 0, "nothing is heard after the end");
+  assertEquals(timers.due, [LINGER_MS]);
+  timers.advance(LINGER_MS);
+  assertEquals(transport.calls, ["closeWrite", "close"]);
+  transport.events.onClose(undefined);
+  assertEquals(engine.closed, 1);
+});
+
+Deno.test("a lost transport is told to the engine and stops the timer", () => {
+  const { engine, transport, timers } = drive();
+  engine.nextDeadlineMs = 100;
+  transport.events.onChunk(new Uint8Array(1));
+  transport.events.onClose(new Error("gone"));
+  assertEquals(engine.closed, 1);
+  assertEquals(timers.due, []);
+});
+
+Deno.test("two engines talk over a real socket", async () => {
+  const [left, right] = await tcpPair();
+  const [asking, answering] = [new FakeEngine(), new FakeEngine()];
+  const done = Promise.withResolvers<void>();
+  answering.onReceive = () => {
+    answering.say("answer");
+    answering.saidAll = true;
+  };
+  asking.onReceive = () => asking.saidAll = true;
+  asking.onClosed = () => answering.closed && done.resolve();
+  answering.onClosed = () => asking.closed && done.resolve();
+  driveHttp2(socketTransport(denoSocket(left)), asking, systemTimers);
+  driveHttp2(
+    socketTransport(denoSocket(right), new TextEncoder().encode("early")),
+    answering,
+    systemTimers,
+  );
+  await done.promise;
+  assertEquals(answering.heard, "early");
+  assertEquals(asking.heard, "answer");
+  assert(asking.closed === 1 && answering.closed === 1);
+});
+
+function drive() {
+  const engine = new FakeEngine();
+  const transport = new FakeTransport();
+  const timers = new FakeTimers();
+  driveHttp2(transport, engine, timers);
+  return { engine, transport, timers };
+}
+
+class FakeEngine implements Http2Engine {
+  saidAll = false;
+  nextDeadlineMs = Infinity;
+  written = 0;
+  received = 0;
+  deadlines = 0;
+  closed = 0;
+  heard = "";
+  onReceive = () => {};
+  onClosed = () => {};
+  #output = "";
+  #listener = () => {};
+
+  get isFinished(): boolean {
+    return this.saidAll && this.#output === "";
+  }
+
+  say(text: string): void {
+    if (this.#output === "") this.#listener();
+    this.#output += text;
+  }
+
+  setOutputListener(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  receive(chunk: Uint8Array): void {
+    this.received += chunk.length;
+    this.heard += new TextDecoder().decode(chunk);
+    this.onReceive();
+  }
+
+  receiveEnd(): void {
+    this.saidAll = true;
+  }
+
+  transportClosed(): void {
+    this.closed++;
+    this.onClosed();
+  }
+
+  takeOutput(): Uint8Array | undefined {
+    const text = this.#output;
+    this.#output = "";
+    return text === "" ? undefined : new TextEncoder().encode(text);
+  }
+
+  outputWritten(): void {
+    this.written++;
+  }
+
+  onDeadline(): void {
+    this.deadlines++;
+    this.nextDeadlineMs = Infinity;
+  }
+}
+
+class FakeTransport implements Transport {
+  readonly remoteAddress = "";
+  readonly localAddress = "";
+  readonly alpn = "";
+  readonly identity = {
+    kind: "anonymous",
+    commonName: "",
+    fingerprint: "",
+    names: [],
+  } as const;
+  readonly writes: string[] = [];
+  readonly calls: string[] = [];
+  events!: TransportEvents;
+  #done: (() => void) | undefined;
+
+  start(events: TransportEvents): void {
+    this.events = events;
+  }
+
+  write(octets: Uint8Array, done: () => void): void {
+    this.writes.push(new TextDecoder().decode(octets));
+    this.#done = done;
+  }
+
+  complete(): void {
+    this.#done!();
+  }
+
+  closeWrite(): void {
+    this.calls.push("closeWrite");
+  }
+
+  close(): void {
+    this.calls.push("close");
+  }
+}
+
+class FakeTimers {
+  #now = 0;
+  #set: { dueMs: number; callback: () => void }[] = [];
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(delayMs: number, callback: () => void): { cancel(): void } {
+    const timer = { dueMs: this.#now + delayMs, callback };
+    this.#set.push(timer);
+    return {
+      cancel: () => this.#set = this.#set.filter((other) => other !== timer),
+    };
+  }
+
+  get due(): number[] {
+    return this.#set.map((timer) => timer.dueMs);
+  }
+
+  advance(toMs: number): void {
+    this.#now = toMs;
+    const due = this.#set.filter((timer) => timer.dueMs <= toMs);
+    this.#set = this.#set.filter((timer) => timer.dueMs > toMs);
+    for (const timer of due) timer.callback();
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * TCP and unix sockets of the platform as {@linkcode OctetSocket}.
+ *
+ * These have true backpressure and tell RST from FIN; they are also the
+ * cheapest ones per octet, so everything without TLS uses them.
+ *
+ * @module
+ */
+
+import { ANONYMOUS } from "../tls/peer_identity.ts";
+import type { OctetSocket } from "./octet_socket.ts";
+import { sendReset } from "./tcp_reset.ts";
+
+/**
+ * Wraps a connected socket and turns Nagle's algorithm off: it would hold small
+ * writes back for up to 40 ms.
+ */
+export function denoSocket(conn: Deno.Conn): OctetSocket {
+  if ("setNoDelay" in conn) setNoDelay(conn as Deno.TcpConn);
+  return {
+    remoteAddress: addressText(conn.remoteAddr),
+    localAddress: addressText(conn.localAddr),
+    alpn: "",
+    identity: ANONYMOUS,
+    read: (into) => conn.read(into),
+    write: (octets) => conn.write(octets),
+    closeWrite: () => conn.closeWrite(),
+    close: () => close(conn),
+    reset: () => {
+      if (conn.localAddr.transport === "tcp") sendReset(conn);
+      close(conn);
+    },
+  };
+}
+
+/** `ip:port`, `[ip6]:port`, a path, or `unix` when the path is empty. */
+export function addressText(address: Deno.Addr): string {
+  if ("path" in address) return address.path || "unix";
+  if (!("hostname" in address)) return address.transport;
+  return hostPort(address.hostname, address.port);
+}
+
+/** Joins a host and a port as Go's `net.JoinHostPort` does. */
+export function hostPort(host: string, port: number): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function setNoDelay(conn: Deno.TcpConn): void {
+  try {
+    conn.setNoDelay(true);
+  } catch {
+    // The peer is gone already; the next read or write says so.
+  }
+}
+
+function close(conn: Deno.Conn): void {
+  try {
+    conn.close();
+  } catch (error) {
+    // Closing twice is harmless; anything else is a bug.
+    if (!(error instanceof Deno.errors.BadResource)) throw error;
+  }
+}

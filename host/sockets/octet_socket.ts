@@ -1,0 +1,80 @@
+/**
+ * The smallest thing that every connected socket can do, whatever made it.
+ *
+ * `SocketConduit` and `socketTransport` ride on this, so they know nothing of
+ * TLS, of unix paths or of the platform's several kinds of sockets.
+ *
+ * @module
+ */
+
+import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
+
+/** See the module description. One read and one write at a time. */
+export interface OctetSocket {
+  /** `ip:port`, `[ip6]:port`, a socket path, or `unix` for an unnamed peer. */
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  /** What TLS negotiated; empty without TLS or ALPN. */
+  readonly alpn: string;
+  readonly identity: PeerIdentity;
+
+  /**
+   * Waits for octets and puts them into `into`, which must not be empty.
+   *
+   * @returns How many, or `null` when the peer has ended its side.
+   * @throws What {@linkcode endOf} tells apart. Settles after `close` too.
+   */
+  read(into: Uint8Array): Promise<number | null>;
+
+  /** Writes a first part of `octets`; @returns how long it was. */
+  write(octets: Uint8Array): Promise<number>;
+
+  /** Ends our side in order: FIN, and close_notify under TLS. */
+  closeWrite(): Promise<void>;
+
+  /** Frees the socket. What was written still leaves, if the peer takes it. */
+  close(): void;
+
+  /** Frees the socket so that the peer sees a failure, where that is possible. */
+  reset(): void;
+}
+
+/** Codes with which a kernel says that the peer gave the connection up. */
+const RESET_CODES: ReadonlySet<string> = new Set([
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ENOTCONN",
+]);
+
+/**
+ * Tells a reset (the peer gave up on purpose) from a loss (the road broke).
+ *
+ * @param error What a read or write of a socket was rejected with.
+ */
+export function endOf(error: unknown): ConduitEnd {
+  if (isReset(error)) {
+    return { kind: "reset", reason: "connection reset by peer" };
+  }
+  if (codeOf(error) === "ETIMEDOUT") {
+    return { kind: "lost", reason: "connection timed out" };
+  }
+  const reason = error instanceof Error ? error.message : String(error);
+  return { kind: "lost", reason };
+}
+
+/** The `E…` code of a system error; empty when there is none. */
+export function codeOf(error: unknown): string {
+  if (typeof error !== "object" || error === null) return "";
+  const code = (error as { code?: unknown }).code;
+  return typeof code === "string" ? code : "";
+}
+
+function isReset(error: unknown): boolean {
+  return error instanceof Deno.errors.ConnectionReset ||
+    error instanceof Deno.errors.ConnectionAborted ||
+    error instanceof Deno.errors.BrokenPipe ||
+    error instanceof Deno.errors.NotConnected ||
+    RESET_CODES.has(codeOf(error));
+}

@@ -1,0 +1,257 @@
+/**
+ * A connected socket as a {@linkcode Conduit}: the end of a tunnel that touches
+ * the world.
+ *
+ * Incoming, one read's worth of octets is delivered and the next read waits
+ * until all of it was consumed, so a stalled reader fills the kernel's buffers
+ * and with them the peer's window, not our memory. Outgoing, octets are copied
+ * into a batch; one write is in flight and everything else joins the next one.
+ *
+ * Reading order: `attach`, `#read`, `#onRead`; `write`, `#flush`, `#onWritten`;
+ * `#close`, `#settle`.
+ *
+ * @module
+ */
+
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+import { endOf, type OctetSocket } from "./octet_socket.ts";
+import { ReadBuffer } from "./read_buffer.ts";
+import { WriteBatch } from "./write_batch.ts";
+
+/** What else a {@linkcode SocketConduit} can be told. */
+export interface SocketConduitOptions {
+  /** Octets that were read before the conduit existed; delivered first. */
+  readonly early?: Uint8Array;
+}
+
+/** See the module description. */
+export class SocketConduit implements Conduit {
+  readonly datagrams = false;
+
+  readonly #socket: OctetSocket;
+  #early: Uint8Array | undefined;
+  #events: ConduitEvents | undefined;
+
+  // Reading. `#unconsumed` is what was delivered and not yet passed on.
+  readonly #reader = new ReadBuffer();
+  #unconsumed = 0;
+  #isReading = false;
+  #isDelivering = false;
+  #peerEnded = false;
+
+  // Writing.
+  readonly #batch = new WriteBatch();
+  #inFlight: Uint8Array<ArrayBuffer> | undefined;
+  #inFlightOffset = 0;
+  #flushScheduled = false;
+  #wantsRoom = false;
+  #sending: "open" | "ending" | "closing" | "ended" | "broken" = "open";
+
+  #end: ConduitEnd | undefined;
+  #closeReported = false;
+
+  constructor(socket: OctetSocket, options: SocketConduitOptions = {}) {
+    this.#socket = socket;
+    this.#early = options.early?.length ? options.early : undefined;
+  }
+
+  /** Who is at the other end; for logs. */
+  get remoteAddress(): string {
+    return this.#socket.remoteAddress;
+  }
+
+  attach(events: ConduitEvents): void {
+    if (this.#events !== undefined) {
+      throw new TypeError("Cannot attach to a conduit twice");
+    }
+    this.#events = events;
+    // Not in this turn: the caller may not be ready to hear anything yet.
+    if (this.#early !== undefined) queueMicrotask(this.#deliverEarly);
+    else this.#read();
+  }
+
+  write(chunk: Uint8Array): number {
+    // Over or broken: the octets go nowhere, and `onClose` says so.
+    if (this.#end !== undefined || this.#sending === "broken") {
+      return chunk.length;
+    }
+    if (this.#sending !== "open") {
+      throw new TypeError("Cannot write to a conduit after its end");
+    }
+    const taken = this.#batch.append(chunk);
+    if (taken < chunk.length) this.#wantsRoom = true;
+    this.#scheduleFlush();
+    return taken;
+  }
+
+  end(): void {
+    if (this.#sending !== "open") return;
+    this.#sending = "ending";
+    this.#scheduleFlush();
+  }
+
+  reset(reason: string): void {
+    if (this.#end !== undefined) return;
+    this.#socket.reset();
+    this.#close({ kind: "reset", reason });
+  }
+
+  consumed(octets: number): void {
+    if (octets > this.#unconsumed) {
+      throw new RangeError(
+        `Cannot consume ${octets} octets: ${this.#unconsumed} were delivered`,
+      );
+    }
+    this.#unconsumed -= octets;
+    // While a chunk is being delivered, its buffer is still in use.
+    if (this.#unconsumed === 0 && !this.#isDelivering) this.#read();
+  }
+
+  // Reading ------------------------------------------------------------------
+
+  readonly #deliverEarly = () => {
+    const early = this.#early;
+    this.#early = undefined;
+    if (early !== undefined && this.#end === undefined) this.#deliver(early);
+  };
+
+  #read(): void {
+    if (this.#end !== undefined || this.#isReading || this.#peerEnded) return;
+    this.#isReading = true;
+    this.#socket.read(this.#reader.buffer)
+      .then(this.#onRead, this.#onReadError);
+  }
+
+  readonly #onRead = (count: number | null) => {
+    this.#isReading = false;
+    if (this.#end !== undefined) this.#settle();
+    else if (count === null) this.#onPeerEnd();
+    else this.#deliver(this.#reader.buffer.subarray(0, count));
+  };
+
+  readonly #onReadError = (error: unknown) => {
+    this.#isReading = false;
+    if (this.#end !== undefined) this.#settle();
+    else this.#close(endOf(error));
+  };
+
+  #deliver(chunk: Uint8Array): void {
+    this.#unconsumed += chunk.length;
+    this.#isDelivering = true;
+    this.#events!.onData(chunk);
+    this.#isDelivering = false;
+    this.#reader.adapt(chunk.length);
+    if (this.#unconsumed === 0) this.#read();
+    // A stalled conduit holds no read buffer.
+    if (!this.#isReading) this.#reader.release();
+  }
+
+  #onPeerEnd(): void {
+    this.#peerEnded = true;
+    this.#reader.release();
+    if (this.#sending === "broken") return this.#close(BROKEN);
+    this.#events!.onEnd();
+    if (this.#sending === "ended") this.#close({ kind: "clean" });
+  }
+
+  // Writing ------------------------------------------------------------------
+
+  /** One microtask later, so that all writes of this turn leave together. */
+  #scheduleFlush(): void {
+    if (this.#flushScheduled || this.#inFlight !== undefined) return;
+    this.#flushScheduled = true;
+    queueMicrotask(this.#flush);
+  }
+
+  readonly #flush = () => {
+    this.#flushScheduled = false;
+    if (this.#end !== undefined || this.#sending === "broken") return;
+    const batch = this.#batch.take();
+    if (batch === undefined) {
+      if (this.#sending === "ending") this.#closeWrite();
+      return;
+    }
+    this.#inFlight = batch;
+    this.#inFlightOffset = 0;
+    this.#send(batch);
+    if (!this.#wantsRoom) return;
+    this.#wantsRoom = false;
+    this.#events?.onWritable();
+  };
+
+  #send(octets: Uint8Array): void {
+    this.#socket.write(octets).then(this.#onWritten, this.#onWriteError);
+  }
+
+  readonly #onWritten = (count: number) => {
+    const batch = this.#inFlight!;
+    this.#inFlightOffset += count;
+    if (this.#end === undefined && this.#inFlightOffset < batch.length) {
+      // A socket may take a part only.
+      return this.#send(batch.subarray(this.#inFlightOffset));
+    }
+    this.#landed();
+    if (this.#end !== undefined) this.#settle();
+    else this.#flush();
+  };
+
+  /**
+   * The peer takes no more octets. What it sent before is still in the kernel
+   * and is delivered first: a server that answers early and closes would
+   * otherwise lose its answer (as kube-apiserver does to an upload it refuses).
+   */
+  readonly #onWriteError = (error: unknown) => {
+    this.#landed();
+    if (this.#end !== undefined) return this.#settle();
+    this.#sending = "broken";
+    this.#batch.drop();
+    if (this.#peerEnded) return this.#close(endOf(error));
+    if (!this.#wantsRoom) return;
+    this.#wantsRoom = false;
+    this.#events?.onWritable();
+  };
+
+  #landed(): void {
+    this.#batch.recycle(this.#inFlight!);
+    this.#inFlight = undefined;
+  }
+
+  #closeWrite(): void {
+    this.#sending = "closing";
+    this.#socket.closeWrite().then(() => {
+      this.#sending = "ended";
+      if (this.#peerEnded) this.#close({ kind: "clean" });
+    }, (error) => {
+      this.#sending = "broken";
+      if (this.#peerEnded) this.#close(endOf(error));
+    });
+  }
+
+  // The end ------------------------------------------------------------------
+
+  #close(end: ConduitEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.#batch.drop();
+    this.#socket.close();
+    queueMicrotask(this.#settle);
+  }
+
+  /** Reports the end once the kernel has let go of both buffers. */
+  readonly #settle = () => {
+    if (this.#isReading || this.#inFlight !== undefined) return;
+    if (this.#closeReported) return;
+    this.#closeReported = true;
+    this.#reader.release();
+    this.#events?.onClose(this.#end!);
+  };
+}
+
+const BROKEN: ConduitEnd = {
+  kind: "reset",
+  reason: "connection closed by peer while octets were on their way to it",
+};

@@ -1,0 +1,309 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { Prng } from "../../tests/support/prng.ts";
+import {
+  concat,
+  Listener,
+  readToEnd,
+  tcpPair,
+  writeAll,
+} from "../../tests/support/sockets.ts";
+import { denoSocket } from "./deno_socket.ts";
+import type { OctetSocket } from "./octet_socket.ts";
+import { BUFFER_OCTETS_MAX } from "./read_buffer.ts";
+import { SocketConduit } from "./socket_conduit.ts";
+import { PENDING_OCTETS_SOFT_LIMIT } from "./write_batch.ts";
+
+const text = new TextEncoder();
+
+Deno.test("a conduit carries 8 MiB both ways and ends cleanly", async () => {
+  const [peer, conn] = await tcpPair();
+  const conduit = new SocketConduit(denoSocket(conn));
+  const listener = new Listener(conduit);
+  const octets = new Prng(1).octets(8 << 20);
+  const [echoed] = await Promise.all([
+    readToEnd(peer),
+    writeAll(peer, octets).then(() => peer.closeWrite()),
+    listener.send(octets).then(() => conduit.end()),
+  ]);
+  assertEquals(await listener.closed(), { kind: "clean" });
+  assert(equal(echoed, octets));
+  assert(equal(listener.received, octets));
+  peer.close();
+});
+
+Deno.test("octets written right before the end arrive", async () => {
+  const [peer, conn] = await tcpPair();
+  const conduit = new SocketConduit(denoSocket(conn));
+  const listener = new Listener(conduit);
+  conduit.write(text.encode("last words"));
+  conduit.end();
+  assertEquals(await readToEnd(peer), text.encode("last words"));
+  peer.close();
+  assertEquals(await listener.closed(), { kind: "clean" });
+});
+
+Deno.test("either half can end while the other goes on", async () => {
+  const [peer, conn] = await tcpPair();
+  const conduit = new SocketConduit(denoSocket(conn));
+  const listener = new Listener(conduit);
+  await writeAll(peer, text.encode("question"));
+  await peer.closeWrite();
+  await listener.until(() => listener.ended);
+  assertEquals(listener.received, text.encode("question"));
+  assertEquals(listener.end, undefined);
+  conduit.write(text.encode("answer"));
+  conduit.end();
+  assertEquals(await readToEnd(peer), text.encode("answer"));
+  assertEquals(await listener.closed(), { kind: "clean" });
+  peer.close();
+});
+
+Deno.test("our end leaves the peer's side open", async () => {
+  const [peer, conn] = await tcpPair();
+  const conduit = new SocketConduit(denoSocket(conn));
+  const listener = new Listener(conduit);
+  conduit.end();
+  assertEquals(await readToEnd(peer), new Uint8Array(0));
+  await writeAll(peer, text.encode("still here"));
+  await listener.until(() => listener.receivedOctets === 10);
+  peer.close();
+  assertEquals(await listener.closed(), { kind: "clean" });
+});
+
+Deno.test("early octets come first", async () => {
+  const [peer, conn] = await tcpPair();
+  const conduit = new SocketConduit(denoSocket(conn), {
+    early: text.encode("early "),
+  });
+  await writeAll(peer, text.encode("late"));
+  peer.close();
+  const listener = new Listener(conduit);
+  assertEquals(listener.receivedOctets, 0, "nothing is heard inside attach");
+  await listener.until(() => listener.ended);
+  assertEquals(listener.received, text.encode("early late"));
+  conduit.end();
+  await listener.closed();
+});
+
+Deno.test("a reset of the peer is not an end", async () => {
+  const [peer, conn] = await tcpPair();
+  const listener = new Listener(new SocketConduit(denoSocket(conn)));
+  denoSocket(peer).reset();
+  assertEquals(await listener.closed(), {
+    kind: "reset",
+    reason: "connection reset by peer",
+  });
+  assertEquals(listener.ended, false);
+});
+
+Deno.test({
+  name: "our reset reaches the peer as a TCP reset",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const [peer, conn] = await tcpPair();
+    const conduit = new SocketConduit(denoSocket(conn));
+    const listener = new Listener(conduit);
+    conduit.reset("the other end was reset");
+    assertEquals(listener.end, undefined, "never from inside reset");
+    assertEquals(await listener.closed(), {
+      kind: "reset",
+      reason: "the other end was reset",
+    });
+    const seen = await peer.read(new Uint8Array(1)).catch((error) => error);
+    assert(seen instanceof Deno.errors.ConnectionReset, String(seen));
+    peer.close();
+  },
+});
+
+Deno.test("a stalled reader stalls the sender", async () => {
+  const socket = new ScriptedSocket();
+  const listener = new Listener(new SocketConduit(socket), { consume: false });
+  socket.deliver(new Uint8Array(100));
+  await listener.until(() => listener.receivedOctets === 100);
+  listener.conduit.consumed(99);
+  assertEquals(socket.reads, 1, "one octet is still held");
+  listener.conduit.consumed(1);
+  assertEquals(socket.reads, 2);
+  socket.deliver(null);
+  await listener.until(() => listener.ended);
+  listener.conduit.reset("done");
+  await listener.closed();
+});
+
+Deno.test("a stalled peer bounds what is taken", async () => {
+  const [peer, conn] = await tcpPair();
+  const conduit = new SocketConduit(denoSocket(conn));
+  const listener = new Listener(conduit);
+  const chunk = new Uint8Array(64 * 1024);
+  // Until it takes nothing although a whole turn of the kernel has passed.
+  let taken = 0;
+  for (;;) {
+    const seen = listener.writableCalls;
+    const count = conduit.write(chunk);
+    taken += count;
+    if (count === chunk.length) continue;
+    if (!await soon(() => listener.writableCalls > seen)) break;
+  }
+  assert(taken <= KERNEL_OCTETS_MAX + 2 * BUFFER_OCTETS_MAX, `took ${taken}`);
+  assertEquals(conduit.write(chunk), 0);
+  conduit.end();
+  assertEquals((await readToEnd(peer)).length, taken);
+  peer.close();
+  assertEquals(await listener.closed(), { kind: "clean" });
+});
+
+Deno.test("writes of one turn leave together", async () => {
+  const socket = new ScriptedSocket();
+  const listener = new Listener(new SocketConduit(socket));
+  for (const word of ["a", "bc", "def"]) {
+    listener.conduit.write(text.encode(word));
+  }
+  assertEquals(socket.written.length, 0);
+  await Promise.resolve();
+  assertEquals(socket.written.map(String), [String(text.encode("abcdef"))]);
+  listener.conduit.reset("done");
+  socket.refuse(new Deno.errors.Interrupted());
+  await listener.closed();
+});
+
+Deno.test("partial writes are carried on, one at a time", async () => {
+  const socket = new ScriptedSocket();
+  socket.takes = 7;
+  const conduit = new SocketConduit(socket);
+  const listener = new Listener(conduit);
+  const octets = new Prng(3).octets(PENDING_OCTETS_SOFT_LIMIT);
+  await listener.send(octets);
+  conduit.end();
+  socket.deliver(null);
+  assertEquals(await listener.closed(), { kind: "clean" });
+  assert(equal(concat(socket.written), octets));
+  assertEquals(socket.overlaps, 0);
+});
+
+Deno.test("what came before a failed write is still delivered", async () => {
+  const socket = new ScriptedSocket();
+  socket.writeError = new Deno.errors.BrokenPipe("Broken pipe");
+  const conduit = new SocketConduit(socket);
+  const listener = new Listener(conduit);
+  conduit.write(text.encode("upload"));
+  await soon(() => false);
+  assertEquals(listener.end, undefined);
+  assertEquals(conduit.write(new Uint8Array(10)), 10, "dropped");
+  socket.deliver(text.encode("413 too large"));
+  await listener.until(() => listener.receivedOctets > 0);
+  socket.deliver(null);
+  const end = await listener.closed();
+  assertEquals(end.kind, "reset");
+  assertEquals(listener.ended, false);
+  assertEquals(listener.received, text.encode("413 too large"));
+});
+
+Deno.test("an error that is no reset is a loss", async () => {
+  const socket = new ScriptedSocket();
+  const listener = new Listener(new SocketConduit(socket));
+  socket.refuse(
+    Object.assign(new Error("os error 110"), { code: "ETIMEDOUT" }),
+  );
+  assertEquals(await listener.closed(), {
+    kind: "lost",
+    reason: "connection timed out",
+  });
+});
+
+Deno.test("the end is reported only when the kernel has let go of the buffers", async () => {
+  const socket = new ScriptedSocket();
+  const listener = new Listener(new SocketConduit(socket));
+  listener.conduit.reset("enough");
+  assert(!await soon(() => listener.end !== undefined));
+  assertEquals(socket.closes, ["reset", "close"]);
+  socket.refuse(new Deno.errors.Interrupted());
+  assertEquals((await listener.closed()).kind, "reset");
+});
+
+Deno.test("misuse is refused", () => {
+  const socket = new ScriptedSocket();
+  const conduit = new SocketConduit(socket);
+  const listener = new Listener(conduit);
+  assertThrows(() => conduit.consumed(1), RangeError);
+  assertThrows(() => conduit.attach(listener), TypeError);
+  conduit.end();
+  assertThrows(() => conduit.write(new Uint8Array(1)), TypeError);
+});
+
+/** More than both sockets' buffers of a loopback connection ever hold. */
+const KERNEL_OCTETS_MAX = 16 << 20;
+
+function equal(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length &&
+    left.every((octet, index) => octet === right[index]);
+}
+
+/** Whether `condition` comes true within some turns of the event loop. */
+async function soon(condition: () => boolean): Promise<boolean> {
+  for (let turn = 0; turn < 20; turn++) {
+    if (condition()) return true;
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  return condition();
+}
+
+/** A socket that does what the test says. */
+class ScriptedSocket implements OctetSocket {
+  readonly remoteAddress = "";
+  readonly localAddress = "";
+  readonly alpn = "";
+  readonly identity = {
+    kind: "anonymous",
+    commonName: "",
+    fingerprint: "",
+    names: [],
+  } as const;
+  reads = 0;
+  takes = Infinity;
+  writeError: Error | undefined;
+  overlaps = 0;
+  readonly written: Uint8Array[] = [];
+  readonly closes: string[] = [];
+  #isWriting = false;
+  #into: Uint8Array | undefined;
+  #reading: PromiseWithResolvers<number | null> | undefined;
+
+  deliver(octets: Uint8Array | null): void {
+    if (octets !== null) this.#into!.set(octets);
+    this.#reading!.resolve(octets === null ? null : octets.length);
+  }
+
+  refuse(error: Error): void {
+    this.#reading!.reject(error);
+  }
+
+  read(into: Uint8Array): Promise<number | null> {
+    this.reads++;
+    this.#into = into;
+    this.#reading = Promise.withResolvers();
+    return this.#reading.promise;
+  }
+
+  async write(octets: Uint8Array): Promise<number> {
+    if (this.writeError !== undefined) throw this.writeError;
+    if (this.#isWriting) this.overlaps++;
+    this.#isWriting = true;
+    const count = Math.min(octets.length, this.takes);
+    this.written.push(octets.slice(0, count));
+    await Promise.resolve();
+    this.#isWriting = false;
+    return count;
+  }
+
+  closeWrite(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  close(): void {
+    this.closes.push("close");
+  }
+
+  reset(): void {
+    this.closes.push("reset");
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * A connected socket as a {@linkcode Transport} for HTTP/2.
+ *
+ * It never stops reading: HTTP/2's own windows bound what a peer may send.
+ *
+ * @module
+ */
+
+import type { Transport, TransportEvents } from "../transport.ts";
+import { endOf, type OctetSocket } from "./octet_socket.ts";
+import { ReadBuffer } from "./read_buffer.ts";
+
+/**
+ * @param early Octets that were read before, such as those that told HTTP/2
+ *   from HTTP/1.1; they are the first chunk.
+ */
+export function socketTransport(
+  socket: OctetSocket,
+  early?: Uint8Array,
+): Transport {
+  return new SocketTransport(socket, early);
+}
+
+class SocketTransport implements Transport {
+  readonly #socket: OctetSocket;
+  readonly #reader = new ReadBuffer();
+  #early: Uint8Array | undefined;
+  #events: TransportEvents | undefined;
+  #state: "open" | "closed" = "open";
+  #peerEnded = false;
+  #weEnded = false;
+  #isReading = false;
+
+  #writing: Uint8Array | undefined;
+  #offset = 0;
+  #done: (() => void) | undefined;
+  #endAfterWrite = false;
+
+  constructor(socket: OctetSocket, early: Uint8Array | undefined) {
+    this.#socket = socket;
+    this.#early = early?.length ? early : undefined;
+  }
+
+  get remoteAddress() {
+    return this.#socket.remoteAddress;
+  }
+
+  get localAddress() {
+    return this.#socket.localAddress;
+  }
+
+  get alpn() {
+    return this.#socket.alpn;
+  }
+
+  get identity() {
+    return this.#socket.identity;
+  }
+
+  start(events: TransportEvents): void {
+    this.#events = events;
+    if (this.#early === undefined) return this.#read();
+    queueMicrotask(() => {
+      const early = this.#early!;
+      this.#early = undefined;
+      if (this.#state === "open") events.onChunk(early);
+      this.#read();
+    });
+  }
+
+  write(octets: Uint8Array, done: () => void): void {
+    if (this.#writing !== undefined) {
+      throw new TypeError("Cannot write: another write is in flight");
+    }
+    if (this.#state === "closed") return;
+    this.#writing = octets;
+    this.#offset = 0;
+    this.#done = done;
+    this.#send(octets);
+  }
+
+  closeWrite(): void {
+    if (this.#writing !== undefined) this.#endAfterWrite = true;
+    else if (this.#state === "open") this.#endOurSide();
+  }
+
+  close(): void {
+    this.#finish(undefined);
+  }
+
+  #read(): void {
+    if (this.#state === "closed") return;
+    this.#isReading = true;
+    this.#socket.read(this.#reader.buffer)
+      .then(this.#onRead, this.#onReadError);
+  }
+
+  readonly #onRead = (count: number | null) => {
+    this.#isReading = false;
+    if (this.#state === "closed") return this.#reader.release();
+    if (count === null) {
+      this.#reader.release();
+      this.#peerEnded = true;
+      this.#events!.onEnd();
+      if (this.#weEnded) this.#finish(undefined);
+      return;
+    }
+    this.#events!.onChunk(this.#reader.buffer.subarray(0, count));
+    this.#reader.adapt(count);
+    if (this.#state === "open") this.#read();
+    else this.#reader.release();
+  };
+
+  readonly #onReadError = (error: unknown) => {
+    this.#isReading = false;
+    this.#reader.release();
+    this.#fail(error);
+  };
+
+  #send(octets: Uint8Array): void {
+    this.#socket.write(octets).then(this.#onWritten, this.#onWriteError);
+  }
+
+  readonly #onWritten = (count: number) => {
+    if (this.#state === "closed") return;
+    const octets = this.#writing!;
+    this.#offset += count;
+    if (this.#offset < octets.length) {
+      return this.#send(octets.subarray(this.#offset));
+    }
+    this.#writing = undefined;
+    const done = this.#done!;
+    if (this.#endAfterWrite) this.#endOurSide();
+    done();
+  };
+
+  readonly #onWriteError = (error: unknown) => this.#fail(error);
+
+  #endOurSide(): void {
+    this.#endAfterWrite = false;
+    this.#socket.closeWrite().then(() => {
+      this.#weEnded = true;
+      if (this.#peerEnded) this.#finish(undefined);
+    }, this.#onWriteError);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#state === "closed") return;
+    const end = endOf(error);
+    const text = end.kind === "clean" ? "" : end.reason;
+    this.#finish(new Error(text, { cause: error }));
+  }
+
+  #finish(error: Error | undefined): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#socket.close();
+    if (!this.#isReading) this.#reader.release();
+    // Not in this turn: `close` may be called from inside an event.
+    queueMicrotask(() => this.#events?.onClose(error));
+  }
+}
