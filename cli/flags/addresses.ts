@@ -43,7 +43,7 @@ const FORWARD_FORM = "[BIND:]PORT:HOST:PORT[@NODE], such as " +
 export function parseHostPort(what: string, text: string): HostPort {
   const match = HOST_PORT.exec(text);
   if (match === null) {
-    const hint = text.split(":").length > 2 && !text.startsWith("[")
+    const hint = /^[0-9a-f.]*(?::[0-9a-f.]*){2,}$/i.test(text)
       ? "; an IPv6 address stands in brackets: [::1]:22"
       : "";
     throw new UsageError(

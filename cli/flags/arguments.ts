@@ -126,8 +126,11 @@ function splitWord(
   }
   const seen = head.replace(/^--?/, "").replaceAll("_", "-");
   const name = names.get(seen);
-  if (name !== undefined && (head.startsWith("--") || seen.length > 1)) {
-    return { name, text };
+  if (name !== undefined && head.startsWith("--")) return { name, text };
+  if (name !== undefined) {
+    throw new UsageError(
+      `Cannot read ${head}: one dash is for one letter; write --${name}`,
+    );
   }
   throw new UsageError(
     `Unknown flag ${head}${

@@ -20,7 +20,8 @@ export function nearest(
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   const longer = Math.max(seen.length, best?.length ?? 0);
-  return bestDistance <= Math.max(1, longer / 3) ? best : undefined;
+  const isNear = bestDistance <= Math.max(1, longer / 3);
+  return isNear && bestDistance < longer ? best : undefined;
 }
 
 /** Levenshtein's distance: insertions, deletions, substitutions. */

@@ -1,0 +1,170 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import type { ServerOptions } from "../../server/options.ts";
+import { UsageError } from "../usage_error.ts";
+import { readFlags } from "./read_flags.ts";
+import { SERVER_FLAGS } from "./server_flags.ts";
+import { isLoopback, serverOptions } from "./server_options.ts";
+
+/** What every valid line needs; the tests add to it. */
+const AGENTS = [
+  "--cluster-cert=a.crt",
+  "--cluster-key=a.key",
+  "--cluster-ca-cert=a-ca.crt",
+];
+const TCP = [
+  "--server-cert=f.crt",
+  "--server-key=f.key",
+  "--server-ca-cert=f-ca.crt",
+];
+const UNIX = ["--uds-name=/run/front.sock", "--server-port=0"];
+
+function options(...argv: string[]): ServerOptions {
+  const sources = {
+    argv,
+    environment: () => undefined,
+    readFile: () => "",
+  };
+  const reading = readFlags("server", SERVER_FLAGS, sources);
+  return serverOptions(reading, () => "random-id");
+}
+
+Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says so", () => {
+  assertEquals(options(...AGENTS, ...TCP), {
+    serverId: "random-id",
+    serverCount: 1,
+    frontend: {
+      mode: "auto",
+      listen: {
+        kind: "tcp",
+        address: { hostname: "", port: 8090 },
+        keyPair: { certFile: "f.crt", keyFile: "f.key" },
+        caFile: "f-ca.crt",
+      },
+      keepaliveMs: 3_600_000,
+    },
+    agents: {
+      address: { hostname: "", port: 8091 },
+      keyPair: { certFile: "a.crt", keyFile: "a.key" },
+      caFile: "a-ca.crt",
+      allowAnonymous: false,
+      alpnProtocols: [],
+      keepaliveMs: 10_000,
+    },
+    tls: { minVersion: "VersionTLS12", cipherSuites: [] },
+    strategies: ["default"],
+    admin: { hostname: "127.0.0.1", port: 8095 },
+    health: { hostname: "", port: 8092 },
+    dialTimeoutMs: 10_000,
+    shutdownTimeoutMs: 30_000,
+    messageOctetsMax: 16 * 1024 * 1024,
+  });
+});
+
+Deno.test("the server's command line in Konnectivity's suite is accepted", () => {
+  const line =
+    "--admin-bind-address=127.0.0.1 --admin-port=20001 --agent-bind-address=127.0.0.1 " +
+    "--agent-namespace= --agent-port=20002 --agent-service-account= --authentication-audience= " +
+    "--backend-dial-timeout=0s --cluster-ca-cert=ca --cluster-cert=c --cluster-key=k " +
+    "--delete-existing-uds-file=true --enable-contention-profiling=false " +
+    "--enable-lease-controller=false --enable-profiling=false --frontend-keepalive-time=1h0m0s " +
+    "--graceful-shutdown-timeout=0s --health-bind-address= --health-port=20003 " +
+    "--keepalive-time=1h0m0s --kube-api-content-type=application/vnd.kubernetes.protobuf " +
+    "--kubeconfig= --kubeconfig-burst=0 --kubeconfig-qps=0 --lease-label=k8s-app=konnectivity-server " +
+    "--lease-namespace=kube-system --mode=http-connect --proxy-strategies=default --server-bind-address= " +
+    "--server-ca-cert= --server-cert= --server-count=3 --server-id=1 --server-key= --server-port=0 " +
+    "--tls-min-version= --uds-name=/tmp/f.sock --xfr-channel-size=10";
+  const read = options(...line.split(" "));
+  assertEquals(read.frontend.listen, {
+    kind: "unix",
+    path: "/tmp/f.sock",
+    deleteExisting: true,
+  });
+  assertEquals(read.serverCount, 3);
+  assertEquals(read.dialTimeoutMs, undefined);
+  assertEquals(read.shutdownTimeoutMs, 0);
+});
+
+Deno.test("strategies keep their order and lose their doubles", () => {
+  const { strategies } = options(
+    ...AGENTS,
+    ...UNIX,
+    "--proxy-strategies=destHost,cidr,uid,defaultRoute,default,cidr",
+  );
+  assertEquals(strategies, [
+    "destHost",
+    "cidr",
+    "uid",
+    "defaultRoute",
+    "default",
+  ]);
+});
+
+Deno.test("agents may be anonymous on loopback, or when the user said so", () => {
+  const pair = AGENTS.slice(0, 2);
+  const loopback = "--agent-bind-address=127.0.0.1";
+  assertEquals(
+    options(...pair, ...UNIX, loopback).agents.allowAnonymous,
+    true,
+  );
+  const said = "--allow-anonymous-agents";
+  assertEquals(options(...pair, ...UNIX, said).agents.allowAnonymous, true);
+  assertEquals(options(...AGENTS, ...UNIX).agents.allowAnonymous, false);
+});
+
+Deno.test("isLoopback() believes only addresses that are", () => {
+  for (const host of ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost"]) {
+    assertEquals(isLoopback(host), true, host);
+  }
+  for (
+    const host of ["", "0.0.0.0", "::", "127.0.0.1.evil.example", "10.0.0.1"]
+  ) {
+    assertEquals(isLoopback(host), false, host);
+  }
+});
+
+// deno-fmt-ignore: the columns are the point.
+const REFUSED: readonly [name: string, argv: string[], line: string][] = [
+  ["a socket and a port", [...AGENTS, UNIX[0]!, "--server-port=8090"],
+    "Cannot use --server-port=8090 together with --uds-name: there is one frontend listener; use --server-port=0"],
+  ["a socket and a certificate", [...AGENTS, ...UNIX, "--server-ca-cert=x"],
+    "Cannot use --server-ca-cert together with --uds-name: there is no TLS on a unix socket, its permissions guard it; remove it"],
+  ["a port without a CA", [...AGENTS, ...TCP.slice(0, 2)],
+    "Cannot listen for frontends on a port without --server-ca-cert: frontends prove who they are by certificate; give all three, or --uds-name"],
+  ["nothing for frontends", AGENTS,
+    "Cannot listen for frontends on a port without --server-cert and --server-key: frontends prove who they are by certificate; give all three, or --uds-name"],
+  ["a certificate without its key", [...AGENTS, "--server-cert=x"],
+    "Cannot use --server-cert alone: --server-key belongs to it; give both"],
+  ["a key without its certificate", [...UNIX, "--cluster-key=x"],
+    "Cannot use --cluster-key alone: --cluster-cert belongs to it; give both"],
+  ["no certificate for agents", UNIX,
+    "Cannot listen for agents: --cluster-cert and --cluster-key are not given; they are what the server shows to agents"],
+  ["strangers from everywhere", [...AGENTS.slice(0, 2), ...UNIX],
+    "Cannot start without agent authentication: --cluster-ca-cert is not given and agents connect on all interfaces; give it, bind agents to loopback, or accept the risk with --allow-anonymous-agents"],
+  ["no strategy", [...AGENTS, ...UNIX, "--proxy-strategies=[]"],
+    "Cannot use --proxy-strategies: saw an empty list, wanted at least one of default, destHost, defaultRoute, cidr, uid"],
+  ["a strategy in lower case", [...AGENTS, ...UNIX, "--proxy-strategies=desthost"],
+    'Cannot use --proxy-strategies: saw "desthost", wanted names out of default, destHost, defaultRoute, cidr, uid'],
+  ["a mode there is not", ["--mode=http"],
+    'Cannot use --mode: saw "http", wanted one of auto, grpc, http-connect'],
+  ["TLS 1.0", [...AGENTS, ...UNIX, "--tls-min-version=VersionTLS10"],
+    'Cannot use --tls-min-version: saw "VersionTLS10", which this platform does not have; wanted VersionTLS12 or VersionTLS13'],
+  ["a cipher of the past", [...AGENTS, ...UNIX, "--cipher-suites=TLS_RSA_WITH_RC4_128_SHA"],
+    'Cannot use --cipher-suites: saw "TLS_RSA_WITH_RC4_128_SHA", which this platform does not have; usable: TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256'],
+  ["leases", ["--enable-lease-controller"],
+    "Cannot use --enable-lease-controller: server leases are not built yet; remove it"],
+  ["tokens", ["--authentication-audience=x"],
+    "Cannot use --authentication-audience: this version cannot talk to a Kubernetes API server yet; remove it"],
+  ["profiling", ["--enable-profiling"],
+    "Cannot use --enable-profiling: profiling endpoints are not built yet; remove it"],
+  ["an empty channel", ["--xfr-channel-size=0"],
+    'Cannot use --xfr-channel-size: saw "0", wanted a whole number from 1 to 1000000'],
+  ["negative patience", ["--graceful-shutdown-timeout=-1s"],
+    'Cannot use --graceful-shutdown-timeout: saw "-1s", wanted a duration from 0s to 596h31m23.647s, such as 1h0m0s, 1.5s or 100ms'],
+];
+
+for (const [name, argv, line] of REFUSED) {
+  Deno.test(`serverOptions() refuses ${name} in one line`, () => {
+    const error = assertThrows(() => options(...argv), UsageError);
+    assertEquals(error.message, line);
+  });
+}

@@ -1,0 +1,97 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import type { CommandContext } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { HELP_COLUMNS } from "./flags/help_text.ts";
+import { run } from "./run.ts";
+
+interface Outcome {
+  readonly code: ExitCode;
+  readonly output: string;
+  readonly errors: string;
+}
+
+async function tunnel(...argv: string[]): Promise<Outcome> {
+  let output = "";
+  let errors = "";
+  const context: CommandContext = {
+    argv,
+    environment: () => undefined,
+    readFile: () => "",
+    print: (text) => output += text,
+    printError: (text) => errors += text,
+  };
+  const code = await run(context);
+  return { code, output, errors };
+}
+
+for (const name of ["", ...Object.keys(COMMANDS)]) {
+  Deno.test(`tunnel help ${name} fits on 80 columns`, async () => {
+    const { code, output } = await tunnel("help", ...(name ? [name] : []));
+    assertEquals(code, ExitCode.OK);
+    assertMatch(output, /^Usage: tunnel /);
+    for (const line of output.split("\n")) {
+      assertEquals(line.length <= HELP_COLUMNS, true, line);
+      assertEquals(line, line.trimEnd());
+    }
+  });
+}
+
+for (const name of Object.keys(COMMANDS)) {
+  Deno.test(`tunnel ${name} --help shows the page of tunnel help ${name}`, async () => {
+    const page = await tunnel("help", name);
+    assertEquals(await tunnel(name, "--help"), page);
+    assertEquals(await tunnel(name, "--bad-flag", "-h"), page);
+  });
+
+  Deno.test(`tunnel ${name} answers an unknown flag with exit code 2`, async () => {
+    const { code, output, errors } = await tunnel(name, "--hlep");
+    assertEquals(code, ExitCode.USAGE);
+    assertEquals(output, "");
+    assertEquals(
+      errors,
+      `tunnel ${name}: Unknown flag --hlep; did you mean --help? ` +
+        `(tunnel help ${name} lists all flags)\n`,
+    );
+  });
+}
+
+Deno.test("tunnel alone lists the commands", async () => {
+  const { code, output } = await tunnel();
+  assertEquals(code, ExitCode.OK);
+  for (const name of Object.keys(COMMANDS)) {
+    assertStringIncludes(output, `\n  ${name.padEnd(10)}`);
+  }
+  assertEquals((await tunnel("--help")).output, output);
+});
+
+Deno.test("an unknown command is answered with the nearest", async () => {
+  const { code, errors } = await tunnel("verison");
+  assertEquals(code, ExitCode.USAGE);
+  assertEquals(
+    errors,
+    'tunnel: Unknown command "verison"; did you mean version? ' +
+      "(tunnel help lists all)\n",
+  );
+  assertEquals((await tunnel("constructor")).code, ExitCode.USAGE);
+  assertEquals((await tunnel("help", "constructor")).code, ExitCode.USAGE);
+});
+
+Deno.test("tunnel version prints semantic versions for people and machines", async () => {
+  assertMatch((await tunnel("version")).output, /^tunnel \d+\.\d+\.\d+\ndeno /);
+  const { output } = await tunnel("version", "-o", "json");
+  assertEquals(JSON.parse(output).deno, Deno.version.deno);
+  assertEquals(
+    (await tunnel("--version")).output,
+    (await tunnel("version")).output,
+  );
+});
+
+Deno.test("a word that belongs to no flag is refused", async () => {
+  const { code, errors } = await tunnel("version", "now");
+  assertEquals(code, ExitCode.USAGE);
+  assertEquals(
+    errors,
+    'tunnel version: Unexpected word "now"; flags begin with --\n',
+  );
+});
