@@ -11,11 +11,11 @@ import { help, unknownCommand } from "./help.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Other ways to ask for the same command. */
-const ALIASES: Readonly<Record<string, string>> = {
-  "-h": "help",
-  "--help": "help",
-  "--version": "version",
-};
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ["-h", "help"],
+  ["--help", "help"],
+  ["--version", "version"],
+]);
 
 /**
  * Runs the command that `argv` names.
@@ -24,7 +24,7 @@ const ALIASES: Readonly<Record<string, string>> = {
  */
 export async function run(context: CommandContext): Promise<ExitCode> {
   const [word = "help", ...argv] = context.argv;
-  const name = ALIASES[word] ?? word;
+  const name = ALIASES.get(word) ?? word;
   try {
     if (name === "help") return await help({ ...context, argv });
     const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;

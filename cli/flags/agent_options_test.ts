@@ -100,23 +100,28 @@ Deno.test("--allow-unix may be given many times", () => {
 // deno-fmt-ignore: the columns are the point.
 const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["no CA", [],
-    "Cannot tell a true server from a false one: --ca-cert is not given; give the CA file that the server's certificate was signed with"],
+    "Cannot tell a true server from a false one: --ca-cert is not given; give the CA file " +
+      "that the server's certificate was signed with"],
   ["a certificate without its key", [CA, "--agent-cert=x"],
     "Cannot use --agent-cert alone: --agent-key belongs to it; give both"],
   ["a wait longer than its cap", [CA, "--sync-interval=20s"],
     "Cannot use --sync-interval=20s: it is more than --sync-interval-cap=10s; raise the cap"],
   ["port 0 to connect to", [CA, "--proxy-server-port=0"],
-    "Cannot use --proxy-server-port=0: a server to connect to has a port; give the one that the server printed"],
+    "Cannot use --proxy-server-port=0: a server to connect to has a port; give the one " +
+      "that the server printed"],
   ["a relative socket", [CA, "--allow-unix=x.sock"],
     'Cannot use --allow-unix: saw "x.sock", wanted an absolute path'],
   ["an identifier nobody knows", [CA, "--identifiers=hots=a"],
-    'Cannot use --agent-identifiers: saw "hots=a", wanted key=value pairs joined by &. Cannot use the agent identifier "hots": it must be one of host, ipv4, ipv6, cidr, uid, default-route'],
+    'Cannot use --agent-identifiers: saw "hots=a", wanted key=value pairs joined by &. ' +
+      'Cannot use the agent identifier "hots": it must be one of host, ipv4, ipv6, cidr, ' +
+      'uid, default-route'],
   ["no links at all", [CA, "--links=0"],
     'Cannot use --links: saw "0", wanted a whole number from 1 to 16'],
   ["leases", [CA, "--count-server-leases"],
     "Cannot use --count-server-leases: server leases are not built yet; remove it"],
   ["tokens", [CA, "--service-account-token-path=/var/token"],
-    "Cannot use --service-account-token-path: this version cannot talk to a Kubernetes API server yet; remove it"],
+    "Cannot use --service-account-token-path: this version cannot talk to a Kubernetes " +
+      "API server yet; remove it"],
   ["a count source there is not", [CA, "--server-count-source=min"],
     'Cannot use --server-count-source: saw "min", wanted one of default, max, ""'],
 ];

@@ -24,23 +24,30 @@ export function nearest(
   return isNear && bestDistance < longer ? best : undefined;
 }
 
-/** Levenshtein's distance: insertions, deletions, substitutions. */
+/**
+ * Insertions, deletions, substitutions and swaps of neighbours from `a` to `b`
+ * (the restricted distance of Damerau and Levenshtein).
+ */
 export function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {
     const current = [row];
     for (let column = 1; column <= b.length; column++) {
-      const substitution = previous[column - 1]! +
-        (a[row - 1] === b[column - 1] ? 0 : 1);
-      current.push(
-        Math.min(
-          substitution,
-          previous[column]! + 1,
-          current[column - 1]! + 1,
-        ),
-      );
+      const isSame = a[row - 1] === b[column - 1];
+      const choices = [
+        last[column - 1]! + (isSame ? 0 : 1),
+        last[column]! + 1,
+        current[column - 1]! + 1,
+      ];
+      const isSwap = row > 1 && column > 1 &&
+        a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      if (isSwap) {
+        choices.push(beforeLast[column - 2]! + 1);
+      }
+      current.push(Math.min(...choices));
     }
-    previous = current;
+    [beforeLast, last] = [last, current];
   }
-  return previous[b.length]!;
+  return last[b.length]!;
 }

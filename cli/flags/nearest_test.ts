@@ -13,9 +13,11 @@ Deno.test("nearest() says nothing rather than something far-fetched", () => {
   assertEquals(nearest("x", []), undefined);
 });
 
-Deno.test("editDistance() counts insertions, deletions, substitutions", () => {
+Deno.test("editDistance() counts insertions, deletions, substitutions, swaps", () => {
   assertEquals(editDistance("kitten", "sitting"), 3);
   assertEquals(editDistance("", "abc"), 3);
   assertEquals(editDistance("abc", ""), 3);
   assertEquals(editDistance("same", "same"), 0);
+  assertEquals(editDistance("hlep", "help"), 1);
+  assertEquals(editDistance("ab", "ba"), 1);
 });

@@ -92,7 +92,8 @@ for (const [argv, name, value] of SPELLINGS) {
 
 // deno-fmt-ignore: the columns are the point.
 const REFUSED: readonly [argv: string[], line: string][] = [
-  [["--sever-port=1"], "Unknown flag --sever-port; did you mean --server-port? (tunnel help server lists all flags)"],
+  [["--sever-port=1"],
+    "Unknown flag --sever-port; did you mean --server-port? (tunnel help server lists all flags)"],
   [["--zzzzzz"],       "Unknown flag --zzzzzz (tunnel help server lists all flags)"],
   [["-name=x"],        "Cannot read -name: one dash is for one letter; write --name"],
   [["-x"],             "Unknown flag -x (tunnel help server lists all flags)"],
@@ -100,8 +101,12 @@ const REFUSED: readonly [argv: string[], line: string][] = [
   [["--server-port=65536"], 'Cannot use --server-port: saw "65536", wanted a port (0 to 65535)'],
   [["--server-port=http"],  'Cannot use --server-port: saw "http", wanted a port (0 to 65535)'],
   [["--deep=yes"],     'Cannot use --deep: saw "yes", wanted true or false'],
-  [["--keepalive-time=10"], 'Cannot use --keepalive-time: saw "10", wanted a duration from 1ms to 596h31m23.647s, such as 1h0m0s, 1.5s or 100ms'],
-  [["--keepalive-time=9999h"], 'Cannot use --keepalive-time: saw "9999h", wanted a duration from 1ms to 596h31m23.647s, such as 1h0m0s, 1.5s or 100ms'],
+  [["--keepalive-time=10"],
+    'Cannot use --keepalive-time: saw "10", wanted a duration from 1ms to 596h31m23.647s, ' +
+      'such as 1h0m0s, 1.5s or 100ms'],
+  [["--keepalive-time=9999h"],
+    'Cannot use --keepalive-time: saw "9999h", wanted a duration from 1ms to ' +
+      '596h31m23.647s, such as 1h0m0s, 1.5s or 100ms'],
   [["--v=11"],         'Cannot use --v: saw "11", wanted a whole number from 0 to 10'],
   [["--strategies=a,c"], 'Cannot use --strategies: saw "a,c", wanted names out of a, b'],
   [["--soon"],         "Cannot use --soon: it is not built yet; remove it"],

@@ -125,41 +125,59 @@ Deno.test("isLoopback() believes only addresses that are", () => {
 // deno-fmt-ignore: the columns are the point.
 const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["a socket and a port", [...AGENTS, UNIX[0]!, "--server-port=8090"],
-    "Cannot use --server-port=8090 together with --uds-name: there is one frontend listener; use --server-port=0"],
+    "Cannot use --server-port=8090 together with --uds-name: there is one frontend " +
+      "listener; use --server-port=0"],
   ["a socket and a certificate", [...AGENTS, ...UNIX, "--server-ca-cert=x"],
-    "Cannot use --server-ca-cert together with --uds-name: there is no TLS on a unix socket, its permissions guard it; remove it"],
+    "Cannot use --server-ca-cert together with --uds-name: there is no TLS on a unix " +
+      "socket, its permissions guard it; remove it"],
   ["a port without a CA", [...AGENTS, ...TCP.slice(0, 2)],
-    "Cannot listen for frontends on a port without --server-ca-cert: frontends prove who they are by certificate; give all three, or --uds-name"],
+    "Cannot listen for frontends on a port without --server-ca-cert: frontends prove who " +
+      "they are by certificate; give all three, or --uds-name"],
   ["nothing for frontends", AGENTS,
-    "Cannot listen for frontends on a port without --server-cert and --server-key: frontends prove who they are by certificate; give all three, or --uds-name"],
+    "Cannot listen for frontends on a port without --server-cert and --server-key: " +
+      "frontends prove who they are by certificate; give all three, or --uds-name"],
   ["a certificate without its key", [...AGENTS, "--server-cert=x"],
     "Cannot use --server-cert alone: --server-key belongs to it; give both"],
   ["a key without its certificate", [...UNIX, "--cluster-key=x"],
     "Cannot use --cluster-key alone: --cluster-cert belongs to it; give both"],
   ["no certificate for agents", UNIX,
-    "Cannot listen for agents: --cluster-cert and --cluster-key are not given; they are what the server shows to agents"],
+    "Cannot listen for agents: --cluster-cert and --cluster-key are not given; they are " +
+      "what the server shows to agents"],
   ["strangers from everywhere", [...AGENTS.slice(0, 2), ...UNIX],
-    "Cannot start without agent authentication: --cluster-ca-cert is not given and agents connect on all interfaces; give it, bind agents to loopback, or accept the risk with --allow-anonymous-agents"],
+    "Cannot start without agent authentication: --cluster-ca-cert is not given and agents " +
+      "connect on all interfaces; give it, bind agents to loopback, or accept the risk with " +
+      "--allow-anonymous-agents"],
   ["no strategy", [...AGENTS, ...UNIX, "--proxy-strategies=[]"],
-    "Cannot use --proxy-strategies: saw an empty list, wanted at least one of default, destHost, defaultRoute, cidr, uid"],
+    "Cannot use --proxy-strategies: saw an empty list, wanted at least one of default, " +
+      "destHost, defaultRoute, cidr, uid"],
   ["a strategy in lower case", [...AGENTS, ...UNIX, "--proxy-strategies=desthost"],
-    'Cannot use --proxy-strategies: saw "desthost", wanted names out of default, destHost, defaultRoute, cidr, uid'],
+    'Cannot use --proxy-strategies: saw "desthost", wanted names out of default, ' +
+      'destHost, defaultRoute, cidr, uid'],
   ["a mode there is not", ["--mode=http"],
     'Cannot use --mode: saw "http", wanted one of auto, grpc, http-connect'],
   ["TLS 1.0", [...AGENTS, ...UNIX, "--tls-min-version=VersionTLS10"],
-    'Cannot use --tls-min-version: saw "VersionTLS10", which this platform does not have; wanted VersionTLS12 or VersionTLS13'],
+    'Cannot use --tls-min-version: saw "VersionTLS10", which this platform does not have; ' +
+      'wanted VersionTLS12 or VersionTLS13'],
   ["a cipher of the past", [...AGENTS, ...UNIX, "--cipher-suites=TLS_RSA_WITH_RC4_128_SHA"],
-    'Cannot use --cipher-suites: saw "TLS_RSA_WITH_RC4_128_SHA", which this platform does not have; usable: TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256'],
+    'Cannot use --cipher-suites: saw "TLS_RSA_WITH_RC4_128_SHA", which this platform does ' +
+      'not have; usable: TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, ' +
+      'TLS_CHACHA20_POLY1305_SHA256, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, ' +
+      'TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, ' +
+      'TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, ' +
+      'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, ' +
+      'TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256'],
   ["leases", ["--enable-lease-controller"],
     "Cannot use --enable-lease-controller: server leases are not built yet; remove it"],
   ["tokens", ["--authentication-audience=x"],
-    "Cannot use --authentication-audience: this version cannot talk to a Kubernetes API server yet; remove it"],
+    "Cannot use --authentication-audience: this version cannot talk to a Kubernetes API " +
+      "server yet; remove it"],
   ["profiling", ["--enable-profiling"],
     "Cannot use --enable-profiling: profiling endpoints are not built yet; remove it"],
   ["an empty channel", ["--xfr-channel-size=0"],
     'Cannot use --xfr-channel-size: saw "0", wanted a whole number from 1 to 1000000'],
   ["negative patience", ["--graceful-shutdown-timeout=-1s"],
-    'Cannot use --graceful-shutdown-timeout: saw "-1s", wanted a duration from 0s to 596h31m23.647s, such as 1h0m0s, 1.5s or 100ms'],
+    'Cannot use --graceful-shutdown-timeout: saw "-1s", wanted a duration from 0s to ' +
+      '596h31m23.647s, such as 1h0m0s, 1.5s or 100ms'],
 ];
 
 for (const [name, argv, line] of REFUSED) {
