@@ -151,7 +151,8 @@ export class HpackDecoder {
     if (this.#shrinkDue !== undefined) {
       throw new HpackError(
         "4.2",
-        `Cannot decode a header block: the table was limited to ${this.#shrinkDue} octets, but the block does not start with an update to that`,
+        "Cannot decode a header block: it does not start with a table size " +
+          `update to at most ${this.#shrinkDue} octets, which is due`,
       );
     }
   }
@@ -231,7 +232,8 @@ export class HpackDecoder {
   #bomb(): HpackError {
     return new HpackError(
       "7.4",
-      `Cannot decode a header block: its list is longer than ${this.#listOctetsHardMax} octets, ${HEADER_LIST_HARD_FACTOR} times the limit`,
+      "Cannot decode a header block: its list is longer than " +
+        `${HEADER_LIST_HARD_FACTOR} times the limit of ${this.#listOctetsMax} octets`,
     );
   }
 }

@@ -170,7 +170,7 @@ Deno.test("after the limit was lowered the next block must start with an update"
   assertThrows(
     () => lowered().decode(block(sizeUpdate(200))),
     HpackError,
-    "limited to 100",
+    "at most 100",
   );
   assertThrows(
     () => lowered().decode(block(sizeUpdate(201))),
