@@ -8,6 +8,7 @@
  */
 
 import type { HeaderField } from "../hpack/header_field.ts";
+import { ConnectionUnavailableError } from "../streams/connection_events.ts";
 import type { Stream, StreamEvents } from "../streams/stream.ts";
 import type { Timers } from "../sync/clock.ts";
 import type { ClientCall, ClientCallEvents } from "./call.ts";
@@ -48,8 +49,8 @@ export interface CallOptions {
 /**
  * Starts a call: sends the request head.
  *
- * @throws What `Connection.openStream` throws when no stream can be opened;
- *   no event follows then.
+ * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls. No
+ *   event follows then.
  */
 export function startCall(
   connection: StreamOpener,
@@ -57,14 +58,19 @@ export function startCall(
   events: ClientCallEvents,
 ): ClientCall {
   const { timeoutMs, timers } = options;
-  return new ClientCallStream(
-    (streamEvents) =>
-      connection.openStream(requestHead(options), false, streamEvents),
-    events,
-    timeoutMs === undefined || timers === undefined
-      ? undefined
-      : { timeoutMs, timers },
-  );
+  const fields = requestHead(options);
+  try {
+    return new ClientCallStream(
+      (streamEvents) => connection.openStream(fields, false, streamEvents),
+      events,
+      timeoutMs === undefined || timers === undefined
+        ? undefined
+        : { timeoutMs, timers },
+    );
+  } catch (error) {
+    if (!(error instanceof ConnectionUnavailableError)) throw error;
+    throw new GrpcError(StatusCode.UNAVAILABLE, error.message);
+  }
 }
 
 /** See {@linkcode unaryCall}. */
@@ -80,7 +86,7 @@ export interface UnaryCallOptions extends CallOptions {
  * @throws {GrpcError} For every way in which that can fail, also UNAVAILABLE
  *   when the connection takes no more calls.
  */
-export function unaryCall(
+export async function unaryCall(
   connection: StreamOpener,
   options: UnaryCallOptions,
 ): Promise<Uint8Array> {
@@ -109,7 +115,7 @@ export function unaryCall(
   });
   call.sendMessage(options.request);
   call.halfClose();
-  return promise;
+  return await promise;
 }
 
 /** The order is the specification's: "Request-Headers". */

@@ -1,0 +1,153 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { FakeStream, fields } from "../../tests/support/fake_stream.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import type { StreamEvents } from "../streams/stream.ts";
+import { HealthService } from "./health.ts";
+import {
+  HEALTH_PROTO,
+  healthCheckRequest,
+  healthCheckResponse,
+  healthListResponse,
+  ServingStatus,
+} from "./health_messages.ts";
+import { frameMessage } from "./message_framing.ts";
+import { MessageReader } from "./message_reader.ts";
+import { parseProto } from "./protos.ts";
+import { GrpcRouter } from "./server.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+
+const PROTO = new URL("../health.proto", import.meta.url);
+const KONNECTIVITY = new URL("../konnectivity.proto", import.meta.url);
+
+function ask(
+  health: HealthService,
+  method: string,
+  request: Uint8Array = new Uint8Array(0),
+): { stream: FakeStream; peer: StreamEvents } {
+  const stream = new FakeStream();
+  const router = new GrpcRouter({
+    methods: health.methods,
+    timers: new FakeTimers(),
+  });
+  const peer = router.accept(stream);
+  peer.onHeaders(fields({
+    ":method": "POST",
+    ":path": `/grpc.health.v1.Health/${method}`,
+    "content-type": "application/grpc",
+  }));
+  peer.onData(frameMessage(request));
+  peer.onEnd();
+  return { stream, peer };
+}
+
+function answers(stream: FakeStream): Uint8Array[] {
+  const messages: Uint8Array[] = [];
+  const reader = new MessageReader({ onMessage: (m) => messages.push(m) });
+  reader.push(Uint8Array.from(stream.body));
+  return messages;
+}
+
+function watched(stream: FakeStream): number[] {
+  return answers(stream).map((m) => healthCheckResponse.decode(m).status);
+}
+
+const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = ServingStatus;
+
+/** Lets answers that are promises come out. */
+const settled = () => new Promise((done) => setTimeout(done, 0));
+
+Deno.test("the embedded health.proto is the file", async () => {
+  assertEquals(HEALTH_PROTO, await Deno.readTextFile(PROTO));
+});
+
+Deno.test("Check says what was set, and NOT_FOUND for the rest", async () => {
+  const health = new HealthService();
+  health.setStatus("", "SERVING");
+  health.setStatus("ProxyService", "NOT_SERVING");
+  const whole = ask(health, "Check");
+  const one = ask(
+    health,
+    "Check",
+    healthCheckRequest.encode({ service: "ProxyService" }),
+  );
+  const none = ask(
+    health,
+    "Check",
+    healthCheckRequest.encode({ service: "x" }),
+  );
+  await settled();
+  assertEquals(watched(whole.stream), [SERVING]);
+  assertEquals(watched(one.stream), [NOT_SERVING]);
+  assertEquals(none.stream.log[0]!.includes("grpc-status: 5"), true);
+});
+
+Deno.test("a request that is no protobuf is INVALID_ARGUMENT", async () => {
+  const { stream } = ask(
+    new HealthService(),
+    "Check",
+    Uint8Array.of(0x0a, 0x7f),
+  );
+  await settled();
+  assertEquals(stream.log[0]!.includes("grpc-status: 3"), true);
+});
+
+Deno.test("List tells all services", async () => {
+  const health = new HealthService();
+  health.setStatus("a", "SERVING");
+  health.setStatus("b", "NOT_SERVING");
+  const { stream } = ask(health, "List");
+  await settled();
+  assertEquals(healthListResponse.decode(answers(stream)[0]!), {
+    statuses: { a: { status: SERVING }, b: { status: NOT_SERVING } },
+  });
+});
+
+Deno.test("Watch tells the status now and every change, once", () => {
+  const health = new HealthService();
+  const request = healthCheckRequest.encode({ service: "late" });
+  const { stream, peer } = ask(health, "Watch", request);
+  health.setStatus("other", "SERVING");
+  health.setStatus("late", "SERVING");
+  health.setStatus("late", "SERVING");
+  health.setStatus("late", "NOT_SERVING");
+  assertEquals(watched(stream), [SERVICE_UNKNOWN, SERVING, NOT_SERVING]);
+  peer.onReset({ by: "peer", code: 8, reason: "" });
+  health.setStatus("late", "SERVING");
+  assertEquals(watched(stream).length, 3);
+});
+
+Deno.test("a watcher that does not read costs one answer and gets the latest", () => {
+  const health = new HealthService();
+  const { stream, peer } = ask(health, "Watch");
+  stream.credit = 0;
+  health.setStatus("", "SERVING");
+  health.setStatus("", "NOT_SERVING");
+  health.setStatus("", "SERVING");
+  health.setStatus("", "NOT_SERVING");
+  stream.credit = 1_000;
+  peer.onWritable();
+  assertEquals(watched(stream), [SERVICE_UNKNOWN, SERVING, NOT_SERVING]);
+});
+
+Deno.test("messages keep int64 exact and give absent fields their default", async () => {
+  const lookup = parseProto(await Deno.readTextFile(KONNECTIVITY));
+  const packet = lookup<Record<string, unknown>>("Packet");
+  const octets = packet.encode({
+    dialRequest: {
+      protocol: "tcp",
+      address: "10.0.0.1:443",
+      random: "9007199254740993",
+    },
+  });
+  assertEquals(octets[0], 0x12); // no type field: DIAL_REQ is 0
+  assertEquals(packet.decode(octets), {
+    type: 0,
+    dialRequest: {
+      protocol: "tcp",
+      address: "10.0.0.1:443",
+      random: "9007199254740993",
+    },
+  });
+  const error = assertThrows(() => packet.decode(Uint8Array.of(1)), GrpcError);
+  assertEquals(error.code, StatusCode.INVALID_ARGUMENT);
+});

@@ -1,0 +1,334 @@
+import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { FakeStream, fields } from "../../tests/support/fake_stream.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import type { StreamEvents } from "../streams/stream.ts";
+import type { ServerCall, ServerCallEvents } from "./call.ts";
+import { frameMessage } from "./message_framing.ts";
+import { Metadata } from "./metadata.ts";
+import { GrpcRouter, type GrpcRouterOptions } from "./server.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+
+const HEAD = {
+  ":method": "POST",
+  ":scheme": "http",
+  ":path": "/s/m",
+  ":authority": "here",
+  "te": "trailers",
+  "content-type": "application/grpc",
+};
+const RESPONSE = ":status: 200\ncontent-type: application/grpc";
+
+/** A router with one method, `/s/m`, and a request that has just arrived. */
+class Scene {
+  readonly stream = new FakeStream();
+  readonly timers = new FakeTimers();
+  readonly heard: string[] = [];
+  readonly peer: StreamEvents;
+  call: ServerCall | undefined;
+
+  constructor(
+    head: Readonly<Record<string, string>> = HEAD,
+    options: {
+      onBody?: (chunk: Uint8Array) => void;
+      onCall?: (call: ServerCall) => void;
+      fallback?: NonNullable<GrpcRouterOptions["fallback"]>;
+    } = {},
+  ) {
+    const router = new GrpcRouter({
+      methods: {
+        "/s/m": (call): ServerCallEvents => {
+          this.call = call;
+          options.onCall?.(call);
+          return {
+            onBody: options.onBody ??
+              ((chunk) => this.heard.push(`body ${chunk.length}`)),
+            onHalfClose: () => this.heard.push("half-close"),
+            onWritable: () => this.heard.push("writable"),
+            onCancel: ({ lost, message }) =>
+              this.heard.push(`cancel ${lost} ${message}`),
+          };
+        },
+      },
+      timers: this.timers,
+      ...(options.fallback === undefined ? {} : { fallback: options.fallback }),
+    });
+    this.peer = router.accept(this.stream);
+    this.peer.onHeaders(fields(head));
+  }
+}
+
+const OK = { code: StatusCode.OK, message: "" };
+
+Deno.test("a call is told its path, authority, metadata and deadline", () => {
+  const { call, timers } = new Scene({
+    ...HEAD,
+    "agentid": "a",
+    "grpc-timeout": "2S",
+  });
+  assertEquals(call?.path, "/s/m");
+  assertEquals(call?.authority, "here");
+  assertEquals(call?.metadata.text("agentid"), "a");
+  assertEquals(call?.deadlineMs, timers.now() + 2_000);
+  assertEquals(new Scene().call?.deadlineMs, Infinity);
+});
+
+Deno.test("te is not insisted on and Host stands in for :authority", () => {
+  const { te: _te, ":authority": _authority, ...rest } = HEAD;
+  assertEquals(new Scene({ ...rest, host: "h" }).call?.authority, "h");
+});
+
+Deno.test("the head leaves with the first message, then trailers, then a reset", () => {
+  const { call, stream, peer, heard } = new Scene();
+  peer.onData(new Uint8Array(4));
+  assertEquals(heard, ["body 4"]);
+  call!.sendMessage(Uint8Array.of(1));
+  call!.finish(OK, new Metadata({ took: "1" }));
+  assertEquals(stream.log, [
+    RESPONSE,
+    "data 6",
+    "grpc-status: 0\ntook: 1\n;",
+    "reset 0",
+  ]);
+});
+
+Deno.test("no reset follows when the caller had half-closed", () => {
+  const { call, stream, peer } = new Scene();
+  peer.onEnd();
+  call!.sendFrame(new Uint8Array(5), new Uint8Array(0));
+  call!.finish(OK);
+  assertEquals(stream.log, [RESPONSE, "data 5", "grpc-status: 0\n;"]);
+});
+
+Deno.test("a call that is answered without a message is trailers-only", () => {
+  const { call, stream, peer } = new Scene();
+  peer.onEnd();
+  call!.finish({ code: StatusCode.NOT_FOUND, message: "nö" });
+  assertEquals(stream.log, [
+    `${RESPONSE}\ngrpc-status: 5\ngrpc-message: n%C3%B6\n;`,
+  ]);
+});
+
+Deno.test("metadata can leave early, once", () => {
+  const { call, stream } = new Scene();
+  call!.sendMetadata(new Metadata({ serverid: "s" }));
+  assertEquals(stream.log, [`${RESPONSE}\nserverid: s`]);
+  assertThrows(() => call!.sendMetadata(new Metadata()), TypeError);
+});
+
+Deno.test("trailers stay behind everything that is kept", () => {
+  const { call, stream, peer, heard } = new Scene();
+  stream.credit = 6;
+  assertEquals(call!.sendMessage(Uint8Array.of(1, 2, 3)), false);
+  call!.finish(OK);
+  assertEquals(stream.log, [RESPONSE, "data 6"]);
+  peer.onData(new Uint8Array(50));
+  assertEquals([heard, stream.consumedOctets], [[], 50]);
+  stream.credit = 1;
+  peer.onWritable();
+  stream.credit = 10;
+  peer.onWritable();
+  assertEquals(stream.log.slice(2), [
+    "data 1",
+    "data 1",
+    "grpc-status: 0\n;",
+    "reset 0",
+  ]);
+  assertEquals(heard, []);
+});
+
+Deno.test("onWritable is passed on once nothing is kept", () => {
+  const { call, stream, peer, heard } = new Scene();
+  stream.credit = 6;
+  call!.sendMessage(new Uint8Array(10));
+  stream.credit = 2;
+  peer.onWritable();
+  assertEquals(heard, []);
+  stream.credit = 20;
+  peer.onWritable();
+  assertEquals(heard, ["writable"]);
+  assertEquals(call!.room, stream.room);
+});
+
+Deno.test("a cancelled and a lost call are told apart, and nothing can be sent", () => {
+  for (const by of ["peer", "lost"] as const) {
+    const { call, stream, peer, heard, timers } = new Scene({
+      ...HEAD,
+      "grpc-timeout": "1S",
+    });
+    peer.onReset({ by, code: 8, reason: "why" });
+    assertEquals(heard, [`cancel ${by === "lost"} why`]);
+    assertEquals(timers.pendingCount, 0);
+    assertEquals(call!.room, 0);
+    assertEquals(call!.sendMessage(new Uint8Array(1)), false);
+    call!.sendMetadata(new Metadata());
+    call!.finish(OK);
+    call!.consumed(5);
+    assertEquals([stream.log, stream.consumedOctets], [[], 0]);
+  }
+});
+
+Deno.test("a call that finished hears of no cancellation", () => {
+  const { call, peer, heard, stream } = new Scene();
+  stream.credit = 5;
+  call!.sendMessage(new Uint8Array(10));
+  call!.finish(OK);
+  peer.onReset({ by: "peer", code: 8, reason: "why" });
+  assertEquals(heard, []);
+  assertThrows(() => call!.sendFrame(new Uint8Array(0), new Uint8Array(1)));
+});
+
+Deno.test("a passed deadline cancels the call and answers DEADLINE_EXCEEDED", () => {
+  const { stream, timers, heard } = new Scene({
+    ...HEAD,
+    "grpc-timeout": "100m",
+  });
+  timers.advance(99);
+  assertEquals(heard, []);
+  timers.advance(1);
+  assertEquals(heard.length, 1);
+  assertStringIncludes(heard[0]!, "cancel false the deadline passed");
+  assertStringIncludes(stream.log[0]!, "grpc-status: 4");
+  assertEquals(stream.log[1], "reset 0");
+});
+
+Deno.test("a deadline that passes behind kept octets resets the stream", () => {
+  const { call, stream, timers, heard } = new Scene({
+    ...HEAD,
+    "grpc-timeout": "100m",
+  });
+  stream.credit = 5;
+  call!.sendMessage(new Uint8Array(10));
+  call!.finish(OK);
+  timers.advance(100);
+  assertEquals(stream.log, [RESPONSE, "data 5", "reset 8"]);
+  assertEquals(heard, []);
+});
+
+Deno.test("a deadline beyond what timers can do sets none", () => {
+  const { timers, heard } = new Scene({ ...HEAD, "grpc-timeout": "99999999H" });
+  assertEquals([timers.pendingCount, heard], [0, []]);
+});
+
+Deno.test("a finished call leaves no timer behind", () => {
+  const { call, timers } = new Scene({ ...HEAD, "grpc-timeout": "1S" });
+  assertEquals(timers.pendingCount, 1);
+  call!.finish(OK);
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("a GrpcError of the method is the status, other errors are bugs", () => {
+  const refusal = new GrpcError(StatusCode.PERMISSION_DENIED, "not you");
+  const atStart = new Scene(HEAD, {
+    onCall: () => {
+      throw refusal;
+    },
+  });
+  const later = new Scene(HEAD, {
+    onBody: () => {
+      throw refusal;
+    },
+  });
+  later.peer.onData(new Uint8Array(1));
+  for (const { stream, peer, heard } of [atStart, later]) {
+    assertStringIncludes(stream.log[0]!, "grpc-status: 7\ngrpc-message: not");
+    peer.onEnd();
+    peer.onReset({ by: "peer", code: 0, reason: "" });
+    assertEquals(heard, []);
+  }
+  const broken = new Scene(HEAD, {
+    onBody: () => {
+      throw new TypeError("bug");
+    },
+  });
+  assertThrows(() => broken.peer.onData(new Uint8Array(1)), TypeError, "bug");
+});
+
+Deno.test("an unknown method is UNIMPLEMENTED and named, its body stopped", () => {
+  const { stream, peer } = new Scene({ ...HEAD, ":path": "/s/none" });
+  assertEquals(stream.log, [
+    `${RESPONSE}\ngrpc-status: 12\ngrpc-message: unknown method /s/none\n;`,
+  ]);
+  peer.onData(new Uint8Array(10));
+  assertEquals(stream.log[1], "reset 0");
+});
+
+Deno.test("what is no gRPC request gets an HTTP status", () => {
+  const cases = [
+    [{ ...HEAD, ":method": "GET" }, ":status: 405\nallow: POST"],
+    [{ ...HEAD, "content-type": "application/json" }, ":status: 415"],
+    [{ ":method": "POST", ":path": "/s/m" }, ":status: 415"],
+    [{ ":method": "GET", ":path": "/" }, ":status: 405\nallow: POST"],
+  ] as const;
+  for (const [head, start] of cases) {
+    const { stream, call } = new Scene(head);
+    assertEquals(stream.log.length, 1);
+    assertEquals(stream.log[0]!.startsWith(start), true, stream.log[0]);
+    assertEquals(call, undefined);
+  }
+});
+
+Deno.test("the fallback answers what is not gRPC, and only that", () => {
+  const heard: string[] = [];
+  const fallback: NonNullable<GrpcRouterOptions["fallback"]> = (
+    stream,
+    head,
+  ) => {
+    heard.push(head.map(({ value }) => value).join(" "));
+    return {
+      onHeaders: () => heard.push("headers"),
+      onData: (chunk) => stream.consumed(chunk.length),
+      onTrailers: () => heard.push("trailers"),
+      onEnd: () => heard.push("end"),
+      onWritable: () => heard.push("writable"),
+      onReset: () => heard.push("reset"),
+    };
+  };
+  const head = { ":method": "GET", ":path": "/" };
+  const { peer, stream } = new Scene(head, { fallback });
+  peer.onData(new Uint8Array(3));
+  peer.onTrailers([]);
+  peer.onEnd();
+  peer.onWritable();
+  peer.onReset({ by: "peer", code: 0, reason: "" });
+  assertEquals(stream.consumedOctets, 3);
+  assertEquals(heard, ["GET /", "trailers", "end", "writable", "reset"]);
+  new Scene(HEAD, { fallback });
+  assertEquals(heard.length, 5);
+});
+
+Deno.test("an encoding we lack is UNIMPLEMENTED and says what we have", () => {
+  const { stream } = new Scene({ ...HEAD, "grpc-encoding": "zstd" });
+  assertStringIncludes(
+    stream.log[0]!,
+    "grpc-accept-encoding: identity,gzip\ngrpc-status: 12",
+  );
+  for (const encoding of ["gzip", "identity"]) {
+    const scene = new Scene({ ...HEAD, "grpc-encoding": encoding });
+    assertEquals(scene.stream.log, []);
+  }
+});
+
+Deno.test("a head that cannot be read is refused with what was wrong", () => {
+  const timeout = new Scene({ ...HEAD, "grpc-timeout": "soon" });
+  assertStringIncludes(timeout.stream.log[0]!, "grpc-status: 13");
+  assertStringIncludes(timeout.stream.log[0]!, "grpc-timeout");
+  const binary = new Scene({ ...HEAD, "k-bin": "!!" });
+  assertStringIncludes(binary.stream.log[0]!, "metadata k-bin");
+});
+
+Deno.test("names of Object's prototype are no methods", () => {
+  for (const path of ["constructor", "__proto__", "/constructor"]) {
+    const { stream } = new Scene({ ...HEAD, ":path": path });
+    assertStringIncludes(stream.log[0]!, "grpc-status: 12");
+  }
+});
+
+Deno.test("a method may send its whole answer before it returns", () => {
+  const { stream } = new Scene(HEAD, {
+    onCall: (call) => {
+      call.sendMessage(frameMessage(new Uint8Array(0)));
+      call.finish(OK);
+    },
+  });
+  assertEquals(stream.log.length, 4);
+});
