@@ -1,0 +1,49 @@
+/**
+ * How long to wait before the next try.
+ *
+ * Each wait is drawn between half of a ceiling and the whole of it, so that a
+ * thousand agents whose server restarts do not come back in one instant; the
+ * ceiling grows by half each time.
+ *
+ * @module
+ */
+
+/** Ceiling of the first wait: a short break is over before anyone notices. */
+export const FIRST_CEILING_MS = 100;
+/** By how much the ceiling grows from one try to the next. */
+const GROWTH = 1.5;
+
+/** Options of {@linkcode Backoff}. */
+export interface BackoffOptions {
+  /** No wait is longer than this. */
+  readonly capMs: number;
+  /** Uniform in [0, 1), such as `Math.random`. */
+  readonly random: () => number;
+}
+
+/** See the module description. */
+export class Backoff {
+  readonly #options: BackoffOptions;
+  #ceilingMs: number;
+
+  /** @throws {RangeError} If the cap is not a positive number. */
+  constructor(options: BackoffOptions) {
+    if (!(options.capMs > 0)) {
+      throw new RangeError(`Cannot back off: the cap is ${options.capMs} ms`);
+    }
+    this.#options = options;
+    this.#ceilingMs = Math.min(FIRST_CEILING_MS, options.capMs);
+  }
+
+  /** The wait before the next try, in milliseconds. */
+  nextMs(): number {
+    const ceilingMs = this.#ceilingMs;
+    this.#ceilingMs = Math.min(ceilingMs * GROWTH, this.#options.capMs);
+    return ceilingMs * (1 + this.#options.random()) / 2;
+  }
+
+  /** A try succeeded: the next wait is short again. */
+  reset(): void {
+    this.#ceilingMs = Math.min(FIRST_CEILING_MS, this.#options.capMs);
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * One direction of a transfer: from the conduit that delivers to the one that
+ * takes.
+ *
+ * What the sink takes at once is never copied here. What it does not take is
+ * queued and not answered with `consumed`, so the source stops after its window
+ * and the queue is never longer than what the source may deliver ahead.
+ *
+ * @module
+ */
+
+import type { Conduit } from "./conduit.ts";
+import { OctetQueue } from "./octet_queue.ts";
+
+/** See the module description. */
+export class Pump {
+  readonly #source: Conduit;
+  readonly #sink: Conduit;
+  readonly #queueOctetsMax: number;
+  readonly #onOverrun: (reason: string) => void;
+  readonly #queue = new OctetQueue();
+  #state: "flowing" | "ending" | "ended" | "stopped" = "flowing";
+  #sourceIsOpen = true;
+  #isWriting = false;
+  #wasWoken = false;
+  #octets = 0;
+  #droppedDatagrams = 0;
+
+  /**
+   * @param queueOctetsMax A source that delivers more than this ahead breaks its
+   *   contract, and `onOverrun` is told once; nothing is queued any more.
+   */
+  constructor(
+    source: Conduit,
+    sink: Conduit,
+    queueOctetsMax: number,
+    onOverrun: (reason: string) => void,
+  ) {
+    this.#source = source;
+    this.#sink = sink;
+    this.#queueOctetsMax = queueOctetsMax;
+    this.#onOverrun = onOverrun;
+  }
+
+  /** Octets that the sink took. */
+  get octets(): number {
+    return this.#octets;
+  }
+
+  /** Datagrams that the sink did not take. */
+  get droppedDatagrams(): number {
+    return this.#droppedDatagrams;
+  }
+
+  /** True once the source has said that no more will come. */
+  get sourceHasEnded(): boolean {
+    return this.#state === "ending" || this.#state === "ended";
+  }
+
+  /** True once the sink has been told so too, behind everything else. */
+  get hasEnded(): boolean {
+    return this.#state === "ended";
+  }
+
+  /** `ConduitEvents.onData` of the source. */
+  onData(chunk: Uint8Array): void {
+    if (this.#state !== "flowing") return;
+    if (this.#isWriting) {
+      // The rest of the earlier chunk is in no queue yet: order would be lost.
+      throw new TypeError(
+        "Cannot transfer: onData was called during another onData",
+      );
+    }
+    if (this.#source.datagrams) return this.#passDatagram(chunk);
+    const taken = this.#queue.octets === 0 ? this.#write(chunk) : 0;
+    if (this.#isStopped()) return;
+    if (taken < chunk.length && !this.#keep(chunk, taken)) return;
+    this.#passed(taken);
+    if (this.#wasWoken) this.drain();
+  }
+
+  /** `ConduitEvents.onWritable` of the sink. */
+  drain(): void {
+    if (this.#isWriting) {
+      this.#wasWoken = true;
+      return;
+    }
+    this.#wasWoken = false;
+    while (this.#queue.octets > 0) {
+      const waiting = this.#queue.peek();
+      const offered = waiting.length;
+      const taken = this.#write(waiting);
+      if (this.#isStopped()) return;
+      this.#queue.drop(taken);
+      this.#passed(taken);
+      if (taken < offered) break;
+    }
+    this.#endWhenEmpty();
+  }
+
+  /** `ConduitEvents.onEnd` of the source. */
+  onEnd(): void {
+    if (this.#state !== "flowing") return;
+    this.#state = "ending";
+    this.#endWhenEmpty();
+  }
+
+  /** The source is closed: it is not told any more what was consumed. */
+  onSourceClosed(): void {
+    this.#sourceIsOpen = false;
+  }
+
+  /** Gives this direction up; what is queued is dropped. */
+  stop(): void {
+    // What has ended stays so: `hasEnded` tells a clean close from a broken one.
+    if (this.#state !== "ended") this.#state = "stopped";
+    this.#queue.clear();
+  }
+
+  #passDatagram(chunk: Uint8Array): void {
+    // Taken or dropped, never queued: a late datagram is worth nothing.
+    const taken = this.#write(chunk);
+    if (taken < chunk.length) this.#droppedDatagrams++;
+    else this.#octets += taken;
+    if (this.#sourceIsOpen) this.#source.consumed(chunk.length);
+  }
+
+  #write(chunk: Uint8Array): number {
+    this.#isWriting = true;
+    const taken = this.#sink.write(chunk);
+    this.#isWriting = false;
+    return taken;
+  }
+
+  /** Queues what was not taken, before anything else can happen to `chunk`. */
+  #keep(chunk: Uint8Array, taken: number): boolean {
+    const waiting = this.#queue.octets + chunk.length - taken;
+    if (waiting > this.#queueOctetsMax) {
+      this.stop();
+      this.#onOverrun(
+        `Cannot queue ${waiting} octets for one direction: ` +
+          `at most ${this.#queueOctetsMax} wanted`,
+      );
+      return false;
+    }
+    this.#queue.push(taken === 0 ? chunk : chunk.subarray(taken));
+    return true;
+  }
+
+  #passed(octets: number): void {
+    this.#octets += octets;
+    if (octets > 0 && this.#sourceIsOpen) this.#source.consumed(octets);
+  }
+
+  #endWhenEmpty(): void {
+    if (this.#state !== "ending" || this.#queue.octets > 0) return;
+    this.#state = "ended";
+    this.#sink.end();
+  }
+
+  /** A method, because calls in between change what a type guard remembers. */
+  #isStopped(): boolean {
+    return this.#state === "stopped";
+  }
+}

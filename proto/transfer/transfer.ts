@@ -1,0 +1,166 @@
+/**
+ * The one loop that joins two conduits, whatever carries them.
+ *
+ * Each direction is a {@linkcode Pump}. This module decides what the end of one
+ * conduit means for the other (DESIGN promise 1 in the words of this code):
+ *
+ * - an end (half-close) is passed on behind everything that came before it, and
+ *   the other direction goes on;
+ * - a reset resets the other conduit, a loss is passed on as a loss; what is
+ *   queued is dropped, because its reader will learn that octets are missing;
+ * - neither ever turns into an end.
+ *
+ * It sets no timers: how long a half-closed or stalled conduit may last is for
+ * whoever started the transfer.
+ *
+ * @module
+ */
+
+import type { Clock } from "../sync/clock.ts";
+import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
+import { Pump } from "./pump.ts";
+
+/**
+ * Most that may be queued in one direction. No conduit delivers that much
+ * ahead: the largest stream window and one gathered message are 16 MiB each.
+ */
+export const QUEUE_OCTETS_MAX = 32 * 1024 * 1024;
+
+/** Options of {@linkcode transfer}. */
+export interface TransferOptions {
+  /** Measures the duration; without it that is 0. */
+  readonly clock?: Clock;
+  /** See {@linkcode QUEUE_OCTETS_MAX}, the default. */
+  readonly queueOctetsMax?: number;
+}
+
+/** What is known when both conduits are closed. */
+export interface TransferResult {
+  /** The first end that was not clean, or a clean one. */
+  readonly end: ConduitEnd;
+  /** How each conduit ended. The one we had to reset says so itself. */
+  readonly endA: ConduitEnd;
+  readonly endB: ConduitEnd;
+  /** Octets that the receiving conduit took. */
+  readonly octetsAToB: number;
+  readonly octetsBToA: number;
+  /** Datagrams that found the receiving conduit full, both directions. */
+  readonly droppedDatagrams: number;
+  readonly durationMs: number;
+}
+
+/**
+ * Moves octets both ways until both conduits are closed.
+ *
+ * Attaches to both before it returns.
+ *
+ * @returns Always fulfilled; how it ended is in the result.
+ * @throws {TypeError} If one conduit carries datagrams and the other does not:
+ *   the borders of datagrams would be lost.
+ */
+export function transfer(
+  a: Conduit,
+  b: Conduit,
+  options: TransferOptions = {},
+): Promise<TransferResult> {
+  if (a.datagrams !== b.datagrams) {
+    throw new TypeError(
+      "Cannot transfer: one conduit carries datagrams, the other a byte stream",
+    );
+  }
+  return new Transfer(a, b, options).run();
+}
+
+class Transfer {
+  readonly #a: Conduit;
+  readonly #b: Conduit;
+  readonly #aToB: Pump;
+  readonly #bToA: Pump;
+  readonly #clock: Clock | undefined;
+  readonly #startMs: number;
+  readonly #closed = Promise.withResolvers<TransferResult>();
+  #endA: ConduitEnd | undefined;
+  #endB: ConduitEnd | undefined;
+  #cause: ConduitEnd | undefined;
+
+  constructor(a: Conduit, b: Conduit, options: TransferOptions) {
+    const limit = options.queueOctetsMax ?? QUEUE_OCTETS_MAX;
+    const onOverrun = (reason: string) => this.#giveUp(reason);
+    this.#a = a;
+    this.#b = b;
+    this.#aToB = new Pump(a, b, limit, onOverrun);
+    this.#bToA = new Pump(b, a, limit, onOverrun);
+    this.#clock = options.clock;
+    this.#startMs = options.clock?.now() ?? 0;
+  }
+
+  run(): Promise<TransferResult> {
+    this.#a.attach(this.#eventsOf(this.#aToB, this.#bToA, (end) => {
+      this.#endA = end;
+      if (this.#endB === undefined) this.#passOn(end, this.#b);
+    }));
+    this.#b.attach(this.#eventsOf(this.#bToA, this.#aToB, (end) => {
+      this.#endB = end;
+      if (this.#endA === undefined) this.#passOn(end, this.#a);
+    }));
+    return this.#closed.promise;
+  }
+
+  /** Events of the conduit that `outgoing` reads and `incoming` writes. */
+  #eventsOf(
+    outgoing: Pump,
+    incoming: Pump,
+    onClose: (end: ConduitEnd) => void,
+  ): ConduitEvents {
+    return {
+      onData: (chunk) => outgoing.onData(chunk),
+      onWritable: () => incoming.drain(),
+      onEnd: () => outgoing.onEnd(),
+      onClose: (closed) => {
+        const end = inOrder(closed, outgoing, incoming);
+        outgoing.onSourceClosed();
+        incoming.stop();
+        if (end.kind !== "clean") {
+          outgoing.stop();
+          this.#cause ??= end;
+        }
+        onClose(end);
+        this.#resolveWhenClosed();
+      },
+    };
+  }
+
+  /** One conduit closed with `end`; a clean one has passed on its end before. */
+  #passOn(end: ConduitEnd, other: Conduit): void {
+    if (end.kind !== "clean") other.reset(end.reason, end.kind);
+  }
+
+  #giveUp(reason: string): void {
+    this.#cause ??= { kind: "reset", reason };
+    this.#aToB.stop();
+    this.#bToA.stop();
+    if (this.#endA === undefined) this.#a.reset(reason);
+    if (this.#endB === undefined) this.#b.reset(reason);
+  }
+
+  #resolveWhenClosed(): void {
+    if (this.#endA === undefined || this.#endB === undefined) return;
+    this.#closed.resolve({
+      end: this.#cause ?? this.#endA,
+      endA: this.#endA,
+      endB: this.#endB,
+      octetsAToB: this.#aToB.octets,
+      octetsBToA: this.#bToA.octets,
+      droppedDatagrams: this.#aToB.droppedDatagrams +
+        this.#bToA.droppedDatagrams,
+      durationMs: (this.#clock?.now() ?? 0) - this.#startMs,
+    });
+  }
+}
+
+/** `end`, unless a conduit calls clean what has not ended both ways. */
+function inOrder(end: ConduitEnd, outgoing: Pump, incoming: Pump): ConduitEnd {
+  return end.kind !== "clean" || (outgoing.sourceHasEnded && incoming.hasEnded)
+    ? end
+    : { kind: "lost", reason: "the connection closed before its end" };
+}

@@ -1,0 +1,161 @@
+/**
+ * The owner of a conduit, as tests want it: it writes what it is told, keeps
+ * what it hears and can wait for it.
+ *
+ * @module
+ */
+
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+
+/** See the module description. */
+export class ConduitProbe implements ConduitEvents {
+  readonly #conduit: Conduit;
+  readonly #closed = Promise.withResolvers<ConduitEnd>();
+  readonly #ended = Promise.withResolvers<void>();
+  readonly #waits: { readonly octets: number; readonly resolve: () => void }[] =
+    [];
+  #received: Uint8Array[] = [];
+  #receivedOctets = 0;
+  #unconsumed = 0;
+  #isReading = true;
+  #queue: Uint8Array[] = [];
+  #endsAfterQueue = false;
+  /** The other end has half-closed. */
+  hasEnded = false;
+  /** How it ended. */
+  end: ConduitEnd | undefined;
+
+  /** Attaches to `conduit` at once. */
+  constructor(conduit: Conduit) {
+    this.#conduit = conduit;
+    conduit.attach(this);
+  }
+
+  /** Fulfilled with how the conduit ended. */
+  get closed(): Promise<ConduitEnd> {
+    return this.#closed.promise;
+  }
+
+  /** Fulfilled when the other end has half-closed. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  get receivedOctets(): number {
+    return this.#receivedOctets;
+  }
+
+  /** Written with `send` and not yet taken by the conduit. */
+  get queuedOctets(): number {
+    return this.#queue.reduce((sum, chunk) => sum + chunk.length, 0);
+  }
+
+  /** Every chunk as it came: the datagrams, for a datagram conduit. */
+  get chunks(): readonly Uint8Array[] {
+    return this.#received;
+  }
+
+  /** Everything received so far, as one run. */
+  get octets(): Uint8Array {
+    const joined = new Uint8Array(this.#receivedOctets);
+    let at = 0;
+    for (const chunk of this.#received) {
+      joined.set(chunk, at);
+      at += chunk.length;
+    }
+    return joined;
+  }
+
+  /** Everything received so far, as text. */
+  get text(): string {
+    return new TextDecoder().decode(this.octets);
+  }
+
+  /** Writes all of `octets`, in order, as the conduit takes them. */
+  send(octets: Uint8Array | string): void {
+    const chunk = typeof octets === "string"
+      ? new TextEncoder().encode(octets)
+      : octets;
+    this.#queue.push(chunk);
+    if (this.#queue.length === 1) this.onWritable();
+  }
+
+  /** Half-closes behind everything sent. */
+  finish(): void {
+    if (this.#queue.length === 0) this.#conduit.end();
+    else this.#endsAfterQueue = true;
+  }
+
+  reset(reason: string, kind?: "reset" | "lost"): void {
+    this.#conduit.reset(reason, kind);
+  }
+
+  /** Stops consuming: what arrives is kept, and no credit returned. */
+  stopReading(): void {
+    this.#isReading = false;
+  }
+
+  /** Consumes what has piled up and goes on. */
+  startReading(): void {
+    this.#isReading = true;
+    const octets = this.#unconsumed;
+    this.#unconsumed = 0;
+    if (octets > 0) this.#conduit.consumed(octets);
+  }
+
+  /** Fulfilled when `octets` have arrived in all. */
+  received(octets: number): Promise<void> {
+    if (this.#receivedOctets >= octets) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waits.push({ octets, resolve });
+    return promise;
+  }
+
+  onData(chunk: Uint8Array): void {
+    this.#received.push(chunk.slice());
+    this.#receivedOctets += chunk.length;
+    if (this.#isReading) this.#conduit.consumed(chunk.length);
+    else this.#unconsumed += chunk.length;
+    for (const wait of this.#waits) {
+      if (wait.octets <= this.#receivedOctets) wait.resolve();
+    }
+  }
+
+  onWritable(): void {
+    while (this.#queue.length > 0) {
+      const chunk = this.#queue[0]!;
+      const taken = this.#conduit.write(chunk);
+      if (taken < chunk.length) {
+        this.#queue[0] = chunk.subarray(taken);
+        return;
+      }
+      this.#queue.shift();
+    }
+    if (this.#endsAfterQueue) {
+      this.#endsAfterQueue = false;
+      this.#conduit.end();
+    }
+  }
+
+  onEnd(): void {
+    this.hasEnded = true;
+    this.#ended.resolve();
+  }
+
+  onClose(end: ConduitEnd): void {
+    if (this.end !== undefined) throw new TypeError("Cannot close twice");
+    this.end = end;
+    this.#queue = [];
+    this.#closed.resolve(end);
+  }
+}
+
+/** Fulfilled when everything that was started in memory has come to rest. */
+export function settled(): Promise<void> {
+  // Memory conduits run on microtasks, all of which come before the next task.
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
