@@ -5,6 +5,7 @@
  * @module
  */
 
+import { abandon, type DialAnswer } from "../proto/link/dial_handler.ts";
 import {
   type AgentLink,
   DialError,
@@ -42,12 +43,8 @@ export interface DialOrder {
   readonly target: DialTarget;
   /** The `host` identifier of the only agent wanted, if any. */
   readonly node: string | undefined;
-}
-
-/** How a frontend hears of the outcome; one of the two, once. */
-export interface DialAnswer {
-  connected(conduit: Conduit): void;
-  failed(error: DialError): void;
+  /** See `DialContext.takeEarlyData`. */
+  takeEarlyData(): Uint8Array;
 }
 
 /** See the module description. */
@@ -104,10 +101,11 @@ class Dial implements PendingDial {
     if (dialTimeoutMs > 0) {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
     }
+    const earlyData = this.#order.takeEarlyData();
     this.#pending = this.#link.dial(this.#order.target, {
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#fail(error),
-    });
+    }, earlyData.length === 0 ? {} : { earlyData });
   }
 
   cancel(): void {
@@ -120,11 +118,7 @@ class Dial implements PendingDial {
   }
 
   #onConnected(conduit: Conduit): void {
-    if (this.#isOver) {
-      conduit.attach(IGNORE);
-      conduit.reset("the caller gave up");
-      return;
-    }
+    if (this.#isOver) return abandon(conduit, "the caller gave up");
     this.#finish();
     const tookMs = this.#options.timers.now() - this.#startedMs;
     const observer = this.#options.observer.connected(tookMs);
@@ -157,10 +151,3 @@ class Dial implements PendingDial {
     this.#options.observer.dialEnded();
   }
 }
-
-const IGNORE = {
-  onData: () => {},
-  onWritable: () => {},
-  onEnd: () => {},
-  onClose: () => {},
-};

@@ -11,6 +11,8 @@
  * @module
  */
 
+import { EARLY_OCTETS_MAX } from "../../proto/link/dial_proxy.ts";
+import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { DialError, PendingDial } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {
@@ -18,7 +20,7 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
-import type { DialAnswer, DialOrder } from "../dialer.ts";
+import type { DialOrder } from "../dialer.ts";
 import { ConnectHead, type ConnectRequest } from "./connect_head.ts";
 import {
   dialFailureStatus,
@@ -66,6 +68,8 @@ export class ConnectClient implements Conduit, ConduitEvents {
   #timer: Timer | undefined;
   /** What the client sent behind its head and nobody has taken yet. */
   #early: Uint8Array = new Uint8Array(0);
+  /** The client sent octets for the target. */
+  #hasSpoken = false;
   #clientEnded = false;
   #isHolding = true;
   #writerWaits = false;
@@ -94,6 +98,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
         // Not consumed, so the socket reads no further: what is kept here is
         // bounded by one read.
         this.#early = joined(this.#early, chunk);
+        this.#hasSpoken = true;
         return;
       case "open":
         this.#release();
@@ -115,7 +120,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
         this.#clientEnded = true;
         // A client that hangs up without having sent a thing has given up
         // (kubernetes#140512: cancelled webhooks left their dials hanging).
-        if (this.#early.length === 0) {
+        if (!this.#hasSpoken) {
           this.#phase.pending?.cancel();
           this.#over();
           this.#socket.end();
@@ -145,8 +150,8 @@ export class ConnectClient implements Conduit, ConduitEvents {
 
   attach(events: ConduitEvents): void {
     this.#phase = { kind: "open", events };
+    this.#isHolding = !this.#hasSpoken;
     if (this.#early.length === 0 && !this.#clientEnded) return;
-    this.#isHolding = this.#early.length === 0;
     // Not now: the loop has yet to attach to the other end.
     queueMicrotask(() => {
       const early = this.#early;
@@ -187,8 +192,9 @@ export class ConnectClient implements Conduit, ConduitEvents {
       return this.#refuse(request.status, request.message);
     }
     this.#early = request.early;
-    this.#dial(request);
+    this.#hasSpoken = request.early.length > 0;
     this.#socket.consumed(chunk.length - request.early.length);
+    this.#dial(request);
   }
 
   #dial({ target, headers }: ConnectRequest): void {
@@ -197,6 +203,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
     const order: DialOrder = {
       target: { protocol: "tcp", address: target },
       node: headers.get(NODE_HEADER),
+      takeEarlyData: () => this.#takeEarly(),
     };
     phase.pending = this.#options.dial(order, {
       connected: (conduit) => {
@@ -205,6 +212,20 @@ export class ConnectClient implements Conduit, ConduitEvents {
       },
       failed: (error) => this.#onDialFailed(error),
     });
+  }
+
+  /** The agent gets it together with the dial: a round trip is saved. */
+  #takeEarly(): Uint8Array {
+    const early = this.#early;
+    if (early.length > EARLY_OCTETS_MAX) return new Uint8Array(0);
+    this.#dropEarly();
+    return early;
+  }
+
+  #dropEarly(): void {
+    const { length } = this.#early;
+    this.#early = new Uint8Array(0);
+    this.#socket.consumed(length);
   }
 
   #onDialFailed(error: DialError): void {
@@ -218,7 +239,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
     this.#options.refused(status, message);
     this.#socket.write(refusalOctets(status, message));
     this.#socket.end();
-    this.#socket.consumed(this.#early.length);
+    this.#dropEarly();
     // Closing at once could turn the answer into a TCP reset when the client
     // has sent octets that nobody read.
     this.#timer = this.#options.timers.after(
