@@ -1,0 +1,31 @@
+/**
+ * The same octets cut into different chunks: what comes out of a reader must
+ * not depend on where the network cut.
+ *
+ * @module
+ */
+
+import { Prng } from "../support/prng.ts";
+
+/** Randomness that depends on the input alone (FNV-1a). */
+export function prngOf(input: Uint8Array): Prng {
+  let hash = 0x811c_9dc5;
+  for (const octet of input) hash = Math.imul(hash ^ octet, 0x0100_0193);
+  return new Prng(hash >>> 0);
+}
+
+/**
+ * `input` in chunks of random lengths, mostly short ones, some empty. Each is a
+ * copy that the receiver may spoil.
+ */
+export function cut(input: Uint8Array, prng: Prng): Uint8Array[] {
+  const chunks: Uint8Array[] = [];
+  const lengthMax = prng.pick([1, 2, 7, 40, 1000]);
+  let at = 0;
+  while (at < input.length) {
+    const length = prng.below(lengthMax + 1);
+    chunks.push(input.slice(at, at + length));
+    at += length;
+  }
+  return chunks;
+}

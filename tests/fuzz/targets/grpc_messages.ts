@@ -1,0 +1,117 @@
+/**
+ * gRPC framing: the messages that come out depend on the octets alone, a limit
+ * is a limit also after decompression, and nothing but `GrpcError` is thrown.
+ * The first octet of an input says whether the body is declared as gzip.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { gzipSync } from "node:zlib";
+import { MESSAGE_PREFIX_OCTETS } from "../../../proto/grpc/message_framing.ts";
+import { MessageReader } from "../../../proto/grpc/message_reader.ts";
+import { GrpcError } from "../../../proto/grpc/status.ts";
+import { cut, prngOf } from "../cutting.ts";
+import { concatenate } from "../mutators.ts";
+import type { FuzzTarget } from "../target.ts";
+
+/** Small, so that the limit is met. */
+const MESSAGE_OCTETS_MAX = 200;
+
+/** The octets of one message with its prefix. */
+export function framed(payload: Uint8Array, flag = 0): Uint8Array {
+  const { length } = payload;
+  const prefix = [flag, length >>> 24, length >>> 16, length >>> 8, length];
+  return Uint8Array.of(...prefix, ...payload);
+}
+
+/** Cuts behind every message, by the lengths that the prefixes claim. */
+export function splitMessages(input: Uint8Array): Uint8Array[] {
+  const messages: Uint8Array[] = [];
+  for (let at = 0; at < input.length;) {
+    let length = 0;
+    for (let index = 1; index < MESSAGE_PREFIX_OCTETS; index++) {
+      length = length * 256 + (input[at + index] ?? 0);
+    }
+    const end = at + MESSAGE_PREFIX_OCTETS + length;
+    messages.push(input.subarray(at, end));
+    at = end;
+  }
+  return messages;
+}
+
+/** Writes the true length into a message's prefix. */
+export function repairMessage(record: Uint8Array): Uint8Array {
+  if (record.length < MESSAGE_PREFIX_OCTETS) return record;
+  return framed(record.subarray(MESSAGE_PREFIX_OCTETS), record[0]);
+}
+
+const HELLO = new TextEncoder().encode("hello");
+const ENCODINGS = ["identity", "gzip", "snappy"] as const;
+
+/** See the module description. */
+export const GRPC_MESSAGES: FuzzTarget = {
+  name: "grpc_messages",
+  seeds: [
+    body(0, framed(HELLO), framed(new Uint8Array(0)), framed(HELLO)),
+    body(1, framed(gzip(HELLO), 1), framed(HELLO), framed(gzip(HELLO), 1)),
+    body(1, framed(gzip(new Uint8Array(MESSAGE_OCTETS_MAX + 1)), 1)),
+    body(0, framed(new Uint8Array(MESSAGE_OCTETS_MAX))),
+    body(2, framed(HELLO, 1)),
+  ],
+  dictionary: [
+    Uint8Array.of(0, 0, 0, 0, 0),
+    Uint8Array.of(1, 0xff, 0xff, 0xff, 0xff),
+    gzip(HELLO),
+  ],
+  split: ([encoding, ...rest]) =>
+    encoding === undefined ? [] : [
+      Uint8Array.of(encoding),
+      ...splitMessages(Uint8Array.from(rest)),
+    ],
+  repair: repairMessage,
+
+  run(input) {
+    const encoding = ENCODINGS[(input[0] ?? 0) % ENCODINGS.length]!;
+    const octets = input.subarray(1);
+    const whole = read([octets.slice()], encoding);
+    assertEquals(read(cut(octets, prngOf(input)), encoding), whole);
+    return whole.map((seen) => seen.slice(0, 16)).slice(0, 6).join();
+  },
+};
+
+function body(
+  encoding: number,
+  ...messages: readonly Uint8Array[]
+): Uint8Array {
+  return concatenate([Uint8Array.of(encoding), ...messages]);
+}
+
+function gzip(octets: Uint8Array): Uint8Array {
+  return new Uint8Array(gzipSync(octets));
+}
+
+function read(chunks: readonly Uint8Array[], encoding: string): string[] {
+  const seen: string[] = [];
+  const reader = new MessageReader({
+    messageOctetsMax: MESSAGE_OCTETS_MAX,
+    encoding,
+    onMessage(message) {
+      assert(message.length <= MESSAGE_OCTETS_MAX);
+      seen.push(`message ${message.toHex()}`);
+    },
+  });
+  try {
+    for (const chunk of chunks) {
+      reader.push(chunk);
+      chunk.fill(0xaa); // Nothing that was kept may still look at the chunk.
+      assert(reader.bufferOctets <= MESSAGE_OCTETS_MAX);
+    }
+    reader.end();
+    seen.push("end");
+  } catch (error) {
+    if (!(error instanceof GrpcError)) throw error;
+    seen.push(`status ${error.code}`);
+  }
+  return seen;
+}
