@@ -88,6 +88,15 @@ export interface PendingDial {
   cancel(): void;
 }
 
+/** What may go with a dial. */
+export interface DialOptions {
+  /**
+   * What the client said already. It leaves together with the question and is
+   * the first that the target hears; at most `EARLY_OCTETS_MAX` octets.
+   */
+  readonly earlyData?: Uint8Array;
+}
+
 /** A connected agent. */
 export interface AgentLink {
   readonly peer: LinkPeer;
@@ -98,7 +107,11 @@ export interface AgentLink {
   /** Conduits and pending dials now. */
   readonly load: number;
   /** Asks the agent to dial. Deadlines are the caller's business. */
-  dial(target: DialTarget, events: DialEvents): PendingDial;
+  dial(
+    target: DialTarget,
+    events: DialEvents,
+    options?: DialOptions,
+  ): PendingDial;
   /** Ends the link; its conduits are lost with `reason`. */
   close(reason: string): void;
 }

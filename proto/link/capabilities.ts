@@ -1,0 +1,53 @@
+/**
+ * How our two ends recognise each other on roads that Konnectivity's programs
+ * use too: one metadata field, each way, that Go peers ignore.
+ *
+ * @module
+ */
+
+import { Metadata } from "../grpc/metadata.ts";
+
+/** The metadata field; its value is a comma-separated list of capabilities. */
+export const CAPABILITIES_FIELD = "tunnel-capabilities";
+
+/**
+ * What this build can do, in the words of SPEC.md.
+ *
+ * - `half-close`: END_STREAM from a caller and DATA_END from anybody end one
+ *   direction only.
+ * - `datagram`: one DATA packet is one datagram when DIAL_REQ says `udp`, and an
+ *   empty datagram is told from an empty packet.
+ * - `early-data`: DATA with connectID 0 may follow DIAL_REQ at once.
+ * - `reset-reason`: the reset field of CLOSE_REQ and CLOSE_RSP is read.
+ */
+export const CAPABILITIES = [
+  "half-close",
+  "datagram",
+  "early-data",
+  "reset-reason",
+] as const;
+
+/** One of {@linkcode CAPABILITIES}. */
+export type Capability = typeof CAPABILITIES[number];
+
+/**
+ * Metadata that announces our capabilities.
+ *
+ * @param others Fields to be sent as well; left as they are.
+ */
+export function announceCapabilities(others?: Metadata): Metadata {
+  const metadata = new Metadata();
+  for (const [name, value] of others ?? []) metadata.add(name, value);
+  metadata.add(CAPABILITIES_FIELD, CAPABILITIES.join(","));
+  return metadata;
+}
+
+/** Whether the peer that sent `metadata` announced `capability`. */
+export function hasCapability(
+  metadata: Metadata,
+  capability: Capability,
+): boolean {
+  return metadata.texts(CAPABILITIES_FIELD).some((list) =>
+    list.split(",").some((word) => word.trim() === capability)
+  );
+}

@@ -1,0 +1,71 @@
+/**
+ * Puts datagrams together from the pieces of their DATA packets.
+ *
+ * @module
+ */
+
+import type { LinkObserver } from "./observer.ts";
+
+/** The longest UDP payload that IPv4 and IPv6 can carry, rounded up (RFC 768). */
+export const DATAGRAM_OCTETS_MAX = 65_535;
+
+/** See the module description. */
+export class DatagramGatherer {
+  readonly #observer: LinkObserver;
+  #pieces: Uint8Array[] = [];
+  #octets = 0;
+  #isSkipping = false;
+
+  constructor(observer: LinkObserver) {
+    this.#observer = observer;
+  }
+
+  /** Counts a datagram that somebody else had to drop. */
+  drop(): void {
+    this.#observer.datagramDropped?.();
+  }
+
+  /**
+   * Takes the next piece.
+   *
+   * @param leftOctets How much of the same packet is still to come.
+   * @returns The datagram when it is complete; valid as long as `piece` is.
+   *   A datagram over {@linkcode DATAGRAM_OCTETS_MAX} is dropped and counted.
+   */
+  push(piece: Uint8Array, leftOctets: number): Uint8Array | undefined {
+    const isLast = leftOctets === 0;
+    if (this.#octets === 0 && isLast && !this.#isSkipping) {
+      if (piece.length <= DATAGRAM_OCTETS_MAX) return piece;
+    }
+    if (this.#octets + piece.length + leftOctets > DATAGRAM_OCTETS_MAX) {
+      this.#isSkipping = true;
+    }
+    if (this.#isSkipping) {
+      this.#forget();
+      if (isLast) {
+        this.#isSkipping = false;
+        this.#observer.datagramDropped?.();
+      }
+      return undefined;
+    }
+    this.#pieces.push(piece.slice());
+    this.#octets += piece.length;
+    return isLast ? this.#join() : undefined;
+  }
+
+  #join(): Uint8Array {
+    const datagram = new Uint8Array(this.#octets);
+    let at = 0;
+    for (const piece of this.#pieces) {
+      datagram.set(piece, at);
+      at += piece.length;
+    }
+    this.#forget();
+    return datagram;
+  }
+
+  #forget(): void {
+    this.#pieces = [];
+    this.#octets = 0;
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * How whoever serves dials is asked to make one.
+ *
+ * @module
+ */
+
+import type { Metadata } from "../grpc/metadata.ts";
+import type { Conduit } from "../transfer/conduit.ts";
+import type { DialError, DialTarget, PendingDial } from "./link.ts";
+
+/** Where the outcome of a dial goes; exactly one of the two, once. */
+export interface DialAnswer {
+  /** Connected. `conduit` is not attached yet; whoever asked does that. */
+  connected(conduit: Conduit): void;
+  failed(error: DialError): void;
+}
+
+/** What is known about a dial besides its target. */
+export interface DialContext {
+  /** What came with the call that asks; empty in the packets carrier. */
+  readonly metadata: Metadata;
+  /**
+   * Takes over what the caller has said already, to send it ahead to whoever
+   * dials. Whoever takes it delivers it, before anything else and once: it does
+   * not come through the conduit again. Not taken, it comes as usual.
+   */
+  takeEarlyData(): Uint8Array;
+}
+
+/**
+ * Dials a target. May answer before it returns.
+ *
+ * @returns `cancel`, called at most once and only before an answer; an answer
+ *   that crosses it is harmless.
+ */
+export type DialHandler = (
+  target: DialTarget,
+  answer: DialAnswer,
+  context: DialContext,
+) => PendingDial;
+
+/** Resets a conduit that nobody wants any more. */
+export function abandon(conduit: Conduit, reason: string): void {
+  conduit.attach({
+    onData: () => {},
+    onWritable: () => {},
+    onEnd: () => {},
+    onClose: () => {},
+  });
+  conduit.reset(reason);
+}

@@ -1,0 +1,377 @@
+/**
+ * The caller's side of `/ProxyService/Proxy`: one call is one conduit.
+ *
+ * Layer: link. Used by whoever wants in: the client library towards a server
+ * (ours or Konnectivity's) and a server towards an agent of the streams
+ * carrier. Which of the two is at the other end shows in its response head.
+ *
+ * Reading order: `dialProxy`, then `ProxyCall.onPacket`, then its port methods.
+ *
+ * @module
+ */
+
+import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
+import { startCall, type StreamOpener } from "../grpc/client.ts";
+import type { Metadata } from "../grpc/metadata.ts";
+import { type Status, StatusCode, statusName } from "../grpc/status.ts";
+import type { Data, Int64, Packet } from "../packets/packet.ts";
+import { PacketError } from "../packets/packet_error.ts";
+import {
+  PacketReader,
+  type PacketReaderEvents,
+} from "../packets/packet_reader.ts";
+import type { Timers } from "../sync/clock.ts";
+import { announceCapabilities, hasCapability } from "./capabilities.ts";
+import {
+  DialError,
+  type DialEvents,
+  type DialTarget,
+  type PendingDial,
+} from "./link.ts";
+import { dialFailureOf } from "./dial_failure.ts";
+import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
+import { type ConduitPort, PacketConduit } from "./packet_conduit.ts";
+import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
+import { PacketSender } from "./send_packet.ts";
+
+/** The method, without a package, as Konnectivity has it. */
+export const PROXY_PATH = "/ProxyService/Proxy";
+
+/**
+ * Most octets that may leave together with DIAL_REQ. A callee holds them until
+ * the target answers, so they must fit the smallest stream window there is.
+ */
+export const EARLY_OCTETS_MAX = 32 * 1024;
+
+/** See {@linkcode dialProxy}. */
+export interface DialProxyOptions {
+  readonly authority: string;
+  readonly scheme?: "http" | "https";
+  /** Sent with the call; the capabilities are added. */
+  readonly metadata?: Metadata;
+  readonly timers: Timers;
+  /**
+   * The `random` of DIAL_REQ: `randomDialId` wherever a Go server may be at the
+   * other end, anything otherwise (one call has one dial).
+   */
+  readonly dialId: Int64;
+  readonly observer?: LinkObserver;
+  /**
+   * What the client said already; it leaves together with DIAL_REQ. A Go server
+   * drops it unread, so it is sent again once the connection stands.
+   */
+  readonly earlyData?: Uint8Array;
+  /** The call is over, however it went; called exactly once. */
+  readonly onOver?: () => void;
+  /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
+  readonly messageOctetsMax?: number;
+}
+
+/**
+ * Asks the peer to connect to `target`.
+ *
+ * @param events `onFailed` may be called before this returns, when the
+ *   connection takes no more calls.
+ * @returns `cancel` gives up with RST_STREAM CANCEL, while the dial is pending.
+ * @throws {RangeError} If `earlyData` exceeds {@linkcode EARLY_OCTETS_MAX}.
+ */
+export function dialProxy(
+  connection: StreamOpener,
+  target: DialTarget,
+  events: DialEvents,
+  options: DialProxyOptions,
+): PendingDial {
+  const earlyOctets = options.earlyData?.length ?? 0;
+  if (earlyOctets > EARLY_OCTETS_MAX) {
+    throw new RangeError(
+      `Cannot send ${earlyOctets} octets of early data: ` +
+        `${EARLY_OCTETS_MAX} are allowed`,
+    );
+  }
+  const call = new ProxyCall(target, events, options);
+  call.start(connection);
+  return call;
+}
+
+/** See the module description. */
+class ProxyCall
+  implements PendingDial, ClientCallEvents, PacketReaderEvents, ConduitPort {
+  readonly #target: DialTarget;
+  readonly #events: DialEvents;
+  readonly #options: DialProxyOptions;
+  readonly #observer: LinkObserver;
+  readonly #reader: PacketReader;
+  #state: "dialing" | "connected" | "over" = "dialing";
+  #call: ClientCall | undefined;
+  #sender!: PacketSender;
+  #conduit: PacketConduit | undefined;
+  #connectId: Int64 = 0;
+  #peerIsOurs = false;
+  #failure = dialFailureOf(undefined);
+  /** Towards Go peers only. */
+  #quiet: QuietClose | undefined;
+
+  constructor(
+    target: DialTarget,
+    events: DialEvents,
+    options: DialProxyOptions,
+  ) {
+    this.#target = target;
+    this.#events = events;
+    this.#options = options;
+    this.#observer = options.observer ?? SILENT_OBSERVER;
+    const { messageOctetsMax } = options;
+    this.#reader = new PacketReader(
+      this,
+      messageOctetsMax === undefined ? {} : { messageOctetsMax },
+    );
+  }
+
+  start(connection: StreamOpener): void {
+    const { authority, scheme, metadata, dialId, earlyData } = this.#options;
+    try {
+      this.#call = startCall(connection, {
+        path: PROXY_PATH,
+        authority,
+        ...(scheme === undefined ? {} : { scheme }),
+        metadata: announceCapabilities(metadata),
+      }, this);
+    } catch (error) {
+      // The connection is going away or gone: the one thing startCall throws
+      // that is not a bug of ours. Bugs are TypeErrors and RangeErrors.
+      if (error instanceof TypeError || error instanceof RangeError) {
+        throw error;
+      }
+      const reason = error instanceof Error ? error.message : String(error);
+      return this.#fail(new DialError("link-lost", reason));
+    }
+    this.#sender = new PacketSender(this.#call, this.#observer);
+    this.#sender.send({
+      type: "DIAL_REQ",
+      protocol: this.#target.protocol,
+      address: this.#target.address,
+      random: dialId,
+    });
+    if (earlyData !== undefined) this.#sendEarly(0, earlyData);
+  }
+
+  cancel(): void {
+    if (this.#state !== "dialing") return;
+    this.#over();
+    this.#call?.cancel();
+  }
+
+  // ---- what the call says ----
+
+  onMetadata(metadata: Metadata): void {
+    this.#peerIsOurs = hasCapability(metadata, "half-close");
+    if (this.#peerIsOurs) this.#sender.widen();
+    this.#failure = dialFailureOf(metadata);
+  }
+
+  onBody(chunk: Uint8Array): void {
+    try {
+      this.#reader.push(chunk);
+    } catch (error) {
+      if (!(error instanceof PacketError)) throw error;
+      this.#giveUp(error.message);
+    }
+  }
+
+  onWritable(): void {
+    this.#conduit?.writable();
+  }
+
+  onStatus(status: Status, _trailers: Metadata, lost: boolean): void {
+    if (this.#state === "over") return;
+    const reason = status.message || statusName(status.code);
+    if (this.#state === "dialing") {
+      this.#over();
+      return this.#events.onFailed(dialErrorOf(status, reason, lost));
+    }
+    const conduit = this.#conduit!;
+    if (lost || status.code === StatusCode.UNAVAILABLE) {
+      conduit.close({ kind: "lost", reason });
+    } else if (status.code !== StatusCode.OK) {
+      conduit.close({ kind: "reset", reason });
+    } else if (conduit.isEnded) {
+      conduit.deliverEnd();
+      conduit.close({ kind: "clean" });
+    } else {
+      conduit.peerGone(0);
+    }
+  }
+
+  // ---- what the packets say ----
+
+  onPacket(packet: Exclude<Packet, Data>): void {
+    this.#observer.packetReceived(packet.type, 0);
+    if (this.#state === "dialing") this.#onAnswer(packet);
+    else if (this.#state === "connected") this.#onControl(packet);
+  }
+
+  onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void {
+    if (leftOctets === 0) this.#observer.packetReceived("DATA", piece.length);
+    if (this.#state !== "connected") return this.credit(piece.length);
+    if (connectId !== this.#connectId) {
+      this.credit(piece.length);
+      return this.#giveUp(
+        `Cannot take data for connection ${connectId}: this call carries ` +
+          `connection ${this.#connectId}`,
+      );
+    }
+    this.#quiet?.touch();
+    this.#conduit!.deliver(piece, leftOctets);
+  }
+
+  onEmptyDatagram(): void {
+    this.#conduit?.deliverEmptyDatagram();
+  }
+
+  onOverhead(octets: number): void {
+    this.credit(octets);
+  }
+
+  #onAnswer(packet: Exclude<Packet, Data>): void {
+    switch (packet.type) {
+      case "DIAL_RSP": {
+        if (packet.random !== this.#options.dialId) {
+          return this.#giveUp("the answer is for another dial");
+        }
+        if (packet.error === "") return this.#connect(packet.connectId);
+        return this.#fail(new DialError(this.#failure, packet.error));
+      }
+      case "DIAL_CLS":
+        return this.#fail(new DialError("dial-closed", "dial closed"));
+      case "CLOSE_RSP":
+        return this.#fail(
+          new DialError("endpoint", packet.error || "connection closed"),
+        );
+    }
+  }
+
+  #connect(connectId: Int64): void {
+    const { earlyData, timers } = this.#options;
+    this.#state = "connected";
+    this.#connectId = connectId;
+    const conduit = new PacketConduit(this, {
+      datagrams: this.#target.protocol === "udp",
+      timers,
+      observer: this.#observer,
+    });
+    this.#conduit = conduit;
+    if (!this.#peerIsOurs) {
+      this.#quiet = new QuietClose(timers, {
+        isBusy: () => conduit.unconsumedOctets > 0,
+        sendClose: () =>
+          this.#sender.send({ type: "CLOSE_REQ", connectId, reset: "" }),
+        onNoAnswer: () =>
+          conduit.reset(
+            "Cannot close the connection in order: no CLOSE_RSP came within " +
+              `${CLOSE_RSP_WAIT_MS / 1000} s`,
+          ),
+      });
+      if (earlyData !== undefined) this.#sendEarly(connectId, earlyData);
+    }
+    this.#events.onConnected(conduit);
+  }
+
+  #onControl(packet: Exclude<Packet, Data>): void {
+    const conduit = this.#conduit!;
+    switch (packet.type) {
+      case "DATA_END":
+        return conduit.deliverEnd();
+      case "CLOSE_RSP": {
+        const reason = packet.reset || packet.error;
+        if (reason !== "") conduit.close({ kind: "reset", reason });
+        else conduit.peerGone(0);
+      }
+    }
+  }
+
+  // ---- what the conduit asks for ----
+
+  send(chunk: Uint8Array): number {
+    this.#quiet?.touch();
+    let sent = 0;
+    while (sent < chunk.length) {
+      const rest = sent === 0 ? chunk : chunk.subarray(sent);
+      const taken = this.#sender.sendData(this.#connectId, rest);
+      if (taken === 0) break;
+      sent += taken;
+    }
+    return sent;
+  }
+
+  sendDatagram(datagram: Uint8Array): void {
+    this.#quiet?.touch();
+    this.#sender.sendDatagram(this.#connectId, datagram);
+  }
+
+  sendEnd(): boolean {
+    if (this.#quiet === undefined) this.#call!.halfClose();
+    else this.#quiet.start();
+    return true;
+  }
+
+  sendReset(): void {
+    this.#call!.cancel();
+  }
+
+  bothEnded(): void {
+    // Ours: the callee's status follows, and only that tells whether our last
+    // octets reached the target. A Go server is told when it is quiet.
+  }
+
+  credit(octets: number): void {
+    this.#quiet?.touch();
+    this.#call!.consumed(octets);
+  }
+
+  release(): void {
+    this.#over();
+    this.#quiet?.cancel();
+    // Harmless when a status has ended the call already.
+    this.#call!.cancel();
+  }
+
+  #sendEarly(connectId: Int64, octets: Uint8Array): void {
+    if (this.#target.protocol === "udp") {
+      this.#sender.sendDatagram(connectId, octets);
+    } else this.#sender.sendWhole(connectId, octets);
+  }
+
+  /** The peer broke the protocol. */
+  #giveUp(reason: string): void {
+    if (this.#state === "dialing") {
+      this.#fail(new DialError("endpoint", reason));
+    } else if (this.#state === "connected") this.#conduit!.reset(reason);
+  }
+
+  #fail(error: DialError): void {
+    this.#over();
+    // There is no call when the connection took none.
+    this.#call?.cancel();
+    this.#events.onFailed(error);
+  }
+
+  #over(): void {
+    this.#state = "over";
+    this.#options.onOver?.();
+  }
+}
+
+function dialErrorOf(status: Status, reason: string, lost: boolean): DialError {
+  if (lost || status.code === StatusCode.UNAVAILABLE) {
+    return new DialError("link-lost", reason);
+  }
+  if (status.code === StatusCode.DEADLINE_EXCEEDED) {
+    return new DialError("timeout", reason);
+  }
+  return new DialError(
+    "endpoint",
+    status.code === StatusCode.OK
+      ? "the call ended before the dial was answered"
+      : reason,
+  );
+}

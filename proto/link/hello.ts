@@ -1,0 +1,43 @@
+/**
+ * The first words on a link of the streams carrier, and whether two ends that
+ * said them can work together.
+ *
+ * @module
+ */
+
+/** The method that carries them; see `link.proto`. */
+export const CONTROL_PATH = "/tunnel.v1.Link/Control";
+
+/** The version of the link protocol that this build speaks. */
+export const LINK_VERSION = 1;
+
+/** How long either end waits for the other's hello. */
+export const HELLO_DEADLINE_MS = 10_000;
+
+/** Largest control message: a CA bundle is by far the largest thing in one. */
+export const CONTROL_MESSAGE_OCTETS_MAX = 1024 * 1024;
+
+/** Thrown, or handed over, when a link cannot be made or was refused. */
+export class LinkError extends Error {
+  override readonly name = "LinkError";
+}
+
+/**
+ * Whether an end of version `ours` works with one of version `theirs`.
+ *
+ * Versions N and N−1 work together, whichever end is the newer one: the newer
+ * end knows both, and the older one trusts it to.
+ *
+ * @param whose For the sentence, such as `server`.
+ * @returns Why not; `undefined` when they do.
+ */
+export function versionProblem(
+  theirs: number,
+  whose: "server" | "agent",
+  ours: number = LINK_VERSION,
+): string | undefined {
+  if (theirs > 0 && Math.abs(theirs - ours) <= 1) return undefined;
+  return `Cannot work together: the ${whose} speaks link version ${theirs}, ` +
+    `this end speaks version ${ours}, and only neighbours understand each ` +
+    "other; update the older one";
+}

@@ -1,0 +1,29 @@
+/**
+ * What a link tells whoever counts. Counters only: everything here is called on
+ * the hot path.
+ *
+ * @module
+ */
+
+/** See the module description. */
+export interface LinkObserver {
+  /**
+   * A packet arrived.
+   *
+   * @param type Its name, such as `DATA`.
+   * @param octets Of payload; 0 for all types but DATA.
+   */
+  packetReceived(type: string, octets: number): void;
+  /** A packet was handed to the output; see `packetReceived`. */
+  packetSent(type: string, octets: number): void;
+  /** A datagram was dropped: too long, or no room for it. */
+  datagramDropped?(): void;
+  /** A conduit was reset because it made no progress and held up the others. */
+  conduitStalled?(): void;
+}
+
+/** Counts nothing. */
+export const SILENT_OBSERVER: LinkObserver = {
+  packetReceived() {},
+  packetSent() {},
+};

@@ -1,0 +1,336 @@
+/**
+ * A conduit whose other end is packets: the state machine that both carriers
+ * and every dialect share.
+ *
+ * What differs (how a half-close is said, what a reset looks like, where credit
+ * goes) is behind {@linkcode ConduitPort}; when things happen is decided here
+ * and only here: the order of data, ends and closes, and that a conduit closes
+ * exactly once.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../sync/clock.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../transfer/conduit.ts";
+import { DatagramGatherer } from "./datagram_gatherer.ts";
+import type { LinkObserver } from "./observer.ts";
+
+/**
+ * How long a conduit is kept for its own end after the peer has closed both
+ * directions, counted from the last octet that moved. Long enough to hand what
+ * came before to a slow reader, short enough not to collect the forgotten.
+ */
+export const LINGER_MS = 10_000;
+
+/**
+ * Octets for a caller that has gone which are thrown away before the target is
+ * told by a reset. A request's last words fit; a running download ends soon.
+ */
+export const LINGER_OCTETS_MAX = 1024 * 1024;
+
+/** Octets of datagrams that may wait for a slow reader; then they are dropped. */
+export const DATAGRAM_QUEUE_OCTETS_MAX = 256 * 1024;
+
+const NO_OCTETS = new Uint8Array(0);
+
+/** How a conduit reaches its peer; one implementation per dialect. */
+export interface ConduitPort {
+  /**
+   * Sends the first part of `chunk` that fits, perhaps nothing.
+   *
+   * @returns Octets taken. After less than all, the port calls `writable`.
+   */
+  send(chunk: Uint8Array): number;
+  /** Sends `datagram` whole, or drops it. */
+  sendDatagram(datagram: Uint8Array): void;
+  /**
+   * Tells the peer that no more data will come.
+   *
+   * @returns `false` when there is no room now; the port calls `writable`.
+   */
+  sendEnd(): boolean;
+  /** Tells the peer that both directions are given up. */
+  sendReset(reason: string, kind: "reset" | "lost"): void;
+  /** Both directions have ended; call `close` now, or when the peer agrees. */
+  bothEnded(): void;
+  /** Received octets were passed on, or dropped. */
+  credit(octets: number): void;
+  /** The conduit is over: forget it. Nothing is called after this. */
+  release(): void;
+}
+
+/** See the module description. */
+export class PacketConduit implements Conduit {
+  readonly #port: ConduitPort;
+  readonly #timers: Timers;
+  readonly #gatherer: DatagramGatherer | undefined;
+  #events: ConduitEvents | undefined;
+  #isClosed = false;
+  /** Ours: `wanted` from `end()` until the port had room to say it. */
+  #ended: "no" | "wanted" | "sent" = "no";
+  #peerEnded = false;
+  #isShort = false;
+  #unconsumedOctets = 0;
+  /** Set while nobody may hear events yet; see `hold`. */
+  #held: Uint8Array[] | undefined;
+  #linger: Timer | undefined;
+  /** Octets that may still be dropped; defined once the peer has gone. */
+  #lingerOctets: number | undefined;
+  #hasMoved = false;
+
+  /**
+   * @param datagrams Whether one DATA packet is one datagram.
+   * @param hold Keeps what arrives until `open` is called: the conduit exists
+   *   before there is anybody to read it (early data).
+   */
+  constructor(
+    port: ConduitPort,
+    options: {
+      readonly datagrams: boolean;
+      readonly timers: Timers;
+      readonly observer: LinkObserver;
+      readonly hold?: boolean;
+    },
+  ) {
+    this.#port = port;
+    this.#timers = options.timers;
+    this.#gatherer = options.datagrams
+      ? new DatagramGatherer(options.observer)
+      : undefined;
+    if (options.hold) this.#held = [];
+  }
+
+  get datagrams(): boolean {
+    return this.#gatherer !== undefined;
+  }
+
+  /** Octets delivered that have not been passed on. */
+  get unconsumedOctets(): number {
+    return this.#unconsumedOctets;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Whether `end` was called. */
+  get isEnded(): boolean {
+    return this.#ended !== "no";
+  }
+
+  /** Whether the peer has said that it will send no more. */
+  get peerEnded(): boolean {
+    return this.#peerEnded;
+  }
+
+  // ---- towards the owner (Conduit) ----
+
+  attach(events: ConduitEvents): void {
+    if (this.#events !== undefined) {
+      throw new TypeError("Cannot attach to a conduit: somebody did before");
+    }
+    this.#events = events;
+  }
+
+  write(chunk: Uint8Array): number {
+    if (this.#ended !== "no") {
+      throw new TypeError("Cannot write to a conduit: end() was called before");
+    }
+    if (this.#isClosed) return 0;
+    if (this.#lingerOctets !== undefined) return this.#drop(chunk.length);
+    if (this.#gatherer !== undefined) {
+      this.#port.sendDatagram(chunk);
+      return chunk.length;
+    }
+    const taken = this.#port.send(chunk);
+    if (taken < chunk.length) this.#isShort = true;
+    return taken;
+  }
+
+  end(): void {
+    if (this.#isClosed || this.#ended !== "no") return;
+    this.#ended = "wanted";
+    if (this.#lingerOctets !== undefined) this.close({ kind: "clean" });
+    else this.#sendEnd();
+  }
+
+  reset(reason: string, kind: "reset" | "lost" = "reset"): void {
+    if (this.#isClosed) return;
+    if (this.#lingerOctets === undefined) this.#port.sendReset(reason, kind);
+    this.close({ kind, reason });
+  }
+
+  consumed(octets: number): void {
+    // What was left when the conduit closed was credited then.
+    if (this.#isClosed) return;
+    this.#unconsumedOctets -= octets;
+    this.#hasMoved = true;
+    if (this.#gatherer === undefined) this.#port.credit(octets);
+  }
+
+  // ---- towards the peer (called by the port's owner) ----
+
+  /**
+   * A piece of a DATA packet's payload.
+   *
+   * @param leftOctets How much of the same packet is still to come.
+   */
+  deliver(piece: Uint8Array, leftOctets: number): void {
+    if (this.#isClosed || this.#peerEnded) {
+      this.#port.credit(piece.length);
+      return;
+    }
+    if (this.#gatherer === undefined) {
+      if (piece.length > 0) this.#take(piece);
+      return;
+    }
+    // Nobody waits for a datagram: credit goes back at once, and what finds the
+    // queue full is dropped. (A window may be smaller than one datagram.)
+    this.#port.credit(piece.length);
+    const datagram = this.#gatherer.push(piece, leftOctets);
+    if (datagram !== undefined) this.#takeDatagram(datagram);
+  }
+
+  /** A datagram of no octets. */
+  deliverEmptyDatagram(): void {
+    if (this.#isClosed || this.#peerEnded) return;
+    if (this.#gatherer !== undefined) this.#takeDatagram(NO_OCTETS);
+  }
+
+  /** The peer will send no more data. */
+  deliverEnd(): void {
+    if (this.#isClosed || this.#peerEnded) return;
+    this.#peerEnded = true;
+    if (this.#held !== undefined) return;
+    this.#events?.onEnd();
+    this.#afterEnds();
+  }
+
+  /** There may be room again. */
+  writable(): void {
+    if (this.#isClosed) return;
+    if (this.#ended === "wanted") return this.#sendEnd();
+    if (!this.#isShort) return;
+    this.#isShort = false;
+    this.#events?.onWritable();
+  }
+
+  /**
+   * The peer has closed both directions in order, so nothing more can reach
+   * it. The conduit stays until its owner ends it too; what the owner writes
+   * meanwhile has nowhere to go.
+   *
+   * @param dropOctetsMax How much of that is dropped in silence before the
+   *   owner is told by a reset.
+   */
+  peerGone(dropOctetsMax: number): void {
+    if (this.#isClosed || this.#lingerOctets !== undefined) return;
+    this.#lingerOctets = dropOctetsMax;
+    this.deliverEnd();
+    if (this.#isClosed) return;
+    if (this.#ended !== "no") return this.close({ kind: "clean" });
+    this.#lingerFurther();
+    this.writable();
+  }
+
+  /** It is over; says so upwards and lets go of everything. */
+  close(end: ConduitEnd): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#linger?.cancel();
+    const owed = this.#gatherer === undefined ? this.#unconsumedOctets : 0;
+    this.#unconsumedOctets = 0;
+    if (owed > 0) this.#port.credit(owed);
+    this.#port.release();
+    this.#events?.onClose(end);
+  }
+
+  // ---- before anybody reads ----
+
+  /** Hands out what was held, once both ends are attached. */
+  open(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const chunk of held) {
+      if (this.#isClosed) return;
+      this.#events?.onData(chunk);
+    }
+    if (!this.#peerEnded || this.#isClosed) return;
+    this.#events?.onEnd();
+    this.#afterEnds();
+  }
+
+  /**
+   * Takes over the first octets that are held; they count as passed on.
+   *
+   * @returns At most `octetsMax`; for datagrams exactly one, or nothing.
+   */
+  takeHeld(octetsMax: number): Uint8Array {
+    const held = this.#held ?? [];
+    let octets = held.reduce((sum, chunk) => sum + chunk.length, 0);
+    if (this.#gatherer !== undefined) {
+      if (held.length !== 1 || octets > octetsMax) octets = 0;
+    } else octets = Math.min(octets, octetsMax);
+    const taken = new Uint8Array(octets);
+    for (let at = 0; at < octets;) {
+      const first = held.shift()!;
+      const part = first.subarray(0, octets - at);
+      taken.set(part, at);
+      at += part.length;
+      if (part.length < first.length) held.unshift(first.subarray(part.length));
+    }
+    if (octets > 0) this.consumed(octets);
+    return taken;
+  }
+
+  #takeDatagram(datagram: Uint8Array): void {
+    const queued = this.#unconsumedOctets + datagram.length;
+    if (queued > DATAGRAM_QUEUE_OCTETS_MAX) this.#gatherer!.drop();
+    else this.#take(datagram);
+  }
+
+  #take(chunk: Uint8Array): void {
+    this.#unconsumedOctets += chunk.length;
+    this.#hasMoved = true;
+    if (this.#held !== undefined) this.#held.push(chunk.slice());
+    else this.#events?.onData(chunk);
+  }
+
+  #sendEnd(): void {
+    if (!this.#port.sendEnd() || this.#isClosed) return;
+    this.#ended = "sent";
+    this.#afterEnds();
+  }
+
+  #afterEnds(): void {
+    if (this.#isClosed || this.#held !== undefined) return;
+    if (this.#peerEnded && this.#ended === "sent") this.#port.bothEnded();
+  }
+
+  #drop(octets: number): number {
+    this.#lingerOctets! -= octets;
+    if (this.#lingerOctets! < 0) {
+      this.close({
+        kind: "reset",
+        reason: "Cannot deliver data: the other end has closed the connection",
+      });
+    }
+    return octets;
+  }
+
+  #lingerFurther(): void {
+    this.#hasMoved = false;
+    this.#linger = this.#timers.after(LINGER_MS, () => {
+      if (this.#hasMoved) return this.#lingerFurther();
+      this.close({
+        kind: "reset",
+        reason: "Cannot keep the connection: the other end closed it " +
+          `${LINGER_MS / 1000} s ago and nothing moved since`,
+      });
+    });
+  }
+}

@@ -1,0 +1,321 @@
+/**
+ * A link of the packets carrier, as the server holds it: one call of
+ * `/AgentService/Connect`, from Konnectivity's agents and from ours.
+ *
+ * Layer: link. Everything is keyed by this call, never by the agent's id: two
+ * calls of one agent have equal connectIDs and must not meet.
+ *
+ * Reading order: `connectMethod`, `PacketsLink.dial`, `#onPacket`.
+ *
+ * @module
+ */
+
+import type {
+  MethodHandler,
+  ServerCall,
+  ServerCallEvents,
+} from "../grpc/call.ts";
+import { StatusCode } from "../grpc/status.ts";
+import type { Data, DialResponse, Int64, Packet } from "../packets/packet.ts";
+import { PacketError } from "../packets/packet_error.ts";
+import type { Timers } from "../sync/clock.ts";
+import { announceCapabilities, hasCapability } from "./capabilities.ts";
+import { randomDialId, type Randomness } from "./dial_id.ts";
+import { parseIdentifiers } from "./identifiers.ts";
+import {
+  type AgentLink,
+  DialError,
+  type DialEvents,
+  type DialOptions,
+  type DialTarget,
+  type Identifiers,
+  type LinkPeer,
+  type PeerIdentity,
+  type PendingDial,
+} from "./link.ts";
+import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
+import { PacketsMux } from "./packets_mux.ts";
+
+/** The method, without a package, as Konnectivity has it. */
+export const CONNECT_PATH = "/AgentService/Connect";
+
+/** See {@linkcode connectMethod}. */
+export interface ConnectMethodOptions {
+  /** Sent as `serverid`. */
+  readonly serverId: string;
+  /** Sent as `servercount`; asked once per link. */
+  readonly serverCount: () => number;
+  readonly remoteAddress: string;
+  readonly identity: PeerIdentity;
+  /** The connection, for when anything last arrived. */
+  readonly connection: { readonly lastHeardMs: number };
+  /** For the ids of dials; see `dial_id.ts`. */
+  readonly randomness: Randomness;
+  readonly timers: Timers;
+  /** Whether this agent may connect; a sentence says why not. */
+  readonly admit?: (
+    peer: LinkPeer,
+    token: string,
+  ) => string | undefined | Promise<string | undefined>;
+  readonly onLink: (link: AgentLink) => void;
+  readonly onLinkClosed: (link: AgentLink, reason: string) => void;
+  readonly observer?: LinkObserver;
+  /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
+  readonly messageOctetsMax?: number;
+}
+
+/** Serves `/AgentService/Connect` on one connection: each call is a link. */
+export function connectMethod(options: ConnectMethodOptions): MethodHandler {
+  return (call) => {
+    const peer = readPeer(call, options);
+    if (typeof peer === "string") {
+      // UNKNOWN, as Konnectivity's server answers.
+      call.finish({ code: StatusCode.UNKNOWN, message: peer });
+      return NO_EVENTS;
+    }
+    return new PacketsLink(call, peer, options);
+  };
+}
+
+const NO_EVENTS: ServerCallEvents = {
+  onBody() {},
+  onHalfClose() {},
+  onWritable() {},
+  onCancel() {},
+};
+
+/** Who calls; a string says what is wrong with the metadata. */
+function readPeer(
+  call: ServerCall,
+  { identity, remoteAddress }: ConnectMethodOptions,
+): LinkPeer | string {
+  const ids = call.metadata.texts("agentid");
+  if (ids.length !== 1) {
+    return `expected one agent ID in the context, got [${ids.join(" ")}]`;
+  }
+  const lists = call.metadata.texts("agentidentifiers");
+  if (lists.length > 1) {
+    return "expected at most one set of agent identifiers in the context, " +
+      `got [${lists.join(" ")}]`;
+  }
+  let identifiers: Identifiers;
+  try {
+    identifiers = parseIdentifiers(lists[0] ?? "", "server");
+  } catch (error) {
+    // An IdentifiersError: nothing else comes from there.
+    return (error as Error).message;
+  }
+  return {
+    agentId: ids[0]!,
+    identifiers,
+    identity,
+    remoteAddress,
+    carrier: "packets",
+    software: call.metadata.text("user-agent") ?? "",
+  };
+}
+
+/** A dial that the agent has not answered. */
+interface Question {
+  readonly events: DialEvents;
+  readonly earlyData: Uint8Array | undefined;
+  readonly datagrams: boolean;
+}
+
+/** See the module description. */
+class PacketsLink implements AgentLink, ServerCallEvents {
+  readonly peer: LinkPeer;
+  readonly #call: ServerCall;
+  readonly #options: ConnectMethodOptions;
+  readonly #mux: PacketsMux;
+  readonly #questions = new Map<Int64, Question>();
+  #state: "admission" | "open" | "over" = "admission";
+  #isDraining = false;
+
+  constructor(
+    call: ServerCall,
+    peer: LinkPeer,
+    options: ConnectMethodOptions,
+  ) {
+    this.peer = peer;
+    this.#call = call;
+    this.#options = options;
+    const { messageOctetsMax } = options;
+    this.#mux = new PacketsMux({
+      body: call,
+      role: "server",
+      timers: options.timers,
+      observer: options.observer ?? SILENT_OBSERVER,
+      onPacket: (packet) => this.#onPacket(packet),
+      onOverrun: (reason) => this.#end(StatusCode.RESOURCE_EXHAUSTED, reason),
+      ...(messageOctetsMax === undefined ? {} : { messageOctetsMax }),
+    });
+    if (hasCapability(call.metadata, "half-close")) this.#mux.recognisePeer();
+    this.#admit(options.admit?.(peer, bearerToken(call)));
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  get lastHeardMs(): number {
+    return this.#options.connection.lastHeardMs;
+  }
+
+  get load(): number {
+    return this.#questions.size + this.#mux.conduits;
+  }
+
+  dial(
+    target: DialTarget,
+    events: DialEvents,
+    { earlyData }: DialOptions = {},
+  ): PendingDial {
+    if (this.#state !== "open") {
+      events.onFailed(new DialError("link-lost", "the agent's link is over"));
+      return { cancel: () => {} };
+    }
+    let random = randomDialId(this.#options.randomness);
+    while (this.#questions.has(random)) {
+      random = randomDialId(this.#options.randomness);
+    }
+    const datagrams = target.protocol === "udp";
+    this.#questions.set(random, { events, earlyData, datagrams });
+    const { protocol, address } = target;
+    this.#mux.say({ type: "DIAL_REQ", protocol, address, random });
+    return {
+      cancel: () => {
+        if (!this.#questions.delete(random)) return;
+        this.#mux.say({ type: "DIAL_CLS", random });
+      },
+    };
+  }
+
+  close(reason: string): void {
+    this.#end(StatusCode.UNAVAILABLE, reason);
+  }
+
+  onBody(chunk: Uint8Array): void {
+    if (this.#state === "admission") {
+      return this.#end(
+        StatusCode.FAILED_PRECONDITION,
+        "Cannot take packets before the response head was sent",
+      );
+    }
+    try {
+      this.#mux.push(chunk);
+    } catch (error) {
+      if (!(error instanceof PacketError)) throw error;
+      this.#end(StatusCode.INVALID_ARGUMENT, error.message);
+    }
+  }
+
+  onWritable(): void {
+    this.#mux.writable();
+  }
+
+  onHalfClose(): void {
+    this.#end(StatusCode.OK, "the agent ended the link");
+  }
+
+  onCancel(reason: { readonly message: string }): void {
+    this.#over(reason.message);
+  }
+
+  #admit(verdict: string | undefined | Promise<string | undefined>): void {
+    if (verdict instanceof Promise) {
+      verdict.then(
+        (problem) => this.#admit(problem),
+        (error) => this.#admit(String(error)),
+      );
+      return;
+    }
+    if (this.#state !== "admission") return;
+    if (verdict !== undefined) {
+      return this.#end(StatusCode.PERMISSION_DENIED, verdict);
+    }
+    const metadata = announceCapabilities();
+    metadata.add("serverid", this.#options.serverId);
+    metadata.add("servercount", String(this.#options.serverCount()));
+    this.#call.sendMetadata(metadata);
+    this.#state = "open";
+    this.#options.onLink(this);
+  }
+
+  #onPacket(packet: Exclude<Packet, Data>): void {
+    switch (packet.type) {
+      case "DIAL_RSP":
+        return this.#onAnswer(packet);
+      case "DIAL_CLS":
+        return this.#take(packet.random)?.events.onFailed(
+          new DialError("dial-closed", "dial closed"),
+        );
+      case "DRAIN":
+        this.#isDraining = true;
+        return;
+    }
+    // DIAL_REQ is not an agent's to send, and unknown types are ignored.
+  }
+
+  #onAnswer({ random, error, connectId }: DialResponse): void {
+    const question = this.#take(random);
+    if (question === undefined) {
+      // Cancelled before, or never asked: nobody is there to use it.
+      if (connectId === 0) return;
+      this.#mux.rememberClosed(connectId);
+      return this.#mux.say({ type: "CLOSE_REQ", connectId, reset: "" });
+    }
+    if (error !== "") {
+      return question.events.onFailed(new DialError("endpoint", error));
+    }
+    const conduit = connectId === 0
+      ? undefined
+      : this.#mux.add(connectId, question.datagrams);
+    if (conduit === undefined) {
+      return question.events.onFailed(
+        new DialError(
+          "endpoint",
+          `the agent answered with connectID ${connectId}, which is in use`,
+        ),
+      );
+    }
+    const { earlyData } = question;
+    if (earlyData !== undefined && earlyData.length > 0) {
+      if (question.datagrams) {
+        this.#mux.sender.sendDatagram(connectId, earlyData);
+      } else this.#mux.sender.sendWhole(connectId, earlyData);
+    }
+    question.events.onConnected(conduit);
+  }
+
+  #take(random: Int64): Question | undefined {
+    const question = this.#questions.get(random);
+    this.#questions.delete(random);
+    return question;
+  }
+
+  #end(code: StatusCode, reason: string): void {
+    if (this.#state === "over") return;
+    this.#call.finish({ code, message: reason });
+    this.#over(reason);
+  }
+
+  #over(reason: string): void {
+    if (this.#state === "over") return;
+    const wasOpen = this.#state === "open";
+    this.#state = "over";
+    // First out of the registry, then the news: nobody dials a dead link.
+    if (wasOpen) this.#options.onLinkClosed(this, reason);
+    const questions = [...this.#questions.values()];
+    this.#questions.clear();
+    for (const { events } of questions) {
+      events.onFailed(new DialError("link-lost", reason));
+    }
+    this.#mux.lose(reason);
+  }
+}
+
+function bearerToken(call: ServerCall): string {
+  const value = call.metadata.text("authorization") ?? "";
+  return value.startsWith("Bearer ") ? value.slice("Bearer ".length) : "";
+}

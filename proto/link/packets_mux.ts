@@ -1,0 +1,250 @@
+/**
+ * Many conduits on one call: what both ends of the packets carrier share.
+ *
+ * Layer: link. Tells conduits apart by connectID, lets them take turns at
+ * sending and keeps one that is not read from stopping the others for good
+ * (`packets_port.ts`). Knows neither dials nor who asks for them.
+ *
+ * @module
+ */
+
+import type { CallBody } from "../grpc/call.ts";
+import type { Data, Int64, Packet } from "../packets/packet.ts";
+import {
+  PacketReader,
+  type PacketReaderEvents,
+} from "../packets/packet_reader.ts";
+import type { Timers } from "../sync/clock.ts";
+import type { LinkObserver } from "./observer.ts";
+import { PacketConduit } from "./packet_conduit.ts";
+import { PacketsPort } from "./packets_port.ts";
+import { PacketSender } from "./send_packet.ts";
+
+/**
+ * Octets of control packets that may wait for a peer that reads nothing. A peer
+ * that asks and never reads would otherwise grow them without end.
+ */
+export const CONTROL_KEPT_OCTETS_MAX = 1024 * 1024;
+
+/**
+ * Closed connectIDs that are remembered, so that late DATA for one is answered
+ * once and not for every packet. The oldest is forgotten first.
+ */
+export const CLOSED_IDS_MAX = 4_096;
+
+/** Which end of the carrier this is; the protocol is not symmetric. */
+export type PacketsRole = "server" | "agent";
+
+/** See {@linkcode PacketsMux}. */
+export interface PacketsMuxOptions {
+  readonly body: CallBody;
+  readonly role: PacketsRole;
+  readonly timers: Timers;
+  readonly observer: LinkObserver;
+  readonly messageOctetsMax?: number;
+  /** A packet that belongs to no conduit: dials and drains. */
+  readonly onPacket: (packet: Exclude<Packet, Data>) => void;
+  /** The peer grew something over its limit; end the link. */
+  readonly onOverrun: (reason: string) => void;
+}
+
+/** See the module description. */
+export class PacketsMux implements PacketReaderEvents {
+  readonly role: PacketsRole;
+  readonly timers: Timers;
+  readonly observer: LinkObserver;
+  readonly sender: PacketSender;
+  readonly #options: PacketsMuxOptions;
+  readonly #body: CallBody;
+  readonly #reader: PacketReader;
+  readonly #ports = new Map<Int64, PacketsPort>();
+  readonly #closedIds = new Set<Int64>();
+  /** Ports that came up short, in the order of their turns. */
+  #waiting: PacketsPort[] = [];
+  #turn: PacketsPort | undefined;
+  #turnIsSpent = false;
+  #isOver = false;
+  /** Whether the peer announced half-close; set once its metadata is known. */
+  peerIsOurs = false;
+
+  constructor(options: PacketsMuxOptions) {
+    this.#options = options;
+    this.role = options.role;
+    this.timers = options.timers;
+    this.observer = options.observer;
+    this.#body = options.body;
+    this.sender = new PacketSender(options.body, options.observer);
+    const { messageOctetsMax } = options;
+    this.#reader = new PacketReader(
+      this,
+      messageOctetsMax === undefined ? {} : { messageOctetsMax },
+    );
+  }
+
+  /** Conduits now. */
+  get conduits(): number {
+    return this.#ports.size;
+  }
+
+  /** The peer is one of ours. */
+  recognisePeer(): void {
+    this.peerIsOurs = true;
+    this.sender.widen();
+  }
+
+  /**
+   * Makes the conduit of a connection that both ends agreed on.
+   *
+   * @returns `undefined` when the id is in use on this link.
+   */
+  add(connectId: Int64, datagrams: boolean): PacketConduit | undefined {
+    if (this.#ports.has(connectId)) return undefined;
+    const port = new PacketsPort(this, connectId, datagrams);
+    this.#ports.set(connectId, port);
+    this.#closedIds.delete(connectId);
+    return port.conduit;
+  }
+
+  /** Takes octets of the call's body. @throws {PacketError} See `PacketReader`. */
+  push(chunk: Uint8Array): void {
+    this.#reader.push(chunk);
+  }
+
+  /** There is room: each waiting conduit gets a turn of one packet. */
+  writable(): void {
+    while (this.#waiting.length > 0 && this.#body.room > 0) {
+      const port = this.#waiting.shift()!;
+      port.isWaiting = false;
+      this.#turn = port;
+      this.#turnIsSpent = false;
+      port.conduit.writable();
+    }
+    this.#turn = undefined;
+    if (this.#waiting.length > 0) this.#body.awaitRoom();
+  }
+
+  /** The link is over: every conduit is lost. */
+  lose(reason: string): void {
+    this.#isOver = true;
+    for (const port of [...this.#ports.values()]) {
+      port.conduit.close({ kind: "lost", reason });
+    }
+  }
+
+  /** Sends a packet other than DATA. */
+  say(packet: Packet): void {
+    if (this.#isOver) return;
+    this.sender.send(packet);
+    if (this.#body.keptOctets > CONTROL_KEPT_OCTETS_MAX) {
+      this.#options.onOverrun(
+        `Cannot keep ${this.#body.keptOctets} octets of control packets: the ` +
+          `peer reads nothing, ${CONTROL_KEPT_OCTETS_MAX} are allowed`,
+      );
+    }
+  }
+
+  // ---- for ports ----
+
+  /** Sends what fits and is fair: see `ConduitPort.send`. */
+  send(port: PacketsPort, chunk: Uint8Array): number {
+    if (this.#isOver) return 0;
+    let sent = 0;
+    while (sent < chunk.length && this.#mayGo(port)) {
+      const rest = sent === 0 ? chunk : chunk.subarray(sent);
+      const taken = this.sender.sendData(port.connectId, rest);
+      if (taken === 0) break;
+      this.#turnIsSpent = true;
+      sent += taken;
+    }
+    if (sent < chunk.length) this.#wait(port);
+    return sent;
+  }
+
+  /** Stream credit for `octets`. */
+  credit(octets: number): void {
+    if (octets > 0) this.#body.consumed(octets);
+  }
+
+  /** Packets for this id are late from now on. */
+  forget(port: PacketsPort): void {
+    if (this.#ports.get(port.connectId) !== port) return;
+    this.#ports.delete(port.connectId);
+    const index = port.isWaiting ? this.#waiting.indexOf(port) : -1;
+    if (index >= 0) this.#waiting.splice(index, 1);
+  }
+
+  /** Late DATA for this id needs no answer: one is on its way. */
+  rememberClosed(connectId: Int64): void {
+    this.#closedIds.add(connectId);
+    if (this.#closedIds.size <= CLOSED_IDS_MAX) return;
+    const [oldest] = this.#closedIds;
+    this.#closedIds.delete(oldest!);
+  }
+
+  // ---- what the packets say ----
+
+  onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void {
+    if (leftOctets === 0) this.observer.packetReceived("DATA", piece.length);
+    const port = this.#ports.get(connectId);
+    if (port !== undefined) return port.deliver(piece, leftOctets);
+    this.credit(piece.length);
+    if (leftOctets === 0) this.#answerLateData(connectId);
+  }
+
+  onEmptyDatagram(connectId: Int64): void {
+    this.#ports.get(connectId)?.conduit.deliverEmptyDatagram();
+  }
+
+  onOverhead(octets: number): void {
+    this.credit(octets);
+  }
+
+  onPacket(packet: Exclude<Packet, Data>): void {
+    this.observer.packetReceived(packet.type, 0);
+    switch (packet.type) {
+      case "DATA_END":
+        return this.#ports.get(packet.connectId)?.conduit.deliverEnd();
+      case "CLOSE_REQ":
+      case "CLOSE_RSP": {
+        const port = this.#ports.get(packet.connectId);
+        if (port !== undefined) return port.onClose(packet);
+        return this.#onLateClose(packet.type, packet.connectId);
+      }
+      default:
+        return this.#options.onPacket(packet);
+    }
+  }
+
+  /** Answers DATA for a connection that is not there, once per connection. */
+  #answerLateData(connectId: Int64): void {
+    if (connectId === 0 || this.#closedIds.has(connectId)) return;
+    this.rememberClosed(connectId);
+    this.say(
+      this.role === "server" ? { type: "CLOSE_REQ", connectId, reset: "" } : {
+        type: "CLOSE_RSP",
+        connectId,
+        error: "unrecognized connectID",
+        reset: "",
+      },
+    );
+  }
+
+  #onLateClose(type: "CLOSE_REQ" | "CLOSE_RSP", connectId: Int64): void {
+    this.#closedIds.delete(connectId);
+    if (type === "CLOSE_RSP" || this.role === "server") return;
+    const error = "Unknown connectID";
+    this.say({ type: "CLOSE_RSP", connectId, error, reset: "" });
+  }
+
+  #mayGo(port: PacketsPort): boolean {
+    if (this.#turn === port) return !this.#turnIsSpent;
+    return this.#turn === undefined && this.#waiting.length === 0;
+  }
+
+  #wait(port: PacketsPort): void {
+    if (port.isWaiting) return;
+    port.isWaiting = true;
+    this.#waiting.push(port);
+    this.#body.awaitRoom();
+  }
+}

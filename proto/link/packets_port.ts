@@ -1,0 +1,183 @@
+/**
+ * One conduit of the packets carrier: its dialect and its share of the window.
+ *
+ * All conduits of a link share one HTTP/2 stream, and the protocol has no credit
+ * per connection. So each may have a bounded number of octets waiting here with
+ * the stream's credit returned at once; above that its octets hold the stream's
+ * credit, which stops the peer; and one that holds it without moving is reset
+ * alone, so that the others go on (DESIGN §2).
+ *
+ * @module
+ */
+
+import type { CloseRequest, CloseResponse, Int64 } from "../packets/packet.ts";
+import type { Timer } from "../sync/clock.ts";
+import {
+  type ConduitPort,
+  LINGER_OCTETS_MAX,
+  PacketConduit,
+} from "./packet_conduit.ts";
+import type { PacketsMux } from "./packets_mux.ts";
+import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
+
+/**
+ * Octets of one conduit that may wait without holding up its link. Several
+ * round trips' worth of a fast reader; a thousand stalled ones are 256 MiB.
+ */
+export const CONDUIT_QUEUE_OCTETS = 256 * 1024;
+
+/** How long a conduit may hold up its link without getting on. */
+export const STALL_MS = 10_000;
+
+/**
+ * What counts as getting on within {@linkcode STALL_MS}. A reader that takes an
+ * octet now and then must not hold up everybody for ever.
+ */
+export const STALL_PROGRESS_OCTETS = 64 * 1024;
+
+/** See the module description. */
+export class PacketsPort implements ConduitPort {
+  readonly connectId: Int64;
+  readonly conduit: PacketConduit;
+  /** Kept by the mux: it stands in the queue for a turn. */
+  isWaiting = false;
+  readonly #mux: PacketsMux;
+  readonly #quiet: QuietClose | undefined;
+  /** Received octets whose stream credit has not been returned. */
+  #heldOctets = 0;
+  #stall: Timer | undefined;
+  /** Octets passed on since the stall timer was set. */
+  #progressOctets = 0;
+  /** Agent: CLOSE_REQ came; the answer waits until the target has it all. */
+  #owesCloseRsp = false;
+
+  constructor(mux: PacketsMux, connectId: Int64, datagrams: boolean) {
+    this.#mux = mux;
+    this.connectId = connectId;
+    const { timers, observer } = mux;
+    const conduit = new PacketConduit(this, { datagrams, timers, observer });
+    this.conduit = conduit;
+    if (mux.role === "agent" || mux.peerIsOurs) return;
+    this.#quiet = new QuietClose(timers, {
+      isBusy: () => conduit.unconsumedOctets > 0,
+      sendClose: () => mux.say({ type: "CLOSE_REQ", connectId, reset: "" }),
+      onNoAnswer: () =>
+        conduit.reset(
+          "Cannot close the connection in order: the agent sent no CLOSE_RSP " +
+            `within ${CLOSE_RSP_WAIT_MS / 1000} s`,
+        ),
+    });
+  }
+
+  // ---- from the mux ----
+
+  /** See `PacketConduit.deliver`. */
+  deliver(piece: Uint8Array, leftOctets: number): void {
+    this.#quiet?.touch();
+    this.#heldOctets += piece.length;
+    this.conduit.deliver(piece, leftOctets);
+    this.#settle();
+  }
+
+  /** The peer closes both directions. */
+  onClose(packet: CloseRequest | CloseResponse): void {
+    const isQuestion = packet.type === "CLOSE_REQ";
+    const reason = packet.reset || (isQuestion ? "" : packet.error);
+    this.#mux.forget(this);
+    if (isQuestion && this.#mux.role === "agent") this.#owesCloseRsp = true;
+    if (reason !== "") return this.conduit.close({ kind: "reset", reason });
+    // What an agent's target still says when the frontend has gone is dropped;
+    // what a frontend still says when the target has gone is an error.
+    this.conduit.peerGone(isQuestion ? LINGER_OCTETS_MAX : 0);
+    this.#answerClose();
+  }
+
+  // ---- from the conduit ----
+
+  send(chunk: Uint8Array): number {
+    this.#quiet?.touch();
+    return this.#mux.send(this, chunk);
+  }
+
+  sendDatagram(datagram: Uint8Array): void {
+    this.#quiet?.touch();
+    this.#mux.sender.sendDatagram(this.connectId, datagram);
+  }
+
+  sendEnd(): boolean {
+    const { connectId } = this;
+    if (this.#mux.peerIsOurs) this.#mux.say({ type: "DATA_END", connectId });
+    else if (this.#quiet !== undefined) this.#quiet.start();
+    else {
+      // A Go server knows no half-close, and its frontends wait for this.
+      this.#mux.forget(this);
+      this.#mux.rememberClosed(connectId);
+      this.#mux.say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
+      this.conduit.deliverEnd();
+    }
+    return true;
+  }
+
+  sendReset(reason: string): void {
+    const { connectId } = this;
+    this.#mux.rememberClosed(connectId);
+    this.#mux.say(
+      this.#mux.role === "server"
+        ? { type: "CLOSE_REQ", connectId, reset: reason }
+        : { type: "CLOSE_RSP", connectId, error: reason, reset: reason },
+    );
+  }
+
+  bothEnded(): void {
+    this.conduit.close({ kind: "clean" });
+  }
+
+  credit(octets: number): void {
+    this.#quiet?.touch();
+    this.#progressOctets += octets;
+    this.#settle();
+    this.#answerClose();
+  }
+
+  release(): void {
+    this.#quiet?.cancel();
+    this.#stall?.cancel();
+    this.#stall = undefined;
+    this.#mux.forget(this);
+    this.#answerClose();
+  }
+
+  // ---- the share of the window ----
+
+  #settle(): void {
+    const over = this.conduit.unconsumedOctets - CONDUIT_QUEUE_OCTETS;
+    const wanted = Math.max(0, over);
+    if (this.#heldOctets > wanted) {
+      this.#mux.credit(this.#heldOctets - wanted);
+      this.#heldOctets = wanted;
+    }
+    if (this.#heldOctets === 0) {
+      this.#stall?.cancel();
+      this.#stall = undefined;
+    } else if (this.#stall === undefined) this.#watch();
+  }
+
+  #watch(): void {
+    this.#progressOctets = 0;
+    this.#stall = this.#mux.timers.after(STALL_MS, () => {
+      if (this.#progressOctets >= STALL_PROGRESS_OCTETS) return this.#watch();
+      this.#mux.observer.conduitStalled?.();
+      this.conduit.reset(
+        `Cannot hold up the link any longer: ${this.conduit.unconsumedOctets} ` +
+          `octets were not read within ${STALL_MS / 1000} s`,
+      );
+    });
+  }
+
+  #answerClose(): void {
+    if (!this.#owesCloseRsp || this.conduit.unconsumedOctets > 0) return;
+    this.#owesCloseRsp = false;
+    const { connectId } = this;
+    this.#mux.say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
+  }
+}

@@ -1,0 +1,436 @@
+/**
+ * The callee's side of `/ProxyService/Proxy`: an agent of the streams carrier,
+ * and a server's gRPC frontend for clients of ours and for Go's.
+ *
+ * Layer: link. Decides what a caller may say when; who dials and how is handed
+ * in. The two kinds of callers differ in how they end (SPEC.md, "Ends"): ours
+ * half-close, Go's END_STREAM and CLOSE_REQ end both directions.
+ *
+ * Reading order: `proxyMethod`, `ProxyCallee.onPacket`, `#connected`, the port.
+ *
+ * @module
+ */
+
+import type {
+  MethodHandler,
+  ServerCall,
+  ServerCallEvents,
+} from "../grpc/call.ts";
+import type { Metadata } from "../grpc/metadata.ts";
+import { StatusCode } from "../grpc/status.ts";
+import type { CloseRequest, Data, Int64, Packet } from "../packets/packet.ts";
+import { PacketError } from "../packets/packet_error.ts";
+import {
+  PacketReader,
+  type PacketReaderEvents,
+} from "../packets/packet_reader.ts";
+import type { Timer, Timers } from "../sync/clock.ts";
+import type { Conduit } from "../transfer/conduit.ts";
+import { transfer } from "../transfer/transfer.ts";
+import { announceCapabilities, hasCapability } from "./capabilities.ts";
+import { EARLY_OCTETS_MAX } from "./dial_proxy.ts";
+import { DIAL_FAILURE_FIELD } from "./dial_failure.ts";
+import { abandon, type DialHandler } from "./dial_handler.ts";
+import type { DialError, PendingDial } from "./link.ts";
+import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
+import {
+  type ConduitPort,
+  LINGER_OCTETS_MAX,
+  PacketConduit,
+} from "./packet_conduit.ts";
+import { PacketSender } from "./send_packet.ts";
+
+/**
+ * How long a Go caller gets to learn of its connection before the target's
+ * first octets follow; sooner when it speaks itself. Its client drops what
+ * comes right behind DIAL_RSP.
+ */
+export const HOLD_MS = 5;
+
+/** How long a call may stand without a DIAL_REQ. */
+export const DIAL_REQ_WAIT_MS = 30_000;
+
+/** See {@linkcode proxyMethod}. */
+export interface ProxyMethodOptions {
+  readonly onDial: DialHandler;
+  /** Carries the octets between the two until both are closed; `transfer`. */
+  readonly join?: (caller: Conduit, target: Conduit) => unknown;
+  readonly timers: Timers;
+  /** {@linkcode HOLD_MS} unless given. */
+  readonly holdMs?: number;
+  readonly observer?: LinkObserver;
+  /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
+  readonly messageOctetsMax?: number;
+}
+
+/** Serves `/ProxyService/Proxy`. connectIDs count up over all its calls. */
+export function proxyMethod(options: ProxyMethodOptions): MethodHandler {
+  let connectId = 0;
+  return (call) => new ProxyCallee(call, options, () => ++connectId);
+}
+
+/** See the module description. */
+class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
+  readonly #call: ServerCall;
+  readonly #options: ProxyMethodOptions;
+  readonly #observer: LinkObserver;
+  readonly #nextConnectId: () => Int64;
+  readonly #sender: PacketSender;
+  readonly #reader: PacketReader;
+  readonly #callerIsOurs: boolean;
+  /** `asked`: DIAL_REQ was read; `gone`: the caller ended, its octets may not. */
+  #state: "idle" | "asked" | "dialing" | "connected" | "gone" | "over" = "idle";
+  #target = { protocol: "", address: "" };
+  #random: Int64 = 0;
+  #connectId: Int64 = 0;
+  #pending: PendingDial | undefined;
+  #conduit: PacketConduit | undefined;
+  /** Runs while idle for DIAL_REQ, then while target-first octets are held. */
+  #timer: Timer | undefined;
+  #isHolding = false;
+
+  constructor(
+    call: ServerCall,
+    options: ProxyMethodOptions,
+    nextConnectId: () => Int64,
+  ) {
+    this.#call = call;
+    this.#options = options;
+    this.#observer = options.observer ?? SILENT_OBSERVER;
+    this.#nextConnectId = nextConnectId;
+    this.#sender = new PacketSender(call, this.#observer);
+    this.#callerIsOurs = hasCapability(call.metadata, "half-close");
+    if (this.#callerIsOurs) this.#sender.widen();
+    const { messageOctetsMax } = options;
+    this.#reader = new PacketReader(
+      this,
+      messageOctetsMax === undefined ? {} : { messageOctetsMax },
+    );
+    this.#timer = options.timers.after(
+      DIAL_REQ_WAIT_MS,
+      () =>
+        this.#finish(
+          StatusCode.DEADLINE_EXCEEDED,
+          `no DIAL_REQ came within ${DIAL_REQ_WAIT_MS / 1000} s`,
+        ),
+    );
+  }
+
+  // ---- what the call says ----
+
+  onBody(chunk: Uint8Array): void {
+    try {
+      this.#reader.push(chunk);
+    } catch (error) {
+      if (!(error instanceof PacketError)) throw error;
+      return this.#refuse(StatusCode.INVALID_ARGUMENT, error.message);
+    }
+    // After the whole chunk, so that early data behind DIAL_REQ is known.
+    if (this.#state === "asked") this.#dial();
+  }
+
+  onHalfClose(): void {
+    switch (this.#state) {
+      case "idle":
+        return this.#finish(StatusCode.OK, "");
+      case "dialing":
+        if (this.#callerIsOurs) return this.#conduit!.deliverEnd();
+        return this.#cancelDial();
+      case "connected":
+        if (this.#callerIsOurs) return this.#conduit!.deliverEnd();
+        return this.#callerGone(this.#connectId);
+    }
+  }
+
+  onWritable(): void {
+    if (this.#isHolding) return;
+    this.#conduit?.writable();
+  }
+
+  onCancel(reason: { readonly lost: boolean; readonly message: string }): void {
+    const before = this.#state;
+    this.#timer?.cancel();
+    if (before === "gone" || before === "over") return;
+    this.#state = "over";
+    this.#pending?.cancel();
+    if (before !== "connected") return;
+    const conduit = this.#conduit!;
+    if (reason.lost) {
+      conduit.close({ kind: "lost", reason: reason.message });
+    } else if (this.#callerIsOurs) {
+      conduit.close({ kind: "reset", reason: reason.message });
+    } else {
+      // A Go program that gives its call up closes its connection: what it
+      // wrote before is still to arrive (SPEC.md, "Ends").
+      this.#state = "gone";
+      conduit.peerGone(LINGER_OCTETS_MAX);
+    }
+  }
+
+  // ---- what the packets say ----
+
+  onPacket(packet: Exclude<Packet, Data>): void {
+    this.#observer.packetReceived(packet.type, 0);
+    if (this.#state === "over" || this.#state === "gone") return;
+    switch (packet.type) {
+      case "DIAL_REQ": {
+        const { protocol, address, random } = packet;
+        if (this.#state === "idle") {
+          return this.#ask({ protocol, address }, random);
+        }
+        // Konnectivity would let the second dial take the call over.
+        const error = "Cannot dial twice on one call: open another one";
+        return this.#say({ type: "DIAL_RSP", error, connectId: 0, random });
+      }
+      case "CLOSE_REQ":
+        return this.#onClose(packet);
+      case "DIAL_CLS":
+        if (this.#isDialing && packet.random === this.#random) {
+          this.#cancelDial();
+        }
+        return;
+      case "DATA_END":
+        return this.#conduit?.deliverEnd();
+    }
+  }
+
+  onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void {
+    if (leftOctets === 0) this.#observer.packetReceived("DATA", piece.length);
+    const problem = this.#problemOfData(connectId);
+    if (problem === "ignore") return this.credit(piece.length);
+    if (problem !== undefined) {
+      this.credit(piece.length);
+      this.#say({ type: "CLOSE_RSP", connectId, error: problem, reset: "" });
+      return this.#refuse(StatusCode.INVALID_ARGUMENT, problem);
+    }
+    this.#release();
+    this.#conduit!.deliver(piece, leftOctets);
+  }
+
+  onEmptyDatagram(connectId: Int64): void {
+    if (this.#problemOfData(connectId) !== undefined) return;
+    this.#release();
+    this.#conduit!.deliverEmptyDatagram();
+  }
+
+  onOverhead(octets: number): void {
+    this.credit(octets);
+  }
+
+  /** Konnectivity's answers, word for word: Go programs search them. */
+  #problemOfData(connectId: Int64): string | undefined {
+    switch (this.#state) {
+      case "idle":
+        return connectId === 0 ? "ignore" : "backend not initialized";
+      case "asked":
+      case "dialing":
+        return connectId === 0 ? undefined : "mismatched connection IDs";
+      case "connected":
+        return connectId === 0 || connectId === this.#connectId
+          ? undefined
+          : "mismatched connection IDs";
+      default:
+        return "ignore";
+    }
+  }
+
+  #onClose({ connectId, reset }: CloseRequest): void {
+    if (this.#state === "idle") {
+      const error = "backend uninitialized";
+      return this.#say({ type: "CLOSE_RSP", connectId, error, reset: "" });
+    }
+    if (this.#isDialing) {
+      this.#say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
+      return this.#cancelDial();
+    }
+    if (reset !== "") {
+      this.#conduit!.close({ kind: "reset", reason: reset });
+    } else this.#callerGone(connectId);
+  }
+
+  // ---- dialing ----
+
+  get #isDialing(): boolean {
+    return this.#state === "asked" || this.#state === "dialing";
+  }
+
+  #ask(target: { protocol: string; address: string }, random: Int64): void {
+    this.#timer?.cancel();
+    this.#state = "asked";
+    this.#target = target;
+    this.#random = random;
+    this.#conduit = new PacketConduit(this, {
+      datagrams: target.protocol === "udp",
+      timers: this.#options.timers,
+      observer: this.#observer,
+      hold: true,
+    });
+  }
+
+  #dial(): void {
+    this.#state = "dialing";
+    const pending = this.#options.onDial(this.#target, {
+      connected: (conduit) => this.#connected(conduit),
+      failed: (error) => this.#failed(error),
+    }, {
+      metadata: this.#call.metadata,
+      takeEarlyData: () => this.#conduit!.takeHeld(EARLY_OCTETS_MAX),
+    });
+    // It may have answered before it returned.
+    if (this.#state === "dialing") this.#pending = pending;
+  }
+
+  #connected(target: Conduit): void {
+    this.#pending = undefined;
+    if (this.#state !== "dialing") {
+      return abandon(target, "the caller gave up before the target answered");
+    }
+    this.#state = "connected";
+    this.#connectId = this.#nextConnectId();
+    this.#sendHead();
+    this.#sender.send({
+      type: "DIAL_RSP",
+      error: "",
+      connectId: this.#connectId,
+      random: this.#random,
+    });
+    const conduit = this.#conduit!;
+    if (!this.#callerIsOurs) this.#hold();
+    (this.#options.join ?? transfer)(conduit, target);
+    conduit.open();
+  }
+
+  #failed(error: DialError): void {
+    if (this.#state !== "dialing") return;
+    this.#pending = undefined;
+    this.#sendHead(error);
+    this.#sender.send({
+      type: "DIAL_RSP",
+      error: error.message,
+      connectId: 0,
+      random: this.#random,
+    });
+    this.#finish(StatusCode.OK, "");
+  }
+
+  #cancelDial(): void {
+    this.#pending?.cancel();
+    this.#finish(StatusCode.OK, "");
+  }
+
+  #hold(): void {
+    this.#isHolding = true;
+    const holdMs = this.#options.holdMs ?? HOLD_MS;
+    this.#timer = this.#options.timers.after(holdMs, () => this.#release());
+  }
+
+  #release(): void {
+    if (!this.#isHolding) return;
+    this.#isHolding = false;
+    this.#timer?.cancel();
+    this.#conduit!.writable();
+  }
+
+  // ---- what the conduit asks for ----
+
+  send(chunk: Uint8Array): number {
+    if (this.#isHolding) return 0;
+    let sent = 0;
+    while (sent < chunk.length) {
+      const rest = sent === 0 ? chunk : chunk.subarray(sent);
+      const taken = this.#sender.sendData(this.#connectId, rest);
+      if (taken === 0) break;
+      sent += taken;
+    }
+    return sent;
+  }
+
+  sendDatagram(datagram: Uint8Array): void {
+    this.#sender.sendDatagram(this.#connectId, datagram);
+  }
+
+  sendEnd(): boolean {
+    if (this.#isHolding) return false;
+    // The status that follows at once says it as well.
+    if (this.#callerIsOurs && this.#conduit!.peerEnded) return true;
+    const connectId = this.#connectId;
+    return this.#sender.sendIfRoom(
+      this.#callerIsOurs
+        ? { type: "DATA_END", connectId }
+        // A Go client's Read gives EOF on it while its Write goes on.
+        : { type: "DATA", connectId, data: new Uint8Array(0) },
+    );
+  }
+
+  sendReset(reason: string, kind: "reset" | "lost"): void {
+    if (!this.#callerIsOurs) {
+      // The one text that a Go client shows, to whoever waits in Close.
+      const connectId = this.#connectId;
+      this.#say({ type: "CLOSE_RSP", connectId, error: reason, reset: reason });
+    }
+    this.#finish(
+      kind === "lost" ? StatusCode.UNAVAILABLE : StatusCode.ABORTED,
+      reason,
+    );
+  }
+
+  bothEnded(): void {
+    this.#conduit!.close({ kind: "clean" });
+  }
+
+  credit(octets: number): void {
+    this.#call.consumed(octets);
+  }
+
+  release(): void {
+    if (this.#state === "connected") this.#finish(StatusCode.OK, "");
+    this.#state = "over";
+    this.#timer?.cancel();
+  }
+
+  // ---- ends ----
+
+  /** A Go caller closed both directions; its octets still go to the target. */
+  #callerGone(connectId: Int64): void {
+    if (connectId !== this.#connectId) {
+      const error = "mismatched connection IDs";
+      this.#say({ type: "CLOSE_RSP", connectId, error, reset: "" });
+      return this.#refuse(StatusCode.INVALID_ARGUMENT, error);
+    }
+    this.#say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
+    this.#finish(StatusCode.OK, "");
+    this.#state = "gone";
+    this.#isHolding = false;
+    this.#conduit!.peerGone(LINGER_OCTETS_MAX);
+  }
+
+  /** The caller broke the protocol. */
+  #refuse(code: StatusCode, message: string): void {
+    const wasConnected = this.#state === "connected";
+    this.#pending?.cancel();
+    this.#finish(code, message);
+    if (wasConnected) this.#conduit!.close({ kind: "reset", reason: message });
+  }
+
+  #finish(code: StatusCode, message: string): void {
+    if (this.#state === "over" || this.#state === "gone") return;
+    this.#state = "over";
+    this.#timer?.cancel();
+    this.#call.finish({ code, message });
+  }
+
+  #isHeadSent = false;
+
+  #sendHead(error?: DialError): void {
+    if (this.#isHeadSent) return;
+    this.#isHeadSent = true;
+    const metadata: Metadata = announceCapabilities();
+    if (error !== undefined) metadata.add(DIAL_FAILURE_FIELD, error.reason);
+    this.#call.sendMetadata(metadata);
+  }
+
+  #say(packet: Packet): void {
+    this.#sendHead();
+    this.#sender.send(packet);
+  }
+}

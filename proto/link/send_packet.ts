@@ -1,0 +1,133 @@
+/**
+ * Packets onto a call's body, whichever side of it we are.
+ *
+ * @module
+ */
+
+import type { CallBody } from "../grpc/call.ts";
+import {
+  DATA_FRAME_OCTETS,
+  dataOctetsThatFit,
+  GO_DATA_OCTETS,
+  writeDataHead,
+} from "../packets/data_head.ts";
+import { encodePacket } from "../packets/packet_codec.ts";
+import type { Int64, Packet } from "../packets/packet.ts";
+import { DATAGRAM_OCTETS_MAX } from "./datagram_gatherer.ts";
+import type { LinkObserver } from "./observer.ts";
+
+/** Octets of datagrams kept for a peer that takes none; then they are dropped. */
+export const DATAGRAM_KEPT_OCTETS_MAX = 256 * 1024;
+
+/**
+ * Room below which a DATA packet is not worth its head. It is sent as a message
+ * of its own, which may be cut, so that it never waits for more room.
+ */
+const CRAMPED_OCTETS = 64;
+
+/** Sends packets on one body. Fresh packets never overtake kept ones. */
+export class PacketSender {
+  readonly #body: CallBody;
+  readonly #observer: LinkObserver;
+  /** Go peers queue packets by count and choke on large ones. */
+  #dataOctetsMax: number = GO_DATA_OCTETS;
+
+  constructor(body: CallBody, observer: LinkObserver) {
+    this.#body = body;
+    this.#observer = observer;
+  }
+
+  /** The peer is one of ours: packets may be as large as a frame. */
+  widen(): void {
+    this.#dataOctetsMax = DATA_FRAME_OCTETS;
+  }
+
+  /** Sends a packet other than DATA; what does not fit is kept. */
+  send(packet: Packet): void {
+    this.#body.sendMessage(encodePacket(packet));
+    this.#observer.packetSent(packet.type, 0);
+  }
+
+  /**
+   * Sends a small packet if there is room for something, and asks for
+   * `onWritable` if there is none. So nothing is ever kept in front of the
+   * status that may have to follow.
+   */
+  sendIfRoom(packet: Packet): boolean {
+    if (this.#body.room === 0) {
+      this.#body.awaitRoom();
+      return false;
+    }
+    this.send(packet);
+    return true;
+  }
+
+  /**
+   * Sends one DATA packet with the first octets of `chunk` that fit.
+   *
+   * @returns How many; after 0 `onWritable` follows.
+   */
+  sendData(connectId: Int64, chunk: Uint8Array): number {
+    const room = Math.min(this.#body.room, DATA_FRAME_OCTETS);
+    if (room < CRAMPED_OCTETS) return this.#sendCramped(connectId, chunk, room);
+    const octets = Math.min(
+      chunk.length,
+      this.#dataOctetsMax,
+      dataOctetsThatFit(room, connectId),
+    );
+    const head = writeDataHead(connectId, octets);
+    this.#body.sendFrame(
+      head,
+      octets === chunk.length ? chunk : chunk.subarray(0, octets),
+    );
+    this.#observer.packetSent("DATA", octets);
+    return octets;
+  }
+
+  /** Sends all of `chunk`; what does not fit is kept. For early data only. */
+  sendWhole(connectId: Int64, chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length; at += GO_DATA_OCTETS) {
+      const data = chunk.subarray(at, at + GO_DATA_OCTETS);
+      this.#body.sendMessage(encodePacket({ type: "DATA", connectId, data }));
+      this.#observer.packetSent("DATA", data.length);
+    }
+  }
+
+  /** Sends one datagram as one packet, or drops and counts it. */
+  sendDatagram(connectId: Int64, data: Uint8Array): void {
+    const isTooMuch = data.length > DATAGRAM_OCTETS_MAX ||
+      this.#body.keptOctets + data.length > DATAGRAM_KEPT_OCTETS_MAX;
+    if (isTooMuch) {
+      this.#observer.datagramDropped?.();
+      return;
+    }
+    const fits = data.length > 0 &&
+      dataOctetsThatFit(this.#body.room, connectId) >= data.length;
+    if (fits) {
+      this.#body.sendFrame(writeDataHead(connectId, data.length), data);
+    } else {
+      this.#body.sendMessage(encodePacket(
+        data.length === 0
+          ? { type: "DATA", connectId, data, emptyDatagram: true }
+          : { type: "DATA", connectId, data },
+      ));
+    }
+    this.#observer.packetSent("DATA", data.length);
+  }
+
+  /** Asks for `onWritable`. */
+  awaitRoom(): void {
+    this.#body.awaitRoom();
+  }
+
+  #sendCramped(connectId: Int64, chunk: Uint8Array, room: number): number {
+    if (room === 0) {
+      this.#body.awaitRoom();
+      return 0;
+    }
+    const data = chunk.subarray(0, CRAMPED_OCTETS);
+    this.#body.sendMessage(encodePacket({ type: "DATA", connectId, data }));
+    this.#observer.packetSent("DATA", data.length);
+    return data.length;
+  }
+}

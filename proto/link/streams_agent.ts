@@ -1,0 +1,189 @@
+/**
+ * A link of the streams carrier, as the agent serves it.
+ *
+ * Layer: link. Two methods for the router of one connection: control, which the
+ * server calls first, and Proxy, which is refused before both hellos were said.
+ *
+ * @module
+ */
+
+import type {
+  MethodHandler,
+  ServerCall,
+  ServerCallEvents,
+} from "../grpc/call.ts";
+import { MessageReader } from "../grpc/message_reader.ts";
+import { GrpcError, StatusCode } from "../grpc/status.ts";
+import type { Timer } from "../sync/clock.ts";
+import {
+  type AgentHello,
+  ControlError,
+  decodeServerEvent,
+  encodeAgentEvent,
+  type ServerEvent,
+  type ServerHello,
+} from "./control_messages.ts";
+import { PROXY_PATH } from "./dial_proxy.ts";
+import {
+  CONTROL_MESSAGE_OCTETS_MAX,
+  CONTROL_PATH,
+  HELLO_DEADLINE_MS,
+  LinkError,
+  versionProblem,
+} from "./hello.ts";
+import { proxyMethod, type ProxyMethodOptions } from "./proxy_method.ts";
+
+/** What an agent can say on an open link. */
+export interface AgentControl {
+  /** Announces that this agent is going; what runs and still comes is served. */
+  drain(): void;
+}
+
+/** See {@linkcode streamsLinkMethods}. */
+export interface StreamsAgentOptions extends ProxyMethodOptions {
+  readonly hello: AgentHello;
+  /** The link stands. */
+  readonly onServerHello: (hello: ServerHello, control: AgentControl) => void;
+  /** Everything a server says after its hello; unknown events are left out. */
+  readonly onEvent?: (
+    event: Exclude<ServerEvent, { type: "hello" | "unknown" | "refusal" }>,
+  ) => void;
+  /**
+   * The link is over or never came to be; close the connection. Called once.
+   * A refusal of the server is in the message word for word.
+   */
+  readonly onFailed: (error: LinkError) => void;
+}
+
+/**
+ * The methods of one link; make new ones for each connection, when it opens:
+ * the time for the server's hello runs from now on.
+ */
+export function streamsLinkMethods(
+  options: StreamsAgentOptions,
+): Record<string, MethodHandler> {
+  const link = new StreamsAgent(options);
+  const proxy = proxyMethod(options);
+  return {
+    [CONTROL_PATH]: (call) => link.control(call),
+    [PROXY_PATH](call) {
+      if (!link.isOpen) {
+        throw new GrpcError(
+          StatusCode.FAILED_PRECONDITION,
+          "Cannot take a connection: the hellos come first",
+        );
+      }
+      return proxy(call);
+    },
+  };
+}
+
+/** See the module description. */
+class StreamsAgent implements ServerCallEvents {
+  readonly #options: StreamsAgentOptions;
+  readonly #reader: MessageReader;
+  readonly #deadline: Timer;
+  #call: ServerCall | undefined;
+  #state: "hello" | "open" | "over" = "hello";
+
+  constructor(options: StreamsAgentOptions) {
+    this.#options = options;
+    this.#reader = new MessageReader({
+      messageOctetsMax: CONTROL_MESSAGE_OCTETS_MAX,
+      onMessage: (message) => this.#onMessage(message),
+    });
+    this.#deadline = options.timers.after(
+      HELLO_DEADLINE_MS,
+      () =>
+        this.#fail(
+          StatusCode.DEADLINE_EXCEEDED,
+          `the server said no hello within ${HELLO_DEADLINE_MS / 1000} s`,
+        ),
+    );
+  }
+
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
+  control(call: ServerCall): ServerCallEvents {
+    if (this.#call !== undefined || this.#state !== "hello") {
+      throw new GrpcError(
+        StatusCode.FAILED_PRECONDITION,
+        "Cannot take a second control call on one link",
+      );
+    }
+    this.#call = call;
+    return this;
+  }
+
+  onBody(chunk: Uint8Array): void {
+    this.#call!.consumed(chunk.length);
+    try {
+      this.#reader.push(chunk);
+    } catch (error) {
+      if (error instanceof ControlError) {
+        this.#fail(StatusCode.INVALID_ARGUMENT, error.message);
+      } else if (error instanceof GrpcError) {
+        this.#fail(error.code, error.message);
+      } else throw error;
+    }
+  }
+
+  onWritable(): void {}
+
+  onHalfClose(): void {
+    this.#fail(StatusCode.OK, "the server ended the link");
+  }
+
+  onCancel(reason: { readonly message: string }): void {
+    this.#fail(StatusCode.OK, reason.message);
+  }
+
+  #onMessage(message: Uint8Array): void {
+    if (this.#state === "over") return;
+    const event = decodeServerEvent(message);
+    if (event.type === "hello") return this.#onHello(event.hello);
+    if (event.type === "unknown") return;
+    if (event.type === "refusal") {
+      return this.#fail(StatusCode.OK, event.reason);
+    }
+    if (this.#state === "hello") {
+      return this.#fail(
+        StatusCode.FAILED_PRECONDITION,
+        "the server began without a hello",
+      );
+    }
+    this.#options.onEvent?.(event);
+  }
+
+  #onHello(hello: ServerHello): void {
+    if (this.#state !== "hello") {
+      return this.#fail(StatusCode.FAILED_PRECONDITION, "a second hello");
+    }
+    const problem = versionProblem(hello.version, "server");
+    if (problem !== undefined) {
+      return this.#fail(StatusCode.FAILED_PRECONDITION, problem);
+    }
+    this.#deadline.cancel();
+    this.#state = "open";
+    const call = this.#call!;
+    call.sendMessage(
+      encodeAgentEvent({ type: "hello", hello: this.#options.hello }),
+    );
+    this.#options.onServerHello(hello, {
+      drain: () => {
+        if (this.#state !== "open") return;
+        call.sendMessage(encodeAgentEvent({ type: "drain" }));
+      },
+    });
+  }
+
+  #fail(code: StatusCode, message: string): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#deadline.cancel();
+    this.#call?.finish({ code, message });
+    this.#options.onFailed(new LinkError(message));
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * A link of the streams carrier, as the server holds it.
+ *
+ * Layer: link. The HTTP/2 roles are reversed: the server calls the agent, once
+ * for control and once per conduit, so each conduit has a flow-control window
+ * of its own. Reading order: `openStreamsLink`, then `StreamsLink`.
+ *
+ * @module
+ */
+
+import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
+import { startCall, type StreamOpener } from "../grpc/client.ts";
+import { MessageReader } from "../grpc/message_reader.ts";
+import { GrpcError, type Status, statusName } from "../grpc/status.ts";
+import type { Timer, Timers } from "../sync/clock.ts";
+import {
+  type AgentHello,
+  ControlError,
+  decodeAgentEvent,
+  encodeServerEvent,
+  type ServerEvent,
+  type ServerHello,
+} from "./control_messages.ts";
+import { dialProxy } from "./dial_proxy.ts";
+import {
+  CONTROL_MESSAGE_OCTETS_MAX,
+  CONTROL_PATH,
+  HELLO_DEADLINE_MS,
+  LinkError,
+  versionProblem,
+} from "./hello.ts";
+import { parseIdentifiers } from "./identifiers.ts";
+import type {
+  AgentLink,
+  DialEvents,
+  DialOptions,
+  DialTarget,
+  LinkPeer,
+  PeerIdentity,
+  PendingDial,
+} from "./link.ts";
+import type { LinkObserver } from "./observer.ts";
+
+/** What a link needs of `Connection` (client role). */
+export interface LinkConnection extends StreamOpener {
+  /** Milliseconds (clock) when anything last arrived. */
+  readonly lastHeardMs: number;
+  /** Finishes what runs, takes nothing new. */
+  shutdown(reason: string): void;
+  /** Ends everything now. */
+  abort(code: number, reason: string): void;
+}
+
+/** See {@linkcode openStreamsLink}. */
+export interface StreamsLinkOptions {
+  readonly hello: ServerHello;
+  readonly timers: Timers;
+  readonly remoteAddress: string;
+  readonly identity: PeerIdentity;
+  readonly observer?: LinkObserver;
+  /** Whether this agent may connect; a sentence says why not. */
+  readonly admit?: (
+    peer: LinkPeer,
+    hello: AgentHello,
+  ) => string | undefined | Promise<string | undefined>;
+  /** The link is over; called once, and only after it was handed out. */
+  readonly onClosed?: (link: AgentLink, reason: string) => void;
+}
+
+/** `:authority` of all calls on a link; agents do not look at it. */
+const AUTHORITY = "agent";
+
+/** RFC 9113 §7. */
+const NO_ERROR = 0;
+
+/**
+ * Makes a link of a fresh connection: exchanges hellos, then hands it out.
+ *
+ * @throws {LinkError} If the agent says no proper hello within
+ *   {@linkcode HELLO_DEADLINE_MS}, or is not admitted. The agent is told why
+ *   and the connection is shut down.
+ */
+export function openStreamsLink(
+  connection: LinkConnection,
+  options: StreamsLinkOptions,
+): Promise<StreamsLink> {
+  return new Promise((resolve, reject) => {
+    new StreamsLink(connection, options, { resolve, reject });
+  });
+}
+
+/** Where the outcome of the hello goes. */
+interface Opening {
+  resolve(link: StreamsLink): void;
+  reject(error: LinkError): void;
+}
+
+/** See the module description. */
+export class StreamsLink implements AgentLink, ClientCallEvents {
+  readonly #connection: LinkConnection;
+  readonly #options: StreamsLinkOptions;
+  readonly #opening: Opening;
+  readonly #reader: MessageReader;
+  #control: ClientCall | undefined;
+  #peer: LinkPeer | undefined;
+  #deadline: Timer | undefined;
+  #state: "hello" | "admission" | "open" | "over" = "hello";
+  #isDraining = false;
+  #dials = 0;
+  #load = 0;
+
+  /** Use {@linkcode openStreamsLink}. */
+  constructor(
+    connection: LinkConnection,
+    options: StreamsLinkOptions,
+    opening: Opening,
+  ) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#opening = opening;
+    this.#reader = new MessageReader({
+      messageOctetsMax: CONTROL_MESSAGE_OCTETS_MAX,
+      onMessage: (message) => this.#onMessage(message),
+    });
+    try {
+      this.#control = startCall(connection, {
+        path: CONTROL_PATH,
+        authority: AUTHORITY,
+        scheme: "https",
+      }, this);
+    } catch (error) {
+      // Gone before it began: the one thing startCall throws on purpose.
+      const detail = error instanceof Error ? error.message : String(error);
+      this.#over(detail);
+      return;
+    }
+    this.#say({ type: "hello", hello: options.hello });
+    this.#deadline = options.timers.after(
+      HELLO_DEADLINE_MS,
+      () =>
+        this.close(
+          `the agent said no hello within ${HELLO_DEADLINE_MS / 1000} s`,
+        ),
+    );
+  }
+
+  get peer(): LinkPeer {
+    return this.#peer!; // set before anybody gets to see the link
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  get lastHeardMs(): number {
+    return this.#connection.lastHeardMs;
+  }
+
+  get load(): number {
+    return this.#load;
+  }
+
+  dial(
+    target: DialTarget,
+    events: DialEvents,
+    options: DialOptions = {},
+  ): PendingDial {
+    const { timers, observer } = this.#options;
+    this.#load++;
+    return dialProxy(this.#connection, target, events, {
+      authority: AUTHORITY,
+      scheme: "https",
+      timers,
+      dialId: ++this.#dials,
+      onOver: () => this.#load--,
+      ...(observer === undefined ? {} : { observer }),
+      ...options,
+    });
+  }
+
+  /** Tells the agent that this server is going: no new work is expected. */
+  drain(): void {
+    this.#say({ type: "drain" });
+  }
+
+  /** Asks the agent to make a new link, after `delayMs`, and drain this one. */
+  askToReconnect(reason: string, delayMs: number): void {
+    this.#say({ type: "reconnect", reason, delayMs });
+  }
+
+  /** Tells the agent why, and ends everything. */
+  close(reason: string): void {
+    if (this.#state === "over") return;
+    this.#say({ type: "refusal", reason });
+    this.#over(reason);
+    // Graceful first, so that the refusal leaves; then what still runs is lost.
+    this.#connection.shutdown(reason);
+    if (this.#load > 0) this.#connection.abort(NO_ERROR, reason);
+  }
+
+  onMetadata(): void {}
+  onWritable(): void {}
+
+  onBody(chunk: Uint8Array): void {
+    this.#control!.consumed(chunk.length);
+    try {
+      this.#reader.push(chunk);
+    } catch (error) {
+      if (!(error instanceof GrpcError || error instanceof ControlError)) {
+        throw error;
+      }
+      this.close(error.message);
+    }
+  }
+
+  onStatus(status: Status, _trailers: unknown, lost: boolean): void {
+    const detail = status.message || statusName(status.code);
+    this.#over(lost ? detail : `the agent ended the link: ${detail}`);
+    this.#connection.shutdown("the control call has ended");
+  }
+
+  #onMessage(message: Uint8Array): void {
+    if (this.#state === "over") return;
+    const event = decodeAgentEvent(message);
+    switch (event.type) {
+      case "hello":
+        return this.#onHello(event.hello);
+      case "drain":
+        this.#isDraining = true;
+        return;
+      case "unknown":
+        return;
+    }
+  }
+
+  #onHello(hello: AgentHello): void {
+    if (this.#state !== "hello") return this.close("a second hello");
+    this.#deadline?.cancel();
+    const problem = versionProblem(hello.version, "agent");
+    if (problem !== undefined) return this.close(problem);
+    if (hello.agentId === "") return this.close("the agent gave no agent id");
+    const { identity, remoteAddress, admit } = this.#options;
+    let identifiers;
+    try {
+      identifiers = parseIdentifiers(hello.identifiers, "server");
+    } catch (error) {
+      // An IdentifiersError: nothing else comes from there.
+      return this.close((error as Error).message);
+    }
+    const peer: LinkPeer = {
+      agentId: hello.agentId,
+      identifiers,
+      identity,
+      remoteAddress,
+      carrier: "streams",
+      software: hello.software,
+    };
+    this.#peer = peer;
+    this.#state = "admission";
+    this.#admit(admit?.(peer, hello));
+  }
+
+  #admit(verdict: string | undefined | Promise<string | undefined>): void {
+    if (verdict instanceof Promise) {
+      verdict.then(
+        (problem) => this.#admit(problem),
+        (error) => this.#admit(String(error)),
+      );
+    } else if (this.#state !== "admission") return;
+    else if (verdict !== undefined) this.close(verdict);
+    else {
+      this.#state = "open";
+      this.#opening.resolve(this);
+    }
+  }
+
+  #over(reason: string): void {
+    const before = this.#state;
+    if (before === "over") return;
+    this.#state = "over";
+    this.#deadline?.cancel();
+    if (before === "open") this.#options.onClosed?.(this, reason);
+    else this.#opening.reject(new LinkError(reason));
+  }
+
+  #say(event: Exclude<ServerEvent, { type: "unknown" }>): void {
+    if (this.#state !== "over") {
+      this.#control?.sendMessage(encodeServerEvent(event));
+    }
+  }
+}
