@@ -68,7 +68,7 @@ export class Contender {
     if (this.#running !== undefined) return this.#running;
     const server = await startServer(this.workspace, {
       maker: this.maker,
-      protocol: "http-connect",
+      mode: "http-connect",
       transport: "uds",
     });
     const agent = await startAgent(this.workspace, server, this.maker);

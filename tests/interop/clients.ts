@@ -233,16 +233,13 @@ async function ourDial(context: ClientContext): Promise<void> {
 function ourDialFlags(context: ClientContext): string[] {
   const { frontend, protocol } = context;
   if (frontend.transport === "uds") {
-    return [`--mode=${protocol}`, `--proxy-uds=${frontend.path}`];
+    return [`--proxy-mode=${protocol}`, `--server=unix:${frontend.path}`];
   }
   const { ca, client } = context.workspace.certificates;
   return [
-    `--mode=${protocol}`,
-    `--proxy-host=${frontend.host}`,
-    `--proxy-port=${frontend.port}`,
-    `--ca-cert=${ca}`,
-    `--client-cert=${client.cert}`,
-    `--client-key=${client.key}`,
+    `--proxy-mode=${protocol}`,
+    `--server=${frontend.host}:${frontend.port}`,
+    ...[`--ca-cert=${ca}`, `--cert=${client.cert}`, `--key=${client.key}`],
   ];
 }
 

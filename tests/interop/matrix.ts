@@ -78,7 +78,10 @@ async function runRow(
   try {
     server = await startServer(workspace, {
       maker: row.server,
-      protocol: row.protocol,
+      // Ours on TCP has to tell the protocols apart, on UDS it is told.
+      mode: row.server === "ours" && row.transport === "tcp"
+        ? "auto"
+        : row.protocol,
       transport: row.transport,
     });
     agent = await startAgent(workspace, server, row.agent);

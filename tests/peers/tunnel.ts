@@ -5,6 +5,7 @@
  * @module
  */
 
+import { PERMISSIONS, V8_FLAGS } from "../../cli/self_command.ts";
 import { Child } from "./child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";
@@ -21,7 +22,8 @@ export type Frontend =
 
 export interface ServerOptions {
   readonly maker: Maker;
-  readonly protocol: Protocol;
+  /** `auto` is ours alone: both protocols on one frontend. */
+  readonly mode: Protocol | "auto";
   readonly transport: "uds" | "tcp";
   readonly extraFlags?: readonly string[];
 }
@@ -51,19 +53,9 @@ export function ourCommand(...subcommand: readonly string[]): string[] {
     return [packaged, ...subcommand];
   }
   return [
-    Deno.execPath(),
-    "run",
-    "--quiet",
-    "--no-prompt",
-    "--v8-flags=--max-semi-space-size=4",
-    "--allow-net",
-    "--allow-read",
-    "--allow-write",
-    "--allow-env",
-    "--allow-sys",
-    "--allow-ffi",
-    `--config=${ROOT}deno.json`,
-    `${ROOT}main.ts`,
+    ...[Deno.execPath(), "run", "--quiet", "--no-prompt"],
+    ...[V8_FLAGS, ...PERMISSIONS],
+    ...[`--config=${ROOT}deno.json`, `${ROOT}main.ts`],
     ...subcommand,
   ];
 }
@@ -80,7 +72,7 @@ export async function startServer(
     ? { transport: "uds", path: workspace.path("front.sock") }
     : { transport: "tcp", host: "127.0.0.1", port: freePort() };
   const flags = [
-    `--mode=${options.protocol}`,
+    `--mode=${options.mode}`,
     "--v=0",
     `--agent-port=${agentPort}`,
     `--health-port=${healthPort}`,

@@ -5,6 +5,11 @@
  * @module
  */
 
+import {
+  type CertificateWish,
+  ThrowawayCa,
+} from "../../host/tls/throwaway_ca.ts";
+
 /** Paths of a throw-away CA and of what it has signed. */
 export interface Certificates {
   readonly ca: string;
@@ -44,50 +49,27 @@ export class Workspace {
 }
 
 async function makeCertificates(folder: string): Promise<Certificates> {
-  const openssl = (...args: string[]) => run("openssl", args, folder);
-  const newKey = (name: string) =>
-    openssl(
-      ...["genpkey", "-quiet", "-algorithm", "EC"],
-      ...["-pkeyopt", "ec_paramgen_curve:P-256", "-out", `${name}.key`],
-    );
-  await newKey("ca");
-  await openssl(
-    ...["req", "-x509", "-new", "-key", "ca.key", "-subj", "/CN=test-ca"],
-    ...["-days", "30", "-addext", "basicConstraints=critical,CA:TRUE"],
-    ...["-addext", "keyUsage=critical,keyCertSign,cRLSign", "-out", "ca.crt"],
-  );
-  const issue = async (name: string, usage: string): Promise<KeyPair> => {
-    await newKey(name);
-    const request = ["-key", `${name}.key`, "-subj", `/CN=${name}`];
-    await openssl("req", "-new", ...request, "-out", `${name}.csr`);
-    await Deno.writeTextFile(
-      `${folder}/${name}.ext`,
-      "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1\n" +
-        `extendedKeyUsage=${usage}\nkeyUsage=critical,digitalSignature\n`,
-    );
-    await openssl(
-      ...["x509", "-req", "-in", `${name}.csr`, "-CA", "ca.crt"],
-      ...["-CAkey", "ca.key", "-CAcreateserial", "-days", "30"],
-      ...["-extfile", `${name}.ext`, "-out", `${name}.crt`],
-    );
-    return { cert: `${folder}/${name}.crt`, key: `${folder}/${name}.key` };
+  const authority = await ThrowawayCa.create();
+  const issue = async (
+    commonName: string,
+    usage: CertificateWish["usage"],
+  ): Promise<KeyPair> => {
+    const names = ["localhost", "127.0.0.1", "::1"];
+    const pair = await authority.issue({ commonName, usage, names });
+    const files = {
+      cert: `${folder}/${commonName}.crt`,
+      key: `${folder}/${commonName}.key`,
+    };
+    await Deno.writeTextFile(files.cert, pair.cert);
+    await Deno.writeTextFile(files.key, pair.key, { mode: 0o600 });
+    return files;
   };
+  const ca = `${folder}/ca.crt`;
+  await Deno.writeTextFile(ca, authority.cert);
   return {
-    ca: `${folder}/ca.crt`,
-    server: await issue("server", "serverAuth,clientAuth"),
-    agent: await issue("agent", "clientAuth"),
-    client: await issue("client", "clientAuth"),
+    ca,
+    server: await issue("server", "both"),
+    agent: await issue("agent", "client"),
+    client: await issue("client", "client"),
   };
-}
-
-async function run(
-  program: string,
-  args: readonly string[],
-  cwd: string,
-): Promise<void> {
-  const command = new Deno.Command(program, { args: [...args], cwd });
-  const { success, stderr } = await command.output();
-  if (success) return;
-  const said = new TextDecoder().decode(stderr).trim();
-  throw new Error(`Cannot run ${program} ${args[0]}: ${said}`);
 }

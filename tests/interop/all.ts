@@ -1,0 +1,22 @@
+/**
+ * Everything that needs a real peer: the matrix, upstream's suite, grpcurl and
+ * the gRPC peers. Ends with `N passed, N failed, N skipped`.
+ *
+ * Usage: `deno task interop [--strict]`; strict as in `suite.ts`.
+ *
+ * @module
+ */
+
+import { runSteps } from "./run_steps.ts";
+import { Tally } from "./tally.ts";
+
+if (import.meta.main) {
+  const tally = new Tally();
+  await runSteps([
+    { name: "matrix", task: ["matrix"] },
+    { name: "grpcurl", task: ["grpcurl"] },
+    { name: "gRPC peers", task: ["interop:grpc"] },
+    { name: "Konnectivity's suite", task: ["suite", ...Deno.args] },
+  ], tally);
+  Deno.exit(tally.end());
+}
