@@ -1,0 +1,46 @@
+/**
+ * How this program is started, from source, bundled or compiled: for `demo`,
+ * which starts it several times, and for those who package it.
+ *
+ * @module
+ */
+
+/**
+ * What `deno run` must be told, least first. `ffi` and `sys` because the
+ * platform has no call for a TCP reset or a host's name; `run` because `demo`
+ * starts servers and agents.
+ */
+export const PERMISSIONS: readonly string[] = [
+  "--allow-net",
+  "--allow-read",
+  "--allow-write",
+  "--allow-env",
+  "--allow-sys",
+  "--allow-run",
+  "--allow-ffi",
+];
+
+/**
+ * A small nursery: buffers are pooled and garbage is rare, so a large one only
+ * costs memory (90 MB less, and better tail latency).
+ */
+export const V8_FLAGS = "--v8-flags=--max-semi-space-size=4";
+
+/** Program and first words; a subcommand follows. */
+export function selfCommand(): readonly [string, ...string[]] {
+  const program = Deno.execPath();
+  if (Deno.build.standalone) return [program];
+  // From source the project's import map is needed; a bundle needs none, and
+  // must not pick up what happens to lie in a folder above it.
+  const isBundle = Deno.mainModule.endsWith(".js");
+  return [
+    program,
+    "run",
+    "--quiet",
+    "--no-prompt",
+    ...(isBundle ? ["--no-config", "--no-lock"] : []),
+    V8_FLAGS,
+    ...PERMISSIONS,
+    Deno.mainModule,
+  ];
+}

@@ -1,0 +1,30 @@
+// deno-lint-ignore-file no-console -- a command that says what it does.
+/**
+ * `dist/tunnel` with `deno compile`, which fetches its runtime (denort) from
+ * Deno's own host. Where that cannot be reached, `deno task package` needs only
+ * the npm registry.
+ *
+ * Usage: `deno task compile`
+ *
+ * @module
+ */
+
+import { PERMISSIONS, V8_FLAGS } from "../cli/self_command.ts";
+
+const { code } = await new Deno.Command(Deno.execPath(), {
+  args: [
+    "compile",
+    V8_FLAGS,
+    "--no-prompt",
+    ...PERMISSIONS,
+    "--output=dist/tunnel",
+    "main.ts",
+  ],
+}).spawn().status;
+if (code !== 0) {
+  console.error(
+    "Cannot compile: see above. If denort could not be fetched, use " +
+      "`deno task package`",
+  );
+}
+Deno.exitCode = code;

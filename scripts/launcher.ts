@@ -1,0 +1,99 @@
+/**
+ * The shell script at the front of the packaged program: it puts the two files
+ * behind it where they can be run, once, and runs them.
+ *
+ * The files go into a folder that is the user's own and closed to others.
+ * Anything else found under its name is refused: under /tmp anybody could have
+ * put a program of theirs there. Each file appears by one rename, under a name
+ * that contains its hash, so two first starts at once do not disturb each
+ * other, and versions that share a runtime share the file.
+ *
+ * @module
+ */
+
+/** A file that the script carries, compressed with gzip. */
+export interface CarriedFile {
+  /** Of the uncompressed content, in hex; enough of it to be unique. */
+  readonly hash: string;
+  readonly compressedOctets: number;
+}
+
+/** What the script must know. */
+export interface LauncherParts {
+  readonly version: string;
+  /** As `uname -m` says it. */
+  readonly machine: "x86_64" | "aarch64";
+  readonly runtime: CarriedFile;
+  readonly program: CarriedFile;
+  /** Flags of `deno run`. */
+  readonly runFlags: readonly string[];
+}
+
+/** The script; the runtime and then the program follow at once. */
+export function launcherScript(parts: LauncherParts): string {
+  // The script says where it ends itself, so its length depends on a number
+  // within it: repeat until that settles (the second time, in practice).
+  let length = 0;
+  for (;;) {
+    const script = scriptFor(parts, length);
+    const settled = new TextEncoder().encode(script).length;
+    if (settled === length) return script;
+    length = settled;
+  }
+}
+
+function scriptFor(parts: LauncherParts, length: number): string {
+  const { version, machine, runtime, program, runFlags } = parts;
+  const programAt = length + runtime.compressedOctets;
+  return `#!/bin/sh
+# tunnel ${version} for ${machine}. A script with two files behind it: the Deno
+# runtime and the program. They are unpacked once, into $TUNNEL_CACHE_DIR or else
+# the first usable of $XDG_CACHE_HOME/tunnel, ~/.cache/tunnel, /tmp/tunnel-UID.
+set -eu
+umask 077
+fail() { echo "tunnel: $1" >&2; exit 1; }
+[ "$(uname -m)" = ${machine} ] ||
+  fail "Cannot run on $(uname -m): this file is for ${machine}; take the other one"
+
+# Ours, closed to others, and no link: who else could have put files there?
+is_private() {
+  [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] || return 1
+  case $(ls -ld "$1") in drwx------*) ;; *) return 1 ;; esac
+}
+folder=
+if [ -n "\${TUNNEL_CACHE_DIR:-}" ]; then set -- "$TUNNEL_CACHE_DIR" -- "$@"
+else set -- "\${XDG_CACHE_HOME:+$XDG_CACHE_HOME/tunnel}" \\
+  "\${HOME:+$HOME/.cache/tunnel}" "\${TMPDIR:-/tmp}/tunnel-$(id -u)" -- "$@"
+fi
+while [ "$1" != -- ]; do
+  each=$1; shift
+  [ -n "$each" ] && [ -z "$folder" ] || continue
+  mkdir -p "$each" 2>/dev/null || continue
+  if is_private "$each"; then folder=$each; fi
+done
+shift
+[ -n "$folder" ] || fail "Cannot unpack: no folder is mine alone (mode 0700); \\
+name one with TUNNEL_CACHE_DIR"
+
+# unpack TARGET OFFSET LENGTH
+unpack() {
+  [ ! -s "$1" ] || return 0
+  trap 'rm -f "$folder/.new.$$"' EXIT
+  tail -c +"$(($2 + 1))" "$0" | head -c "$3" | gzip -dc >"$folder/.new.$$" ||
+    fail "Cannot unpack into $folder: the disk is full or $0 is damaged"
+  chmod 700 "$folder/.new.$$"
+  sync "$folder/.new.$$" 2>/dev/null || :
+  case $1 in */deno-*) "$folder/.new.$$" --version >/dev/null 2>&1 ||
+    fail "Cannot run a program in $folder: it needs glibc and a folder that is \\
+not mounted noexec; name another with TUNNEL_CACHE_DIR" ;; esac
+  mv -f "$folder/.new.$$" "$1"
+  trap - EXIT
+}
+unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedOctets}
+unpack "$folder/tunnel-${program.hash}.js" ${programAt} ${program.compressedOctets}
+
+DENO_NO_UPDATE_CHECK=1 DENO_DIR="$folder/deno" \\
+  exec "$folder/deno-${runtime.hash}" run ${runFlags.join(" ")} \\
+  "$folder/tunnel-${program.hash}.js" "$@"
+`;
+}

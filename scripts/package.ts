@@ -1,0 +1,134 @@
+// deno-lint-ignore-file no-console -- a command that says what it does.
+/**
+ * Makes `dist/tunnel-VERSION-linux-x64` and `-arm64`: the whole program in one
+ * file that needs nothing but a shell, gzip and glibc.
+ *
+ * Usage: `deno task package [--arch x64] [--out dist]`
+ *
+ * @module
+ */
+
+import { parseArgs } from "@std/cli";
+import { toBytes } from "@std/streams";
+import { PERMISSIONS, V8_FLAGS } from "../cli/self_command.ts";
+import { VERSION } from "../host/version.ts";
+import { type CarriedFile, launcherScript } from "./launcher.ts";
+import { fetchTarball, findPackage } from "./npm_registry.ts";
+import { tarEntry } from "./tar_entry.ts";
+
+const MACHINES = { x64: "x86_64", arm64: "aarch64" } as const;
+type Architecture = keyof typeof MACHINES;
+
+/** Relative to the project. Downloads stay here between runs. */
+const CACHE = ".cache/packages";
+
+/** Nothing may be fetched or asked for at run time: all is in the bundle. */
+const RUN_FLAGS: readonly string[] = [
+  "--quiet",
+  "--no-prompt",
+  "--no-config",
+  "--no-lock",
+  "--no-remote",
+  "--no-npm",
+  "--cached-only",
+  V8_FLAGS,
+  ...PERMISSIONS,
+];
+
+/** Packages for one architecture; gives the file's path. */
+export async function packageFor(
+  architecture: Architecture,
+  bundle: Uint8Array<ArrayBuffer>,
+  directory: string,
+): Promise<string> {
+  const name = `@deno/linux-${architecture}-glibc`;
+  const published = await findPackage(name, Deno.version.deno);
+  if (published.version !== Deno.version.deno) {
+    console.error(
+      `${name}: the registry has no ${Deno.version.deno}, ` +
+        `${published.version} is taken`,
+    );
+  }
+  const tarball = await fetchTarball(published, CACHE);
+  const deno = tarEntry(await gunzip(tarball), "package/deno");
+  const runtime = await carry(deno);
+  const program = await carry(bundle);
+  const script = launcherScript({
+    version: VERSION,
+    machine: MACHINES[architecture],
+    runtime,
+    program,
+    runFlags: RUN_FLAGS,
+  });
+  await Deno.mkdir(directory, { recursive: true });
+  const path = `${directory}/tunnel-${VERSION}-linux-${architecture}`;
+  const whole = new Blob([script, runtime.compressed, program.compressed]);
+  await Deno.writeFile(path, whole.stream());
+  await Deno.chmod(path, 0o755);
+  return path;
+}
+
+/** The program with all it imports as one module. */
+export async function bundleProgram(): Promise<Uint8Array<ArrayBuffer>> {
+  await Deno.mkdir(CACHE, { recursive: true });
+  const path = `${CACHE}/main-${Deno.pid}.js`;
+  try {
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["bundle", "--quiet", "--output", path, "main.ts"],
+    }).output();
+    if (!success) {
+      const words = new TextDecoder().decode(stderr).trim();
+      throw new Error(`Cannot bundle main.ts: ${words}`);
+    }
+    return await Deno.readFile(path);
+  } finally {
+    await Deno.remove(path);
+  }
+}
+
+interface Carried extends CarriedFile {
+  readonly compressed: Uint8Array<ArrayBuffer>;
+}
+
+async function carry(content: Uint8Array<ArrayBuffer>): Promise<Carried> {
+  const digest = await crypto.subtle.digest("SHA-256", content);
+  const compressed = await through(content, new CompressionStream("gzip"));
+  return {
+    hash: new Uint8Array(digest).toHex().slice(0, 16),
+    compressedOctets: compressed.length,
+    compressed,
+  };
+}
+
+function gunzip(
+  octets: Uint8Array<ArrayBuffer>,
+): Promise<Uint8Array<ArrayBuffer>> {
+  return through(octets, new DecompressionStream("gzip"));
+}
+
+async function through(
+  octets: Uint8Array<ArrayBuffer>,
+  transform: CompressionStream | DecompressionStream,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = new Blob([octets]).stream().pipeThrough(transform);
+  return new Uint8Array(await toBytes(stream));
+}
+
+function architectures(given: string): Architecture[] {
+  return given.split(",").map((name) => {
+    if (name === "x64" || name === "arm64") return name;
+    throw new Error(`Cannot package for ${name}: wanted x64 or arm64`);
+  });
+}
+
+if (import.meta.main) {
+  const { arch = "x64,arm64", out = "dist" } = parseArgs(Deno.args, {
+    string: ["arch", "out"],
+  });
+  const bundle = await bundleProgram();
+  for (const architecture of architectures(String(arch))) {
+    const path = await packageFor(architecture, bundle, String(out));
+    const { size } = await Deno.stat(path);
+    console.log(`${path} (${(size / 1e6).toFixed(1)} MB)`);
+  }
+}
