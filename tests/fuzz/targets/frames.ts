@@ -4,7 +4,7 @@
  * @module
  */
 
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import {
   type Frame,
   FRAME_HEADER_OCTETS,
@@ -139,10 +139,30 @@ export const FRAMES: FuzzTarget = {
 
   run(input) {
     const whole = decode([input.slice()]);
+    assertInStep(input, whole);
     assertEquals(decode(cut(input, prngOf(input))), whole);
     return whole.map((seen) => seen.slice(0, 24)).slice(0, 6).join();
   },
 };
+
+/**
+ * One entry for each frame that the lengths promise, of the type that stands in
+ * the header, or an error: what is skipped is skipped to its end.
+ */
+function assertInStep(input: Uint8Array, seen: readonly string[]): void {
+  for (const [index, frame] of splitFrames(input).entries()) {
+    const entry = seen[index];
+    if (entry?.startsWith("connection ")) return;
+    if (entry === "cut" || frame.length < FRAME_HEADER_OCTETS) return;
+    const type = TYPE_NAMES[frame[3]!] ?? "UNKNOWN";
+    const isRight = entry !== undefined &&
+      (entry.startsWith("stream ") || entry.startsWith(`${type} `) ||
+        entry.startsWith(`{"type":"${type}"`));
+    assert(isRight, `Frame ${index} is ${type}, seen was ${entry}`);
+  }
+}
+
+const TYPE_NAMES = Object.keys(FrameType);
 
 /** What came out, as text; DATA pieces of one frame are put together. */
 function decode(chunks: readonly Uint8Array[]): string[] {

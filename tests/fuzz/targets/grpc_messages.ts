@@ -7,10 +7,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { MESSAGE_PREFIX_OCTETS } from "../../../proto/grpc/message_framing.ts";
 import { MessageReader } from "../../../proto/grpc/message_reader.ts";
-import { GrpcError } from "../../../proto/grpc/status.ts";
+import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { cut, prngOf } from "../cutting.ts";
 import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
@@ -76,6 +76,7 @@ export const GRPC_MESSAGES: FuzzTarget = {
     const octets = input.subarray(1);
     const whole = read([octets.slice()], encoding);
     assertEquals(read(cut(octets, prngOf(input)), encoding), whole);
+    assertEquals(whole, readNaively(octets, encoding));
     return whole.map((seen) => seen.slice(0, 16)).slice(0, 6).join();
   },
 };
@@ -114,4 +115,50 @@ function read(chunks: readonly Uint8Array[], encoding: string): string[] {
     seen.push(`status ${error.code}`);
   }
   return seen;
+}
+
+/** The same from whole messages, one after the other. */
+function readNaively(octets: Uint8Array, encoding: string): string[] {
+  const seen: string[] = [];
+  for (const message of splitMessages(octets)) {
+    if (message.length < MESSAGE_PREFIX_OCTETS) {
+      return [...seen, `status ${StatusCode.INTERNAL}`];
+    }
+    const flag = message[0]!;
+    const payload = message.subarray(MESSAGE_PREFIX_OCTETS);
+    const announced = new DataView(message.buffer, message.byteOffset)
+      .getUint32(1);
+    const problem = prefixProblem(flag, announced, encoding) ??
+      (payload.length < announced ? StatusCode.INTERNAL : undefined);
+    if (problem !== undefined) return [...seen, `status ${problem}`];
+    const plain = flag === 0 ? payload : unfold(payload);
+    if (typeof plain === "number") return [...seen, `status ${plain}`];
+    seen.push(`message ${plain.toHex()}`);
+  }
+  return [...seen, "end"];
+}
+
+function prefixProblem(
+  flag: number,
+  announced: number,
+  encoding: string,
+): number | undefined {
+  if (flag > 1) return StatusCode.INTERNAL;
+  if (flag === 1 && encoding === "identity") return StatusCode.INTERNAL;
+  if (flag === 1 && encoding !== "gzip") return StatusCode.UNIMPLEMENTED;
+  if (announced > MESSAGE_OCTETS_MAX) return StatusCode.RESOURCE_EXHAUSTED;
+  return undefined;
+}
+
+/** Without a limit while it unfolds: the inputs are small. */
+function unfold(payload: Uint8Array): Uint8Array | number {
+  let plain: Uint8Array;
+  try {
+    plain = new Uint8Array(gunzipSync(payload));
+  } catch {
+    return StatusCode.INTERNAL; // Whatever zlib says, it is not gzip.
+  }
+  return plain.length > MESSAGE_OCTETS_MAX
+    ? StatusCode.RESOURCE_EXHAUSTED
+    : plain;
 }
