@@ -1,0 +1,71 @@
+/**
+ * Byte buffers that are used again instead of made anew.
+ *
+ * A fresh 64 KiB buffer costs more than everything that is done with it, so
+ * whoever reads or writes in bulk borrows one here and gives it back. Knows
+ * nothing of who borrows, and clears nothing.
+ *
+ * @module
+ */
+
+/**
+ * The sizes that exist, in octets, ascending. Idle connections wait in the
+ * small ones; the largest holds two frames of 64 KiB.
+ */
+export const BUFFER_CLASSES: readonly number[] = [
+  512,
+  2 * 1024,
+  16 * 1024,
+  128 * 1024,
+];
+
+/** The largest class. */
+export const BUFFER_OCTETS_MAX = 128 * 1024;
+
+/**
+ * Octets of free buffers kept per class. Above it they are left to the garbage
+ * collector, so that a burst of connections does not pin its peak for ever.
+ */
+export const KEPT_OCTETS_PER_CLASS = 4 * 1024 * 1024;
+
+/** Lends buffers of a few fixed sizes. */
+export class BufferPool {
+  readonly #free: Uint8Array[][] = BUFFER_CLASSES.map(() => []);
+  readonly #keptMax: readonly number[];
+
+  /** @param keptOctets Free octets to keep per class. */
+  constructor(keptOctets: number = KEPT_OCTETS_PER_CLASS) {
+    this.#keptMax = BUFFER_CLASSES.map((size) => Math.floor(keptOctets / size));
+  }
+
+  /**
+   * Lends a buffer of the smallest class that holds `octetsMin`. Its content is
+   * whatever the last borrower left. Above {@linkcode BUFFER_OCTETS_MAX} it is
+   * made to measure and will not be kept.
+   */
+  acquire(octetsMin: number): Uint8Array {
+    const index = classOf(octetsMin);
+    return this.#free[index]?.pop() ??
+      new Uint8Array(BUFFER_CLASSES[index] ?? octetsMin);
+  }
+
+  /** Takes a whole buffer back; the borrower must not touch it afterwards. */
+  release(buffer: Uint8Array): void {
+    const index = BUFFER_CLASSES.indexOf(buffer.length);
+    const free = this.#free[index];
+    if (free !== undefined && free.length < this.#keptMax[index]!) {
+      free.push(buffer);
+    }
+  }
+}
+
+/** The pool that connections share unless they are given another. */
+export const sharedBufferPool: BufferPool = new BufferPool();
+
+function classOf(octets: number): number {
+  let index = 0;
+  while (index < BUFFER_CLASSES.length && BUFFER_CLASSES[index]! < octets) {
+    index++;
+  }
+  return index;
+}

@@ -1,0 +1,237 @@
+/**
+ * The payload of each frame type but DATA, read from whole payloads in the
+ * order of RFC 9113 §6. The streaming around it is in `frame_decoder.ts`.
+ *
+ * @module
+ */
+
+import {
+  Flag,
+  type Frame,
+  FrameType,
+  type PriorityFrame,
+  type Setting,
+  UINT31_MAX,
+} from "./frame.ts";
+import { readUint16, readUint32 } from "./octet_order.ts";
+import { type Blast, ErrorCode, WireError } from "./wire_error.ts";
+
+/** The 9 octets in front of each payload (§4.1). */
+export interface FrameHeader {
+  readonly length: number;
+  readonly code: number;
+  readonly flags: number;
+  readonly streamId: number;
+}
+
+/** What §6 demands of each type's header, in the order of the codes. */
+interface HeaderRule {
+  readonly name: keyof typeof FrameType;
+  readonly section: string;
+  readonly on: "stream" | "connection" | "either";
+  readonly octets?: number;
+  readonly octetsMin?: number;
+}
+
+const RULES: readonly HeaderRule[] = [
+  { name: "DATA", section: "6.1", on: "stream" },
+  { name: "HEADERS", section: "6.2", on: "stream" },
+  { name: "PRIORITY", section: "6.3", on: "stream", octets: 5 },
+  { name: "RST_STREAM", section: "6.4", on: "stream", octets: 4 },
+  { name: "SETTINGS", section: "6.5", on: "connection" },
+  { name: "PUSH_PROMISE", section: "6.6", on: "stream", octetsMin: 4 },
+  { name: "PING", section: "6.7", on: "connection", octets: 8 },
+  { name: "GOAWAY", section: "6.8", on: "connection", octetsMin: 8 },
+  { name: "WINDOW_UPDATE", section: "6.9", on: "either", octets: 4 },
+  { name: "CONTINUATION", section: "6.10", on: "stream" },
+];
+
+/** The name of a frame's type in the RFC's spelling, for messages. */
+export function frameName(header: FrameHeader): string {
+  return RULES[header.code]?.name ?? `frame type 0x${header.code.toString(16)}`;
+}
+
+/**
+ * Checks everything about a known type that shows in its header, before any of
+ * its payload is gathered.
+ *
+ * @throws {WireError}
+ */
+export function checkHeader(header: FrameHeader): void {
+  const { on, section, octets, octetsMin } = RULES[header.code]!;
+  const { length, streamId, code, flags } = header;
+  if (on !== "either" && (on === "stream") !== (streamId !== 0)) {
+    throw new WireError(
+      ErrorCode.PROTOCOL_ERROR,
+      section,
+      `Cannot accept ${frameName(header)} on stream ${streamId}`,
+    );
+  }
+  if (octets !== undefined && length !== octets) {
+    // §6.3 is the only section that limits a wrong size to its stream.
+    const blast: Blast = code === FrameType.PRIORITY
+      ? { scope: "stream", streamId }
+      : { scope: "connection" };
+    throw sizeError(header, section, `${octets}`, blast);
+  }
+  if (octetsMin !== undefined && length < octetsMin) {
+    throw sizeError(header, section, `at least ${octetsMin}`);
+  }
+  if (code === FrameType.SETTINGS) checkSettingsSize(header);
+  if (code === FrameType.DATA && flags & Flag.PADDED && length === 0) {
+    throw sizeError(header, "4.2", "at least 1");
+  }
+}
+
+/**
+ * Decodes a whole payload whose header has passed {@linkcode checkHeader}.
+ * Octets in the frame are views of `payload`.
+ *
+ * @throws {WireError}
+ */
+export function decodePayload(header: FrameHeader, payload: Uint8Array): Frame {
+  const { streamId, flags } = header;
+  const endHeaders = (flags & Flag.END_HEADERS) !== 0;
+  switch (header.code) {
+    case FrameType.HEADERS:
+      return decodeHeaders(header, payload);
+    case FrameType.PRIORITY:
+      return decodePriority(streamId, payload);
+    case FrameType.RST_STREAM:
+      return {
+        type: "RST_STREAM",
+        streamId,
+        errorCode: readUint32(payload, 0),
+      };
+    case FrameType.SETTINGS:
+      return decodeSettings(header, payload);
+    case FrameType.PUSH_PROMISE:
+      return decodePushPromise(header, payload);
+    case FrameType.PING:
+      return { type: "PING", ack: (flags & Flag.ACK) !== 0, opaque: payload };
+    case FrameType.GOAWAY:
+      return {
+        type: "GOAWAY",
+        lastStreamId: readUint32(payload, 0) & UINT31_MAX,
+        errorCode: readUint32(payload, 4),
+        debugData: payload.subarray(8),
+      };
+    case FrameType.WINDOW_UPDATE:
+      return decodeWindowUpdate(streamId, payload);
+    case FrameType.CONTINUATION:
+      return { type: "CONTINUATION", streamId, endHeaders, fragment: payload };
+    default:
+      throw new TypeError(`Cannot decode a payload of ${frameName(header)}`);
+  }
+}
+
+// --- §6.2 HEADERS ------------------------------------------------------------
+
+function decodeHeaders(header: FrameHeader, payload: Uint8Array): Frame {
+  const { flags, streamId } = header;
+  let fragment = stripPadding(header, payload, "6.2");
+  const frame = {
+    type: "HEADERS",
+    streamId,
+    endStream: (flags & Flag.END_STREAM) !== 0,
+    endHeaders: (flags & Flag.END_HEADERS) !== 0,
+  } as const;
+  if (!(flags & Flag.PRIORITY)) return { ...frame, fragment };
+  if (fragment.length < 5) throw sizeError(header, "4.2", "5 for the priority");
+  const dependsOn = readUint32(fragment, 0) & UINT31_MAX;
+  fragment = fragment.subarray(5);
+  return { ...frame, fragment, dependsOn };
+}
+
+/** Removes the padding of §6.1 from a HEADERS or PUSH_PROMISE payload. */
+function stripPadding(
+  header: FrameHeader,
+  payload: Uint8Array,
+  section: string,
+): Uint8Array {
+  if (!(header.flags & Flag.PADDED)) return payload;
+  const padLength = payload[0];
+  if (padLength === undefined) throw sizeError(header, "4.2", "at least 1");
+  if (padLength >= payload.length) {
+    throw new WireError(
+      ErrorCode.PROTOCOL_ERROR,
+      section,
+      `Cannot strip ${padLength} octets of padding from a payload of ${payload.length}`,
+    );
+  }
+  return payload.subarray(1, payload.length - padLength);
+}
+
+// --- §6.3 PRIORITY -----------------------------------------------------------
+
+function decodePriority(streamId: number, payload: Uint8Array): PriorityFrame {
+  const dependsOn = readUint32(payload, 0) & UINT31_MAX;
+  return { type: "PRIORITY", streamId, dependsOn };
+}
+
+// --- §6.5 SETTINGS -----------------------------------------------------------
+
+function checkSettingsSize(header: FrameHeader): void {
+  if (header.flags & Flag.ACK && header.length !== 0) {
+    throw sizeError(header, "6.5", "0 with ACK");
+  }
+  if (header.length % 6 !== 0) {
+    throw sizeError(header, "6.5", "a multiple of 6");
+  }
+}
+
+function decodeSettings(header: FrameHeader, payload: Uint8Array): Frame {
+  const settings: Setting[] = [];
+  for (let at = 0; at < payload.length; at += 6) {
+    settings.push({
+      id: readUint16(payload, at),
+      value: readUint32(payload, at + 2),
+    });
+  }
+  return { type: "SETTINGS", ack: (header.flags & Flag.ACK) !== 0, settings };
+}
+
+// --- §6.6 PUSH_PROMISE -------------------------------------------------------
+
+function decodePushPromise(header: FrameHeader, payload: Uint8Array): Frame {
+  const rest = stripPadding(header, payload, "6.6");
+  if (rest.length < 4) throw sizeError(header, "4.2", "4 for the stream id");
+  return {
+    type: "PUSH_PROMISE",
+    streamId: header.streamId,
+    promisedId: readUint32(rest, 0) & UINT31_MAX,
+    endHeaders: (header.flags & Flag.END_HEADERS) !== 0,
+    fragment: rest.subarray(4),
+  };
+}
+
+// --- §6.9 WINDOW_UPDATE ------------------------------------------------------
+
+function decodeWindowUpdate(streamId: number, payload: Uint8Array): Frame {
+  const increment = readUint32(payload, 0) & UINT31_MAX;
+  if (increment === 0) {
+    throw new WireError(
+      ErrorCode.PROTOCOL_ERROR,
+      "6.9",
+      "Cannot apply WINDOW_UPDATE: increment is 0",
+      streamId === 0 ? { scope: "connection" } : { scope: "stream", streamId },
+    );
+  }
+  return { type: "WINDOW_UPDATE", streamId, increment };
+}
+
+function sizeError(
+  header: FrameHeader,
+  section: string,
+  wanted: string,
+  blast?: Blast,
+): WireError {
+  return new WireError(
+    ErrorCode.FRAME_SIZE_ERROR,
+    section,
+    `Cannot accept ${
+      frameName(header)
+    }: ${header.length} octets, wanted ${wanted}`,
+    blast,
+  );
+}

@@ -1,0 +1,127 @@
+/**
+ * What a peer may do often, and how often (RFC 9113 §10.5).
+ *
+ * Every frame here is legal once and an attack in masses: it costs the sender
+ * nothing and us work or memory. Each kind has a budget that fills with time
+ * and with the useful traffic that such frames honestly go along with; a peer
+ * that exhausts one is told ENHANCE_YOUR_CALM and the connection ends.
+ *
+ * @module
+ */
+
+import { ErrorCode, WireError } from "../frames/wire_error.ts";
+import { type BucketSize, TokenBucket } from "./token_bucket.ts";
+
+/** Everything a peer can make grow or repeat on one connection. */
+export interface ConnectionLimits {
+  /** Longest coded header block over HEADERS and CONTINUATION, in octets. */
+  readonly headerBlockOctetsMax: number;
+  /** Most frames that one header block may be cut into. */
+  readonly headerBlockFramesMax: number;
+  /** Control octets (not DATA) that may wait for a peer that does not read. */
+  readonly controlOctetsMax: number;
+  /** PING without ACK; each DATA frame received gives one back. */
+  readonly pings: BucketSize;
+  /** SETTINGS without ACK. */
+  readonly settings: BucketSize;
+  /** DATA with neither octets nor END_STREAM; a full one gives one back. */
+  readonly emptyData: BucketSize;
+  /** Streams opened and reset before an answer; an answered one gives back. */
+  readonly resets: BucketSize;
+  /** WINDOW_UPDATE below {@linkcode TINY_INCREMENT_OCTETS}. */
+  readonly tinyUpdates: BucketSize;
+  /** Frames without effect: PRIORITY, unknown, for closed streams, stray ACK. */
+  readonly idleFrames: BucketSize;
+}
+
+/** Smaller increments than this let a peer make us send DATA by the octet. */
+export const TINY_INCREMENT_OCTETS = 1024;
+
+/** The limits unless the caller chooses others. */
+export const CONNECTION_LIMITS_DEFAULT: ConnectionLimits = {
+  // Twice the default header list: coding makes blocks shorter, hardly longer.
+  headerBlockOctetsMax: 128 * 1024,
+  // CVE-2024-27316: 128 KiB in frames of 16 KiB are 8. Eight times as many
+  // let a peer use 2 KiB fragments and stop one that uses empty ones.
+  headerBlockFramesMax: 64,
+  // CVE-2019-9512, 9515: replies to a peer that never reads. A thousand
+  // response heads of 2 KiB fit; an honest peer reads long before that.
+  controlOctetsMax: 2 * 1024 * 1024,
+  // CVE-2019-9512. grpc-go measures bandwidth with one PING per round trip,
+  // which on loopback is thousands per second, but only while DATA flows.
+  pings: { burst: 1000, perSecond: 100 },
+  // CVE-2019-9515. Honest peers change settings a few times per connection.
+  settings: { burst: 100, perSecond: 10 },
+  // CVE-2019-9518. Each costs a header and moves nothing.
+  emptyData: { burst: 1000, perSecond: 100 },
+  // CVE-2023-44487 (rapid reset) and CVE-2025-8671 (making us reset): work is
+  // started per stream while the concurrency limit never bites. A client may
+  // honestly cancel all its open calls at once, hence the burst.
+  resets: { burst: 1000, perSecond: 100 },
+  // CVE-2019-9511 and 9517: the window opened by a few octets at a time.
+  tinyUpdates: { burst: 1000, perSecond: 100 },
+  // CVE-2019-9513 and 9516 (priority churn, empty frames of other types).
+  idleFrames: { burst: 2000, perSecond: 200 },
+};
+
+/** The kinds that have a budget. */
+export type AbuseKind =
+  | "pings"
+  | "settings"
+  | "emptyData"
+  | "resets"
+  | "tinyUpdates"
+  | "idleFrames";
+
+/** The budgets of one connection. */
+export class AbuseGuard {
+  readonly #limits: ConnectionLimits;
+  readonly #buckets: Readonly<Record<AbuseKind, TokenBucket>>;
+
+  constructor(limits: ConnectionLimits, nowMs: number) {
+    this.#limits = limits;
+    this.#buckets = {
+      pings: new TokenBucket(limits.pings, nowMs),
+      settings: new TokenBucket(limits.settings, nowMs),
+      emptyData: new TokenBucket(limits.emptyData, nowMs),
+      resets: new TokenBucket(limits.resets, nowMs),
+      tinyUpdates: new TokenBucket(limits.tinyUpdates, nowMs),
+      idleFrames: new TokenBucket(limits.idleFrames, nowMs),
+    };
+  }
+
+  /**
+   * Counts one event of `kind`.
+   *
+   * @throws {WireError} ENHANCE_YOUR_CALM when its budget is used up.
+   */
+  count(kind: AbuseKind, nowMs: number): void {
+    if (this.#buckets[kind].spend(nowMs)) return;
+    const { burst, perSecond } = this.#limits[kind];
+    throw calm(
+      `too many ${kind}, wanted at most ${burst} at once and ${perSecond} per second`,
+    );
+  }
+
+  /** Something useful happened that such events go along with. */
+  refund(kind: AbuseKind): void {
+    this.#buckets[kind].refund();
+  }
+
+  /** @throws {WireError} When more control octets wait than may. */
+  checkControlOctets(octets: number): void {
+    const { controlOctetsMax } = this.#limits;
+    if (octets <= controlOctetsMax) return;
+    throw calm(
+      `${octets} octets of replies wait for it, wanted at most ${controlOctetsMax}`,
+    );
+  }
+}
+
+function calm(what: string): WireError {
+  return new WireError(
+    ErrorCode.ENHANCE_YOUR_CALM,
+    "10.5",
+    `Cannot go on with the peer: ${what}`,
+  );
+}

@@ -1,0 +1,463 @@
+/**
+ * A stream inside the engine: `Stream` for the layer above, and the receiving
+ * half that `frame_receiver.ts` drives.
+ *
+ * It owns what belongs to one stream alone (state, windows, order of header
+ * sections) and asks its {@linkcode StreamHost} for everything that is shared.
+ * Handlers are the last thing each method calls, or the state is looked at
+ * again afterwards: a handler may do anything, also end this stream.
+ *
+ * @module
+ */
+
+import { ErrorCode, WireError } from "../frames/wire_error.ts";
+import type { HeaderField } from "../hpack/header_field.ts";
+import type { ClosedHow } from "./closed_streams.ts";
+import { ReceiveWindow, SendWindow } from "./flow_window.ts";
+import { checkSection, type SectionFacts } from "./header_sections.ts";
+import type { Stream, StreamEvents, StreamReset } from "./stream.ts";
+import type { StreamHost } from "./stream_host.ts";
+import {
+  onStreamInput,
+  type StreamInput,
+  type StreamState,
+} from "./stream_state.ts";
+import type { TunedStream } from "./window_tuner.ts";
+import type { WaitingSender } from "./write_scheduler.ts";
+
+/** Below this average frame a stream counts as one that sends little. */
+const SPARSE_FRAME_OCTETS = 4096;
+
+const EMPTY = new Uint8Array(0);
+
+/** What a client's stream keeps while it waits for its turn to be opened. */
+interface PendingRequest {
+  readonly fields: readonly HeaderField[];
+  endStream: boolean;
+  trailers: readonly HeaderField[] | undefined;
+}
+
+/** See the module description. */
+export class EngineStream implements Stream, TunedStream, WaitingSender {
+  readonly receiveWindow: ReceiveWindow;
+  readonly sendWindow: SendWindow;
+  roundOctets = 0;
+  round = 0;
+  hasUsedHalf = false;
+  readonly #host: StreamHost;
+  #events: StreamEvents | undefined;
+  #id = 0;
+  #state: StreamState = "idle";
+  #pending: PendingRequest | undefined;
+  /** The final head went out; for a client with the request. */
+  #hasSentHead = false;
+  /** The final head came in; for a server with the request. */
+  #hasReceivedHead = false;
+  /** Octets of body still to come by content-length, if that is known. */
+  #bodyOctetsLeft: number | undefined;
+  #isHeadRequest = false;
+  #wantsRoom = false;
+  /** END_STREAM came, and the handler has not heard of it yet. */
+  #isEndDue = false;
+  /** The host was told that the stream is over. */
+  #hasLeft = false;
+  #frameOctetsAverage = 0;
+
+  constructor(host: StreamHost) {
+    this.#host = host;
+    this.receiveWindow = new ReceiveWindow(host.startWindow);
+    this.sendWindow = new SendWindow(0);
+  }
+
+  get id(): number {
+    return this.#id;
+  }
+
+  get isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
+  /** The response has started, so that a reset no longer wastes our work. */
+  get isAnswered(): boolean {
+    return this.#hasSentHead;
+  }
+
+  // --- The life of a stream --------------------------------------------------
+
+  /** Client role: keeps a request until {@linkcode activate}. */
+  prepare(
+    fields: readonly HeaderField[],
+    endStream: boolean,
+    events: StreamEvents,
+  ): void {
+    this.#events = events;
+    this.#pending = { fields, endStream, trailers: undefined };
+    this.#isHeadRequest = fields.some(({ name, value }) =>
+      name === ":method" && value === "HEAD"
+    );
+  }
+
+  /** Client role: the stream gets its id and the request goes out. */
+  activate(id: number): void {
+    const request = this.#pending!;
+    this.#pending = undefined;
+    this.#id = id;
+    this.sendWindow.adjust(this.#host.peerStartWindow);
+    this.#hasSentHead = true;
+    this.#input("sendHeaders");
+    const { fields, endStream, trailers } = request;
+    this.#host.writer.headers(id, fields, endStream, "bulk");
+    if (endStream) this.#input("sendEnd");
+    else if (trailers !== undefined) this.sendHeaders(trailers, true);
+    else if (this.#wantsRoom) this.awaitRoom();
+  }
+
+  /** Server role: a request came. The handlers are set before it is delivered. */
+  accept(id: number): void {
+    this.#id = id;
+    this.sendWindow.adjust(this.#host.peerStartWindow);
+  }
+
+  setEvents(events: StreamEvents): void {
+    this.#events = events;
+  }
+
+  /** Ends the stream without a frame: the connection knows why. */
+  finish(reset: StreamReset): void {
+    if (this.#hasLeft) return;
+    this.#state = "closed";
+    this.#leave("resetByUs");
+    this.#events?.onReset(reset);
+  }
+
+  // --- Sending ---------------------------------------------------------------
+
+  sendHeaders(fields: readonly HeaderField[], endStream: boolean): void {
+    if (this.#state === "closed") return;
+    if (this.#pending !== undefined) {
+      this.#keepTrailers(this.#pending, fields, endStream);
+      return;
+    }
+    const isTrailers = this.#hasSentHead;
+    if (isTrailers && !endStream) {
+      throw new TypeError("Cannot send trailers that do not end the stream");
+    }
+    if (!isTrailers && !isInformational(fields)) {
+      this.#hasSentHead = true;
+      this.#host.onAnswered();
+    }
+    this.#input("sendHeaders");
+    this.#host.writer.headers(this.#id, fields, endStream, "control");
+    if (endStream) this.#sentEnd();
+  }
+
+  get room(): number {
+    if (!this.#maySendData || this.#host.scheduler.isTurnOver(this)) return 0;
+    const shared = this.#host.room;
+    const own = this.sendWindow.available;
+    return own < shared ? Math.max(0, own) : shared;
+  }
+
+  sendFrame(head: Uint8Array, body: Uint8Array, endStream = false): void {
+    const octets = head.length + body.length;
+    if (octets === 0) {
+      if (endStream) this.end();
+      return;
+    }
+    const { room } = this;
+    if (octets > room) {
+      throw new RangeError(
+        `Cannot send a frame of ${octets} octets: there is room for ${room}`,
+      );
+    }
+    this.sendWindow.spend(octets);
+    this.#host.sent(this, octets);
+    this.#frameOctetsAverage += (octets - this.#frameOctetsAverage) / 4;
+    this.#host.writer.data(this.#id, head, body, endStream);
+    if (endStream) this.#sentEnd();
+  }
+
+  write(chunk: Uint8Array): number {
+    let taken = 0;
+    while (taken < chunk.length) {
+      const octets = Math.min(this.room, chunk.length - taken);
+      if (octets === 0) {
+        this.awaitRoom();
+        break;
+      }
+      const whole = taken === 0 && octets === chunk.length;
+      this.sendFrame(
+        EMPTY,
+        whole ? chunk : chunk.subarray(taken, taken + octets),
+      );
+      taken += octets;
+    }
+    return taken;
+  }
+
+  awaitRoom(): void {
+    if (this.#state === "closed") return;
+    this.#wantsRoom = true;
+    if (this.#maySendData && this.hasWindow) this.#host.awaitRoom(this);
+  }
+
+  end(): void {
+    if (this.#state === "closed") return;
+    if (this.#pending !== undefined) {
+      this.#pending.endStream = true;
+      return;
+    }
+    this.#input("sendData");
+    this.#host.writer.data(this.#id, EMPTY, EMPTY, true);
+    this.#sentEnd();
+  }
+
+  reset(code: number): void {
+    if (this.#hasLeft) return;
+    // Both ends may have ended while the last event is still being delivered.
+    const isOnWire = this.#state !== "closed" && this.#id !== 0;
+    if (isOnWire) this.#host.writer.rstStream(this.#id, code);
+    this.#state = "closed";
+    this.#leave(isOnWire ? "resetByUs" : "ended");
+  }
+
+  /** Resets the stream for a mistake of the peer's, and says so. */
+  fail(code: number, reason: string): void {
+    if (this.#hasLeft) return;
+    this.reset(code);
+    this.#events?.onReset({ by: "local", code, reason });
+  }
+
+  // --- Turns (see write_scheduler.ts) ----------------------------------------
+
+  get hasWindow(): boolean {
+    return this.sendWindow.available > 0;
+  }
+
+  get isSparse(): boolean {
+    return this.#frameOctetsAverage < SPARSE_FRAME_OCTETS;
+  }
+
+  takeTurn(): void {
+    if (!this.#wantsRoom || !this.#maySendData) return;
+    this.#wantsRoom = false;
+    this.#events?.onWritable();
+  }
+
+  // --- Receiving -------------------------------------------------------------
+
+  /** A header section of any kind. `requestFacts` come with a request. */
+  receiveHeaders(
+    fields: readonly HeaderField[],
+    endStream: boolean,
+    requestFacts?: SectionFacts,
+  ): void {
+    this.#input("recvHeaders");
+    if (endStream) this.#receiveEnd();
+    if (requestFacts !== undefined) {
+      this.#hasReceivedHead = true;
+      this.#bodyOctetsLeft = requestFacts.contentLength;
+      if (endStream) this.#checkBodyComplete();
+      this.#events?.onHeaders(fields);
+    } else if (this.#hasReceivedHead) {
+      this.#receiveTrailers(fields, endStream);
+    } else {
+      this.#receiveResponse(fields, endStream);
+    }
+    if (endStream) this.#receivedEnd();
+  }
+
+  /** The first piece of a DATA frame: whether it may come, and its credit. */
+  receiveDataStart(flowOctets: number, paddingOctets: number): void {
+    this.#input("recvData");
+    if (!this.#hasReceivedHead) {
+      throw this.#error(
+        ErrorCode.PROTOCOL_ERROR,
+        "8.1",
+        "Cannot accept DATA in front of a response",
+      );
+    }
+    if (!this.receiveWindow.receive(flowOctets)) {
+      throw this.#error(
+        ErrorCode.FLOW_CONTROL_ERROR,
+        "6.9.1",
+        `Cannot accept ${flowOctets} octets of DATA: the window of stream ${this.#id} has ${this.receiveWindow.available}`,
+      );
+    }
+    if (paddingOctets > 0) this.consumed(paddingOctets);
+  }
+
+  /** A piece of DATA; `endStream` with the last one of the stream. */
+  receiveData(chunk: Uint8Array, endStream: boolean): void {
+    if (this.#state === "closed") return;
+    if (this.#bodyOctetsLeft !== undefined) {
+      this.#bodyOctetsLeft -= chunk.length;
+      if (this.#bodyOctetsLeft < 0 || endStream) this.#checkBodyComplete();
+    }
+    if (endStream) this.#receiveEnd();
+    if (chunk.length > 0) this.#events?.onData(chunk);
+    if (endStream) this.#receivedEnd();
+  }
+
+  consumed(octets: number): void {
+    if (this.#state === "closed") return;
+    this.receiveWindow.release(octets);
+    // A peer that has ended needs no more credit.
+    if (this.#state === "halfClosedRemote") return;
+    this.#host.onConsumed(this, octets);
+    const increment = this.receiveWindow.takeUpdate();
+    if (increment === 0) return;
+    this.#host.writer.windowUpdate(this.#id, increment);
+    this.#host.onHalfUsed(this);
+  }
+
+  growWindow(octets: number): void {
+    this.receiveWindow.grow(octets);
+    if (this.#state === "closed" || this.#state === "halfClosedRemote") return;
+    const increment = this.receiveWindow.takeAll();
+    if (increment > 0) this.#host.writer.windowUpdate(this.#id, increment);
+  }
+
+  /** RST_STREAM from the peer. */
+  receiveReset(code: number, reason: string): void {
+    this.#input("recvReset");
+    this.#leave("resetByPeer");
+    const by = code === ErrorCode.REFUSED_STREAM ? "refused" : "peer";
+    this.#events?.onReset({ by, code, reason });
+  }
+
+  /** WINDOW_UPDATE, or a change of the peer's INITIAL_WINDOW_SIZE. */
+  adjustSendWindow(octets: number): boolean {
+    if (!this.sendWindow.adjust(octets)) return false;
+    if (this.#wantsRoom) this.awaitRoom();
+    return true;
+  }
+
+  /** An error of the peer's that ends this stream only. */
+  #error(code: ErrorCode, section: string, message: string): WireError {
+    return new WireError(code, section, message, {
+      scope: "stream",
+      streamId: this.#id,
+    });
+  }
+
+  #receiveResponse(fields: readonly HeaderField[], endStream: boolean): void {
+    const check = checkSection("response", fields);
+    if (!check.ok) throw this.#malformed(check.problem);
+    const { status, contentLength } = check.facts;
+    if (status < 200) {
+      if (endStream) throw this.#malformed("a 1xx response ends the stream");
+      this.#events?.onInformational?.(fields);
+      return;
+    }
+    this.#hasReceivedHead = true;
+    // These have no content, whatever length they talk of (RFC 9110 §8.6).
+    const hasNoBody = this.#isHeadRequest || status === 204 || status === 304;
+    this.#bodyOctetsLeft = hasNoBody ? undefined : contentLength;
+    if (endStream) this.#checkBodyComplete();
+    this.#events?.onHeaders(fields);
+  }
+
+  #receiveTrailers(fields: readonly HeaderField[], endStream: boolean): void {
+    const check = checkSection("trailers", fields);
+    if (!check.ok) throw this.#malformed(check.problem);
+    if (!endStream) throw this.#malformed("trailers do not end the stream");
+    this.#checkBodyComplete();
+    this.#events?.onTrailers(fields);
+  }
+
+  /** §8.1.1: the body must have the octets that content-length said. */
+  #checkBodyComplete(): void {
+    const left = this.#bodyOctetsLeft ?? 0;
+    if (left === 0) return;
+    throw this.#malformed(
+      left > 0
+        ? `the body ends ${left} octets before its content-length`
+        : `the body goes ${-left} octets beyond its content-length`,
+    );
+  }
+
+  #malformed(problem: string): WireError {
+    return this.#error(
+      ErrorCode.PROTOCOL_ERROR,
+      "8.1.1",
+      `Cannot accept stream ${this.#id}: ${problem}`,
+    );
+  }
+
+  /** The state changes before the handlers run, and they hear of it last. */
+  #receiveEnd(): void {
+    this.#input("recvEnd");
+    this.#isEndDue = true;
+  }
+
+  #receivedEnd(): void {
+    if (this.#hasLeft) return; // A handler has reset it.
+    this.#isEndDue = false;
+    this.#events?.onEnd();
+    if (this.#state === "closed") this.#leave("ended");
+  }
+
+  // --- State -----------------------------------------------------------------
+
+  get #maySendData(): boolean {
+    return this.#hasSentHead &&
+      (this.#state === "open" || this.#state === "halfClosedRemote");
+  }
+
+  #sentEnd(): void {
+    this.#input("sendEnd");
+    this.#host.scheduler.remove(this);
+    if (this.#state === "closed" && !this.#isEndDue) this.#leave("ended");
+  }
+
+  /** Applies the table of §5.1. */
+  #input(input: StreamInput): void {
+    const outcome = onStreamInput(this.#state, input);
+    switch (outcome) {
+      case "bug":
+        throw new TypeError(
+          `Cannot ${input} on stream ${this.#id}: it is ${this.#state}`,
+        );
+      case "connectionError":
+        throw new WireError(
+          ErrorCode.PROTOCOL_ERROR,
+          "5.1",
+          `Cannot accept ${input} on stream ${this.#id}: it is ${this.#state}`,
+        );
+      case "streamError":
+      case "late":
+        throw this.#error(
+          ErrorCode.STREAM_CLOSED,
+          "5.1",
+          `Cannot accept ${input} on stream ${this.#id}: it is ${this.#state}`,
+        );
+      default:
+        this.#state = outcome;
+    }
+  }
+
+  /** Tells the host, once, that nothing more will happen here. */
+  #leave(how: ClosedHow): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    this.#pending = undefined;
+    this.#host.scheduler.remove(this);
+    this.#host.onStreamClosed(this, how);
+  }
+
+  #keepTrailers(
+    pending: PendingRequest,
+    fields: readonly HeaderField[],
+    endStream: boolean,
+  ): void {
+    if (!endStream || pending.endStream) {
+      throw new TypeError("Cannot send trailers that do not end the stream");
+    }
+    pending.trailers = fields;
+  }
+}
+
+function isInformational(fields: readonly HeaderField[]): boolean {
+  return fields[0]?.name === ":status" && fields[0].value.startsWith("1");
+}

@@ -1,0 +1,118 @@
+/**
+ * Flow-control windows (RFC 9113 §5.2 and §6.9), one type per direction, so
+ * that no arithmetic on a window is ever written anywhere else.
+ *
+ * @module
+ */
+
+import { UINT31_MAX } from "../frames/frame.ts";
+
+/** Every window before any SETTINGS or WINDOW_UPDATE (§6.9.2). */
+export const WINDOW_OCTETS_DEFAULT = 65_535;
+
+/** What the peer lets us send, on one stream or on the connection. */
+export class SendWindow {
+  #available: number;
+
+  constructor(octets: number) {
+    this.#available = octets;
+  }
+
+  /** Octets that may be sent now; negative after the peer shrank it (§6.9.2). */
+  get available(): number {
+    return this.#available;
+  }
+
+  /** Spends `octets`, of which there must be enough: anything else is our bug. */
+  spend(octets: number): void {
+    if (octets > this.#available && octets > 0) {
+      throw new RangeError(
+        `Cannot send ${octets} octets: the window has ${this.#available}`,
+      );
+    }
+    this.#available -= octets;
+  }
+
+  /**
+   * Applies a WINDOW_UPDATE, or a change of INITIAL_WINDOW_SIZE that may be
+   * negative.
+   *
+   * @returns `false` if the window would pass 2^31-1: the peer's error (§6.9.1).
+   */
+  adjust(octets: number): boolean {
+    if (this.#available + octets > UINT31_MAX) return false;
+    this.#available += octets;
+    return true;
+  }
+}
+
+/**
+ * What we let the peer send. Each octet is in one of three places: still
+ * grantable to the peer (`available`), received but not used up
+ * (`outstanding`), or used up but not announced again; their sum is `size`.
+ */
+export class ReceiveWindow {
+  #size: number;
+  #available: number;
+  #outstanding = 0;
+
+  constructor(octets: number) {
+    this.#size = octets;
+    this.#available = octets;
+  }
+
+  /** What the peer may have in flight and unconsumed together. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Octets that the peer may still send by what we have announced. */
+  get available(): number {
+    return this.#available;
+  }
+
+  /** Octets received and not yet released. */
+  get outstanding(): number {
+    return this.#outstanding;
+  }
+
+  /** Charges received octets; `false` if the peer had no right to send them. */
+  receive(octets: number): boolean {
+    if (octets > this.#available) return false;
+    this.#available -= octets;
+    this.#outstanding += octets;
+    return true;
+  }
+
+  /** Octets were used up: they can be granted again. */
+  release(octets: number): void {
+    if (octets < 0 || octets > this.#outstanding) {
+      throw new RangeError(
+        `Cannot release ${octets} octets: ${this.#outstanding} are outstanding`,
+      );
+    }
+    this.#outstanding -= octets;
+  }
+
+  /** Lets the peer have more ahead of what is consumed. Never shrinks. */
+  grow(size: number): void {
+    this.#size = Math.max(this.#size, Math.min(size, UINT31_MAX));
+  }
+
+  /**
+   * The increment to announce now, or 0 while it is less than half of the
+   * window: that many updates are enough to keep the peer sending, and few.
+   * What is returned counts as announced.
+   */
+  takeUpdate(): number {
+    const due = this.#size - this.#available - this.#outstanding;
+    return due * 2 >= this.#size ? this.takeAll() : 0;
+  }
+
+  /** As {@linkcode takeUpdate}, but however little it is. */
+  takeAll(): number {
+    const due = this.#size - this.#available - this.#outstanding;
+    this.#available += due;
+    return due;
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Frames into the output: the one place where the engine's decisions become
+ * octets. Decides nothing, except where a header block must be cut.
+ *
+ * @module
+ */
+
+import type { Output, OutputKind } from "../bytes/output.ts";
+import {
+  Flag,
+  type Frame,
+  FRAME_HEADER_OCTETS,
+  FrameType,
+  MAX_FRAME_SIZE_DEFAULT,
+  type Setting,
+} from "../frames/frame.ts";
+import {
+  frameOctets,
+  writeFrame,
+  writeFrameHeader,
+} from "../frames/frame_encoder.ts";
+import { writeUint32 } from "../frames/octet_order.ts";
+import { HpackEncoder } from "../hpack/encoder.ts";
+import type { HeaderField } from "../hpack/header_field.ts";
+import { LARGE_FRAME_SIZE } from "./settings.ts";
+
+/** What a client sends first (RFC 9113 §3.4). */
+export const CLIENT_PREFACE: Uint8Array = new TextEncoder().encode(
+  "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+);
+
+/** The longest explanation that goes into a GOAWAY. */
+const DEBUG_OCTETS_MAX = 256;
+
+const SETTINGS_ACK: Frame = { type: "SETTINGS", ack: true, settings: [] };
+
+/** See the module description. */
+export class FrameWriter {
+  readonly #output: Output;
+  readonly #encoder: HpackEncoder = new HpackEncoder();
+  readonly #onOutput: () => void;
+  #frameSizeMax = MAX_FRAME_SIZE_DEFAULT;
+
+  /** @param onOutput Called after each frame. */
+  constructor(output: Output, onOutput: () => void) {
+    this.#output = output;
+    this.#onOutput = onOutput;
+  }
+
+  /** The most payload we put into one frame. */
+  get frameSizeMax(): number {
+    return this.#frameSizeMax;
+  }
+
+  /** Obeys the peer's MAX_FRAME_SIZE, up to what is worth having. */
+  setFrameSizeMax(octets: number): void {
+    this.#frameSizeMax = Math.min(octets, LARGE_FRAME_SIZE);
+  }
+
+  /** Obeys the peer's HEADER_TABLE_SIZE. */
+  setHeaderTableSize(octets: number): void {
+    this.#encoder.setPeerTableSize(octets);
+  }
+
+  preface(): void {
+    const at = this.#output.reserve(CLIENT_PREFACE.length, "control");
+    this.#output.buffer.set(CLIENT_PREFACE, at);
+    this.#onOutput();
+  }
+
+  settings(settings: readonly Setting[]): void {
+    this.#whole({ type: "SETTINGS", ack: false, settings });
+  }
+
+  settingsAck(): void {
+    // Never urgent: frames in front of it were built by the settings before.
+    this.#whole(SETTINGS_ACK);
+  }
+
+  ping(ack: boolean, opaque: Uint8Array): void {
+    const at = this.#output.reserveUrgent(FRAME_HEADER_OCTETS + 8);
+    writeFrame(this.#output.buffer, at, { type: "PING", ack, opaque });
+    this.#onOutput();
+  }
+
+  windowUpdate(streamId: number, increment: number): void {
+    const at = this.#output.reserveUrgent(FRAME_HEADER_OCTETS + 4);
+    const { buffer } = this.#output;
+    writeFrameHeader(buffer, at, 4, FrameType.WINDOW_UPDATE, 0, streamId);
+    writeUint32(buffer, at + FRAME_HEADER_OCTETS, increment);
+    this.#onOutput();
+  }
+
+  rstStream(streamId: number, errorCode: number): void {
+    this.#whole({ type: "RST_STREAM", streamId, errorCode });
+  }
+
+  /** @param reason For people who read traces; cut to 256 octets. */
+  goaway(lastStreamId: number, errorCode: number, reason: string): void {
+    const debugData = new TextEncoder().encode(reason)
+      .subarray(0, DEBUG_OCTETS_MAX);
+    this.#whole({ type: "GOAWAY", lastStreamId, errorCode, debugData });
+  }
+
+  /**
+   * Encodes and sends a header section, as HEADERS and CONTINUATION frames.
+   *
+   * @param kind `bulk` for requests of our own, which no peer provokes.
+   */
+  headers(
+    streamId: number,
+    fields: readonly HeaderField[],
+    endStream: boolean,
+    kind: OutputKind,
+  ): void {
+    const block = this.#encoder.encode(fields);
+    const max = this.#frameSizeMax;
+    const frames = Math.max(1, Math.ceil(block.length / max));
+    // Reserved in one piece: nothing, not even an urgent PING in another
+    // batch, may stand between the frames of a block (§6.10).
+    const total = block.length + frames * FRAME_HEADER_OCTETS;
+    let at = this.#output.reserve(total, kind);
+    const { buffer } = this.#output;
+    for (let index = 0; index < frames; index++) {
+      const fragment = block.subarray(index * max, (index + 1) * max);
+      const isFirst = index === 0;
+      const flags = (isFirst && endStream ? Flag.END_STREAM : 0) |
+        (index === frames - 1 ? Flag.END_HEADERS : 0);
+      const code = isFirst ? FrameType.HEADERS : FrameType.CONTINUATION;
+      writeFrameHeader(buffer, at, fragment.length, code, flags, streamId);
+      buffer.set(fragment, at + FRAME_HEADER_OCTETS);
+      at += FRAME_HEADER_OCTETS + fragment.length;
+    }
+    this.#onOutput();
+  }
+
+  /** One DATA frame of `head` and `body`, each octet copied once. */
+  data(
+    streamId: number,
+    head: Uint8Array,
+    body: Uint8Array,
+    endStream: boolean,
+  ): void {
+    const length = head.length + body.length;
+    const at = this.#output.reserve(FRAME_HEADER_OCTETS + length, "bulk");
+    const { buffer } = this.#output;
+    const flags = endStream ? Flag.END_STREAM : 0;
+    writeFrameHeader(buffer, at, length, FrameType.DATA, flags, streamId);
+    const start = at + FRAME_HEADER_OCTETS;
+    if (head.length > 0) buffer.set(head, start);
+    buffer.set(body, start + head.length);
+    this.#onOutput();
+  }
+
+  #whole(frame: Frame): void {
+    const at = this.#output.reserve(frameOctets(frame), "control");
+    writeFrame(this.#output.buffer, at, frame);
+    this.#onOutput();
+  }
+}

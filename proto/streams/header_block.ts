@@ -1,0 +1,103 @@
+/**
+ * A header block on its way in: HEADERS and the CONTINUATION frames behind it
+ * (RFC 9113 §6.10), gathered under two limits.
+ *
+ * Nothing else may come on the connection until the block is complete, so there
+ * is at most one. Without limits it is an attack: a peer that never sets
+ * END_HEADERS makes the receiver hold, or at least count, for ever
+ * (CVE-2024-27316 and its siblings).
+ *
+ * @module
+ */
+
+import type { ContinuationFrame, HeadersFrame } from "../frames/frame.ts";
+import { ErrorCode, WireError } from "../frames/wire_error.ts";
+
+/** What is known of a block besides its octets. */
+export interface PendingBlock {
+  readonly streamId: number;
+  readonly endStream: boolean;
+  readonly dependsOn: number | undefined;
+}
+
+/** Gathers one block at a time. */
+export class HeaderBlockGatherer {
+  readonly #octetsMax: number;
+  readonly #framesMax: number;
+  #pending: PendingBlock | undefined;
+  #parts: Uint8Array[] = [];
+  #octets = 0;
+  #frames = 0;
+
+  /**
+   * @param octetsMax The longest block, coded, over all its frames.
+   * @param framesMax The most frames that a block may have.
+   */
+  constructor(octetsMax: number, framesMax: number) {
+    this.#octetsMax = octetsMax;
+    this.#framesMax = framesMax;
+  }
+
+  /** The block that CONTINUATION must complete before anything else comes. */
+  get pending(): PendingBlock | undefined {
+    return this.#pending;
+  }
+
+  /** Starts a block whose HEADERS lacks END_HEADERS. */
+  begin(frame: HeadersFrame): void {
+    const { streamId, endStream, dependsOn } = frame;
+    this.#pending = { streamId, endStream, dependsOn };
+    this.#add(frame.fragment);
+  }
+
+  /**
+   * Adds a CONTINUATION.
+   *
+   * @returns The complete block if this was its end.
+   * @throws {WireError} If it does not belong to the block or passes a limit.
+   */
+  add(frame: ContinuationFrame): Uint8Array | undefined {
+    const expected = this.#pending?.streamId;
+    if (frame.streamId !== expected) {
+      throw new WireError(
+        ErrorCode.PROTOCOL_ERROR,
+        "6.10",
+        `Cannot accept CONTINUATION on stream ${frame.streamId}: ${
+          expected === undefined
+            ? "no header block is open"
+            : `the open header block is of stream ${expected}`
+        }`,
+      );
+    }
+    this.#add(frame.fragment);
+    return frame.endHeaders ? this.#finish() : undefined;
+  }
+
+  #add(fragment: Uint8Array): void {
+    this.#octets += fragment.length;
+    this.#frames++;
+    if (this.#octets > this.#octetsMax || this.#frames > this.#framesMax) {
+      throw new WireError(
+        ErrorCode.ENHANCE_YOUR_CALM,
+        "10.5.1",
+        `Cannot gather a header block: ${this.#octets} octets in ${this.#frames} frames, wanted at most ${this.#octetsMax} in ${this.#framesMax}`,
+      );
+    }
+    // The fragment is a view of the read buffer, which will be overwritten.
+    this.#parts.push(fragment.slice());
+  }
+
+  #finish(): Uint8Array {
+    const block = new Uint8Array(this.#octets);
+    let at = 0;
+    for (const part of this.#parts) {
+      block.set(part, at);
+      at += part.length;
+    }
+    this.#pending = undefined;
+    this.#parts = [];
+    this.#octets = 0;
+    this.#frames = 0;
+    return block;
+  }
+}

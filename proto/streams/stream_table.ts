@@ -1,0 +1,139 @@
+/**
+ * Which streams there are: open, waiting, closed or yet to come
+ * (RFC 9113 §5.1.1 and §5.1.2).
+ *
+ * @module
+ */
+
+import { UINT31_MAX } from "../frames/frame.ts";
+import { type ClosedHow, ClosedStreams } from "./closed_streams.ts";
+import type { Role } from "./connection_events.ts";
+import type { EngineStream } from "./engine_stream.ts";
+
+/**
+ * A connection counts as used up when only so many ids are left: enough for
+ * those who open streams while a new connection is being made.
+ */
+export const STREAM_IDS_RESERVED = 10_000;
+
+/** Where in its life the stream with some id is, when it is not open. */
+export type AbsentStream = "idle" | "closed";
+
+/** See the module description. */
+export class StreamTable {
+  /** How streams that are gone have ended. */
+  readonly closed: ClosedStreams = new ClosedStreams();
+  /** The highest id that the peer has opened, or tried to. */
+  lastPeerId = 0;
+  readonly #open: Map<number, EngineStream> = new Map();
+  readonly #pending: Set<EngineStream> = new Set();
+  readonly #localParity: number;
+  #nextLocalId: number;
+  #localOpen = 0;
+
+  /** @param firstLocalId The first id that we will give. */
+  constructor(role: Role, firstLocalId: number = role === "client" ? 1 : 2) {
+    this.#localParity = role === "client" ? 1 : 0;
+    if (firstLocalId % 2 !== this.#localParity || firstLocalId < 1) {
+      throw new RangeError(`Cannot start with stream id ${firstLocalId}`);
+    }
+    this.#nextLocalId = firstLocalId;
+  }
+
+  /** Open streams of both sides, without those that wait. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Open streams that we opened. */
+  get localOpen(): number {
+    return this.#localOpen;
+  }
+
+  /** Open streams that the peer opened. */
+  get peerOpen(): number {
+    return this.#open.size - this.#localOpen;
+  }
+
+  /** Streams that wait for the peer's MAX_CONCURRENT_STREAMS. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  /** False when only the reserve of ids is left. */
+  get hasIdsToSpare(): boolean {
+    return this.#nextLocalId + 2 * STREAM_IDS_RESERVED <= UINT31_MAX;
+  }
+
+  /** False when not even one id is left. */
+  get hasIds(): boolean {
+    return this.#nextLocalId + 2 * this.#pending.size <= UINT31_MAX;
+  }
+
+  get(streamId: number): EngineStream | undefined {
+    return this.#open.get(streamId);
+  }
+
+  /** A copy, safe against changes while it is gone through. */
+  all(): EngineStream[] {
+    return [...this.#open.values()];
+  }
+
+  isLocal(streamId: number): boolean {
+    return streamId % 2 === this.#localParity;
+  }
+
+  /** What an id that is not open stands for. */
+  absent(streamId: number): AbsentStream {
+    const isIdle = this.isLocal(streamId)
+      ? streamId >= this.#nextLocalId
+      : streamId > this.lastPeerId;
+    return isIdle ? "idle" : "closed";
+  }
+
+  addPeer(stream: EngineStream): void {
+    this.#open.set(stream.id, stream);
+  }
+
+  addPending(stream: EngineStream): void {
+    this.#pending.add(stream);
+  }
+
+  removePending(stream: EngineStream): void {
+    this.#pending.delete(stream);
+  }
+
+  /** Takes all that wait out, oldest first. */
+  takeAllPending(): EngineStream[] {
+    const all = [...this.#pending];
+    this.#pending.clear();
+    return all;
+  }
+
+  /**
+   * Moves the stream that waits longest among the open ones.
+   *
+   * @param concurrentMax The peer's MAX_CONCURRENT_STREAMS.
+   * @returns It and its id, or `undefined` when none waits or may be opened.
+   */
+  promote(
+    concurrentMax: number,
+  ): { stream: EngineStream; streamId: number } | undefined {
+    const stream = this.#pending.values().next().value;
+    if (stream === undefined || this.#localOpen >= concurrentMax) return;
+    this.#pending.delete(stream);
+    const streamId = this.#nextLocalId;
+    this.#nextLocalId += 2;
+    this.#localOpen++;
+    this.#open.set(streamId, stream);
+    return { stream, streamId };
+  }
+
+  /** Removes an open stream; `false` if it was not open. */
+  remove(streamId: number, how: ClosedHow): boolean {
+    if (!this.#open.delete(streamId)) return false;
+    if (this.isLocal(streamId)) this.#localOpen--;
+    this.closed.remember(streamId, how);
+    return true;
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * A budget that fills with time and with good deeds.
+ *
+ * @module
+ */
+
+/** How large a budget is and how it comes back. */
+export interface BucketSize {
+  /** What an honest peer may need at once. */
+  readonly burst: number;
+  /** What comes back per second. */
+  readonly perSecond: number;
+}
+
+/** See the module description. */
+export class TokenBucket {
+  readonly #size: BucketSize;
+  #tokens: number;
+  #filledMs: number;
+
+  constructor(size: BucketSize, nowMs: number) {
+    this.#size = size;
+    this.#tokens = size.burst;
+    this.#filledMs = nowMs;
+  }
+
+  /** Takes one token; `false` if there is none. */
+  spend(nowMs: number): boolean {
+    if (this.#tokens < 1) this.#fill(nowMs);
+    if (this.#tokens < 1) return false;
+    this.#tokens -= 1;
+    return true;
+  }
+
+  /** Gives one token back. */
+  refund(): void {
+    if (this.#tokens < this.#size.burst) this.#tokens += 1;
+  }
+
+  #fill(nowMs: number): void {
+    const gained = (nowMs - this.#filledMs) * this.#size.perSecond / 1000;
+    this.#tokens = Math.min(this.#size.burst, this.#tokens + gained);
+    this.#filledMs = nowMs;
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * Who may send next when all want to: the streams that wait for what they
+ * share (the connection's window and its output) take turns of one frame.
+ *
+ * Two rings. Streams that send little (an interactive session, a request) go
+ * before those in bulk, so that they never wait for more than what is already
+ * in the output; but after a frame's worth of such turns bulk has one again.
+ * Knows nothing of windows and frames beyond what {@linkcode WaitingSender} says.
+ *
+ * @module
+ */
+
+/** A stream as the scheduler sees it. */
+export interface WaitingSender {
+  /** It may send by its own window. */
+  readonly hasWindow: boolean;
+  /** Its recent frames were small. */
+  readonly isSparse: boolean;
+  /** It may send one frame now. It waits again by itself if it has more. */
+  takeTurn(): void;
+}
+
+/** Octets that sparse streams may send between two turns of bulk ones. */
+const SPARSE_OCTETS_PER_BULK_TURN = 64 * 1024;
+
+/** See the module description. */
+export class WriteScheduler {
+  readonly #sparse: Set<WaitingSender> = new Set();
+  readonly #bulk: Set<WaitingSender> = new Set();
+  readonly #hasRoom: () => boolean;
+  #turn: WaitingSender | undefined;
+  #turnOctets = 0;
+  #sparseOctets = 0;
+
+  /** @param hasRoom Whether anything at all can be sent now. */
+  constructor(hasRoom: () => boolean) {
+    this.#hasRoom = hasRoom;
+  }
+
+  /** How many wait. */
+  get waiting(): number {
+    return this.#sparse.size + this.#bulk.size;
+  }
+
+  /** Puts `sender` at the end of its ring, unless it waits already. */
+  wait(sender: WaitingSender): void {
+    if (this.#sparse.has(sender) || this.#bulk.has(sender)) return;
+    (sender.isSparse ? this.#sparse : this.#bulk).add(sender);
+  }
+
+  /** Forgets `sender`, wherever it waits. */
+  remove(sender: WaitingSender): void {
+    this.#sparse.delete(sender);
+    this.#bulk.delete(sender);
+  }
+
+  /** `sender` has sent a frame, in its turn or not. */
+  sent(sender: WaitingSender, octets: number): void {
+    if (sender === this.#turn) this.#turnOctets += octets;
+  }
+
+  /** True while it is `sender`'s turn, its frame is sent and others wait. */
+  isTurnOver(sender: WaitingSender): boolean {
+    return sender === this.#turn && this.#turnOctets > 0 && this.waiting > 0;
+  }
+
+  /** Gives turns for as long as there is room. Harmless inside a turn. */
+  run(): void {
+    if (this.#turn !== undefined) return;
+    // Each waiting one is asked at least once, and again only if somebody
+    // made progress: one that waits without sending must not make us spin.
+    let patience = this.waiting;
+    while (patience > 0 && this.#hasRoom()) {
+      const sender = this.#next();
+      if (sender === undefined) return;
+      patience = this.#giveTurn(sender) ? this.waiting : patience - 1;
+    }
+  }
+
+  #giveTurn(sender: WaitingSender): boolean {
+    // A stalled one drops out; its own WINDOW_UPDATE will bring it back.
+    if (!sender.hasWindow) return false;
+    const isSparse = sender.isSparse;
+    this.#turn = sender;
+    this.#turnOctets = 0;
+    try {
+      sender.takeTurn();
+    } finally {
+      this.#turn = undefined;
+    }
+    this.#sparseOctets = isSparse ? this.#sparseOctets + this.#turnOctets : 0;
+    return this.#turnOctets > 0;
+  }
+
+  #next(): WaitingSender | undefined {
+    const preferBulk = this.#sparseOctets >= SPARSE_OCTETS_PER_BULK_TURN &&
+      this.#bulk.size > 0;
+    const ring = preferBulk || this.#sparse.size === 0
+      ? this.#bulk
+      : this.#sparse;
+    const sender = ring.values().next().value;
+    if (sender !== undefined) ring.delete(sender);
+    return sender;
+  }
+}
