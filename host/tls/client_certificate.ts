@@ -1,0 +1,81 @@
+/**
+ * Decides about the certificate a TLS client showed, and says why.
+ *
+ * The platform verifies chain, dates and usage, but reports most failures under
+ * one code. A person has to know which, so the certificate is looked at again,
+ * for the words only: the platform's verdict is never overruled.
+ *
+ * @module
+ */
+
+import { X509Certificate } from "node:crypto";
+import type { TLSSocket } from "node:tls";
+import { certificateRefusal, type TlsHandshakeError } from "./tls_errors.ts";
+import type { TlsFailure } from "./tls_errors.ts";
+
+/** OID of TLS client authentication (RFC 5280 §4.2.1.12). */
+const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
+
+/** What a listener demands of its clients. */
+export type ClientCertificateRule =
+  /** Handshakes without a good one fail. */
+  | "required"
+  /** None is fine (the caller authorises otherwise), a bad one is not. */
+  | "optional"
+  /** Not even asked for. */
+  | "none";
+
+/**
+ * Judges a socket whose handshake is complete.
+ *
+ * @param ca The bundle clients are verified against, for the words only.
+ * @returns `undefined` when the client may stay.
+ */
+export function refuseClient(
+  socket: TLSSocket,
+  rule: ClientCertificateRule,
+  ca: string,
+  remoteAddress: string,
+): TlsHandshakeError | undefined {
+  if (rule === "none" || socket.authorized) return undefined;
+  const shown = socket.getPeerCertificate() as { raw?: Uint8Array } | null;
+  if (shown?.raw === undefined) {
+    if (rule === "optional") return undefined;
+    return certificateRefusal("no-certificate", remoteAddress, "");
+  }
+  const certificate = new X509Certificate(shown.raw as Uint8Array<ArrayBuffer>);
+  return certificateRefusal(
+    failureOf(certificate, ca),
+    remoteAddress,
+    holderOf(certificate),
+  );
+}
+
+function failureOf(certificate: X509Certificate, ca: string): TlsFailure {
+  if (!isIssuedBy(certificate, ca)) return "untrusted-certificate";
+  const now = Date.now();
+  if (Date.parse(certificate.validTo) < now) return "expired-certificate";
+  if (Date.parse(certificate.validFrom) > now) {
+    return "not-yet-valid-certificate";
+  }
+  const usages = certificate.keyUsage as readonly string[] | undefined;
+  if (usages !== undefined && !usages.includes(CLIENT_AUTH)) {
+    return "wrong-usage-certificate";
+  }
+  return "untrusted-certificate";
+}
+
+function isIssuedBy(certificate: X509Certificate, ca: string): boolean {
+  const blocks = ca.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g);
+  return (blocks ?? []).some((block) => {
+    const issuer = new X509Certificate(block);
+    return issuer.subject === certificate.issuer &&
+      certificate.verify(issuer.publicKey);
+  });
+}
+
+function holderOf(certificate: X509Certificate): string {
+  const subject = certificate.subject.replaceAll("\n", ", ");
+  const issuer = certificate.issuer.replaceAll("\n", ", ");
+  return `${subject}; issued by ${issuer}; valid until ${certificate.validTo}`;
+}
