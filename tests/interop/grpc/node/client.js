@@ -1,3 +1,4 @@
+// deno-lint-ignore-file no-console -- prints for whoever started it.
 // grpc-js as a client of the test service.
 // Usage: client.js ADDRESS; prints "PASS name" or "FAIL name: why" per case.
 "use strict";

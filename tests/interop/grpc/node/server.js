@@ -1,3 +1,4 @@
+// deno-lint-ignore-file no-console -- prints for whoever started it.
 // grpc-js as a server of the test service. Prints "listening PORT".
 "use strict";
 
