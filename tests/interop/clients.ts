@@ -53,7 +53,7 @@ export function canReach(
 
 /**
  * Upstream's test client can only GET, and says by its exit status whether
- * all came. So the Go library under it moves the checked octets too (gRPC).
+ * all came. So a program around the library under it moves the checked octets.
  */
 async function konnectivityClient(context: ClientContext): Promise<void> {
   const { target } = context;
@@ -75,10 +75,10 @@ async function konnectivityClient(context: ClientContext): Promise<void> {
   if (served !== REQUESTS + 1) {
     throw new Error(`${served} of ${REQUESTS + 1} requests have arrived`);
   }
-  if (context.protocol !== "grpc") return;
   const transfer = await findPeer("konnectivity-transfer");
   const echo = (octets: number, connections: number) =>
     run(transfer, [
+      `-mode=${context.protocol}`,
       ...transferFlags(context),
       `-to=127.0.0.1:${target.echoPort}`,
       `-octets=${octets}`,

@@ -1,12 +1,14 @@
-// Moves octets through a tunnel with Konnectivity's own Go client library, the one inside kube-apiserver, and checks them.
+// Moves octets through a tunnel the way kube-apiserver does, and checks them: with Konnectivity's Go client library, or by CONNECT,
+// where nothing may stand behind the 200 in one read.
 //
-//	konnectivity-transfer -uds PATH | -addr HOST:PORT -ca F -cert F -key F  -to HOST:PORT -octets N -n CONNECTIONS
+//	konnectivity-transfer -mode grpc | http-connect  -uds PATH | -addr HOST:PORT -ca F -cert F -key F  -to HOST:PORT -octets N -n CONNECTIONS
 //
 // Each connection sends a length (u64) and that many octets to an echoing target, reads as many back at the same time and
 // compares SHA-256 sums. Prints one line "N passed, N failed" and each error; exits non-zero when one failed.
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -17,6 +19,7 @@ import (
 	"io"
 	"math/rand"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -29,6 +32,7 @@ import (
 )
 
 var (
+	mode   = flag.String("mode", "grpc", "grpc or http-connect")
 	uds    = flag.String("uds", "", "unix socket of the frontend")
 	addr   = flag.String("addr", "", "host:port of the frontend (mTLS)")
 	ca     = flag.String("ca", "", "CA certificate file")
@@ -79,15 +83,11 @@ func transfer(seed int64) error {
 }
 
 func transferWithin(ctx context.Context, seed int64) error {
-	address, options, err := frontend()
-	if err != nil {
-		return err
+	dial := dialGrpc
+	if *mode == "http-connect" {
+		dial = dialConnect
 	}
-	tunnel, err := client.CreateSingleUseGrpcTunnelWithContext(ctx, ctx, address, options...)
-	if err != nil {
-		return fmt.Errorf("tunnel: %w", err)
-	}
-	conn, err := tunnel.DialContext(ctx, "tcp", *to)
+	conn, err := dial(ctx)
 	if err != nil {
 		return fmt.Errorf("dial: %w", err)
 	}
@@ -130,25 +130,68 @@ func send(conn net.Conn, seed int64) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// frontend dials as kube-apiserver does: the socket path is the gRPC address.
-func frontend() (string, []grpc.DialOption, error) {
-	if *uds != "" {
-		dial := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", *uds)
-		})
-		return *uds, []grpc.DialOption{dial, grpc.WithTransportCredentials(insecure.NewCredentials())}, nil
+// dialGrpc takes the socket path for the gRPC address, as kube-apiserver does.
+func dialGrpc(ctx context.Context) (net.Conn, error) {
+	address, credential := *uds, insecure.NewCredentials()
+	options := []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", *uds)
+	})}
+	if *uds == "" {
+		config, err := tlsConfig()
+		if err != nil {
+			return nil, err
+		}
+		address, credential, options = *addr, credentials.NewTLS(config), nil
 	}
+	options = append(options, grpc.WithTransportCredentials(credential))
+	tunnel, err := client.CreateSingleUseGrpcTunnelWithContext(ctx, ctx, address, options...)
+	if err != nil {
+		return nil, err
+	}
+	return tunnel.DialContext(ctx, "tcp", *to)
+}
+
+func dialConnect(ctx context.Context) (net.Conn, error) {
+	conn, err := dialFrontend(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", *to)
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the answer is %s", response.Status)
+	}
+	if n := reader.Buffered(); n > 0 {
+		return nil, fmt.Errorf("%d octets stand behind the 200", n)
+	}
+	return conn, nil
+}
+
+func dialFrontend(ctx context.Context) (net.Conn, error) {
+	if *uds != "" {
+		return new(net.Dialer).DialContext(ctx, "unix", *uds)
+	}
+	config, err := tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", *addr)
+}
+
+func tlsConfig() (*tls.Config, error) {
 	pem, err := os.ReadFile(*ca)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem)
 	pair, err := tls.LoadX509KeyPair(*cert, *key)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	config := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
-	return *addr, []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(config))}, nil
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, nil
 }
