@@ -8,7 +8,7 @@ import { PacketError } from "./packet_error.ts";
 
 // How this file works. `GOLDEN` is what Konnectivity's own binaries put on the
 // wire, so encoder and decoder cannot share a mistake. protobufjs' reflection,
-// from the .proto text below, is the oracle for random packets both ways.
+// from konnectivity.proto, is the oracle for random packets both ways.
 
 const RANDOM = 2_720_121_418_434_900_976n;
 
@@ -161,6 +161,16 @@ const TOLERATED: typeof GOLDEN = [
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
   },
   {
+    name: "nothing of an earlier member",
+    octets: "08 02 3a 02 08 09 2a 00",
+    packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
+  },
+  {
+    name: "nothing of another type's payload",
+    octets: "08 02 3a 02 08 09",
+    packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
+  },
+  {
     name: "one member twice: the fields merge",
     octets: "08 01 1a 02 10 07 1a 02 18 05",
     packet: { type: "DIAL_RSP", error: "", connectId: 7, random: 5 },
@@ -293,31 +303,7 @@ Deno.test("a text with a lone surrogate is sent as UTF-8 all the same", () => {
 });
 
 const ORACLE = protobuf.parse(
-  `
-  syntax = "proto3";
-  message Packet {
-    int32 type = 1;
-    oneof payload {
-      DialRequest dialRequest = 2;
-      DialResponse dialResponse = 3;
-      Data data = 4;
-      CloseRequest closeRequest = 5;
-      CloseResponse closeResponse = 6;
-      CloseDial closeDial = 7;
-      Drain drain = 8;
-      DataEnd dataEnd = 64;
-    }
-  }
-  message DialRequest { string protocol = 1; string address = 2; int64 random = 3; }
-  message DialResponse { string error = 1; int64 connectId = 2; int64 random = 3; }
-  message Data { int64 connectId = 1; bytes data = 3; bool emptyDatagram = 15; }
-  message CloseRequest { int64 connectId = 1; string reset = 15; bool lost = 16; }
-  message CloseResponse { string error = 1; int64 connectId = 2; string reset = 15; bool lost = 16; }
-  message CloseDial { int64 random = 1; }
-  message Drain {}
-  message DataEnd { int64 connectId = 1; }
-`,
-  { keepCase: true },
+  await Deno.readTextFile(new URL("../konnectivity.proto", import.meta.url)),
 ).root.lookupType("Packet");
 
 const MEMBER = {
@@ -356,11 +342,12 @@ function toOracle(packet: Packet): Record<string, unknown> {
   const payload: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(packet)) {
     if (key === "type" || value === 0 || value === "") continue;
+    const field = key === "connectId" ? "connectID" : key;
     if (value instanceof Uint8Array) {
-      if (value.length > 0) payload[key] = Array.from(value);
+      if (value.length > 0) payload[field] = Array.from(value);
     } else if (typeof value === "number" || typeof value === "bigint") {
-      payload[key] = String(value);
-    } else payload[key] = value;
+      payload[field] = String(value);
+    } else payload[field] = value;
   }
   const code = PacketType[packet.type];
   return {

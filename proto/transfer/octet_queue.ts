@@ -1,42 +1,60 @@
 /**
  * Octets on their way from one conduit to a slower one: a FIFO that is written
- * by copy and read as one run.
+ * by copy and read in long runs.
  *
- * An empty queue owns no memory, so an idle or fast conduit pays nothing.
+ * It is made of borrowed blocks, so a queue that fills and drains many times a
+ * second makes no memory, and an empty one owns none.
  *
  * @module
  */
 
-import { BufferPool } from "./buffer_pool.ts";
-
-/** All queues of the process share one pool: stalls come and go in turns. */
-const pool = new BufferPool();
+import {
+  BUFFER_OCTETS_MAX,
+  type BufferPool,
+  sharedBufferPool,
+} from "../bytes/buffer_pool.ts";
 
 /** See the module description. */
 export class OctetQueue {
-  // Invariant: 0 <= start <= end <= buffer.length; empty means no buffer.
-  #buffer: Uint8Array | undefined;
+  readonly #pool: BufferPool;
+  // Invariant: every block but the last is full; start lies in the first block,
+  // end in the last; octets = what lies between them. No blocks when empty.
+  #blocks: Uint8Array[] = [];
   #start = 0;
   #end = 0;
+  #octets = 0;
+
+  /** @param pool Lends the blocks. */
+  constructor(pool: BufferPool = sharedBufferPool) {
+    this.#pool = pool;
+  }
 
   /** Octets waiting. */
   get octets(): number {
-    return this.#end - this.#start;
+    return this.#octets;
   }
 
   /** Copies `chunk` behind what is waiting. */
   push(chunk: Uint8Array): void {
-    if (chunk.length === 0) return;
-    const buffer = this.#withRoomFor(chunk.length);
-    buffer.set(chunk, this.#end);
-    this.#end += chunk.length;
+    let at = 0;
+    while (at < chunk.length) {
+      const block = this.#withRoom(chunk.length - at);
+      const count = Math.min(block.length - this.#end, chunk.length - at);
+      block.set(chunk.subarray(at, at + count), this.#end);
+      this.#end += count;
+      this.#octets += count;
+      at += count;
+    }
   }
 
-  /** Everything that waits, as a view that is valid until the next call. */
+  /**
+   * The longest run at the front that lies in one piece; empty only when
+   * nothing waits. A view that is valid until the next call.
+   */
   peek(): Uint8Array {
-    return this.#buffer === undefined
-      ? NO_OCTETS
-      : this.#buffer.subarray(this.#start, this.#end);
+    const first = this.#blocks[0];
+    if (first === undefined) return NO_OCTETS;
+    return first.subarray(this.#start, this.#firstEnd(first));
   }
 
   /**
@@ -45,43 +63,51 @@ export class OctetQueue {
    * @throws {RangeError} If there are fewer.
    */
   drop(count: number): void {
-    if (!(count >= 0 && count <= this.octets)) {
+    if (!(count >= 0 && count <= this.#octets)) {
       throw new RangeError(
-        `Cannot drop ${count} octets: ${this.octets} are queued`,
+        `Cannot drop ${count} octets: ${this.#octets} are queued`,
       );
     }
-    this.#start += count;
-    if (this.#start === this.#end) this.clear();
+    this.#octets -= count;
+    if (this.#octets === 0) return this.clear();
+    let left = count;
+    while (left > 0) {
+      const first = this.#blocks[0]!;
+      const run = Math.min(left, this.#firstEnd(first) - this.#start);
+      this.#start += run;
+      left -= run;
+      if (this.#start === first.length) {
+        this.#pool.release(first);
+        this.#blocks.shift();
+        this.#start = 0;
+      }
+    }
   }
 
   /** Removes everything. */
   clear(): void {
-    if (this.#buffer !== undefined) pool.give(this.#buffer);
-    this.#buffer = undefined;
+    for (const block of this.#blocks) this.#pool.release(block);
+    this.#blocks = [];
     this.#start = 0;
     this.#end = 0;
+    this.#octets = 0;
   }
 
-  #withRoomFor(count: number): Uint8Array {
-    const buffer = this.#buffer;
-    if (buffer === undefined) {
-      this.#buffer = pool.take(count);
-      return this.#buffer;
-    }
-    if (this.#end + count <= buffer.length) return buffer;
-    const wanted = this.octets + count;
-    if (wanted <= buffer.length / 2) {
-      // Half of the buffer has gone out since the last time, so moving the rest
-      // to the front costs each octet less than one copy.
-      buffer.copyWithin(0, this.#start, this.#end);
-    } else {
-      this.#buffer = pool.take(Math.max(wanted, 2 * this.octets));
-      this.#buffer.set(buffer.subarray(this.#start, this.#end));
-      pool.give(buffer);
-    }
-    this.#end -= this.#start;
-    this.#start = 0;
-    return this.#buffer!;
+  #firstEnd(first: Uint8Array): number {
+    return this.#blocks.length === 1 ? this.#end : first.length;
+  }
+
+  /** The last block, or a new one when that is full. */
+  #withRoom(count: number): Uint8Array {
+    const last = this.#blocks[this.#blocks.length - 1];
+    if (last !== undefined && this.#end < last.length) return last;
+    // As large as the queue already is: small queues stay small, and a long one
+    // is not made of a thousand small blocks.
+    const wanted = Math.min(Math.max(count, this.#octets), BUFFER_OCTETS_MAX);
+    const block = this.#pool.acquire(wanted);
+    this.#blocks.push(block);
+    this.#end = 0;
+    return block;
   }
 }
 

@@ -1,29 +1,33 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { forAll } from "../../tests/support/prng.ts";
-import { BufferPool } from "./buffer_pool.ts";
+import { BufferPool } from "../bytes/buffer_pool.ts";
 import { OctetQueue } from "./octet_queue.ts";
 
 Deno.test("octets leave in the order in which they came", async () => {
-  await forAll(100, (prng) => {
-    const queues = [new OctetQueue(), new OctetQueue()];
-    const models: number[][] = [[], []];
+  await forAll(30, (prng) => {
+    // Two queues on one pool: a block that one still reads must not be lent to
+    // the other.
+    const pool = new BufferPool();
+    const queues = [new OctetQueue(pool), new OctetQueue(pool)];
+    const models = ["", ""]; // in hex
     for (let step = 0; step < 200; step++) {
       const which = prng.below(2);
       const queue = queues[which]!;
-      const model = models[which]!;
+      const octets = models[which]!.length / 2;
       if (prng.below(2) === 0) {
-        const chunk = prng.octets(prng.below(prng.pick([10, 3_000])));
+        const chunk = prng.octets(prng.below(prng.pick([10, 3_000, 20_000])));
         queue.push(chunk);
-        model.push(...chunk);
+        models[which] += chunk.toHex();
       } else {
-        const count = prng.below(model.length + 1);
-        assertEquals(Array.from(queue.peek()), model);
+        const run = queue.peek();
+        assertEquals(run.length > 0, octets > 0);
+        assertEquals(models[which]!.startsWith(run.toHex()), true);
+        const count = prng.below(prng.pick([run.length, octets]) + 1);
         queue.drop(count);
-        model.splice(0, count);
+        models[which] = models[which]!.slice(2 * count);
       }
-      assertEquals(queue.octets, model.length);
+      assertEquals(queue.octets, models[which]!.length / 2);
     }
-    for (const queue of queues) queue.clear();
   });
 });
 
@@ -36,17 +40,37 @@ Deno.test("a pushed chunk may be written to afterwards", () => {
   queue.clear();
 });
 
-Deno.test("a queue that stays half full needs no more room for it", () => {
-  const queue = new OctetQueue();
+Deno.test("every block is given back, and an empty queue owns none", () => {
+  const pool = new CountingPool();
+  const queue = new OctetQueue(pool);
+  for (const empty of [() => queue.clear(), () => queue.drop(queue.octets)]) {
+    for (const octets of [1, 700, 5_000, 300_000]) {
+      queue.push(new Uint8Array(octets));
+    }
+    queue.drop(200_000);
+    empty();
+    assertEquals([queue.octets, queue.peek().length, pool.lent], [0, 0, 0]);
+  }
+});
+
+Deno.test("a queue that stays half full needs no more blocks for it", () => {
+  const pool = new CountingPool();
+  const queue = new OctetQueue(pool);
   const chunk = new Uint8Array(1_000);
   queue.push(chunk);
-  let capacity = 0;
   for (let i = 0; i < 1_000; i++) {
     queue.push(chunk);
     queue.drop(1_000);
-    capacity = Math.max(capacity, queue.peek().buffer.byteLength);
+    assertEquals(pool.lent <= 2, true);
   }
-  assertEquals(capacity, 4_096);
+});
+
+Deno.test("a long queue of small chunks is made of large blocks", () => {
+  const pool = new CountingPool();
+  const queue = new OctetQueue(pool);
+  const chunk = new Uint8Array(100);
+  for (let i = 0; i < 10_000; i++) queue.push(chunk);
+  assertEquals(pool.lent < 15, true);
   queue.clear();
 });
 
@@ -55,21 +79,17 @@ Deno.test("refuses to drop what is not there", () => {
   assertThrows(() => queue.drop(1), RangeError, "0 are queued");
 });
 
-Deno.test("a buffer given back is used again", () => {
-  const pool = new BufferPool();
-  const buffer = pool.take(5_000);
-  assertEquals(buffer.length, 8_192);
-  pool.give(buffer);
-  assertEquals(pool.octets, 8_192);
-  assertEquals(pool.take(8_000) === buffer, true);
-  assertEquals(pool.octets, 0);
-});
+/** Counts the buffers that are out. */
+class CountingPool extends BufferPool {
+  lent = 0;
 
-Deno.test("the pool keeps a bounded number of octets and no giants", () => {
-  const pool = new BufferPool();
-  pool.give(pool.take(2 * 1_048_576));
-  assertEquals(pool.octets, 0);
-  const taken = Array.from({ length: 20 }, () => pool.take(1_048_576));
-  for (const buffer of taken) pool.give(buffer);
-  assertEquals(pool.octets, 8 * 1_048_576);
-});
+  override acquire(octetsMin: number): Uint8Array {
+    this.lent++;
+    return super.acquire(octetsMin);
+  }
+
+  override release(buffer: Uint8Array): void {
+    this.lent--;
+    super.release(buffer);
+  }
+}

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { setImmediate } from "node:timers";
 import type {
   Conduit,
   ConduitEnd,
@@ -157,5 +158,5 @@ export class ConduitProbe implements ConduitEvents {
 /** Fulfilled when everything that was started in memory has come to rest. */
 export function settled(): Promise<void> {
   // Memory conduits run on microtasks, all of which come before the next task.
-  return new Promise((resolve) => setTimeout(resolve, 0));
+  return new Promise((resolve) => setImmediate(resolve));
 }
