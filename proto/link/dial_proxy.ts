@@ -13,7 +13,12 @@
 import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
 import { startCall, type StreamOpener } from "../grpc/client.ts";
 import type { Metadata } from "../grpc/metadata.ts";
-import { type Status, StatusCode, statusName } from "../grpc/status.ts";
+import {
+  GrpcError,
+  type Status,
+  StatusCode,
+  statusName,
+} from "../grpc/status.ts";
 import type { Data, Int64, Packet } from "../packets/packet.ts";
 import { PacketError } from "../packets/packet_error.ts";
 import {
@@ -137,13 +142,8 @@ class ProxyCall
         metadata: announceCapabilities(metadata),
       }, this);
     } catch (error) {
-      // The connection is going away or gone: the one thing startCall throws
-      // that is not a bug of ours. Bugs are TypeErrors and RangeErrors.
-      if (error instanceof TypeError || error instanceof RangeError) {
-        throw error;
-      }
-      const reason = error instanceof Error ? error.message : String(error);
-      return this.#fail(new DialError("link-lost", reason));
+      if (!(error instanceof GrpcError)) throw error;
+      return this.#fail(new DialError("link-lost", error.message));
     }
     this.#sender = new PacketSender(this.#call, this.#observer);
     this.#sender.send({

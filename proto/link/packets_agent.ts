@@ -19,7 +19,7 @@ import { transfer } from "../transfer/transfer.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
 import { LinkError } from "./hello.ts";
-import type { DialError, PendingDial } from "./link.ts";
+import type { PendingDial } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import { CONNECT_PATH } from "./packets_link.ts";
 import { PacketsMux } from "./packets_mux.ts";
@@ -54,7 +54,7 @@ export interface PacketsAgentOptions {
 /**
  * Starts a link. `onServerInfo` follows, or `onClosed` alone.
  *
- * @throws What `Connection.openStream` throws when no stream can be opened.
+ * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
  */
 export function openPacketsLink(
   connection: StreamOpener,

@@ -263,7 +263,8 @@ class PacketsLink implements AgentLink, ServerCallEvents {
       // Cancelled before, or never asked: nobody is there to use it.
       if (connectId === 0) return;
       this.#mux.rememberClosed(connectId);
-      return this.#mux.say({ type: "CLOSE_REQ", connectId, reset: "" });
+      const reset = "nobody waits any more for this connection";
+      return this.#mux.say({ type: "CLOSE_REQ", connectId, reset });
     }
     if (error !== "") {
       return question.events.onFailed(new DialError("endpoint", error));

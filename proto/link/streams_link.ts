@@ -129,9 +129,8 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
         scheme: "https",
       }, this);
     } catch (error) {
-      // Gone before it began: the one thing startCall throws on purpose.
-      const detail = error instanceof Error ? error.message : String(error);
-      this.#over(detail);
+      if (!(error instanceof GrpcError)) throw error;
+      this.#over(error.message);
       return;
     }
     this.#say({ type: "hello", hello: options.hello });

@@ -1,0 +1,223 @@
+/**
+ * An agent's link over memory, for each carrier: what a server holds at one
+ * end, targets that a test plays at the other.
+ *
+ * @module
+ */
+
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { CAPABILITIES } from "../../proto/link/capabilities.ts";
+import type { DialHandler } from "../../proto/link/dial_handler.ts";
+import { LINK_VERSION } from "../../proto/link/hello.ts";
+import type {
+  AgentLink,
+  DialError,
+  DialOptions,
+  DialTarget,
+  PeerIdentity,
+} from "../../proto/link/link.ts";
+import type { LinkObserver } from "../../proto/link/observer.ts";
+import { openPacketsLink } from "../../proto/link/packets_agent.ts";
+import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
+import { streamsLinkMethods } from "../../proto/link/streams_agent.ts";
+import { openStreamsLink } from "../../proto/link/streams_link.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { ConduitProbe } from "./conduit_probe.ts";
+import { ConnectionPair } from "./connection_pair.ts";
+import { FakeTimers } from "./fake_timers.ts";
+import { MemoryConduit } from "./memory_conduit.ts";
+
+/** Nobody in particular. */
+export const ANONYMOUS: PeerIdentity = {
+  kind: "anonymous",
+  commonName: "",
+  fingerprint: "",
+  names: [],
+};
+
+/** A dial that arrived at the agent. */
+export interface ArrivedDial {
+  readonly target: DialTarget;
+  readonly answer: Parameters<DialHandler>[1];
+  isCancelled: boolean;
+}
+
+/** What counts events; see `LinkObserver`. */
+export class CountingObserver implements LinkObserver {
+  readonly received = new Map<string, number>();
+  readonly sent = new Map<string, number>();
+  stalled = 0;
+  dropped = 0;
+
+  packetReceived(type: string): void {
+    this.received.set(type, (this.received.get(type) ?? 0) + 1);
+  }
+
+  packetSent(type: string): void {
+    this.sent.set(type, (this.sent.get(type) ?? 0) + 1);
+  }
+
+  conduitStalled(): void {
+    this.stalled++;
+  }
+
+  datagramDropped(): void {
+    this.dropped++;
+  }
+}
+
+/** One link, both ends. */
+export class CarrierRig {
+  readonly timers = new FakeTimers();
+  readonly observer = new CountingObserver();
+  /** As the server sees it. */
+  link!: AgentLink;
+  pair!: ConnectionPair;
+  drain!: () => void;
+  /** Why the server's link ended. */
+  closedReason: string | undefined;
+  /** Why the agent's link ended. */
+  agentClosedReason: string | undefined;
+  /** Dials that nobody has answered; `connect` answers its own. */
+  readonly dials: ArrivedDial[] = [];
+  #nextTarget: Conduit | undefined;
+
+  readonly onDial: DialHandler = (target, answer) => {
+    const next = this.#nextTarget;
+    this.#nextTarget = undefined;
+    if (next !== undefined) {
+      answer.connected(next);
+      return { cancel: () => {} };
+    }
+    const dial = { target, answer, isCancelled: false };
+    this.dials.push(dial);
+    return { cancel: () => void (dial.isCancelled = true) };
+  };
+
+  /** A connected conduit: who asked for it, and its target. */
+  async connect(
+    protocol = "tcp",
+    options: DialOptions = {},
+  ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
+    const [agentEnd, targetEnd] = MemoryConduit.pair({
+      datagrams: protocol === "udp",
+    });
+    const target = new ConduitProbe(targetEnd);
+    this.#nextTarget = agentEnd;
+    const caller = await new Promise<ConduitProbe>((resolve, reject) => {
+      this.link.dial({ protocol, address: "target:1" }, {
+        onConnected: (conduit) => resolve(new ConduitProbe(conduit)),
+        onFailed: reject,
+      }, options);
+    });
+    return { caller, target };
+  }
+
+  /** Starts a dial that stays unanswered until the test answers it. */
+  dial(): { outcome: Promise<DialError | "connected">; cancel(): void } {
+    const { promise, resolve } = Promise.withResolvers<
+      DialError | "connected"
+    >();
+    const pending = this.link.dial({ protocol: "tcp", address: "target:1" }, {
+      onConnected(conduit) {
+        new ConduitProbe(conduit);
+        resolve("connected");
+      },
+      onFailed: resolve,
+    });
+    return { outcome: promise, cancel: () => pending.cancel() };
+  }
+}
+
+/** A link of the streams carrier. */
+export async function streamsRig(): Promise<CarrierRig> {
+  const rig = new CarrierRig();
+  const { timers, observer } = rig;
+  const methods = streamsLinkMethods({
+    hello: {
+      version: LINK_VERSION,
+      software: "tunnel/test",
+      agentId: "agent-1",
+      identifiers: "host=Node1",
+      token: "",
+      capabilities: CAPABILITIES,
+      linkIndex: 0,
+    },
+    onDial: rig.onDial,
+    onServerHello: (_hello, control) => void (rig.drain = control.drain),
+    onFailed: (error) => void (rig.agentClosedReason = error.message),
+    timers,
+    observer,
+  });
+  const router = new GrpcRouter({ methods, timers });
+  rig.pair = new ConnectionPair({
+    clock: timers,
+    onStream: (stream) => router.accept(stream),
+  });
+  rig.link = await openStreamsLink(rig.pair.client, {
+    hello: {
+      version: LINK_VERSION,
+      software: "tunnel/test",
+      serverId: "server-1",
+      serverCount: 1,
+      capabilities: CAPABILITIES,
+    },
+    timers,
+    remoteAddress: "10.0.0.7:4711",
+    identity: ANONYMOUS,
+    observer,
+    onClosed: (_link, reason) => void (rig.closedReason = reason),
+  });
+  return rig;
+}
+
+/** A link of the packets carrier. */
+export async function packetsRig(): Promise<CarrierRig> {
+  const rig = new CarrierRig();
+  const { timers, observer } = rig;
+  const opened = Promise.withResolvers<AgentLink>();
+  const lastHeard = { lastHeardMs: 0 };
+  const router = new GrpcRouter({
+    timers,
+    methods: {
+      [CONNECT_PATH]: connectMethod({
+        serverId: "server-1",
+        serverCount: () => 1,
+        remoteAddress: "10.0.0.7:4711",
+        identity: ANONYMOUS,
+        connection: lastHeard,
+        randomness: counting(),
+        timers,
+        observer,
+        onLink: opened.resolve,
+        onLinkClosed: (_link, reason) => void (rig.closedReason = reason),
+      }),
+    },
+  });
+  rig.pair = new ConnectionPair({
+    clock: timers,
+    onStream: (stream) => router.accept(stream),
+  });
+  const agent = openPacketsLink(rig.pair.client, {
+    agentId: "agent-1",
+    identifiers: "host=Node1",
+    authority: "server",
+    onDial: rig.onDial,
+    timers,
+    observer,
+    onServerInfo() {},
+    onClosed: (error) => void (rig.agentClosedReason = error.message),
+  });
+  rig.drain = () => agent.drain();
+  rig.link = await opened.promise;
+  return rig;
+}
+
+/** Randomness that is none: 1, 2, 3 … and beyond 2^53 from the start. */
+export function counting(): (octets: Uint8Array) => void {
+  let count = 0;
+  return (octets) => {
+    octets.fill(0x7f);
+    octets[7] = ++count * 2;
+  };
+}
