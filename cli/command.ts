@@ -5,6 +5,7 @@
  * @module
  */
 
+import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "./flags/flag.ts";
 import { helpText } from "./flags/help_text.ts";
@@ -114,6 +115,7 @@ function reportFailure(
   const line = message.replaceAll(/\s*\n\s*/g, " ");
   context.printError(`tunnel ${name}: ${line}\n`);
   if (error instanceof UsageError) return ExitCode.USAGE;
+  if (error instanceof CommandFailure) return error.code;
   if (level >= STACK_LEVEL && error instanceof Error) {
     context.printError(`${error.stack ?? ""}\n`);
   }
