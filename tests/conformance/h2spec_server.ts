@@ -1,0 +1,81 @@
+// deno-lint-ignore-file no-console -- it tells its port on standard output.
+/**
+ * The smallest server on our HTTP/2 engine, for h2spec: plain TCP on loopback,
+ * every request is read to its end and answered with 200 and a small body.
+ *
+ * Usage: `h2spec_server.ts [frontend|agent] [PORT]`; prints the port it has.
+ *
+ * @module
+ */
+
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import {
+  LARGE_FRAME_SIZE,
+  type LocalSettings,
+} from "../../proto/streams/settings.ts";
+import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
+
+/** How the engine is set up where it takes the server role. */
+const SETTINGS: Readonly<Record<string, Partial<LocalSettings>>> = {
+  /** Towards strangers, on the frontend and agent ports. */
+  frontend: {},
+  /** Towards our own server, on a link. */
+  agent: { maxFrameSize: LARGE_FRAME_SIZE },
+};
+
+const BODY = new TextEncoder().encode("hello, whoever is asking\n");
+
+/** Answers one request once it is complete. */
+class Answer implements StreamEvents {
+  readonly #stream: Stream;
+  #left: Uint8Array = BODY;
+
+  constructor(stream: Stream) {
+    this.#stream = stream;
+  }
+
+  onHeaders(): void {}
+
+  onData(chunk: Uint8Array): void {
+    this.#stream.consumed(chunk.length);
+  }
+
+  onTrailers(): void {}
+
+  onEnd(): void {
+    this.#stream.sendHeaders([
+      { name: ":status", value: "200" },
+      { name: "content-length", value: `${BODY.length}` },
+    ], false);
+    this.onWritable();
+  }
+
+  onWritable(): void {
+    this.#left = this.#left.subarray(this.#stream.write(this.#left));
+    if (this.#left.length === 0) this.#stream.end();
+  }
+
+  onReset(): void {}
+}
+
+function serve(conn: Deno.Conn, settings: Partial<LocalSettings>): void {
+  const connection = new Connection({
+    role: "server",
+    clock: systemTimers,
+    settings,
+    events: { onStream: (stream) => new Answer(stream), onClosed: () => {} },
+  });
+  connection.start();
+  driveHttp2(socketTransport(denoSocket(conn)), connection, systemTimers);
+}
+
+if (import.meta.main) {
+  const [role = "frontend", port = "0"] = Deno.args;
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: Number(port) });
+  console.log(`${role}: ${(listener.addr as Deno.NetAddr).port}`);
+  for await (const conn of listener) serve(conn, SETTINGS[role]!);
+}
