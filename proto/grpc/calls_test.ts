@@ -1,0 +1,409 @@
+/**
+ * Calls between two HTTP/2 engines joined in memory: what single files cannot
+ * show, that both ends of the layer agree.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { fields } from "../../tests/support/fake_stream.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { MemoryPipe } from "../../tests/support/memory_pipe.ts";
+import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { StreamLog } from "../../tests/support/stream_log.ts";
+import { Connection } from "../streams/connection.ts";
+import type { LocalSettings } from "../streams/settings.ts";
+import type { ClientCall, MethodHandler, ServerCall } from "./call.ts";
+import { type CallOptions, startCall, unaryCall } from "./client.ts";
+import { frameMessage, writeMessagePrefix } from "./message_framing.ts";
+import { MessageReader } from "./message_reader.ts";
+import { GrpcRouter } from "./server.ts";
+import { GrpcError, StatusCode, statusName } from "./status.ts";
+import { unaryMethod } from "./unary_method.ts";
+
+const MIB = 1024 * 1024;
+const OK = { code: StatusCode.OK, message: "" };
+
+/** A client and a server, and the wire between them. */
+class World {
+  readonly timers = new FakeTimers();
+  readonly client: Connection;
+  readonly server: Connection;
+  readonly pipe: MemoryPipe;
+
+  constructor(
+    methods: Readonly<Record<string, MethodHandler>>,
+    options: { prng?: Prng; serverSettings?: Partial<LocalSettings> } = {},
+  ) {
+    const router = new GrpcRouter({ methods, timers: this.timers });
+    const common = { clock: this.timers };
+    this.client = new Connection({
+      ...common,
+      role: "client",
+      events: {
+        onStream: () => {
+          throw new TypeError("the server opened a stream");
+        },
+        onClosed() {},
+      },
+    });
+    this.server = new Connection({
+      ...common,
+      role: "server",
+      settings: options.serverSettings ?? {},
+      events: { onStream: (stream) => router.accept(stream), onClosed() {} },
+    });
+    this.client.start();
+    this.server.start();
+    this.pipe = new MemoryPipe(this.client, this.server, options.prng);
+    this.pipe.settle();
+  }
+
+  /** Starts a call that writes down what happens. */
+  call(path: string, options: Partial<CallOptions> = {}): LoggedCall {
+    return new LoggedCall(this, path, options);
+  }
+
+  /** No end has forgotten to let go of a stream. */
+  assertNothingLeft(): void {
+    this.pipe.settle();
+    assertEquals([this.client.openStreams, this.server.openStreams], [0, 0]);
+    assertEquals(this.timers.pendingCount, 0);
+  }
+}
+
+class LoggedCall {
+  readonly call: ClientCall;
+  readonly messages: Uint8Array[] = [];
+  readonly statuses: string[] = [];
+  /** Octets that were not given back. */
+  owedOctets = 0;
+  consumes = true;
+  onRoom = () => {};
+
+  constructor(world: World, path: string, options: Partial<CallOptions>) {
+    const reader = new MessageReader({
+      messageOctetsMax: 8 * MIB,
+      onMessage: (message) => this.messages.push(message),
+    });
+    this.call = startCall(world.client, {
+      path,
+      authority: "test",
+      timers: world.timers,
+      ...options,
+    }, {
+      onMetadata() {},
+      onBody: (chunk) => {
+        reader.push(chunk);
+        this.owedOctets += chunk.length;
+        if (this.consumes) this.pay();
+      },
+      onWritable: () => this.onRoom(),
+      onStatus: ({ code, message }, _trailers, lost) =>
+        this.statuses.push(
+          `${statusName(code)} ${message}${lost ? " (lost)" : ""}`,
+        ),
+    });
+  }
+
+  pay(): void {
+    this.call.consumed(this.owedOctets);
+    this.owedOctets = 0;
+  }
+}
+
+/** Echoes messages, and ends when the caller has. */
+const echo: MethodHandler = (call) => {
+  const reader = new MessageReader({
+    messageOctetsMax: 8 * MIB,
+    onMessage: (message) => void call.sendMessage(message),
+  });
+  return {
+    onBody(chunk) {
+      call.consumed(chunk.length);
+      reader.push(chunk);
+    },
+    onHalfClose: () => call.finish(OK),
+    onWritable() {},
+    onCancel() {},
+  };
+};
+
+/** A method that only writes down what it hears. */
+function quiet(
+  heard: string[],
+  onCall: (call: ServerCall) => void = () => {},
+): MethodHandler {
+  return (call) => {
+    onCall(call);
+    return {
+      onBody(chunk) {
+        call.consumed(chunk.length);
+        heard.push("body");
+      },
+      onHalfClose: () => heard.push("half-close"),
+      onWritable: () => heard.push("writable"),
+      onCancel: ({ lost }) => heard.push(lost ? "lost" : "cancel"),
+    };
+  };
+}
+
+Deno.test("calls beside each other echo every message in order, however cut", async () => {
+  await forAll(15, (prng) => {
+    const world = new World({ "/echo": echo }, { prng });
+    const calls = Array.from({ length: 1 + prng.below(5) }, () => {
+      const logged = world.call("/echo");
+      const sent: Uint8Array[] = [];
+      return { logged, sent };
+    });
+    for (let step = 0; step < 30; step++) {
+      const { logged, sent } = prng.pick(calls);
+      const message = prng.octets(prng.pick([0, 1, 100, prng.below(60_000)]));
+      sent.push(message.slice());
+      logged.call.sendMessage(message);
+      message.fill(0xee);
+      if (prng.below(2) === 0) world.pipe.step();
+    }
+    for (const { logged } of calls) logged.call.halfClose();
+    world.pipe.settle();
+    for (const { logged, sent } of calls) {
+      assertEquals(logged.messages, sent);
+      assertEquals(logged.statuses, ["OK "]);
+    }
+    world.assertNothingLeft();
+  });
+});
+
+Deno.test("unary calls over the peer's stream limit wait for their turn", async () => {
+  const double = unaryMethod((request) =>
+    Promise.resolve(Uint8Array.of(request[0]! * 2))
+  );
+  const world = new World({ "/double": double }, {
+    serverSettings: { maxConcurrentStreams: 10 },
+  });
+  const answers = Array.from(
+    { length: 100 },
+    (_, index) =>
+      unaryCall(world.client, {
+        path: "/double",
+        authority: "test",
+        request: Uint8Array.of(index),
+      }),
+  );
+  const all = Promise.all(answers);
+  let isDone = false;
+  all.then(() => isDone = true);
+  while (!isDone) {
+    world.pipe.settle();
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  assertEquals(
+    (await all).map(([octet]) => octet),
+    Array.from({ length: 100 }, (_, index) => index * 2),
+  );
+  world.assertNothingLeft();
+});
+
+Deno.test("trailers arrive behind megabytes that a slow caller lets wait", () => {
+  const world = new World({
+    "/large": quiet([], (call) => {
+      call.sendMessage(new Uint8Array(3 * MIB).fill(7));
+      call.sendMessage(Uint8Array.of(1));
+      call.finish({ code: StatusCode.ABORTED, message: "and yet" });
+    }),
+  });
+  const logged = world.call("/large");
+  logged.consumes = false;
+  world.pipe.settle();
+  assertEquals(logged.statuses, []);
+  while (logged.statuses.length === 0) {
+    assert(logged.owedOctets > 0, "nothing moves any more");
+    logged.pay();
+    world.pipe.settle();
+  }
+  assertEquals(logged.messages.map((message) => message.length), [3 * MIB, 1]);
+  assertEquals(logged.statuses, ["ABORTED and yet"]);
+  world.assertNothingLeft();
+});
+
+Deno.test("frames that the caller builds itself pass through, one DATA each", () => {
+  const world = new World({ "/echo": echo });
+  const logged = world.call("/echo");
+  const head = new Uint8Array(5);
+  const pump = () => {
+    while (left > 0 && logged.call.room >= 5 + 10_000) {
+      writeMessagePrefix(head, 10_000);
+      logged.call.sendFrame(head, new Uint8Array(10_000).fill(left--));
+    }
+    if (left > 0) logged.call.awaitRoom();
+    else logged.call.halfClose();
+  };
+  let left = 100;
+  logged.onRoom = pump;
+  pump();
+  world.pipe.settle();
+  assertEquals(
+    logged.messages.map((message) => message[9_999]),
+    Array.from({ length: 100 }, (_, index) => 100 - index),
+  );
+  assertEquals(logged.statuses, ["OK "]);
+  world.assertNothingLeft();
+});
+
+Deno.test("an answer while the caller is still sending ends the call on both ends", () => {
+  const heard: string[] = [];
+  let served: ServerCall | undefined;
+  const world = new World({ "/m": quiet(heard, (call) => served = call) });
+  const logged = world.call("/m");
+  logged.call.sendMessage(new Uint8Array(5 * MIB));
+  world.pipe.step();
+  served!.finish({ code: StatusCode.NOT_FOUND, message: "no" });
+  world.assertNothingLeft();
+  assertEquals(logged.statuses, ["NOT_FOUND no"]);
+  assertEquals([logged.call.keptOctets, logged.call.room], [0, 0]);
+  assertEquals(heard.filter((what) => what !== "body"), []);
+});
+
+Deno.test("a cancelled call is a cancellation over there, kept octets or not", () => {
+  for (const octets of [10, 5 * MIB]) {
+    const heard: string[] = [];
+    const world = new World({ "/m": quiet(heard) });
+    const logged = world.call("/m");
+    logged.call.sendMessage(new Uint8Array(octets));
+    world.pipe.step();
+    logged.call.cancel();
+    world.assertNothingLeft();
+    assertEquals([heard.at(-1), logged.statuses], ["cancel", []]);
+  }
+});
+
+Deno.test("the caller's deadline ends the call on both ends", () => {
+  const heard: string[] = [];
+  let served: ServerCall | undefined;
+  const world = new World({ "/m": quiet(heard, (call) => served = call) });
+  const logged = world.call("/m", { timeoutMs: 250 });
+  world.pipe.settle();
+  assertEquals(served!.deadlineMs, world.timers.now() + 250);
+  world.timers.advance(250);
+  world.assertNothingLeft();
+  assertEquals(heard, ["cancel"]);
+  assertEquals(logged.statuses.length, 1);
+  assert(logged.statuses[0]!.startsWith("DEADLINE_EXCEEDED"));
+});
+
+Deno.test("the callee keeps the deadline of a caller that does not", () => {
+  const heard: string[] = [];
+  const world = new World({ "/m": quiet(heard) });
+  const statuses: string[] = [];
+  startCall(world.client, { path: "/m", authority: "test", timeoutMs: 250 }, {
+    onMetadata() {},
+    onBody() {},
+    onWritable() {},
+    onStatus: ({ code }) => statuses.push(statusName(code)),
+  });
+  world.pipe.settle();
+  world.timers.advance(250);
+  world.assertNothingLeft();
+  assertEquals([heard, statuses], [["cancel"], ["DEADLINE_EXCEEDED"]]);
+});
+
+Deno.test("a broken road is a loss on both ends, never an answer", () => {
+  const heard: string[] = [];
+  const world = new World({ "/m": quiet(heard) });
+  const logged = world.call("/m");
+  world.pipe.settle();
+  world.client.transportClosed(new Error("cable cut"));
+  world.server.transportClosed(new Error("cable cut"));
+  assertEquals(heard, ["lost"]);
+  assertEquals(logged.statuses.length, 1);
+  const [status] = logged.statuses;
+  assert(status!.startsWith("UNAVAILABLE") && status!.endsWith("(lost)"));
+});
+
+Deno.test("a connection that goes away finishes its calls and takes no more", async () => {
+  const world = new World({ "/echo": echo });
+  const logged = world.call("/echo");
+  logged.call.sendMessage(Uint8Array.of(1));
+  world.pipe.settle();
+  world.server.shutdown("maintenance");
+  world.pipe.settle();
+  logged.call.sendMessage(Uint8Array.of(2));
+  world.pipe.settle();
+  const request = new Uint8Array(0);
+  const error = await assertRejects(
+    () =>
+      unaryCall(world.client, { path: "/echo", authority: "test", request }),
+    GrpcError,
+  );
+  assertEquals(error.code, StatusCode.UNAVAILABLE);
+  logged.call.halfClose();
+  world.assertNothingLeft();
+  assertEquals(logged.messages, [Uint8Array.of(1), Uint8Array.of(2)]);
+  assertEquals(logged.statuses, ["OK "]);
+});
+
+Deno.test("a message over the limit costs its call, and only its call", async () => {
+  const small = unaryMethod((request) => Promise.resolve(request), {
+    messageOctetsMax: 1000,
+  });
+  const world = new World({ "/small": small, "/echo": echo });
+  const other = world.call("/echo");
+  const refused = unaryCall(world.client, {
+    path: "/small",
+    authority: "test",
+    request: new Uint8Array(100_000),
+  });
+  world.pipe.settle();
+  const error = await assertRejects(
+    () => refused,
+    GrpcError,
+    "Cannot read a message of 100000 octets: at most 1000 are accepted",
+  );
+  assertEquals(error.code, StatusCode.RESOURCE_EXHAUSTED);
+  other.call.sendMessage(Uint8Array.of(1));
+  other.call.halfClose();
+  world.assertNothingLeft();
+  assertEquals(other.statuses, ["OK "]);
+});
+
+Deno.test("refused requests leave no stream behind, with a body or without", () => {
+  const world = new World({ "/echo": echo });
+  const heads = [
+    [{ ":method": "GET", ":path": "/" }, "405"],
+    [{ ":method": "POST", ":path": "/", "content-type": "text/plain" }, "415"],
+    [{
+      ":method": "POST",
+      ":path": "/nothing",
+      "content-type": "application/grpc",
+    }, "200"],
+  ] as const;
+  for (const [head, status] of heads) {
+    for (const bodyOctets of [0, 200_000]) {
+      const log = new StreamLog();
+      const stream = world.client.openStream(
+        fields({ ":scheme": "http", ":authority": "test", ...head }),
+        bodyOctets === 0,
+        log,
+      );
+      log.stream = stream;
+      if (bodyOctets > 0) stream.write(new Uint8Array(bodyOctets));
+      world.assertNothingLeft();
+      assertEquals(log.headers[0]!.value, status);
+      assertEquals(log.hasEnded, true);
+    }
+  }
+});
+
+Deno.test("a half message in front of a half-close is INTERNAL", async () => {
+  const world = new World({
+    "/u": unaryMethod((request) => Promise.resolve(request)),
+  });
+  const logged = world.call("/u");
+  const half = frameMessage(new Uint8Array(100)).subarray(0, 50);
+  logged.call.sendFrame(half, new Uint8Array(0));
+  logged.call.halfClose();
+  world.assertNothingLeft();
+  await Promise.resolve();
+  assertEquals(logged.statuses.length, 1);
+  assert(logged.statuses[0]!.startsWith("INTERNAL"), logged.statuses[0]);
+});
