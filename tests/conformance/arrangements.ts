@@ -6,39 +6,131 @@
  */
 
 import { Child } from "../peers/child.ts";
+import {
+  ourCommand,
+  type RunningServer,
+  startServer,
+} from "../peers/tunnel.ts";
+import { freePort } from "../peers/ports.ts";
 import type { Workspace } from "../peers/workspace.ts";
+import {
+  connectMutualTls,
+  connectUnix,
+  openAgentPort,
+  openBridge,
+} from "./bridge.ts";
 
 export interface Arrangement {
   readonly port: number;
   stop(): Promise<void>;
 }
 
-const SERVER = new URL("./h2spec_server.ts", import.meta.url).pathname;
+const ENGINE = new URL("./h2spec_server.ts", import.meta.url).pathname;
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
 
 export const ARRANGEMENTS: Readonly<
   Record<string, (workspace: Workspace) => Promise<Arrangement>>
 > = {
-  /** The engine alone, set up as a frontend has it. */
+  /** The engine alone, as a frontend's and as an agent's link has it. */
   "engine-frontend": (workspace) => startEngine(workspace, "frontend"),
-  /** The engine alone, set up as an agent has it. */
   "engine-agent": (workspace) => startEngine(workspace, "agent"),
+  /** The product, where frontends and where Go agents connect. */
+  "server-frontend": serverFrontend,
+  "server-frontend-tls": serverFrontendTls,
+  "server-agent-port": serverAgentPort,
+  /** The product's agent, which serves HTTP/2 on the link that it dials. */
+  "agent-link": agentLink,
 };
 
 async function startEngine(
   workspace: Workspace,
   role: string,
 ): Promise<Arrangement> {
-  const logFile = workspace.path(`engine-${role}.log`);
   const child = new Child({
     name: `engine as ${role}`,
     command: [
       ...[Deno.execPath(), "run", "--quiet", "--no-prompt"],
-      ...["--allow-net=127.0.0.1", `--config=${CONFIG}`, SERVER, role],
+      ...["--allow-net=127.0.0.1", `--config=${CONFIG}`, ENGINE, role],
     ],
-    logFile,
+    logFile: workspace.path(`engine-${role}.log`),
   });
   // The server prints the port that the system has given it.
-  const line = await child.untilPrinted(/(?:^|[: ])(\d{4,5})\s*$/m);
-  return { port: Number(line[1]), stop: () => child.stop() };
+  const [, port] = await child.untilPrinted(/(?:^|[: ])(\d{4,5})\s*$/m);
+  return { port: Number(port), stop: () => child.stop() };
+}
+
+async function serverFrontend(workspace: Workspace): Promise<Arrangement> {
+  const server = await startServer(workspace, {
+    maker: "ours",
+    mode: "grpc",
+    transport: "uds",
+  });
+  const { frontend } = server;
+  if (frontend.transport !== "uds") throw new TypeError("wanted a socket");
+  return bridged(server, () => connectUnix(frontend.path));
+}
+
+async function serverFrontendTls(workspace: Workspace): Promise<Arrangement> {
+  const { ca, client } = workspace.certificates;
+  const server = await startServer(workspace, {
+    maker: "ours",
+    mode: "auto",
+    transport: "tcp",
+  });
+  const { frontend } = server;
+  if (frontend.transport !== "tcp") throw new TypeError("wanted a port");
+  const files = { ca, ...client };
+  return bridged(server, () => connectMutualTls(frontend.port, files));
+}
+
+async function serverAgentPort(workspace: Workspace): Promise<Arrangement> {
+  const { ca, agent } = workspace.certificates;
+  const server = await startServer(workspace, {
+    maker: "ours",
+    mode: "grpc",
+    transport: "uds",
+  });
+  const files = { ca, ...agent };
+  return bridged(server, () => connectMutualTls(server.agentPort, files));
+}
+
+function bridged(
+  server: RunningServer,
+  connect: Parameters<typeof openBridge>[0],
+): Arrangement {
+  const bridge = openBridge(connect);
+  return {
+    port: bridge.port,
+    async stop() {
+      bridge.close();
+      await server.child.stop();
+    },
+  };
+}
+
+async function agentLink(workspace: Workspace): Promise<Arrangement> {
+  const { ca, server, agent } = workspace.certificates;
+  const agentPort = await openAgentPort({ ca, ...server });
+  const child = new Child({
+    name: "our agent",
+    command: [
+      ...ourCommand("agent"),
+      "--proxy-server-host=127.0.0.1",
+      `--proxy-server-port=${agentPort.port}`,
+      ...[`--ca-cert=${ca}`, `--agent-cert=${agent.cert}`],
+      ...[`--agent-key=${agent.key}`, `--health-server-port=${freePort()}`],
+      ...[`--admin-server-port=${freePort()}`, "--sync-interval=10ms"],
+      "--sync-interval-cap=50ms", // Each case costs it a link.
+    ],
+    logFile: workspace.path("agent.log"),
+  });
+  const bridge = openBridge(() => agentPort.take());
+  return {
+    port: bridge.port,
+    async stop() {
+      bridge.close();
+      agentPort.close();
+      await child.stop("SIGKILL");
+    },
+  };
 }
