@@ -21,7 +21,6 @@
  * @module
  */
 
-import { Output } from "../bytes/output.ts";
 import { type GoawayFrame, type Setting, UINT31_MAX } from "../frames/frame.ts";
 import { ErrorCode, errorCodeName, WireError } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
@@ -36,17 +35,11 @@ import {
   type Role,
 } from "./connection_events.ts";
 import { EngineStream } from "./engine_stream.ts";
-import {
-  ReceiveWindow,
-  SendWindow,
-  WINDOW_OCTETS_DEFAULT,
-} from "./flow_window.ts";
+import { ReceiveWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
 import { FrameReceiver, type ReceiverHost } from "./frame_receiver.ts";
-import { FrameWriter } from "./frame_writer.ts";
 import type { SectionFacts } from "./header_sections.ts";
-import { Keepalive } from "./keepalive.ts";
-import { PathRtt } from "./path_rtt.ts";
-import { type PingPurpose, PingTracker } from "./ping_tracker.ts";
+import { Liveness } from "./liveness.ts";
+import { SendingSide } from "./sending_side.ts";
 import {
   applySettings,
   completeLocalSettings,
@@ -59,13 +52,9 @@ import type { Stream, StreamEvents, StreamReset } from "./stream.ts";
 import type { StreamHost } from "./stream_host.ts";
 import { StreamTable } from "./stream_table.ts";
 import { WindowTuner } from "./window_tuner.ts";
-import { WriteScheduler } from "./write_scheduler.ts";
 
 /** The peer must acknowledge our SETTINGS within this (§6.5.3). */
 export const SETTINGS_ACK_TIMEOUT_MS = 10_000;
-
-/** DATA waits with its senders when so much is in the output already. */
-export const OUTPUT_HIGH_WATER_OCTETS: number = 256 * 1024;
 
 /** How long a drain waits for its PING before it says which stream is last. */
 export const DRAIN_ROUND_TRIP_MS = 5_000;
@@ -89,28 +78,19 @@ export class Connection {
   readonly #clock: Clock;
   readonly #events: ConnectionEvents;
   readonly #local: LocalSettings;
-  readonly #output = new Output();
-  readonly #writer: FrameWriter;
+  readonly #sending: SendingSide;
   readonly #receiver: FrameReceiver;
   readonly #streams: StreamTable;
   readonly #guard: AbuseGuard;
-  readonly #scheduler: WriteScheduler;
-  readonly #sendWindow = new SendWindow(WINDOW_OCTETS_DEFAULT);
-  readonly #receiveWindow: ReceiveWindow;
-  readonly #rtt = new PathRtt();
-  readonly #pings = new PingTracker();
+  readonly #receiveWindow = new ReceiveWindow(WINDOW_OCTETS_DEFAULT);
+  readonly #liveness: Liveness;
   readonly #tuner: WindowTuner;
-  readonly #keepalive: Keepalive | undefined;
   readonly #streamHost: StreamHost;
   #peer: PeerSettings = PEER_SETTINGS_DEFAULT;
   #hasPeerSettings = false;
   #phase: Phase = "new";
   #nowMs: number;
-  #lastHeardMs: number;
   #isReceiving = false;
-  #outputListener: (() => void) | undefined;
-  /** The driver knows that there is output. */
-  #isAnnounced = false;
   #settingsDeadlineMs = Infinity;
   #drainDeadlineMs = Infinity;
   #lingerDeadlineMs = Infinity;
@@ -119,7 +99,6 @@ export class Connection {
   #drainReason = "";
   #peerGoaway: GoawayFrame | undefined;
   #isExhausted = false;
-  #isAbandoned = false;
 
   constructor(options: ConnectionOptions) {
     const { role, clock, events } = options;
@@ -128,19 +107,17 @@ export class Connection {
     this.#events = events;
     this.#local = completeLocalSettings(options.settings);
     this.#nowMs = clock.now();
-    this.#lastHeardMs = this.#nowMs;
     const limits = { ...CONNECTION_LIMITS_DEFAULT, ...options.limits };
     this.#guard = new AbuseGuard(limits, this.#nowMs);
     this.#streams = new StreamTable(role, options.firstStreamId);
-    this.#receiveWindow = new ReceiveWindow(WINDOW_OCTETS_DEFAULT);
-    this.#writer = new FrameWriter(this.#output, () => this.#announce());
-    this.#scheduler = new WriteScheduler(() => this.#room > 0);
+    this.#sending = new SendingSide(this.#guard);
+    const { writer } = this.#sending;
+    this.#liveness = new Liveness(writer, clock, options.keepalive);
     this.#tuner = new WindowTuner(
-      this.#rtt,
+      this.#liveness.rtt,
       this.#local.streamWindowMax,
-      () => this.#ping("probe"),
+      () => this.#liveness.ping("probe"),
     );
-    this.#keepalive = options.keepalive && new Keepalive(options.keepalive);
     this.#streamHost = this.#makeStreamHost();
     this.#receiver = new FrameReceiver(
       this.#makeReceiverHost(),
@@ -153,12 +130,12 @@ export class Connection {
 
   /** When the peer's last octets came, on the connection's clock. */
   get lastHeardMs(): number {
-    return this.#lastHeardMs;
+    return this.#liveness.lastHeardMs;
   }
 
   /** Smoothed round trip time; `undefined` until a PING was answered. */
   get rttMs(): number | undefined {
-    return this.#rtt.smoothedMs;
+    return this.#liveness.rtt.smoothedMs;
   }
 
   /** Streams that are open or wait to be opened. */
@@ -182,8 +159,7 @@ export class Connection {
    * the peer is silent or does not read): close without waiting for it then.
    */
   get isFinished(): boolean {
-    return this.#phase === "closed" &&
-      (this.#isAbandoned || this.#output.queuedOctets === 0);
+    return this.#phase === "closed" && this.#sending.isEmpty;
   }
 
   // --- Octets in and out -----------------------------------------------------
@@ -194,13 +170,14 @@ export class Connection {
       throw new TypeError(`Cannot start a connection that is ${this.#phase}`);
     }
     this.#phase = "running";
-    this.#nowMs = this.#lastHeardMs = this.#clock.now();
-    if (this.#role === "client") this.#writer.preface();
-    this.#writer.settings(settingsToAnnounce(this.#local, this.#role));
+    this.#nowMs = this.#liveness.lastHeardMs = this.#clock.now();
+    const { writer } = this.#sending;
+    if (this.#role === "client") writer.preface();
+    writer.settings(settingsToAnnounce(this.#local, this.#role));
     this.#settingsDeadlineMs = this.#nowMs + SETTINGS_ACK_TIMEOUT_MS;
     this.#receiveWindow.grow(this.#local.connectionWindow);
     const increment = this.#receiveWindow.takeAll();
-    if (increment > 0) this.#writer.windowUpdate(0, increment);
+    if (increment > 0) writer.windowUpdate(0, increment);
   }
 
   /**
@@ -208,8 +185,7 @@ export class Connection {
    * nothing. The listener must not call back before it returns: it schedules.
    */
   setOutputListener(listener: () => void): void {
-    this.#outputListener = listener;
-    if (this.#isAnnounced) listener();
+    this.#sending.setListener(listener);
   }
 
   /** Takes octets of the peer's; `chunk` is only used during the call. */
@@ -218,14 +194,14 @@ export class Connection {
     if (this.#isReceiving) {
       throw new TypeError("Cannot receive inside an event of this connection");
     }
-    this.#nowMs = this.#lastHeardMs = this.#clock.now();
+    this.#nowMs = this.#liveness.lastHeardMs = this.#clock.now();
     this.#isReceiving = true;
     try {
       this.#receiver.receive(chunk);
     } finally {
       this.#isReceiving = false;
     }
-    this.#scheduler.run();
+    this.#sending.scheduler.run();
   }
 
   /** The peer closed its sending side: nothing more can come from it. */
@@ -264,18 +240,12 @@ export class Connection {
    * `outputWritten`.
    */
   takeOutput(): Uint8Array | undefined {
-    if (this.#phase !== "closed") this.#scheduler.run();
-    const batch = this.#output.take();
-    if (batch === undefined && !this.#output.isInFlight) {
-      this.#isAnnounced = false;
-    }
-    return batch;
+    return this.#sending.take();
   }
 
   /** What `takeOutput` gave is written. */
   outputWritten(): void {
-    this.#output.written();
-    if (this.#phase !== "closed") this.#scheduler.run();
+    this.#sending.written();
   }
 
   // --- Time ------------------------------------------------------------------
@@ -286,7 +256,7 @@ export class Connection {
     return Math.min(
       this.#settingsDeadlineMs,
       this.#drainDeadlineMs,
-      this.#keepalive?.nextDeadlineMs(this.#lastHeardMs) ?? Infinity,
+      this.#liveness.nextDeadlineMs,
     );
   }
 
@@ -307,29 +277,13 @@ export class Connection {
         ),
       );
     }
-    this.#checkKeepalive();
+    const lost = this.#liveness.check(nowMs);
+    if (lost !== undefined) this.transportClosed(lost);
   }
 
   #abandonOutput(): void {
     this.#lingerDeadlineMs = Infinity;
-    this.#isAbandoned = true;
-    this.#output.discard();
-  }
-
-  #checkKeepalive(): void {
-    const silentMs = this.#nowMs - this.#lastHeardMs;
-    switch (this.#keepalive?.due(this.#lastHeardMs, this.#nowMs)) {
-      case "ping":
-        return this.#ping("keepalive");
-      case "lost":
-        this.transportClosed(
-          new Error(
-            `Cannot reach the peer: no answer to PING, silent for ${
-              Math.round(silentMs)
-            } ms`,
-          ),
-        );
-    }
+    this.#sending.abandon();
   }
 
   // --- Streams ---------------------------------------------------------------
@@ -413,9 +367,9 @@ export class Connection {
     this.#drainReason = reason;
     this.#nowMs = this.#clock.now();
     if (this.#role === "client") return this.#finishDrain();
-    this.#writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
+    this.#sending.writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
     this.#drainDeadlineMs = this.#nowMs + DRAIN_ROUND_TRIP_MS;
-    this.#ping("drain");
+    this.#liveness.ping("drain");
   }
 
   /** Ends at once: GOAWAY with `code`, all streams are lost. */
@@ -455,7 +409,7 @@ export class Connection {
 
   #goaway(code: number, reason: string): void {
     const lastId = Math.min(this.#streams.lastPeerId, this.#peerIdMax);
-    this.#writer.goaway(lastId, code, reason);
+    this.#sending.writer.goaway(lastId, code, reason);
   }
 
   /** The peer broke a rule that costs the connection (§5.4.1). */
@@ -478,7 +432,7 @@ export class Connection {
       stream.finish({ by: "lost", code, reason });
     }
     this.#refuse(this.#streams.takeAllPending(), reason);
-    this.#announce(); // So that the driver sees that we are finished.
+    this.#sending.announce(); // So that the driver sees that we are finished.
     this.#events.onClosed(end);
   }
 
@@ -501,11 +455,11 @@ export class Connection {
     const peer = applySettings(base, settings, sender);
     this.#peer = peer;
     this.#hasPeerSettings = true;
-    this.#writer.setFrameSizeMax(peer.maxFrameSize);
+    this.#sending.writer.setFrameSizeMax(peer.maxFrameSize);
     if (peer.headerTableSize !== before.headerTableSize) {
-      this.#writer.setHeaderTableSize(peer.headerTableSize);
+      this.#sending.writer.setHeaderTableSize(peer.headerTableSize);
     }
-    this.#writer.settingsAck();
+    this.#sending.writer.settingsAck();
     const growth = peer.initialWindowSize - before.initialWindowSize;
     for (const stream of growth === 0 ? [] : this.#streams.all()) {
       if (stream.adjustSendWindow(growth)) continue;
@@ -519,14 +473,20 @@ export class Connection {
     this.#events.onPeerSettings?.();
   }
 
-  #onPingAck(opaque: Uint8Array): void {
-    const answer = this.#pings.answer(opaque, this.#nowMs);
-    if (answer === undefined) {
+  #onSettingsAck(): void {
+    if (this.#settingsDeadlineMs === Infinity) {
       return this.#guard.count("idleFrames", this.#nowMs);
     }
-    this.#rtt.sample(answer.rttMs, this.#nowMs);
-    if (answer.purpose === "probe") this.#tuner.onProbeAnswer(this.#nowMs);
-    if (answer.purpose === "drain") this.#finishDrain();
+    this.#settingsDeadlineMs = Infinity;
+  }
+
+  #onPingAck(opaque: Uint8Array): void {
+    const purpose = this.#liveness.onPingAck(opaque, this.#nowMs);
+    if (purpose === undefined) {
+      return this.#guard.count("idleFrames", this.#nowMs);
+    }
+    if (purpose === "probe") this.#tuner.onProbeAnswer(this.#nowMs);
+    if (purpose === "drain") this.#finishDrain();
   }
 
   #onGoaway(frame: GoawayFrame): void {
@@ -550,49 +510,13 @@ export class Connection {
     this.#endIfIdle();
   }
 
-  #ping(purpose: PingPurpose): void {
-    if (this.#phase === "closed") return;
-    const opaque = this.#pings.begin(purpose, this.#clock.now());
-    this.#writer.ping(false, opaque);
-  }
-
-  // --- What streams and the receiver share -----------------------------------
-
-  /** Octets that one DATA frame may have, by what all streams share. */
-  get #room(): number {
-    if (this.#output.queuedOctets >= OUTPUT_HIGH_WATER_OCTETS) return 0;
-    const window = this.#sendWindow.available;
-    return Math.max(0, Math.min(window, this.#writer.frameSizeMax));
-  }
-
-  #announce(): void {
-    if (this.#isAnnounced) return;
-    this.#isAnnounced = true;
-    this.#outputListener?.();
-  }
+  // --- What streams and the receiver need of us ------------------------------
 
   #makeStreamHost(): StreamHost {
-    // deno-lint-ignore no-this-alias -- the getters below have their own this.
-    const connection = this;
     return {
-      writer: this.#writer,
-      scheduler: this.#scheduler,
+      sending: this.#sending,
       startWindow: this.#local.initialWindowSize,
-      get peerStartWindow() {
-        return connection.#peer.initialWindowSize;
-      },
-      get room() {
-        return connection.#room;
-      },
-      sent: (stream, octets) => {
-        this.#sendWindow.spend(octets);
-        this.#scheduler.sent(stream, octets);
-        this.#guard.refund("tinyUpdates");
-      },
-      awaitRoom: (stream) => {
-        this.#scheduler.wait(stream);
-        if (this.#room > 0) this.#announce();
-      },
+      peerStartWindow: () => this.#peer.initialWindowSize,
       onAnswered: () => this.#guard.refund("resets"),
       onConsumed: (stream, octets) => this.#tuner.onConsumed(stream, octets),
       onHalfUsed: (stream) => this.#tuner.onHalfUsed(stream, this.#clock.now()),
@@ -601,36 +525,19 @@ export class Connection {
   }
 
   #makeReceiverHost(): ReceiverHost {
-    // deno-lint-ignore no-this-alias -- the getters below have their own this.
-    const connection = this;
     return {
       role: this.#role,
       streams: this.#streams,
-      writer: this.#writer,
+      sending: this.#sending,
       guard: this.#guard,
-      sendWindow: this.#sendWindow,
       receiveWindow: this.#receiveWindow,
-      get controlOctets() {
-        return connection.#output.controlOctets;
-      },
-      get isClosed() {
-        return connection.#phase === "closed";
-      },
-      get peerIdMax() {
-        return connection.#peerIdMax;
-      },
-      get nowMs() {
-        return connection.#nowMs;
-      },
-      onRequest: (streamId, block, endStream, facts) =>
-        this.#onRequest(streamId, block.fields, endStream, facts),
+      isClosed: () => this.#phase === "closed",
+      peerIdMax: () => this.#peerIdMax,
+      nowMs: () => this.#nowMs,
+      onRequest: (streamId, fields, endStream, facts) =>
+        this.#onRequest(streamId, fields, endStream, facts),
       onSettings: (settings) => this.#onSettings(settings),
-      onSettingsAck: () => {
-        if (this.#settingsDeadlineMs === Infinity) {
-          return this.#guard.count("idleFrames", this.#nowMs);
-        }
-        this.#settingsDeadlineMs = Infinity;
-      },
+      onSettingsAck: () => this.#onSettingsAck(),
       onPingAck: (opaque) => this.#onPingAck(opaque),
       onGoaway: (frame) => this.#onGoaway(frame),
       onError: (error) => this.#fail(error),

@@ -102,11 +102,11 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     const request = this.#pending!;
     this.#pending = undefined;
     this.#id = id;
-    this.sendWindow.adjust(this.#host.peerStartWindow);
+    this.sendWindow.adjust(this.#host.peerStartWindow());
     this.#hasSentHead = true;
     this.#input("sendHeaders");
     const { fields, endStream, trailers } = request;
-    this.#host.writer.headers(id, fields, endStream, "bulk");
+    this.#host.sending.writer.headers(id, fields, endStream, "bulk");
     if (endStream) this.#input("sendEnd");
     else if (trailers !== undefined) this.sendHeaders(trailers, true);
     else if (this.#wantsRoom) this.awaitRoom();
@@ -115,7 +115,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
   /** Server role: a request came. The handlers are set before it is delivered. */
   accept(id: number): void {
     this.#id = id;
-    this.sendWindow.adjust(this.#host.peerStartWindow);
+    this.sendWindow.adjust(this.#host.peerStartWindow());
   }
 
   setEvents(events: StreamEvents): void {
@@ -147,13 +147,15 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
       this.#host.onAnswered();
     }
     this.#input("sendHeaders");
-    this.#host.writer.headers(this.#id, fields, endStream, "control");
+    this.#host.sending.writer.headers(this.#id, fields, endStream, "control");
     if (endStream) this.#sentEnd();
   }
 
   get room(): number {
-    if (!this.#maySendData || this.#host.scheduler.isTurnOver(this)) return 0;
-    const shared = this.#host.room;
+    if (!this.#maySendData || this.#host.sending.scheduler.isTurnOver(this)) {
+      return 0;
+    }
+    const shared = this.#host.sending.room;
     const own = this.sendWindow.available;
     return own < shared ? Math.max(0, own) : shared;
   }
@@ -171,9 +173,9 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
       );
     }
     this.sendWindow.spend(octets);
-    this.#host.sent(this, octets);
+    this.#host.sending.sent(this, octets);
     this.#frameOctetsAverage += (octets - this.#frameOctetsAverage) / 4;
-    this.#host.writer.data(this.#id, head, body, endStream);
+    this.#host.sending.writer.data(this.#id, head, body, endStream);
     if (endStream) this.#sentEnd();
   }
 
@@ -198,7 +200,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
   awaitRoom(): void {
     if (this.#state === "closed") return;
     this.#wantsRoom = true;
-    if (this.#maySendData && this.hasWindow) this.#host.awaitRoom(this);
+    if (this.#maySendData && this.hasWindow) this.#host.sending.awaitRoom(this);
   }
 
   end(): void {
@@ -208,7 +210,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
       return;
     }
     this.#input("sendData");
-    this.#host.writer.data(this.#id, EMPTY, EMPTY, true);
+    this.#host.sending.writer.data(this.#id, EMPTY, EMPTY, true);
     this.#sentEnd();
   }
 
@@ -216,7 +218,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     if (this.#hasLeft) return;
     // Both ends may have ended while the last event is still being delivered.
     const isOnWire = this.#state !== "closed" && this.#id !== 0;
-    if (isOnWire) this.#host.writer.rstStream(this.#id, code);
+    if (isOnWire) this.#host.sending.writer.rstStream(this.#id, code);
     this.#state = "closed";
     this.#leave(isOnWire ? "resetByUs" : "ended");
   }
@@ -307,7 +309,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     this.#host.onConsumed(this, octets);
     const increment = this.receiveWindow.takeUpdate();
     if (increment === 0) return;
-    this.#host.writer.windowUpdate(this.#id, increment);
+    this.#host.sending.writer.windowUpdate(this.#id, increment);
     this.#host.onHalfUsed(this);
   }
 
@@ -315,7 +317,9 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     this.receiveWindow.grow(octets);
     if (this.#state === "closed" || this.#state === "halfClosedRemote") return;
     const increment = this.receiveWindow.takeAll();
-    if (increment > 0) this.#host.writer.windowUpdate(this.#id, increment);
+    if (increment > 0) {
+      this.#host.sending.writer.windowUpdate(this.#id, increment);
+    }
   }
 
   /** RST_STREAM from the peer. */
@@ -407,7 +411,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
 
   #sentEnd(): void {
     this.#input("sendEnd");
-    this.#host.scheduler.remove(this);
+    this.#host.sending.scheduler.remove(this);
     if (this.#state === "closed" && !this.#isEndDue) this.#leave("ended");
   }
 
@@ -442,7 +446,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
     this.#pending = undefined;
-    this.#host.scheduler.remove(this);
+    this.#host.sending.scheduler.remove(this);
     this.#host.onStreamClosed(this, how);
   }
 

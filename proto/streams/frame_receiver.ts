@@ -23,6 +23,7 @@ import type {
 import { FrameDecoder } from "../frames/frame_decoder.ts";
 import { ErrorCode, errorCodeName, WireError } from "../frames/wire_error.ts";
 import { type HeaderBlock, HpackDecoder } from "../hpack/decoder.ts";
+import type { HeaderField } from "../hpack/header_field.ts";
 import { HpackError } from "../hpack/hpack_error.ts";
 import {
   type AbuseGuard,
@@ -31,11 +32,11 @@ import {
 } from "./abuse_limits.ts";
 import type { Role } from "./connection_events.ts";
 import type { EngineStream } from "./engine_stream.ts";
-import type { ReceiveWindow, SendWindow } from "./flow_window.ts";
-import type { FrameWriter } from "./frame_writer.ts";
+import type { ReceiveWindow } from "./flow_window.ts";
 import { HeaderBlockGatherer, type PendingBlock } from "./header_block.ts";
 import { checkSection, type SectionFacts } from "./header_sections.ts";
 import { PrefaceMatcher } from "./preface.ts";
+import type { SendingSide } from "./sending_side.ts";
 import type { LocalSettings } from "./settings.ts";
 import type { StreamTable } from "./stream_table.ts";
 
@@ -43,20 +44,18 @@ import type { StreamTable } from "./stream_table.ts";
 export interface ReceiverHost {
   readonly role: Role;
   readonly streams: StreamTable;
-  readonly writer: FrameWriter;
+  readonly sending: SendingSide;
   readonly guard: AbuseGuard;
-  readonly sendWindow: SendWindow;
   readonly receiveWindow: ReceiveWindow;
-  readonly controlOctets: number;
   /** True once nothing more is to be read. */
-  readonly isClosed: boolean;
+  isClosed(): boolean;
   /** Streams of the peer's above this id are ignored (we sent GOAWAY). */
-  readonly peerIdMax: number;
+  peerIdMax(): number;
   /** When the running call of `receive` began. */
-  readonly nowMs: number;
+  nowMs(): number;
   onRequest(
     streamId: number,
-    block: HeaderBlock & { tooLarge: false },
+    fields: readonly HeaderField[],
     endStream: boolean,
     facts: SectionFacts,
   ): void;
@@ -106,8 +105,9 @@ export class FrameReceiver {
 
   /** Takes everything out of `chunk`. */
   receive(chunk: Uint8Array): void {
+    const { guard, sending } = this.#host;
     let isPushed = false;
-    while (!this.#host.isClosed) {
+    while (!this.#host.isClosed()) {
       try {
         if (!isPushed) {
           isPushed = true;
@@ -117,7 +117,7 @@ export class FrameReceiver {
         const frame = this.#decoder.next();
         if (frame === undefined) return;
         this.#dispatch(frame);
-        this.#host.guard.checkControlOctets(this.#host.controlOctets);
+        guard.checkControlOctets(sending.controlOctets);
       } catch (error) {
         if (!(error instanceof WireError)) throw error;
         this.#refuse(error);
@@ -128,11 +128,11 @@ export class FrameReceiver {
   /** The one place that decides how far an error of the peer's reaches. */
   #refuse(error: WireError): void {
     const { blast } = error;
-    const { streams, writer, guard, nowMs } = this.#host;
+    const { streams, sending, guard } = this.#host;
     if (blast.scope === "connection") return this.#host.onError(error);
     try {
       // CVE-2025-8671: provoked resets get round the limit of streams too.
-      guard.count("resets", nowMs);
+      guard.count("resets", this.#host.nowMs());
     } catch (calm) {
       if (!(calm instanceof WireError)) throw calm;
       return this.#host.onError(calm);
@@ -142,7 +142,7 @@ export class FrameReceiver {
     if (stream !== undefined) return stream.fail(error.code, error.message);
     // RST_STREAM must not be sent for an idle stream (§6.4).
     if (streams.absent(streamId) === "idle") return this.#host.onError(error);
-    writer.rstStream(streamId, error.code);
+    sending.writer.rstStream(streamId, error.code);
   }
 
   #dispatch(frame: Frame): void {
@@ -198,7 +198,7 @@ export class FrameReceiver {
   }
 
   #countIdle(): void {
-    this.#host.guard.count("idleFrames", this.#host.nowMs);
+    this.#host.guard.count("idleFrames", this.#host.nowMs());
   }
 
   // --- §6.1 DATA -------------------------------------------------------------
@@ -213,7 +213,7 @@ export class FrameReceiver {
   }
 
   #chargeConnection({ flowOctets, paddingOctets, endStream }: DataFrame): void {
-    const { receiveWindow, writer, guard, nowMs } = this.#host;
+    const { receiveWindow, sending, guard } = this.#host;
     if (!receiveWindow.receive(flowOctets)) {
       throw new WireError(
         ErrorCode.FLOW_CONTROL_ERROR,
@@ -225,12 +225,12 @@ export class FrameReceiver {
     // window, and a stalled stream must not hold the others' credit.
     receiveWindow.release(flowOctets);
     const increment = receiveWindow.takeUpdate();
-    if (increment > 0) writer.windowUpdate(0, increment);
+    if (increment > 0) sending.writer.windowUpdate(0, increment);
     if (flowOctets > paddingOctets) {
       guard.refund("emptyData");
       guard.refund("pings");
     } else if (!endStream) {
-      guard.count("emptyData", nowMs);
+      guard.count("emptyData", this.#host.nowMs());
     }
   }
 
@@ -317,9 +317,9 @@ export class FrameReceiver {
 
   #openStream(head: PendingBlock, block: HeaderBlock): void {
     const { streamId, endStream } = head;
-    const { streams, peerIdMax } = this.#host;
+    const { streams } = this.#host;
     streams.lastPeerId = streamId;
-    if (streamId > peerIdMax) {
+    if (streamId > this.#host.peerIdMax()) {
       // Sent before our GOAWAY arrived; the client will try elsewhere (§6.8).
       return streams.closed.remember(streamId, "ignored");
     }
@@ -344,7 +344,7 @@ export class FrameReceiver {
         streamId,
       );
     }
-    this.#host.onRequest(streamId, block, endStream, check.facts);
+    this.#host.onRequest(streamId, block.fields, endStream, check.facts);
   }
 
   // --- §6.3 PRIORITY ---------------------------------------------------------
@@ -357,7 +357,7 @@ export class FrameReceiver {
   // --- §6.4 RST_STREAM -------------------------------------------------------
 
   #onRstStream({ streamId, errorCode }: RstStreamFrame): void {
-    const { streams, guard, nowMs } = this.#host;
+    const { streams, guard } = this.#host;
     const stream = streams.get(streamId);
     if (stream === undefined) {
       if (streams.absent(streamId) === "idle") {
@@ -367,7 +367,7 @@ export class FrameReceiver {
     }
     // CVE-2023-44487: work was begun for it and thrown away.
     const isWasted = !streams.isLocal(streamId) && !stream.isAnswered;
-    if (isWasted) guard.count("resets", nowMs);
+    if (isWasted) guard.count("resets", this.#host.nowMs());
     stream.receiveReset(
       errorCode,
       `the peer reset the stream: ${errorCodeName(errorCode)}`,
@@ -378,23 +378,25 @@ export class FrameReceiver {
 
   #onSettings(ack: boolean, settings: readonly Setting[]): void {
     if (ack) return this.#host.onSettingsAck();
-    this.#host.guard.count("settings", this.#host.nowMs);
+    this.#host.guard.count("settings", this.#host.nowMs());
     this.#host.onSettings(settings);
   }
 
   #onPing({ ack, opaque }: PingFrame): void {
     if (ack) return this.#host.onPingAck(opaque);
-    this.#host.guard.count("pings", this.#host.nowMs);
-    this.#host.writer.ping(true, opaque);
+    this.#host.guard.count("pings", this.#host.nowMs());
+    this.#host.sending.writer.ping(true, opaque);
   }
 
   // --- §6.9 WINDOW_UPDATE ----------------------------------------------------
 
   #onWindowUpdate({ streamId, increment }: WindowUpdateFrame): void {
-    const { streams, sendWindow, guard, nowMs } = this.#host;
-    if (increment < TINY_INCREMENT_OCTETS) guard.count("tinyUpdates", nowMs);
+    const { streams, sending, guard } = this.#host;
+    if (increment < TINY_INCREMENT_OCTETS) {
+      guard.count("tinyUpdates", this.#host.nowMs());
+    }
     if (streamId === 0) {
-      if (!sendWindow.adjust(increment)) throw overflow(0, increment);
+      if (!sending.window.adjust(increment)) throw overflow(0, increment);
       return;
     }
     const stream = streams.get(streamId);

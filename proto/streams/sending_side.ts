@@ -1,0 +1,100 @@
+/**
+ * What all streams of a connection share when they send: the output, the
+ * connection's window, and the turns in which they use them.
+ *
+ * @module
+ */
+
+import { Output } from "../bytes/output.ts";
+import type { AbuseGuard } from "./abuse_limits.ts";
+import { SendWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
+import { FrameWriter } from "./frame_writer.ts";
+import { type WaitingSender, WriteScheduler } from "./write_scheduler.ts";
+
+/** DATA waits with its senders when so much is in the output already. */
+export const OUTPUT_HIGH_WATER_OCTETS: number = 256 * 1024;
+
+/** See the module description. */
+export class SendingSide {
+  readonly writer: FrameWriter;
+  readonly scheduler: WriteScheduler;
+  readonly window: SendWindow = new SendWindow(WINDOW_OCTETS_DEFAULT);
+  readonly #output = new Output();
+  readonly #guard: AbuseGuard;
+  #listener: (() => void) | undefined;
+  /** The driver knows that there is output. */
+  #isAnnounced = false;
+  #isAbandoned = false;
+
+  constructor(guard: AbuseGuard) {
+    this.#guard = guard;
+    this.writer = new FrameWriter(this.#output, () => this.announce());
+    this.scheduler = new WriteScheduler(() => this.room > 0);
+  }
+
+  /** Octets that one DATA frame of any stream may have now. */
+  get room(): number {
+    if (this.#output.queuedOctets >= OUTPUT_HIGH_WATER_OCTETS) return 0;
+    const window = this.window.available;
+    return Math.max(0, Math.min(window, this.writer.frameSizeMax));
+  }
+
+  /** Octets that wait to be written and cannot be held back. */
+  get controlOctets(): number {
+    return this.#output.controlOctets;
+  }
+
+  /** Nothing waits to be written, or nobody will write it. */
+  get isEmpty(): boolean {
+    return this.#isAbandoned || this.#output.queuedOctets === 0;
+  }
+
+  /** A DATA frame of `sender`'s goes out. */
+  sent(sender: WaitingSender, octets: number): void {
+    this.window.spend(octets);
+    this.scheduler.sent(sender, octets);
+    this.#guard.refund("tinyUpdates");
+  }
+
+  /** `sender` could send by its own window and asks for a turn. */
+  awaitRoom(sender: WaitingSender): void {
+    this.scheduler.wait(sender);
+    // Nothing else would come by to give it: turns are given in `take`.
+    if (this.room > 0) this.announce();
+  }
+
+  /** See `Connection.setOutputListener`. */
+  setListener(listener: () => void): void {
+    this.#listener = listener;
+    if (this.#isAnnounced) listener();
+  }
+
+  /** Tells the driver to look, unless it was told and has not yet looked. */
+  announce(): void {
+    if (this.#isAnnounced) return;
+    this.#isAnnounced = true;
+    this.#listener?.();
+  }
+
+  /** See `Connection.takeOutput`. */
+  take(): Uint8Array | undefined {
+    this.scheduler.run();
+    const batch = this.#output.take();
+    if (batch === undefined && !this.#output.isInFlight) {
+      this.#isAnnounced = false;
+    }
+    return batch;
+  }
+
+  /** See `Connection.outputWritten`. */
+  written(): void {
+    this.#output.written();
+    this.scheduler.run();
+  }
+
+  /** Drops all output; what is in flight is not waited for. */
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#output.discard();
+  }
+}
