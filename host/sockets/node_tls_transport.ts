@@ -14,7 +14,7 @@ import type { PeerIdentity } from "../../proto/link/link.ts";
 import { peerIdentityOf } from "../tls/peer_identity.ts";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { hostPort } from "./deno_socket.ts";
-import { endOf } from "./octet_socket.ts";
+import { endOf, plainOctets } from "./octet_socket.ts";
 
 /**
  * Call this, and `start`, in the same turn in which the handshake was reported:
@@ -43,7 +43,10 @@ class NodeTlsTransport implements Transport {
 
   start(events: TransportEvents): void {
     const socket = this.#socket;
-    socket.on("data", (chunk: Uint8Array) => events.onChunk(chunk));
+    socket.on(
+      "data",
+      (chunk: Uint8Array) => events.onChunk(plainOctets(chunk)),
+    );
     socket.on("end", () => events.onEnd());
     socket.on("error", (error: Error) => this.#error ??= describe(error));
     socket.once("close", () => events.onClose(this.#error));

@@ -71,6 +71,14 @@ export function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
+/**
+ * The same octets without node's `Buffer` around them, whose `slice` makes a
+ * view where everybody else's makes a copy.
+ */
+export function plainOctets(buffer: Uint8Array): Uint8Array {
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
+}
+
 function isReset(error: unknown): boolean {
   return error instanceof Deno.errors.ConnectionReset ||
     error instanceof Deno.errors.ConnectionAborted ||

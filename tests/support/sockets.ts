@@ -73,7 +73,7 @@ export class Listener implements ConduitEvents {
   }
 
   onData(chunk: Uint8Array): void {
-    this.#parts.push(chunk.slice());
+    this.#parts.push(new Uint8Array(chunk));
     this.receivedOctets += chunk.length;
     if (this.options.consume) this.conduit.consumed(chunk.length);
     this.#wake();

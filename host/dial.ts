@@ -1,0 +1,221 @@
+/**
+ * Connects to the targets that tunneled connections are for.
+ *
+ * Name, address, deadline and cancellation are dealt with here; whether a
+ * target may be dialed at all is the caller's business, except for unix
+ * sockets, which must be allowed path by path because a socket such as a
+ * container runtime's gives away the whole machine.
+ *
+ * @module
+ */
+
+import { parseIpAddress } from "../proto/link/ip_address.ts";
+import { DialError, type DialTarget } from "../proto/link/link.ts";
+import type { Timers } from "../proto/sync/clock.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+import {
+  addressError,
+  connectError,
+  dialCancelled,
+  dialTimeout,
+  lookupTimeout,
+} from "./dial_errors.ts";
+import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
+import { type Resolver, systemResolver } from "./resolver.ts";
+import { DatagramConduit } from "./sockets/datagram_conduit.ts";
+import { denoSocket, hostPort } from "./sockets/deno_socket.ts";
+import { SocketConduit } from "./sockets/socket_conduit.ts";
+import { systemTimers } from "./system_timers.ts";
+
+/** Deadline of a dial, name lookup included. */
+export const DIAL_TIMEOUT_MS = 5_000;
+
+/** A UDP flow in which nothing was said for so long is given up. */
+export const UDP_IDLE_TIMEOUT_MS = 60_000;
+
+/** How {@linkcode dialTarget} is to behave. */
+export interface DialOptions {
+  readonly resolver?: Resolver;
+  readonly timers?: Timers;
+  /** Default: {@linkcode DIAL_TIMEOUT_MS}. */
+  readonly timeoutMs?: number;
+  /** Gives the dial up. */
+  readonly signal?: AbortSignal;
+  /** Socket paths that may be dialed; none by default. */
+  readonly allowUnix?: readonly string[];
+  /** Default: {@linkcode UDP_IDLE_TIMEOUT_MS}. */
+  readonly udpIdleTimeoutMs?: number;
+}
+
+/**
+ * Connects to `target`.
+ *
+ * @throws {DialError} With Go's words; reason `endpoint`, `timeout` or
+ *   `cancelled`.
+ */
+export async function dialTarget(
+  target: DialTarget,
+  options: DialOptions = {},
+): Promise<Conduit> {
+  const { protocol, address } = target;
+  const dial = DIALS[protocol];
+  if (dial === undefined) {
+    throw new DialError(
+      "endpoint",
+      `dial ${protocol}: unknown network ${protocol}`,
+    );
+  }
+  const timers = options.timers ?? systemTimers;
+  const controller = new AbortController();
+  const attempt: Attempt = {
+    target,
+    options,
+    timers,
+    signal: controller.signal,
+  };
+  const cancel = () => controller.abort(dialCancelled(protocol, address));
+  if (options.signal?.aborted) cancel();
+  options.signal?.addEventListener("abort", cancel);
+  const timer = timers.after(
+    options.timeoutMs ?? DIAL_TIMEOUT_MS,
+    () => controller.abort(dialTimeout(protocol, address)),
+  );
+  try {
+    return await dial(attempt);
+  } finally {
+    timer.cancel();
+    options.signal?.removeEventListener("abort", cancel);
+  }
+}
+
+interface Attempt {
+  readonly target: DialTarget;
+  readonly options: DialOptions;
+  readonly timers: Timers;
+  /** Its reason is the {@linkcode DialError} to fail with. */
+  readonly signal: AbortSignal;
+}
+
+const DIALS: Readonly<Record<string, (attempt: Attempt) => Promise<Conduit>>> =
+  { tcp: dialTcp, udp: dialUdp, unix: dialUnix };
+
+async function dialTcp(attempt: Attempt): Promise<Conduit> {
+  const { host, port } = splitAddress(attempt.target);
+  const addresses = interleaveFamilies(await resolve(attempt, host));
+  const conn = await connectAny<Deno.Conn>({
+    addresses,
+    timers: attempt.timers,
+    signal: attempt.signal,
+    connect: (hostname, signal) => connectTcp(hostname, port, signal),
+    discard: (late) => late.close(),
+  });
+  return new SocketConduit(denoSocket(conn));
+}
+
+/**
+ * Connects to one address.
+ *
+ * @throws {DialError}
+ */
+export async function connectTcp(
+  hostname: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<Deno.TcpConn> {
+  try {
+    // The platform refuses port 0 by throwing; the kernel's answer is this.
+    if (port === 0) throw Object.assign(new Error(), { code: "ECONNREFUSED" });
+    return await Deno.connect({ hostname, port, signal });
+  } catch (error) {
+    throw connectError("tcp", hostPort(hostname, port), error);
+  }
+}
+
+async function dialUdp(attempt: Attempt): Promise<Conduit> {
+  const { host, port } = splitAddress(attempt.target);
+  const [address] = await resolve(attempt, host);
+  const conduit = await DatagramConduit.open({
+    address: address!,
+    port,
+    timers: attempt.timers,
+    idleTimeoutMs: attempt.options.udpIdleTimeoutMs ?? UDP_IDLE_TIMEOUT_MS,
+  }).catch((error) => {
+    throw connectError("udp", hostPort(address!, port), error);
+  });
+  if (!attempt.signal.aborted) return conduit;
+  conduit.discard();
+  throw attempt.signal.reason;
+}
+
+async function dialUnix(attempt: Attempt): Promise<Conduit> {
+  const path = attempt.target.address;
+  if (!attempt.options.allowUnix?.includes(path)) {
+    throw new DialError(
+      "endpoint",
+      `dial unix ${path}: not allowed; the agent dials only the paths that ` +
+        `its --allow-unix names`,
+    );
+  }
+  const connecting = Deno.connect({ transport: "unix", path });
+  const conn = await orAborted(connecting, attempt.signal, (late) => {
+    late.close();
+  }).catch((error) => {
+    throw connectError("unix", path, error);
+  });
+  return new SocketConduit(denoSocket(conn));
+}
+
+/** Addresses of `host`; an empty host is this machine, as in Go. */
+async function resolve(
+  attempt: Attempt,
+  host: string,
+): Promise<readonly string[]> {
+  const { signal, target } = attempt;
+  if (signal.aborted) throw signal.reason;
+  if (host === "") return ["127.0.0.1", "::1"];
+  if (parseIpAddress(host) !== undefined) return [host];
+  try {
+    const looking = (attempt.options.resolver ?? systemResolver).lookup(host);
+    return await orAborted(looking, signal, () => {});
+  } catch (error) {
+    if (error instanceof DialError && error.reason === "timeout") {
+      throw lookupTimeout(target.protocol, host);
+    }
+    throw connectError(target.protocol, target.address, error);
+  }
+}
+
+/** `promise`, or the signal's reason; what comes too late is discarded. */
+function orAborted<Value>(
+  promise: Promise<Value>,
+  signal: AbortSignal,
+  discard: (value: Value) => void,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort);
+    promise.then((value) => {
+      if (signal.aborted) discard(value);
+      else resolve(value);
+    }, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+/** Splits `host:port` as Go's `net.SplitHostPort` does. */
+function splitAddress(target: DialTarget): { host: string; port: number } {
+  const { protocol, address } = target;
+  const match = /^(?:\[([^\][]*)\]|([^:\][]*)):([^:]*)$/.exec(address);
+  if (match === null) {
+    const isBare = !address.includes(":") || /^\[[^\][]*\]$/.test(address);
+    const problem = isBare
+      ? "missing port in address"
+      : "too many colons in address";
+    throw addressError(protocol, address, problem);
+  }
+  const port = match[3]!;
+  if (!/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535) {
+    throw addressError(protocol, port, "invalid port");
+  }
+  return { host: match[1] ?? match[2] ?? "", port: Number(port) };
+}

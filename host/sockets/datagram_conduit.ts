@@ -1,0 +1,192 @@
+/**
+ * A UDP flow to one address as a {@linkcode Conduit}: each `write` and each
+ * `onData` is one datagram.
+ *
+ * UDP has no ends, so the flow ends when nothing was said for a while. It has
+ * no backpressure either: when the reader is behind, datagrams are dropped, as
+ * a full socket buffer would.
+ *
+ * On `node:dgram`, which needs no unstable flag. Its `connect` is emulated and
+ * lets datagrams of strangers through, so senders are compared here.
+ *
+ * @module
+ */
+
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { canonicalIp } from "../../proto/link/ip_address.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+import { plainOctets } from "./octet_socket.ts";
+
+/** Delivered octets that may wait for `consumed` before datagrams are dropped. */
+export const UNCONSUMED_OCTETS_MAX = 256 * 1024;
+
+/** How long answers are still waited for after our side has ended. */
+export const AFTER_END_IDLE_MS = 5_000;
+
+/** Where a flow goes and how long it may be silent. */
+export interface DatagramConduitOptions {
+  /** An IP address. */
+  readonly address: string;
+  readonly port: number;
+  readonly timers: Timers;
+  /** After so long without a datagram in either direction it is over. */
+  readonly idleTimeoutMs: number;
+}
+
+/** See the module description. */
+export class DatagramConduit implements Conduit {
+  readonly datagrams = true;
+  readonly #socket: Socket;
+  readonly #options: DatagramConduitOptions;
+  readonly #peer: string;
+  #events: ConduitEvents | undefined;
+  #unconsumed = 0;
+  #lastHeardMs: number;
+  #timer: Timer | undefined;
+  #weEnded = false;
+  #isClosed = false;
+  #dropped = 0;
+
+  private constructor(socket: Socket, options: DatagramConduitOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#peer = canonicalIp(options.address);
+    this.#lastHeardMs = options.timers.now();
+  }
+
+  /**
+   * Opens a socket of the address's family on a port of the system's choice.
+   *
+   * @throws A system error, such as one with code `EMFILE`.
+   */
+  static open(options: DatagramConduitOptions): Promise<DatagramConduit> {
+    const family = options.address.includes(":") ? "udp6" : "udp4";
+    return new Promise((resolve, reject) => {
+      const socket = createSocket(family);
+      socket.once("error", reject);
+      socket.bind(0, () => {
+        socket.off("error", reject);
+        resolve(new DatagramConduit(socket, options));
+      });
+    });
+  }
+
+  /** Datagrams that were dropped because the reader was behind. */
+  get droppedDatagrams(): number {
+    return this.#dropped;
+  }
+
+  attach(events: ConduitEvents): void {
+    if (this.#events !== undefined) {
+      throw new TypeError("Cannot attach to a conduit twice");
+    }
+    this.#events = events;
+    this.#socket.on("message", (octets, sender) => this.#hear(octets, sender));
+    this.#socket.on("error", (error) => this.#lose(error));
+    this.#arm();
+  }
+
+  write(chunk: Uint8Array): number {
+    if (this.#weEnded && !this.#isClosed) {
+      throw new TypeError("Cannot write to a conduit after its end");
+    }
+    if (this.#isClosed) return chunk.length;
+    this.#touch();
+    // Copied, because the socket keeps it until the system has taken it.
+    this.#socket.send(
+      new Uint8Array(chunk),
+      this.#options.port,
+      this.#options.address,
+      dropped,
+    );
+    return chunk.length;
+  }
+
+  end(): void {
+    if (this.#weEnded) return;
+    this.#weEnded = true;
+    this.#arm();
+  }
+
+  reset(reason: string): void {
+    this.#close({ kind: "reset", reason });
+  }
+
+  consumed(octets: number): void {
+    this.#unconsumed -= octets;
+  }
+
+  /** Frees a conduit that nobody will attach to. */
+  discard(): void {
+    this.#socket.close();
+  }
+
+  #hear(octets: Uint8Array, sender: RemoteInfo): void {
+    if (this.#isClosed) return;
+    // Anybody can send to our port; only the target may speak.
+    if (
+      sender.port !== this.#options.port ||
+      canonicalIp(sender.address) !== this.#peer
+    ) return;
+    this.#touch();
+    if (this.#unconsumed + octets.length > UNCONSUMED_OCTETS_MAX) {
+      this.#dropped++;
+      return;
+    }
+    this.#unconsumed += octets.length;
+    this.#events!.onData(plainOctets(octets));
+  }
+
+  /** The timer is not moved for every datagram; it looks when it fires. */
+  #touch(): void {
+    this.#lastHeardMs = this.#options.timers.now();
+  }
+
+  get #idleMs(): number {
+    const { idleTimeoutMs } = this.#options;
+    return this.#weEnded
+      ? Math.min(idleTimeoutMs, AFTER_END_IDLE_MS)
+      : idleTimeoutMs;
+  }
+
+  #arm(): void {
+    if (this.#isClosed || this.#events === undefined) return;
+    const { timers } = this.#options;
+    this.#timer?.cancel();
+    const silentMs = timers.now() - this.#lastHeardMs;
+    this.#timer = timers.after(Math.max(0, this.#idleMs - silentMs), () => {
+      if (timers.now() - this.#lastHeardMs < this.#idleMs) this.#arm();
+      else this.#onIdle();
+    });
+  }
+
+  #onIdle(): void {
+    if (this.#weEnded) {
+      this.#events!.onEnd();
+      return this.#close({ kind: "clean" });
+    }
+    this.#close({
+      kind: "reset",
+      reason: `no datagram in either direction for ${this.#idleMs} ms`,
+    });
+  }
+
+  #lose(error: Error): void {
+    this.#close({ kind: "lost", reason: error.message });
+  }
+
+  #close(end: ConduitEnd): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#socket.close(() => this.#events?.onClose(end));
+  }
+}
+
+/** UDP promises nothing, so a datagram that cannot be sent is a lost one. */
+function dropped(): void {}
