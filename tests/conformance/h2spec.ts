@@ -103,6 +103,7 @@ async function runArrangement(
     args: [
       ...["--host", "127.0.0.1", "--port", `${running.port}`],
       ...["--timeout", "2", "--strict", "--junit-report", report],
+      ...running.flags ?? [],
     ],
   }).output();
   await running.stop();
