@@ -92,8 +92,8 @@ export interface ServerOptions {
   readonly admin: ListenAddress;
   readonly health: ListenAddress;
 
-  /** Whole dial, agent's part included; `undefined`: no deadline of ours. */
-  readonly dialTimeoutMs: number | undefined;
+  /** Whole dial, agent's part included; 0: no deadline of ours. */
+  readonly dialTimeoutMs: number;
 
   /** After SIGTERM, what runs may go on this long; 0 ends it at once. */
   readonly shutdownTimeoutMs: number;

@@ -72,7 +72,7 @@ export function serverOptions(
       hostname: flags["health-bind-address"],
       port: flags["health-port"],
     },
-    dialTimeoutMs: flags["backend-dial-timeout"] || undefined,
+    dialTimeoutMs: flags["backend-dial-timeout"],
     shutdownTimeoutMs: flags["graceful-shutdown-timeout"],
     messageOctetsMax: flags["message-size-limit"],
   };

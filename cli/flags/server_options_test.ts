@@ -80,7 +80,7 @@ Deno.test("the server's command line in Konnectivity's suite is accepted", () =>
     deleteExisting: true,
   });
   assertEquals(read.serverCount, 3);
-  assertEquals(read.dialTimeoutMs, undefined);
+  assertEquals(read.dialTimeoutMs, 0);
   assertEquals(read.shutdownTimeoutMs, 0);
 });
 

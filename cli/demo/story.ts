@@ -1,0 +1,248 @@
+/**
+ * What the demo does, in order. How it dials, prints and starts processes is
+ * handed in.
+ *
+ * @module
+ */
+
+import type { FrontendProtocol } from "../../client/road.ts";
+import type { TunnelConn } from "../../client/tunnel_conn.ts";
+import {
+  figuresTable,
+  type PathFigures,
+  PICTURE,
+  progressBar,
+} from "./figures.ts";
+import { freePort, type Stage } from "./stage.ts";
+import { targetRequest } from "./target.ts";
+
+/** Enough for a median, few enough for a second. */
+const REQUESTS = 20;
+const REQUEST_OCTETS = 16 * 1024;
+/** Moved over all paths together. */
+const BULK_OCTETS = 256 * 1024 * 1024;
+const NODES = ["alpha", "beta"] as const;
+const PROTOCOLS: readonly (readonly [FrontendProtocol, string])[] = [
+  ["grpc", "gRPC"],
+  ["http-connect", "CONNECT"],
+];
+
+/** What the story needs from outside. */
+export interface StoryTools {
+  readonly stage: Stage;
+  /** Dials the target behind `node` through the server at a unix socket. */
+  readonly dial: (
+    socketPath: string,
+    protocol: FrontendProtocol,
+    node: string,
+    port: number,
+  ) => Promise<TunnelConn>;
+  /** Milliseconds; only differences mean anything. */
+  readonly now: () => number;
+  readonly print: (text: string) => void;
+  /** Lines may be drawn over. */
+  readonly isTerminal: boolean;
+}
+
+/**
+ * Tells it.
+ *
+ * @throws {Error} When anything does not go as promised.
+ */
+export async function tellStory(tools: StoryTools): Promise<void> {
+  const { stage, print } = tools;
+  const startedMs = tools.now();
+  print(
+    "A throw-away CA, a server, two agents and a target, each a process.\n",
+  );
+  const targetPort = await setUp(stage);
+  const socketPath = stage.path("frontend.sock");
+  print("All are up. Requests and 256 MiB through every path:\n\n");
+
+  const connect = (protocol: FrontendProtocol, node: string) =>
+    tools.dial(socketPath, protocol, node, targetPort);
+  const figures = await measurePaths(tools, connect);
+  print(`\n${figuresTable(figures)}\n\n`);
+
+  print("Now the agent on beta loses its power. Dialing beta once more:\n");
+  await stage.kill("agent beta");
+  print(`  refused: ${await refusalOf(() => connect("grpc", "beta"))}\n`);
+  print("alpha goes on:\n");
+  const tookMs = await timed(tools, async () => {
+    await fetchOctets(await connect("grpc", "alpha"), REQUEST_OCTETS);
+  });
+  print(`  ${REQUEST_OCTETS} octets in ${tookMs.toFixed(1)} ms\n`);
+  print(PICTURE);
+  const seconds = (tools.now() - startedMs) / 1000;
+  print(`\nDone in ${seconds.toFixed(1)} s; nothing is left behind.\n`);
+}
+
+/** Starts everything; gives the target's port. */
+async function setUp(stage: Stage): Promise<number> {
+  await stage.makeAuthority();
+  const server = await stage.issue("tunnel-server", "server");
+  const agentPort = freePort();
+  const targetPort = stage.startForLine("target", "demo", "target");
+  stage.start(
+    "server",
+    "server",
+    "--v=1",
+    `--uds-name=${stage.path("frontend.sock")}`,
+    "--server-port=0",
+    "--agent-bind-address=127.0.0.1",
+    `--agent-port=${agentPort}`,
+    `--cluster-cert=${server.cert}`,
+    `--cluster-key=${server.key}`,
+    `--cluster-ca-cert=${stage.path("ca.crt")}`,
+    "--health-bind-address=127.0.0.1",
+    `--health-port=${freePort()}`,
+    `--admin-port=${freePort()}`,
+  );
+  await Promise.all(NODES.map((node) => startAgent(stage, node, agentPort)));
+  return Number(await targetPort);
+}
+
+async function startAgent(
+  stage: Stage,
+  node: string,
+  serverPort: number,
+): Promise<void> {
+  const files = await stage.issue(node, "client");
+  const healthPort = freePort();
+  stage.start(
+    `agent ${node}`,
+    "agent",
+    "--v=1",
+    `--agent-id=${node}`,
+    `--identifiers=host=${node}`,
+    "--proxy-server-host=127.0.0.1",
+    `--proxy-server-port=${serverPort}`,
+    `--ca-cert=${stage.path("ca.crt")}`,
+    `--agent-cert=${files.cert}`,
+    `--agent-key=${files.key}`,
+    // The server may need longer to get up than its agents.
+    "--sync-interval=50ms",
+    "--health-server-host=127.0.0.1",
+    `--health-server-port=${healthPort}`,
+    `--admin-server-port=${freePort()}`,
+  );
+  await stage.ready(`agent ${node}`, healthPort);
+}
+
+async function measurePaths(
+  tools: StoryTools,
+  connect: (protocol: FrontendProtocol, node: string) => Promise<TunnelConn>,
+): Promise<PathFigures[]> {
+  const bulkOctets = BULK_OCTETS / (NODES.length * PROTOCOLS.length);
+  const progress = new Progress(tools);
+  const figures: PathFigures[] = [];
+  for (const [protocol, name] of PROTOCOLS) {
+    for (const node of NODES) {
+      const requestsMs: number[] = [];
+      for (let request = 0; request < REQUESTS; request++) {
+        requestsMs.push(
+          await timed(tools, async () => {
+            await fetchOctets(await connect(protocol, node), REQUEST_OCTETS);
+          }),
+        );
+      }
+      const bulkMs = await timed(tools, async () => {
+        const conn = await connect(protocol, node);
+        await fetchOctets(conn, bulkOctets, (count) => progress.add(count));
+      });
+      progress.rest(bulkMs);
+      const path = `${name} → ${node}`;
+      figures.push({
+        path,
+        requests: REQUESTS,
+        requestsMs,
+        bulkOctets,
+        bulkMs,
+      });
+    }
+  }
+  tools.print("\n");
+  return figures;
+}
+
+/** Asks for `octets`, takes them, and ends as one should. */
+async function fetchOctets(
+  conn: TunnelConn,
+  octets: number,
+  onArrived?: (count: number) => void,
+): Promise<void> {
+  await conn.write(targetRequest(octets));
+  conn.closeWrite();
+  const chunk = new Uint8Array(65_536);
+  let arrived = 0;
+  for (;;) {
+    const count = await conn.read(chunk);
+    if (count === null) break;
+    arrived += count;
+    onArrived?.(count);
+  }
+  if (arrived !== octets) {
+    throw new Error(
+      `Cannot trust this tunnel: ${arrived} octets came, ${octets} were sent`,
+    );
+  }
+  const end = await conn.closed;
+  if (end.kind !== "clean") {
+    throw new Error(`Cannot end in order: ${end.kind}, ${end.reason}`);
+  }
+}
+
+async function refusalOf(dial: () => Promise<TunnelConn>): Promise<string> {
+  let conn: TunnelConn;
+  try {
+    conn = await dial();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  conn.close();
+  throw new Error("Cannot be: a node without its agent was reached");
+}
+
+async function timed(
+  tools: StoryTools,
+  what: () => Promise<void>,
+): Promise<number> {
+  const startedMs = tools.now();
+  await what();
+  return tools.now() - startedMs;
+}
+
+/** The one bar over all paths; time between the paths does not count. */
+class Progress {
+  readonly #tools: StoryTools;
+  #octets = 0;
+  #restedMs = 0;
+  #pathStartedMs: number | undefined;
+  #drawnMs = -Infinity;
+
+  constructor(tools: StoryTools) {
+    this.#tools = tools;
+  }
+
+  add(octets: number): void {
+    const nowMs = this.#tools.now();
+    this.#pathStartedMs ??= nowMs;
+    this.#octets += octets;
+    // Ten times a second is smooth, and costs the measurement nothing.
+    if (!this.#tools.isTerminal || nowMs - this.#drawnMs < 100) return;
+    this.#drawnMs = nowMs;
+    this.#draw(this.#restedMs + nowMs - this.#pathStartedMs);
+  }
+
+  /** A path is through, after `tookMs`. */
+  rest(tookMs: number): void {
+    this.#restedMs += tookMs;
+    this.#pathStartedMs = undefined;
+    this.#draw(this.#restedMs);
+  }
+
+  #draw(tookMs: number): void {
+    const bar = progressBar(this.#octets, BULK_OCTETS, tookMs);
+    this.#tools.print(this.#tools.isTerminal ? `\r${bar}` : `${bar}\n`);
+  }
+}
