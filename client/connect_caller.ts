@@ -34,15 +34,22 @@ type Phase =
  *
  * @param socket A fresh connection to the frontend; nothing attached yet.
  * @param address `host:port`, IPv6 in brackets.
- * @param node The only node wanted, if any.
  */
 export function dialConnect(
   socket: Conduit,
   address: string,
   events: DialEvents,
-  node?: string,
+  options: ConnectOptions = {},
 ): PendingDial {
-  return new ConnectCaller(socket, address, events, node);
+  return new ConnectCaller(socket, address, events, options);
+}
+
+/** What may go with the request. */
+export interface ConnectOptions {
+  /** The only node wanted. */
+  readonly node?: string;
+  /** The first octets for the target; sent in one write with the request. */
+  readonly earlyData?: Uint8Array;
 }
 
 class ConnectCaller implements Conduit, ConduitEvents, PendingDial {
@@ -59,7 +66,7 @@ class ConnectCaller implements Conduit, ConduitEvents, PendingDial {
     socket: Conduit,
     address: string,
     outcome: DialEvents,
-    node: string | undefined,
+    { node, earlyData }: ConnectOptions,
   ) {
     this.#socket = socket;
     this.#outcome = outcome;
@@ -71,6 +78,7 @@ class ConnectCaller implements Conduit, ConduitEvents, PendingDial {
         `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}\r\n`,
       ),
     );
+    if (earlyData !== undefined) socket.write(earlyData);
   }
 
   cancel(): void {

@@ -43,8 +43,17 @@ export interface PacketsAgentOptions {
   readonly join?: (caller: Conduit, target: Conduit) => unknown;
   readonly timers: Timers;
   readonly observer?: LinkObserver;
-  /** The link stands. */
-  readonly onServerInfo: (serverId: string, serverCount: number) => void;
+  /**
+   * The link stands.
+   *
+   * @param isOurs The server would speak the streams carrier, too: something
+   *   on the way has changed ALPN.
+   */
+  readonly onServerInfo: (
+    serverId: string,
+    serverCount: number,
+    isOurs: boolean,
+  ) => void;
   /** It is over or never came to be; a refusal is there word for word. */
   readonly onClosed: (error: LinkError) => void;
   /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
@@ -139,8 +148,9 @@ export class PacketsAgentLink implements ClientCallEvents {
     }
     this.#headWait.cancel();
     this.#state = "open";
-    if (hasCapability(metadata, "half-close")) this.#mux.recognisePeer();
-    this.#options.onServerInfo(ids[0]!, Number(counts[0]));
+    const isOurs = hasCapability(metadata, "half-close");
+    if (isOurs) this.#mux.recognisePeer();
+    this.#options.onServerInfo(ids[0]!, Number(counts[0]), isOurs);
   }
 
   onBody(chunk: Uint8Array): void {

@@ -1,0 +1,230 @@
+/**
+ * Makes one link to a server: TLS, then the carrier that ALPN chose, then both
+ * hellos.
+ *
+ * @module
+ */
+
+import type { Transport } from "../../host/transport.ts";
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import { VERSION } from "../../host/version.ts";
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { CAPABILITIES } from "../../proto/link/capabilities.ts";
+import type { DialHandler } from "../../proto/link/dial_handler.ts";
+import { LINK_VERSION, LinkError } from "../../proto/link/hello.ts";
+import { formatIdentifiers } from "../../proto/link/identifiers.ts";
+import type { Identifiers } from "../../proto/link/link.ts";
+import type { LinkObserver as PacketObserver } from "../../proto/link/observer.ts";
+import { openPacketsLink } from "../../proto/link/packets_agent.ts";
+import { streamsLinkMethods } from "../../proto/link/streams_agent.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
+import type { StreamEvents } from "../../proto/streams/stream.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { transfer } from "../../proto/transfer/transfer.ts";
+import type { ServerLink } from "./link_keeper.ts";
+
+/** The ALPN name of the streams carrier. */
+export const STREAMS_ALPN = "tunnel/1";
+
+/** The ALPN name of HTTP/2, and so of the packets carrier. */
+export const HTTP2_ALPN = "h2";
+
+/**
+ * Conduits on one link. A server may open as many as agents serve; each may pin
+ * its stream window of 64 KiB, so this bounds a link at 4 GiB of promises, of
+ * which only stalled conduits ever use their share.
+ */
+export const LINK_CONDUITS_MAX = 65_536;
+
+/** How long a server may leave a PING unanswered before the link is lost. */
+const PING_TIMEOUT_MS = 10_000;
+
+/** What `Connector` needs from outside. */
+export interface ConnectorOptions {
+  readonly agentId: string;
+  readonly identifiers: Identifiers;
+  /** ALPN names that mean `h2`, offered before it. */
+  readonly alpnProtocols: readonly string[];
+  /** `:authority` of the packets carrier's call. */
+  readonly authority: string;
+  /** PING after this long without a sign of life. */
+  readonly keepaliveMs: number;
+  readonly messageOctetsMax: number;
+  readonly timers: Timers;
+  readonly observer: PacketObserver;
+  readonly onDial: DialHandler;
+  /** Connects with TLS, offering these ALPN names; rejects with a sentence. */
+  openTransport(alpn: readonly string[]): Promise<Transport>;
+  /** The server is ours, but something on the way took our ALPN name away. */
+  fellBack(serverId: string): void;
+}
+
+/** See the module description. */
+export class Connector {
+  readonly #options: ConnectorOptions;
+  #linkIndex = 0;
+
+  constructor(options: ConnectorOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param onClosed Called once, when a link that was handed over is gone.
+   * @throws {LinkError} With the server's words, when it refused.
+   */
+  async connect(onClosed: (reason: string) => void): Promise<ServerLink> {
+    const transport = await this.#options.openTransport([
+      STREAMS_ALPN,
+      ...this.#options.alpnProtocols,
+      HTTP2_ALPN,
+    ]);
+    return await new Promise((resolve, reject) => {
+      const opening = new Opening(resolve, reject, onClosed);
+      if (transport.alpn === STREAMS_ALPN) {
+        this.#serveStreams(transport, opening);
+      } else this.#callPackets(transport, opening);
+    });
+  }
+
+  /** HTTP/2's server is the agent here: the tunnel's server calls it. */
+  #serveStreams(transport: Transport, opening: Opening): void {
+    const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
+      this.#options;
+    const router = new GrpcRouter({
+      timers,
+      methods: streamsLinkMethods({
+        hello: {
+          version: LINK_VERSION,
+          software: `tunnel/${VERSION}`,
+          agentId,
+          identifiers: formatIdentifiers(identifiers),
+          token: "",
+          capabilities: CAPABILITIES,
+          linkIndex: this.#linkIndex++,
+        },
+        onDial,
+        join: (caller, target) => void transfer(caller, target),
+        timers,
+        observer,
+        messageOctetsMax: this.#options.messageOctetsMax,
+        onServerHello: (hello, control) =>
+          opening.succeed({
+            serverId: hello.serverId,
+            serverCount: hello.serverCount,
+            carrier: "streams",
+            drain: () => control.drain(),
+            close: (reason) => connection.shutdown(reason),
+          }),
+        onEvent: (event) => {
+          // Another link takes over while this one serves what it carries.
+          if (event.type === "reconnect") opening.retire(event.reason);
+        },
+        onFailed: (error) => {
+          opening.over(error.message);
+          connection.shutdown(error.message);
+        },
+      }),
+    });
+    const connection = new Connection({
+      role: "server",
+      clock: timers,
+      keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
+      settings: {
+        maxFrameSize: LARGE_FRAME_SIZE,
+        maxConcurrentStreams: LINK_CONDUITS_MAX,
+      },
+      events: {
+        onStream: (stream) => router.accept(stream),
+        onClosed: (end) => opening.over(end.reason),
+      },
+    });
+    connection.start();
+    driveHttp2(transport, connection, timers);
+  }
+
+  #callPackets(transport: Transport, opening: Opening): void {
+    const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
+      this.#options;
+    const connection = new Connection({
+      role: "client",
+      clock: timers,
+      keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
+      events: {
+        onStream: refusePush,
+        onClosed: (end) => opening.over(end.reason),
+      },
+    });
+    connection.start();
+    driveHttp2(transport, connection, timers);
+    const link = openPacketsLink(connection, {
+      agentId,
+      identifiers: formatIdentifiers(identifiers),
+      authority: this.#options.authority,
+      scheme: "https",
+      onDial,
+      timers,
+      observer,
+      messageOctetsMax: this.#options.messageOctetsMax,
+      onServerInfo: (serverId, serverCount, isOurs) => {
+        if (isOurs) this.#options.fellBack(serverId);
+        opening.succeed({
+          serverId,
+          serverCount,
+          carrier: "packets",
+          drain: () => link.drain(),
+          close: (reason) => {
+            link.close(reason);
+            connection.shutdown(reason);
+          },
+        });
+      },
+      onClosed: (error) => {
+        opening.over(error.message);
+        connection.shutdown(error.message);
+      },
+    });
+  }
+}
+
+/** A link on its way to being handed over, told apart from one that was. */
+class Opening {
+  readonly #resolve: (link: ServerLink) => void;
+  readonly #reject: (error: LinkError) => void;
+  readonly #onClosed: (reason: string) => void;
+  #state: "opening" | "open" | "over" = "opening";
+
+  constructor(
+    resolve: (link: ServerLink) => void,
+    reject: (error: LinkError) => void,
+    onClosed: (reason: string) => void,
+  ) {
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#onClosed = onClosed;
+  }
+
+  succeed(link: ServerLink): void {
+    if (this.#state !== "opening") return;
+    this.#state = "open";
+    this.#resolve(link);
+  }
+
+  /** The first reason counts: what follows are its consequences. */
+  over(reason: string): void {
+    const before = this.#state;
+    this.#state = "over";
+    if (before === "opening") this.#reject(new LinkError(reason));
+    if (before === "open") this.#onClosed(reason);
+  }
+
+  /** It lives on, but no longer counts as a link to its server. */
+  retire(reason: string): void {
+    if (this.#state === "open") this.over(reason);
+  }
+}
+
+/** Push is off (RFC 9113 §8.4), so the engine never asks. */
+function refusePush(): StreamEvents {
+  throw new TypeError("Cannot accept a stream: push is disabled");
+}

@@ -1,0 +1,84 @@
+/**
+ * Dials targets for whoever asks through a link, and counts.
+ *
+ * @module
+ */
+
+import { abandon, type DialAnswer } from "../proto/link/dial_handler.ts";
+import {
+  DialError,
+  type DialTarget,
+  type PendingDial,
+} from "../proto/link/link.ts";
+import type { Clock } from "../proto/sync/clock.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+import {
+  type ConduitObserver,
+  ObservedConduit,
+} from "../proto/transfer/observed_conduit.ts";
+
+/** What is counted about targets. */
+export interface TargetObserver {
+  failed(reason: DialError["reason"]): void;
+  connected(tookMs: number): ConduitObserver;
+}
+
+/** What `TargetDialer` needs from outside. */
+export interface TargetDialerOptions {
+  /** Connects; rejects with a `DialError` whose message is for the caller. */
+  connect(target: DialTarget, signal: AbortSignal): Promise<Conduit>;
+  readonly clock: Clock;
+  readonly observer: TargetObserver;
+}
+
+/** See the module description. */
+export class TargetDialer {
+  readonly #options: TargetDialerOptions;
+  #load = 0;
+
+  constructor(options: TargetDialerOptions) {
+    this.#options = options;
+  }
+
+  /** Dials under way and conduits that are open. */
+  get load(): number {
+    return this.#load;
+  }
+
+  /** A `DialHandler`. */
+  readonly dial = (target: DialTarget, answer: DialAnswer): PendingDial => {
+    const { connect, clock } = this.#options;
+    const startMs = clock.now();
+    const abort = new AbortController();
+    this.#load++;
+    connect(target, abort.signal).then(
+      (conduit) => {
+        if (abort.signal.aborted) {
+          this.#load--;
+          return abandon(conduit, "the caller gave up");
+        }
+        answer.connected(this.#observed(conduit, clock.now() - startMs));
+      },
+      (error: unknown) => {
+        this.#load--;
+        if (!(error instanceof DialError)) throw error;
+        if (abort.signal.aborted) return;
+        this.#options.observer.failed(error.reason);
+        answer.failed(error);
+      },
+    );
+    return { cancel: () => abort.abort() };
+  };
+
+  #observed(conduit: Conduit, tookMs: number): Conduit {
+    const observer = this.#options.observer.connected(tookMs);
+    return new ObservedConduit(conduit, {
+      received: (octets) => observer.received(octets),
+      sent: (octets) => observer.sent(octets),
+      ended: (end) => {
+        this.#load--;
+        observer.ended(end);
+      },
+    });
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * Dials through a server's HTTP CONNECT frontend, a connection each.
+ *
+ * @module
+ */
+
+import { SocketConduit } from "../host/sockets/socket_conduit.ts";
+import { DialError } from "../proto/link/link.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+import { dialConnect } from "./connect_caller.ts";
+import { openFrontendSocket } from "./frontend_socket.ts";
+import type { FrontendAddress } from "./road.ts";
+import type { DialStarter, RoadDial } from "./road_dialer.ts";
+
+/** See the module description. */
+export class ConnectDialer implements DialStarter {
+  readonly #address: FrontendAddress;
+
+  constructor(address: FrontendAddress) {
+    this.#address = address;
+  }
+
+  async start(dial: RoadDial, signal: AbortSignal): Promise<Conduit> {
+    const { target, node, earlyData } = dial;
+    if (target.protocol !== "tcp") {
+      throw new DialError(
+        "endpoint",
+        `Cannot dial ${target.protocol} through CONNECT: it carries tcp only, ` +
+          "use the gRPC frontend",
+      );
+    }
+    const socket = await openFrontendSocket(this.#address);
+    if (signal.aborted) {
+      socket.close();
+      signal.throwIfAborted();
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
+    const pending = dialConnect(new SocketConduit(socket), target.address, {
+      onConnected: resolve,
+      onFailed: reject,
+    }, {
+      ...(node === undefined ? {} : { node }),
+      ...(earlyData === undefined ? {} : { earlyData }),
+    });
+    signal.addEventListener("abort", () => pending.cancel());
+    return await promise;
+  }
+
+  close(): void {}
+}

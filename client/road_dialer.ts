@@ -1,0 +1,133 @@
+/**
+ * Makes conduits over a road: straight, through gRPC, or through CONNECT.
+ *
+ * @module
+ */
+
+import { dialTarget } from "../host/dial.ts";
+import { systemTimers } from "../host/system_timers.ts";
+import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { abandon } from "../proto/link/dial_handler.ts";
+import type { Timers } from "../proto/sync/clock.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+import { ConnectDialer } from "./connect_dialer.ts";
+import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
+import { GrpcDialer } from "./grpc_dialer.ts";
+import { describeRoad, type Road } from "./road.ts";
+
+/** How long a dial may take (upstream's backstop). */
+export const DIAL_TIMEOUT_MS = 30_000;
+
+/** One dial. */
+export interface RoadDial {
+  readonly target: DialTarget;
+  /** The `host` identifier of the only node wanted. */
+  readonly node?: string;
+  /** What the caller has to say at once; saves a round trip where it can. */
+  readonly earlyData?: Uint8Array;
+  /** Gives the dial up. */
+  readonly signal?: AbortSignal;
+  /** {@linkcode DIAL_TIMEOUT_MS} unless given. */
+  readonly timeoutMs?: number;
+}
+
+/** Makes conduits until it is closed. */
+export interface RoadDialer {
+  /**
+   * @returns A connected conduit that nobody has attached to. Early data is
+   *   delivered, ahead of anything written to it.
+   * @throws {TunnelDialError}
+   */
+  dial(dial: RoadDial): Promise<Conduit>;
+  /** Ends what is shared between dials; conduits that are open go on. */
+  close(): void;
+}
+
+/** How one kind of road starts a dial. Rejects with `DialError` or its own. */
+export interface DialStarter {
+  start(dial: RoadDial, signal: AbortSignal): Promise<Conduit>;
+  close(): void;
+}
+
+/** A dialer for `road`. Connects to the server when it is first needed. */
+export function openRoad(
+  road: Road,
+  timers: Timers = systemTimers,
+): RoadDialer {
+  const starter = createStarter(road, timers);
+  return {
+    dial: (dial) => dialWithin(starter, road, dial, timers),
+    close: () => starter.close(),
+  };
+}
+
+function createStarter(road: Road, timers: Timers): DialStarter {
+  if (road.kind === "direct") return DIRECT;
+  return road.protocol === "grpc"
+    ? new GrpcDialer(road.address, timers)
+    : new ConnectDialer(road.address);
+}
+
+const DIRECT: DialStarter = {
+  async start({ target, earlyData }, signal) {
+    const allowUnix = target.protocol === "unix" ? [target.address] : [];
+    const conduit = await dialTarget(target, { signal, allowUnix });
+    // A fresh socket's buffer takes what may be early data.
+    if (earlyData !== undefined) conduit.write(earlyData);
+    return conduit;
+  },
+  close() {},
+};
+
+/** Adds what all roads share: the deadline, cancelling, and the errors. */
+async function dialWithin(
+  starter: DialStarter,
+  road: Road,
+  dial: RoadDial,
+  timers: Timers,
+): Promise<Conduit> {
+  const timeoutMs = dial.timeoutMs ?? DIAL_TIMEOUT_MS;
+  const abort = new AbortController();
+  const aborted = Promise.withResolvers<never>();
+  const giveUp = (error: TunnelDialError) => {
+    aborted.reject(error);
+    abort.abort(error);
+  };
+  const onSignal = () =>
+    giveUp(new TunnelDialError("context", "the caller gave up"));
+  if (dial.signal?.aborted) onSignal();
+  dial.signal?.addEventListener("abort", onSignal);
+  const timer = timers.after(timeoutMs, () =>
+    giveUp(
+      new TunnelDialError(
+        "timeout",
+        `no answer within ${timeoutMs / 1000} s (${describeRoad(road)})`,
+      ),
+    ));
+  const started = starter.start(dial, abort.signal);
+  try {
+    return await Promise.race([started, aborted.promise]);
+  } catch (error) {
+    // A dial that was given up may still succeed: nobody would own it.
+    started.then((late) => abandon(late, "the caller gave up"), () => {});
+    throw inClientWords(error, road);
+  } finally {
+    timer.cancel();
+    dial.signal?.removeEventListener("abort", onSignal);
+    aborted.promise.catch(() => {}); // Lost the race: nobody else looks at it.
+  }
+}
+
+function inClientWords(error: unknown, road: Road): unknown {
+  if (error instanceof DialError) return toTunnelDialError(error);
+  if (error instanceof TunnelDialError || !(error instanceof Error)) {
+    return error;
+  }
+  // Bugs of ours stay what they are.
+  if (error instanceof TypeError || error instanceof RangeError) return error;
+  return new TunnelDialError(
+    "streamsetup",
+    `Cannot reach the server (${describeRoad(road)}): ${error.message}`,
+    error,
+  );
+}

@@ -1,0 +1,210 @@
+/**
+ * The port where agents call in: one connection, one link (or, in the packets
+ * carrier, one link per call).
+ *
+ * TLS asks for a certificate and lets everybody in; whether a peer may be an
+ * agent is decided per link, so that a refusal is a sentence that its agent can
+ * show, not a broken handshake.
+ *
+ * @module
+ */
+
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import type { Transport } from "../../host/transport.ts";
+import { VERSION } from "../../host/version.ts";
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { CAPABILITIES } from "../../proto/link/capabilities.ts";
+import type { Randomness } from "../../proto/link/dial_id.ts";
+import { LINK_VERSION, LinkError } from "../../proto/link/hello.ts";
+import type {
+  AgentLink,
+  LinkPeer,
+  PeerIdentity,
+} from "../../proto/link/link.ts";
+import type { LinkObserver } from "../../proto/link/observer.ts";
+import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
+import { openStreamsLink } from "../../proto/link/streams_link.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
+import type { StreamEvents } from "../../proto/streams/stream.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+
+/** The ALPN name of the streams carrier. */
+export const STREAMS_ALPN = "tunnel/1";
+
+/** How long an agent may leave a PING unanswered before its link is lost. */
+const PING_TIMEOUT_MS = 10_000;
+
+/** What happens on the port. For the registry, the log and the metrics. */
+export interface AgentPortObserver extends LinkObserver {
+  linked(link: AgentLink): void;
+  unlinked(link: AgentLink, reason: string): void;
+  /** A peer connected and did not become an agent. */
+  refused(remoteAddress: string, reason: string): void;
+  /** +1 and −1 for every connection that carries packets (gRPC `Connect`). */
+  counted(change: 1 | -1): void;
+}
+
+/** What `AgentPort` needs from outside. */
+export interface AgentPortOptions {
+  readonly serverId: string;
+  readonly serverCount: number;
+  readonly keepaliveMs: number;
+  readonly messageOctetsMax: number;
+  /** Peers without a verified certificate may be agents. */
+  readonly allowAnonymous: boolean;
+  readonly timers: Timers;
+  readonly randomness: Randomness;
+  readonly observer: AgentPortObserver;
+  /** Methods that answer everybody, such as health. */
+  readonly publicMethods: Readonly<Record<string, MethodHandler>>;
+}
+
+/** See the module description. */
+export class AgentPort {
+  readonly #options: AgentPortOptions;
+  readonly #connections = new Set<Connection>();
+
+  constructor(options: AgentPortOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Serves one accepted connection.
+   *
+   * @param certificateProblem Why the peer's certificate did not verify.
+   */
+  accept(transport: Transport, certificateProblem?: string): void {
+    if (transport.alpn === STREAMS_ALPN) {
+      void this.#openStreams(transport, certificateProblem);
+    } else this.#servePackets(transport, certificateProblem);
+  }
+
+  /** Ends every connection: gracefully what can be, at once what cannot. */
+  shutdown(reason: string): void {
+    for (const connection of this.#connections) connection.shutdown(reason);
+  }
+
+  /** HTTP/2's client is the server here: it calls its agent. */
+  async #openStreams(
+    transport: Transport,
+    certificateProblem: string | undefined,
+  ): Promise<void> {
+    const { serverId, serverCount, timers, observer } = this.#options;
+    const { remoteAddress, identity } = transport;
+    const connection = this.#connect(transport, "client", refusePush);
+    try {
+      const link = await openStreamsLink(connection, {
+        hello: {
+          version: LINK_VERSION,
+          software: `tunnel/${VERSION}`,
+          serverId,
+          serverCount,
+          capabilities: CAPABILITIES,
+        },
+        timers,
+        remoteAddress,
+        identity,
+        observer,
+        admit: () => this.#admit(identity, certificateProblem),
+        onClosed: (link, reason) => observer.unlinked(link, reason),
+      });
+      observer.linked(link);
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error;
+      observer.refused(remoteAddress, error.message);
+    }
+  }
+
+  #servePackets(
+    transport: Transport,
+    certificateProblem: string | undefined,
+  ): void {
+    const { serverId, serverCount, timers, observer } = this.#options;
+    const { remoteAddress, identity } = transport;
+    const connection: Connection = this.#connect(
+      transport,
+      "server",
+      (stream) => router.accept(stream),
+    );
+    const router = new GrpcRouter({
+      timers,
+      methods: {
+        ...this.#options.publicMethods,
+        [CONNECT_PATH]: connectMethod({
+          serverId,
+          serverCount: () => serverCount,
+          remoteAddress,
+          identity,
+          connection,
+          timers,
+          randomness: this.#options.randomness,
+          messageOctetsMax: this.#options.messageOctetsMax,
+          observer,
+          admit: (peer) => this.#admitCall(peer, certificateProblem),
+          onLink: (link) => {
+            observer.counted(1);
+            observer.linked(link);
+          },
+          onLinkClosed: (link, reason) => {
+            observer.counted(-1);
+            observer.unlinked(link, reason);
+          },
+        }),
+      },
+    });
+  }
+
+  #connect(
+    transport: Transport,
+    role: "client" | "server",
+    onStream: (stream: Parameters<GrpcRouter["accept"]>[0]) => StreamEvents,
+  ): Connection {
+    const { timers, keepaliveMs } = this.#options;
+    const connection = new Connection({
+      role,
+      clock: timers,
+      keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
+      settings: role === "client" ? { maxFrameSize: LARGE_FRAME_SIZE } : {},
+      events: {
+        onStream,
+        onClosed: () => void this.#connections.delete(connection),
+      },
+    });
+    this.#connections.add(connection);
+    connection.start();
+    driveHttp2(transport, connection, timers);
+    return connection;
+  }
+
+  #admitCall(
+    { identity, remoteAddress }: LinkPeer,
+    certificateProblem: string | undefined,
+  ): string | undefined {
+    const problem = this.#admit(identity, certificateProblem);
+    if (problem !== undefined) {
+      this.#options.observer.refused(remoteAddress, problem);
+    }
+    return problem;
+  }
+
+  /** Why this peer may not be an agent, or `undefined` when it may. */
+  #admit(
+    identity: PeerIdentity,
+    certificateProblem: string | undefined,
+  ): string | undefined {
+    if (identity.kind === "certificate" || this.#options.allowAnonymous) {
+      return undefined;
+    }
+    return "Cannot admit this agent: " +
+      (certificateProblem ?? "it showed no certificate") +
+      ", wanted one of the server's --cluster-ca-cert; " +
+      "set --agent-cert and --agent-key";
+  }
+}
+
+/** Push is off (RFC 9113 §8.4), so the engine never asks. */
+function refusePush(): StreamEvents {
+  throw new TypeError("Cannot accept a stream: push is disabled");
+}
