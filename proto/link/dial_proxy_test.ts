@@ -1,0 +1,340 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { ScriptedCallee } from "../../tests/support/packet_script.ts";
+import { StatusCode } from "../grpc/status.ts";
+import { GrpcRouter } from "../grpc/server.ts";
+import type { Packet } from "../packets/packet.ts";
+import { CAPABILITIES_FIELD } from "./capabilities.ts";
+import { dialProxy, EARLY_OCTETS_MAX, PROXY_PATH } from "./dial_proxy.ts";
+import type { DialError, PendingDial } from "./link.ts";
+import { CLOSE_RSP_WAIT_MS, QUIET_MS } from "./quiet_close.ts";
+
+const DIAL_ID = 0x7ff0_e7e7_b7b1_baf2n;
+const OURS = { [CAPABILITIES_FIELD]: "half-close,early-data" };
+
+const accepted: Packet = {
+  type: "DIAL_RSP",
+  error: "",
+  connectId: 1n << 60n,
+  random: DIAL_ID,
+};
+
+const closeResponse = (error: string): Packet => ({
+  type: "CLOSE_RSP",
+  error,
+  connectId: 1n << 60n,
+  reset: "",
+});
+
+/** Our caller, and a server that says what it is told. */
+class Server {
+  readonly timers = new FakeTimers();
+  readonly callee = new ScriptedCallee();
+  readonly pair: ConnectionPair;
+  pending!: PendingDial;
+  failed: DialError | undefined;
+  conduit: ConduitProbe | undefined;
+  overs = 0;
+
+  constructor() {
+    const router = new GrpcRouter({
+      timers: this.timers,
+      methods: { [PROXY_PATH]: this.callee.serve },
+    });
+    this.pair = new ConnectionPair({
+      clock: this.timers,
+      onStream: (stream) => router.accept(stream),
+    });
+  }
+
+  async dial(options: { earlyData?: Uint8Array; protocol?: string } = {}) {
+    const { protocol = "tcp", ...rest } = options;
+    this.pending = dialProxy(this.pair.client, {
+      protocol,
+      address: "10.0.0.1:443",
+    }, {
+      onConnected: (conduit) => {
+        this.conduit = new ConduitProbe(conduit);
+      },
+      onFailed: (error) => void (this.failed = error),
+    }, {
+      authority: "server",
+      timers: this.timers,
+      dialId: DIAL_ID,
+      onOver: () => this.overs++,
+      ...rest,
+    });
+    await settled();
+  }
+
+  async connected(metadata: Record<string, string>): Promise<ConduitProbe> {
+    await this.dial();
+    this.callee.answer(metadata);
+    this.callee.say(accepted);
+    await settled();
+    return this.conduit!;
+  }
+}
+
+Deno.test("a dial says what it wants and what it can do", async () => {
+  const server = new Server();
+  await server.dial();
+  assertEquals(server.callee.packets, [{
+    type: "DIAL_REQ",
+    protocol: "tcp",
+    address: "10.0.0.1:443",
+    random: DIAL_ID,
+  }]);
+  const announced = server.callee.metadata.text(CAPABILITIES_FIELD);
+  assert(announced?.includes("half-close"));
+});
+
+Deno.test("a refused dial keeps the server's words (TestProxyHandleDialError_GRPC)", async () => {
+  const server = new Server();
+  await server.dial();
+  server.callee.say({
+    type: "DIAL_RSP",
+    error: "dial tcp 10.0.0.1:443: connection refused",
+    connectId: 0,
+    random: DIAL_ID,
+  });
+  await settled();
+  assertEquals(server.failed?.reason, "endpoint");
+  assertEquals(
+    server.failed?.message,
+    "dial tcp 10.0.0.1:443: connection refused",
+  );
+  assertEquals(server.overs, 1);
+});
+
+Deno.test("our server's reason is told apart from its words", async () => {
+  const server = new Server();
+  await server.dial();
+  server.callee.answer({ ...OURS, "tunnel-dial-failure": "no-agent" });
+  server.callee.say({
+    type: "DIAL_RSP",
+    error: "no agent serves host=node7",
+    connectId: 0,
+    random: DIAL_ID,
+  });
+  await settled();
+  assertEquals(server.failed?.reason, "no-agent");
+});
+
+Deno.test("every way in which a pending dial can end has its reason", async (t) => {
+  const ways: Record<string, [(server: Server) => void, string]> = {
+    "DIAL_CLS (Closed)": [
+      ({ callee }) => callee.say({ type: "DIAL_CLS", random: DIAL_ID }),
+      "dial-closed",
+    ],
+    "an answer for another dial": [
+      ({ callee }) => callee.say({ ...accepted, random: 5 } as Packet),
+      "endpoint",
+    ],
+    "CLOSE_RSP": [({ callee }) => callee.say(closeResponse("no")), "endpoint"],
+    "a broken link": [({ pair }) => pair.break("cut"), "link-lost"],
+    "UNAVAILABLE": [
+      ({ callee }) => callee.finish(StatusCode.UNAVAILABLE, "going"),
+      "link-lost",
+    ],
+    "DEADLINE_EXCEEDED": [
+      ({ callee }) => callee.finish(StatusCode.DEADLINE_EXCEEDED, "late"),
+      "timeout",
+    ],
+    "an end without an answer": [
+      ({ callee }) => callee.finish(StatusCode.OK, ""),
+      "endpoint",
+    ],
+  };
+  for (const [name, [end, reason]] of Object.entries(ways)) {
+    await t.step(name, async () => {
+      const server = new Server();
+      await server.dial();
+      end(server);
+      await settled();
+      assertEquals(server.failed?.reason, reason);
+      assertEquals(server.overs, 1);
+    });
+  }
+});
+
+Deno.test("a connection that takes no calls fails the dial at once", async () => {
+  const server = new Server();
+  server.pair.break("cut");
+  await server.dial();
+  assertEquals(server.failed?.reason, "link-lost");
+  assertEquals(server.overs, 1);
+});
+
+Deno.test("a cancelled dial is reset and says nothing more", async () => {
+  const server = new Server();
+  await server.dial();
+  server.pending.cancel();
+  await settled();
+  assertEquals(server.callee.heard.at(-1), "cancel");
+  assertEquals([server.failed, server.conduit], [undefined, undefined]);
+  assertEquals(server.overs, 1);
+});
+
+Deno.test("early data leaves with the dial, and once more for a Go server", async (t) => {
+  const earlyData = new TextEncoder().encode("GET /");
+  await t.step("ours", async () => {
+    const server = new Server();
+    await server.dial({ earlyData });
+    assertEquals(server.callee.heard.slice(1), ['DATA 0 "GET /"']);
+    server.callee.answer(OURS);
+    server.callee.say(accepted);
+    await settled();
+    assertEquals(server.callee.heard.length, 2);
+  });
+  await t.step("Go", async () => {
+    const server = new Server();
+    await server.dial({ earlyData });
+    server.callee.say(accepted);
+    await settled();
+    server.conduit!.send(" HTTP/1.1");
+    await settled();
+    assertEquals(server.callee.heard.slice(1), [
+      'DATA 0 "GET /"',
+      'DATA 1152921504606846976 "GET /"',
+      'DATA 1152921504606846976 " HTTP/1.1"',
+    ]);
+  });
+  await t.step("but not more than a callee can hold", () => {
+    const earlyData = new Uint8Array(EARLY_OCTETS_MAX + 1);
+    assertThrows(
+      () =>
+        dialProxy(
+          new Server().pair.client,
+          { protocol: "tcp", address: "a:1" },
+          { onConnected() {}, onFailed() {} },
+          {
+            authority: "",
+            timers: new FakeTimers(),
+            dialId: 1,
+            earlyData,
+          },
+        ),
+      RangeError,
+    );
+  });
+});
+
+Deno.test("our server hears END_STREAM, and its status is the end", async () => {
+  const server = new Server();
+  const conduit = await server.connected(OURS);
+  conduit.send("up");
+  conduit.finish();
+  await settled();
+  assertEquals(server.callee.heard.at(-1), "half-close");
+  server.callee.data(accepted.connectId, "down");
+  await settled();
+  assertEquals([conduit.text, conduit.end], ["down", undefined]);
+  server.callee.finish(StatusCode.OK, "");
+  assertEquals(await conduit.closed, { kind: "clean" });
+  assertEquals(conduit.hasEnded, true);
+});
+
+Deno.test("a Go server hears CLOSE_REQ once nothing moves any more", async () => {
+  const server = new Server();
+  const conduit = await server.connected({});
+  conduit.send("request");
+  conduit.finish();
+  server.timers.advance(QUIET_MS - 1);
+  server.callee.data(accepted.connectId, "answer, part 1");
+  await settled();
+  server.timers.advance(QUIET_MS);
+  await settled();
+  assert(!server.callee.heard.some((line) => line.startsWith("CLOSE_REQ")));
+  server.timers.advance(QUIET_MS);
+  await settled();
+  assertEquals(
+    server.callee.heard.at(-1),
+    "CLOSE_REQ 1152921504606846976",
+  );
+  server.callee.say(closeResponse(""));
+  assertEquals(await conduit.closed, { kind: "clean" });
+  assertEquals(server.timers.pendingCount, 0);
+});
+
+Deno.test("a Go server that never answers CLOSE_REQ is not waited for (CloseTimeout)", async () => {
+  const server = new Server();
+  const conduit = await server.connected({});
+  conduit.finish();
+  server.timers.advance(QUIET_MS + CLOSE_RSP_WAIT_MS);
+  assertEquals((await conduit.closed).kind, "reset");
+});
+
+Deno.test("CLOSE_RSP of a Go server ends both directions", async (t) => {
+  await t.step("in order", async () => {
+    const server = new Server();
+    const conduit = await server.connected({});
+    server.callee.data(accepted.connectId, "bye");
+    server.callee.say(closeResponse(""));
+    await conduit.ended;
+    assertEquals([conduit.text, conduit.end], ["bye", undefined]);
+    conduit.finish();
+    assertEquals(await conduit.closed, { kind: "clean" });
+  });
+  await t.step("so that what is written then cannot arrive", async () => {
+    const server = new Server();
+    const conduit = await server.connected({});
+    server.callee.say(closeResponse(""));
+    await conduit.ended;
+    conduit.send("too late");
+    assertEquals((await conduit.closed).kind, "reset");
+  });
+  await t.step("by a reset when it carries an error", async () => {
+    const server = new Server();
+    const conduit = await server.connected({});
+    server.callee.say(closeResponse("unrecognized connectID"));
+    assertEquals(await conduit.closed, {
+      kind: "reset",
+      reason: "unrecognized connectID",
+    });
+    assertEquals(conduit.hasEnded, false);
+  });
+});
+
+Deno.test("an empty DATA is nothing, and DATA_END is an end", async () => {
+  const server = new Server();
+  const conduit = await server.connected(OURS);
+  server.callee.data(accepted.connectId, "");
+  await settled();
+  assertEquals([conduit.hasEnded, conduit.chunks.length], [false, 0]);
+  server.callee.say({ type: "DATA_END", connectId: accepted.connectId });
+  await conduit.ended;
+  conduit.send("the way in is open");
+  await settled();
+  assertEquals(server.callee.heard.at(-1)?.endsWith('open"'), true);
+});
+
+Deno.test("ABORTED is a reset, UNAVAILABLE and a broken link are a loss", async () => {
+  const ends: [(server: Server) => void, string][] = [
+    [({ callee }) => callee.finish(StatusCode.ABORTED, "RST"), "reset RST"],
+    [
+      ({ callee }) => callee.finish(StatusCode.UNAVAILABLE, "gone"),
+      "lost gone",
+    ],
+    [({ pair }) => pair.break("cut"), "lost cut"],
+  ];
+  for (const [end, wanted] of ends) {
+    const server = new Server();
+    const conduit = await server.connected(OURS);
+    end(server);
+    const closed = await conduit.closed;
+    assert(closed.kind !== "clean");
+    assertEquals(`${closed.kind} ${closed.reason}`, wanted);
+    assertEquals(server.overs, 1);
+  }
+});
+
+Deno.test("data for another connection ends the call", async () => {
+  const server = new Server();
+  const conduit = await server.connected({});
+  server.callee.data(5, "not mine");
+  assertEquals((await conduit.closed).kind, "reset");
+  assertEquals(conduit.text, "");
+});

@@ -1,0 +1,347 @@
+import { assert, assertEquals } from "@std/assert";
+import {
+  ANONYMOUS,
+  counting,
+  CountingObserver,
+} from "../../tests/support/carrier_rig.ts";
+import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { ScriptedCaller } from "../../tests/support/packet_script.ts";
+import { GrpcRouter } from "../grpc/server.ts";
+import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
+import type { AgentLink, DialError, PendingDial } from "./link.ts";
+import { CONNECT_PATH, connectMethod } from "./packets_link.ts";
+import { CONDUIT_QUEUE_OCTETS, STALL_MS } from "./packets_port.ts";
+import { QUIET_MS } from "./quiet_close.ts";
+
+const closeResponse = (connectId: Int64, error = ""): Packet => ({
+  type: "CLOSE_RSP",
+  error,
+  connectId,
+  reset: "",
+});
+
+/** Our server and agents that say what they are told. */
+class Server {
+  readonly timers = new FakeTimers();
+  readonly observer = new CountingObserver();
+  readonly links: AgentLink[] = [];
+  readonly closed: string[] = [];
+  readonly pair: ConnectionPair;
+  admit: (token: string) => string | undefined = () => undefined;
+
+  constructor() {
+    const router = new GrpcRouter({
+      timers: this.timers,
+      methods: {
+        [CONNECT_PATH]: connectMethod({
+          serverId: "server-1",
+          serverCount: () => 3,
+          remoteAddress: "10.0.0.7:4711",
+          identity: ANONYMOUS,
+          connection: { lastHeardMs: 0 },
+          randomness: counting(),
+          timers: this.timers,
+          observer: this.observer,
+          admit: (_peer, token) => this.admit(token),
+          onLink: (link) => this.links.push(link),
+          onLinkClosed: (_link, reason) => this.closed.push(reason),
+        }),
+      },
+    });
+    this.pair = new ConnectionPair({
+      clock: this.timers,
+      onStream: (stream) => router.accept(stream),
+    });
+  }
+
+  async agent(metadata: Record<string, string> = {}): Promise<GoAgent> {
+    const caller = new ScriptedCaller(this.pair.client, CONNECT_PATH, {
+      agentid: "agent-x",
+      ...metadata,
+    });
+    await settled();
+    return new GoAgent(caller, this.links.at(-1)!);
+  }
+}
+
+/** A scripted agent and the link that it became. */
+class GoAgent {
+  failed: DialError | undefined;
+
+  constructor(readonly script: ScriptedCaller, readonly link: AgentLink) {}
+
+  get heard(): string[] {
+    return this.script.heard;
+  }
+
+  /** The newest DIAL_REQ's random. */
+  get random(): Int64 {
+    const requests = this.script.packets.filter((packet) =>
+      packet.type === "DIAL_REQ"
+    );
+    return (requests.at(-1) as DialRequest).random;
+  }
+
+  dial(): { conduit: Promise<ConduitProbe>; pending: PendingDial } {
+    const { promise, resolve } = Promise.withResolvers<ConduitProbe>();
+    const pending = this.link.dial({ protocol: "tcp", address: "t:1" }, {
+      onConnected: (conduit) => resolve(new ConduitProbe(conduit)),
+      onFailed: (error) => void (this.failed = error),
+    });
+    return { conduit: promise, pending };
+  }
+
+  /** Dials, and answers with `connectId`. */
+  async connect(connectId: Int64): Promise<ConduitProbe> {
+    const { conduit } = this.dial();
+    await settled();
+    this.accept(connectId);
+    return await conduit;
+  }
+
+  accept(connectId: Int64): void {
+    const { random } = this;
+    this.script.say({ type: "DIAL_RSP", error: "", connectId, random });
+  }
+}
+
+Deno.test("an agent gets the server's id and count, and is known by its metadata", async () => {
+  const server = new Server();
+  const agent = await server.agent({
+    agentidentifiers: "host=Node1&ipv4=1.2.3.4&default-route=true&new-key=1",
+  });
+  assertEquals(agent.script.metadata.texts("serverid"), ["server-1"]);
+  assertEquals(agent.script.metadata.texts("servercount"), ["3"]);
+  const { agentId, identifiers, carrier } = server.links[0]!.peer;
+  assertEquals([agentId, carrier], ["agent-x", "packets"]);
+  assertEquals(identifiers.host, ["node1"]);
+  assertEquals(identifiers.defaultRoute, true);
+});
+
+Deno.test("bad metadata is refused in Konnectivity's words (TestNewBackend)", async (t) => {
+  const refused = async (metadata: Record<string, string>) => {
+    const server = new Server();
+    const caller = new ScriptedCaller(
+      server.pair.client,
+      CONNECT_PATH,
+      metadata,
+    );
+    await settled();
+    assertEquals(server.links.length, 0);
+    return caller.heard;
+  };
+  await t.step("no agent id", async () => {
+    assertEquals(await refused({}), [
+      "status UNKNOWN expected one agent ID in the context, got []",
+    ]);
+  });
+  await t.step("identifiers that are no URL query", async () => {
+    const [line] = await refused({
+      agentid: "a",
+      agentidentifiers: "host=%zz",
+    });
+    assert(line!.startsWith("status UNKNOWN Cannot read agent identifiers"));
+  });
+});
+
+Deno.test("an agent that is not admitted hears why", async () => {
+  const server = new Server();
+  server.admit = (token) => `the token "${token}" is not ours`;
+  const agent = await server.agent({ authorization: "Bearer abc" });
+  assertEquals(agent.heard, [
+    'status PERMISSION_DENIED the token "abc" is not ours',
+  ]);
+  assertEquals(server.links.length, 0);
+});
+
+Deno.test("two links with one agentID and equal connectIDs never meet", async () => {
+  const server = new Server();
+  const one = await server.agent();
+  const two = await server.agent();
+  const first = await one.connect(1);
+  const second = await two.connect(1);
+  one.script.data(1, "of one");
+  two.script.data(1, "of two");
+  first.send("to one");
+  await settled();
+  assertEquals([first.text, second.text], ["of one", "of two"]);
+  assertEquals(two.heard.filter((line) => line.startsWith("DATA")), []);
+  two.script.say(closeResponse(1));
+  await second.ended;
+  one.script.data(1, ", still");
+  await settled();
+  assertEquals(first.text, "of one, still");
+});
+
+Deno.test("an answer to a cancelled dial is closed, and DIAL_CLS was sent", async () => {
+  const agent = await new Server().agent();
+  const { pending } = agent.dial();
+  await settled();
+  pending.cancel();
+  agent.accept(7);
+  await settled();
+  assertEquals(agent.heard.slice(1), ["DIAL_CLS", "CLOSE_REQ 7"]);
+  assertEquals(agent.link.load, 0);
+});
+
+Deno.test("an answer to a dial that never was is closed", async () => {
+  const agent = await new Server().agent();
+  agent.script.say(
+    { type: "DIAL_RSP", error: "", connectId: 3, random: 99 },
+    { type: "DIAL_RSP", error: "boom", connectId: 0, random: 98 },
+  );
+  await settled();
+  assertEquals(agent.heard, ["CLOSE_REQ 3"]);
+});
+
+Deno.test("DIAL_CLS of an agent fails the dial", async () => {
+  const agent = await new Server().agent();
+  agent.dial();
+  await settled();
+  agent.script.say({ type: "DIAL_CLS", random: agent.random });
+  await settled();
+  assertEquals(agent.failed?.reason, "dial-closed");
+});
+
+Deno.test("a connectID that is in use is no answer", async () => {
+  const agent = await new Server().agent();
+  const first = await agent.connect(1);
+  agent.dial();
+  await settled();
+  agent.accept(1);
+  await settled();
+  assertEquals(agent.failed?.reason, "endpoint");
+  assertEquals(first.end, undefined);
+});
+
+Deno.test("DATA for an unknown connectID is answered once", async () => {
+  const agent = await new Server().agent();
+  for (let i = 0; i < 5; i++) agent.script.data(44, "who is this");
+  agent.script.data(0, "missing id");
+  await settled();
+  assertEquals(agent.heard, ["CLOSE_REQ 44"]);
+});
+
+Deno.test("CLOSE_REQ for a Go agent waits until nothing moves", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const conduit = await agent.connect(1);
+  conduit.send("upload");
+  conduit.finish();
+  await settled();
+  server.timers.advance(QUIET_MS - 1);
+  agent.script.data(1, "answer");
+  await settled();
+  assertEquals(agent.heard.slice(1), ['DATA 1 "upload"']);
+  assertEquals(conduit.text, "answer");
+  server.timers.advance(2 * QUIET_MS);
+  await settled();
+  assertEquals(agent.heard.at(-1), "CLOSE_REQ 1");
+  agent.script.say(closeResponse(1));
+  assertEquals(await conduit.closed, { kind: "clean" });
+  assertEquals(server.timers.pendingCount, 0);
+});
+
+Deno.test("CLOSE_RSP of a Go agent ends both directions behind its data", async () => {
+  const agent = await new Server().agent();
+  const conduit = await agent.connect(1n << 60n);
+  agent.script.data(1n << 60n, "all of it");
+  agent.script.say(closeResponse(1n << 60n));
+  await conduit.ended;
+  assertEquals(conduit.text, "all of it");
+  conduit.finish();
+  assertEquals(await conduit.closed, { kind: "clean" });
+});
+
+Deno.test("DRAIN is seen; unknown packets and DIAL_REQ of an agent are ignored", async () => {
+  const agent = await new Server().agent();
+  agent.script.say(
+    { type: "UNKNOWN", code: 77 },
+    { type: "DIAL_REQ", protocol: "tcp", address: "a:1", random: 1 },
+    { type: "DRAIN" },
+  );
+  await settled();
+  assertEquals(agent.link.isDraining, true);
+  assertEquals(agent.heard, []);
+});
+
+Deno.test("one DATA message of 5 MiB costs a Go agent nothing", async () => {
+  const agent = await new Server().agent();
+  const conduit = await agent.connect(1);
+  agent.script.data(1, new Uint8Array(5 * 1024 * 1024));
+  await conduit.received(5 * 1024 * 1024);
+});
+
+Deno.test("octets that are no packet end the link with a reason", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const conduit = await agent.connect(1);
+  agent.script.call.sendMessage(Uint8Array.of(0x0a, 0xff));
+  assertEquals((await conduit.closed).kind, "lost");
+  await settled();
+  assert(agent.heard.at(-1)!.startsWith("status INVALID_ARGUMENT"));
+  assertEquals(server.closed.length, 1);
+});
+
+Deno.test("a conduit that is not read holds the link for 10 s and is then reset alone", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const stalled = await agent.connect(1);
+  const other = await agent.connect(2);
+  stalled.stopReading();
+  agent.script.data(1, new Uint8Array(CONDUIT_QUEUE_OCTETS));
+  await settled();
+  agent.script.data(2, "no harm so far");
+  await other.received(14);
+  assertEquals(server.timers.pendingCount, 0);
+
+  agent.script.data(1, new Uint8Array(12 * 1024 * 1024));
+  agent.script.data(2, "stuck behind");
+  await settled();
+  assertEquals(other.text, "no harm so far");
+  assertEquals(stalled.end, undefined);
+  server.timers.advance(STALL_MS);
+  const end = await stalled.closed;
+  assert(end.kind === "reset" && end.reason.includes("not read within 10 s"));
+  await other.received(26);
+  assertEquals(other.end, undefined);
+  assertEquals(server.observer.stalled, 1);
+  assertEquals(
+    agent.heard.filter((line) => line.startsWith("CLOSE_REQ")),
+    ["CLOSE_REQ 1"],
+  );
+});
+
+Deno.test("a conduit that gets on, slowly, is left alone", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const slow = await agent.connect(1);
+  slow.stopReading();
+  agent.script.data(1, new Uint8Array(12 * 1024 * 1024));
+  await settled();
+  for (let round = 0; round < 4; round++) {
+    server.timers.advance(STALL_MS * 0.9);
+    slow.startReading();
+    slow.stopReading();
+    await settled();
+  }
+  assertEquals(slow.end, undefined);
+  assertEquals(server.observer.stalled, 0);
+});
+
+Deno.test("conduits take turns when the window is short", async () => {
+  const agent = await new Server().agent();
+  const conduits = [await agent.connect(1), await agent.connect(2)];
+  agent.script.isReading = false;
+  for (const conduit of conduits) conduit.send(new Uint8Array(1024 * 1024));
+  await settled();
+  agent.script.heard.length = 0;
+  agent.script.isReading = true;
+  agent.script.call.consumed(agent.script.octets);
+  await settled();
+  const order = agent.script.heard.map((line) => line.slice(0, 6));
+  const switches = order.filter((line, index) => line !== order[index - 1]);
+  assert(switches.length > 20, `${switches.length} turns`);
+});
