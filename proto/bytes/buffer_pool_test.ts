@@ -1,0 +1,34 @@
+import { assert, assertEquals } from "@std/assert";
+import {
+  BUFFER_CLASSES,
+  BUFFER_OCTETS_MAX,
+  BufferPool,
+} from "./buffer_pool.ts";
+
+Deno.test("a buffer is of the smallest class that is large enough", () => {
+  const pool = new BufferPool();
+  for (const size of BUFFER_CLASSES) {
+    assertEquals(pool.acquire(size).length, size);
+    assertEquals(pool.acquire(size - 1).length, size);
+  }
+  assertEquals(pool.acquire(BUFFER_OCTETS_MAX + 1).length, 131_073);
+});
+
+Deno.test("a returned buffer is lent again", () => {
+  const pool = new BufferPool();
+  const buffer = pool.acquire(100);
+  pool.release(buffer);
+  assert(pool.acquire(100) === buffer);
+  assert(pool.acquire(100) !== buffer);
+});
+
+Deno.test("no more is kept than the limit, and nothing of a foreign size", () => {
+  const pool = new BufferPool(1024); // two of the smallest class
+  const buffers = [1, 2, 3].map(() => pool.acquire(512));
+  for (const buffer of buffers) pool.release(buffer);
+  const lent = [1, 2, 3].map(() => pool.acquire(512));
+  assertEquals(lent.filter((one) => buffers.includes(one)).length, 2);
+  const foreign = new Uint8Array(600);
+  pool.release(foreign);
+  assert(pool.acquire(600) !== foreign);
+});

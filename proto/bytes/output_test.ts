@@ -1,0 +1,127 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { forAll } from "../../tests/support/prng.ts";
+import { BufferPool } from "./buffer_pool.ts";
+import { BATCH_OCTETS_MAX, Output, type OutputKind } from "./output.ts";
+
+Deno.test("octets leave in the order in which they were reserved", () =>
+  forAll(100, (prng) => {
+    const output = new Output(new BufferPool());
+    const expected: number[] = [];
+    const seen: number[] = [];
+    for (let step = 0; step < 50; step++) {
+      const octets = prng.octets(1 + prng.below(prng.pick([20, 3000, 50_000])));
+      put(output, octets, prng.pick<OutputKind>(["control", "bulk"]));
+      for (const octet of octets) expected.push(octet);
+      if (prng.below(3) === 0) takeOne(output, seen);
+    }
+    while (takeOne(output, seen));
+    assert(seen.length === expected.length);
+    assert(seen.every((octet, index) => octet === expected[index]));
+    assertEquals([output.queuedOctets, output.controlOctets], [0, 0]);
+  }));
+
+Deno.test("two frames of 64 KiB fill one batch exactly", () => {
+  const output = new Output();
+  for (let frame = 0; frame < 3; frame++) output.reserve(65_536, "bulk");
+  assertEquals(output.take()?.length, BATCH_OCTETS_MAX);
+  output.written();
+  assertEquals(output.take()?.length, 65_536);
+});
+
+Deno.test("one reservation larger than a batch gets a batch of its own", () => {
+  const output = new Output();
+  put(output, Uint8Array.of(1), "control");
+  const at = output.reserve(BATCH_OCTETS_MAX * 2, "control");
+  output.buffer.fill(7, at, at + BATCH_OCTETS_MAX * 2);
+  assertEquals(output.take()?.length, 1);
+  output.written();
+  assertEquals(output.take()?.length, BATCH_OCTETS_MAX * 2);
+});
+
+Deno.test("only one batch is out at a time", () => {
+  const output = new Output();
+  put(output, Uint8Array.of(1), "bulk");
+  assertEquals(output.take()?.length, 1);
+  put(output, Uint8Array.of(2, 3), "bulk");
+  assertEquals(output.take(), undefined);
+  assertEquals(output.queuedOctets, 3);
+  output.written();
+  assertEquals(output.take()?.length, 2);
+  output.written();
+  assertThrows(() => output.written(), TypeError);
+});
+
+Deno.test("urgent octets overtake bulk that waits, but not the very first", () => {
+  const output = new Output();
+  output.reserve(20_000, "bulk");
+  urgent(output, 9);
+  assertEquals(output.take()?.length, 20_001);
+  output.reserve(BATCH_OCTETS_MAX, "bulk");
+  urgent(output, 7);
+  urgent(output, 8);
+  output.written();
+  assertEquals(output.take(), Uint8Array.of(7, 8));
+  output.written();
+  assertEquals(output.take()?.length, BATCH_OCTETS_MAX);
+});
+
+Deno.test("urgent octets join a short queue instead of taking a write", () => {
+  const output = new Output();
+  put(output, Uint8Array.of(1), "bulk");
+  output.take();
+  output.written();
+  put(output, Uint8Array.of(2), "bulk");
+  urgent(output, 3);
+  assertEquals(output.take(), Uint8Array.of(2, 3));
+});
+
+Deno.test("control octets are counted until they are written", () => {
+  const output = new Output();
+  put(output, Uint8Array.of(1, 2), "control");
+  put(output, Uint8Array.of(3), "bulk");
+  assertEquals([output.controlOctets, output.queuedOctets], [2, 3]);
+  output.take();
+  assertEquals(output.controlOctets, 2);
+  output.written();
+  assertEquals([output.controlOctets, output.queuedOctets], [0, 0]);
+});
+
+Deno.test("discard() drops what was not taken", () => {
+  const output = new Output();
+  output.reserve(10, "bulk");
+  output.take();
+  output.reserve(20, "control");
+  output.discard();
+  assertEquals([output.queuedOctets, output.controlOctets], [10, 0]);
+  output.written();
+  assertEquals(output.take(), undefined);
+});
+
+Deno.test("an idle output holds no buffer", () => {
+  const pool = new BufferPool();
+  const output = new Output(pool);
+  output.reserve(10, "bulk");
+  const { buffer } = output;
+  output.take();
+  output.written();
+  assert(pool.acquire(10_000) !== buffer);
+  assert(pool.acquire(2048) === buffer);
+});
+
+function put(output: Output, octets: Uint8Array, kind: OutputKind): void {
+  const at = output.reserve(octets.length, kind);
+  output.buffer.set(octets, at);
+}
+
+function urgent(output: Output, octet: number): void {
+  const at = output.reserveUrgent(1);
+  output.buffer[at] = octet;
+}
+
+function takeOne(output: Output, seen: number[]): boolean {
+  const batch = output.take();
+  if (batch === undefined) return false;
+  for (const octet of batch) seen.push(octet);
+  output.written();
+  return true;
+}
