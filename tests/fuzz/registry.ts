@@ -7,6 +7,7 @@
 import type { FuzzTarget } from "./target.ts";
 import { CANARY } from "./targets/canary.ts";
 import { CONNECT_HEAD } from "./targets/connect_head.ts";
+import { CONNECTION_CLIENT, CONNECTION_SERVER } from "./targets/connection.ts";
 import { FRAMES } from "./targets/frames.ts";
 import { GRPC_MESSAGES } from "./targets/grpc_messages.ts";
 import { HPACK } from "./targets/hpack.ts";
@@ -19,6 +20,8 @@ export const TARGETS: readonly FuzzTarget[] = [
   GRPC_MESSAGES,
   PACKETS,
   CONNECT_HEAD,
+  CONNECTION_SERVER,
+  CONNECTION_CLIENT,
 ];
 
 /**

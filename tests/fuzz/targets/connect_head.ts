@@ -71,7 +71,7 @@ export const CONNECT_HEAD: FuzzTarget = {
 function shapeOf(result: string): string {
   return result
     .replaceAll(/"(?:[^"\\]|\\.)*"/g, '""')
-    .replace(/[0-9a-f]*$/, (early) => early === "" ? "" : "early");
+    .replace(/\] [0-9a-f]+$/, "] early");
 }
 
 function octets(text: string): Uint8Array {
