@@ -21,6 +21,7 @@ export interface Http2Engine {
   transportClosed(error?: Error): void;
   takeOutput(): Uint8Array | undefined;
   outputWritten(): void;
+  /** Nothing more will be said; with a write in flight: nor waited for. */
   readonly isFinished: boolean;
   /** On the clock of the timers; `Infinity` when there is none. */
   readonly nextDeadlineMs: number;
@@ -108,8 +109,10 @@ class Http2Driver {
 
   #afterEvent(): void {
     if (this.#state !== "running") return;
-    if (this.#connection.isFinished && !this.#isWriting) this.#finish();
-    else this.#arm();
+    if (!this.#connection.isFinished) return this.#arm();
+    // Finished with a write in flight: the engine has given the peer up.
+    if (this.#isWriting) this.#transport.close();
+    else this.#finish();
   }
 
   /** Everything was said: end our side, and give the peer time to end its. */

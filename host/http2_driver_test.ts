@@ -63,6 +63,15 @@ Deno.test("a finished engine ends our side, lingers, then closes", async () => {
   assertEquals(engine.closed, 1);
 });
 
+Deno.test("an engine that gives up does not wait for its write", async () => {
+  const { engine, transport } = drive();
+  engine.say("stuck");
+  await Promise.resolve();
+  engine.gaveUp = true;
+  transport.events.onChunk(new Uint8Array(1));
+  assertEquals(transport.calls, ["close"]);
+});
+
 Deno.test("a lost transport is told to the engine and stops the timer", () => {
   const { engine, transport, timers } = drive();
   engine.nextDeadlineMs = 100;
@@ -106,6 +115,8 @@ function drive() {
 class FakeEngine implements Http2Engine {
   saidAll = false;
   nextDeadlineMs = Infinity;
+  gaveUp = false;
+  taken = 0;
   written = 0;
   received = 0;
   deadlines = 0;
@@ -117,7 +128,8 @@ class FakeEngine implements Http2Engine {
   #listener = () => {};
 
   get isFinished(): boolean {
-    return this.saidAll && this.#output === "";
+    return this.gaveUp ||
+      this.saidAll && this.#output === "" && this.written === this.taken;
   }
 
   say(text: string): void {
@@ -147,7 +159,9 @@ class FakeEngine implements Http2Engine {
   takeOutput(): Uint8Array | undefined {
     const text = this.#output;
     this.#output = "";
-    return text === "" ? undefined : new TextEncoder().encode(text);
+    if (text === "") return undefined;
+    this.taken++;
+    return new TextEncoder().encode(text);
   }
 
   outputWritten(): void {

@@ -1,0 +1,260 @@
+/**
+ * A certificate, its key and the CAs to trust, from files, reloadable.
+ *
+ * Everything is checked when it is read, because the TLS layer reports a broken
+ * file as a failed handshake, much later and to the wrong person. A reload that
+ * fails leaves the old credentials in use.
+ *
+ * @module
+ */
+
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+
+/** Files to read; PEM. A server needs `cert` and `key`, verifying needs `ca`. */
+export interface CredentialFiles {
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly ca?: string | undefined;
+}
+
+/** What TLS is given; PEM. Empty texts are absent files. */
+export interface TlsMaterial {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+}
+
+/** Credentials that cannot be used. `message` names the file and the remedy. */
+export class CredentialsError extends Error {
+  override readonly name = "CredentialsError";
+}
+
+/** See the module description. */
+export class Credentials {
+  readonly #files: CredentialFiles;
+  readonly #listeners = new Set<(material: TlsMaterial) => void>();
+  #material: TlsMaterial;
+  #warnings: readonly string[];
+
+  private constructor(files: CredentialFiles) {
+    this.#files = files;
+    ({ material: this.#material, warnings: this.#warnings } = read(files));
+  }
+
+  /** @throws {CredentialsError} */
+  static load(files: CredentialFiles): Credentials {
+    return new Credentials(files);
+  }
+
+  /** What is in use now. Read it per connection, or listen for changes. */
+  get current(): TlsMaterial {
+    return this.#material;
+  }
+
+  /** What is usable but should be looked at, such as an expired certificate. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  /**
+   * Reads the files again.
+   *
+   * @returns Whether anything changed.
+   * @throws {CredentialsError} With the old credentials still in use.
+   */
+  reload(): boolean {
+    const { material, warnings } = read(this.#files);
+    this.#warnings = warnings;
+    const old = this.#material;
+    if (
+      material.cert === old.cert && material.key === old.key &&
+      material.ca === old.ca
+    ) return false;
+    this.#material = material;
+    for (const listener of this.#listeners) listener(material);
+    return true;
+  }
+
+  /** Calls `listener` after each change; @returns how to stop that. */
+  onChange(listener: (material: TlsMaterial) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+}
+
+interface Checked {
+  readonly material: TlsMaterial;
+  readonly warnings: readonly string[];
+}
+
+function read(files: CredentialFiles): Checked {
+  const { cert: certFile, key: keyFile, ca: caFile } = files;
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    throw new CredentialsError(
+      certFile === undefined
+        ? `Cannot use key ${keyFile}: its certificate was not given`
+        : `Cannot use certificate ${certFile}: its key was not given`,
+    );
+  }
+  const cert = certFile === undefined ? "" : readFile("certificate", certFile);
+  const key = keyFile === undefined ? "" : readFile("key", keyFile);
+  const ca = caFile === undefined ? "" : readFile("CA bundle", caFile);
+  const warnings: string[] = [];
+  if (certFile !== undefined && keyFile !== undefined) {
+    const [leaf] = parseCertificates("certificate", certFile, cert);
+    checkPair(leaf!, certFile, parseKey(keyFile, key), keyFile);
+    warnings.push(...checkDates(leaf!, certFile));
+  }
+  if (caFile !== undefined) {
+    for (const authority of parseCertificates("CA bundle", caFile, ca)) {
+      checkVersion(authority, caFile);
+      warnings.push(...checkDates(authority, caFile));
+    }
+  }
+  return { material: { cert, key, ca }, warnings };
+}
+
+function readFile(what: string, path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    throw new CredentialsError(
+      `Cannot read ${what} ${path}: ${readProblem(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+function readProblem(error: unknown): string {
+  if (error instanceof Deno.errors.NotFound) {
+    return "there is no such file; check the path";
+  }
+  if (
+    error instanceof Deno.errors.PermissionDenied ||
+    error instanceof Deno.errors.NotCapable
+  ) return "permission denied; check its owner and mode";
+  if (error instanceof Deno.errors.IsADirectory) {
+    return "it is a directory; name the file in it";
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+const CERTIFICATE_BLOCK =
+  /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*(?:-----END (?:TRUSTED |X509 )?CERTIFICATE-----)?/g;
+
+function parseCertificates(
+  what: string,
+  path: string,
+  pem: string,
+): X509Certificate[] {
+  const blocks = pem.match(CERTIFICATE_BLOCK) ?? [];
+  if (blocks.length === 0) {
+    throw new CredentialsError(
+      `Cannot use ${what} ${path}: it holds ${contentOf(pem)}, ` +
+        `wanted a PEM block "BEGIN CERTIFICATE"`,
+    );
+  }
+  return blocks.map((block, index) => {
+    try {
+      if (!block.includes("-----END")) throw new Error("it has no END line");
+      return new X509Certificate(block);
+    } catch (error) {
+      throw new CredentialsError(
+        `Cannot use ${what} ${path}: block ${index + 1} of ${blocks.length} ` +
+          `is damaged (${(error as Error).message}); take it from its ` +
+          `source again`,
+        { cause: error },
+      );
+    }
+  });
+}
+
+function contentOf(pem: string): string {
+  if (pem.trim() === "") return "nothing";
+  const label = /-----BEGIN ([A-Z0-9 ]+)-----/.exec(pem)?.[1];
+  return label === undefined ? "no PEM block" : `"BEGIN ${label}"`;
+}
+
+function parseKey(path: string, pem: string): KeyObject {
+  if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(pem)) {
+    throw new CredentialsError(
+      `Cannot use key ${path}: it holds ${contentOf(pem)}, ` +
+        `wanted a PEM block "BEGIN PRIVATE KEY"`,
+    );
+  }
+  if (/ENCRYPTED/.test(pem)) {
+    throw new CredentialsError(
+      `Cannot use key ${path}: it is encrypted; store it decrypted, ` +
+        `readable by this process only`,
+    );
+  }
+  try {
+    return createPrivateKey(pem);
+  } catch (error) {
+    throw new CredentialsError(
+      `Cannot use key ${path}: the block is damaged ` +
+        `(${(error as Error).message}); take it from its source again`,
+      { cause: error },
+    );
+  }
+}
+
+function checkPair(
+  leaf: X509Certificate,
+  certFile: string,
+  key: KeyObject,
+  keyFile: string,
+): void {
+  if (leaf.checkPrivateKey(key)) return;
+  throw new CredentialsError(
+    `Cannot use key ${keyFile}: it does not belong to the first certificate ` +
+      `in ${certFile} (${oneLine(leaf.subject)}); give the pair that was ` +
+      `issued together`,
+  );
+}
+
+function checkDates(certificate: X509Certificate, path: string): string[] {
+  const subject = oneLine(certificate.subject);
+  if (Date.parse(certificate.validTo) < Date.now()) {
+    return [
+      `${path} (${subject}) expired on ${certificate.validTo}; peers will ` +
+      `refuse it: renew it`,
+    ];
+  }
+  if (Date.parse(certificate.validFrom) > Date.now()) {
+    return [
+      `${path} (${subject}) is valid only from ${certificate.validFrom}; ` +
+      `compare the clocks`,
+    ];
+  }
+  return [];
+}
+
+/**
+ * Refuses authorities of X.509 version 1. The platform trusts whoever shows a
+ * CA's own certificate and skips the proof of its key for version 1, so anybody
+ * could pass for a client by showing that public file.
+ */
+function checkVersion(authority: X509Certificate, path: string): void {
+  if (hasVersionField(authority.raw)) return;
+  throw new CredentialsError(
+    `Cannot use CA bundle ${path}: ${oneLine(authority.subject)} is an X.509 ` +
+      `version 1 certificate, wanted version 3; issue the CA anew`,
+  );
+}
+
+/** Certificate ::= SEQUENCE { tbs SEQUENCE { [0] version … (RFC 5280 §4.1). */
+function hasVersionField(der: Uint8Array): boolean {
+  const tbs = contentOffset(der, 0);
+  return der[contentOffset(der, tbs)] === 0xa0;
+}
+
+/** Where the content of the DER element at `offset` begins. */
+function contentOffset(der: Uint8Array, offset: number): number {
+  const length = der[offset + 1]!;
+  return offset + 2 + (length < 0x80 ? 0 : length & 0x7f);
+}
+
+function oneLine(subject: string): string {
+  return subject.replaceAll("\n", ", ");
+}
