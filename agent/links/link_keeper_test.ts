@@ -1,0 +1,187 @@
+import { assert, assertEquals } from "@std/assert";
+import { settled } from "../../tests/support/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { LinkKeeper, type ServerLink } from "./link_keeper.ts";
+
+/** Servers behind one address: each attempt is answered by the next of `script`. */
+function setUp(options: Partial<{ links: number; forever: boolean }> = {}) {
+  const timers = new FakeTimers();
+  const attempts: {
+    atMs: number;
+    succeed(serverId: string, count?: number, carrier?: string): Promise<void>;
+    fail(reason: string): Promise<void>;
+    lose(reason: string): Promise<void>;
+    closed: string | undefined;
+    drained: boolean;
+  }[] = [];
+  const said: string[] = [];
+  const retries: number[] = [];
+  const keeper = new LinkKeeper({
+    timers,
+    random: () => 0.5,
+    linksPerServer: options.links ?? 1,
+    intervalCapMs: 10_000,
+    forever: options.forever ?? false,
+    connect: (onClosed) =>
+      new Promise<ServerLink>((resolve, reject) => {
+        const attempt = {
+          atMs: timers.now(),
+          closed: undefined as string | undefined,
+          drained: false,
+          succeed: (serverId: string, count = 1, carrier = "streams") => {
+            resolve({
+              serverId,
+              serverCount: count,
+              carrier: carrier as "streams" | "packets",
+              drain: () => void (attempt.drained = true),
+              close: (reason) => {
+                attempt.closed = reason;
+                onClosed(reason);
+              },
+            });
+            return settled();
+          },
+          fail: (reason: string) => {
+            reject(new Error(reason));
+            return settled();
+          },
+          lose: (reason: string) => {
+            onClosed(reason);
+            return settled();
+          },
+        };
+        attempts.push(attempt);
+      }),
+    observer: {
+      linked: (link) => void said.push(`linked ${link.serverId}`),
+      lost: (link, reason) =>
+        void said.push(`lost ${link.serverId}: ${reason}`),
+      failed: (reason, retryMs) => {
+        said.push(`failed: ${reason}`);
+        retries.push(retryMs);
+      },
+      counted: () => {},
+    },
+  });
+  keeper.start();
+  return { timers, attempts, said, retries, keeper };
+}
+
+Deno.test("one server is linked once, and then there is peace", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1");
+  s.timers.advance(600_000);
+  assertEquals([s.attempts.length, s.keeper.linkedServers], [1, 1]);
+});
+
+Deno.test("the first retry comes within 100 ms, later ones wait longer", async () => {
+  const s = setUp();
+  for (let round = 0; round < 20; round++) {
+    await s.attempts.at(-1)!.fail("connection refused");
+    s.timers.advance(10_000);
+    await settled();
+  }
+  assert(s.retries[0]! <= 100);
+  for (const [index, retry] of s.retries.entries()) {
+    if (index > 0) assert(retry >= s.retries[index - 1]!);
+  }
+  assert(s.retries.at(-1)! >= 5000 && s.retries.at(-1)! <= 10_000);
+});
+
+Deno.test("a refusal is reported word for word", async () => {
+  const s = setUp();
+  await s.attempts[0]!.fail(
+    "Cannot admit this agent: it showed no certificate",
+  );
+  assertEquals(s.said, [
+    "failed: Cannot admit this agent: it showed no certificate",
+  ]);
+});
+
+Deno.test("every server of several is found, duplicates are closed", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1", 3);
+  s.timers.advance(100);
+  await s.attempts[1]!.succeed("s1", 3);
+  assertEquals(s.attempts[1]!.closed, "this server is linked already");
+  s.timers.advance(10_000);
+  await s.attempts[2]!.succeed("s2", 3);
+  s.timers.advance(100);
+  await s.attempts[3]!.succeed("s3", 3);
+  s.timers.advance(600_000);
+  assertEquals([s.attempts.length, s.keeper.linkedServers], [4, 3]);
+});
+
+Deno.test("a server that is said to exist and never answers is no storm", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1", 2);
+  for (let second = 0; second < 600; second++) {
+    s.timers.advance(1000);
+    const last = s.attempts.at(-1)!;
+    if (s.attempts.length > 1) await last.succeed("s1", 2);
+  }
+  // Upstream: 600. Waits grow to 5–10 s, which takes a dozen tries.
+  assert(s.attempts.length < 120, `${s.attempts.length} attempts`);
+});
+
+Deno.test("a lost link is replaced at once", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1");
+  await s.attempts[0]!.lose("the road broke");
+  s.timers.advance(100);
+  assertEquals(s.attempts.length, 2);
+  assertEquals(s.said, ["linked s1", "lost s1: the road broke"]);
+});
+
+Deno.test("a link that is lost before anybody looked is a failed attempt", async () => {
+  const s = setUp();
+  const first = s.attempts[0]!;
+  const handing = first.succeed("s1");
+  await Promise.all([handing, first.lose("gone at once")]);
+  assertEquals(s.keeper.linkedServers, 0);
+  s.timers.advance(100);
+  assertEquals(s.attempts.length, 2);
+});
+
+Deno.test("several links per server are made in the streams carrier only", async () => {
+  const streams = setUp({ links: 3 });
+  for (let index = 0; index < 3; index++) {
+    await streams.attempts[index]!.succeed("s1");
+    streams.timers.advance(100);
+  }
+  streams.timers.advance(600_000);
+  assertEquals(streams.attempts.length, 3);
+  const packets = setUp({ links: 3 });
+  await packets.attempts[0]!.succeed("s1", 1, "packets");
+  packets.timers.advance(600_000);
+  assertEquals(packets.attempts.length, 1);
+});
+
+Deno.test("--sync-forever goes on looking, at the cap", async () => {
+  const s = setUp({ forever: true });
+  await s.attempts[0]!.succeed("s1");
+  for (let second = 0; second < 100; second++) {
+    s.timers.advance(1000);
+    if (s.attempts.length > 1) await s.attempts.at(-1)!.succeed("s1");
+  }
+  assert(s.attempts.length > 10 && s.attempts.length < 30);
+});
+
+Deno.test("a draining agent tells every server and makes no new links", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1", 2);
+  s.keeper.drain();
+  assertEquals(s.attempts[0]!.drained, true);
+  s.timers.advance(600_000);
+  await s.attempts[0]!.lose("gone");
+  s.timers.advance(600_000);
+  assertEquals(s.attempts.length, 1);
+});
+
+Deno.test("a link that comes while stopping is closed again", async () => {
+  const s = setUp();
+  s.keeper.stop("bye");
+  await s.attempts[0]!.succeed("s1");
+  assertEquals(s.attempts[0]!.closed, "the agent is stopping");
+  assertEquals(s.timers.pendingCount, 0);
+});

@@ -1,0 +1,58 @@
+import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
+import { Shutdown } from "./shutdown.ts";
+
+function setUp(load: number) {
+  const timers = new FakeTimers();
+  const state = { load, did: [] as string[] };
+  const shutdown = new Shutdown({
+    refuseCallers: () => void state.did.push("refuse"),
+    load: () => state.load,
+    closeAll: (reason) => {
+      state.did.push(`close: ${reason}`);
+      return Promise.resolve();
+    },
+  }, timers);
+  return { timers, state, shutdown };
+}
+
+Deno.test("an idle server ends at once", async () => {
+  const { state, shutdown } = setUp(0);
+  shutdown.begin(30_000);
+  assertEquals(state.did, ["refuse", "close: the server is stopping"]);
+  await shutdown.finished;
+});
+
+Deno.test("a busy server refuses callers and waits for what runs", async () => {
+  const { state, shutdown, timers } = setUp(2);
+  shutdown.begin(30_000);
+  assertEquals([state.did, shutdown.isRunning], [["refuse"], false]);
+  state.load = 0;
+  shutdown.loadChanged();
+  await shutdown.finished;
+  assertEquals([state.did.length, timers.pendingCount], [2, 0]);
+});
+
+Deno.test("a server that stays busy ends when its grace is over", () => {
+  const { state, shutdown, timers } = setUp(1);
+  shutdown.begin(30_000);
+  timers.advance(29_999);
+  assertEquals(state.did, ["refuse"]);
+  timers.advance(1);
+  assertEquals(state.did[1], "close: the server stopped after 30 s of grace");
+});
+
+Deno.test("without grace nothing is waited for (upstream's default)", () => {
+  const { state, shutdown } = setUp(5);
+  shutdown.begin(0);
+  assertEquals(state.did.length, 2);
+});
+
+Deno.test("a second signal ends the wait, a third does nothing", () => {
+  const { state, shutdown } = setUp(5);
+  shutdown.begin(30_000);
+  shutdown.now("second signal");
+  shutdown.now("third signal");
+  shutdown.begin(1);
+  assertEquals(state.did, ["refuse", "close: second signal"]);
+});
