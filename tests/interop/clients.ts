@@ -8,7 +8,8 @@
 import { findPeer } from "../peers/peers.ts";
 import { type Frontend, ourCommand, type Protocol } from "../peers/tunnel.ts";
 import type { Workspace } from "../peers/workspace.ts";
-import { echoHead, sha256, type Target, writeAll } from "./target.ts";
+import { connectThrough, readExactly, writeAll } from "./connect_client.ts";
+import { echoHead, sha256, type Target } from "./target.ts";
 
 export const BULK_OCTETS = 20 * 1024 * 1024;
 export const REQUESTS = 100;
@@ -174,37 +175,6 @@ async function rawConnect(context: ClientContext): Promise<void> {
       (_, index) => exchange(target.block(REQUEST_OCTETS, index)),
     ),
   );
-}
-
-async function connectThrough(conn: Deno.Conn, to: string): Promise<void> {
-  const request = `CONNECT ${to} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
-  await writeAll(conn, new TextEncoder().encode(request));
-  let head = "";
-  const octet = new Uint8Array(1); // Nothing behind the head may be taken.
-  while (!head.endsWith("\r\n\r\n")) {
-    if (await conn.read(octet) === null) {
-      throw new Error(`CONNECT: the answer ended after "${head}"`);
-    }
-    head += String.fromCharCode(octet[0]!);
-  }
-  if (!head.startsWith("HTTP/1.1 200 ")) {
-    throw new Error(`CONNECT: answered "${head.trim()}"`);
-  }
-}
-
-async function readExactly(
-  conn: Deno.Conn,
-  octets: number,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const all = new Uint8Array(octets);
-  for (let at = 0; at < octets;) {
-    const count = await conn.read(all.subarray(at));
-    if (count === null) {
-      throw new Error(`read: ended after ${at} of ${octets} octets`);
-    }
-    at += count;
-  }
-  return all;
 }
 
 /** `tunnel dial`: octets through standard input and output. */

@@ -11,6 +11,7 @@
  */
 
 import { freePort } from "../peers/ports.ts";
+import { writeAll } from "./connect_client.ts";
 
 /** The largest `from` + N that `/bytes` serves. */
 export const BLOCK_OCTETS = 21 * 1024 * 1024;
@@ -89,15 +90,6 @@ async function echo(conn: Deno.Conn): Promise<void> {
     if (count === null) return;
     await writeAll(conn, buffer.subarray(0, count));
     left -= count;
-  }
-}
-
-export async function writeAll(
-  conn: { write(octets: Uint8Array): Promise<number> },
-  octets: Uint8Array,
-): Promise<void> {
-  for (let at = 0; at < octets.length;) {
-    at += await conn.write(octets.subarray(at));
   }
 }
 

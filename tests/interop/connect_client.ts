@@ -1,0 +1,52 @@
+/**
+ * HTTP CONNECT by hand, octet by octet: what stands behind the answer's head is
+ * left alone.
+ *
+ * @module
+ */
+
+/** Asks for `to`; `conn` leads there when this returns. */
+export async function connectThrough(
+  conn: Deno.Conn,
+  to: string,
+): Promise<void> {
+  const request = `CONNECT ${to} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+  await writeAll(conn, new TextEncoder().encode(request));
+  let head = "";
+  const octet = new Uint8Array(1); // Nothing behind the head may be taken.
+  while (!head.endsWith("\r\n\r\n")) {
+    if (await conn.read(octet) === null) {
+      throw new Error(`CONNECT: the answer ended after "${head}"`);
+    }
+    head += String.fromCharCode(octet[0]!);
+  }
+  if (!head.startsWith("HTTP/1.1 200 ")) {
+    throw new Error(`CONNECT: answered "${head.trim()}"`);
+  }
+}
+
+/** @throws {Error} When the end comes before so many octets. */
+export async function readExactly(
+  conn: Deno.Conn,
+  octets: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const all = new Uint8Array(octets);
+  for (let at = 0; at < octets;) {
+    const count = await conn.read(all.subarray(at));
+    if (count === null) {
+      throw new Error(`read: ended after ${at} of ${octets} octets`);
+    }
+    at += count;
+  }
+  return all;
+}
+
+/** A write may take less than it was given. */
+export async function writeAll(
+  conn: { write(octets: Uint8Array): Promise<number> },
+  octets: Uint8Array,
+): Promise<void> {
+  for (let at = 0; at < octets.length;) {
+    at += await conn.write(octets.subarray(at));
+  }
+}
