@@ -11,5 +11,6 @@ import { processContext } from "./cli/process_context.ts";
 import { run } from "./cli/run.ts";
 
 if (import.meta.main) {
-  Deno.exitCode = await run(processContext(Deno.args));
+  // Exit, because a read of standard input may still be waiting for a person.
+  Deno.exit(await run(processContext(Deno.args)));
 }

@@ -9,5 +9,8 @@ import type { Command } from "./command.ts";
 
 /** In the order in which the help lists them. */
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
+  forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
+  demo: async () => (await import("./demo.ts")).DEMO_COMMAND,
   version: async () => (await import("./version.ts")).VERSION_COMMAND,
 };

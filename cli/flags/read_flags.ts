@@ -29,7 +29,7 @@ export interface FlagSources {
 export interface FlagReading<T extends FlagTable> {
   readonly values: FlagValues<T>;
   /** Flags whose value came from somewhere else than the default. */
-  readonly given: ReadonlySet<keyof T & string>;
+  readonly given: ReadonlySet<string>;
   /** Words that belong to no flag. */
   readonly operands: readonly string[];
   /** Sentences for the log: flags that were accepted and have no effect. */

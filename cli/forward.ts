@@ -1,0 +1,94 @@
+/**
+ * `tunnel forward`: local ports that lead through the tunnel.
+ *
+ * @module
+ */
+
+import { forward } from "../client/forward.ts";
+import { openRoad } from "../client/road_dialer.ts";
+import { CommandFailure } from "./command_failure.ts";
+import { type CommandContext, defineCommand } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import {
+  formatHostPort,
+  type ForwardSpec,
+  parseForwardSpec,
+} from "./flags/addresses.ts";
+import { booleanFlag } from "./flags/flag.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import type { FlagReading } from "./flags/read_flags.ts";
+import { ROAD_FLAGS, roadOf } from "./flags/road_flags.ts";
+import { UsageError } from "./usage_error.ts";
+
+const FORWARD_FLAGS = {
+  ...ROAD_FLAGS,
+  "udp": booleanFlag(false, {
+    group: "The target",
+    help: "Forward datagrams instead of connections.",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+/** See the module description. */
+export const FORWARD_COMMAND = defineCommand({
+  name: "forward",
+  summary: "Forward local ports to targets through the tunnel",
+  operands: "[BIND:]PORT:HOST:PORT[@NODE] … [flags]",
+  about: [
+    "Listens on each PORT, on loopback unless BIND says otherwise (* is every " +
+    "interface), and connects each caller to HOST:PORT as an agent sees it. " +
+    "Port 0 takes any free one; the bound ones are printed. Runs until it is " +
+    "interrupted.",
+  ],
+  examples: [
+    "tunnel forward 5432:db.internal:5432 --server unix:/run/tunnel.sock",
+    "tunnel forward 8080:127.0.0.1:80@node7 2222:127.0.0.1:22@node7 \\",
+    "  --server tunnel.example:8090 --ca-cert ca.crt --cert me.crt --key me.key",
+    "tunnel forward 5353:10.0.0.2:53 --udp --server unix:/run/tunnel.sock",
+  ],
+  flags: FORWARD_FLAGS,
+  async run(reading, context) {
+    const specs = reading.operands.map(parseForwardSpec);
+    if (specs.length === 0) {
+      throw new UsageError(
+        "Cannot forward nothing: wanted [BIND:]PORT:HOST:PORT[@NODE], such " +
+          "as 5432:db.internal:5432",
+      );
+    }
+    const dialer = openRoad(roadOf(reading, context.readFile));
+    for (const spec of specs) await open(spec, reading, dialer, context);
+    return await new Promise(() => {});
+  },
+});
+
+async function open(
+  spec: ForwardSpec,
+  { values }: FlagReading<typeof FORWARD_FLAGS>,
+  dialer: ReturnType<typeof openRoad>,
+  context: CommandContext,
+): Promise<void> {
+  const address = formatHostPort(spec.target);
+  const node = spec.node ?? values["node"];
+  try {
+    const { listening } = await forward({
+      hostname: spec.listen.host,
+      port: spec.listen.port,
+      address,
+      protocol: values["udp"] ? "udp" : "tcp",
+      ...(node === "" ? {} : { node }),
+      timeoutMs: values["dial-timeout"],
+      dialer,
+      onRefused: (error, caller) =>
+        context.printError(`tunnel forward: ${caller}: ${error.message}\n`),
+    });
+    const where = node === "" ? address : `${address}@${node}`;
+    context.print(`${listening} -> ${where}\n`);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw new CommandFailure(
+      ExitCode.FAILURE,
+      `Cannot listen on ${formatHostPort(spec.listen)}: ${error.message}`,
+      error,
+    );
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Looks whether a caller speaks first, without holding up one that listens.
+ *
+ * @module
+ */
+
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { OctetSocket } from "./octet_socket.ts";
+
+/** A caller's request is seldom longer, and the rest follows anyway. */
+const FIRST_OCTETS_MAX = 16_384;
+
+/** See {@linkcode firstOctets}. */
+export interface FirstOctets {
+  /** What came in time; empty when nothing did. */
+  readonly early: Uint8Array;
+  /** To be used instead of the socket: it still gives what comes late. */
+  readonly socket: OctetSocket;
+}
+
+/**
+ * Waits for the first octets for at most `waitMs`.
+ *
+ * @throws What reading the socket throws, when that happens in time.
+ */
+export async function firstOctets(
+  socket: OctetSocket,
+  waitMs: number,
+  timers: Timers,
+): Promise<FirstOctets> {
+  const buffer = new Uint8Array(FIRST_OCTETS_MAX);
+  const reading = socket.read(buffer);
+  const waited = Promise.withResolvers<"late">();
+  const timer = timers.after(waitMs, () => waited.resolve("late"));
+  const first = await Promise.race([reading, waited.promise])
+    .finally(() => timer.cancel());
+  if (first === "late") {
+    // Whoever reads next sees the failure; if nobody does it was unimportant.
+    reading.catch(() => {});
+    return {
+      early: new Uint8Array(),
+      socket: resumed(socket, reading, buffer),
+    };
+  }
+  if (first === null) {
+    const ended = resumed(socket, Promise.resolve(null), buffer);
+    return { early: new Uint8Array(), socket: ended };
+  }
+  return { early: buffer.subarray(0, first), socket };
+}
+
+/** `socket`, whose first read has begun already, into `buffer`. */
+function resumed(
+  socket: OctetSocket,
+  reading: Promise<number | null>,
+  buffer: Uint8Array<ArrayBuffer>,
+): OctetSocket {
+  let begun: Promise<number | null> | undefined = reading;
+  let rest = new Uint8Array();
+  const read = async (into: Uint8Array): Promise<number | null> => {
+    if (begun !== undefined) {
+      const count = await begun;
+      begun = undefined;
+      if (count === null) return null;
+      rest = buffer.subarray(0, count);
+    }
+    if (rest.length === 0) return await socket.read(into);
+    const count = Math.min(rest.length, into.length);
+    into.set(rest.subarray(0, count));
+    rest = rest.subarray(count);
+    return count;
+  };
+  return {
+    remoteAddress: socket.remoteAddress,
+    localAddress: socket.localAddress,
+    alpn: socket.alpn,
+    identity: socket.identity,
+    read,
+    write: (octets) => socket.write(octets),
+    closeWrite: () => socket.closeWrite(),
+    close: () => socket.close(),
+    reset: () => socket.reset(),
+  };
+}
