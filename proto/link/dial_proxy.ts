@@ -283,7 +283,8 @@ class ProxyCall
         return conduit.deliverEnd();
       case "CLOSE_RSP": {
         const reason = packet.reset || packet.error;
-        if (reason !== "") conduit.close({ kind: "reset", reason });
+        const kind = packet.lost ? "lost" : "reset";
+        if (reason !== "") conduit.close({ kind, reason });
         else conduit.peerGone(0);
       }
     }

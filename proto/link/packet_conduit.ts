@@ -75,17 +75,20 @@ export class PacketConduit implements Conduit {
   #peerEnded = false;
   #isShort = false;
   #unconsumedOctets = 0;
-  /** Set while nobody may hear events yet; see `hold`. */
-  #held: Uint8Array[] | undefined;
+  /** What came while nobody could hear it; unset once the conduit is open. */
+  #held: Uint8Array[] | undefined = [];
+  readonly #opensByItself: boolean;
+  #heldClose: ConduitEnd | undefined;
   #linger: Timer | undefined;
   /** Octets that may still be dropped; defined once the peer has gone. */
   #lingerOctets: number | undefined;
   #hasMoved = false;
 
   /**
-   * @param datagrams Whether one DATA packet is one datagram.
-   * @param hold Keeps what arrives until `open` is called: the conduit exists
-   *   before there is anybody to read it (early data).
+   * @param options.datagrams Whether one DATA packet is one datagram.
+   * @param options.hold Keeps what arrives until `open` is called: the conduit
+   *   exists before there is anybody to read it (early data). Otherwise it opens
+   *   when somebody attaches; what came before that is told right after.
    */
   constructor(
     port: ConduitPort,
@@ -101,7 +104,7 @@ export class PacketConduit implements Conduit {
     this.#gatherer = options.datagrams
       ? new DatagramGatherer(options.observer)
       : undefined;
-    if (options.hold) this.#held = [];
+    this.#opensByItself = options.hold !== true;
   }
 
   get datagrams(): boolean {
@@ -134,6 +137,12 @@ export class PacketConduit implements Conduit {
       throw new TypeError("Cannot attach to a conduit: somebody did before");
     }
     this.#events = events;
+    if (!this.#opensByItself) return;
+    // Nobody expects events from inside `attach`.
+    const isQuiet = this.#held?.length === 0 && !this.#peerEnded &&
+      !this.#isClosed;
+    if (isQuiet) this.#held = undefined;
+    else queueMicrotask(() => this.open());
   }
 
   write(chunk: Uint8Array): number {
@@ -246,22 +255,26 @@ export class PacketConduit implements Conduit {
     this.#unconsumedOctets = 0;
     if (owed > 0) this.#port.credit(owed);
     this.#port.release();
-    this.#events?.onClose(end);
+    if (this.#held === undefined) this.#events?.onClose(end);
+    else this.#heldClose = end;
   }
 
   // ---- before anybody reads ----
 
-  /** Hands out what was held, once both ends are attached. */
+  /** Tells what was held, once both ends are attached. */
   open(): void {
     const held = this.#held ?? [];
+    const end = this.#heldClose;
+    const isClean = end === undefined || end.kind === "clean";
     this.#held = undefined;
-    for (const chunk of held) {
-      if (this.#isClosed) return;
+    for (const chunk of isClean ? held : []) {
+      if (this.#isClosed && end === undefined) return;
       this.#events?.onData(chunk);
     }
-    if (!this.#peerEnded || this.#isClosed) return;
-    this.#events?.onEnd();
-    this.#afterEnds();
+    if (this.#isClosed && end === undefined) return;
+    if (this.#peerEnded && isClean) this.#events?.onEnd();
+    if (end !== undefined) this.#events?.onClose(end);
+    else this.#afterEnds();
   }
 
   /**

@@ -85,7 +85,10 @@ export class PacketsPort implements ConduitPort {
     const reason = packet.reset || (isQuestion ? "" : packet.error);
     this.#mux.forget(this);
     if (isQuestion && this.#mux.role === "agent") this.#owesCloseRsp = true;
-    if (reason !== "") return this.conduit.close({ kind: "reset", reason });
+    if (reason !== "") {
+      const kind = packet.lost ? "lost" : "reset";
+      return this.conduit.close({ kind, reason });
+    }
     // What an agent's target still says when the frontend has gone is dropped;
     // what a frontend still says when the target has gone is an error.
     this.conduit.peerGone(isQuestion ? LINGER_OCTETS_MAX : 0);
@@ -118,13 +121,16 @@ export class PacketsPort implements ConduitPort {
     return true;
   }
 
-  sendReset(reason: string): void {
+  sendReset(reason: string, kind: "reset" | "lost"): void {
     const { connectId } = this;
+    const why = kind === "lost"
+      ? { reset: reason, lost: true } as const
+      : { reset: reason };
     this.#mux.rememberClosed(connectId);
     this.#mux.say(
       this.#mux.role === "server"
-        ? { type: "CLOSE_REQ", connectId, reset: reason }
-        : { type: "CLOSE_RSP", connectId, error: reason, reset: reason },
+        ? { type: "CLOSE_REQ", connectId, ...why }
+        : { type: "CLOSE_RSP", connectId, error: reason, ...why },
     );
   }
 

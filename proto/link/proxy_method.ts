@@ -234,7 +234,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     }
   }
 
-  #onClose({ connectId, reset }: CloseRequest): void {
+  #onClose({ connectId, reset, lost }: CloseRequest): void {
     if (this.#state === "idle") {
       const error = "backend uninitialized";
       return this.#say({ type: "CLOSE_RSP", connectId, error, reset: "" });
@@ -244,7 +244,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
       return this.#cancelDial();
     }
     if (reset !== "") {
-      this.#conduit!.close({ kind: "reset", reason: reset });
+      this.#conduit!.close({ kind: lost ? "lost" : "reset", reason: reset });
     } else this.#callerGone(connectId);
   }
 

@@ -37,6 +37,8 @@ import { proxyMethod, type ProxyMethodOptions } from "./proxy_method.ts";
 export interface AgentControl {
   /** Announces that this agent is going; what runs and still comes is served. */
   drain(): void;
+  /** Ends the link: what still runs on it is lost. */
+  end(reason: string): void;
 }
 
 /** See {@linkcode streamsLinkMethods}. */
@@ -176,6 +178,7 @@ class StreamsAgent implements ServerCallEvents {
         if (this.#state !== "open") return;
         call.sendMessage(encodeAgentEvent({ type: "drain" }));
       },
+      end: (reason) => this.#fail(StatusCode.OK, reason),
     });
   }
 

@@ -73,6 +73,9 @@ const AUTHORITY = "agent";
 /** RFC 9113 §7. */
 const NO_ERROR = 0;
 
+/** How long an agent that was told to go may take to end its control call. */
+export const CLOSE_GRACE_MS = 5_000;
+
 /**
  * Makes a link of a fresh connection: exchanges hellos, then hands it out.
  *
@@ -192,9 +195,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     if (this.#state === "over") return;
     this.#say({ type: "refusal", reason });
     this.#over(reason);
-    // Graceful first, so that the refusal leaves; then what still runs is lost.
-    this.#connection.shutdown(reason);
-    if (this.#load > 0) this.#connection.abort(NO_ERROR, reason);
+    this.#endConnection(reason);
   }
 
   onMetadata(): void {}
@@ -215,7 +216,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
   onStatus(status: Status, _trailers: unknown, lost: boolean): void {
     const detail = status.message || statusName(status.code);
     this.#over(lost ? detail : `the agent ended the link: ${detail}`);
-    this.#connection.shutdown("the control call has ended");
+    this.#endConnection("the control call has ended");
   }
 
   #onMessage(message: Uint8Array): void {
@@ -280,6 +281,17 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     this.#deadline?.cancel();
     if (before === "open") this.#options.onClosed?.(this, reason);
     else this.#opening.reject(new LinkError(reason));
+  }
+
+  /** What was said leaves first; conduits that still run are lost. */
+  #endConnection(reason: string): void {
+    const connection = this.#connection;
+    connection.shutdown(reason);
+    if (this.#load > 0) return connection.abort(NO_ERROR, reason);
+    this.#options.timers.after(
+      CLOSE_GRACE_MS,
+      () => connection.abort(NO_ERROR, reason),
+    );
   }
 
   #say(event: Exclude<ServerEvent, { type: "unknown" }>): void {

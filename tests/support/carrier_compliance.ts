@@ -7,7 +7,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { DialError } from "../../proto/link/link.ts";
 import type { CarrierRig } from "./carrier_rig.ts";
-import { settled } from "./conduit_probe.ts";
+import { ConduitProbe, settled } from "./conduit_probe.ts";
 import { MemoryConduit } from "./memory_conduit.ts";
 import { Prng } from "./prng.ts";
 
@@ -42,6 +42,23 @@ const PROMISES: Readonly<Record<string, Check>> = {
     target.send("SSH-2.0-banner\r\n");
     await caller.received(16);
     assertEquals(caller.text, "SSH-2.0-banner\r\n");
+  },
+
+  "an owner that attaches late misses nothing": async (rig) => {
+    const { conduit, target } = await rig.connectUnattached();
+    target.send("banner");
+    target.finish();
+    await settled();
+    const caller = new ConduitProbe(conduit);
+    assertEquals(caller.text, "", "nothing is told inside attach");
+    await caller.ended;
+    assertEquals(caller.text, "banner");
+    caller.finish();
+    assertEquals(await caller.closed, { kind: "clean" });
+    const lost = await rig.connectUnattached();
+    rig.pair.break("cable cut");
+    await settled();
+    assertEquals((await new ConduitProbe(lost.conduit).closed).kind, "lost");
   },
 
   "early data is the first that the target hears": async (rig) => {
@@ -89,6 +106,15 @@ const PROMISES: Readonly<Record<string, Check>> = {
     });
     assertEquals(caller.hasEnded, false);
     assertEquals(rig.link.load, 0);
+  },
+
+  "a loss behind the target is a loss at the caller": async (rig) => {
+    const { caller, target } = await rig.connect();
+    target.reset("node power lost", "lost");
+    assertEquals(await caller.closed, {
+      kind: "lost",
+      reason: "node power lost",
+    });
   },
 
   "a reset of the caller is a reset at the target": async (rig) => {

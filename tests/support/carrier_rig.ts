@@ -99,18 +99,36 @@ export class CarrierRig {
     protocol = "tcp",
     options: DialOptions = {},
   ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
+    let caller!: ConduitProbe;
+    const { target } = await this.connectUnattached(
+      protocol,
+      options,
+      (conduit) => caller = new ConduitProbe(conduit),
+    );
+    return { caller, target };
+  }
+
+  /** The same, while nobody hears the conduit but `attach`, if anybody. */
+  async connectUnattached(
+    protocol = "tcp",
+    options: DialOptions = {},
+    attach: (conduit: Conduit) => void = () => {},
+  ): Promise<{ conduit: Conduit; target: ConduitProbe }> {
     const [agentEnd, targetEnd] = MemoryConduit.pair({
       datagrams: protocol === "udp",
     });
     const target = new ConduitProbe(targetEnd);
     this.#nextTarget = agentEnd;
-    const caller = await new Promise<ConduitProbe>((resolve, reject) => {
+    const conduit = await new Promise<Conduit>((resolve, reject) => {
       this.link.dial({ protocol, address: "target:1" }, {
-        onConnected: (conduit) => resolve(new ConduitProbe(conduit)),
+        onConnected(conduit) {
+          attach(conduit);
+          resolve(conduit);
+        },
         onFailed: reject,
       }, options);
     });
-    return { caller, target };
+    return { conduit, target };
   }
 
   /** Starts a dial that stays unanswered until the test answers it. */

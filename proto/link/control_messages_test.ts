@@ -1,0 +1,109 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import protobuf from "protobufjs";
+import {
+  type AgentEvent,
+  CONTROL_SCHEMA,
+  ControlError,
+  decodeAgentEvent,
+  decodeServerEvent,
+  encodeAgentEvent,
+  encodeServerEvent,
+  type ServerEvent,
+} from "./control_messages.ts";
+
+const SERVER_EVENTS: readonly Exclude<ServerEvent, { type: "unknown" }>[] = [
+  {
+    type: "hello",
+    hello: {
+      version: 1,
+      software: "tunnel/0.1.0",
+      serverId: "s1",
+      serverCount: 3,
+      capabilities: ["half-close", "datagram"],
+    },
+  },
+  { type: "drain" },
+  { type: "reconnect", reason: "stream ids run out", delayMs: 250 },
+  { type: "peer-addresses", addresses: ["10.0.0.1:8091", "[::1]:8091"] },
+  { type: "ca-bundle", pem: Uint8Array.of(0, 255, 10) },
+  { type: "announced-services", names: ["dns"] },
+  { type: "refusal", reason: "the certificate expired, ü" },
+];
+
+const AGENT_EVENTS: readonly Exclude<AgentEvent, { type: "unknown" }>[] = [
+  {
+    type: "hello",
+    hello: {
+      version: 1,
+      software: "tunnel/0.1.0",
+      agentId: "a1",
+      identifiers: "host=node1",
+      token: "",
+      capabilities: [],
+      linkIndex: 0,
+    },
+  },
+  { type: "drain" },
+];
+
+Deno.test("the schema in code is link.proto", async () => {
+  const source = await Deno.readTextFile(
+    new URL("link.proto", import.meta.url),
+  );
+  const shapes = (root: protobuf.Root) =>
+    Object.fromEntries(
+      ["FromServer", "FromAgent", "ServerHello", "AgentHello"]
+        .concat("Drain", "Reconnect", "PeerAddresses", "CaBundle")
+        .concat("AnnouncedServices", "Refusal")
+        .map((name) => {
+          const type = root.lookupType(`tunnel.v1.${name}`);
+          const fields = type.fieldsArray.map((field) =>
+            `${field.id} ${field.repeated} ${field.type} ${field.name} ${field.partOf?.name}`
+          );
+          return [name, fields];
+        }),
+    );
+  const { root } = protobuf.parse(source);
+  const written = root.lookup("tunnel.v1") as protobuf.Namespace;
+  assertEquals(
+    shapes(protobuf.Root.fromJSON(CONTROL_SCHEMA)),
+    shapes(root),
+  );
+  assertEquals(
+    written.nestedArray.map((item) => item.name).sort(),
+    Object.keys(shapes(root)).concat("Link").sort(),
+    "this test knows every message",
+  );
+});
+
+Deno.test("every event survives the way over", () => {
+  for (const event of SERVER_EVENTS) {
+    assertEquals(decodeServerEvent(encodeServerEvent(event)), event);
+  }
+  for (const event of AGENT_EVENTS) {
+    assertEquals(decodeAgentEvent(encodeAgentEvent(event)), event);
+  }
+});
+
+Deno.test("events and fields from the future are ignored", () => {
+  // Field 99, length-delimited, empty.
+  const future = Uint8Array.of(0x9a, 0x06, 0x00);
+  assertEquals(decodeServerEvent(future), { type: "unknown" });
+  assertEquals(decodeAgentEvent(future), { type: "unknown" });
+  const drain = encodeServerEvent({ type: "drain" });
+  assertEquals(
+    decodeServerEvent(Uint8Array.of(...drain, ...future)),
+    { type: "drain" },
+  );
+  assertEquals(decodeServerEvent(new Uint8Array(0)), { type: "unknown" });
+});
+
+Deno.test("octets that are no message are the peer's fault", () => {
+  for (const octets of [[0x0a, 0x05], [0xff], [0x0a, 0x02, 0x12, 0x09]]) {
+    assertThrows(
+      () => decodeServerEvent(Uint8Array.from(octets)),
+      ControlError,
+    );
+    assertThrows(() => decodeAgentEvent(Uint8Array.from(octets)), ControlError);
+  }
+});

@@ -1,0 +1,289 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { ANONYMOUS } from "../../tests/support/carrier_rig.ts";
+import { settled } from "../../tests/support/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { ScriptedCaller } from "../../tests/support/packet_script.ts";
+import type { MethodHandler, ServerCall } from "../grpc/call.ts";
+import { startCall } from "../grpc/client.ts";
+import { GrpcRouter } from "../grpc/server.ts";
+import {
+  type AgentHello,
+  decodeServerEvent,
+  encodeAgentEvent,
+  encodeServerEvent,
+  type ServerHello,
+} from "./control_messages.ts";
+import { PROXY_PATH } from "./dial_proxy.ts";
+import { CONTROL_PATH, HELLO_DEADLINE_MS, LinkError } from "./hello.ts";
+import type { AgentLink } from "./link.ts";
+import { type AgentControl, streamsLinkMethods } from "./streams_agent.ts";
+import {
+  CLOSE_GRACE_MS,
+  openStreamsLink,
+  type StreamsLink,
+  type StreamsLinkOptions,
+} from "./streams_link.ts";
+
+const SERVER: ServerHello = {
+  version: 1,
+  software: "tunnel/test",
+  serverId: "server-1",
+  serverCount: 2,
+  capabilities: [],
+};
+
+const AGENT: AgentHello = {
+  version: 1,
+  software: "tunnel/test",
+  agentId: "agent-1",
+  identifiers: "",
+  token: "secret",
+  capabilities: [],
+  linkIndex: 0,
+};
+
+/** Our server and an agent that says what it is told. */
+class ScriptedAgent {
+  readonly timers = new FakeTimers();
+  readonly pair: ConnectionPair;
+  readonly heard: string[] = [];
+  readonly ended: string[] = [];
+  call!: ServerCall;
+
+  constructor() {
+    const control: MethodHandler = (call) => {
+      this.call = call;
+      return {
+        onBody: (chunk) => {
+          // Control messages are small: each comes in one piece.
+          for (let at = 0; at < chunk.length;) {
+            const octets = chunk[at + 3]! * 256 + chunk[at + 4]!;
+            const event = chunk.subarray(at + 5, at + 5 + octets);
+            this.heard.push(describe(decodeServerEvent(event)));
+            at += 5 + octets;
+          }
+        },
+        onHalfClose() {},
+        onWritable() {},
+        onCancel() {},
+      };
+    };
+    const router = new GrpcRouter({
+      timers: this.timers,
+      methods: { [CONTROL_PATH]: control },
+    });
+    this.pair = new ConnectionPair({
+      clock: this.timers,
+      onStream: (stream) => router.accept(stream),
+      onClosed: (role) => this.ended.push(role),
+    });
+  }
+
+  open(options: Partial<StreamsLinkOptions> = {}): Promise<StreamsLink> {
+    return openStreamsLink(this.pair.client, {
+      hello: SERVER,
+      timers: this.timers,
+      remoteAddress: "10.0.0.7:1",
+      identity: ANONYMOUS,
+      ...options,
+    });
+  }
+
+  hello(hello: Partial<AgentHello> = {}): void {
+    const event = { type: "hello", hello: { ...AGENT, ...hello } } as const;
+    this.call.sendMessage(encodeAgentEvent(event));
+  }
+}
+
+function describe(event: ReturnType<typeof decodeServerEvent>): string {
+  return event.type === "refusal" ? `refusal: ${event.reason}` : event.type;
+}
+
+async function refusal(
+  provoke: (agent: ScriptedAgent) => void,
+  options: Partial<StreamsLinkOptions> = {},
+): Promise<{ agent: ScriptedAgent; message: string }> {
+  const agent = new ScriptedAgent();
+  const link = assertRejects(() => agent.open(options), LinkError);
+  await settled();
+  provoke(agent);
+  const { message } = await link;
+  await settled();
+  assertEquals(agent.heard, ["hello", `refusal: ${message}`]);
+  return { agent, message };
+}
+
+Deno.test("a link stands when both hellos were said", async () => {
+  const agent = new ScriptedAgent();
+  const opening = agent.open();
+  await settled();
+  assertEquals(agent.heard, ["hello"]);
+  agent.hello({ identifiers: "host=A" });
+  const link = await opening;
+  assertEquals(link.peer.identifiers.host, ["a"]);
+  assertEquals(agent.timers.pendingCount, 0);
+});
+
+Deno.test("an agent that says no hello is given up after 10 s", async () => {
+  const { message } = await refusal(({ timers }) =>
+    timers.advance(HELLO_DEADLINE_MS)
+  );
+  assertEquals(message, "the agent said no hello within 10 s");
+});
+
+Deno.test("an agent of another age is refused with both versions", async () => {
+  const { message } = await refusal((agent) => agent.hello({ version: 7 }));
+  assert(message.includes("version 7") && message.includes("version 1"));
+});
+
+Deno.test("an agent without an id, or with bad identifiers, is refused", async () => {
+  await refusal((agent) => agent.hello({ agentId: "" }));
+  await refusal((agent) => agent.hello({ identifiers: "host=%zz" }));
+});
+
+Deno.test("octets that are no control message end the link", async () => {
+  await refusal((agent) => agent.call.sendMessage(Uint8Array.of(0xff)));
+});
+
+Deno.test("an agent that is not admitted hears why, at once or later", async () => {
+  const no = "this node is not allowed here";
+  const admits: NonNullable<StreamsLinkOptions["admit"]>[] = [
+    (_peer, hello) => hello.token === "secret" ? no : undefined,
+    () => Promise.resolve(no),
+    () => Promise.reject(no),
+  ];
+  for (const admit of admits) {
+    const { message } = await refusal((agent) => agent.hello(), { admit });
+    assertEquals(message, no);
+  }
+});
+
+Deno.test("an agent that does not go when refused is cut off", async () => {
+  const { agent } = await refusal((agent) => agent.hello({ version: 7 }));
+  assertEquals(agent.ended, []);
+  agent.timers.advance(CLOSE_GRACE_MS);
+  await settled();
+  assertEquals(agent.ended.sort(), ["client", "server"]);
+});
+
+Deno.test("a second hello ends the link", async () => {
+  const agent = new ScriptedAgent();
+  const closed = Promise.withResolvers<string>();
+  const opening = agent.open({
+    onClosed: (_link: AgentLink, reason) => closed.resolve(reason),
+  });
+  await settled();
+  agent.hello();
+  await opening;
+  agent.hello();
+  assertEquals(await closed.promise, "a second hello");
+});
+
+Deno.test("a link that breaks before the hello is refused with the reason", async () => {
+  const agent = new ScriptedAgent();
+  const opening = agent.open();
+  agent.pair.break("cable cut");
+  const error = await assertRejects(() => opening, LinkError);
+  assert(error.message.includes("cable cut"));
+});
+
+/** Our agent and a server that says what it is told. */
+class ScriptedServer {
+  readonly timers = new FakeTimers();
+  readonly pair: ConnectionPair;
+  readonly events: string[] = [];
+  readonly failed: string[] = [];
+  status = "";
+  control: AgentControl | undefined;
+
+  constructor() {
+    const router = new GrpcRouter({
+      timers: this.timers,
+      methods: streamsLinkMethods({
+        hello: AGENT,
+        timers: this.timers,
+        onDial: () => ({ cancel: () => {} }),
+        onServerHello: (_hello, control) => void (this.control = control),
+        onEvent: (event) => this.events.push(event.type),
+        onFailed: (error) => this.failed.push(error.message),
+      }),
+    });
+    this.pair = new ConnectionPair({
+      clock: this.timers,
+      onStream: (stream) => router.accept(stream),
+    });
+  }
+
+  async say(
+    ...events: Parameters<typeof encodeServerEvent>[0][]
+  ): Promise<void> {
+    const call = startCall(this.pair.client, {
+      path: CONTROL_PATH,
+      authority: "agent",
+    }, {
+      onMetadata() {},
+      onBody() {},
+      onWritable() {},
+      onStatus: (status) => void (this.status = status.message),
+    });
+    for (const event of events) call.sendMessage(encodeServerEvent(event));
+    await settled();
+  }
+}
+
+const hello = { type: "hello", hello: SERVER } as const;
+
+Deno.test("an agent takes no connection before the hellos", async () => {
+  const server = new ScriptedServer();
+  const caller = new ScriptedCaller(server.pair.client, PROXY_PATH);
+  await settled();
+  assertEquals(caller.heard, [
+    "status FAILED_PRECONDITION Cannot take a connection: the hellos come first",
+  ]);
+});
+
+Deno.test("an agent that hears no hello gives up after 10 s", () => {
+  const server = new ScriptedServer();
+  server.timers.advance(HELLO_DEADLINE_MS);
+  assertEquals(server.failed, ["the server said no hello within 10 s"]);
+});
+
+Deno.test("events after the hello reach the agent, unknown ones do not", async () => {
+  const server = new ScriptedServer();
+  await server.say(
+    hello,
+    { type: "drain" },
+    { type: "reconnect", reason: "ids run out", delayMs: 5 },
+    { type: "announced-services", names: [] },
+  );
+  assertEquals(server.events, ["drain", "reconnect", "announced-services"]);
+  assertEquals(server.failed, []);
+  assertEquals(server.timers.pendingCount, 0);
+});
+
+Deno.test("a refusal reaches the agent word for word", async () => {
+  const server = new ScriptedServer();
+  await server.say(hello, { type: "refusal", reason: "no seat for node7" });
+  assertEquals(server.failed, ["no seat for node7"]);
+});
+
+Deno.test("a server that starts wrong is told so", async () => {
+  const wrong = new ScriptedServer();
+  await wrong.say({ type: "drain" });
+  assertEquals(wrong.status, "the server began without a hello");
+  const old = new ScriptedServer();
+  await old.say({ type: "hello", hello: { ...SERVER, version: 9 } });
+  assert(old.status.includes("server speaks link version 9"));
+  const twice = new ScriptedServer();
+  await twice.say(hello, hello);
+  assertEquals(twice.failed, ["a second hello"]);
+});
+
+Deno.test("an agent can end its link", async () => {
+  const server = new ScriptedServer();
+  await server.say(hello);
+  server.control!.end("drained");
+  await settled();
+  assertEquals(server.status, "drained");
+});
