@@ -9,6 +9,8 @@
  * @module
  */
 
+import type { SecureVersion } from "node:tls";
+
 /** How frontends speak; `auto` tells the two apart by the first octets. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
 
@@ -34,11 +36,9 @@ export interface KeyPairFiles {
   readonly keyFile: string;
 }
 
-/** What both TLS ports offer; names as Go's `crypto/tls` spells them. */
+/** What both TLS ports accept. The platform's cipher suites are fixed. */
 export interface TlsLimits {
-  readonly minVersion: "VersionTLS12" | "VersionTLS13";
-  /** Empty: the platform's own list and order. */
-  readonly cipherSuites: readonly string[];
+  readonly minVersion: SecureVersion;
 }
 
 /** Where frontends connect. */

@@ -1,27 +1,17 @@
 /**
- * `--tls-min-version` and `--cipher-suites`: Go's names, as far as the platform
- * has what they stand for.
+ * `--tls-min-version` and `--cipher-suites`: what the platform cannot do is the
+ * user's to change, so it is refused like any other value.
  *
  * @module
  */
 
+import {
+  checkCipherSuites,
+  parseMinVersion,
+  TlsOptionError,
+} from "../../host/tls/tls_options.ts";
 import type { TlsLimits } from "../../server/options.ts";
 import { UsageError } from "../usage_error.ts";
-
-const VERSIONS = ["VersionTLS12", "VersionTLS13"] as const;
-
-/** Go's names for what rustls, which is under Deno, implements. */
-const CIPHER_SUITES: readonly string[] = [
-  "TLS_AES_128_GCM_SHA256",
-  "TLS_AES_256_GCM_SHA384",
-  "TLS_CHACHA20_POLY1305_SHA256",
-  "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-  "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-  "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-  "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-  "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-  "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-];
 
 /**
  * Checks both flags.
@@ -29,22 +19,15 @@ const CIPHER_SUITES: readonly string[] = [
  * @throws {UsageError} Listing what can be used.
  */
 export function tlsLimits(
-  minVersion: string,
+  minVersionName: string,
   cipherSuites: readonly string[],
 ): TlsLimits {
-  const version = VERSIONS.find((name) => name === minVersion);
-  if (version === undefined && minVersion !== "") {
-    throw new UsageError(
-      `Cannot use --tls-min-version: saw "${minVersion}", which this ` +
-        `platform does not have; wanted ${VERSIONS.join(" or ")}`,
-    );
+  try {
+    const minVersion = parseMinVersion(minVersionName);
+    checkCipherSuites(cipherSuites, minVersion);
+    return { minVersion };
+  } catch (error) {
+    if (!(error instanceof TlsOptionError)) throw error;
+    throw new UsageError(error.message);
   }
-  const unusable = cipherSuites.find((name) => !CIPHER_SUITES.includes(name));
-  if (unusable !== undefined) {
-    throw new UsageError(
-      `Cannot use --cipher-suites: saw "${unusable}", which this platform ` +
-        `does not have; usable: ${CIPHER_SUITES.join(", ")}`,
-    );
-  }
-  return { minVersion: version ?? "VersionTLS12", cipherSuites };
 }
