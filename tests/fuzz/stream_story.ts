@@ -39,9 +39,14 @@ export class StreamStory {
     this.#assertMayTell = assertMayTell;
   }
 
-  /** Everything that was told; the pieces of the body are put together. */
+  /**
+   * Everything that was told; the pieces of the body are put together. Without
+   * the body when it broke a rule: how much of it is passed on before that is
+   * seen depends on the cutting.
+   */
   get text(): string {
-    return `${this.#told} body=${this.#data}`;
+    const isBroken = this.#told.includes("reset by local");
+    return isBroken ? this.#told : `${this.#told} body=${this.#data}`;
   }
 
   /** @throws {Error} If the engine has forgotten the stream. */
