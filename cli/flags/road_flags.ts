@@ -18,6 +18,16 @@ import type { FlagReading } from "./read_flags.ts";
 const ROAD = "The road into the tunnel";
 const TARGET = "The target";
 
+/** Flags that say what an `--egress-config` says too. */
+const FILE_SAYS: readonly string[] = [
+  "server",
+  "proxy-mode",
+  "ca-cert",
+  "cert",
+  "key",
+  "tls-server-name",
+];
+
 /** Shared by every command that dials. */
 export const ROAD_FLAGS = {
   "server": textFlag("", {
@@ -72,8 +82,7 @@ export function roadOf(
   readFile: (path: string) => string,
 ): Road {
   if (flags["egress-config"] !== "") {
-    const rival = (["server", "proxy-mode", "ca-cert", "cert", "key"] as const)
-      .find((name) => given.has(name));
+    const rival = FILE_SAYS.find((name) => given.has(name));
     if (rival !== undefined) {
       throw new UsageError(
         `Cannot use --${rival} together with --egress-config: the file says ` +

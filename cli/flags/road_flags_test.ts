@@ -1,0 +1,93 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import type { Road } from "../../client/road.ts";
+import { UsageError } from "../usage_error.ts";
+import { readFlags } from "./read_flags.ts";
+import { ROAD_FLAGS, roadOf } from "./road_flags.ts";
+
+const EGRESS = `
+apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport: { uds: { udsName: /run/front.sock } }
+`;
+const TLS = ["--ca-cert=ca.crt", "--cert=me.crt", "--key=me.key"];
+
+function road(...argv: string[]): Road {
+  const readFile = (path: string): string => {
+    if (path === "egress.yaml") return EGRESS;
+    throw new Error("No such file or directory");
+  };
+  const sources = { argv, environment: () => undefined, readFile };
+  return roadOf(readFlags("dial", ROAD_FLAGS, sources), readFile);
+}
+
+Deno.test("a road leads over a unix socket, however it is spelt", () => {
+  for (const server of ["unix:/run/s.sock", "unix:///run/s.sock"]) {
+    assertEquals(road(`--server=${server}`), {
+      kind: "tunnel",
+      protocol: "grpc",
+      address: { kind: "unix", path: "/run/s.sock" },
+    });
+  }
+});
+
+Deno.test("a road leads over TCP with certificates", () => {
+  const argv = ["--server=[::1]:8090", "--proxy-mode=http-connect", ...TLS];
+  const files = { caFile: "ca.crt", certFile: "me.crt", keyFile: "me.key" };
+  const wanted: Road = {
+    kind: "tunnel",
+    protocol: "http-connect",
+    address: { kind: "tcp", host: "::1", port: 8090, tls: files },
+  };
+  assertEquals(road(...argv), wanted);
+  assertEquals(road(...argv, "--tls-server-name=front"), {
+    ...wanted,
+    address: { ...wanted.address, tls: { ...files, serverName: "front" } },
+  });
+});
+
+Deno.test("a road is taken from kube-apiserver's file", () => {
+  assertEquals(road("--egress-config=egress.yaml"), {
+    kind: "tunnel",
+    protocol: "http-connect",
+    address: { kind: "unix", path: "/run/front.sock" },
+  });
+  assertEquals(road("--egress-config=egress.yaml", "--network=etcd"), {
+    kind: "direct",
+  });
+});
+
+// deno-fmt-ignore: the columns are the point.
+const REFUSED: readonly [name: string, argv: string[], line: string][] = [
+  ["no server", [],
+    "Cannot find the tunnel: --server is not given; wanted unix:/path or host:port of a server's frontend"],
+  ["a port without certificates", ["--server=a:1", "--ca-cert=x"],
+    "Cannot connect to a:1 without --ca-cert, --cert and --key: a frontend on a port asks for a " +
+      "certificate; give all three"],
+  ["a key alone", ["--server=a:1", "--key=x"],
+    "Cannot use --key alone: --cert belongs to it; give both"],
+  ["certificates for a socket", ["--server=unix:/s", ...TLS],
+    "Cannot use --ca-cert, --cert or --key with a unix socket: there is no TLS on it; remove them"],
+  ["a socket without a path", ["--server=unix:"],
+    'Cannot use --server: saw "unix:", wanted unix:/path'],
+  ["a URL", ["--server=https://a:1"],
+    'Cannot use --server: saw "https://a:1", wanted HOST:PORT'],
+  ["a network without a file", ["--server=unix:/s", "--network=etcd"],
+    "Cannot use --network alone: it picks a road out of a file; give --egress-config too"],
+  ["a network there is not", ["--network=master"],
+    'Cannot use --network: saw "master", wanted one of controlplane, etcd, cluster'],
+  ["two roads at once", ["--egress-config=egress.yaml", "--server=unix:/s"],
+    "Cannot use --server together with --egress-config: the file says where and how to connect; remove " +
+      "one of them"],
+  ["a file that is not there", ["--egress-config=gone.yaml"],
+    "Cannot use --egress-config gone.yaml: No such file or directory"],
+];
+
+for (const [name, argv, line] of REFUSED) {
+  Deno.test(`roadOf() refuses ${name} in one line`, () => {
+    assertEquals(assertThrows(() => road(...argv), UsageError).message, line);
+  });
+}
