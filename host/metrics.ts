@@ -1,0 +1,187 @@
+/**
+ * Counters, gauges and histograms, and their text for Prometheus.
+ *
+ * The rules that scrapers of Konnectivity rely on: HELP and TYPE exactly as
+ * given; a family with labels shows a series only after its first use, and no
+ * family is shown without series.
+ *
+ * Looking a series up costs a map access; the hot path keeps the `Series`.
+ *
+ * @module
+ */
+
+/** One number that a scrape shows. */
+export class Series {
+  value = 0;
+
+  /** Adds `amount`, 1 by default. */
+  add(amount = 1): void {
+    this.value += amount;
+  }
+
+  set(value: number): void {
+    this.value = value;
+  }
+}
+
+/** What observations fell into which bucket. */
+export class Histogram {
+  readonly #bounds: readonly number[];
+  readonly #counts: number[];
+  #sum = 0;
+  #count = 0;
+
+  /** @param bounds Upper bounds, ascending, without infinity. */
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.#counts = bounds.map(() => 0);
+  }
+
+  /** @param value In the unit that the name says, seconds as a rule. */
+  observe(value: number): void {
+    this.#sum += value;
+    this.#count++;
+    const index = this.#bounds.findIndex((bound) => value <= bound);
+    if (index !== -1) this.#counts[index]!++;
+  }
+
+  /** Lines of this histogram; buckets are cumulative. */
+  *lines(name: string): Iterable<string> {
+    let total = 0;
+    for (const [index, bound] of this.#bounds.entries()) {
+      total += this.#counts[index]!;
+      yield `${name}_bucket{le="${bound}"} ${total}`;
+    }
+    yield `${name}_bucket{le="+Inf"} ${this.#count}`;
+    yield `${name}_sum ${this.#sum}`;
+    yield `${name}_count ${this.#count}`;
+  }
+}
+
+/** Series of one family, told apart by the values of its labels. */
+export class LabelledSeries {
+  readonly #labels: readonly string[];
+  readonly #series = new Map<string, Series>();
+
+  constructor(labels: readonly string[]) {
+    this.#labels = labels;
+  }
+
+  /** The series with these label values, in the order of the labels. */
+  with(...values: readonly string[]): Series {
+    const key = this.#labels
+      .map((label, index) => `${label}="${escapeLabel(values[index] ?? "")}"`)
+      .join(",");
+    let series = this.#series.get(key);
+    if (series === undefined) this.#series.set(key, series = new Series());
+    return series;
+  }
+
+  *lines(name: string): Iterable<string> {
+    for (const [key, series] of this.#series) {
+      yield `${name}{${key}} ${series.value}`;
+    }
+  }
+}
+
+/** `counter` only grows. Upstream has gauges and histograms besides. */
+type Kind = "counter" | "gauge" | "histogram";
+
+interface Family {
+  readonly name: string;
+  readonly help: string;
+  readonly kind: Kind;
+  lines(): Iterable<string>;
+}
+
+/** All families of a process. */
+export class MetricRegistry {
+  readonly #families: Family[] = [];
+
+  /** A single series, shown from the start. */
+  series(kind: "counter" | "gauge", name: string, help: string): Series {
+    const series = new Series();
+    this.#add(kind, name, help, () => [`${name} ${series.value}`]);
+    return series;
+  }
+
+  /** A single series whose value is asked for at each scrape. */
+  computed(
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    value: () => number,
+  ): void {
+    this.#add(kind, name, help, () => [`${name} ${value()}`]);
+  }
+
+  /** Series with labels; each is shown after its first use. */
+  labelled(
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    labels: readonly string[],
+  ): LabelledSeries {
+    const series = new LabelledSeries(labels);
+    this.#add(kind, name, help, () => series.lines(name));
+    return series;
+  }
+
+  /** Series with labels whose values are asked for at each scrape. */
+  computedLabelled(
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    labels: readonly string[],
+    values: () => Iterable<readonly [labelValues: readonly string[], number]>,
+  ): void {
+    this.#add(kind, name, help, () => {
+      const series = new LabelledSeries(labels);
+      for (const [labelValues, value] of values()) {
+        series.with(...labelValues).set(value);
+      }
+      return series.lines(name);
+    });
+  }
+
+  histogram(name: string, help: string, bounds: readonly number[]): Histogram {
+    const histogram = new Histogram(bounds);
+    this.#add("histogram", name, help, () => histogram.lines(name));
+    return histogram;
+  }
+
+  /** Everything in the text format 0.0.4. */
+  expose(): string {
+    let text = "";
+    for (const { name, help, kind, lines } of this.#families) {
+      const series = [...lines()];
+      if (series.length === 0) continue;
+      text += `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}\n`;
+      text += `${series.join("\n")}\n`;
+    }
+    return text;
+  }
+
+  #add(
+    kind: Kind,
+    name: string,
+    help: string,
+    lines: () => Iterable<string>,
+  ): void {
+    if (this.#families.some((family) => family.name === name)) {
+      throw new TypeError(`Cannot add metric ${name}: it is there already`);
+    }
+    this.#families.push({ name, help, kind, lines });
+  }
+}
+
+/** The content type that goes with {@linkcode MetricRegistry.expose}. */
+export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+function escapeLabel(value: string): string {
+  return escapeHelp(value).replaceAll('"', '\\"');
+}
+
+function escapeHelp(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+}

@@ -1,0 +1,62 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { MetricRegistry } from "./metrics.ts";
+
+Deno.test("expose() writes HELP, TYPE and values as given", () => {
+  const registry = new MetricRegistry();
+  registry.series("gauge", "open", "Open things.").set(3);
+  registry.computed("counter", "seconds_total", "Seconds.", () => 1.5);
+  assertEquals(
+    registry.expose(),
+    "# HELP open Open things.\n# TYPE open gauge\nopen 3\n" +
+      "# HELP seconds_total Seconds.\n# TYPE seconds_total counter\n" +
+      "seconds_total 1.5\n",
+  );
+});
+
+Deno.test("a family with labels appears after its first use, and nothing else does", () => {
+  const registry = new MetricRegistry();
+  const failures = registry.labelled("counter", "failures", "F.", ["reason"]);
+  assertEquals(registry.expose(), "");
+  failures.with("timeout").add();
+  failures.with("timeout").add(2);
+  assertEquals(
+    registry.expose(),
+    '# HELP failures F.\n# TYPE failures counter\nfailures{reason="timeout"} 3\n',
+  );
+});
+
+Deno.test("label values cannot break out of their quotes", () => {
+  const registry = new MetricRegistry();
+  const series = registry.labelled("gauge", "g", "a\\b\nc", ["x", "y"]);
+  series.with('say "hi"\n', "\\").set(1);
+  assertEquals(
+    registry.expose(),
+    '# HELP g a\\\\b\\nc\n# TYPE g gauge\ng{x="say \\"hi\\"\\n",y="\\\\"} 1\n',
+  );
+});
+
+Deno.test("computed series with labels are asked at each scrape", () => {
+  const registry = new MetricRegistry();
+  let agents = 1;
+  registry.computedLabelled("gauge", "g", "G.", ["s"], () => [[["a"], agents]]);
+  agents = 2;
+  assertEquals(registry.expose(), '# HELP g G.\n# TYPE g gauge\ng{s="a"} 2\n');
+});
+
+Deno.test("histogram buckets are cumulative and count what is above them all", () => {
+  const registry = new MetricRegistry();
+  const histogram = registry.histogram("h", "H.", [0.1, 1]);
+  for (const value of [0.1, 0.5, 2]) histogram.observe(value);
+  assertEquals(
+    registry.expose(),
+    "# HELP h H.\n# TYPE h histogram\n" +
+      'h_bucket{le="0.1"} 1\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 3\n' +
+      "h_sum 2.6\nh_count 3\n",
+  );
+});
+
+Deno.test("a name is taken once", () => {
+  const registry = new MetricRegistry();
+  registry.series("gauge", "g", "G.");
+  assertThrows(() => registry.series("gauge", "g", "G."), TypeError);
+});
