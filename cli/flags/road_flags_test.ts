@@ -37,15 +37,15 @@ Deno.test("a road leads over a unix socket, however it is spelt", () => {
 Deno.test("a road leads over TCP with certificates", () => {
   const argv = ["--server=[::1]:8090", "--proxy-mode=http-connect", ...TLS];
   const files = { caFile: "ca.crt", certFile: "me.crt", keyFile: "me.key" };
-  const wanted: Road = {
-    kind: "tunnel",
-    protocol: "http-connect",
-    address: { kind: "tcp", host: "::1", port: 8090, tls: files },
-  };
-  assertEquals(road(...argv), wanted);
-  assertEquals(road(...argv, "--tls-server-name=front"), {
-    ...wanted,
-    address: { ...wanted.address, tls: { ...files, serverName: "front" } },
+  const tcp = { kind: "tcp", host: "::1", port: 8090 } as const;
+  const tunnel = { kind: "tunnel", protocol: "http-connect" } as const;
+  assertEquals<Road>(road(...argv), {
+    ...tunnel,
+    address: { ...tcp, tls: files },
+  });
+  assertEquals<Road>(road(...argv, "--tls-server-name=front"), {
+    ...tunnel,
+    address: { ...tcp, tls: { ...files, serverName: "front" } },
   });
 });
 
