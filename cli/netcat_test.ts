@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { TunnelConn } from "../client/tunnel_conn.ts";
-import { ConduitProbe } from "../tests/support/conduit_probe.ts";
+import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
 import { MemoryConduit } from "../tests/support/memory_conduit.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -73,6 +73,17 @@ Deno.test("netcat() does not wait for a person to end their input", async () => 
 Deno.test("netcat() reports a reset by its exit code, not as an end", async () => {
   const { conn, target } = connect();
   const done = netcat(conn, streams([], "open"));
+  target.reset("connection reset by peer");
+  const failure = await assertRejects(() => done, CommandFailure);
+  assertEquals(failure.code, ExitCode.RESET);
+});
+
+Deno.test("netcat() reports a reset that comes after the other side's end", async () => {
+  const { conn, target } = connect();
+  const done = netcat(conn, streams(["asked"], "open"));
+  target.finish();
+  await target.received(5);
+  await settled();
   target.reset("connection reset by peer");
   const failure = await assertRejects(() => done, CommandFailure);
   assertEquals(failure.code, ExitCode.RESET);

@@ -92,6 +92,10 @@ Deno.test("identifiers are read under both names of their flag", () => {
   }
 });
 
+Deno.test("the first wait may be as long as the longest", () => {
+  assertEquals(options(CA, "--sync-interval=10s").sync.intervalMs, 10_000);
+});
+
 Deno.test("--allow-unix may be given many times", () => {
   const { dials } = options(CA, "--allow-unix=/a.sock", "--allow-unix", "/b");
   assertEquals(dials.allowUnix, ["/a.sock", "/b"]);

@@ -109,6 +109,9 @@ Deno.test("agents may be anonymous on loopback, or when the user said so", () =>
   const said = "--allow-anonymous-agents";
   assertEquals(options(...pair, ...UNIX, said).agents.allowAnonymous, true);
   assertEquals(options(...AGENTS, ...UNIX).agents.allowAnonymous, false);
+  // Who names a CA wants certificates, on loopback too.
+  const both = options(...AGENTS, ...UNIX, loopback);
+  assertEquals(both.agents.allowAnonymous, false);
 });
 
 Deno.test("isLoopback() believes only addresses that are", () => {
