@@ -209,6 +209,9 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
       this.#pending.endStream = true;
       return;
     }
+    if (!this.#hasSentHead) {
+      throw new TypeError("Cannot end a stream without a header section");
+    }
     this.#input("sendData");
     this.#host.sending.writer.data(this.#id, EMPTY, EMPTY, true);
     this.#sentEnd();

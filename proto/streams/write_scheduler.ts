@@ -21,7 +21,10 @@ export interface WaitingSender {
 }
 
 /** Octets that sparse streams may send between two turns of bulk ones. */
-const SPARSE_OCTETS_PER_BULK_TURN = 64 * 1024;
+const SPARSE_OCTETS_PER_BULK_TURN = 16 * 1024;
+
+/** What a turn costs besides its octets, so that tiny frames are not free. */
+const TURN_OCTETS = 64;
 
 /** See the module description. */
 export class WriteScheduler {
@@ -88,7 +91,9 @@ export class WriteScheduler {
     } finally {
       this.#turn = undefined;
     }
-    this.#sparseOctets = isSparse ? this.#sparseOctets + this.#turnOctets : 0;
+    this.#sparseOctets = isSparse
+      ? this.#sparseOctets + this.#turnOctets + TURN_OCTETS
+      : 0;
     return this.#turnOctets > 0;
   }
 

@@ -1,0 +1,218 @@
+import { assert, assertEquals } from "@std/assert";
+import { engineAndPeer } from "../../tests/support/engine_pair.ts";
+import type { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
+import {
+  requestFields,
+  responseFields,
+} from "../../tests/support/stream_log.ts";
+import type { Frame } from "../frames/frame.ts";
+import { ErrorCode } from "../frames/wire_error.ts";
+import {
+  CONNECTION_LIMITS_DEFAULT,
+  type ConnectionLimits,
+  TINY_INCREMENT_OCTETS,
+} from "./abuse_limits.ts";
+
+// Each attack is sent once as often as is allowed, and once more.
+
+const FEW = { burst: 10, perSecond: 1 };
+
+interface Attack {
+  readonly name: string;
+  readonly limits: Partial<ConnectionLimits>;
+  /** Done before the attack, not counted. */
+  readonly prepare?: (peer: ScriptedHttp2Peer) => void;
+  readonly once: (peer: ScriptedHttp2Peer, index: number) => void;
+}
+
+const ATTACKS: readonly Attack[] = [
+  {
+    name: "PING",
+    limits: { pings: FEW },
+    once: (peer) =>
+      peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) }),
+  },
+  {
+    name: "SETTINGS",
+    // The handshake is one already.
+    limits: { settings: { burst: 11, perSecond: 1 } },
+    once: (peer) => peer.send({ type: "SETTINGS", ack: false, settings: [] }),
+  },
+  {
+    name: "empty DATA",
+    limits: { emptyData: FEW },
+    prepare: (peer) => peer.headers(1, requestFields()),
+    once: (peer) => peer.data(1, 0),
+  },
+  {
+    name: "requests that are reset at once (rapid reset)",
+    limits: { resets: FEW },
+    once: (peer, index) => {
+      peer.headers(2 * index + 1, requestFields());
+      peer.reset(2 * index + 1);
+    },
+  },
+  {
+    name: "requests that we must reset (MadeYouReset)",
+    limits: { resets: FEW },
+    once: (peer, index) => {
+      peer.headers(2 * index + 1, requestFields());
+      peer.windowUpdate(2 * index + 1, 0x7fff_ffff);
+    },
+  },
+  {
+    name: "malformed requests",
+    limits: { resets: FEW },
+    once: (peer, index) => peer.headers(2 * index + 1, responseFields()),
+  },
+  {
+    name: "WINDOW_UPDATE of a few octets",
+    limits: { tinyUpdates: FEW },
+    once: (peer) => peer.windowUpdate(0, TINY_INCREMENT_OCTETS - 1),
+  },
+  {
+    name: "PRIORITY",
+    limits: { idleFrames: FEW },
+    once: (peer) => peer.send({ type: "PRIORITY", streamId: 1, dependsOn: 0 }),
+  },
+  {
+    name: "frames of unknown types",
+    limits: { idleFrames: FEW },
+    once: (peer) => peer.send(unknown()),
+  },
+  {
+    name: "PING answers to no PING",
+    limits: { idleFrames: FEW },
+    once: (peer) =>
+      peer.send({ type: "PING", ack: true, opaque: new Uint8Array(8) }),
+  },
+  {
+    name: "SETTINGS acknowledgements of nothing",
+    limits: { idleFrames: FEW },
+    once: (peer) => peer.send({ type: "SETTINGS", ack: true, settings: [] }),
+  },
+  {
+    name: "frames on streams that are closed",
+    limits: { idleFrames: FEW },
+    prepare: (peer) => {
+      peer.headers(1, requestFields());
+      peer.reset(1);
+    },
+    once: (peer) => peer.windowUpdate(1, 5000),
+  },
+];
+
+for (const { name, limits, prepare, once } of ATTACKS) {
+  Deno.test(`too many ${name} end the connection with ENHANCE_YOUR_CALM`, () => {
+    const { engine, peer } = engineAndPeer("server", { limits });
+    prepare?.(peer);
+    for (let index = 0; index < 10; index++) once(peer, index);
+    assertEquals(engine.ends, []);
+    once(peer, 10);
+    assertEquals(engine.ends[0]?.code, ErrorCode.ENHANCE_YOUR_CALM);
+  });
+
+  Deno.test(`as many ${name} are fine when they take their time`, () => {
+    const { engine, peer } = engineAndPeer("server", { limits });
+    prepare?.(peer);
+    for (let index = 0; index < 30; index++) {
+      once(peer, index);
+      engine.clock.advance(1001);
+    }
+    assertEquals(engine.ends, []);
+  });
+}
+
+Deno.test("resets of requests that were answered are not counted", () => {
+  const { engine, peer } = engineAndPeer("server", { limits: { resets: FEW } });
+  for (let id = 1; id < 100; id += 2) {
+    peer.headers(id, requestFields());
+    engine.accepted.at(-1)!.stream!.sendHeaders(responseFields(), false);
+    peer.reset(id);
+  }
+  assertEquals(engine.ends, []);
+});
+
+Deno.test("a client may cancel all its requests at once, by default", () => {
+  const { engine, peer } = engineAndPeer("server");
+  for (let id = 1; id < 2000; id += 2) peer.headers(id, requestFields());
+  for (let id = 1; id < 2000; id += 2) peer.reset(id);
+  assertEquals(engine.ends, []);
+  assertEquals(engine.connection.openStreams, 0);
+});
+
+Deno.test("PINGs that go along with DATA are honest", () => {
+  const { engine, peer } = engineAndPeer("server", { limits: { pings: FEW } });
+  peer.headers(1, requestFields());
+  for (let index = 0; index < 100; index++) {
+    peer.data(1, 100);
+    peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) });
+  }
+  assertEquals(engine.ends, []);
+});
+
+Deno.test("replies do not pile up for a peer that never reads", () => {
+  const { engine, connection, peer } = engineAndPeer("server", {
+    limits: { controlOctetsMax: 1000, pings: { burst: 1e6, perSecond: 1 } },
+  });
+  connection.takeOutput();
+  for (let index = 0; index < 58; index++) {
+    peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) });
+  }
+  assertEquals(engine.ends, []);
+  peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) });
+  assertEquals(engine.ends[0]?.code, ErrorCode.ENHANCE_YOUR_CALM);
+});
+
+Deno.test("a header block ends somewhere, by octets and by frames", () => {
+  const { headerBlockFramesMax, headerBlockOctetsMax } =
+    CONNECTION_LIMITS_DEFAULT;
+  for (const fragmentOctets of [0, 16_384]) {
+    const { engine, peer } = engineAndPeer("server");
+    peer.send({
+      type: "HEADERS",
+      streamId: 1,
+      endStream: false,
+      endHeaders: false,
+      fragment: new Uint8Array(0),
+    });
+    let frames = 1;
+    while (engine.ends.length === 0) {
+      frames++;
+      peer.send({
+        type: "CONTINUATION",
+        streamId: 1,
+        endHeaders: false,
+        fragment: new Uint8Array(fragmentOctets),
+      });
+    }
+    assertEquals(engine.ends[0]?.code, ErrorCode.ENHANCE_YOUR_CALM);
+    assertEquals(
+      frames,
+      fragmentOctets === 0
+        ? headerBlockFramesMax + 1
+        : headerBlockOctetsMax / fragmentOctets + 2,
+    );
+  }
+});
+
+Deno.test("only the last closed streams are remembered", () => {
+  const { engine, peer } = engineAndPeer("server", {
+    limits: { resets: { burst: 1e6, perSecond: 1 } },
+  });
+  for (let id = 1; id < 4000; id += 2) {
+    peer.headers(id, requestFields());
+    engine.accepted.at(-1)!.stream!.reset(8);
+  }
+  peer.listen();
+  peer.heard.length = 0;
+  peer.data(3999, 1); // Remembered: it was under way.
+  peer.wants();
+  peer.data(1, 1); // Forgotten.
+  peer.wants("RST_STREAM 1 5");
+  assert(engine.connection.isUsable);
+});
+
+function unknown(): Frame {
+  return { type: "UNKNOWN", code: 0x42, streamId: 0, payloadOctets: 3 };
+}
