@@ -367,3 +367,39 @@ Deno.test("metadata that cannot be sent stays a bug and opens no stream", async 
   );
   assertEquals(opener.stream.log, []);
 });
+
+Deno.test("room is asked for only when it can be used", () => {
+  const { call, stream, peer } = new Scene();
+  call.awaitRoom();
+  assertEquals(stream.isAwaitingRoom, true);
+  stream.isAwaitingRoom = false;
+  stream.credit = 5;
+  call.sendMessage(new Uint8Array(4));
+  stream.isAwaitingRoom = false;
+  call.awaitRoom();
+  assertEquals(stream.isAwaitingRoom, false, "kept octets have asked");
+  stream.credit = 100;
+  peer.onWritable();
+  call.halfClose();
+  call.awaitRoom();
+  assertEquals(stream.isAwaitingRoom, false, "nothing is left to say");
+  assertThrows(
+    () => call.sendFrame(new Uint8Array(0), new Uint8Array(1)),
+    TypeError,
+    "Cannot send",
+  );
+});
+
+Deno.test("what arrives after a cancellation is not looked at", () => {
+  const { call, peer, heard } = new Scene();
+  call.cancel();
+  peer.onHeaders(fields(HEAD));
+  assertEquals(heard, []);
+  const cancelled = new Scene({}, () => {
+    cancelled.call.cancel();
+    throw new GrpcError(8, "too much");
+  });
+  cancelled.peer.onHeaders(fields(HEAD));
+  cancelled.peer.onData(new Uint8Array(1));
+  assertEquals(cancelled.heard, ["metadata "]);
+});

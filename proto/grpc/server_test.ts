@@ -332,3 +332,19 @@ Deno.test("a method may send its whole answer before it returns", () => {
   });
   assertEquals(stream.log.length, 4);
 });
+
+Deno.test("room is asked for only when it can be used", () => {
+  const { call, stream, peer } = new Scene();
+  call!.awaitRoom();
+  assertEquals(stream.isAwaitingRoom, true);
+  stream.credit = 5;
+  call!.sendMessage(new Uint8Array(4));
+  stream.isAwaitingRoom = false;
+  call!.awaitRoom();
+  assertEquals(stream.isAwaitingRoom, false, "kept octets have asked");
+  stream.credit = 100;
+  peer.onWritable();
+  call!.finish(OK);
+  call!.awaitRoom();
+  assertEquals(stream.isAwaitingRoom, false, "nothing is left to say");
+});
