@@ -38,7 +38,9 @@ export class HeadBuffer {
   push(chunk: Uint8Array): GatheredHead {
     this.#append(chunk);
     const end = this.#findBlankLine();
-    if ((end?.head ?? this.#size) > this.#octetsMax) {
+    // The last two octets may be the begin of the blank line, which does not
+    // count: how a head was cut must not decide whether it is too large.
+    if ((end?.head ?? this.#size - 2) > this.#octetsMax) {
       return { kind: "tooLarge" };
     }
     if (end === undefined) return { kind: "incomplete" };

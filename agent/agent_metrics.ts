@@ -1,0 +1,150 @@
+/**
+ * What an agent counts, under Konnectivity's names, labels, types and HELP
+ * texts, and what it counts besides under ours (`tunnel_agent_…`).
+ *
+ * @module
+ */
+
+import type { MetricRegistry, Series } from "../host/metrics.ts";
+import type { LinkObserver } from "../proto/link/observer.ts";
+import type { TargetObserver } from "./target_dialer.ts";
+
+const UPSTREAM = "konnectivity_network_proxy_agent_";
+const OURS = "tunnel_agent_";
+
+/** Upstream's buckets, in seconds. */
+const DIAL_BOUNDS = [.005, .025, .1, .5, 2.5, 10, 30];
+
+/** See the module description. */
+export class AgentMetrics {
+  readonly #packets;
+  readonly #dialSeconds;
+  readonly #dialFailures;
+  readonly #serverFailures;
+  readonly #openServers: Series;
+  readonly #knownServers: Series;
+  readonly #openEndpoints: Series;
+  readonly #octets;
+  readonly #conduitEnds;
+  readonly #stalled: Series;
+  readonly #droppedDatagrams: Series;
+
+  constructor(registry: MetricRegistry) {
+    this.#dialSeconds = registry.histogram(
+      `${UPSTREAM}dial_duration_seconds`,
+      "Latency of dial to the remote endpoint in seconds",
+      DIAL_BOUNDS,
+    );
+    this.#serverFailures = registry.labelled(
+      "counter",
+      `${UPSTREAM}server_connection_failure_count`,
+      "Count of failures to send to or receive from the proxy server, labeled by the direction (from_server or to_server). DEPRECATED, please use stream_events_error_total",
+      ["direction"],
+    );
+    this.#dialFailures = registry.labelled(
+      "counter",
+      `${UPSTREAM}endpoint_dial_failure_total`,
+      "Number of failures dialing the remote endpoint, by reason (example: timeout).",
+      ["reason"],
+    );
+    this.#openServers = registry.series(
+      "gauge",
+      `${UPSTREAM}open_server_connections`,
+      "Current number of open server connections.",
+    );
+    this.#knownServers = registry.series(
+      "gauge",
+      `${UPSTREAM}known_server_count`,
+      "Current number of servers agent is trying to connect to.",
+    );
+    this.#openEndpoints = registry.series(
+      "gauge",
+      `${UPSTREAM}open_endpoint_connections`,
+      "Current number of open endpoint connections.",
+    );
+    this.#packets = registry.labelled(
+      "counter",
+      `${UPSTREAM}stream_packets_total`,
+      "Count of packets processed, by segment and packet type (example: from_client, DIAL_REQ)",
+      ["segment", "packet_type"],
+    );
+    this.#octets = registry.labelled(
+      "counter",
+      `${OURS}octets_total`,
+      "Octets carried for connections, by direction.",
+      ["direction"],
+    );
+    this.#conduitEnds = registry.labelled(
+      "counter",
+      `${OURS}connection_ends_total`,
+      "Connections to targets that ended, by how: clean, reset or lost.",
+      ["end"],
+    );
+    this.#stalled = registry.series(
+      "counter",
+      `${OURS}stalled_connections_reset_total`,
+      "Connections of the packets carrier reset because they made no progress.",
+    );
+    this.#droppedDatagrams = registry.series(
+      "counter",
+      `${OURS}dropped_datagrams_total`,
+      "Datagrams dropped because they were too long or found no room.",
+    );
+  }
+
+  /** Distinct servers linked, and how many there are said to be. */
+  servers(linked: number, known: number): void {
+    this.#openServers.set(linked);
+    this.#knownServers.set(known);
+  }
+
+  /** A link failed or was lost. */
+  serverFailed(): void {
+    this.#serverFailures.with("from_server").add();
+  }
+
+  /** For the target dialer. */
+  targetObserver(loadChanged: () => void): TargetObserver {
+    return {
+      failed: (reason) => {
+        if (reason === "cancelled") return;
+        const label = reason === "timeout" ? "timeout" : "unknown";
+        this.#dialFailures.with(label).add();
+      },
+      connected: (tookMs) => {
+        const fromTarget = this.#octets.with("from_target");
+        const toTarget = this.#octets.with("to_target");
+        this.#dialSeconds.observe(tookMs / 1000);
+        this.#openEndpoints.add();
+        return {
+          received: (octets) => fromTarget.add(octets),
+          sent: (octets) => toTarget.add(octets),
+          ended: ({ kind }) => {
+            this.#openEndpoints.add(-1);
+            this.#conduitEnds.with(kind).add();
+            loadChanged();
+          },
+        };
+      },
+    };
+  }
+
+  /** For the links. */
+  linkObserver(): LinkObserver {
+    const known = new Map<string, Series>();
+    const of = (segment: string, type: string) => {
+      const key = segment + type;
+      let series = known.get(key);
+      if (series === undefined) {
+        known.set(key, series = this.#packets.with(segment, type));
+      }
+      return series;
+    };
+    return {
+      packetReceived: (type) => of("to_agent", type).add(),
+      packetSent: (type) => of("from_agent", type).add(),
+      datagramDropped: () => this.#droppedDatagrams.add(),
+      conduitStalled: () => this.#stalled.add(),
+    };
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * What a server counts. Everybody else counts by calling a method here; the
+ * names stand in `metric_families.ts`.
+ *
+ * @module
+ */
+
+import type { MetricRegistry, Series } from "../host/metrics.ts";
+import type { DialError } from "../proto/link/link.ts";
+import type { LinkObserver } from "../proto/link/observer.ts";
+import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
+import type { Clock } from "../proto/sync/clock.ts";
+import type { DialObserver } from "./dialer.ts";
+import {
+  OWN_PREFIX,
+  type OwnFamilies,
+  ownFamilies,
+  UPSTREAM_PREFIX,
+  type UpstreamFamilies,
+  upstreamFamilies,
+} from "./metric_families.ts";
+import type { Registry } from "./registry.ts";
+
+/** Upstream's word for each way in which a dial fails. */
+const DIAL_FAILURE: Readonly<Record<DialError["reason"], string>> = {
+  "no-agent": "no_agent",
+  endpoint: "error_response",
+  timeout: "backend_dial_timeout",
+  cancelled: "frontend_close",
+  "link-lost": "backend_close",
+  "dial-closed": "backend_close",
+};
+
+/** See the module description. */
+export class ServerMetrics {
+  readonly #clock: Clock;
+  readonly #registry: MetricRegistry;
+  readonly #upstream: UpstreamFamilies;
+  readonly #ours: OwnFamilies;
+
+  constructor(registry: MetricRegistry, clock: Clock) {
+    this.#clock = clock;
+    this.#registry = registry;
+    this.#upstream = upstreamFamilies(registry);
+    this.#ours = ownFamilies(registry);
+  }
+
+  /** Adds what is known by looking at the agents. */
+  watch(agents: Registry): void {
+    const backends = () =>
+      agents.agentCounts().map(({ strategy, agents }) =>
+        [[strategy], agents] as const
+      );
+    this.#registry.computedLabelled(
+      "gauge",
+      `${UPSTREAM_PREFIX}ready_backends`,
+      "Number of konnectivity agent connected to the proxy server",
+      ["proxy_strategy"],
+      backends,
+    );
+    this.#registry.computed(
+      "gauge",
+      `${UPSTREAM_PREFIX}ready_backend_connections`,
+      "Number of konnectivity agent connected to the proxy server. DEPRECATED, please use ready_backends",
+      () => agents.agentCounts()[0]?.agents ?? 0,
+    );
+    this.#registry.computedLabelled(
+      "gauge",
+      `${OWN_PREFIX}links`,
+      "Agents' links, by carrier.",
+      ["carrier"],
+      () => {
+        const counts = new Map([["streams", 0], ["packets", 0]]);
+        for (const { peer } of agents.links) {
+          counts.set(peer.carrier, counts.get(peer.carrier)! + 1);
+        }
+        return [...counts].map(([carrier, count]) => [[carrier], count]);
+      },
+    );
+  }
+
+  /** Connections that are open now. */
+  get established(): number {
+    return this.#upstream.established.value;
+  }
+
+  /** Dials that are under way now. */
+  get pendingDials(): number {
+    return this.#upstream.pendingDials.value;
+  }
+
+  /** For the dialer. */
+  dialObserver(loadChanged: () => void): DialObserver {
+    return {
+      dialStarted: () => this.#upstream.pendingDials.add(),
+      dialEnded: () => {
+        this.#upstream.pendingDials.add(-1);
+        queueMicrotask(loadChanged);
+      },
+      dialFailed: ({ reason }) =>
+        this.#upstream.dialFailures.with(DIAL_FAILURE[reason]).add(),
+      connected: (tookMs) => {
+        this.#upstream.dialSeconds.observe(tookMs / 1000);
+        return this.#conduitObserver(loadChanged);
+      },
+    };
+  }
+
+  #conduitObserver(loadChanged: () => void): ConduitObserver {
+    const startMs = this.#clock.now();
+    const fromAgent = this.#ours.octets.with("from_agent");
+    const toAgent = this.#ours.octets.with("to_agent");
+    this.#upstream.established.add();
+    return {
+      received: (octets) => fromAgent.add(octets),
+      sent: (octets) => toAgent.add(octets),
+      ended: ({ kind }) => {
+        this.#upstream.established.add(-1);
+        this.#ours.conduitEnds.with(kind).add();
+        this.#upstream.lifeSeconds.observe(
+          (this.#clock.now() - startMs) / 1000,
+        );
+        loadChanged();
+      },
+    };
+  }
+
+  /** For everything that carries packets with callers or agents. */
+  linkObserver(peer: "client" | "agent"): Required<LinkObserver> {
+    const received = new PacketSeries((type) =>
+      this.#upstream.packets.with(`from_${peer}`, type)
+    );
+    const sent = new PacketSeries((type) =>
+      this.#upstream.packets.with(`to_${peer}`, type)
+    );
+    return {
+      packetReceived: (type) => received.of(type).add(),
+      packetSent: (type) => sent.of(type).add(),
+      datagramDropped: () => this.#ours.droppedDatagrams.add(),
+      conduitStalled: () => this.#ours.stalled.add(),
+    };
+  }
+
+  /** gRPC calls of one of the two services. */
+  grpcConnections(method: "Proxy" | "Connect", change: 1 | -1): void {
+    this.#upstream.grpcConnections.with(method).add(change);
+  }
+
+  httpConnections(change: 1 | -1): void {
+    this.#upstream.httpConnections.add(change);
+  }
+
+  agentRefused(): void {
+    this.#ours.refusedAgents.add();
+  }
+
+  callerRefused(): void {
+    this.#ours.refusedCallers.add();
+  }
+}
+
+/** Looking a series up by two labels for each packet would cost more than it. */
+class PacketSeries {
+  readonly #find: (type: string) => Series;
+  readonly #known = new Map<string, Series>();
+
+  constructor(find: (type: string) => Series) {
+    this.#find = find;
+  }
+
+  of(type: string): Series {
+    let series = this.#known.get(type);
+    if (series === undefined) this.#known.set(type, series = this.#find(type));
+    return series;
+  }
+}
