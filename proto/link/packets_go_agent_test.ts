@@ -10,9 +10,15 @@ import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { ScriptedCaller } from "../../tests/support/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
+import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
 import type { AgentLink, DialError, PendingDial } from "./link.ts";
 import { CONNECT_PATH, connectMethod } from "./packets_link.ts";
-import { CONDUIT_QUEUE_OCTETS, STALL_MS } from "./packets_port.ts";
+import { CLOSED_IDS_MAX } from "./packets_mux.ts";
+import {
+  CONDUIT_QUEUE_OCTETS,
+  STALL_MS,
+  STALL_PROGRESS_OCTETS,
+} from "./packets_port.ts";
 import { QUIET_MS } from "./quiet_close.ts";
 
 const closeResponse = (connectId: Int64, error = ""): Packet => ({
@@ -181,6 +187,7 @@ Deno.test("an answer to a cancelled dial is closed, and DIAL_CLS was sent", asyn
   await settled();
   pending.cancel();
   agent.accept(7);
+  agent.script.data(7, "a banner");
   await settled();
   assertEquals(agent.heard.slice(1), ["DIAL_CLS", "CLOSE_REQ 7"]);
   assertEquals(agent.link.load, 0);
@@ -314,21 +321,57 @@ Deno.test("a conduit that is not read holds the link for 10 s and is then reset 
   );
 });
 
-Deno.test("a conduit that gets on, slowly, is left alone", async () => {
-  const server = new Server();
+/** A conduit over its bound, read only when the test says so. */
+async function overfull(server: Server) {
   const agent = await server.agent();
-  const slow = await agent.connect(1);
-  slow.stopReading();
-  agent.script.data(1, new Uint8Array(12 * 1024 * 1024));
+  const { promise, resolve } = Promise.withResolvers<Conduit>();
+  agent.link.dial({ protocol: "tcp", address: "t:1" }, {
+    onConnected: resolve,
+    onFailed() {},
+  });
   await settled();
-  for (let round = 0; round < 4; round++) {
-    server.timers.advance(STALL_MS * 0.9);
-    slow.startReading();
-    slow.stopReading();
-    await settled();
+  agent.accept(1);
+  const conduit = await promise;
+  const state = { arrived: 0, end: undefined as ConduitEnd | undefined };
+  conduit.attach({
+    onData: (chunk) => void (state.arrived += chunk.length),
+    onWritable() {},
+    onEnd() {},
+    onClose: (end) => void (state.end = end),
+  });
+  agent.script.data(1, new Uint8Array(2 * CONDUIT_QUEUE_OCTETS));
+  await settled();
+  assert(state.arrived > CONDUIT_QUEUE_OCTETS);
+  return { conduit, state };
+}
+
+Deno.test("a conduit over its bound that gets on is left alone", async () => {
+  const server = new Server();
+  const { conduit, state } = await overfull(server);
+  for (let round = 0; round < 3; round++) {
+    conduit.consumed(STALL_PROGRESS_OCTETS);
+    server.timers.advance(STALL_MS);
+    assertEquals(state.end, undefined);
   }
-  assertEquals(slow.end, undefined);
-  assertEquals(server.observer.stalled, 0);
+});
+
+Deno.test("taking an octet now and then is not getting on", async () => {
+  const server = new Server();
+  const { conduit, state } = await overfull(server);
+  conduit.consumed(STALL_PROGRESS_OCTETS - 1);
+  server.timers.advance(STALL_MS);
+  assertEquals(state.end?.kind, "reset");
+});
+
+Deno.test("closed connectIDs are not remembered for ever", async () => {
+  const agent = await new Server().agent();
+  for (let id = 1; id <= CLOSED_IDS_MAX + 1; id++) agent.script.data(id, "?");
+  await settled();
+  agent.script.data(CLOSED_IDS_MAX + 1, "?");
+  agent.script.data(1, "?");
+  await settled();
+  assertEquals(agent.heard.length, CLOSED_IDS_MAX + 2);
+  assertEquals(agent.heard.at(-1), "CLOSE_REQ 1");
 });
 
 Deno.test("conduits take turns when the window is short", async () => {

@@ -60,7 +60,7 @@ export class PacketsMux implements PacketReaderEvents {
   readonly #ports = new Map<Int64, PacketsPort>();
   readonly #closedIds = new Set<Int64>();
   /** Ports that came up short, in the order of their turns. */
-  #waiting: PacketsPort[] = [];
+  readonly #waiting = new Set<PacketsPort>();
   #turn: PacketsPort | undefined;
   #turnIsSpent = false;
   #isOver = false;
@@ -112,15 +112,16 @@ export class PacketsMux implements PacketReaderEvents {
 
   /** There is room: each waiting conduit gets a turn of one packet. */
   writable(): void {
-    while (this.#waiting.length > 0 && this.#body.room > 0) {
-      const port = this.#waiting.shift()!;
-      port.isWaiting = false;
+    for (const port of this.#waiting) {
+      if (this.#body.room === 0) break;
+      // Whoever comes up short again goes to the end, and gets another turn.
+      this.#waiting.delete(port);
       this.#turn = port;
       this.#turnIsSpent = false;
       port.conduit.writable();
     }
     this.#turn = undefined;
-    if (this.#waiting.length > 0) this.#body.awaitRoom();
+    if (this.#waiting.size > 0) this.#body.awaitRoom();
   }
 
   /** The link is over: every conduit is lost. */
@@ -169,8 +170,7 @@ export class PacketsMux implements PacketReaderEvents {
   forget(port: PacketsPort): void {
     if (this.#ports.get(port.connectId) !== port) return;
     this.#ports.delete(port.connectId);
-    const index = port.isWaiting ? this.#waiting.indexOf(port) : -1;
-    if (index >= 0) this.#waiting.splice(index, 1);
+    this.#waiting.delete(port);
   }
 
   /** Late DATA for this id needs no answer: one is on its way. */
@@ -238,13 +238,11 @@ export class PacketsMux implements PacketReaderEvents {
 
   #mayGo(port: PacketsPort): boolean {
     if (this.#turn === port) return !this.#turnIsSpent;
-    return this.#turn === undefined && this.#waiting.length === 0;
+    return this.#turn === undefined && this.#waiting.size === 0;
   }
 
   #wait(port: PacketsPort): void {
-    if (port.isWaiting) return;
-    port.isWaiting = true;
-    this.#waiting.push(port);
+    this.#waiting.add(port);
     this.#body.awaitRoom();
   }
 }

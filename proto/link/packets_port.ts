@@ -39,8 +39,6 @@ export const STALL_PROGRESS_OCTETS = 64 * 1024;
 export class PacketsPort implements ConduitPort {
   readonly connectId: Int64;
   readonly conduit: PacketConduit;
-  /** Kept by the mux: it stands in the queue for a turn. */
-  isWaiting = false;
   readonly #mux: PacketsMux;
   readonly #quiet: QuietClose | undefined;
   /** Received octets whose stream credit has not been returned. */

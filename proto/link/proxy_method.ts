@@ -143,7 +143,6 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   }
 
   onWritable(): void {
-    if (this.#isHolding) return;
     this.#conduit?.writable();
   }
 

@@ -271,6 +271,35 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     await settled();
     assertEquals(target.end?.kind, "reset");
   });
+  await t.step("when it was waiting for the caller to read", async () => {
+    const frontend = new Frontend();
+    const { caller, target } = await frontend.dialled();
+    caller.isReading = false;
+    caller.data(1, "x");
+    target.send(new Uint8Array(4 * LINGER_OCTETS_MAX));
+    await settled();
+    assert(target.queuedOctets > 2 * LINGER_OCTETS_MAX);
+    caller.say(closeRequest(1));
+    await settled();
+    assertEquals(target.end?.kind, "reset");
+  });
+  await t.step("but not while it reads what came before", async () => {
+    const frontend = new Frontend();
+    const { caller, target } = await frontend.dialled();
+    target.stopReading();
+    caller.data(1, new Uint8Array(130_000));
+    caller.say(closeRequest(1));
+    await settled();
+    frontend.timers.advance(LINGER_MS - 1);
+    target.startReading();
+    target.stopReading();
+    await settled();
+    frontend.timers.advance(LINGER_MS - 1);
+    assertEquals(target.end, undefined);
+    target.startReading();
+    await target.ended;
+    assertEquals(target.receivedOctets, 130_000);
+  });
   await t.step("when it never closes", async () => {
     const frontend = new Frontend();
     const { caller, target } = await frontend.dialled();
@@ -375,6 +404,16 @@ Deno.test("what a target says first waits for a Go caller", async (t) => {
     frontend.timers.advance(1);
     await settled();
     assertEquals(caller.heard.slice(1), ['DATA 1 "banner"', 'DATA 1 ""']);
+  });
+  await t.step("even when it says nothing but its end", async () => {
+    const frontend = new Frontend();
+    const { caller, target } = await frontend.dialled();
+    target.finish();
+    await settled();
+    assertEquals(caller.heard.length, 1);
+    frontend.timers.advance(HOLD_MS);
+    await settled();
+    assertEquals(caller.heard.slice(1), ['DATA 1 ""']);
   });
   await t.step("and never for ours", async () => {
     const frontend = new Frontend();

@@ -160,6 +160,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
     assert(error !== "connected");
     assertEquals(error.reason, "link-lost");
     assertEquals(rig.dials[0]!.isCancelled, true);
+    assertEquals(rig.link.load, 0);
   },
 
   "50 cancelled dials leak nothing": async (rig) => {
@@ -256,6 +257,32 @@ const PROMISES: Readonly<Record<string, Check>> = {
     for (const probe of [caller, target]) {
       assertEquals(probe.chunks.map((c) => c.length), [5, 0, 1400, 65_507]);
     }
+  },
+
+  "datagrams for a reader that does not read are dropped and counted": async (
+    rig,
+  ) => {
+    const { caller, target } = await rig.connect("udp");
+    caller.stopReading();
+    for (let i = 0; i < 40; i++) {
+      target.send(new Uint8Array(10_000));
+      await settled();
+    }
+    assertEquals(caller.receivedOctets, 260_000);
+    assertEquals(rig.observer.dropped, 14);
+    caller.startReading();
+    target.send(new Uint8Array(10_000));
+    await caller.received(270_000);
+    assertEquals(caller.end, undefined);
+  },
+
+  "a datagram longer than any datagram is dropped and counted": async (rig) => {
+    const { caller, target } = await rig.connect("udp");
+    caller.send(new Uint8Array(65_536));
+    caller.send("next");
+    await target.received(4);
+    assertEquals(target.chunks.map((chunk) => chunk.length), [4]);
+    assertEquals(rig.observer.dropped, 1);
   },
 
   "drain is seen, and what comes is still served": async (rig) => {
