@@ -1,0 +1,117 @@
+/**
+ * What health and admin ports answer, on either side: Konnectivity's paths,
+ * statuses and bodies.
+ *
+ * @module
+ */
+
+import { type MetricRegistry, METRICS_CONTENT_TYPE } from "./metrics.ts";
+
+/** One condition of readiness. */
+export interface ReadinessCheck {
+  /** Such as `server-connected`. */
+  readonly name: string;
+  /** Why it is not met, or `undefined` when it is. */
+  problem(): string | undefined;
+}
+
+/** What a health port needs. */
+export interface HealthOptions {
+  readonly metrics: MetricRegistry;
+  readonly checks: readonly ReadinessCheck[];
+  /** Status while not ready: Konnectivity's server says 500, its agent 503. */
+  readonly notReadyStatus: number;
+}
+
+/** Answers one request. */
+export type HttpHandler = (request: Request) => Response;
+
+/** `/healthz`, `/readyz` (and `/ready`), `/metrics`. */
+export function healthHandler(options: HealthOptions): HttpHandler {
+  return router({
+    "/healthz": () => plain(200, "ok"),
+    "/readyz": (url) => readiness(options, url),
+    "/ready": (url) => readiness(options, url),
+    "/metrics": () => metrics(options.metrics),
+  });
+}
+
+/**
+ * `/metrics` and, honestly, no profiles.
+ *
+ * @param metricsAt The registry, or the port that has them (the agent's admin
+ *   port redirects, as upstream's does).
+ */
+export function adminHandler(
+  metricsAt: MetricRegistry | { readonly healthPort: number },
+): HttpHandler {
+  return router({
+    "/metrics": (url) =>
+      "healthPort" in metricsAt
+        ? redirect(`//${url.hostname}:${metricsAt.healthPort}/metrics`)
+        : metrics(metricsAt),
+    "/debug/pprof": noProfiles,
+    "/debug/pprof/": noProfiles,
+    "/debug/pprof/profile": noProfiles,
+    "/debug/pprof/symbol": noProfiles,
+    "/debug/pprof/trace": noProfiles,
+  });
+}
+
+function router(
+  routes: Readonly<Record<string, (url: URL) => Response>>,
+): HttpHandler {
+  return (request) => {
+    const url = new URL(request.url);
+    const route = Object.hasOwn(routes, url.pathname)
+      ? routes[url.pathname]
+      : undefined;
+    if (route === undefined) return plain(404, "404 page not found\n");
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return plain(405, "only GET and HEAD are answered here\n");
+    }
+    return route(url);
+  };
+}
+
+function readiness({ checks, notReadyStatus }: HealthOptions, url: URL) {
+  const results = checks.map((check) => ({ check, problem: check.problem() }));
+  const failed = results.filter(({ problem }) => problem !== undefined);
+  const status = failed.length === 0 ? 200 : notReadyStatus;
+  if (!url.searchParams.has("verbose")) {
+    const [first] = failed;
+    return plain(status, first === undefined ? "ok" : first.problem!);
+  }
+  const lines = results.map(({ check, problem }) =>
+    problem === undefined
+      ? `[+]${check.name} ok\n`
+      : `[-]${check.name} failed: ${problem}\n`
+  );
+  const verdict = failed.length === 0 ? "check passed\n" : "";
+  return plain(status, `[+]ping ok\n${lines.join("")}${verdict}`);
+}
+
+function metrics(registry: MetricRegistry): Response {
+  return new Response(registry.expose(), {
+    headers: { "content-type": METRICS_CONTENT_TYPE },
+  });
+}
+
+function noProfiles(): Response {
+  return plain(
+    404,
+    "There are no Go profiles here: this is not a Go program. " +
+      "CPU profiles are taken with `task profile`.\n",
+  );
+}
+
+function redirect(location: string): Response {
+  return new Response(null, { status: 301, headers: { location } });
+}
+
+function plain(status: number, body: string): Response {
+  return new Response(body, {
+    status,
+    headers: { "content-type": "text/plain; charset=utf-8" },
+  });
+}
