@@ -70,6 +70,15 @@ Deno.test("requests above MAX_CONCURRENT_STREAMS wait, in order, with what they 
   assertEquals(third.events, []);
 });
 
+Deno.test("a hundred streams are assumed until SETTINGS come, then any number", () => {
+  const engine = new Engine("client");
+  const peer = new ScriptedHttp2Peer(engine.connection, "server");
+  const logs = Array.from({ length: 150 }, () => open(engine));
+  assertEquals(logs.filter(({ stream }) => stream!.id !== 0).length, 100);
+  peer.shakeHands();
+  assertEquals(logs.filter(({ stream }) => stream!.id !== 0).length, 150);
+});
+
 Deno.test("a waiting request that is reset leaves no trace", () => {
   const { engine, peer, connection } = engineAndPeer("client");
   peer.shakeHands([{ id: 3, value: 0 }]);

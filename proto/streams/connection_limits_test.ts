@@ -125,10 +125,35 @@ for (const { name, limits, prepare, once } of ATTACKS) {
 
 Deno.test("resets of requests that were answered are not counted", () => {
   const { engine, peer } = engineAndPeer("server", { limits: { resets: FEW } });
-  for (let id = 1; id < 100; id += 2) {
+  for (let id = 1; id < 100; id += 2) peer.headers(id, requestFields());
+  for (const { stream } of engine.accepted) {
+    stream!.sendHeaders(responseFields(), false);
+  }
+  for (let id = 1; id < 100; id += 2) peer.reset(id);
+  assertEquals(engine.ends, []);
+});
+
+Deno.test("an answered request lets another be given up", () => {
+  const { engine, peer } = engineAndPeer("server", { limits: { resets: FEW } });
+  for (let id = 1; id < 200; id += 4) {
     peer.headers(id, requestFields());
-    engine.accepted.at(-1)!.stream!.sendHeaders(responseFields(), false);
     peer.reset(id);
+    peer.headers(id + 2, requestFields());
+    engine.accepted.at(-1)!.stream!.sendHeaders(responseFields(), true);
+  }
+  assertEquals(engine.ends, []);
+});
+
+Deno.test("small window updates that go along with our DATA are honest", () => {
+  const { engine, peer } = engineAndPeer("server", {
+    limits: { tinyUpdates: FEW },
+  });
+  peer.headers(1, requestFields());
+  const stream = engine.accepted[0]!.stream!;
+  stream.sendHeaders(responseFields(), false);
+  for (let index = 0; index < 100; index++) {
+    stream.write(new Uint8Array(10));
+    peer.windowUpdate(1, 10);
   }
   assertEquals(engine.ends, []);
 });

@@ -146,6 +146,17 @@ Deno.test("a graceful end is announced, and what is under way is served", () => 
   assert(connection.isFinished);
 });
 
+Deno.test("no later GOAWAY claims a stream that the final one disowned", () => {
+  const { engine, peer, connection } = engineAndPeer("server");
+  peer.headers(1, requestFields(), true);
+  connection.shutdown("maintenance");
+  engine.clock.advance(DRAIN_ROUND_TRIP_MS);
+  connection.onDeadline();
+  peer.headers(3, requestFields(), true);
+  connection.abort(0, "enough");
+  peer.wants(`GOAWAY ${0x7fff_ffff} 0`, "PING", "GOAWAY 1 0", "GOAWAY 1 0");
+});
+
 Deno.test("the answer to its PING tells a server that no request is under way", () => {
   const { engine, peer, connection } = engineAndPeer("server");
   connection.shutdown("bye");

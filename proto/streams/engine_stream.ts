@@ -286,7 +286,8 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
       throw this.#error(
         ErrorCode.FLOW_CONTROL_ERROR,
         "6.9.1",
-        `Cannot accept ${flowOctets} octets of DATA: the window of stream ${this.#id} has ${this.receiveWindow.available}`,
+        `Cannot accept ${flowOctets} octets of DATA: ` +
+          `the window of stream ${this.#id} has ${this.receiveWindow.available}`,
       );
     }
     if (paddingOctets > 0) this.consumed(paddingOctets);

@@ -7,7 +7,11 @@ import { ReceiveWindow, SendWindow } from "./flow_window.ts";
 import { OUTPUT_HIGH_WATER_OCTETS } from "./sending_side.ts";
 import { LARGE_FRAME_SIZE } from "./settings.ts";
 import type { Stream } from "./stream.ts";
-import { FAST_WINDOW_OCTETS, GROWN_OCTETS_MAX } from "./window_tuner.ts";
+import {
+  FAST_WINDOW_OCTETS,
+  GROWN_OCTETS_MAX,
+  PROBE_PAUSE_MS,
+} from "./window_tuner.ts";
 
 const MIB = 1024 * 1024;
 const EMPTY = new Uint8Array(0);
@@ -274,6 +278,32 @@ Deno.test("windows stop growing at their own limit and at the connection's", () 
   const pinned = outstanding.reduce((sum, octets) => sum + octets, 0);
   assert(pinned <= GROWN_OCTETS_MAX + 4 * 65_536, `${pinned}`);
   assert(pinned > 4 * FAST_WINDOW_OCTETS / 2, `${pinned}`);
+});
+
+Deno.test("what closed streams had grown to is free for new ones", () => {
+  const { client, server, pipe } = enginePair();
+  const buffer = new Uint8Array(4 * MIB);
+  for (let index = 0; index < 40; index++) { // 40 x 3 MiB are above the limit.
+    const log = new StreamLog();
+    const stream = client.connection.openStream(requestFields(), false, log);
+    server.clock.advance(PROBE_PAUSE_MS);
+    let left = buffer.length;
+    log.onRoom = () => {
+      left -= stream.write(buffer.subarray(0, left));
+    };
+    log.onRoom();
+    pipe.settle();
+    assertEquals(left, 0);
+    const sink = server.accepted.at(-1)!;
+    sink.onPiece = () => {};
+    const before = sink.bodyOctets;
+    left = buffer.length;
+    log.onRoom();
+    pipe.settle();
+    assert(sink.bodyOctets - before >= FAST_WINDOW_OCTETS / 2, `${index}`);
+    stream.reset(ErrorCode.CANCEL);
+    pipe.settle();
+  }
 });
 
 /** Sends octets that tell their own position, as fast as it may. */

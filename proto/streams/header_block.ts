@@ -80,7 +80,8 @@ export class HeaderBlockGatherer {
       throw new WireError(
         ErrorCode.ENHANCE_YOUR_CALM,
         "10.5.1",
-        `Cannot gather a header block: ${this.#octets} octets in ${this.#frames} frames, wanted at most ${this.#octetsMax} in ${this.#framesMax}`,
+        `Cannot gather a header block: ${this.#octets} octets in ${this.#frames} frames, ` +
+          `wanted at most ${this.#octetsMax} in ${this.#framesMax}`,
       );
     }
     // The fragment is a view of the read buffer, which will be overwritten.

@@ -27,7 +27,7 @@ export const FAST_WINDOW_OCTETS: number = 1024 * 1024;
 export const GROWN_OCTETS_MAX: number = 64 * 1024 * 1024;
 
 /** Pause between probes when the last one changed nothing. */
-export const PROBE_PAUSE_MS = 100;
+export const PROBE_PAUSE_MS = 20;
 
 /** What the tuner needs of a stream. */
 export interface TunedStream {
