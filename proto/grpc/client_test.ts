@@ -285,6 +285,13 @@ Deno.test("an answer whose encoding or metadata we cannot read is INTERNAL", () 
   assertStringIncludes(heard[1]!, "INTERNAL Cannot read metadata k-bin");
 });
 
+Deno.test("a call without a deadline does not talk of one", () => {
+  for (const options of [{}, { timeoutMs: Infinity }]) {
+    const { stream } = new Scene(options);
+    assertEquals(stream.log[0]!.includes("grpc-timeout"), false);
+  }
+});
+
 Deno.test("a call without timers only tells the callee its deadline", () => {
   const opener = new FakeOpener();
   startCall(opener, { ...OPTIONS, timeoutMs: 5 }, {

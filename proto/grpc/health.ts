@@ -50,6 +50,11 @@ export class HealthService {
     for (const watcher of this.#watchers) watcher.update();
   }
 
+  /** Watches that are open. */
+  get watcherCount(): number {
+    return this.#watchers.size;
+  }
+
   #check(request: Uint8Array): Uint8Array {
     const { service } = healthCheckRequest.decode(request);
     const status = this.#statuses.get(service);

@@ -111,7 +111,9 @@ Deno.test("Watch tells the status now and every change, once", () => {
   health.setStatus("late", "SERVING");
   health.setStatus("late", "NOT_SERVING");
   assertEquals(watched(stream), [SERVICE_UNKNOWN, SERVING, NOT_SERVING]);
+  assertEquals(health.watcherCount, 1);
   peer.onReset({ by: "peer", code: 8, reason: "" });
+  assertEquals(health.watcherCount, 0);
   health.setStatus("late", "SERVING");
   assertEquals(watched(stream).length, 3);
 });
