@@ -41,7 +41,7 @@ export const LOG_FLAGS = {
     group: GROUP,
     help:
       "How much to log: 0 what needs attention, 1 start and stop, 2 links " +
-      "and refusals, 4 every conduit, 6 protocol events, 10 every packet. " +
+      "and refusals, 4 every conduit, 6 stacks of failures, 10 every packet. " +
       "Konnectivity: 4.",
     placeholder: "LEVEL",
   }),

@@ -1,0 +1,50 @@
+/**
+ * `tunnel agent`: flags to options, then the agent.
+ *
+ * @module
+ */
+
+import { type Log, openLog } from "../host/log.ts";
+import type { AgentOptions } from "../agent/options.ts";
+import { type Command, defineCommand, refuseOperands } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { AGENT_FLAGS } from "./flags/agent_flags.ts";
+import { agentOptions } from "./flags/agent_options.ts";
+
+/** Runs until it is told to stop; rejects when it cannot. */
+export type RunAgent = (options: AgentOptions, log: Log) => Promise<void>;
+
+/**
+ * Makes the command.
+ *
+ * @param run Handed in, so that help and tests need no agent.
+ */
+export function agentCommand(run: RunAgent): Command {
+  return defineCommand({
+    name: "agent",
+    summary: "Connect a node to servers, and dial targets for them",
+    operands: "[flags]",
+    about: [
+      "Runs on a node that nobody can dial: calls out to the servers and makes " +
+      "the connections that they ask for. Takes the flags of Konnectivity's " +
+      "proxy-agent.",
+    ],
+    examples: [
+      "tunnel agent --proxy-server-host tunnel.example --ca-cert ca.crt \\",
+      "  --agent-cert node7.crt --agent-key node7.key --identifiers host=node7",
+    ],
+    flags: AGENT_FLAGS,
+    async run(reading) {
+      refuseOperands(reading.operands);
+      const options = agentOptions(reading, () => crypto.randomUUID());
+      const { values } = reading;
+      const log = openLog("agent", {
+        format: values["log-format"],
+        level: values["v"],
+      });
+      for (const notice of reading.notices) log.warn(notice);
+      await run(options, log);
+      return ExitCode.OK;
+    },
+  });
+}

@@ -1,0 +1,51 @@
+/**
+ * `tunnel server`: flags to options, then the server.
+ *
+ * @module
+ */
+
+import { type Log, openLog } from "../host/log.ts";
+import type { ServerOptions } from "../server/options.ts";
+import { type Command, defineCommand, refuseOperands } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { SERVER_FLAGS } from "./flags/server_flags.ts";
+import { serverOptions } from "./flags/server_options.ts";
+
+/** Serves until it is told to stop; rejects when it cannot. */
+export type RunServer = (options: ServerOptions, log: Log) => Promise<void>;
+
+/**
+ * Makes the command.
+ *
+ * @param run Handed in, so that help and tests need no server.
+ */
+export function serverCommand(run: RunServer): Command {
+  return defineCommand({
+    name: "server",
+    summary: "Accept agents, and carry connections to their nodes",
+    operands: "[flags]",
+    about: [
+      "Runs where callers are: frontends (kube-apiserver, curl, tunnel dial) " +
+      "ask it for connections, and agents that connected to it make them. " +
+      "Takes the flags of Konnectivity's proxy-server.",
+    ],
+    examples: [
+      "tunnel server --uds-name /run/tunnel.sock --server-port 0 \\",
+      "  --cluster-cert server.crt --cluster-key server.key \\",
+      "  --cluster-ca-cert ca.crt",
+    ],
+    flags: SERVER_FLAGS,
+    async run(reading) {
+      refuseOperands(reading.operands);
+      const options = serverOptions(reading, () => crypto.randomUUID());
+      const { values } = reading;
+      const log = openLog("server", {
+        format: values["log-format"],
+        level: values["v"],
+      });
+      for (const notice of reading.notices) log.warn(notice);
+      await run(options, log);
+      return ExitCode.OK;
+    },
+  });
+}

@@ -1,0 +1,88 @@
+import { assertEquals } from "@std/assert";
+import type { AgentOptions } from "../agent/options.ts";
+import type { ServerOptions } from "../server/options.ts";
+import { agentCommand } from "./agent.ts";
+import type { Command, CommandContext } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { HELP_COLUMNS } from "./flags/help_text.ts";
+import { serverCommand } from "./server.ts";
+
+const SERVER = [
+  "--uds-name=/run/front.sock",
+  "--cluster-cert=a.crt",
+  "--cluster-key=a.key",
+  "--cluster-ca-cert=ca.crt",
+];
+
+async function start(
+  command: Command,
+  argv: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<{ code: ExitCode; errors: string }> {
+  let errors = "";
+  const context: CommandContext = {
+    argv,
+    environment: (name) => environment[name],
+    readFile: () => "",
+    print: () => {},
+    printError: (text) => errors += text,
+  };
+  return { code: await command.run(context), errors };
+}
+
+Deno.test("tunnel server gives its options to the server", async () => {
+  let seen: ServerOptions | undefined;
+  const command = serverCommand((options) => {
+    seen = options;
+    return Promise.resolve();
+  });
+  const outcome = await start(command, SERVER, { PROXY_SERVER_ID: "one" });
+  assertEquals(outcome, { code: ExitCode.OK, errors: "" });
+  assertEquals(seen!.serverId, "one");
+  assertEquals(seen!.agents.caFile, "ca.crt");
+});
+
+Deno.test("tunnel agent gives its options to the agent", async () => {
+  let seen: AgentOptions | undefined;
+  const command = agentCommand((options) => {
+    seen = options;
+    return Promise.resolve();
+  });
+  const environment = { PROXY_AGENT_ID: "node7", TUNNEL_CA_CERT: "ca.crt" };
+  const outcome = await start(command, [], environment);
+  assertEquals(outcome, { code: ExitCode.OK, errors: "" });
+  assertEquals(seen!.agentId, "node7");
+  assertEquals(seen!.server.caFile, "ca.crt");
+});
+
+Deno.test("nothing is started when a flag is wrong", async () => {
+  const command = serverCommand(() => {
+    throw new TypeError("Started");
+  });
+  const { code, errors } = await start(command, [...SERVER, "--mode=x"]);
+  assertEquals(code, ExitCode.USAGE);
+  assertEquals(
+    errors,
+    'tunnel server: Cannot use --mode: saw "x", wanted one of auto, grpc, ' +
+      "http-connect\n",
+  );
+});
+
+Deno.test("a boolean followed by its value is explained", async () => {
+  const command = agentCommand(() => Promise.resolve());
+  const { errors } = await start(command, ["--sync-forever", "false"]);
+  assertEquals(
+    errors,
+    'tunnel agent: Unexpected word "false"; a boolean is written ' +
+      "--flag=false\n",
+  );
+});
+
+Deno.test("the pages of server and agent fit on 80 columns", () => {
+  const run = () => Promise.resolve();
+  for (const command of [serverCommand(run), agentCommand(run)]) {
+    for (const line of command.help().split("\n")) {
+      assertEquals(line.length <= HELP_COLUMNS, true, line);
+    }
+  }
+});
