@@ -5,6 +5,8 @@ import {
   responseFields,
 } from "../../tests/support/stream_log.ts";
 import { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
+import type { Frame } from "../frames/frame.ts";
+import { encodeFrame } from "../frames/frame_encoder.ts";
 import { DRAIN_ROUND_TRIP_MS, SETTINGS_ACK_TIMEOUT_MS } from "./connection.ts";
 
 // The server role against a scripted client. h2spec covers the errors of §4-§8
@@ -32,6 +34,26 @@ Deno.test("a request is read, and answered with a body and trailers", () => {
   stream.sendHeaders([{ name: "grpc-status", value: "0" }], true);
   peer.wants("HEADERS 1 103", "HEADERS 1 200", "DATA 1 3", "HEADERS 1 0 end");
   assertEquals(engine.connection.openStreams, 0);
+});
+
+Deno.test("a header block may be cut into frames and chunks anywhere", () => {
+  const { engine, peer } = engineAndPeer("server");
+  const secret = { name: "x-secret", value: "as it was sent" };
+  const whole = peer.headersFrame(1, requestFields("/cut", [secret]), true);
+  assert(whole.type === "HEADERS");
+  const { fragment } = whole;
+  peer.send({ ...whole, endHeaders: false, fragment: fragment.slice(0, 3) });
+  const cut = (start: number, end?: number): Frame => ({
+    type: "CONTINUATION",
+    streamId: 1,
+    endHeaders: end === undefined,
+    fragment: fragment.slice(start, end),
+  });
+  peer.send(cut(3, 4));
+  for (const octet of encodeFrame(cut(4))) {
+    peer.sendOctets(Uint8Array.of(octet));
+  }
+  assertEquals(engine.accepted[0]!.headers, requestFields("/cut", [secret]));
 });
 
 Deno.test("any :authority is accepted as gRPC peers send it", () => {

@@ -282,8 +282,9 @@ Deno.test("windows stop growing at their own limit and at the connection's", () 
 
 Deno.test("what closed streams had grown to is free for new ones", () => {
   const { client, server, pipe } = enginePair();
-  const buffer = new Uint8Array(4 * MIB);
-  for (let index = 0; index < 40; index++) { // 40 x 3 MiB are above the limit.
+  const buffer = new Uint8Array(2 * MIB);
+  for (let index = 0; index < 80; index++) {
+    // 80 windows of 1 MiB together are above the limit.
     const log = new StreamLog();
     const stream = client.connection.openStream(requestFields(), false, log);
     server.clock.advance(PROBE_PAUSE_MS);
