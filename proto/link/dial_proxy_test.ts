@@ -259,6 +259,22 @@ Deno.test("a Go server hears CLOSE_REQ once nothing moves any more", async () =>
   assertEquals(server.timers.pendingCount, 0);
 });
 
+Deno.test("CLOSE_REQ waits while something is left to be read", async () => {
+  const server = new Server();
+  const conduit = await server.connected({});
+  conduit.stopReading();
+  server.callee.data(accepted.connectId, "unread");
+  await settled();
+  conduit.finish();
+  server.timers.advance(5 * QUIET_MS);
+  await settled();
+  assertEquals(server.callee.heard.length, 1);
+  conduit.startReading();
+  server.timers.advance(2 * QUIET_MS);
+  await settled();
+  assertEquals(server.callee.heard.length, 2);
+});
+
 Deno.test("a Go server that never answers CLOSE_REQ is not waited for (CloseTimeout)", async () => {
   const server = new Server();
   const conduit = await server.connected({});

@@ -5,6 +5,12 @@
  * @module
  */
 
+/** The ALPN name that stands for the streams carrier. */
+export const STREAMS_ALPN = "tunnel/1";
+
+/** HTTP/2's own ALPN name (RFC 9113 §3.2), and so the packets carrier's. */
+export const HTTP2_ALPN = "h2";
+
 /** The method that carries them; see `link.proto`. */
 export const CONTROL_PATH = "/tunnel.v1.Link/Control";
 

@@ -225,6 +225,18 @@ Deno.test("DIAL_CLS gives the dial up", async () => {
   assertEquals(agent.server.heard, []);
 });
 
+Deno.test("an answer to a dial given up is not taken for a later one", async () => {
+  const agent = await Agent.linked();
+  const again = dialRequest(5);
+  agent.server.say(again, { type: "DIAL_CLS", random: 5 }, again);
+  await settled();
+  const [first, second] = agent.answers;
+  first!.failed(new DialError("endpoint", "too late"));
+  second!.failed(new DialError("endpoint", "refused"));
+  await settled();
+  assertEquals(agent.server.heard, ["DIAL_RSP 0 refused"]);
+});
+
 Deno.test("DRAIN is sent once, while data flows (TestDrain)", async () => {
   const { agent, target } = await Agent.connected();
   agent.link.drain();

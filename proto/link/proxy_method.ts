@@ -399,7 +399,6 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     this.#say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
     this.#finish(StatusCode.OK, "");
     this.#state = "gone";
-    this.#isHolding = false;
     this.#conduit!.peerGone(LINGER_OCTETS_MAX);
   }
 

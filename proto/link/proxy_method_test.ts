@@ -7,11 +7,14 @@ import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
 import { ScriptedCaller } from "../../tests/support/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
+import type { ConnectionOptions } from "../streams/connection_events.ts";
+import { LARGE_FRAME_SIZE } from "../streams/settings.ts";
 import { CAPABILITIES_FIELD } from "./capabilities.ts";
 import type { DialAnswer } from "./dial_handler.ts";
 import { PROXY_PATH } from "./dial_proxy.ts";
 import { DialError } from "./link.ts";
 import { LINGER_MS, LINGER_OCTETS_MAX } from "./packet_conduit.ts";
+import { DATAGRAM_KEPT_OCTETS_MAX } from "./send_packet.ts";
 import { DIAL_REQ_WAIT_MS, HOLD_MS, proxyMethod } from "./proxy_method.ts";
 
 /** Beyond what a number can hold. */
@@ -23,6 +26,8 @@ const dialRequest: Packet = {
   address: "10.0.0.1:443",
   random: RANDOM,
 };
+
+const udpRequest: Packet = { ...dialRequest, protocol: "udp" };
 
 const closeRequest = (connectId: Int64): Packet => ({
   type: "CLOSE_REQ",
@@ -38,7 +43,7 @@ class Frontend {
   readonly pair: ConnectionPair;
   cancelled = 0;
 
-  constructor() {
+  constructor(client: Partial<ConnectionOptions> = {}) {
     const router = new GrpcRouter({
       timers: this.timers,
       methods: {
@@ -54,6 +59,7 @@ class Frontend {
     });
     this.pair = new ConnectionPair({
       clock: this.timers,
+      client,
       onStream: (stream) => router.accept(stream),
     });
   }
@@ -69,8 +75,8 @@ class Frontend {
   }
 
   /** Answers the newest dial with a target. */
-  connect(): ConduitProbe {
-    const [near, far] = MemoryConduit.pair();
+  connect(datagrams = false): ConduitProbe {
+    const [near, far] = MemoryConduit.pair({ datagrams });
     const target = new ConduitProbe(far);
     this.answers.at(-1)!.connected(near);
     return target;
@@ -439,6 +445,63 @@ Deno.test("DATA for Go callers is at most 32 KiB a packet", async () => {
   await settled();
   assertEquals(caller.octets, 200_000);
   assert(caller.heard.length > 200_000 / 32_768);
+});
+
+Deno.test("DATA for our callers fills the frame that they take", async () => {
+  const frontend = new Frontend({
+    settings: { maxFrameSize: LARGE_FRAME_SIZE },
+  });
+  const caller = frontend.ourCaller();
+  caller.say(dialRequest);
+  await settled();
+  frontend.connect().send(new Uint8Array(65_000));
+  await settled();
+  assertEquals(caller.octets, 65_000);
+  assertEquals(caller.heard.length, 2);
+});
+
+Deno.test("no DATA_END stands in front of the status that says it too", async () => {
+  const frontend = new Frontend();
+  const caller = frontend.ourCaller();
+  caller.say(dialRequest);
+  await settled();
+  const target = frontend.connect();
+  caller.call.halfClose();
+  await target.ended;
+  target.finish();
+  await settled();
+  assertEquals(caller.heard, ["DIAL_RSP 1 ok", "status OK"]);
+});
+
+Deno.test("a DATA message longer than any datagram is dropped whole", async () => {
+  const frontend = new Frontend();
+  const caller = frontend.goCaller();
+  caller.say(udpRequest);
+  await settled();
+  const target = frontend.connect(true);
+  await settled();
+  caller.data(1, new Uint8Array(200_000));
+  caller.data(1, "short");
+  await target.received(5);
+  assertEquals(target.text, "short");
+  assertEquals(frontend.observer.dropped, 1);
+});
+
+Deno.test("datagrams for a caller that takes none are dropped, over a bound", async () => {
+  const frontend = new Frontend();
+  const caller = frontend.goCaller();
+  caller.isReading = false;
+  caller.say(udpRequest);
+  await settled();
+  const target = frontend.connect(true);
+  for (let i = 0; i < 100; i++) {
+    target.send(new Uint8Array(10_000));
+    await settled();
+  }
+  const kept = 1_000_000 - frontend.observer.dropped * 10_000;
+  const window = 65_535;
+  assert(kept > DATAGRAM_KEPT_OCTETS_MAX, `${kept}`);
+  assert(kept < DATAGRAM_KEPT_OCTETS_MAX + window + 10_000, `${kept}`);
 });
 
 Deno.test("a call without a dial ends after a while", async () => {

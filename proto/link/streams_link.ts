@@ -45,6 +45,8 @@ import type { LinkObserver } from "./observer.ts";
 export interface LinkConnection extends StreamOpener {
   /** Milliseconds (clock) when anything last arrived. */
   readonly lastHeardMs: number;
+  /** False when new streams should be opened elsewhere (GOAWAY, ids run out). */
+  readonly isUsable: boolean;
   /** Finishes what runs, takes nothing new. */
   shutdown(reason: string): void;
   /** Ends everything now. */
@@ -151,7 +153,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
   }
 
   get isDraining(): boolean {
-    return this.#isDraining;
+    return this.#isDraining || !this.#connection.isUsable;
   }
 
   get lastHeardMs(): number {

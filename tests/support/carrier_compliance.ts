@@ -282,6 +282,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
     caller.send("next");
     await target.received(4);
     assertEquals(target.chunks.map((chunk) => chunk.length), [4]);
+    assertEquals(rig.observer.sent.get("DATA"), 1, "it was not even sent");
     assertEquals(rig.observer.dropped, 1);
   },
 
