@@ -10,16 +10,17 @@ import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { AGENT_FLAGS } from "./flags/agent_flags.ts";
 import { agentOptions } from "./flags/agent_options.ts";
+import { type Running, untilStopped } from "./until_stopped.ts";
 
-/** Runs until it is told to stop; rejects when it cannot. */
-export type RunAgent = (options: AgentOptions, log: Log) => Promise<void>;
+/** Gets the agent up; rejects when that cannot be. */
+export type StartAgent = (options: AgentOptions, log: Log) => Promise<Running>;
 
 /**
  * Makes the command.
  *
- * @param run Handed in, so that help and tests need no agent.
+ * @param start Handed in, so that help and tests need no agent.
  */
-export function agentCommand(run: RunAgent): Command {
+export function agentCommand(start: StartAgent): Command {
   return defineCommand({
     name: "agent",
     summary: "Connect a node to servers, and dial targets for them",
@@ -43,7 +44,7 @@ export function agentCommand(run: RunAgent): Command {
         level: values["v"],
       });
       for (const notice of reading.notices) log.warn(notice);
-      await run(options, log);
+      await untilStopped(await start(options, log));
       return ExitCode.OK;
     },
   });

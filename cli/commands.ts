@@ -9,6 +9,10 @@ import type { Command } from "./command.ts";
 
 /** In the order in which the help lists them. */
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  server: async () =>
+    (await import("./server.ts")).serverCommand(
+      (await import("../server/server.ts")).startServer,
+    ),
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   demo: async () => (await import("./demo.ts")).DEMO_COMMAND,

@@ -10,16 +10,20 @@ import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
 import { serverOptions } from "./flags/server_options.ts";
+import { type Running, untilStopped } from "./until_stopped.ts";
 
-/** Serves until it is told to stop; rejects when it cannot. */
-export type RunServer = (options: ServerOptions, log: Log) => Promise<void>;
+/** Gets the server up; rejects when that cannot be. */
+export type StartServer = (
+  options: ServerOptions,
+  log: Log,
+) => Promise<Running>;
 
 /**
  * Makes the command.
  *
- * @param run Handed in, so that help and tests need no server.
+ * @param start Handed in, so that help and tests need no server.
  */
-export function serverCommand(run: RunServer): Command {
+export function serverCommand(start: StartServer): Command {
   return defineCommand({
     name: "server",
     summary: "Accept agents, and carry connections to their nodes",
@@ -44,7 +48,7 @@ export function serverCommand(run: RunServer): Command {
         level: values["v"],
       });
       for (const notice of reading.notices) log.warn(notice);
-      await run(options, log);
+      await untilStopped(await start(options, log));
       return ExitCode.OK;
     },
   });

@@ -6,6 +6,7 @@ import type { Command, CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
 import { serverCommand } from "./server.ts";
+import type { Running } from "./until_stopped.ts";
 
 const SERVER = [
   "--uds-name=/run/front.sock",
@@ -13,6 +14,13 @@ const SERVER = [
   "--cluster-key=a.key",
   "--cluster-ca-cert=ca.crt",
 ];
+
+/** Something that ended as soon as it was up. */
+const ENDED: Running = {
+  finished: Promise.resolve(),
+  shutdown: () => {},
+  stop: () => {},
+};
 
 async function start(
   command: Command,
@@ -34,7 +42,7 @@ Deno.test("tunnel server gives its options to the server", async () => {
   let seen: ServerOptions | undefined;
   const command = serverCommand((options) => {
     seen = options;
-    return Promise.resolve();
+    return Promise.resolve(ENDED);
   });
   const outcome = await start(command, SERVER, { PROXY_SERVER_ID: "one" });
   assertEquals(outcome, { code: ExitCode.OK, errors: "" });
@@ -46,7 +54,7 @@ Deno.test("tunnel agent gives its options to the agent", async () => {
   let seen: AgentOptions | undefined;
   const command = agentCommand((options) => {
     seen = options;
-    return Promise.resolve();
+    return Promise.resolve(ENDED);
   });
   const environment = { PROXY_AGENT_ID: "node7", TUNNEL_CA_CERT: "ca.crt" };
   const outcome = await start(command, [], environment);
@@ -69,7 +77,7 @@ Deno.test("nothing is started when a flag is wrong", async () => {
 });
 
 Deno.test("a boolean followed by its value is explained", async () => {
-  const command = agentCommand(() => Promise.resolve());
+  const command = agentCommand(() => Promise.resolve(ENDED));
   const { errors } = await start(command, ["--sync-forever", "false"]);
   assertEquals(
     errors,
@@ -79,7 +87,7 @@ Deno.test("a boolean followed by its value is explained", async () => {
 });
 
 Deno.test("the pages of server and agent fit on 80 columns", () => {
-  const run = () => Promise.resolve();
+  const run = () => Promise.resolve(ENDED);
   for (const command of [serverCommand(run), agentCommand(run)]) {
     for (const line of command.help().split("\n")) {
       assertEquals(line.length <= HELP_COLUMNS, true, line);

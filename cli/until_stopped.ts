@@ -1,0 +1,45 @@
+/**
+ * Runs something until it ends or the user has had enough: the first signal
+ * asks it to end in order, the second one ends it.
+ *
+ * @module
+ */
+
+/** A server or an agent that is up. */
+export interface Running {
+  /** Settles when everything is closed. */
+  readonly finished: Promise<void>;
+  /** No more callers; ends when idle or at its timeout. */
+  shutdown(): void;
+  /** Ends at once. */
+  stop(reason: string): void;
+}
+
+/** Where signals come from; `Deno` in earnest. */
+export interface SignalSource {
+  addSignalListener(signal: Deno.Signal, listener: () => void): void;
+  removeSignalListener(signal: Deno.Signal, listener: () => void): void;
+}
+
+const SIGNALS: readonly Deno.Signal[] = ["SIGTERM", "SIGINT"];
+
+/** Settles as `running.finished` does. */
+export async function untilStopped(
+  running: Running,
+  signals: SignalSource = Deno,
+): Promise<void> {
+  let asked = false;
+  const onSignal = () => {
+    if (asked) return running.stop("a second signal came");
+    asked = true;
+    running.shutdown();
+  };
+  for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
+  try {
+    await running.finished;
+  } finally {
+    for (const signal of SIGNALS) {
+      signals.removeSignalListener(signal, onSignal);
+    }
+  }
+}
