@@ -104,7 +104,7 @@ export class AgentMetrics {
   }
 
   /** For the target dialer. */
-  targetObserver(loadChanged: () => void): TargetObserver {
+  targetObserver(): TargetObserver {
     return {
       failed: (reason) => {
         if (reason === "cancelled") return;
@@ -122,7 +122,6 @@ export class AgentMetrics {
           ended: ({ kind }) => {
             this.#openEndpoints.add(-1);
             this.#conduitEnds.with(kind).add();
-            loadChanged();
           },
         };
       },

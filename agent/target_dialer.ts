@@ -29,6 +29,8 @@ export interface TargetDialerOptions {
   connect(target: DialTarget, signal: AbortSignal): Promise<Conduit>;
   readonly clock: Clock;
   readonly observer: TargetObserver;
+  /** Called after every change of `TargetDialer.load`. */
+  loadChanged(): void;
 }
 
 /** See the module description. */
@@ -50,17 +52,17 @@ export class TargetDialer {
     const { connect, clock } = this.#options;
     const startMs = clock.now();
     const abort = new AbortController();
-    this.#load++;
+    this.#changeLoad(1);
     connect(target, abort.signal).then(
       (conduit) => {
         if (abort.signal.aborted) {
-          this.#load--;
+          this.#changeLoad(-1);
           return abandon(conduit, "the caller gave up");
         }
         answer.connected(this.#observed(conduit, clock.now() - startMs));
       },
       (error: unknown) => {
-        this.#load--;
+        this.#changeLoad(-1);
         if (!(error instanceof DialError)) throw error;
         if (abort.signal.aborted) return;
         this.#options.observer.failed(error.reason);
@@ -76,9 +78,14 @@ export class TargetDialer {
       received: (octets) => observer.received(octets),
       sent: (octets) => observer.sent(octets),
       ended: (end) => {
-        this.#load--;
         observer.ended(end);
+        this.#changeLoad(-1);
       },
     });
+  }
+
+  #changeLoad(change: 1 | -1): void {
+    this.#load += change;
+    this.#options.loadChanged();
   }
 }

@@ -11,7 +11,12 @@ import { VERSION } from "../../host/version.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
-import { LINK_VERSION, LinkError } from "../../proto/link/hello.ts";
+import {
+  HTTP2_ALPN,
+  LINK_VERSION,
+  LinkError,
+  STREAMS_ALPN,
+} from "../../proto/link/hello.ts";
 import { formatIdentifiers } from "../../proto/link/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
 import type { LinkObserver as PacketObserver } from "../../proto/link/observer.ts";
@@ -23,12 +28,6 @@ import type { StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import type { ServerLink } from "./link_keeper.ts";
-
-/** The ALPN name of the streams carrier. */
-export const STREAMS_ALPN = "tunnel/1";
-
-/** The ALPN name of HTTP/2, and so of the packets carrier. */
-export const HTTP2_ALPN = "h2";
 
 /**
  * Conduits on one link. A server may open as many as agents serve; each may pin
@@ -54,8 +53,14 @@ export interface ConnectorOptions {
   readonly timers: Timers;
   readonly observer: PacketObserver;
   readonly onDial: DialHandler;
-  /** Connects with TLS, offering these ALPN names; rejects with a sentence. */
-  openTransport(alpn: readonly string[]): Promise<Transport>;
+  /**
+   * Connects with TLS, offering these ALPN names; rejects with a sentence.
+   * `use` is called in the turn of the handshake and its promise is returned.
+   */
+  openTransport<T>(
+    alpn: readonly string[],
+    use: (transport: Transport) => Promise<T>,
+  ): Promise<T>;
   /** The server is ours, but something on the way took our ALPN name away. */
   fellBack(serverId: string): void;
 }
@@ -73,18 +78,18 @@ export class Connector {
    * @param onClosed Called once, when a link that was handed over is gone.
    * @throws {LinkError} With the server's words, when it refused.
    */
-  async connect(onClosed: (reason: string) => void): Promise<ServerLink> {
-    const transport = await this.#options.openTransport([
-      STREAMS_ALPN,
-      ...this.#options.alpnProtocols,
-      HTTP2_ALPN,
-    ]);
-    return await new Promise((resolve, reject) => {
-      const opening = new Opening(resolve, reject, onClosed);
-      if (transport.alpn === STREAMS_ALPN) {
-        this.#serveStreams(transport, opening);
-      } else this.#callPackets(transport, opening);
-    });
+  connect(onClosed: (reason: string) => void): Promise<ServerLink> {
+    const alpn = [STREAMS_ALPN, ...this.#options.alpnProtocols, HTTP2_ALPN];
+    return this.#options.openTransport(
+      alpn,
+      (transport) =>
+        new Promise<ServerLink>((resolve, reject) => {
+          const opening = new Opening(resolve, reject, onClosed);
+          if (transport.alpn === STREAMS_ALPN) {
+            this.#serveStreams(transport, opening);
+          } else this.#callPackets(transport, opening);
+        }),
+    );
   }
 
   /** HTTP/2's server is the agent here: the tunnel's server calls it. */

@@ -16,7 +16,11 @@ import { GrpcRouter } from "../../proto/grpc/server.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
 import type { Randomness } from "../../proto/link/dial_id.ts";
-import { LINK_VERSION, LinkError } from "../../proto/link/hello.ts";
+import {
+  LINK_VERSION,
+  LinkError,
+  STREAMS_ALPN,
+} from "../../proto/link/hello.ts";
 import type {
   AgentLink,
   LinkPeer,
@@ -29,9 +33,6 @@ import { Connection } from "../../proto/streams/connection.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import type { StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-
-/** The ALPN name of the streams carrier. */
-export const STREAMS_ALPN = "tunnel/1";
 
 /** How long an agent may leave a PING unanswered before its link is lost. */
 const PING_TIMEOUT_MS = 10_000;
@@ -70,15 +71,10 @@ export class AgentPort {
     this.#options = options;
   }
 
-  /**
-   * Serves one accepted connection.
-   *
-   * @param certificateProblem Why the peer's certificate did not verify.
-   */
-  accept(transport: Transport, certificateProblem?: string): void {
-    if (transport.alpn === STREAMS_ALPN) {
-      void this.#openStreams(transport, certificateProblem);
-    } else this.#servePackets(transport, certificateProblem);
+  /** Serves one accepted connection; starts the transport at once. */
+  accept(transport: Transport): void {
+    if (transport.alpn === STREAMS_ALPN) void this.#openStreams(transport);
+    else this.#servePackets(transport);
   }
 
   /** Ends every connection: gracefully what can be, at once what cannot. */
@@ -87,10 +83,7 @@ export class AgentPort {
   }
 
   /** HTTP/2's client is the server here: it calls its agent. */
-  async #openStreams(
-    transport: Transport,
-    certificateProblem: string | undefined,
-  ): Promise<void> {
+  async #openStreams(transport: Transport): Promise<void> {
     const { serverId, serverCount, timers, observer } = this.#options;
     const { remoteAddress, identity } = transport;
     const connection = this.#connect(transport, "client", refusePush);
@@ -107,7 +100,7 @@ export class AgentPort {
         remoteAddress,
         identity,
         observer,
-        admit: () => this.#admit(identity, certificateProblem),
+        admit: () => this.#admit(identity),
         onClosed: (link, reason) => observer.unlinked(link, reason),
       });
       observer.linked(link);
@@ -117,10 +110,7 @@ export class AgentPort {
     }
   }
 
-  #servePackets(
-    transport: Transport,
-    certificateProblem: string | undefined,
-  ): void {
+  #servePackets(transport: Transport): void {
     const { serverId, serverCount, timers, observer } = this.#options;
     const { remoteAddress, identity } = transport;
     const connection: Connection = this.#connect(
@@ -142,7 +132,7 @@ export class AgentPort {
           randomness: this.#options.randomness,
           messageOctetsMax: this.#options.messageOctetsMax,
           observer,
-          admit: (peer) => this.#admitCall(peer, certificateProblem),
+          admit: (peer) => this.#admitCall(peer),
           onLink: (link) => {
             observer.counted(1);
             observer.linked(link);
@@ -178,11 +168,8 @@ export class AgentPort {
     return connection;
   }
 
-  #admitCall(
-    { identity, remoteAddress }: LinkPeer,
-    certificateProblem: string | undefined,
-  ): string | undefined {
-    const problem = this.#admit(identity, certificateProblem);
+  #admitCall({ identity, remoteAddress }: LinkPeer): string | undefined {
+    const problem = this.#admit(identity);
     if (problem !== undefined) {
       this.#options.observer.refused(remoteAddress, problem);
     }
@@ -190,17 +177,12 @@ export class AgentPort {
   }
 
   /** Why this peer may not be an agent, or `undefined` when it may. */
-  #admit(
-    identity: PeerIdentity,
-    certificateProblem: string | undefined,
-  ): string | undefined {
+  #admit(identity: PeerIdentity): string | undefined {
     if (identity.kind === "certificate" || this.#options.allowAnonymous) {
       return undefined;
     }
-    return "Cannot admit this agent: " +
-      (certificateProblem ?? "it showed no certificate") +
-      ", wanted one of the server's --cluster-ca-cert; " +
-      "set --agent-cert and --agent-key";
+    return "Cannot admit this agent: it showed no certificate, wanted one of " +
+      "the server's --cluster-ca-cert; set --agent-cert and --agent-key";
   }
 }
 

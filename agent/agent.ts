@@ -1,0 +1,217 @@
+/**
+ * A tunnel agent: links to its servers, dials their targets, ends in order.
+ *
+ * @module
+ */
+
+import { connectAgentTls } from "../host/agent_connect.ts";
+import { dialTarget } from "../host/dial.ts";
+import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
+import { type BoundListener, listenHttp } from "../host/listeners.ts";
+import type { Log } from "../host/log.ts";
+import { MetricRegistry } from "../host/metrics.ts";
+import type { ProxyEnvironment } from "../host/proxy_environment.ts";
+import { systemTimers } from "../host/system_timers.ts";
+import { Credentials } from "../host/tls/credentials.ts";
+import { AgentMetrics } from "./agent_metrics.ts";
+import { Drain } from "./drain.ts";
+import { Connector } from "./links/connector.ts";
+import { LinkKeeper } from "./links/link_keeper.ts";
+import type { AgentOptions } from "./options.ts";
+import { TargetDialer } from "./target_dialer.ts";
+
+/** How long a server may take from TCP to the end of the TLS handshake. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** An agent that is up; its links may not be. */
+export interface RunningAgent {
+  /** Where it listens, ports of 0 resolved. */
+  readonly addresses: { readonly health: string; readonly admin: string };
+  /** Settles when everything is closed. */
+  readonly finished: Promise<void>;
+  /** Announces the drain, serves what runs and what comes, then ends. */
+  drain(): void;
+  /** Ends at once. */
+  stop(reason: string): void;
+}
+
+/** What an agent takes from the machine it runs on. */
+export interface AgentEnvironment {
+  readonly log: Log;
+  /** `HTTPS_PROXY` and `NO_PROXY`. */
+  readonly proxy: ProxyEnvironment;
+}
+
+/**
+ * Starts an agent. A server that cannot be reached is not an error: the agent
+ * goes on trying.
+ *
+ * @throws {CredentialsError | ListenError} One sentence; nothing stays open.
+ */
+export function startAgent(
+  options: AgentOptions,
+  environment: AgentEnvironment,
+): RunningAgent {
+  const agent = new Agent(options, environment);
+  try {
+    return agent.open();
+  } catch (error) {
+    agent.closeListeners();
+    throw error;
+  }
+}
+
+/** See the module description. */
+class Agent {
+  readonly #options: AgentOptions;
+  readonly #log: Log;
+  readonly #proxy: ProxyEnvironment;
+  readonly #listeners: BoundListener[] = [];
+  readonly #metricRegistry = new MetricRegistry();
+  readonly #metrics = new AgentMetrics(this.#metricRegistry);
+  readonly #credentials: Credentials;
+  readonly #dialer: TargetDialer;
+  readonly #keeper: LinkKeeper;
+  readonly #drain: Drain;
+
+  constructor(options: AgentOptions, { log, proxy }: AgentEnvironment) {
+    const { server } = options;
+    this.#options = options;
+    this.#log = log;
+    this.#proxy = proxy;
+    this.#credentials = Credentials.load({
+      ca: server.caFile,
+      cert: server.keyPair?.certFile,
+      key: server.keyPair?.keyFile,
+    });
+    for (const warning of this.#credentials.warnings) log.warn(warning);
+    this.#dialer = this.#createDialer();
+    this.#keeper = this.#createKeeper(this.#createConnector());
+    this.#drain = new Drain({
+      announce: () => {
+        log.info("draining: what runs and what still comes is served");
+        this.#keeper.drain();
+      },
+      load: () => this.#dialer.load,
+      close: (reason) => {
+        this.#keeper.stop(reason);
+        this.closeListeners();
+      },
+    }, systemTimers);
+  }
+
+  open(): RunningAgent {
+    const { health, admin } = this.#options;
+    const healthListener = this.#serve(
+      health,
+      healthHandler({
+        metrics: this.#metricRegistry,
+        checks: [{
+          name: "server-connected",
+          problem: () =>
+            this.#keeper.linkedServers > 0 ? undefined : "no servers connected",
+        }],
+        notReadyStatus: 503,
+      }),
+    );
+    const adminListener = this.#serve(
+      admin,
+      adminHandler({ healthPort: healthListener.port }),
+    );
+    this.#keeper.start();
+    return {
+      addresses: {
+        health: healthListener.address,
+        admin: adminListener.address,
+      },
+      finished: this.#drain.finished,
+      drain: () => this.#drain.begin(this.#options.drainTimeoutMs),
+      stop: (reason) => this.#drain.now(reason),
+    };
+  }
+
+  closeListeners(): void {
+    for (const listener of this.#listeners.splice(0)) listener.close();
+  }
+
+  #createDialer(): TargetDialer {
+    const { timeoutMs, allowUnix } = this.#options.dials;
+    return new TargetDialer({
+      clock: systemTimers,
+      observer: this.#metrics.targetObserver(),
+      connect: (target, signal) =>
+        dialTarget(target, { timeoutMs, allowUnix, signal }),
+      loadChanged: () => this.#drain.loadChanged(),
+    });
+  }
+
+  #createConnector(): Connector {
+    const { agentId, identifiers, server, messageOctetsMax } = this.#options;
+    return new Connector({
+      agentId,
+      identifiers,
+      alpnProtocols: server.alpnProtocols,
+      authority: server.host,
+      keepaliveMs: server.keepaliveMs,
+      messageOctetsMax,
+      timers: systemTimers,
+      observer: this.#metrics.linkObserver(),
+      onDial: this.#dialer.dial,
+      openTransport: async (alpn, use) =>
+        await connectAgentTls({
+          host: server.host,
+          port: server.port,
+          credentials: this.#credentials.current,
+          alpn,
+          proxyEnv: this.#proxy,
+          timeoutMs: CONNECT_TIMEOUT_MS,
+        }, use),
+      fellBack: (serverId) =>
+        this.#log.warn(
+          "the link fell back to Konnectivity's protocol although the server " +
+            "is ours: something on the way changes ALPN; a stalled connection " +
+            "may hold up others",
+          { server: serverId },
+        ),
+    });
+  }
+
+  #createKeeper(connector: Connector): LinkKeeper {
+    const { server, sync } = this.#options;
+    const log = this.#log;
+    return new LinkKeeper({
+      connect: (onClosed) => connector.connect(onClosed),
+      timers: systemTimers,
+      random: Math.random,
+      linksPerServer: server.links,
+      intervalCapMs: sync.intervalCapMs,
+      forever: sync.forever,
+      observer: {
+        linked: ({ serverId, carrier, serverCount }) =>
+          log.event("linked to server", {
+            server: serverId,
+            carrier,
+            servers: serverCount,
+          }),
+        lost: ({ serverId }, reason) => {
+          this.#metrics.serverFailed();
+          log.event(`link lost: ${reason}`, { server: serverId });
+        },
+        failed: (reason, retryMs) => {
+          this.#metrics.serverFailed();
+          log.event(`${reason}; trying again in ${Math.round(retryMs)} ms`);
+        },
+        counted: (linked, known) => this.#metrics.servers(linked, known),
+      },
+    });
+  }
+
+  #serve(
+    { hostname, port }: AgentOptions["health"],
+    handler: (request: Request) => Response,
+  ): BoundListener {
+    const listener = listenHttp({ host: hostname, port }, handler);
+    this.#listeners.push(listener);
+    return listener;
+  }
+}

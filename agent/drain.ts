@@ -1,0 +1,76 @@
+/**
+ * The end of an agent, in order: tell the servers, serve what runs and what
+ * still comes (a sole agent must), leave when nothing has come for a while.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../proto/sync/clock.ts";
+
+/** An agent without a conduit for this long is not needed any more. */
+export const QUIET_MS = 5_000;
+
+/** What has to be done at each step. */
+export interface DrainSteps {
+  /** Tell every server that this agent is going. */
+  announce(): void;
+  /** Dials and conduits that are under way. */
+  load(): number;
+  /** Close everything. */
+  close(reason: string): void;
+}
+
+/** See the module description. Idempotent. */
+export class Drain {
+  readonly #steps: DrainSteps;
+  readonly #timers: Timers;
+  readonly #finished = Promise.withResolvers<void>();
+  #state: "running" | "draining" | "closed" = "running";
+  #deadline: Timer | undefined;
+  #quiet: Timer | undefined;
+
+  constructor(steps: DrainSteps, timers: Timers) {
+    this.#steps = steps;
+    this.#timers = timers;
+  }
+
+  /** Settles when everything is closed. */
+  get finished(): Promise<void> {
+    return this.#finished.promise;
+  }
+
+  /** @param timeoutMs How long what runs may go on; 0 ends it at once. */
+  begin(timeoutMs: number): void {
+    if (this.#state !== "running") return;
+    this.#state = "draining";
+    this.#steps.announce();
+    if (timeoutMs === 0) return this.now("the agent is stopping");
+    this.#deadline = this.#timers.after(
+      timeoutMs,
+      () => this.now(`the agent stopped after ${timeoutMs / 1000} s of grace`),
+    );
+    this.loadChanged();
+  }
+
+  /** To be called whenever the load has changed. */
+  loadChanged(): void {
+    if (this.#state !== "draining") return;
+    this.#quiet?.cancel();
+    this.#quiet = undefined;
+    if (this.#steps.load() > 0) return;
+    this.#quiet = this.#timers.after(
+      QUIET_MS,
+      () => this.now("the agent has drained"),
+    );
+  }
+
+  /** Ends without waiting any longer. */
+  now(reason: string): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#deadline?.cancel();
+    this.#quiet?.cancel();
+    this.#steps.close(reason);
+    this.#finished.resolve();
+  }
+}

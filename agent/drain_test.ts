@@ -1,0 +1,57 @@
+import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
+import { Drain, QUIET_MS } from "./drain.ts";
+
+function setUp(load: number) {
+  const timers = new FakeTimers();
+  const state = { load, did: [] as string[] };
+  const drain = new Drain({
+    announce: () => void state.did.push("announce"),
+    load: () => state.load,
+    close: (reason) => void state.did.push(reason),
+  }, timers);
+  return { timers, state, drain };
+}
+
+Deno.test("an idle agent announces its drain and leaves after 5 s", async () => {
+  const { timers, state, drain } = setUp(0);
+  drain.begin(30_000);
+  timers.advance(QUIET_MS - 1);
+  assertEquals(state.did, ["announce"]);
+  timers.advance(1);
+  assertEquals(state.did, ["announce", "the agent has drained"]);
+  await drain.finished;
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("what still comes while draining is served, and starts the 5 s again", () => {
+  const { timers, state, drain } = setUp(0);
+  drain.begin(30_000);
+  timers.advance(QUIET_MS - 1);
+  state.load = 1;
+  drain.loadChanged();
+  timers.advance(10_000);
+  assertEquals(state.did, ["announce"]);
+  state.load = 0;
+  drain.loadChanged();
+  timers.advance(QUIET_MS);
+  assertEquals(state.did[1], "the agent has drained");
+});
+
+Deno.test("a busy agent leaves when its grace is over", () => {
+  const { timers, state, drain } = setUp(1);
+  drain.begin(30_000);
+  timers.advance(30_000);
+  assertEquals(state.did[1], "the agent stopped after 30 s of grace");
+});
+
+Deno.test("a second signal ends the agent at once", () => {
+  const { timers, state, drain } = setUp(1);
+  drain.begin(30_000);
+  drain.now("second signal");
+  drain.now("third signal");
+  assertEquals([state.did, timers.pendingCount], [
+    ["announce", "second signal"],
+    0,
+  ]);
+});

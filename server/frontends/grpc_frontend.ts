@@ -1,0 +1,54 @@
+/**
+ * The gRPC frontend: which methods a caller may call.
+ *
+ * @module
+ */
+
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
+import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import type { PendingDial } from "../../proto/link/link.ts";
+import type { LinkObserver } from "../../proto/link/observer.ts";
+import { proxyMethod } from "../../proto/link/proxy_method.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { transfer } from "../../proto/transfer/transfer.ts";
+import type { DialOrder } from "../dialer.ts";
+
+/** Metadata that names the node whose agent is wanted; ours. */
+export const NODE_FIELD = "tunnel-node";
+
+/** What the gRPC frontend needs from outside. */
+export interface GrpcFrontendOptions {
+  readonly timers: Timers;
+  readonly observer: LinkObserver;
+  readonly messageOctetsMax: number;
+  readonly publicMethods: Readonly<Record<string, MethodHandler>>;
+  dial(order: DialOrder, answer: DialAnswer): PendingDial;
+  /** +1 and −1 for every call. */
+  counted(change: 1 | -1): void;
+}
+
+/** A router for the calls of one or many connections. */
+export function frontendRouter(options: GrpcFrontendOptions): GrpcRouter {
+  const { timers, observer, messageOctetsMax, counted } = options;
+  const proxy = proxyMethod({
+    timers,
+    observer,
+    messageOctetsMax,
+    onDial: (target, answer, { metadata, takeEarlyData }) =>
+      options.dial(
+        { target, node: metadata.text(NODE_FIELD), takeEarlyData },
+        answer,
+      ),
+    join: async (caller, target) => {
+      counted(1);
+      await transfer(caller, target);
+      counted(-1);
+    },
+  });
+  return new GrpcRouter({
+    timers,
+    methods: { ...options.publicMethods, [PROXY_PATH]: proxy },
+  });
+}

@@ -1,0 +1,345 @@
+/**
+ * A tunnel server: opens the ports, joins the parts, ends in order.
+ *
+ * Reading order: `startServer`, then `Server.#open`. Every part is made here
+ * and knows the others only by the interfaces it asks for.
+ *
+ * @module
+ */
+
+import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
+import {
+  type BoundListener,
+  listenAgentPort,
+  listenHttp,
+  listenTcp,
+  listenUnix,
+} from "../host/listeners.ts";
+import type { Log } from "../host/log.ts";
+import { MetricRegistry } from "../host/metrics.ts";
+import { denoSocket } from "../host/sockets/deno_socket.ts";
+import { gatedTlsSocket } from "../host/sockets/gated_tls_socket.ts";
+import { systemTimers } from "../host/system_timers.ts";
+import { Credentials } from "../host/tls/credentials.ts";
+import { TlsHandshakeError } from "../host/tls/tls_errors.ts";
+import { HealthService } from "../proto/grpc/health.ts";
+import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
+import { transfer } from "../proto/transfer/transfer.ts";
+import { Dialer } from "./dialer.ts";
+import { FrontendPort } from "./frontends/frontend_port.ts";
+import { frontendRouter } from "./frontends/grpc_frontend.ts";
+import { AgentPort } from "./links/agent_port.ts";
+import type { ListenAddress, ServerOptions } from "./options.ts";
+import { Registry } from "./registry.ts";
+import { ServerMetrics } from "./server_metrics.ts";
+import { Shutdown } from "./shutdown.ts";
+
+/** How long a TLS handshake may take. */
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/** A server that is up. */
+export interface RunningServer {
+  /** Where it listens, ports of 0 resolved. */
+  readonly addresses: {
+    readonly frontend: string;
+    readonly agents: string;
+    readonly health: string;
+    readonly admin: string;
+  };
+  /** Settles when everything is closed. */
+  readonly finished: Promise<void>;
+  /** Not ready, no new callers, then ends when idle or at its timeout. */
+  shutdown(): void;
+  /** Ends at once. */
+  stop(reason: string): void;
+}
+
+/**
+ * Opens all ports.
+ *
+ * @throws {CredentialsError | ListenError} One sentence; nothing stays open.
+ */
+export async function startServer(
+  options: ServerOptions,
+  log: Log,
+): Promise<RunningServer> {
+  const server = new Server(options, log);
+  try {
+    return await server.open();
+  } catch (error) {
+    server.closeListeners();
+    throw error;
+  }
+}
+
+/** See the module description. */
+class Server {
+  readonly #options: ServerOptions;
+  readonly #log: Log;
+  readonly #listeners: BoundListener[] = [];
+  readonly #metricRegistry = new MetricRegistry();
+  readonly #metrics = new ServerMetrics(this.#metricRegistry, systemTimers);
+  readonly #health = new HealthService();
+  readonly #registry: Registry;
+  readonly #dialer: Dialer;
+  readonly #agentPort: AgentPort;
+  readonly #frontendPort: FrontendPort;
+  readonly #shutdown: Shutdown;
+
+  constructor(options: ServerOptions, log: Log) {
+    this.#options = options;
+    this.#log = log;
+    this.#registry = new Registry({
+      strategies: options.strategies,
+      clock: systemTimers,
+      random: Math.random,
+    });
+    this.#metrics.watch(this.#registry);
+    this.#shutdown = new Shutdown({
+      refuseCallers: () => this.#refuseCallers(),
+      load: () => this.#metrics.established + this.#metrics.pendingDials,
+      closeAll: (reason) => this.#closeAll(reason),
+    }, systemTimers);
+    this.#dialer = new Dialer({
+      registry: this.#registry,
+      timers: systemTimers,
+      dialTimeoutMs: options.dialTimeoutMs ?? 0,
+      observer: this.#metrics.dialObserver(() => this.#shutdown.loadChanged()),
+    });
+    this.#agentPort = this.#createAgentPort();
+    this.#frontendPort = this.#createFrontendPort();
+  }
+
+  async open(): Promise<RunningServer> {
+    const { agents, health, admin } = this.#options;
+    // Everything is checked before anything is offered.
+    const agentCredentials = this.#load({
+      cert: agents.keyPair.certFile,
+      key: agents.keyPair.keyFile,
+      ca: agents.caFile,
+    });
+    const frontend = await this.#listenFrontend();
+    const agentListener = await listenAgentPort({
+      ...at(agents.address),
+      credentials: agentCredentials,
+      clientCertificate: agents.caFile === undefined ? "none" : "optional",
+      alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
+      minVersion: this.#options.tls.minVersion,
+      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+    }, {
+      onConnection: (transport) => this.#agentPort.accept(transport),
+      onRefused: (error) => {
+        this.#metrics.agentRefused();
+        this.#log.event(error.message);
+      },
+      onProblem: (line) => this.#log.warn(line),
+    });
+    this.#listeners.push(agentListener);
+    const healthListener = this.#serve(
+      health,
+      healthHandler({
+        metrics: this.#metricRegistry,
+        checks: [{ name: "agent-connected", problem: () => this.#notReady() }],
+        notReadyStatus: 500,
+      }),
+    );
+    const adminListener = this.#serve(
+      admin,
+      adminHandler(this.#metricRegistry),
+    );
+    if (agents.allowAnonymous) {
+      this.#log.warn(
+        `agents need no certificate on ${agentListener.address}: ` +
+          "whoever can connect there may serve any target",
+      );
+    }
+    return {
+      addresses: {
+        frontend: frontend.address,
+        agents: agentListener.address,
+        health: healthListener.address,
+        admin: adminListener.address,
+      },
+      finished: this.#shutdown.finished,
+      shutdown: () => this.#shutdown.begin(this.#options.shutdownTimeoutMs),
+      stop: (reason) => this.#shutdown.now(reason),
+    };
+  }
+
+  closeListeners(): void {
+    for (const listener of this.#listeners.splice(0)) listener.close();
+  }
+
+  // --- The ports -------------------------------------------------------------
+
+  async #listenFrontend(): Promise<BoundListener> {
+    const { listen } = this.#options.frontend;
+    const onProblem = (line: string) => this.#log.warn(line);
+    let listener: BoundListener;
+    if (listen.kind === "unix") {
+      listener = await listenUnix(listen.path, {
+        onConnection: (conn) =>
+          void this.#frontendPort.accept(denoSocket(conn)),
+        onProblem,
+      }, listen.deleteExisting);
+    } else {
+      const credentials = this.#load({
+        cert: listen.keyPair.certFile,
+        key: listen.keyPair.keyFile,
+        ca: listen.caFile,
+      });
+      listener = listenTcp(at(listen.address), {
+        onConnection: (conn) => void this.#acceptTls(conn, credentials),
+        onProblem,
+      });
+    }
+    this.#listeners.push(listener);
+    return listener;
+  }
+
+  /** A frontend on TCP always wants a certificate, as upstream's. */
+  async #acceptTls(
+    conn: Deno.TcpConn,
+    credentials: Credentials,
+  ): Promise<void> {
+    try {
+      conn.setNoDelay(true);
+      const socket = await gatedTlsSocket(conn, {
+        credentials: credentials.current,
+        clientCertificate: "required",
+        alpn: [HTTP2_ALPN, "http/1.1"],
+        handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+        minVersion: this.#options.tls.minVersion,
+      });
+      await this.#frontendPort.accept(socket);
+    } catch (error) {
+      if (!(error instanceof TlsHandshakeError)) throw error;
+      this.#metrics.callerRefused();
+      this.#log.event(error.message);
+    }
+  }
+
+  #createFrontendPort(): FrontendPort {
+    const { frontend, messageOctetsMax } = this.#options;
+    const dial: Dialer["dial"] = (order, answer) =>
+      this.#dialer.dial(order, answer);
+    const observer = this.#metrics.linkObserver("client");
+    return new FrontendPort({
+      mode: frontend.mode,
+      timers: systemTimers,
+      keepaliveMs: frontend.keepaliveMs,
+      router: frontendRouter({
+        timers: systemTimers,
+        dial,
+        observer,
+        messageOctetsMax,
+        counted: (change) => this.#metrics.grpcConnections("Proxy", change),
+        publicMethods: this.#health.methods,
+      }),
+      connect: {
+        timers: systemTimers,
+        dial,
+        join: (client, target) => void transfer(client, target),
+        refused: (status, message) =>
+          this.#log.event(`CONNECT refused with ${status}: ${message}`),
+      },
+      turnedAway: (remoteAddress, reason) => {
+        this.#metrics.callerRefused();
+        this.#log.event(`${remoteAddress}: ${reason}`);
+      },
+      counted: (protocol, change) => {
+        if (protocol === "http1") this.#metrics.httpConnections(change);
+      },
+    });
+  }
+
+  #createAgentPort(): AgentPort {
+    const { agents, serverId, serverCount, messageOctetsMax } = this.#options;
+    const metrics = this.#metrics;
+    return new AgentPort({
+      serverId,
+      serverCount,
+      keepaliveMs: agents.keepaliveMs,
+      messageOctetsMax,
+      allowAnonymous: agents.allowAnonymous,
+      timers: systemTimers,
+      randomness: (octets) => crypto.getRandomValues(octets),
+      publicMethods: this.#health.methods,
+      observer: {
+        ...metrics.linkObserver("agent"),
+        linked: (link) => {
+          this.#registry.add(link);
+          this.#reportHealth();
+          const { agentId, carrier, remoteAddress, software } = link.peer;
+          this.#log.event("agent linked", {
+            agent: agentId,
+            carrier,
+            from: remoteAddress,
+            software,
+          });
+        },
+        unlinked: (link, reason) => {
+          this.#registry.remove(link);
+          this.#reportHealth();
+          const { agentId, remoteAddress } = link.peer;
+          this.#log.event(`agent gone: ${reason}`, {
+            agent: agentId,
+            from: remoteAddress,
+          });
+        },
+        refused: (remoteAddress, reason) => {
+          metrics.agentRefused();
+          this.#log.event(`${remoteAddress}: ${reason}`);
+        },
+        counted: (change) => metrics.grpcConnections("Connect", change),
+      },
+    });
+  }
+
+  #serve(address: ListenAddress, handler: (request: Request) => Response) {
+    const listener = listenHttp(at(address), handler);
+    this.#listeners.push(listener);
+    return listener;
+  }
+
+  #load(files: Parameters<typeof Credentials.load>[0]): Credentials {
+    const credentials = Credentials.load(files);
+    for (const warning of credentials.warnings) this.#log.warn(warning);
+    return credentials;
+  }
+
+  // --- Readiness and the end -------------------------------------------------
+
+  #notReady(): string | undefined {
+    if (!this.#shutdown.isRunning) return "the server is stopping";
+    return this.#registry.isReady
+      ? undefined
+      : "no connection to any proxy agent";
+  }
+
+  #reportHealth(): void {
+    this.#health.setStatus(
+      "",
+      this.#notReady() === undefined ? "SERVING" : "NOT_SERVING",
+    );
+  }
+
+  #refuseCallers(): void {
+    this.#reportHealth();
+    const [frontend] = this.#listeners;
+    frontend?.close();
+    this.#frontendPort.shutdown("the server is stopping");
+  }
+
+  #closeAll(reason: string): Promise<void> {
+    for (const link of [...this.#registry.links]) link.close(reason);
+    this.#agentPort.shutdown(reason);
+    this.#frontendPort.shutdown(reason);
+    for (const listener of this.#listeners.splice(1)) listener.close();
+    return Promise.resolve();
+  }
+}
+
+function at({ hostname, port }: ListenAddress) {
+  return { host: hostname, port };
+}
