@@ -1,0 +1,134 @@
+/**
+ * The decrypted side of TLS over a {@linkcode TlsGate}, in either role.
+ *
+ * @module
+ */
+
+import type tls from "node:tls";
+import type { PeerIdentity } from "../../proto/link/link.ts";
+import { peerIdentityOf } from "../tls/peer_identity.ts";
+import type { OctetSocket } from "./octet_socket.ts";
+import { HIGH_WATER_OCTETS, type TlsGate } from "./tls_gate.ts";
+
+/** How long octets that TLS has produced may take to leave after `close`. */
+const CLOSE_LINGER_MS = 2_000;
+
+/** See the module description. */
+export class GatedTlsSocket implements OctetSocket {
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  readonly alpn: string;
+  readonly identity: PeerIdentity;
+  readonly #socket: OctetSocket;
+  readonly #gate: TlsGate;
+  readonly #tls: tls.TLSSocket;
+  #waiting: (() => void) | undefined;
+  #state: "open" | "ended" | "closed" = "open";
+  #error: Error | undefined;
+
+  /**
+   * @param socket What the gate reads and writes.
+   * @param secure A TLS socket over `gate` whose handshake is complete.
+   */
+  constructor(socket: OctetSocket, gate: TlsGate, secure: tls.TLSSocket) {
+    this.remoteAddress = socket.remoteAddress;
+    this.localAddress = socket.localAddress;
+    this.alpn = secure.alpnProtocol || "";
+    this.identity = peerIdentityOf(secure);
+    this.#socket = socket;
+    this.#gate = gate;
+    this.#tls = secure;
+    // The platform forgets this option for TLS over a stream of ours.
+    secure.allowHalfOpen = true;
+    gate.isBlocked = () =>
+      !secure.destroyed && secure.readableLength >= HIGH_WATER_OCTETS;
+    secure.on("readable", () => this.#wakeReader());
+    secure.on("end", () => {
+      if (this.#state === "open") this.#state = "ended";
+      this.#wakeReader();
+    });
+    secure.on("error", (error: Error) => this.#error ??= error);
+    secure.on("close", () => this.#onClose());
+  }
+
+  async read(into: Uint8Array): Promise<number | null> {
+    for (;;) {
+      const available = this.#tls.readableLength;
+      if (available > 0) {
+        const chunk = this.#tls.read(Math.min(into.length, available));
+        if (!this.#gate.isBlocked()) this.#gate.open();
+        into.set(chunk);
+        return chunk.length;
+      }
+      if (this.#state === "ended") return null;
+      if (this.#state === "closed") {
+        throw this.#error ?? new Deno.errors.Interrupted("socket was closed");
+      }
+      // Asks for more, and for the end when nothing more comes.
+      this.#tls.read();
+      if (this.#tls.readableLength > 0 || this.#state !== "open") continue;
+      await new Promise<void>((resolve) => this.#waiting = resolve);
+    }
+  }
+
+  write(octets: Uint8Array): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#tls.write(octets, (error) => {
+        if (error) reject(error);
+        else resolve(octets.length);
+      });
+    });
+  }
+
+  async closeWrite(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#tls.once("error", reject);
+      this.#tls.end(() => {
+        this.#tls.off("error", reject);
+        resolve();
+      });
+    });
+    flushCloseNotify(this.#tls);
+    await this.#gate.finish();
+  }
+
+  close(): void {
+    this.#tls.destroy();
+  }
+
+  reset(): void {
+    this.#socket.reset();
+    this.#tls.destroy();
+    this.#gate.destroy();
+  }
+
+  #wakeReader(): void {
+    const wake = this.#waiting;
+    this.#waiting = undefined;
+    wake?.();
+  }
+
+  #onClose(): void {
+    if (this.#state === "open") this.#state = "closed";
+    this.#wakeReader();
+    const gate = this.#gate;
+    gate.open();
+    if (gate.destroyed || gate.writableFinished) return void gate.destroy();
+    const timer = setTimeout(() => gate.destroy(), CLOSE_LINGER_MS);
+    gate.once("close", () => clearTimeout(timer));
+    gate.finish().then(() => gate.destroy());
+  }
+}
+
+/**
+ * Sends TLS's goodbye (RFC 8446 §6.1), without which peers take the end for a
+ * truncation. Over a stream of ours the platform prepares it and then forgets
+ * to send it; this internal function of its does so, and where it is missing
+ * the peer sees a truncation, as before.
+ */
+function flushCloseNotify(secure: tls.TLSSocket): void {
+  const handle = (secure as unknown as {
+    readonly _handle?: { readonly _flushEncOut?: () => void } | null;
+  })._handle;
+  handle?._flushEncOut?.();
+}
