@@ -6,6 +6,7 @@
 
 import { SocketConduit } from "../host/sockets/socket_conduit.ts";
 import { DialError } from "../proto/link/link.ts";
+import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import { dialConnect } from "./connect_caller.ts";
 import { openFrontendSocket } from "./frontend_socket.ts";
@@ -16,8 +17,11 @@ import type { DialStarter, RoadDial } from "./road_dialer.ts";
 export class ConnectDialer implements DialStarter {
   readonly #address: FrontendAddress;
 
-  constructor(address: FrontendAddress) {
+  readonly #timers: Timers;
+
+  constructor(address: FrontendAddress, timers: Timers) {
     this.#address = address;
+    this.#timers = timers;
   }
 
   async start(dial: RoadDial, signal: AbortSignal): Promise<Conduit> {
@@ -29,7 +33,10 @@ export class ConnectDialer implements DialStarter {
           "use the gRPC frontend",
       );
     }
-    const socket = await openFrontendSocket(this.#address);
+    const socket = await openFrontendSocket(this.#address, {
+      timers: this.#timers,
+      signal,
+    });
     if (signal.aborted) {
       socket.close();
       signal.throwIfAborted();

@@ -72,7 +72,9 @@ export class GrpcDialer implements DialStarter {
   }
 
   async #connect(): Promise<Connection> {
-    const transport = await openFrontendTransport(this.#address);
+    const transport = await openFrontendTransport(this.#address, {
+      timers: this.#timers,
+    });
     const connection = new Connection({
       role: "client",
       clock: this.#timers,

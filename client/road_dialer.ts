@@ -65,7 +65,7 @@ function createStarter(road: Road, timers: Timers): DialStarter {
   if (road.kind === "direct") return DIRECT;
   return road.protocol === "grpc"
     ? new GrpcDialer(road.address, timers)
-    : new ConnectDialer(road.address);
+    : new ConnectDialer(road.address, timers);
 }
 
 const DIRECT: DialStarter = {

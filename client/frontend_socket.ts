@@ -1,0 +1,140 @@
+/**
+ * Connects to a server's frontend: a unix socket, or TCP with TLS and a
+ * certificate of ours.
+ *
+ * @module
+ */
+
+import { denoSocket, hostPort } from "../host/sockets/deno_socket.ts";
+import { gatedTlsClient } from "../host/sockets/gated_tls_client.ts";
+import { codeOf, type OctetSocket } from "../host/sockets/octet_socket.ts";
+import { socketTransport } from "../host/sockets/socket_transport.ts";
+import { Credentials } from "../host/tls/credentials.ts";
+import type { Transport } from "../host/transport.ts";
+import type { Timers } from "../proto/sync/clock.ts";
+import { TunnelDialError } from "./dial_error.ts";
+import type { FrontendAddress } from "./road.ts";
+
+/** For all of it: name, TCP and handshake. */
+export const CONNECT_TIMEOUT_MS = 10_000;
+
+/** How long, and until when, to try. */
+export interface FrontendConnectOptions {
+  readonly timers: Timers;
+  /** Gives up; its reason is what is thrown. */
+  readonly signal?: AbortSignal;
+}
+
+type TcpAddress = Extract<FrontendAddress, { kind: "tcp" }>;
+
+/**
+ * Connects for HTTP/2 (ALPN `h2`; Go's gRPC servers refuse clients without).
+ *
+ * @throws {TunnelDialError} Reason `streamsetup`.
+ */
+export async function openFrontendTransport(
+  address: FrontendAddress,
+  options: FrontendConnectOptions,
+): Promise<Transport> {
+  return socketTransport(await openSocket(address, ["h2"], options));
+}
+
+/**
+ * Connects for HTTP/1.1 CONNECT, without ALPN, as kube-apiserver does.
+ *
+ * @throws {TunnelDialError} Reason `streamsetup`.
+ */
+export function openFrontendSocket(
+  address: FrontendAddress,
+  options: FrontendConnectOptions,
+): Promise<OctetSocket> {
+  return openSocket(address, [], options);
+}
+
+async function openSocket(
+  address: FrontendAddress,
+  alpn: readonly string[],
+  { timers, signal }: FrontendConnectOptions,
+): Promise<OctetSocket> {
+  const limit = new AbortController();
+  const onAbort = () => limit.abort(signal?.reason);
+  if (signal?.aborted) onAbort();
+  signal?.addEventListener("abort", onAbort);
+  const timer = timers.after(
+    CONNECT_TIMEOUT_MS,
+    () => limit.abort(new Error(`no answer within ${CONNECT_TIMEOUT_MS} ms`)),
+  );
+  try {
+    return address.kind === "unix"
+      ? denoSocket(await connectUnix(address.path, limit.signal))
+      : await connectTls(address, alpn, limit.signal);
+  } catch (error) {
+    if (signal?.aborted) throw signal.reason;
+    throw asDialError(error, addressText(address));
+  } finally {
+    timer.cancel();
+    signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+async function connectTls(
+  { host, port, tls }: TcpAddress,
+  alpn: readonly string[],
+  signal: AbortSignal,
+): Promise<OctetSocket> {
+  // Read each time, so that renewed files are used without a word.
+  const credentials = Credentials.load({
+    ca: tls.caFile,
+    cert: tls.certFile,
+    key: tls.keyFile,
+  }).current;
+  const conn = await Deno.connect({ hostname: host, port, signal });
+  return await gatedTlsClient(conn, {
+    credentials,
+    serverName: tls.serverName ?? host,
+    alpn,
+    address: hostPort(host, port),
+    signal,
+  });
+}
+
+/** The platform's call takes no signal; what comes too late is closed. */
+function connectUnix(path: string, signal: AbortSignal): Promise<Deno.Conn> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) return onAbort();
+    signal.addEventListener("abort", onAbort);
+    Deno.connect({ transport: "unix", path }).then((conn) => {
+      signal.removeEventListener("abort", onAbort);
+      if (signal.aborted) conn.close();
+      else resolve(conn);
+    }, reject);
+  });
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused; is the server running there?",
+  ENOENT: "there is no such socket; is the server running there?",
+  EACCES: "permission denied",
+  ETIMEDOUT: "connection timed out",
+  EHOSTUNREACH: "no route to host",
+  ENETUNREACH: "network is unreachable",
+  EMFILE: "too many open files",
+};
+
+function asDialError(error: unknown, address: string): unknown {
+  // Bugs of ours stay what they are; a path that is too long is none.
+  if (error instanceof TypeError && codeOf(error) === "") return error;
+  if (!(error instanceof Error)) return error;
+  // Those of TLS and of credentials are whole sentences already.
+  const sentence = error.message.startsWith("Cannot ")
+    ? error.message
+    : `Cannot connect to ${address}: ${WORDS[codeOf(error)] ?? error.message}`;
+  return new TunnelDialError("streamsetup", sentence, error);
+}
+
+function addressText(address: FrontendAddress): string {
+  return address.kind === "unix"
+    ? `unix:${address.path}`
+    : hostPort(address.host, address.port);
+}
