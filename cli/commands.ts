@@ -13,6 +13,18 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     (await import("./server.ts")).serverCommand(
       (await import("../server/server.ts")).startServer,
     ),
+  agent: async () => {
+    const { startAgent } = await import("../agent/agent.ts");
+    const { proxyEnvironment } = await import("../host/proxy_environment.ts");
+    const proxy = proxyEnvironment((name) => Deno.env.get(name));
+    return (await import("./agent.ts")).agentCommand((options, log) =>
+      Promise.resolve(startAgent(options, { log, proxy }))
+    );
+  },
+  agent: async () =>
+    (await import("./agent.ts")).agentCommand(
+      (await import("./start_agent.ts")).startAgentHere,
+    ),
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   demo: async () => (await import("./demo.ts")).DEMO_COMMAND,
