@@ -30,7 +30,7 @@ export interface RunningAgent {
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
   /** Announces the drain, serves what runs and what comes, then ends. */
-  drain(): void;
+  shutdown(): void;
   /** Ends at once. */
   stop(reason: string): void;
 }
@@ -118,14 +118,19 @@ class Agent {
       admin,
       adminHandler({ healthPort: healthListener.port }),
     );
+    const addresses = {
+      health: healthListener.address,
+      admin: adminListener.address,
+    };
+    this.#log.info("agent started", {
+      agent: this.#options.agentId,
+      ...addresses,
+    });
     this.#keeper.start();
     return {
-      addresses: {
-        health: healthListener.address,
-        admin: adminListener.address,
-      },
+      addresses,
       finished: this.#drain.finished,
-      drain: () => this.#drain.begin(this.#options.drainTimeoutMs),
+      shutdown: () => this.#drain.begin(this.#options.drainTimeoutMs),
       stop: (reason) => this.#drain.now(reason),
     };
   }

@@ -50,7 +50,7 @@ export class Histogram {
     let total = 0;
     for (const [index, bound] of this.#bounds.entries()) {
       total += this.#counts[index]!;
-      yield `${name}_bucket{le="${bound}"} ${total}`;
+      yield `${name}_bucket{le="${asGo(bound)}"} ${total}`;
     }
     yield `${name}_bucket{le="+Inf"} ${this.#count}`;
     yield `${name}_sum ${this.#sum}`;
@@ -177,6 +177,12 @@ export class MetricRegistry {
 
 /** The content type that goes with {@linkcode MetricRegistry.expose}. */
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** A small number as Go prints it (`1e-06`): label values are compared as text. */
+function asGo(value: number): string {
+  if (value >= 1e-4) return String(value);
+  return value.toExponential().replace(/e-([0-9])$/, "e-0$1");
+}
 
 function escapeLabel(value: string): string {
   return escapeHelp(value).replaceAll('"', '\\"');

@@ -55,6 +55,16 @@ Deno.test("histogram buckets are cumulative and count what is above them all", (
   );
 });
 
+Deno.test("bucket bounds are spelt as Go spells them", () => {
+  const registry = new MetricRegistry();
+  registry.histogram("h", "H.", [1e-6, 1e-5, 1e-4, .005, 12.5, 86_400]);
+  const bounds = [...registry.expose().matchAll(/le="([^"]+)"/g)];
+  assertEquals(
+    bounds.map(([, bound]) => bound),
+    ["1e-06", "1e-05", "0.0001", "0.005", "12.5", "86400", "+Inf"],
+  );
+});
+
 Deno.test("a name is taken once", () => {
   const registry = new MetricRegistry();
   registry.series("gauge", "g", "G.");

@@ -153,13 +153,19 @@ class Server {
           "whoever can connect there may serve any target",
       );
     }
+    const addresses = {
+      frontend: frontend.address,
+      agents: agentListener.address,
+      health: healthListener.address,
+      admin: adminListener.address,
+    };
+    this.#reportHealth();
+    this.#log.info("server started", {
+      server: this.#options.serverId,
+      ...addresses,
+    });
     return {
-      addresses: {
-        frontend: frontend.address,
-        agents: agentListener.address,
-        health: healthListener.address,
-        admin: adminListener.address,
-      },
+      addresses,
       finished: this.#shutdown.finished,
       shutdown: () => this.#shutdown.begin(this.#options.shutdownTimeoutMs),
       stop: (reason) => this.#shutdown.now(reason),
