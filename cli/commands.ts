@@ -21,10 +21,6 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
       Promise.resolve(startAgent(options, { log, proxy }))
     );
   },
-  agent: async () =>
-    (await import("./agent.ts")).agentCommand(
-      (await import("./start_agent.ts")).startAgentHere,
-    ),
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   demo: async () => (await import("./demo.ts")).DEMO_COMMAND,
