@@ -96,7 +96,14 @@ const ROWS: Readonly<Record<string, Row>> = {
     "it does not speak TLS (plain HTTP, or not HTTP at all)",
     "the server does not speak TLS on this port",
   ],
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  // The platform's word for nearly everything, so the client's says more. (The
+  // server looks at the certificate itself; see `client_certificate.ts`.)
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: [
+    "untrusted-certificate",
+    UNTRUSTED[1],
+    "the server's certificate was not signed by a CA that is trusted here, " +
+    "has expired, or is not for servers",
+  ],
   UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
   SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,

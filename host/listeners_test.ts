@@ -1,0 +1,235 @@
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
+import {
+  acceptQueueLength,
+  CONFIRM_MS,
+  WATCH_INTERVAL_MS,
+  watchAcceptQueue,
+} from "./accept_watchdog.ts";
+import { ListenError } from "./listen_error.ts";
+import { listenHttp, listenTcp, listenUnix } from "./listeners.ts";
+
+const quiet = {
+  onConnection: (conn: Deno.Conn) => conn.close(),
+  onProblem: (line: string) => {
+    throw new Error(line);
+  },
+};
+
+Deno.test("the bound port is told, and accepting works until close", async () => {
+  const accepted = Promise.withResolvers<Deno.Conn>();
+  const listener = listenTcp({ host: "127.0.0.1", port: 0 }, {
+    ...quiet,
+    onConnection: accepted.resolve,
+  });
+  assertEquals(listener.address, `127.0.0.1:${listener.port}`);
+  const conn = await Deno.connect({ port: listener.port });
+  (await accepted.promise).close();
+  conn.close();
+  listener.close();
+  await assertRejects(() => Deno.connect({ port: listener.port }));
+});
+
+Deno.test("a port in use and an address of others are told apart", () => {
+  const listener = listenTcp({ host: "127.0.0.1", port: 0 }, quiet);
+  const { port } = listener;
+  const at = { host: "127.0.0.1", port };
+  for (
+    const listen of [
+      () => listenTcp(at, quiet),
+      () => listenHttp(at, () => new Response()),
+    ]
+  ) {
+    const error = assertThrows(
+      listen,
+      ListenError,
+      `Cannot listen on 127.0.0.1:${port}: another process listens there`,
+    );
+    assertEquals(error.problem, "in-use");
+  }
+  const error = assertThrows(
+    () => listenTcp({ host: "192.0.2.1", port: 0 }, quiet),
+    ListenError,
+  );
+  assertEquals(error.problem, "bad-address");
+  listener.close();
+});
+
+Deno.test("an empty host means every address", async () => {
+  const listener = listenTcp({ host: "", port: 0 }, quiet);
+  (await Deno.connect({ hostname: "127.0.0.1", port: listener.port })).close();
+  listener.close();
+});
+
+Deno.test("a unix socket is for owner and group", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/tunnel.sock`;
+    const listener = await listenUnix(path, quiet);
+    assertEquals(Deno.statSync(path).mode! & 0o777, 0o770);
+    (await Deno.connect({ transport: "unix", path })).close();
+    listener.close();
+  });
+});
+
+Deno.test("a left-over socket file is removed, one in use is not", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/tunnel.sock`;
+    await leaveSocketFile(path);
+    const refusal = await assertRejects(
+      () => listenUnix(path, quiet, false),
+      ListenError,
+      "may not be removed",
+    );
+    assertEquals(refusal.problem, "in-use");
+    const listener = await listenUnix(path, quiet);
+    await assertRejects(
+      () => listenUnix(path, quiet),
+      ListenError,
+      "another process listens there",
+    );
+    (await Deno.connect({ transport: "unix", path })).close();
+    listener.close();
+  });
+});
+
+Deno.test("a file that is no socket is never removed", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/precious`;
+    Deno.writeTextFileSync(path, "x");
+    await assertRejects(
+      () => listenUnix(path, quiet),
+      ListenError,
+      "no socket",
+    );
+    assertEquals(Deno.readTextFileSync(path), "x");
+    await assertRejects(
+      () => listenUnix(`${folder}/none/tunnel.sock`, quiet),
+      ListenError,
+      "no such directory",
+    );
+  });
+});
+
+Deno.test("the agent port and TCP ports survive a lack of descriptors", async () => {
+  const folder = await Deno.makeTempDir();
+  const script = `${folder}/starve.ts`;
+  await Deno.writeTextFile(script, STARVE);
+  const { stdout } = await new Deno.Command("sh", {
+    args: [
+      "-c",
+      'ulimit -n 90; exec "$0" run -A --no-check --quiet --config "$1" "$2" "$3"',
+      Deno.execPath(),
+      new URL("../deno.json", import.meta.url).pathname,
+      script,
+      new URL(".", import.meta.url).href,
+    ],
+    stderr: "inherit",
+  }).output();
+  const lines = new TextDecoder().decode(stdout).trim().split("\n");
+  assertEquals(lines.filter((line) => line === "tcp recovered").length, 1);
+  assertEquals(lines.filter((line) => line === "agents recovered").length, 1);
+  const problems = lines.filter((line) => line.startsWith("problem"));
+  assert(problems.some((line) => line.includes("Too many open")), `${lines}`);
+  if (Deno.build.os === "linux") {
+    assert(problems.some((line) => line.includes("stuck")), `${lines}`);
+  }
+  await Deno.remove(folder, { recursive: true });
+});
+
+/** Uses up all descriptors while clients knock, then sets them free. */
+const STARVE = `
+const host = Deno.args[0];
+const { listenTcp, listenAgentPort } = await import(host + "listeners.ts");
+const { Credentials } = await import(host + "tls/credentials.ts");
+const { connectAgentTls } = await import(host + "agent_connect.ts");
+const { certificates } = await import(host + "../tests/support/certificates.ts");
+// The platform panics when it first meets signals without descriptors.
+Deno.addSignalListener("SIGUSR2", () => {});
+const all = await certificates();
+const folder = await Deno.makeTempDir();
+const files = { cert: folder + "/cert", key: folder + "/key", ca: folder + "/ca" };
+Deno.writeTextFileSync(files.cert, all.server.cert);
+Deno.writeTextFileSync(files.key, all.server.key);
+Deno.writeTextFileSync(files.ca, all.ca);
+const onProblem = (line) => console.log("problem " + line);
+const tcp = Promise.withResolvers();
+const agents = Promise.withResolvers();
+const at = { host: "127.0.0.1", port: 0 };
+const tcpListener = listenTcp(at, { onConnection: tcp.resolve, onProblem });
+const agentListener = await listenAgentPort({ ...at, credentials: Credentials.load(files),
+  clientCertificate: "required", alpn: [], minVersion: "TLSv1.2", handshakeTimeoutMs: 30000 },
+  { onConnection: (transport) => { transport.start({ onChunk() {}, onEnd() {}, onClose() {} }); agents.resolve(); }, onRefused: (error) => console.log(error.message), onProblem });
+// Both ends are here, so the clients' descriptors are taken first.
+const knock = () => connectAgentTls({ host: "127.0.0.1", port: agentListener.port, serverName: "tunnel-server",
+  credentials: { ...all.client, ca: all.ca }, alpn: [], proxyEnv: {}, timeoutMs: 30000 },
+  (transport) => transport.start({ onChunk() {}, onEnd() {}, onClose() {} }));
+Deno.removeSync(folder, { recursive: true });
+const starved = [];
+const starve = () => { try { for (;;) starved.push(Deno.openSync("/dev/null")); } catch {} };
+starve();
+starved.pop().close();
+starved.pop().close();
+const first = Deno.connect({ port: tcpListener.port });
+const second = Deno.connect({ port: agentListener.port });
+await Promise.all([first, second]);
+await new Promise((resolve) => setTimeout(resolve, 50));
+for (const file of starved) file.close();
+await tcp.promise;
+console.log("tcp recovered");
+const again = () => knock().catch(again);
+again();
+await agents.promise;
+console.log("agents recovered");
+Deno.exit();
+`;
+
+Deno.test("a queue that stands at two looks is a stuck listener", () => {
+  const timers = new FakeTimers();
+  let waiting = 0;
+  let stuck = 0;
+  const stop = watchAcceptQueue(80, timers, () => stuck++, () => waiting);
+  const look = (queue: number, afterMs: number) => {
+    waiting = queue;
+    timers.advance(afterMs);
+    return stuck;
+  };
+  assertEquals(look(0, WATCH_INTERVAL_MS), 0);
+  assertEquals(look(3, WATCH_INTERVAL_MS), 0);
+  assertEquals(look(0, CONFIRM_MS), 0);
+  assertEquals(look(1, WATCH_INTERVAL_MS), 0);
+  assertEquals(look(1, CONFIRM_MS), 1);
+  assertEquals(look(1, CONFIRM_MS), 1);
+  stop();
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("the accept queue is read from the kernel's table", () => {
+  const table = [
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when",
+    "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000002 00:00000000 0 0 0",
+    "   1: 0100007F:1F90 0100007F:9C40 01 00000000:00000007 00:00000000 0 0 0",
+    "  10: 0100007F:1F91 00000000:0000 0A 00000000:00000005 00:00000000 0 0 0",
+  ].join("\n");
+  assertEquals(acceptQueueLength(table, 8080), 2);
+  assertEquals(acceptQueueLength(table, 8081), 5);
+  assertEquals(acceptQueueLength(table, 1), 0);
+});
+
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  await use(folder);
+  await Deno.remove(folder, { recursive: true });
+}
+
+/** As a killed process leaves it: `close` would have removed it. */
+async function leaveSocketFile(path: string): Promise<void> {
+  const { code } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      "eval",
+      `Deno.listen({ transport: "unix", path: ${JSON.stringify(path)} });` +
+      `Deno.kill(Deno.pid, "SIGKILL");`,
+    ],
+  }).output();
+  assert(code !== 0);
+  assert(Deno.lstatSync(path).isSocket);
+}
