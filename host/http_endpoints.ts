@@ -1,112 +1,106 @@
 /**
- * What health and admin ports answer, on either side: Konnectivity's paths,
- * statuses and bodies.
+ * What the health and admin ports answer, in Konnectivity's bodies.
  *
  * @module
  */
 
-import { type MetricRegistry, METRICS_CONTENT_TYPE } from "./metrics.ts";
+import { METRICS_CONTENT_TYPE, type MetricsRegistry } from "./metrics.ts";
 
-/** One condition of readiness. */
+/** One thing that must be so for the process to be ready. */
 export interface ReadinessCheck {
   /** Such as `server-connected`. */
   readonly name: string;
-  /** Why it is not met, or `undefined` when it is. */
+  /** @returns What is missing; `undefined` when all is well. */
   problem(): string | undefined;
 }
 
-/** What a health port needs. */
+/** What a health port answers with. */
 export interface HealthOptions {
-  readonly metrics: MetricRegistry;
+  readonly metrics: MetricsRegistry;
   readonly checks: readonly ReadinessCheck[];
-  /** Status while not ready: Konnectivity's server says 500, its agent 503. */
-  readonly notReadyStatus: number;
+  /**
+   * How `/readyz` says no: Konnectivity's server answers 500 and the bare
+   * problem, its agent 503 and the list of checks.
+   */
+  readonly style: "server" | "agent";
 }
 
-/** Answers one request. */
-export type HttpHandler = (request: Request) => Response;
+/** What an admin port answers with. */
+export interface AdminOptions {
+  /** Served here (server), or where they are to be found (agent). */
+  readonly metrics: MetricsRegistry | { readonly healthPort: number };
+}
 
-/** `/healthz`, `/readyz` (and `/ready`), `/metrics`. */
-export function healthHandler(options: HealthOptions): HttpHandler {
-  return router({
+type Handler = (request: Request) => Response;
+
+/** `/healthz`, `/readyz`, `/ready` and `/metrics`. */
+export function healthHandler(options: HealthOptions): Handler {
+  const ready = (url: URL) => readiness(options, url.searchParams);
+  return route({
     "/healthz": () => plain(200, "ok"),
-    "/readyz": (url) => readiness(options, url),
-    "/ready": (url) => readiness(options, url),
-    "/metrics": () => metrics(options.metrics),
+    "/readyz": ready,
+    "/ready": ready,
+    "/metrics": () => metricsResponse(options.metrics),
   });
 }
 
-/**
- * `/metrics` and, honestly, no profiles.
- *
- * @param metricsAt The registry, or the port that has them (the agent's admin
- *   port redirects, as upstream's does).
- */
-export function adminHandler(
-  metricsAt: MetricRegistry | { readonly healthPort: number },
-): HttpHandler {
-  return router({
-    "/metrics": (url) =>
-      "healthPort" in metricsAt
-        ? redirect(`//${url.hostname}:${metricsAt.healthPort}/metrics`)
-        : metrics(metricsAt),
-    "/debug/pprof": noProfiles,
-    "/debug/pprof/": noProfiles,
-    "/debug/pprof/profile": noProfiles,
-    "/debug/pprof/symbol": noProfiles,
-    "/debug/pprof/trace": noProfiles,
+/** `/metrics`, and the reason why there is no profiling. */
+export function adminHandler(options: AdminOptions): Handler {
+  const { metrics } = options;
+  return route({
+    "/metrics": (url) => {
+      if (!("healthPort" in metrics)) return metricsResponse(metrics);
+      const location = `//${url.hostname}:${metrics.healthPort}/metrics`;
+      return new Response(null, { status: 301, headers: { location } });
+    },
   });
 }
 
-function router(
-  routes: Readonly<Record<string, (url: URL) => Response>>,
-): HttpHandler {
+function route(
+  pages: Readonly<Record<string, (url: URL) => Response>>,
+): Handler {
   return (request) => {
     const url = new URL(request.url);
-    const route = Object.hasOwn(routes, url.pathname)
-      ? routes[url.pathname]
+    const page = Object.hasOwn(pages, url.pathname)
+      ? pages[url.pathname]
       : undefined;
-    if (route === undefined) return plain(404, "404 page not found\n");
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      return plain(405, "only GET and HEAD are answered here\n");
+    if (page !== undefined) return page(url);
+    if (/^\/debug\/pprof(\/|$)/.test(url.pathname)) {
+      return plain(
+        404,
+        "no profiling here: pprof is Go's; use the V8 inspector instead\n",
+      );
     }
-    return route(url);
+    return plain(404, "404 page not found\n");
   };
 }
 
-function readiness({ checks, notReadyStatus }: HealthOptions, url: URL) {
-  const results = checks.map((check) => ({ check, problem: check.problem() }));
-  const failed = results.filter(({ problem }) => problem !== undefined);
-  const status = failed.length === 0 ? 200 : notReadyStatus;
-  if (!url.searchParams.has("verbose")) {
-    const [first] = failed;
-    return plain(status, first === undefined ? "ok" : first.problem!);
+function readiness(options: HealthOptions, query: URLSearchParams): Response {
+  const results = options.checks.map((check) => ({
+    name: check.name,
+    problem: check.problem(),
+  }));
+  const failed = results.filter((result) => result.problem !== undefined);
+  if (options.style === "server" && !query.has("verbose")) {
+    return failed.length === 0
+      ? plain(200, "ok")
+      : plain(500, failed.map((result) => result.problem).join("; "));
   }
-  const lines = results.map(({ check, problem }) =>
+  if (failed.length === 0 && !query.has("verbose")) return plain(200, "ok");
+  const lines = results.map(({ name, problem }) =>
     problem === undefined
-      ? `[+]${check.name} ok\n`
-      : `[-]${check.name} failed: ${problem}\n`
+      ? `[+]${name} ok\n`
+      : `[-]${name} failed: ${problem}\n`
   );
-  const verdict = failed.length === 0 ? "check passed\n" : "";
-  return plain(status, `[+]ping ok\n${lines.join("")}${verdict}`);
+  const list = `[+]ping ok\n${lines.join("")}`;
+  if (failed.length === 0) return plain(200, `${list}check passed\n`);
+  return plain(options.style === "server" ? 500 : 503, list);
 }
 
-function metrics(registry: MetricRegistry): Response {
-  return new Response(registry.expose(), {
+function metricsResponse(metrics: MetricsRegistry): Response {
+  return new Response(metrics.write(), {
     headers: { "content-type": METRICS_CONTENT_TYPE },
   });
-}
-
-function noProfiles(): Response {
-  return plain(
-    404,
-    "There are no Go profiles here: this is not a Go program. " +
-      "CPU profiles are taken with `task profile`.\n",
-  );
-}
-
-function redirect(location: string): Response {
-  return new Response(null, { status: 301, headers: { location } });
 }
 
 function plain(status: number, body: string): Response {
