@@ -86,7 +86,7 @@ async function setUp(stage: Stage): Promise<number> {
   stage.start(
     "server",
     "server",
-    "--v=1",
+    "--v=2",
     `--uds-name=${stage.path("frontend.sock")}`,
     "--server-port=0",
     "--agent-bind-address=127.0.0.1",
@@ -112,7 +112,7 @@ async function startAgent(
   stage.start(
     `agent ${node}`,
     "agent",
-    "--v=1",
+    "--v=2",
     `--agent-id=${node}`,
     `--identifiers=host=${node}`,
     "--proxy-server-host=127.0.0.1",
