@@ -11,6 +11,7 @@ import { type BoundListener, listenHttp } from "../host/listeners.ts";
 import type { Log } from "../host/log.ts";
 import { MetricRegistry } from "../host/metrics.ts";
 import type { ProxyEnvironment } from "../host/proxy_environment.ts";
+import { registerProcessMetrics } from "../host/process_metrics.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import { Credentials } from "../host/tls/credentials.ts";
 import { AgentMetrics } from "./agent_metrics.ts";
@@ -79,6 +80,7 @@ class Agent {
     this.#options = options;
     this.#log = log;
     this.#proxy = proxy;
+    registerProcessMetrics(this.#metricRegistry);
     this.#credentials = Credentials.load({
       ca: server.caFile,
       cert: server.keyPair?.certFile,
@@ -111,7 +113,7 @@ class Agent {
           problem: () =>
             this.#keeper.linkedServers > 0 ? undefined : "no servers connected",
         }],
-        notReadyStatus: 503,
+        style: "agent",
       }),
     );
     const adminListener = this.#serve(

@@ -1,22 +1,23 @@
 /**
- * What the health and admin ports answer, in Konnectivity's bodies.
+ * What health and admin ports answer, on either side: Konnectivity's paths,
+ * statuses and bodies.
  *
  * @module
  */
 
-import { METRICS_CONTENT_TYPE, type MetricsRegistry } from "./metrics.ts";
+import { type MetricRegistry, METRICS_CONTENT_TYPE } from "./metrics.ts";
 
-/** One thing that must be so for the process to be ready. */
+/** One condition of readiness. */
 export interface ReadinessCheck {
   /** Such as `server-connected`. */
   readonly name: string;
-  /** @returns What is missing; `undefined` when all is well. */
+  /** Why it is not met, or `undefined` when it is. */
   problem(): string | undefined;
 }
 
-/** What a health port answers with. */
+/** What a health port needs. */
 export interface HealthOptions {
-  readonly metrics: MetricsRegistry;
+  readonly metrics: MetricRegistry;
   readonly checks: readonly ReadinessCheck[];
   /**
    * How `/readyz` says no: Konnectivity's server answers 500 and the bare
@@ -25,82 +26,94 @@ export interface HealthOptions {
   readonly style: "server" | "agent";
 }
 
-/** What an admin port answers with. */
-export interface AdminOptions {
-  /** Served here (server), or where they are to be found (agent). */
-  readonly metrics: MetricsRegistry | { readonly healthPort: number };
-}
+/** Answers one request. */
+export type HttpHandler = (request: Request) => Response;
 
-type Handler = (request: Request) => Response;
-
-/** `/healthz`, `/readyz`, `/ready` and `/metrics`. */
-export function healthHandler(options: HealthOptions): Handler {
-  const ready = (url: URL) => readiness(options, url.searchParams);
-  return route({
+/** `/healthz`, `/readyz` (and `/ready`), `/metrics`. */
+export function healthHandler(options: HealthOptions): HttpHandler {
+  return router({
     "/healthz": () => plain(200, "ok"),
-    "/readyz": ready,
-    "/ready": ready,
-    "/metrics": () => metricsResponse(options.metrics),
+    "/readyz": (url) => readiness(options, url),
+    "/ready": (url) => readiness(options, url),
+    "/metrics": () => metrics(options.metrics),
   });
 }
 
-/** `/metrics`, and the reason why there is no profiling. */
-export function adminHandler(options: AdminOptions): Handler {
-  const { metrics } = options;
-  return route({
-    "/metrics": (url) => {
-      if (!("healthPort" in metrics)) return metricsResponse(metrics);
-      const location = `//${url.hostname}:${metrics.healthPort}/metrics`;
-      return new Response(null, { status: 301, headers: { location } });
-    },
+/**
+ * `/metrics` and, honestly, no profiles.
+ *
+ * @param metricsAt The registry, or the port that has them (the agent's admin
+ *   port redirects, as upstream's does).
+ */
+export function adminHandler(
+  metricsAt: MetricRegistry | { readonly healthPort: number },
+): HttpHandler {
+  return router({
+    "/metrics": (url) =>
+      "healthPort" in metricsAt
+        ? redirect(`//${url.hostname}:${metricsAt.healthPort}/metrics`)
+        : metrics(metricsAt),
+    "/debug/pprof": noProfiles,
+    "/debug/pprof/": noProfiles,
+    "/debug/pprof/profile": noProfiles,
+    "/debug/pprof/symbol": noProfiles,
+    "/debug/pprof/trace": noProfiles,
   });
 }
 
-function route(
-  pages: Readonly<Record<string, (url: URL) => Response>>,
-): Handler {
+function router(
+  routes: Readonly<Record<string, (url: URL) => Response>>,
+): HttpHandler {
   return (request) => {
     const url = new URL(request.url);
-    const page = Object.hasOwn(pages, url.pathname)
-      ? pages[url.pathname]
+    const route = Object.hasOwn(routes, url.pathname)
+      ? routes[url.pathname]
       : undefined;
-    if (page !== undefined) return page(url);
-    if (/^\/debug\/pprof(\/|$)/.test(url.pathname)) {
-      return plain(
-        404,
-        "no profiling here: pprof is Go's; use the V8 inspector instead\n",
-      );
+    if (route === undefined) return plain(404, "404 page not found\n");
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return plain(405, "only GET and HEAD are answered here\n");
     }
-    return plain(404, "404 page not found\n");
+    return route(url);
   };
 }
 
-function readiness(options: HealthOptions, query: URLSearchParams): Response {
-  const results = options.checks.map((check) => ({
-    name: check.name,
-    problem: check.problem(),
+function readiness({ checks, style }: HealthOptions, url: URL): Response {
+  const results = checks.map(({ name, problem }) => ({
+    name,
+    problem: problem(),
   }));
-  const failed = results.filter((result) => result.problem !== undefined);
-  if (options.style === "server" && !query.has("verbose")) {
-    return failed.length === 0
-      ? plain(200, "ok")
-      : plain(500, failed.map((result) => result.problem).join("; "));
+  const problems = results.flatMap(({ problem }) => problem ?? []);
+  const isReady = problems.length === 0;
+  const status = isReady ? 200 : style === "server" ? 500 : 503;
+  if (!url.searchParams.has("verbose")) {
+    if (isReady) return plain(status, "ok");
+    if (style === "server") return plain(status, problems.join("; "));
   }
-  if (failed.length === 0 && !query.has("verbose")) return plain(200, "ok");
   const lines = results.map(({ name, problem }) =>
     problem === undefined
       ? `[+]${name} ok\n`
       : `[-]${name} failed: ${problem}\n`
   );
-  const list = `[+]ping ok\n${lines.join("")}`;
-  if (failed.length === 0) return plain(200, `${list}check passed\n`);
-  return plain(options.style === "server" ? 500 : 503, list);
+  const verdict = isReady ? "check passed\n" : "";
+  return plain(status, `[+]ping ok\n${lines.join("")}${verdict}`);
 }
 
-function metricsResponse(metrics: MetricsRegistry): Response {
-  return new Response(metrics.write(), {
+function metrics(registry: MetricRegistry): Response {
+  return new Response(registry.expose(), {
     headers: { "content-type": METRICS_CONTENT_TYPE },
   });
+}
+
+function noProfiles(): Response {
+  return plain(
+    404,
+    "There are no Go profiles here: this is not a Go program. " +
+      "CPU profiles are taken with `task profile`.\n",
+  );
+}
+
+function redirect(location: string): Response {
+  return new Response(null, { status: 301, headers: { location } });
 }
 
 function plain(status: number, body: string): Response {

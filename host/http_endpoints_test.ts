@@ -1,75 +1,82 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { adminHandler, healthHandler } from "./http_endpoints.ts";
-import { listenHttp } from "./listeners.ts";
-import { METRICS_CONTENT_TYPE, MetricsRegistry } from "./metrics.ts";
+import { MetricRegistry } from "./metrics.ts";
 
-const metrics = new MetricsRegistry();
-metrics.gauge({ name: "answer", help: "The answer." }).set(42);
-
-Deno.test("the server's health port answers as Konnectivity's", async () => {
-  let problem: string | undefined = "no connection to any proxy agent";
-  const get = asker(healthHandler({
-    metrics,
-    style: "server",
-    checks: [{ name: "agent-connected", problem: () => problem }],
-  }));
-  assertEquals(await get("/healthz"), [200, "ok"]);
-  assertEquals(await get("/readyz"), [500, problem]);
-  assertEquals(await get("/ready"), [500, problem]);
-  assertEquals(await get("/readyz?verbose"), [
-    500,
-    "[+]ping ok\n[-]agent-connected failed: no connection to any proxy agent\n",
-  ]);
-  problem = undefined;
-  assertEquals(await get("/readyz"), [200, "ok"]);
-  assertEquals(await get("/nothing"), [404, "404 page not found\n"]);
-});
-
-Deno.test("the agent's health port answers as Konnectivity's", async () => {
-  let problem: string | undefined = "no servers connected";
-  const get = asker(healthHandler({
-    metrics,
-    style: "agent",
-    checks: [{ name: "server-connected", problem: () => problem }],
-  }));
-  const list = "[+]ping ok\n[-]server-connected failed: no servers connected\n";
-  assertEquals(await get("/readyz"), [503, list]);
-  assertEquals(await get("/readyz?verbose"), [503, list]);
-  problem = undefined;
-  assertEquals(await get("/readyz"), [200, "ok"]);
-  assertEquals(await get("/readyz?verbose"), [
-    200,
-    "[+]ping ok\n[+]server-connected ok\ncheck passed\n",
-  ]);
-});
-
-Deno.test("admin ports serve metrics or tell where they are", async () => {
-  const server = asker(adminHandler({ metrics }));
-  assertStringIncludes((await server("/metrics"))[1], "answer 42\n");
-  const [status, reason] = await server("/debug/pprof/profile");
-  assertEquals(status, 404);
-  assertStringIncludes(reason, "no profiling");
-  const agent = adminHandler({ metrics: { healthPort: 8093 } });
-  const moved = agent(new Request("http://node7:8094/metrics"));
-  assertEquals(moved.status, 301);
-  assertEquals(moved.headers.get("location"), "//node7:8093/metrics");
-});
-
-Deno.test("it works over a real port", async () => {
-  const listener = listenHttp(
-    { host: "127.0.0.1", port: 0 },
-    healthHandler({ metrics, style: "agent", checks: [] }),
-  );
-  const response = await fetch(`http://127.0.0.1:${listener.port}/metrics`);
-  assertEquals(response.headers.get("content-type"), METRICS_CONTENT_TYPE);
-  assertStringIncludes(await response.text(), "# TYPE answer gauge\n");
-  listener.close();
-  await listener.finished;
-});
-
-function asker(handler: (request: Request) => Response) {
-  return async (path: string): Promise<[number, string]> => {
-    const response = handler(new Request(`http://localhost${path}`));
-    return [response.status, await response.text()];
-  };
+function get(handler: (request: Request) => Response, path: string) {
+  return handler(new Request(`http://127.0.0.1:8092${path}`));
 }
+
+function health(problem?: string, style: "server" | "agent" = "agent") {
+  const metrics = new MetricRegistry();
+  metrics.series("gauge", "g", "G.").set(1);
+  const checks = [{ name: "server-connected", problem: () => problem }];
+  return healthHandler({ metrics, checks, style });
+}
+
+Deno.test("/healthz is ok as long as the process answers", async () => {
+  const response = get(health("nobody there"), "/healthz");
+  assertEquals([response.status, await response.text()], [200, "ok"]);
+});
+
+Deno.test("/readyz says ok, or why not", async () => {
+  for (const path of ["/readyz", "/ready"]) {
+    const ready = get(health(), path);
+    assertEquals([ready.status, await ready.text()], [200, "ok"]);
+    const not = get(
+      health("no connection to any proxy agent", "server"),
+      path,
+    );
+    assertEquals([not.status, await not.text()], [
+      500,
+      "no connection to any proxy agent",
+    ]);
+  }
+});
+
+Deno.test("an agent that is not ready lists its checks, asked for or not", async () => {
+  const not = get(health("no servers connected"), "/readyz");
+  assertEquals([not.status, await not.text()], [
+    503,
+    "[+]ping ok\n[-]server-connected failed: no servers connected\n",
+  ]);
+});
+
+Deno.test("/readyz?verbose lists the checks as upstream's agent does", async () => {
+  const ready = get(health(), "/readyz?verbose");
+  assertEquals(
+    await ready.text(),
+    "[+]ping ok\n[+]server-connected ok\ncheck passed\n",
+  );
+  const not = get(health("no servers connected"), "/readyz?verbose");
+  assertEquals([not.status, await not.text()], [
+    503,
+    "[+]ping ok\n[-]server-connected failed: no servers connected\n",
+  ]);
+});
+
+Deno.test("/metrics is Prometheus text", async () => {
+  const response = get(health(), "/metrics");
+  assertStringIncludes(response.headers.get("content-type")!, "version=0.0.4");
+  assertStringIncludes(await response.text(), "g 1\n");
+});
+
+Deno.test("other paths are 404, other methods 405", () => {
+  assertEquals(get(health(), "/constructor").status, 404);
+  const post = new Request("http://x/healthz", { method: "POST" });
+  assertEquals(health()(post).status, 405);
+});
+
+Deno.test("the agent's admin port redirects to the metrics, the server's has them", () => {
+  const agent = get(adminHandler({ healthPort: 8093 }), "/metrics");
+  assertEquals([agent.status, agent.headers.get("location")], [
+    301,
+    "//127.0.0.1:8093/metrics",
+  ]);
+  assertEquals(get(adminHandler(new MetricRegistry()), "/metrics").status, 200);
+});
+
+Deno.test("profiles are refused with a reason", async () => {
+  const response = get(adminHandler(new MetricRegistry()), "/debug/pprof/");
+  assertEquals(response.status, 404);
+  assertStringIncludes(await response.text(), "not a Go program");
+});

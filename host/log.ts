@@ -1,11 +1,8 @@
 /**
- * The log: one line per event on stderr, for people or for machines.
+ * The log of the process: one line per event on stderr, for people or machines.
  *
- * | `--v` | shown | for |
- * |---|---|---|
- * | 0 (default) | error, warning, info | what an operator must know |
- * | 1 to 3 | + debug | links and connections coming and going |
- * | 4 and more | + trace | every packet |
+ * The only file that knows LogTape; it does the job of `@std/log`. Levels are
+ * klog's numbers, because `--v` is what users of Konnectivity have at hand.
  *
  * @module
  */
@@ -13,127 +10,102 @@
 import {
   configureSync,
   getLogger,
-  type Logger,
+  jsonLinesFormatter,
   type LogLevel,
   type LogRecord,
 } from "@logtape/logtape";
 
-export type { Logger };
-
-/** How the log is written. */
-export interface LogOptions {
-  readonly format: "text" | "json";
-  /** The number of `--v`; see the table above. */
-  readonly verbosity: number;
-  /** Where lines go. Default: stderr. */
-  readonly write?: (line: string) => void;
-}
-
-/** Root category of all loggers. */
-const ROOT = "tunnel";
-
-/** Sets up the log of this process. May be called again, to change it. */
-export function configureLog(options: LogOptions): void {
-  const format = options.format === "json" ? jsonLine : textLine;
-  const write = options.write ?? writeStderr;
-  configureSync({
-    reset: true,
-    sinks: { lines: (record: LogRecord) => write(format(record)) },
-    loggers: [
-      {
-        category: [ROOT],
-        sinks: ["lines"],
-        lowestLevel: levelOf(options.verbosity),
-      },
-      // The library's own notice about itself is nobody's business here.
-      { category: ["logtape", "meta"], lowestLevel: "fatal", sinks: ["lines"] },
-    ],
-  });
-}
+/** How a log line looks. */
+export type LogFormat = "text" | "json";
 
 /**
- * The logger of a part of the program, such as `agent`.
- *
- * Messages may name properties: `log.info("Connected to {server}", { server })`.
+ * A place to log to. Messages are complete sentences or clauses without
+ * placeholders; what varies is in `fields` as well where a machine may ask.
  */
-export function logger(part: string): Logger {
-  return getLogger([ROOT, part]);
+export interface Log {
+  /** Needs somebody's attention. */
+  error(message: string, fields?: LogFields): void;
+  /** Works, but is not as it should be. */
+  warn(message: string, fields?: LogFields): void;
+  /** Once in a process's life: start, stop, listeners. `--v=1`. */
+  info(message: string, fields?: LogFields): void;
+  /** Links, refusals, reconnects. `--v=2`, the default. */
+  event(message: string, fields?: LogFields): void;
+  /** Every conduit. `--v=4`. */
+  detail(message: string, fields?: LogFields): void;
+  /** True when every packet is wanted: `--v=10`. Ask before building a line. */
+  readonly wantsPackets: boolean;
+  /** One packet. */
+  packet(message: string): void;
 }
 
-/** Whether every packet is to be logged; ask before building the line. */
-export function logsPackets(verbosity: number): boolean {
-  return levelOf(verbosity) === "trace";
+/** What a machine may want to filter by. */
+export type LogFields = Readonly<Record<string, string | number | boolean>>;
+
+/** `--v` from which on each kind of line is written. */
+const LEVELS = { info: 1, event: 2, detail: 4, packet: 10 } as const;
+
+/**
+ * Opens the log.
+ *
+ * @param level `--v`, 0 to 10.
+ */
+export function openLog(
+  component: string,
+  options: { readonly format: LogFormat; readonly level: number },
+): Log {
+  const format = options.format === "json" ? jsonLinesFormatter : textLine;
+  const encoder = new TextEncoder();
+  configureSync({
+    reset: true,
+    sinks: {
+      stderr: (record) => {
+        Deno.stderr.writeSync(encoder.encode(format(record)));
+      },
+    },
+    loggers: [
+      { category: [], sinks: ["stderr"], lowestLevel: "trace" },
+      // Its notice about itself is not the user's business.
+      { category: ["logtape", "meta"], sinks: [], lowestLevel: "fatal" },
+    ],
+  });
+  const logger = getLogger([component]);
+  const write = (kind: LogLevel) => (message: string, fields?: LogFields) =>
+    logger[kind](withoutPlaceholders(message), { ...fields });
+  const from = (least: number, kind: LogLevel) =>
+    options.level >= least ? write(kind) : () => {};
+  return {
+    error: write("error"),
+    warn: write("warning"),
+    info: from(LEVELS.info, "info"),
+    event: from(LEVELS.event, "info"),
+    detail: from(LEVELS.detail, "debug"),
+    wantsPackets: options.level >= LEVELS.packet,
+    packet: from(LEVELS.packet, "trace"),
+  };
 }
 
-function levelOf(verbosity: number): LogLevel {
-  if (verbosity >= 4) return "trace";
-  return verbosity >= 1 ? "debug" : "info";
+/** Peers' words may hold braces, which mean something to the logger. */
+function withoutPlaceholders(message: string): string {
+  return message.replaceAll("{", "{{").replaceAll("}", "}}");
 }
 
+/** `2026-11-21T13:39:46.510Z INFO agent linked agent=a1 carrier=streams` */
 function textLine(record: LogRecord): string {
-  const level = record.level === "warning"
-    ? "WARN"
-    : record.level.toUpperCase();
   const time = new Date(record.timestamp).toISOString();
-  const part = record.category.slice(1).join(".");
-  return `${time} ${level.padEnd(5)} ${part}: ${oneLine(messageOf(record))}\n`;
+  const level = record.level.toUpperCase();
+  const fields = Object.entries(record.properties)
+    .map(([name, value]) => ` ${name}=${fieldText(value)}`)
+    .join("");
+  const line = `${time} ${level} ${record.message.join("")}${fields}`;
+  // A peer's words must not be able to forge a line of their own.
+  return `${line.replace(CONTROL, "\u{fffd}")}\n`;
 }
 
-function jsonLine(record: LogRecord): string {
-  return JSON.stringify({
-    time: new Date(record.timestamp).toISOString(),
-    level: record.level,
-    part: record.category.slice(1).join("."),
-    message: messageOf(record),
-    ...plain(record.properties),
-  }) + "\n";
-}
+// deno-lint-ignore no-control-regex -- those are what must not get through
+const CONTROL = /[\x00-\x1f\x7f-\x9f]/g;
 
-/** Literal parts and values take turns in a record's message. */
-function messageOf(record: LogRecord): string {
-  return record.message.map((piece, index) =>
-    index % 2 === 0 ? String(piece) : valueText(piece)
-  ).join("");
-}
-
-function valueText(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "bigint") return String(value);
-  if (value instanceof Error) return value.message;
-  return JSON.stringify(value, bigintAsText) ?? String(value);
-}
-
-/** Properties as JSON can hold them. */
-function plain(properties: Record<string, unknown>): Record<string, unknown> {
-  const entries = Object.entries(properties).map(([key, value]) => {
-    const isText = typeof value === "bigint" || value instanceof Error;
-    return [key, isText ? valueText(value) : value];
-  });
-  return Object.fromEntries(entries);
-}
-
-function bigintAsText(_key: string, value: unknown): unknown {
-  return typeof value === "bigint" ? String(value) : value;
-}
-
-/** A peer's text must not forge further lines or move the cursor. */
-function oneLine(text: string): string {
-  // deno-lint-ignore no-control-regex -- control characters are the point.
-  return text.replace(/[\u0000-\u001f\u007f]/g, (character) => {
-    const code = character.charCodeAt(0).toString(16).padStart(2, "0");
-    return character === "\n" ? "\\n" : `\\x${code}`;
-  });
-}
-
-const encoder = new TextEncoder();
-
-function writeStderr(line: string): void {
-  let octets = encoder.encode(line);
-  try {
-    while (octets.length > 0) {
-      octets = octets.subarray(Deno.stderr.writeSync(octets));
-    }
-  } catch {
-    // Nobody reads the log any more; that is no reason to stop working.
-  }
+function fieldText(value: unknown): string {
+  const text = String(value);
+  return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
 }

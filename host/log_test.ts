@@ -1,68 +1,65 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { configureLog, logger, logsPackets } from "./log.ts";
+import { type LogFormat, openLog } from "./log.ts";
 
-Deno.test("text lines have time, level, part and message", () => {
-  const lines = record("text", 0, () => {
-    logger("agent").info("Connected to {server}", { server: "10.0.0.1:8091" });
-    logger("agent").warn("Lost {count} links", { count: 2 });
-    logger("agent").debug("not shown");
-  });
-  assertEquals(lines.length, 2);
-  assertMatch(
-    lines[0]!,
-    /^\d{4}-.*Z INFO {2}agent: Connected to 10\.0\.0\.1:8091\n$/,
-  );
-  assertMatch(lines[1]!, / WARN {2}agent: Lost 2 links\n$/);
-});
-
-Deno.test("a peer's text cannot forge a line", () => {
-  const [line] = record("text", 0, () => {
-    logger("server").info("refused {why}", { why: "x\n2026 INFO \u001b[2Jhi" });
-  });
-  assertMatch(line!, /refused x\\n2026 INFO \\x1b\[2Jhi\n$/);
-});
-
-Deno.test("JSON lines carry the properties", () => {
-  const [line] = record("json", 0, () => {
-    logger("server").error("Cannot dial {target}: {error}", {
-      target: "a:1",
-      error: new Error("refused"),
-      connectId: 2n ** 60n,
-    });
-  });
-  const { time, ...rest } = JSON.parse(line!);
-  assertMatch(time, /Z$/);
-  assertEquals(rest, {
-    level: "error",
-    part: "server",
-    message: "Cannot dial a:1: refused",
-    target: "a:1",
-    error: "refused",
-    connectId: String(2n ** 60n),
-  });
-});
-
-Deno.test("more verbosity shows more, packets only at the highest", () => {
-  const counts = [0, 1, 3, 4, 9].map((verbosity) =>
-    record("text", verbosity, () => {
-      const log = logger("x");
-      log.info("i");
-      log.debug("d");
-      log.trace("t");
-    }).length
-  );
-  assertEquals(counts, [1, 2, 2, 3, 3]);
-  assertEquals([logsPackets(3), logsPackets(4)], [false, true]);
-});
-
-function record(
-  format: "text" | "json",
-  verbosity: number,
-  act: () => void,
-): string[] {
-  const lines: string[] = [];
-  configureLog({ format, verbosity, write: (line) => lines.push(line) });
-  act();
-  configureLog({ format: "text", verbosity: 0, write: () => {} });
-  return lines;
+/** What is written to stderr while `run` runs. */
+function written(
+  options: { format: LogFormat; level: number },
+  run: (log: ReturnType<typeof openLog>) => void,
+): string {
+  const original = Deno.stderr.writeSync;
+  let text = "";
+  Deno.stderr.writeSync = (octets) => {
+    text += new TextDecoder().decode(octets);
+    return octets.length;
+  };
+  try {
+    run(openLog("server", options));
+  } finally {
+    Deno.stderr.writeSync = original;
+  }
+  return text;
 }
+
+Deno.test("a line of text has time, level, message and fields", () => {
+  const text = written(
+    { format: "text", level: 2 },
+    (log) => log.event("agent linked", { agent: "a 1", links: 2 }),
+  );
+  assertMatch(
+    text,
+    /^\d{4}-\d\d-\d\dT[\d:.]+Z INFO agent linked agent="a 1" links=2\n$/,
+  );
+});
+
+Deno.test("a line of JSON is one object", () => {
+  const text = written(
+    { format: "json", level: 2 },
+    (log) => log.warn("braces {stay} as they are", { agent: "a1" }),
+  );
+  const record = JSON.parse(text);
+  assertEquals(record.message, "braces {stay} as they are");
+  assertEquals(record.properties, { agent: "a1" });
+  assertEquals(record.level, "WARN");
+});
+
+Deno.test("--v decides what is written", () => {
+  const lines = (level: number) =>
+    written({ format: "text", level }, (log) => {
+      log.error("e");
+      log.warn("w");
+      log.info("i");
+      log.event("v");
+      log.detail("d");
+      log.packet("p");
+    }).split("\n").length - 1;
+  assertEquals([0, 1, 2, 4, 9, 10].map(lines), [2, 3, 4, 5, 5, 6]);
+});
+
+Deno.test("a peer's words cannot forge a line", () => {
+  const text = written(
+    { format: "text", level: 0 },
+    (log) => log.error("bad\n2026 INFO all is well\u001b[2J"),
+  );
+  assertEquals(text.split("\n").length, 2);
+  assertEquals(text.includes("\u001b"), false);
+});

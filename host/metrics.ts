@@ -1,269 +1,193 @@
 /**
- * Counters, gauges and histograms, and their text form.
+ * Counters, gauges and histograms, and their text for Prometheus.
  *
- * Prometheus text format 0.0.4, as Go's client library writes it: families by
- * name, HELP and TYPE once each, labels escaped. A vector (a metric with
- * labels) appears only once a series of it was used, and so does a metric made
- * with `lazy`, because dashboards and tests of Konnectivity tell "never" from
- * "zero".
+ * The rules that scrapers of Konnectivity rely on: HELP and TYPE exactly as
+ * given; a family with labels shows a series only after its first use, and no
+ * family is shown without series.
+ *
+ * Looking a series up costs a map access; the hot path keeps the `Series`.
  *
  * @module
  */
 
-/** What {@linkcode MetricsRegistry.write} is served as. */
-export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+/** One number that a scrape shows. */
+export class Series {
+  value = 0;
 
-/** Values of labels, in the order in which their names were given. */
-type LabelValues = readonly string[];
-
-/** A number that only grows. */
-export interface Counter {
-  add(amount?: number): void;
-}
-
-/** A number that goes up and down. */
-export interface Gauge {
-  set(value: number): void;
-  add(amount?: number): void;
-}
-
-/** A distribution. */
-export interface Histogram {
-  observe(value: number): void;
-}
-
-/** Metrics told apart by label values. */
-export interface Vector<Metric> {
-  /** The series with these values, made at its first use. */
-  with(...values: LabelValues): Metric;
-}
-
-/** Name and meaning of a metric. */
-export interface MetricOptions {
-  readonly name: string;
-  readonly help: string;
-}
-
-interface Family {
-  readonly type: "counter" | "gauge" | "histogram";
-  readonly help: string;
-  /** The lines of all series; none when nothing was used yet. */
-  lines(): string[];
-}
-
-/** See the module description. One per process, or one per test. */
-export class MetricsRegistry {
-  readonly #families = new Map<string, Family>();
-  readonly #collectors: (() => void)[] = [];
-
-  /** @param options.lazy Absent until its first use. */
-  counter(options: MetricOptions & { lazy?: boolean }): Counter {
-    return this.#single(options, "counter", () => new Cell());
+  /** Adds `amount`, 1 by default. */
+  add(amount = 1): void {
+    this.value += amount;
   }
-
-  /** @param options.lazy Absent until its first use. */
-  gauge(options: MetricOptions & { lazy?: boolean }): Gauge {
-    return this.#single(options, "gauge", () => new Cell());
-  }
-
-  /** @param options.buckets Upper bounds, ascending, without +Inf. */
-  histogram(
-    options: MetricOptions & { buckets: readonly number[]; lazy?: boolean },
-  ): Histogram {
-    return this.#single(
-      options,
-      "histogram",
-      () => new Distribution(options.buckets),
-    );
-  }
-
-  /** A counter with labels. */
-  counterVector(
-    options: MetricOptions & { labels: readonly string[] },
-  ): Vector<Counter> {
-    return this.#vector(options, "counter", () => new Cell());
-  }
-
-  /** A gauge with labels. */
-  gaugeVector(
-    options: MetricOptions & { labels: readonly string[] },
-  ): Vector<Gauge> {
-    return this.#vector(options, "gauge", () => new Cell());
-  }
-
-  /** A histogram with labels. */
-  histogramVector(
-    options: MetricOptions & {
-      labels: readonly string[];
-      buckets: readonly number[];
-    },
-  ): Vector<Histogram> {
-    return this.#vector(
-      options,
-      "histogram",
-      () => new Distribution(options.buckets),
-    );
-  }
-
-  /** Calls `collect` before each `write`, to set what is only then known. */
-  collector(collect: () => void): void {
-    this.#collectors.push(collect);
-  }
-
-  /** All metrics as text. */
-  write(): string {
-    for (const collect of this.#collectors) collect();
-    const lines: string[] = [];
-    for (const name of [...this.#families.keys()].sort()) {
-      const family = this.#families.get(name)!;
-      const series = family.lines();
-      if (series.length === 0) continue;
-      lines.push(
-        `# HELP ${name} ${escapeHelp(family.help)}`,
-        `# TYPE ${name} ${family.type}`,
-        ...series,
-      );
-    }
-    return lines.length === 0 ? "" : `${lines.join("\n")}\n`;
-  }
-
-  #single<Metric extends Series>(
-    options: MetricOptions & { lazy?: boolean },
-    type: Family["type"],
-    make: () => Metric,
-  ): Metric {
-    const metric = make();
-    this.#add(options, type, () => {
-      if (options.lazy && !metric.isUsed) return [];
-      return metric.lines(options.name, []);
-    });
-    return metric;
-  }
-
-  #vector<Metric extends Series>(
-    options: MetricOptions & { labels: readonly string[] },
-    type: Family["type"],
-    make: () => Metric,
-  ): Vector<Metric> {
-    const { name, labels } = options;
-    const series = new Map<string, { values: LabelValues; metric: Metric }>();
-    this.#add(
-      options,
-      type,
-      () =>
-        [...series.values()].flatMap(({ values, metric }) =>
-          metric.lines(
-            name,
-            labels.map((label, index) => pair(label, values[index]!)),
-          )
-        ),
-    );
-    return {
-      with: (...values) => {
-        if (values.length !== labels.length) {
-          throw new TypeError(
-            `Cannot label ${name} with ${values.length} values: it has ` +
-              `${labels.length} labels`,
-          );
-        }
-        const key = values.length === 1 ? values[0]! : values.join("\u0000");
-        let entry = series.get(key);
-        if (entry === undefined) {
-          series.set(key, entry = { values, metric: make() });
-        }
-        return entry.metric;
-      },
-    };
-  }
-
-  #add(
-    options: MetricOptions,
-    type: Family["type"],
-    lines: () => string[],
-  ): void {
-    if (this.#families.has(options.name)) {
-      throw new TypeError(`Cannot register ${options.name} twice`);
-    }
-    this.#families.set(options.name, { type, help: options.help, lines });
-  }
-}
-
-interface Series {
-  readonly isUsed: boolean;
-  lines(name: string, labels: readonly string[]): string[];
-}
-
-class Cell implements Series, Gauge {
-  #value = 0;
-  isUsed = false;
 
   set(value: number): void {
-    this.#value = value;
-    this.isUsed = true;
-  }
-
-  add(amount = 1): void {
-    this.#value += amount;
-    this.isUsed = true;
-  }
-
-  lines(name: string, labels: readonly string[]): string[] {
-    return [line(name, labels, this.#value)];
+    this.value = value;
   }
 }
 
-class Distribution implements Series, Histogram {
+/** What observations fell into which bucket. */
+export class Histogram {
   readonly #bounds: readonly number[];
   readonly #counts: number[];
   #sum = 0;
+  #count = 0;
 
+  /** @param bounds Upper bounds, ascending, without infinity. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds;
-    this.#counts = Array<number>(bounds.length + 1).fill(0);
+    this.#counts = bounds.map(() => 0);
   }
 
-  get isUsed(): boolean {
-    return this.#counts.some((count) => count > 0);
-  }
-
+  /** @param value In the unit that the name says, seconds as a rule. */
   observe(value: number): void {
-    const index = this.#bounds.findIndex((bound) => value <= bound);
-    this.#counts[index < 0 ? this.#bounds.length : index]!++;
     this.#sum += value;
+    this.#count++;
+    const index = this.#bounds.findIndex((bound) => value <= bound);
+    if (index !== -1) this.#counts[index]!++;
   }
 
-  lines(name: string, labels: readonly string[]): string[] {
-    let count = 0;
-    const buckets = this.#counts.map((own, index) => {
-      count += own;
-      const bound = formatValue(this.#bounds[index] ?? Infinity);
-      return line(`${name}_bucket`, [...labels, pair("le", bound)], count);
+  /** Lines of this histogram; buckets are cumulative. */
+  *lines(name: string): Iterable<string> {
+    let total = 0;
+    for (const [index, bound] of this.#bounds.entries()) {
+      total += this.#counts[index]!;
+      yield `${name}_bucket{le="${asGo(bound)}"} ${total}`;
+    }
+    yield `${name}_bucket{le="+Inf"} ${this.#count}`;
+    yield `${name}_sum ${this.#sum}`;
+    yield `${name}_count ${this.#count}`;
+  }
+}
+
+/** Series of one family, told apart by the values of its labels. */
+export class LabelledSeries {
+  readonly #labels: readonly string[];
+  readonly #series = new Map<string, Series>();
+
+  constructor(labels: readonly string[]) {
+    this.#labels = labels;
+  }
+
+  /** The series with these label values, in the order of the labels. */
+  with(...values: readonly string[]): Series {
+    const key = this.#labels
+      .map((label, index) => `${label}="${escapeLabel(values[index] ?? "")}"`)
+      .join(",");
+    let series = this.#series.get(key);
+    if (series === undefined) this.#series.set(key, series = new Series());
+    return series;
+  }
+
+  *lines(name: string): Iterable<string> {
+    for (const [key, series] of this.#series) {
+      yield `${name}{${key}} ${series.value}`;
+    }
+  }
+}
+
+/** `counter` only grows. Upstream has gauges and histograms besides. */
+type Kind = "counter" | "gauge" | "histogram";
+
+interface Family {
+  readonly name: string;
+  readonly help: string;
+  readonly kind: Kind;
+  lines(): Iterable<string>;
+}
+
+/** All families of a process. */
+export class MetricRegistry {
+  readonly #families: Family[] = [];
+
+  /** A single series, shown from the start. */
+  series(kind: "counter" | "gauge", name: string, help: string): Series {
+    const series = new Series();
+    this.#add(kind, name, help, () => [`${name} ${series.value}`]);
+    return series;
+  }
+
+  /** A single series whose value is asked for at each scrape. */
+  computed(
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    value: () => number,
+  ): void {
+    this.#add(kind, name, help, () => [`${name} ${value()}`]);
+  }
+
+  /** Series with labels; each is shown after its first use. */
+  labelled(
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    labels: readonly string[],
+  ): LabelledSeries {
+    const series = new LabelledSeries(labels);
+    this.#add(kind, name, help, () => series.lines(name));
+    return series;
+  }
+
+  /** Series with labels whose values are asked for at each scrape. */
+  computedLabelled(
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    labels: readonly string[],
+    values: () => Iterable<readonly [labelValues: readonly string[], number]>,
+  ): void {
+    this.#add(kind, name, help, () => {
+      const series = new LabelledSeries(labels);
+      for (const [labelValues, value] of values()) {
+        series.with(...labelValues).set(value);
+      }
+      return series.lines(name);
     });
-    return [
-      ...buckets,
-      line(`${name}_sum`, labels, this.#sum),
-      line(`${name}_count`, labels, count),
-    ];
+  }
+
+  histogram(name: string, help: string, bounds: readonly number[]): Histogram {
+    const histogram = new Histogram(bounds);
+    this.#add("histogram", name, help, () => histogram.lines(name));
+    return histogram;
+  }
+
+  /** Everything in the text format 0.0.4. */
+  expose(): string {
+    let text = "";
+    for (const { name, help, kind, lines } of this.#families) {
+      const series = [...lines()];
+      if (series.length === 0) continue;
+      text += `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}\n`;
+      text += `${series.join("\n")}\n`;
+    }
+    return text;
+  }
+
+  #add(
+    kind: Kind,
+    name: string,
+    help: string,
+    lines: () => Iterable<string>,
+  ): void {
+    if (this.#families.some((family) => family.name === name)) {
+      throw new TypeError(`Cannot add metric ${name}: it is there already`);
+    }
+    this.#families.push({ name, help, kind, lines });
   }
 }
 
-function line(name: string, labels: readonly string[], value: number): string {
-  const set = labels.length === 0 ? "" : `{${labels.join(",")}}`;
-  return `${name}${set} ${formatValue(value)}`;
+/** The content type that goes with {@linkcode MetricRegistry.expose}. */
+export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** A small number as Go prints it (`1e-06`): label values are compared as text. */
+function asGo(value: number): string {
+  if (value >= 1e-4) return String(value);
+  return value.toExponential().replace(/e-([0-9])$/, "e-0$1");
 }
 
-function pair(label: string, value: string): string {
-  const escaped = value.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")
-    .replaceAll('"', '\\"');
-  return `${label}="${escaped}"`;
+function escapeLabel(value: string): string {
+  return escapeHelp(value).replaceAll('"', '\\"');
 }
 
-function escapeHelp(help: string): string {
-  return help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
-}
-
-function formatValue(value: number): string {
-  if (value === Infinity) return "+Inf";
-  if (value === -Infinity) return "-Inf";
-  return String(value);
+function escapeHelp(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 }

@@ -1,101 +1,84 @@
-import { assertEquals, assertThrows } from "@std/assert";
-import { MetricsRegistry } from "./metrics.ts";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { MetricRegistry } from "./metrics.ts";
 import { registerProcessMetrics } from "./process_metrics.ts";
 
-Deno.test("families are sorted, each with one HELP and one TYPE", () => {
-  const registry = new MetricsRegistry();
-  const failures = registry.counterVector({
-    name: "x_dial_failure_count",
-    help: "Number of dial failures observed.",
-    labels: ["reason"],
-  });
-  const open = registry.gauge({ name: "a_open", help: "Open\nnow." });
-  failures.with("error_response").add();
-  failures.with("frontend_close").add(2);
-  failures.with("error_response").add();
-  open.add(3);
-  open.add(-1);
+Deno.test("expose() writes HELP, TYPE and values as given", () => {
+  const registry = new MetricRegistry();
+  registry.series("gauge", "open", "Open things.").set(3);
+  registry.computed("counter", "seconds_total", "Seconds.", () => 1.5);
   assertEquals(
-    registry.write(),
-    [
-      "# HELP a_open Open\\nnow.",
-      "# TYPE a_open gauge",
-      "a_open 2",
-      "# HELP x_dial_failure_count Number of dial failures observed.",
-      "# TYPE x_dial_failure_count counter",
-      'x_dial_failure_count{reason="error_response"} 2',
-      'x_dial_failure_count{reason="frontend_close"} 2',
-      "",
-    ].join("\n"),
+    registry.expose(),
+    "# HELP open Open things.\n# TYPE open gauge\nopen 3\n" +
+      "# HELP seconds_total Seconds.\n# TYPE seconds_total counter\n" +
+      "seconds_total 1.5\n",
   );
 });
 
-Deno.test("vectors and lazy metrics appear with their first use", () => {
-  const registry = new MetricsRegistry();
-  const vector = registry.gaugeVector({ name: "v", help: "V", labels: ["l"] });
-  const lazy = registry.gauge({ name: "z", help: "Z", lazy: true });
-  assertEquals(registry.write(), "");
-  lazy.set(0);
-  vector.with("a").set(0);
+Deno.test("a family with labels appears after its first use, and nothing else does", () => {
+  const registry = new MetricRegistry();
+  const failures = registry.labelled("counter", "failures", "F.", ["reason"]);
+  assertEquals(registry.expose(), "");
+  failures.with("timeout").add();
+  failures.with("timeout").add(2);
   assertEquals(
-    registry.write(),
-    '# HELP v V\n# TYPE v gauge\nv{l="a"} 0\n# HELP z Z\n# TYPE z gauge\nz 0\n',
+    registry.expose(),
+    '# HELP failures F.\n# TYPE failures counter\nfailures{reason="timeout"} 3\n',
   );
 });
 
-Deno.test("a histogram counts cumulatively", () => {
-  const registry = new MetricsRegistry();
-  const histogram = registry.histogram({
-    name: "h",
-    help: "H",
-    buckets: [0.000001, 0.5, 2.5],
-  });
-  for (const value of [0.25, 0.5, 2, 100]) histogram.observe(value);
+Deno.test("label values cannot break out of their quotes", () => {
+  const registry = new MetricRegistry();
+  const series = registry.labelled("gauge", "g", "a\\b\nc", ["x", "y"]);
+  series.with('say "hi"\n', "\\").set(1);
   assertEquals(
-    registry.write(),
-    [
-      "# HELP h H",
-      "# TYPE h histogram",
-      'h_bucket{le="0.000001"} 0',
-      'h_bucket{le="0.5"} 2',
-      'h_bucket{le="2.5"} 3',
-      'h_bucket{le="+Inf"} 4',
-      "h_sum 102.75",
-      "h_count 4",
-      "",
-    ].join("\n"),
+    registry.expose(),
+    '# HELP g a\\\\b\\nc\n# TYPE g gauge\ng{x="say \\"hi\\"\\n",y="\\\\"} 1\n',
   );
 });
 
-Deno.test("label values are escaped and counted", () => {
-  const registry = new MetricsRegistry();
-  const vector = registry.counterVector({
-    name: "v",
-    help: "V",
-    labels: ["a", "b"],
-  });
-  vector.with('say "hi"', "back\\slash\n").add();
-  assertEquals(
-    registry.write().split("\n")[2],
-    'v{a="say \\"hi\\"",b="back\\\\slash\\n"} 1',
-  );
-  assertThrows(() => vector.with("one"), TypeError, "2 labels");
-  assertThrows(() => registry.gauge({ name: "v", help: "" }), TypeError);
+Deno.test("computed series with labels are asked at each scrape", () => {
+  const registry = new MetricRegistry();
+  let agents = 1;
+  registry.computedLabelled("gauge", "g", "G.", ["s"], () => [[["a"], agents]]);
+  agents = 2;
+  assertEquals(registry.expose(), '# HELP g G.\n# TYPE g gauge\ng{s="a"} 2\n');
 });
 
-Deno.test("the process tells of itself", () => {
-  const registry = new MetricsRegistry();
+Deno.test("histogram buckets are cumulative and count what is above them all", () => {
+  const registry = new MetricRegistry();
+  const histogram = registry.histogram("h", "H.", [0.1, 1]);
+  for (const value of [0.1, 0.5, 2]) histogram.observe(value);
+  assertEquals(
+    registry.expose(),
+    "# HELP h H.\n# TYPE h histogram\n" +
+      'h_bucket{le="0.1"} 1\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 3\n' +
+      "h_sum 2.6\nh_count 3\n",
+  );
+});
+
+Deno.test("bucket bounds are spelt as Go spells them", () => {
+  const registry = new MetricRegistry();
+  registry.histogram("h", "H.", [1e-6, 1e-5, 1e-4, .005, 12.5, 86_400]);
+  const bounds = [...registry.expose().matchAll(/le="([^"]+)"/g)];
+  assertEquals(
+    bounds.map(([, bound]) => bound),
+    ["1e-06", "1e-05", "0.0001", "0.005", "12.5", "86400", "+Inf"],
+  );
+});
+
+Deno.test("a name is taken once", () => {
+  const registry = new MetricRegistry();
+  registry.series("gauge", "g", "G.");
+  assertThrows(() => registry.series("gauge", "g", "G."), TypeError);
+});
+
+Deno.test("a process tells its memory, descriptors and processor time", () => {
+  const registry = new MetricRegistry();
   registerProcessMetrics(registry);
-  const values = new Map(
-    registry.write().split("\n").filter((line) => /^[a-z]/.test(line))
-      .map((line) => line.split(" ") as [string, string]),
-  );
-  const value = (name: string) => Number(values.get(`process_${name}`));
-  assertEquals(value("cpu_seconds_total") > 0, true);
-  assertEquals(value("resident_memory_bytes") > 1e6, true);
-  assertEquals(
-    Math.abs(value("start_time_seconds") * 1000 - Date.now()) < 1e7,
-    true,
-  );
-  if (Deno.build.os === "linux") assertEquals(value("open_fds") > 3, true);
+  const text = registry.expose();
+  for (
+    const name of ["cpu_seconds_total", "resident_memory_bytes", "open_fds"]
+  ) {
+    assertMatch(text, new RegExp(`^process_${name} [0-9.]+$`, "m"));
+  }
 });

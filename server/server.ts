@@ -19,6 +19,7 @@ import type { Log } from "../host/log.ts";
 import { MetricRegistry } from "../host/metrics.ts";
 import { denoSocket } from "../host/sockets/deno_socket.ts";
 import { gatedTlsSocket } from "../host/sockets/gated_tls_socket.ts";
+import { registerProcessMetrics } from "../host/process_metrics.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import { Credentials } from "../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../host/tls/tls_errors.ts";
@@ -95,6 +96,7 @@ class Server {
       random: Math.random,
     });
     this.#metrics.watch(this.#registry);
+    registerProcessMetrics(this.#metricRegistry);
     this.#shutdown = new Shutdown({
       refuseCallers: () => this.#refuseCallers(),
       load: () => this.#metrics.established + this.#metrics.pendingDials,
@@ -140,7 +142,7 @@ class Server {
       healthHandler({
         metrics: this.#metricRegistry,
         checks: [{ name: "agent-connected", problem: () => this.#notReady() }],
-        notReadyStatus: 500,
+        style: "server",
       }),
     );
     const adminListener = this.#serve(
