@@ -5,7 +5,6 @@
  * @module
  */
 
-import { HeadBuffer } from "../proto/bytes/head_buffer.ts";
 import {
   DialError,
   type DialEvents,
@@ -16,18 +15,19 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../proto/transfer/conduit.ts";
+import { ConnectConduit } from "./connect_conduit.ts";
+import { type ConnectAnswer, ConnectResponse } from "./connect_response.ts";
 
-/** Most octets of a response head; Go's default for these is 1 MiB. */
-export const RESPONSE_HEAD_OCTETS_MAX = 65_536;
-
-/** Most octets of a refusal's body that are shown. */
-export const REFUSAL_BODY_OCTETS_MAX = 4_096;
-
-type Phase =
-  | { readonly kind: "head"; readonly head: HeadBuffer }
-  | { readonly kind: "refused"; readonly status: string; body: string }
-  | { readonly kind: "open"; readonly events: ConduitEvents }
-  | { readonly kind: "over" };
+/** What may go with the request. */
+export interface ConnectOptions {
+  /** The only node wanted. */
+  readonly node?: string;
+  /**
+   * The first octets for the target; sent in one write with the request. At
+   * most `EARLY_OCTETS_MAX`, which a fresh socket always takes.
+   */
+  readonly earlyData?: Uint8Array;
+}
 
 /**
  * Asks for `address` and reports once.
@@ -44,23 +44,15 @@ export function dialConnect(
   return new ConnectCaller(socket, address, events, options);
 }
 
-/** What may go with the request. */
-export interface ConnectOptions {
-  /** The only node wanted. */
-  readonly node?: string;
-  /** The first octets for the target; sent in one write with the request. */
-  readonly earlyData?: Uint8Array;
-}
+type Phase =
+  | { readonly kind: "asking"; readonly response: ConnectResponse }
+  | { readonly kind: "open"; readonly conduit: ConnectConduit }
+  | { readonly kind: "over" };
 
-class ConnectCaller implements Conduit, ConduitEvents, PendingDial {
-  readonly datagrams = false;
+class ConnectCaller implements ConduitEvents, PendingDial {
   readonly #socket: Conduit;
   readonly #outcome: DialEvents;
-  #phase: Phase = {
-    kind: "head",
-    head: new HeadBuffer(RESPONSE_HEAD_OCTETS_MAX),
-  };
-  #socketEnded = false;
+  #phase: Phase = { kind: "asking", response: new ConnectResponse() };
 
   constructor(
     socket: Conduit,
@@ -71,143 +63,87 @@ class ConnectCaller implements Conduit, ConduitEvents, PendingDial {
     this.#socket = socket;
     this.#outcome = outcome;
     socket.attach(this);
-    const nodeLine = node === undefined ? "" : `Tunnel-Node: ${node}\r\n`;
-    // kube-apiserver's very words; the Host header is never the target.
-    socket.write(
-      new TextEncoder().encode(
-        `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}\r\n`,
-      ),
-    );
+    socket.write(request(address, node));
     if (earlyData !== undefined) socket.write(earlyData);
   }
 
   cancel(): void {
+    if (this.#phase.kind !== "asking") return;
     this.#phase = { kind: "over" };
     this.#socket.reset("the caller gave up");
   }
 
-  // --- What the frontend's socket tells us -----------------------------------
-
   onData(chunk: Uint8Array): void {
-    switch (this.#phase.kind) {
-      case "head":
-        return this.#onHeadData(this.#phase.head, chunk);
-      case "refused":
-        this.#onRefusalBody(this.#phase, chunk);
-        return this.#socket.consumed(chunk.length);
+    const phase = this.#phase;
+    switch (phase.kind) {
+      case "asking": {
+        const answer = phase.response.push(chunk);
+        if (answer?.kind === "granted") {
+          return this.#open(chunk.length, answer.early);
+        }
+        this.#socket.consumed(chunk.length);
+        return this.#refuse(answer);
+      }
       case "open":
-        return this.#phase.events.onData(chunk);
+        return phase.conduit.onData(chunk);
       case "over":
         return this.#socket.consumed(chunk.length);
     }
   }
 
   onEnd(): void {
-    this.#socketEnded = true;
     const phase = this.#phase;
-    if (phase.kind === "open") return phase.events.onEnd();
-    if (phase.kind === "refused") return this.#refuse(phase);
-    if (phase.kind === "head") {
-      this.#fail("link-lost", "the server closed the connection unanswered");
-    }
+    if (phase.kind === "open") return phase.conduit.onEnd();
+    if (phase.kind === "over") return;
+    this.#refuse(
+      phase.response.end() ??
+        { kind: "broken", problem: "nothing, and closed the connection" },
+    );
   }
 
   onClose(end: ConduitEnd): void {
     const phase = this.#phase;
-    if (phase.kind === "open") {
-      this.#phase = { kind: "over" };
-      return phase.events.onClose(end);
-    }
-    if (phase.kind === "refused") return this.#refuse(phase);
-    if (phase.kind === "head") {
-      const why = end.kind === "clean" ? "it was closed" : end.reason;
-      this.#fail("link-lost", `the connection to the server broke: ${why}`);
-    }
+    if (phase.kind === "open") return phase.conduit.onClose(end);
+    if (phase.kind === "over") return;
+    const refusal = phase.response.end();
+    if (refusal !== undefined) return this.#refuse(refusal);
+    const why = end.kind === "clean" ? "it was closed" : end.reason;
+    this.#fail("link-lost", `the connection to the server broke: ${why}`);
   }
 
   onWritable(): void {
-    if (this.#phase.kind === "open") this.#phase.events.onWritable();
+    if (this.#phase.kind === "open") this.#phase.conduit.onWritable();
   }
 
-  // --- The conduit, once granted ---------------------------------------------
-
-  attach(events: ConduitEvents): void {
-    this.#phase = { kind: "open", events };
+  #open(octets: number, early: Uint8Array): void {
+    const conduit = new ConnectConduit(this.#socket);
+    this.#phase = { kind: "open", conduit };
+    if (early.length > 0) conduit.onData(early);
+    this.#outcome.onConnected(conduit);
+    this.#socket.consumed(octets - early.length);
   }
 
-  write(chunk: Uint8Array): number {
-    return this.#socket.write(chunk);
-  }
-
-  end(): void {
-    this.#socket.end();
-  }
-
-  reset(reason: string, kind?: "reset" | "lost"): void {
-    this.#socket.reset(reason, kind);
-  }
-
-  consumed(octets: number): void {
-    this.#socket.consumed(octets);
-  }
-
-  // --- The answer ------------------------------------------------------------
-
-  #onHeadData(head: HeadBuffer, chunk: Uint8Array): void {
-    const gathered = head.push(chunk);
-    if (gathered.kind === "incomplete") {
-      return this.#socket.consumed(chunk.length);
+  #refuse(answer: ConnectAnswer | undefined): void {
+    if (answer?.kind === "refused") {
+      // Konnectivity tells a dial that took too long by this status alone.
+      const reason = answer.status === 504 ? "timeout" : "endpoint";
+      this.#fail(reason, answer.sentence);
+    } else if (answer?.kind === "broken") {
+      this.#fail("link-lost", `the server answered ${answer.problem}`);
     }
-    if (gathered.kind === "tooLarge") {
-      this.#fail(
-        "link-lost",
-        `the server's answer has a head of more than ${RESPONSE_HEAD_OCTETS_MAX} octets`,
-      );
-      return this.#socket.consumed(chunk.length);
-    }
-    const [statusLine = ""] = gathered.lines;
-    const match = /^HTTP\/1\.[01] ([0-9]{3})(?: (.*))?$/.exec(statusLine);
-    if (match === null) {
-      this.#fail(
-        "link-lost",
-        `the server answered ${JSON.stringify(statusLine.slice(0, 80))}, ` +
-          "which is not HTTP/1.1",
-      );
-      return this.#socket.consumed(chunk.length);
-    }
-    if (match[1] === "200") return this.#open(chunk.length, gathered.rest);
-    const status = `${match[1]} ${match[2] ?? ""}`.trim();
-    const refused: Phase = { kind: "refused", status, body: "" };
-    this.#phase = refused;
-    this.#onRefusalBody(refused, gathered.rest);
-    this.#socket.consumed(chunk.length);
-  }
-
-  #open(seen: number, early: Uint8Array): void {
-    this.#outcome.onConnected(this);
-    this.#socket.consumed(seen - early.length);
-    if (early.length === 0) return;
-    // Not now: whoever joins two conduits has yet to attach to the other one.
-    queueMicrotask(() => {
-      if (this.#phase.kind === "open") this.#phase.events.onData(early);
-    });
-  }
-
-  #onRefusalBody(phase: { body: string }, octets: Uint8Array): void {
-    const room = REFUSAL_BODY_OCTETS_MAX - phase.body.length;
-    phase.body += new TextDecoder().decode(octets.subarray(0, room));
-  }
-
-  #refuse(phase: { readonly status: string; readonly body: string }): void {
-    const sentence = phase.body.trim() || phase.status;
-    const reason = phase.status.startsWith("504") ? "timeout" : "endpoint";
-    this.#fail(reason, sentence);
   }
 
   #fail(reason: DialError["reason"], message: string): void {
     this.#phase = { kind: "over" };
-    if (!this.#socketEnded) this.#socket.reset(message);
-    else this.#socket.end();
+    this.#socket.reset(message);
     this.#outcome.onFailed(new DialError(reason, message));
   }
+}
+
+/** kube-apiserver's very words; the Host header is never the target. */
+function request(address: string, node: string | undefined): Uint8Array {
+  const nodeLine = node === undefined ? "" : `Tunnel-Node: ${node}\r\n`;
+  return new TextEncoder().encode(
+    `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}\r\n`,
+  );
 }

@@ -1,10 +1,12 @@
 /**
- * Dials through a server's gRPC frontend, all over one HTTP/2 connection.
+ * Dials through a server's gRPC frontend, all over one HTTP/2 connection, and
+ * over further ones when that has as many calls as the server allows.
  *
  * @module
  */
 
 import { driveHttp2 } from "../host/http2_driver.ts";
+import { DialError } from "../proto/link/link.ts";
 import { randomDialId } from "../proto/link/dial_id.ts";
 import { dialProxy } from "../proto/link/dial_proxy.ts";
 import { Metadata } from "../proto/grpc/metadata.ts";
@@ -26,7 +28,10 @@ const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 export class GrpcDialer implements DialStarter {
   readonly #address: FrontendAddress;
   readonly #timers: Timers;
-  #connection: Promise<Connection> | undefined;
+  /** With how many calls at once each takes; unlimited until the server says. */
+  readonly #connections = new Map<Connection, number>();
+  #connecting: Promise<void> | undefined;
+  readonly #closed = new AbortController();
 
   constructor(address: FrontendAddress, timers: Timers) {
     this.#address = address;
@@ -34,10 +39,43 @@ export class GrpcDialer implements DialStarter {
   }
 
   async start(dial: RoadDial, signal: AbortSignal): Promise<Conduit> {
-    const connection = await this.#usableConnection();
-    signal.throwIfAborted();
+    for (;;) {
+      signal.throwIfAborted();
+      if (this.#closed.signal.aborted) {
+        throw new TypeError("Cannot dial: the dialer was closed before");
+      }
+      // Found and used in one turn, so that no two dials take the same place.
+      const connection = this.#withRoom();
+      if (connection !== undefined) {
+        return await this.#dialOn(connection, dial, signal);
+      }
+      await (this.#connecting ??= this.#connect().finally(() => {
+        this.#connecting = undefined;
+      }));
+    }
+  }
+
+  close(): void {
+    this.#closed.abort(new DialError("cancelled", "the dialer was closed"));
+    for (const one of this.#connections.keys()) {
+      one.shutdown("the client is done");
+    }
+  }
+
+  /** A connection that takes one more call, if there is one. */
+  #withRoom(): Connection | undefined {
+    for (const [one, callsMax] of this.#connections) {
+      if (one.isUsable && one.openStreams < callsMax) return one;
+    }
+    return undefined;
+  }
+
+  #dialOn(
+    connection: Connection,
+    { target, node, earlyData }: RoadDial,
+    signal: AbortSignal,
+  ): Promise<Conduit> {
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
-    const { target, node, earlyData } = dial;
     const pending = dialProxy(connection, target, {
       onConnected: resolve,
       onFailed: reject,
@@ -52,28 +90,13 @@ export class GrpcDialer implements DialStarter {
       ...(earlyData === undefined ? {} : { earlyData }),
     });
     signal.addEventListener("abort", () => pending.cancel());
-    return await promise;
+    return promise;
   }
 
-  close(): void {
-    this.#connection?.then(
-      (connection) => connection.shutdown("the client is done"),
-      () => {}, // Whoever dialed has been told.
-    );
-  }
-
-  /** The shared connection, or a new one when that takes no more calls. */
-  async #usableConnection(): Promise<Connection> {
-    const shared = await this.#connection?.catch(() => undefined);
-    if (shared?.isUsable) return shared;
-    const connecting = this.#connect();
-    this.#connection = connecting;
-    return await connecting;
-  }
-
-  async #connect(): Promise<Connection> {
+  async #connect(): Promise<void> {
     const transport = await openFrontendTransport(this.#address, {
       timers: this.#timers,
+      signal: this.#closed.signal,
     });
     const connection = new Connection({
       role: "client",
@@ -84,11 +107,16 @@ export class GrpcDialer implements DialStarter {
         onStream: () => {
           throw new TypeError("Cannot accept a stream: push is disabled");
         },
-        onClosed: () => {}, // Its conduits have heard; the next dial reconnects.
+        onPeerSettings: () => {
+          const { maxConcurrentStreams } = connection.peerSettings;
+          this.#connections.set(connection, maxConcurrentStreams);
+        },
+        // Its conduits have heard; the next dial connects anew.
+        onClosed: () => this.#connections.delete(connection),
       },
     });
+    this.#connections.set(connection, Infinity);
     connection.start();
     driveHttp2(transport, connection, this.#timers);
-    return connection;
   }
 }

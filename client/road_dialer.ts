@@ -6,6 +6,7 @@
 
 import { dialTarget } from "../host/dial.ts";
 import { systemTimers } from "../host/system_timers.ts";
+import { EARLY_OCTETS_MAX } from "../proto/link/dial_proxy.ts";
 import { DialError, type DialTarget } from "../proto/link/link.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import type { Timers } from "../proto/sync/clock.ts";
@@ -23,7 +24,10 @@ export interface RoadDial {
   readonly target: DialTarget;
   /** The `host` identifier of the only node wanted. */
   readonly node?: string;
-  /** What the caller has to say at once; saves a round trip where it can. */
+  /**
+   * What the caller has to say at once, at most `EARLY_OCTETS_MAX` octets;
+   * saves a round trip where it can.
+   */
   readonly earlyData?: Uint8Array;
   /** Gives the dial up. */
   readonly signal?: AbortSignal;
@@ -37,6 +41,7 @@ export interface RoadDialer {
    * @returns A connected conduit that nobody has attached to. Early data is
    *   delivered, ahead of anything written to it.
    * @throws {TunnelDialError}
+   * @throws {RangeError} If there is too much early data.
    */
   dial(dial: RoadDial): Promise<Conduit>;
   /** Ends what is shared between dials; conduits that are open go on. */
@@ -56,7 +61,10 @@ export function openRoad(
 ): RoadDialer {
   const starter = createStarter(road, timers);
   return {
-    dial: (dial) => dialWithin(starter, road, dial, timers),
+    async dial(dial) {
+      check(dial);
+      return await dialWithin(starter, road, dial, timers);
+    },
     close: () => starter.close(),
   };
 }
@@ -78,6 +86,23 @@ const DIRECT: DialStarter = {
   },
   close() {},
 };
+
+/** What would be sent as it is: in a request line, in header fields. */
+function check({ target, node, earlyData }: RoadDial): void {
+  const early = earlyData?.length ?? 0;
+  if (early > EARLY_OCTETS_MAX) {
+    throw new RangeError(
+      `Cannot send ${early} octets of early data: ${EARLY_OCTETS_MAX} are allowed`,
+    );
+  }
+  for (const [what, text] of [["", target.address], ["node ", node ?? ""]]) {
+    if (/^[\x21-\x7e]*$/.test(text!) || target.protocol === "unix") continue;
+    throw new TunnelDialError(
+      "endpoint",
+      `Cannot dial ${what}${JSON.stringify(text)}: wanted visible ASCII only`,
+    );
+  }
+}
 
 /** Adds what all roads share: the deadline, cancelling, and the errors. */
 async function dialWithin(

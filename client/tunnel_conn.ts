@@ -5,14 +5,10 @@
  * @module
  */
 
-import type {
-  Conduit,
-  ConduitEnd,
-  ConduitEvents,
-} from "../proto/transfer/conduit.ts";
+import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
 import { OctetQueue } from "../proto/transfer/octet_queue.ts";
 
-/** The other end gave the connection up (TCP RST and its like). */
+/** One end gave the connection up (TCP RST and its like). */
 export class TunnelResetError extends Error {
   override readonly name = "TunnelResetError";
 }
@@ -33,12 +29,15 @@ interface Waiting<T> {
 }
 
 /** See the module description. One `read` and one `write` at a time. */
-export class TunnelConn implements ConduitEvents {
+export class TunnelConn {
   readonly #conduit: Conduit;
   readonly #arrived = new OctetQueue();
   #reader: Waiting<number | null> | undefined;
   #writer: Waiting<void> | undefined;
-  #written = 0;
+  /** How much of the waiting write the conduit has taken. */
+  #taken = 0;
+  /** Ours: `wanted` while a write is still under way. */
+  #ended: "no" | "wanted" | "sent" = "no";
   #peerEnded = false;
   #end: ConduitEnd | undefined;
   readonly #closed = Promise.withResolvers<ConduitEnd>();
@@ -46,7 +45,18 @@ export class TunnelConn implements ConduitEvents {
   /** @param conduit A connected conduit that nobody has attached to. */
   constructor(conduit: Conduit) {
     this.#conduit = conduit;
-    conduit.attach(this);
+    conduit.attach({
+      onData: (chunk) => {
+        this.#arrived.push(chunk);
+        this.#serveReader();
+      },
+      onWritable: () => this.#serveWriter(),
+      onEnd: () => {
+        this.#peerEnded = true;
+        this.#serveReader();
+      },
+      onClose: (end) => this.#onClose(end),
+    });
   }
 
   /** Settles when both directions are over; says how. Never rejects. */
@@ -58,22 +68,17 @@ export class TunnelConn implements ConduitEvents {
    * Waits for octets and puts them into `into`.
    *
    * @returns How many, or `null` when the other end has ended its side.
-   * @throws {TunnelResetError} When the other end gave up.
+   * @throws {TunnelResetError} When either end gave up.
    * @throws {TunnelLostError} When the road broke.
    */
   read(into: Uint8Array): Promise<number | null> {
-    if (into.length === 0) return Promise.resolve(0);
-    if (this.#arrived.octets > 0) return Promise.resolve(this.#take(into));
-    const error = this.#error();
-    if (error !== undefined) return Promise.reject(error);
-    if (this.#peerEnded || this.#end !== undefined) {
-      return Promise.resolve(null);
-    }
     if (this.#reader !== undefined) {
       throw new TypeError("Cannot read: another read is waiting");
     }
+    if (into.length === 0) return Promise.resolve(0);
     return new Promise((resolve, reject) => {
       this.#reader = { octets: into, resolve, reject };
+      this.#serveReader();
     });
   }
 
@@ -81,25 +86,31 @@ export class TunnelConn implements ConduitEvents {
    * Writes all of `octets`, which must not change meanwhile.
    *
    * @returns When the tunnel has taken them; not when they have arrived.
-   * @throws As `read` does, and after `closeWrite`.
+   * @throws As `read` does.
    */
   write(octets: Uint8Array): Promise<void> {
     if (this.#writer !== undefined) {
       throw new TypeError("Cannot write: another write is waiting");
     }
-    if (this.#end !== undefined) {
-      return Promise.reject(this.#error() ?? new TunnelResetError("closed"));
+    if (this.#ended !== "no") {
+      throw new TypeError("Cannot write: closeWrite() was called before");
     }
+    if (this.#end !== undefined) return Promise.reject(errorOf(this.#end));
     return new Promise((resolve, reject) => {
       this.#writer = { octets, resolve, reject };
-      this.#written = 0;
-      this.onWritable();
+      this.#taken = 0;
+      this.#serveWriter();
     });
   }
 
-  /** Half-close: the other end reads its end of stream; reading goes on. */
+  /**
+   * Half-close: behind a write that is under way, the other end reads its end
+   * of stream. Reading goes on.
+   */
   closeWrite(): void {
-    if (this.#end === undefined) this.#conduit.end();
+    if (this.#end !== undefined || this.#ended !== "no") return;
+    this.#ended = "wanted";
+    this.#serveWriter();
   }
 
   /** Gives the connection up; a waiting `read` or `write` is rejected. */
@@ -129,66 +140,60 @@ export class TunnelConn implements ConduitEvents {
     });
   }
 
-  onData(chunk: Uint8Array): void {
-    this.#arrived.push(chunk);
-    this.#serveReader();
-  }
-
-  onWritable(): void {
-    const writer = this.#writer;
-    if (writer === undefined) return;
-    const rest = writer.octets.subarray(this.#written);
-    this.#written += this.#conduit.write(rest);
-    if (this.#written < writer.octets.length) return;
-    this.#writer = undefined;
-    writer.resolve();
-  }
-
-  onEnd(): void {
-    this.#peerEnded = true;
-    this.#serveReader();
-  }
-
-  onClose(end: ConduitEnd): void {
-    this.#end = end;
-    this.#closed.resolve(end);
-    this.#serveReader();
-    const writer = this.#writer;
-    this.#writer = undefined;
-    writer?.reject(this.#error() ?? new TunnelResetError("closed"));
-  }
-
   #serveReader(): void {
     const reader = this.#reader;
     if (reader === undefined) return;
-    const error = this.#error();
     if (this.#arrived.octets > 0) {
       this.#reader = undefined;
       reader.resolve(this.#take(reader.octets));
-    } else if (error !== undefined) {
+    } else if (this.#end !== undefined && this.#end.kind !== "clean") {
       this.#reader = undefined;
-      reader.reject(error);
-    } else if (this.#peerEnded || this.#end !== undefined) {
+      reader.reject(errorOf(this.#end));
+    } else if (this.#peerEnded) {
       this.#reader = undefined;
       reader.resolve(null);
     }
   }
 
+  #serveWriter(): void {
+    const writer = this.#writer;
+    if (writer !== undefined) {
+      this.#taken += this.#conduit.write(writer.octets.subarray(this.#taken));
+      if (this.#taken < writer.octets.length) return;
+      this.#writer = undefined;
+      writer.resolve();
+    }
+    if (this.#ended !== "wanted") return;
+    this.#ended = "sent";
+    this.#conduit.end();
+  }
+
+  #onClose(end: ConduitEnd): void {
+    this.#end = end;
+    this.#closed.resolve(end);
+    this.#serveReader();
+    const writer = this.#writer;
+    this.#writer = undefined;
+    writer?.reject(errorOf(end));
+  }
+
   #take(into: Uint8Array): number {
-    const count = Math.min(into.length, this.#arrived.octets);
-    into.set(this.#arrived.peek().subarray(0, count));
-    this.#arrived.drop(count);
+    let count = 0;
+    while (count < into.length && this.#arrived.octets > 0) {
+      const run = this.#arrived.peek().subarray(0, into.length - count);
+      into.set(run, count);
+      count += run.length;
+      this.#arrived.drop(run.length);
+    }
     if (this.#end === undefined) this.#conduit.consumed(count);
     return count;
   }
+}
 
-  #error(): Error | undefined {
-    if (this.#end?.kind === "reset") {
-      return new TunnelResetError(this.#end.reason);
-    }
-    if (this.#end?.kind === "lost") {
-      return new TunnelLostError(this.#end.reason);
-    }
-    return undefined;
-  }
+/** `clean` comes here too: whoever writes after it has nobody to write to. */
+function errorOf(end: ConduitEnd): Error {
+  if (end.kind === "lost") return new TunnelLostError(end.reason);
+  return new TunnelResetError(
+    end.kind === "reset" ? end.reason : "the connection is over",
+  );
 }
