@@ -38,7 +38,9 @@ export class AgentMetrics {
     this.#serverFailures = registry.labelled(
       "counter",
       `${UPSTREAM}server_connection_failure_count`,
-      "Count of failures to send to or receive from the proxy server, labeled by the direction (from_server or to_server). DEPRECATED, please use stream_events_error_total",
+      "Count of failures to send to or receive from the proxy server, " +
+        "labeled by the direction (from_server or to_server). " +
+        "DEPRECATED, please use stream_events_error_total",
       ["direction"],
     );
     this.#dialFailures = registry.labelled(

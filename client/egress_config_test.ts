@@ -23,6 +23,10 @@ const DIRECT = `- name: etcd
   connection: { proxyProtocol: Direct }
 `;
 
+const BOTH = `- name: etcd
+  connection: { proxyProtocol: GRPC, transport: { tcp: {}, uds: {} } }
+`;
+
 Deno.test("parseEgressConfig() reads a road per network context", () => {
   const roads = parseEgressConfig(HEAD + UDS + TCP + DIRECT, "egress.yaml");
   assertEquals(
@@ -58,7 +62,7 @@ const REFUSED: readonly [name: string, text: string, words: string][] = [
   ["no URL",                 HEAD + TCP.replace("https://[::1]:8131", "x"), "wanted https://host:port"],
   ["no transport",           HEAD + "- {name: etcd, connection: {proxyProtocol: GRPC}}", "transport: it is missing"],
   ["a transport for Direct", HEAD + UDS.replace("GRPC", "Direct"),       'must not be with "Direct"'],
-  ["both transports",        HEAD + "- {name: etcd, connection: {proxyProtocol: GRPC, transport: {tcp: {}, uds: {}}}}", "exactly one"],
+  ["both transports",        HEAD + BOTH,                               "exactly one"],
   ["no list",                HEAD,                                       "wanted a list"],
 ];
 

@@ -51,7 +51,7 @@ Deno.test("defaultRoute asks only agents that announced it (TestAddRemoveBackend
   assertEquals(served("x:1"), ["b"]);
 });
 
-Deno.test("destHost compares hosts and addresses, without their port (TestAddRemoveBackends_DestHostStrategy, DestHostSanitizeRequest)", () => {
+Deno.test("destHost compares hosts, without their port (TestAddRemoveBackends_DestHostStrategy, DestHostSanitizeRequest)", () => {
   const { registry, add, served } = setUp("destHost");
   add("name", { host: ["node1"] });
   add("v4", { ipv4: ["1.2.3.4"] });
