@@ -42,6 +42,8 @@ export const DEMO_COMMAND = defineCommand({
         new CommandFailure(ExitCode.FAILURE, "Interrupted; all is cleaned up"),
       );
     for (const signal of SIGNALS) Deno.addSignalListener(signal, onSignal);
+    // A signal before the end settles this first; the story then fails unheard.
+    interrupted.promise.catch(() => {});
     try {
       await Promise.race([
         interrupted.promise,

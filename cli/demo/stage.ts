@@ -36,6 +36,7 @@ export class Stage {
   readonly #folder: string;
   readonly #actors = new Map<string, Actor>();
   #ca: ThrowawayCa | undefined;
+  #isStruck = false;
 
   constructor() {
     // Only its owner can look into it (mode 0700): there are keys inside.
@@ -73,6 +74,8 @@ export class Stage {
 
   /** Starts this program again, with other words. */
   start(name: string, ...args: string[]): void {
+    // An interrupted story goes on for a moment; nothing may start behind it.
+    if (this.#isStruck) throw new Error("Cannot start: the demo is over");
     const [program, ...words] = selfCommand();
     const process = new Deno.Command(program, {
       args: [...words, ...args],
@@ -112,12 +115,17 @@ export class Stage {
   /** Ends one process at once, as a node that lost its power. */
   async kill(name: string): Promise<void> {
     const actor = this.#actors.get(name)!;
-    if (!actor.hasEnded) actor.process.kill("SIGKILL");
+    try {
+      actor.process.kill("SIGKILL");
+    } catch {
+      // It has ended already, perhaps in this moment: that is what was wanted.
+    }
     await actor.process.status;
   }
 
-  /** Ends everything and removes all files. May be called twice. */
+  /** Ends everything and removes all files. Nothing starts afterwards. */
   async strike(): Promise<void> {
+    this.#isStruck = true;
     await Promise.all([...this.#actors.keys()].map((name) => this.kill(name)));
     try {
       await Deno.remove(this.#folder, { recursive: true });

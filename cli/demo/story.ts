@@ -98,8 +98,12 @@ async function setUp(stage: Stage): Promise<number> {
     `--health-port=${freePort()}`,
     `--admin-port=${freePort()}`,
   );
-  await Promise.all(NODES.map((node) => startAgent(stage, node, agentPort)));
-  return Number(await targetPort);
+  // Together, so that whichever fails first leaves no failure unheard.
+  const [port] = await Promise.all([
+    targetPort,
+    ...NODES.map((node) => startAgent(stage, node, agentPort)),
+  ]);
+  return Number(port);
 }
 
 async function startAgent(
