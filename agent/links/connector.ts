@@ -119,7 +119,10 @@ export class Connector {
             serverCount: hello.serverCount,
             carrier: "streams",
             drain: () => control.drain(),
-            close: (reason) => connection.shutdown(reason),
+            close: (reason) => {
+              control.end(reason);
+              connection.shutdown(reason);
+            },
           }),
         onEvent: (event) => {
           // Another link takes over while this one serves what it carries.
