@@ -113,8 +113,8 @@ export class DatagramConduit implements Conduit {
     this.#arm();
   }
 
-  reset(reason: string): void {
-    this.#close({ kind: "reset", reason });
+  reset(reason: string, kind: "reset" | "lost" = "reset"): void {
+    this.#close({ kind, reason });
   }
 
   consumed(octets: number): void {

@@ -22,6 +22,9 @@ export const FLOWS_MAX = 1024;
 /** Datagrams that wait for a flow's dial; more are dropped, as by a network. */
 export const WAITING_DATAGRAMS_MAX = 64;
 
+/** And their octets, so that many made-up callers cannot take the memory. */
+export const WAITING_OCTETS_MAX = 64 * 1024;
+
 /** Where to listen, and what to do with callers. */
 export interface DatagramListenerOptions {
   readonly hostname: string;
@@ -29,8 +32,18 @@ export interface DatagramListenerOptions {
   readonly timers: Timers;
   /** After so long without a datagram in either direction a flow is over. */
   readonly idleTimeoutMs: number;
-  /** A new caller; its first datagram waits until somebody attaches. */
-  readonly onFlow: (flow: Conduit, remoteAddress: string) => void;
+  /** A new caller; its datagrams wait until somebody attaches. */
+  readonly onFlow: (flow: DatagramFlow, remoteAddress: string) => void;
+}
+
+/** What one caller sends, and answers to it. */
+export interface DatagramFlow extends Conduit {
+  /**
+   * Takes the first datagram out of those that wait, to be sent ahead.
+   *
+   * @returns `undefined` when it is longer than `octetsMax`, or taken already.
+   */
+  takeFirst(octetsMax: number): Uint8Array | undefined;
 }
 
 /** A socket that is open. */
@@ -59,9 +72,9 @@ export function listenDatagrams(
         flows.delete(remote);
       });
       flows.set(remote, flow);
+      flow.hear(octets);
       options.onFlow(flow, remote);
-    }
-    flow.hear(octets);
+    } else flow.hear(octets);
   });
   return new Promise((resolve, reject) => {
     socket.once("error", reject);
@@ -81,7 +94,7 @@ export function listenDatagrams(
   });
 }
 
-class Flow implements Conduit {
+class Flow implements DatagramFlow {
   readonly datagrams = true;
   readonly #socket: Socket;
   readonly #address: string;
@@ -90,9 +103,11 @@ class Flow implements Conduit {
   readonly #onOver: () => void;
   #events: ConduitEvents | undefined;
   #waiting: Uint8Array[] = [];
+  #waitingOctets = 0;
   #lastHeardMs: number;
   #timer: Timer | undefined;
-  #isClosed = false;
+  #end: ConduitEnd | undefined;
+  #isEndTold = false;
 
   constructor(
     socket: Socket,
@@ -118,22 +133,37 @@ class Flow implements Conduit {
     const waiting = this.#waiting;
     this.#waiting = [];
     // Not inside the call: whoever attaches is not ready for events yet.
-    queueMicrotask(() => waiting.forEach((octets) => this.hear(octets)));
+    queueMicrotask(() => {
+      waiting.forEach((octets) => this.hear(octets));
+      this.#tellEnd();
+    });
+  }
+
+  takeFirst(octetsMax: number): Uint8Array | undefined {
+    const first = this.#waiting[0];
+    if (first === undefined || first.length > octetsMax) return undefined;
+    this.#waiting.shift();
+    this.#waitingOctets -= first.length;
+    return first;
   }
 
   /** A datagram of this caller. */
   hear(octets: Uint8Array): void {
-    if (this.#isClosed) return;
+    if (this.#end !== undefined) return;
     this.#lastHeardMs = this.#options.timers.now();
     if (this.#events !== undefined) {
       this.#events.onData(octets);
-    } else if (this.#waiting.length < WAITING_DATAGRAMS_MAX) {
+    } else if (
+      this.#waiting.length < WAITING_DATAGRAMS_MAX &&
+      this.#waitingOctets + octets.length <= WAITING_OCTETS_MAX
+    ) {
       this.#waiting.push(new Uint8Array(octets));
+      this.#waitingOctets += octets.length;
     }
   }
 
   write(chunk: Uint8Array): number {
-    if (this.#isClosed) return chunk.length;
+    if (this.#end !== undefined) return chunk.length;
     this.#lastHeardMs = this.#options.timers.now();
     // Copied, because the socket keeps it until the system has taken it.
     const copy = new Uint8Array(chunk);
@@ -163,14 +193,21 @@ class Flow implements Conduit {
   }
 
   #close(end: ConduitEnd): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.#waiting = [];
     this.#timer?.cancel();
     this.#onOver();
-    // `clean` may come only after `onEnd`; both wait for the caller to return.
-    queueMicrotask(() => {
-      if (end.kind === "clean") this.#events?.onEnd();
-      this.#events?.onClose(end);
-    });
+    queueMicrotask(() => this.#tellEnd());
+  }
+
+  /** Once somebody listens; not inside a call of theirs. */
+  #tellEnd(): void {
+    if (this.#end === undefined || this.#events === undefined) return;
+    if (this.#isEndTold) return;
+    this.#isEndTold = true;
+    // `clean` may come only after `onEnd`.
+    if (this.#end.kind === "clean") this.#events.onEnd();
+    this.#events.onClose(this.#end);
   }
 }

@@ -13,6 +13,12 @@ import { HIGH_WATER_OCTETS, type TlsGate } from "./tls_gate.ts";
 /** How long octets that TLS has produced may take to leave after `close`. */
 const CLOSE_LINGER_MS = 2_000;
 
+/**
+ * How long TLS may take to find the peer's goodbye in octets that it has been
+ * given already; it needs some turns of the event loop.
+ */
+const END_GRACE_MS = 10;
+
 /** See the module description. */
 export class GatedTlsSocket implements OctetSocket {
   readonly remoteAddress: string;
@@ -24,6 +30,7 @@ export class GatedTlsSocket implements OctetSocket {
   readonly #tls: tls.TLSSocket;
   #waiting: (() => void) | undefined;
   #state: "open" | "ended" | "closed" = "open";
+  #networkEnded = false;
   #error: Error | undefined;
 
   /**
@@ -42,6 +49,10 @@ export class GatedTlsSocket implements OctetSocket {
     secure.allowHalfOpen = true;
     gate.isBlocked = () =>
       !secure.destroyed && secure.readableLength >= HIGH_WATER_OCTETS;
+    gate.onNetworkEnd = () => {
+      this.#networkEnded = true;
+      this.#wakeReader();
+    };
     secure.on("readable", () => this.#wakeReader());
     secure.on("end", () => {
       if (this.#state === "open") this.#state = "ended";
@@ -67,7 +78,7 @@ export class GatedTlsSocket implements OctetSocket {
       // Asks for more, and for the end when nothing more comes.
       this.#tls.read();
       if (this.#tls.readableLength > 0 || this.#state !== "open") continue;
-      await new Promise<void>((resolve) => this.#waiting = resolve);
+      await this.#more();
     }
   }
 
@@ -100,6 +111,26 @@ export class GatedTlsSocket implements OctetSocket {
     this.#socket.reset();
     this.#tls.destroy();
     this.#gate.destroy();
+  }
+
+  #more(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+      if (this.#networkEnded) setTimeout(() => this.#truncate(), END_GRACE_MS);
+    });
+  }
+
+  /**
+   * The network has ended and TLS has not: somebody cut the connection, and
+   * what is missing may be the point (RFC 8446 §6.1). That is no clean end.
+   */
+  #truncate(): void {
+    if (this.#state !== "open" || this.#tls.readableLength > 0) return;
+    this.#error ??= Object.assign(
+      new Error("TLS connection was cut off without a goodbye"),
+      { code: "ERR_TLS_TRUNCATED" },
+    );
+    this.#tls.destroy();
   }
 
   #wakeReader(): void {

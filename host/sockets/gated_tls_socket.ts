@@ -74,6 +74,8 @@ export function gatedTlsSocket(
       secure.destroy();
       refuse(refusal);
     });
+    gate.onNetworkEnd = () =>
+      refuse(serverHandshakeError(CLOSED, socket.remoteAddress));
     server.emit("connection", gate);
   });
 }
@@ -96,5 +98,8 @@ function tlsOptions(options: GatedTlsOptions): tls.TlsOptions {
     allowHalfOpen: true,
   } as tls.TlsOptions;
 }
+
+/** What a client that leaves during the handshake amounts to. */
+const CLOSED = Object.assign(new Error("closed"), { code: "ECONNRESET" });
 
 function ignore(): void {}

@@ -137,6 +137,45 @@ Deno.test("a TLS peer that vanishes without goodbye is no clean end", async () =
   assertEquals(listener.ended, false);
 });
 
+Deno.test("an end without TLS's goodbye is a loss, whatever came before", async () => {
+  const all = await certificates();
+  using middle = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const [peer, conn] = await tcpPair();
+  const [client, relayed] = await Promise.all([
+    Deno.connectTls({
+      hostname: "127.0.0.1",
+      port: (middle.addr as Deno.NetAddr).port,
+      caCerts: [all.ca],
+      ...all.client,
+    }),
+    middle.accept(),
+  ]);
+  const back = relay(peer, relayed);
+  const there = relay(relayed, peer);
+  const server = await gatedTlsSocket(conn, options(all));
+  const listener = new Listener(new SocketConduit(server));
+  await writeAll(client, text.encode("half an answer"));
+  await listener.until(() => listener.receivedOctets > 0);
+  await peer.closeWrite(); // Somebody on the way cuts the stream.
+  assertEquals(await listener.closed(), {
+    kind: "lost",
+    reason: "TLS connection was cut off without a goodbye",
+  });
+  assertEquals(listener.ended, false);
+  client.close();
+  await Promise.all([back, there]);
+  peer.close();
+  relayed.close();
+});
+
+Deno.test("a client that leaves during the handshake is noticed at once", async () => {
+  const [peer, conn] = await tcpPair();
+  const accepting = gatedTlsSocket(conn, options(await certificates()));
+  peer.close();
+  const error = await assertRejects(() => accepting, TlsHandshakeError);
+  assertEquals(error.failure, "closed");
+});
+
 Deno.test("our reset is seen by the TLS peer", async () => {
   const { client, server } = await connect(await certificates());
   const listener = new Listener(new SocketConduit(server));
@@ -225,6 +264,20 @@ Deno.test("a client that stays silent is dropped after the handshake timeout", a
   await readToEnd(peer).catch(() => {});
   peer.close();
 });
+
+/** Carries octets one way until either end gives up. */
+async function relay(from: Deno.Conn, to: Deno.Conn): Promise<void> {
+  const buffer = new Uint8Array(64 * 1024);
+  try {
+    for (;;) {
+      const count = await from.read(buffer);
+      if (count === null) return;
+      await writeAll(to, buffer.slice(0, count));
+    }
+  } catch {
+    // The cut that the test makes.
+  }
+}
 
 function options(all: Certificates) {
   return {

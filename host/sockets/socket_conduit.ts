@@ -94,10 +94,10 @@ export class SocketConduit implements Conduit {
     this.#scheduleFlush();
   }
 
-  reset(reason: string): void {
+  reset(reason: string, kind: "reset" | "lost" = "reset"): void {
     if (this.#end !== undefined) return;
     this.#socket.reset();
-    this.#close({ kind: "reset", reason });
+    this.#close({ kind, reason });
   }
 
   consumed(octets: number): void {

@@ -220,6 +220,14 @@ Deno.test("the end is reported only when the kernel has let go of the buffers", 
   assertEquals((await listener.closed()).kind, "reset");
 });
 
+Deno.test("a loss behind the caller stays a loss", async () => {
+  const [peer, conn] = await tcpPair();
+  const listener = new Listener(new SocketConduit(denoSocket(conn)));
+  listener.conduit.reset("link lost", "lost");
+  assertEquals(await listener.closed(), { kind: "lost", reason: "link lost" });
+  peer.close();
+});
+
 Deno.test("misuse is refused", () => {
   const socket = new ScriptedSocket();
   const conduit = new SocketConduit(socket);

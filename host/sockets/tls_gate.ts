@@ -25,6 +25,12 @@ export class TlsGate extends Duplex {
   #wake: (() => void) | undefined;
   /** Whether the decrypted side is full. */
   isBlocked: () => boolean = () => false;
+  /**
+   * The network gives no more. After the handshake TLS is not told: it would
+   * take any end for a proper one, and whether it is one depends on what TLS
+   * has seen before.
+   */
+  onNetworkEnd: () => void = () => this.push(null);
 
   constructor(socket: OctetSocket) {
     super({ allowHalfOpen: true, highWaterMark: HIGH_WATER_OCTETS });
@@ -67,8 +73,7 @@ export class TlsGate extends Duplex {
     if (this.destroyed) return this.#reader.release();
     if (count === null) {
       this.#reader.release();
-      this.push(null);
-      return;
+      return this.onNetworkEnd();
     }
     const octets = this.#reader.buffer.slice(0, count);
     this.#reader.adapt(count);

@@ -144,6 +144,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     "the server says that our certificate has expired",
   ],
   ECONNRESET: CLOSED,
+  ERR_TLS_TRUNCATED: CLOSED,
   EPIPE: CLOSED,
 };
 
