@@ -26,7 +26,7 @@ const SOCKADDR_OCTETS = 128;
  * gives out the lowest that is free, so they lie close together; one more try
  * costs a fraction of a microsecond.
  */
-const GAP_MAX = 4096;
+const GAP_MAX = 1024;
 
 /** `struct sockaddr` of family AF_UNSPEC (0). */
 const UNSPECIFIED = new Uint8Array(16);
