@@ -6,6 +6,7 @@
 
 import { forward } from "../client/forward.ts";
 import { openRoad } from "../client/road_dialer.ts";
+import { ListenError } from "../host/listen_error.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { type CommandContext, defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -80,15 +81,12 @@ async function open(
       dialer,
       onRefused: (error, caller) =>
         context.printError(`tunnel forward: ${caller}: ${error.message}\n`),
+      onProblem: (line) => context.printError(`tunnel forward: ${line}\n`),
     });
     const where = node === "" ? address : `${address}@${node}`;
     context.print(`${listening} -> ${where}\n`);
   } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    throw new CommandFailure(
-      ExitCode.FAILURE,
-      `Cannot listen on ${formatHostPort(spec.listen)}: ${error.message}`,
-      error,
-    );
+    if (!(error instanceof ListenError)) throw error;
+    throw new CommandFailure(ExitCode.FAILURE, error.message, error);
   }
 }

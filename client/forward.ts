@@ -4,17 +4,16 @@
  * @module
  */
 
-import {
-  type DatagramListener,
-  listenDatagrams,
-} from "../host/sockets/datagram_listener.ts";
+import { listenTcp } from "../host/listeners.ts";
 import { denoSocket } from "../host/sockets/deno_socket.ts";
-import { firstOctets } from "../host/sockets/first_octets.ts";
+import { type FirstOctets, firstOctets } from "../host/sockets/first_octets.ts";
 import { SocketConduit } from "../host/sockets/socket_conduit.ts";
 import { systemTimers } from "../host/system_timers.ts";
+import type { Timers } from "../proto/sync/clock.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import type { RoadDialer } from "./road_dialer.ts";
+import { forwardDatagrams } from "./forward_datagrams.ts";
+import type { RoadDial, RoadDialer } from "./road_dialer.ts";
 
 /**
  * How long a caller may take to speak first. What it says by then travels with
@@ -22,15 +21,9 @@ import type { RoadDialer } from "./road_dialer.ts";
  */
 export const EARLY_WAIT_MS = 3;
 
-/** A UDP caller that is silent for so long is gone. */
-export const UDP_IDLE_TIMEOUT_MS = 60_000;
-
-/** Between two attempts to accept when the process has no descriptors left. */
-const ACCEPT_PAUSE_MS = 100;
-
 /** What to forward. */
 export interface ForwardOptions {
-  /** An IP address or name. */
+  /** An IP address or name; empty means every address of the machine. */
   readonly hostname: string;
   /** 0 lets the system choose. */
   readonly port: number;
@@ -44,128 +37,103 @@ export interface ForwardOptions {
   readonly dialer: RoadDialer;
   /** A caller whose dial failed; its connection was reset. */
   readonly onRefused: (error: TunnelDialError, caller: string) => void;
+  /** Trouble with the port, one line per burst; it stays open. */
+  readonly onProblem: (line: string) => void;
+  readonly timers?: Timers;
 }
 
 /** A port that is forwarded. */
 export interface Forward {
   /** `ip:port`, as bound. */
   readonly listening: string;
-  /** No new callers. Those that are connected go on. */
-  close(): void;
+  /**
+   * No new callers. Those that are connected go on, except over UDP, where
+   * nobody could tell that they are.
+   *
+   * @returns When the last of them is done.
+   */
+  close(): Promise<void>;
 }
 
 /**
  * Opens the port.
  *
- * @throws A system error, such as `Deno.errors.AddrInUse`.
+ * @throws {ListenError}
  */
 export async function forward(options: ForwardOptions): Promise<Forward> {
   return options.protocol === "udp"
-    ? asForward(await forwardDatagrams(options))
-    : forwardConnections(options);
+    ? await forwardDatagrams(options)
+    : new ConnectionForward(options);
 }
 
-function forwardConnections(options: ForwardOptions): Forward {
-  const { hostname, port } = options;
-  const listener = Deno.listen({ hostname, port });
-  void acceptAll(listener, options);
-  const { addr } = listener;
-  const host = addr.hostname.includes(":")
-    ? `[${addr.hostname}]`
-    : addr.hostname;
-  return {
-    listening: `${host}:${addr.port}`,
-    close: () => listener.close(),
-  };
-}
+class ConnectionForward implements Forward {
+  readonly listening: string;
+  readonly #options: ForwardOptions;
+  readonly #listener: { close(): void };
+  readonly #drained = Promise.withResolvers<void>();
+  #callers = 0;
+  #isClosed = false;
 
-async function acceptAll(
-  listener: Deno.TcpListener,
-  options: ForwardOptions,
-): Promise<void> {
-  for (;;) {
-    let conn: Deno.TcpConn;
-    try {
-      conn = await listener.accept();
-    } catch (error) {
-      // `close` was called.
-      if (error instanceof Deno.errors.BadResource) return;
-      if (error instanceof Deno.errors.Interrupted) return;
-      // A caller that went before it was accepted, or no descriptor left: the
-      // next one may do better, but not at once.
-      await new Promise<void>((resolve) =>
-        systemTimers.after(ACCEPT_PAUSE_MS, resolve)
-      );
-      continue;
-    }
-    void serveConnection(conn, options);
-  }
-}
-
-async function serveConnection(
-  conn: Deno.TcpConn,
-  options: ForwardOptions,
-): Promise<void> {
-  const accepted = denoSocket(conn);
-  try {
-    const { early, socket } = await firstOctets(
-      accepted,
-      EARLY_WAIT_MS,
-      systemTimers,
-    );
-    const far = await options.dialer.dial({
-      target: { protocol: "tcp", address: options.address },
-      ...dialDetails(options),
-      ...(early.length === 0 ? {} : { earlyData: early }),
+  constructor(options: ForwardOptions) {
+    this.#options = options;
+    const { hostname: host, port, onProblem } = options;
+    const listener = listenTcp({ host, port }, {
+      onConnection: (conn) => void this.#accept(conn),
+      onProblem,
     });
-    await transfer(new SocketConduit(socket), far);
-  } catch (error) {
-    accepted.reset();
-    reportRefusal(error, accepted.remoteAddress, options);
+    this.#listener = listener;
+    this.listening = listener.address;
+  }
+
+  close(): Promise<void> {
+    if (!this.#isClosed) this.#listener.close();
+    this.#isClosed = true;
+    this.#settle();
+    return this.#drained.promise;
+  }
+
+  async #accept(conn: Deno.TcpConn): Promise<void> {
+    this.#callers++;
+    await this.#serve(conn).finally(() => {
+      this.#callers--;
+      this.#settle();
+    });
+  }
+
+  #settle(): void {
+    if (this.#isClosed && this.#callers === 0) this.#drained.resolve();
+  }
+
+  async #serve(conn: Deno.TcpConn): Promise<void> {
+    const accepted = denoSocket(conn);
+    const timers = this.#options.timers ?? systemTimers;
+    let first: FirstOctets;
+    try {
+      first = await firstOctets(accepted, EARLY_WAIT_MS, timers);
+    } catch {
+      // A caller that was gone before it said anything is nobody's business.
+      return accepted.close();
+    }
+    try {
+      const far = await this.#options.dialer.dial(
+        dialOf(this.#options, first.early),
+      );
+      await transfer(new SocketConduit(first.socket), far);
+    } catch (error) {
+      accepted.reset();
+      if (!(error instanceof TunnelDialError)) throw error;
+      this.#options.onRefused(error, accepted.remoteAddress);
+    }
   }
 }
 
-function forwardDatagrams(options: ForwardOptions): Promise<DatagramListener> {
-  return listenDatagrams({
-    hostname: options.hostname,
-    port: options.port,
-    timers: systemTimers,
-    idleTimeoutMs: UDP_IDLE_TIMEOUT_MS,
-    async onFlow(flow, caller) {
-      try {
-        const far = await options.dialer.dial({
-          target: { protocol: "udp", address: options.address },
-          ...dialDetails(options),
-        });
-        await transfer(flow, far);
-      } catch (error) {
-        flow.reset("refused");
-        reportRefusal(error, caller, options);
-      }
-    },
-  });
-}
-
-function dialDetails(
-  { node, timeoutMs }: ForwardOptions,
-): { node?: string; timeoutMs?: number } {
+/** The dial for a caller that has said `early`. */
+function dialOf(options: ForwardOptions, early: Uint8Array): RoadDial {
+  const { protocol, address, node, timeoutMs } = options;
   return {
+    target: { protocol, address },
     ...(node === undefined ? {} : { node }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(early.length === 0 ? {} : { earlyData: early }),
   };
-}
-
-function reportRefusal(
-  error: unknown,
-  caller: string,
-  options: ForwardOptions,
-): void {
-  if (error instanceof TunnelDialError) options.onRefused(error, caller);
-  // A caller that was gone before it said anything is nobody's business;
-  // anything else is a bug and must not be swallowed.
-  else if (error instanceof TypeError) throw error;
-}
-
-function asForward({ address, close }: DatagramListener): Forward {
-  return { listening: address, close };
 }
