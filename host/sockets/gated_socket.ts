@@ -45,8 +45,6 @@ export class GatedTlsSocket implements OctetSocket {
     this.#socket = socket;
     this.#gate = gate;
     this.#tls = secure;
-    // The platform forgets this option for TLS over a stream of ours.
-    secure.allowHalfOpen = true;
     gate.isBlocked = () =>
       !secure.destroyed && secure.readableLength >= HIGH_WATER_OCTETS;
     gate.onNetworkEnd = () => {
@@ -99,7 +97,6 @@ export class GatedTlsSocket implements OctetSocket {
         resolve();
       });
     });
-    flushCloseNotify(this.#tls);
     await this.#gate.finish();
   }
 
@@ -149,17 +146,4 @@ export class GatedTlsSocket implements OctetSocket {
     gate.once("close", () => clearTimeout(timer));
     gate.finish().then(() => gate.destroy());
   }
-}
-
-/**
- * Sends TLS's goodbye (RFC 8446 §6.1), without which peers take the end for a
- * truncation. Over a stream of ours the platform prepares it and then forgets
- * to send it; this internal function of its does so, and where it is missing
- * the peer sees a truncation, as before.
- */
-function flushCloseNotify(secure: tls.TLSSocket): void {
-  const handle = (secure as unknown as {
-    readonly _handle?: { readonly _flushEncOut?: () => void } | null;
-  })._handle;
-  handle?._flushEncOut?.();
 }
