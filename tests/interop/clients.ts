@@ -187,7 +187,7 @@ async function ourDial(context: ClientContext): Promise<void> {
   ];
   const exchange = async (octets: Uint8Array<ArrayBuffer>) => {
     const input = [echoHead(octets.length), octets];
-    const output = await run(program!, args, input);
+    const output = await run(program!, args, input, octets.length);
     await mustEqual(output, octets, "echo");
   };
   await exchange(target.block(BULK_OCTETS));
@@ -239,11 +239,17 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   GODEBUG: "asyncpreemptoff=1",
 };
 
-/** Runs a program to its end and gives what it printed. */
+/**
+ * Runs a program to its end and gives what it printed.
+ *
+ * @param answerOctets Standard input ends only when so much was printed: its
+ * end is half of an end, which Konnectivity takes for a whole one.
+ */
 async function run(
   program: string,
   args: readonly string[],
   input: readonly Uint8Array<ArrayBuffer>[] = [],
+  answerOctets = 0,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const child = new Deno.Command(program, {
     args: [...args],
@@ -253,24 +259,46 @@ async function run(
     env: ENVIRONMENT,
   }).spawn();
   const timer = setTimeout(() => child.kill("SIGKILL"), RUN_TIMEOUT_MS);
-  const fed = input.length > 0 ? feed(child.stdin, input) : undefined;
-  const { success, code, stdout, stderr } = await child.output();
+  const answered = Promise.withResolvers<void>();
+  const fed = input.length > 0
+    ? feed(child.stdin, input, answered.promise)
+    : undefined;
+  const errors = new Response(child.stderr).text();
+  const stdout = await collect(child.stdout, answerOctets, answered.resolve);
+  answered.resolve();
+  const { success, code } = await child.status;
   clearTimeout(timer);
   await fed;
   if (success) return stdout;
-  const said = new TextDecoder().decode(stderr).trim() ||
-    new TextDecoder().decode(stdout).trim();
+  const said = (await errors).trim() || new TextDecoder().decode(stdout).trim();
   const name = program.slice(program.lastIndexOf("/") + 1);
   throw new Error(`${name} ended with ${code}: ${said.slice(-600)}`);
+}
+
+async function collect(
+  stdout: ReadableStream<Uint8Array<ArrayBuffer>>,
+  octets: number,
+  onReached: () => void,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let length = 0;
+  for await (const chunk of stdout) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= octets) onReached();
+  }
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }
 
 async function feed(
   stdin: WritableStream<Uint8Array>,
   input: readonly Uint8Array[],
+  answered: Promise<void>,
 ): Promise<void> {
   const writer = stdin.getWriter();
   try {
     for (const octets of input) await writer.write(octets);
+    await answered;
     await writer.close();
   } catch {
     // The program ended first; its exit status and output say what happened.

@@ -17,10 +17,10 @@ import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import {
   type Maker,
   type Protocol,
+  type RunningAgent,
   type RunningServer,
   startAgent,
   startServer,
-  stopTunnel,
 } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { canReach, type ClientName, CLIENTS } from "./clients.ts";
@@ -74,7 +74,7 @@ async function runRow(
   tally: Tally,
 ): Promise<void> {
   let server: RunningServer;
-  let agent;
+  let agent: RunningAgent;
   try {
     server = await startServer(workspace, {
       maker: row.server,
@@ -95,13 +95,34 @@ async function runRow(
   for (const client of row.clients) {
     await tally.run(nameOf(row, client), () => CLIENTS[client](context));
   }
-  for (const child of [server.child, agent.child]) {
-    if (child.hasEnded) {
-      const reason = new Error(`died:\n${await child.logTail()}`);
-      tally.fail(`${child.name} stays up`, reason);
-    }
+  const name = `${row.server} server, ${row.agent} agent, ` +
+    `${row.protocol}/${row.transport}`;
+  try {
+    await mustEndWell(server, agent);
+  } catch (error) {
+    tally.fail(`${name} ends well`, error);
   }
-  await stopTunnel(server, agent);
+  await killAllChildren();
+}
+
+/** Both have lived until now; the server outlives its agent and then ends. */
+async function mustEndWell(
+  server: RunningServer,
+  agent: RunningAgent,
+): Promise<void> {
+  for (const child of [server.child, agent.child]) {
+    if (!child.hasEnded) continue;
+    throw new Error(`the ${child.name} died:\n${await child.logTail()}`);
+  }
+  await agent.child.stop("SIGKILL");
+  await server.child.untilReady(`${server.healthUrl}/healthz`);
+  await server.child.stop();
+  const { code, signal } = await server.child.ended;
+  // Konnectivity's own status is its own business.
+  if (server.maker === "ours" && (code !== 0 || signal !== null)) {
+    const log = await server.child.logTail();
+    throw new Error(`the server ended with ${signal ?? code}:\n${log}`);
+  }
 }
 
 async function main(): Promise<number> {
