@@ -1,0 +1,172 @@
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
+import {
+  MemoryConduit,
+  type MemoryPairOptions,
+} from "../tests/support/memory_conduit.ts";
+import { Prng } from "../tests/support/prng.ts";
+import {
+  TunnelConn,
+  TunnelLostError,
+  TunnelResetError,
+} from "./tunnel_conn.ts";
+
+function connect(options: MemoryPairOptions = {}) {
+  const [ours, theirs] = MemoryConduit.pair(options);
+  const conn = new TunnelConn(ours);
+  return { conn, ours, far: new ConduitProbe(theirs) };
+}
+
+const encode = (text: string) => new TextEncoder().encode(text);
+
+async function readText(conn: TunnelConn, octets = 100): Promise<string> {
+  const into = new Uint8Array(octets);
+  const count = await conn.read(into);
+  return new TextDecoder().decode(into.subarray(0, count ?? 0));
+}
+
+Deno.test("a read takes what is there, up to its buffer", async () => {
+  const { conn, far } = connect();
+  far.send("hello world");
+  await settled();
+  assertEquals(await readText(conn, 5), "hello");
+  assertEquals(await readText(conn), " world");
+});
+
+Deno.test("a read waits, and nothing is asked of one without room", async () => {
+  const { conn, far } = connect();
+  assertEquals(await conn.read(new Uint8Array(0)), 0);
+  const reading = readText(conn);
+  assertThrows(() => conn.read(new Uint8Array(1)), TypeError, "another read");
+  far.send("late");
+  assertEquals(await reading, "late");
+});
+
+Deno.test("one read takes octets from many chunks", async () => {
+  const { conn, far, ours } = connect({ windowOctets: 1 << 20 });
+  const octets = new Prng(1).octets(300_000);
+  far.send(octets);
+  await settled();
+  const into = new Uint8Array(400_000);
+  assertEquals(await conn.read(into), octets.length);
+  assertEquals(into.subarray(0, octets.length), octets);
+  assertEquals(ours.unconsumedOctets, 0);
+});
+
+Deno.test("octets that are not read stall the other end", async () => {
+  const { conn, far } = connect({ windowOctets: 1000 });
+  far.send(new Uint8Array(5000));
+  await settled();
+  assertEquals(far.queuedOctets, 4000);
+  assertEquals(await conn.read(new Uint8Array(600)), 600);
+  await settled();
+  assertEquals(far.queuedOctets, 3400);
+});
+
+Deno.test("a write waits for a stalled reader, and is whole", async () => {
+  const { conn, far } = connect({ windowOctets: 1000 });
+  far.stopReading();
+  let isDone = false;
+  const octets = new Prng(2).octets(2500);
+  const writing = conn.write(octets).then(() => isDone = true);
+  await settled();
+  assertEquals([far.receivedOctets, isDone], [1000, false]);
+  assertThrows(() => conn.write(octets), TypeError, "another write");
+  far.startReading();
+  await writing;
+  await far.received(2500);
+  assertEquals(far.octets, octets);
+});
+
+Deno.test("each side ends alone, and both are a clean end", async () => {
+  const { conn, far } = connect();
+  await conn.write(encode("last words"));
+  conn.closeWrite();
+  conn.closeWrite();
+  assertThrows(() => conn.write(encode("more")), TypeError, "closeWrite()");
+  await far.ended;
+  far.send("answer");
+  far.finish();
+  assertEquals(await readText(conn), "answer");
+  assertEquals(await conn.read(new Uint8Array(1)), null);
+  assertEquals(await conn.read(new Uint8Array(1)), null);
+  assertEquals(await conn.closed, { kind: "clean" });
+});
+
+Deno.test("a half-close waits for the write before it", async () => {
+  const { conn, far } = connect({ windowOctets: 10 });
+  far.stopReading();
+  const writing = conn.write(encode("more than ten octets"));
+  conn.closeWrite();
+  await settled();
+  assertEquals(far.hasEnded, false);
+  far.startReading();
+  await Promise.all([writing, far.ended]);
+  assertEquals(far.text, "more than ten octets");
+});
+
+Deno.test("a reset is no end, behind what came before it", async () => {
+  const { conn, far } = connect();
+  far.send("half an answ");
+  await settled();
+  far.reset("connection reset by peer");
+  assertEquals(await readText(conn), "half an answ");
+  const { message } = await assertRejects(
+    () => conn.read(new Uint8Array(1)),
+    TunnelResetError,
+  );
+  assertEquals(message, "connection reset by peer");
+  await assertRejects(() => conn.write(encode("x")), TunnelResetError);
+});
+
+Deno.test("a loss is neither end nor reset, for whoever waits", async () => {
+  const { conn, far, ours } = connect({ windowOctets: 10 });
+  far.stopReading();
+  const reading = assertRejects(
+    () => conn.read(new Uint8Array(1)),
+    TunnelLostError,
+    "cable cut",
+  );
+  const writing = assertRejects(
+    () => conn.write(new Uint8Array(100)),
+    TunnelLostError,
+    "cable cut",
+  );
+  await settled();
+  ours.lose("cable cut");
+  await Promise.all([reading, writing]);
+  assertEquals(await conn.closed, { kind: "lost", reason: "cable cut" });
+});
+
+Deno.test("close gives up both directions and whoever waits", async () => {
+  const { conn, far } = connect();
+  const reading = assertRejects(
+    () => conn.read(new Uint8Array(1)),
+    TunnelResetError,
+    "closed by its user",
+  );
+  conn.close();
+  conn.close();
+  await reading;
+  assertEquals((await far.closed).kind, "reset");
+});
+
+Deno.test("web streams carry both directions and their ends", async () => {
+  const { conn, far } = connect({ windowOctets: 1000 });
+  const octets = new Prng(3).octets(10_000);
+  const sending = new Blob([octets as Uint8Array<ArrayBuffer>]).stream()
+    .pipeTo(conn.writable);
+  far.send("answer");
+  far.finish();
+  assertEquals(await new Response(conn.readable).text(), "answer");
+  await sending;
+  await far.ended;
+  assertEquals(far.octets, octets);
+  assertEquals(await conn.closed, { kind: "clean" });
+});
+
+Deno.test("a stream that is cancelled resets the connection", async () => {
+  const { conn, far } = connect();
+  await conn.readable.cancel();
+  assertEquals((await far.closed).kind, "reset");
+});
