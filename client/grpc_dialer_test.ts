@@ -1,0 +1,268 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import type { DialHandler } from "../proto/link/dial_handler.ts";
+import { DialError, type DialTarget } from "../proto/link/link.ts";
+import type { Metadata } from "../proto/grpc/metadata.ts";
+import type { Timers } from "../proto/sync/clock.ts";
+import { ConduitProbe } from "../tests/support/conduit_probe.ts";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
+import { MemoryConduit } from "../tests/support/memory_conduit.ts";
+import { ProxyFrontend } from "../tests/support/proxy_frontend.ts";
+import { TunnelDialError } from "./dial_error.ts";
+import { openRoad, type RoadDialer } from "./road_dialer.ts";
+
+const TARGET: DialTarget = { protocol: "tcp", address: "10.0.0.7:443" };
+
+/** A frontend that connects every dial to a target in memory. */
+class Targets {
+  readonly asked: DialTarget[] = [];
+  readonly metadata: Metadata[] = [];
+  readonly early: string[] = [];
+  readonly connected: ConduitProbe[] = [];
+  #waiting: (() => void)[] = [];
+
+  readonly onDial: DialHandler = (target, answer, context) => {
+    this.asked.push(target);
+    this.metadata.push(context.metadata);
+    this.early.push(new TextDecoder().decode(context.takeEarlyData()));
+    const datagrams = target.protocol === "udp";
+    const [near, far] = MemoryConduit.pair({ datagrams });
+    this.connected.push(new ConduitProbe(far));
+    answer.connected(near);
+    for (const wake of this.#waiting.splice(0)) wake();
+    return { cancel() {} };
+  };
+
+  /** Resolves when `count` dials were answered. */
+  async until(count: number): Promise<void> {
+    while (this.connected.length < count) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+}
+
+function open(frontend: ProxyFrontend, timers?: Timers): RoadDialer {
+  const address = { kind: "unix", path: frontend.path } as const;
+  return openRoad({ kind: "tunnel", protocol: "grpc", address }, timers);
+}
+
+Deno.test("dials at once share a connection and do not mix", async () => {
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend(targets.onDial);
+  const dialer = open(frontend);
+  const clients = await Promise.all(
+    Array.from({ length: 20 }, async (_, index) => {
+      const address = `10.0.0.7:${index + 1}`;
+      const conduit = await dialer.dial({
+        target: { protocol: "tcp", address },
+      });
+      const probe = new ConduitProbe(conduit);
+      probe.send(`to ${address}`);
+      probe.finish();
+      return probe;
+    }),
+  );
+  await targets.until(20);
+  for (const [index, target] of targets.connected.entries()) {
+    await target.ended;
+    assertEquals(target.text, `to ${targets.asked[index]!.address}`);
+    target.finish();
+  }
+  for (const client of clients) {
+    assertEquals(await client.closed, { kind: "clean" });
+  }
+  assertEquals(frontend.connections.length, 1);
+  dialer.close();
+});
+
+Deno.test("the node and early octets go with the dial", async () => {
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend(targets.onDial);
+  const dialer = open(frontend);
+  const earlyData = new TextEncoder().encode("early, ");
+  const conduit = await dialer.dial({ target: TARGET, node: "n1", earlyData });
+  const client = new ConduitProbe(conduit);
+  client.send("late");
+  client.finish();
+  const [target] = targets.connected;
+  await target!.ended;
+  assertEquals(targets.early[0]! + target!.text, "early, late");
+  assertEquals(targets.metadata[0]!.text("tunnel-node"), "n1");
+  target!.finish();
+  await client.closed;
+  dialer.close();
+});
+
+Deno.test("datagrams keep their borders, empty ones too", async () => {
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend(targets.onDial);
+  const dialer = open(frontend);
+  const udp = { protocol: "udp", address: "10.0.0.7:53" };
+  const client = new ConduitProbe(await dialer.dial({ target: udp }));
+  const [target] = targets.connected;
+  for (const text of ["one", "", "three"]) client.send(text);
+  await target!.received(8);
+  for (const text of ["", "uno", "tres"]) target!.send(text);
+  await client.received(7);
+  const lengths = (probe: ConduitProbe) =>
+    probe.chunks.map((chunk) => chunk.length);
+  assertEquals(lengths(target!), [3, 0, 5]);
+  assertEquals(lengths(client), [0, 3, 4]);
+  client.reset("done");
+  await target!.closed;
+  dialer.close();
+});
+
+Deno.test("octets that come before anybody listens are kept", async () => {
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend((target, answer, context) => {
+    const pending = targets.onDial(target, answer, context);
+    const [first, ...later] = targets.connected;
+    if (later.length === 0) {
+      first!.send("banner");
+      first!.finish();
+    }
+    return pending;
+  });
+  const dialer = open(frontend);
+  const conduit = await dialer.dial({ target: TARGET });
+  // A second round trip: the banner is here by now.
+  (await dialer.dial({ target: TARGET })).reset("only to wait");
+  const client = new ConduitProbe(conduit);
+  await client.ended;
+  assertEquals(client.text, "banner");
+  client.finish();
+  assertEquals(await client.closed, { kind: "clean" });
+  dialer.close();
+});
+
+Deno.test("after a GOAWAY the next dial connects anew, and what runs goes on", async () => {
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend(targets.onDial);
+  const dialer = open(frontend);
+  const first = new ConduitProbe(await dialer.dial({ target: TARGET }));
+  frontend.connections[0]!.shutdown("maintenance");
+  // Heard in order: what is said behind the GOAWAY comes behind it.
+  targets.connected[0]!.send("?");
+  await first.received(1);
+  const second = new ConduitProbe(await dialer.dial({ target: TARGET }));
+  assertEquals(frontend.connections.length, 2);
+  for (const probe of [first, second]) {
+    probe.send("still here");
+    probe.finish();
+  }
+  for (const target of targets.connected) {
+    await target.ended;
+    assertEquals(target.text, "still here");
+    target.finish();
+  }
+  assertEquals(await first.closed, { kind: "clean" });
+  assertEquals(await second.closed, { kind: "clean" });
+  dialer.close();
+});
+
+Deno.test("a connection that broke is replaced, and its conduits are lost", async () => {
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend(targets.onDial);
+  const dialer = open(frontend);
+  const first = new ConduitProbe(await dialer.dial({ target: TARGET }));
+  frontend.connections[0]!.abort(2, "it crashed");
+  assertEquals((await first.closed).kind, "lost");
+  new ConduitProbe(await dialer.dial({ target: TARGET })).reset("done");
+  assertEquals(frontend.connections.length, 2);
+  dialer.close();
+});
+
+Deno.test("more calls than the server allows take a further connection", async () => {
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend(targets.onDial, {
+    maxConcurrentStreams: 2,
+  });
+  const dialer = open(frontend);
+  const clients: ConduitProbe[] = [];
+  for (let count = 0; count < 5; count++) {
+    const conduit = await dialer.dial({ target: TARGET });
+    clients.push(new ConduitProbe(conduit));
+  }
+  assertEquals(frontend.connections.length, 3);
+  for (const client of clients) client.reset("done");
+  dialer.close();
+});
+
+Deno.test("a refusal is told in the words of Konnectivity's client", async () => {
+  const cases = [
+    ["endpoint", "endpoint"],
+    ["no-agent", "endpoint"],
+    ["timeout", "timeout"],
+    ["dial-closed", "dialclosed"],
+    ["link-lost", "tunnelclosed"],
+  ] as const;
+  for (const [reason, wanted] of cases) {
+    await using frontend = new ProxyFrontend((_target, answer) => {
+      answer.failed(new DialError(reason, "it said no"));
+      return { cancel() {} };
+    });
+    const dialer = open(frontend);
+    const error = await assertRejects(
+      () => dialer.dial({ target: TARGET }),
+      TunnelDialError,
+    );
+    assertEquals([error.reason, error.message], [wanted, "it said no"]);
+    dialer.close();
+  }
+});
+
+Deno.test("a dial that takes too long is taken back at the server", async () => {
+  const timers = new FakeTimers();
+  const asked = Promise.withResolvers<void>();
+  const cancelled = Promise.withResolvers<void>();
+  await using frontend = new ProxyFrontend(() => {
+    asked.resolve();
+    return { cancel: () => cancelled.resolve() };
+  });
+  const dialer = open(frontend, timers);
+  const dialing = dialer.dial({ target: TARGET, timeoutMs: 5_000 });
+  await asked.promise;
+  timers.advance(5_000);
+  const error = await assertRejects(() => dialing, TunnelDialError);
+  assertEquals(error.reason, "timeout");
+  assertEquals(
+    error.message,
+    `no answer within 5 s (grpc over unix:${frontend.path})`,
+  );
+  await cancelled.promise;
+  dialer.close();
+});
+
+Deno.test("a dial that its caller gives up is taken back at the server", async () => {
+  const asked = Promise.withResolvers<void>();
+  const cancelled = Promise.withResolvers<void>();
+  await using frontend = new ProxyFrontend(() => {
+    asked.resolve();
+    return { cancel: () => cancelled.resolve() };
+  });
+  const dialer = open(frontend);
+  const abort = new AbortController();
+  const dialing = dialer.dial({ target: TARGET, signal: abort.signal });
+  await asked.promise;
+  abort.abort();
+  const error = await assertRejects(() => dialing, TunnelDialError);
+  assertEquals(error.reason, "context");
+  await cancelled.promise;
+  dialer.close();
+});
+
+Deno.test("a closed dialer lets conduits go on and dials no more", async () => {
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend(targets.onDial);
+  const dialer = open(frontend);
+  const client = new ConduitProbe(await dialer.dial({ target: TARGET }));
+  dialer.close();
+  client.send("still here");
+  client.finish();
+  const [target] = targets.connected;
+  await target!.ended;
+  assertEquals(target!.text, "still here");
+  target!.finish();
+  assertEquals(await client.closed, { kind: "clean" });
+  await assertRejects(() => dialer.dial({ target: TARGET }), TypeError);
+});
