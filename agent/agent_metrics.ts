@@ -107,6 +107,8 @@ export class AgentMetrics {
 
   /** For the target dialer. */
   targetObserver(): TargetObserver {
+    const fromTarget = this.#octets.with("from_target");
+    const toTarget = this.#octets.with("to_target");
     return {
       failed: (reason) => {
         if (reason === "cancelled") return;
@@ -114,8 +116,6 @@ export class AgentMetrics {
         this.#dialFailures.with(label).add();
       },
       connected: (tookMs) => {
-        const fromTarget = this.#octets.with("from_target");
-        const toTarget = this.#octets.with("to_target");
         this.#dialSeconds.observe(tookMs / 1000);
         this.#openEndpoints.add();
         return {

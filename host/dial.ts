@@ -102,13 +102,16 @@ const DIALS: Readonly<Record<string, (attempt: Attempt) => Promise<Conduit>>> =
 async function dialTcp(attempt: Attempt): Promise<Conduit> {
   const { host, port } = splitAddress(attempt.target);
   const addresses = interleaveFamilies(await resolve(attempt, host));
-  const conn = await connectAny<Deno.Conn>({
-    addresses,
-    timers: attempt.timers,
-    signal: attempt.signal,
-    connect: (hostname, signal) => connectTcp(hostname, port, signal),
-    discard: (late) => late.close(),
-  });
+  const [only, ...others] = addresses;
+  const conn = others.length === 0
+    ? await connectTcp(only!, port, attempt.signal)
+    : await connectAny<Deno.Conn>({
+      addresses,
+      timers: attempt.timers,
+      signal: attempt.signal,
+      connect: (hostname, signal) => connectTcp(hostname, port, signal),
+      discard: (late) => late.close(),
+    });
   return new SocketConduit(denoSocket(conn));
 }
 

@@ -63,7 +63,9 @@ export function connectAny<Connection>(
     timer.cancel();
     signal.removeEventListener("abort", onAbort);
     act();
-    others.abort();
+    // Only when somebody hears it: the platform makes an exception with a
+    // stack each time, which a dial to one address need not pay for.
+    if (started - failed > 1) others.abort();
   };
   const onAbort = () => settle(() => reject(signal.reason));
   const startNext = () => {

@@ -37,12 +37,16 @@ export class ServerMetrics {
   readonly #registry: MetricRegistry;
   readonly #upstream: UpstreamFamilies;
   readonly #ours: OwnFamilies;
+  readonly #fromAgent: Series;
+  readonly #toAgent: Series;
 
   constructor(registry: MetricRegistry, clock: Clock) {
     this.#clock = clock;
     this.#registry = registry;
     this.#upstream = upstreamFamilies(registry);
     this.#ours = ownFamilies(registry);
+    this.#fromAgent = this.#ours.octets.with("from_agent");
+    this.#toAgent = this.#ours.octets.with("to_agent");
   }
 
   /** Adds what is known by looking at the agents. */
@@ -108,12 +112,10 @@ export class ServerMetrics {
 
   #conduitObserver(loadChanged: () => void): ConduitObserver {
     const startMs = this.#clock.now();
-    const fromAgent = this.#ours.octets.with("from_agent");
-    const toAgent = this.#ours.octets.with("to_agent");
     this.#upstream.established.add();
     return {
-      received: (octets) => fromAgent.add(octets),
-      sent: (octets) => toAgent.add(octets),
+      received: (octets) => this.#fromAgent.add(octets),
+      sent: (octets) => this.#toAgent.add(octets),
       ended: ({ kind }) => {
         this.#upstream.established.add(-1);
         this.#ours.conduitEnds.with(kind).add();

@@ -17,20 +17,47 @@ import { sendReset } from "./tcp_reset.ts";
  */
 export function denoSocket(conn: Deno.Conn): OctetSocket {
   if ("setNoDelay" in conn) setNoDelay(conn as Deno.TcpConn);
-  return {
-    remoteAddress: addressText(conn.remoteAddr),
-    localAddress: addressText(conn.localAddr),
-    alpn: "",
-    identity: ANONYMOUS,
-    read: (into) => conn.read(into),
-    write: (octets) => conn.write(octets),
-    closeWrite: () => conn.closeWrite(),
-    close: () => close(conn),
-    reset: () => {
-      if (conn.localAddr.transport === "tcp") sendReset(conn);
-      close(conn);
-    },
-  };
+  return new DenoSocket(conn);
+}
+
+class DenoSocket implements OctetSocket {
+  readonly alpn = "";
+  readonly identity = ANONYMOUS;
+  readonly closesInOrder = true;
+  readonly #conn: Deno.Conn;
+
+  constructor(conn: Deno.Conn) {
+    this.#conn = conn;
+  }
+
+  get remoteAddress(): string {
+    return addressText(this.#conn.remoteAddr);
+  }
+
+  get localAddress(): string {
+    return addressText(this.#conn.localAddr);
+  }
+
+  read(into: Uint8Array): Promise<number | null> {
+    return this.#conn.read(into);
+  }
+
+  write(octets: Uint8Array): Promise<number> {
+    return this.#conn.write(octets);
+  }
+
+  closeWrite(): Promise<void> {
+    return this.#conn.closeWrite();
+  }
+
+  close(): void {
+    close(this.#conn);
+  }
+
+  reset(): void {
+    if (this.#conn.localAddr.transport === "tcp") sendReset(this.#conn);
+    close(this.#conn);
+  }
 }
 
 /** `ip:port`, `[ip6]:port`, a path, or `unix` when the path is empty. */

@@ -73,6 +73,7 @@ function resumed(
   return {
     remoteAddress: socket.remoteAddress,
     localAddress: socket.localAddress,
+    closesInOrder: socket.closesInOrder,
     alpn: socket.alpn,
     identity: socket.identity,
     read,

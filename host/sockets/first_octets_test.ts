@@ -14,6 +14,7 @@ function scripted(): {
   const socket: OctetSocket = {
     remoteAddress: "",
     localAddress: "",
+    closesInOrder: false,
     alpn: "",
     identity: { kind: "anonymous", commonName: "", fingerprint: "", names: [] },
     read: (into) =>

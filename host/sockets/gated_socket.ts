@@ -21,6 +21,7 @@ const END_GRACE_MS = 10;
 
 /** See the module description. */
 export class GatedTlsSocket implements OctetSocket {
+  readonly closesInOrder = false;
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly alpn: string;

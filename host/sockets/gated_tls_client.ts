@@ -98,6 +98,7 @@ const CLOSED = Object.assign(new Error("closed"), { code: "ECONNRESET" });
 
 /** Takes a failure before the server's first octet for its verdict on us. */
 class VerdictSocket implements OctetSocket {
+  readonly closesInOrder = false;
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly alpn: string;

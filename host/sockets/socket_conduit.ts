@@ -221,6 +221,10 @@ export class SocketConduit implements Conduit {
   }
 
   #closeWrite(): void {
+    if (this.#peerEnded && this.#socket.closesInOrder) {
+      this.#sending = "ended";
+      return this.#close({ kind: "clean" });
+    }
     this.#sending = "closing";
     this.#socket.closeWrite().then(() => {
       this.#sending = "ended";

@@ -257,6 +257,7 @@ async function soon(condition: () => boolean): Promise<boolean> {
 
 /** A socket that does what the test says. */
 class ScriptedSocket implements OctetSocket {
+  readonly closesInOrder = false;
   readonly remoteAddress = "";
   readonly localAddress = "";
   readonly alpn = "";

@@ -1,0 +1,49 @@
+import { assert, assertEquals } from "@std/assert";
+import { systemTimers } from "./system_timers.ts";
+
+// The sanitizer of `deno test` is half of these tests: it fails them when a
+// platform timer is left behind.
+
+Deno.test("a short timer fires once", async () => {
+  const fired = Promise.withResolvers<void>();
+  systemTimers.after(1, fired.resolve);
+  await fired.promise;
+});
+
+Deno.test("a long timer fires, and never early", async () => {
+  const startMs = systemTimers.now();
+  await new Promise<void>((done) => systemTimers.after(1_000, done));
+  assert(systemTimers.now() - startMs >= 1_000);
+});
+
+Deno.test("timers of one slot are cancelled one by one", async () => {
+  const fired: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const first = systemTimers.after(1_000, () => fired.push("first"));
+  systemTimers.after(1_000, () => fired.push("second"));
+  systemTimers.after(1_100, resolve);
+  first.cancel();
+  first.cancel();
+  await promise;
+  assertEquals(fired, ["second"]);
+});
+
+Deno.test("a callback may cancel its neighbour of the same slot", async () => {
+  const fired: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  systemTimers.after(1_000, () => {
+    fired.push("one");
+    other.cancel();
+  });
+  const other = systemTimers.after(1_000, () => fired.push("other"));
+  systemTimers.after(1_200, resolve);
+  await promise;
+  assertEquals(fired, ["one"]);
+});
+
+Deno.test("cancelled long timers leave nothing behind", () => {
+  const timers = [1_000, 60_000, 2 ** 40].map((delayMs) =>
+    systemTimers.after(delayMs, () => {})
+  );
+  for (const timer of timers) timer.cancel();
+});
