@@ -37,6 +37,8 @@ const LARGE_FRAMES = [
   `--max-header-length=${Math.ceil(LARGE_FRAME_SIZE / 5 * 8 / 7) + 100}`,
 ];
 
+const AGENTS = 4;
+
 const ENGINE = new URL("./h2spec_server.ts", import.meta.url).pathname;
 const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
 
@@ -124,19 +126,21 @@ function bridged(
 async function agentLink(workspace: Workspace): Promise<Arrangement> {
   const { ca, server, agent } = workspace.certificates;
   const agentPort = await openAgentPort({ ca, ...server });
-  const child = new Child({
-    name: "our agent",
-    command: [
-      ...ourCommand("agent"),
-      "--proxy-server-host=127.0.0.1",
-      `--proxy-server-port=${agentPort.port}`,
-      ...[`--ca-cert=${ca}`, `--agent-cert=${agent.cert}`],
-      ...[`--agent-key=${agent.key}`, `--health-server-port=${freePort()}`],
-      ...[`--admin-server-port=${freePort()}`, "--sync-interval=10ms"],
-      "--sync-interval-cap=50ms", // Each case costs it a link.
-    ],
-    logFile: workspace.path("agent.log"),
-  });
+  // Each case costs an agent its link and some wait before the next one.
+  const agents = Array.from({ length: AGENTS }, () =>
+    new Child({
+      name: "our agent",
+      command: [
+        ...ourCommand("agent"),
+        "--proxy-server-host=127.0.0.1",
+        `--proxy-server-port=${agentPort.port}`,
+        ...[`--ca-cert=${ca}`, `--agent-cert=${agent.cert}`],
+        ...[`--agent-key=${agent.key}`, "--sync-interval=10ms"],
+        ...["--sync-interval-cap=50ms", `--health-server-port=${freePort()}`],
+        `--admin-server-port=${freePort()}`,
+      ],
+      logFile: workspace.path("agent.log"),
+    }));
   const bridge = openBridge(() => agentPort.take());
   return {
     port: bridge.port,
@@ -144,7 +148,7 @@ async function agentLink(workspace: Workspace): Promise<Arrangement> {
     async stop() {
       bridge.close();
       agentPort.close();
-      await child.stop("SIGKILL");
+      await Promise.all(agents.map((child) => child.stop("SIGKILL")));
     },
   };
 }
