@@ -9,6 +9,7 @@
  * @module
  */
 
+import { isIP } from "node:net";
 import tls from "node:tls";
 import type { TlsMaterial } from "../tls/credentials.ts";
 import { clientHandshakeError } from "../tls/tls_errors.ts";
@@ -83,8 +84,9 @@ function tlsOptions(
   const { credentials: { cert, key, ca }, serverName, alpn } = options;
   return {
     socket: gate,
-    servername: serverName,
+    // Verified in either form; only names may be sent (RFC 6066 §3).
     host: serverName,
+    ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     ...(cert === "" ? {} : { cert, key }),
     ...(ca === "" ? {} : { ca: [ca] }),
     ...(alpn.length === 0 ? {} : { ALPNProtocols: [...alpn] }),

@@ -133,6 +133,7 @@ Deno.test("a server of another CA or another name is refused in words", async ()
       "untrusted-certificate",
     ],
     [{ serverName: "elsewhere" }, "wrong-name"],
+    [{ serverName: "127.0.0.9" }, "wrong-name"],
     [{ credentials: { ...all.client, ca: "" } }, "untrusted-certificate"],
   ];
   for (const [options, failure] of cases) {
