@@ -86,8 +86,11 @@ function withoutCr(line: string): string {
   return line.endsWith("\r") ? line.slice(0, -1) : line;
 }
 
+/** In pieces: a call takes no more arguments than fit the stack. */
 function latin1(octets: Uint8Array): string {
   let text = "";
-  for (const octet of octets) text += String.fromCharCode(octet);
+  for (let at = 0; at < octets.length; at += 1024) {
+    text += String.fromCharCode(...octets.subarray(at, at + 1024));
+  }
   return text;
 }

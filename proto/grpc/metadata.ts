@@ -32,9 +32,13 @@ export class Metadata {
     return this.all(name).filter((value) => typeof value === "string");
   }
 
-  /** The first text value of `name`. */
+  /** The first text value of `name`. A loop: every call asks a few times. */
   text(name: string): string | undefined {
-    return this.texts(name)[0];
+    const wanted = name.toLowerCase();
+    for (const [entry, value] of this.#entries) {
+      if (entry === wanted && typeof value === "string") return value;
+    }
+    return undefined;
   }
 
   [Symbol.iterator](): Iterator<readonly [string, MetadataValue]> {

@@ -46,8 +46,9 @@ export class GrpcError extends Error {
 
 /** The name of `code`, such as `"UNAVAILABLE"`, for logs and metrics. */
 export function statusName(code: number): string {
-  for (const [name, value] of Object.entries(StatusCode)) {
-    if (value === code) return name;
-  }
-  return `CODE_${code}`;
+  return NAMES.get(code) ?? `CODE_${code}`;
 }
+
+const NAMES: ReadonlyMap<number, string> = new Map(
+  Object.entries(StatusCode).map(([name, code]) => [code, name]),
+);

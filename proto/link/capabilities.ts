@@ -38,7 +38,7 @@ export type Capability = typeof CAPABILITIES[number];
 export function announceCapabilities(others?: Metadata): Metadata {
   const metadata = new Metadata();
   for (const [name, value] of others ?? []) metadata.add(name, value);
-  metadata.add(CAPABILITIES_FIELD, CAPABILITIES.join(","));
+  metadata.add(CAPABILITIES_FIELD, OUR_LIST);
   return metadata;
 }
 
@@ -47,7 +47,11 @@ export function hasCapability(
   metadata: Metadata,
   capability: Capability,
 ): boolean {
+  // The list of this very build, as nearly always, needs no reading.
+  if (metadata.text(CAPABILITIES_FIELD) === OUR_LIST) return true;
   return metadata.texts(CAPABILITIES_FIELD).some((list) =>
     list.split(",").some((word) => word.trim() === capability)
   );
 }
+
+const OUR_LIST = CAPABILITIES.join(",");

@@ -71,15 +71,16 @@ function group(address: IpAddress, index: number): string {
   return ((address[index * 2]! << 8) | address[index * 2 + 1]!).toString(16);
 }
 
+// Leading zeros are refused: some read them as octal (RFC 6943 §3.1.1).
+const IPV4 = (() => {
+  const octet = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+  return new RegExp(`^${octet}\\.${octet}\\.${octet}\\.${octet}$`);
+})();
+
 function parseIpv4(text: string): IpAddress | undefined {
-  const parts = text.split(".");
-  if (parts.length !== 4) return undefined;
-  // Leading zeros are refused: some read them as octal (RFC 6943 §3.1.1).
-  if (!parts.every((part) => /^(0|[1-9][0-9]{0,2})$/.test(part))) {
-    return undefined;
-  }
-  if (parts.some((part) => Number(part) > 255)) return undefined;
-  return Uint8Array.from(parts, Number);
+  const match = IPV4.exec(text);
+  if (match === null) return undefined;
+  return Uint8Array.of(+match[1]!, +match[2]!, +match[3]!, +match[4]!);
 }
 
 function parseIpv6(text: string): IpAddress | undefined {
