@@ -158,6 +158,7 @@ class Agent {
       agentId,
       identifiers,
       alpnProtocols: server.alpnProtocols,
+      carriers: server.carriers ?? ["streams", "packets"],
       authority: server.host,
       keepaliveMs: server.keepaliveMs,
       messageOctetsMax,

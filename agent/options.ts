@@ -8,7 +8,7 @@
  * @module
  */
 
-import type { Identifiers } from "../proto/link/link.ts";
+import type { Carrier, Identifiers } from "../proto/link/link.ts";
 
 /** An address to listen on. */
 export interface ListenAddress {
@@ -40,6 +40,11 @@ export interface AgentOptions {
     readonly keyPair?: KeyPairFiles;
     /** ALPN names offered before `h2`. */
     readonly alpnProtocols: readonly string[];
+    /**
+     * Carriers offered; both when absent. `packets` alone suits a road on which
+     * something drops connections whose ALPN names it does not know.
+     */
+    readonly carriers?: readonly Carrier[];
     /** Transport connections per server (streams carrier only). At least 1. */
     readonly links: number;
     /** PING after this long without a sign of life. */

@@ -18,7 +18,7 @@ import {
   STREAMS_ALPN,
 } from "../../proto/link/hello.ts";
 import { formatIdentifiers } from "../../proto/link/identifiers.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Carrier, Identifiers } from "../../proto/link/link.ts";
 import type { LinkObserver as PacketObserver } from "../../proto/link/observer.ts";
 import { openPacketsLink } from "../../proto/link/packets_agent.ts";
 import { streamsLinkMethods } from "../../proto/link/streams_agent.ts";
@@ -45,6 +45,8 @@ export interface ConnectorOptions {
   readonly identifiers: Identifiers;
   /** ALPN names that mean `h2`, offered before it. */
   readonly alpnProtocols: readonly string[];
+  /** Carriers offered to the server. */
+  readonly carriers: readonly Carrier[];
   /** `:authority` of the packets carrier's call. */
   readonly authority: string;
   /** PING after this long without a sign of life. */
@@ -79,9 +81,8 @@ export class Connector {
    * @throws {LinkError} With the server's words, when it refused.
    */
   connect(onClosed: (reason: string) => void): Promise<ServerLink> {
-    const alpn = [STREAMS_ALPN, ...this.#options.alpnProtocols, HTTP2_ALPN];
     return this.#options.openTransport(
-      alpn,
+      this.#alpn(),
       (transport) =>
         new Promise<ServerLink>((resolve, reject) => {
           const opening = new Opening(resolve, reject, onClosed);
@@ -90,6 +91,14 @@ export class Connector {
           } else this.#callPackets(transport, opening);
         }),
     );
+  }
+
+  #alpn(): string[] {
+    const { carriers, alpnProtocols } = this.#options;
+    return [
+      ...carriers.includes("streams") ? [STREAMS_ALPN] : [],
+      ...carriers.includes("packets") ? [...alpnProtocols, HTTP2_ALPN] : [],
+    ];
   }
 
   /** HTTP/2's server is the agent here: the tunnel's server calls it. */
@@ -175,7 +184,8 @@ export class Connector {
       observer,
       messageOctetsMax: this.#options.messageOctetsMax,
       onServerInfo: (serverId, serverCount, isOurs) => {
-        if (isOurs) this.#options.fellBack(serverId);
+        const hasOfferedStreams = this.#options.carriers.includes("streams");
+        if (isOurs && hasOfferedStreams) this.#options.fellBack(serverId);
         opening.succeed({
           serverId,
           serverCount,
