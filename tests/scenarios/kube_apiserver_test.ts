@@ -1,0 +1,120 @@
+/**
+ * kube-apiserver's habits, as a real one showed them: what it rejects, and how
+ * it ends connections.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import type { Carrier } from "../../proto/link/link.ts";
+import { ProbeTarget } from "../support/probe_target.ts";
+import { RawCaller } from "../support/raw_caller.ts";
+import { readToEnd, writeAll } from "../support/sockets.ts";
+import { eventually, Tunnel } from "../support/tunnel_harness.ts";
+import { same } from "../support/tunnel_promises.ts";
+
+const CARRIERS: readonly Carrier[] = ["streams", "packets"];
+const BANNER = "SSH-2.0-banner\r\n";
+const OK = "HTTP/1.1 200 Connection Established\r\n\r\n";
+const DIALS = 200;
+const DIALS_AT_ONCE = 20;
+
+/** Runs `action` {@linkcode DIALS} times. */
+async function manyTimes(action: () => Promise<void>): Promise<void> {
+  let left = DIALS;
+  const worker = async () => {
+    while (left-- > 0) await action();
+  };
+  await Promise.all(Array.from({ length: DIALS_AT_ONCE }, worker));
+}
+
+for (const carrier of CARRIERS) {
+  Deno.test(`${carrier}: nothing stands behind the 200 in one read, 200 of 200 times`, async () => {
+    await using tunnel = await Tunnel.linked(carrier);
+    const greeter = new ProbeTarget(BANNER);
+    await manyTimes(async () => {
+      const path = tunnel.socketPath;
+      using conn = await Deno.connect({ transport: "unix", path });
+      // Its very words, in one write.
+      const request =
+        `CONNECT ${greeter.address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+      await writeAll(conn, new TextEncoder().encode(request));
+      const buffer = new Uint8Array(1024);
+      const count = await conn.read(buffer);
+      assertEquals(new TextDecoder().decode(buffer.subarray(0, count!)), OK);
+      const next = await conn.read(buffer);
+      assertEquals(new TextDecoder().decode(buffer.subarray(0, next!)), BANNER);
+    });
+    await greeter.close();
+  });
+
+  Deno.test(`${carrier}: a Go client hears of its connection before any data, 200 of 200 times`, async () => {
+    await using tunnel = await Tunnel.linked(carrier);
+    const greeter = new ProbeTarget(BANNER);
+    await manyTimes(async () => {
+      const caller = await RawCaller.open(tunnel.socketPath);
+      const { connectId } = await caller.dial(greeter.address);
+      await caller.hears(/^DATA/);
+      assertEquals(caller.script.heard, [
+        `DIAL_RSP ${connectId} ok`,
+        `DATA ${connectId} ${JSON.stringify(BANNER)}`,
+      ]);
+      // Not in one read: the client registers the connection in between.
+      assertEquals(caller.readsHeard, [1, 2]);
+      caller.close();
+    });
+    await greeter.close();
+  });
+
+  Deno.test(`${carrier}: what kube-apiserver said before it hung up is delivered`, async () => {
+    await using tunnel = await Tunnel.linked(carrier);
+    for (const octets of [1024, 48 * 1024]) {
+      const caller = await RawCaller.open(tunnel.socketPath);
+      const { connectId } = await caller.dial(tunnel.target.address);
+      const target = await tunnel.target.next();
+      const last = crypto.getRandomValues(new Uint8Array(octets));
+      caller.hold();
+      caller.script.data(connectId, last);
+      caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
+      await caller.hangUp();
+      await target.ended;
+      assert(same(target.octets, last));
+      target.finish();
+      assertEquals(await target.closed, { kind: "clean" });
+    }
+    const established = "konnectivity_network_proxy_server_established_" +
+      "connections";
+    await eventually(
+      "no connection is left",
+      async () => await tunnel.metric(established) === 0,
+    );
+  });
+
+  Deno.test(`${carrier}: a caller that dies without a word leaves nothing behind`, async () => {
+    await using tunnel = await Tunnel.linked(carrier);
+    const caller = await RawCaller.open(tunnel.socketPath);
+    await caller.dial(tunnel.target.address);
+    const target = await tunnel.target.next();
+    caller.close();
+    await target.closed;
+  });
+
+  Deno.test(`${carrier}: CONNECT in any cutting, with early octets behind it`, async () => {
+    await using tunnel = await Tunnel.linked(carrier);
+    const path = tunnel.socketPath;
+    using conn = await Deno.connect({ transport: "unix", path });
+    const request =
+      `CONNECT ${tunnel.target.address} HTTP/1.1\r\nHost: a\r\n\r\nearly`;
+    for (const octet of new TextEncoder().encode(request)) {
+      await writeAll(conn, Uint8Array.of(octet));
+    }
+    await conn.closeWrite();
+    const target = await tunnel.target.next();
+    await target.ended;
+    assertEquals(target.text, "early");
+    target.send("late");
+    target.finish();
+    const answer = new TextDecoder().decode(await readToEnd(conn));
+    assertEquals(answer, `${OK}late`);
+  });
+}

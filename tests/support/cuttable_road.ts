@@ -1,0 +1,69 @@
+/**
+ * A road between an agent and its server that a test can cut, as when a machine
+ * dies: neither end had a chance to say goodbye.
+ *
+ * @module
+ */
+
+/** Largest single read. */
+const CHUNK_OCTETS = 128 * 1024;
+
+/** A TCP relay on loopback. See the module description. */
+export class CuttableRoad {
+  readonly port: number;
+  readonly #listener: Deno.TcpListener;
+  readonly #toPort: number;
+  readonly #conns = new Set<Deno.TcpConn>();
+
+  /** @param toPort On loopback, where every connection goes on to. */
+  constructor(toPort: number) {
+    this.#toPort = toPort;
+    this.#listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    this.port = this.#listener.addr.port;
+    void this.#accept();
+  }
+
+  /** Drops every connection; new ones are carried again. */
+  cut(): void {
+    const conns = [...this.#conns];
+    this.#conns.clear();
+    for (const conn of conns) conn.close();
+  }
+
+  /** Drops every connection and carries no more. */
+  close(): void {
+    this.#listener.close();
+    this.cut();
+  }
+
+  async #accept(): Promise<void> {
+    for await (const near of this.#listener) {
+      const far = await Deno.connect({
+        hostname: "127.0.0.1",
+        port: this.#toPort,
+      });
+      for (const conn of [near, far]) {
+        conn.setNoDelay(true);
+        this.#conns.add(conn);
+      }
+      void this.#carry(near, far);
+      void this.#carry(far, near);
+    }
+  }
+
+  async #carry(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
+    const buffer = new Uint8Array(CHUNK_OCTETS);
+    try {
+      for (;;) {
+        const count = await from.read(buffer);
+        if (count === null) break;
+        for (let at = 0; at < count;) {
+          at += await to.write(buffer.subarray(at, count));
+        }
+      }
+      await to.closeWrite();
+    } catch {
+      // Cut, by the test or by either end: there is nobody to tell.
+    }
+  }
+}
