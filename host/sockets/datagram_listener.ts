@@ -188,7 +188,9 @@ class Flow implements DatagramFlow {
     const silentMs = timers.now() - this.#lastHeardMs;
     this.#timer = timers.after(Math.max(0, idleTimeoutMs - silentMs), () => {
       if (timers.now() - this.#lastHeardMs < idleTimeoutMs) this.#arm();
-      else this.#close({ kind: "clean" });
+      else {
+        this.reset(`no datagram in either direction for ${idleTimeoutMs} ms`);
+      }
     });
   }
 

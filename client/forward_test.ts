@@ -1,0 +1,309 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { ListenError } from "../host/listen_error.ts";
+import { systemTimers } from "../host/system_timers.ts";
+import type { Timers } from "../proto/sync/clock.ts";
+import { ConduitProbe } from "../tests/support/conduit_probe.ts";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
+import { MemoryConduit } from "../tests/support/memory_conduit.ts";
+import { readToEnd, writeAll } from "../tests/support/sockets.ts";
+import { TunnelDialError } from "./dial_error.ts";
+import { EARLY_WAIT_MS, type Forward, forward } from "./forward.ts";
+import { REFUSED_PAUSE_MS, UDP_IDLE_TIMEOUT_MS } from "./forward_datagrams.ts";
+import type { RoadDial, RoadDialer } from "./road_dialer.ts";
+
+const encode = (text: string) => new TextEncoder().encode(text);
+const decode = (octets: Uint8Array) => new TextDecoder().decode(octets);
+
+/** Dials that a test answers, with targets in memory. */
+class FakeRoad implements RoadDialer {
+  readonly dials: RoadDial[] = [];
+  readonly #next: ((target: ConduitProbe) => void)[] = [];
+  readonly #early: ConduitProbe[] = [];
+  refusal: TunnelDialError | undefined;
+
+  dial(dial: RoadDial): Promise<MemoryConduit> {
+    this.dials.push(dial);
+    if (this.refusal !== undefined) return Promise.reject(this.refusal);
+    const datagrams = dial.target.protocol === "udp";
+    const [near, far] = MemoryConduit.pair({ datagrams });
+    const target = new ConduitProbe(far);
+    const waiting = this.#next.shift();
+    if (waiting === undefined) this.#early.push(target);
+    else waiting(target);
+    return Promise.resolve(near);
+  }
+
+  /** The next target that was dialed, once the forward listens to it. */
+  async target(): Promise<ConduitProbe> {
+    const target = this.#early.shift() ??
+      await new Promise<ConduitProbe>((resolve) => this.#next.push(resolve));
+    await turn();
+    return target;
+  }
+
+  close(): void {}
+}
+
+interface Rig {
+  readonly road: FakeRoad;
+  readonly opened: Forward;
+  readonly hostname: string;
+  readonly port: number;
+  readonly refused: string[];
+  /** The next refusal. */
+  readonly refusal: () => Promise<void>;
+  readonly connect: () => Promise<Deno.TcpConn>;
+}
+
+async function open(
+  protocol: "tcp" | "udp",
+  timers: Timers = systemTimers,
+): Promise<Rig> {
+  const road = new FakeRoad();
+  const refused: string[] = [];
+  let wake = () => {};
+  const opened = await forward({
+    hostname: "127.0.0.1",
+    port: 0,
+    address: "db.internal:5432",
+    protocol,
+    node: "n1",
+    timeoutMs: 7,
+    dialer: road,
+    timers,
+    onRefused: (error, caller) => {
+      refused.push(`${caller.replace(/:[0-9]+$/, "")}: ${error.message}`);
+      wake();
+    },
+    onProblem: (line) => refused.push(line),
+  });
+  const [hostname = "", port] = opened.listening.split(":");
+  return {
+    road,
+    opened,
+    hostname,
+    port: Number(port),
+    refused,
+    refusal: () => new Promise((resolve) => wake = resolve),
+    connect: () => Deno.connect({ hostname, port: Number(port) }),
+  };
+}
+
+Deno.test("each caller gets a connection of its own, ends and all", async () => {
+  const { road, opened, connect } = await open("tcp");
+  const caller = await connect();
+  const target = await road.target();
+  target.send("banner"); // It speaks first, and need not wait.
+  const buffer = new Uint8Array(100);
+  assertEquals(await caller.read(buffer), 6);
+  await writeAll(caller, encode("question"));
+  await caller.closeWrite();
+  await target.ended;
+  const [dial] = road.dials;
+  assertEquals(
+    decode(dial!.earlyData ?? new Uint8Array()) + target.text,
+    "question",
+  );
+  target.send("answer");
+  target.finish();
+  assertEquals(decode(await readToEnd(caller)), "answer");
+  assertEquals(await target.closed, { kind: "clean" });
+  assertEquals(
+    { ...dial, earlyData: undefined },
+    {
+      target: { protocol: "tcp", address: "db.internal:5432" },
+      node: "n1",
+      timeoutMs: 7,
+      earlyData: undefined,
+    },
+  );
+  caller.close();
+  await opened.close();
+});
+
+Deno.test("what a caller says at once goes with the dial", async () => {
+  const timers = new FakeTimers(); // The wait for it never ends by itself.
+  const { road, opened, connect } = await open("tcp", timers);
+  const caller = await connect();
+  await writeAll(caller, encode("GET /"));
+  const target = await road.target();
+  assertEquals(decode(road.dials[0]!.earlyData!), "GET /");
+  await writeAll(caller, encode(" HTTP/1.0"));
+  await target.received(9);
+  assertEquals(target.text, " HTTP/1.0");
+  target.finish();
+  caller.close();
+  assertEquals((await target.closed).kind, "clean");
+  await opened.close();
+});
+
+Deno.test("a caller that says nothing is dialed for after a moment", async () => {
+  const timers = new FakeTimers();
+  const { road, opened, connect } = await open("tcp", timers);
+  const caller = await connect();
+  while (timers.pendingCount === 0) await turn();
+  assertEquals(road.dials.length, 0);
+  timers.advance(EARLY_WAIT_MS);
+  const target = await road.target();
+  assertEquals(road.dials[0]!.earlyData, undefined);
+  target.reset("done");
+  caller.close();
+  await opened.close();
+});
+
+Deno.test("a refused caller sees a reset, and one line is told", async () => {
+  const { road, opened, connect, refused, refusal } = await open("tcp");
+  road.refusal = new TunnelDialError("endpoint", "no agent serves n1");
+  const told = refusal();
+  const caller = await connect();
+  await writeAll(caller, encode("hello"));
+  await assertRejects(() => readToEnd(caller), Deno.errors.ConnectionReset);
+  await told;
+  assertEquals(refused, ["127.0.0.1: no agent serves n1"]);
+  caller.close();
+  // And the port is still open.
+  road.refusal = undefined;
+  const next = await connect();
+  (await road.target()).reset("done");
+  next.close();
+  await opened.close();
+});
+
+Deno.test("a target's reset is the caller's", async () => {
+  const { road, opened, connect } = await open("tcp");
+  const caller = await connect();
+  (await road.target()).reset("connection reset by peer");
+  await assertRejects(() => readToEnd(caller), Deno.errors.ConnectionReset);
+  caller.close();
+  await opened.close();
+});
+
+Deno.test("closing lets those that are connected go on", async () => {
+  const { road, opened, connect } = await open("tcp");
+  const caller = await connect();
+  const target = await road.target();
+  let isDrained = false;
+  const drained = opened.close().then(() => isDrained = true);
+  await turn();
+  await assertRejects(connect);
+  await writeAll(caller, encode("still here"));
+  await target.received(10);
+  assertEquals(isDrained, false);
+  await caller.closeWrite();
+  target.finish();
+  await readToEnd(caller);
+  caller.close();
+  await drained;
+});
+
+Deno.test("a port in use is told by its address", async () => {
+  const { opened, port, road } = await open("tcp");
+  for (const hostname of ["127.0.0.1"]) {
+    const error = await assertRejects(
+      () =>
+        forward({
+          hostname,
+          port,
+          address: "a:1",
+          protocol: "tcp",
+          dialer: road,
+          onRefused: () => {},
+          onProblem: () => {},
+        }),
+      ListenError,
+    );
+    assertEquals(error.problem, "in-use");
+  }
+  await opened.close();
+});
+
+/** A UDP caller of the forwarded port. */
+function udpCaller({ hostname, port }: Rig) {
+  const socket = createSocket("udp4");
+  return {
+    /** Resolves when it has left: what is sent later comes later. */
+    say: (text: string) =>
+      new Promise<void>((resolve) =>
+        socket.send(text, port, hostname, () => resolve())
+      ),
+    heard: async () => String((await once(socket, "message"))[0]),
+    close: () => socket.close(),
+  };
+}
+
+Deno.test("each UDP caller gets a flow, its first datagram with the dial", async () => {
+  const rig = await open("udp");
+  const { road } = rig;
+  const callers = [udpCaller(rig), udpCaller(rig)];
+  for (const [index, caller] of callers.entries()) {
+    await caller.say(`query ${index}`);
+    const target = await road.target();
+    assertEquals(decode(road.dials[index]!.earlyData!), `query ${index}`);
+    assertEquals(road.dials[index]!.target.protocol, "udp");
+    const answer = caller.heard();
+    target.send(`answer ${index}`);
+    assertEquals(await answer, `answer ${index}`);
+    await caller.say("");
+    await caller.say("another");
+    await target.received(7);
+    assertEquals(target.chunks.map((chunk) => chunk.length), [0, 7]);
+  }
+  assertEquals(road.dials.length, 2);
+  for (const caller of callers) caller.close();
+  await rig.opened.close();
+});
+
+Deno.test("a UDP caller that is silent is forgotten, and its target told", async () => {
+  const timers = new FakeTimers();
+  const rig = await open("udp", timers);
+  const caller = udpCaller(rig);
+  await caller.say("query");
+  const target = await rig.road.target();
+  while (timers.pendingCount === 0) await turn();
+  await turn();
+  timers.advance(UDP_IDLE_TIMEOUT_MS);
+  assertEquals(await target.closed, {
+    kind: "reset",
+    reason: "no datagram in either direction for 60000 ms",
+  });
+  await caller.say("again");
+  await rig.road.target();
+  caller.close();
+  await rig.opened.close();
+});
+
+Deno.test("a refused UDP caller is dialed for again after a pause only", async () => {
+  const timers = new FakeTimers();
+  const rig = await open("udp", timers);
+  const { road } = rig;
+  road.refusal = new TunnelDialError("endpoint", "no agent serves n1");
+  const caller = udpCaller(rig);
+  const told = rig.refusal();
+  await caller.say("one");
+  await told;
+  const other = udpCaller(rig);
+  const toldToo = rig.refusal();
+  await caller.say("two");
+  await other.say("from elsewhere"); // It comes behind: "two" was heard by then.
+  await toldToo;
+  assertEquals(road.dials.map((dial) => decode(dial.earlyData!)), [
+    "one",
+    "from elsewhere",
+  ]);
+  assertEquals(rig.refused.length, 2);
+  timers.advance(REFUSED_PAUSE_MS);
+  road.refusal = undefined;
+  await caller.say("three");
+  await road.target();
+  assert(decode(road.dials[2]!.earlyData!) === "three");
+  caller.close();
+  other.close();
+  await rig.opened.close();
+});
+
+/** Lets the event loop turn once. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
