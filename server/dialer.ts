@@ -104,7 +104,7 @@ class Dial implements PendingDial {
     const earlyData = this.#order.takeEarlyData();
     this.#pending = this.#link.dial(this.#order.target, {
       onConnected: (conduit) => this.#onConnected(conduit),
-      onFailed: (error) => this.#fail(error),
+      onFailed: (error) => this.#fail(this.#named(error)),
     }, earlyData.length === 0 ? {} : { earlyData });
   }
 
@@ -125,14 +125,28 @@ class Dial implements PendingDial {
     this.#answer.connected(new ObservedConduit(conduit, observer));
   }
 
-  #onDeadline(): void {
+  /** A link knows why it is gone; the caller wants to know whose it was. */
+  #named(error: DialError): DialError {
+    if (error.reason !== "link-lost") return error;
+    return new DialError(
+      "link-lost",
+      `Cannot dial ${this.#order.target.address}: the link to ` +
+        `${this.#agentName()} was lost: ${error.message}`,
+    );
+  }
+
+  #agentName(): string {
     const { agentId, remoteAddress } = this.#link.peer;
+    return `agent ${agentId} (${remoteAddress})`;
+  }
+
+  #onDeadline(): void {
     this.#pending?.cancel();
     this.#fail(
       new DialError(
         "timeout",
-        `timed out waiting for backend dial: agent ${agentId} ` +
-          `(${remoteAddress}) did not answer for ${this.#order.target.address} ` +
+        `timed out waiting for backend dial: ${this.#agentName()} ` +
+          `did not answer for ${this.#order.target.address} ` +
           `within ${this.#options.dialTimeoutMs} ms`,
       ),
     );
