@@ -77,13 +77,15 @@ export class ScriptedCaller extends Script {
   constructor(
     connection: StreamOpener,
     path: string,
-    metadata: Record<string, string> = {},
+    metadata: Record<string, string> | Metadata = {},
   ) {
     super();
     this.call = startCall(connection, {
       path,
       authority: "server",
-      metadata: new Metadata(metadata),
+      metadata: metadata instanceof Metadata
+        ? metadata
+        : new Metadata(metadata),
     }, {
       onMetadata: (metadata) => void (this.metadata = metadata),
       onBody: (chunk) => this.onBody(chunk),

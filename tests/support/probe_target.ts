@@ -9,7 +9,7 @@ import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { ConduitProbe } from "./conduit_probe.ts";
 
 /** A TCP listener whose connections are handed out as probes. */
-export class ProbeTarget {
+export class ProbeTarget implements AsyncDisposable {
   readonly address: string;
   readonly #listener: Deno.TcpListener;
   readonly #greeting: string;
@@ -43,6 +43,10 @@ export class ProbeTarget {
     const probes = [...this.#probes];
     for (const probe of probes) probe.reset("the test is over");
     await Promise.all(probes.map(({ closed }) => closed));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   async #accept(): Promise<void> {
