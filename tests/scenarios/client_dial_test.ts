@@ -1,0 +1,130 @@
+/**
+ * The client library against whole tunnels: which road a dial takes, and what a
+ * server that does not want us looks like.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import {
+  dial,
+  parseEgressConfig,
+  type Road,
+  TunnelDialError,
+} from "../../client/mod.ts";
+import { certificates } from "../support/certificates.ts";
+import { closedAddress, ProbeTarget } from "../support/probe_target.ts";
+import { Tunnel } from "../support/tunnel_harness.ts";
+
+Deno.test("a network context takes the road that the file says", async () => {
+  await using tunnel = await Tunnel.linked("streams");
+  await using target = new ProbeTarget("hello");
+  const roads = parseEgressConfig(
+    `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: GRPC
+    transport: { uds: { udsName: ${tunnel.socketPath} } }
+- name: controlplane
+  connection:
+    proxyProtocol: HTTPConnect
+    transport: { uds: { udsName: ${tunnel.socketPath} } }
+- name: etcd
+  connection: { proxyProtocol: Direct }
+`,
+    "egress.yaml",
+  );
+  const dials = () =>
+    tunnel.metric(
+      "konnectivity_network_proxy_server_dial_duration_seconds_count",
+    );
+  const before = await dials();
+  for (
+    const [context, through] of [
+      ["cluster", 1],
+      ["controlplane", 2],
+      ["etcd", 2],
+    ] as const
+  ) {
+    const conn = await dial(target.address, { roads, context });
+    assertEquals(await new Response(upTo(conn.readable, 5)).text(), "hello");
+    conn.close();
+    assertEquals(await dials() - before, through, context);
+  }
+});
+
+Deno.test("a context that the file does not name goes direct", async () => {
+  await using target = new ProbeTarget("hello");
+  const roads = new Map();
+  const conn = await dial(target.address, { roads, context: "cluster" });
+  assertEquals(await new Response(upTo(conn.readable, 5)).text(), "hello");
+  conn.close();
+});
+
+Deno.test("reasons of refusals are Konnectivity's, over both frontends", async () => {
+  await using tunnel = await Tunnel.linked("streams");
+  for (const protocol of ["grpc", "http-connect"] as const) {
+    const via = await tunnel.road(protocol);
+    const refused = await failure(closedAddress(), via);
+    assertEquals(refused.reason, "endpoint");
+    assert(refused.message.includes("connection refused"), refused.message);
+  }
+});
+
+Deno.test("a server that does not trust our certificate is told as that", async () => {
+  await using tunnel = await Tunnel.linked("streams", { frontend: "tcp" });
+  const { otherClient, otherCa } = await certificates();
+  for (const protocol of ["grpc", "http-connect"] as const) {
+    const road = await tunnel.road(protocol);
+    assert(road.kind === "tunnel" && road.address.kind === "tcp");
+    const { address } = road;
+    const stranger = {
+      ...address.tls,
+      certFile: await tunnel.file(otherClient.cert),
+      keyFile: await tunnel.file(otherClient.key),
+    };
+    const strange = await failure("127.0.0.1:1", {
+      ...road,
+      address: { ...address, tls: stranger },
+    });
+    assert(
+      strange.message.includes("does it accept our certificate?"),
+      strange.message,
+    );
+    const impostor = await failure("127.0.0.1:1", {
+      ...road,
+      address: {
+        ...address,
+        tls: { ...address.tls, caFile: await tunnel.file(otherCa) },
+      },
+    });
+    assertEquals(impostor.reason, "streamsetup");
+    assert(
+      impostor.message.includes("not signed by a CA that is trusted here"),
+      impostor.message,
+    );
+  }
+});
+
+async function failure(address: string, via: Road): Promise<TunnelDialError> {
+  return await assertRejects(() => dial(address, { via }), TunnelDialError);
+}
+
+/** The first `octets` of `stream`, which is left open. */
+function upTo(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  octets: number,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const reader = stream.getReader();
+  let left = octets;
+  return new ReadableStream({
+    async pull(controller) {
+      const { value } = await reader.read();
+      if (value !== undefined) controller.enqueue(value);
+      left -= value?.length ?? left;
+      if (left <= 0) controller.close();
+    },
+  });
+}

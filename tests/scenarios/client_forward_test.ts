@@ -1,0 +1,195 @@
+/**
+ * Forwarded ports through whole tunnels: programs that know nothing of a tunnel
+ * at both ends.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { type Forward, forward } from "../../client/forward.ts";
+import type { FrontendProtocol } from "../../client/road.ts";
+import { openRoad, type RoadDialer } from "../../client/road_dialer.ts";
+import type { Carrier } from "../../proto/link/link.ts";
+import { ProbeTarget } from "../support/probe_target.ts";
+import { Prng } from "../support/prng.ts";
+import { readToEnd, writeAll } from "../support/sockets.ts";
+import { portOf, Tunnel } from "../support/tunnel_harness.ts";
+
+const CARRIERS: readonly Carrier[] = ["streams", "packets"];
+const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
+
+/** A forwarded port of `tunnel`, and what was refused there. */
+class Forwarded implements AsyncDisposable {
+  readonly refusals: string[] = [];
+  readonly #dialer: RoadDialer;
+  #opened!: Forward;
+
+  private constructor(dialer: RoadDialer) {
+    this.#dialer = dialer;
+  }
+
+  static async open(
+    tunnel: Tunnel,
+    way: FrontendProtocol,
+    address: string,
+    options: { protocol?: "tcp" | "udp"; node?: string } = {},
+  ): Promise<Forwarded> {
+    const dialer = openRoad(await tunnel.road(way));
+    const forwarded = new Forwarded(dialer);
+    forwarded.#opened = await forward({
+      hostname: "127.0.0.1",
+      port: 0,
+      address,
+      protocol: "tcp",
+      ...options,
+      dialer,
+      onRefused: ({ message }) => forwarded.refusals.push(message),
+      onProblem: (line) => forwarded.refusals.push(line),
+    });
+    return forwarded;
+  }
+
+  get port(): number {
+    return portOf(this.#opened.listening);
+  }
+
+  connect(): Promise<Deno.TcpConn> {
+    return Deno.connect({ hostname: "127.0.0.1", port: this.port });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#opened.close();
+    this.#dialer.close();
+  }
+}
+
+for (const carrier of CARRIERS) {
+  for (const way of PROTOCOLS) {
+    for (const frontend of ["unix", "tcp"] as const) {
+      const name = `${carrier}, ${way} over ${frontend}`;
+
+      Deno.test(`${name}: a forwarded port carries both ways, with its ends`, async () => {
+        await using tunnel = await Tunnel.linked(carrier, { frontend });
+        await using target = new ProbeTarget();
+        await using port = await Forwarded.open(tunnel, way, target.address);
+        const octets = new Prng(8).octets(1 << 20);
+        const caller = await port.connect();
+        const sending = writeAll(caller, octets)
+          .then(() => caller.closeWrite());
+        const far = await target.next();
+        await far.ended;
+        await sending;
+        assertEquals(far.octets, octets);
+        far.send(octets);
+        far.finish();
+        assertEquals(await readToEnd(caller), octets);
+        caller.close();
+        assertEquals(port.refusals, []);
+      });
+    }
+
+    Deno.test(`${carrier}, ${way}: a target that speaks first is heard, 50 of 50 times`, async () => {
+      await using tunnel = await Tunnel.linked(carrier);
+      await using target = new ProbeTarget("SSH-2.0-banner\r\n");
+      await using port = await Forwarded.open(tunnel, way, target.address);
+      await Promise.all(Array.from({ length: 50 }, async () => {
+        const caller = await port.connect();
+        const buffer = new Uint8Array(100);
+        const count = await caller.read(buffer);
+        assertEquals(count, "SSH-2.0-banner\r\n".length);
+        await caller.closeWrite();
+        const far = await target.next();
+        far.finish();
+        assertEquals(await readToEnd(caller), new Uint8Array());
+        caller.close();
+      }));
+    });
+
+    Deno.test(`${carrier}, ${way}: a reset of the target is the caller's`, async () => {
+      // A unix socket cannot tell a reset from an end.
+      const frontend = way === "grpc" ? "unix" : "tcp";
+      await using tunnel = await Tunnel.linked(carrier, { frontend });
+      await using target = new ProbeTarget();
+      await using port = await Forwarded.open(tunnel, way, target.address);
+      const caller = await port.connect();
+      (await target.next()).reset("crashed");
+      await assertRejects(
+        () => readToEnd(caller),
+        Deno.errors.ConnectionReset,
+      );
+      caller.close();
+    });
+
+    Deno.test(`${carrier}, ${way}: a port of a node that is not there resets with a reason`, async () => {
+      await using tunnel = await Tunnel.linked(carrier);
+      await using target = new ProbeTarget();
+      const options = { node: "node7" };
+      await using port = await Forwarded.open(
+        tunnel,
+        way,
+        target.address,
+        options,
+      );
+      const caller = await port.connect();
+      await assertRejects(
+        () => readToEnd(caller),
+        Deno.errors.ConnectionReset,
+      );
+      caller.close();
+      assertEquals(port.refusals.length, 1);
+      assert(port.refusals[0]!.includes("node7"), port.refusals[0]);
+    });
+  }
+
+  Deno.test(`${carrier}: a forwarded UDP port carries datagrams and answers`, async () => {
+    await using tunnel = await Tunnel.linked(carrier);
+    const echo = await udpSocket();
+    echo.on("message", (octets, { address, port }) => {
+      echo.send(octets, port, address);
+    });
+    const address = `127.0.0.1:${echo.address().port}`;
+    await using port = await Forwarded.open(tunnel, "grpc", address, {
+      protocol: "udp",
+    });
+    const callers = await Promise.all([udpSocket(), udpSocket()]);
+    for (const text of ["first", "", "x".repeat(1_400)]) {
+      for (const [index, caller] of callers.entries()) {
+        const answer = once(caller, "message");
+        const said = text === "" ? text : `${text} of ${index}`;
+        caller.send(said, port.port, "127.0.0.1");
+        assertEquals(String((await answer)[0]), said);
+      }
+    }
+    for (const socket of [echo, ...callers]) socket.close();
+    assertEquals(port.refusals, []);
+  });
+}
+
+Deno.test("a UDP port through CONNECT is refused with the way out", async () => {
+  await using tunnel = await Tunnel.linked("streams");
+  const caller = await udpSocket();
+  await using port = await Forwarded.open(
+    tunnel,
+    "http-connect",
+    "127.0.0.1:9",
+    { protocol: "udp" },
+  );
+  caller.send("query", port.port, "127.0.0.1");
+  while (port.refusals.length === 0) {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  assertEquals(port.refusals, [
+    "Cannot dial udp through CONNECT: it carries tcp only, use the gRPC " +
+    "frontend",
+  ]);
+  caller.close();
+});
+
+async function udpSocket(): Promise<Socket> {
+  const socket = createSocket("udp4");
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  return socket;
+}
