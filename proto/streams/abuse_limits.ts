@@ -20,7 +20,7 @@ export interface ConnectionLimits {
   readonly headerBlockFramesMax: number;
   /** Control octets (not DATA) that may wait for a peer that does not read. */
   readonly controlOctetsMax: number;
-  /** PING without ACK; each DATA frame received gives one back. */
+  /** PING without ACK; each DATA frame of either side gives one back. */
   readonly pings: BucketSize;
   /** SETTINGS without ACK. */
   readonly settings: BucketSize;
@@ -30,7 +30,10 @@ export interface ConnectionLimits {
   readonly resets: BucketSize;
   /** WINDOW_UPDATE below {@linkcode TINY_INCREMENT_OCTETS}. */
   readonly tinyUpdates: BucketSize;
-  /** Frames without effect: PRIORITY, unknown, for closed streams, stray ACK. */
+  /**
+   * Frames without effect: PRIORITY, unknown, for closed streams, stray ACK.
+   * Each stream that closes gives some back, for what crosses its end.
+   */
   readonly idleFrames: BucketSize;
 }
 
@@ -47,8 +50,8 @@ export const CONNECTION_LIMITS_DEFAULT: ConnectionLimits = {
   // CVE-2019-9512, 9515: replies to a peer that never reads. A thousand
   // response heads of 2 KiB fit; an honest peer reads long before that.
   controlOctetsMax: 2 * 1024 * 1024,
-  // CVE-2019-9512. grpc-go measures bandwidth with one PING per round trip,
-  // which on loopback is thousands per second, but only while DATA flows.
+  // CVE-2019-9512. grpc-go measures bandwidth with one PING per round trip, and
+  // so do we: on loopback thousands per second, but only while DATA flows.
   pings: { burst: 1000, perSecond: 100 },
   // CVE-2019-9515. Honest peers change settings a few times per connection.
   settings: { burst: 100, perSecond: 10 },
@@ -104,8 +107,8 @@ export class AbuseGuard {
   }
 
   /** Something useful happened that such events go along with. */
-  refund(kind: AbuseKind): void {
-    this.#buckets[kind].refund();
+  refund(kind: AbuseKind, tokens = 1): void {
+    this.#buckets[kind].refund(tokens);
   }
 
   /** @throws {WireError} When more control octets wait than may. */

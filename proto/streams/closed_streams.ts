@@ -41,4 +41,10 @@ export class ClosedStreams {
   recall(streamId: number): ClosedHow | "forgotten" {
     return this.#how.get(streamId) ?? "forgotten";
   }
+
+  /** What still comes was under way when we gave the stream up (§5.1, §6.8). */
+  isUnderWay(streamId: number): boolean {
+    const how = this.#how.get(streamId);
+    return how === "resetByUs" || how === "ignored";
+  }
 }

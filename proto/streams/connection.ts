@@ -21,8 +21,12 @@
  * @module
  */
 
-import { type GoawayFrame, type Setting, UINT31_MAX } from "../frames/frame.ts";
-import { ErrorCode, errorCodeName, WireError } from "../frames/wire_error.ts";
+import type { GoawayFrame, Setting } from "../frames/frame.ts";
+import {
+  ErrorCode,
+  errorCodeName,
+  type WireError,
+} from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import type { Clock } from "../sync/clock.ts";
 import { AbuseGuard, CONNECTION_LIMITS_DEFAULT } from "./abuse_limits.ts";
@@ -35,32 +39,35 @@ import {
   type Role,
 } from "./connection_events.ts";
 import { EngineStream } from "./engine_stream.ts";
-import { ReceiveWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
-import { FrameReceiver, type ReceiverHost } from "./frame_receiver.ts";
+import { FrameReceiver } from "./frame_receiver.ts";
+import { goawaySentence, GoawayState } from "./goaway_state.ts";
 import type { SectionFacts } from "./header_sections.ts";
 import { Liveness } from "./liveness.ts";
+import { ReceiveBudget } from "./receive_budget.ts";
+import type { ReceiverHost } from "./receiver_host.ts";
+import { ReceivingSide } from "./receiving_side.ts";
 import { SendingSide } from "./sending_side.ts";
 import {
-  applySettings,
   completeLocalSettings,
-  type LocalSettings,
-  PEER_SETTINGS_DEFAULT,
   type PeerSettings,
-  settingsToAnnounce,
+  problemOfHeaderList,
 } from "./settings.ts";
+import { SettingsExchange } from "./settings_exchange.ts";
 import type { Stream, StreamEvents, StreamReset } from "./stream.ts";
 import type { StreamHost } from "./stream_host.ts";
 import { StreamTable } from "./stream_table.ts";
-import { WindowTuner } from "./window_tuner.ts";
-
-/** The peer must acknowledge our SETTINGS within this (§6.5.3). */
-export const SETTINGS_ACK_TIMEOUT_MS = 10_000;
 
 /** How long a drain waits for its PING before it says which stream is last. */
 export const DRAIN_ROUND_TRIP_MS = 5_000;
 
 /** How long the last octets of a connection may take to be written. */
 export const CLOSE_LINGER_MS = 5_000;
+
+/**
+ * WINDOW_UPDATE, RST_STREAM and the like that may honestly cross the end of a
+ * stream, for each end of one.
+ */
+const IDLE_FRAMES_PER_STREAM = 2;
 
 /** Where a connection is in its life. `closed` may still have output. */
 type Phase = "new" | "running" | "draining" | "closed";
@@ -77,27 +84,21 @@ export class Connection {
   readonly #role: Role;
   readonly #clock: Clock;
   readonly #events: ConnectionEvents;
-  readonly #local: LocalSettings;
-  readonly #sending: SendingSide;
-  readonly #receiver: FrameReceiver;
   readonly #streams: StreamTable;
   readonly #guard: AbuseGuard;
-  readonly #receiveWindow = new ReceiveWindow(WINDOW_OCTETS_DEFAULT);
+  readonly #sending: SendingSide;
+  readonly #receiving: ReceivingSide;
+  readonly #settings: SettingsExchange;
+  readonly #goaway: GoawayState;
   readonly #liveness: Liveness;
-  readonly #tuner: WindowTuner;
+  readonly #receiver: FrameReceiver;
   readonly #streamHost: StreamHost;
-  #peer: PeerSettings = PEER_SETTINGS_DEFAULT;
-  #hasPeerSettings = false;
   #phase: Phase = "new";
   #nowMs: number;
   #isReceiving = false;
-  #settingsDeadlineMs = Infinity;
   #drainDeadlineMs = Infinity;
   #lingerDeadlineMs = Infinity;
-  /** The last stream of the peer's that we take; set by our final GOAWAY. */
-  #peerIdMax = Infinity;
   #drainReason = "";
-  #peerGoaway: GoawayFrame | undefined;
   #isExhausted = false;
 
   constructor(options: ConnectionOptions) {
@@ -105,25 +106,30 @@ export class Connection {
     this.#role = role;
     this.#clock = clock;
     this.#events = events;
-    this.#local = completeLocalSettings(options.settings);
     this.#nowMs = clock.now();
+    const local = completeLocalSettings(options.settings);
     const limits = { ...CONNECTION_LIMITS_DEFAULT, ...options.limits };
-    this.#guard = new AbuseGuard(limits, this.#nowMs);
-    this.#streams = new StreamTable(role, options.firstStreamId);
-    this.#sending = new SendingSide(this.#guard);
-    const { writer } = this.#sending;
-    this.#liveness = new Liveness(writer, clock, options.keepalive);
-    this.#tuner = new WindowTuner(
-      this.#liveness.rtt,
-      this.#local.streamWindowMax,
-      () => this.#liveness.ping("probe"),
+    const guard = this.#guard = new AbuseGuard(limits, this.#nowMs);
+    const streams = this.#streams = new StreamTable(
+      role,
+      options.firstStreamId,
     );
+    const { writer } = this.#sending = new SendingSide(guard);
+    const liveness = this.#liveness = new Liveness(
+      writer,
+      clock,
+      options.keepalive,
+    );
+    const budget = options.receiveBudget ?? new ReceiveBudget();
+    this.#receiving = new ReceivingSide(
+      { local, writer, streams, liveness, clock, budget },
+    );
+    this.#settings = new SettingsExchange(
+      { role, local, writer, streams, clock },
+    );
+    this.#goaway = new GoawayState(writer, streams);
     this.#streamHost = this.#makeStreamHost();
-    this.#receiver = new FrameReceiver(
-      this.#makeReceiverHost(),
-      this.#local,
-      limits,
-    );
+    this.#receiver = new FrameReceiver(this.#makeReceiverHost(), local, limits);
   }
 
   // --- What is known ---------------------------------------------------------
@@ -145,7 +151,7 @@ export class Connection {
 
   /** What the peer announced, or the defaults until it does. */
   get peerSettings(): PeerSettings {
-    return this.#peer;
+    return this.#settings.peer;
   }
 
   /** False when new streams should be opened elsewhere. */
@@ -171,13 +177,9 @@ export class Connection {
     }
     this.#phase = "running";
     this.#nowMs = this.#liveness.lastHeardMs = this.#clock.now();
-    const { writer } = this.#sending;
-    if (this.#role === "client") writer.preface();
-    writer.settings(settingsToAnnounce(this.#local, this.#role));
-    this.#settingsDeadlineMs = this.#nowMs + SETTINGS_ACK_TIMEOUT_MS;
-    this.#receiveWindow.grow(this.#local.connectionWindow);
-    const increment = this.#receiveWindow.takeAll();
-    if (increment > 0) writer.windowUpdate(0, increment);
+    if (this.#role === "client") this.#sending.writer.preface();
+    this.#settings.start(this.#nowMs);
+    this.#receiving.start();
   }
 
   /**
@@ -211,7 +213,7 @@ export class Connection {
     const reason = "the peer closed the connection";
     this.#end({
       reason,
-      code: this.#peerGoaway?.errorCode ?? ErrorCode.NO_ERROR,
+      code: this.#goaway.peer?.code ?? ErrorCode.NO_ERROR,
       by: "peer",
       ...(isClean ? {} : {
         error: new Error(
@@ -254,7 +256,7 @@ export class Connection {
   get nextDeadlineMs(): number {
     if (this.#phase === "closed") return this.#lingerDeadlineMs;
     return Math.min(
-      this.#settingsDeadlineMs,
+      this.#settings.nextDeadlineMs,
       this.#drainDeadlineMs,
       this.#liveness.nextDeadlineMs,
     );
@@ -268,15 +270,8 @@ export class Connection {
       return this.#abandonOutput();
     }
     if (nowMs >= this.#drainDeadlineMs) this.#finishDrain();
-    if (nowMs >= this.#settingsDeadlineMs) {
-      return this.#fail(
-        new WireError(
-          ErrorCode.SETTINGS_TIMEOUT,
-          "6.5.3",
-          `Cannot go on: SETTINGS were not acknowledged for ${SETTINGS_ACK_TIMEOUT_MS} ms`,
-        ),
-      );
-    }
+    const overdue = this.#settings.check(nowMs);
+    if (overdue !== undefined) return this.#fail(overdue);
     const lost = this.#liveness.check(nowMs);
     if (lost !== undefined) this.transportClosed(lost);
   }
@@ -302,7 +297,7 @@ export class Connection {
     if (this.#role !== "client") {
       throw new TypeError("Cannot open a stream as a server");
     }
-    const reason = this.#unusableReason;
+    const reason = this.#unusableReason ?? this.#problemOfHeaders(fields);
     if (reason !== undefined) throw new ConnectionUnavailableError(reason);
     const stream = new EngineStream(this.#streamHost);
     stream.prepare(fields, endStream, events);
@@ -313,17 +308,23 @@ export class Connection {
 
   get #unusableReason(): string | undefined {
     if (this.#phase !== "running") return UNUSABLE_PHASES[this.#phase];
-    if (this.#peerGoaway !== undefined) {
+    if (this.#goaway.peer !== undefined) {
       return "the peer is closing the connection (GOAWAY)";
     }
     return this.#streams.hasIds ? undefined : "all stream ids are used up";
   }
 
+  #problemOfHeaders(fields: readonly HeaderField[]): string | undefined {
+    return problemOfHeaderList(fields, this.peerSettings.maxHeaderListSize);
+  }
+
   #openPending(): void {
-    while (this.#phase === "running" && this.#peerGoaway === undefined) {
-      const next = this.#streams.promote(this.#peer.maxConcurrentStreams);
+    while (this.#phase === "running" && this.#goaway.peer === undefined) {
+      const { maxConcurrentStreams } = this.peerSettings;
+      const next = this.#streams.promote(maxConcurrentStreams);
       if (next === undefined) break;
       next.stream.activate(next.streamId);
+      this.#settings.streamsChanged();
     }
     if (this.#isExhausted || this.#streams.hasIdsToSpare) return;
     this.#isExhausted = true;
@@ -339,15 +340,22 @@ export class Connection {
     const stream = new EngineStream(this.#streamHost);
     stream.accept(streamId);
     this.#streams.addPeer(stream);
+    this.#settings.streamsChanged();
     stream.setEvents(this.#events.onStream(stream));
     if (!stream.isClosed) stream.receiveHeaders(fields, endStream, facts);
   }
 
   #onStreamClosed(stream: EngineStream, how: ClosedHow): void {
-    this.#tuner.onClosed(stream, this.#local.initialWindowSize);
+    this.#receiving.closed(stream);
     if (stream.id === 0) this.#streams.removePending(stream);
     else this.#streams.remove(stream.id, how);
+    // What is under way when a stream closes is honest.
+    this.#guard.refund("idleFrames", IDLE_FRAMES_PER_STREAM);
+  }
+
+  #onStreamOver(): void {
     if (this.#phase === "closed") return;
+    this.#settings.streamsChanged();
     this.#openPending();
     this.#endIfIdle();
   }
@@ -367,7 +375,7 @@ export class Connection {
     this.#drainReason = reason;
     this.#nowMs = this.#clock.now();
     if (this.#role === "client") return this.#finishDrain();
-    this.#sending.writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
+    this.#goaway.announce(reason);
     this.#drainDeadlineMs = this.#nowMs + DRAIN_ROUND_TRIP_MS;
     this.#liveness.ping("drain");
   }
@@ -375,47 +383,42 @@ export class Connection {
   /** Ends at once: GOAWAY with `code`, all streams are lost. */
   abort(code: number, reason: string): void {
     if (this.#phase === "closed") return;
-    this.#goaway(code, reason);
+    this.#goaway.send(code, reason);
     this.#end({ reason, code, by: "local" });
   }
 
   /** The second step of a drain: what came until now is the last. */
   #finishDrain(): void {
     this.#drainDeadlineMs = Infinity;
-    if (this.#peerIdMax !== Infinity || this.#phase !== "draining") return;
-    this.#goaway(ErrorCode.NO_ERROR, this.#drainReason);
-    this.#peerIdMax = this.#streams.lastPeerId;
-    this.#refuse(this.#streams.takeAllPending(), this.#drainReason);
+    if (this.#goaway.isFinal || this.#phase !== "draining") return;
+    this.#goaway.sendFinal(this.#drainReason);
+    this.#refuse(this.#streams.allPending(), this.#drainReason);
     this.#endIfIdle();
   }
 
   #endIfIdle(): void {
     if (this.#phase === "closed" || this.openStreams > 0) return;
+    const { peer, isFinal } = this.#goaway;
     if (this.#phase === "draining") {
-      if (this.#peerIdMax === Infinity) return;
+      if (!isFinal) return;
       this.#end({ reason: this.#drainReason, code: 0, by: "local" });
-    } else if (this.#role === "client" && this.#peerGoaway !== undefined) {
+    } else if (this.#role === "client" && peer !== undefined) {
       // A client's own requests are all that keeps such a connection up; a
       // server leaves the closing to the client, which may still have some.
-      const { errorCode } = this.#peerGoaway;
-      this.#goaway(ErrorCode.NO_ERROR, "");
+      const { code } = peer;
+      this.#goaway.send(ErrorCode.NO_ERROR, "");
       this.#end({
-        reason: `the peer closed the connection: ${errorCodeName(errorCode)}`,
-        code: errorCode,
+        reason: `the peer closed the connection: ${errorCodeName(code)}`,
+        code,
         by: "peer",
       });
     }
   }
 
-  #goaway(code: number, reason: string): void {
-    const lastId = Math.min(this.#streams.lastPeerId, this.#peerIdMax);
-    this.#sending.writer.goaway(lastId, code, reason);
-  }
-
   /** The peer broke a rule that costs the connection (§5.4.1). */
   #fail(error: WireError): void {
     if (this.#phase === "closed") return;
-    this.#goaway(error.code, error.message);
+    this.#goaway.send(error.code, error.message);
     this.#end({
       error,
       reason: error.message,
@@ -431,7 +434,8 @@ export class Connection {
     for (const stream of this.#streams.all()) {
       stream.finish({ by: "lost", code, reason });
     }
-    this.#refuse(this.#streams.takeAllPending(), reason);
+    this.#refuse(this.#streams.allPending(), reason);
+    this.#receiving.end();
     this.#sending.announce(); // So that the driver sees that we are finished.
     this.#events.onClosed(end);
   }
@@ -446,38 +450,17 @@ export class Connection {
   // --- Frames that concern the connection ------------------------------------
 
   #onSettings(settings: readonly Setting[]): void {
-    const before = this.#peer;
-    // Without a word about it the number of streams is unlimited (§6.5.2).
-    const base = this.#hasPeerSettings
-      ? before
-      : { ...before, maxConcurrentStreams: Infinity };
-    const sender = this.#role === "client" ? "server" : "client";
-    const peer = applySettings(base, settings, sender);
-    this.#peer = peer;
-    this.#hasPeerSettings = true;
-    this.#sending.writer.setFrameSizeMax(peer.maxFrameSize);
-    if (peer.headerTableSize !== before.headerTableSize) {
-      this.#sending.writer.setHeaderTableSize(peer.headerTableSize);
-    }
-    this.#sending.writer.settingsAck();
-    const growth = peer.initialWindowSize - before.initialWindowSize;
-    for (const stream of growth === 0 ? [] : this.#streams.all()) {
-      if (stream.adjustSendWindow(growth)) continue;
-      throw new WireError(
-        ErrorCode.FLOW_CONTROL_ERROR,
-        "6.9.2",
-        `Cannot apply SETTINGS: the window of stream ${stream.id} would pass 2^31-1`,
-      );
-    }
+    this.#settings.onSettings(settings);
     this.#openPending();
     this.#events.onPeerSettings?.();
   }
 
   #onSettingsAck(): void {
-    if (this.#settingsDeadlineMs === Infinity) {
+    if (!this.#settings.onAck()) {
       return this.#guard.count("idleFrames", this.#nowMs);
     }
-    this.#settingsDeadlineMs = Infinity;
+    // The number of streams may have changed while this was under way.
+    this.#settings.streamsChanged();
   }
 
   #onPingAck(opaque: Uint8Array): void {
@@ -485,29 +468,27 @@ export class Connection {
     if (purpose === undefined) {
       return this.#guard.count("idleFrames", this.#nowMs);
     }
-    if (purpose === "probe") this.#tuner.onProbeAnswer(this.#nowMs);
+    if (purpose === "probe") this.#receiving.probeAnswered(this.#nowMs);
     if (purpose === "drain") this.#finishDrain();
   }
 
   #onGoaway(frame: GoawayFrame): void {
-    const { errorCode: code, debugData } = frame;
-    // It must not grow (§6.8); one that does is not believed.
-    const lastStreamId = Math.min(
-      frame.lastStreamId,
-      this.#peerGoaway?.lastStreamId ?? UINT31_MAX,
+    const info = this.#goaway.receive(frame);
+    const refused = this.#streams.all().filter(({ id }) =>
+      this.#streams.isLocal(id) && id > info.lastStreamId
     );
-    const reason = new TextDecoder().decode(debugData);
-    this.#peerGoaway = { ...frame, lastStreamId, debugData: new Uint8Array(0) };
-    const said = `the peer said GOAWAY: ${errorCodeName(code)} ${reason}`;
-    this.#refuse(this.#streams.takeAllPending(), said);
     this.#refuse(
-      this.#streams.all().filter(({ id }) =>
-        this.#streams.isLocal(id) && id > lastStreamId
-      ),
-      said,
+      [...this.#streams.allPending(), ...refused],
+      goawaySentence(info),
     );
-    this.#events.onGoaway?.({ lastStreamId, code, reason });
+    // A handler of those may have ended the connection.
+    if (this.#isClosed) return;
+    this.#events.onGoaway?.(info);
     this.#endIfIdle();
+  }
+
+  get #isClosed(): boolean {
+    return this.#phase === "closed";
   }
 
   // --- What streams and the receiver need of us ------------------------------
@@ -515,12 +496,16 @@ export class Connection {
   #makeStreamHost(): StreamHost {
     return {
       sending: this.#sending,
-      startWindow: this.#local.initialWindowSize,
-      peerStartWindow: () => this.#peer.initialWindowSize,
+      receiving: this.#receiving,
+      startWindow: (isOwn) => {
+        const { ofOwnStream, ofPeerStream } = this.#settings.startWindow;
+        return isOwn ? ofOwnStream : ofPeerStream;
+      },
+      peerStartWindow: () => this.peerSettings.initialWindowSize,
+      problemOfHeaders: (fields) => this.#problemOfHeaders(fields),
       onAnswered: () => this.#guard.refund("resets"),
-      onConsumed: (stream, octets) => this.#tuner.onConsumed(stream, octets),
-      onHalfUsed: (stream) => this.#tuner.onHalfUsed(stream, this.#clock.now()),
       onStreamClosed: (stream, how) => this.#onStreamClosed(stream, how),
+      onStreamOver: () => this.#onStreamOver(),
     };
   }
 
@@ -529,10 +514,10 @@ export class Connection {
       role: this.#role,
       streams: this.#streams,
       sending: this.#sending,
+      receiving: this.#receiving,
       guard: this.#guard,
-      receiveWindow: this.#receiveWindow,
-      isClosed: () => this.#phase === "closed",
-      peerIdMax: () => this.#peerIdMax,
+      isClosed: () => this.#isClosed,
+      peerIdMax: () => this.#goaway.peerIdMax,
       nowMs: () => this.#nowMs,
       onRequest: (streamId, fields, endStream, facts) =>
         this.#onRequest(streamId, fields, endStream, facts),

@@ -8,6 +8,7 @@
 import type { Clock } from "../sync/clock.ts";
 import type { ConnectionLimits } from "./abuse_limits.ts";
 import type { KeepaliveOptions } from "./keepalive.ts";
+import type { ReceiveBudget } from "./receive_budget.ts";
 import type { LocalSettings } from "./settings.ts";
 import type { Stream, StreamEvents } from "./stream.ts";
 
@@ -68,6 +69,11 @@ export interface ConnectionOptions {
   /** Without it a silent peer is believed for ever. */
   readonly keepalive?: KeepaliveOptions;
   readonly limits?: Partial<ConnectionLimits>;
+  /**
+   * What all connections of the process may keep for slow readers; without it
+   * this one has a budget of its own.
+   */
+  readonly receiveBudget?: ReceiveBudget;
   /** The first stream id of a client, 1 by default; odd. For tests of the end. */
   readonly firstStreamId?: number;
 }

@@ -7,7 +7,8 @@ import {
 import { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
 import type { Frame } from "../frames/frame.ts";
 import { encodeFrame } from "../frames/frame_encoder.ts";
-import { DRAIN_ROUND_TRIP_MS, SETTINGS_ACK_TIMEOUT_MS } from "./connection.ts";
+import { DRAIN_ROUND_TRIP_MS } from "./connection.ts";
+import { SETTINGS_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 
 // The server role against a scripted client. h2spec covers the errors of §4-§8
 // in the conformance tests; here are the dialogues that it does not have.
@@ -15,7 +16,7 @@ import { DRAIN_ROUND_TRIP_MS, SETTINGS_ACK_TIMEOUT_MS } from "./connection.ts";
 Deno.test("a server says SETTINGS first and acknowledges the client's", () => {
   const engine = new Engine("server");
   const peer = new ScriptedHttp2Peer(engine.connection, "client");
-  peer.wants("SETTINGS", `WINDOW_UPDATE 0 ${16 * 1024 * 1024 - 65_535}`);
+  peer.wants("SETTINGS", `WINDOW_UPDATE 0 ${1024 * 1024 - 65_535}`);
   peer.send({ type: "SETTINGS", ack: false, settings: [] });
   peer.wants("SETTINGS ack");
 });

@@ -14,15 +14,14 @@ import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import type { ClosedHow } from "./closed_streams.ts";
 import { ReceiveWindow, SendWindow } from "./flow_window.ts";
-import { checkSection, type SectionFacts } from "./header_sections.ts";
+import type { SectionFacts } from "./header_sections.ts";
+import { IncomingMessage, type IncomingSection } from "./incoming_message.ts";
+import type { BudgetedStream } from "./receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "./stream.ts";
 import type { StreamHost } from "./stream_host.ts";
-import {
-  onStreamInput,
-  type StreamInput,
-  type StreamState,
-} from "./stream_state.ts";
-import type { TunedStream } from "./window_tuner.ts";
+import type { StreamInput, StreamState } from "./stream_state.ts";
+import { nextStreamState } from "./stream_transition.ts";
+import type { TunedWindow, WindowGrowth } from "./window_tuner.ts";
 import type { WaitingSender } from "./write_scheduler.ts";
 
 /** Below this average frame a stream counts as one that sends little. */
@@ -38,12 +37,15 @@ interface PendingRequest {
 }
 
 /** See the module description. */
-export class EngineStream implements Stream, TunedStream, WaitingSender {
-  readonly receiveWindow: ReceiveWindow;
-  readonly sendWindow: SendWindow;
+export class EngineStream
+  implements Stream, TunedWindow, BudgetedStream, WaitingSender {
+  // Both get their size with the stream's id.
+  readonly receiveWindow: ReceiveWindow = new ReceiveWindow(0);
+  readonly sendWindow: SendWindow = new SendWindow(0);
   roundOctets = 0;
   round = 0;
   hasUsedHalf = false;
+  progressTick = 0;
   readonly #host: StreamHost;
   #events: StreamEvents | undefined;
   #id = 0;
@@ -51,11 +53,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
   #pending: PendingRequest | undefined;
   /** The final head went out; for a client with the request. */
   #hasSentHead = false;
-  /** The final head came in; for a server with the request. */
-  #hasReceivedHead = false;
-  /** Octets of body still to come by content-length, if that is known. */
-  #bodyOctetsLeft: number | undefined;
-  #isHeadRequest = false;
+  readonly #incoming = new IncomingMessage();
   #wantsRoom = false;
   /** END_STREAM came, and the handler has not heard of it yet. */
   #isEndDue = false;
@@ -65,8 +63,6 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
 
   constructor(host: StreamHost) {
     this.#host = host;
-    this.receiveWindow = new ReceiveWindow(host.startWindow);
-    this.sendWindow = new SendWindow(0);
   }
 
   get id(): number {
@@ -82,6 +78,10 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     return this.#hasSentHead;
   }
 
+  get growth(): WindowGrowth {
+    return this.#host.receiving.streamGrowth;
+  }
+
   // --- The life of a stream --------------------------------------------------
 
   /** Client role: keeps a request until {@linkcode activate}. */
@@ -92,20 +92,20 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
   ): void {
     this.#events = events;
     this.#pending = { fields, endStream, trailers: undefined };
-    this.#isHeadRequest = fields.some(({ name, value }) =>
-      name === ":method" && value === "HEAD"
-    );
+    this.#incoming.answers(fields);
   }
 
   /** Client role: the stream gets its id and the request goes out. */
   activate(id: number): void {
     const request = this.#pending!;
+    const { fields, endStream, trailers } = request;
     this.#pending = undefined;
-    this.#id = id;
-    this.sendWindow.adjust(this.#host.peerStartWindow());
+    this.#begin(id, true);
+    // The peer may have changed its mind while the request waited.
+    const problem = this.#host.problemOfHeaders(fields);
+    if (problem !== undefined) return this.finish(unsendable(problem));
     this.#hasSentHead = true;
     this.#input("sendHeaders");
-    const { fields, endStream, trailers } = request;
     this.#host.sending.writer.headers(id, fields, endStream, "bulk");
     if (endStream) this.#input("sendEnd");
     else if (trailers !== undefined) this.sendHeaders(trailers, true);
@@ -114,15 +114,20 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
 
   /** Server role: a request came. The handlers are set before it is delivered. */
   accept(id: number): void {
+    this.#begin(id, false);
+  }
+
+  #begin(id: number, isOwn: boolean): void {
     this.#id = id;
     this.sendWindow.adjust(this.#host.peerStartWindow());
+    this.receiveWindow.shift(this.#host.startWindow(isOwn));
   }
 
   setEvents(events: StreamEvents): void {
     this.#events = events;
   }
 
-  /** Ends the stream without a frame: the connection knows why. */
+  /** Ends the stream without a frame: the connection knows why, and goes on. */
   finish(reset: StreamReset): void {
     if (this.#hasLeft) return;
     this.#state = "closed";
@@ -141,6 +146,11 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     const isTrailers = this.#hasSentHead;
     if (isTrailers && !endStream) {
       throw new TypeError("Cannot send trailers that do not end the stream");
+    }
+    const problem = this.#host.problemOfHeaders(fields);
+    if (problem !== undefined) {
+      const { code, reason } = unsendable(problem);
+      return this.fail(code, reason);
     }
     if (!isTrailers && !isInformational(fields)) {
       this.#hasSentHead = true;
@@ -219,18 +229,24 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
 
   reset(code: number): void {
     if (this.#hasLeft) return;
-    // Both ends may have ended while the last event is still being delivered.
-    const isOnWire = this.#state !== "closed" && this.#id !== 0;
-    if (isOnWire) this.#host.sending.writer.rstStream(this.#id, code);
-    this.#state = "closed";
-    this.#leave(isOnWire ? "resetByUs" : "ended");
+    this.#abandon(code);
+    this.#host.onStreamOver();
   }
 
   /** Resets the stream for a mistake of the peer's, and says so. */
   fail(code: number, reason: string): void {
     if (this.#hasLeft) return;
-    this.reset(code);
+    this.#abandon(code);
     this.#events?.onReset({ by: "local", code, reason });
+    this.#host.onStreamOver();
+  }
+
+  #abandon(code: number): void {
+    // Both ends may have ended while the last event is still being delivered.
+    const isOnWire = this.#state !== "closed" && this.#id !== 0;
+    if (isOnWire) this.#host.sending.writer.rstStream(this.#id, code);
+    this.#state = "closed";
+    this.#leave(isOnWire ? "resetByUs" : "ended");
   }
 
   // --- Turns (see write_scheduler.ts) ----------------------------------------
@@ -259,23 +275,33 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
   ): void {
     this.#input("recvHeaders");
     if (endStream) this.#receiveEnd();
-    if (requestFacts !== undefined) {
-      this.#hasReceivedHead = true;
-      this.#bodyOctetsLeft = requestFacts.contentLength;
-      if (endStream) this.#checkBodyComplete();
-      this.#events?.onHeaders(fields);
-    } else if (this.#hasReceivedHead) {
-      this.#receiveTrailers(fields, endStream);
-    } else {
-      this.#receiveResponse(fields, endStream);
-    }
+    const section = requestFacts === undefined
+      ? this.#incoming.section(fields, endStream)
+      : this.#incoming.request(requestFacts, endStream);
+    this.#deliverSection(section, fields);
     if (endStream) this.#receivedEnd();
+  }
+
+  #deliverSection(
+    section: IncomingSection,
+    fields: readonly HeaderField[],
+  ): void {
+    switch (section.kind) {
+      case "head":
+        return this.#events?.onHeaders(fields);
+      case "informational":
+        return this.#events?.onInformational?.(fields);
+      case "trailers":
+        return this.#events?.onTrailers(fields);
+      case "malformed":
+        throw this.#malformed(section.problem);
+    }
   }
 
   /** The first piece of a DATA frame: whether it may come, and its credit. */
   receiveDataStart(flowOctets: number, paddingOctets: number): void {
     this.#input("recvData");
-    if (!this.#hasReceivedHead) {
+    if (!this.#incoming.hasHead) {
       throw this.#error(
         ErrorCode.PROTOCOL_ERROR,
         "8.1",
@@ -290,16 +316,16 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
           `the window of stream ${this.#id} has ${this.receiveWindow.available}`,
       );
     }
+    // Over the process's budget this stream may be reset in here.
+    this.#host.receiving.received(this, flowOctets);
     if (paddingOctets > 0) this.consumed(paddingOctets);
   }
 
   /** A piece of DATA; `endStream` with the last one of the stream. */
   receiveData(chunk: Uint8Array, endStream: boolean): void {
     if (this.#state === "closed") return;
-    if (this.#bodyOctetsLeft !== undefined) {
-      this.#bodyOctetsLeft -= chunk.length;
-      if (this.#bodyOctetsLeft < 0 || endStream) this.#checkBodyComplete();
-    }
+    const problem = this.#incoming.body(chunk.length, endStream);
+    if (problem !== undefined) throw this.#malformed(problem);
     if (endStream) this.#receiveEnd();
     if (chunk.length > 0) this.#events?.onData(chunk);
     if (endStream) this.#receivedEnd();
@@ -308,13 +334,13 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
   consumed(octets: number): void {
     if (this.#state === "closed") return;
     this.receiveWindow.release(octets);
+    this.#host.receiving.consumed(this, octets);
     // A peer that has ended needs no more credit.
     if (this.#state === "halfClosedRemote") return;
-    this.#host.onConsumed(this, octets);
     const increment = this.receiveWindow.takeUpdate();
     if (increment === 0) return;
     this.#host.sending.writer.windowUpdate(this.#id, increment);
-    this.#host.onHalfUsed(this);
+    this.#host.receiving.halfUsed(this);
   }
 
   growWindow(octets: number): void {
@@ -332,6 +358,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     this.#leave("resetByPeer");
     const by = code === ErrorCode.REFUSED_STREAM ? "refused" : "peer";
     this.#events?.onReset({ by, code, reason });
+    this.#host.onStreamOver();
   }
 
   /** WINDOW_UPDATE, or a change of the peer's INITIAL_WINDOW_SIZE. */
@@ -347,42 +374,6 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
       scope: "stream",
       streamId: this.#id,
     });
-  }
-
-  #receiveResponse(fields: readonly HeaderField[], endStream: boolean): void {
-    const check = checkSection("response", fields);
-    if (!check.ok) throw this.#malformed(check.problem);
-    const { status, contentLength } = check.facts;
-    if (status < 200) {
-      if (endStream) throw this.#malformed("a 1xx response ends the stream");
-      this.#events?.onInformational?.(fields);
-      return;
-    }
-    this.#hasReceivedHead = true;
-    // These have no content, whatever length they talk of (RFC 9110 §8.6).
-    const hasNoBody = this.#isHeadRequest || status === 204 || status === 304;
-    this.#bodyOctetsLeft = hasNoBody ? undefined : contentLength;
-    if (endStream) this.#checkBodyComplete();
-    this.#events?.onHeaders(fields);
-  }
-
-  #receiveTrailers(fields: readonly HeaderField[], endStream: boolean): void {
-    const check = checkSection("trailers", fields);
-    if (!check.ok) throw this.#malformed(check.problem);
-    if (!endStream) throw this.#malformed("trailers do not end the stream");
-    this.#checkBodyComplete();
-    this.#events?.onTrailers(fields);
-  }
-
-  /** §8.1.1: the body must have the octets that content-length said. */
-  #checkBodyComplete(): void {
-    const left = this.#bodyOctetsLeft ?? 0;
-    if (left === 0) return;
-    throw this.#malformed(
-      left > 0
-        ? `the body ends ${left} octets before its content-length`
-        : `the body goes ${-left} octets beyond its content-length`,
-    );
   }
 
   #malformed(problem: string): WireError {
@@ -403,7 +394,7 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
     if (this.#hasLeft) return; // A handler has reset it.
     this.#isEndDue = false;
     this.#events?.onEnd();
-    if (this.#state === "closed") this.#leave("ended");
+    if (this.#state === "closed") this.#leaveInOrder();
   }
 
   // --- State -----------------------------------------------------------------
@@ -416,33 +407,16 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
   #sentEnd(): void {
     this.#input("sendEnd");
     this.#host.sending.scheduler.remove(this);
-    if (this.#state === "closed" && !this.#isEndDue) this.#leave("ended");
+    if (this.#state === "closed" && !this.#isEndDue) this.#leaveInOrder();
   }
 
-  /** Applies the table of §5.1. */
   #input(input: StreamInput): void {
-    const outcome = onStreamInput(this.#state, input);
-    switch (outcome) {
-      case "bug":
-        throw new TypeError(
-          `Cannot ${input} on stream ${this.#id}: it is ${this.#state}`,
-        );
-      case "connectionError":
-        throw new WireError(
-          ErrorCode.PROTOCOL_ERROR,
-          "5.1",
-          `Cannot accept ${input} on stream ${this.#id}: it is ${this.#state}`,
-        );
-      case "streamError":
-      case "late":
-        throw this.#error(
-          ErrorCode.STREAM_CLOSED,
-          "5.1",
-          `Cannot accept ${input} on stream ${this.#id}: it is ${this.#state}`,
-        );
-      default:
-        this.#state = outcome;
-    }
+    this.#state = nextStreamState(this.#id, this.#state, input);
+  }
+
+  #leaveInOrder(): void {
+    this.#leave("ended");
+    this.#host.onStreamOver();
   }
 
   /** Tells the host, once, that nothing more will happen here. */
@@ -468,4 +442,13 @@ export class EngineStream implements Stream, TunedStream, WaitingSender {
 
 function isInformational(fields: readonly HeaderField[]): boolean {
   return fields[0]?.name === ":status" && fields[0].value.startsWith("1");
+}
+
+/** The end of a stream whose header section the peer would not take. */
+function unsendable(problem: string): StreamReset {
+  return {
+    by: "local",
+    code: ErrorCode.INTERNAL_ERROR,
+    reason: `Cannot send the header section: ${problem}`,
+  };
 }

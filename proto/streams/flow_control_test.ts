@@ -129,11 +129,11 @@ Deno.test("the connection's credit comes back on receipt, a stream's on consumpt
   const log = engine.accepted[0]!;
   log.onPiece = () => {};
   for (let frame = 0; frame < 4; frame++) peer.data(1, 16_384);
-  peer.wants("WINDOW_UPDATE 0 65536");
+  peer.wants("WINDOW_UPDATE 0 65536", "PING");
   log.stream!.consumed(32_767);
   peer.wants();
   log.stream!.consumed(1);
-  peer.wants("WINDOW_UPDATE 1 32768", "PING");
+  peer.wants("WINDOW_UPDATE 1 32768");
 });
 
 Deno.test("padding is given back at once, for nobody will consume it", () => {

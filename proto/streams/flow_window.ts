@@ -52,11 +52,13 @@ export class SendWindow {
  * (`outstanding`), or used up but not announced again; their sum is `size`.
  */
 export class ReceiveWindow {
+  #start: number;
   #size: number;
   #available: number;
   #outstanding = 0;
 
   constructor(octets: number) {
+    this.#start = octets;
     this.#size = octets;
     this.#available = octets;
   }
@@ -66,7 +68,15 @@ export class ReceiveWindow {
     return this.#size;
   }
 
-  /** Octets that the peer may still send by what we have announced. */
+  /** By how much it is larger than where it started. */
+  get grownOctets(): number {
+    return this.#size - this.#start;
+  }
+
+  /**
+   * Octets that the peer may still send by what we have announced; negative
+   * after our INITIAL_WINDOW_SIZE became smaller (§6.9.2).
+   */
   get available(): number {
     return this.#available;
   }
@@ -92,6 +102,16 @@ export class ReceiveWindow {
       );
     }
     this.#outstanding -= octets;
+  }
+
+  /**
+   * Moves the start, and with it everything granted, as a change of our
+   * INITIAL_WINDOW_SIZE does (§6.9.2). Nothing is announced for it.
+   */
+  shift(octets: number): void {
+    this.#start += octets;
+    this.#size += octets;
+    this.#available += octets;
   }
 
   /** Lets the peer have more ahead of what is consumed. Never shrinks. */

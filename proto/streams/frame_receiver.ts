@@ -3,7 +3,8 @@
  * frames come: the receiving half of the engine.
  *
  * It finds the stream and checks what no single stream can know (order of
- * frames, ids, the connection's window, abuse), then hands on. Errors of the
+ * frames, ids, the connection's window, abuse), then hands on; header blocks
+ * have a file of their own, `header_receiver.ts`. Errors of the
  * peer's are thrown as `WireError`, caught here in one place, and given to the
  * host; nothing a peer sends gets out of `receive`.
  *
@@ -13,8 +14,6 @@
 import type {
   DataFrame,
   Frame,
-  GoawayFrame,
-  HeadersFrame,
   PingFrame,
   RstStreamFrame,
   Setting,
@@ -22,59 +21,28 @@ import type {
 } from "../frames/frame.ts";
 import { FrameDecoder } from "../frames/frame_decoder.ts";
 import { ErrorCode, errorCodeName, WireError } from "../frames/wire_error.ts";
-import { type HeaderBlock, HpackDecoder } from "../hpack/decoder.ts";
-import type { HeaderField } from "../hpack/header_field.ts";
-import { HpackError } from "../hpack/hpack_error.ts";
 import {
-  type AbuseGuard,
   type ConnectionLimits,
   TINY_INCREMENT_OCTETS,
 } from "./abuse_limits.ts";
-import type { Role } from "./connection_events.ts";
 import type { EngineStream } from "./engine_stream.ts";
-import type { ReceiveWindow } from "./flow_window.ts";
-import { HeaderBlockGatherer, type PendingBlock } from "./header_block.ts";
-import { checkSection, type SectionFacts } from "./header_sections.ts";
+import {
+  checkDependency,
+  idleError,
+  overflow,
+  protocolError,
+} from "./frame_errors.ts";
+import { HeaderReceiver } from "./header_receiver.ts";
 import { PrefaceMatcher } from "./preface.ts";
-import type { SendingSide } from "./sending_side.ts";
+import type { ReceiverHost } from "./receiver_host.ts";
 import type { LocalSettings } from "./settings.ts";
-import type { StreamTable } from "./stream_table.ts";
-
-/** What the receiver needs of its connection. */
-export interface ReceiverHost {
-  readonly role: Role;
-  readonly streams: StreamTable;
-  readonly sending: SendingSide;
-  readonly guard: AbuseGuard;
-  readonly receiveWindow: ReceiveWindow;
-  /** True once nothing more is to be read. */
-  isClosed(): boolean;
-  /** Streams of the peer's above this id are ignored (we sent GOAWAY). */
-  peerIdMax(): number;
-  /** When the running call of `receive` began. */
-  nowMs(): number;
-  onRequest(
-    streamId: number,
-    fields: readonly HeaderField[],
-    endStream: boolean,
-    facts: SectionFacts,
-  ): void;
-  onSettings(settings: readonly Setting[]): void;
-  onSettingsAck(): void;
-  onPingAck(opaque: Uint8Array): void;
-  onGoaway(frame: GoawayFrame): void;
-  /** The peer broke a rule that costs the connection. */
-  onError(error: WireError): void;
-}
 
 /** See the module description. */
 export class FrameReceiver {
   readonly #host: ReceiverHost;
   readonly #decoder: FrameDecoder;
-  readonly #hpack: HpackDecoder;
-  readonly #blocks: HeaderBlockGatherer;
+  readonly #headers: HeaderReceiver;
   readonly #preface: PrefaceMatcher | undefined;
-  readonly #maxConcurrentStreams: number;
   #hasSettings = false;
   /** Where the pieces of the running DATA frame go; nowhere if undefined. */
   #dataStream: EngineStream | undefined;
@@ -86,21 +54,13 @@ export class FrameReceiver {
   ) {
     this.#host = host;
     this.#decoder = new FrameDecoder(settings.maxFrameSize);
-    this.#hpack = new HpackDecoder({
-      tableSizeMax: settings.headerTableSize,
-      headerListOctetsMax: settings.maxHeaderListSize,
-    });
-    this.#blocks = new HeaderBlockGatherer(
-      limits.headerBlockOctetsMax,
-      limits.headerBlockFramesMax,
-    );
-    this.#maxConcurrentStreams = settings.maxConcurrentStreams;
+    this.#headers = new HeaderReceiver(host, settings, limits);
     this.#preface = host.role === "server" ? new PrefaceMatcher() : undefined;
   }
 
   /** True when the peer's octets may end here without cutting a frame. */
   get isBetweenFrames(): boolean {
-    return this.#decoder.isBetweenFrames && this.#blocks.pending === undefined;
+    return this.#decoder.isBetweenFrames && this.#headers.pending === undefined;
   }
 
   /** Takes everything out of `chunk`. */
@@ -147,7 +107,7 @@ export class FrameReceiver {
 
   #dispatch(frame: Frame): void {
     if (!this.#hasSettings) this.#checkFirst(frame);
-    const pending = this.#blocks.pending;
+    const pending = this.#headers.pending;
     if (pending !== undefined && frame.type !== "CONTINUATION") {
       throw protocolError(
         "6.10",
@@ -158,7 +118,7 @@ export class FrameReceiver {
       case "DATA":
         return this.#onData(frame);
       case "HEADERS":
-        return this.#onHeaders(frame);
+        return this.#headers.onHeaders(frame);
       case "PRIORITY":
         return this.#onPriority(frame.streamId, frame.dependsOn);
       case "RST_STREAM":
@@ -176,11 +136,8 @@ export class FrameReceiver {
         return this.#host.onGoaway(frame);
       case "WINDOW_UPDATE":
         return this.#onWindowUpdate(frame);
-      case "CONTINUATION": {
-        const block = this.#blocks.add(frame);
-        if (block !== undefined) this.#onBlock(pending!, block);
-        return;
-      }
+      case "CONTINUATION":
+        return this.#headers.onContinuation(frame);
       case "UNKNOWN":
         return this.#countIdle();
     }
@@ -212,24 +169,13 @@ export class FrameReceiver {
     this.#dataStream?.receiveData(frame.data, frame.endStream);
   }
 
-  #chargeConnection({ flowOctets, paddingOctets, endStream }: DataFrame): void {
-    const { receiveWindow, sending, guard } = this.#host;
-    if (!receiveWindow.receive(flowOctets)) {
-      throw new WireError(
-        ErrorCode.FLOW_CONTROL_ERROR,
-        "6.9.1",
-        `Cannot accept ${flowOctets} octets of DATA: the connection's window has ${receiveWindow.available}`,
-      );
-    }
-    // Given back on receipt: what a stream may pin is bounded by its own
-    // window, and a stalled stream must not hold the others' credit.
-    receiveWindow.release(flowOctets);
-    const increment = receiveWindow.takeUpdate();
-    if (increment > 0) sending.writer.windowUpdate(0, increment);
-    if (flowOctets > paddingOctets) {
+  #chargeConnection(frame: DataFrame): void {
+    const { receiving, guard } = this.#host;
+    receiving.charge(frame);
+    if (frame.flowOctets > frame.paddingOctets) {
       guard.refund("emptyData");
       guard.refund("pings");
-    } else if (!endStream) {
+    } else if (!frame.endStream) {
       guard.count("emptyData", this.#host.nowMs());
     }
   }
@@ -242,7 +188,9 @@ export class FrameReceiver {
       stream.receiveDataStart(flowOctets, paddingOctets);
       return stream;
     }
-    if (this.#isIgnored(streamId)) return undefined;
+    // Not counted: it has cost the peer its window, and empty ones are. After
+    // our reset of an upload there may be a whole window of it under way.
+    if (streams.closed.isUnderWay(streamId)) return undefined;
     if (streams.absent(streamId) === "idle") throw idleError("DATA", streamId);
     throw new WireError(
       ErrorCode.STREAM_CLOSED,
@@ -250,101 +198,6 @@ export class FrameReceiver {
       `Cannot accept DATA on stream ${streamId}: it is closed`,
       { scope: "stream", streamId },
     );
-  }
-
-  /** Frames that were under way when we gave the stream up (§5.1, §6.8). */
-  #isIgnored(streamId: number): boolean {
-    const how = this.#host.streams.closed.recall(streamId);
-    if (how !== "resetByUs" && how !== "ignored") return false;
-    this.#countIdle();
-    return true;
-  }
-
-  // --- §6.2 HEADERS, §6.10 CONTINUATION --------------------------------------
-
-  #onHeaders(frame: HeadersFrame): void {
-    if (!frame.endHeaders) return this.#blocks.begin(frame);
-    const { streamId, endStream, dependsOn } = frame;
-    this.#onBlock({ streamId, endStream, dependsOn }, frame.fragment);
-  }
-
-  #onBlock(head: PendingBlock, octets: Uint8Array): void {
-    // Decoded before anything else is looked at: also the blocks of streams
-    // that are gone change the table (§4.3).
-    const block = this.#decodeBlock(octets);
-    const { streamId, endStream } = head;
-    const stream = this.#host.streams.get(streamId);
-    if (stream === undefined) return this.#onAbsentHeaders(head, block);
-    checkDependency(head);
-    if (block.tooLarge) throw tooLarge(streamId, block.listOctets);
-    stream.receiveHeaders(block.fields, endStream);
-  }
-
-  #decodeBlock(octets: Uint8Array): HeaderBlock {
-    try {
-      return this.#hpack.decode(octets);
-    } catch (error) {
-      if (!(error instanceof HpackError)) throw error;
-      throw new WireError(ErrorCode.COMPRESSION_ERROR, "4.3", error.message);
-    }
-  }
-
-  #onAbsentHeaders(head: PendingBlock, block: HeaderBlock): void {
-    const { streamId } = head;
-    const { streams, role } = this.#host;
-    if (streams.absent(streamId) === "idle") {
-      if (role === "client" || streams.isLocal(streamId)) {
-        throw idleError("HEADERS", streamId);
-      }
-      return this.#openStream(head, block);
-    }
-    if (this.#isIgnored(streamId)) return;
-    const how = streams.closed.recall(streamId);
-    if (how === "forgotten" && role === "server") {
-      // An id below the last one was skipped and can never be used (§5.1.1).
-      throw protocolError(
-        "5.1.1",
-        `Cannot open stream ${streamId}: the last one was ${streams.lastPeerId}`,
-      );
-    }
-    throw new WireError(
-      ErrorCode.STREAM_CLOSED,
-      "5.1",
-      `Cannot accept HEADERS on stream ${streamId}: it is closed`,
-      how === "ended" ? { scope: "connection" } : { scope: "stream", streamId },
-    );
-  }
-
-  #openStream(head: PendingBlock, block: HeaderBlock): void {
-    const { streamId, endStream } = head;
-    const { streams } = this.#host;
-    streams.lastPeerId = streamId;
-    if (streamId > this.#host.peerIdMax()) {
-      // Sent before our GOAWAY arrived; the client will try elsewhere (§6.8).
-      return streams.closed.remember(streamId, "ignored");
-    }
-    // From here on the stream exists, so that a refusal is an RST_STREAM, and
-    // what else comes on it is ignored.
-    streams.closed.remember(streamId, "resetByUs");
-    checkDependency(head);
-    if (streams.peerOpen >= this.#maxConcurrentStreams) {
-      throw new WireError(
-        ErrorCode.REFUSED_STREAM,
-        "5.1.2",
-        `Cannot open stream ${streamId}: ${this.#maxConcurrentStreams} are open`,
-        { scope: "stream", streamId },
-      );
-    }
-    if (block.tooLarge) throw tooLarge(streamId, block.listOctets);
-    const check = checkSection("request", block.fields);
-    if (!check.ok) {
-      throw protocolError(
-        "8.1.1",
-        `Cannot accept stream ${streamId}: ${check.problem}`,
-        streamId,
-      );
-    }
-    this.#host.onRequest(streamId, block.fields, endStream, check.facts);
   }
 
   // --- §6.3 PRIORITY ---------------------------------------------------------
@@ -411,57 +264,4 @@ export class FrameReceiver {
     }
     this.#countIdle(); // It may have been under way (§5.1).
   }
-}
-
-/**
- * RFC 7540 §5.3.1, of which RFC 9113 only kept the field: a stream that
- * depends on itself shows a broken peer.
- */
-function checkDependency({ streamId, dependsOn }: PendingBlock): void {
-  if (dependsOn !== streamId) return;
-  throw protocolError(
-    "5.3.2",
-    `Cannot accept a priority: stream ${streamId} depends on itself`,
-    streamId,
-  );
-}
-
-function protocolError(
-  section: string,
-  message: string,
-  streamId?: number,
-): WireError {
-  return new WireError(
-    ErrorCode.PROTOCOL_ERROR,
-    section,
-    message,
-    streamId === undefined
-      ? { scope: "connection" }
-      : { scope: "stream", streamId },
-  );
-}
-
-function idleError(type: string, streamId: number): WireError {
-  return protocolError(
-    "5.1",
-    `Cannot accept ${type} on stream ${streamId}: it is idle`,
-  );
-}
-
-function tooLarge(streamId: number, listOctets: number): WireError {
-  return new WireError(
-    ErrorCode.ENHANCE_YOUR_CALM,
-    "10.5.1",
-    `Cannot accept stream ${streamId}: its header list has ${listOctets} octets`,
-    { scope: "stream", streamId },
-  );
-}
-
-function overflow(streamId: number, increment: number): WireError {
-  return new WireError(
-    ErrorCode.FLOW_CONTROL_ERROR,
-    "6.9.1",
-    `Cannot apply WINDOW_UPDATE of ${increment}: the window would pass 2^31-1`,
-    streamId === 0 ? { scope: "connection" } : { scope: "stream", streamId },
-  );
 }

@@ -53,7 +53,9 @@ export class SendingSide {
   sent(sender: WaitingSender, octets: number): void {
     this.window.spend(octets);
     this.scheduler.sent(sender, octets);
+    // The peer opens its windows and measures the road by what we send.
     this.#guard.refund("tinyUpdates");
+    this.#guard.refund("pings");
   }
 
   /** `sender` could send by its own window and asks for a turn. */

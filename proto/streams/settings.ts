@@ -13,6 +13,8 @@ import {
   UINT31_MAX,
 } from "../frames/frame.ts";
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
+import { fieldOctets } from "../hpack/dynamic_table.ts";
+import type { HeaderField } from "../hpack/header_field.ts";
 import { WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
 
 /** What we announce, and the windows we keep. All sizes in octets. */
@@ -21,14 +23,19 @@ export interface LocalSettings {
   readonly headerTableSize: number;
   /** Streams that the peer may have open at once; more are refused. */
   readonly maxConcurrentStreams: number;
-  /** Where the receive window of each stream starts; it grows by use. */
+  /**
+   * Where the receive window of each stream starts; it grows by use, and
+   * starts lower when streams are many.
+   */
   readonly initialWindowSize: number;
   /** The largest DATA payload or header fragment we accept in one frame. */
   readonly maxFrameSize: number;
   /** The longest header list we accept, by the accounting of §6.5.2. */
   readonly maxHeaderListSize: number;
-  /** The receive window of the connection, returned on receipt. */
+  /** Where the connection's receive window starts; returned on receipt. */
   readonly connectionWindow: number;
+  /** How far it may grow, by octets per round trip. */
+  readonly connectionWindowMax: number;
   /** How far the receive window of one stream may grow. */
   readonly streamWindowMax: number;
 }
@@ -48,7 +55,10 @@ export const LOCAL_SETTINGS_DEFAULT: LocalSettings = {
   initialWindowSize: 65_536,
   maxFrameSize: MAX_FRAME_SIZE_DEFAULT,
   maxHeaderListSize: 64 * 1024,
-  connectionWindow: 16 * 1024 * 1024,
+  // Sixteen fresh streams. With 16 MiB from the start, as much could queue in
+  // the kernel and in the network before anybody knows how fast the road is.
+  connectionWindow: 1024 * 1024,
+  connectionWindowMax: 16 * 1024 * 1024,
   streamWindowMax: 16 * 1024 * 1024,
 };
 
@@ -168,6 +178,23 @@ export function applySettings(
     }
   }
   return after;
+}
+
+/**
+ * Why a peer would not take a header list, or `undefined` if it would.
+ *
+ * @param octetsMax Its MAX_HEADER_LIST_SIZE.
+ */
+export function problemOfHeaderList(
+  fields: readonly HeaderField[],
+  octetsMax: number,
+): string | undefined {
+  if (octetsMax === Infinity) return undefined;
+  let octets = 0;
+  for (const field of fields) octets += fieldOctets(field);
+  return octets <= octetsMax
+    ? undefined
+    : `the header list has ${octets} octets, the peer takes at most ${octetsMax}`;
 }
 
 function outOfRange(name: string, value: number, code: ErrorCode): WireError {

@@ -7,19 +7,28 @@
 
 import type { ClosedHow } from "./closed_streams.ts";
 import type { EngineStream } from "./engine_stream.ts";
+import type { HeaderField } from "../hpack/header_field.ts";
+import type { ReceivingSide } from "./receiving_side.ts";
 import type { SendingSide } from "./sending_side.ts";
 
 /** See the module description. */
 export interface StreamHost {
   readonly sending: SendingSide;
-  /** Where receive windows start, in octets. */
-  readonly startWindow: number;
+  readonly receiving: ReceivingSide;
+  /** Where the receive window of an own stream, or of a peer's, starts. */
+  startWindow(isOwn: boolean): number;
   /** Where send windows start: the peer's INITIAL_WINDOW_SIZE. */
   peerStartWindow(): number;
+  /** Why the peer would not take such a header section, if so (§10.5.1). */
+  problemOfHeaders(fields: readonly HeaderField[]): string | undefined;
   /** The first response head of a peer's stream goes out. */
   onAnswered(): void;
-  onConsumed(stream: EngineStream, octets: number): void;
-  onHalfUsed(stream: EngineStream): void;
-  /** The stream is over: nothing is sent or expected on it any more. */
+  /** Nothing is sent or expected on the stream any more: forget it. */
   onStreamClosed(stream: EngineStream, how: ClosedHow): void;
+  /**
+   * The handlers have heard of it too: another stream may open, or the
+   * connection end. Apart from `onStreamClosed`, so that no stream hears of
+   * its end behind the connection's.
+   */
+  onStreamOver(): void;
 }

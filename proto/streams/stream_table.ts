@@ -60,6 +60,11 @@ export class StreamTable {
     return this.#pending.size;
   }
 
+  /** The id that our next stream will have. */
+  get nextLocalId(): number {
+    return this.#nextLocalId;
+  }
+
   /** False when only the reserve of ids is left. */
   get hasIdsToSpare(): boolean {
     return this.#nextLocalId + 2 * STREAM_IDS_RESERVED <= UINT31_MAX;
@@ -103,11 +108,9 @@ export class StreamTable {
     this.#pending.delete(stream);
   }
 
-  /** Takes all that wait out, oldest first. */
-  takeAllPending(): EngineStream[] {
-    const all = [...this.#pending];
-    this.#pending.clear();
-    return all;
+  /** A copy of those that wait, oldest first. */
+  allPending(): EngineStream[] {
+    return [...this.#pending];
   }
 
   /**

@@ -32,9 +32,9 @@ export class TokenBucket {
     return true;
   }
 
-  /** Gives one token back. */
-  refund(): void {
-    if (this.#tokens < this.#size.burst) this.#tokens += 1;
+  /** Gives tokens back; there are never more than `burst`. */
+  refund(tokens = 1): void {
+    this.#tokens = Math.min(this.#size.burst, this.#tokens + tokens);
   }
 
   #fill(nowMs: number): void {

@@ -5,7 +5,8 @@ import {
   FAST_WINDOW_OCTETS,
   GROWN_OCTETS_MAX,
   PROBE_PAUSE_MS,
-  type TunedStream,
+  type TunedWindow,
+  type WindowGrowth,
   WindowTuner,
 } from "./window_tuner.ts";
 
@@ -18,12 +19,11 @@ class Bench {
   nowMs = 0;
   readonly tuner: WindowTuner = new WindowTuner(
     this.rtt,
-    MAX,
     () => this.probes++,
   );
 
   /** One round trip in which `stream` consumes `octets`. */
-  round(stream: TunedStream, octets: number, rttMs: number): void {
+  round(stream: TunedWindow, octets: number, rttMs: number): void {
     this.nowMs += PROBE_PAUSE_MS;
     this.tuner.onHalfUsed(stream, this.nowMs);
     this.tuner.onConsumed(stream, octets);
@@ -33,10 +33,17 @@ class Bench {
   }
 }
 
-function tunedStream(size = START): TunedStream {
+const STREAM: WindowGrowth = {
+  fastOctets: FAST_WINDOW_OCTETS,
+  windowMax: MAX,
+  isPinning: true,
+};
+
+function tunedStream(size = START, growth = STREAM): TunedWindow {
   const receiveWindow = new ReceiveWindow(size);
   return {
     receiveWindow,
+    growth,
     round: 0,
     roundOctets: 0,
     hasUsedHalf: false,
@@ -100,7 +107,7 @@ Deno.test("all streams together have a limit, which closed ones give back", () =
   }
   assertEquals(bench.tuner.grownOctets, GROWN_OCTETS_MAX);
   assertEquals(streams.at(-1)!.receiveWindow.size, START);
-  bench.tuner.onClosed(streams[0]!, START);
+  bench.tuner.onClosed(streams[0]!);
   bench.round(streams.at(-1)!, START, 1);
   assert(streams.at(-1)!.receiveWindow.size > START);
 });

@@ -78,9 +78,7 @@ export class StreamStory {
       },
       onWritable: () => this.#assertGoesOn(),
       onReset: ({ by, code }) => {
-        // Not behind `onClosed` alone: the stream whose reset ends the
-        // connection hears of it last.
-        assert(!this.#isOver, `Told behind the end: ${this.text}`);
+        this.#assertGoesOn();
         this.#chapter = "reset";
         this.#told += ` reset by ${by} ${code}`;
       },

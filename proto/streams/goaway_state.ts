@@ -1,0 +1,74 @@
+/**
+ * GOAWAY in both directions (RFC 9113 §6.8): which streams still count when one
+ * end, or both, will take no more.
+ *
+ * @module
+ */
+
+import { type GoawayFrame, UINT31_MAX } from "../frames/frame.ts";
+import { ErrorCode, errorCodeName } from "../frames/wire_error.ts";
+import type { GoawayInfo } from "./connection_events.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import type { StreamTable } from "./stream_table.ts";
+
+/** See the module description. */
+export class GoawayState {
+  readonly #writer: FrameWriter;
+  readonly #streams: StreamTable;
+  /** The last stream of the peer's that we take; set by our final GOAWAY. */
+  #peerIdMax = Infinity;
+  #peer: GoawayInfo | undefined;
+
+  constructor(writer: FrameWriter, streams: StreamTable) {
+    this.#writer = writer;
+    this.#streams = streams;
+  }
+
+  /** What the peer said, if it did. */
+  get peer(): GoawayInfo | undefined {
+    return this.#peer;
+  }
+
+  /** Streams of the peer's above this id are ignored. */
+  get peerIdMax(): number {
+    return this.#peerIdMax;
+  }
+
+  /** We have said which stream of the peer's is the last. */
+  get isFinal(): boolean {
+    return this.#peerIdMax !== Infinity;
+  }
+
+  /** Says that the end is near, and takes what is under way. */
+  announce(reason: string): void {
+    this.#writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
+  }
+
+  /** Says what was the last stream, without ending anything. */
+  send(code: number, reason: string): void {
+    const lastId = Math.min(this.#streams.lastPeerId, this.#peerIdMax);
+    this.#writer.goaway(lastId, code, reason);
+  }
+
+  /** Says so, and takes no stream behind it. */
+  sendFinal(reason: string): void {
+    this.send(ErrorCode.NO_ERROR, reason);
+    this.#peerIdMax = this.#streams.lastPeerId;
+  }
+
+  /** Takes the peer's. */
+  receive(frame: GoawayFrame): GoawayInfo {
+    // It must not grow (§6.8); one that does is not believed.
+    const lastStreamId = Math.min(
+      frame.lastStreamId,
+      this.#peer?.lastStreamId ?? UINT31_MAX,
+    );
+    const reason = new TextDecoder().decode(frame.debugData);
+    return this.#peer = { lastStreamId, code: frame.errorCode, reason };
+  }
+}
+
+/** What a peer's GOAWAY means for the streams that it refuses. */
+export function goawaySentence({ code, reason }: GoawayInfo): string {
+  return `the peer said GOAWAY: ${errorCodeName(code)} ${reason}`;
+}

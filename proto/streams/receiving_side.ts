@@ -1,0 +1,160 @@
+/**
+ * What all streams of a connection share when they receive: the connection's
+ * window, the tuning of all windows, and the process's budget.
+ *
+ * @module
+ */
+
+import type { DataFrame } from "../frames/frame.ts";
+import { ErrorCode, WireError } from "../frames/wire_error.ts";
+import type { Clock } from "../sync/clock.ts";
+import type { EngineStream } from "./engine_stream.ts";
+import { ReceiveWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import type { Liveness } from "./liveness.ts";
+import type { BudgetMember, ReceiveBudget } from "./receive_budget.ts";
+import type { LocalSettings } from "./settings.ts";
+import type { StreamTable } from "./stream_table.ts";
+import {
+  FAST_CONNECTION_WINDOW_OCTETS,
+  FAST_WINDOW_OCTETS,
+  type TunedWindow,
+  type WindowGrowth,
+  WindowTuner,
+} from "./window_tuner.ts";
+
+/** What a `ReceivingSide` is made of. */
+export interface ReceivingParts {
+  readonly local: LocalSettings;
+  readonly writer: FrameWriter;
+  readonly streams: StreamTable;
+  readonly liveness: Liveness;
+  readonly clock: Clock;
+  readonly budget: ReceiveBudget;
+}
+
+/** See the module description. */
+export class ReceivingSide implements BudgetMember {
+  /** How far the windows of streams may grow. */
+  readonly streamGrowth: WindowGrowth;
+  readonly #parts: ReceivingParts;
+  readonly #window: ConnectionWindow;
+  readonly #tuner: WindowTuner;
+
+  constructor(parts: ReceivingParts) {
+    const { local, writer, liveness } = parts;
+    this.#parts = parts;
+    this.#window = new ConnectionWindow(writer, local.connectionWindowMax);
+    this.#tuner = new WindowTuner(liveness.rtt, () => liveness.ping("probe"));
+    this.streamGrowth = {
+      fastOctets: FAST_WINDOW_OCTETS,
+      windowMax: local.streamWindowMax,
+      isPinning: true,
+    };
+  }
+
+  /** Opens the connection's window: WINDOW_UPDATE behind our SETTINGS. */
+  start(): void {
+    this.#window.growWindow(this.#parts.local.connectionWindow);
+    this.#parts.budget.join(this);
+  }
+
+  /** The connection is over. */
+  end(): void {
+    this.#parts.budget.leave(this);
+  }
+
+  budgetedStreams(): Iterable<EngineStream> {
+    return this.#parts.streams.all();
+  }
+
+  /**
+   * Charges a DATA frame to the connection's window.
+   *
+   * @throws {WireError} If the peer had no right to send it.
+   */
+  charge({ flowOctets }: DataFrame): void {
+    const { receiveWindow } = this.#window;
+    if (!receiveWindow.receive(flowOctets)) {
+      throw new WireError(
+        ErrorCode.FLOW_CONTROL_ERROR,
+        "6.9.1",
+        `Cannot accept ${flowOctets} octets of DATA: ` +
+          `the connection's window has ${receiveWindow.available}`,
+      );
+    }
+    // Given back on receipt: what a stream may pin is bounded by its own
+    // window, and a stalled stream must not hold the others' credit.
+    receiveWindow.release(flowOctets);
+    this.#tuner.onConsumed(this.#window, flowOctets);
+    if (this.#window.update()) this.#halfUsed(this.#window);
+  }
+
+  /** `stream` has charged `octets` to its own window; it may be reset here. */
+  received(stream: EngineStream, octets: number): void {
+    this.#parts.budget.received(stream, octets);
+  }
+
+  /** `stream` passed on `octets`. */
+  consumed(stream: EngineStream, octets: number): void {
+    this.#parts.budget.consumed(stream, octets);
+    this.#tuner.onConsumed(stream, octets);
+  }
+
+  /** Half of `stream`'s window was used up and announced again. */
+  halfUsed(stream: EngineStream): void {
+    this.#halfUsed(stream);
+  }
+
+  /** `stream` is over. */
+  closed(stream: EngineStream): void {
+    this.#parts.budget.closed(stream);
+    this.#tuner.onClosed(stream);
+  }
+
+  /** The PING of a round was answered. */
+  probeAnswered(nowMs: number): void {
+    this.#tuner.onProbeAnswer(nowMs);
+  }
+
+  #halfUsed(window: TunedWindow): void {
+    this.#tuner.onHalfUsed(window, this.#parts.clock.now());
+  }
+}
+
+/** The connection's window, as the tuner sees it. */
+class ConnectionWindow implements TunedWindow {
+  readonly receiveWindow: ReceiveWindow = new ReceiveWindow(
+    WINDOW_OCTETS_DEFAULT,
+  );
+  readonly growth: WindowGrowth;
+  round = 0;
+  roundOctets = 0;
+  hasUsedHalf = false;
+  readonly #writer: FrameWriter;
+
+  constructor(writer: FrameWriter, windowMax: number) {
+    this.#writer = writer;
+    this.growth = {
+      fastOctets: FAST_CONNECTION_WINDOW_OCTETS,
+      windowMax,
+      isPinning: false,
+    };
+  }
+
+  growWindow(octets: number): void {
+    this.receiveWindow.grow(octets);
+    this.#announce(this.receiveWindow.takeAll());
+  }
+
+  /** Announces what was used up; `false` while it is less than half. */
+  update(): boolean {
+    const increment = this.receiveWindow.takeUpdate();
+    this.#announce(increment);
+    return increment > 0;
+  }
+
+  #announce(increment: number): void {
+    if (increment > 0) this.#writer.windowUpdate(0, increment);
+  }
+}
