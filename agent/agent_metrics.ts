@@ -118,14 +118,12 @@ export class AgentMetrics {
       connected: (tookMs) => {
         this.#dialSeconds.observe(tookMs / 1000);
         this.#openEndpoints.add();
-        return {
-          received: (octets) => fromTarget.add(octets),
-          sent: (octets) => toTarget.add(octets),
-          ended: ({ kind }) => {
-            this.#openEndpoints.add(-1);
-            this.#conduitEnds.with(kind).add();
-          },
-        };
+      },
+      received: (octets) => fromTarget.add(octets),
+      sent: (octets) => toTarget.add(octets),
+      ended: ({ kind }) => {
+        this.#openEndpoints.add(-1);
+        this.#conduitEnds.with(kind).add();
       },
     };
   }

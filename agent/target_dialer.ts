@@ -17,10 +17,10 @@ import {
   ObservedConduit,
 } from "../proto/transfer/observed_conduit.ts";
 
-/** What is counted about targets. */
-export interface TargetObserver {
+/** What is counted about targets, of all connections together. */
+export interface TargetObserver extends ConduitObserver {
   failed(reason: DialError["reason"]): void;
-  connected(tookMs: number): ConduitObserver;
+  connected(tookMs: number): void;
 }
 
 /** What `TargetDialer` needs from outside. */
@@ -36,10 +36,21 @@ export interface TargetDialerOptions {
 /** See the module description. */
 export class TargetDialer {
   readonly #options: TargetDialerOptions;
+  /** One for all conduits: idle ones are many, and each should cost little. */
+  readonly #conduitObserver: ConduitObserver;
   #load = 0;
 
   constructor(options: TargetDialerOptions) {
+    const { observer } = options;
     this.#options = options;
+    this.#conduitObserver = {
+      received: (octets) => observer.received(octets),
+      sent: (octets) => observer.sent(octets),
+      ended: (end) => {
+        observer.ended(end);
+        this.#changeLoad(-1);
+      },
+    };
   }
 
   /** Dials under way and conduits that are open. */
@@ -59,7 +70,8 @@ export class TargetDialer {
           this.#changeLoad(-1);
           return abandon(conduit, "the caller gave up");
         }
-        answer.connected(this.#observed(conduit, clock.now() - startMs));
+        this.#options.observer.connected(clock.now() - startMs);
+        answer.connected(new ObservedConduit(conduit, this.#conduitObserver));
       },
       (error: unknown) => {
         this.#changeLoad(-1);
@@ -71,18 +83,6 @@ export class TargetDialer {
     );
     return { cancel: () => abort.abort() };
   };
-
-  #observed(conduit: Conduit, tookMs: number): Conduit {
-    const observer = this.#options.observer.connected(tookMs);
-    return new ObservedConduit(conduit, {
-      received: (octets) => observer.received(octets),
-      sent: (octets) => observer.sent(octets),
-      ended: (end) => {
-        observer.ended(end);
-        this.#changeLoad(-1);
-      },
-    });
-  }
 
   #changeLoad(change: 1 | -1): void {
     this.#load += change;

@@ -21,11 +21,10 @@ function setUp() {
     },
     observer: {
       failed: (reason) => counts.failed.push(reason),
-      connected: () => ({
-        received: (octets) => counts.octets += octets,
-        sent: (octets) => counts.octets += octets,
-        ended: ({ kind }) => counts.ended.push(kind),
-      }),
+      connected: () => {},
+      received: (octets) => counts.octets += octets,
+      sent: (octets) => counts.octets += octets,
+      ended: ({ kind }) => counts.ended.push(kind),
     },
     loadChanged: () => loads.push(dialer.load),
   });

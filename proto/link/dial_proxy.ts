@@ -102,7 +102,8 @@ export function dialProxy(
 class ProxyCall
   implements PendingDial, ClientCallEvents, PacketReaderEvents, ConduitPort {
   readonly #target: DialTarget;
-  readonly #events: DialEvents;
+  /** Forgotten once it was told: a connection may live for days. */
+  #events: DialEvents | undefined;
   readonly #options: DialProxyOptions;
   readonly #observer: LinkObserver;
   readonly #reader: PacketReader;
@@ -187,7 +188,7 @@ class ProxyCall
     const reason = status.message || statusName(status.code);
     if (this.#state === "dialing") {
       this.#over();
-      return this.#events.onFailed(dialErrorOf(status, reason, lost));
+      return this.#events?.onFailed(dialErrorOf(status, reason, lost));
     }
     const conduit = this.#conduit!;
     if (lost || status.code === StatusCode.UNAVAILABLE) {
@@ -273,7 +274,9 @@ class ProxyCall
       });
       if (earlyData !== undefined) this.#sendEarly(connectId, earlyData);
     }
-    this.#events.onConnected(conduit);
+    const events = this.#events;
+    this.#events = undefined;
+    events?.onConnected(conduit);
   }
 
   #onControl(packet: Exclude<Packet, Data>): void {
@@ -353,7 +356,7 @@ class ProxyCall
     this.#over();
     // There is no call when the connection took none.
     this.#call?.cancel();
-    this.#events.onFailed(error);
+    this.#events?.onFailed(error);
   }
 
   #over(): void {

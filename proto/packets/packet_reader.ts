@@ -84,7 +84,8 @@ export class PacketReader {
   readonly #events: PacketReaderEvents;
   readonly #messageOctetsMax: number;
   readonly #head = new DataHead();
-  readonly #headOctets = new Uint8Array(PACKET_HEAD_OCTETS_MAX);
+  /** A head that straddles chunks; owned only then, for idle readers are many. */
+  #headOctets = NO_OCTETS;
 
   #phase: Phase = "prefix";
   /** Octets of the prefix or of the head that have been seen. */
@@ -202,6 +203,9 @@ export class PacketReader {
       PACKET_HEAD_OCTETS_MAX - this.#filled,
       chunk.length - at,
     );
+    if (this.#headOctets.length === 0) {
+      this.#headOctets = new Uint8Array(PACKET_HEAD_OCTETS_MAX);
+    }
     this.#headOctets.set(chunk.subarray(at, at + count), this.#filled);
     this.#filled += count;
     return at + count;
@@ -216,6 +220,7 @@ export class PacketReader {
       this.#left = dataOctets;
       this.#phase = dataOctets === 0 ? "prefix" : "data";
       this.#credit(MESSAGE_PREFIX_OCTETS + headOctets);
+      this.#headOctets = NO_OCTETS;
       if (dataOctets === 0) this.#events.onData(connectId, NO_OCTETS, 0);
       return at + headOctets - seen;
     }
@@ -227,6 +232,7 @@ export class PacketReader {
     }
     this.#phase = "gather";
     if (seen > 0) this.#append(this.#headOctets.subarray(0, seen));
+    this.#headOctets = NO_OCTETS;
     return at;
   }
 

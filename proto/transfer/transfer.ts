@@ -95,39 +95,22 @@ class Transfer {
   }
 
   run(): Promise<TransferResult> {
-    this.#a.attach(this.#eventsOf(this.#aToB, this.#bToA, (end) => {
-      this.#endA = end;
-      if (this.#endB === undefined) this.#passOn(end, this.#b);
-    }));
-    this.#b.attach(this.#eventsOf(this.#bToA, this.#aToB, (end) => {
-      this.#endB = end;
-      if (this.#endA === undefined) this.#passOn(end, this.#a);
-    }));
+    this.#a.attach(new TransferSide(this, "a", this.#aToB, this.#bToA));
+    this.#b.attach(new TransferSide(this, "b", this.#bToA, this.#aToB));
     return this.#closed.promise;
   }
 
-  /** Events of the conduit that `outgoing` reads and `incoming` writes. */
-  #eventsOf(
-    outgoing: Pump,
-    incoming: Pump,
-    onClose: (end: ConduitEnd) => void,
-  ): ConduitEvents {
-    return {
-      onData: (chunk) => outgoing.onData(chunk),
-      onWritable: () => incoming.drain(),
-      onEnd: () => outgoing.onEnd(),
-      onClose: (closed) => {
-        const end = inOrder(closed, outgoing, incoming);
-        outgoing.onSourceClosed();
-        incoming.stop();
-        if (end.kind !== "clean") {
-          outgoing.stop();
-          this.#cause ??= end;
-        }
-        onClose(end);
-        this.#resolveWhenClosed();
-      },
-    };
+  /** A conduit is closed; the other one hears how, unless it was in order. */
+  onClosed(side: "a" | "b", end: ConduitEnd): void {
+    if (end.kind !== "clean") this.#cause ??= end;
+    if (side === "a") {
+      this.#endA = end;
+      if (this.#endB === undefined) this.#passOn(end, this.#b);
+    } else {
+      this.#endB = end;
+      if (this.#endA === undefined) this.#passOn(end, this.#a);
+    }
+    this.#resolveWhenClosed();
   }
 
   /** One conduit closed with `end`; a clean one has passed on its end before. */
@@ -155,6 +138,46 @@ class Transfer {
         this.#bToA.droppedDatagrams,
       durationMs: (this.#clock?.now() ?? 0) - this.#startMs,
     });
+  }
+}
+
+/** Hears the conduit that `outgoing` reads and `incoming` writes. */
+class TransferSide implements ConduitEvents {
+  readonly #transfer: Transfer;
+  readonly #side: "a" | "b";
+  readonly #outgoing: Pump;
+  readonly #incoming: Pump;
+
+  constructor(
+    transfer: Transfer,
+    side: "a" | "b",
+    outgoing: Pump,
+    incoming: Pump,
+  ) {
+    this.#transfer = transfer;
+    this.#side = side;
+    this.#outgoing = outgoing;
+    this.#incoming = incoming;
+  }
+
+  onData(chunk: Uint8Array): void {
+    this.#outgoing.onData(chunk);
+  }
+
+  onWritable(): void {
+    this.#incoming.drain();
+  }
+
+  onEnd(): void {
+    this.#outgoing.onEnd();
+  }
+
+  onClose(closed: ConduitEnd): void {
+    const end = inOrder(closed, this.#outgoing, this.#incoming);
+    this.#outgoing.onSourceClosed();
+    this.#incoming.stop();
+    if (end.kind !== "clean") this.#outgoing.stop();
+    this.#transfer.onClosed(this.#side, end);
   }
 }
 
