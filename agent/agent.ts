@@ -14,6 +14,7 @@ import type { ProxyEnvironment } from "../host/proxy_environment.ts";
 import { registerProcessMetrics } from "../host/process_metrics.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import { Credentials } from "../host/tls/credentials.ts";
+import { reloadAll } from "../host/tls/reload.ts";
 import { AgentMetrics } from "./agent_metrics.ts";
 import { Drain } from "./drain.ts";
 import { Connector } from "./links/connector.ts";
@@ -34,6 +35,8 @@ export interface RunningAgent {
   shutdown(): void;
   /** Ends at once. */
   stop(reason: string): void;
+  /** Reads certificates and keys again, for the next link. */
+  reload(): void;
 }
 
 /** What an agent takes from the machine it runs on. */
@@ -134,6 +137,7 @@ class Agent {
       finished: this.#drain.finished,
       shutdown: () => this.#drain.begin(this.#options.drainTimeoutMs),
       stop: (reason) => this.#drain.now(reason),
+      reload: () => reloadAll([this.#credentials], this.#log),
     };
   }
 

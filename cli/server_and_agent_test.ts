@@ -17,6 +17,7 @@ const SERVER = [
 
 /** Something that ended as soon as it was up. */
 const ENDED: Running = {
+  reload: () => {},
   finished: Promise.resolve(),
   shutdown: () => {},
   stop: () => {},

@@ -1,6 +1,6 @@
 /**
  * Runs something until it ends or the user has had enough: the first signal
- * asks it to end in order, the second one ends it.
+ * asks it to end in order, the second one ends it. SIGHUP reloads certificates.
  *
  * @module
  */
@@ -13,6 +13,8 @@ export interface Running {
   shutdown(): void;
   /** Ends at once. */
   stop(reason: string): void;
+  /** Reads certificates and keys again; what runs is not disturbed. */
+  reload(): void;
 }
 
 /** Where signals come from; `Deno` in earnest. */
@@ -34,10 +36,13 @@ export async function untilStopped(
     asked = true;
     running.shutdown();
   };
+  const onReload = () => running.reload();
   for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
+  signals.addSignalListener("SIGHUP", onReload);
   try {
     await running.finished;
   } finally {
+    signals.removeSignalListener("SIGHUP", onReload);
     for (const signal of SIGNALS) {
       signals.removeSignalListener(signal, onSignal);
     }

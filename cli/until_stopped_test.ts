@@ -12,10 +12,13 @@ Deno.test("the first signal asks, the second one ends", async () => {
       told.push(reason);
       finished.resolve();
     },
+    reload: () => told.push("reload"),
   }, {
     addSignalListener: (signal, listener) => listeners.set(signal, listener),
     removeSignalListener: (signal) => listeners.delete(signal),
   });
+  listeners.get("SIGHUP")!();
+  assertEquals(told.splice(0), ["reload"]);
   listeners.get("SIGTERM")!();
   assertEquals(told, ["shutdown"]);
   listeners.get("SIGINT")!();

@@ -51,7 +51,8 @@ Deno.test("defaultRoute asks only agents that announced it (TestAddRemoveBackend
   assertEquals(served("x:1"), ["b"]);
 });
 
-Deno.test("destHost compares hosts, without their port (TestAddRemoveBackends_DestHostStrategy, DestHostSanitizeRequest)", () => {
+// TestAddRemoveBackends_DestHostStrategy, TestAddRemoveBackends_DestHostSanitizeRequest
+Deno.test("destHost compares hosts, without their port", () => {
   const { registry, add, served } = setUp("destHost");
   add("name", { host: ["node1"] });
   add("v4", { ipv4: ["1.2.3.4"] });
