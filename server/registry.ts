@@ -12,7 +12,8 @@ import type { Clock } from "../proto/sync/clock.ts";
 import { Departed } from "./departed.ts";
 import { hostKey, keyedStrategy } from "./strategies/keyed.ts";
 import type { StrategyName } from "./options.ts";
-import { createStrategy, type Strategy } from "./strategies/strategy.ts";
+import { createStrategy } from "./strategies/create_strategy.ts";
+import type { Strategy } from "./strategies/strategy.ts";
 import { targetHost } from "./target_host.ts";
 
 /** What `Registry` needs from outside. */

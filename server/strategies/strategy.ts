@@ -8,11 +8,7 @@
  */
 
 import type { AgentLink } from "../../proto/link/link.ts";
-import { defaultRouteStrategy } from "./default_route.ts";
-import { everyAgentStrategy } from "./every_agent.ts";
-import { keyedStrategy } from "./keyed.ts";
 import type { StrategyName } from "../options.ts";
-import { cidrStrategy } from "./cidr.ts";
 
 /** See the module description. */
 export interface Strategy {
@@ -23,24 +19,4 @@ export interface Strategy {
   find(host: string): readonly AgentLink[];
   /** Links in the index, for metrics. */
   links(): Iterable<AgentLink>;
-}
-
-/** Makes an empty strategy. */
-export function createStrategy(name: StrategyName): Strategy {
-  switch (name) {
-    case "default":
-      return everyAgentStrategy();
-    case "destHost":
-      return keyedStrategy("destHost", ({ host, ipv4, ipv6 }) => [
-        ...host,
-        ...ipv4,
-        ...ipv6,
-      ]);
-    case "defaultRoute":
-      return defaultRouteStrategy();
-    case "cidr":
-      return cidrStrategy();
-    case "uid":
-      return keyedStrategy("uid", ({ uid }) => uid);
-  }
 }
