@@ -108,7 +108,11 @@ class ConnectCaller implements ConduitEvents, PendingDial {
     const refusal = phase.response.end();
     if (refusal !== undefined) return this.#refuse(refusal);
     const why = end.kind === "clean" ? "it was closed" : end.reason;
-    this.#fail("link-lost", `the connection to the server broke: ${why}`);
+    // A refused certificate, found out late, is a whole sentence already.
+    const message = why.startsWith("Cannot ")
+      ? why
+      : `the connection to the server broke: ${why}`;
+    this.#fail("link-lost", message);
   }
 
   onWritable(): void {

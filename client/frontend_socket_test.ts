@@ -37,7 +37,10 @@ async function failure(opening: Promise<unknown>): Promise<string> {
 
 Deno.test("a unix socket is spoken to plainly", async () => {
   await withUnix(async (path, listener) => {
-    const socket = await openFrontendSocket({ kind: "unix", path }, OPTIONS);
+    const timers = new FakeTimers();
+    const address = { kind: "unix", path } as const;
+    const socket = await openFrontendSocket(address, { timers });
+    assertEquals(timers.pendingCount, 0);
     const accepted = await listener.accept();
     await socket.write(new TextEncoder().encode("CONNECT"));
     await socket.closeWrite();

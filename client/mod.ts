@@ -28,7 +28,13 @@ export {
   type NetworkContext,
   parseEgressConfig,
 } from "./egress_config.ts";
-export type { FrontendAddress, FrontendProtocol, Road } from "./road.ts";
+export { type Forward, forward, type ForwardOptions } from "./forward.ts";
+export type {
+  FrontendAddress,
+  FrontendProtocol,
+  Road,
+  RoadTls,
+} from "./road.ts";
 export { openRoad, type RoadDial, type RoadDialer } from "./road_dialer.ts";
 export {
   TunnelConn,

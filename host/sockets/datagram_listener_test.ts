@@ -173,6 +173,7 @@ Deno.test("datagrams that nobody listens to are kept up to a limit", async () =>
   assertEquals(probe.chunks.length, 3);
   listener.close();
   // What was over before anybody listened is told as well.
+  await Promise.resolve();
   assertEquals((await new ConduitProbe(flows[1]!).closed).kind, "reset");
   for (const socket of sockets) socket.close();
 });

@@ -175,6 +175,21 @@ Deno.test("a server that does not trust us says so at the first read", async () 
   }
 });
 
+Deno.test("a server that ends before it said anything has refused us", async () => {
+  await using port = await TlsServer.open((socket) => {
+    socket.closeWrite().then(() => socket.read(new Uint8Array(1)))
+      .finally(() => socket.close());
+  });
+  const client = await connect(port.port);
+  const error = await assertRejects(
+    () => client.read(new Uint8Array(1)),
+    TlsHandshakeError,
+  );
+  assertEquals(error.failure, "closed");
+  await client.closeWrite();
+  client.close();
+});
+
 Deno.test("a server that is silent or gone does not hold a client", async () => {
   const [ours, theirs] = await tcpPair();
   const abort = new AbortController();
