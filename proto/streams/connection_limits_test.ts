@@ -176,6 +176,41 @@ Deno.test("PINGs that go along with DATA are honest", () => {
   assertEquals(engine.ends, []);
 });
 
+Deno.test("PINGs that measure the road of our DATA are honest", () => {
+  const { engine, peer } = engineAndPeer("server", { limits: { pings: FEW } });
+  peer.headers(1, requestFields());
+  const stream = engine.accepted[0]!.stream!;
+  stream.sendHeaders(responseFields(), false);
+  for (let index = 0; index < 100; index++) {
+    stream.write(new Uint8Array(10));
+    peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) });
+  }
+  assertEquals(engine.ends, []);
+});
+
+Deno.test("what crosses the end of a stream is honest, for every stream anew", () => {
+  const { engine, peer } = engineAndPeer("server", {
+    limits: { idleFrames: FEW },
+  });
+  for (let id = 1; id < 200; id += 2) {
+    peer.headers(id, requestFields(), true);
+    engine.accepted.at(-1)!.stream!.sendHeaders(responseFields(), true);
+    peer.windowUpdate(id, 5000);
+    peer.reset(id);
+  }
+  assertEquals(engine.ends, []);
+});
+
+Deno.test("a whole window may be under way when we reset an upload", () => {
+  const { engine, peer } = engineAndPeer("server", {
+    limits: { idleFrames: FEW },
+  });
+  peer.headers(1, requestFields());
+  engine.accepted[0]!.stream!.reset(ErrorCode.CANCEL);
+  for (let frame = 0; frame < 100; frame++) peer.data(1, 5000);
+  assertEquals(engine.ends, []);
+});
+
 Deno.test("replies do not pile up for a peer that never reads", () => {
   const { engine, connection, peer } = engineAndPeer("server", {
     limits: { controlOctetsMax: 1000, pings: { burst: 1e6, perSecond: 1 } },

@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { ReceiveWindow } from "./flow_window.ts";
 import { PathRtt } from "./path_rtt.ts";
 import {
+  FAST_CONNECTION_WINDOW_OCTETS,
   FAST_WINDOW_OCTETS,
   GROWN_OCTETS_MAX,
   PROBE_PAUSE_MS,
@@ -110,4 +111,49 @@ Deno.test("all streams together have a limit, which closed ones give back", () =
   bench.tuner.onClosed(streams[0]!);
   bench.round(streams.at(-1)!, START, 1);
   assert(streams.at(-1)!.receiveWindow.size > START);
+});
+
+const CONNECTION: WindowGrowth = {
+  fastOctets: FAST_CONNECTION_WINDOW_OCTETS,
+  windowMax: MAX,
+  isPinning: false,
+};
+
+Deno.test("the connection's window grows by the same rule, and pins nothing", () => {
+  const bench = new Bench();
+  const window = tunedStream(START, CONNECTION);
+  while (window.receiveWindow.size < FAST_CONNECTION_WINDOW_OCTETS) {
+    bench.round(window, 10, 1);
+  }
+  bench.round(window, FAST_CONNECTION_WINDOW_OCTETS / 2, 1);
+  assertEquals(window.receiveWindow.size, FAST_CONNECTION_WINDOW_OCTETS);
+  for (let turn = 0; turn < 4; turn++) {
+    bench.round(window, window.receiveWindow.size, 100);
+  }
+  const braked = window.receiveWindow.size;
+  assert(braked < MAX);
+  for (let turn = 0; turn < 4; turn++) {
+    bench.round(window, window.receiveWindow.size, 1);
+  }
+  assertEquals(window.receiveWindow.size, MAX);
+  assertEquals(bench.tuner.grownOctets, 0);
+});
+
+Deno.test("a connection's window that has grown up does not slow its streams", () => {
+  const bench = new Bench();
+  const window = tunedStream(MAX, CONNECTION);
+  const stream = tunedStream();
+  bench.round(window, MAX, 1);
+  bench.tuner.onHalfUsed(stream, bench.nowMs);
+  assertEquals(bench.probes, 2);
+});
+
+Deno.test("a stream that ends inside a round grows no more", () => {
+  const bench = new Bench();
+  const stream = tunedStream();
+  bench.tuner.onHalfUsed(stream, 0);
+  bench.tuner.onClosed(stream);
+  bench.tuner.onProbeAnswer(1);
+  assertEquals(bench.tuner.grownOctets, 0);
+  assertEquals(stream.receiveWindow.size, START);
 });

@@ -22,7 +22,12 @@ import { StreamLog } from "./stream_log.ts";
 export type EngineOptions = Partial<
   Pick<
     ConnectionOptions,
-    "settings" | "keepalive" | "limits" | "firstStreamId" | "clock"
+    | "settings"
+    | "keepalive"
+    | "limits"
+    | "receiveBudget"
+    | "firstStreamId"
+    | "clock"
   >
 >;
 

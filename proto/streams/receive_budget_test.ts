@@ -1,0 +1,208 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { type Engine, enginePair } from "../../tests/support/engine_pair.ts";
+import { forAll } from "../../tests/support/prng.ts";
+import type { MemoryPipe } from "../../tests/support/memory_pipe.ts";
+import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
+import { ErrorCode } from "../frames/wire_error.ts";
+import { ReceiveWindow } from "./flow_window.ts";
+import {
+  type BudgetedStream,
+  CLEARED_SHARE,
+  ReceiveBudget,
+} from "./receive_budget.ts";
+
+const WINDOW = 1_000_000;
+
+/** A stream that only knows its window, and what the budget did to it. */
+class FakeStream implements BudgetedStream {
+  readonly receiveWindow: ReceiveWindow = new ReceiveWindow(WINDOW);
+  readonly #budget: ReceiveBudget;
+  progressTick = 0;
+  code: number | undefined;
+  reason = "";
+
+  constructor(budget: ReceiveBudget) {
+    this.#budget = budget;
+  }
+
+  fail(code: number, reason: string): void {
+    this.code = code;
+    this.reason = reason;
+    this.#budget.closed(this);
+    this.receiveWindow.release(this.receiveWindow.outstanding);
+  }
+
+  receive(octets: number): void {
+    assert(this.receiveWindow.receive(octets));
+    this.#budget.received(this, octets);
+  }
+
+  consume(octets: number): void {
+    this.receiveWindow.release(octets);
+    this.#budget.consumed(this, octets);
+  }
+}
+
+function fakes(limitOctets: number, count: number) {
+  const budget = new ReceiveBudget(limitOctets);
+  const streams = Array.from({ length: count }, () => new FakeStream(budget));
+  budget.join({ budgetedStreams: () => streams });
+  return { budget, streams };
+}
+
+Deno.test("at the limit nobody is reset; over it who waits longest, and no more than needed", () => {
+  const { budget, streams } = fakes(1000, 4);
+  const [slow, moving, idle, last] = streams;
+  moving!.receive(300);
+  slow!.receive(400);
+  moving!.consume(1); // Progress makes it the younger one.
+  last!.receive(301);
+  assertEquals(budget.octets, 1000);
+  assertEquals(streams.map(({ code }) => code), new Array(4).fill(undefined));
+  last!.receive(1);
+  assertEquals(slow!.code, ErrorCode.ENHANCE_YOUR_CALM);
+  assert(slow!.reason.includes("wanted at most 1000"), slow!.reason);
+  assertEquals(
+    [moving!.code, idle!.code, last!.code],
+    new Array(3).fill(undefined),
+  );
+  assertEquals([budget.octets, budget.resetStreams], [601, 1]);
+});
+
+Deno.test("a stream that was empty begins its wait anew", () => {
+  const { streams } = fakes(1000, 3);
+  const [first, second, third] = streams;
+  first!.receive(100);
+  first!.consume(100);
+  second!.receive(300);
+  first!.receive(300);
+  third!.receive(401);
+  assertEquals(streams.map(({ code }) => code !== undefined), [
+    false,
+    true,
+    false,
+  ]);
+});
+
+Deno.test("who goes beyond it alone is reset itself", () => {
+  const { budget, streams } = fakes(1000, 1);
+  streams[0]!.receive(1001);
+  assertEquals(streams[0]!.code, ErrorCode.ENHANCE_YOUR_CALM);
+  assertEquals(budget.octets, 0);
+});
+
+Deno.test("connections that left are not asked", () => {
+  const budget = new ReceiveBudget(1000);
+  const stream = new FakeStream(budget);
+  const member = { budgetedStreams: () => [stream] };
+  budget.join(member);
+  budget.leave(member);
+  stream.receive(1001);
+  assertEquals([stream.code, budget.members], [undefined, 0]);
+});
+
+Deno.test("a budget of nothing is our mistake", () => {
+  assertThrows(() => new ReceiveBudget(0), RangeError);
+});
+
+Deno.test("whatever happens, it counts what is outstanding and stays at its limit", () =>
+  forAll(100, (prng) => {
+    const limitOctets = 5000;
+    const { budget, streams } = fakes(limitOctets, 8);
+    const stalledSince = new Map<FakeStream, number>();
+    for (let step = 1; step < 300; step++) {
+      const stream = prng.pick(streams);
+      if (stream.code !== undefined) continue;
+      const { outstanding } = stream.receiveWindow;
+      if (outstanding === 0) stalledSince.set(stream, step);
+      const before = streams.filter(({ code }) => code === undefined);
+      if (prng.below(3) > 0) {
+        stream.receive(1 + prng.below(600));
+      } else if (outstanding > 0) {
+        stream.consume(1 + prng.below(outstanding));
+        stalledSince.set(stream, step);
+      }
+      const sum = streams.reduce(
+        (octets, { receiveWindow }) => octets + receiveWindow.outstanding,
+        0,
+      );
+      assertEquals(budget.octets, sum);
+      assert(sum <= limitOctets);
+      const reset = before.filter(({ code }) => code !== undefined);
+      if (reset.length === 0) continue;
+      assert(sum <= limitOctets * CLEARED_SHARE);
+      const youngest = Math.max(...reset.map((one) => stalledSince.get(one)!));
+      for (const one of before) {
+        if (one.code !== undefined || one.receiveWindow.outstanding === 0) {
+          continue;
+        }
+        assert(stalledSince.get(one)! > youngest, "a younger one was reset");
+      }
+    }
+  }));
+
+/** Opens a request with a body of so many octets on its way. */
+function upload(client: Engine, pipe: MemoryPipe, octets: number): StreamLog {
+  const log = new StreamLog();
+  const stream = client.connection.openStream(requestFields(), false, log);
+  log.stream = stream;
+  let left = octets;
+  log.onRoom = () => void (left -= stream.write(new Uint8Array(left)));
+  log.onRoom();
+  pipe.settle();
+  return log;
+}
+
+Deno.test("over the process's budget the longest-stalled stream of any connection goes", () => {
+  const receiveBudget = new ReceiveBudget(100_000);
+  const pairs = [1, 2].map(() => enginePair({ server: { receiveBudget } }));
+  for (const { server } of pairs) {
+    server.onStream = (log) => {
+      log.onPiece = () => {};
+    };
+  }
+  const [one, other] = pairs;
+  const stalled = upload(one!.client, one!.pipe, 50_000);
+  const later = upload(one!.client, one!.pipe, 20_000);
+  assertEquals(receiveBudget.octets, 70_000);
+  const elsewhere = upload(other!.client, other!.pipe, 40_000);
+  one!.pipe.settle();
+  const [told] = one!.server.accepted;
+  assertEquals(told!.resetBy?.by, "local");
+  assertEquals(told!.resetBy?.code, ErrorCode.ENHANCE_YOUR_CALM);
+  assert(told!.resetBy?.reason.includes("wait in this process"));
+  assertEquals(stalled.resetBy?.code, ErrorCode.ENHANCE_YOUR_CALM);
+  assertEquals([later.resetBy, elsewhere.resetBy], [undefined, undefined]);
+  assertEquals(receiveBudget.octets, 60_000);
+  later.stream!.reset(ErrorCode.CANCEL);
+  one!.pipe.settle();
+  assertEquals(receiveBudget.octets, 40_000);
+  other!.server.connection.abort(0, "over");
+  assertEquals([receiveBudget.octets, receiveBudget.members], [0, 1]);
+});
+
+Deno.test("what is consumed, padded, reset or lost leaves nothing in the budget", () =>
+  forAll(20, (prng) => {
+    const receiveBudget = new ReceiveBudget(300_000);
+    const { client, server, pipe } = enginePair({
+      prng,
+      server: { receiveBudget },
+    });
+    server.onStream = (log) => {
+      log.onPiece = (chunk) => {
+        if (prng.below(2) === 0) log.stream!.consumed(chunk.length);
+        if (prng.below(30) === 0) log.stream!.reset(ErrorCode.CANCEL);
+      };
+    };
+    for (let index = 0; index < 20; index++) {
+      const log = upload(client, pipe, prng.below(100_000));
+      if (prng.below(3) === 0) log.stream!.end();
+      if (prng.below(4) === 0) log.stream!.reset(ErrorCode.CANCEL);
+      assert(receiveBudget.octets <= 300_000);
+    }
+    pipe.settle();
+    client.connection.abort(0, "over");
+    pipe.settle();
+    server.connection.receiveEnd();
+    assertEquals([receiveBudget.octets, receiveBudget.members], [0, 0]);
+  }));
