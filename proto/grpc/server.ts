@@ -13,6 +13,7 @@ import type { Timers } from "../sync/clock.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { MethodHandler } from "./call.ts";
 import { isGrpcContentType } from "./content_type.ts";
+import { ForeignRequest } from "./foreign_request.ts";
 import {
   ACCEPTED_ENCODINGS,
   isAcceptedEncoding,
@@ -36,7 +37,7 @@ export interface GrpcRouterOptions {
   readonly timers: Timers;
   /**
    * Answers requests that are not gRPC (by content type). It gets the request
-   * head here, not through `onHeaders`. Without it they are refused.
+   * head here, not through `onHeaders`. Without it see `ForeignRequest`.
    */
   readonly fallback?: (
     stream: Stream,
@@ -63,7 +64,8 @@ export class GrpcRouter {
 
   #route(stream: Stream, fields: readonly HeaderField[]): StreamEvents {
     if (!isGrpcContentType(fieldValue(fields, "content-type"))) {
-      return this.#fallback?.(stream, fields) ?? refuseForeign(stream, fields);
+      return this.#fallback?.(stream, fields) ??
+        new ForeignRequest(stream, fields, this.#timers);
     }
     const method = fieldValue(fields, ":method");
     if (method !== "POST") {
@@ -115,20 +117,6 @@ function readHead(
   return { path, authority, metadata: decodeMetadata(fields), timeoutMs };
 }
 
-function refuseForeign(
-  stream: Stream,
-  fields: readonly HeaderField[],
-): StreamEvents {
-  const seen = fieldValue(fields, "content-type") ?? "none";
-  return new RefusedStream(stream, {
-    code: StatusCode.INTERNAL,
-    message:
-      `Cannot serve content-type ${seen}: only application/grpc is served here`,
-  }, {
-    httpStatus: fieldValue(fields, ":method") === "POST" ? "415" : "405",
-  });
-}
-
 /** The stream's events before and after its head has been read. */
 class RequestStream implements StreamEvents {
   readonly #route: (fields: readonly HeaderField[]) => StreamEvents;
@@ -165,7 +153,7 @@ class RequestStream implements StreamEvents {
 
 /** How a refusal differs from plain trailers. */
 interface Refusal {
-  readonly httpStatus?: "405" | "415";
+  readonly httpStatus?: "405";
   readonly acceptEncoding?: boolean;
 }
 
