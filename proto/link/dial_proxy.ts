@@ -296,7 +296,6 @@ class ProxyCall
   // ---- what the conduit asks for ----
 
   send(chunk: Uint8Array): number {
-    this.#quiet?.touch();
     let sent = 0;
     while (sent < chunk.length) {
       const rest = sent === 0 ? chunk : chunk.subarray(sent);
@@ -304,17 +303,18 @@ class ProxyCall
       if (taken === 0) break;
       sent += taken;
     }
+    this.#quiet?.sent(sent);
     return sent;
   }
 
   sendDatagram(datagram: Uint8Array): void {
-    this.#quiet?.touch();
+    this.#quiet?.sent(datagram.length);
     this.#sender.sendDatagram(this.#connectId, datagram);
   }
 
-  sendEnd(): boolean {
+  sendEnd(isGone: boolean): boolean {
     if (this.#quiet === undefined) this.#call!.halfClose();
-    else this.#quiet.start();
+    else this.#quiet.start(isGone);
     return true;
   }
 

@@ -50,9 +50,10 @@ export interface ConduitPort {
   /**
    * Tells the peer that no more data will come.
    *
+   * @param isGone See `Conduit.end`.
    * @returns `false` when there is no room now; the port calls `writable`.
    */
-  sendEnd(): boolean;
+  sendEnd(isGone: boolean): boolean;
   /** Tells the peer that both directions are given up. */
   sendReset(reason: string, kind: "reset" | "lost"): void;
   /** Both directions have ended; call `close` now, or when the peer agrees. */
@@ -72,6 +73,7 @@ export class PacketConduit implements Conduit {
   #isClosed = false;
   /** Ours: `wanted` from `end()` until the port had room to say it. */
   #ended: "no" | "wanted" | "sent" = "no";
+  #ownerIsGone = false;
   #peerEnded = false;
   #isShort = false;
   #unconsumedOctets = 0;
@@ -160,9 +162,10 @@ export class PacketConduit implements Conduit {
     return taken;
   }
 
-  end(): void {
+  end(isGone = false): void {
     if (this.#isClosed || this.#ended !== "no") return;
     this.#ended = "wanted";
+    this.#ownerIsGone = isGone;
     if (this.#lingerOctets !== undefined) this.close({ kind: "clean" });
     else this.#sendEnd();
   }
@@ -215,7 +218,7 @@ export class PacketConduit implements Conduit {
     if (this.#isClosed || this.#peerEnded) return;
     this.#peerEnded = true;
     if (this.#held !== undefined) return;
-    this.#events?.onEnd();
+    this.#events?.onEnd(this.#peerIsGone);
     this.#afterEnds();
   }
 
@@ -272,7 +275,7 @@ export class PacketConduit implements Conduit {
       this.#events?.onData(chunk);
     }
     if (this.#isClosed && end === undefined) return;
-    if (this.#peerEnded && isClean) this.#events?.onEnd();
+    if (this.#peerEnded && isClean) this.#events?.onEnd(this.#peerIsGone);
     if (end !== undefined) this.#events?.onClose(end);
     else this.#afterEnds();
   }
@@ -300,6 +303,10 @@ export class PacketConduit implements Conduit {
     return taken;
   }
 
+  get #peerIsGone(): boolean {
+    return this.#lingerOctets !== undefined;
+  }
+
   #takeDatagram(datagram: Uint8Array): void {
     const queued = this.#unconsumedOctets + datagram.length;
     if (queued > DATAGRAM_QUEUE_OCTETS_MAX) this.#gatherer!.drop();
@@ -314,7 +321,7 @@ export class PacketConduit implements Conduit {
   }
 
   #sendEnd(): void {
-    if (!this.#port.sendEnd() || this.#isClosed) return;
+    if (!this.#port.sendEnd(this.#ownerIsGone) || this.#isClosed) return;
     this.#ended = "sent";
     this.#afterEnds();
   }

@@ -19,7 +19,7 @@ import {
   STALL_MS,
   STALL_PROGRESS_OCTETS,
 } from "./packets_port.ts";
-import { QUIET_MS } from "./quiet_close.ts";
+import { DRAIN_OCTETS_PER_MS, GONE_QUIET_MS, QUIET_MS } from "./quiet_close.ts";
 
 const closeResponse = (connectId: Int64, error = ""): Packet => ({
   type: "CLOSE_RSP",
@@ -249,6 +249,46 @@ Deno.test("CLOSE_REQ for a Go agent waits until nothing moves", async () => {
   agent.script.say(closeResponse(1));
   assertEquals(await conduit.closed, { kind: "clean" });
   assertEquals(server.timers.pendingCount, 0);
+});
+
+Deno.test("CLOSE_REQ comes sooner when nobody waits for an answer", async (t) => {
+  const gone = async (uploadOctets: number, pauseMs: number) => {
+    const server = new Server();
+    const agent = await server.agent();
+    const conduit = await agent.connect(1);
+    conduit.send(new Uint8Array(uploadOctets));
+    await settled();
+    server.timers.advance(pauseMs);
+    conduit.finish(true);
+    const isClosed = async () => {
+      await settled();
+      return agent.heard.at(-1) === "CLOSE_REQ 1";
+    };
+    return { timers: server.timers, isClosed };
+  };
+  await t.step("at once, when the last octets left long ago", async () => {
+    const { isClosed } = await gone(100, GONE_QUIET_MS + 1);
+    assertEquals(await isClosed(), true);
+  });
+  await t.step("behind a short wait after the last octets", async () => {
+    const { timers, isClosed } = await gone(100, 10);
+    timers.advance(GONE_QUIET_MS - 11);
+    assertEquals(await isClosed(), false);
+    timers.advance(2);
+    assertEquals(await isClosed(), true);
+  });
+  await t.step("after the time that a slow target needs for them", async () => {
+    const { timers, isClosed } = await gone(500 * DRAIN_OCTETS_PER_MS, 0);
+    timers.advance(GONE_QUIET_MS + 499);
+    assertEquals(await isClosed(), false);
+    timers.advance(1);
+    assertEquals(await isClosed(), true);
+  });
+  await t.step("and never later than for those who wait", async () => {
+    const { timers, isClosed } = await gone(5_000 * DRAIN_OCTETS_PER_MS, 0);
+    timers.advance(QUIET_MS);
+    assertEquals(await isClosed(), true);
+  });
 });
 
 Deno.test("CLOSE_RSP of a Go agent ends both directions behind its data", async () => {

@@ -96,19 +96,20 @@ export class PacketsPort implements ConduitPort {
   // ---- from the conduit ----
 
   send(chunk: Uint8Array): number {
-    this.#quiet?.touch();
-    return this.#mux.send(this, chunk);
+    const taken = this.#mux.send(this, chunk);
+    this.#quiet?.sent(taken);
+    return taken;
   }
 
   sendDatagram(datagram: Uint8Array): void {
-    this.#quiet?.touch();
+    this.#quiet?.sent(datagram.length);
     this.#mux.sender.sendDatagram(this.connectId, datagram);
   }
 
-  sendEnd(): boolean {
+  sendEnd(isGone: boolean): boolean {
     const { connectId } = this;
     if (this.#mux.peerIsOurs) this.#mux.say({ type: "DATA_END", connectId });
-    else if (this.#quiet !== undefined) this.#quiet.start();
+    else if (this.#quiet !== undefined) this.#quiet.start(isGone);
     else {
       // A Go server knows no half-close, and its frontends wait for this.
       this.#mux.forget(this);

@@ -3,9 +3,10 @@
  *
  * Konnectivity has no half-close: CLOSE_REQ ends both directions, and its agent
  * throws away what it has not yet written to the target (SPEC.md, "What cannot
- * be saved"). So after our `end()` the CLOSE_REQ waits until nothing has moved
- * for a while: the agent's queue drains, and an answer that is on its way still
- * arrives.
+ * be saved"). So after our `end()` the CLOSE_REQ waits: while somebody still
+ * listens, until nothing has moved for a while, so that an answer that is on its
+ * way arrives; when nobody does, for as long as the agent's queue may take to
+ * drain.
  *
  * @module
  */
@@ -17,6 +18,19 @@ import type { Timer, Timers } from "../sync/clock.ts";
  * before they answer; shorter frees closed connections sooner.
  */
 export const QUIET_MS = 2_000;
+
+/**
+ * How long CLOSE_REQ waits behind the last octets when nobody listens any more:
+ * an agent on a busy machine has written them by then. Whoever looks whether
+ * closed connections are gone looks for longer (upstream's tests: 0.4 s).
+ */
+export const GONE_QUIET_MS = 250;
+
+/**
+ * The slowest target whose queue at the agent is waited for, 1 MiB/s; the wait
+ * for the queue and the last octets ends after {@linkcode QUIET_MS} all the same.
+ */
+export const DRAIN_OCTETS_PER_MS = 1024;
 
 /** How long a Go peer may take to answer CLOSE_REQ; its own client waits 10 s. */
 export const CLOSE_RSP_WAIT_MS = 10_000;
@@ -30,6 +44,8 @@ export class QuietClose {
   #timer: Timer | undefined;
   #hasMoved = false;
   #isRunning = false;
+  /** When the agent has passed on what we sent, if its target is not too slow. */
+  #drainedMs: number;
 
   /** @param steps What to ask and what to do. `isBusy`: data waits to be read. */
   constructor(
@@ -44,16 +60,34 @@ export class QuietClose {
     this.#isBusy = steps.isBusy;
     this.#sendClose = steps.sendClose;
     this.#onNoAnswer = steps.onNoAnswer;
+    // Early data has left by now, and not through here.
+    this.#drainedMs = timers.now();
   }
 
-  /** Our direction has ended: waits for quiet from now on. */
-  start(): void {
+  /**
+   * Our direction has ended: waits for quiet from now on.
+   *
+   * @param isGone Nobody listens for an answer (`Conduit.end`).
+   */
+  start(isGone = false): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
-    this.#wait();
+    if (!isGone) return this.#wait();
+    const waitMs = this.#drainedMs + GONE_QUIET_MS - this.#timers.now();
+    if (waitMs <= 0) this.#close();
+    else this.#timer = this.#timers.after(waitMs, () => this.#close());
   }
 
-  /** Something moved. Cheap: called for every piece of data. */
+  /** Octets were sent. Called for every packet. */
+  sent(octets: number): void {
+    this.#hasMoved = true;
+    const now = this.#timers.now();
+    const drained = Math.max(this.#drainedMs, now) +
+      octets / DRAIN_OCTETS_PER_MS;
+    this.#drainedMs = Math.min(drained, now + QUIET_MS - GONE_QUIET_MS);
+  }
+
+  /** Something came, or was passed on. Cheap: called for every piece. */
   touch(): void {
     this.#hasMoved = true;
   }
@@ -66,8 +100,12 @@ export class QuietClose {
     this.#hasMoved = false;
     this.#timer = this.#timers.after(QUIET_MS, () => {
       if (this.#hasMoved || this.#isBusy()) return this.#wait();
-      this.#sendClose();
-      this.#timer = this.#timers.after(CLOSE_RSP_WAIT_MS, this.#onNoAnswer);
+      this.#close();
     });
+  }
+
+  #close(): void {
+    this.#sendClose();
+    this.#timer = this.#timers.after(CLOSE_RSP_WAIT_MS, this.#onNoAnswer);
   }
 }

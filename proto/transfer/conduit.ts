@@ -33,8 +33,13 @@ export interface ConduitEvents {
   onData(chunk: Uint8Array): void;
   /** `write` may take octets again after it took less than it was offered. */
   onWritable(): void;
-  /** The other end will send no more (its half-close); ours may go on. */
-  onEnd(): void;
+  /**
+   * The other end will send no more (its half-close); ours may go on.
+   *
+   * @param isGone It has closed both directions in order: it reads nothing more
+   *   either, and what is still written is dropped.
+   */
+  onEnd(isGone?: boolean): void;
   /**
    * It is over and every resource is free. The last event, exactly once; also
    * after a `reset` of our own making. `clean` comes only after `onEnd` and
@@ -59,8 +64,13 @@ export interface Conduit {
    */
   write(chunk: Uint8Array): number;
 
-  /** Half-close: nothing more will be written; what was taken still leaves. */
-  end(): void;
+  /**
+   * Half-close: nothing more will be written; what was taken still leaves.
+   *
+   * @param isGone Nobody is there any more to read what the other end says. A
+   *   peer that knows no half-close need not be given time to answer.
+   */
+  end(isGone?: boolean): void;
 
   /**
    * Gives up both directions at once; what is queued is dropped.

@@ -45,8 +45,8 @@ export class ObservedConduit implements Conduit, ConduitEvents {
     return taken;
   }
 
-  end(): void {
-    this.#inner.end();
+  end(isGone?: boolean): void {
+    this.#inner.end(isGone);
   }
 
   reset(reason: string, kind?: "reset" | "lost"): void {
@@ -66,8 +66,8 @@ export class ObservedConduit implements Conduit, ConduitEvents {
     this.#events!.onWritable();
   }
 
-  onEnd(): void {
-    this.#events!.onEnd();
+  onEnd(isGone?: boolean): void {
+    this.#events!.onEnd(isGone);
   }
 
   onClose(end: ConduitEnd): void {

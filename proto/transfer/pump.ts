@@ -21,6 +21,7 @@ export class Pump {
   readonly #queue = new OctetQueue();
   #state: "flowing" | "ending" | "ended" | "stopped" = "flowing";
   #sourceIsOpen = true;
+  #sourceIsGone = false;
   #isWriting = false;
   #wasWoken = false;
   #octets = 0;
@@ -99,9 +100,10 @@ export class Pump {
   }
 
   /** `ConduitEvents.onEnd` of the source. */
-  onEnd(): void {
+  onEnd(isGone = false): void {
     if (this.#state !== "flowing") return;
     this.#state = "ending";
+    this.#sourceIsGone = isGone;
     this.#endWhenEmpty();
   }
 
@@ -155,7 +157,7 @@ export class Pump {
   #endWhenEmpty(): void {
     if (this.#state !== "ending" || this.#queue.octets > 0) return;
     this.#state = "ended";
-    this.#sink.end();
+    this.#sink.end(this.#sourceIsGone);
   }
 
   /** A method, because calls in between change what a type guard remembers. */

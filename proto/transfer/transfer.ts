@@ -168,8 +168,8 @@ class TransferSide implements ConduitEvents {
     this.#incoming.drain();
   }
 
-  onEnd(): void {
-    this.#outgoing.onEnd();
+  onEnd(isGone?: boolean): void {
+    this.#outgoing.onEnd(isGone);
   }
 
   onClose(closed: ConduitEnd): void {

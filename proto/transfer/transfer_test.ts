@@ -264,6 +264,22 @@ Deno.test("a closed conduit hears nothing more", () => {
   assertEquals([sink.ends, source.consumedOctets], [1, 0]);
 });
 
+Deno.test("an end says whether anybody is left, behind what was queued", () => {
+  for (const isGone of [true, false]) {
+    const source = new ScriptedConduit();
+    const sink = new ScriptedConduit();
+    const ends: unknown[] = [];
+    sink.end = (gone) => ends.push(gone);
+    transfer(source, sink);
+    source.events.onData(Uint8Array.of(1, 2, 3));
+    source.events.onEnd(isGone);
+    assertEquals(ends, []);
+    sink.write = (chunk) => chunk.length;
+    sink.events.onWritable();
+    assertEquals(ends, [isGone]);
+  }
+});
+
 Deno.test("after a loss neither direction writes, whatever still comes", () => {
   const source = new ScriptedConduit();
   const sink = new ScriptedConduit();
@@ -474,7 +490,7 @@ class ScriptedConduit implements Conduit {
     return 0;
   }
 
-  end(): void {
+  end(_isGone?: boolean): void {
     this.ends++;
   }
 

@@ -85,9 +85,9 @@ export class ConduitProbe implements ConduitEvents {
     if (this.#queue.length === 1) this.onWritable();
   }
 
-  /** Half-closes behind everything sent. */
-  finish(): void {
-    if (this.#queue.length === 0) this.#conduit.end();
+  /** Half-closes behind everything sent; `isGone` as in `Conduit.end`. */
+  finish(isGone = false): void {
+    if (this.#queue.length === 0) this.#conduit.end(isGone);
     else this.#endsAfterQueue = true;
   }
 
