@@ -20,12 +20,22 @@ import {
 } from "../proto/transfer/observed_conduit.ts";
 import type { Registry } from "./registry.ts";
 
+/** Why a dial failed, as it is counted. */
+export type DialFailureCause =
+  /** The agent answered with an error: its own deadline is one, too. */
+  | "answered"
+  /** The agent did not answer before our deadline. */
+  | "deadline"
+  /** Whoever asked gave up. */
+  | "cancelled"
+  | Extract<DialError["reason"], "no-agent" | "link-lost" | "dial-closed">;
+
 /** What is counted about dials and what they lead to. */
 export interface DialObserver {
   dialStarted(): void;
   /** Paired with `dialStarted`, after a success as after a failure. */
   dialEnded(): void;
-  dialFailed(error: DialError): void;
+  dialFailed(cause: DialFailureCause): void;
   connected(tookMs: number): ConduitObserver;
 }
 
@@ -61,7 +71,7 @@ export class Dialer {
     const picked = registry.pick(order.target, order.node);
     if (picked.kind === "noAgent") {
       const error = new DialError("no-agent", picked.message);
-      observer.dialFailed(error);
+      observer.dialFailed("no-agent");
       answer.failed(error);
       return { cancel: () => {} };
     }
@@ -104,7 +114,7 @@ class Dial implements PendingDial {
     const earlyData = this.#order.takeEarlyData();
     this.#pending = this.#link.dial(this.#order.target, {
       onConnected: (conduit) => this.#onConnected(conduit),
-      onFailed: (error) => this.#fail(this.#named(error)),
+      onFailed: (error) => this.#fail(this.#named(error), causeOf(error)),
     }, earlyData.length === 0 ? {} : { earlyData });
   }
 
@@ -112,9 +122,7 @@ class Dial implements PendingDial {
     if (this.#isOver) return;
     this.#finish();
     this.#pending?.cancel();
-    this.#options.observer.dialFailed(
-      new DialError("cancelled", "the caller gave up"),
-    );
+    this.#options.observer.dialFailed("cancelled");
   }
 
   #onConnected(conduit: Conduit): void {
@@ -149,13 +157,14 @@ class Dial implements PendingDial {
           `did not answer for ${this.#order.target.address} ` +
           `within ${this.#options.dialTimeoutMs} ms`,
       ),
+      "deadline",
     );
   }
 
-  #fail(error: DialError): void {
+  #fail(error: DialError, cause: DialFailureCause): void {
     if (this.#isOver) return;
     this.#finish();
-    this.#options.observer.dialFailed(error);
+    this.#options.observer.dialFailed(cause);
     this.#answer.failed(error);
   }
 
@@ -164,4 +173,11 @@ class Dial implements PendingDial {
     this.#deadline?.cancel();
     this.#options.observer.dialEnded();
   }
+}
+
+/** How `error`, which came from the agent's link, is counted. */
+function causeOf({ reason }: DialError): DialFailureCause {
+  return reason === "link-lost" || reason === "dial-closed"
+    ? reason
+    : "answered";
 }

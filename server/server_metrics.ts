@@ -6,11 +6,10 @@
  */
 
 import type { MetricRegistry, Series } from "../host/metrics.ts";
-import type { DialError } from "../proto/link/link.ts";
 import type { LinkObserver } from "../proto/link/observer.ts";
 import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
 import type { Clock } from "../proto/sync/clock.ts";
-import type { DialObserver } from "./dialer.ts";
+import type { DialFailureCause, DialObserver } from "./dialer.ts";
 import {
   OWN_PREFIX,
   type OwnFamilies,
@@ -22,10 +21,10 @@ import {
 import type { Registry } from "./registry.ts";
 
 /** Upstream's word for each way in which a dial fails. */
-const DIAL_FAILURE: Readonly<Record<DialError["reason"], string>> = {
+const DIAL_FAILURE: Readonly<Record<DialFailureCause, string>> = {
   "no-agent": "no_agent",
-  endpoint: "error_response",
-  timeout: "backend_dial_timeout",
+  answered: "error_response",
+  deadline: "backend_dial_timeout",
   cancelled: "frontend_close",
   "link-lost": "backend_close",
   "dial-closed": "backend_close",
@@ -101,8 +100,8 @@ export class ServerMetrics {
         this.#upstream.pendingDials.add(-1);
         queueMicrotask(loadChanged);
       },
-      dialFailed: ({ reason }) =>
-        this.#upstream.dialFailures.with(DIAL_FAILURE[reason]).add(),
+      dialFailed: (cause) =>
+        this.#upstream.dialFailures.with(DIAL_FAILURE[cause]).add(),
       connected: (tookMs) => {
         this.#upstream.dialSeconds.observe(tookMs / 1000);
         return this.#conduitObserver(loadChanged);

@@ -7,6 +7,7 @@
 import type {
   AgentLink,
   DialEvents,
+  DialOptions,
   DialTarget,
   Identifiers,
   PendingDial,
@@ -37,6 +38,7 @@ export class FakeLink implements AgentLink {
     target: DialTarget;
     events: DialEvents;
     cancelled: boolean;
+    earlyData: Uint8Array | undefined;
   }[] = [];
 
   constructor(agentId: string, given: Partial<Identifiers> = {}) {
@@ -55,8 +57,12 @@ export class FakeLink implements AgentLink {
     };
   }
 
-  dial(target: DialTarget, events: DialEvents): PendingDial {
-    const dial = { target, events, cancelled: false };
+  dial(
+    target: DialTarget,
+    events: DialEvents,
+    { earlyData }: DialOptions = {},
+  ): PendingDial {
+    const dial = { target, events, cancelled: false, earlyData };
     this.dials.push(dial);
     return { cancel: () => void (dial.cancelled = true) };
   }

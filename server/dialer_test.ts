@@ -1,0 +1,222 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
+import { FakeLink } from "../tests/support/fake_link.ts";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
+import { MemoryConduit } from "../tests/support/memory_conduit.ts";
+import { DialError } from "../proto/link/link.ts";
+import type { Conduit } from "../proto/transfer/conduit.ts";
+import { Dialer, type DialerOptions } from "./dialer.ts";
+import { Registry } from "./registry.ts";
+
+const TARGET = { protocol: "tcp", address: "10.0.0.7:5432" };
+
+/** A dialer with agents that say what a test tells them to. */
+class Scene {
+  readonly timers = new FakeTimers();
+  readonly registry = new Registry({
+    strategies: ["default"],
+    clock: this.timers,
+    random: () => 0,
+  });
+  /** What the observer and whoever asked were told, in order. */
+  readonly heard: string[] = [];
+  readonly dialer: Dialer;
+  conduit: Conduit | undefined;
+  error: DialError | undefined;
+
+  constructor(options: Partial<DialerOptions> = {}) {
+    const { heard } = this;
+    this.dialer = new Dialer({
+      registry: this.registry,
+      timers: this.timers,
+      dialTimeoutMs: 10_000,
+      observer: {
+        dialStarted: () => heard.push("started"),
+        dialEnded: () => heard.push("ended"),
+        dialFailed: (cause) => heard.push(`counted ${cause}`),
+        connected: (tookMs) => {
+          heard.push(`connected after ${tookMs}`);
+          return {
+            received: (octets) => heard.push(`received ${octets}`),
+            sent: (octets) => heard.push(`sent ${octets}`),
+            ended: ({ kind }) => heard.push(`over ${kind}`),
+          };
+        },
+      },
+      ...options,
+    });
+  }
+
+  link(agentId = "agent-a"): FakeLink {
+    const link = new FakeLink(agentId);
+    this.registry.add(link);
+    return link;
+  }
+
+  dial(early = "", node?: string) {
+    return this.dialer.dial({
+      target: TARGET,
+      node,
+      takeEarlyData: () => new TextEncoder().encode(early),
+    }, {
+      connected: (conduit) => {
+        this.conduit = conduit;
+        this.heard.push("answered");
+      },
+      failed: (error) => {
+        this.error = error;
+        this.heard.push(`failed ${error.reason}`);
+      },
+    });
+  }
+}
+
+Deno.test("a dial leads to a conduit, which is counted to its end", async () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial();
+  assertEquals(link.dials[0]!.target, TARGET);
+  scene.timers.advance(25);
+  const [near, far] = MemoryConduit.pair();
+  const target = new ConduitProbe(far);
+  link.dials[0]!.events.onConnected(near);
+  assertEquals(scene.heard, [
+    "started",
+    "ended",
+    "connected after 25",
+    "answered",
+  ]);
+  const caller = new ConduitProbe(scene.conduit!);
+  caller.send("query");
+  target.send("some rows");
+  await target.received(5);
+  await caller.received(9);
+  caller.finish();
+  target.finish();
+  await caller.closed;
+  assertEquals(scene.heard.slice(4), ["sent 5", "received 9", "over clean"]);
+  assertEquals(scene.timers.pendingCount, 0);
+});
+
+Deno.test("an agent that does not answer costs its deadline and no more", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial();
+  scene.timers.advance(9_999);
+  assertEquals(scene.heard, ["started"]);
+  scene.timers.advance(1);
+  assertEquals(scene.heard.slice(1), [
+    "ended",
+    "counted deadline",
+    "failed timeout",
+  ]);
+  assertMatch(scene.error!.message, /agent agent-a .* 10\.0\.0\.7:5432 within/);
+  assertEquals(link.dials[0]!.cancelled, true);
+});
+
+Deno.test("without a deadline an agent may take for ever", () => {
+  const scene = new Scene({ dialTimeoutMs: 0 });
+  scene.link();
+  scene.dial();
+  assertEquals(scene.timers.pendingCount, 0);
+  scene.timers.advance(1e9);
+  assertEquals(scene.heard, ["started"]);
+});
+
+Deno.test("a timeout that the agent answers with is an answer (TestProxyDial_AgentTimeout_GRPC)", () => {
+  for (const reason of ["timeout", "endpoint", "cancelled"] as const) {
+    const scene = new Scene();
+    const link = scene.link();
+    scene.dial();
+    const error = new DialError(reason, "dial tcp: i/o timeout");
+    link.dials[0]!.events.onFailed(error);
+    assertEquals(scene.heard.slice(1, 3), ["ended", "counted answered"]);
+    assertEquals(scene.error, error);
+    assertEquals(scene.timers.pendingCount, 0);
+  }
+});
+
+Deno.test("an agent that goes fails its dials at once", () => {
+  for (const reason of ["link-lost", "dial-closed"] as const) {
+    const scene = new Scene();
+    const link = scene.link();
+    scene.dial();
+    link.dials[0]!.events.onFailed(new DialError(reason, "gone"));
+    assertEquals(scene.heard.slice(1), [
+      "ended",
+      `counted ${reason}`,
+      `failed ${reason}`,
+    ]);
+    assertEquals(scene.timers.pendingCount, 0);
+  }
+});
+
+Deno.test("a link that fails a dial before it returns is told once", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  link.dial = (_target, events) => {
+    events.onFailed(new DialError("link-lost", "the agent's link is over"));
+    return { cancel: () => {} };
+  };
+  scene.dial().cancel();
+  assertEquals(scene.heard, [
+    "started",
+    "ended",
+    "counted link-lost",
+    "failed link-lost",
+  ]);
+});
+
+Deno.test("no agent is an answer at once, counted as no dial", () => {
+  const scene = new Scene();
+  const pending = scene.dial();
+  assertEquals(scene.heard, ["counted no-agent", "failed no-agent"]);
+  pending.cancel();
+  assertEquals(scene.heard.length, 2);
+});
+
+Deno.test("whoever cancels hears nothing more, and the agent is told", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  const pending = scene.dial();
+  pending.cancel();
+  pending.cancel();
+  assertEquals(scene.heard, ["started", "ended", "counted cancelled"]);
+  assertEquals(link.dials[0]!.cancelled, true);
+  assertEquals(scene.timers.pendingCount, 0);
+});
+
+Deno.test("a success that comes too late is reset", async () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial().cancel();
+  const [near, far] = MemoryConduit.pair();
+  const target = new ConduitProbe(far);
+  link.dials[0]!.events.onConnected(near);
+  await settled();
+  assertEquals(target.end?.kind, "reset");
+  assertEquals(scene.conduit, undefined);
+  link.dials[0]!.events.onFailed(new DialError("endpoint", "late, too"));
+  assertEquals(scene.error, undefined);
+});
+
+Deno.test("early data leaves with the question, if there is any", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial("hello");
+  scene.dial();
+  const [first, second] = link.dials;
+  assertEquals(new TextDecoder().decode(first!.earlyData), "hello");
+  assertEquals(second!.earlyData, undefined);
+});
+
+Deno.test("early data stays with a caller that no agent serves", () => {
+  const scene = new Scene();
+  scene.dialer.dial({
+    target: TARGET,
+    node: undefined,
+    takeEarlyData: () => {
+      throw new Error("taken");
+    },
+  }, { connected: () => {}, failed: () => {} });
+});
