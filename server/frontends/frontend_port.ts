@@ -61,9 +61,16 @@ export class FrontendPort {
         return this.#serveHttp2(socket, octets);
       case "http1":
         return this.#serveHttp1(socket, octets);
-      default:
-        return await this.#turnAway(socket, sniffed.protocol);
     }
+    const reason = WHY_NOT[sniffed.protocol];
+    this.#options.turnedAway(socket.remoteAddress, reason);
+    if (
+      sniffed.protocol === "unknown" && this.#options.mode !== "http-connect"
+    ) {
+      // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
+      return this.#serveHttp2(socket, octets);
+    }
+    await this.#turnAway(socket, sniffed.protocol, reason);
   }
 
   /** No new calls on the HTTP/2 connections there are; what runs goes on. */
@@ -136,9 +143,8 @@ export class FrontendPort {
   async #turnAway(
     socket: OctetSocket,
     protocol: SniffedProtocol,
+    reason: string,
   ): Promise<void> {
-    const reason = WHY_NOT[protocol];
-    this.#options.turnedAway(socket.remoteAddress, reason);
     try {
       // Plain words help whoever looks at the wire; TLS would not show them.
       if (protocol !== "tls") await socket.write(refusalOctets(400, reason));

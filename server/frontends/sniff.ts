@@ -7,6 +7,12 @@
 /** HTTP/2's connection preface begins like this (RFC 9113 §3.4). */
 const PREFACE = "PRI * HTTP/2.0\r\n";
 
+/** Methods of RFC 9110 §9 and PATCH; nothing else is HTTP/1.1 to us. */
+const METHODS = [
+  ...["CONNECT ", "DELETE ", "GET ", "HEAD ", "OPTIONS ", "PATCH ", "POST "],
+  ...["PUT ", "TRACE "],
+];
+
 /** First octet of a TLS record that carries a handshake (RFC 8446 §5.1). */
 const TLS_HANDSHAKE = 0x16;
 
@@ -24,12 +30,18 @@ export function sniffProtocol(octets: Uint8Array): SniffedProtocol | undefined {
   for (let index = 0; index < size; index++) {
     if (octets[index] === PREFACE.charCodeAt(index)) continue;
     if (octets[0] === TLS_HANDSHAKE) return "tls";
-    return isTokenOctet(octets[0]!) ? "http1" : "unknown";
+    return beginsLikeMethod(octets) ? "http1" : "unknown";
   }
   return size === PREFACE.length ? "http2" : undefined;
 }
 
-/** Methods are tokens (RFC 9110 §5.6.2); letters are all that is in use. */
-function isTokenOctet(octet: number): boolean {
-  return (octet >= 0x41 && octet <= 0x5a) || (octet >= 0x61 && octet <= 0x7a);
+/** So far: a method that comes octet by octet is not waited for. */
+function beginsLikeMethod(octets: Uint8Array): boolean {
+  return METHODS.some((method) => {
+    const size = Math.min(octets.length, method.length);
+    for (let index = 0; index < size; index++) {
+      if (octets[index] !== method.charCodeAt(index)) return false;
+    }
+    return true;
+  });
 }

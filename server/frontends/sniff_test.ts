@@ -11,9 +11,12 @@ Deno.test("sniffProtocol() waits on every strict prefix of the preface", () => {
   assertEquals(sniffProtocol(encode(preface + "\r\nSM")), "http2");
 });
 
-Deno.test("sniffProtocol() knows HTTP/1 by its first letter", () => {
-  for (const text of ["C", "CONNECT a:1", "GET /", "PRx", "POST /", "PUT /"]) {
+Deno.test("sniffProtocol() knows HTTP/1 by its method, as much as there is", () => {
+  for (const text of ["C", "CONNECT a:1", "GET /", "PA", "POST /", "PUT /"]) {
     assertEquals(sniffProtocol(encode(text)), "http1", text);
+  }
+  for (const text of ["INVALID ", "hello", "get /", "PRx", "GETTING /"]) {
+    assertEquals(sniffProtocol(encode(text)), "unknown", text);
   }
 });
 
