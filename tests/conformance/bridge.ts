@@ -101,7 +101,8 @@ export interface AgentPort {
 export async function openAgentPort(
   files: { readonly ca: string; readonly cert: string; readonly key: string },
 ): Promise<AgentPort> {
-  const waiting: tls.TLSSocket[] = [];
+  const waiting: { readonly socket: tls.TLSSocket; readonly end: FarEnd }[] =
+    [];
   let wake = Promise.withResolvers<void>();
   const server = tls.createServer({
     ca: await Deno.readTextFile(files.ca),
@@ -111,9 +112,10 @@ export async function openAgentPort(
     rejectUnauthorized: true,
     ALPNProtocols: ["tunnel/1"],
   }, (socket) => {
-    // An agent that gives up while it waits is gone when its turn comes.
+    // An agent that gives up while it waits is gone when its turn comes. Only
+    // a socket that is read from the start tells that it was closed.
     socket.on("error", () => {});
-    waiting.push(socket);
+    waiting.push({ socket, end: farEndOfTls(socket) });
     wake.resolve();
     wake = Promise.withResolvers();
   });
@@ -123,13 +125,13 @@ export async function openAgentPort(
     port: (server.address() as AddressInfo).port,
     close: () => {
       server.close();
-      for (const socket of waiting) socket.destroy();
+      for (const { end } of waiting) end.close();
     },
     async take() {
       for (;;) {
-        const socket = waiting.shift();
-        if (socket === undefined) await wake.promise;
-        else if (!socket.destroyed) return farEndOfTls(socket);
+        const first = waiting.shift();
+        if (first === undefined) await wake.promise;
+        else if (!first.socket.destroyed) return first.end;
       }
     },
   };
