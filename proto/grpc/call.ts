@@ -69,6 +69,12 @@ export interface ServerCall extends CallBody {
   sendMetadata(metadata: Metadata): void;
   /** Ends the call with trailers, behind everything sent so far. */
   finish(status: Status, trailers?: Metadata): void;
+  /**
+   * Ends the call with trailers now. What `sendMessage` keeps is dropped, even
+   * in the middle of a message: a caller that does not read must not be able to
+   * keep its call alive.
+   */
+  abort(status: Status): void;
 }
 
 /** What a callee hears. */

@@ -124,6 +124,12 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     this.#body.endWith(() => this.#sendStatus(status, trailers));
   }
 
+  abort(status: Status): void {
+    if (this.#state === "over") return;
+    this.#body.drop();
+    this.#sendStatus(status, undefined);
+  }
+
   onHeaders(): never {
     throw new TypeError("The request head was read before this call was made");
   }

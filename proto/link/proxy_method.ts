@@ -362,15 +362,15 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   }
 
   sendReset(reason: string, kind: "reset" | "lost"): void {
-    if (!this.#callerIsOurs) {
+    if (!this.#callerIsOurs && this.#call.room > 0) {
       // The one text that a Go client shows, to whoever waits in Close.
       const connectId = this.#connectId;
       this.#say({ type: "CLOSE_RSP", connectId, error: reason, reset: reason });
     }
-    this.#finish(
-      kind === "lost" ? StatusCode.UNAVAILABLE : StatusCode.ABORTED,
-      reason,
-    );
+    const code = kind === "lost" ? StatusCode.UNAVAILABLE : StatusCode.ABORTED;
+    // A caller that has stalled never makes room for what it did not take.
+    if (this.#call.room === 0) this.#call.abort({ code, message: reason });
+    this.#finish(code, reason);
   }
 
   bothEnded(): void {
