@@ -15,6 +15,7 @@ import { registerProcessMetrics } from "../host/process_metrics.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import { Credentials } from "../host/tls/credentials.ts";
 import { reloadAll } from "../host/tls/reload.ts";
+import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentMetrics } from "./agent_metrics.ts";
 import { Drain } from "./drain.ts";
 import { Connector } from "./links/connector.ts";
@@ -166,6 +167,7 @@ class Agent {
       authority: server.host,
       keepaliveMs: server.keepaliveMs,
       messageOctetsMax,
+      receiveBudget: new ReceiveBudget(),
       timers: systemTimers,
       observer: this.#metrics.linkObserver(),
       onDial: this.#dialer.dial,

@@ -26,6 +26,7 @@ import { reloadAll } from "../host/tls/reload.ts";
 import { TlsHandshakeError } from "../host/tls/tls_errors.ts";
 import { HealthService } from "../proto/grpc/health.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
+import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import { Dialer } from "./dialer.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
@@ -85,6 +86,7 @@ class Server {
   readonly #metricRegistry = new MetricRegistry();
   readonly #metrics = new ServerMetrics(this.#metricRegistry, systemTimers);
   readonly #health = new HealthService();
+  readonly #receiveBudget = new ReceiveBudget();
   readonly #registry: Registry;
   readonly #dialer: Dialer;
   readonly #agentPort: AgentPort;
@@ -241,6 +243,7 @@ class Server {
       mode: frontend.mode,
       timers: systemTimers,
       keepaliveMs: frontend.keepaliveMs,
+      receiveBudget: this.#receiveBudget,
       router: frontendRouter({
         timers: systemTimers,
         dial,
@@ -273,6 +276,7 @@ class Server {
       serverId,
       serverCount,
       keepaliveMs: agents.keepaliveMs,
+      receiveBudget: this.#receiveBudget,
       messageOctetsMax,
       allowAnonymous: agents.allowAnonymous,
       timers: systemTimers,

@@ -19,22 +19,20 @@ import {
 } from "../../proto/link/hello.ts";
 import { formatIdentifiers } from "../../proto/link/identifiers.ts";
 import type { Carrier, Identifiers } from "../../proto/link/link.ts";
+import {
+  LINK_CONDUITS_MAX,
+  LINK_LIMITS,
+} from "../../proto/link/link_limits.ts";
 import type { LinkObserver as PacketObserver } from "../../proto/link/observer.ts";
 import { openPacketsLink } from "../../proto/link/packets_agent.ts";
 import { streamsLinkMethods } from "../../proto/link/streams_agent.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import type { StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import type { ServerLink } from "./link_keeper.ts";
-
-/**
- * Conduits on one link. A server may open as many as agents serve; each may pin
- * its stream window of 64 KiB, so this bounds a link at 4 GiB of promises, of
- * which only stalled conduits ever use their share.
- */
-export const LINK_CONDUITS_MAX = 65_536;
 
 /** How long a server may leave a PING unanswered before the link is lost. */
 const PING_TIMEOUT_MS = 10_000;
@@ -52,6 +50,8 @@ export interface ConnectorOptions {
   /** PING after this long without a sign of life. */
   readonly keepaliveMs: number;
   readonly messageOctetsMax: number;
+  /** Shared with every connection of the process. */
+  readonly receiveBudget: ReceiveBudget;
   readonly timers: Timers;
   readonly observer: PacketObserver;
   readonly onDial: DialHandler;
@@ -151,6 +151,8 @@ export class Connector {
         maxFrameSize: LARGE_FRAME_SIZE,
         maxConcurrentStreams: LINK_CONDUITS_MAX,
       },
+      limits: LINK_LIMITS,
+      receiveBudget: this.#options.receiveBudget,
       events: {
         onStream: (stream) => router.accept(stream),
         onClosed: (end) => opening.over(end.reason),
@@ -167,6 +169,7 @@ export class Connector {
       role: "client",
       clock: timers,
       keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
+      receiveBudget: this.#options.receiveBudget,
       events: {
         onStream: refusePush,
         onClosed: (end) => opening.over(end.reason),

@@ -7,6 +7,7 @@
 
 import type { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
@@ -27,6 +28,8 @@ export interface FrontendPortOptions {
   readonly timers: Timers;
   /** PING a silent HTTP/2 caller after this long. */
   readonly keepaliveMs: number;
+  /** Shared with every connection of the process. */
+  readonly receiveBudget: ReceiveBudget;
   readonly router: GrpcRouter;
   readonly connect: ConnectClientOptions;
   /** A client was turned away before it could ask for anything. */
@@ -126,6 +129,7 @@ export class FrontendPort {
       role: "server",
       clock: timers,
       keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
+      receiveBudget: this.#options.receiveBudget,
       events: {
         onStream: (stream) => router.accept(stream),
         onClosed: () => {

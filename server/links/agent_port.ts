@@ -26,10 +26,12 @@ import type {
   LinkPeer,
   PeerIdentity,
 } from "../../proto/link/link.ts";
+import { LINK_LIMITS } from "../../proto/link/link_limits.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
 import { openStreamsLink } from "../../proto/link/streams_link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import type { StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -53,6 +55,8 @@ export interface AgentPortOptions {
   readonly serverCount: number;
   readonly keepaliveMs: number;
   readonly messageOctetsMax: number;
+  /** Shared with every connection of the process. */
+  readonly receiveBudget: ReceiveBudget;
   /** Peers without a verified certificate may be agents. */
   readonly allowAnonymous: boolean;
   readonly timers: Timers;
@@ -151,12 +155,15 @@ export class AgentPort {
     role: "client" | "server",
     onStream: (stream: Parameters<GrpcRouter["accept"]>[0]) => StreamEvents,
   ): Connection {
-    const { timers, keepaliveMs } = this.#options;
+    const { timers, keepaliveMs, receiveBudget } = this.#options;
+    const isLink = role === "client";
     const connection = new Connection({
       role,
       clock: timers,
       keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
-      settings: role === "client" ? { maxFrameSize: LARGE_FRAME_SIZE } : {},
+      settings: isLink ? { maxFrameSize: LARGE_FRAME_SIZE } : {},
+      limits: isLink ? LINK_LIMITS : {},
+      receiveBudget,
       events: {
         onStream,
         onClosed: () => void this.#connections.delete(connection),

@@ -1,0 +1,33 @@
+/**
+ * What the two ends of a `tunnel/1` link allow each other: more than a public
+ * port allows strangers, for both have shown who they are, and one link carries
+ * what thousands of callers do.
+ *
+ * @module
+ */
+
+import type { ConnectionLimits } from "../streams/abuse_limits.ts";
+
+/**
+ * Conduits on one link. A server may open as many as agents serve; each may pin
+ * its stream window, which starts at 16 KiB by then, so this bounds a link at
+ * 1 GiB of promises, of which only stalled conduits ever use their share.
+ */
+export const LINK_CONDUITS_MAX = 65_536;
+
+/** Conduits per second that come and go on the busiest link, with room. */
+const CONDUITS_PER_SECOND = 10_000;
+
+/** In place of the defaults of `CONNECTION_LIMITS_DEFAULT`. */
+export const LINK_LIMITS: Partial<ConnectionLimits> = {
+  // All callers may hang up at once, dials unanswered, and it is not the
+  // server's doing; by the default it would lose the link, and all the others.
+  resets: { burst: LINK_CONDUITS_MAX, perSecond: CONDUITS_PER_SECOND },
+  // Each of those ends may cross a response, a WINDOW_UPDATE and a reset.
+  idleFrames: {
+    burst: 3 * LINK_CONDUITS_MAX,
+    perSecond: 3 * CONDUITS_PER_SECOND,
+  },
+  // 256 octets for each conduit: its response head, and its end.
+  controlOctetsMax: 256 * LINK_CONDUITS_MAX,
+};
