@@ -13,6 +13,7 @@ import tls from "node:tls";
 import { acceptLoop } from "./accept_loop.ts";
 import { watchAcceptQueue } from "./accept_watchdog.ts";
 import { ListenError, listenError } from "./listen_error.ts";
+import { Reopener } from "./reopen.ts";
 import { hostPort } from "./sockets/deno_socket.ts";
 import { nodeTlsTransport } from "./sockets/node_tls_transport.ts";
 import { codeOf } from "./sockets/octet_socket.ts";
@@ -168,23 +169,33 @@ export async function listenAgentPort(
   const stopReloads = credentials.onChange((material) =>
     server.setSecureContext(secure(material))
   );
+  const reopener = new Reopener({
+    timers: systemTimers,
+    random: Math.random,
+    open: () => listenNode(server, bound.address, bound.port),
+    close: () => void server.close(),
+    onFailure: ({ message }) => events.onProblem(`${message}; trying again`),
+    onOpen: () => events.onProblem(`Accepting on ${address} again`),
+  });
   const stopWatching = watchAcceptQueue(bound.port, systemTimers, () => {
+    if (reopener.isOpening) return;
     events.onProblem(
       `Cannot accept on ${address}: the listener is stuck, probably for want ` +
         `of file descriptors; opening it again`,
     );
     server.close();
-    listenNode(server, bound.address, bound.port).catch((error) =>
-      events.onProblem(error.message)
-    );
+    reopener.start();
   });
-  server.on("error", (error: Error) => events.onProblem(error.message));
+  server.on("error", (error: Error) => {
+    if (!reopener.isOpening) events.onProblem(error.message);
+  });
   return {
     address,
     port: bound.port,
     close: () => {
       stopReloads();
       stopWatching();
+      reopener.stop();
       server.close();
     },
   };
