@@ -169,17 +169,37 @@ export async function listenAgentPort(
   const stopReloads = credentials.onChange((material) =>
     server.setSecureContext(secure(material))
   );
+  const stopWatching = keepOpen(server, bound, events);
+  return {
+    address,
+    port: bound.port,
+    close: () => {
+      stopReloads();
+      stopWatching();
+      server.close();
+    },
+  };
+}
+
+/** Opens a listener again that has stopped accepting. @returns How to end it. */
+function keepOpen(
+  server: tls.Server,
+  bound: { readonly address: string; readonly port: number },
+  events: Pick<AgentPortEvents, "onProblem">,
+): () => void {
+  const address = hostPort(bound.address, bound.port);
+  const onProblem = (line: string) => events.onProblem(line);
   const reopener = new Reopener({
     timers: systemTimers,
     random: Math.random,
     open: () => listenNode(server, bound.address, bound.port),
     close: () => void server.close(),
-    onFailure: ({ message }) => events.onProblem(`${message}; trying again`),
-    onOpen: () => events.onProblem(`Accepting on ${address} again`),
+    onFailure: ({ message }) => onProblem(`${message}; trying again`),
+    onOpen: () => onProblem(`Accepting on ${address} again`),
   });
   const stopWatching = watchAcceptQueue(bound.port, systemTimers, () => {
     if (reopener.isOpening) return;
-    events.onProblem(
+    onProblem(
       `Cannot accept on ${address}: the listener is stuck, probably for want ` +
         `of file descriptors; opening it again`,
     );
@@ -187,17 +207,11 @@ export async function listenAgentPort(
     reopener.start();
   });
   server.on("error", (error: Error) => {
-    if (!reopener.isOpening) events.onProblem(error.message);
+    if (!reopener.isOpening) onProblem(error.message);
   });
-  return {
-    address,
-    port: bound.port,
-    close: () => {
-      stopReloads();
-      stopWatching();
-      reopener.stop();
-      server.close();
-    },
+  return () => {
+    stopWatching();
+    reopener.stop();
   };
 }
 
