@@ -16,6 +16,12 @@ import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 
+/**
+ * A link that lives shorter than this was no success: what ended it would end
+ * the next one too, so the waits go on growing.
+ */
+export const YOUNG_MS = 1_000;
+
 /** A link that is up, after both hellos. */
 export interface ServerLink {
   readonly serverId: string;
@@ -67,17 +73,18 @@ type State =
 export class LinkKeeper {
   readonly #options: LinkKeeperOptions;
   readonly #backoff: Backoff;
-  /** All links, by server. */
-  readonly #links = new Map<string, Set<ServerLink>>();
+  /** Waits after links that died young. */
+  readonly #relapses: Backoff;
+  /** All links, by server, and since when. */
+  readonly #links = new Map<string, Map<ServerLink, number>>();
   #state: State = { kind: "satisfied" };
   #serverCount = 1;
 
   constructor(options: LinkKeeperOptions) {
     this.#options = options;
-    this.#backoff = new Backoff({
-      capMs: options.intervalCapMs,
-      random: options.random,
-    });
+    const { intervalCapMs: capMs, random } = options;
+    this.#backoff = new Backoff({ capMs, random });
+    this.#relapses = new Backoff({ capMs, random });
   }
 
   /** Distinct servers linked now. */
@@ -103,7 +110,7 @@ export class LinkKeeper {
   }
 
   *#all(): Iterable<ServerLink> {
-    for (const links of this.#links.values()) yield* links;
+    for (const links of this.#links.values()) yield* links.keys();
   }
 
   #stopTrying(): void {
@@ -153,12 +160,13 @@ export class LinkKeeper {
 
   #keep(link: ServerLink): boolean {
     const links = this.#links.get(link.serverId);
+    const sinceMs = this.#options.timers.now();
     if (links === undefined) {
-      this.#links.set(link.serverId, new Set([link]));
+      this.#links.set(link.serverId, new Map([[link, sinceMs]]));
       return true;
     }
     if (links.size >= this.#capacity(link)) return false;
-    links.add(link);
+    links.set(link, sinceMs);
     return true;
   }
 
@@ -169,7 +177,9 @@ export class LinkKeeper {
 
   #onClosed(link: ServerLink, reason: string): void {
     const links = this.#links.get(link.serverId);
-    if (links === undefined || !links.delete(link)) return;
+    const sinceMs = links?.get(link);
+    if (links === undefined || sinceMs === undefined) return;
+    links.delete(link);
     if (links.size === 0) this.#links.delete(link.serverId);
     this.#options.observer.lost(link, reason);
     this.#count();
@@ -177,13 +187,17 @@ export class LinkKeeper {
     // Whatever the search for further servers was waiting for, this is news.
     if (this.#state.kind === "waiting") this.#state.timer.cancel();
     this.#backoff.reset();
+    if (this.#options.timers.now() - sinceMs < YOUNG_MS) {
+      return this.#wait(this.#relapses.nextMs());
+    }
+    this.#relapses.reset();
     this.#next();
   }
 
   #next(): void {
     const isWanting = this.#links.size < this.#serverCount ||
       [...this.#links.values()].some((links) => {
-        const [first] = links;
+        const [first] = links.keys();
         return first !== undefined && links.size < this.#capacity(first);
       });
     if (isWanting || this.#options.forever) this.#wait(this.#backoff.nextMs());

@@ -133,6 +133,29 @@ Deno.test("a lost link is replaced at once", async () => {
   assertEquals(s.said, ["linked s1", "lost s1: the road broke"]);
 });
 
+Deno.test("a link that is lost as soon as it is made is no success", async () => {
+  const s = setUp();
+  for (let round = 0; round < 20; round++) {
+    const last = s.attempts.at(-1)!;
+    await last.succeed("s1");
+    await last.lose("thrown out");
+    s.timers.advance(60_000);
+  }
+  const waits = s.attempts.map(({ atMs }) => atMs);
+  assert(s.attempts.length <= 21, `${waits}`);
+  const fresh = setUp();
+  await fresh.attempts[0]!.succeed("s1");
+  await fresh.attempts[0]!.lose("thrown out");
+  for (let ms = 0; ms < 1000; ms += 10) {
+    fresh.timers.advance(10);
+    const last = fresh.attempts.at(-1)!;
+    await last.succeed("s1");
+    await last.lose("thrown out");
+  }
+  // Without growing waits: some thirteen of 75 ms each.
+  assert(fresh.attempts.length < 8, `${fresh.attempts.length} in a second`);
+});
+
 Deno.test("a link that is lost before anybody looked is a failed attempt", async () => {
   const s = setUp();
   const first = s.attempts[0]!;

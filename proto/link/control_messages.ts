@@ -46,6 +46,8 @@ export type ServerEvent =
   | { readonly type: "peer-addresses"; readonly addresses: readonly string[] }
   | { readonly type: "ca-bundle"; readonly pem: Uint8Array }
   | { readonly type: "announced-services"; readonly names: readonly string[] }
+  /** The agent's hello was accepted: the link stands. */
+  | { readonly type: "admission" }
   | { readonly type: "refusal"; readonly reason: string }
   /** From a newer server; ignored. */
   | { readonly type: "unknown" };
@@ -79,6 +81,7 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                     "caBundle",
                     "announcedServices",
                     "refusal",
+                    "admission",
                   ],
                 },
               },
@@ -90,6 +93,7 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                 caBundle: { type: "CaBundle", id: 5 },
                 announcedServices: { type: "AnnouncedServices", id: 6 },
                 refusal: { type: "Refusal", id: 7 },
+                admission: { type: "Admission", id: 8 },
               },
             },
             FromAgent: {
@@ -135,6 +139,7 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
             AnnouncedServices: {
               fields: { names: { rule: "repeated", type: "string", id: 1 } },
             },
+            Admission: { fields: {} },
             Refusal: { fields: { reason: { type: "string", id: 1 } } },
           },
         },
@@ -181,6 +186,8 @@ export function decodeServerEvent(octets: Uint8Array): ServerEvent {
       return { type: "ca-bundle", pem: Uint8Array.from(value.pem as number[]) };
     case "announcedServices":
       return { type: "announced-services", names: value.names as string[] };
+    case "admission":
+      return { type: "admission" };
     case "refusal":
       return { type: "refusal", reason: value.reason as string };
     default:

@@ -27,6 +27,7 @@ const SERVER_EVENTS: readonly Exclude<ServerEvent, { type: "unknown" }>[] = [
   { type: "peer-addresses", addresses: ["10.0.0.1:8091", "[::1]:8091"] },
   { type: "ca-bundle", pem: Uint8Array.of(0, 255, 10) },
   { type: "announced-services", names: ["dns"] },
+  { type: "admission" },
   { type: "refusal", reason: "the certificate expired, ü" },
 ];
 
@@ -54,7 +55,7 @@ Deno.test("the schema in code is link.proto", async () => {
     Object.fromEntries(
       ["FromServer", "FromAgent", "ServerHello", "AgentHello"]
         .concat("Drain", "Reconnect", "PeerAddresses", "CaBundle")
-        .concat("AnnouncedServices", "Refusal")
+        .concat("AnnouncedServices", "Admission", "Refusal")
         .map((name) => {
           const type = root.lookupType(`tunnel.v1.${name}`);
           const fields = type.fieldsArray.map((field) =>

@@ -44,11 +44,14 @@ export interface AgentControl {
 /** See {@linkcode streamsLinkMethods}. */
 export interface StreamsAgentOptions extends ProxyMethodOptions {
   readonly hello: AgentHello;
-  /** The link stands. */
+  /** The link stands: both hellos were said and the server admitted us. */
   readonly onServerHello: (hello: ServerHello, control: AgentControl) => void;
   /** Everything a server says after its hello; unknown events are left out. */
   readonly onEvent?: (
-    event: Exclude<ServerEvent, { type: "hello" | "unknown" | "refusal" }>,
+    event: Exclude<
+      ServerEvent,
+      { type: "hello" | "admission" | "refusal" | "unknown" }
+    >,
   ) => void;
   /**
    * The link is over or never came to be; close the connection. Called once.
@@ -86,7 +89,8 @@ class StreamsAgent implements ServerCallEvents {
   readonly #reader: MessageReader;
   readonly #deadline: Timer;
   #call: ServerCall | undefined;
-  #state: "hello" | "open" | "over" = "hello";
+  #state: "hello" | "admission" | "open" | "over" = "hello";
+  #serverHello: ServerHello | undefined;
 
   constructor(options: StreamsAgentOptions) {
     this.#options = options;
@@ -99,7 +103,10 @@ class StreamsAgent implements ServerCallEvents {
       () =>
         this.#fail(
           StatusCode.DEADLINE_EXCEEDED,
-          `the server said no hello within ${HELLO_DEADLINE_MS / 1000} s`,
+          this.#state === "hello"
+            ? `the server said no hello within ${HELLO_DEADLINE_MS / 1000} s`
+            : `the server did not admit this agent within ` +
+              `${HELLO_DEADLINE_MS / 1000} s`,
         ),
     );
   }
@@ -156,6 +163,7 @@ class StreamsAgent implements ServerCallEvents {
         "the server began without a hello",
       );
     }
+    if (event.type === "admission") return this.#onAdmission();
     this.#options.onEvent?.(event);
   }
 
@@ -167,13 +175,21 @@ class StreamsAgent implements ServerCallEvents {
     if (problem !== undefined) {
       return this.#fail(StatusCode.FAILED_PRECONDITION, problem);
     }
+    this.#state = "admission";
+    this.#serverHello = hello;
+    this.#call!.sendMessage(
+      encodeAgentEvent({ type: "hello", hello: this.#options.hello }),
+    );
+  }
+
+  #onAdmission(): void {
+    if (this.#state !== "admission") {
+      return this.#fail(StatusCode.FAILED_PRECONDITION, "a second admission");
+    }
     this.#deadline.cancel();
     this.#state = "open";
     const call = this.#call!;
-    call.sendMessage(
-      encodeAgentEvent({ type: "hello", hello: this.#options.hello }),
-    );
-    this.#options.onServerHello(hello, {
+    this.#options.onServerHello(this.#serverHello!, {
       drain: () => {
         if (this.#state !== "open") return;
         call.sendMessage(encodeAgentEvent({ type: "drain" }));

@@ -233,6 +233,7 @@ class ScriptedServer {
 }
 
 const hello = { type: "hello", hello: SERVER } as const;
+const admission = { type: "admission" } as const;
 
 Deno.test("an agent takes no connection before the hellos", async () => {
   const server = new ScriptedServer();
@@ -253,6 +254,7 @@ Deno.test("events after the hello reach the agent, unknown ones do not", async (
   const server = new ScriptedServer();
   await server.say(
     hello,
+    admission,
     { type: "drain" },
     { type: "reconnect", reason: "ids run out", delayMs: 5 },
     { type: "announced-services", names: [] },
@@ -266,6 +268,20 @@ Deno.test("a refusal reaches the agent word for word", async () => {
   const server = new ScriptedServer();
   await server.say(hello, { type: "refusal", reason: "no seat for node7" });
   assertEquals(server.failed, ["no seat for node7"]);
+});
+
+Deno.test("a link stands when the server has admitted the agent, no sooner", async () => {
+  const server = new ScriptedServer();
+  await server.say(hello);
+  assertEquals(server.control, undefined);
+  server.timers.advance(HELLO_DEADLINE_MS);
+  assertEquals(server.failed, [
+    "the server did not admit this agent within 10 s",
+  ]);
+  const admitting = new ScriptedServer();
+  await admitting.say(hello, admission, admission);
+  assert(admitting.control !== undefined);
+  assertEquals(admitting.failed, ["a second admission"]);
 });
 
 Deno.test("a server that starts wrong is told so", async () => {
@@ -282,7 +298,7 @@ Deno.test("a server that starts wrong is told so", async () => {
 
 Deno.test("an agent can end its link", async () => {
   const server = new ScriptedServer();
-  await server.say(hello);
+  await server.say(hello, admission);
   server.control!.end("drained");
   await settled();
   assertEquals(server.status, "drained");

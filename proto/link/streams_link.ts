@@ -272,6 +272,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     else if (verdict !== undefined) this.close(verdict);
     else {
       this.#state = "open";
+      this.#say({ type: "admission" });
       this.#opening.resolve(this);
     }
   }

@@ -29,15 +29,24 @@ import type {
 import { LINK_LIMITS } from "../../proto/link/link_limits.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
-import { openStreamsLink } from "../../proto/link/streams_link.ts";
+import {
+  openStreamsLink,
+  type StreamsLink,
+} from "../../proto/link/streams_link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
-import type { StreamEvents } from "../../proto/streams/stream.ts";
+import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
 /** How long an agent may leave a PING unanswered before its link is lost. */
 const PING_TIMEOUT_MS = 10_000;
+
+/**
+ * How often a link that was replaced is looked at. It is closed when its last
+ * conduit is gone, which nobody waits for.
+ */
+export const RETIRED_CHECK_MS = 10_000;
 
 /** What happens on the port. For the registry, the log and the metrics. */
 export interface AgentPortObserver extends LinkObserver {
@@ -64,6 +73,8 @@ export interface AgentPortOptions {
   readonly observer: AgentPortObserver;
   /** Methods that answer everybody, such as health. */
   readonly publicMethods: Readonly<Record<string, MethodHandler>>;
+  /** Of links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
+  readonly firstStreamId?: number;
 }
 
 /** See the module description. */
@@ -90,9 +101,15 @@ export class AgentPort {
   async #openStreams(transport: Transport): Promise<void> {
     const { serverId, serverCount, timers, observer } = this.#options;
     const { remoteAddress, identity } = transport;
-    const connection = this.#connect(transport, "client", refusePush);
+    let link: StreamsLink | undefined;
+    const connection = this.#connect(
+      transport,
+      "client",
+      refusePush,
+      () => link !== undefined && this.#replace(link),
+    );
     try {
-      const link = await openStreamsLink(connection, {
+      link = await openStreamsLink(connection, {
         hello: {
           version: LINK_VERSION,
           software: `tunnel/${VERSION}`,
@@ -105,13 +122,26 @@ export class AgentPort {
         identity,
         observer,
         admit: () => this.#admit(identity),
-        onClosed: (link, reason) => observer.unlinked(link, reason),
+        onClosed: (closed, reason) => observer.unlinked(closed, reason),
       });
       observer.linked(link);
     } catch (error) {
       if (!(error instanceof LinkError)) throw error;
       observer.refused(remoteAddress, error.message);
     }
+  }
+
+  /**
+   * The 2^30 stream ids of a link are nearly used up: four days at 3,000
+   * conduits a second. The agent makes a new one, this one serves what it has.
+   */
+  #replace(link: StreamsLink): void {
+    link.askToReconnect("the stream ids of the link are running out", 0);
+    const closeWhenIdle = () => {
+      if (link.load === 0) link.close("the link was replaced by a new one");
+      else this.#options.timers.after(RETIRED_CHECK_MS, closeWhenIdle);
+    };
+    this.#options.timers.after(RETIRED_CHECK_MS, closeWhenIdle);
   }
 
   #servePackets(transport: Transport): void {
@@ -153,7 +183,8 @@ export class AgentPort {
   #connect(
     transport: Transport,
     role: "client" | "server",
-    onStream: (stream: Parameters<GrpcRouter["accept"]>[0]) => StreamEvents,
+    onStream: (stream: Stream) => StreamEvents,
+    onExhausted: () => void = () => {},
   ): Connection {
     const { timers, keepaliveMs, receiveBudget } = this.#options;
     const isLink = role === "client";
@@ -164,8 +195,10 @@ export class AgentPort {
       settings: isLink ? { maxFrameSize: LARGE_FRAME_SIZE } : {},
       limits: isLink ? LINK_LIMITS : {},
       receiveBudget,
+      ...(isLink ? { firstStreamId: this.#options.firstStreamId ?? 1 } : {}),
       events: {
         onStream,
+        onExhausted,
         onClosed: () => void this.#connections.delete(connection),
       },
     });

@@ -1,0 +1,184 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { Connector } from "../../agent/links/connector.ts";
+import { LinkError } from "../../proto/link/hello.ts";
+import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import type { AgentLink, PeerIdentity } from "../../proto/link/link.ts";
+import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
+import { AgentPort, RETIRED_CHECK_MS } from "../../server/links/agent_port.ts";
+import { ConduitProbe, settled } from "../support/conduit_probe.ts";
+import { FakeTimers } from "../support/fake_timers.ts";
+import { MemoryConduit } from "../support/memory_conduit.ts";
+import { certified, MemoryTransport } from "../support/memory_transport.ts";
+
+// The agent port and the agent's connector, joined in memory: who may link, by
+// which carrier, and what happens when a link's stream ids run out.
+
+/** Room for some ten conduits before a link counts as used up. */
+const NEAR_THE_END = 2 ** 31 - 1 - 2 * (STREAM_IDS_RESERVED + 10);
+
+const ANONYMOUS = { ...certified(""), kind: "anonymous" as const };
+
+function setUp(options: {
+  alpn?: string;
+  identity?: PeerIdentity;
+  allowAnonymous?: boolean;
+  firstStreamId?: number;
+} = {}) {
+  const timers = new FakeTimers();
+  const links: AgentLink[] = [];
+  const said: string[] = [];
+  const shared = {
+    keepaliveMs: 10_000,
+    messageOctetsMax: 1 << 20,
+    timers,
+    receiveBudget: new ReceiveBudget(),
+  };
+  const port = new AgentPort({
+    ...shared,
+    serverId: "s1",
+    serverCount: 3,
+    allowAnonymous: options.allowAnonymous ?? false,
+    randomness: (octets) => crypto.getRandomValues(octets),
+    publicMethods: {},
+    firstStreamId: options.firstStreamId ?? 1,
+    observer: {
+      ...SILENT_OBSERVER,
+      linked: (link) => links.push(link),
+      unlinked: (link, reason) => {
+        links.splice(links.indexOf(link), 1);
+        said.push(`unlinked: ${reason}`);
+      },
+      refused: (remoteAddress, reason) =>
+        said.push(`refused ${remoteAddress}: ${reason}`),
+      counted: () => {},
+    },
+  });
+  const connector = new Connector({
+    ...shared,
+    agentId: "a1",
+    identifiers: { ...NO_IDENTIFIERS, host: ["node1"] },
+    carriers: ["streams", "packets"],
+    alpnProtocols: [],
+    authority: "server",
+    observer: SILENT_OBSERVER,
+    onDial: (_target, answer) => {
+      const [near, far] = MemoryConduit.pair();
+      new ConduitProbe(far);
+      answer.connected(near);
+      return { cancel: () => {} };
+    },
+    openTransport: (_alpn, use) => {
+      const [server, agent] = MemoryTransport.pair(
+        options.alpn ?? "tunnel/1",
+        options.identity ?? certified("node1"),
+      );
+      port.accept(server);
+      return use(agent);
+    },
+    fellBack: (serverId) => said.push(`fell back from ${serverId}`),
+  });
+  return { timers, links, said, connector };
+}
+
+Deno.test("an agent with a certificate links by streams and says who it is", async () => {
+  const { connector, links } = setUp();
+  const link = await connector.connect(() => {});
+  await settled();
+  assertEquals([link.serverId, link.serverCount, link.carrier], [
+    "s1",
+    3,
+    "streams",
+  ]);
+  const { peer } = links[0]!;
+  assertEquals([peer.agentId, peer.carrier, peer.identifiers.host], [
+    "a1",
+    "streams",
+    ["node1"],
+  ]);
+  assertEquals(peer.identity.commonName, "node1");
+});
+
+Deno.test("where ALPN says h2 the same ends speak packets, and warn of it", async () => {
+  const { connector, links, said } = setUp({ alpn: "h2" });
+  const link = await connector.connect(() => {});
+  await settled();
+  assertEquals([link.carrier, links[0]?.peer.carrier], ["packets", "packets"]);
+  assertEquals(said, ["fell back from s1"]);
+});
+
+for (const alpn of ["tunnel/1", "h2"]) {
+  Deno.test(`without a certificate nobody is an agent, and is told so (${alpn})`, async () => {
+    const { connector, links, said } = setUp({ alpn, identity: ANONYMOUS });
+    await assertRejects(
+      () => connector.connect(() => {}),
+      LinkError,
+      "Cannot admit this agent: it showed no certificate",
+    );
+    await settled();
+    assertEquals(links, []);
+    assert(said[0]?.startsWith("refused 10.0.0.7:4711: Cannot admit"));
+  });
+}
+
+Deno.test("anonymous agents link where the user allowed it", async () => {
+  const { connector, links } = setUp({
+    identity: ANONYMOUS,
+    allowAnonymous: true,
+  });
+  await connector.connect(() => {});
+  await settled();
+  assertEquals(links[0]?.peer.identity.kind, "anonymous");
+});
+
+Deno.test("a link near its last stream id is replaced, and serves what it has", async () => {
+  const { connector, links, timers, said } = setUp({
+    firstStreamId: NEAR_THE_END,
+  });
+  const closed: string[] = [];
+  await connector.connect((reason) => closed.push(reason));
+  await settled();
+  const old = links[0]!;
+  const kept = await dial(old);
+  for (let spent = 0; spent < 12 && closed.length === 0; spent++) {
+    (await dial(old)).reset("next");
+    await settled();
+  }
+  assertEquals(closed, ["the stream ids of the link are running out"]);
+  assertEquals(old.isDraining, true);
+  await connector.connect(() => {});
+  await settled();
+  assertEquals(links.length, 2);
+  // What ran on the old link still runs, however long it takes.
+  timers.advance(RETIRED_CHECK_MS);
+  await settled();
+  assertEquals(kept.end(), undefined);
+  kept.reset("done");
+  await settled();
+  timers.advance(RETIRED_CHECK_MS);
+  await settled();
+  assertEquals(links.length, 1);
+  assertEquals(said, ["unlinked: the link was replaced by a new one"]);
+});
+
+/** A conduit on `link`, connected. */
+function dial(link: AgentLink) {
+  const { promise, resolve, reject } = Promise.withResolvers<
+    { end(): unknown; reset(reason: string): void }
+  >();
+  link.dial({ protocol: "tcp", address: "x:1" }, {
+    onConnected: (conduit) => {
+      let closed: unknown;
+      conduit.attach({
+        onData: (chunk) => conduit.consumed(chunk.length),
+        onWritable: () => {},
+        onEnd: () => {},
+        onClose: (end) => void (closed = end),
+      });
+      resolve({ end: () => closed, reset: (reason) => conduit.reset(reason) });
+    },
+    onFailed: reject,
+  });
+  return promise;
+}
