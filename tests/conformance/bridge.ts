@@ -23,13 +23,23 @@ interface FarEnd {
   close(): void;
 }
 
+/**
+ * Connections that h2spec uses at a time. It never closes those on which it asks
+ * beforehand how long an answer is, and each would keep an agent's link.
+ */
+const OPEN_MAX = 2;
+
 /** A port each of whose connections gets a far end of its own. */
 export function openBridge(connect: () => Promise<FarEnd>): Bridge {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const open = new Set<Deno.Conn>();
   (async () => {
     for await (const near of listener) {
       near.setNoDelay(true);
-      join(near, connect);
+      open.add(near);
+      const [oldest] = open;
+      if (open.size > OPEN_MAX) closeQuietly(oldest!);
+      join(near, connect).finally(() => open.delete(near));
     }
   })();
   return { port: listener.addr.port, close: () => listener.close() };
