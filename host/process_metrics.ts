@@ -25,12 +25,15 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
     "Resident memory size in bytes.",
     () => Deno.memoryUsage().rss,
   );
-  registry.computed(
-    "gauge",
-    "process_open_fds",
-    "Number of open file descriptors.",
-    countDescriptors,
-  );
+  // The platform lets only programs that may do everything look there.
+  if (countDescriptors() !== undefined) {
+    registry.computed(
+      "gauge",
+      "process_open_fds",
+      "Number of open file descriptors.",
+      () => countDescriptors() ?? NaN,
+    );
+  }
   registry.computed(
     "gauge",
     "process_start_time_seconds",
@@ -39,11 +42,11 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
   );
 }
 
-/** NaN, which Prometheus knows, where the system does not tell. */
-function countDescriptors(): number {
+/** `undefined` where the system does not tell. */
+function countDescriptors(): number | undefined {
   try {
     return [...Deno.readDirSync("/proc/self/fd")].length;
   } catch {
-    return NaN; // No Linux, no permission, or no descriptor left.
+    return undefined; // No Linux, no permission, or no descriptor left.
   }
 }
