@@ -180,13 +180,15 @@ class Agent {
           proxyEnv: this.#proxy,
           timeoutMs: CONNECT_TIMEOUT_MS,
         }, use),
-      fellBack: (serverId) =>
+      fellBack: (serverId) => {
+        this.#metrics.fellBack();
         this.#log.warn(
           "the link fell back to Konnectivity's protocol although the server " +
             "is ours: something on the way changes ALPN; a stalled connection " +
             "may hold up others",
           { server: serverId },
-        ),
+        );
+      },
     });
   }
 

@@ -6,6 +6,7 @@
  */
 
 import type { MetricRegistry, Series } from "../host/metrics.ts";
+import { goStatusName } from "../proto/grpc/status.ts";
 import type { LinkObserver } from "../proto/link/observer.ts";
 import type { TargetObserver } from "./target_dialer.ts";
 
@@ -18,6 +19,7 @@ const DIAL_BOUNDS = [.005, .025, .1, .5, 2.5, 10, 30];
 /** See the module description. */
 export class AgentMetrics {
   readonly #packets;
+  readonly #streamErrors;
   readonly #dialSeconds;
   readonly #dialFailures;
   readonly #serverFailures;
@@ -28,6 +30,7 @@ export class AgentMetrics {
   readonly #conduitEnds;
   readonly #stalled: Series;
   readonly #droppedDatagrams: Series;
+  readonly #fallbacks: Series;
 
   constructor(registry: MetricRegistry) {
     this.#dialSeconds = registry.histogram(
@@ -70,6 +73,12 @@ export class AgentMetrics {
       "Count of packets processed, by segment and packet type (example: from_client, DIAL_REQ)",
       ["segment", "packet_type"],
     );
+    this.#streamErrors = registry.labelled(
+      "counter",
+      `${UPSTREAM}stream_errors_total`,
+      "Count of gRPC stream errors, by segment, grpc Code, packet type. (example: from_agent, Code.Unavailable, DIAL_RSP)",
+      ["segment", "code", "packet_type"],
+    );
     this.#octets = registry.labelled(
       "counter",
       `${OURS}octets_total`,
@@ -87,11 +96,21 @@ export class AgentMetrics {
       `${OURS}stalled_connections_reset_total`,
       "Connections of the packets carrier reset because they made no progress.",
     );
+    this.#fallbacks = registry.series(
+      "counter",
+      `${OURS}carrier_fallbacks_total`,
+      "Links to servers of ours that had to use Konnectivity's protocol.",
+    );
     this.#droppedDatagrams = registry.series(
       "counter",
       `${OURS}dropped_datagrams_total`,
       "Datagrams dropped because they were too long or found no room.",
     );
+  }
+
+  /** A link to a server of ours speaks Konnectivity's protocol. */
+  fellBack(): void {
+    this.#fallbacks.add();
   }
 
   /** Distinct servers linked, and how many there are said to be. */
@@ -144,6 +163,10 @@ export class AgentMetrics {
       packetSent: (type) => of("from_agent", type).add(),
       datagramDropped: () => this.#droppedDatagrams.add(),
       conduitStalled: () => this.#stalled.add(),
+      // Upstream's word for errors that came with no packet; ours all do.
+      streamFailed: (code) =>
+        this.#streamErrors.with("to_agent", goStatusName(code), "Unknown")
+          .add(),
     };
   }
 }

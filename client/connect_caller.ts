@@ -5,6 +5,7 @@
  * @module
  */
 
+import { NODE_FIELD } from "../proto/link/dial_handler.ts";
 import {
   DialError,
   type DialEvents,
@@ -146,7 +147,7 @@ class ConnectCaller implements ConduitEvents, PendingDial {
 
 /** kube-apiserver's very words; the Host header is never the target. */
 function request(address: string, node: string | undefined): Uint8Array {
-  const nodeLine = node === undefined ? "" : `Tunnel-Node: ${node}\r\n`;
+  const nodeLine = node === undefined ? "" : `${NODE_FIELD}: ${node}\r\n`;
   return new TextEncoder().encode(
     `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}\r\n`,
   );

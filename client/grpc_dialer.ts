@@ -7,6 +7,7 @@
 
 import { driveHttp2 } from "../host/http2_driver.ts";
 import { DialError } from "../proto/link/link.ts";
+import { NODE_FIELD } from "../proto/link/dial_handler.ts";
 import { randomDialId } from "../proto/link/dial_id.ts";
 import { dialProxy } from "../proto/link/dial_proxy.ts";
 import { Metadata } from "../proto/grpc/metadata.ts";
@@ -17,9 +18,6 @@ import type { Conduit } from "../proto/transfer/conduit.ts";
 import { openFrontendTransport } from "./frontend_socket.ts";
 import type { FrontendAddress } from "./road.ts";
 import type { DialStarter, RoadDial } from "./road_dialer.ts";
-
-/** Metadata that names the node whose agent is wanted; ours. */
-export const NODE_FIELD = "tunnel-node";
 
 /** PING a silent server after this long; the link is lost after the second. */
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };

@@ -155,7 +155,7 @@ export class Connector {
       receiveBudget: this.#options.receiveBudget,
       events: {
         onStream: (stream) => router.accept(stream),
-        onClosed: (end) => opening.over(end.reason),
+        onClosed: (end) => opening.disconnected(end.reason),
       },
     });
     connection.start();
@@ -172,7 +172,7 @@ export class Connector {
       receiveBudget: this.#options.receiveBudget,
       events: {
         onStream: refusePush,
-        onClosed: (end) => opening.over(end.reason),
+        onClosed: (end) => opening.disconnected(end.reason),
       },
     });
     connection.start();
@@ -237,6 +237,20 @@ class Opening {
     this.#state = "over";
     if (before === "opening") this.#reject(new LinkError(reason));
     if (before === "open") this.#onClosed(reason);
+  }
+
+  /**
+   * The connection is gone. TLS 1.3 lets a server refuse a certificate only
+   * after the client's handshake is over, and the platform sends no alert then:
+   * an end without a word is how the agent finds out.
+   */
+  disconnected(reason: string): void {
+    this.over(
+      this.#state === "opening"
+        ? `Cannot link to the server: ${reason} before it said hello; it may ` +
+          "not accept this agent's certificate, its log says why"
+        : reason,
+    );
   }
 
   /** It lives on, but no longer counts as a link to its server. */

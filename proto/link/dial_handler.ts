@@ -8,6 +8,12 @@ import type { Metadata } from "../grpc/metadata.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 import type { DialError, DialTarget, PendingDial } from "./link.ts";
 
+/**
+ * Names the node whose agent is wanted, in a call's metadata and among the
+ * headers of a CONNECT request; ours.
+ */
+export const NODE_FIELD = "tunnel-node";
+
 /** Where the outcome of a dial goes; exactly one of the two, once. */
 export interface DialAnswer {
   /** Connected. `conduit` is not attached yet; whoever asked does that. */

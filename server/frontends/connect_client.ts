@@ -12,7 +12,7 @@
  */
 
 import { EARLY_OCTETS_MAX } from "../../proto/link/dial_proxy.ts";
-import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
 import type { DialError, PendingDial } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {
@@ -36,9 +36,6 @@ export const HOLD_MS = 5;
 
 /** How long a refused client may take to read why and hang up. */
 export const LINGER_MS = 2_000;
-
-/** Names the node whose agent is wanted; ours. */
-export const NODE_HEADER = "tunnel-node";
 
 /** What a CONNECT client needs from the server. */
 export interface ConnectClientOptions {
@@ -202,7 +199,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
     this.#phase = phase;
     const order: DialOrder = {
       target: { protocol: "tcp", address: target },
-      node: headers.get(NODE_HEADER),
+      node: headers.get(NODE_FIELD),
       takeEarlyData: () => this.#takeEarly(),
     };
     phase.pending = this.#options.dial(order, {

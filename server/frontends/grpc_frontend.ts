@@ -7,16 +7,13 @@
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
-import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { proxyMethod } from "../../proto/link/proxy_method.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import type { DialOrder } from "../dialer.ts";
-
-/** Metadata that names the node whose agent is wanted; ours. */
-export const NODE_FIELD = "tunnel-node";
 
 /** What the gRPC frontend needs from outside. */
 export interface GrpcFrontendOptions {
