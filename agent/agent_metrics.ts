@@ -33,6 +33,8 @@ export class AgentMetrics {
   readonly #fallbacks: Series;
 
   constructor(registry: MetricRegistry) {
+    const ours = (name: string, help: string) =>
+      registry.series("counter", `${OURS}${name}_total`, help);
     this.#dialSeconds = registry.histogram(
       `${UPSTREAM}dial_duration_seconds`,
       "Latency of dial to the remote endpoint in seconds",
@@ -91,19 +93,16 @@ export class AgentMetrics {
       "Connections to targets that ended, by how: clean, reset or lost.",
       ["end"],
     );
-    this.#stalled = registry.series(
-      "counter",
-      `${OURS}stalled_connections_reset_total`,
+    this.#stalled = ours(
+      "stalled_connections_reset",
       "Connections of the packets carrier reset because they made no progress.",
     );
-    this.#fallbacks = registry.series(
-      "counter",
-      `${OURS}carrier_fallbacks_total`,
+    this.#fallbacks = ours(
+      "carrier_fallbacks",
       "Links to servers of ours that had to use Konnectivity's protocol.",
     );
-    this.#droppedDatagrams = registry.series(
-      "counter",
-      `${OURS}dropped_datagrams_total`,
+    this.#droppedDatagrams = ours(
+      "dropped_datagrams",
       "Datagrams dropped because they were too long or found no room.",
     );
   }

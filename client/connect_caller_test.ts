@@ -45,7 +45,7 @@ Deno.test("a node and early octets go with the request", async () => {
   assertEquals(
     server.text,
     "CONNECT 10.0.0.7:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n" +
-      "Tunnel-Node: alpha\r\n\r\nGET / HTTP/1.0\r\n\r\n",
+      "tunnel-node: alpha\r\n\r\nGET / HTTP/1.0\r\n\r\n",
   );
 });
 

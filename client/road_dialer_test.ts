@@ -62,7 +62,7 @@ Deno.test("a dial through CONNECT is a connection of its own", async () => {
     const dialing = dialer.dial({ target: TARGET, node, earlyData });
     const { conn, request } = await frontend.asked();
     assert(request.startsWith("CONNECT 10.0.0.7:443 HTTP/1.1\r\n"));
-    assert(request.endsWith(`Tunnel-Node: ${node}\r\n\r\nhello`));
+    assert(request.endsWith(`tunnel-node: ${node}\r\n\r\nhello`));
     await writeAll(conn, new TextEncoder().encode(`${GRANTED}welcome`));
     await conn.closeWrite();
     const client = new ConduitProbe(await dialing);

@@ -201,7 +201,8 @@ export class Connector {
         });
       },
       onClosed: (error) => {
-        opening.over(error.message);
+        if (connection.isUsable) opening.over(error.message);
+        else opening.disconnected(error.message);
         connection.shutdown(error.message);
       },
     });
