@@ -33,6 +33,8 @@ export class AgentMetrics {
   readonly #fallbacks: Series;
 
   constructor(registry: MetricRegistry) {
+    const gauge = (name: string, help: string) =>
+      registry.series("gauge", `${UPSTREAM}${name}`, help);
     const ours = (name: string, help: string) =>
       registry.series("counter", `${OURS}${name}_total`, help);
     this.#dialSeconds = registry.histogram(
@@ -54,19 +56,16 @@ export class AgentMetrics {
       "Number of failures dialing the remote endpoint, by reason (example: timeout).",
       ["reason"],
     );
-    this.#openServers = registry.series(
-      "gauge",
-      `${UPSTREAM}open_server_connections`,
+    this.#openServers = gauge(
+      "open_server_connections",
       "Current number of open server connections.",
     );
-    this.#knownServers = registry.series(
-      "gauge",
-      `${UPSTREAM}known_server_count`,
+    this.#knownServers = gauge(
+      "known_server_count",
       "Current number of servers agent is trying to connect to.",
     );
-    this.#openEndpoints = registry.series(
-      "gauge",
-      `${UPSTREAM}open_endpoint_connections`,
+    this.#openEndpoints = gauge(
+      "open_endpoint_connections",
       "Current number of open endpoint connections.",
     );
     this.#packets = registry.labelled(
