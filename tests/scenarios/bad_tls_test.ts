@@ -1,0 +1,202 @@
+/**
+ * Peers that speak the wrong thing on a port, or show the wrong certificate: a
+ * clear line on each side, counted, and nothing left behind.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { openRoad } from "../../client/road_dialer.ts";
+import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
+import { certificates } from "../support/certificates.ts";
+import { readToEnd, writeAll } from "../support/sockets.ts";
+import type { FrontendMode } from "../../server/options.ts";
+import { portOf, Tunnel } from "../support/tunnel_harness.ts";
+
+const REFUSED_AGENTS = "tunnel_server_refused_agents_total";
+const REFUSED_CALLERS = "tunnel_server_refused_callers_total";
+const NOT_HTTP2 = new TextEncoder().encode("\x00\x01 what is this\r\n\r\n");
+const PLAIN_REQUEST = new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n");
+
+/** What an agent with the wrong certificate hears, and what the server says. */
+const AGENT_CERTIFICATES: readonly {
+  readonly name: string;
+  readonly keyPair: (
+    all: Awaited<ReturnType<typeof certificates>>,
+  ) => CertificatePair | "none";
+  readonly server: RegExp;
+  readonly agent: RegExp;
+}[] = [
+  {
+    name: "no certificate",
+    keyPair: () => "none",
+    server: /Cannot admit this agent: it showed no certificate/,
+    agent: /Cannot admit this agent: it showed no certificate.*--agent-cert/,
+  },
+  {
+    name: "a certificate of another CA",
+    keyPair: ({ otherClient }) => otherClient,
+    server: /Cannot accept TLS from .*(CA|trusted).*node1/,
+    agent: /may not accept this agent's certificate/,
+  },
+  {
+    name: "an expired certificate",
+    keyPair: ({ expiredClient }) => expiredClient,
+    server: /Cannot accept TLS from .*expired.*node1/,
+    agent: /may not accept this agent's certificate/,
+  },
+  {
+    name: "a certificate for servers only",
+    keyPair: ({ serverOnly }) => serverOnly,
+    server: /Cannot accept TLS from .*not for clients/,
+    agent: /may not accept this agent's certificate/,
+  },
+];
+
+for (const carrier of ["streams", "packets"] as const) {
+  for (const wrong of AGENT_CERTIFICATES) {
+    Deno.test(`${carrier}: an agent with ${wrong.name} is refused in words`, async () => {
+      await using tunnel = await Tunnel.open();
+      const keyPair = wrong.keyPair(await certificates());
+      const agent = await tunnel.agent({ carrier, keyPair });
+      const [seen, heard] = await Promise.all([
+        tunnel.log.until(wrong.server),
+        agent.log.until(/trying again/),
+      ]);
+      assertMatch(heard.message, wrong.agent);
+      assert(!seen.message.includes("\n") && !heard.message.includes("\n"));
+      agent.running.stop("seen enough");
+      const lines = tunnel.log.matching(/Cannot/).length;
+      assertEquals(await tunnel.metric(REFUSED_AGENTS), lines);
+      assertEquals(tunnel.log.matching(/^agent linked$/), []);
+      // The port still serves whoever may.
+      await tunnel.link({ agentId: "good", carrier });
+    });
+  }
+
+  Deno.test(`${carrier}: an agent refuses a server of another CA, in words`, async () => {
+    await using tunnel = await Tunnel.open();
+    const { otherCa } = await certificates();
+    const agent = await tunnel.agent({ carrier, ca: otherCa });
+    const { message } = await agent.log.until(/trying again/);
+    assertMatch(message, /the server's certificate was not signed by a CA/);
+    await tunnel.log.until(
+      /Cannot accept TLS from .*: it does not trust our certificate/,
+    );
+  });
+}
+
+for (const [name, octets] of Object.entries({ PLAIN_REQUEST, NOT_HTTP2 })) {
+  Deno.test(`plain octets (${name}) to the agent port are named and counted`, async () => {
+    await using tunnel = await Tunnel.open();
+    using conn = await Deno.connect({
+      hostname: "127.0.0.1",
+      port: tunnel.agentPort,
+    });
+    await writeAll(conn, octets);
+    await tunnel.log.until(/Cannot accept TLS from .*does not speak TLS/);
+    await readToEnd(conn).catch(() => {});
+    assertEquals(await tunnel.metric(REFUSED_AGENTS), 1);
+  });
+}
+
+Deno.test("what is TLS but no HTTP/2 ends on the agent port, and nobody else does", async () => {
+  await using tunnel = await Tunnel.linked("streams");
+  const { ca, client } = await certificates();
+  for (const alpnProtocols of [["h2"], ["tunnel/1"]]) {
+    using conn = await Deno.connectTls({
+      hostname: "127.0.0.1",
+      port: tunnel.agentPort,
+      caCerts: [ca],
+      ...client,
+      alpnProtocols,
+    });
+    await writeAll(conn, NOT_HTTP2);
+    await readToEnd(conn).catch(() => {});
+  }
+  const pair = await tunnel.connect("grpc");
+  pair.caller.send("fine");
+  await pair.target.received(4);
+});
+
+Deno.test("an agent that finds no TLS where its server should be says so", async () => {
+  await using tunnel = await Tunnel.open();
+  const serverPort = portOf(tunnel.server.addresses.health);
+  const agent = await tunnel.agent({ serverPort });
+  const { message } = await agent.log.until(/trying again/);
+  assertMatch(message, /does not speak TLS on this port/);
+});
+
+Deno.test("TLS to a plain frontend is named, and counted", async () => {
+  await using tunnel = await Tunnel.open();
+  const path = tunnel.socketPath;
+  using conn = await Deno.connect({ transport: "unix", path });
+  // The first octets of a ClientHello.
+  await writeAll(conn, Uint8Array.of(0x16, 3, 1, 0, 5, 1, 0, 0, 1, 3));
+  assertEquals((await readToEnd(conn)).length, 0);
+  await tunnel.log.until(/Cannot serve TLS here: .*connect without TLS/);
+  assertEquals(await tunnel.metric(REFUSED_CALLERS), 1);
+});
+
+Deno.test("octets of no protocol are answered in plain words", async () => {
+  const wanted = {
+    "auto": /Cannot accept the connection preface: saw .*, wanted HTTP\/2/,
+    "grpc": /Cannot accept the connection preface: saw .*, wanted HTTP\/2/,
+    "http-connect": /^HTTP\/1\.1 400 .*neither HTTP\/1\.1 nor HTTP\/2/,
+  } as const;
+  for (const [mode, message] of Object.entries(wanted)) {
+    await using tunnel = await Tunnel.open({ mode: mode as FrontendMode });
+    const path = tunnel.socketPath;
+    using conn = await Deno.connect({ transport: "unix", path });
+    await writeAll(conn, NOT_HTTP2);
+    const answer = new TextDecoder().decode(await readToEnd(conn));
+    assertMatch(answer, message);
+    assertEquals(await tunnel.metric(REFUSED_CALLERS), 1, mode);
+    assertEquals(tunnel.log.matching(/^unix: Cannot /).length, 1, mode);
+  }
+});
+
+Deno.test("plain octets to a TLS frontend are named, and counted", async () => {
+  await using tunnel = await Tunnel.open({ frontend: "tcp" });
+  const port = portOf(tunnel.server.addresses.frontend);
+  using conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  await writeAll(conn, PLAIN_REQUEST);
+  await tunnel.log.until(/Cannot accept TLS from .*does not speak TLS/);
+  await readToEnd(conn).catch(() => {});
+  assertEquals(await tunnel.metric(REFUSED_CALLERS), 1);
+});
+
+for (const which of ["otherClient", "expiredClient", "serverOnly"] as const) {
+  Deno.test(`a caller on TCP with ${which} is refused, on both sides in words`, async () => {
+    await using tunnel = await Tunnel.open({ frontend: "tcp" });
+    const all = await certificates();
+    const { cert, key } = all[which];
+    for (const protocol of ["grpc", "http-connect"] as const) {
+      const dialer = openRoad({
+        kind: "tunnel",
+        protocol,
+        address: {
+          kind: "tcp",
+          host: "127.0.0.1",
+          port: portOf(tunnel.server.addresses.frontend),
+          tls: {
+            caFile: await tunnel.file(all.ca),
+            certFile: await tunnel.file(cert),
+            keyFile: await tunnel.file(key),
+          },
+        },
+      });
+      const seen = tunnel.log.next(/^Cannot accept TLS from 127\.0\.0\.1/);
+      const target = { protocol: "tcp", address: "127.0.0.1:1" };
+      const error = await dialer.dial({ target }).then(
+        () => new Error("was let in"),
+        (error: Error) => error,
+      );
+      assertMatch(error.message, /^Cannot (reach|connect)/);
+      assertMatch(error.message, /certificate|TLS/);
+      assertMatch((await seen).message, /node1/);
+      dialer.close();
+    }
+    assertEquals(await tunnel.metric(REFUSED_CALLERS), 2);
+  });
+}
