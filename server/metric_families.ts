@@ -36,6 +36,8 @@ export interface UpstreamFamilies {
   readonly established: Series;
   readonly dialFailures: LabelledSeries;
   readonly packets: LabelledSeries;
+  readonly streamErrors: LabelledSeries;
+  readonly fullReceiveChannels: LabelledSeries;
 }
 
 /** Registers Konnectivity's families. */
@@ -84,6 +86,18 @@ export function upstreamFamilies(registry: MetricRegistry): UpstreamFamilies {
       `${UPSTREAM_PREFIX}stream_packets_total`,
       "Count of packets processed, by segment and packet type (example: from_client, DIAL_REQ)",
       ["segment", "packet_type"],
+    ),
+    streamErrors: registry.labelled(
+      "counter",
+      `${UPSTREAM_PREFIX}stream_errors_total`,
+      "Count of gRPC stream errors, by segment, grpc Code, packet type. (example: from_agent, Code.Unavailable, DIAL_RSP)",
+      ["segment", "code", "packet_type"],
+    ),
+    fullReceiveChannels: registry.labelled(
+      "gauge",
+      `${UPSTREAM_PREFIX}full_receive_channels`,
+      "Number of current connections blocked by a full receive channel, partitioned by service method.",
+      ["service_method"],
     ),
   };
 }

@@ -6,6 +6,7 @@
  */
 
 import type { MetricRegistry, Series } from "../host/metrics.ts";
+import { goStatusName } from "../proto/grpc/status.ts";
 import type { LinkObserver } from "../proto/link/observer.ts";
 import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
 import type { Clock } from "../proto/sync/clock.ts";
@@ -29,6 +30,9 @@ const DIAL_FAILURE: Readonly<Record<DialFailureCause, string>> = {
   "link-lost": "backend_close",
   "dial-closed": "backend_close",
 };
+
+/** Upstream's word for errors that came with no packet; ours all do. */
+const STREAM_ERROR_PACKET = "Unknown";
 
 /** See the module description. */
 export class ServerMetrics {
@@ -139,6 +143,12 @@ export class ServerMetrics {
       packetSent: (type) => sent.of(type).add(),
       datagramDropped: () => this.#ours.droppedDatagrams.add(),
       conduitStalled: () => this.#ours.stalled.add(),
+      // Only agents of the packets carrier have connections that hold others up.
+      conduitHolds: (change) =>
+        this.#upstream.fullReceiveChannels.with("Connect").add(change),
+      streamFailed: (code) =>
+        this.#upstream.streamErrors
+          .with(`from_${peer}`, goStatusName(code), STREAM_ERROR_PACKET).add(),
     };
   }
 

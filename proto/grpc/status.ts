@@ -49,6 +49,15 @@ export function statusName(code: number): string {
   return NAMES.get(code) ?? `CODE_${code}`;
 }
 
+/** The same as Go prints it, such as `"Unavailable"`: for labels that Go set. */
+export function goStatusName(code: number): string {
+  // Go's own spelling, and no word.
+  if (code === StatusCode.CANCELLED) return "Canceled";
+  if (code === StatusCode.OK) return "OK";
+  return statusName(code).toLowerCase()
+    .replaceAll(/(?:^|_)([a-z0-9])/g, (_, first) => first.toUpperCase());
+}
+
 const NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries(StatusCode).map(([name, code]) => [code, name]),
 );

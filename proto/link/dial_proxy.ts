@@ -185,6 +185,9 @@ class ProxyCall
 
   onStatus(status: Status, _trailers: Metadata, lost: boolean): void {
     if (this.#state === "over") return;
+    if (status.code !== StatusCode.OK) {
+      this.#observer.streamFailed?.(status.code);
+    }
     const reason = status.message || statusName(status.code);
     if (this.#state === "dialing") {
       this.#over();

@@ -5,6 +5,8 @@
  * @module
  */
 
+import type { StatusCode } from "../grpc/status.ts";
+
 /** See the module description. */
 export interface LinkObserver {
   /**
@@ -20,6 +22,15 @@ export interface LinkObserver {
   datagramDropped?(): void;
   /** A conduit was reset because it made no progress and held up the others. */
   conduitStalled?(): void;
+  /** A conduit began (1) or ceased (−1) to hold up the others of its link. */
+  conduitHolds?(change: 1 | -1): void;
+  /**
+   * A stream of packets ended with an error.
+   *
+   * @param code Its gRPC status, whichever end said it; CANCELLED when the other
+   *   end reset it, UNAVAILABLE when it was lost.
+   */
+  streamFailed?(code: StatusCode): void;
 }
 
 /** Counts nothing. */

@@ -167,6 +167,9 @@ export class PacketsAgentLink implements ClientCallEvents {
   }
 
   onStatus(status: Status): void {
+    if (status.code !== StatusCode.OK) {
+      this.#options.observer?.streamFailed?.(status.code);
+    }
     this.#over(
       status.message ||
         (status.code === StatusCode.OK

@@ -9,6 +9,7 @@ import { ConnectionPair } from "../../tests/support/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { ScriptedCaller } from "../../tests/support/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
+import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
 import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
 import type { AgentLink, DialError, PendingDial } from "./link.ts";
@@ -330,6 +331,31 @@ Deno.test("octets that are no packet end the link with a reason", async () => {
   await settled();
   assert(agent.heard.at(-1)!.startsWith("status INVALID_ARGUMENT"));
   assertEquals(server.closed.length, 1);
+  assertEquals(server.observer.failures, [StatusCode.INVALID_ARGUMENT]);
+});
+
+Deno.test("links that end badly are counted by status, once each", async () => {
+  const server = new Server();
+  const [cancelled, ended, closed, lost] = [
+    await server.agent(),
+    await server.agent(),
+    await server.agent(),
+    await server.agent(),
+  ];
+  cancelled.script.call.cancel();
+  ended.script.call.halfClose();
+  await settled();
+  // Our own shutdown is nobody's error.
+  closed.link.close("the server is stopping");
+  await settled();
+  assertEquals(server.observer.failures, [StatusCode.CANCELLED]);
+  server.pair.break("EOF");
+  await settled();
+  assertEquals(server.observer.failures, [
+    StatusCode.CANCELLED,
+    StatusCode.UNAVAILABLE,
+  ]);
+  assertEquals(lost.link.load, 0);
 });
 
 Deno.test("a conduit that is not read holds the link for 10 s and is then reset alone", async () => {
@@ -349,12 +375,14 @@ Deno.test("a conduit that is not read holds the link for 10 s and is then reset 
   await settled();
   assertEquals(other.text, "no harm so far");
   assertEquals(stalled.end, undefined);
+  assertEquals(server.observer.holding, 1);
   server.timers.advance(STALL_MS);
   const end = await stalled.closed;
   assert(end.kind === "reset" && end.reason.includes("not read within 10 s"));
   await other.received(26);
   assertEquals(other.end, undefined);
   assertEquals(server.observer.stalled, 1);
+  assertEquals(server.observer.holding, 0);
   assertEquals(
     agent.heard.filter((line) => line.startsWith("CLOSE_REQ")),
     ["CLOSE_REQ 1"],
@@ -388,11 +416,13 @@ async function overfull(server: Server) {
 Deno.test("a conduit over its bound that gets on is left alone", async () => {
   const server = new Server();
   const { conduit, state } = await overfull(server);
+  assertEquals(server.observer.holding, 1);
   for (let round = 0; round < 3; round++) {
     conduit.consumed(STALL_PROGRESS_OCTETS);
     server.timers.advance(STALL_MS);
     assertEquals(state.end, undefined);
   }
+  assertEquals(server.observer.holding, 0);
 });
 
 Deno.test("taking an octet now and then is not getting on", async () => {

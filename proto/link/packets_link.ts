@@ -192,7 +192,9 @@ class PacketsLink implements AgentLink, ServerCallEvents {
   }
 
   close(reason: string): void {
-    this.#end(StatusCode.UNAVAILABLE, reason);
+    if (this.#state === "over") return;
+    this.#call.finish({ code: StatusCode.UNAVAILABLE, message: reason });
+    this.#over(reason);
   }
 
   onBody(chunk: Uint8Array): void {
@@ -218,7 +220,10 @@ class PacketsLink implements AgentLink, ServerCallEvents {
     this.#end(StatusCode.OK, "the agent ended the link");
   }
 
-  onCancel(reason: { readonly message: string }): void {
+  onCancel(reason: { readonly lost: boolean; readonly message: string }): void {
+    this.#options.observer?.streamFailed?.(
+      reason.lost ? StatusCode.UNAVAILABLE : StatusCode.CANCELLED,
+    );
     this.#over(reason.message);
   }
 
@@ -297,6 +302,7 @@ class PacketsLink implements AgentLink, ServerCallEvents {
 
   #end(code: StatusCode, reason: string): void {
     if (this.#state === "over") return;
+    if (code !== StatusCode.OK) this.#options.observer?.streamFailed?.(code);
     this.#call.finish({ code, message: reason });
     this.#over(reason);
   }

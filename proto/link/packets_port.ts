@@ -146,8 +146,7 @@ export class PacketsPort implements ConduitPort {
 
   release(): void {
     this.#quiet?.cancel();
-    this.#stall?.cancel();
-    this.#stall = undefined;
+    this.#holdsNoMore();
     this.#mux.forget(this);
     this.#answerClose();
   }
@@ -161,10 +160,18 @@ export class PacketsPort implements ConduitPort {
       this.#mux.credit(this.#heldOctets - wanted);
       this.#heldOctets = wanted;
     }
-    if (this.#heldOctets === 0) {
-      this.#stall?.cancel();
-      this.#stall = undefined;
-    } else if (this.#stall === undefined) this.#watch();
+    if (this.#heldOctets === 0) this.#holdsNoMore();
+    else if (this.#stall === undefined) {
+      this.#mux.observer.conduitHolds?.(1);
+      this.#watch();
+    }
+  }
+
+  #holdsNoMore(): void {
+    if (this.#stall === undefined) return;
+    this.#stall.cancel();
+    this.#stall = undefined;
+    this.#mux.observer.conduitHolds?.(-1);
   }
 
   #watch(): void {

@@ -150,6 +150,9 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     const before = this.#state;
     this.#timer?.cancel();
     if (before === "gone" || before === "over") return;
+    this.#observer.streamFailed?.(
+      reason.lost ? StatusCode.UNAVAILABLE : StatusCode.CANCELLED,
+    );
     this.#state = "over";
     this.#pending?.cancel();
     if (before !== "connected") return;
@@ -414,6 +417,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     if (this.#state === "over" || this.#state === "gone") return;
     this.#state = "over";
     this.#timer?.cancel();
+    if (code !== StatusCode.OK) this.#observer.streamFailed?.(code);
     this.#call.finish({ code, message });
   }
 

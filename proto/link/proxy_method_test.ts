@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { CountingObserver } from "../../tests/support/carrier_rig.ts";
 import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
+import { StatusCode } from "../grpc/status.ts";
 import { ConnectionPair } from "../../tests/support/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
@@ -530,6 +531,30 @@ Deno.test("packets are counted by type", async () => {
     DIAL_RSP: 1,
     CLOSE_RSP: 1,
   });
+});
+
+Deno.test("calls that end badly are counted by status, once each", async () => {
+  const frontend = new Frontend();
+  const { failures } = frontend.observer;
+  const closed = await frontend.dialled();
+  closed.caller.say(closeRequest(1));
+  await settled();
+  closed.caller.call.cancel();
+  await settled();
+  assertEquals(failures, []);
+  const cancelled = await frontend.dialled();
+  cancelled.caller.call.cancel();
+  const reset = await frontend.dialled();
+  reset.target.reset("ECONNRESET");
+  await settled();
+  await frontend.dialled();
+  frontend.pair.break("EOF");
+  await settled();
+  assertEquals(failures, [
+    StatusCode.CANCELLED,
+    StatusCode.ABORTED,
+    StatusCode.UNAVAILABLE,
+  ]);
 });
 
 Deno.test("a caller that reads nothing hears of a reset all the same", async (t) => {

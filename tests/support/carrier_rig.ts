@@ -48,6 +48,10 @@ export class CountingObserver implements LinkObserver {
   readonly sent = new Map<string, number>();
   stalled = 0;
   dropped = 0;
+  /** Conduits that hold up their link now. */
+  holding = 0;
+  /** Status codes of streams that failed. */
+  readonly failures: number[] = [];
 
   packetReceived(type: string): void {
     this.received.set(type, (this.received.get(type) ?? 0) + 1);
@@ -63,6 +67,14 @@ export class CountingObserver implements LinkObserver {
 
   datagramDropped(): void {
     this.dropped++;
+  }
+
+  conduitHolds(change: 1 | -1): void {
+    this.holding += change;
+  }
+
+  streamFailed(code: number): void {
+    this.failures.push(code);
   }
 }
 
