@@ -35,6 +35,8 @@ export class AgentMetrics {
   constructor(registry: MetricRegistry) {
     const gauge = (name: string, help: string) =>
       registry.series("gauge", `${UPSTREAM}${name}`, help);
+    const counters = (name: string, help: string, labels: readonly string[]) =>
+      registry.labelled("counter", name, help, labels);
     const ours = (name: string, help: string) =>
       registry.series("counter", `${OURS}${name}_total`, help);
     this.#dialSeconds = registry.histogram(
@@ -42,16 +44,14 @@ export class AgentMetrics {
       "Latency of dial to the remote endpoint in seconds",
       DIAL_BOUNDS,
     );
-    this.#serverFailures = registry.labelled(
-      "counter",
+    this.#serverFailures = counters(
       `${UPSTREAM}server_connection_failure_count`,
       "Count of failures to send to or receive from the proxy server, " +
         "labeled by the direction (from_server or to_server). " +
         "DEPRECATED, please use stream_events_error_total",
       ["direction"],
     );
-    this.#dialFailures = registry.labelled(
-      "counter",
+    this.#dialFailures = counters(
       `${UPSTREAM}endpoint_dial_failure_total`,
       "Number of failures dialing the remote endpoint, by reason (example: timeout).",
       ["reason"],
@@ -68,26 +68,22 @@ export class AgentMetrics {
       "open_endpoint_connections",
       "Current number of open endpoint connections.",
     );
-    this.#packets = registry.labelled(
-      "counter",
+    this.#packets = counters(
       `${UPSTREAM}stream_packets_total`,
       "Count of packets processed, by segment and packet type (example: from_client, DIAL_REQ)",
       ["segment", "packet_type"],
     );
-    this.#streamErrors = registry.labelled(
-      "counter",
+    this.#streamErrors = counters(
       `${UPSTREAM}stream_errors_total`,
       "Count of gRPC stream errors, by segment, grpc Code, packet type. (example: from_agent, Code.Unavailable, DIAL_RSP)",
       ["segment", "code", "packet_type"],
     );
-    this.#octets = registry.labelled(
-      "counter",
+    this.#octets = counters(
       `${OURS}octets_total`,
       "Octets carried for connections, by direction.",
       ["direction"],
     );
-    this.#conduitEnds = registry.labelled(
-      "counter",
+    this.#conduitEnds = counters(
       `${OURS}connection_ends_total`,
       "Connections to targets that ended, by how: clean, reset or lost.",
       ["end"],
