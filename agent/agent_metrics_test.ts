@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { MetricRegistry } from "../host/metrics.ts";
 import { StatusCode } from "../proto/grpc/status.ts";
-import { familiesIn } from "../tests/support/metric_families.ts";
+import { familiesIn, undocumented } from "../tests/support/metric_families.ts";
 import { AgentMetrics } from "./agent_metrics.ts";
 
 /**
@@ -20,7 +20,7 @@ const UPSTREAM: Readonly<Record<string, readonly [string, string, string]>> = {
   stream_errors_total:             ["counter", "segment,code,packet_type", "Count of gRPC stream errors, by segment, grpc Code, packet type. (example: from_agent, Code.Unavailable, DIAL_RSP)"],
 };
 
-Deno.test("upstream's families have its names, types, labels and HELP", () => {
+Deno.test("upstream's families have its names, types, labels and HELP, documented", () => {
   const registry = new MetricRegistry();
   const metrics = new AgentMetrics(registry);
   metrics.servers(1, 1);
@@ -32,6 +32,7 @@ Deno.test("upstream's families have its names, types, labels and HELP", () => {
   link.packetReceived("DATA", 1);
   link.streamFailed?.(StatusCode.UNAVAILABLE);
   const text = registry.expose();
+  assertEquals(undocumented(text), []);
   assertEquals(familiesIn(text, "konnectivity_network_proxy_agent_"), UPSTREAM);
   assertEquals(
     text.includes(

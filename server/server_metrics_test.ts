@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { familiesIn } from "../tests/support/metric_families.ts";
+import { familiesIn, undocumented } from "../tests/support/metric_families.ts";
 import { FakeLink } from "../tests/support/fake_link.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { StatusCode } from "../proto/grpc/status.ts";
@@ -57,6 +57,10 @@ function used() {
 Deno.test("upstream's families have its names, types, labels and HELP", () => {
   const seen = familiesIn(used().registry.expose(), UPSTREAM_PREFIX);
   assertEquals(seen, UPSTREAM);
+});
+
+Deno.test("every family is documented", () => {
+  assertEquals(undocumented(used().registry.expose()), []);
 });
 
 Deno.test("a dial's failure has upstream's reason", () => {

@@ -25,3 +25,12 @@ export function familiesIn(
   }
   return families;
 }
+
+/** Names in `text`, a scrape, that the operator's documentation does not have. */
+export function undocumented(text: string): string[] {
+  const page = new URL("../../docs/operations.md", import.meta.url);
+  const words = new Set(Deno.readTextFileSync(page).match(/\w+/g));
+  return [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) =>
+    name!.replace(/^konnectivity_network_proxy_(?:server|agent)_/, "")
+  ).filter((name) => !words.has(name));
+}
