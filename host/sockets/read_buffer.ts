@@ -3,57 +3,38 @@
  *
  * A pending read pins its buffer, so an idle connection costs what it waits
  * with; a busy one pays per system call, so it wants to read much at once. The
- * answer is to change the size between reads, from a pool that the whole
+ * answer is to change the size between reads, from the pool that the whole
  * process shares: memory follows the connections that are busy, not those that
  * exist, and no read ever allocates fresh memory.
  *
  * @module
  */
 
-/** Sizes in octets. Waiting is done in the small ones, moving in the big. */
-const CLASSES: readonly number[] = [512, 2 * 1024, 16 * 1024, 128 * 1024];
+import {
+  BUFFER_CLASSES,
+  BUFFER_OCTETS_MAX,
+  sharedBufferPool,
+} from "../../proto/bytes/buffer_pool.ts";
 
-/** The size of the largest buffer there is. */
-export const BUFFER_OCTETS_MAX = 128 * 1024;
-
-/**
- * Octets of free buffers kept per class. A burst may need more; what comes back
- * over this is left to the garbage collector.
- */
-const FREE_OCTETS_MAX = 8 * 1024 * 1024;
-
-const free: Uint8Array<ArrayBuffer>[][] = CLASSES.map(() => []);
-
-/** Takes a buffer of the smallest class that holds `octets` (at most the biggest). */
-export function takeBuffer(octets: number): Uint8Array<ArrayBuffer> {
-  const index = classOf(octets);
-  return free[index]!.pop() ?? new Uint8Array(CLASSES[index]!);
-}
-
-/** Gives a buffer back. Nobody may touch it any more, the kernel included. */
-export function returnBuffer(buffer: Uint8Array<ArrayBuffer>): void {
-  const index = CLASSES.indexOf(buffer.length);
-  if (index < 0) throw new TypeError("Cannot pool a buffer of another size");
-  const kept = free[index]!;
-  if (kept.length * buffer.length < FREE_OCTETS_MAX) kept.push(buffer);
-}
-
-function classOf(octets: number): number {
-  let index = 0;
-  while (index < CLASSES.length - 1 && CLASSES[index]! < octets) index++;
-  return index;
-}
+/** A read that fills this is bulk: the next one is as large as can be. */
+const BULK_OCTETS = 16 * 1024;
 
 /** The buffer of one reader; see the module description. */
 export class ReadBuffer {
-  #size = CLASSES[0]!;
+  readonly #readOctetsMax: number;
+  #size = BUFFER_CLASSES[0]!;
   /** Octets of the message under way: reads that filled their buffer. */
   #run = 0;
   #buffer: Uint8Array<ArrayBuffer> | undefined;
 
+  /** @param readOctetsMax The most that one read may give. */
+  constructor(readOctetsMax: number = BUFFER_OCTETS_MAX) {
+    this.#readOctetsMax = Math.min(readOctetsMax, BUFFER_OCTETS_MAX);
+  }
+
   /** The buffer for the next read; the same one until `adapt` or `release`. */
   get buffer(): Uint8Array<ArrayBuffer> {
-    return this.#buffer ??= takeBuffer(this.#size);
+    return this.#buffer ??= this.#acquire();
   }
 
   /**
@@ -69,10 +50,10 @@ export class ReadBuffer {
     let size = this.#size;
     if (octets >= size) {
       this.#run = message;
-      size = size < 16 * 1024 ? 16 * 1024 : BUFFER_OCTETS_MAX;
+      size = size < BULK_OCTETS ? BULK_OCTETS : this.#readOctetsMax;
     } else {
       this.#run = 0;
-      if (message * 4 < size) size = CLASSES[Math.min(classOf(message), 2)]!;
+      if (message * 4 < size) size = waitingSize(message);
     }
     if (size === this.#size) return;
     this.release();
@@ -82,7 +63,18 @@ export class ReadBuffer {
   /** Gives the memory back for as long as nobody reads. */
   release(): void {
     if (this.#buffer === undefined) return;
-    returnBuffer(this.#buffer);
+    // The pool knows whole buffers only; a read may have had a part of one.
+    sharedBufferPool.release(new Uint8Array(this.#buffer.buffer));
     this.#buffer = undefined;
   }
+
+  #acquire(): Uint8Array<ArrayBuffer> {
+    const whole = sharedBufferPool.acquire(this.#size);
+    return whole.length === this.#size ? whole : whole.subarray(0, this.#size);
+  }
+}
+
+/** The smallest size that holds a message of `octets`, or bulk. */
+function waitingSize(octets: number): number {
+  return BUFFER_CLASSES.find((size) => size >= octets || size === BULK_OCTETS)!;
 }

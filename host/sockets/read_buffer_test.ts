@@ -1,9 +1,18 @@
-import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
-import { ReadBuffer, returnBuffer, takeBuffer } from "./read_buffer.ts";
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import {
+  BUFFER_OCTETS_MAX,
+  sharedBufferPool,
+} from "../../proto/bytes/buffer_pool.ts";
+import { dataOctetsThatFit } from "../../proto/packets/data_head.ts";
+import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
+import { ReadBuffer } from "./read_buffer.ts";
+import { READ_OCTETS_MAX } from "./socket_conduit.ts";
 
 /** The sizes a reader goes through when reads give `counts`. */
-function sizes(counts: readonly (number | "full")[]): number[] {
-  const reader = new ReadBuffer();
+function sizes(
+  counts: readonly (number | "full")[],
+  reader = new ReadBuffer(),
+): number[] {
   const seen = [reader.buffer.length];
   for (const count of counts) {
     reader.adapt(count === "full" ? reader.buffer.length : count);
@@ -33,10 +42,21 @@ Deno.test("a message cut by a full buffer does not bounce between sizes", () => 
   ]);
 });
 
-Deno.test("buffers are used again", () => {
-  const buffer = takeBuffer(600);
-  assertEquals(buffer.length, 2048);
-  returnBuffer(buffer);
-  assertStrictEquals(takeBuffer(2048), buffer);
-  assertThrows(() => returnBuffer(new Uint8Array(7)), TypeError);
+Deno.test("buffers come from the pool of the process, and go back whole", () => {
+  const reader = new ReadBuffer(100_000);
+  const seen = sizes(["full", "full", "full", 30_000], reader);
+  assertEquals(seen, [512, 16384, 100_000, 100_000, 100_000]);
+  assertEquals(sharedBufferPool.acquire(BUFFER_OCTETS_MAX).length, 131072);
+  const small = sharedBufferPool.acquire(512);
+  sharedBufferPool.release(small);
+  assertStrictEquals(new ReadBuffer().buffer.buffer, small.buffer);
+});
+
+Deno.test("a conduit's largest read makes two full frames and no crumb", () => {
+  for (const connectId of [0, 1, 2n ** 62n]) {
+    const first = dataOctetsThatFit(LARGE_FRAME_SIZE, connectId);
+    const second = READ_OCTETS_MAX - first;
+    assert(first < READ_OCTETS_MAX && second <= first, `${first} ${second}`);
+    assert(second > LARGE_FRAME_SIZE - 100, `${second}`);
+  }
 });

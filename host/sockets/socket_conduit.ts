@@ -18,9 +18,19 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
+import { DATA_HEAD_OCTETS_MAX } from "../../proto/packets/data_head.ts";
+import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import { endOf, type OctetSocket } from "./octet_socket.ts";
 import { ReadBuffer } from "./read_buffer.ts";
 import { WriteBatch } from "./write_batch.ts";
+
+/**
+ * What one read takes at most: the payload of exactly two full frames between
+ * own ends. A whole buffer would leave a crumb of some 60 octets behind each
+ * two, and that in a frame, a packet and a write of its own.
+ */
+export const READ_OCTETS_MAX: number = 2 *
+  (LARGE_FRAME_SIZE - DATA_HEAD_OCTETS_MAX);
 
 /** What else a {@linkcode SocketConduit} can be told. */
 export interface SocketConduitOptions {
@@ -37,7 +47,7 @@ export class SocketConduit implements Conduit {
   #events: ConduitEvents | undefined;
 
   // Reading. `#unconsumed` is what was delivered and not yet passed on.
-  readonly #reader = new ReadBuffer();
+  readonly #reader = new ReadBuffer(READ_OCTETS_MAX);
   #unconsumed = 0;
   #isReading = false;
   #isDelivering = false;

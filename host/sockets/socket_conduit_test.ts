@@ -9,7 +9,7 @@ import {
 } from "../../tests/support/sockets.ts";
 import { denoSocket } from "./deno_socket.ts";
 import type { OctetSocket } from "./octet_socket.ts";
-import { BUFFER_OCTETS_MAX } from "./read_buffer.ts";
+import { BUFFER_OCTETS_MAX } from "../../proto/bytes/buffer_pool.ts";
 import { SocketConduit } from "./socket_conduit.ts";
 import { PENDING_OCTETS_SOFT_LIMIT } from "./write_batch.ts";
 

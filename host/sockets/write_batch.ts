@@ -9,7 +9,10 @@
  * @module
  */
 
-import { BUFFER_OCTETS_MAX, returnBuffer, takeBuffer } from "./read_buffer.ts";
+import {
+  BUFFER_OCTETS_MAX,
+  sharedBufferPool,
+} from "../../proto/bytes/buffer_pool.ts";
 
 /**
  * With this much waiting, nothing more is taken until the write in flight has
@@ -52,7 +55,7 @@ export class WriteBatch {
 
   /** Returns a batch's memory once the kernel has it. */
   recycle(batch: Uint8Array<ArrayBuffer>): void {
-    returnBuffer(new Uint8Array(batch.buffer));
+    sharedBufferPool.release(new Uint8Array(batch.buffer));
   }
 
   /** Forgets what is waiting. */
@@ -65,10 +68,10 @@ export class WriteBatch {
   #reserve(octets: number): Uint8Array<ArrayBuffer> {
     const old = this.#buffer;
     if (old !== undefined && old.length >= octets) return old;
-    const bigger = takeBuffer(octets);
+    const bigger = sharedBufferPool.acquire(octets);
     if (old !== undefined) {
       bigger.set(old.subarray(0, this.#filled));
-      returnBuffer(old);
+      sharedBufferPool.release(old);
     }
     return this.#buffer = bigger;
   }

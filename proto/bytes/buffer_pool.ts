@@ -26,11 +26,11 @@ export const BUFFER_OCTETS_MAX = 128 * 1024;
  * Octets of free buffers kept per class. Above it they are left to the garbage
  * collector, so that a burst of connections does not pin its peak for ever.
  */
-export const KEPT_OCTETS_PER_CLASS = 4 * 1024 * 1024;
+export const KEPT_OCTETS_PER_CLASS = 8 * 1024 * 1024;
 
 /** Lends buffers of a few fixed sizes. */
 export class BufferPool {
-  readonly #free: Uint8Array[][] = BUFFER_CLASSES.map(() => []);
+  readonly #free: Uint8Array<ArrayBuffer>[][] = BUFFER_CLASSES.map(() => []);
   readonly #keptMax: readonly number[];
 
   /** @param keptOctets Free octets to keep per class. */
@@ -43,14 +43,14 @@ export class BufferPool {
    * whatever the last borrower left. Above {@linkcode BUFFER_OCTETS_MAX} it is
    * made to measure and will not be kept.
    */
-  acquire(octetsMin: number): Uint8Array {
+  acquire(octetsMin: number): Uint8Array<ArrayBuffer> {
     const index = classOf(octetsMin);
     return this.#free[index]?.pop() ??
       new Uint8Array(BUFFER_CLASSES[index] ?? octetsMin);
   }
 
   /** Takes a whole buffer back; the borrower must not touch it afterwards. */
-  release(buffer: Uint8Array): void {
+  release(buffer: Uint8Array<ArrayBuffer>): void {
     const index = BUFFER_CLASSES.indexOf(buffer.length);
     const free = this.#free[index];
     if (free !== undefined && free.length < this.#keptMax[index]!) {

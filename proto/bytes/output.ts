@@ -34,11 +34,11 @@ const BATCH_OCTETS_MIN = 2 * 1024;
 export type OutputKind = "control" | "bulk";
 
 class Batch {
-  buffer: Uint8Array;
+  buffer: Uint8Array<ArrayBuffer>;
   used = 0;
   controlOctets = 0;
 
-  constructor(buffer: Uint8Array) {
+  constructor(buffer: Uint8Array<ArrayBuffer>) {
     this.buffer = buffer;
   }
 }

@@ -19,7 +19,7 @@ export class OctetQueue {
   readonly #pool: BufferPool;
   // Invariant: every block but the last is full; start lies in the first block,
   // end in the last; octets = what lies between them. No blocks when empty.
-  #blocks: Uint8Array[] = [];
+  #blocks: Uint8Array<ArrayBuffer>[] = [];
   #start = 0;
   #end = 0;
   #octets = 0;
@@ -98,7 +98,7 @@ export class OctetQueue {
   }
 
   /** The last block, or a new one when that is full. */
-  #withRoom(count: number): Uint8Array {
+  #withRoom(count: number): Uint8Array<ArrayBuffer> {
     const last = this.#blocks[this.#blocks.length - 1];
     if (last !== undefined && this.#end < last.length) return last;
     // As large as the queue already is: small queues stay small, and a long one

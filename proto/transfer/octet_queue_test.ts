@@ -83,12 +83,12 @@ Deno.test("refuses to drop what is not there", () => {
 class CountingPool extends BufferPool {
   lent = 0;
 
-  override acquire(octetsMin: number): Uint8Array {
+  override acquire(octetsMin: number): Uint8Array<ArrayBuffer> {
     this.lent++;
     return super.acquire(octetsMin);
   }
 
-  override release(buffer: Uint8Array): void {
+  override release(buffer: Uint8Array<ArrayBuffer>): void {
     this.lent--;
     super.release(buffer);
   }
