@@ -1,0 +1,162 @@
+/**
+ * What only processes show: signals, exit codes, descriptors.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { SilentTarget } from "../support/probe_target.ts";
+import { eventually, metricAt } from "../support/tunnel_harness.ts";
+import {
+  openDescriptors,
+  TunnelProcesses,
+} from "../support/tunnel_processes.ts";
+
+const SERVER = "konnectivity_network_proxy_server_";
+
+async function statusOf(url: string): Promise<number> {
+  const response = await fetch(url).catch(() => undefined);
+  await response?.body?.cancel();
+  return response?.status ?? 0;
+}
+
+Deno.test("an agent drains on the first SIGTERM: serves what runs and what comes, then exits 0", async () => {
+  await using tunnel = await TunnelProcesses.start({ agentFlags: ["--v=2"] });
+  const { child } = tunnel.agent;
+  const before = await tunnel.connect("grpc");
+  child.signal("SIGTERM");
+  await child.untilPrinted(/draining/);
+  // The only agent there is: it must.
+  const during = await tunnel.connect("http-connect");
+  for (const { caller, target } of [before, during]) {
+    caller.send("still served");
+    await target.received(12);
+    caller.finish();
+    target.finish();
+    assertEquals(await caller.closed, { kind: "clean" });
+  }
+  assertEquals(child.hasEnded, false);
+  assertEquals((await child.ended).code, 0);
+});
+
+Deno.test("an agent ends at once on the second SIGTERM", async () => {
+  await using tunnel = await TunnelProcesses.start();
+  const { child } = tunnel.agent;
+  const { caller } = await tunnel.connect("grpc");
+  child.signal("SIGTERM");
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assertEquals(child.hasEnded, false);
+  const askedMs = performance.now();
+  child.signal("SIGTERM");
+  assertEquals((await child.ended).code, 0);
+  assert(performance.now() - askedMs < 2_000);
+  assertEquals((await caller.closed).kind, "lost");
+});
+
+Deno.test("an agent that drains too long ends at its timeout", async () => {
+  await using tunnel = await TunnelProcesses.start({
+    agentFlags: ["--drain-timeout=1s"],
+  });
+  const { caller } = await tunnel.connect("grpc");
+  const { child } = tunnel.agent;
+  child.signal("SIGTERM");
+  assertEquals((await child.ended).code, 0);
+  assertEquals((await caller.closed).kind, "lost");
+});
+
+Deno.test("a server on SIGTERM: not ready, no new callers, exits 0 when empty", async () => {
+  await using tunnel = await TunnelProcesses.start();
+  const { child, healthUrl } = tunnel.server;
+  const { caller, target } = await tunnel.connect("grpc");
+  assertEquals(await statusOf(`${healthUrl}/readyz`), 200);
+  child.signal("SIGTERM");
+  await eventually(
+    "not ready",
+    async () => await statusOf(`${healthUrl}/readyz`) === 500,
+  );
+  assertEquals(await statusOf(`${healthUrl}/healthz`), 200);
+  const address = tunnel.target.address;
+  const dial = { target: { protocol: "tcp", address } };
+  const error = await tunnel.dial("grpc", dial).then(
+    () => new Error("was let in"),
+    (error: Error) => error,
+  );
+  assertMatch(error.message, /^Cannot /);
+  caller.send("still served");
+  await target.received(12);
+  assertEquals(child.hasEnded, false);
+  caller.finish();
+  target.finish();
+  assertEquals(await caller.closed, { kind: "clean" });
+  assertEquals((await child.ended).code, 0);
+});
+
+Deno.test("a server that is not empty ends at its timeout, or on the second SIGTERM", async () => {
+  for (const isSecondSent of [false, true]) {
+    await using tunnel = await TunnelProcesses.start({
+      serverFlags: isSecondSent ? [] : ["--graceful-shutdown-timeout=1s"],
+    });
+    const { child } = tunnel.server;
+    const { caller } = await tunnel.connect("grpc");
+    child.signal("SIGTERM");
+    if (isSecondSent) {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      assertEquals(child.hasEnded, false);
+      child.signal("SIGTERM");
+    }
+    assertEquals((await child.ended).code, 0);
+    assertEquals((await caller.closed).kind, "lost");
+  }
+});
+
+Deno.test("cancelled dials and killed callers leave no descriptor behind", async () => {
+  await using tunnel = await TunnelProcesses.start();
+  const pids = [tunnel.server.child.pid, tunnel.agent.child.pid];
+  const silent = await SilentTarget.open();
+  const round = async () => {
+    const abort = new AbortController();
+    const target = { protocol: "tcp", address: silent.address };
+    const { signal } = abort;
+    const dials = Array.from(
+      { length: 50 },
+      (_, index) =>
+        tunnel.dial(index % 2 === 0 ? "grpc" : "http-connect", {
+          target,
+          signal,
+        })
+          .catch(() => {}),
+    );
+    const health = tunnel.server.healthUrl.slice("http://".length);
+    await eventually(
+      "50 dials are under way",
+      async () =>
+        await metricAt(health, `${SERVER}pending_backend_dials`) === 50,
+    );
+    abort.abort();
+    await Promise.all(dials);
+    for (const protocol of ["grpc", "http-connect"] as const) {
+      const { caller, target } = await tunnel.connect(protocol);
+      caller.send("hello");
+      await target.received(5);
+      caller.reset("killed");
+      target.reset("killed");
+      await target.closed;
+    }
+  };
+  // Pools and caches fill in the first one.
+  await round();
+  let before: number[] = [];
+  await eventually("the first round is over", () => {
+    const now = pids.map(openDescriptors);
+    const isSame = now.join() === before.join();
+    before = now;
+    return isSame;
+  });
+  await round();
+  await round();
+  await eventually(
+    `as many descriptors as before: ${before}`,
+    () => pids.every((pid, index) => openDescriptors(pid) <= before[index]!),
+  );
+  silent.close();
+});
