@@ -7,7 +7,11 @@
 import { connectAgentTls } from "../host/agent_connect.ts";
 import { dialTarget } from "../host/dial.ts";
 import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
-import { type BoundListener, listenHttp } from "../host/listeners.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenHttp,
+} from "../host/listeners.ts";
 import type { Log } from "../host/log.ts";
 import { MetricRegistry } from "../host/metrics.ts";
 import type { ProxyEnvironment } from "../host/proxy_environment.ts";
@@ -223,10 +227,10 @@ class Agent {
   }
 
   #serve(
-    { hostname, port }: AgentOptions["health"],
+    address: ListenAddress,
     handler: (request: Request) => Response,
   ): BoundListener {
-    const listener = listenHttp({ host: hostname, port }, handler);
+    const listener = listenHttp(address, handler);
     this.#listeners.push(listener);
     return listener;
   }

@@ -1,5 +1,5 @@
 /**
- * What `runAgent` wants to know, already validated.
+ * What `startAgent` wants to know, already validated.
  *
  * Nothing here is a flag: durations are milliseconds, ports numbers, lists
  * arrays. Who reads command lines, environments and files (`cli/`) fills this
@@ -8,21 +8,9 @@
  * @module
  */
 
+import type { ListenAddress } from "../host/listeners.ts";
+import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { Carrier, Identifiers } from "../proto/link/link.ts";
-
-/** An address to listen on. */
-export interface ListenAddress {
-  /** An IP address or name; empty for all interfaces of both families. */
-  readonly hostname: string;
-  /** 0 lets the system choose; whoever listens reports the choice. */
-  readonly port: number;
-}
-
-/** PEM files of a certificate chain and its private key. */
-export interface KeyPairFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
 
 /** See the module description. */
 export interface AgentOptions {

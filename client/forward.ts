@@ -77,7 +77,7 @@ class ConnectionForward implements Forward {
   constructor(options: ForwardOptions) {
     this.#options = options;
     const { hostname: host, port, onProblem } = options;
-    const listener = listenTcp({ host, port }, {
+    const listener = listenTcp({ hostname: host, port }, {
       onConnection: (conn) => void this.#accept(conn),
       onProblem,
     });

@@ -286,7 +286,7 @@ async function withPort(
   const connections = new Mailbox<Ear>();
   const refusals = new Mailbox<TlsHandshakeError>();
   const listener = await listenAgentPort({
-    host: "127.0.0.1",
+    hostname: "127.0.0.1",
     port: 0,
     credentials,
     clientCertificate: "required",

@@ -20,7 +20,7 @@ Deno.test("HTTP/2 rides on mutual TLS, from preface to GOAWAY", async () => {
   Deno.writeTextFileSync(files.ca, all.ca);
   const serverClosed = Promise.withResolvers<string>();
   const listener = await listenAgentPort({
-    host: "127.0.0.1",
+    hostname: "127.0.0.1",
     port: 0,
     credentials: Credentials.load(files),
     clientCertificate: "required",

@@ -42,7 +42,7 @@ export interface BoundListener {
 /** Where to listen. */
 export interface ListenAddress {
   /** Empty means every address of the machine, IPv4 and IPv6. */
-  readonly host: string;
+  readonly hostname: string;
   /** 0 lets the system choose. */
   readonly port: number;
 }
@@ -163,7 +163,7 @@ export async function listenAgentPort(
     socket.destroy();
     events.onRefused(refusal);
   });
-  await listenNode(server, options.host, options.port);
+  await listenNode(server, options.hostname, options.port);
   const bound = server.address() as { address: string; port: number };
   const address = hostPort(bound.address, bound.port);
   const stopReloads = credentials.onChange((material) =>
@@ -224,11 +224,11 @@ export function listenHttp(
   at: ListenAddress,
   handler: (request: Request) => Response | Promise<Response>,
 ): BoundListener & { finished: Promise<void> } {
-  const address = hostPort(at.host, at.port);
+  const address = hostPort(at.hostname, at.port);
   const controller = new AbortController();
   try {
     const server = Deno.serve({
-      hostname: at.host === "" ? "::" : at.host,
+      hostname: at.hostname === "" ? "::" : at.hostname,
       port: at.port,
       signal: controller.signal,
       onListen: () => {},
@@ -246,12 +246,12 @@ export function listenHttp(
 }
 
 function openTcp(at: ListenAddress): Deno.TcpListener {
-  const address = hostPort(at.host, at.port);
+  const address = hostPort(at.hostname, at.port);
   try {
-    return Deno.listen({ hostname: at.host || "::", port: at.port });
+    return Deno.listen({ hostname: at.hostname || "::", port: at.port });
   } catch (error) {
     // A machine without IPv6 has no "::"; all of it is then 0.0.0.0.
-    if (at.host !== "" || codeOf(error) === "EADDRINUSE") {
+    if (at.hostname !== "" || codeOf(error) === "EADDRINUSE") {
       throw listenError(address, error);
     }
   }

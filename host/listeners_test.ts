@@ -18,7 +18,7 @@ const quiet = {
 
 Deno.test("the bound port is told, and accepting works until close", async () => {
   const accepted = Promise.withResolvers<Deno.Conn>();
-  const listener = listenTcp({ host: "127.0.0.1", port: 0 }, {
+  const listener = listenTcp({ hostname: "127.0.0.1", port: 0 }, {
     ...quiet,
     onConnection: accepted.resolve,
   });
@@ -31,9 +31,9 @@ Deno.test("the bound port is told, and accepting works until close", async () =>
 });
 
 Deno.test("a port in use and an address of others are told apart", () => {
-  const listener = listenTcp({ host: "127.0.0.1", port: 0 }, quiet);
+  const listener = listenTcp({ hostname: "127.0.0.1", port: 0 }, quiet);
   const { port } = listener;
-  const at = { host: "127.0.0.1", port };
+  const at = { hostname: "127.0.0.1", port };
   for (
     const listen of [
       () => listenTcp(at, quiet),
@@ -48,7 +48,7 @@ Deno.test("a port in use and an address of others are told apart", () => {
     assertEquals(error.problem, "in-use");
   }
   const error = assertThrows(
-    () => listenTcp({ host: "192.0.2.1", port: 0 }, quiet),
+    () => listenTcp({ hostname: "192.0.2.1", port: 0 }, quiet),
     ListenError,
   );
   assertEquals(error.problem, "bad-address");
@@ -56,7 +56,7 @@ Deno.test("a port in use and an address of others are told apart", () => {
 });
 
 Deno.test("an empty host means every address", async () => {
-  const listener = listenTcp({ host: "", port: 0 }, quiet);
+  const listener = listenTcp({ hostname: "", port: 0 }, quiet);
   (await Deno.connect({ hostname: "127.0.0.1", port: listener.port })).close();
   listener.close();
 });
@@ -163,7 +163,7 @@ const starve = () => { try { for (;;) starved.push(Deno.openSync("/dev/null")); 
 const free = () => { for (const file of starved.splice(0)) file.close(); };
 const tcp = Promise.withResolvers();
 const agents = Promise.withResolvers();
-const at = { host: "127.0.0.1", port: 0 };
+const at = { hostname: "127.0.0.1", port: 0 };
 const tcpListener = listenTcp(at, { onConnection: tcp.resolve, onProblem });
 const ignore = { onChunk() {}, onEnd() {}, onClose() {} };
 const agentListener = await listenAgentPort({ ...at, credentials: Credentials.load(files),
@@ -173,7 +173,7 @@ const agentListener = await listenAgentPort({ ...at, credentials: Credentials.lo
   onProblem,
 });
 const knock = () => connectAgentTls({
-  host: "127.0.0.1", port: agentListener.port, serverName: "tunnel-server",
+  hostname: "127.0.0.1", port: agentListener.port, serverName: "tunnel-server",
   credentials: { ...all.client, ca: all.ca }, alpn: [], proxyEnv: {}, timeoutMs: 30000,
 }, (transport) => transport.start(ignore));
 Deno.removeSync(folder, { recursive: true });

@@ -1,5 +1,5 @@
 /**
- * What `runServer` wants to know, already validated.
+ * What `startServer` wants to know, already validated.
  *
  * Nothing here is a flag: durations are milliseconds, ports numbers, lists
  * arrays, and combinations that make no sense cannot be written down. Who reads
@@ -9,6 +9,8 @@
  * @module
  */
 
+import type { ListenAddress } from "../host/listeners.ts";
+import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";
 
 /** How frontends speak; `auto` tells the two apart by the first octets. */
@@ -21,20 +23,6 @@ export type StrategyName =
   | "defaultRoute"
   | "cidr"
   | "uid";
-
-/** An address to listen on. */
-export interface ListenAddress {
-  /** An IP address or name; empty for all interfaces of both families. */
-  readonly hostname: string;
-  /** 0 lets the system choose; whoever listens reports the choice. */
-  readonly port: number;
-}
-
-/** PEM files of a certificate chain and its private key. */
-export interface KeyPairFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
 
 /** What both TLS ports accept. The platform's cipher suites are fixed. */
 export interface TlsLimits {

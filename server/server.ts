@@ -10,6 +10,7 @@
 import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
 import {
   type BoundListener,
+  type ListenAddress,
   listenAgentPort,
   listenHttp,
   listenTcp,
@@ -32,7 +33,7 @@ import { Dialer } from "./dialer.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
 import { AgentPort } from "./links/agent_port.ts";
-import type { ListenAddress, ServerOptions } from "./options.ts";
+import type { ServerOptions } from "./options.ts";
 import { Registry } from "./registry.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 import { Shutdown } from "./shutdown.ts";
@@ -128,7 +129,7 @@ class Server {
     });
     const frontend = await this.#listenFrontend();
     const agentListener = await listenAgentPort({
-      ...at(agents.address),
+      ...agents.address,
       credentials: agentCredentials,
       clientCertificate: agents.caFile === undefined ? "none" : "optional",
       alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
@@ -203,7 +204,7 @@ class Server {
         key: listen.keyPair.keyFile,
         ca: listen.caFile,
       });
-      listener = listenTcp(at(listen.address), {
+      listener = listenTcp(listen.address, {
         onConnection: (conn) => void this.#acceptTls(conn, credentials),
         onProblem,
       });
@@ -314,7 +315,7 @@ class Server {
   }
 
   #serve(address: ListenAddress, handler: (request: Request) => Response) {
-    const listener = listenHttp(at(address), handler);
+    const listener = listenHttp(address, handler);
     this.#listeners.push(listener);
     return listener;
   }
@@ -356,8 +357,4 @@ class Server {
     for (const listener of this.#listeners.splice(1)) listener.close();
     return Promise.resolve();
   }
-}
-
-function at({ hostname, port }: ListenAddress) {
-  return { host: hostname, port };
 }

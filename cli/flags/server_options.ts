@@ -5,11 +5,8 @@
  * @module
  */
 
-import type {
-  FrontendListen,
-  KeyPairFiles,
-  ServerOptions,
-} from "../../server/options.ts";
+import type { KeyPairFiles } from "../../host/tls/credentials.ts";
+import type { FrontendListen, ServerOptions } from "../../server/options.ts";
 import { UsageError } from "../usage_error.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagReading } from "./read_flags.ts";

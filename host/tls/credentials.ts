@@ -10,6 +10,12 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 
+/** PEM files of a certificate chain and its private key. */
+export interface KeyPairFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
 /** Files to read; PEM. A server needs `cert` and `key`, verifying needs `ca`. */
 export interface CredentialFiles {
   readonly cert?: string | undefined;
