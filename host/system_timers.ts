@@ -3,8 +3,9 @@
  *
  * Nearly all timers here are deadlines of a second and more that are cancelled
  * long before they are due, several per connection; the platform takes some
- * 5 µs for each. So long ones share slots: setting or cancelling one is a set
- * operation, and the platform sees one timer per slot in use.
+ * 5 µs and half a kilobyte for each. So long ones share slots, and all slots
+ * share one timer of the platform: setting or cancelling one is a set
+ * operation.
  *
  * @module
  */
@@ -20,54 +21,105 @@ const SLOT_MS = 100;
 /** The longest delay the platform can wait; longer ones would fire at once. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
-type Callback = () => void;
-
-/** Timers that are due within the same moment. */
-interface Slot {
-  readonly callbacks: Set<Callback>;
-  readonly platformTimer: ReturnType<typeof setTimeout>;
-}
-
-/** Slots in use, by number: `SLOT_MS` times that is when they are due. */
-const slots = new Map<number, Slot>();
-
 /** {@linkcode Timers} of this process. */
 export const systemTimers: Timers = {
   now: () => performance.now(),
   after(delayMs, callback): Timer {
-    if (delayMs >= EXACT_BELOW_MS) return afterSlot(delayMs, callback);
+    if (delayMs >= EXACT_BELOW_MS) return wheel.add(delayMs, callback);
     const id = setTimeout(callback, delayMs);
     return { cancel: () => clearTimeout(id) };
   },
 };
 
-function afterSlot(delayMs: number, callback: Callback): Timer {
-  const dueMs = performance.now() + Math.min(delayMs, DELAY_MS_MAX - SLOT_MS);
-  const number = Math.ceil(dueMs / SLOT_MS);
-  const slot = slots.get(number) ?? openSlot(number);
-  // One function may be set twice; each setting is an entry of its own.
-  const entry = () => callback();
-  slot.callbacks.add(entry);
-  return {
-    cancel() {
-      if (!slot.callbacks.delete(entry) || slot.callbacks.size > 0) return;
-      clearTimeout(slot.platformTimer);
-      slots.delete(number);
-    },
-  };
+/** One setting of one long timer. Spent, it refers to nothing any more. */
+class SlotTimer implements Timer {
+  #slot: Set<SlotTimer> | undefined;
+  #callback: (() => void) | undefined;
+
+  constructor(slot: Set<SlotTimer>, callback: () => void) {
+    this.#slot = slot;
+    this.#callback = callback;
+    slot.add(this);
+  }
+
+  cancel(): void {
+    if (this.#take() !== undefined) wheel.removed();
+  }
+
+  fire(): void {
+    const callback = this.#take();
+    wheel.removed();
+    callback?.();
+  }
+
+  #take(): (() => void) | undefined {
+    const callback = this.#callback;
+    this.#slot?.delete(this);
+    this.#slot = undefined;
+    this.#callback = undefined;
+    return callback;
+  }
 }
 
-function openSlot(number: number): Slot {
-  const callbacks = new Set<Callback>();
-  const delayMs = number * SLOT_MS - performance.now();
-  const platformTimer = setTimeout(() => {
-    slots.delete(number);
-    for (const entry of callbacks) {
-      callbacks.delete(entry); // First: it may throw, or cancel others.
-      entry();
+/** All long timers. */
+class TimerWheel {
+  /** By number: `SLOT_MS` times that is when a slot is due. */
+  readonly #slots = new Map<number, Set<SlotTimer>>();
+  #timers = 0;
+  #platformTimer: ReturnType<typeof setTimeout> | undefined;
+  /** The slot that the platform wakes us for, or an earlier one, now empty. */
+  #wakeSlot = Infinity;
+
+  add(delayMs: number, callback: () => void): Timer {
+    const dueMs = performance.now() + Math.min(delayMs, DELAY_MS_MAX - SLOT_MS);
+    const number = Math.ceil(dueMs / SLOT_MS);
+    let slot = this.#slots.get(number);
+    if (slot === undefined) this.#slots.set(number, slot = new Set());
+    this.#timers++;
+    if (number < this.#wakeSlot) this.#wakeAt(number);
+    return new SlotTimer(slot, callback);
+  }
+
+  /** A timer has fired or was cancelled. Empty slots wait for their time. */
+  removed(): void {
+    this.#timers--;
+    if (this.#timers > 0) return;
+    this.#slots.clear();
+    clearTimeout(this.#platformTimer);
+    this.#wakeSlot = Infinity;
+  }
+
+  #wakeAt(number: number): void {
+    clearTimeout(this.#platformTimer);
+    this.#wakeSlot = number;
+    const delayMs = number * SLOT_MS - performance.now();
+    this.#platformTimer = setTimeout(this.#onWake, delayMs);
+  }
+
+  readonly #onWake = () => {
+    this.#wakeSlot = Infinity;
+    const now = Math.floor(performance.now() / SLOT_MS);
+    const numbers = this.#numbersInUse();
+    const due = numbers.filter((number) => number <= now);
+    const next = numbers[due.length];
+    // Before anything fires: a callback may throw, and set or cancel others.
+    if (next !== undefined) this.#wakeAt(next);
+    for (const number of due) this.#fire(number);
+  };
+
+  /** Ascending; forgets the empty slots. */
+  #numbersInUse(): number[] {
+    for (const [number, slot] of this.#slots) {
+      if (slot.size === 0) this.#slots.delete(number);
     }
-  }, delayMs);
-  const slot = { callbacks, platformTimer };
-  slots.set(number, slot);
-  return slot;
+    return [...this.#slots.keys()].sort((a, b) => a - b);
+  }
+
+  #fire(number: number): void {
+    const slot = this.#slots.get(number);
+    this.#slots.delete(number);
+    for (const timer of slot ?? []) timer.fire();
+  }
 }
+
+const wheel = new TimerWheel();

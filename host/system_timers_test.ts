@@ -47,3 +47,21 @@ Deno.test("cancelled long timers leave nothing behind", () => {
   );
   for (const timer of timers) timer.cancel();
 });
+
+Deno.test("a timer that is due sooner than all others is not late", async () => {
+  const later = systemTimers.after(60_000, () => {});
+  const startMs = systemTimers.now();
+  await new Promise<void>((done) => systemTimers.after(1_000, done));
+  assert(systemTimers.now() - startMs < 30_000);
+  later.cancel();
+});
+
+Deno.test("a timer set from a callback fires too, behind cancelled ones", async () => {
+  systemTimers.after(1_200, () => {}).cancel();
+  await new Promise<void>((done) => {
+    systemTimers.after(1_000, () => {
+      systemTimers.after(1_100, () => {}).cancel();
+      systemTimers.after(1_000, done);
+    });
+  });
+});
