@@ -28,7 +28,7 @@ import { TlsHandshakeError } from "../host/tls/tls_errors.ts";
 import { HealthService } from "../proto/grpc/health.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
-import { transfer } from "../proto/transfer/transfer.ts";
+import { join } from "../proto/transfer/transfer.ts";
 import { Dialer } from "./dialer.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
@@ -256,7 +256,7 @@ class Server {
       connect: {
         timers: systemTimers,
         dial,
-        join: (client, target) => void transfer(client, target),
+        join,
         refused: (status, message) =>
           this.#log.event(`CONNECT refused with ${status}: ${message}`),
       },

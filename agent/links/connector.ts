@@ -31,7 +31,7 @@ import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import type { StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { transfer } from "../../proto/transfer/transfer.ts";
+import { join } from "../../proto/transfer/transfer.ts";
 import type { ServerLink } from "./link_keeper.ts";
 
 /** How long a server may leave a PING unanswered before the link is lost. */
@@ -118,7 +118,7 @@ export class Connector {
           linkIndex: this.#linkIndex++,
         },
         onDial,
-        join: (caller, target) => void transfer(caller, target),
+        join,
         timers,
         observer,
         messageOctetsMax: this.#options.messageOctetsMax,

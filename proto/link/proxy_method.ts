@@ -26,7 +26,7 @@ import {
 } from "../packets/packet_reader.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import type { Conduit } from "../transfer/conduit.ts";
-import { transfer } from "../transfer/transfer.ts";
+import { join } from "../transfer/transfer.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { EARLY_OCTETS_MAX } from "./dial_proxy.ts";
 import { DIAL_FAILURE_FIELD } from "./dial_failure.ts";
@@ -53,7 +53,7 @@ export const DIAL_REQ_WAIT_MS = 30_000;
 /** See {@linkcode proxyMethod}. */
 export interface ProxyMethodOptions {
   readonly onDial: DialHandler;
-  /** Carries the octets between the two until both are closed; `transfer`. */
+  /** Carries the octets between the two until both are closed; {@linkcode join}. */
   readonly join?: (caller: Conduit, target: Conduit) => unknown;
   readonly timers: Timers;
   /** {@linkcode HOLD_MS} unless given. */
@@ -148,7 +148,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
 
   onCancel(reason: { readonly lost: boolean; readonly message: string }): void {
     const before = this.#state;
-    this.#timer?.cancel();
+    this.#cancelTimer();
     if (before === "gone" || before === "over") return;
     this.#observer.streamFailed?.(
       reason.lost ? StatusCode.UNAVAILABLE : StatusCode.CANCELLED,
@@ -257,7 +257,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   }
 
   #ask(target: { protocol: string; address: string }, random: Int64): void {
-    this.#timer?.cancel();
+    this.#cancelTimer();
     this.#state = "asked";
     this.#target = target;
     this.#random = random;
@@ -298,7 +298,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     });
     const conduit = this.#conduit!;
     if (!this.#callerIsOurs) this.#hold();
-    (this.#options.join ?? transfer)(conduit, target);
+    (this.#options.join ?? join)(conduit, target);
     conduit.open();
   }
 
@@ -329,7 +329,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   #release(): void {
     if (!this.#isHolding) return;
     this.#isHolding = false;
-    this.#timer?.cancel();
+    this.#cancelTimer();
     this.#conduit!.writable();
   }
 
@@ -387,7 +387,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   release(): void {
     if (this.#state === "connected") this.#finish(StatusCode.OK, "");
     this.#state = "over";
-    this.#timer?.cancel();
+    this.#cancelTimer();
   }
 
   // ---- ends ----
@@ -416,9 +416,15 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   #finish(code: StatusCode, message: string): void {
     if (this.#state === "over" || this.#state === "gone") return;
     this.#state = "over";
-    this.#timer?.cancel();
+    this.#cancelTimer();
     if (code !== StatusCode.OK) this.#observer.streamFailed?.(code);
     this.#call.finish({ code, message });
+  }
+
+  /** A spent timer is not kept: a connection may live for days. */
+  #cancelTimer(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
   }
 
   #isHeadSent = false;

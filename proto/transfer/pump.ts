@@ -12,13 +12,20 @@
 import type { Conduit } from "./conduit.ts";
 import { OctetQueue } from "./octet_queue.ts";
 
+/** Hears that a source breaks its contract. */
+export interface PumpOwner {
+  /** Both directions are to be given up. */
+  giveUp(reason: string): void;
+}
+
 /** See the module description. */
 export class Pump {
   readonly #source: Conduit;
   readonly #sink: Conduit;
   readonly #queueOctetsMax: number;
-  readonly #onOverrun: (reason: string) => void;
-  readonly #queue = new OctetQueue();
+  readonly #owner: PumpOwner;
+  /** Made when it is first needed: most connections never need one. */
+  #queue: OctetQueue | undefined;
   #state: "flowing" | "ending" | "ended" | "stopped" = "flowing";
   #sourceIsOpen = true;
   #sourceIsGone = false;
@@ -29,18 +36,18 @@ export class Pump {
 
   /**
    * @param queueOctetsMax A source that delivers more than this ahead breaks its
-   *   contract, and `onOverrun` is told once; nothing is queued any more.
+   *   contract, and `owner` is told once; nothing is queued any more.
    */
   constructor(
     source: Conduit,
     sink: Conduit,
     queueOctetsMax: number,
-    onOverrun: (reason: string) => void,
+    owner: PumpOwner,
   ) {
     this.#source = source;
     this.#sink = sink;
     this.#queueOctetsMax = queueOctetsMax;
-    this.#onOverrun = onOverrun;
+    this.#owner = owner;
   }
 
   /** Octets that the sink took. */
@@ -73,7 +80,7 @@ export class Pump {
       );
     }
     if (this.#source.datagrams) return this.#passDatagram(chunk);
-    const taken = this.#queue.octets === 0 ? this.#write(chunk) : 0;
+    const taken = this.#waiting === 0 ? this.#write(chunk) : 0;
     if (this.#isStopped()) return;
     if (taken < chunk.length && !this.#keep(chunk, taken)) return;
     this.#passed(taken);
@@ -87,12 +94,13 @@ export class Pump {
       return;
     }
     this.#wasWoken = false;
-    while (this.#queue.octets > 0) {
-      const waiting = this.#queue.peek();
+    const queue = this.#queue;
+    while (queue !== undefined && queue.octets > 0) {
+      const waiting = queue.peek();
       const offered = waiting.length;
       const taken = this.#write(waiting);
       if (this.#isStopped()) return;
-      this.#queue.drop(taken);
+      queue.drop(taken);
       this.#passed(taken);
       if (taken < offered) break;
     }
@@ -116,7 +124,12 @@ export class Pump {
   stop(): void {
     // What has ended stays so: `hasEnded` tells a clean close from a broken one.
     if (this.#state !== "ended") this.#state = "stopped";
-    this.#queue.clear();
+    this.#queue?.clear();
+  }
+
+  /** Octets in the queue. */
+  get #waiting(): number {
+    return this.#queue?.octets ?? 0;
   }
 
   #passDatagram(chunk: Uint8Array): void {
@@ -136,15 +149,16 @@ export class Pump {
 
   /** Queues what was not taken, before anything else can happen to `chunk`. */
   #keep(chunk: Uint8Array, taken: number): boolean {
-    const waiting = this.#queue.octets + chunk.length - taken;
+    const waiting = this.#waiting + chunk.length - taken;
     if (waiting > this.#queueOctetsMax) {
       this.stop();
-      this.#onOverrun(
+      this.#owner.giveUp(
         `Cannot queue ${waiting} octets for one direction: ` +
           `at most ${this.#queueOctetsMax} wanted`,
       );
       return false;
     }
+    this.#queue ??= new OctetQueue();
     this.#queue.push(taken === 0 ? chunk : chunk.subarray(taken));
     return true;
   }
@@ -155,7 +169,7 @@ export class Pump {
   }
 
   #endWhenEmpty(): void {
-    if (this.#state !== "ending" || this.#queue.octets > 0) return;
+    if (this.#state !== "ending" || this.#waiting > 0) return;
     this.#state = "ended";
     this.#sink.end(this.#sourceIsGone);
   }

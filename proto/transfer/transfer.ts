@@ -18,7 +18,7 @@
 
 import type { Clock } from "../sync/clock.ts";
 import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
-import { Pump } from "./pump.ts";
+import { Pump, type PumpOwner } from "./pump.ts";
 
 /**
  * Most that may be queued in one direction. No conduit delivers that much
@@ -63,41 +63,61 @@ export function transfer(
   b: Conduit,
   options: TransferOptions = {},
 ): Promise<TransferResult> {
+  const { promise, resolve } = Promise.withResolvers<TransferResult>();
+  new Transfer(a, b, options, resolve).start();
+  return promise;
+}
+
+/**
+ * As {@linkcode transfer}, for those who do not wait for the end: connections
+ * are many, and a promise for each would cost memory for as long as they live.
+ *
+ * @throws {TypeError} As there.
+ */
+export function join(a: Conduit, b: Conduit): void {
+  new Transfer(a, b, {}, undefined).start();
+}
+
+function assertSameKind(a: Conduit, b: Conduit): void {
   if (a.datagrams !== b.datagrams) {
     throw new TypeError(
       "Cannot transfer: one conduit carries datagrams, the other a byte stream",
     );
   }
-  return new Transfer(a, b, options).run();
 }
 
-class Transfer {
+class Transfer implements PumpOwner {
   readonly #a: Conduit;
   readonly #b: Conduit;
   readonly #aToB: Pump;
   readonly #bToA: Pump;
   readonly #clock: Clock | undefined;
   readonly #startMs: number;
-  readonly #closed = Promise.withResolvers<TransferResult>();
+  readonly #onOver: ((result: TransferResult) => void) | undefined;
   #endA: ConduitEnd | undefined;
   #endB: ConduitEnd | undefined;
   #cause: ConduitEnd | undefined;
 
-  constructor(a: Conduit, b: Conduit, options: TransferOptions) {
+  constructor(
+    a: Conduit,
+    b: Conduit,
+    options: TransferOptions,
+    onOver: ((result: TransferResult) => void) | undefined,
+  ) {
+    assertSameKind(a, b);
     const limit = options.queueOctetsMax ?? QUEUE_OCTETS_MAX;
-    const onOverrun = (reason: string) => this.#giveUp(reason);
     this.#a = a;
     this.#b = b;
-    this.#aToB = new Pump(a, b, limit, onOverrun);
-    this.#bToA = new Pump(b, a, limit, onOverrun);
+    this.#aToB = new Pump(a, b, limit, this);
+    this.#bToA = new Pump(b, a, limit, this);
     this.#clock = options.clock;
     this.#startMs = options.clock?.now() ?? 0;
+    this.#onOver = onOver;
   }
 
-  run(): Promise<TransferResult> {
+  start(): void {
     this.#a.attach(new TransferSide(this, "a", this.#aToB, this.#bToA));
     this.#b.attach(new TransferSide(this, "b", this.#bToA, this.#aToB));
-    return this.#closed.promise;
   }
 
   /** A conduit is closed; the other one hears how, unless it was in order. */
@@ -110,7 +130,7 @@ class Transfer {
       this.#endB = end;
       if (this.#endA === undefined) this.#passOn(end, this.#a);
     }
-    this.#resolveWhenClosed();
+    this.#tellWhenClosed();
   }
 
   /** One conduit closed with `end`; a clean one has passed on its end before. */
@@ -118,7 +138,7 @@ class Transfer {
     if (end.kind !== "clean") other.reset(end.reason, end.kind);
   }
 
-  #giveUp(reason: string): void {
+  giveUp(reason: string): void {
     this.#cause ??= { kind: "reset", reason };
     this.#aToB.stop();
     this.#bToA.stop();
@@ -126,9 +146,9 @@ class Transfer {
     if (this.#endB === undefined) this.#b.reset(reason);
   }
 
-  #resolveWhenClosed(): void {
+  #tellWhenClosed(): void {
     if (this.#endA === undefined || this.#endB === undefined) return;
-    this.#closed.resolve({
+    this.#onOver?.({
       end: this.#cause ?? this.#endA,
       endA: this.#endA,
       endB: this.#endB,

@@ -7,7 +7,7 @@ import {
 } from "../../tests/support/memory_conduit.ts";
 import { forAll, type Prng } from "../../tests/support/prng.ts";
 import type { Conduit, ConduitEvents } from "./conduit.ts";
-import { transfer, type TransferOptions } from "./transfer.ts";
+import { join, transfer, type TransferOptions } from "./transfer.ts";
 
 // How this file works. Two memory connections are joined in the middle:
 // left ⇄ (a transfer b) ⇄ right. The test owns both outer ends.
@@ -219,6 +219,21 @@ Deno.test("refuses to join datagrams with a byte stream", () => {
   const [stream] = MemoryConduit.pair();
   assertThrows(() => transfer(datagrams, stream), TypeError, "datagrams");
   assertThrows(() => transfer(stream, datagrams), TypeError, "datagrams");
+  assertThrows(() => join(stream, datagrams), TypeError, "datagrams");
+});
+
+Deno.test("what nobody waits for is joined all the same", async () => {
+  const [leftRoad, a] = MemoryConduit.pair();
+  const [b, rightRoad] = MemoryConduit.pair();
+  const left = new ConduitProbe(leftRoad);
+  const right = new ConduitProbe(rightRoad);
+  join(a, b);
+  left.send("to the right");
+  left.finish();
+  await right.ended;
+  right.finish();
+  assertEquals([await left.closed, await right.closed], [CLEAN, CLEAN]);
+  assertEquals(right.text, "to the right");
 });
 
 Deno.test("a conduit that ignores its window is reset, not buffered", async () => {
