@@ -7,6 +7,7 @@
  * @module
  */
 
+import type { PeerIdentity } from "../../proto/link/link.ts";
 import { ANONYMOUS } from "../tls/peer_identity.ts";
 import type { OctetSocket } from "./octet_socket.ts";
 import { sendReset } from "./tcp_reset.ts";
@@ -21,13 +22,22 @@ export function denoSocket(conn: Deno.Conn): OctetSocket {
 }
 
 class DenoSocket implements OctetSocket {
-  readonly alpn = "";
-  readonly identity = ANONYMOUS;
-  readonly closesInOrder = true;
   readonly #conn: Deno.Conn;
 
   constructor(conn: Deno.Conn) {
     this.#conn = conn;
+  }
+
+  get alpn(): string {
+    return "";
+  }
+
+  get identity(): PeerIdentity {
+    return ANONYMOUS;
+  }
+
+  get closesInOrder(): boolean {
+    return true;
   }
 
   get remoteAddress(): string {

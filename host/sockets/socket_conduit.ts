@@ -80,7 +80,7 @@ export class SocketConduit implements Conduit {
     }
     this.#events = events;
     // Not in this turn: the caller may not be ready to hear anything yet.
-    if (this.#early !== undefined) queueMicrotask(this.#deliverEarly);
+    if (this.#early !== undefined) queueMicrotask(() => this.#deliverEarly());
     else this.#read();
   }
 
@@ -123,11 +123,11 @@ export class SocketConduit implements Conduit {
 
   // Reading ------------------------------------------------------------------
 
-  readonly #deliverEarly = () => {
+  #deliverEarly(): void {
     const early = this.#early;
     this.#early = undefined;
     if (early !== undefined && this.#end === undefined) this.#deliver(early);
-  };
+  }
 
   #read(): void {
     if (this.#end !== undefined || this.#isReading || this.#peerEnded) return;
@@ -136,6 +136,8 @@ export class SocketConduit implements Conduit {
       .then(this.#onRead, this.#onReadError);
   }
 
+  // Kept, because there is always a read under way; what concerns writing is
+  // made when it is needed, for connections that only wait are many.
   readonly #onRead = (count: number | null) => {
     this.#isReading = false;
     if (this.#end !== undefined) this.#settle();
@@ -174,10 +176,10 @@ export class SocketConduit implements Conduit {
   #scheduleFlush(): void {
     if (this.#flushScheduled || this.#inFlight !== undefined) return;
     this.#flushScheduled = true;
-    queueMicrotask(this.#flush);
+    queueMicrotask(() => this.#flush());
   }
 
-  readonly #flush = () => {
+  #flush(): void {
     this.#flushScheduled = false;
     if (this.#end !== undefined || this.#sending === "broken") return;
     const batch = this.#batch.take();
@@ -191,13 +193,16 @@ export class SocketConduit implements Conduit {
     if (!this.#wantsRoom) return;
     this.#wantsRoom = false;
     this.#events?.onWritable();
-  };
-
-  #send(octets: Uint8Array): void {
-    this.#socket.write(octets).then(this.#onWritten, this.#onWriteError);
   }
 
-  readonly #onWritten = (count: number) => {
+  #send(octets: Uint8Array): void {
+    this.#socket.write(octets).then(
+      (count) => this.#onWritten(count),
+      (error) => this.#onWriteError(error),
+    );
+  }
+
+  #onWritten(count: number): void {
     const batch = this.#inFlight!;
     this.#inFlightOffset += count;
     if (this.#end === undefined && this.#inFlightOffset < batch.length) {
@@ -207,14 +212,14 @@ export class SocketConduit implements Conduit {
     this.#landed();
     if (this.#end !== undefined) this.#settle();
     else this.#flush();
-  };
+  }
 
   /**
    * The peer takes no more octets. What it sent before is still in the kernel
    * and is delivered first: a server that answers early and closes would
    * otherwise lose its answer (as kube-apiserver does to an upload it refuses).
    */
-  readonly #onWriteError = (error: unknown) => {
+  #onWriteError(error: unknown): void {
     this.#landed();
     if (this.#end !== undefined) return this.#settle();
     this.#sending = "broken";
@@ -223,7 +228,7 @@ export class SocketConduit implements Conduit {
     if (!this.#wantsRoom) return;
     this.#wantsRoom = false;
     this.#events?.onWritable();
-  };
+  }
 
   #landed(): void {
     this.#batch.recycle(this.#inFlight!);
@@ -252,17 +257,17 @@ export class SocketConduit implements Conduit {
     this.#end = end;
     this.#batch.drop();
     this.#socket.close();
-    queueMicrotask(this.#settle);
+    queueMicrotask(() => this.#settle());
   }
 
   /** Reports the end once the kernel has let go of both buffers. */
-  readonly #settle = () => {
+  #settle(): void {
     if (this.#isReading || this.#inFlight !== undefined) return;
     if (this.#closeReported) return;
     this.#closeReported = true;
     this.#reader.release();
     this.#events?.onClose(this.#end!);
-  };
+  }
 }
 
 const BROKEN: ConduitEnd = {
