@@ -122,6 +122,13 @@ function parseHead(
 
 /** Why `target` is not a `host:port`, or `undefined` when it is. */
 function targetProblem(target: string): string | undefined {
+  return PLAIN_TARGET.test(target) ? undefined : problemOf(target);
+}
+
+/** What nearly all are: nothing to say about it. */
+const PLAIN_TARGET = /^[0-9A-Za-z._-]+:[1-9][0-9]{0,3}$/;
+
+function problemOf(target: string): string | undefined {
   if (target.includes("@")) return "user information is not allowed here";
   if (/[/?#\\]/.test(target)) return 'a path was seen, wanted "host:port"';
   const bracketed = /^\[([0-9a-fA-F:.]+(?:%[0-9A-Za-z._~-]+)?)\](.*)$/.exec(
