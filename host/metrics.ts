@@ -61,7 +61,11 @@ export class Histogram {
 /** Series of one family, told apart by the values of its labels. */
 export class LabelledSeries {
   readonly #labels: readonly string[];
-  readonly #series = new Map<string, Series>();
+  /** By the labels' values; their text is made when somebody looks. */
+  readonly #series = new Map<
+    string,
+    { readonly values: readonly string[]; readonly series: Series }
+  >();
 
   constructor(labels: readonly string[]) {
     this.#labels = labels;
@@ -69,17 +73,20 @@ export class LabelledSeries {
 
   /** The series with these label values, in the order of the labels. */
   with(...values: readonly string[]): Series {
-    const key = this.#labels
-      .map((label, index) => `${label}="${escapeLabel(values[index] ?? "")}"`)
-      .join(",");
-    let series = this.#series.get(key);
-    if (series === undefined) this.#series.set(key, series = new Series());
+    const key = values.length === 1 ? values[0]! : values.join("\0");
+    const known = this.#series.get(key);
+    if (known !== undefined) return known.series;
+    const series = new Series();
+    this.#series.set(key, { values, series });
     return series;
   }
 
   *lines(name: string): Iterable<string> {
-    for (const [key, series] of this.#series) {
-      yield `${name}{${key}} ${series.value}`;
+    for (const { values, series } of this.#series.values()) {
+      const labels = this.#labels
+        .map((label, index) => `${label}="${escapeLabel(values[index] ?? "")}"`)
+        .join(",");
+      yield `${name}{${labels}} ${series.value}`;
     }
   }
 }

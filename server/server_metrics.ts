@@ -8,6 +8,7 @@
 import type { MetricRegistry, Series } from "../host/metrics.ts";
 import { goStatusName } from "../proto/grpc/status.ts";
 import type { LinkObserver } from "../proto/link/observer.ts";
+import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
 import type { Clock } from "../proto/sync/clock.ts";
 import type { DialFailureCause, DialObserver } from "./dialer.ts";
@@ -98,6 +99,15 @@ export class ServerMetrics {
 
   /** For the dialer. */
   dialObserver(loadChanged: () => void): DialObserver {
+    const counts: ConduitCounts = {
+      clock: this.#clock,
+      fromAgent: this.#fromAgent,
+      toAgent: this.#toAgent,
+      ended: (end, startMs) => {
+        this.#countEnd(end, startMs);
+        loadChanged();
+      },
+    };
     return {
       dialStarted: () => this.#upstream.pendingDials.add(),
       dialEnded: () => {
@@ -108,26 +118,16 @@ export class ServerMetrics {
         this.#upstream.dialFailures.with(DIAL_FAILURE[cause]).add(),
       connected: (tookMs) => {
         this.#upstream.dialSeconds.observe(tookMs / 1000);
-        return this.#conduitObserver(loadChanged);
+        this.#upstream.established.add();
+        return new ConduitCount(counts);
       },
     };
   }
 
-  #conduitObserver(loadChanged: () => void): ConduitObserver {
-    const startMs = this.#clock.now();
-    this.#upstream.established.add();
-    return {
-      received: (octets) => this.#fromAgent.add(octets),
-      sent: (octets) => this.#toAgent.add(octets),
-      ended: ({ kind }) => {
-        this.#upstream.established.add(-1);
-        this.#ours.conduitEnds.with(kind).add();
-        this.#upstream.lifeSeconds.observe(
-          (this.#clock.now() - startMs) / 1000,
-        );
-        loadChanged();
-      },
-    };
+  #countEnd({ kind }: ConduitEnd, startMs: number): void {
+    this.#upstream.established.add(-1);
+    this.#ours.conduitEnds.with(kind).add();
+    this.#upstream.lifeSeconds.observe((this.#clock.now() - startMs) / 1000);
   }
 
   /** For everything that carries packets with callers or agents. */
@@ -167,6 +167,37 @@ export class ServerMetrics {
 
   callerRefused(): void {
     this.#ours.refusedCallers.add();
+  }
+}
+
+/** What all conduits of a server are counted with. */
+interface ConduitCounts {
+  readonly clock: Clock;
+  readonly fromAgent: Series;
+  readonly toAgent: Series;
+  ended(end: ConduitEnd, startMs: number): void;
+}
+
+/** Counts one conduit. Small, because idle conduits are many. */
+class ConduitCount implements ConduitObserver {
+  readonly #counts: ConduitCounts;
+  readonly #startMs: number;
+
+  constructor(counts: ConduitCounts) {
+    this.#counts = counts;
+    this.#startMs = counts.clock.now();
+  }
+
+  received(octets: number): void {
+    this.#counts.fromAgent.add(octets);
+  }
+
+  sent(octets: number): void {
+    this.#counts.toAgent.add(octets);
+  }
+
+  ended(end: ConduitEnd): void {
+    this.#counts.ended(end, this.#startMs);
   }
 }
 

@@ -64,7 +64,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
   #phase: Phase = { kind: "head", head: new ConnectHead() };
   #timer: Timer | undefined;
   /** What the client sent behind its head and nobody has taken yet. */
-  #early: Uint8Array = new Uint8Array(0);
+  #early = NO_OCTETS;
   /** The client sent octets for the target. */
   #hasSpoken = false;
   #clientEnded = false;
@@ -152,7 +152,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
     // Not now: the loop has yet to attach to the other end.
     queueMicrotask(() => {
       const early = this.#early;
-      this.#early = new Uint8Array(0);
+      this.#early = NO_OCTETS;
       if (this.#phase.kind !== "open") return;
       if (early.length > 0) events.onData(early);
       if (this.#clientEnded) events.onEnd();
@@ -214,14 +214,15 @@ export class ConnectClient implements Conduit, ConduitEvents {
   /** The agent gets it together with the dial: a round trip is saved. */
   #takeEarly(): Uint8Array {
     const early = this.#early;
-    if (early.length > EARLY_OCTETS_MAX) return new Uint8Array(0);
+    if (early.length > EARLY_OCTETS_MAX) return NO_OCTETS;
     this.#dropEarly();
     return early;
   }
 
   #dropEarly(): void {
     const { length } = this.#early;
-    this.#early = new Uint8Array(0);
+    if (length === 0) return;
+    this.#early = NO_OCTETS;
     this.#socket.consumed(length);
   }
 
@@ -263,6 +264,8 @@ export class ConnectClient implements Conduit, ConduitEvents {
     this.#timer = undefined;
   }
 }
+
+const NO_OCTETS: Uint8Array = new Uint8Array(0);
 
 function joined(
   first: Uint8Array,

@@ -47,10 +47,16 @@ const SNIFF_OCTETS = 512;
 /** See the module description. */
 export class FrontendPort {
   readonly #options: FrontendPortOptions;
+  /** One for all clients: idle ones are many, and each should cost little. */
+  readonly #connect: ConnectClientOptions;
   readonly #connections = new Set<Connection>();
 
   constructor(options: FrontendPortOptions) {
     this.#options = options;
+    this.#connect = {
+      ...options.connect,
+      closed: () => options.counted("http1", -1),
+    };
   }
 
   /** Serves one accepted connection until it ends. */
@@ -115,12 +121,8 @@ export class FrontendPort {
   }
 
   #serveHttp1(socket: OctetSocket, early: Uint8Array): void {
-    const { connect, counted } = this.#options;
-    counted("http1", 1);
-    new ConnectClient(new SocketConduit(socket, { early }), {
-      ...connect,
-      closed: () => counted("http1", -1),
-    });
+    this.#options.counted("http1", 1);
+    new ConnectClient(new SocketConduit(socket, { early }), this.#connect);
   }
 
   #serveHttp2(socket: OctetSocket, early: Uint8Array): void {
