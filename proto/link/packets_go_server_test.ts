@@ -18,6 +18,7 @@ import {
 } from "./packets_agent.ts";
 import { CONNECT_PATH } from "./packets_link.ts";
 import { CONTROL_KEPT_OCTETS_MAX } from "./packets_mux.ts";
+import { FIRST_HOLD_MS } from "./packets_port.ts";
 
 const RANDOM = 0x7ff0_e7e7_b7b1_baf2n;
 
@@ -170,6 +171,29 @@ Deno.test("a dial that failed is answered with the text", async () => {
   assertEquals(agent.server.heard, ["DIAL_RSP 0 connection refused"]);
 });
 
+Deno.test("a target's first octets wait 5 ms, or for the caller's", async () => {
+  const quiet = await Agent.connected();
+  quiet.target.send("banner");
+  quiet.target.finish();
+  await settled();
+  quiet.agent.timers.advance(FIRST_HOLD_MS - 1);
+  await settled();
+  assertEquals(quiet.agent.server.heard, ["DIAL_RSP 1 ok"]);
+  quiet.agent.timers.advance(1);
+  await settled();
+  assertEquals(quiet.agent.server.heard.slice(1), [
+    'DATA 1 "banner"',
+    "CLOSE_RSP 1",
+  ]);
+
+  const asked = await Agent.connected();
+  asked.target.send("banner");
+  await settled();
+  asked.agent.server.data(1, "hello");
+  await settled();
+  assertEquals(asked.agent.server.heard.at(-1), 'DATA 1 "banner"');
+});
+
 Deno.test("CLOSE_REQ is answered once (TestClose_Client)", async () => {
   const { agent, target } = await Agent.connected();
   agent.server.say(closeRequest(1));
@@ -242,6 +266,7 @@ Deno.test("DRAIN is sent once, while data flows (TestDrain)", async () => {
   agent.link.drain();
   agent.link.drain();
   target.send("still served");
+  agent.timers.advance(FIRST_HOLD_MS);
   await settled();
   assertEquals(agent.server.heard.slice(1), [
     "DRAIN",

@@ -35,6 +35,13 @@ export const STALL_MS = 10_000;
  */
 export const STALL_PROGRESS_OCTETS = 64 * 1024;
 
+/**
+ * How long the target's first octets wait for the caller's when a Go server is
+ * in between. It may write them to a CONNECT client ahead of its own 200, and a
+ * Go gRPC client drops what comes right behind DIAL_RSP.
+ */
+export const FIRST_HOLD_MS = 5;
+
 /** See the module description. */
 export class PacketsPort implements ConduitPort {
   readonly connectId: Int64;
@@ -46,6 +53,8 @@ export class PacketsPort implements ConduitPort {
   #stall: Timer | undefined;
   /** Octets passed on since the stall timer was set. */
   #progressOctets = 0;
+  /** Runs while the target's first octets are held. */
+  #hold: Timer | undefined;
   /** Agent: CLOSE_REQ came; the answer waits until the target has it all. */
   #owesCloseRsp = false;
 
@@ -55,7 +64,11 @@ export class PacketsPort implements ConduitPort {
     const { timers, observer } = mux;
     const conduit = new PacketConduit(this, { datagrams, timers, observer });
     this.conduit = conduit;
-    if (mux.role === "agent" || mux.peerIsOurs) return;
+    if (mux.peerIsOurs) return;
+    if (mux.role === "agent") {
+      this.#hold = timers.after(FIRST_HOLD_MS, () => this.#release());
+      return;
+    }
     this.#quiet = new QuietClose(timers, {
       isBusy: () => conduit.unconsumedOctets > 0,
       sendClose: () => mux.say({ type: "CLOSE_REQ", connectId, reset: "" }),
@@ -73,6 +86,7 @@ export class PacketsPort implements ConduitPort {
   deliver(piece: Uint8Array, leftOctets: number): void {
     this.#quiet?.touch();
     this.#heldOctets += piece.length;
+    this.#release();
     this.conduit.deliver(piece, leftOctets);
     this.#settle();
   }
@@ -96,6 +110,7 @@ export class PacketsPort implements ConduitPort {
   // ---- from the conduit ----
 
   send(chunk: Uint8Array): number {
+    if (this.#hold !== undefined) return 0;
     const taken = this.#mux.send(this, chunk);
     this.#quiet?.sent(taken);
     return taken;
@@ -107,6 +122,7 @@ export class PacketsPort implements ConduitPort {
   }
 
   sendEnd(isGone: boolean): boolean {
+    if (this.#hold !== undefined) return false;
     const { connectId } = this;
     if (this.#mux.peerIsOurs) this.#mux.say({ type: "DATA_END", connectId });
     else if (this.#quiet !== undefined) this.#quiet.start(isGone);
@@ -146,9 +162,18 @@ export class PacketsPort implements ConduitPort {
 
   release(): void {
     this.#quiet?.cancel();
+    this.#hold?.cancel();
     this.#holdsNoMore();
     this.#mux.forget(this);
     this.#answerClose();
+  }
+
+  /** Lets the target's first octets go. */
+  #release(): void {
+    if (this.#hold === undefined) return;
+    this.#hold.cancel();
+    this.#hold = undefined;
+    this.conduit.writable();
   }
 
   // ---- the share of the window ----
