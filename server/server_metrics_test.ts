@@ -12,20 +12,68 @@ import { ServerMetrics } from "./server_metrics.ts";
  * Konnectivity 0.36's families that we have: type, labels, HELP. Those that we
  * do not have, and why, are in docs/operations.md.
  */
-// deno-fmt-ignore: a table.
 const UPSTREAM: Readonly<Record<string, readonly [string, string, string]>> = {
-  dial_duration_seconds:       ["histogram", "le", "Latency of dial to the remote endpoint in seconds"],
-  connection_duration_seconds: ["histogram", "le", "Duration of established end-to-end connections in seconds"],
-  grpc_connections:            ["gauge", "service_method", "Number of current grpc connections, partitioned by service method."],
-  http_connections:            ["gauge", "", "Number of current HTTP CONNECT connections"],
-  ready_backend_connections:   ["gauge", "", "Number of konnectivity agent connected to the proxy server. DEPRECATED, please use ready_backends"],
-  ready_backends:              ["gauge", "proxy_strategy", "Number of konnectivity agent connected to the proxy server"],
-  pending_backend_dials:       ["gauge", "", "Current number of pending backend dial requests"],
-  established_connections:     ["gauge", "", "Current number of established end-to-end connections (post-dial)."],
-  full_receive_channels:       ["gauge", "service_method", "Number of current connections blocked by a full receive channel, partitioned by service method."],
-  dial_failure_count:          ["counter", "reason", "Number of dial failures observed. Multiple failures can occur for a single dial request."],
-  stream_packets_total:        ["counter", "segment,packet_type", "Count of packets processed, by segment and packet type (example: from_client, DIAL_REQ)"],
-  stream_errors_total:         ["counter", "segment,code,packet_type", "Count of gRPC stream errors, by segment, grpc Code, packet type. (example: from_agent, Code.Unavailable, DIAL_RSP)"],
+  dial_duration_seconds: [
+    "histogram",
+    "le",
+    "Latency of dial to the remote endpoint in seconds",
+  ],
+  connection_duration_seconds: [
+    "histogram",
+    "le",
+    "Duration of established end-to-end connections in seconds",
+  ],
+  grpc_connections: [
+    "gauge",
+    "service_method",
+    "Number of current grpc connections, partitioned by service method.",
+  ],
+  http_connections: ["gauge", "", "Number of current HTTP CONNECT connections"],
+  ready_backend_connections: [
+    "gauge",
+    "",
+    "Number of konnectivity agent connected to the proxy server. " +
+    "DEPRECATED, please use ready_backends",
+  ],
+  ready_backends: [
+    "gauge",
+    "proxy_strategy",
+    "Number of konnectivity agent connected to the proxy server",
+  ],
+  pending_backend_dials: [
+    "gauge",
+    "",
+    "Current number of pending backend dial requests",
+  ],
+  established_connections: [
+    "gauge",
+    "",
+    "Current number of established end-to-end connections (post-dial).",
+  ],
+  full_receive_channels: [
+    "gauge",
+    "service_method",
+    "Number of current connections blocked by a full receive channel, " +
+    "partitioned by service method.",
+  ],
+  dial_failure_count: [
+    "counter",
+    "reason",
+    "Number of dial failures observed. Multiple failures can occur for a " +
+    "single dial request.",
+  ],
+  stream_packets_total: [
+    "counter",
+    "segment,packet_type",
+    "Count of packets processed, by segment and packet type (example: " +
+    "from_client, DIAL_REQ)",
+  ],
+  stream_errors_total: [
+    "counter",
+    "segment,code,packet_type",
+    "Count of gRPC stream errors, by segment, grpc Code, packet type. " +
+    "(example: from_agent, Code.Unavailable, DIAL_RSP)",
+  ],
 };
 
 /** Metrics, and everything that can be counted counted once. */
