@@ -75,7 +75,8 @@ export class AgentMetrics {
     );
     this.#streamErrors = counters(
       `${UPSTREAM}stream_errors_total`,
-      "Count of gRPC stream errors, by segment, grpc Code, packet type. (example: from_agent, Code.Unavailable, DIAL_RSP)",
+      "Count of gRPC stream errors, by segment, grpc Code, packet type. " +
+        "(example: from_agent, Code.Unavailable, DIAL_RSP)",
       ["segment", "code", "packet_type"],
     );
     this.#octets = counters(

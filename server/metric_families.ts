@@ -90,7 +90,8 @@ export function upstreamFamilies(registry: MetricRegistry): UpstreamFamilies {
     streamErrors: registry.labelled(
       "counter",
       `${UPSTREAM_PREFIX}stream_errors_total`,
-      "Count of gRPC stream errors, by segment, grpc Code, packet type. (example: from_agent, Code.Unavailable, DIAL_RSP)",
+      "Count of gRPC stream errors, by segment, grpc Code, packet type. " +
+        "(example: from_agent, Code.Unavailable, DIAL_RSP)",
       ["segment", "code", "packet_type"],
     ),
     fullReceiveChannels: registry.labelled(
