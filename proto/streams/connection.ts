@@ -15,32 +15,27 @@
  * of a driver's loop: `takeOutput`, write, `outputWritten`, and again, until
  * `takeOutput` gives nothing; then wait for the output listener.
  *
- * Reading order: here for how a connection lives and ends, `frame_receiver.ts`
- * for what each frame means, `engine_stream.ts` for the life of one stream.
+ * Reading order: here, `connection_life.ts` for how a connection ends,
+ * `frame_receiver.ts` for what each frame means, `engine_stream.ts` for the life
+ * of one stream; `sending_side.ts` and `receiving_side.ts` for what streams share.
  *
  * @module
  */
 
-import type { GoawayFrame, Setting } from "../frames/frame.ts";
-import {
-  ErrorCode,
-  errorCodeName,
-  type WireError,
-} from "../frames/wire_error.ts";
+import type { Setting } from "../frames/frame.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import type { Clock } from "../sync/clock.ts";
 import { AbuseGuard, CONNECTION_LIMITS_DEFAULT } from "./abuse_limits.ts";
 import type { ClosedHow } from "./closed_streams.ts";
 import {
-  type ConnectionEnd,
   type ConnectionEvents,
   type ConnectionOptions,
   ConnectionUnavailableError,
   type Role,
 } from "./connection_events.ts";
+import { ConnectionLife } from "./connection_life.ts";
 import { EngineStream } from "./engine_stream.ts";
 import { FrameReceiver } from "./frame_receiver.ts";
-import { goawaySentence, GoawayState } from "./goaway_state.ts";
 import type { SectionFacts } from "./header_sections.ts";
 import { Liveness } from "./liveness.ts";
 import { ReceiveBudget } from "./receive_budget.ts";
@@ -53,31 +48,15 @@ import {
   problemOfHeaderList,
 } from "./settings.ts";
 import { SettingsExchange } from "./settings_exchange.ts";
-import type { Stream, StreamEvents, StreamReset } from "./stream.ts";
+import type { Stream, StreamEvents } from "./stream.ts";
 import type { StreamHost } from "./stream_host.ts";
 import { StreamTable } from "./stream_table.ts";
-
-/** How long a drain waits for its PING before it says which stream is last. */
-export const DRAIN_ROUND_TRIP_MS = 5_000;
-
-/** How long the last octets of a connection may take to be written. */
-export const CLOSE_LINGER_MS = 5_000;
 
 /**
  * WINDOW_UPDATE, RST_STREAM and the like that may honestly cross the end of a
  * stream, for each end of one.
  */
 const IDLE_FRAMES_PER_STREAM = 2;
-
-/** Where a connection is in its life. `closed` may still have output. */
-type Phase = "new" | "running" | "draining" | "closed";
-
-/** Why a connection that is not running opens no stream. */
-const UNUSABLE_PHASES: Readonly<Record<Exclude<Phase, "running">, string>> = {
-  new: "the connection was not started",
-  draining: "we are closing the connection",
-  closed: "the connection is closed",
-};
 
 /** See the module description. */
 export class Connection {
@@ -89,16 +68,12 @@ export class Connection {
   readonly #sending: SendingSide;
   readonly #receiving: ReceivingSide;
   readonly #settings: SettingsExchange;
-  readonly #goaway: GoawayState;
+  readonly #life: ConnectionLife;
   readonly #liveness: Liveness;
   readonly #receiver: FrameReceiver;
   readonly #streamHost: StreamHost;
-  #phase: Phase = "new";
   #nowMs: number;
   #isReceiving = false;
-  #drainDeadlineMs = Infinity;
-  #lingerDeadlineMs = Infinity;
-  #drainReason = "";
   #isExhausted = false;
 
   constructor(options: ConnectionOptions) {
@@ -121,13 +96,16 @@ export class Connection {
       options.keepalive,
     );
     const budget = options.receiveBudget ?? new ReceiveBudget();
-    this.#receiving = new ReceivingSide(
+    const sending = this.#sending;
+    const receiving = this.#receiving = new ReceivingSide(
       { local, writer, streams, liveness, clock, budget },
     );
     this.#settings = new SettingsExchange(
       { role, local, writer, streams, clock },
     );
-    this.#goaway = new GoawayState(writer, streams);
+    this.#life = new ConnectionLife(
+      { role, clock, events, streams, sending, receiving, liveness },
+    );
     this.#streamHost = this.#makeStreamHost();
     this.#receiver = new FrameReceiver(this.#makeReceiverHost(), local, limits);
   }
@@ -165,17 +143,14 @@ export class Connection {
    * the peer is silent or does not read): close without waiting for it then.
    */
   get isFinished(): boolean {
-    return this.#phase === "closed" && this.#sending.isEmpty;
+    return this.#life.isClosed && this.#sending.isEmpty;
   }
 
   // --- Octets in and out -----------------------------------------------------
 
   /** Sends the preface and our SETTINGS. Call once, before anything else. */
   start(): void {
-    if (this.#phase !== "new") {
-      throw new TypeError(`Cannot start a connection that is ${this.#phase}`);
-    }
-    this.#phase = "running";
+    this.#life.start();
     this.#nowMs = this.#liveness.lastHeardMs = this.#clock.now();
     if (this.#role === "client") this.#sending.writer.preface();
     this.#settings.start(this.#nowMs);
@@ -192,7 +167,7 @@ export class Connection {
 
   /** Takes octets of the peer's; `chunk` is only used during the call. */
   receive(chunk: Uint8Array): void {
-    if (this.#phase === "closed" || chunk.length === 0) return;
+    if (this.#life.isClosed || chunk.length === 0) return;
     if (this.#isReceiving) {
       throw new TypeError("Cannot receive inside an event of this connection");
     }
@@ -208,32 +183,12 @@ export class Connection {
 
   /** The peer closed its sending side: nothing more can come from it. */
   receiveEnd(): void {
-    if (this.#phase === "closed") return;
-    const isClean = this.openStreams === 0 && this.#receiver.isBetweenFrames;
-    const reason = "the peer closed the connection";
-    this.#end({
-      reason,
-      code: this.#goaway.peer?.code ?? ErrorCode.NO_ERROR,
-      by: "peer",
-      ...(isClean ? {} : {
-        error: new Error(
-          `Cannot go on: ${reason} with ${this.openStreams} streams open`,
-        ),
-      }),
-    });
+    this.#life.receiveEnd(this.#receiver.isBetweenFrames);
   }
 
   /** The transport is gone, both ways. */
   transportClosed(error?: Error): void {
-    if (this.#phase !== "closed") {
-      this.#end({
-        reason: error?.message ?? "the transport was closed",
-        code: ErrorCode.NO_ERROR,
-        by: "transport",
-        ...(error && { error }),
-      });
-    }
-    this.#abandonOutput();
+    this.#life.transportClosed(error);
   }
 
   /**
@@ -254,10 +209,11 @@ export class Connection {
 
   /** When `onDeadline` is due, on the connection's clock, or `Infinity`. */
   get nextDeadlineMs(): number {
-    if (this.#phase === "closed") return this.#lingerDeadlineMs;
+    const { isClosed, nextDeadlineMs } = this.#life;
+    if (isClosed) return nextDeadlineMs;
     return Math.min(
+      nextDeadlineMs,
       this.#settings.nextDeadlineMs,
-      this.#drainDeadlineMs,
       this.#liveness.nextDeadlineMs,
     );
   }
@@ -265,20 +221,12 @@ export class Connection {
   /** Does what is due. Harmless when it is early. */
   onDeadline(): void {
     const nowMs = this.#nowMs = this.#clock.now();
-    if (this.#phase === "closed") {
-      if (nowMs < this.#lingerDeadlineMs) return;
-      return this.#abandonOutput();
-    }
-    if (nowMs >= this.#drainDeadlineMs) this.#finishDrain();
+    this.#life.onDeadline(nowMs);
+    if (this.#life.isClosed) return;
     const overdue = this.#settings.check(nowMs);
-    if (overdue !== undefined) return this.#fail(overdue);
+    if (overdue !== undefined) return this.#life.fail(overdue);
     const lost = this.#liveness.check(nowMs);
-    if (lost !== undefined) this.transportClosed(lost);
-  }
-
-  #abandonOutput(): void {
-    this.#lingerDeadlineMs = Infinity;
-    this.#sending.abandon();
+    if (lost !== undefined) this.#life.transportClosed(lost);
   }
 
   // --- Streams ---------------------------------------------------------------
@@ -307,10 +255,8 @@ export class Connection {
   }
 
   get #unusableReason(): string | undefined {
-    if (this.#phase !== "running") return UNUSABLE_PHASES[this.#phase];
-    if (this.#goaway.peer !== undefined) {
-      return "the peer is closing the connection (GOAWAY)";
-    }
+    const { unusableReason } = this.#life;
+    if (unusableReason !== undefined) return unusableReason;
     return this.#streams.hasIds ? undefined : "all stream ids are used up";
   }
 
@@ -319,7 +265,7 @@ export class Connection {
   }
 
   #openPending(): void {
-    while (this.#phase === "running" && this.#goaway.peer === undefined) {
+    while (this.#life.unusableReason === undefined) {
       const { maxConcurrentStreams } = this.peerSettings;
       const next = this.#streams.promote(maxConcurrentStreams);
       if (next === undefined) break;
@@ -354,10 +300,10 @@ export class Connection {
   }
 
   #onStreamOver(): void {
-    if (this.#phase === "closed") return;
+    if (this.#life.isClosed) return;
     this.#settings.streamsChanged();
     this.#openPending();
-    this.#endIfIdle();
+    this.#life.endIfIdle();
   }
 
   // --- Ends ------------------------------------------------------------------
@@ -370,81 +316,12 @@ export class Connection {
    * @param reason For people, also the peer's.
    */
   shutdown(reason: string): void {
-    if (this.#phase !== "running") return;
-    this.#phase = "draining";
-    this.#drainReason = reason;
-    this.#nowMs = this.#clock.now();
-    if (this.#role === "client") return this.#finishDrain();
-    this.#goaway.announce(reason);
-    this.#drainDeadlineMs = this.#nowMs + DRAIN_ROUND_TRIP_MS;
-    this.#liveness.ping("drain");
+    this.#life.shutdown(reason);
   }
 
   /** Ends at once: GOAWAY with `code`, all streams are lost. */
   abort(code: number, reason: string): void {
-    if (this.#phase === "closed") return;
-    this.#goaway.send(code, reason);
-    this.#end({ reason, code, by: "local" });
-  }
-
-  /** The second step of a drain: what came until now is the last. */
-  #finishDrain(): void {
-    this.#drainDeadlineMs = Infinity;
-    if (this.#goaway.isFinal || this.#phase !== "draining") return;
-    this.#goaway.sendFinal(this.#drainReason);
-    this.#refuse(this.#streams.allPending(), this.#drainReason);
-    this.#endIfIdle();
-  }
-
-  #endIfIdle(): void {
-    if (this.#phase === "closed" || this.openStreams > 0) return;
-    const { peer, isFinal } = this.#goaway;
-    if (this.#phase === "draining") {
-      if (!isFinal) return;
-      this.#end({ reason: this.#drainReason, code: 0, by: "local" });
-    } else if (this.#role === "client" && peer !== undefined) {
-      // A client's own requests are all that keeps such a connection up; a
-      // server leaves the closing to the client, which may still have some.
-      const { code } = peer;
-      this.#goaway.send(ErrorCode.NO_ERROR, "");
-      this.#end({
-        reason: `the peer closed the connection: ${errorCodeName(code)}`,
-        code,
-        by: "peer",
-      });
-    }
-  }
-
-  /** The peer broke a rule that costs the connection (§5.4.1). */
-  #fail(error: WireError): void {
-    if (this.#phase === "closed") return;
-    this.#goaway.send(error.code, error.message);
-    this.#end({
-      error,
-      reason: error.message,
-      code: error.code,
-      by: "local",
-    });
-  }
-
-  #end(end: ConnectionEnd): void {
-    this.#phase = "closed";
-    this.#lingerDeadlineMs = this.#clock.now() + CLOSE_LINGER_MS;
-    const { code, reason } = end;
-    for (const stream of this.#streams.all()) {
-      stream.finish({ by: "lost", code, reason });
-    }
-    this.#refuse(this.#streams.allPending(), reason);
-    this.#receiving.end();
-    this.#sending.announce(); // So that the driver sees that we are finished.
-    this.#events.onClosed(end);
-  }
-
-  /** Streams that the peer has certainly not processed (§8.7). */
-  #refuse(streams: readonly EngineStream[], reason: string): void {
-    const code = ErrorCode.REFUSED_STREAM;
-    const reset: StreamReset = { by: "refused", code, reason };
-    for (const stream of streams) stream.finish(reset);
+    this.#life.abort(code, reason);
   }
 
   // --- Frames that concern the connection ------------------------------------
@@ -469,26 +346,7 @@ export class Connection {
       return this.#guard.count("idleFrames", this.#nowMs);
     }
     if (purpose === "probe") this.#receiving.probeAnswered(this.#nowMs);
-    if (purpose === "drain") this.#finishDrain();
-  }
-
-  #onGoaway(frame: GoawayFrame): void {
-    const info = this.#goaway.receive(frame);
-    const refused = this.#streams.all().filter(({ id }) =>
-      this.#streams.isLocal(id) && id > info.lastStreamId
-    );
-    this.#refuse(
-      [...this.#streams.allPending(), ...refused],
-      goawaySentence(info),
-    );
-    // A handler of those may have ended the connection.
-    if (this.#isClosed) return;
-    this.#events.onGoaway?.(info);
-    this.#endIfIdle();
-  }
-
-  get #isClosed(): boolean {
-    return this.#phase === "closed";
+    if (purpose === "drain") this.#life.finishDrain();
   }
 
   // --- What streams and the receiver need of us ------------------------------
@@ -516,16 +374,16 @@ export class Connection {
       sending: this.#sending,
       receiving: this.#receiving,
       guard: this.#guard,
-      isClosed: () => this.#isClosed,
-      peerIdMax: () => this.#goaway.peerIdMax,
+      isClosed: () => this.#life.isClosed,
+      peerIdMax: () => this.#life.peerIdMax,
       nowMs: () => this.#nowMs,
       onRequest: (streamId, fields, endStream, facts) =>
         this.#onRequest(streamId, fields, endStream, facts),
       onSettings: (settings) => this.#onSettings(settings),
       onSettingsAck: () => this.#onSettingsAck(),
       onPingAck: (opaque) => this.#onPingAck(opaque),
-      onGoaway: (frame) => this.#onGoaway(frame),
-      onError: (error) => this.#fail(error),
+      onGoaway: (frame) => this.#life.onGoaway(frame),
+      onError: (error) => this.#life.fail(error),
     };
   }
 }

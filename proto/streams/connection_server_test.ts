@@ -7,7 +7,7 @@ import {
 import { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
 import type { Frame } from "../frames/frame.ts";
 import { encodeFrame } from "../frames/frame_encoder.ts";
-import { DRAIN_ROUND_TRIP_MS } from "./connection.ts";
+import { DRAIN_ROUND_TRIP_MS } from "./connection_life.ts";
 import { SETTINGS_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 
 // The server role against a scripted client. h2spec covers the errors of §4-§8

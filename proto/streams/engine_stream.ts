@@ -7,6 +7,10 @@
  * Handlers are the last thing each method calls, or the state is looked at
  * again afterwards: a handler may do anything, also end this stream.
  *
+ * It is long because both directions share one state and one end. What can be
+ * told without them stands apart: `incoming_message.ts` for the order and length
+ * of what comes, `stream_transition.ts` for the table of states applied.
+ *
  * @module
  */
 
