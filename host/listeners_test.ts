@@ -173,7 +173,7 @@ const agentListener = await listenAgentPort({ ...at, credentials: Credentials.lo
   onProblem,
 });
 const knock = () => connectAgentTls({
-  hostname: "127.0.0.1", port: agentListener.port, serverName: "tunnel-server",
+  host: "127.0.0.1", port: agentListener.port, serverName: "tunnel-server",
   credentials: { ...all.client, ca: all.ca }, alpn: [], proxyEnv: {}, timeoutMs: 30000,
 }, (transport) => transport.start(ignore));
 Deno.removeSync(folder, { recursive: true });
