@@ -1,6 +1,6 @@
 /**
- * Everything that needs a real peer: the matrix, upstream's suite, grpcurl and
- * the gRPC peers. Ends with `N passed, N failed, N skipped`.
+ * Everything that needs a real peer: the matrix, the promises, upstream's suite,
+ * grpcurl and the gRPC peers. Ends with `N passed, N failed, N skipped`.
  *
  * Usage: `deno task interop [--strict]`; strict as in `suite.ts`.
  *
@@ -14,6 +14,7 @@ if (import.meta.main) {
   const tally = new Tally();
   await runSteps([
     { name: "matrix", task: ["matrix"] },
+    { name: "promises", task: ["promises"] },
     { name: "grpcurl", task: ["grpcurl"] },
     { name: "gRPC peers", task: ["interop:grpc"] },
     { name: "Konnectivity's suite", task: ["suite", ...Deno.args] },

@@ -193,7 +193,8 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
   },
 
   "50 cancelled dials leave nothing behind": {
-    only: underOurServer,
+    // Konnectivity's server forgets to count gRPC dials that end with their call.
+    only: (cell) => underOurServer(cell) || !overGrpc(cell),
     async check(tunnel, { protocol }) {
       const silent = await SilentTarget.open();
       const target = { protocol: "tcp", address: silent.address };

@@ -14,7 +14,6 @@ import type { RoadDial } from "../../client/road_dialer.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "./conduit_probe.ts";
 import { ProbeTarget } from "./probe_target.ts";
-import { Prng } from "./prng.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -35,7 +34,7 @@ export interface PromiseRig {
 export type PromiseCheck = (rig: PromiseRig) => Promise<void>;
 
 const writeThenClose = (octets: number): PromiseCheck => async (rig) => {
-  const sent = new Prng(octets).octets(octets);
+  const sent = randomOctets(octets);
   const { caller, target } = await rig.connect();
   caller.send(sent);
   caller.finish();
@@ -50,7 +49,7 @@ const writeThenClose = (octets: number): PromiseCheck => async (rig) => {
 };
 
 const targetThenClose = (octets: number): PromiseCheck => async (rig) => {
-  const sent = new Prng(octets).octets(octets);
+  const sent = randomOctets(octets);
   const { caller, target } = await rig.connect();
   target.send(sent);
   target.finish();
@@ -95,7 +94,7 @@ export const PROMISES_TO_ALL = {
 
   "writes of 5 MiB at once arrive whole, both ways": async (rig) => {
     const { caller, target } = await rig.connect();
-    const sent = new Prng(5).octets(5 * MIB);
+    const sent = randomOctets(5 * MIB);
     caller.send(sent);
     await target.received(sent.length);
     assert(same(target.octets, sent));
@@ -195,6 +194,22 @@ export const PROMISES_ABOUT_ENDS = {
     await target.closed;
   },
 } satisfies Readonly<Record<string, PromiseCheck>>;
+
+let random = new Uint8Array(0);
+
+/** The same each time, and longer on demand. */
+function randomOctets(length: number): Uint8Array {
+  if (random.length < length) {
+    random = new Uint8Array(length);
+    for (let at = 0; at < length; at += RANDOM_OCTETS_MAX) {
+      crypto.getRandomValues(random.subarray(at, at + RANDOM_OCTETS_MAX));
+    }
+  }
+  return random.subarray(0, length);
+}
+
+/** As many as the platform gives at once. */
+const RANDOM_OCTETS_MAX = 65_536;
 
 /** Like `assertEquals` on octets, but not for minutes. */
 export function same(a: Uint8Array, b: Uint8Array): boolean {
