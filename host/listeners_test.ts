@@ -124,6 +124,8 @@ Deno.test("the agent port and TCP ports survive a lack of descriptors", async ()
       new URL(".", import.meta.url).href,
     ],
     stderr: "inherit",
+    // A child that never recovers would knock for ever.
+    signal: AbortSignal.timeout(60_000),
   }).output();
   const lines = new TextDecoder().decode(stdout).trim().split("\n");
   assertEquals(lines.filter((line) => line === "tcp recovered").length, 1);

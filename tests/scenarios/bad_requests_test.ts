@@ -12,17 +12,21 @@ import { Tunnel } from "../support/tunnel_harness.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
+const HEAD_OF_64_KIB = `CONNECT node:80 HTTP/1.1\r\nX: ${
+  "x".repeat(65_536)
+}\r\n\r\n`;
+
 // deno-fmt-ignore: the columns are the point.
 const BAD_REQUESTS: readonly [what: string, request: string, answer: RegExp][] = [
   ["no port",            "CONNECT node HTTP/1.1\r\n\r\n",            /^HTTP\/1\.1 400 .*there is no port/],
-  ["port 0",             "CONNECT node:0 HTTP/1.1\r\n\r\n",          /^HTTP\/1\.1 400 .*the port is .0., wanted 1 to 65535/],
+  ["port 0",             "CONNECT node:0 HTTP/1.1\r\n\r\n",          /^HTTP\/1\.1 400 .*port is .0., wanted 1/],
   ["port 70000",         "CONNECT node:70000 HTTP/1.1\r\n\r\n",      /^HTTP\/1\.1 400 .*70000/],
   ["a name as port",     "CONNECT node:http HTTP/1.1\r\n\r\n",       /^HTTP\/1\.1 400 .*wanted 1 to 65535/],
   ["user information",   "CONNECT me@node:80 HTTP/1.1\r\n\r\n",      /^HTTP\/1\.1 400 .*user information/],
   ["bare IPv6",          "CONNECT 2001:db8::1:443 HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400 .*brackets/],
   ["a URL",              "CONNECT http://node/ HTTP/1.1\r\n\r\n",    /^HTTP\/1\.1 400 .*host:port/],
   ["no host",            "CONNECT :80 HTTP/1.1\r\n\r\n",             /^HTTP\/1\.1 400 .*the host is empty/],
-  ["a head of 64 KiB",   `CONNECT node:80 HTTP/1.1\r\nX: ${"x".repeat(65_536)}\r\n\r\n`, /^HTTP\/1\.1 431 .*32768 octets/],
+  ["a head of 64 KiB",   HEAD_OF_64_KIB,                              /^HTTP\/1\.1 431 .*32768 octets/],
   ["another method",     "GET http://node/ HTTP/1.1\r\n\r\n",        /^HTTP\/1\.1 405 .*only supports CONNECT/],
   ["no version",         "CONNECT node:80\r\n\r\n",                  /^HTTP\/1\.1 400 .*request line/],
   ["a folded header",    "CONNECT n:80 HTTP/1.1\r\nA: b\r\n c\r\n\r\n", /^HTTP\/1\.1 400 .*header line/],
