@@ -119,7 +119,8 @@ function readHead(
 
 /** The stream's events before and after its head has been read. */
 class RequestStream implements StreamEvents {
-  readonly #route: (fields: readonly HeaderField[]) => StreamEvents;
+  /** Forgotten once it was used. */
+  #route: ((fields: readonly HeaderField[]) => StreamEvents) | undefined;
   #target: StreamEvents | undefined;
 
   constructor(route: (fields: readonly HeaderField[]) => StreamEvents) {
@@ -127,7 +128,9 @@ class RequestStream implements StreamEvents {
   }
 
   onHeaders(fields: readonly HeaderField[]): void {
-    this.#target = this.#route(fields);
+    const route = this.#route!;
+    this.#route = undefined;
+    this.#target = route(fields);
   }
 
   onData(chunk: Uint8Array): void {

@@ -93,18 +93,24 @@ export function dialProxy(
         `${EARLY_OCTETS_MAX} are allowed`,
     );
   }
-  const call = new ProxyCall(target, events, options);
+  const call = new ProxyCall({ target, events, options });
   call.start(connection);
   return call;
+}
+
+/** What a call is told to do, and by whom. */
+interface Order {
+  readonly target: DialTarget;
+  readonly events: DialEvents;
+  readonly options: DialProxyOptions;
 }
 
 /** See the module description. */
 class ProxyCall
   implements PendingDial, ClientCallEvents, PacketReaderEvents, ConduitPort {
-  readonly #target: DialTarget;
-  /** Forgotten once it was told: a connection may live for days. */
-  #events: DialEvents | undefined;
-  readonly #options: DialProxyOptions;
+  /** Forgotten with the answer: a connection may live for days. */
+  #order: Order | undefined;
+  readonly #onOver: (() => void) | undefined;
   readonly #observer: LinkObserver;
   readonly #reader: PacketReader;
   #state: "dialing" | "connected" | "over" = "dialing";
@@ -117,14 +123,10 @@ class ProxyCall
   /** Towards Go peers only. */
   #quiet: QuietClose | undefined;
 
-  constructor(
-    target: DialTarget,
-    events: DialEvents,
-    options: DialProxyOptions,
-  ) {
-    this.#target = target;
-    this.#events = events;
-    this.#options = options;
+  constructor(order: Order) {
+    const { options } = order;
+    this.#order = order;
+    this.#onOver = options.onOver;
     this.#observer = options.observer ?? SILENT_OBSERVER;
     const { messageOctetsMax } = options;
     this.#reader = new PacketReader(
@@ -134,7 +136,8 @@ class ProxyCall
   }
 
   start(connection: StreamOpener): void {
-    const { authority, scheme, metadata, dialId, earlyData } = this.#options;
+    const { target, options } = this.#order!;
+    const { authority, scheme, metadata, dialId, earlyData } = options;
     try {
       this.#call = startCall(connection, {
         path: PROXY_PATH,
@@ -149,11 +152,11 @@ class ProxyCall
     this.#sender = new PacketSender(this.#call, this.#observer);
     this.#sender.send({
       type: "DIAL_REQ",
-      protocol: this.#target.protocol,
-      address: this.#target.address,
+      protocol: target.protocol,
+      address: target.address,
       random: dialId,
     });
-    if (earlyData !== undefined) this.#sendEarly(0, earlyData);
+    if (earlyData !== undefined) this.#sendEarly(target, 0, earlyData);
   }
 
   cancel(): void {
@@ -191,7 +194,7 @@ class ProxyCall
     const reason = status.message || statusName(status.code);
     if (this.#state === "dialing") {
       this.#over();
-      return this.#events?.onFailed(dialErrorOf(status, reason, lost));
+      return this.#order?.events.onFailed(dialErrorOf(status, reason, lost));
     }
     const conduit = this.#conduit!;
     if (lost || status.code === StatusCode.UNAVAILABLE) {
@@ -239,7 +242,7 @@ class ProxyCall
   #onAnswer(packet: Exclude<Packet, Data>): void {
     switch (packet.type) {
       case "DIAL_RSP": {
-        if (packet.random !== this.#options.dialId) {
+        if (packet.random !== this.#order?.options.dialId) {
           return this.#giveUp("the answer is for another dial");
         }
         if (packet.error === "") return this.#connect(packet.connectId);
@@ -255,11 +258,13 @@ class ProxyCall
   }
 
   #connect(connectId: Int64): void {
-    const { earlyData, timers } = this.#options;
+    const { target, events, options } = this.#order!;
+    const { earlyData, timers } = options;
+    this.#order = undefined;
     this.#state = "connected";
     this.#connectId = connectId;
     const conduit = new PacketConduit(this, {
-      datagrams: this.#target.protocol === "udp",
+      datagrams: target.protocol === "udp",
       timers,
       observer: this.#observer,
     });
@@ -275,11 +280,11 @@ class ProxyCall
               `${CLOSE_RSP_WAIT_MS / 1000} s`,
           ),
       });
-      if (earlyData !== undefined) this.#sendEarly(connectId, earlyData);
+      if (earlyData !== undefined) {
+        this.#sendEarly(target, connectId, earlyData);
+      }
     }
-    const events = this.#events;
-    this.#events = undefined;
-    events?.onConnected(conduit);
+    events.onConnected(conduit);
   }
 
   #onControl(packet: Exclude<Packet, Data>): void {
@@ -342,8 +347,8 @@ class ProxyCall
     this.#call!.cancel();
   }
 
-  #sendEarly(connectId: Int64, octets: Uint8Array): void {
-    if (this.#target.protocol === "udp") {
+  #sendEarly(target: DialTarget, connectId: Int64, octets: Uint8Array): void {
+    if (target.protocol === "udp") {
       this.#sender.sendDatagram(connectId, octets);
     } else this.#sender.sendWhole(connectId, octets);
   }
@@ -359,12 +364,12 @@ class ProxyCall
     this.#over();
     // There is no call when the connection took none.
     this.#call?.cancel();
-    this.#events?.onFailed(error);
+    this.#order?.events.onFailed(error);
   }
 
   #over(): void {
     this.#state = "over";
-    this.#options.onOver?.();
+    this.#onOver?.();
   }
 }
 

@@ -31,7 +31,7 @@ import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { EARLY_OCTETS_MAX } from "./dial_proxy.ts";
 import { DIAL_FAILURE_FIELD } from "./dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
-import type { DialError, PendingDial } from "./link.ts";
+import type { DialError, DialTarget, PendingDial } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import {
   type ConduitPort,
@@ -66,7 +66,8 @@ export interface ProxyMethodOptions {
 /** Serves `/ProxyService/Proxy`. connectIDs count up over all its calls. */
 export function proxyMethod(options: ProxyMethodOptions): MethodHandler {
   let connectId = 0;
-  return (call) => new ProxyCallee(call, options, () => ++connectId);
+  const nextConnectId = () => ++connectId;
+  return (call) => new ProxyCallee(call, options, nextConnectId);
 }
 
 /** See the module description. */
@@ -80,7 +81,8 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   readonly #callerIsOurs: boolean;
   /** `asked`: DIAL_REQ was read; `gone`: the caller ended, its octets may not. */
   #state: "idle" | "asked" | "dialing" | "connected" | "gone" | "over" = "idle";
-  #target = { protocol: "", address: "" };
+  /** Set until the dial begins. */
+  #target: DialTarget | undefined;
   #random: Int64 = 0;
   #connectId: Int64 = 0;
   #pending: PendingDial | undefined;
@@ -256,7 +258,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     return this.#state === "asked" || this.#state === "dialing";
   }
 
-  #ask(target: { protocol: string; address: string }, random: Int64): void {
+  #ask(target: DialTarget, random: Int64): void {
     this.#cancelTimer();
     this.#state = "asked";
     this.#target = target;
@@ -270,8 +272,10 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   }
 
   #dial(): void {
+    const target = this.#target!;
+    this.#target = undefined;
     this.#state = "dialing";
-    const pending = this.#options.onDial(this.#target, {
+    const pending = this.#options.onDial(target, {
       connected: (conduit) => this.#connected(conduit),
       failed: (error) => this.#failed(error),
     }, {

@@ -176,11 +176,16 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
       scheme: "https",
       timers,
       dialId: ++this.#dials,
-      onOver: () => this.#load--,
+      onOver: this.#dialIsOver,
       ...(observer === undefined ? {} : { observer }),
       ...options,
     });
   }
+
+  /** One for all dials: idle connections are many. */
+  readonly #dialIsOver = () => {
+    this.#load--;
+  };
 
   /** Tells the agent that this server is going: no new work is expected. */
   drain(): void {
