@@ -100,6 +100,7 @@ const WIRE_TYPE_OF: Readonly<Record<FieldKind, number>> = {
 };
 
 const NO_OCTETS = new Uint8Array(0);
+const SHORT_TEXT_OCTETS = 64;
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
@@ -347,6 +348,11 @@ function readOctets(reader: Reader): Uint8Array {
 }
 
 function readText(octets: Uint8Array): string {
+  // Addresses and protocols are ASCII; the platform's decoder takes longer to
+  // call than a short loop to run.
+  if (octets.length <= SHORT_TEXT_OCTETS && octets.every(isAscii)) {
+    return String.fromCharCode.apply(null, octets as unknown as number[]);
+  }
   try {
     return UTF8.decode(octets);
   } catch (cause) {
@@ -354,6 +360,10 @@ function readText(octets: Uint8Array): string {
       cause,
     });
   }
+}
+
+function isAscii(octet: number): boolean {
+  return octet < 0x80;
 }
 
 function readInt64(reader: Reader): Int64 {
