@@ -15,7 +15,7 @@ export interface Scale {
 export const FULL: Scale = {
   bulkGb: 2,
   seconds: 5,
-  idleConnections: 2_000,
+  idleConnections: 10_000,
   restSeconds: 20,
 };
 
