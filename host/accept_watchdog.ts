@@ -6,11 +6,12 @@
  * in the kernel for ever. The kernel's queue length gives it away, so it is
  * looked at now and then, and the owner opens the port again.
  *
- * Linux only; elsewhere there is nothing to look at.
+ * Linux only; elsewhere the queue always looks empty.
  *
  * @module
  */
 
+import { acceptQueueLength } from "./accept_queue.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 
 /** How often the queue is looked at. */
@@ -35,7 +36,7 @@ export function watchAcceptQueue(
   port: number,
   timers: Timers,
   onStuck: () => void,
-  queueLength: (port: number) => number = kernelQueueLength,
+  queueLength: (port: number) => number = acceptQueueLength,
 ): () => void {
   let timer: Timer;
   const arm = (delayMs: number, isSuspect: boolean) => {
@@ -50,37 +51,4 @@ export function watchAcceptQueue(
   };
   arm(WATCH_INTERVAL_MS, false);
   return () => timer.cancel();
-}
-
-/** Connections that the kernel has completed and nobody has accepted. */
-function kernelQueueLength(port: number): number {
-  if (Deno.build.os !== "linux") return 0;
-  return ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
-    .reduce((sum, path) => sum + queueIn(path, port), 0);
-}
-
-function queueIn(path: string, port: number): number {
-  let table: string;
-  try {
-    table = Deno.readTextFileSync(path);
-  } catch {
-    // No descriptor left, no IPv6, or no permission: nothing is known.
-    return 0;
-  }
-  return acceptQueueLength(table, port);
-}
-
-/**
- * Reads `/proc/net/tcp`: of a socket in state LISTEN (0A), the receive queue is
- * the number of connections waiting (proc(5)).
- */
-export function acceptQueueLength(table: string, port: number): number {
-  const hex = port.toString(16).toUpperCase().padStart(4, "0");
-  const line = new RegExp(
-    `^ *\\d+: [0-9A-F]+:${hex} [0-9A-F]+:0000 0A [0-9A-F]+:([0-9A-F]+) `,
-    "gm",
-  );
-  let sum = 0;
-  for (const match of table.matchAll(line)) sum += parseInt(match[1]!, 16);
-  return sum;
 }

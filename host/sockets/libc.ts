@@ -1,0 +1,107 @@
+/**
+ * What the platform has no call for, asked of the C library.
+ *
+ * Linux with glibc, and the permission for FFI; elsewhere `openLibc` says that
+ * there is none, and its callers do without.
+ *
+ * @module
+ */
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+
+/** `struct sockaddr_storage`: any address fits. */
+const SOCKADDR_OCTETS = 128;
+
+/**
+ * So many descriptors in a row that are no TCP socket end a scan. The kernel
+ * gives out the lowest that is free, so they lie close together; one more try
+ * costs a fraction of a microsecond.
+ */
+const GAP_MAX = 1024;
+
+const SYMBOLS = {
+  getsockname: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
+  getpeername: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
+  getsockopt: {
+    parameters: ["i32", "i32", "i32", "buffer", "buffer"],
+    result: "i32",
+  },
+  connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
+} as const;
+
+/** The functions there are. */
+export type LibC = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+
+/** One end of a TCP socket. */
+export interface SocketName {
+  /** The octets of the address with commas; IPv4 also of a dual-stack socket. */
+  readonly address: string;
+  readonly port: number;
+}
+
+let libc: LibC | undefined | "unavailable";
+
+/** The C library, opened at the first call. */
+export function openLibc(): LibC | undefined {
+  libc ??= load() ?? "unavailable";
+  return libc === "unavailable" ? undefined : libc;
+}
+
+function load(): LibC | undefined {
+  if (Deno.build.os !== "linux") return undefined;
+  // Asked first, because an attempt without the permission would prompt.
+  if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
+    return undefined;
+  }
+  try {
+    return Deno.dlopen("libc.so.6", SYMBOLS).symbols;
+  } catch {
+    return undefined; // Another C library.
+  }
+}
+
+/**
+ * The descriptors of all TCP sockets of this process. They are tried one by
+ * one: `/proc` would list them, but Deno opens it to nobody with less than all
+ * permissions.
+ */
+export function* tcpDescriptors(
+  library: LibC,
+): Generator<{ descriptor: number; local: SocketName }> {
+  let last = 0;
+  for (let descriptor = 0; descriptor - last < GAP_MAX; descriptor++) {
+    const local = nameOf(library.getsockname, descriptor);
+    if (local === undefined) continue;
+    last = descriptor;
+    yield { descriptor, local };
+  }
+}
+
+/** What `getsockname` or `getpeername` says; nothing unless it is TCP. */
+export function nameOf(
+  call: LibC["getsockname"],
+  descriptor: number,
+): SocketName | undefined {
+  nameLength[0] = SOCKADDR_OCTETS;
+  return call(descriptor, name, nameLengthOctets) === 0
+    ? readName()
+    : undefined;
+}
+
+const name = new Uint8Array(SOCKADDR_OCTETS);
+const nameLength = new Uint32Array(1);
+const nameLengthOctets = new Uint8Array(nameLength.buffer);
+
+/** Reads a `sockaddr`: family in host order, port and address as sent. */
+function readName(): SocketName | undefined {
+  const family = name[0]! | (name[1]! << 8);
+  const port = (name[2]! << 8) | name[3]!;
+  if (family === AF_INET) return { address: `${name.subarray(4, 8)}`, port };
+  if (family !== AF_INET6) return undefined;
+  const address = name.subarray(8, 24);
+  // ::ffff:a.b.c.d on a dual-stack socket is told by its IPv4 address.
+  const isMapped = address.subarray(0, 10).every((octet) => octet === 0) &&
+    address[10] === 0xff && address[11] === 0xff;
+  return { address: `${isMapped ? address.subarray(12) : address}`, port };
+}
