@@ -171,7 +171,7 @@ Deno.test("a dial that failed is answered with the text", async () => {
   assertEquals(agent.server.heard, ["DIAL_RSP 0 connection refused"]);
 });
 
-Deno.test("a target's first octets wait 5 ms, or for the caller's", async () => {
+Deno.test("a target's first octets wait a moment, or for the caller's", async () => {
   const quiet = await Agent.connected();
   quiet.target.send("banner");
   quiet.target.finish();

@@ -14,6 +14,7 @@ import { assert, assertEquals } from "@std/assert";
 import { parseArgs } from "@std/cli";
 import type { FrontendProtocol } from "../../client/road.ts";
 import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
+import { findPeer } from "../peers/peers.ts";
 import type { Maker } from "../peers/tunnel.ts";
 import { ConduitProbe } from "../support/conduit_probe.ts";
 import { ProbeTarget, SilentTarget } from "../support/probe_target.ts";
@@ -126,6 +127,28 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
       await target.received(6);
       assertEquals([target.text, target.hasEnded], ["onetwo", false]);
       caller.close();
+    },
+  },
+
+  "200 of 200 dials of Konnectivity's client get the banner": {
+    async check(tunnel, { protocol }) {
+      const banner = "SSH-2.0-banner";
+      await using greeter = new ProbeTarget(banner);
+      const { frontend } = tunnel.server;
+      if (frontend.transport !== "uds") throw new TypeError("Expected a path");
+      const client = await findPeer("konnectivity-transfer");
+      for (let dials = 0; dials < 200; dials += 20) {
+        const { success, stdout } = await new Deno.Command(client, {
+          args: [
+            `-mode=${protocol}`,
+            `-uds=${frontend.path}`,
+            `-to=${greeter.address}`,
+            `-banner=${banner}`,
+            "-n=20",
+          ],
+        }).output();
+        assert(success, new TextDecoder().decode(stdout));
+      }
     },
   },
 

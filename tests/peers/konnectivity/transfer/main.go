@@ -4,7 +4,7 @@
 //	konnectivity-transfer -mode grpc | http-connect  -uds PATH | -addr HOST:PORT -ca F -cert F -key F  -to HOST:PORT -octets N -n CONNECTIONS
 //
 // Each connection sends a length (u64) and that many octets to an echoing target, reads as many back at the same time and
-// compares SHA-256 sums. Prints one line "N passed, N failed" and each error; exits non-zero when one failed.
+// compares SHA-256 sums. With -banner it reads that from a target that speaks first, and no more. Prints one line "N passed, N failed" and each error; exits non-zero when one failed.
 package main
 
 import (
@@ -42,6 +42,7 @@ var (
 	octets = flag.Int64("octets", 1<<16, "octets per connection, each way")
 	n      = flag.Int("n", 1, "connections at the same time")
 	limit  = flag.Duration("timeout", time.Minute, "for each connection")
+	banner = flag.String("banner", "", "what the target says first; nothing else is moved then")
 )
 
 func main() {
@@ -92,6 +93,9 @@ func transferWithin(ctx context.Context, seed int64) error {
 		return fmt.Errorf("dial: %w", err)
 	}
 	defer conn.Close()
+	if *banner != "" {
+		return expectBanner(conn)
+	}
 	sent := make(chan [sha256.Size]byte, 1)
 	sendFailed := make(chan error, 1)
 	go func() {
@@ -116,6 +120,17 @@ func transferWithin(ctx context.Context, seed int64) error {
 	case err := <-sendFailed:
 		return fmt.Errorf("write: %w", err)
 	}
+}
+
+func expectBanner(conn net.Conn) error {
+	got := make([]byte, len(*banner))
+	if n, err := io.ReadFull(conn, got); err != nil {
+		return fmt.Errorf("the banner ended after %d octets: %w", n, err)
+	}
+	if string(got) != *banner {
+		return fmt.Errorf("the banner is %q", got)
+	}
+	return nil
 }
 
 func send(conn net.Conn, seed int64) (sum [sha256.Size]byte, err error) {
