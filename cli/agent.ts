@@ -10,6 +10,7 @@ import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { AGENT_FLAGS } from "./flags/agent_flags.ts";
 import { agentOptions } from "./flags/agent_options.ts";
+import { type ListenFlag, namingFlags } from "./listen_flags.ts";
 import { type Running, untilStopped } from "./until_stopped.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
@@ -44,7 +45,11 @@ export function agentCommand(start: StartAgent): Command {
         level: values["v"],
       });
       for (const notice of reading.notices) log.warn(notice);
-      await untilStopped(await start(options, log));
+      const flags: ListenFlag[] = [
+        ["--admin-server-port", options.admin],
+        ["--health-server-port", options.health],
+      ];
+      await untilStopped(await namingFlags(flags, () => start(options, log)));
       return ExitCode.OK;
     },
   });

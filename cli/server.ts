@@ -10,6 +10,7 @@ import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
 import { serverOptions } from "./flags/server_options.ts";
+import { type ListenFlag, namingFlags } from "./listen_flags.ts";
 import { type Running, untilStopped } from "./until_stopped.ts";
 
 /** Gets the server up; rejects when that cannot be. */
@@ -48,7 +49,17 @@ export function serverCommand(start: StartServer): Command {
         level: values["v"],
       });
       for (const notice of reading.notices) log.warn(notice);
-      await untilStopped(await start(options, log));
+      const { frontend, agents, admin, health } = options;
+      const { listen } = frontend;
+      const flags: ListenFlag[] = [
+        listen.kind === "unix"
+          ? ["--uds-name", listen.path]
+          : ["--server-port", listen.address],
+        ["--agent-port", agents.address],
+        ["--admin-port", admin],
+        ["--health-port", health],
+      ];
+      await untilStopped(await namingFlags(flags, () => start(options, log)));
       return ExitCode.OK;
     },
   });
