@@ -249,6 +249,43 @@ Deno.test("what a Go caller sent before it went is delivered", async (t) => {
   }
 });
 
+Deno.test("a target learns whether its caller has gone or only half-closed", async () => {
+  const frontend = new Frontend();
+  const endedBy = async (
+    caller: ScriptedCaller,
+    leave: () => void,
+  ): Promise<unknown> => {
+    caller.say(dialRequest);
+    await settled();
+    const [near, far] = MemoryConduit.pair();
+    const probe = new ConduitProbe(far);
+    const ends: unknown[] = [];
+    const end = near.end.bind(near);
+    near.end = (isGone?: boolean) => {
+      ends.push(isGone);
+      end();
+    };
+    frontend.answers.at(-1)!.connected(near);
+    await settled();
+    leave();
+    await probe.ended;
+    return ends;
+  };
+  const [closing, ending, cancelling] = [
+    frontend.goCaller(),
+    frontend.goCaller(),
+    frontend.goCaller(),
+  ];
+  const first = await endedBy(closing, () => closing.say(closeRequest(1)));
+  assertEquals(first, [true]);
+  const leave = () => ending.call.halfClose();
+  assertEquals(await endedBy(ending, leave), [true]);
+  const giveUp = () => cancelling.call.cancel();
+  assertEquals(await endedBy(cancelling, giveUp), [true]);
+  const ours = frontend.ourCaller();
+  assertEquals(await endedBy(ours, () => ours.call.halfClose()), [false]);
+});
+
 Deno.test("what a Go caller sent is delivered to a slow target even when the link breaks", async () => {
   const frontend = new Frontend();
   const { caller, target } = await frontend.dialled();
