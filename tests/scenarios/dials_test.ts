@@ -62,7 +62,9 @@ for (const carrier of CARRIERS) {
     });
 
     Deno.test(`${carrier}, ${protocol}: 50 cancelled dials leave nothing behind`, async () => {
-      await using tunnel = await Tunnel.linked(carrier);
+      await using tunnel = await Tunnel.open();
+      // So long that what is seen to go has been given up, not timed out.
+      await tunnel.link({ carrier, dials: { timeoutMs: 60_000 } });
       const silent = await SilentTarget.open();
       const target = { protocol: "tcp", address: silent.address };
       const abort = new AbortController();
@@ -76,6 +78,7 @@ for (const carrier of CARRIERS) {
         async () =>
           await tunnel.metric(`${SERVER}pending_backend_dials`) === 50,
       );
+      await eventually("the agent dials", () => silent.waiting === 50);
       abort.abort();
       for (const { reason } of await Promise.all(failed)) {
         assertEquals(reason, "context");
@@ -85,6 +88,7 @@ for (const carrier of CARRIERS) {
         async () =>
           JSON.stringify(await leftovers(tunnel)) === JSON.stringify(NOTHING),
       );
+      await eventually("no dial goes on", () => silent.waiting === 0);
       const cancelled = `${SERVER}dial_failure_count{reason="frontend_close"}`;
       assertEquals(await tunnel.metric(cancelled), 50);
       const pair = await tunnel.connect(protocol);

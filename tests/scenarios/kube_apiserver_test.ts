@@ -9,6 +9,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Carrier } from "../../proto/link/link.ts";
 import { ProbeTarget } from "../support/probe_target.ts";
 import { RawCaller } from "../support/raw_caller.ts";
+import { scriptedAgent } from "../support/scripted_agent.ts";
 import { readToEnd, writeAll } from "../support/sockets.ts";
 import { eventually, Tunnel } from "../support/tunnel_harness.ts";
 import { same } from "../support/tunnel_promises.ts";
@@ -28,6 +29,77 @@ async function manyTimes(action: () => Promise<void>): Promise<void> {
   await Promise.all(Array.from({ length: DIALS_AT_ONCE }, worker));
 }
 
+/**
+ * An agent that says in one breath that it has connected and what the target
+ * said: the worst that can happen to whoever must keep the two apart.
+ */
+async function hastyAgent(tunnel: Tunnel): Promise<() => void> {
+  const agent = await scriptedAgent(tunnel);
+  await tunnel.log.until(/^agent linked$/);
+  let connectId = 0;
+  let isOver = false;
+  const answering = eventually("the test is over", () => {
+    for (const packet of agent.packets.splice(0)) {
+      if (packet.type !== "DIAL_REQ") continue;
+      const { random } = packet;
+      agent.say({
+        type: "DIAL_RSP",
+        error: "",
+        connectId: ++connectId,
+        random,
+      });
+      agent.data(connectId, BANNER);
+    }
+    return isOver;
+  });
+  return () => {
+    isOver = true;
+    void answering.then(() => agent.call.cancel());
+  };
+}
+
+/**
+ * Of {@linkcode HASTY_DIALS}; with nothing held it is none. Not all of them,
+ * because a machine that is busy for 5 ms hands over both at once.
+ */
+const APART_MIN = 5;
+const HASTY_DIALS = 10;
+
+Deno.test("a hasty agent: nothing stands behind the 200 in one read", async () => {
+  await using tunnel = await Tunnel.open();
+  const dismiss = await hastyAgent(tunnel);
+  let apart = 0;
+  for (let index = 0; index < HASTY_DIALS; index++) {
+    const path = tunnel.socketPath;
+    using conn = await Deno.connect({ transport: "unix", path });
+    const buffer = new Uint8Array(1024);
+    const reading = conn.read(buffer);
+    const request = "CONNECT node:80 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    await writeAll(conn, new TextEncoder().encode(request));
+    const count = await reading;
+    const head = new TextDecoder().decode(buffer.subarray(0, count!));
+    assert(`${OK}${BANNER}`.startsWith(head), head);
+    if (head === OK) apart++;
+  }
+  assert(apart >= APART_MIN, `${apart} of ${HASTY_DIALS}`);
+  dismiss();
+});
+
+Deno.test("a hasty agent: a Go client hears of its connection in a read of its own", async () => {
+  await using tunnel = await Tunnel.open();
+  const dismiss = await hastyAgent(tunnel);
+  let apart = 0;
+  for (let index = 0; index < HASTY_DIALS; index++) {
+    const caller = await RawCaller.open(tunnel.socketPath);
+    await caller.dial("node:80");
+    await caller.hears(/^DATA/);
+    if (caller.readsHeard.length === 2) apart++;
+    caller.close();
+  }
+  assert(apart >= APART_MIN, `${apart} of ${HASTY_DIALS}`);
+  dismiss();
+});
+
 for (const carrier of CARRIERS) {
   Deno.test(`${carrier}: nothing stands behind the 200 in one read, 200 of 200 times`, async () => {
     await using tunnel = await Tunnel.linked(carrier);
@@ -38,9 +110,10 @@ for (const carrier of CARRIERS) {
       // Its very words, in one write.
       const request =
         `CONNECT ${greeter.address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
-      await writeAll(conn, new TextEncoder().encode(request));
       const buffer = new Uint8Array(1024);
-      const count = await conn.read(buffer);
+      const reading = conn.read(buffer);
+      await writeAll(conn, new TextEncoder().encode(request));
+      const count = await reading;
       assertEquals(new TextDecoder().decode(buffer.subarray(0, count!)), OK);
       const next = await conn.read(buffer);
       assertEquals(new TextDecoder().decode(buffer.subarray(0, next!)), BANNER);

@@ -5,55 +5,17 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { connectAgentTls } from "../../host/agent_connect.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import { systemTimers } from "../../host/system_timers.ts";
-import { Metadata } from "../../proto/grpc/metadata.ts";
-import { CONNECT_PATH } from "../../proto/link/packets_link.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { Int64 } from "../../proto/packets/packet.ts";
-import { Connection } from "../../proto/streams/connection.ts";
-import { certificates } from "../support/certificates.ts";
 import { ConduitProbe } from "../support/conduit_probe.ts";
-import { ScriptedCaller } from "../support/packet_script.ts";
+import type { ScriptedCaller } from "../support/packet_script.ts";
 import { RawCaller } from "../support/raw_caller.ts";
+import { scriptedAgent } from "../support/scripted_agent.ts";
 import { eventually, Tunnel } from "../support/tunnel_harness.ts";
 import { same } from "../support/tunnel_promises.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const MIB = 1024 * 1024;
-
-/** An agent of another make, in the hands of the test. */
-async function scriptedAgent(
-  tunnel: Tunnel,
-  fields: readonly [string, string][] = [["agentid", "go-1"]],
-): Promise<ScriptedCaller> {
-  const { ca, client } = await certificates();
-  const metadata = new Metadata();
-  for (const [name, value] of fields) metadata.add(name, value);
-  return await connectAgentTls({
-    host: "127.0.0.1",
-    port: tunnel.agentPort,
-    credentials: { ca, ...client },
-    alpn: ["h2"],
-    proxyEnv: {},
-    timeoutMs: 10_000,
-  }, (transport) => {
-    const connection = new Connection({
-      role: "client",
-      clock: systemTimers,
-      events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
-        onClosed: () => {},
-      },
-    });
-    connection.start();
-    driveHttp2(transport, connection, systemTimers);
-    return new ScriptedCaller(connection, CONNECT_PATH, metadata);
-  });
-}
 
 /** Dials through `agent`, which says yes. */
 async function connectThrough(

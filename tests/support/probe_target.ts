@@ -96,6 +96,13 @@ export class SilentTarget {
     return new SilentTarget(listener, [await connect(), await connect()]);
   }
 
+  /** Sockets of this machine that wait for an answer (Linux: SYN_SENT). */
+  get waiting(): number {
+    const port = this.#listener.addr.port.toString(16).toUpperCase();
+    const remote = `:${port.padStart(4, "0")} 02 `;
+    return Deno.readTextFileSync("/proc/net/tcp").split(remote).length - 1;
+  }
+
   close(): void {
     this.#listener.close();
     for (const conn of this.#fillers) conn.close();

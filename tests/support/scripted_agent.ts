@@ -1,0 +1,47 @@
+/**
+ * An agent of another make, over real TLS, that says what a test tells it.
+ *
+ * @module
+ */
+
+import { connectAgentTls } from "../../host/agent_connect.ts";
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import { CONNECT_PATH } from "../../proto/link/packets_link.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import { certificates } from "./certificates.ts";
+import { ScriptedCaller } from "./packet_script.ts";
+import type { Tunnel } from "./tunnel_harness.ts";
+
+/** Calls `/AgentService/Connect`. @param fields Of its metadata. */
+export async function scriptedAgent(
+  tunnel: Tunnel,
+  fields: readonly [string, string][] = [["agentid", "go-1"]],
+): Promise<ScriptedCaller> {
+  const { ca, client } = await certificates();
+  const metadata = new Metadata();
+  for (const [name, value] of fields) metadata.add(name, value);
+  return await connectAgentTls({
+    host: "127.0.0.1",
+    port: tunnel.agentPort,
+    credentials: { ca, ...client },
+    alpn: ["h2"],
+    proxyEnv: {},
+    timeoutMs: 10_000,
+  }, (transport) => {
+    const connection = new Connection({
+      role: "client",
+      clock: systemTimers,
+      events: {
+        onStream: () => {
+          throw new TypeError("Cannot accept a stream: push is disabled");
+        },
+        onClosed: () => {},
+      },
+    });
+    connection.start();
+    driveHttp2(transport, connection, systemTimers);
+    return new ScriptedCaller(connection, CONNECT_PATH, metadata);
+  });
+}
