@@ -593,28 +593,3 @@ Deno.test("calls that end badly are counted by status, once each", async () => {
     StatusCode.UNAVAILABLE,
   ]);
 });
-
-Deno.test("a caller that reads nothing hears of a reset all the same", async (t) => {
-  for (const kind of ["goCaller", "ourCaller"] as const) {
-    await t.step(kind, async () => {
-      // What is left of the window decides whether a packet had to be kept in
-      // front of the status.
-      for (let spareOctets = 0; spareOctets < 128; spareOctets += 3) {
-        const frontend = new Frontend();
-        const caller = frontend[kind]();
-        caller.isReading = false;
-        caller.say(dialRequest);
-        await settled();
-        const target = frontend.connect();
-        frontend.timers.advance(HOLD_MS);
-        target.send(new Uint8Array(65_535 - 128 + spareOctets));
-        await settled();
-        target.send(new Uint8Array(1024 * 1024));
-        await settled();
-        target.reset("gave up");
-        await settled();
-        assertEquals(caller.heard.at(-1), "status ABORTED gave up");
-      }
-    });
-  }
-});
