@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { CountingObserver } from "../../tests/support/carrier_rig.ts";
 import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
 import { ConnectionPair } from "../../tests/support/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
@@ -32,6 +33,7 @@ const closeResponse = (error: string): Packet => ({
 class Server {
   readonly timers = new FakeTimers();
   readonly callee = new ScriptedCallee();
+  readonly observer = new CountingObserver();
   readonly pair: ConnectionPair;
   pending!: PendingDial;
   failed: DialError | undefined;
@@ -62,6 +64,7 @@ class Server {
     }, {
       authority: "server",
       timers: this.timers,
+      observer: this.observer,
       dialId: DIAL_ID,
       onOver: () => this.overs++,
       ...rest,
@@ -220,6 +223,19 @@ Deno.test("early data leaves with the dial, and once more for a Go server", asyn
       RangeError,
     );
   });
+});
+
+Deno.test("a status other than OK is counted, before the answer and after", async () => {
+  const server = new Server();
+  await server.dial();
+  server.callee.finish(StatusCode.UNAVAILABLE, "going");
+  await settled();
+  assertEquals(server.observer.failures, [StatusCode.UNAVAILABLE]);
+  const other = new Server();
+  const conduit = await other.connected({});
+  other.callee.finish(StatusCode.ABORTED, "RST");
+  await conduit.closed;
+  assertEquals(other.observer.failures, [StatusCode.ABORTED]);
 });
 
 Deno.test("our server hears END_STREAM, and its status is the end", async () => {

@@ -38,6 +38,7 @@ const closeRequest = (connectId: Int64): Packet => ({
 /** Our agent, and a Konnectivity server that says what it is told. */
 class Agent {
   readonly timers = new FakeTimers();
+  readonly observer = new CountingObserver();
   readonly server = new ScriptedCallee();
   readonly answers: DialAnswer[] = [];
   readonly link: PacketsAgentLink;
@@ -61,7 +62,7 @@ class Agent {
       token: "t0ken",
       authority: "server",
       timers: this.timers,
-      observer: new CountingObserver(),
+      observer: this.observer,
       onDial: (_target, answer) => {
         this.answers.push(answer);
         return { cancel: () => void this.cancelled++ };
@@ -137,6 +138,7 @@ Deno.test("a refusing status is reported word for word", async () => {
   agent.server.finish(StatusCode.UNKNOWN, "token not authenticated: 50% off");
   await settled();
   assertEquals(agent.closed, "token not authenticated: 50% off");
+  assertEquals(agent.observer.failures, [StatusCode.UNKNOWN]);
 });
 
 Deno.test("dials are answered with their random (TestServeData_HTTP)", async () => {

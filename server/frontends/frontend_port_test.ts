@@ -1,0 +1,57 @@
+import { assert, assertEquals } from "@std/assert";
+import { readToEnd, tcpPair } from "../../tests/support/sockets.ts";
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import type { FrontendMode } from "../options.ts";
+import { FrontendPort } from "./frontend_port.ts";
+
+/** What a frontend in `mode` answers to `words`, to the end, and counts. */
+async function answerTo(mode: FrontendMode, words: string) {
+  const turnedAway: string[] = [];
+  const port = new FrontendPort({
+    mode,
+    timers: systemTimers,
+    keepaliveMs: 3_600_000,
+    receiveBudget: new ReceiveBudget(),
+    router: new GrpcRouter({ methods: {}, timers: systemTimers }),
+    connect: {
+      timers: systemTimers,
+      dial: () => ({ cancel: () => {} }),
+      join: () => {},
+      refused: () => {},
+    },
+    turnedAway: (_remote, reason) => turnedAway.push(reason),
+    counted: () => {},
+  });
+  const [client, accepted] = await tcpPair();
+  const served = port.accept(denoSocket(accepted));
+  await client.write(new TextEncoder().encode(words));
+  const answer = new TextDecoder().decode(await readToEnd(client));
+  client.close();
+  await served;
+  return { answer, turnedAway };
+}
+
+Deno.test("octets of no protocol get HTTP/2's error where HTTP/2 is served", async () => {
+  for (const mode of ["grpc", "auto"] as const) {
+    const { answer, turnedAway } = await answerTo(mode, "INVALID PREFACE\r\n");
+    assert(!answer.startsWith("HTTP/1.1"), answer);
+    assert(answer.includes("Cannot accept the connection preface"), answer);
+    assertEquals(turnedAway.length, 1);
+  }
+});
+
+Deno.test("others are told in words of HTTP/1.1", async () => {
+  const cases = [
+    ["http-connect", "INVALID PREFACE\r\n"],
+    ["http-connect", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["grpc", "CONNECT a:1 HTTP/1.1\r\n\r\n"],
+  ] as const;
+  for (const [mode, words] of cases) {
+    const { answer, turnedAway } = await answerTo(mode, words);
+    assert(answer.startsWith("HTTP/1.1 400 Cannot serve "), answer);
+    assertEquals(turnedAway.length, 1);
+  }
+});
