@@ -106,7 +106,7 @@ async function warmUp(
 ): Promise<void> {
   const little = { ...QUICK, bulkGb: 0.2, seconds: 1 };
   for (const contender of contenders) {
-    for (const name of ["down1", "up16", "rr64"]) {
+    for (const name of ["down1", "up16", "rr64", "conn"]) {
       await contender.measure(METRICS[name]!, little);
     }
   }
