@@ -4,6 +4,7 @@
  * @module
  */
 
+import { readProcFile } from "./proc_files.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { ConduitProbe } from "./conduit_probe.ts";
@@ -100,7 +101,7 @@ export class SilentTarget {
   get waiting(): number {
     const port = this.#listener.addr.port.toString(16).toUpperCase();
     const remote = `:${port.padStart(4, "0")} 02 `;
-    return Deno.readTextFileSync("/proc/net/tcp").split(remote).length - 1;
+    return readProcFile("/proc/net/tcp").split(remote).length - 1;
   }
 
   close(): void {

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { listProcFolder } from "./proc_files.ts";
 import type { FrontendProtocol, Road } from "../../client/road.ts";
 import { openRoad, type RoadDial } from "../../client/road_dialer.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -104,5 +105,5 @@ export class TunnelProcesses implements AsyncDisposable {
 
 /** Open file descriptors of a process (Linux). */
 export function openDescriptors(pid: number): number {
-  return [...Deno.readDirSync(`/proc/${pid}/fd`)].length;
+  return listProcFolder(`/proc/${pid}/fd`).length;
 }
