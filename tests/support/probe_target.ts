@@ -38,11 +38,6 @@ export class ProbeTarget implements AsyncDisposable {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Resets the connections that nobody has asked for. */
-  forget(): void {
-    for (const probe of this.#accepted.splice(0)) probe.reset("forgotten");
-  }
-
   /** Stops listening and gives up every connection; settles when all are gone. */
   async close(): Promise<void> {
     this.#listener.close();
