@@ -1,44 +1,78 @@
 /**
- * Ratios out of pairs of runs. A pair ran back to back, so what slows the
- * machine slows both of it; only within a pair are numbers comparable.
+ * Ratios out of pairs of runs, and what they are worth. A pair ran back to
+ * back, so what slows the machine slows both of it; only within a pair are
+ * numbers comparable.
  *
  * @module
  */
 
-import type { Sample } from "./contender.ts";
-import type { Figure } from "./metrics.ts";
+import type { Sample } from "./generator.ts";
+import {
+  type ContenderName,
+  type Figure,
+  type Letter,
+  LETTERS,
+  type Ratios,
+} from "./metric.ts";
 
-/** One run of each side, back to back, or why there is none. */
-export type Pair =
-  | { readonly ours: Sample; readonly theirs: Sample }
-  | { readonly spoiled: string };
+/** What one run gave, or why it gave nothing. */
+export type Outcome = Sample | { readonly spoiled: string };
 
-export interface Comparison {
-  readonly title: string;
-  readonly unit: string;
+/** A run of each side, back to back. */
+export interface Pair {
+  readonly ours: Outcome;
+  readonly theirs: Outcome;
+}
+
+/** What is wanted of a number, and what came of it. */
+export interface Verdict {
+  /** `≥1.8x`, `≤16 KB each`; empty when nothing is. */
+  readonly bar: string;
+  readonly isReached: boolean | undefined;
+  readonly moonshot: string;
+  readonly isMoonshotReached: boolean | undefined;
+}
+
+/** Numbers of both sides and their ratio. */
+export interface Comparison extends Verdict {
   readonly ours: number;
   readonly theirs: number;
   /** Median of the ratios of the pairs. */
   readonly ratio: number;
   readonly lowest: number;
   readonly highest: number;
-  /** Whether bar and limit are reached; `undefined` without either. */
-  readonly isReached: boolean | undefined;
-  /** Both in words. */
-  readonly wanted: string;
 }
 
-/** @returns A reason in place of numbers when one pair was spoiled. */
+/** Numbers of one side alone. */
+export interface Standing extends Verdict {
+  readonly ours: number;
+  readonly lowest: number;
+  readonly highest: number;
+}
+
+interface Spoiled {
+  readonly spoiled: string;
+}
+
+/**
+ * The ratio of a figure to a peer's.
+ *
+ * @param a Whose bars count; see {@linkcode barsOf}.
+ * @returns A reason in place of numbers when one run was spoiled.
+ */
 export function compare(
   figure: Figure,
   pairs: readonly Pair[],
-): Comparison | { readonly spoiled: string } {
+  a: ContenderName,
+  peer: ContenderName,
+): Comparison | Spoiled {
   const ours: number[] = [];
   const theirs: number[] = [];
   const ratios: number[] = [];
   for (const pair of pairs) {
     // A ratio out of the runs that happened to go well would be a lie.
-    if ("spoiled" in pair) return pair;
+    if (isSpoiled(pair.ours)) return pair.ours;
+    if (isSpoiled(pair.theirs)) return pair.theirs;
     const mine = pair.ours[figure.key] ?? NaN;
     const other = pair.theirs[figure.key] ?? NaN;
     ours.push(mine);
@@ -46,32 +80,99 @@ export function compare(
     ratios.push(mine / other);
   }
   const ratio = median(ratios);
-  const { bar, limit, better, unit } = figure;
-  const verdicts: boolean[] = [];
-  const wanted: string[] = [];
-  if (bar !== undefined) {
-    verdicts.push(better === "more" ? ratio >= bar : ratio <= bar);
-    wanted.push(`${better === "more" ? "≥" : "≤"}${bar}x`);
-  }
-  if (limit !== undefined) {
-    verdicts.push(median(ours) <= limit);
-    wanted.push(`≤${limit} ${unit}`);
-  }
+  const { bars, moonshots } = barsOf(figure, a);
   return {
-    title: figure.title,
-    unit: figure.unit,
     ours: median(ours),
     theirs: median(theirs),
     ratio,
     lowest: Math.min(...ratios),
     highest: Math.max(...ratios),
-    isReached: verdicts.length === 0 ? undefined : verdicts.every(Boolean),
-    wanted: wanted.join(", "),
+    ...judge(figure, ratio, barOf(bars, peer), barOf(moonshots, peer), "x"),
   };
 }
 
-/** The mean of the middle two when their number is even. */
+/** A figure of A's against its limit, which binds ours alone. */
+export function stand(
+  figure: Figure,
+  outcomes: readonly Outcome[],
+  a: ContenderName,
+): Standing | Spoiled {
+  const values: number[] = [];
+  for (const outcome of outcomes) {
+    if (isSpoiled(outcome)) return outcome;
+    values.push(outcome[figure.key] ?? NaN);
+  }
+  const ours = median(values);
+  const binds = a === "ours";
+  return {
+    ours,
+    lowest: Math.min(...values),
+    highest: Math.max(...values),
+    ...judge(
+      figure,
+      ours,
+      binds ? figure.limit : undefined,
+      binds ? figure.moonshotLimit : undefined,
+      figure.unit === "" || figure.unit === "x"
+        ? figure.unit
+        : ` ${figure.unit}`,
+    ),
+  };
+}
+
+/**
+ * What counts for `a`: the bars as they are for ours, "no worse than
+ * Konnectivity" wherever it has a bar when one end is ours, nothing for others.
+ */
+export function barsOf(
+  figure: Figure,
+  a: ContenderName,
+): { readonly bars: Ratios; readonly moonshots: Ratios } {
+  if (a === "ours") {
+    return { bars: figure.bars ?? {}, moonshots: figure.moonshots ?? {} };
+  }
+  const isMixed = a === "ours-server" || a === "ours-agent";
+  const bars: Ratios = isMixed && figure.bars?.K !== undefined ? { K: 1 } : {};
+  return { bars, moonshots: {} };
+}
+
+function judge(
+  { better }: Figure,
+  value: number,
+  bar: number | undefined,
+  moonshot: number | undefined,
+  unit: string,
+): Verdict {
+  const sign = better === "more" ? "≥" : "≤";
+  const reaches = (wanted: number | undefined) =>
+    wanted === undefined
+      ? undefined
+      : better === "more"
+      ? value >= wanted
+      : value <= wanted;
+  const inWords = (wanted: number | undefined) =>
+    wanted === undefined ? "" : `${sign}${wanted}${unit}`;
+  return {
+    bar: inWords(bar),
+    isReached: reaches(bar),
+    moonshot: inWords(moonshot),
+    isMoonshotReached: reaches(moonshot),
+  };
+}
+
+function barOf(ratios: Ratios, peer: ContenderName): number | undefined {
+  const letter = (Object.keys(LETTERS) as Letter[])
+    .find((each) => LETTERS[each] === peer);
+  return letter === undefined ? undefined : ratios[letter];
+}
+
+export function isSpoiled(outcome: Outcome): outcome is Spoiled {
+  return typeof outcome["spoiled"] === "string";
+}
+
+/** The mean of the middle two when their number is even; NaN of nothing. */
 export function median(values: readonly number[]): number {
+  if (values.length === 0) return NaN;
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   if (sorted.length % 2 === 1) return sorted[middle]!;

@@ -1,15 +1,20 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { compare, median } from "./comparison.ts";
-import { checkSample, SpoiledRunError } from "./contender.ts";
-import type { Figure } from "./metrics.ts";
+import { barsOf, compare, median, type Pair, stand } from "./comparison.ts";
+import { checkSample, SpoiledRunError } from "./generator.ts";
+import type { Figure } from "./metric.ts";
 
 const SPEED: Figure = {
   key: "gbps",
   title: "speed",
   unit: "Gbit/s",
   better: "more",
-  bar: 1.3,
+  bars: { K: 1.3, F: 1.6 },
+  moonshots: { K: 2 },
 };
+
+function besideKonnectivity(figure: Figure, pairs: readonly Pair[]) {
+  return compare(figure, pairs, "ours", "konnectivity");
+}
 
 Deno.test("median() takes the middle, or the mean of the middle two", () => {
   assertEquals(median([3, 1, 2]), 2);
@@ -21,7 +26,7 @@ Deno.test("compare() takes the median of ratios, not the ratio of medians", () =
     ours: { gbps: ours! },
     theirs: { gbps: theirs! },
   }));
-  const result = compare(SPEED, pairs);
+  const result = besideKonnectivity(SPEED, pairs);
   assert("ratio" in result);
   assertEquals([result.ratio, result.lowest, result.highest], [1.5, 1, 2]);
   assertEquals(result.isReached, true);
@@ -29,30 +34,62 @@ Deno.test("compare() takes the median of ratios, not the ratio of medians", () =
 
 Deno.test("compare() knows that less may be better", () => {
   const pairs = [{ ours: { p50us: 12 }, theirs: { p50us: 10 } }];
-  const figure = { ...SPEED, key: "p50us", better: "less", bar: 1.1 } as const;
-  const result = compare(figure, pairs);
+  const figure = { ...SPEED, key: "p50us", better: "less" } as const;
+  const result = besideKonnectivity(figure, pairs);
   assert("ratio" in result);
-  assertEquals(result.isReached, false);
+  assertEquals([result.bar, result.isReached], ["≤1.3x", true]);
+  const strict = besideKonnectivity({ ...figure, bars: { K: 1.1 } }, pairs);
+  assert("ratio" in strict);
+  assertEquals(strict.isReached, false);
 });
 
-Deno.test("compare() holds ours to a limit, whatever the peer has", () => {
-  const pairs = [{ ours: { rss: 91 }, theirs: { rss: 400 } }];
-  const figure = {
+Deno.test("compare() takes each peer's own bar and moonshot", () => {
+  const pairs = [{ ours: { gbps: 3 }, theirs: { gbps: 2 } }];
+  const verdicts = (["konnectivity", "frp", "nginx"] as const).map((peer) => {
+    const result = compare(SPEED, pairs, "ours", peer);
+    assert("ratio" in result);
+    return [result.isReached, result.isMoonshotReached];
+  });
+  assertEquals(verdicts, [
+    [true, false],
+    [false, undefined],
+    [undefined, undefined],
+  ]);
+});
+
+Deno.test("a tunnel of which half is ours has to be no worse, others nothing", () => {
+  assertEquals(barsOf(SPEED, "ours-agent"), { bars: { K: 1 }, moonshots: {} });
+  assertEquals(barsOf({ ...SPEED, bars: {} }, "ours-server").bars, {});
+  assertEquals(barsOf(SPEED, "konnectivity").bars, {});
+});
+
+Deno.test("stand() holds ours to a limit, and nobody else", () => {
+  const figure: Figure = {
     key: "rss",
     title: "",
     unit: "MiB",
     better: "less",
-  } as const;
-  const over = compare({ ...figure, limit: 90 }, pairs);
-  const within = compare({ ...figure, limit: 91 }, pairs);
-  assert("ratio" in over && "ratio" in within);
-  assertEquals([over.isReached, within.isReached], [false, true]);
+    limit: 90,
+  };
+  const reached = (rss: number, a: "ours" | "konnectivity") => {
+    const result = stand(figure, [{ rss }], a);
+    assert("bar" in result);
+    return result.isReached;
+  };
+  assertEquals(reached(91, "ours"), false);
+  assertEquals(reached(90, "ours"), true);
+  assertEquals(reached(91, "konnectivity"), undefined);
 });
 
-Deno.test("compare() gives no ratio when one pair was spoiled", () => {
+Deno.test("compare() gives no ratio when one run was spoiled", () => {
   const good = { ours: { gbps: 2 }, theirs: { gbps: 1 } };
   const spoiled = { spoiled: "an error" };
-  assertEquals(compare(SPEED, [good, spoiled, good]), spoiled);
+  for (
+    const bad of [{ ...good, ours: spoiled }, { ...good, theirs: spoiled }]
+  ) {
+    assertEquals(besideKonnectivity(SPEED, [good, bad, good]), spoiled);
+  }
+  assertEquals(stand(SPEED, [{ gbps: 2 }, spoiled], "ours"), spoiled);
 });
 
 Deno.test("checkSample() refuses a run with an error or a missing octet", () => {
@@ -62,6 +99,7 @@ Deno.test("checkSample() refuses a run with an error or a missing octet", () => 
     const spoiled of [
       { ...whole, errs: 1 },
       { ...whole, octets: 9 },
+      { ...whole, gone: 1 },
       { gbps: 2 },
       { mode: "idle", errs: 0, n: 10, ok: 9 },
     ]

@@ -17,10 +17,13 @@ import { findPeer } from "../peers/peers.ts";
 import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
-import { Contender, type Sample } from "./contender.ts";
+import { Contender } from "./contender.ts";
+import type { Sample } from "./generator.ts";
 import { Inspector } from "./inspector.ts";
-import { FULL, type Metric, METRICS, QUICK, type Scale } from "./metrics.ts";
+import { FULL, type Metric, QUICK, type Scale } from "./metric.ts";
+import { METRICS } from "./metrics.ts";
 import { summarize } from "./profile_summary.ts";
+import { loopback } from "./tunnels/site.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 
@@ -104,7 +107,10 @@ async function main(): Promise<number> {
     command: [await findPeer("loadgen"), "target", targetAddress],
     logFile: workspace.path("target.log"),
   });
-  const contender = new Contender("ours", workspace, targetAddress);
+  const contender = new Contender(
+    "ours",
+    loopback(workspace, targetAddress),
+  );
   await contender.measure(plan.metric, QUICK);
   const inspector = await Inspector.open(port);
   const { profile, value } = await inspector.profile(() =>

@@ -17,6 +17,9 @@ interface Recipe {
   readonly folder: string;
   /** What `go build` is given, an import path or a folder. */
   readonly package: string;
+  readonly tags?: string;
+  /** Folders of further sources of ours that go into it. */
+  readonly sources?: readonly string[];
 }
 
 const KONNECTIVITY = "sigs.k8s.io/apiserver-network-proxy/cmd";
@@ -43,7 +46,29 @@ const RECIPES = {
     folder: "grpcurl",
     package: "github.com/fullstorydev/grpcurl/cmd/grpcurl",
   },
-  "loadgen": { folder: "../bench", package: "./loadgen" },
+  // Without the dashboards, which a build from modules does not have.
+  "frps": {
+    folder: "frp",
+    package: "github.com/fatedier/frp/cmd/frps",
+    tags: "noweb",
+  },
+  "frpc": {
+    folder: "frp",
+    package: "github.com/fatedier/frp/cmd/frpc",
+    tags: "noweb",
+  },
+  "chisel": { folder: "chisel", package: "github.com/jpillora/chisel" },
+  "loadgen": {
+    folder: "../bench",
+    package: "./loadgen",
+    sources: ["../bench/load"],
+  },
+  "grpcgen": {
+    folder: "../bench/grpcgen",
+    package: "./",
+    sources: ["../bench/load"],
+  },
+  "linegen": { folder: "../bench", package: "./linegen" },
   "wan": { folder: "../bench", package: "./wan" },
 } satisfies Record<string, Recipe>;
 
@@ -82,7 +107,7 @@ export async function findPeer(name: PeerName): Promise<string> {
 }
 
 async function build(
-  name: PeerName,
+  name: string,
   recipe: Recipe,
   path: string,
 ): Promise<void> {
@@ -95,6 +120,7 @@ async function build(
       "2",
       "-mod=readonly",
       "-trimpath",
+      ...(recipe.tags === undefined ? [] : [`-tags=${recipe.tags}`]),
       "-o",
       fresh,
       recipe.package,
@@ -115,7 +141,10 @@ async function stampOf(recipe: Recipe): Promise<string> {
   const folder = new URL(`${recipe.folder}/`, import.meta.url).pathname;
   const files = [`${folder}go.mod`, `${folder}go.sum`];
   if (recipe.package.startsWith("./")) {
-    files.push(`${folder}${recipe.package}/main.go`);
+    files.push(...await goFiles(`${folder}${recipe.package}`));
+  }
+  for (const source of recipe.sources ?? []) {
+    files.push(...await goFiles(new URL(source, import.meta.url).pathname));
   }
   const texts = await Promise.all(files.map(readIfThere));
   const octets = new TextEncoder().encode(
@@ -123,6 +152,14 @@ async function stampOf(recipe: Recipe): Promise<string> {
   );
   const digest = await crypto.subtle.digest("SHA-256", octets);
   return new Uint8Array(digest).toHex();
+}
+
+async function goFiles(folder: string): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of Deno.readDir(folder)) {
+    if (name.endsWith(".go")) names.push(name);
+  }
+  return names.sort().map((name) => `${folder}/${name}`);
 }
 
 async function binFolder(): Promise<string> {

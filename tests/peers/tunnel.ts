@@ -26,14 +26,24 @@ export interface ServerOptions {
   readonly mode: Protocol | "auto";
   readonly transport: "uds" | "tcp";
   readonly extraFlags?: readonly string[];
+  /**
+   * Words before the command, such as `ip netns exec nsA`. With any, nobody
+   * waits for the program, whose health endpoint may be out of reach.
+   */
+  readonly prefix?: readonly string[];
+  /** Where agents are awaited; 127.0.0.1 if not given. */
+  readonly agentHost?: string;
 }
 
 export interface RunningServer {
   readonly child: Child;
   readonly maker: Maker;
   readonly frontend: Frontend;
+  readonly agentHost: string;
   readonly agentPort: number;
   readonly healthUrl: string;
+  /** Whether {@linkcode ServerOptions.prefix} puts its health out of reach. */
+  readonly isElsewhere: boolean;
 }
 
 export interface RunningAgent {
@@ -68,6 +78,7 @@ export async function startServer(
   const { ca, server } = workspace.certificates;
   const agentPort = freePort();
   const healthPort = freePort();
+  const { prefix = [], agentHost = "127.0.0.1" } = options;
   const frontend: Frontend = options.transport === "uds"
     ? { transport: "uds", path: workspace.path("front.sock") }
     : { transport: "tcp", host: "127.0.0.1", port: freePort() };
@@ -77,7 +88,7 @@ export async function startServer(
     `--agent-port=${agentPort}`,
     `--health-port=${healthPort}`,
     `--admin-port=${freePort()}`,
-    "--agent-bind-address=127.0.0.1",
+    `--agent-bind-address=${agentHost}`,
     "--health-bind-address=127.0.0.1",
     `--cluster-cert=${server.cert}`,
     `--cluster-key=${server.key}`,
@@ -87,12 +98,22 @@ export async function startServer(
   ];
   const child = new Child({
     name: `${options.maker} server`,
-    command: [...await commandOf(options.maker, "server"), ...flags],
+    command: [...prefix, ...await commandOf(options.maker, "server"), ...flags],
     logFile: workspace.path(`${options.maker}-server.log`),
   });
   const healthUrl = `http://127.0.0.1:${healthPort}`;
-  await child.untilReady(`${healthUrl}/healthz`);
-  return { child, maker: options.maker, frontend, agentPort, healthUrl };
+  const isElsewhere = prefix.length > 0;
+  if (!isElsewhere) await child.untilReady(`${healthUrl}/healthz`);
+  const { maker } = options;
+  return {
+    child,
+    maker,
+    frontend,
+    agentHost,
+    agentPort,
+    healthUrl,
+    isElsewhere,
+  };
 }
 
 function frontendFlags(frontend: Frontend, workspace: Workspace): string[] {
@@ -109,21 +130,27 @@ function frontendFlags(frontend: Frontend, workspace: Workspace): string[] {
   ];
 }
 
-/** Starts an agent of `server` and waits until both ends are ready. */
+/**
+ * Starts an agent of `server` and waits until both ends are ready.
+ *
+ * @param prefix As {@linkcode ServerOptions.prefix}.
+ */
 export async function startAgent(
   workspace: Workspace,
   server: RunningServer,
   maker: Maker,
   extraFlags: readonly string[] = [],
+  prefix: readonly string[] = [],
 ): Promise<RunningAgent> {
   const { ca, agent } = workspace.certificates;
   const healthPort = freePort();
   const child = new Child({
     name: `${maker} agent`,
     command: [
+      ...prefix,
       ...await commandOf(maker, "agent"),
       "--v=0",
-      "--proxy-server-host=127.0.0.1",
+      `--proxy-server-host=${server.agentHost}`,
       `--proxy-server-port=${server.agentPort}`,
       `--ca-cert=${ca}`,
       `--agent-cert=${agent.cert}`,
@@ -139,7 +166,8 @@ export async function startAgent(
     logFile: workspace.path(`${maker}-agent.log`),
   });
   const healthUrl = `http://127.0.0.1:${healthPort}`;
-  await child.untilReady(`${healthUrl}/readyz`);
+  if (prefix.length === 0) await child.untilReady(`${healthUrl}/readyz`);
+  if (server.isElsewhere) return { child, healthUrl };
   await server.child.untilReady(`${server.healthUrl}/readyz`);
   return { child, healthUrl };
 }

@@ -1,0 +1,65 @@
+/**
+ * Starts any contender's tunnel, anywhere, and waits until it carries.
+ *
+ * @module
+ */
+
+import type { ContenderName } from "../metric.ts";
+import { generate } from "../generator.ts";
+import { startDirect } from "./direct.ts";
+import { startChisel, startFrp } from "./forwarders.ts";
+import { startNginx } from "./nginx.ts";
+import type { Site, Tunnel, Wish } from "./site.ts";
+import { startSsh } from "./ssh.ts";
+import { startWithFrontend } from "./with_frontend.ts";
+
+const STARTERS: Readonly<
+  Record<ContenderName, (site: Site, wish: Wish) => Promise<Tunnel>>
+> = {
+  "ours": (site, wish) => startWithFrontend(site, wish, "ours", "ours"),
+  "ours-server": (site, wish) =>
+    startWithFrontend(site, wish, "ours", "konnectivity"),
+  "ours-agent": (site, wish) =>
+    startWithFrontend(site, wish, "konnectivity", "ours"),
+  "konnectivity": (site, wish) =>
+    startWithFrontend(site, wish, "konnectivity", "konnectivity"),
+  "frp": startFrp,
+  "chisel": startChisel,
+  "ssh": startSsh,
+  "nginx": startNginx,
+  "direct": startDirect,
+};
+
+/**
+ * A tunnel of `name` at `site`, after its first answered request.
+ *
+ * @throws {PeerMissingError} When its programs are neither here nor to be had.
+ * @throws {Error} When it does not come to carry in 30 s.
+ */
+export async function startTunnel(
+  name: ContenderName,
+  site: Site,
+  wish: Wish = { road: "connect-uds" },
+): Promise<Tunnel> {
+  const tunnel = await STARTERS[name](site, wish);
+  try {
+    await generate({
+      workspace: site.workspace,
+      program: tunnel.generator,
+      prefix: site.serverSide,
+      flags: ["-mode=probe", "-d=30s", ...tunnel.flags],
+      pieces: tunnel.pieces,
+    });
+  } catch (error) {
+    const logs = await Promise.all(
+      tunnel.pieces.map(async (each) =>
+        `${each.name}: ${await each.logTail()}`
+      ),
+    );
+    await tunnel.stop();
+    throw new Error(`${name} does not carry:\n${logs.join("\n")}`, {
+      cause: error,
+    });
+  }
+  return tunnel;
+}

@@ -1,0 +1,132 @@
+/**
+ * Finds peers that come with the system, or unpacks Debian's packages of them
+ * into the user's cache folder. Nothing is installed and no service started.
+ *
+ * @module
+ */
+
+import { PeerMissingError } from "./peers.ts";
+
+interface Recipe {
+  /** Inside the packages. */
+  readonly path: string;
+  readonly packages: readonly string[];
+}
+
+const RECIPES = {
+  "nginx": {
+    path: "usr/sbin/nginx",
+    packages: ["nginx", "libnginx-mod-stream"],
+  },
+  "sshd": {
+    path: "usr/sbin/sshd",
+    packages: ["openssh-server", "libwrap0"],
+  },
+} satisfies Record<string, Recipe>;
+
+export interface DebianProgram {
+  readonly path: string;
+  /** Where its packages were unpacked; empty when the system has it. */
+  readonly root: string;
+  /** Folders of libraries that came with it, for `LD_LIBRARY_PATH`. */
+  readonly libraries: readonly string[];
+}
+
+const SYSTEM_FOLDERS = ["/usr/sbin", "/usr/local/sbin"];
+
+/**
+ * A program of the system, or of an unpacked package.
+ *
+ * @throws {PeerMissingError} When neither is to be had; the message says what
+ * to install.
+ */
+export async function findDebianProgram(
+  name: keyof typeof RECIPES,
+): Promise<DebianProgram> {
+  const folders = (Deno.env.get("PATH") ?? "").split(":");
+  for (const folder of [...folders, ...SYSTEM_FOLDERS]) {
+    const path = `${folder}/${name}`;
+    if (await isFile(path)) return { path, root: "", libraries: [] };
+  }
+  const recipe = RECIPES[name];
+  const cache = Deno.env.get("XDG_CACHE_HOME") ??
+    `${Deno.env.get("HOME")}/.cache`;
+  const root = `${cache}/tunnel-peers/debian/${recipe.packages.join("+")}`;
+  const path = `${root}/${recipe.path}`;
+  if (!await isFile(path)) await unpack(name, recipe, root);
+  const libraries = [
+    ...await machineFolders(`${root}/lib`),
+    ...await machineFolders(`${root}/usr/lib`),
+  ];
+  return { path, root, libraries };
+}
+
+async function unpack(
+  name: string,
+  recipe: Recipe,
+  root: string,
+): Promise<void> {
+  const fresh = `${root}.${Deno.pid}`;
+  await Deno.mkdir(fresh, { recursive: true });
+  try {
+    await run(name, recipe, fresh, "apt-get", "download", ...recipe.packages);
+    for await (const { name: file } of Deno.readDir(fresh)) {
+      if (!file.endsWith(".deb")) continue;
+      await run(name, recipe, fresh, "dpkg-deb", "-x", file, ".");
+      await Deno.remove(`${fresh}/${file}`);
+    }
+    // Renamed into place, so that nobody ever finds half of it.
+    await Deno.rename(fresh, root);
+  } catch (error) {
+    await Deno.remove(fresh, { recursive: true });
+    throw error;
+  }
+}
+
+async function run(
+  name: string,
+  recipe: Recipe,
+  cwd: string,
+  program: string,
+  ...args: readonly string[]
+): Promise<void> {
+  const failed = (why: string) =>
+    new PeerMissingError(
+      `Cannot find ${name} and cannot fetch it (${why}): ` +
+        `apt-get install ${recipe.packages.join(" ")}`,
+    );
+  try {
+    const { success, stderr } = await new Deno.Command(program, {
+      args: [...args],
+      cwd,
+    }).output();
+    if (success) return;
+    throw failed(new TextDecoder().decode(stderr).trim());
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) throw failed(`no ${program}`);
+    throw error;
+  }
+}
+
+/** Debian's libraries are in `lib/x86_64-linux-gnu` and its like. */
+async function machineFolders(folder: string): Promise<string[]> {
+  const found: string[] = [];
+  try {
+    for await (const { name } of Deno.readDir(folder)) {
+      if (name.includes("-linux-gnu")) found.push(`${folder}/${name}`);
+    }
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+  return found;
+}
+
+async function isFile(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).isFile;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    if (error instanceof Deno.errors.NotADirectory) return false;
+    throw error;
+  }
+}
