@@ -19,8 +19,10 @@ import { registerProcessMetrics } from "../host/process_metrics.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import { Credentials } from "../host/tls/credentials.ts";
 import { reloadAll } from "../host/tls/reload.ts";
+import { VERSION } from "../host/version.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentMetrics } from "./agent_metrics.ts";
+import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
 import { Connector } from "./links/connector.ts";
 import { LinkKeeper } from "./links/link_keeper.ts";
@@ -151,12 +153,22 @@ class Agent {
   }
 
   #createDialer(): TargetDialer {
-    const { timeoutMs, allowUnix } = this.#options.dials;
+    const { timeoutMs, allowUnix, hasBenchTarget } = this.#options.dials;
+    const bench = new BenchTargets(
+      {
+        agentId: this.#options.agentId,
+        software: `tunnel/${VERSION}`,
+      },
+      systemTimers,
+      hasBenchTarget ? {} : { connectionsMax: 0 },
+    );
     return new TargetDialer({
       clock: systemTimers,
       observer: this.#metrics.targetObserver(),
       connect: (target, signal) =>
-        dialTarget(target, { timeoutMs, allowUnix, signal }),
+        isBenchDial(target)
+          ? bench.dial()
+          : dialTarget(target, { timeoutMs, allowUnix, signal }),
       loadChanged: () => this.#drain.loadChanged(),
     });
   }

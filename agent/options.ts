@@ -53,6 +53,8 @@ export interface AgentOptions {
     readonly timeoutMs: number;
     /** Socket paths that may be dialed as `unix`; none by default. */
     readonly allowUnix: readonly string[];
+    /** Whether whoever may dial may also measure this agent. */
+    readonly hasBenchTarget: boolean;
   };
 
   /** After SIGTERM, what runs may go on this long; 0 ends it at once. */

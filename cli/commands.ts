@@ -16,13 +16,14 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   agent: async () => {
     const { startAgent } = await import("../agent/agent.ts");
     const { proxyEnvironment } = await import("../host/proxy_environment.ts");
-    const proxy = proxyEnvironment((name) => Deno.env.get(name));
-    return (await import("./agent.ts")).agentCommand((options, log) =>
-      Promise.resolve(startAgent(options, { log, proxy }))
-    );
+    return (await import("./agent.ts")).agentCommand((options, log) => {
+      const proxy = proxyEnvironment((name) => Deno.env.get(name));
+      return Promise.resolve(startAgent(options, { log, proxy }));
+    });
   },
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
+  bench: async () => (await import("./bench.ts")).BENCH_COMMAND,
   demo: async () => (await import("./demo.ts")).DEMO_COMMAND,
   version: async () => (await import("./version.ts")).VERSION_COMMAND,
 };

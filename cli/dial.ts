@@ -7,8 +7,8 @@
 import { dial } from "../client/dial.ts";
 import { TunnelDialError } from "../client/dial_error.ts";
 import type { TunnelConn } from "../client/tunnel_conn.ts";
-import { CommandFailure } from "./command_failure.ts";
 import { defineCommand } from "./command.ts";
+import { asDialFailure } from "./dial_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
@@ -52,15 +52,11 @@ export const DIAL_COMMAND = defineCommand({
   },
 });
 
-/** A server that cannot be reached is a failure; all else is a refusal. */
 async function orFailure(dialing: Promise<TunnelConn>): Promise<TunnelConn> {
   try {
     return await dialing;
   } catch (error) {
     if (!(error instanceof TunnelDialError)) throw error;
-    const code = error.reason === "streamsetup"
-      ? ExitCode.FAILURE
-      : ExitCode.REFUSED;
-    throw new CommandFailure(code, error.message, error);
+    throw asDialFailure(error);
   }
 }

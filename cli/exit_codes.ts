@@ -13,7 +13,11 @@ export const EXIT_CODES = [
     "It could not: a file, a port, a peer. The last line says why.",
   ],
   [2, "USAGE", "The command line, environment or config file is wrong."],
-  [3, "REFUSED", "dial: the target or the tunnel refused the connection."],
+  [
+    3,
+    "REFUSED",
+    "dial, bench: the target or the tunnel refused the connection.",
+  ],
   [4, "RESET", "dial: the other end reset the connection."],
   [5, "LOST", "dial: the road broke; data may be missing."],
 ] as const;

@@ -99,6 +99,11 @@ export const AGENT_FLAGS = {
     help: "Let this unix socket be dialed. Repeat for more.",
     defaultText: "none",
   }),
+  "bench-target": booleanFlag(true, {
+    group: TARGETS,
+    help: "Answer tunnel bench. It opens nothing to anybody who could not " +
+      "dial before; 128 connections of 120 s at most.",
+  }),
 
   "health-server-host": textFlag("", {
     group: OPERATION,

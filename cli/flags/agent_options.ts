@@ -71,6 +71,7 @@ export function agentOptions(
     dials: {
       timeoutMs: flags["dial-timeout"],
       allowUnix: flags["allow-unix"],
+      hasBenchTarget: flags["bench-target"],
     },
     drainTimeoutMs: flags["drain-timeout"],
     health: {

@@ -37,7 +37,7 @@ Deno.test("agentOptions() keeps Konnectivity's defaults but where the help says 
       keepaliveMs: 10_000,
     },
     sync: { intervalMs: 1000, intervalCapMs: 10_000, forever: false },
-    dials: { timeoutMs: 5000, allowUnix: [] },
+    dials: { timeoutMs: 5000, allowUnix: [], hasBenchTarget: true },
     drainTimeoutMs: 30_000,
     health: { hostname: "", port: 8093 },
     admin: { hostname: "127.0.0.1", port: 8094 },
@@ -136,3 +136,8 @@ for (const [name, argv, line] of REFUSED) {
     assertEquals(error.message, line);
   });
 }
+
+Deno.test("--bench-target=false takes the bench target away", () => {
+  const { dials } = options(CA, "--bench-target=false");
+  assertEquals(dials.hasBenchTarget, false);
+});

@@ -1,5 +1,5 @@
 /**
- * Flags of `dial` and `forward`: by which road into the tunnel.
+ * Flags of `dial`, `forward` and `bench`: by which road into the tunnel.
  *
  * @module
  */

@@ -256,7 +256,12 @@ export class Tunnel implements AsyncDisposable {
         keepaliveMs: HOUR_MS,
       },
       sync: { intervalMs: 100, intervalCapMs: 1_000, forever: false },
-      dials: { timeoutMs: 5_000, allowUnix: [], ...wish.dials },
+      dials: {
+        timeoutMs: 5_000,
+        allowUnix: [],
+        hasBenchTarget: true,
+        ...wish.dials,
+      },
       drainTimeoutMs: wish.drainTimeoutMs ?? 10_000,
       health: LOOPBACK,
       admin: LOOPBACK,

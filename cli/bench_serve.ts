@@ -1,0 +1,53 @@
+/**
+ * `tunnel bench --serve`: a bench target on a port, for nodes whose agent has
+ * none.
+ *
+ * @module
+ */
+
+import { BenchTargets } from "../agent/bench_targets.ts";
+import { listenTcp } from "../host/listeners.ts";
+import { denoSocket } from "../host/sockets/deno_socket.ts";
+import { SocketConduit } from "../host/sockets/socket_conduit.ts";
+import { systemTimers } from "../host/system_timers.ts";
+import { VERSION } from "../host/version.ts";
+import { DialError } from "../proto/link/link.ts";
+import { transfer } from "../proto/transfer/transfer.ts";
+import type { HostPort } from "./flags/addresses.ts";
+
+/** A bench target that listens. */
+export interface BenchServer {
+  /** `ip:port`, as bound. */
+  readonly address: string;
+  /** No new connections. */
+  close(): void;
+}
+
+/**
+ * Opens the port.
+ *
+ * @param onProblem Trouble with the port, or a connection too many: one line.
+ * @throws {ListenError}
+ */
+export function serveBench(
+  { host, port }: HostPort,
+  onProblem: (line: string) => void,
+): BenchServer {
+  const software = `tunnel/${VERSION}`;
+  const targets = new BenchTargets({ agentId: "", software }, systemTimers);
+  const serve = async (conn: Deno.TcpConn) => {
+    try {
+      const target = await targets.dial();
+      await transfer(new SocketConduit(denoSocket(conn)), target);
+    } catch (error) {
+      conn.close();
+      if (!(error instanceof DialError)) throw error;
+      onProblem(error.message);
+    }
+  };
+  const listener = listenTcp({ hostname: host, port }, {
+    onConnection: (conn) => void serve(conn),
+    onProblem,
+  });
+  return { address: listener.address, close: () => listener.close() };
+}

@@ -1,0 +1,63 @@
+/**
+ * Measures the way to an agent and back: small messages, one at a time.
+ *
+ * @module
+ */
+
+import type { BenchHost } from "../../proto/link/bench_wire.ts";
+import { BenchConn } from "./bench_conn.ts";
+import { type BenchFigure, Samples } from "./figures.ts";
+import type { BenchStage, Measurement } from "./measurement.ts";
+
+/** Octets of one message. */
+export const MESSAGE_OCTETS = 64;
+
+/** See the module description. */
+export class RoundTrips implements Measurement {
+  readonly #stage: BenchStage;
+  readonly #message = new Uint8Array(MESSAGE_OCTETS);
+  readonly #samples = new Samples();
+  #conn: BenchConn | undefined;
+  #sentMs = 0;
+  #missing = 0;
+
+  constructor(stage: BenchStage) {
+    this.#stage = stage;
+  }
+
+  async open(): Promise<BenchHost> {
+    const { road, signal, fail } = this.#stage;
+    this.#conn = await BenchConn.open(road, "echo", {
+      onData: ({ length }) => this.#onEcho(length),
+      onBroken: fail,
+    }, { signal });
+    return this.#conn.host;
+  }
+
+  begin(): void {
+    this.#send();
+  }
+
+  figure(): BenchFigure | undefined {
+    const spread = this.#samples.spread();
+    return spread && { kind: "roundTrip", octets: MESSAGE_OCTETS, ...spread };
+  }
+
+  close(): void {
+    this.#conn?.close();
+  }
+
+  #send(): void {
+    this.#missing = MESSAGE_OCTETS;
+    this.#sentMs = this.#stage.timers.now();
+    // One message at a time: there is always room for it.
+    this.#conn!.write(this.#message);
+  }
+
+  #onEcho(octets: number): void {
+    this.#missing -= octets;
+    if (this.#missing > 0) return;
+    this.#samples.add(this.#stage.timers.now() - this.#sentMs);
+    this.#send();
+  }
+}

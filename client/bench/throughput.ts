@@ -1,0 +1,141 @@
+/**
+ * Measures how many octets per second come from an agent, or go there.
+ *
+ * What the road takes is not what arrives (windows and sockets hold megabytes),
+ * so octets that go up are counted where they arrive: the target reports them.
+ *
+ * @module
+ */
+
+import {
+  type BenchHost,
+  BenchLineReader,
+} from "../../proto/link/bench_wire.ts";
+import { BenchConn } from "./bench_conn.ts";
+import { BenchError } from "./bench_error.ts";
+import type { BenchFigure } from "./figures.ts";
+import type { BenchStage, Measurement } from "./measurement.ts";
+
+/** The share of the time that belongs to slow start and growing windows. */
+const WARM_UP_SHARE = 0.25;
+
+/** What one write offers. */
+const CHUNK = new Uint8Array(64 * 1024);
+
+/** See the module description. */
+export class Throughput implements Measurement {
+  readonly #stage: BenchStage;
+  readonly #kind: "down" | "up";
+  #conns: BenchConn[] = [];
+  #beganMs = Infinity;
+  #octets = 0;
+  /** When the warm-up was over, and what had come by then. */
+  #base: { readonly atMs: number; readonly octets: number } | undefined;
+
+  constructor(stage: BenchStage, kind: "down" | "up") {
+    this.#stage = stage;
+    this.#kind = kind;
+  }
+
+  async open(): Promise<BenchHost> {
+    const { connections } = this.#stage.plan;
+    const opening = Array.from(
+      { length: connections },
+      () => this.#kind === "down" ? this.#openDown() : this.#openUp(),
+    );
+    const all = await Promise.allSettled(opening);
+    for (const one of all) {
+      if (one.status === "fulfilled") this.#conns.push(one.value);
+    }
+    for (const one of all) {
+      if (one.status === "rejected") throw one.reason;
+    }
+    return this.#conns[0]!.host;
+  }
+
+  begin(): void {
+    this.#beganMs = this.#stage.timers.now();
+    if (this.#kind === "up") this.#conns.forEach(offer);
+  }
+
+  figure(): BenchFigure | undefined {
+    const base = this.#base ?? { atMs: this.#beganMs, octets: 0 };
+    const tookMs = this.#stage.timers.now() - base.atMs;
+    if (this.#octets === 0 || !(tookMs > 0)) return undefined;
+    const bits = (this.#octets - base.octets) * 8;
+    return {
+      kind: this.#kind,
+      connections: this.#stage.plan.connections,
+      mbitPerS: bits / 1000 / tookMs,
+      octets: this.#octets,
+    };
+  }
+
+  close(): void {
+    for (const conn of this.#conns) conn.close();
+  }
+
+  #openDown(): Promise<BenchConn> {
+    const { road, signal, fail } = this.#stage;
+    return BenchConn.open(road, "source", {
+      onData: ({ length }) => this.#count(length),
+      onBroken: fail,
+    }, { signal });
+  }
+
+  async #openUp(): Promise<BenchConn> {
+    const { road, signal, fail } = this.#stage;
+    const reports = new DiscardReports((octets) => this.#count(octets));
+    const conn: BenchConn = await BenchConn.open(road, "discard", {
+      onData: (chunk) => {
+        if (!reports.read(chunk)) fail(new BenchError(ODD_REPORT));
+      },
+      onWritable: () => offer(conn),
+      onBroken: fail,
+    }, { signal });
+    return conn;
+  }
+
+  #count(octets: number): void {
+    const nowMs = this.#stage.timers.now();
+    // What a source sends while others are still being opened does not count.
+    if (nowMs < this.#beganMs) return;
+    this.#octets += octets;
+    if (this.#base !== undefined) return;
+    const warmUpMs = this.#stage.durationMs * WARM_UP_SHARE;
+    if (nowMs - this.#beganMs < warmUpMs) return;
+    this.#base = { atMs: nowMs, octets: this.#octets };
+  }
+}
+
+/** Writes until the road is full. */
+function offer(conn: BenchConn): void {
+  while (conn.write(CHUNK) === CHUNK.length);
+}
+
+const ODD_REPORT = "Cannot bench: the target reports what is no number";
+
+/** Reads the growing totals of one `discard`. */
+class DiscardReports {
+  readonly #line = new BenchLineReader();
+  readonly #onOctets: (octets: number) => void;
+  #total = 0;
+
+  constructor(onOctets: (octets: number) => void) {
+    this.#onOctets = onOctets;
+  }
+
+  /** @returns Whether it was what it should be. */
+  read(chunk: Uint8Array): boolean {
+    for (let rest = chunk; rest.length > 0;) {
+      const line = this.#line.push(rest);
+      if (line === undefined) return true;
+      rest = rest.subarray(line.taken);
+      if (!/^\d{1,15}$/.test(line.text ?? "")) return false;
+      const total = Number(line.text);
+      this.#onOctets(total - this.#total);
+      this.#total = total;
+    }
+    return true;
+  }
+}

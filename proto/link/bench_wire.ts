@@ -1,0 +1,113 @@
+/**
+ * What a bench and an agent's bench target say to each other: one line each
+ * way, then octets (SPEC.md, section 8).
+ *
+ * Layer: link. Knows the words and nothing of what is done with them: the
+ * target is in `agent/`, who measures is in `client/bench/`.
+ *
+ * @module
+ */
+
+/**
+ * What is dialed to reach the bench target inside an agent. Names under
+ * `.invalid` never exist (RFC 6761 §6.4), so no real target is hidden, and an
+ * agent that knows nothing of this answers that there is no such host.
+ */
+export const BENCH_ADDRESS = "bench.tunnel.invalid:7";
+
+/**
+ * What a bench target does with a connection.
+ *
+ * - `echo`: sends back what it gets (RFC 862);
+ * - `source`: sends octets as fast as they are taken (RFC 864);
+ * - `discard`: throws away what it gets (RFC 863) and says now and then how much
+ *   that was, as a decimal number in a line.
+ */
+export type BenchService = "echo" | "source" | "discard";
+
+/** Who answers. */
+export interface BenchHost {
+  /** The agent's id; empty for a bench target that is no agent's. */
+  readonly agentId: string;
+  /** Such as `tunnel/0.1.0`. */
+  readonly software: string;
+}
+
+/** Longest line of either side: the longest agent id fits, a page does not. */
+export const BENCH_LINE_OCTETS_MAX = 1024;
+
+const VERSION = "tunnel-bench/1";
+const SERVICES: readonly BenchService[] = ["echo", "source", "discard"];
+const NEWLINE = 0x0a;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** The line that asks for `service`. */
+export function benchRequest(service: BenchService): Uint8Array {
+  return encoder.encode(`${VERSION} ${service}\n`);
+}
+
+/** @returns `undefined` when the line is no such request. */
+export function parseBenchRequest(line: string): BenchService | undefined {
+  return SERVICES.find((service) => line === `${VERSION} ${service}`);
+}
+
+/** The line that grants a request. */
+export function benchAnswer({ agentId, software }: BenchHost): Uint8Array {
+  const words = [agentId, software].map(encodeURIComponent).join(" ");
+  return encoder.encode(`${VERSION} ok ${words}\n`);
+}
+
+/** @returns `undefined` when the line is no such answer. */
+export function parseBenchAnswer(line: string): BenchHost | undefined {
+  const [version, word, agentId, software, ...more] = line.split(" ");
+  if (version !== VERSION || word !== "ok" || more.length > 0) return undefined;
+  if (agentId === undefined || software === undefined) return undefined;
+  try {
+    return {
+      agentId: decodeURIComponent(agentId),
+      software: decodeURIComponent(software),
+    };
+  } catch {
+    return undefined; // A stray % sign: whoever wrote that is no bench target.
+  }
+}
+
+/** One report of `discard`. */
+export function discardReport(octets: number): Uint8Array {
+  return encoder.encode(`${octets}\n`);
+}
+
+/**
+ * From how many octets on the next report of `discard` is due: often enough to
+ * see a slow road move, seldom enough to cost a fast one nothing.
+ */
+export function nextReportAt(octets: number): number {
+  return octets + Math.max(4096, Math.floor(octets / 128));
+}
+
+/** A line, and how much of the last chunk belonged to it. */
+export interface BenchLine {
+  /** Without its end; `undefined` when it is longer than is allowed. */
+  readonly text: string | undefined;
+  readonly taken: number;
+}
+
+/** Gathers lines out of chunks. */
+export class BenchLineReader {
+  #gathered: number[] = [];
+
+  /** @returns `undefined` until a line is complete. All of `chunk` is taken then. */
+  push(chunk: Uint8Array): BenchLine | undefined {
+    const end = chunk.indexOf(NEWLINE);
+    const part = end < 0 ? chunk : chunk.subarray(0, end);
+    if (this.#gathered.length + part.length > BENCH_LINE_OCTETS_MAX) {
+      return { text: undefined, taken: chunk.length };
+    }
+    this.#gathered.push(...part);
+    if (end < 0) return undefined;
+    const text = decoder.decode(new Uint8Array(this.#gathered));
+    this.#gathered = [];
+    return { text, taken: end + 1 };
+  }
+}

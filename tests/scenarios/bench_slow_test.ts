@@ -1,0 +1,129 @@
+/**
+ * `tunnel bench` against whole tunnels: every road, both carriers, and agents
+ * that cannot be measured.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { serveBench } from "../../cli/bench_serve.ts";
+import { ExitCode } from "../../cli/exit_codes.ts";
+import type { Road } from "../../client/road.ts";
+import { bench } from "../support/bench_command.ts";
+import { identifiers } from "../support/fake_link.ts";
+import { Tunnel } from "../support/tunnel_harness.ts";
+import { TunnelProcesses } from "../support/tunnel_processes.ts";
+
+const QUICK = ["--duration=100ms", "--connections=4"];
+
+/** Flags that say what `road` says. */
+function flagsOf(road: Road): string[] {
+  if (road.kind === "direct") throw new TypeError("Expected a tunnel");
+  const { address, protocol } = road;
+  const mode = `--proxy-mode=${protocol}`;
+  if (address.kind === "unix") return [mode, `--server=unix:${address.path}`];
+  const { caFile, certFile, keyFile } = address.tls;
+  return [
+    mode,
+    `--server=${address.host}:${address.port}`,
+    ...[`--ca-cert=${caFile}`, `--cert=${certFile}`, `--key=${keyFile}`],
+  ];
+}
+
+for (const carrier of ["streams", "packets"] as const) {
+  for (const frontend of ["unix", "tcp"] as const) {
+    for (const protocol of ["grpc", "http-connect"] as const) {
+      Deno.test(`bench measures over ${protocol}, ${frontend}, ${carrier}`, async () => {
+        await using tunnel = await Tunnel.linked(carrier, { frontend });
+        const road = flagsOf(await tunnel.road(protocol));
+        const { code, output, errors } = await bench([...QUICK, ...road]);
+        assertEquals([code, errors], [ExitCode.OK, ""]);
+        const [who, ...rows] = output.trimEnd().split("\n");
+        assertMatch(who!, /^agent agent-1 \(tunnel\/[\d.]+\), /);
+        assert(who!.includes(`${protocol} over `), who);
+        assertEquals(rows.map((row) => row.replace(/ {3,}.*/, "").trim()), [
+          "round trip",
+          "down, 1 connection",
+          "down, 4 connections",
+          "up, 1 connection",
+          "up, 4 connections",
+          "new connections, 4 at a time",
+        ]);
+        for (const row of rows) assertMatch(row, /[1-9]/);
+      });
+    }
+  }
+}
+
+Deno.test("--node chooses the agent that is measured", async () => {
+  await using tunnel = await Tunnel.open();
+  for (const host of ["node1", "node2"]) {
+    await tunnel.link({
+      agentId: `agent of ${host}`,
+      identifiers: identifiers({ host: [host] }),
+    });
+  }
+  const road = flagsOf(await tunnel.road("http-connect"));
+  for (const node of ["node1", "node2"]) {
+    const flags = ["--measure=rtt", "--json", `--node=${node}`];
+    const { output } = await bench([...QUICK, ...road, ...flags]);
+    const result = JSON.parse(output);
+    assertEquals(result.agent, `agent of ${node}`);
+    assertEquals(result.figures.length, 1);
+    assert(result.figures[0].p50Ms > 0);
+  }
+  const nobody = await bench([...QUICK, ...road, "--node=node3", "--json"]);
+  assertEquals(nobody.code, ExitCode.REFUSED);
+  assertMatch(JSON.parse(nobody.output).error, /node3/);
+  assertMatch(nobody.errors, /^tunnel bench: [^\n]*node3[^\n]*\n$/);
+});
+
+Deno.test("interrupted, bench prints what it has", async () => {
+  await using tunnel = await Tunnel.linked("streams");
+  const road = flagsOf(await tunnel.road("grpc"));
+  const flags = ["--duration=30s", ...road];
+  const wish = { isTerminal: true, interruptAt: /round trip .*█/ };
+  const first = await bench(flags, wish);
+  assertEquals(first.code, ExitCode.OK);
+  assertMatch(first.output, /^agent .*\n {2}round trip .*\n$/);
+  assertMatch(first.errors, /interrupted\n$/);
+  const json = await bench([...flags, "--json"], wish);
+  const { interrupted, figures } = JSON.parse(json.output);
+  assertEquals([interrupted, figures.length], [true, 1]);
+});
+
+Deno.test("an agent with --bench-target=false says so", async () => {
+  await using tunnel = await Tunnel.open();
+  await tunnel.link({ dials: { hasBenchTarget: false } });
+  for (const protocol of ["grpc", "http-connect"] as const) {
+    const { code, errors } = await bench(flagsOf(await tunnel.road(protocol)));
+    assertEquals(code, ExitCode.REFUSED);
+    assertMatch(errors, /this agent runs with --bench-target=false\n$/);
+  }
+});
+
+Deno.test("what is no bench target is told as that", async () => {
+  await using tunnel = await Tunnel.linked("streams");
+  const road = flagsOf(await tunnel.road("grpc"));
+  const target = `--target=${tunnel.server.addresses.health}`;
+  const { code, errors } = await bench([...QUICK, ...road, target]);
+  assertEquals(code, ExitCode.FAILURE);
+  assertMatch(errors, /no bench target; start one with tunnel bench --serve\n/);
+});
+
+Deno.test("Konnectivity's agent is measured against bench --serve", async () => {
+  await using tunnel = await TunnelProcesses.start({ agent: "konnectivity" });
+  const { frontend } = tunnel.server;
+  assert(frontend.transport === "uds");
+  const road = [...QUICK, `--server=unix:${frontend.path}`];
+  const without = await bench(road);
+  assertEquals(without.code, ExitCode.FAILURE);
+  assertMatch(without.errors, /the agent has no bench target .*--serve/);
+  const served = serveBench({ host: "127.0.0.1", port: 0 }, () => {});
+  const { address } = served;
+  const { code, output } = await bench([...road, `--target=${address}`]);
+  served.close();
+  assertEquals(code, ExitCode.OK);
+  assert(output.startsWith(`target ${address} (tunnel/`), output);
+  assertEquals(output.trimEnd().split("\n").length, 7);
+});
