@@ -1,5 +1,6 @@
 /**
- * All connected agents, and the choice of one for a dial.
+ * All connected agents, and the choice of one for a dial. Which of its links
+ * then carries the conduit is its `LinkGroup`'s business.
  *
  * Links are kept by object, never by agent id: two links of one agent are two
  * entries, and nothing of one can leak into the other.
@@ -10,6 +11,7 @@
 import type { AgentLink, DialTarget } from "../proto/link/link.ts";
 import type { Clock } from "../proto/sync/clock.ts";
 import { Departed } from "./departed.ts";
+import { LinkGroup, Rank } from "./link_group.ts";
 import { hostKey, keyedStrategy } from "./strategies/keyed.ts";
 import type { StrategyName } from "./options.ts";
 import { createStrategy } from "./strategies/create_strategy.ts";
@@ -44,8 +46,10 @@ export class Registry {
   /** For dials that name their node, whatever the strategies are. */
   readonly #byNode: Strategy;
   readonly #links = new Set<AgentLink>();
+  readonly #groups = new Map<string, LinkGroup>();
+  readonly #groupOf = new Map<AgentLink, LinkGroup>();
   readonly #departed: Departed;
-  /** When the newest link of each agent came. */
+  /** When the newest link of each agent was first heard. */
   readonly #newest = new Map<string, { atMs: number; count: number }>();
 
   constructor(options: RegistryOptions) {
@@ -78,9 +82,25 @@ export class Registry {
     const { agentId } = link.peer;
     this.#links.add(link);
     const count = (this.#newest.get(agentId)?.count ?? 0) + 1;
-    this.#newest.set(agentId, { atMs: this.#options.clock.now(), count });
+    this.#newest.set(agentId, { atMs: link.lastHeardMs, count });
+    this.#join(link);
     this.#byNode.add(link);
     for (const strategy of this.#strategies) strategy.add(link);
+  }
+
+  #join(link: AgentLink): void {
+    const key = LinkGroup.keyOf(link.peer);
+    let group = this.#groups.get(key);
+    if (group === undefined) this.#groups.set(key, group = new LinkGroup());
+    group.add(link);
+    this.#groupOf.set(link, group);
+  }
+
+  #leave(link: AgentLink): void {
+    const group = this.#groupOf.get(link)!;
+    this.#groupOf.delete(link);
+    group.remove(link);
+    if (group.isEmpty) this.#groups.delete(LinkGroup.keyOf(link.peer));
   }
 
   /** Forgets `link`; harmless when it is not there. */
@@ -89,6 +109,7 @@ export class Registry {
     const { agentId, remoteAddress } = link.peer;
     const newest = this.#newest.get(agentId)!;
     if (--newest.count === 0) this.#newest.delete(agentId);
+    this.#leave(link);
     this.#byNode.remove(link);
     for (const strategy of this.#strategies) strategy.remove(link);
     for (const key of namesOf(link)) this.#departed.note(key, remoteAddress);
@@ -116,37 +137,50 @@ export class Registry {
   }
 
   /**
-   * The best of `candidates`: healthy before silent before draining, then the
-   * less loaded of two drawn at random, which spreads load almost as well as
+   * The best agent of `candidates`: healthy before silent before draining, then
+   * the less loaded of two drawn at random, which spreads load almost as well as
    * looking at all of them (Mitzenmacher's "power of two choices").
    */
   #choose(candidates: readonly AgentLink[]): AgentLink | undefined {
-    if (candidates.length <= 1) return candidates[0];
-    const { random } = this.#options;
-    const first = Math.floor(random() * candidates.length);
-    const step = 1 + Math.floor(random() * (candidates.length - 1));
-    const best = this.#better(
-      candidates[first]!,
-      candidates[(first + step) % candidates.length]!,
-    );
-    if (this.#rank(best) === HEALTHY) return best;
-    return candidates.reduce((a, b) => this.#better(a, b), best);
+    if (candidates.length === 0) return undefined;
+    const best = this.#bestOf(candidates);
+    return best.pick(this.#rankOf, this.#options.clock.now());
   }
 
-  #better(a: AgentLink, b: AgentLink): AgentLink {
-    const difference = this.#rank(a) - this.#rank(b);
+  #bestOf(candidates: readonly AgentLink[]): LinkGroup {
+    const { random } = this.#options;
+    const { length } = candidates;
+    const groupAt = (index: number) =>
+      this.#groupOf.get(candidates[index % length]!)!;
+    if (length === 1) return groupAt(0);
+    const one = Math.floor(random() * length);
+    let other = one + 1 + Math.floor(random() * (length - 1));
+    // Two links of one agent are no two choices; they stand side by side.
+    const end = other + length;
+    while (other < end && groupAt(other) === groupAt(one)) other++;
+    const best = this.#better(groupAt(one), groupAt(other));
+    if (best.rank(this.#rankOf) === Rank.healthy) return best;
+    return candidates.reduce(
+      (group, link) => this.#better(group, this.#groupOf.get(link)!),
+      best,
+    );
+  }
+
+  #better(a: LinkGroup, b: LinkGroup): LinkGroup {
+    if (a === b) return a;
+    const difference = a.rank(this.#rankOf) - b.rank(this.#rankOf);
     if (difference !== 0) return difference < 0 ? a : b;
     return b.load < a.load ? b : a;
   }
 
-  #rank(link: AgentLink): number {
-    if (link.isDraining) return DRAINING;
+  readonly #rankOf = (link: AgentLink): Rank => {
+    if (link.isDraining) return Rank.draining;
     // An agent that lost its line without a FIN comes back on a new link while
     // the old one still looks alive. Whoever was not heard since is not asked.
     const newest = this.#newest.get(link.peer.agentId);
     const isSilent = newest !== undefined && link.lastHeardMs < newest.atMs;
-    return isSilent ? SILENT : HEALTHY;
-  }
+    return isSilent ? Rank.silent : Rank.healthy;
+  };
 
   #refuse(wanted: string): NoAgent {
     const key = wanted.slice("host=".length);
@@ -156,10 +190,6 @@ export class Registry {
     return { kind: "noAgent", message: `No agent available: ${which}` };
   }
 }
-
-const HEALTHY = 0;
-const SILENT = 1;
-const DRAINING = 2;
 
 /** Not a possible host, so it cannot collide with one. */
 const ANY_AGENT = "*";

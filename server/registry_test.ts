@@ -127,8 +127,43 @@ Deno.test("a newer link is preferred to an older silent one of the same agent", 
       return picked.kind === "picked" ? picked.link : undefined;
     }));
   assertEquals(picks(), new Set([fresh]));
+  assertEquals([dead.asked, fresh.asked], [1, 0]);
+  fresh.bulkConduits = 1;
+  assertEquals(picks(), new Set([fresh]));
   dead.lastHeardMs = clock.nowMs + 1; // it was alive after all
-  assertEquals(picks(), new Set([dead, fresh]));
+  assertEquals(picks(), new Set([dead]));
+});
+
+Deno.test("the newest link is used at once, though it was heard before it came", () => {
+  const { clock, registry, add, served } = setUp("default");
+  add("a").isDraining = true;
+  clock.nowMs += 5;
+  const link = new FakeLink("a");
+  link.lastHeardMs = clock.nowMs - 1;
+  registry.add(link);
+  served("x:1");
+  const picked = registry.pick({ protocol: "tcp", address: "x:1" });
+  assert(picked.kind === "picked" && picked.link === link);
+});
+
+Deno.test("two links of an agent are one agent: what loads one loads both", () => {
+  const { registry, add, served } = setUp("default");
+  const [first, second] = [add("a"), add("a")];
+  first.load = 5;
+  second.load = 5;
+  add("b").load = 8;
+  assertEquals(served("x:1"), ["b"]);
+  registry.remove(first);
+  assertEquals(served("x:1"), ["a"]);
+});
+
+Deno.test("links that say the same id and serve other targets are not mixed up", () => {
+  const { add, served } = setUp("destHost");
+  add("a", { host: ["one"] });
+  const two = add("a", { host: ["two"] });
+  two.load = 10;
+  assertEquals(served("one:1"), ["a"]);
+  assertEquals(served("two:1"), ["a"]);
 });
 
 Deno.test("the less loaded of two agents is chosen", () => {

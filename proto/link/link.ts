@@ -86,6 +86,14 @@ export interface DialEvents {
 export interface PendingDial {
   /** Gives up: DIAL_CLS or RST_STREAM goes out; no event follows. */
   cancel(): void;
+  /**
+   * Sends what the client says while nobody has answered yet, behind the early
+   * data that went with the dial and within the same limit.
+   *
+   * @returns How many octets were taken. Those reach the target first and are
+   *   dropped when the dial fails. Absent where a dial takes no early data.
+   */
+  sendEarly?(octets: Uint8Array): number;
 }
 
 /** What may go with a dial. */
@@ -106,6 +114,12 @@ export interface AgentLink {
   readonly lastHeardMs: number;
   /** Conduits and pending dials now. */
   readonly load: number;
+  /** Conduits that move in bulk now, in either direction. */
+  readonly bulkConduits: number;
+  /** Newest round trip; `undefined` until one was measured. */
+  readonly roundTripMs: number | undefined;
+  /** Asks for a sign of life, which moves `lastHeardMs`. */
+  askForLife(): void;
   /** Asks the agent to dial. Deadlines are the caller's business. */
   dial(
     target: DialTarget,

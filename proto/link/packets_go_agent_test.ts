@@ -6,6 +6,7 @@ import {
 } from "../../tests/support/carrier_rig.ts";
 import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
 import { ConnectionPair } from "../../tests/support/connection_pair.ts";
+import { QUIET_CONNECTION } from "../../tests/support/fake_link.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { ScriptedCaller } from "../../tests/support/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
@@ -47,7 +48,7 @@ class Server {
           serverCount: () => 3,
           remoteAddress: "10.0.0.7:4711",
           identity: ANONYMOUS,
-          connection: { lastHeardMs: 0 },
+          connection: QUIET_CONNECTION,
           randomness: counting(),
           timers: this.timers,
           observer: this.observer,

@@ -35,6 +35,7 @@ import {
 } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import { PacketsMux } from "./packets_mux.ts";
+import type { LinkConnection } from "./streams_link.ts";
 
 /** The method, without a package, as Konnectivity has it. */
 export const CONNECT_PATH = "/AgentService/Connect";
@@ -47,8 +48,11 @@ export interface ConnectMethodOptions {
   readonly serverCount: () => number;
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
-  /** The connection, for when anything last arrived. */
-  readonly connection: { readonly lastHeardMs: number };
+  /** The connection, for what is known of the road. */
+  readonly connection: Pick<
+    LinkConnection,
+    "lastHeardMs" | "bulkStreams" | "roundTripMs" | "askForLife"
+  >;
   /** For the ids of dials; see `dial_id.ts`. */
   readonly randomness: Randomness;
   readonly timers: Timers;
@@ -164,6 +168,19 @@ class PacketsLink implements AgentLink, ServerCallEvents {
 
   get load(): number {
     return this.#questions.size + this.#mux.conduits;
+  }
+
+  /** All conduits share one stream here, so this is 0 or 1. */
+  get bulkConduits(): number {
+    return this.#options.connection.bulkStreams;
+  }
+
+  get roundTripMs(): number | undefined {
+    return this.#options.connection.roundTripMs;
+  }
+
+  askForLife(): void {
+    this.#options.connection.askForLife();
   }
 
   dial(

@@ -47,6 +47,12 @@ export interface LinkConnection extends StreamOpener {
   readonly lastHeardMs: number;
   /** False when new streams should be opened elsewhere (GOAWAY, ids run out). */
   readonly isUsable: boolean;
+  /** Streams that move in bulk now. */
+  readonly bulkStreams: number;
+  /** Newest round trip. */
+  readonly roundTripMs: number | undefined;
+  /** Asks for a sign of life. */
+  askForLife(): void;
   /** Finishes what runs, takes nothing new. */
   shutdown(reason: string): void;
   /** Ends everything now. */
@@ -162,6 +168,18 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
 
   get load(): number {
     return this.#load;
+  }
+
+  get bulkConduits(): number {
+    return this.#connection.bulkStreams;
+  }
+
+  get roundTripMs(): number | undefined {
+    return this.#connection.roundTripMs;
+  }
+
+  askForLife(): void {
+    this.#connection.askForLife();
   }
 
   dial(

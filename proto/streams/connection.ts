@@ -26,6 +26,7 @@ import type { Setting } from "../frames/frame.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import type { Clock } from "../sync/clock.ts";
 import { AbuseGuard, CONNECTION_LIMITS_DEFAULT } from "./abuse_limits.ts";
+import { BulkSense } from "./bulk_sense.ts";
 import type { ClosedHow } from "./closed_streams.ts";
 import {
   type ConnectionEvents,
@@ -65,6 +66,7 @@ export class Connection {
   readonly #events: ConnectionEvents;
   readonly #streams: StreamTable;
   readonly #guard: AbuseGuard;
+  readonly #bulk = new BulkSense<EngineStream>();
   readonly #sending: SendingSide;
   readonly #receiving: ReceivingSide;
   readonly #settings: SettingsExchange;
@@ -97,8 +99,9 @@ export class Connection {
     );
     const budget = options.receiveBudget ?? new ReceiveBudget();
     const sending = this.#sending;
+    const bulk = this.#bulk;
     const receiving = this.#receiving = new ReceivingSide(
-      { local, writer, streams, liveness, clock, budget },
+      { local, writer, streams, liveness, clock, budget, bulk },
     );
     this.#settings = new SettingsExchange(
       { role, local, writer, streams, clock },
@@ -122,9 +125,19 @@ export class Connection {
     return this.#liveness.rtt.smoothedMs;
   }
 
+  /** The newest round trip; `undefined` until a PING was answered. */
+  get roundTripMs(): number | undefined {
+    return this.#liveness.rtt.lastMs;
+  }
+
   /** Streams that are open or wait to be opened. */
   get openStreams(): number {
     return this.#streams.size + this.#streams.pending;
+  }
+
+  /** Streams that move in bulk now, in either direction. */
+  get bulkStreams(): number {
+    return this.#bulk.count(this.#clock.now());
   }
 
   /** What the peer announced, or the defaults until it does. */
@@ -227,6 +240,11 @@ export class Connection {
     if (overdue !== undefined) return this.#life.fail(overdue);
     const lost = this.#liveness.check(nowMs);
     if (lost !== undefined) this.#life.transportClosed(lost);
+  }
+
+  /** Asks the peer for a sign of life, which moves `lastHeardMs`. */
+  askForLife(): void {
+    if (!this.#life.isClosed) this.#liveness.ping("life");
   }
 
   // --- Streams ---------------------------------------------------------------
@@ -374,6 +392,7 @@ export class Connection {
       sending: this.#sending,
       receiving: this.#receiving,
       guard: this.#guard,
+      bulk: this.#bulk,
       isClosed: () => this.#life.isClosed,
       peerIdMax: () => this.#life.peerIdMax,
       nowMs: () => this.#nowMs,

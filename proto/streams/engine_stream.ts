@@ -344,7 +344,7 @@ export class EngineStream
     const increment = this.receiveWindow.takeUpdate();
     if (increment === 0) return;
     this.#host.sending.writer.windowUpdate(this.#id, increment);
-    this.#host.receiving.halfUsed(this);
+    this.#host.receiving.halfUsed(this, increment);
   }
 
   growWindow(octets: number): void {

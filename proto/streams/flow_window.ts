@@ -10,6 +10,13 @@ import { UINT31_MAX } from "../frames/frame.ts";
 /** Every window before any SETTINGS or WINDOW_UPDATE (§6.9.2). */
 export const WINDOW_OCTETS_DEFAULT = 65_535;
 
+/**
+ * Credit is announced at the latest when so much is due, however large the
+ * window: a sender on a long road should not wait for half of it to pass, and
+ * each announcement also says that the stream moves (`bulk_sense.ts`).
+ */
+export const UPDATE_OCTETS_MAX: number = 256 * 1024;
+
 /** What the peer lets us send, on one stream or on the connection. */
 export class SendWindow {
   #available: number;
@@ -121,12 +128,13 @@ export class ReceiveWindow {
 
   /**
    * The increment to announce now, or 0 while it is less than half of the
-   * window: that many updates are enough to keep the peer sending, and few.
-   * What is returned counts as announced.
+   * window and than {@linkcode UPDATE_OCTETS_MAX}: that many updates are enough
+   * to keep the peer sending, and few. What is returned counts as announced.
    */
   takeUpdate(): number {
     const due = this.#size - this.#available - this.#outstanding;
-    return due * 2 >= this.#size ? this.takeAll() : 0;
+    const isDue = due * 2 >= this.#size || due >= UPDATE_OCTETS_MAX;
+    return isDue ? this.takeAll() : 0;
   }
 
   /** As {@linkcode takeUpdate}, but however little it is. */

@@ -244,7 +244,7 @@ export class FrameReceiver {
   // --- §6.9 WINDOW_UPDATE ----------------------------------------------------
 
   #onWindowUpdate({ streamId, increment }: WindowUpdateFrame): void {
-    const { streams, sending, guard } = this.#host;
+    const { streams, sending, guard, bulk } = this.#host;
     if (increment < TINY_INCREMENT_OCTETS) {
       guard.count("tinyUpdates", this.#host.nowMs());
     }
@@ -257,6 +257,7 @@ export class FrameReceiver {
       if (!stream.adjustSendWindow(increment)) {
         throw overflow(streamId, increment);
       }
+      bulk.moved(stream, increment, this.#host.nowMs());
       return;
     }
     if (streams.absent(streamId) === "idle") {

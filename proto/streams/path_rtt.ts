@@ -31,6 +31,11 @@ export class PathRtt {
     return this.#smoothedMs;
   }
 
+  /** The newest sample; `undefined` before the first. */
+  get lastMs(): number | undefined {
+    return this.#smoothedMs === undefined ? undefined : this.#lastMs;
+  }
+
   /** The newest sample says that what we ask for queues up on the way. */
   get isInflated(): boolean {
     return this.#lastMs > this.#minMs * RTT_INFLATION_MAX &&

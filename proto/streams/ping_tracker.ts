@@ -10,7 +10,12 @@
 import { readUint32, writeUint32 } from "../frames/octet_order.ts";
 
 /** What a PING is for; the number goes into its octets. */
-export const PingPurpose = { keepalive: 1, probe: 2, drain: 3 } as const;
+export const PingPurpose = {
+  keepalive: 1,
+  probe: 2,
+  drain: 3,
+  life: 4,
+} as const;
 
 /** See {@linkcode PingPurpose}. */
 export type PingPurpose = keyof typeof PingPurpose;

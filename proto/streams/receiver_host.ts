@@ -11,6 +11,8 @@ import type { HeaderField } from "../hpack/header_field.ts";
 import type { AbuseGuard } from "./abuse_limits.ts";
 import type { Role } from "./connection_events.ts";
 import type { SectionFacts } from "./header_sections.ts";
+import type { BulkSense } from "./bulk_sense.ts";
+import type { EngineStream } from "./engine_stream.ts";
 import type { ReceivingSide } from "./receiving_side.ts";
 import type { SendingSide } from "./sending_side.ts";
 import type { StreamTable } from "./stream_table.ts";
@@ -22,6 +24,7 @@ export interface ReceiverHost {
   readonly sending: SendingSide;
   readonly receiving: ReceivingSide;
   readonly guard: AbuseGuard;
+  readonly bulk: BulkSense<EngineStream>;
   /** True once nothing more is to be read. */
   isClosed(): boolean;
   /** Streams of the peer's above this id are ignored (we sent GOAWAY). */

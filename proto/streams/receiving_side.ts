@@ -8,6 +8,7 @@
 import type { DataFrame } from "../frames/frame.ts";
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import type { Clock } from "../sync/clock.ts";
+import type { BulkSense } from "./bulk_sense.ts";
 import type { EngineStream } from "./engine_stream.ts";
 import { ReceiveWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
 import type { FrameWriter } from "./frame_writer.ts";
@@ -31,6 +32,7 @@ export interface ReceivingParts {
   readonly liveness: Liveness;
   readonly clock: Clock;
   readonly budget: ReceiveBudget;
+  readonly bulk: BulkSense<EngineStream>;
 }
 
 /** See the module description. */
@@ -87,7 +89,9 @@ export class ReceivingSide implements BudgetMember {
     // window, and a stalled stream must not hold the others' credit.
     receiveWindow.release(flowOctets);
     this.#tuner.onConsumed(this.#window, flowOctets);
-    if (this.#window.update()) this.#halfUsed(this.#window);
+    if (this.#window.update()) {
+      this.#tuner.onHalfUsed(this.#window, this.#parts.clock.now());
+    }
   }
 
   /** `stream` has charged `octets` to its own window; it may be reset here. */
@@ -101,24 +105,23 @@ export class ReceivingSide implements BudgetMember {
     this.#tuner.onConsumed(stream, octets);
   }
 
-  /** Half of `stream`'s window was used up and announced again. */
-  halfUsed(stream: EngineStream): void {
-    this.#halfUsed(stream);
+  /** Half of `stream`'s window was used up: `octets`, announced again. */
+  halfUsed(stream: EngineStream, octets: number): void {
+    const nowMs = this.#parts.clock.now();
+    this.#parts.bulk.moved(stream, octets, nowMs);
+    this.#tuner.onHalfUsed(stream, nowMs);
   }
 
   /** `stream` is over. */
   closed(stream: EngineStream): void {
     this.#parts.budget.closed(stream);
+    this.#parts.bulk.forget(stream);
     this.#tuner.onClosed(stream);
   }
 
   /** The PING of a round was answered. */
   probeAnswered(nowMs: number): void {
     this.#tuner.onProbeAnswer(nowMs);
-  }
-
-  #halfUsed(window: TunedWindow): void {
-    this.#tuner.onHalfUsed(window, this.#parts.clock.now());
   }
 }
 

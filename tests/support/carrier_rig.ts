@@ -24,6 +24,7 @@ import { openStreamsLink } from "../../proto/link/streams_link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "./conduit_probe.ts";
 import { ConnectionPair } from "./connection_pair.ts";
+import { QUIET_CONNECTION } from "./fake_link.ts";
 import { FakeTimers } from "./fake_timers.ts";
 import { MemoryConduit } from "./memory_conduit.ts";
 
@@ -206,7 +207,6 @@ export async function packetsRig(): Promise<CarrierRig> {
   const rig = new CarrierRig();
   const { timers, observer } = rig;
   const opened = Promise.withResolvers<AgentLink>();
-  const lastHeard = { lastHeardMs: 0 };
   const router = new GrpcRouter({
     timers,
     methods: {
@@ -215,7 +215,7 @@ export async function packetsRig(): Promise<CarrierRig> {
         serverCount: () => 1,
         remoteAddress: "10.0.0.7:4711",
         identity: ANONYMOUS,
-        connection: lastHeard,
+        connection: QUIET_CONNECTION,
         randomness: counting(),
         timers,
         observer,

@@ -26,12 +26,24 @@ export function identifiers(given: Partial<Identifiers> = {}): Identifiers {
   };
 }
 
+/** A connection on which nothing happens, for a link of the packets carrier. */
+export const QUIET_CONNECTION = {
+  lastHeardMs: 0,
+  bulkStreams: 0,
+  roundTripMs: undefined,
+  askForLife: () => {},
+} as const;
+
 /** See the module description. */
 export class FakeLink implements AgentLink {
   readonly peer;
   isDraining = false;
   lastHeardMs = 0;
   load = 0;
+  bulkConduits = 0;
+  roundTripMs: number | undefined;
+  /** How often it was asked for a sign of life. */
+  asked = 0;
   closed: string | undefined;
   /** Dials that were asked for, oldest first. */
   readonly dials: {
@@ -65,6 +77,10 @@ export class FakeLink implements AgentLink {
     const dial = { target, events, cancelled: false, earlyData };
     this.dials.push(dial);
     return { cancel: () => void (dial.cancelled = true) };
+  }
+
+  askForLife(): void {
+    this.asked++;
   }
 
   close(reason: string): void {

@@ -1,0 +1,73 @@
+/**
+ * Which streams move in bulk now, in either direction.
+ *
+ * Nobody says what a stream will be used for, so it shows by what it does: each
+ * WINDOW_UPDATE says that half of a window was moved, or 256 KiB (one of ours: we
+ * received them; of the peer's: it did). These fill a leaky bucket per stream; a stream that
+ * keeps its bucket full is in bulk. An interactive one, and a single answer of
+ * some size, do not fill it, and streams that are idle are not in the table.
+ *
+ * @module
+ */
+
+import { UPDATE_OCTETS_MAX } from "./flow_window.ts";
+
+/** A full bucket: a stream that moved so much faster than it leaks is bulk. */
+export const BULK_OCTETS: number = 128 * 1024;
+
+/** What leaks: below 1 Mbit/s a stream disturbs hardly any line. */
+export const LEAK_OCTETS_PER_S: number = 128 * 1024;
+
+/**
+ * No bucket holds more. It lasts until the next WINDOW_UPDATE of whoever keeps
+ * it full, and a stream that stops is no longer bulk after two seconds.
+ */
+const BUCKET_OCTETS_MAX: number = BULK_OCTETS + UPDATE_OCTETS_MAX;
+
+const MS_PER_S = 1000;
+
+interface Bucket {
+  octets: number;
+  atMs: number;
+}
+
+/** See the module description. `S` is whatever stands for a stream. */
+export class BulkSense<S> {
+  readonly #buckets: Map<S, Bucket> = new Map();
+
+  /** `stream` has moved `octets`, as a WINDOW_UPDATE says. */
+  moved(stream: S, octets: number, nowMs: number): void {
+    const bucket = this.#buckets.get(stream);
+    if (bucket === undefined) {
+      this.#buckets.set(stream, { octets: capped(octets), atMs: nowMs });
+      return;
+    }
+    bucket.octets = capped(leaked(bucket, nowMs) + octets);
+    bucket.atMs = nowMs;
+  }
+
+  /** `stream` is over. */
+  forget(stream: S): void {
+    this.#buckets.delete(stream);
+  }
+
+  /** How many are in bulk. Goes through those that moved something of late. */
+  count(nowMs: number): number {
+    let count = 0;
+    for (const [stream, bucket] of this.#buckets) {
+      const octets = leaked(bucket, nowMs);
+      if (octets >= BULK_OCTETS) count++;
+      else if (octets === 0) this.#buckets.delete(stream);
+    }
+    return count;
+  }
+}
+
+function leaked({ octets, atMs }: Bucket, nowMs: number): number {
+  const leakedOctets = (nowMs - atMs) * LEAK_OCTETS_PER_S / MS_PER_S;
+  return Math.max(0, octets - leakedOctets);
+}
+
+function capped(octets: number): number {
+  return Math.min(octets, BUCKET_OCTETS_MAX);
+}
