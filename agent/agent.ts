@@ -51,6 +51,8 @@ export interface AgentEnvironment {
   readonly log: Log;
   /** `HTTPS_PROXY` and `NO_PROXY`. */
   readonly proxy: ProxyEnvironment;
+  /** The process trusts no public CA; see `connectAgentTls`. */
+  readonly trustsOnlyGiven?: boolean;
 }
 
 /**
@@ -77,6 +79,7 @@ class Agent {
   readonly #options: AgentOptions;
   readonly #log: Log;
   readonly #proxy: ProxyEnvironment;
+  readonly #trustsOnlyGiven: boolean;
   readonly #listeners: BoundListener[] = [];
   readonly #metricRegistry = new MetricRegistry();
   readonly #metrics = new AgentMetrics(this.#metricRegistry);
@@ -85,11 +88,13 @@ class Agent {
   readonly #keeper: LinkKeeper;
   readonly #drain: Drain;
 
-  constructor(options: AgentOptions, { log, proxy }: AgentEnvironment) {
+  constructor(options: AgentOptions, environment: AgentEnvironment) {
+    const { log, proxy, trustsOnlyGiven } = environment;
     const { server } = options;
     this.#options = options;
     this.#log = log;
     this.#proxy = proxy;
+    this.#trustsOnlyGiven = trustsOnlyGiven ?? false;
     registerProcessMetrics(this.#metricRegistry);
     this.#credentials = Credentials.load({
       ca: server.caFile,
@@ -194,6 +199,7 @@ class Agent {
           credentials: this.#credentials.current,
           alpn,
           proxyEnv: this.#proxy,
+          trustsOnlyGiven: this.#trustsOnlyGiven,
           timeoutMs: CONNECT_TIMEOUT_MS,
         }, use),
       fellBack: (serverId) => {

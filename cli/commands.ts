@@ -16,9 +16,16 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   agent: async () => {
     const { startAgent } = await import("../agent/agent.ts");
     const { proxyEnvironment } = await import("../host/proxy_environment.ts");
+    const { trustOnlyGivenAuthorities } = await import(
+      "../host/tls/given_authorities.ts"
+    );
     return (await import("./agent.ts")).agentCommand((options, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
-      return Promise.resolve(startAgent(options, { log, proxy }));
+      // Without a CA of its own the agent needs the public ones.
+      const trustsOnlyGiven = options.server.caFile !== "" &&
+        trustOnlyGivenAuthorities();
+      const environment = { log, proxy, trustsOnlyGiven };
+      return Promise.resolve(startAgent(options, environment));
     });
   },
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,

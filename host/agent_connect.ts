@@ -2,15 +2,21 @@
  * An agent's connection to a server: TLS with a client certificate, through a
  * proxy where the environment names one.
  *
- * On `node:tls` and not on `Deno.connectTls`, which receives a little faster,
- * because the latter only *adds* our CA to the public ones it trusts: anybody
- * with a certificate from any of those could pose as the server.
+ * By the platform's own TLS client where that is as safe as `node:tls`, because
+ * it costs less: the process must trust no public CA (the client only *adds*
+ * ours to them, so anybody with a certificate from any of those could pose as
+ * the server), and no proxy may be in between. By `node:tls` everywhere else.
  *
  * @module
  */
 
 import tls from "node:tls";
 import { connect as connectNet, isIP, type Socket } from "node:net";
+import {
+  canConnectDenoTls,
+  connectDenoTls,
+  type DenoTlsTarget,
+} from "./deno_tls_connect.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { hostPort } from "./sockets/deno_socket.ts";
 import { nodeTlsTransport } from "./sockets/node_tls_transport.ts";
@@ -34,6 +40,8 @@ export interface AgentConnectOptions {
   /** For all of it: name, TCP, proxy and handshake. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+  /** The process trusts no public CA; see `tls/given_authorities.ts`. */
+  readonly trustsOnlyGiven?: boolean;
 }
 
 /** A server that could not be reached at all (TLS never began). */
@@ -66,12 +74,40 @@ export function connectAgentTls<Result>(
     () => giveUp(`no answer within ${options.timeoutMs} ms`),
     options.timeoutMs,
   );
-  return connectTcp(options, controller.signal)
-    .then((raw) => shakeHands(raw, options, controller.signal, onConnected))
+  const connecting = canUseDenoTls(options)
+    ? connectDenoTls(denoTlsTarget(options), controller.signal)
+      .then(onConnected, (error) => {
+        throw error === controller.signal.reason
+          ? error
+          : connectionError(error, address);
+      })
+    : connectTcp(options, controller.signal)
+      .then((raw) => shakeHands(raw, options, controller.signal, onConnected));
+  return connecting
     .finally(() => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
     });
+}
+
+function canUseDenoTls(options: AgentConnectOptions): boolean {
+  const { host, port, proxyEnv, trustsOnlyGiven } = options;
+  return trustsOnlyGiven === true &&
+    proxyFor(host, port, proxyEnv) === undefined &&
+    canConnectDenoTls(denoTlsTarget(options));
+}
+
+function denoTlsTarget(options: AgentConnectOptions): DenoTlsTarget {
+  const { host, port, credentials, alpn, serverName } = options;
+  return { host, port, credentials, alpn, serverName: serverName ?? host };
+}
+
+/** That client makes both connections, so its errors are of both. */
+function connectionError(error: unknown, address: string): Error {
+  const words = CONNECT_WORDS[codeOf(error)];
+  if (words === undefined) return clientHandshakeError(error, address);
+  const message = `Cannot connect to ${address}: ${words}`;
+  return new ConnectError(message, { cause: error });
 }
 
 async function connectTcp(

@@ -12,146 +12,158 @@ import type { Transport } from "./transport.ts";
 
 const text = new TextEncoder();
 
-Deno.test("agent and server know each other and exchange octets", async () => {
-  await withPort({}, async (port) => {
-    const agent = await connect(port, {});
-    const server = await port.connection();
-    assertEquals(server.transport.identity.commonName, "node1");
-    assertEquals(server.transport.alpn, "tunnel/1");
-    assertEquals(agent.transport.alpn, "tunnel/1");
-    assert(server.transport.remoteAddress.startsWith("127.0.0.1:"));
-    agent.transport.write(text.encode("hello"), () => {});
-    assertEquals(await server.heard(5), "hello");
-    server.transport.write(text.encode("welcome"), () => {});
-    assertEquals(await agent.heard(7), "welcome");
-    agent.transport.closeWrite();
-    await server.ended;
-    await agent.ended;
-    assertEquals(await agent.closed, undefined);
-    assertEquals(await server.closed, undefined);
+/** Both TLS clients of the platform keep the same promises. */
+for (
+  const [engine, trustsOnlyGiven] of [
+    ["node:tls", false],
+    ["Deno.connectTls", true],
+  ] as const
+) {
+  Deno.test(`agent and server know each other and exchange octets, ${engine}`, async () => {
+    await withPort({}, async (port) => {
+      const agent = await connect(port, { trustsOnlyGiven });
+      const server = await port.connection();
+      assertEquals(server.transport.identity.commonName, "node1");
+      assertEquals(server.transport.alpn, "tunnel/1");
+      assertEquals(agent.transport.alpn, "tunnel/1");
+      assert(server.transport.remoteAddress.startsWith("127.0.0.1:"));
+      agent.transport.write(text.encode("hello"), () => {});
+      assertEquals(await server.heard(5), "hello");
+      server.transport.write(text.encode("welcome"), () => {});
+      assertEquals(await agent.heard(7), "welcome");
+      agent.transport.closeWrite();
+      await server.ended;
+      await agent.ended;
+      assertEquals(await agent.closed, undefined);
+      assertEquals(await server.closed, undefined);
+    });
   });
-});
 
-Deno.test("8 MiB go both ways between node TLS transports", async () => {
-  await withPort({}, async (port) => {
-    const agent = await connect(port, {});
-    const server = await port.connection();
-    const octets = new Uint8Array(8 << 20).fill(1);
-    await Promise.all([
-      new Promise<void>((done) => agent.transport.write(octets, done)),
-      new Promise<void>((done) => server.transport.write(octets, done)),
-      server.heard(octets.length),
-      agent.heard(octets.length),
-    ]);
-    agent.transport.close();
-    await server.closed;
+  Deno.test(`8 MiB go both ways between TLS transports, ${engine}`, async () => {
+    await withPort({}, async (port) => {
+      const agent = await connect(port, { trustsOnlyGiven });
+      const server = await port.connection();
+      const octets = new Uint8Array(8 << 20).fill(1);
+      await Promise.all([
+        new Promise<void>((done) => agent.transport.write(octets, done)),
+        new Promise<void>((done) => server.transport.write(octets, done)),
+        server.heard(octets.length),
+        agent.heard(octets.length),
+      ]);
+      agent.transport.close();
+      await server.closed;
+    });
   });
-});
 
-Deno.test("an unknown agent is refused with its reason, counted once", async () => {
-  const all = await certificates();
-  const cases: [{ cert: string; key: string }, string][] = [
-    [{ cert: "", key: "" }, "no-certificate"],
-    [all.otherClient, "untrusted-certificate"],
-    [all.expiredClient, "expired-certificate"],
-  ];
-  await withPort({}, async (port) => {
-    for (const [pair, failure] of cases) {
-      const agent = await connect(port, {
-        credentials: { ...pair, ca: all.ca },
-      });
-      assertEquals((await port.refusal()).failure, failure);
-      await agent.closed;
-    }
-    assertEquals(port.refusals.length, 0);
-  });
-});
-
-Deno.test("the agent says what is wrong with the server", async () => {
-  const all = await certificates();
-  await withPort({}, async (port) => {
-    const cases: [Partial<AgentConnectOptions>, string, string][] = [
-      [
-        { credentials: { ...all.client, ca: all.otherCa } },
-        "untrusted-certificate",
-        "not signed by a CA that is trusted here",
-      ],
-      [{ serverName: "elsewhere" }, "wrong-name", "elsewhere"],
-      [{ alpn: ["smtp"] }, "no-common-alpn", "ALPN"],
+  Deno.test(`an unknown agent is refused with its reason, counted once, ${engine}`, async () => {
+    const all = await certificates();
+    const cases: [{ cert: string; key: string }, string][] = [
+      [{ cert: "", key: "" }, "no-certificate"],
+      [all.otherClient, "untrusted-certificate"],
+      [all.expiredClient, "expired-certificate"],
     ];
-    for (const [options, failure, words] of cases) {
-      const error = await assertRejects(
-        () => connect(port, options),
-        TlsHandshakeError,
-        words,
-      );
-      assertEquals(error.failure, failure);
-    }
+    await withPort({}, async (port) => {
+      for (const [pair, failure] of cases) {
+        const agent = await connect(port, {
+          trustsOnlyGiven,
+          credentials: { ...pair, ca: all.ca },
+        });
+        assertEquals((await port.refusal()).failure, failure);
+        await agent.closed;
+      }
+      assertEquals(port.refusals.length, 0);
+    });
   });
-});
 
-Deno.test("an expired server is refused by the agent", async () => {
-  const all = await certificates();
-  await withPort({ server: all.expiredServer }, async (port) => {
-    await assertRejects(
-      () => connect(port, {}),
+  Deno.test(`the agent says what is wrong with the server, ${engine}`, async () => {
+    const all = await certificates();
+    await withPort({}, async (port) => {
+      const cases: [Partial<AgentConnectOptions>, string, string][] = [
+        [
+          { credentials: { ...all.client, ca: all.otherCa } },
+          "untrusted-certificate",
+          "not signed by a CA that is trusted here",
+        ],
+        [{ serverName: "elsewhere" }, "wrong-name", "elsewhere"],
+        [{ alpn: ["smtp"] }, "no-common-alpn", "ALPN"],
+      ];
+      for (const [options, failure, words] of cases) {
+        const error = await assertRejects(
+          () => connect(port, { trustsOnlyGiven, ...options }),
+          TlsHandshakeError,
+          words,
+        );
+        assertEquals(error.failure, failure);
+      }
+    });
+  });
+
+  Deno.test(`an expired server is refused by the agent, ${engine}`, async () => {
+    const all = await certificates();
+    await withPort({ server: all.expiredServer }, async (port) => {
+      await assertRejects(
+        () => connect(port, { trustsOnlyGiven }),
+        TlsHandshakeError,
+        "has expired",
+      );
+    });
+  });
+
+  Deno.test(`TLS to a plain port and to no port are told apart, ${engine}`, async () => {
+    using plain = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = plain.addr as Deno.NetAddr;
+    const answering = plain.accept().then(async (conn) => {
+      await conn.read(new Uint8Array(1024));
+      await conn.write(text.encode("HTTP/1.1 400 Bad Request\r\n\r\n"));
+      return conn;
+    });
+    const error = await assertRejects(
+      () => connect({ port }, { trustsOnlyGiven }),
       TlsHandshakeError,
-      "has expired",
+      "does not speak TLS",
+    );
+    assertEquals(error.failure, "not-tls");
+    (await answering).close();
+    await assertRejects(
+      () => connect({ port: 1 }, { trustsOnlyGiven }),
+      ConnectError,
+      "connection refused",
     );
   });
-});
 
-Deno.test("TLS to a plain port and to no port are told apart", async () => {
-  using plain = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = plain.addr as Deno.NetAddr;
-  const answering = plain.accept().then(async (conn) => {
-    await conn.read(new Uint8Array(1024));
-    await conn.write(text.encode("HTTP/1.1 400 Bad Request\r\n\r\n"));
-    return conn;
+  Deno.test(`a server that stays silent costs the timeout, no more, ${engine}`, async () => {
+    using silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = silent.addr as Deno.NetAddr;
+    await assertRejects(
+      () => connect({ port }, { trustsOnlyGiven, timeoutMs: 20 }),
+      ConnectError,
+      "no answer within 20 ms",
+    );
   });
-  const error = await assertRejects(
-    () => connect({ port }, {}),
-    TlsHandshakeError,
-    "does not speak TLS",
-  );
-  assertEquals(error.failure, "not-tls");
-  (await answering).close();
-  await assertRejects(
-    () => connect({ port: 1 }, {}),
-    ConnectError,
-    "connection refused",
-  );
-});
 
-Deno.test("a server that stays silent costs the timeout, no more", async () => {
-  using silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = silent.addr as Deno.NetAddr;
-  await assertRejects(
-    () => connect({ port }, { timeoutMs: 20 }),
-    ConnectError,
-    "no answer within 20 ms",
-  );
-});
-
-Deno.test("new credentials are used for the next handshake", async () => {
-  const all = await certificates();
-  await withPort({}, async (port) => {
-    const first = await connect(port, {});
-    await port.connection();
-    port.write({ ca: all.otherCa });
-    port.credentials.reload();
-    const refused = await connect(port, {});
-    assertEquals((await port.refusal()).failure, "untrusted-certificate");
-    await refused.closed;
-    const other = { ...all.otherClient, ca: all.ca };
-    const welcome = await connect(port, { credentials: other });
-    const server = await port.connection();
-    assertEquals(server.transport.identity.commonName, "node1");
-    welcome.transport.close();
-    first.transport.close();
-    await server.closed;
+  Deno.test(`new credentials are used for the next handshake, ${engine}`, async () => {
+    const all = await certificates();
+    await withPort({}, async (port) => {
+      const first = await connect(port, { trustsOnlyGiven });
+      await port.connection();
+      port.write({ ca: all.otherCa });
+      port.credentials.reload();
+      const refused = await connect(port, { trustsOnlyGiven });
+      assertEquals((await port.refusal()).failure, "untrusted-certificate");
+      await refused.closed;
+      const other = { ...all.otherClient, ca: all.ca };
+      const welcome = await connect(port, {
+        trustsOnlyGiven,
+        credentials: other,
+      });
+      const server = await port.connection();
+      assertEquals(server.transport.identity.commonName, "node1");
+      welcome.transport.close();
+      first.transport.close();
+      await server.closed;
+    });
   });
-});
+}
 
 Deno.test("the agent goes through the proxy that the environment names", async () => {
   await withPort({}, async (port) => {

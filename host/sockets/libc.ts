@@ -27,6 +27,10 @@ const SYMBOLS = {
     parameters: ["i32", "i32", "i32", "buffer", "buffer"],
     result: "i32",
   },
+  setsockopt: {
+    parameters: ["i32", "i32", "i32", "buffer", "u32"],
+    result: "i32",
+  },
   connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
 } as const;
 
