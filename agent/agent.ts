@@ -170,10 +170,10 @@ class Agent {
     return new TargetDialer({
       clock: systemTimers,
       observer: this.#metrics.targetObserver(),
-      connect: (target, signal) =>
+      connect: (target, controller) =>
         isBenchDial(target)
           ? bench.dial()
-          : dialTarget(target, { timeoutMs, allowUnix, signal }),
+          : dialTarget(target, { timeoutMs, allowUnix, controller }),
       loadChanged: () => this.#drain.loadChanged(),
     });
   }

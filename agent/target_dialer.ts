@@ -25,8 +25,13 @@ export interface TargetObserver extends ConduitObserver {
 
 /** What `TargetDialer` needs from outside. */
 export interface TargetDialerOptions {
-  /** Connects; rejects with a `DialError` whose message is for the caller. */
-  connect(target: DialTarget, signal: AbortSignal): Promise<Conduit>;
+  /**
+   * Connects; rejects with a `DialError` whose message is for the caller.
+   *
+   * @param controller Of this dial alone; aborted with a `DialError` when the
+   *   caller gives up.
+   */
+  connect(target: DialTarget, controller: AbortController): Promise<Conduit>;
   readonly clock: Clock;
   readonly observer: TargetObserver;
   /** Called after every change of `TargetDialer.load`. */
@@ -62,11 +67,13 @@ export class TargetDialer {
   readonly dial = (target: DialTarget, answer: DialAnswer): PendingDial => {
     const { connect, clock } = this.#options;
     const startMs = clock.now();
-    const abort = new AbortController();
+    const controller = new AbortController();
+    // The deadline aborts it as well, so its signal does not tell.
+    let isCancelled = false;
     this.#changeLoad(1);
-    connect(target, abort.signal).then(
+    connect(target, controller).then(
       (conduit) => {
-        if (abort.signal.aborted) {
+        if (isCancelled) {
           this.#changeLoad(-1);
           return abandon(conduit, "the caller gave up");
         }
@@ -76,12 +83,17 @@ export class TargetDialer {
       (error: unknown) => {
         this.#changeLoad(-1);
         if (!(error instanceof DialError)) throw error;
-        if (abort.signal.aborted) return;
+        if (isCancelled) return;
         this.#options.observer.failed(error.reason);
         answer.failed(error);
       },
     );
-    return { cancel: () => abort.abort() };
+    return {
+      cancel: () => {
+        isCancelled = true;
+        controller.abort(new DialError("cancelled", "the caller gave up"));
+      },
+    };
   };
 
   #changeLoad(change: 1 | -1): void {

@@ -16,7 +16,7 @@ function setUp() {
   const dialer = new TargetDialer({
     clock: new FakeTimers(),
     connect: (_target, given) => {
-      signal = given;
+      signal = given.signal;
       return connecting.promise;
     },
     observer: {

@@ -41,6 +41,12 @@ export interface DialOptions {
   readonly timeoutMs?: number;
   /** Gives the dial up. */
   readonly signal?: AbortSignal;
+  /**
+   * Instead of `signal`, for who has one controller for each dial: aborting it
+   * with a {@linkcode DialError} gives the dial up, and its deadline aborts it
+   * too. One controller less, and nobody who has to listen.
+   */
+  readonly controller?: AbortController;
   /** Socket paths that may be dialed; none by default. */
   readonly allowUnix?: readonly string[];
   /** Default: {@linkcode UDP_IDLE_TIMEOUT_MS}. */
@@ -66,16 +72,17 @@ export async function dialTarget(
     );
   }
   const timers = options.timers ?? systemTimers;
-  const controller = new AbortController();
+  const controller = options.controller ?? new AbortController();
   const attempt: Attempt = {
     target,
     options,
     timers,
     signal: controller.signal,
   };
+  const { signal } = options;
   const cancel = () => controller.abort(dialCancelled(protocol, address));
-  if (options.signal?.aborted) cancel();
-  options.signal?.addEventListener("abort", cancel);
+  if (signal?.aborted) cancel();
+  signal?.addEventListener("abort", cancel);
   const timer = timers.after(
     options.timeoutMs ?? DIAL_TIMEOUT_MS,
     () => controller.abort(dialTimeout(protocol, address)),
@@ -84,7 +91,7 @@ export async function dialTarget(
     return await dial(attempt);
   } finally {
     timer.cancel();
-    options.signal?.removeEventListener("abort", cancel);
+    signal?.removeEventListener("abort", cancel);
   }
 }
 
@@ -99,8 +106,28 @@ interface Attempt {
 const DIALS: Readonly<Record<string, (attempt: Attempt) => Promise<Conduit>>> =
   { tcp: dialTcp, udp: dialUdp, unix: dialUnix };
 
-async function dialTcp(attempt: Attempt): Promise<Conduit> {
+function dialTcp(attempt: Attempt): Promise<Conduit> {
   const { host, port } = splitAddress(attempt.target);
+  return parseIpAddress(host) === undefined
+    ? dialName(attempt, host, port)
+    : dialAddress(host, port, attempt.signal);
+}
+
+async function dialAddress(
+  hostname: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<Conduit> {
+  return new SocketConduit(
+    denoSocket(await connectTcp(hostname, port, signal)),
+  );
+}
+
+async function dialName(
+  attempt: Attempt,
+  host: string,
+  port: number,
+): Promise<Conduit> {
   const addresses = interleaveFamilies(await resolve(attempt, host));
   const [only, ...others] = addresses;
   const conn = others.length === 0

@@ -4,8 +4,8 @@
  * Nearly all timers here are deadlines of a second and more that are cancelled
  * long before they are due, several per connection; the platform takes some
  * 5 µs and half a kilobyte for each. So long ones share slots, and all slots
- * share one timer of the platform: setting or cancelling one is a set
- * operation.
+ * share one timer of the platform: setting or cancelling one links it into a
+ * ring or out of it.
  *
  * @module
  */
@@ -33,13 +33,24 @@ export const systemTimers: Timers = {
 
 /** One setting of one long timer. Spent, it refers to nothing any more. */
 class SlotTimer implements Timer {
-  #slot: Set<SlotTimer> | undefined;
+  /** In the ring of its slot; itself when it is in none. */
+  #next: SlotTimer = this;
+  #previous: SlotTimer = this;
   #callback: (() => void) | undefined;
 
-  constructor(slot: Set<SlotTimer>, callback: () => void) {
-    this.#slot = slot;
+  /** Without a callback it stands for the slot itself, and begins its ring. */
+  constructor(slot?: SlotTimer, callback?: () => void) {
     this.#callback = callback;
-    slot.add(this);
+    if (slot === undefined) return;
+    this.#next = slot;
+    this.#previous = slot.#previous;
+    slot.#previous.#next = this;
+    slot.#previous = this;
+  }
+
+  /** The timer set first of those in the ring that this one begins. */
+  get first(): SlotTimer | undefined {
+    return this.#next === this ? undefined : this.#next;
   }
 
   cancel(): void {
@@ -54,9 +65,10 @@ class SlotTimer implements Timer {
 
   #take(): (() => void) | undefined {
     const callback = this.#callback;
-    this.#slot?.delete(this);
-    this.#slot = undefined;
     this.#callback = undefined;
+    this.#next.#previous = this.#previous;
+    this.#previous.#next = this.#next;
+    this.#next = this.#previous = this;
     return callback;
   }
 }
@@ -64,7 +76,7 @@ class SlotTimer implements Timer {
 /** All long timers. */
 class TimerWheel {
   /** By number: `SLOT_MS` times that is when a slot is due. */
-  readonly #slots = new Map<number, Set<SlotTimer>>();
+  readonly #slots = new Map<number, SlotTimer>();
   #timers = 0;
   #platformTimer: ReturnType<typeof setTimeout> | undefined;
   /** The slot that the platform wakes us for, or an earlier one, now empty. */
@@ -74,7 +86,7 @@ class TimerWheel {
     const dueMs = performance.now() + Math.min(delayMs, DELAY_MS_MAX - SLOT_MS);
     const number = Math.ceil(dueMs / SLOT_MS);
     let slot = this.#slots.get(number);
-    if (slot === undefined) this.#slots.set(number, slot = new Set());
+    if (slot === undefined) this.#slots.set(number, slot = new SlotTimer());
     this.#timers++;
     if (number < this.#wakeSlot) this.#wakeAt(number);
     return new SlotTimer(slot, callback);
@@ -110,7 +122,7 @@ class TimerWheel {
   /** Ascending; forgets the empty slots. */
   #numbersInUse(): number[] {
     for (const [number, slot] of this.#slots) {
-      if (slot.size === 0) this.#slots.delete(number);
+      if (slot.first === undefined) this.#slots.delete(number);
     }
     return [...this.#slots.keys()].sort((a, b) => a - b);
   }
@@ -118,7 +130,10 @@ class TimerWheel {
   #fire(number: number): void {
     const slot = this.#slots.get(number);
     this.#slots.delete(number);
-    for (const timer of slot ?? []) timer.fire();
+    // Always the first: a callback may cancel any of those that follow.
+    for (let next = slot?.first; next !== undefined; next = slot?.first) {
+      next.fire();
+    }
   }
 }
 

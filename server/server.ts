@@ -194,8 +194,7 @@ class Server {
     let listener: BoundListener;
     if (listen.kind === "unix") {
       listener = await listenUnix(listen.path, {
-        onConnection: (conn) =>
-          void this.#frontendPort.accept(denoSocket(conn)),
+        onConnection: (conn) => this.#frontendPort.accept(denoSocket(conn)),
         onProblem,
       }, listen.deleteExisting);
     } else {
@@ -227,7 +226,7 @@ class Server {
         handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
         minVersion: this.#options.tls.minVersion,
       });
-      await this.#frontendPort.accept(socket);
+      this.#frontendPort.accept(socket);
     } catch (error) {
       if (!(error instanceof TlsHandshakeError)) throw error;
       this.#metrics.callerRefused();

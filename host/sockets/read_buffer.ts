@@ -26,6 +26,8 @@ export class ReadBuffer {
   /** Octets of the message under way: reads that filled their buffer. */
   #run = 0;
   #buffer: Uint8Array<ArrayBuffer> | undefined;
+  /** What `#buffer` lies in: the pool knows whole buffers only. */
+  #whole: Uint8Array<ArrayBuffer> | undefined;
 
   /** @param readOctetsMax The most that one read may give. */
   constructor(readOctetsMax: number = BUFFER_OCTETS_MAX) {
@@ -62,14 +64,13 @@ export class ReadBuffer {
 
   /** Gives the memory back for as long as nobody reads. */
   release(): void {
-    if (this.#buffer === undefined) return;
-    // The pool knows whole buffers only; a read may have had a part of one.
-    sharedBufferPool.release(new Uint8Array(this.#buffer.buffer));
-    this.#buffer = undefined;
+    if (this.#whole === undefined) return;
+    sharedBufferPool.release(this.#whole);
+    this.#whole = this.#buffer = undefined;
   }
 
   #acquire(): Uint8Array<ArrayBuffer> {
-    const whole = sharedBufferPool.acquire(this.#size);
+    const whole = this.#whole = sharedBufferPool.acquire(this.#size);
     return whole.length === this.#size ? whole : whole.subarray(0, this.#size);
   }
 }

@@ -34,8 +34,16 @@ export const READ_OCTETS_MAX: number = 2 *
 
 /** What else a {@linkcode SocketConduit} can be told. */
 export interface SocketConduitOptions {
-  /** Octets that were read before the conduit existed; delivered first. */
-  readonly early?: Uint8Array;
+  /**
+   * The first read, when it was made before the conduit existed: delivered
+   * first, and its buffer taken over.
+   */
+  readonly first?: { readonly reader: ReadBuffer; readonly octets: number };
+}
+
+/** For whoever reads from a socket before it becomes a conduit. */
+export function conduitReader(): ReadBuffer {
+  return new ReadBuffer(READ_OCTETS_MAX);
 }
 
 /** See the module description. */
@@ -43,11 +51,12 @@ export class SocketConduit implements Conduit {
   readonly datagrams = false;
 
   readonly #socket: OctetSocket;
-  #early: Uint8Array | undefined;
+  /** Octets of the first read that are still to be delivered. */
+  #firstOctets: number;
   #events: ConduitEvents | undefined;
 
   // Reading. `#unconsumed` is what was delivered and not yet passed on.
-  readonly #reader = new ReadBuffer(READ_OCTETS_MAX);
+  readonly #reader: ReadBuffer;
   #unconsumed = 0;
   #isReading = false;
   #isDelivering = false;
@@ -66,7 +75,8 @@ export class SocketConduit implements Conduit {
 
   constructor(socket: OctetSocket, options: SocketConduitOptions = {}) {
     this.#socket = socket;
-    this.#early = options.early?.length ? options.early : undefined;
+    this.#firstOctets = options.first?.octets ?? 0;
+    this.#reader = options.first?.reader ?? conduitReader();
   }
 
   /** Who is at the other end; for logs. */
@@ -80,7 +90,7 @@ export class SocketConduit implements Conduit {
     }
     this.#events = events;
     // Not in this turn: the caller may not be ready to hear anything yet.
-    if (this.#early !== undefined) queueMicrotask(() => this.#deliverEarly());
+    if (this.#firstOctets > 0) queueMicrotask(() => this.#deliverFirst());
     else this.#read();
   }
 
@@ -123,10 +133,11 @@ export class SocketConduit implements Conduit {
 
   // Reading ------------------------------------------------------------------
 
-  #deliverEarly(): void {
-    const early = this.#early;
-    this.#early = undefined;
-    if (early !== undefined && this.#end === undefined) this.#deliver(early);
+  #deliverFirst(): void {
+    if (this.#end !== undefined) return;
+    const octets = this.#firstOctets;
+    this.#firstOctets = 0;
+    this.#deliver(this.#reader.buffer.subarray(0, octets));
   }
 
   #read(): void {
@@ -231,7 +242,7 @@ export class SocketConduit implements Conduit {
   }
 
   #landed(): void {
-    this.#batch.recycle(this.#inFlight!);
+    this.#batch.recycle();
     this.#inFlight = undefined;
   }
 

@@ -10,7 +10,7 @@ import {
 import { denoSocket } from "./deno_socket.ts";
 import type { OctetSocket } from "./octet_socket.ts";
 import { BUFFER_OCTETS_MAX } from "../../proto/bytes/buffer_pool.ts";
-import { SocketConduit } from "./socket_conduit.ts";
+import { conduitReader, SocketConduit } from "./socket_conduit.ts";
 import { PENDING_OCTETS_SOFT_LIMIT } from "./write_batch.ts";
 
 const text = new TextEncoder();
@@ -70,10 +70,17 @@ Deno.test("our end leaves the peer's side open", async () => {
   assertEquals(await listener.closed(), { kind: "clean" });
 });
 
-Deno.test("early octets come first", async () => {
+/** A read that was made before there was a conduit. */
+function first(words: string) {
+  const reader = conduitReader();
+  const { written } = text.encodeInto(words, reader.buffer);
+  return { reader, octets: written };
+}
+
+Deno.test("what was read before comes first", async () => {
   const [peer, conn] = await tcpPair();
   const conduit = new SocketConduit(denoSocket(conn), {
-    early: text.encode("early "),
+    first: first("early "),
   });
   await writeAll(peer, text.encode("late"));
   peer.close();

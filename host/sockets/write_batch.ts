@@ -24,6 +24,8 @@ export const PENDING_OCTETS_SOFT_LIMIT = 64 * 1024;
 export class WriteBatch {
   #buffer: Uint8Array<ArrayBuffer> | undefined;
   #filled = 0;
+  /** What the batch that was taken lies in. */
+  #lent: Uint8Array<ArrayBuffer> | undefined;
 
   /** Octets waiting for the next write. */
   get pendingOctets(): number {
@@ -43,25 +45,31 @@ export class WriteBatch {
     return taken;
   }
 
-  /** The next batch to write, or `undefined`. Give it back with `recycle`. */
+  /**
+   * The next batch to write, or `undefined`. Call `recycle` when it is written,
+   * before the next one is taken.
+   */
   take(): Uint8Array<ArrayBuffer> | undefined {
     const buffer = this.#buffer;
     if (buffer === undefined) return undefined;
     const batch = buffer.subarray(0, this.#filled);
+    this.#lent = buffer;
     this.#buffer = undefined;
     this.#filled = 0;
     return batch;
   }
 
-  /** Returns a batch's memory once the kernel has it. */
-  recycle(batch: Uint8Array<ArrayBuffer>): void {
-    sharedBufferPool.release(new Uint8Array(batch.buffer));
+  /** Returns the memory of the batch taken, once the kernel has it. */
+  recycle(): void {
+    sharedBufferPool.release(this.#lent!);
+    this.#lent = undefined;
   }
 
   /** Forgets what is waiting. */
   drop(): void {
-    const batch = this.take();
-    if (batch !== undefined) this.recycle(batch);
+    if (this.#buffer !== undefined) sharedBufferPool.release(this.#buffer);
+    this.#buffer = undefined;
+    this.#filled = 0;
   }
 
   /** Makes room for `octets` in all, moving to a bigger buffer if needed. */

@@ -16,7 +16,26 @@ export class Metadata {
     for (const [name, value] of Object.entries(initial)) this.add(name, value);
   }
 
-  /** Adds one value; earlier ones of the same name stay. */
+  /**
+   * Makes this final: whoever holds it may share it and remember what follows
+   * from it.
+   *
+   * @returns This.
+   */
+  freeze(): this {
+    Object.freeze(this.#entries);
+    return this;
+  }
+
+  get isFrozen(): boolean {
+    return Object.isFrozen(this.#entries);
+  }
+
+  /**
+   * Adds one value; earlier ones of the same name stay.
+   *
+   * @throws {TypeError} When this is final.
+   */
   add(name: string, value: MetadataValue): void {
     this.#entries.push([name.toLowerCase(), value]);
   }

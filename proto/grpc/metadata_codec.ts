@@ -10,6 +10,7 @@
  */
 
 import type { HeaderField } from "../hpack/header_field.ts";
+import { ListMemo } from "../hpack/list_memo.ts";
 import { Metadata, type MetadataValue } from "./metadata.ts";
 import { GrpcError, StatusCode } from "./status.ts";
 
@@ -47,6 +48,17 @@ const TEXT_VALUE = /^[ -~]*$/;
  * @throws {GrpcError} INTERNAL when a `-bin` value is not base64.
  */
 export function decodeMetadata(fields: readonly HeaderField[]): Metadata {
+  const known = DECODED.get(fields);
+  if (known !== undefined) return known;
+  const metadata = decodeNewMetadata(fields).freeze();
+  DECODED.set(fields, metadata);
+  return metadata;
+}
+
+/** Of lists that repeat, of all connections. */
+const DECODED = new ListMemo<Metadata>();
+
+function decodeNewMetadata(fields: readonly HeaderField[]): Metadata {
   const metadata = new Metadata();
   for (const { name, value } of fields) {
     if (name !== "grpc-encoding" && isReserved(name)) continue;

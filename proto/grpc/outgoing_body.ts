@@ -60,8 +60,11 @@ export class OutgoingBody {
     }
     writeMessagePrefix(PREFIX, message.length);
     let sent = Math.min(message.length, room - MESSAGE_PREFIX_OCTETS);
+    if (sent === message.length) {
+      this.#stream.sendFrame(PREFIX, message);
+      return true;
+    }
     this.#stream.sendFrame(PREFIX, message.subarray(0, sent));
-    if (sent === message.length) return true;
     sent += this.#stream.write(message.subarray(sent));
     return sent === message.length || this.#keep(message.slice(sent));
   }

@@ -9,6 +9,7 @@
 
 import { ErrorCode } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
+import { ListMemo } from "../hpack/list_memo.ts";
 import type { Timers } from "../sync/clock.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { MethodHandler } from "./call.ts";
@@ -50,6 +51,8 @@ export class GrpcRouter {
   readonly #methods: ReadonlyMap<string, MethodHandler>;
   readonly #timers: Timers;
   readonly #fallback: GrpcRouterOptions["fallback"];
+  /** Of calls whose heads repeat: what they say, and who serves them. */
+  readonly #known = new ListMemo<KnownCall>();
 
   constructor(options: GrpcRouterOptions) {
     this.#methods = new Map(Object.entries(options.methods));
@@ -63,6 +66,15 @@ export class GrpcRouter {
   }
 
   #route(stream: Stream, fields: readonly HeaderField[]): StreamEvents {
+    const known = this.#known.get(fields);
+    if (known !== undefined) {
+      const { head, handler } = known;
+      return new ServerCallStream(stream, head, this.#timers, handler);
+    }
+    return this.#routeNew(stream, fields);
+  }
+
+  #routeNew(stream: Stream, fields: readonly HeaderField[]): StreamEvents {
     if (!isGrpcContentType(fieldValue(fields, "content-type"))) {
       return this.#fallback?.(stream, fields) ??
         new ForeignRequest(stream, fields, this.#timers);
@@ -91,8 +103,15 @@ export class GrpcRouter {
         acceptEncoding: error.code === StatusCode.UNIMPLEMENTED,
       });
     }
+    this.#known.set(fields, { head, handler });
     return new ServerCallStream(stream, head, this.#timers, handler);
   }
+}
+
+/** See `GrpcRouter.#known`. */
+interface KnownCall {
+  readonly head: ServerCallHead;
+  readonly handler: MethodHandler;
 }
 
 /** @throws {GrpcError} When the head cannot be read. */

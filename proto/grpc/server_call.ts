@@ -173,22 +173,28 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   }
 
   #sendHead(metadata: Metadata | undefined): void {
-    const fields = responseHead();
-    appendMetadata(fields, metadata);
-    this.#stream.sendHeaders(fields, false);
+    this.#stream.sendHeaders(headWith(metadata), false);
     this.#isHeadSent = true;
   }
 
   #sendStatus(status: Status, trailers: Metadata | undefined): void {
-    // Without a head this is "Trailers-Only": one section is both.
-    const fields = this.#isHeadSent ? [] : responseHead();
-    appendStatus(fields, status);
-    appendMetadata(fields, trailers);
+    const fields =
+      this.#isHeadSent && trailers === undefined && isPlainOk(status)
+        ? OK_TRAILERS
+        : this.#statusFields(status, trailers);
     this.#stop();
     this.#stream.sendHeaders(fields, true);
     // The caller may go on sending for ever; RFC 9113 §8.1 lets a server that
     // has answered in full ask it to stop, and frees the stream on both ends.
     if (!this.#isHalfClosed) this.#stream.reset(ErrorCode.NO_ERROR);
+  }
+
+  #statusFields(status: Status, trailers: Metadata | undefined): HeaderField[] {
+    // Without a head this is "Trailers-Only": one section is both.
+    const fields = this.#isHeadSent ? [] : responseHead();
+    appendStatus(fields, status);
+    appendMetadata(fields, trailers);
+    return fields;
   }
 
   #onDeadline(): void {
@@ -233,6 +239,27 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     this.#timer?.cancel();
     this.#body.drop();
   }
+}
+
+/** Trailers of most calls, frozen so that their coding may be remembered. */
+const OK_TRAILERS: readonly HeaderField[] = Object.freeze([
+  { name: "grpc-status", value: "0" },
+]);
+
+function isPlainOk({ code, message }: Status): boolean {
+  return code === StatusCode.OK && message === "";
+}
+
+/** Response heads by their metadata, when that is final. */
+const HEADS = new WeakMap<Metadata, readonly HeaderField[]>();
+
+function headWith(metadata: Metadata | undefined): readonly HeaderField[] {
+  const known = metadata === undefined ? undefined : HEADS.get(metadata);
+  if (known !== undefined) return known;
+  const fields = responseHead();
+  appendMetadata(fields, metadata);
+  if (metadata?.isFrozen) HEADS.set(metadata, Object.freeze(fields));
+  return fields;
 }
 
 /** The response head's own fields. */

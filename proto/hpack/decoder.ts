@@ -67,6 +67,21 @@ export interface HpackDecoderOptions {
 }
 
 /**
+ * Longer blocks are not looked for among the last ones: a call's head that came
+ * before is a few octets, one for each field.
+ */
+const REPEATED_OCTETS_MAX = 32;
+
+/** Blocks remembered; a link has a request, an answer and trailers. */
+const REPEATED_BLOCKS_MAX = 4;
+
+/** A block that changed nothing, and what it held. */
+interface Repeated {
+  readonly octets: Uint8Array;
+  readonly block: HeaderBlock;
+}
+
+/**
  * Decodes one direction of a connection. Blocks must come in wire order, each
  * exactly once, also those of streams that are gone: they change the table.
  */
@@ -78,6 +93,9 @@ export class HpackDecoder {
   /** The next block must start by shrinking the table to this (§4.2). */
   #shrinkDue: number | undefined;
   #scratch: Uint8Array = new Uint8Array(256);
+  /** Good for as long as `#repeatedAreFor` entries were ever inserted. */
+  #repeated: Repeated[] = [];
+  #repeatedAreFor = 0;
 
   constructor(options: HpackDecoderOptions = {}) {
     this.#tableSizeMax = options.tableSizeMax ?? TABLE_SIZE_DEFAULT;
@@ -111,12 +129,38 @@ export class HpackDecoder {
 
   /**
    * Decodes one complete header block. `block` is only read during the call.
+   * The same octets that mean the same again give the same list, frozen.
    *
    * @throws {HpackError} If the block breaks RFC 7541, or its list is longer
    *   than {@linkcode HEADER_LIST_HARD_FACTOR} times the limit. The decoder is
    *   spent then: connection error COMPRESSION_ERROR (RFC 9113 §4.3).
    */
   decode(block: Uint8Array): HeaderBlock {
+    const { nextSerial } = this.#table;
+    if (nextSerial !== this.#repeatedAreFor) this.#repeated = [];
+    this.#repeatedAreFor = nextSerial;
+    if (block.length > REPEATED_OCTETS_MAX || this.#shrinkDue !== undefined) {
+      return this.#decodeNew(block);
+    }
+    for (const { octets, block: known } of this.#repeated) {
+      if (isSame(octets, block)) return known;
+    }
+    const decoded = this.#decodeNew(block);
+    if (!decoded.tooLarge && this.#table.nextSerial === nextSerial) {
+      this.#remember(block, decoded);
+    }
+    return decoded;
+  }
+
+  #remember(octets: Uint8Array, block: HeaderBlock): void {
+    // A block that resizes the table is no longer the same the second time.
+    if (block.tooLarge || ((octets[0] ?? 0) >>> 5) === 0b001) return;
+    Object.freeze(block.fields);
+    if (this.#repeated.length === REPEATED_BLOCKS_MAX) this.#repeated.shift();
+    this.#repeated.push({ octets: octets.slice(), block });
+  }
+
+  #decodeNew(block: Uint8Array): HeaderBlock {
     const cursor: Cursor = { block, offset: 0 };
     this.#readSizeUpdates(cursor);
     const fields: HeaderField[] = [];
@@ -147,6 +191,7 @@ export class HpackDecoder {
         this.#shrinkDue = undefined;
       }
       this.#table.resize(size);
+      this.#repeated = [];
     }
     if (this.#shrinkDue !== undefined) {
       throw new HpackError(
@@ -240,3 +285,11 @@ export class HpackDecoder {
 
 /** What one idle connection may keep of a long header it once saw. */
 const SCRATCH_OCTETS_KEPT = 8 * 1024;
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  if (one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index++) {
+    if (one[index] !== other[index]) return false;
+  }
+  return true;
+}

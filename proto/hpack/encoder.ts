@@ -17,6 +17,7 @@ import type { HeaderField } from "./header_field.ts";
 import { encodeHuffman, huffmanOctets } from "./huffman.ts";
 import { isSecret } from "./indexing_rule.ts";
 import { INTEGER_OCTETS_MAX, writeInteger } from "./integer.ts";
+import { ListMemo } from "./list_memo.ts";
 
 /** Options of {@linkcode HpackEncoder}. */
 export interface HpackEncoderOptions {
@@ -61,6 +62,9 @@ export class HpackEncoder {
   #knownSize: number = TABLE_SIZE_DEFAULT;
   /** The lowest limit since the last block, to be signalled first (§4.2). */
   #lowestSize: number;
+  /** Blocks of frozen lists, good for as long as the table is `#memoIsFor`. */
+  readonly #memo = new ListMemo<Uint8Array>();
+  #memoIsFor = 0;
 
   constructor(options: HpackEncoderOptions = {}) {
     this.#tableSizeMax = options.tableSizeMax ?? TABLE_SIZE_DEFAULT;
@@ -83,6 +87,7 @@ export class HpackEncoder {
     const size = Math.min(octets, this.#tableSizeMax);
     this.#index.resize(size);
     this.#lowestSize = Math.min(this.#lowestSize, size);
+    this.#memo.clear();
   }
 
   /**
@@ -94,11 +99,22 @@ export class HpackEncoder {
    *   caller. Nothing was encoded and the table is as before.
    */
   encode(fields: readonly HeaderField[]): Uint8Array {
+    const { insertions } = this.#index;
+    if (insertions !== this.#memoIsFor) this.#memo.clear();
+    this.#memoIsFor = insertions;
+    const known = this.#memo.get(fields);
+    if (known !== undefined) return known;
     this.#offset = 0;
     // Before the table changes: a half-encoded list would leave our table ahead.
     for (const field of fields) assertBinary(field);
     this.#writeSizeUpdates();
+    const start = this.#offset;
     for (const field of fields) this.#writeField(field);
+    // Said once, a size update must not be said again; a new entry has moved
+    // all others.
+    if (start === 0 && this.#index.insertions === insertions) {
+      this.#memo.set(fields, this.#output.slice(0, this.#offset));
+    }
     return this.#output.subarray(0, this.#offset);
   }
 

@@ -45,6 +45,11 @@ export class FieldIndex {
     return this.#table.sizeOctets;
   }
 
+  /** How many entries were ever inserted into the dynamic table. */
+  get insertions(): number {
+    return this.#table.nextSerial;
+  }
+
   /** The limit of {@linkcode FieldIndex.tableOctets}. */
   get tableSizeMax(): number {
     return this.#table.sizeMax;

@@ -55,3 +55,6 @@ export function hasCapability(
 }
 
 const OUR_LIST = CAPABILITIES.join(",");
+
+/** What {@linkcode announceCapabilities} gives without anything else; final. */
+export const OUR_CAPABILITIES: Metadata = announceCapabilities().freeze();

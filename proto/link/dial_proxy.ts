@@ -11,8 +11,9 @@
  */
 
 import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
-import { startCall, type StreamOpener } from "../grpc/client.ts";
+import { requestHead, startCall, type StreamOpener } from "../grpc/client.ts";
 import type { Metadata } from "../grpc/metadata.ts";
+import type { HeaderField } from "../hpack/header_field.ts";
 import {
   GrpcError,
   type Status,
@@ -54,6 +55,8 @@ export interface DialProxyOptions {
   readonly scheme?: "http" | "https";
   /** Sent with the call; the capabilities are added. */
   readonly metadata?: Metadata;
+  /** What {@linkcode proxyHead} made of the three above. */
+  readonly head?: readonly HeaderField[];
   readonly timers: Timers;
   /**
    * The `random` of DIAL_REQ: `randomDialId` wherever a Go server may be at the
@@ -70,6 +73,21 @@ export interface DialProxyOptions {
   readonly onOver?: () => void;
   /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
   readonly messageOctetsMax?: number;
+}
+
+/** The head of the calls of {@linkcode dialProxy}, for those who make many. */
+export function proxyHead(
+  { authority, scheme, metadata }: Pick<
+    DialProxyOptions,
+    "authority" | "scheme" | "metadata"
+  >,
+): readonly HeaderField[] {
+  return requestHead({
+    path: PROXY_PATH,
+    authority,
+    ...(scheme === undefined ? {} : { scheme }),
+    metadata: announceCapabilities(metadata),
+  });
 }
 
 /**
@@ -137,14 +155,14 @@ class ProxyCall
 
   start(connection: StreamOpener): void {
     const { target, options } = this.#order!;
-    const { authority, scheme, metadata, dialId, earlyData } = options;
+    const { authority, dialId, earlyData } = options;
+    const head = options.head ?? proxyHead(options);
     try {
-      this.#call = startCall(connection, {
-        path: PROXY_PATH,
-        authority,
-        ...(scheme === undefined ? {} : { scheme }),
-        metadata: announceCapabilities(metadata),
-      }, this);
+      this.#call = startCall(
+        connection,
+        { path: PROXY_PATH, authority, head },
+        this,
+      );
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;
       return this.#fail(new DialError("link-lost", error.message));

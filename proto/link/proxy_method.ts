@@ -16,7 +16,6 @@ import type {
   ServerCall,
   ServerCallEvents,
 } from "../grpc/call.ts";
-import type { Metadata } from "../grpc/metadata.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { CloseRequest, Data, Int64, Packet } from "../packets/packet.ts";
 import { PacketError } from "../packets/packet_error.ts";
@@ -27,7 +26,11 @@ import {
 import type { Timer, Timers } from "../sync/clock.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 import { join } from "../transfer/transfer.ts";
-import { announceCapabilities, hasCapability } from "./capabilities.ts";
+import {
+  announceCapabilities,
+  hasCapability,
+  OUR_CAPABILITIES,
+} from "./capabilities.ts";
 import { EARLY_OCTETS_MAX } from "./dial_proxy.ts";
 import { DIAL_FAILURE_FIELD } from "./dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
@@ -436,8 +439,9 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   #sendHead(error?: DialError): void {
     if (this.#isHeadSent) return;
     this.#isHeadSent = true;
-    const metadata: Metadata = announceCapabilities();
-    if (error !== undefined) metadata.add(DIAL_FAILURE_FIELD, error.reason);
+    if (error === undefined) return this.#call.sendMetadata(OUR_CAPABILITIES);
+    const metadata = announceCapabilities();
+    metadata.add(DIAL_FAILURE_FIELD, error.reason);
     this.#call.sendMetadata(metadata);
   }
 

@@ -21,7 +21,7 @@ import {
   type ServerEvent,
   type ServerHello,
 } from "./control_messages.ts";
-import { dialProxy } from "./dial_proxy.ts";
+import { dialProxy, proxyHead } from "./dial_proxy.ts";
 import {
   CONTROL_MESSAGE_OCTETS_MAX,
   CONTROL_PATH,
@@ -77,6 +77,9 @@ export interface StreamsLinkOptions {
 
 /** `:authority` of all calls on a link; agents do not look at it. */
 const AUTHORITY = "agent";
+
+/** The head of all dials: the same one each time, so that it is coded once. */
+const DIAL_HEAD = proxyHead({ authority: AUTHORITY, scheme: "https" });
 
 /** RFC 9113 §7. */
 const NO_ERROR = 0;
@@ -191,7 +194,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     this.#load++;
     return dialProxy(this.#connection, target, events, {
       authority: AUTHORITY,
-      scheme: "https",
+      head: DIAL_HEAD,
       timers,
       dialId: ++this.#dials,
       onOver: this.#dialIsOver,

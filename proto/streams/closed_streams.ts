@@ -27,13 +27,18 @@ export type ClosedHow = "ended" | "resetByPeer" | "resetByUs" | "ignored";
 /** See the module description. */
 export class ClosedStreams {
   readonly #how: Map<number, ClosedHow> = new Map();
+  /**
+   * Oldest first. One for ever, because it goes on behind what is deleted and
+   * sees what is added, while a fresh one would pass all that was deleted.
+   */
+  readonly #byAge: Iterator<number> = this.#how.keys();
 
   /** Remembers a stream, and forgets the one that closed longest ago. */
   remember(streamId: number, how: ClosedHow): void {
     this.#how.delete(streamId); // So that it becomes the youngest.
     this.#how.set(streamId, how);
     if (this.#how.size <= CLOSED_STREAMS_REMEMBERED) return;
-    const oldest = this.#how.keys().next().value; // A Map keeps its order.
+    const oldest = this.#byAge.next().value; // A Map keeps its order.
     if (oldest !== undefined) this.#how.delete(oldest);
   }
 

@@ -267,7 +267,13 @@ export class Connection {
     if (reason !== undefined) throw new ConnectionUnavailableError(reason);
     const stream = new EngineStream(this.#streamHost);
     stream.prepare(fields, endStream, events);
-    this.#streams.addPending(stream);
+    const { maxConcurrentStreams } = this.peerSettings;
+    const streamId = this.#streams.openNow(stream, maxConcurrentStreams);
+    if (streamId === undefined) this.#streams.addPending(stream);
+    else {
+      stream.activate(streamId);
+      this.#settings.streamsChanged();
+    }
     this.#openPending();
     return stream;
   }

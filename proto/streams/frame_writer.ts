@@ -115,7 +115,10 @@ export class FrameWriter {
   ): void {
     const block = this.#encoder.encode(fields);
     const max = this.#frameSizeMax;
-    const frames = Math.max(1, Math.ceil(block.length / max));
+    if (block.length <= max) {
+      return this.#wholeHeaders(streamId, block, endStream, kind);
+    }
+    const frames = Math.ceil(block.length / max);
     // Reserved in one piece: nothing, not even an urgent PING in another
     // batch, may stand between the frames of a block (§6.10).
     const total = block.length + frames * FRAME_HEADER_OCTETS;
@@ -149,6 +152,22 @@ export class FrameWriter {
     const start = at + FRAME_HEADER_OCTETS;
     if (head.length > 0) buffer.set(head, start);
     buffer.set(body, start + head.length);
+    this.#onOutput();
+  }
+
+  /** A section that fits one frame, as nearly all do. */
+  #wholeHeaders(
+    streamId: number,
+    block: Uint8Array,
+    endStream: boolean,
+    kind: OutputKind,
+  ): void {
+    const { length } = block;
+    const at = this.#output.reserve(FRAME_HEADER_OCTETS + length, kind);
+    const { buffer } = this.#output;
+    const flags = Flag.END_HEADERS | (endStream ? Flag.END_STREAM : 0);
+    writeFrameHeader(buffer, at, length, FrameType.HEADERS, flags, streamId);
+    buffer.set(block, at + FRAME_HEADER_OCTETS);
     this.#onOutput();
   }
 

@@ -10,6 +10,7 @@
  */
 
 import type { HeaderField } from "../hpack/header_field.ts";
+import { ListMemo } from "../hpack/list_memo.ts";
 
 /** A section that passed, with what the engine itself needs of it. */
 export interface SectionFacts {
@@ -50,8 +51,26 @@ const VALUE_BANNED = /[\0\r\n]|^[ \t]|[ \t]$/;
 const DIGITS = /^[0-9]{1,15}$/;
 const STATUS = /^[1-9][0-9]{2}$/;
 
+/** What was found out about sections that repeat, of all connections. */
+const CHECKED: Readonly<Record<SectionKind, ListMemo<SectionCheck>>> = {
+  request: new ListMemo(),
+  response: new ListMemo(),
+  trailers: new ListMemo(),
+};
+
 /** Checks a whole section of `kind`. */
 export function checkSection(
+  kind: SectionKind,
+  fields: readonly HeaderField[],
+): SectionCheck {
+  const known = CHECKED[kind].get(fields);
+  if (known !== undefined) return known;
+  const check = checkNewSection(kind, fields);
+  CHECKED[kind].set(fields, check);
+  return check;
+}
+
+function checkNewSection(
   kind: SectionKind,
   fields: readonly HeaderField[],
 ): SectionCheck {

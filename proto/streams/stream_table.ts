@@ -100,6 +100,17 @@ export class StreamTable {
     this.#open.set(stream.id, stream);
   }
 
+  /**
+   * Opens one of our streams, unless it has to wait.
+   *
+   * @param concurrentMax The peer's MAX_CONCURRENT_STREAMS.
+   * @returns Its id, or `undefined` when it has to wait.
+   */
+  openNow(stream: EngineStream, concurrentMax: number): number | undefined {
+    if (this.#pending.size > 0 || this.#localOpen >= concurrentMax) return;
+    return this.#give(stream);
+  }
+
   addPending(stream: EngineStream): void {
     this.#pending.add(stream);
   }
@@ -122,14 +133,18 @@ export class StreamTable {
   promote(
     concurrentMax: number,
   ): { stream: EngineStream; streamId: number } | undefined {
-    const stream = this.#pending.values().next().value;
-    if (stream === undefined || this.#localOpen >= concurrentMax) return;
+    if (this.#pending.size === 0 || this.#localOpen >= concurrentMax) return;
+    const stream = this.#pending.values().next().value!;
     this.#pending.delete(stream);
+    return { stream, streamId: this.#give(stream) };
+  }
+
+  #give(stream: EngineStream): number {
     const streamId = this.#nextLocalId;
     this.#nextLocalId += 2;
     this.#localOpen++;
     this.#open.set(streamId, stream);
-    return { stream, streamId };
+    return streamId;
   }
 
   /** Removes an open stream; `false` if it was not open. */

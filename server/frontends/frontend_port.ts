@@ -8,19 +8,17 @@
 import type { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import type { ReadBuffer } from "../../host/sockets/read_buffer.ts";
 import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import type { FrontendMode } from "../options.ts";
 import { refusalOctets } from "./connect_response.ts";
-import {
-  ConnectClient,
-  type ConnectClientOptions,
-  HEAD_TIMEOUT_MS,
-} from "./connect_client.ts";
-import { type SniffedProtocol, sniffProtocol } from "./sniff.ts";
+import { ConnectClient, type ConnectClientOptions } from "./connect_client.ts";
+import { FirstRead } from "./first_read.ts";
+import type { SniffedProtocol } from "./sniff.ts";
 
 /** What `FrontendPort` needs from outside. */
 export interface FrontendPortOptions {
@@ -41,9 +39,6 @@ export interface FrontendPortOptions {
 /** Longest wait for the answer to a PING, as grpc-go's default. */
 const PING_TIMEOUT_MS = 20_000;
 
-/** Octets for telling protocols apart; HTTP/2's preface has 24. */
-const SNIFF_OCTETS = 512;
-
 /** See the module description. */
 export class FrontendPort {
   readonly #options: FrontendPortOptions;
@@ -60,26 +55,13 @@ export class FrontendPort {
   }
 
   /** Serves one accepted connection until it ends. */
-  async accept(socket: OctetSocket): Promise<void> {
-    const early = new Uint8Array(SNIFF_OCTETS);
-    const sniffed = await this.#sniff(socket, early);
-    if (sniffed === undefined) return socket.close();
-    const octets = early.subarray(0, sniffed.size);
-    switch (this.#servable(sniffed.protocol)) {
-      case "http2":
-        return this.#serveHttp2(socket, octets);
-      case "http1":
-        return this.#serveHttp1(socket, octets);
-    }
-    const reason = WHY_NOT[sniffed.protocol];
-    this.#options.turnedAway(socket.remoteAddress, reason);
-    if (
-      sniffed.protocol === "unknown" && this.#options.mode !== "http-connect"
-    ) {
-      // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
-      return this.#serveHttp2(socket, octets);
-    }
-    await this.#turnAway(socket, sniffed.protocol, reason);
+  accept(socket: OctetSocket): void {
+    new FirstRead(
+      socket,
+      this.#options.timers,
+      (protocol, reader, octets) =>
+        this.#serve(socket, protocol, { reader, octets }),
+    ).start();
   }
 
   /** No new calls on the HTTP/2 connections there are; what runs goes on. */
@@ -87,30 +69,20 @@ export class FrontendPort {
     for (const connection of this.#connections) connection.shutdown(reason);
   }
 
-  /** @returns `undefined` when the client left, or said too little for too long. */
-  async #sniff(
-    socket: OctetSocket,
-    into: Uint8Array,
-  ): Promise<{ protocol: SniffedProtocol; size: number } | undefined> {
-    let size = 0;
-    const timer: Timer = this.#options.timers.after(
-      HEAD_TIMEOUT_MS,
-      () => socket.close(),
-    );
-    try {
-      while (true) {
-        const count = await socket.read(into.subarray(size));
-        if (count === null) return undefined;
-        size += count;
-        const protocol = sniffProtocol(into.subarray(0, size));
-        if (protocol !== undefined) return { protocol, size };
-      }
-    } catch {
-      // The client is gone before it asked for anything: nothing to tell it.
-      return undefined;
-    } finally {
-      timer.cancel();
+  #serve(socket: OctetSocket, protocol: SniffedProtocol, first: First): void {
+    switch (this.#servable(protocol)) {
+      case "http2":
+        return this.#serveHttp2(socket, taken(first));
+      case "http1":
+        return this.#serveHttp1(socket, first);
     }
+    const octets = taken(first);
+    const reason = WHY_NOT[protocol];
+    this.#options.turnedAway(socket.remoteAddress, reason);
+    if (protocol === "unknown" && this.#options.mode !== "http-connect") {
+      // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
+      this.#serveHttp2(socket, octets);
+    } else void this.#turnAway(socket, protocol, reason);
   }
 
   #servable(protocol: SniffedProtocol): "http1" | "http2" | undefined {
@@ -120,9 +92,9 @@ export class FrontendPort {
     return undefined;
   }
 
-  #serveHttp1(socket: OctetSocket, early: Uint8Array): void {
+  #serveHttp1(socket: OctetSocket, first: First): void {
     this.#options.counted("http1", 1);
-    new ConnectClient(new SocketConduit(socket, { early }), this.#connect);
+    new ConnectClient(new SocketConduit(socket, { first }), this.#connect);
   }
 
   #serveHttp2(socket: OctetSocket, early: Uint8Array): void {
@@ -160,6 +132,19 @@ export class FrontendPort {
     }
     socket.close();
   }
+}
+
+/** What a client said first, in the buffer that it was read into. */
+interface First {
+  readonly reader: ReadBuffer;
+  readonly octets: number;
+}
+
+/** A copy of it; the buffer is free. */
+function taken({ reader, octets }: First): Uint8Array {
+  const copy = reader.buffer.slice(0, octets);
+  reader.release();
+  return copy;
 }
 
 const WHY_NOT: Readonly<Record<SniffedProtocol, string>> = {

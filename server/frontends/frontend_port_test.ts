@@ -26,11 +26,10 @@ async function answerTo(mode: FrontendMode, words: string) {
     counted: () => {},
   });
   const [client, accepted] = await tcpPair();
-  const served = port.accept(denoSocket(accepted));
+  port.accept(denoSocket(accepted));
   await client.write(new TextEncoder().encode(words));
   const answer = new TextDecoder().decode(await readToEnd(client));
   client.close();
-  await served;
   return { answer, turnedAway };
 }
 

@@ -9,7 +9,7 @@ const PREFACE = "PRI * HTTP/2.0\r\n";
 
 /** Methods of RFC 9110 §9 and PATCH; nothing else is HTTP/1.1 to us. */
 const METHODS = [
-  ...["CONNECT ", "DELETE ", "GET ", "HEAD ", "OPTIONS ", "PATCH ", "POST "],
+  ...["DELETE ", "GET ", "HEAD ", "OPTIONS ", "PATCH ", "POST "],
   ...["PUT ", "TRACE "],
 ];
 
@@ -30,6 +30,8 @@ export function sniffProtocol(octets: Uint8Array): SniffedProtocol | undefined {
   for (let index = 0; index < size; index++) {
     if (octets[index] === PREFACE.charCodeAt(index)) continue;
     if (octets[0] === TLS_HANDSHAKE) return "tls";
+    // The only method that is served, so the first to look for.
+    if (beginsWith(octets, "CONNECT ")) return "http1";
     return beginsLikeMethod(octets) ? "http1" : "unknown";
   }
   return size === PREFACE.length ? "http2" : undefined;
@@ -37,11 +39,13 @@ export function sniffProtocol(octets: Uint8Array): SniffedProtocol | undefined {
 
 /** So far: a method that comes octet by octet is not waited for. */
 function beginsLikeMethod(octets: Uint8Array): boolean {
-  return METHODS.some((method) => {
-    const size = Math.min(octets.length, method.length);
-    for (let index = 0; index < size; index++) {
-      if (octets[index] !== method.charCodeAt(index)) return false;
-    }
-    return true;
-  });
+  return METHODS.some((method) => beginsWith(octets, method));
+}
+
+function beginsWith(octets: Uint8Array, text: string): boolean {
+  const size = Math.min(octets.length, text.length);
+  for (let index = 0; index < size; index++) {
+    if (octets[index] !== text.charCodeAt(index)) return false;
+  }
+  return true;
 }

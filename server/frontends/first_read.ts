@@ -1,0 +1,71 @@
+/**
+ * Reads what a client says first until that tells its protocol.
+ *
+ * It knows nothing of what happens then: whoever serves the protocol takes the
+ * buffer over and reads on.
+ *
+ * @module
+ */
+
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import type { ReadBuffer } from "../../host/sockets/read_buffer.ts";
+import { conduitReader } from "../../host/sockets/socket_conduit.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { HEAD_TIMEOUT_MS } from "./connect_client.ts";
+import { type SniffedProtocol, sniffProtocol } from "./sniff.ts";
+
+/**
+ * What the protocol is, and the octets that tell: the first `octets` of
+ * `reader.buffer`.
+ */
+export type Sniffed = (
+  protocol: SniffedProtocol,
+  reader: ReadBuffer,
+  octets: number,
+) => void;
+
+/** One client of whom nothing is known yet; see the module description. */
+export class FirstRead {
+  readonly #socket: OctetSocket;
+  readonly #sniffed: Sniffed;
+  readonly #reader = conduitReader();
+  readonly #timer: Timer;
+  #octets = 0;
+
+  /**
+   * @param sniffed Called at most once. Not called, and the socket closed, when
+   *   the client leaves first or says too little for too long.
+   */
+  constructor(socket: OctetSocket, timers: Timers, sniffed: Sniffed) {
+    this.#socket = socket;
+    this.#sniffed = sniffed;
+    this.#timer = timers.after(HEAD_TIMEOUT_MS, () => socket.close());
+  }
+
+  start(): void {
+    const { buffer } = this.#reader;
+    const into = this.#octets === 0 ? buffer : buffer.subarray(this.#octets);
+    this.#socket.read(into).then(
+      (count) => this.#onRead(count),
+      // The client is gone before it asked for anything: nothing to tell it.
+      () => this.#giveUp(),
+    );
+  }
+
+  #onRead(count: number | null): void {
+    if (count === null) return this.#giveUp();
+    this.#octets += count;
+    const { buffer } = this.#reader;
+    const protocol = sniffProtocol(buffer.subarray(0, this.#octets));
+    // What does not tell yet is a part of HTTP/2's preface: there is room.
+    if (protocol === undefined) return this.start();
+    this.#timer.cancel();
+    this.#sniffed(protocol, this.#reader, this.#octets);
+  }
+
+  #giveUp(): void {
+    this.#timer.cancel();
+    this.#reader.release();
+    this.#socket.close();
+  }
+}
