@@ -29,6 +29,7 @@ import { type Plan, readPlan } from "./plan.ts";
 import { brief, isGood, renderMarkdown, renderText, rowsOf } from "./report.ts";
 import { type Measured, measureRound } from "./rounds.ts";
 import { loopback } from "./tunnels/site.ts";
+import { preparePrograms } from "./tunnels/start_tunnel.ts";
 
 type Results = ReadonlyMap<string, Measured>;
 
@@ -104,6 +105,18 @@ async function main(): Promise<number> {
     console.error(plan);
     return 2;
   }
+  try {
+    for (const name of [plan.a, ...plan.peers]) await preparePrograms(name);
+  } catch (error) {
+    if (!(error instanceof PeerMissingError)) throw error;
+    console.error(error.message);
+    return 1;
+  }
+  return await measure(plan) ? 0 : 1;
+}
+
+/** @returns Whether everything that was wanted has been reached. */
+async function measure(plan: Plan): Promise<boolean> {
   const workspace = await Workspace.make();
   endChildrenOnSignals(() => workspace.remove());
   try {
@@ -119,11 +132,7 @@ async function main(): Promise<number> {
     const results = await measureAll(plan, a, peers);
     for (const name of plan.metrics) await METRICS[name]!.close?.();
     await Promise.all([a, ...peers].map((each) => each.stop()));
-    return await writeResults(plan, results) ? 0 : 1;
-  } catch (error) {
-    if (!(error instanceof PeerMissingError)) throw error;
-    console.error(error.message);
-    return 1;
+    return await writeResults(plan, results);
   } finally {
     await killAllChildren();
     await workspace.remove();

@@ -50,7 +50,9 @@ export async function generate(generation: Generation): Promise<Sample> {
   for (const piece of generation.pieces ?? []) {
     if (piece.hasEnded) throw new SpoiledRunError(`the ${piece.name} died`);
   }
-  return checkSample(JSON.parse(printed));
+  const line = printed.trimEnd().split("\n").at(-1) ?? "";
+  if (!line.startsWith("{")) throw new SpoiledRunError(`no JSON: ${printed}`);
+  return checkSample(JSON.parse(line));
 }
 
 /**

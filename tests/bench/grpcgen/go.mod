@@ -4,6 +4,7 @@ go 1.26.2
 
 require (
 	google.golang.org/grpc v1.81.1
+	k8s.io/klog/v2 v2.140.0
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.36.0
 	tunnelbench v0.0.0
 )
@@ -23,7 +24,6 @@ require (
 	golang.org/x/text v0.34.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260226221140-a57be14db171 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
-	k8s.io/klog/v2 v2.140.0 // indirect
 )
 
 replace tunnelbench => ../

@@ -35,14 +35,14 @@ type run struct {
 // Main reads the command line, runs the load through dialer and prints one line of JSON. The dialer is made after flags are read.
 func Main(dialer func() Dialer) {
 	r := &run{result: map[string]any{}}
-	flag.StringVar(&r.mode, "mode", "down", "down, up, rr, conn, idle or probe")
+	flag.StringVar(&r.mode, "mode", "down", "down, up, rr, conn, idle, pinned or probe")
 	flag.IntVar(&r.n, "n", 1, "connections")
 	flag.Float64Var(&r.gb, "gb", 1, "GB in all (down, up)")
 	flag.DurationVar(&r.duration, "d", 5*time.Second, "how long (rr, conn), at most (probe)")
 	flag.IntVar(&r.req, "req", 128, "octets of a request")
 	flag.IntVar(&r.resp, "resp", 1024, "octets of an answer")
 	flag.IntVar(&r.stall, "stall", 0, "stalled connections beside (rr)")
-	flag.StringVar(&r.stallSide, "stall-side", "client", "who does not read: client or target")
+	flag.StringVar(&r.stallSide, "stall-side", "client", "who does not read: client or target (rr with -stall, pinned)")
 	flag.DurationVar(&r.settle, "settle", 0, "how long memory may take to come back (idle)")
 	flag.StringVar(&r.target, "target", "", "host:port of the target itself, which is asked what it sees (idle)")
 	pids := flag.String("pids", "", "the processes to watch, with their children")
@@ -56,7 +56,7 @@ func Main(dialer func() Dialer) {
 		}
 		r.pids = append(r.pids, pid)
 	}
-	loads := map[string]func(*run){"down": bulk, "up": bulk, "rr": requests, "conn": connections, "idle": idle, "probe": probe}
+	loads := map[string]func(*run){"down": bulk, "up": bulk, "rr": requests, "conn": connections, "idle": idle, "pinned": pinned, "probe": probe}
 	load := loads[r.mode]
 	if load == nil {
 		fmt.Fprintf(os.Stderr, "-mode: %q is unknown\n", r.mode)

@@ -14,19 +14,13 @@ const stallPhases = 2
 func besideStalled(r *run, callers []*caller) {
 	var free, beside latencies
 	phase := r.duration / (2 * stallPhases)
-	var pinned int64
-	for i := range stallPhases {
+	for range stallPhases {
 		free = append(free, r.askAll(callers, time.Now().Add(phase))...)
-		before := usageOf(r.pids)
-		stalled := r.openStalled()
+		stalled := r.openStalled(r.stall)
 		time.Sleep(stallSettle)
-		if i == 0 {
-			// Before the next load, whose own garbage would count.
-			pinned = usageOf(r.pids).rss - before.rss
-		}
 		beside = append(beside, r.askAll(callers, time.Now().Add(phase))...)
 		for _, c := range stalled {
-			c.Close()
+			abort(c)
 		}
 		time.Sleep(stallSettle / 5)
 	}
@@ -38,14 +32,27 @@ func besideStalled(r *run, callers []*caller) {
 	r.report(free, "free_")
 	r.report(beside, "")
 	r.result["stall_ratio"] = r4(beside.at(0.99) / free.at(0.99))
-	if len(r.pids) > 0 {
-		r.result["KB_per_stalled"] = r4(float64(pinned) / 1024 / float64(r.stall))
+}
+
+// pinned reports what each further stalled connection makes the tunnel's memory grow by. The first ones are not counted: with them
+// grows what every load needs, and the garbage of what passed until they were stuck.
+func pinned(r *run) {
+	first := r.openStalled(r.n / 4)
+	time.Sleep(2 * stallSettle)
+	before := usageOf(r.pids)
+	conns := append(first, r.openStalled(r.n)...)
+	time.Sleep(2 * stallSettle)
+	after := usageOf(r.pids)
+	r.result["rss0MB"], r.result["rss1MB"] = before.rssMiB(), after.rssMiB()
+	r.result["KB_per_stalled"] = r4(float64(after.rss-before.rss) / 1024 / float64(r.n))
+	for _, c := range conns {
+		abort(c)
 	}
 }
 
 // openStalled gives downloads that nobody reads, or uploads to a target that does not.
-func (r *run) openStalled() (conns []net.Conn) {
-	for range r.stall {
+func (r *run) openStalled(n int) (conns []net.Conn) {
+	for range n {
 		c, err := r.dial()
 		if err != nil {
 			r.failed(err)
@@ -68,4 +75,13 @@ func (r *run) openStalled() (conns []net.Conn) {
 		}()
 	}
 	return conns
+}
+
+// abort closes a connection that may be stuck in a write.
+func abort(c net.Conn) {
+	if it, isStuck := c.(interface{ Abort() }); isStuck {
+		it.Abort()
+		return
+	}
+	c.Close()
 }

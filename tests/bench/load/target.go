@@ -76,6 +76,10 @@ func serve(c net.Conn, zero []byte) {
 	case 'N':
 		answer(idling.Load())
 	case 'S':
+		// The kernel is not to swallow megabytes before the sender is stuck.
+		if tcp, isTCP := c.(*net.TCPConn); isTCP {
+			tcp.SetReadBuffer(1 << 16)
+		}
 		time.Sleep(time.Hour)
 	}
 }

@@ -19,9 +19,15 @@ const ROADS = { connect: "connect-uds", grpc: "grpc-uds" } as const;
  * begins with (64 KiB, it grows only while octets are consumed) and 64 KiB.
  */
 const PINNED_KIB_MAX = 128;
+/** Many, since what else grows meanwhile is shared out among them. */
+const PINNED = 512;
 
-function figures(connections: number): Figure[] {
-  const ratio: Figure = {
+function latency(key: string, title: string): Figure {
+  return { key, title, unit: "µs", better: "less", isOursAlone: true };
+}
+
+const FIGURES: readonly Figure[] = [
+  {
     key: "stall_ratio",
     title: "p99 with/without",
     unit: "x",
@@ -29,30 +35,10 @@ function figures(connections: number): Figure[] {
     limit: 1.2,
     moonshotLimit: 1.05,
     isOursAlone: true,
-  };
-  const shown = (key: string, title: string): Figure => ({
-    key,
-    title,
-    unit: "µs",
-    better: "less",
-    isOursAlone: true,
-  });
-  const pinned: Figure = {
-    key: "KB_per_stalled",
-    title: "memory pinned",
-    unit: "KB each",
-    better: "less",
-    // Among few connections the growth of everything else drowns it.
-    ...(connections >= 64 ? { limit: PINNED_KIB_MAX } : {}),
-    isOursAlone: true,
-  };
-  return [
-    ratio,
-    shown("p99us", "p99 with"),
-    shown("free_p99us", "p99 without"),
-    pinned,
-  ];
-}
+  },
+  latency("p99us", "p99 with"),
+  latency("free_p99us", "p99 without"),
+];
 
 function stalled(
   road: Road,
@@ -61,7 +47,7 @@ function stalled(
 ): Metric {
   return {
     title: `request/response beside ${connections} stalled at the ${side}, ` +
-      (road === "grpc-uds" ? "gRPC" : "CONNECT"),
+      inWords(road),
     road,
     contenders: ["ours"],
     load: (scale) => [
@@ -71,21 +57,49 @@ function stalled(
       `-stall=${connections}`,
       `-stall-side=${side}`,
     ],
-    figures: figures(connections),
+    figures: FIGURES,
   };
 }
 
-/** `stall-connect-client-8` and its like. */
+function pinned(road: Road, side: typeof SIDES[number]): Metric {
+  return {
+    title: `memory of connections stalled at the ${side}, ${inWords(road)}`,
+    road,
+    contenders: ["ours"],
+    isFresh: true,
+    load: () => ["-mode=pinned", `-n=${PINNED}`, `-stall-side=${side}`],
+    figures: [
+      {
+        key: "KB_per_stalled",
+        title: "pinned",
+        unit: "KB each",
+        better: "less",
+        limit: PINNED_KIB_MAX,
+        isOursAlone: true,
+      },
+    ],
+  };
+}
+
+function inWords(road: Road): string {
+  return road === "grpc-uds" ? "gRPC" : "CONNECT";
+}
+
+const PLACES = Object.entries(ROADS).flatMap(([name, road]) =>
+  SIDES.map((side) => ({ place: `${name}-${side}`, road, side }))
+);
+
+/** `stall-connect-client-8`, `pinned-grpc-target` and their like. */
 export const STALLED_METRICS: Readonly<Record<string, Metric>> = Object
-  .fromEntries(
-    Object.entries(ROADS).flatMap(([road, way]) =>
-      SIDES.flatMap((side) =>
-        STALLED.map((connections) =>
-          [
-            `stall-${road}-${side}-${connections}`,
-            stalled(way, side, connections),
-          ] as const
-        )
-      )
+  .fromEntries([
+    ...PLACES.flatMap(({ place, road, side }) =>
+      STALLED.map((connections) => [
+        `stall-${place}-${connections}`,
+        stalled(road, side, connections),
+      ])
     ),
-  );
+    ...PLACES.map(({ place, road, side }) => [
+      `pinned-${place}`,
+      pinned(road, side),
+    ]),
+  ]);

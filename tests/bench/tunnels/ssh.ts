@@ -94,7 +94,9 @@ function serverConfiguration(
     `HostKey ${folder}/host`,
     `AuthorizedKeysFile ${folder}/authorized`,
     "PidFile none",
-    "UsePAM no",
+    // Without it sshd looks at the shadow file itself, which it may not unless
+    // it is root, and takes the account for a locked one.
+    "UsePAM yes",
     // The folder is below one that everybody may write to.
     "StrictModes no",
     "PasswordAuthentication no",

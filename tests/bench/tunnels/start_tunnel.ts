@@ -5,7 +5,9 @@
  */
 
 import type { ContenderName } from "../metric.ts";
-import { generate } from "../generator.ts";
+import { generate, SpoiledRunError } from "../generator.ts";
+import { findDebianProgram } from "../../peers/debian.ts";
+import { findPeer } from "../../peers/peers.ts";
 import { startDirect } from "./direct.ts";
 import { startChisel, startFrp } from "./forwarders.ts";
 import { startNginx } from "./nginx.ts";
@@ -30,11 +32,41 @@ const STARTERS: Readonly<
   "direct": startDirect,
 };
 
+const konnectivity = (): Promise<unknown> =>
+  Promise.all([
+    findPeer("konnectivity-server"),
+    findPeer("konnectivity-agent"),
+  ]);
+
+const PROGRAMS: Readonly<
+  Record<ContenderName, () => Promise<unknown>>
+> = {
+  "ours": () => Promise.resolve(),
+  "ours-server": konnectivity,
+  "ours-agent": konnectivity,
+  "konnectivity": konnectivity,
+  "frp": () => Promise.all([findPeer("frps"), findPeer("frpc")]),
+  "chisel": () => findPeer("chisel"),
+  "ssh": () => findDebianProgram("sshd"),
+  "nginx": () => findDebianProgram("nginx"),
+  "direct": () => Promise.resolve(),
+};
+
+/**
+ * Finds, builds or fetches what `name` needs, so that nothing of that happens
+ * while others are measured.
+ *
+ * @throws {PeerMissingError} When something is not to be had.
+ */
+export async function preparePrograms(name: ContenderName): Promise<void> {
+  await PROGRAMS[name]();
+}
+
 /**
  * A tunnel of `name` at `site`, after its first answered request.
  *
  * @throws {PeerMissingError} When its programs are neither here nor to be had.
- * @throws {Error} When it does not come to carry in 30 s.
+ * @throws {SpoiledRunError} When it does not come to carry in 30 s.
  */
 export async function startTunnel(
   name: ContenderName,
@@ -57,7 +89,7 @@ export async function startTunnel(
       ),
     );
     await tunnel.stop();
-    throw new Error(`${name} does not carry:\n${logs.join("\n")}`, {
+    throw new SpoiledRunError(`it does not carry: ${logs.join(" · ")}`, {
       cause: error,
     });
   }
