@@ -28,7 +28,10 @@ import { openPacketsLink } from "../../proto/link/packets_agent.ts";
 import { streamsLinkMethods } from "../../proto/link/streams_agent.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
+import {
+  LARGE_FRAME_SIZE,
+  type LocalSettings,
+} from "../../proto/streams/settings.ts";
 import type { StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { join } from "../../proto/transfer/transfer.ts";
@@ -52,6 +55,8 @@ export interface ConnectorOptions {
   readonly messageOctetsMax: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
+  /** Of links of the streams carrier. For tests of other windows. */
+  readonly linkSettings?: Partial<LocalSettings>;
   readonly timers: Timers;
   readonly observer: PacketObserver;
   readonly onDial: DialHandler;
@@ -150,6 +155,7 @@ export class Connector {
       settings: {
         maxFrameSize: LARGE_FRAME_SIZE,
         maxConcurrentStreams: LINK_CONDUITS_MAX,
+        ...this.#options.linkSettings,
       },
       limits: LINK_LIMITS,
       receiveBudget: this.#options.receiveBudget,

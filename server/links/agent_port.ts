@@ -35,7 +35,10 @@ import {
 } from "../../proto/link/streams_link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
+import {
+  LARGE_FRAME_SIZE,
+  type LocalSettings,
+} from "../../proto/streams/settings.ts";
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
@@ -75,6 +78,8 @@ export interface AgentPortOptions {
   readonly publicMethods: Readonly<Record<string, MethodHandler>>;
   /** Of links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
   readonly firstStreamId?: number;
+  /** Of links, beside their frame size. For tests of other windows. */
+  readonly linkSettings?: Partial<LocalSettings>;
 }
 
 /** See the module description. */
@@ -192,7 +197,9 @@ export class AgentPort {
       role,
       clock: timers,
       keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
-      settings: isLink ? { maxFrameSize: LARGE_FRAME_SIZE } : {},
+      settings: isLink
+        ? { maxFrameSize: LARGE_FRAME_SIZE, ...this.#options.linkSettings }
+        : {},
       limits: isLink ? LINK_LIMITS : {},
       receiveBudget,
       ...(isLink ? { firstStreamId: this.#options.firstStreamId ?? 1 } : {}),

@@ -23,6 +23,8 @@ export interface MemoryPairOptions {
   readonly datagrams?: boolean;
   /** Size of the next piece delivered, for random cutting. All by default. */
   readonly cut?: (octets: number) => number;
+  /** Has a step of one end done, later. In a microtask by default. */
+  readonly schedule?: (step: () => void) => void;
 }
 
 /** See the module description. */
@@ -30,6 +32,7 @@ export class MemoryConduit implements Conduit {
   readonly datagrams: boolean;
   readonly #windowOctets: number;
   readonly #cut: (octets: number) => number;
+  readonly #later: (step: () => void) => void;
   #peer!: MemoryConduit;
   #events: ConduitEvents | undefined;
   /** Written and not delivered yet. */
@@ -50,6 +53,7 @@ export class MemoryConduit implements Conduit {
     this.datagrams = options.datagrams ?? false;
     this.#windowOctets = options.windowOctets ?? 65_536;
     this.#cut = options.cut ?? ((octets) => octets);
+    this.#later = options.schedule ?? queueMicrotask;
   }
 
   /** Two ends of one connection. */
@@ -139,7 +143,7 @@ export class MemoryConduit implements Conduit {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    queueMicrotask(() => {
+    this.#later(() => {
       this.#isScheduled = false;
       this.#turn();
     });
