@@ -54,7 +54,8 @@ async function makeCertificates(folder: string): Promise<Certificates> {
     commonName: string,
     usage: CertificateWish["usage"],
   ): Promise<KeyPair> => {
-    const names = ["localhost", "127.0.0.1", "::1"];
+    // The last is the server's end of the emulated line in tests/bench/lines.
+    const names = ["localhost", "127.0.0.1", "::1", "10.99.0.1"];
     const pair = await authority.issue({ commonName, usage, names });
     const files = {
       cert: `${folder}/${commonName}.crt`,

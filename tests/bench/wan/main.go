@@ -2,6 +2,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -9,7 +10,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -20,9 +23,72 @@ type pkt struct {
 	b  []byte
 }
 
+// direction is one way of the line and what it did to packets.
+type direction struct {
+	delay              time.Duration
+	loss, rate         float64
+	queue              int
+	random             *rand.Rand
+	sent, octets       atomic.Int64
+	lost, full, queued atomic.Int64 // queued: the most octets that ever waited for the rate
+}
+
+func (d *direction) report() map[string]int64 {
+	return map[string]int64{
+		"packets": d.sent.Load(), "octets": d.octets.Load(), "lost": d.lost.Load(),
+		"dropped_at_full_queue": d.full.Load(), "longest_queue_octets": d.queued.Load(),
+	}
+}
+
+func (d *direction) carry(from, to io.ReadWriter) {
+	ch := make(chan pkt, 200000)
+	go func() {
+		for p := range ch {
+			if wait := time.Until(p.at); wait > 0 {
+				time.Sleep(wait)
+			}
+			to.Write(p.b)
+		}
+	}()
+	next := time.Now()
+	buf := make([]byte, 65536)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		if d.loss > 0 && d.random.Float64() < d.loss {
+			d.lost.Add(1)
+			continue
+		}
+		now := time.Now()
+		if d.rate > 0 {
+			if next.Before(now) {
+				next = now
+			}
+			waiting := int(next.Sub(now).Seconds() * d.rate / 8)
+			if waiting > d.queue {
+				d.full.Add(1)
+				continue
+			}
+			if int64(waiting) > d.queued.Load() {
+				d.queued.Store(int64(waiting))
+			}
+			next = next.Add(time.Duration(float64(n*8) / d.rate * 1e9))
+			now = next
+		}
+		d.sent.Add(1)
+		d.octets.Add(int64(n))
+		b := make([]byte, n)
+		copy(b, buf[:n])
+		ch <- pkt{now.Add(d.delay), b}
+	}
+}
+
 func sh(s string) {
 	if o, err := exec.Command("sh", "-c", s).CombinedOutput(); err != nil {
-		fmt.Println(s, err, string(o))
+		fmt.Fprintln(os.Stderr, s, err, string(o))
+		os.Exit(1)
 	}
 }
 
@@ -38,44 +104,6 @@ func tun(name string) *os.File {
 		panic(e)
 	}
 	return os.NewFile(uintptr(fd), name)
-}
-
-func fwd(from, to io.ReadWriter, delay time.Duration, loss float64, rate float64, qlim int) {
-	ch := make(chan pkt, 200000)
-	go func() {
-		for p := range ch {
-			d := time.Until(p.at)
-			if d > 0 {
-				time.Sleep(d)
-			}
-			to.Write(p.b)
-		}
-	}()
-	next := time.Now()
-	buf := make([]byte, 65536)
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			panic(err)
-		}
-		if loss > 0 && rand.Float64() < loss {
-			continue
-		}
-		now := time.Now()
-		if rate > 0 {
-			if next.Before(now) {
-				next = now
-			}
-			if next.Sub(now).Seconds()*rate/8 > float64(qlim) {
-				continue
-			} // tail drop
-			next = next.Add(time.Duration(float64(n*8) / rate * 1e9))
-			now = next
-		}
-		b := make([]byte, n)
-		copy(b, buf[:n])
-		ch <- pkt{now.Add(delay), b}
-	}
 }
 
 func proxy(l, t string, delay time.Duration) {
@@ -135,8 +163,11 @@ func proxy(l, t string, delay time.Duration) {
 
 func main() {
 	delay := flag.Duration("delay", 25*time.Millisecond, "one way")
-	loss := flag.Float64("loss", 0, "")
-	rate := flag.Float64("mbit", 0, "")
+	loss := flag.Float64("loss", 0, "probability, each way")
+	rate := flag.Float64("mbit", 0, "Mbit/s each way; 0: no limit, and so no queue")
+	queue := flag.Int("queue", 0, "octets that may wait for the rate; 0: one bandwidth-delay product, 256 KiB at least")
+	seed := flag.Int64("seed", 1, "of the losses: the same packets by number are lost again")
+	name := flag.String("name", "", "suffix of namespaces and devices, so that several lines can be up")
 	px := flag.String("proxy", "", "listen=target,...")
 	flag.Parse()
 	if *px != "" {
@@ -146,18 +177,32 @@ func main() {
 		}
 		select {}
 	}
-	a := tun("tnA")
-	b := tun("tnB")
-	for _, x := range []string{"A", "B"} {
-		sh("ip netns add ns" + x + " 2>/dev/null; true")
-		sh("ip link set tn" + x + " netns ns" + x)
+	if *queue == 0 {
+		*queue = max(1<<18, int(*rate*1e6/8*2*delay.Seconds()))
 	}
-	sh("ip -n nsA addr add 10.99.0.1/24 dev tnA; ip -n nsA link set tnA mtu 1500 txqueuelen 5000 up; ip -n nsA link set lo up")
-	sh("ip -n nsB addr add 10.99.0.2/24 dev tnB; ip -n nsB link set tnB mtu 1500 txqueuelen 5000 up; ip -n nsB link set lo up")
-	ql := int(*rate * 1e6 / 8 * 2 * delay.Seconds())
-	if ql < 1<<18 {
-		ql = 1 << 18
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	ends := []*os.File{tun("tnA" + *name), tun("tnB" + *name)}
+	for i, end := range []string{"A", "B"} {
+		ns, dev := "ns"+end+*name, "tn"+end+*name
+		// What a run that was killed has left behind.
+		exec.Command("ip", "netns", "del", ns).Run()
+		sh("ip netns add " + ns + " && ip link set " + dev + " netns " + ns)
+		sh(fmt.Sprintf("ip -n %s addr add 10.99.0.%d/24 dev %s && ip -n %s link set %s mtu 1500 txqueuelen 5000 up && ip -n %s link set lo up",
+			ns, i+1, dev, ns, dev, ns))
 	}
-	go fwd(a, b, *delay, *loss, *rate*1e6, ql)
-	fwd(b, a, *delay, *loss, *rate*1e6, ql)
+	ways := map[string]*direction{}
+	for i, way := range []string{"a_to_b", "b_to_a"} {
+		d := &direction{delay: *delay, loss: *loss, rate: *rate * 1e6, queue: *queue,
+			random: rand.New(rand.NewSource(*seed*2 + int64(i)))}
+		ways[way] = d
+		go d.carry(ends[i], ends[1-i])
+	}
+	fmt.Println("ready")
+	<-signals
+	b, _ := json.Marshal(map[string]any{"a_to_b": ways["a_to_b"].report(), "b_to_a": ways["b_to_a"].report()})
+	fmt.Println(string(b))
+	for _, end := range []string{"A", "B"} {
+		exec.Command("ip", "netns", "del", "ns"+end+*name).Run()
+	}
 }
