@@ -125,6 +125,11 @@ class Dial implements PendingDial {
     this.#options.observer.dialFailed("cancelled");
   }
 
+  sendEarly(octets: Uint8Array): number {
+    if (this.#isOver) return 0;
+    return this.#pending?.sendEarly?.(octets) ?? 0;
+  }
+
   #onConnected(conduit: Conduit): void {
     if (this.#isOver) return abandon(conduit, "the caller gave up");
     this.#finish();

@@ -210,6 +210,19 @@ Deno.test("early data leaves with the question, if there is any", () => {
   assertEquals(second!.earlyData, undefined);
 });
 
+Deno.test("what is said before the answer goes to a link that takes it", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  const more = new TextEncoder().encode("more");
+  assertEquals(scene.dial().sendEarly!(more), 0, "this one takes none");
+  const dial = link.dial.bind(link);
+  link.dial = (...order) => ({ ...dial(...order), sendEarly: () => 3 });
+  const pending = scene.dial();
+  assertEquals(pending.sendEarly!(more), 3);
+  pending.cancel();
+  assertEquals(pending.sendEarly!(more), 0, "it was given up");
+});
+
 Deno.test("early data stays with a caller that no agent serves", () => {
   const scene = new Scene();
   scene.dialer.dial({

@@ -57,6 +57,8 @@ export interface ServerOptions {
     readonly listen: FrontendListen;
     /** PING after this long without a sign of life. */
     readonly keepaliveMs: number;
+    /** CONNECT is granted before the target has answered. */
+    readonly connectEarly200: boolean;
   };
 
   readonly agents: {

@@ -254,6 +254,7 @@ class Server {
       }),
       connect: {
         timers: systemTimers,
+        grantsEarly: frontend.connectEarly200,
         dial,
         join,
         refused: (status, message) =>

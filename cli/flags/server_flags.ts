@@ -67,6 +67,12 @@ export const SERVER_FLAGS = {
     group: FRONTENDS,
     help: "PING a frontend after this long without a sign of life.",
   }),
+  "connect-early-200": booleanFlag(false, {
+    group: FRONTENDS,
+    help:
+      "Answer CONNECT with 200 before the target has: saves a round trip. " +
+      "A dial that fails behind it resets the caller, who does not learn why.",
+  }),
 
   "agent-bind-address": textFlag("", {
     group: AGENTS,

@@ -50,6 +50,7 @@ export function serverOptions(
       mode: flags["mode"],
       listen: frontendListen(reading),
       keepaliveMs: flags["frontend-keepalive-time"],
+      connectEarly200: flags["connect-early-200"],
     },
     agents: {
       address: { hostname: agentHost, port: flags["agent-port"] },

@@ -41,6 +41,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
         caFile: "f-ca.crt",
       },
       keepaliveMs: 3_600_000,
+      connectEarly200: false,
     },
     agents: {
       address: { hostname: "", port: 8091 },

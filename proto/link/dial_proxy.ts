@@ -111,7 +111,8 @@ export function dialProxy(
         `${EARLY_OCTETS_MAX} are allowed`,
     );
   }
-  const call = new ProxyCall({ target, events, options });
+  const early = options.earlyData === undefined ? [] : [options.earlyData];
+  const call = new ProxyCall({ target, events, options, early });
   call.start(connection);
   return call;
 }
@@ -121,6 +122,8 @@ interface Order {
   readonly target: DialTarget;
   readonly events: DialEvents;
   readonly options: DialProxyOptions;
+  /** What was sent ahead of the answer; a Go server wants it again. */
+  readonly early: Uint8Array[];
 }
 
 /** See the module description. */
@@ -154,8 +157,8 @@ class ProxyCall
   }
 
   start(connection: StreamOpener): void {
-    const { target, options } = this.#order!;
-    const { authority, dialId, earlyData } = options;
+    const { target, options, early } = this.#order!;
+    const { authority, dialId } = options;
     const head = options.head ?? proxyHead(options);
     try {
       this.#call = startCall(
@@ -174,7 +177,21 @@ class ProxyCall
       address: target.address,
       random: dialId,
     });
-    if (earlyData !== undefined) this.#sendEarly(target, 0, earlyData);
+    for (const octets of early) this.#sendEarly(target, 0, octets);
+  }
+
+  /** See `PendingDial.sendEarly`. */
+  sendEarly(octets: Uint8Array): number {
+    if (this.#state !== "dialing" || this.#order === undefined) return 0;
+    const { target, early } = this.#order;
+    const sent = early.reduce((sum, { length }) => sum + length, 0);
+    const taken = Math.min(octets.length, EARLY_OCTETS_MAX - sent);
+    const isCut = taken < octets.length && target.protocol === "udp";
+    if (taken === 0 || isCut) return 0;
+    const copy = octets.slice(0, taken);
+    early.push(copy);
+    this.#sendEarly(target, 0, copy);
+    return taken;
   }
 
   cancel(): void {
@@ -276,8 +293,8 @@ class ProxyCall
   }
 
   #connect(connectId: Int64): void {
-    const { target, events, options } = this.#order!;
-    const { earlyData, timers } = options;
+    const { target, events, options, early } = this.#order!;
+    const { timers } = options;
     this.#order = undefined;
     this.#state = "connected";
     this.#connectId = connectId;
@@ -298,9 +315,7 @@ class ProxyCall
               `${CLOSE_RSP_WAIT_MS / 1000} s`,
           ),
       });
-      if (earlyData !== undefined) {
-        this.#sendEarly(target, connectId, earlyData);
-      }
+      for (const octets of early) this.#sendEarly(target, connectId, octets);
     }
     events.onConnected(conduit);
   }

@@ -225,6 +225,42 @@ Deno.test("early data leaves with the dial, and once more for a Go server", asyn
   });
 });
 
+Deno.test("what is said before the answer goes ahead, up to the limit", async (t) => {
+  const more = new Uint8Array(EARLY_OCTETS_MAX);
+  const start = async () => {
+    const server = new Server();
+    await server.dial({ earlyData: new TextEncoder().encode("GET /") });
+    const taken = [
+      server.pending.sendEarly!(more),
+      server.pending.sendEarly!(more),
+    ];
+    assertEquals(taken, [EARLY_OCTETS_MAX - 5, 0]);
+    await settled();
+    assertEquals(server.callee.octets, EARLY_OCTETS_MAX);
+    return server;
+  };
+  await t.step("towards a server of ours, once", async () => {
+    const server = await start();
+    server.callee.answer(OURS);
+    server.callee.say(accepted);
+    await settled();
+    assertEquals(server.callee.octets, EARLY_OCTETS_MAX);
+    assertEquals(server.pending.sendEarly!(more), 0, "the answer is there");
+  });
+  await t.step("towards a Go server, twice", async () => {
+    const server = await start();
+    server.callee.say(accepted);
+    await settled();
+    assertEquals(server.callee.octets, 2 * EARLY_OCTETS_MAX);
+  });
+  await t.step("datagrams whole, or not at all", async () => {
+    const server = new Server();
+    await server.dial({ protocol: "udp", earlyData: new Uint8Array(1) });
+    assertEquals(server.pending.sendEarly!(more), 0);
+    assertEquals(server.pending.sendEarly!(more.subarray(0, 9)), 9);
+  });
+});
+
 Deno.test("a status other than OK is counted, before the answer and after", async () => {
   const server = new Server();
   await server.dial();

@@ -90,6 +90,7 @@ export interface PendingDial {
    * Sends what the client says while nobody has answered yet, behind the early
    * data that went with the dial and within the same limit.
    *
+   * @param octets A part of the byte stream, or exactly one datagram.
    * @returns How many octets were taken. Those reach the target first and are
    *   dropped when the dial fails. Absent where a dial takes no early data.
    */

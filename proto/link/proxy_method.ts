@@ -93,6 +93,8 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   /** Runs while idle for DIAL_REQ, then while target-first octets are held. */
   #timer: Timer | undefined;
   #isHolding = false;
+  /** While dialing: part of a DATA packet has come, more of it is to come. */
+  #isInsideData = false;
 
   constructor(
     call: ServerCall,
@@ -211,7 +213,26 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
       return this.#refuse(StatusCode.INVALID_ARGUMENT, problem);
     }
     this.#release();
+    if (this.#state === "dialing") {
+      return this.#onDataWhileDialing(piece, leftOctets);
+    }
     this.#conduit!.deliver(piece, leftOctets);
+  }
+
+  /**
+   * Early data that missed the dial: it came in a frame or a read of its own, as
+   * it nearly always does. It follows the dial to whoever takes it.
+   */
+  #onDataWhileDialing(piece: Uint8Array, leftOctets: number): void {
+    const conduit = this.#conduit!;
+    const isWhole = leftOctets === 0 && !this.#isInsideData;
+    this.#isInsideData = leftOctets > 0;
+    const mayGo = conduit.unconsumedOctets === 0 &&
+      (isWhole || !conduit.datagrams);
+    const sent = mayGo ? this.#pending?.sendEarly?.(piece) ?? 0 : 0;
+    if (sent > 0) this.credit(sent);
+    if (sent > 0 && sent === piece.length) return;
+    conduit.deliver(piece.subarray(sent), leftOctets);
   }
 
   onEmptyDatagram(connectId: Int64): void {

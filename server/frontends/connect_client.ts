@@ -8,6 +8,10 @@
  * - that octet waits for the client's first one, or 5 ms, because
  *   kube-apiserver rejects octets that come in one read with the 200.
  *
+ * Where the 200 is given early, it leaves before the dial is answered, and what
+ * the client says to it follows the dial at once. The price: a dial that fails
+ * then can only be told by a reset.
+ *
  * @module
  */
 
@@ -40,6 +44,8 @@ export const LINGER_MS = 2_000;
 /** What a CONNECT client needs from the server. */
 export interface ConnectClientOptions {
   readonly timers: Timers;
+  /** The 200 does not wait for the dial. */
+  readonly grantsEarly?: boolean;
   dial(order: DialOrder, answer: DialAnswer): PendingDial;
   /** The tunnel is open: join both conduits. */
   join(client: Conduit, target: Conduit): void;
@@ -67,6 +73,8 @@ export class ConnectClient implements Conduit, ConduitEvents {
   #early = NO_OCTETS;
   /** The client sent octets for the target. */
   #hasSpoken = false;
+  /** The 200 has left. */
+  #isGranted = false;
   #clientEnded = false;
   #isHolding = true;
   #writerWaits = false;
@@ -92,11 +100,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
       case "head":
         return this.#onHeadData(this.#phase.head, chunk);
       case "dialing":
-        // Not consumed, so the socket reads no further: what is kept here is
-        // bounded by one read.
-        this.#early = joined(this.#early, chunk);
-        this.#hasSpoken = true;
-        return;
+        return this.#onEarlyData(this.#phase.pending, chunk);
       case "open":
         this.#release();
         this.#phase.events.onData(chunk);
@@ -117,7 +121,8 @@ export class ConnectClient implements Conduit, ConduitEvents {
         this.#clientEnded = true;
         // A client that hangs up without having sent a thing has given up
         // (kubernetes#140512: cancelled webhooks left their dials hanging).
-        if (!this.#hasSpoken) {
+        // Once it was granted the tunnel, that is a half-close like any other.
+        if (!this.#hasSpoken && !this.#isGranted) {
           this.#phase.pending?.cancel();
           this.#over();
           this.#socket.end();
@@ -204,11 +209,32 @@ export class ConnectClient implements Conduit, ConduitEvents {
     };
     phase.pending = this.#options.dial(order, {
       connected: (conduit) => {
-        this.#socket.write(ESTABLISHED);
+        this.#grant();
         this.#options.join(this, conduit);
       },
       failed: (error) => this.#onDialFailed(error),
     });
+    // Behind the dial: a refusal that is known at once is still told in words.
+    if (this.#options.grantsEarly && this.#phase === phase) this.#grant();
+  }
+
+  #grant(): void {
+    if (this.#isGranted) return;
+    this.#isGranted = true;
+    this.#socket.write(ESTABLISHED);
+  }
+
+  /** Octets for a target that has not answered yet. */
+  #onEarlyData(pending: PendingDial | undefined, chunk: Uint8Array): void {
+    this.#hasSpoken = true;
+    const taken = this.#early.length === 0
+      ? pending?.sendEarly?.(chunk) ?? 0
+      : 0;
+    if (taken > 0) this.#socket.consumed(taken);
+    if (taken === chunk.length) return;
+    // Not consumed, so the socket reads no further: what is kept here is
+    // bounded by one read.
+    this.#early = joined(this.#early, chunk.subarray(taken));
   }
 
   /** The agent gets it together with the dial: a round trip is saved. */
@@ -227,7 +253,12 @@ export class ConnectClient implements Conduit, ConduitEvents {
   }
 
   #onDialFailed(error: DialError): void {
-    this.#refuse(dialFailureStatus(error), error.message);
+    const status = dialFailureStatus(error);
+    if (!this.#isGranted) return this.#refuse(status, error.message);
+    if (this.#phase.kind !== "dialing") return;
+    this.#over();
+    this.#options.refused(status, error.message);
+    this.#socket.reset(error.message);
   }
 
   #refuse(status: number, message: string): void {

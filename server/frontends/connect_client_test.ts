@@ -5,18 +5,27 @@ import { transfer } from "../../proto/transfer/transfer.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
 import type { DialOrder } from "../dialer.ts";
-import { ConnectClient, HEAD_TIMEOUT_MS, HOLD_MS } from "./connect_client.ts";
+import {
+  ConnectClient,
+  type ConnectClientOptions,
+  HEAD_TIMEOUT_MS,
+  HOLD_MS,
+} from "./connect_client.ts";
+
+/** What a dial takes ahead of its answer. */
+const EARLY_TAKEN = 10;
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
 /** A client, a server between, and a target: all three in memory. */
-function setUp() {
+function setUp(options: Partial<ConnectClientOptions> = {}) {
   const timers = new FakeTimers();
   const [client, socket] = MemoryConduit.pair();
   const [target, agentSide] = MemoryConduit.pair();
   const dials: { order: DialOrder; answer: DialAnswer; cancelled: boolean }[] =
     [];
   const refusals: number[] = [];
+  let sent = "";
   const heard = listen(client);
   const reached = listen(target);
   new ConnectClient(socket, {
@@ -24,12 +33,21 @@ function setUp() {
     dial: (order, answer) => {
       const dial = { order, answer, cancelled: false };
       dials.push(dial);
-      return { cancel: () => void (dial.cancelled = true) };
+      return {
+        cancel: () => void (dial.cancelled = true),
+        sendEarly: (octets) => {
+          const taken = Math.min(octets.length, EARLY_TAKEN - sent.length);
+          sent += new TextDecoder().decode(octets.subarray(0, taken));
+          return taken;
+        },
+      };
     },
     join: (a, b) => void transfer(a, b),
     refused: (status) => refusals.push(status),
+    ...options,
   });
   return {
+    sentEarly: () => sent,
     timers,
     client,
     target,
@@ -240,4 +258,65 @@ Deno.test("a client that never finishes its head is told so", async () => {
   s.timers.advance(HEAD_TIMEOUT_MS);
   await settle();
   assertStringIncludes(s.heard.text, "HTTP/1.1 408 ");
+});
+
+Deno.test("an early 200 leaves before the answer, and octets follow the dial", async () => {
+  const s = setUp({ grantsEarly: true });
+  await s.say(REQUEST);
+  assertEquals(s.heard.text, OK);
+  await s.say("question");
+  assertEquals([s.sentEarly(), s.client.unconsumedOctets], ["question", 0]);
+  await s.say("s, many of them");
+  assertEquals(s.sentEarly(), "questions,", "no more than the dial takes");
+  await s.connect();
+  assertEquals(s.reached.text, " many of them");
+  s.target.write(encode("answer"));
+  await settle();
+  assertEquals(s.heard.pieces, [OK, "answer"]);
+});
+
+Deno.test("behind an early 200 a failed dial is a reset, and logged", async () => {
+  const s = setUp({ grantsEarly: true });
+  await s.say(REQUEST);
+  s.dials[0]!.answer.failed(new DialError("timeout", "too slow"));
+  await settle();
+  assertEquals([s.heard.text, s.heard.end, s.refusals], [OK, "reset", [504]]);
+  assertEquals(s.timers.pendingCount, 0);
+});
+
+Deno.test("what is refused at once is refused in words, early 200 or not", async () => {
+  const s = setUp({
+    grantsEarly: true,
+    dial: (_order, answer) => {
+      answer.failed(new DialError("no-agent", "No agent available"));
+      return { cancel: () => {} };
+    },
+  });
+  await s.say(REQUEST);
+  assertStringIncludes(s.heard.text, "HTTP/1.1 503 No agent available");
+  assertEquals(s.heard.text.includes(OK), false);
+});
+
+Deno.test("a half-close behind an early 200 is one, even without a word", async () => {
+  const s = setUp({ grantsEarly: true });
+  await s.say(REQUEST);
+  s.client.end();
+  await settle();
+  assertEquals(s.dials[0]!.cancelled, false);
+  await s.connect();
+  assertEquals(s.reached.ended, true);
+  s.target.write(encode("banner"));
+  s.timers.advance(HOLD_MS);
+  await settle();
+  s.timers.advance(HOLD_MS);
+  await settle();
+  assertEquals(s.heard.text, OK + "banner");
+});
+
+Deno.test("a client that is reset behind an early 200 gives its dial up", async () => {
+  const s = setUp({ grantsEarly: true });
+  await s.say(REQUEST + "early");
+  s.client.reset("gone");
+  await settle();
+  assertEquals(s.dials[0]!.cancelled, true);
 });

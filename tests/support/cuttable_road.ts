@@ -1,6 +1,7 @@
 /**
  * A road between an agent and its server that a test can cut, as when a machine
- * dies: neither end had a chance to say goodbye.
+ * dies: neither end had a chance to say goodbye. It can also be blocked in one
+ * direction, which shows who waits for whom.
  *
  * @module
  */
@@ -8,12 +9,17 @@
 /** Largest single read. */
 const CHUNK_OCTETS = 128 * 1024;
 
+/** Which way octets go: `up` from whoever connects, `down` to it. */
+export type RoadDirection = "up" | "down";
+
 /** A TCP relay on loopback. See the module description. */
 export class CuttableRoad {
   readonly port: number;
   readonly #listener: Deno.TcpListener;
   readonly #toPort: number;
   readonly #conns = new Set<Deno.TcpConn>();
+  /** Settle when the direction is no longer blocked. */
+  readonly #gates = new Map<RoadDirection, PromiseWithResolvers<void>>();
 
   /** @param toPort On loopback, where every connection goes on to. */
   constructor(toPort: number) {
@@ -21,6 +27,17 @@ export class CuttableRoad {
     this.#listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     this.port = this.#listener.addr.port;
     void this.#accept();
+  }
+
+  /** Holds back what goes in one direction, until `unblock`. */
+  block(direction: RoadDirection): void {
+    this.#gates.set(direction, Promise.withResolvers<void>());
+  }
+
+  /** Lets everything through that was held back. */
+  unblock(direction: RoadDirection): void {
+    this.#gates.get(direction)?.resolve();
+    this.#gates.delete(direction);
   }
 
   /** Drops every connection; new ones are carried again. */
@@ -34,6 +51,8 @@ export class CuttableRoad {
   close(): void {
     this.#listener.close();
     this.cut();
+    this.unblock("up");
+    this.unblock("down");
   }
 
   async #accept(): Promise<void> {
@@ -46,16 +65,21 @@ export class CuttableRoad {
         conn.setNoDelay(true);
         this.#conns.add(conn);
       }
-      void this.#carry(near, far);
-      void this.#carry(far, near);
+      void this.#carry("up", near, far);
+      void this.#carry("down", far, near);
     }
   }
 
-  async #carry(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
+  async #carry(
+    direction: RoadDirection,
+    from: Deno.TcpConn,
+    to: Deno.TcpConn,
+  ): Promise<void> {
     const buffer = new Uint8Array(CHUNK_OCTETS);
     try {
       for (;;) {
         const count = await from.read(buffer);
+        await this.#gates.get(direction)?.promise;
         if (count === null) break;
         for (let at = 0; at < count;) {
           at += await to.write(buffer.subarray(at, count));

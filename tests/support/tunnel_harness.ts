@@ -33,6 +33,7 @@ const MIB = 1024 * 1024;
 export interface TunnelWish {
   readonly frontend?: "unix" | "tcp";
   readonly mode?: FrontendMode;
+  readonly connectEarly200?: boolean;
   readonly server?: Partial<ServerOptions>;
   readonly serverAgents?: Partial<ServerOptions["agents"]>;
 }
@@ -131,6 +132,7 @@ export class Tunnel implements AsyncDisposable {
       frontend: {
         mode: wish.mode ?? "auto",
         keepaliveMs: HOUR_MS,
+        connectEarly200: wish.connectEarly200 ?? false,
         listen: wish.frontend === "tcp"
           ? { kind: "tcp", address: LOOPBACK, keyPair, caFile }
           : { kind: "unix", path: this.socketPath, deleteExisting: true },

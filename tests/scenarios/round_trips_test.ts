@@ -1,0 +1,203 @@
+/**
+ * How many times the road between server and agent is crossed before the first
+ * answer: shown by blocking one direction, not by measuring time.
+ *
+ * @module
+ */
+
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { forward } from "../../client/forward.ts";
+import type { FrontendProtocol } from "../../client/road.ts";
+import { openRoad } from "../../client/road_dialer.ts";
+import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { ConduitProbe } from "../support/conduit_probe.ts";
+import type { CuttableRoad } from "../support/cuttable_road.ts";
+import { closedAddress } from "../support/probe_target.ts";
+import { portOf, Tunnel, type TunnelWish } from "../support/tunnel_harness.ts";
+
+const FRONTENDS = ["unix", "tcp"] as const;
+const ASK = new TextEncoder().encode("ask");
+
+/** A tunnel of the streams carrier and its road, which the agent goes `up`. */
+async function open(
+  wish: TunnelWish,
+): Promise<{ tunnel: Tunnel; road: CuttableRoad }> {
+  const tunnel = await Tunnel.open(wish);
+  const road = tunnel.newRoad();
+  await tunnel.link({ carrier: "streams", serverPort: road.port });
+  return { tunnel, road };
+}
+
+/**
+ * The question reaches the target though the agent cannot say a word, and the
+ * answer comes though the server cannot: one round trip.
+ */
+async function assertOneRoundTrip(
+  { tunnel, road }: { tunnel: Tunnel; road: CuttableRoad },
+  ask: () => Promise<ConduitProbe>,
+): Promise<void> {
+  road.block("up");
+  const asking = ask();
+  const target = await tunnel.target.next();
+  await target.received(ASK.length);
+  assertEquals(target.text, "ask");
+  road.block("down");
+  road.unblock("up");
+  target.send("answer");
+  const caller = await asking;
+  await caller.received(6);
+  assertEquals(caller.text, "answer");
+  road.unblock("down");
+  caller.finish();
+  target.finish();
+  assertEquals(await caller.closed, { kind: "clean" });
+}
+
+function dialing(
+  tunnel: Tunnel,
+  protocol: FrontendProtocol,
+  earlyData?: Uint8Array,
+): Promise<Conduit> {
+  const target = { protocol: "tcp", address: tunnel.target.address };
+  return tunnel.dial(protocol, {
+    target,
+    ...(earlyData === undefined ? {} : { earlyData }),
+  });
+}
+
+for (const frontend of FRONTENDS) {
+  for (const protocol of ["grpc", "http-connect"] as const) {
+    Deno.test(`${protocol} over ${frontend}: early data is answered after one round trip`, async () => {
+      const scene = await open({ frontend });
+      await using tunnel = scene.tunnel;
+      await assertOneRoundTrip(
+        scene,
+        async () => new ConduitProbe(await dialing(tunnel, protocol, ASK)),
+      );
+    });
+
+    Deno.test(`${protocol} over ${frontend}: a forwarded port costs one round trip`, async () => {
+      const scene = await open({ frontend });
+      await using tunnel = scene.tunnel;
+      const dialer = openRoad(await tunnel.road(protocol));
+      const port = await forward({
+        hostname: "127.0.0.1",
+        port: 0,
+        address: tunnel.target.address,
+        protocol: "tcp",
+        dialer,
+        onRefused: (error) => {
+          throw error;
+        },
+        onProblem: () => {},
+      });
+      await assertOneRoundTrip(scene, async () => {
+        const conn = await Deno.connect({
+          hostname: "127.0.0.1",
+          port: portOf(port.listening),
+        });
+        const caller = new ConduitProbe(new SocketConduit(denoSocket(conn)));
+        caller.send(ASK);
+        return caller;
+      });
+      await port.close();
+      dialer.close();
+    });
+  }
+
+  Deno.test(`CONNECT over ${frontend}: an early 200 costs one round trip`, async () => {
+    const scene = await open({ frontend, connectEarly200: true });
+    await using tunnel = scene.tunnel;
+    await assertOneRoundTrip(scene, async () => {
+      // Answered although the agent cannot say a word.
+      const caller = new ConduitProbe(await dialing(tunnel, "http-connect"));
+      caller.send(ASK);
+      return caller;
+    });
+  });
+
+  Deno.test(`CONNECT over ${frontend}: without an early 200 nothing is granted early`, async () => {
+    const { tunnel: opened, road } = await open({ frontend });
+    await using tunnel = opened;
+    road.block("up");
+    let isGranted = false;
+    const caller = dialing(tunnel, "http-connect").then((conduit) => {
+      isGranted = true;
+      return new ConduitProbe(conduit);
+    });
+    const target = await tunnel.target.next();
+    assertEquals(isGranted, false);
+    road.unblock("up");
+    (await caller).finish();
+    target.finish();
+  });
+
+  Deno.test(`CONNECT over ${frontend}: an early 200 keeps half-closes`, async () => {
+    const { tunnel: opened, road } = await open({
+      frontend,
+      connectEarly200: true,
+    });
+    await using tunnel = opened;
+    road.block("up");
+    const caller = new ConduitProbe(await dialing(tunnel, "http-connect"));
+    caller.send(ASK);
+    caller.finish();
+    const target = await tunnel.target.next();
+    await target.received(ASK.length);
+    road.unblock("up");
+    await target.ended;
+    target.send("answer");
+    target.finish();
+    assertEquals(await caller.closed, { kind: "clean" });
+    assertEquals([target.text, caller.text], ["ask", "answer"]);
+  });
+
+  Deno.test(`CONNECT over ${frontend}: a refusal behind an early 200 breaks the connection`, async () => {
+    const { tunnel: opened } = await open({ frontend, connectEarly200: true });
+    await using tunnel = opened;
+    const target = { protocol: "tcp", address: closedAddress() };
+    const conduit = await tunnel.dial("http-connect", { target });
+    const caller = new ConduitProbe(conduit);
+    caller.send(ASK);
+    await assertBroken(caller, frontend);
+    await tunnel.log.until(/^CONNECT refused with 502: .*connection refused/);
+  });
+
+  Deno.test(`CONNECT over ${frontend}: a timeout behind an early 200 breaks the connection`, async () => {
+    const { tunnel: opened, road } = await open({
+      frontend,
+      connectEarly200: true,
+      server: { dialTimeoutMs: 20 },
+    });
+    await using tunnel = opened;
+    road.block("up");
+    const caller = new ConduitProbe(await dialing(tunnel, "http-connect"));
+    await assertBroken(caller, frontend);
+    await tunnel.log.until(/^CONNECT refused with 504: timed out/);
+  });
+}
+
+Deno.test("no agent is told in words, early 200 or not", async () => {
+  await using tunnel = await Tunnel.open({ connectEarly200: true });
+  const { message } = await assertRejects(
+    () => dialing(tunnel, "http-connect"),
+    Error,
+  );
+  assertMatch(message, /[Nn]o agent/);
+});
+
+/** A unix socket knows no reset: there the connection just ends (SPEC §4.2). */
+async function assertBroken(
+  caller: ConduitProbe,
+  frontend: typeof FRONTENDS[number],
+): Promise<void> {
+  if (frontend === "tcp") {
+    assertEquals((await caller.closed).kind, "reset");
+  } else {
+    await Promise.race([caller.ended, caller.closed]);
+    caller.reset("the test is over");
+  }
+  assertEquals(caller.receivedOctets, 0);
+}
