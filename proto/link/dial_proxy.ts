@@ -232,7 +232,9 @@ class ProxyCall
       return this.#order?.events.onFailed(dialErrorOf(status, reason, lost));
     }
     const conduit = this.#conduit!;
-    if (lost || status.code === StatusCode.UNAVAILABLE) {
+    // A stream that the peer reset was given up on purpose, such as one that
+    // had its memory for too long; UNAVAILABLE is a connection that is gone.
+    if (status.code === StatusCode.UNAVAILABLE) {
       conduit.close({ kind: "lost", reason });
     } else if (status.code !== StatusCode.OK) {
       conduit.close({ kind: "reset", reason });
