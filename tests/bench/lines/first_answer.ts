@@ -61,3 +61,11 @@ export const FIRST_ANSWER_CONNECT: Metric = firstAnswer({
   title: "CONNECT",
   limit: 2.1,
 });
+
+export const FIRST_ANSWER_EARLY_200: Metric = firstAnswer({
+  entrance: "connect",
+  title: "CONNECT with --connect-early-200",
+  limit: 2.1,
+  moonshotLimit: 1.1,
+  serverFlags: ["--connect-early-200"],
+});
