@@ -8,8 +8,9 @@
  * @module
  */
 
-import { canTurnOffNagle, denoTlsSocket } from "./sockets/deno_tls_socket.ts";
+import { denoTlsSocket } from "./sockets/deno_tls_socket.ts";
 import { socketTransport } from "./sockets/socket_transport.ts";
+import { canTuneSockets } from "./sockets/tcp_options.ts";
 import type { TlsMaterial } from "./tls/credentials.ts";
 import { withCode } from "./tls/rustls_errors.ts";
 import type { Transport } from "./transport.ts";
@@ -40,7 +41,8 @@ function serverNameSymbol(): symbol | undefined {
 /** Whether this platform can do it as well as `node:tls` would. */
 export function canConnectDenoTls(target: DenoTlsTarget): boolean {
   const { host, serverName, credentials } = target;
-  return credentials.ca !== "" && canTurnOffNagle() &&
+  // Without that, Nagle's algorithm would cost more than this client saves.
+  return credentials.ca !== "" && canTuneSockets() &&
     (host === serverName || SERVER_NAME !== undefined);
 }
 

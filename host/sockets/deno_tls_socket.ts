@@ -3,28 +3,17 @@
  *
  * Of the two TLS stacks this one reads into the caller's buffer, has true
  * backpressure and costs a fifth less CPU for uploads and no memory that grows
- * with the load (docs/performance.md). It lacks a switch for Nagle's algorithm,
- * so the C library is asked for that: without it small writes wait up to 40 ms.
+ * with the load (docs/performance.md). It lacks a switch for Nagle's algorithm;
+ * `tcp_options.ts` has one.
  *
  * @module
  */
 
-import { parseIpAddress } from "../../proto/link/ip_address.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import { ANONYMOUS } from "../tls/peer_identity.ts";
 import { addressText } from "./deno_socket.ts";
-import { type LibC, openLibc, tcpDescriptors } from "./libc.ts";
 import type { OctetSocket } from "./octet_socket.ts";
-
-/** From `netinet/in.h` and `netinet/tcp.h`. */
-const IPPROTO_TCP = 6;
-const TCP_NODELAY = 1;
-const ON = new Uint8Array(new Uint32Array([1]).buffer);
-
-/** Whether sockets of this kind can be had without Nagle's algorithm. */
-export function canTurnOffNagle(): boolean {
-  return openLibc() !== undefined;
-}
+import { tuneLinkSocket } from "./tcp_options.ts";
 
 /**
  * Wraps a connection whose handshake is over.
@@ -32,20 +21,11 @@ export function canTurnOffNagle(): boolean {
  * @param alpn What it negotiated; empty for none.
  */
 export function denoTlsSocket(conn: Deno.TlsConn, alpn: string): OctetSocket {
-  const library = openLibc();
-  if (library !== undefined) turnOffNagle(library, conn);
+  tuneLinkSocket(
+    conn.localAddr as Deno.NetAddr,
+    conn.remoteAddr as Deno.NetAddr,
+  );
   return new DenoTlsSocket(conn, alpn);
-}
-
-/** An outgoing connection is known by its own address: nobody shares it. */
-function turnOffNagle(library: LibC, conn: Deno.TlsConn): void {
-  const { hostname, port } = conn.localAddr as Deno.NetAddr;
-  const address = `${parseIpAddress(hostname)}`;
-  for (const { descriptor, local } of tcpDescriptors(library)) {
-    if (local.port !== port || local.address !== address) continue;
-    library.setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
-    return;
-  }
 }
 
 class DenoTlsSocket implements OctetSocket {

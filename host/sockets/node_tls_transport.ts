@@ -15,6 +15,7 @@ import { peerIdentityOf } from "../tls/peer_identity.ts";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { hostPort } from "./deno_socket.ts";
 import { endOf, plainOctets } from "./octet_socket.ts";
+import { tuneLinkSocket } from "./tcp_options.ts";
 
 /**
  * Call this, and `start`, in the same turn in which the handshake was reported:
@@ -40,6 +41,7 @@ class NodeTlsTransport implements Transport {
     // Read now: a closed socket has forgotten its addresses.
     this.remoteAddress = endpoint(socket.remoteAddress, socket.remotePort);
     this.localAddress = endpoint(socket.localAddress, socket.localPort);
+    tune(socket);
     this.alpn = socket.alpnProtocol || "";
     this.identity = peerIdentityOf(socket);
   }
@@ -71,6 +73,16 @@ class NodeTlsTransport implements Transport {
   close(): void {
     this.#socket.destroy();
   }
+}
+
+function tune(socket: TLSSocket): void {
+  const { localAddress, localPort, remoteAddress, remotePort } = socket;
+  // Without addresses it is a unix socket, or over before it began.
+  if (localAddress === undefined || remoteAddress === undefined) return;
+  tuneLinkSocket(
+    { hostname: localAddress, port: localPort ?? 0 },
+    { hostname: remoteAddress, port: remotePort ?? 0 },
+  );
 }
 
 /**
