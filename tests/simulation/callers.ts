@@ -1,0 +1,178 @@
+/**
+ * How the callers of a simulated world come in: through the gRPC frontend, over
+ * a connection of their own or a shared one, through HTTP CONNECT, or by asking
+ * the server's dialer as a frontend does.
+ *
+ * @module
+ */
+
+import { dialConnect } from "../../client/connect_caller.ts";
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import { dialProxy } from "../../proto/link/dial_proxy.ts";
+import type {
+  DialEvents,
+  DialTarget,
+  PendingDial,
+} from "../../proto/link/link.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Plan } from "./plan.ts";
+import { linkSettings } from "./settings.ts";
+import type { SimulatedServer } from "./simulated_server.ts";
+import type { Simulator } from "./simulator.ts";
+import { type Cut, SocketPair } from "./socket_pair.ts";
+import { tapped } from "./tapped_transport.ts";
+
+const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
+
+/** A caller's connection to the server, and who is on it. */
+interface Road {
+  readonly pair: SocketPair;
+  readonly users: Set<Exchange>;
+  /** Set for gRPC. */
+  readonly connection: Connection | undefined;
+}
+
+/** See the module description. */
+export class Callers {
+  readonly #sim: Simulator;
+  readonly #plan: Plan;
+  readonly #server: SimulatedServer;
+  readonly roads: Road[] = [];
+  #shared: Road | undefined;
+
+  constructor(sim: Simulator, plan: Plan, server: SimulatedServer) {
+    this.#sim = sim;
+    this.#plan = plan;
+    this.#server = server;
+  }
+
+  /** Asks for what `exchange` plans. */
+  dial(exchange: Exchange): void {
+    const { way, abortMs, number } = exchange.plan;
+    exchange.startedMs = this.#sim.now();
+    this.#sim.note(`caller dials ${way}`, number);
+    const events: DialEvents = {
+      onConnected: (conduit) => exchange.connected(conduit),
+      onFailed: (error) => exchange.failed(error),
+    };
+    const pending = this.#start(exchange, events);
+    if (abortMs < 0) return;
+    this.#sim.post("caller gives up", abortMs, () => {
+      if (exchange.answeredMs >= 0) return;
+      exchange.aborted();
+      pending.cancel();
+    });
+  }
+
+  /** Breaks one connection; @returns whether there was one to break. */
+  cut(index: number, kind: Cut): boolean {
+    const open = this.roads.filter(({ pair }) => !pair.isOver);
+    const road = open[index % open.length];
+    if (road === undefined) return false;
+    for (const exchange of road.users) exchange.callerCut = kind;
+    if (road === this.#shared) this.#shared = undefined;
+    road.pair.cut(kind);
+    return true;
+  }
+
+  /** Nobody asks for more. */
+  finish(): void {
+    for (const { connection } of this.roads) {
+      connection?.shutdown("the client is done");
+    }
+  }
+
+  /** What is left although everything is over. */
+  leftovers(): string[] {
+    return this.roads.filter(({ pair }) => !pair.isOver)
+      .map((_, index) => `the socket of caller connection ${index} is open`);
+  }
+
+  #start(exchange: Exchange, events: DialEvents): PendingDial {
+    const { protocol, way } = exchange.plan;
+    const { address, earlyData } = exchange;
+    const target: DialTarget = { protocol, address };
+    switch (way) {
+      case "direct":
+        return this.#server.dial({
+          target,
+          node: undefined,
+          takeEarlyData: () => earlyData,
+        }, {
+          connected: (conduit) => events.onConnected(conduit),
+          failed: (error) => events.onFailed(error),
+        });
+      case "connect": {
+        const { pair, users } = this.#connect(false);
+        users.add(exchange);
+        return dialConnect(new SocketConduit(pair.far), address, events, {
+          ...(earlyData.length === 0 ? {} : { earlyData }),
+        });
+      }
+      case "grpc": {
+        const road = this.#grpcRoad(exchange.plan.isShared);
+        road.users.add(exchange);
+        return dialProxy(road.connection!, target, events, {
+          authority: "localhost",
+          timers: this.#sim,
+          dialId: exchange.plan.number + 1,
+          ...(earlyData.length === 0 ? {} : { earlyData }),
+        });
+      }
+    }
+  }
+
+  #grpcRoad(isShared: boolean): Road {
+    if (!isShared) return this.#connect(true);
+    const isUsable = this.#shared?.connection?.isUsable === true;
+    if (!isUsable) this.#shared = this.#connect(true);
+    return this.#shared!;
+  }
+
+  #connect(isGrpc: boolean): Road {
+    const pair = new SocketPair(this.#sim, {
+      name: "caller ",
+      number: this.roads.length,
+      latencyMs: this.#plan.localLatencyMs,
+      capacityOctets: this.#plan.capacityOctets,
+      tinyCuts: this.#plan.tinyCuts,
+      isHttp2: isGrpc,
+    });
+    const road: Road = {
+      pair,
+      users: new Set(),
+      connection: isGrpc ? this.#speakHttp2(pair) : undefined,
+    };
+    this.roads.push(road);
+    this.#sim.post("caller connects", this.#plan.localLatencyMs, () => {
+      this.#server.acceptCaller(pair.near);
+    });
+    return road;
+  }
+
+  #speakHttp2(pair: SocketPair): Connection {
+    const connection = new Connection({
+      role: "client",
+      clock: this.#sim,
+      keepalive: KEEPALIVE,
+      settings: linkSettings(this.#plan),
+      events: {
+        onStream: () => {
+          throw new TypeError("Cannot accept a stream: push is disabled");
+        },
+        onClosed: () => {},
+      },
+    });
+    connection.start();
+    const transport = tapped(socketTransport(pair.far), {
+      isClient: true,
+      plan: this.#plan,
+      complain: (what) => this.#sim.fail(`a caller sends ${what}`),
+    });
+    driveHttp2(transport, connection, this.#sim);
+    return connection;
+  }
+}

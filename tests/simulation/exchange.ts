@@ -1,0 +1,282 @@
+/**
+ * One dial and what comes of it: the caller, the target, the answer, what was
+ * done to them; and whether all of that fits together (DESIGN promises 1 and 3).
+ *
+ * @module
+ */
+
+import type { DialError } from "../../proto/link/link.ts";
+import type { Conduit, ConduitEnd } from "../../proto/transfer/conduit.ts";
+import { Pattern } from "./pattern.ts";
+import type { DialPlan, TalkPlan } from "./plan.ts";
+import type { Simulator } from "./simulator.ts";
+import { Talker } from "./talker.ts";
+
+/** A stall that may cost a conduit of the packets carrier its life. */
+const LONG_STALL_MS = 5_000;
+
+/** A link as far as it may be an excuse. */
+export interface Excuse {
+  readonly number: number;
+  readonly isPackets: boolean;
+  /** What was done to it, if anything that may lose conduits. */
+  readonly trouble: string | undefined;
+}
+
+/** What may have ended it otherwise than planned, besides its own ends. */
+export interface Circumstances {
+  /** The server was stopped, or memory made short. */
+  readonly mayReset: boolean;
+}
+
+/** See the module description. */
+export class Exchange {
+  readonly plan: DialPlan;
+  readonly #sim: Simulator;
+  readonly #isGrantedEarly: boolean;
+  caller: Talker | undefined;
+  target: Talker | undefined;
+  startedMs = -1;
+  answeredMs = -1;
+  failure: DialError | undefined;
+  wasAborted = false;
+  /** No agent was linked when one was chosen. */
+  hadNoAgent = false;
+  /** The link that was chosen. */
+  link: Excuse | undefined;
+  /** What was done to the sockets of either end. */
+  callerCut: "reset" | "lost" | undefined;
+  targetCut: "reset" | "lost" | undefined;
+  /** Held up, so that deadlines may have passed. */
+  wasHeld = false;
+
+  /** @param grantsEarly CONNECT's 200 comes before the dial is answered. */
+  constructor(sim: Simulator, plan: DialPlan, grantsEarly: boolean) {
+    this.#sim = sim;
+    this.plan = plan;
+    this.#isGrantedEarly = grantsEarly && plan.way === "connect";
+  }
+
+  get name(): string {
+    return `conduit ${this.plan.number}`;
+  }
+
+  /** The address that is dialed; it says which exchange this is. */
+  get address(): string {
+    return `c${this.plan.number}.test:80`;
+  }
+
+  /** The octets that leave with the question. */
+  get earlyData(): Uint8Array {
+    return this.#pattern(0).piece(0, this.plan.earlyOctets);
+  }
+
+  /** Answered, or given up; and both ends are closed. */
+  get isOver(): boolean {
+    if (this.startedMs < 0) return false;
+    if (this.answeredMs < 0 && !this.wasAborted) return false;
+    return isClosed(this.caller) && isClosed(this.target);
+  }
+
+  /** For people who look why it is not over. */
+  get state(): string {
+    const answer = this.answeredMs < 0 ? "unanswered" : "answered";
+    return `${this.name} (${answer}; caller ${stateOf(this.caller)}, ` +
+      `target ${stateOf(this.target)})`;
+  }
+
+  /** The target has somebody on the phone. */
+  answerAt(conduit: Conduit): void {
+    if (this.target !== undefined) this.#sim.fail(`${this.name} dialed twice`);
+    const target = this.#talker("target", this.plan.target, 1, 0);
+    // What leaves early is heard before the caller has an answer.
+    const early = { sent: this.plan.earlyOctets, hasEnded: false };
+    target.faces(this.caller ?? early);
+    this.target = target;
+    target.start(conduit);
+  }
+
+  connected(conduit: Conduit): void {
+    this.#answered("connected");
+    const { caller, earlyOctets } = this.plan;
+    this.caller = this.#talker("caller", caller, 0, earlyOctets);
+    if (this.target !== undefined) this.caller.faces(this.target);
+    else if (!this.#isGrantedEarly) {
+      this.#sim.fail(`${this.name} is connected to nobody`);
+    }
+    this.caller.start(conduit);
+  }
+
+  failed(error: DialError): void {
+    this.#answered(`failed ${error.reason}`);
+    this.failure = error;
+  }
+
+  aborted(): void {
+    this.#sim.note(`${this.name} is given up`);
+    this.wasAborted = true;
+  }
+
+  #answered(how: string): void {
+    this.#sim.note(`${this.name} ${how}`);
+    if (this.answeredMs >= 0) this.#sim.fail(`${this.name} has two answers`);
+    if (this.wasAborted) {
+      this.#sim.fail(`${this.name} answered although given up`);
+    }
+    this.answeredMs = this.#sim.now();
+  }
+
+  #talker(
+    who: string,
+    plan: TalkPlan,
+    direction: 0 | 1,
+    sentOctets: number,
+  ): Talker {
+    return new Talker({
+      sim: this.#sim,
+      name: `${who} ${this.plan.number}`,
+      plan,
+      outgoing: this.#pattern(direction),
+      incoming: this.#pattern(1 - direction),
+      sentOctets,
+    });
+  }
+
+  #pattern(direction: number): Pattern {
+    return new Pattern(2 * this.plan.number + direction);
+  }
+
+  // --- Judgement -------------------------------------------------------------
+
+  /** Says what does not fit; to be called once it is over. */
+  judge(circumstances: Circumstances): void {
+    if (this.failure !== undefined) this.#judgeFailure(this.failure);
+    this.#judgeEnd("caller", circumstances);
+    this.#judgeEnd("target", circumstances);
+    if (this.#isUndisturbed(circumstances)) this.#judgeUndisturbed();
+  }
+
+  #judgeFailure(error: DialError): void {
+    const { answer } = this.plan;
+    const { reason } = error;
+    const isExcused = this.#mayBeLost || this.wasHeld ||
+      this.callerCut !== undefined ||
+      // A reset may catch up with the 200 that was to go before it.
+      (this.plan.way === "connect" && this.#targetGaveUp) ||
+      (this.#isGrantedEarly && reason === "link-lost") ||
+      (this.hadNoAgent && /no agent/i.test(error.message));
+    if (isExcused) return;
+    const isFitting = answer === "refuse"
+      ? reason === "endpoint" || reason === "timeout"
+      : answer === "hang" && (reason === "timeout" || reason === "endpoint");
+    // The agent may be slower than somebody's deadline.
+    const isLate = reason === "timeout" && this.plan.answerMs > 0;
+    if (!isFitting && !isLate) {
+      this.#fail(
+        `a dial to be answered with ${answer} failed: ${reason}, ` +
+          error.message,
+      );
+    }
+  }
+
+  #judgeEnd(who: "caller" | "target", { mayReset }: Circumstances): void {
+    const [one, other] = who === "caller"
+      ? [this.caller, this.target]
+      : [this.target, this.caller];
+    const end = one?.end;
+    if (one === undefined || end === undefined || end.kind === "clean") return;
+    const ownCut = who === "caller" ? this.callerCut : this.targetCut;
+    const otherCut = who === "caller" ? this.targetCut : this.callerCut;
+    const isSocket = who === "target" || this.plan.way === "connect";
+    // A target that connects when the dial has failed is told so.
+    const wasReset = one.hasReset || other?.hasReset || this.wasAborted ||
+      this.failure !== undefined || this.#wasGrantedInVain(other) ||
+      this.callerCut === "reset" || this.targetCut === "reset" || mayReset ||
+      this.#mayHaveStalled;
+    // A call does not outlive its connection, whatever broke that.
+    const wasLost = this.#mayBeLost || ownCut === "lost" ||
+      otherCut === "lost" ||
+      (this.plan.way === "grpc" && this.callerCut !== undefined);
+    // A socket cannot tell its peer that the road behind it broke.
+    const isFitting = end.kind === "lost"
+      ? wasLost
+      : wasReset || (wasLost && isSocket) ||
+        // What is under way to a socket that broke is answered by its kernel.
+        (wasLost && otherCut === "lost");
+    if (!isFitting) {
+      this.#fail(`${who} ended ${describe(end)}, without a cause`);
+    }
+  }
+
+  #isUndisturbed({ mayReset }: Circumstances): boolean {
+    const { caller, target } = this;
+    return caller !== undefined && target !== undefined && !mayReset &&
+      !caller.hasReset && !target.hasReset && !this.#mayBeLost &&
+      !this.#wasGrantedInVain(target) &&
+      this.callerCut === undefined && this.targetCut === undefined &&
+      !this.#mayHaveStalled;
+  }
+
+  #judgeUndisturbed(): void {
+    for (
+      const [who, one] of [["caller", this.caller!], [
+        "target",
+        this.target!,
+      ]] as const
+    ) {
+      if (one.end?.kind !== "clean") {
+        this.#fail(
+          `${who} ended ${describe(one.end)} although nobody did anything`,
+        );
+      }
+      if (one.sent !== one.plan.octets) {
+        this.#fail(`${who} sent ${one.sent} of ${one.plan.octets}`);
+      }
+    }
+  }
+
+  /** A dial that fails behind the 200 can only be told by a reset. */
+  #wasGrantedInVain(other: Talker | undefined): boolean {
+    const isLate = this.plan.answer === "connect" && this.plan.answerMs > 0;
+    return this.#isGrantedEarly &&
+      (other === undefined || isLate || this.wasHeld);
+  }
+
+  get #targetGaveUp(): boolean {
+    return this.targetCut !== undefined || this.target?.hasReset === true;
+  }
+
+  get #mayBeLost(): boolean {
+    return this.link?.trouble !== undefined;
+  }
+
+  /** One that does not read for long is reset in the packets carrier. */
+  get #mayHaveStalled(): boolean {
+    if (this.link === undefined || !this.link.isPackets) return false;
+    const { caller, target } = this.plan;
+    return [caller, target].some(({ stallAt, stallMs }) =>
+      stallAt >= 0 && stallMs >= LONG_STALL_MS
+    );
+  }
+
+  #fail(what: string): void {
+    this.#sim.fail(`${this.name}: ${what}`);
+  }
+}
+
+function isClosed(talker: Talker | undefined): boolean {
+  return talker === undefined || talker.end !== undefined;
+}
+
+function stateOf(talker: Talker | undefined): string {
+  if (talker === undefined) return "absent";
+  const { sent, plan, received, hasEnded, peerEnded, end } = talker;
+  return `sent ${sent}/${plan.octets} read ${received}` +
+    `${hasEnded ? " ended" : ""}${peerEnded ? " peer ended" : ""}` +
+    `${talker.isReading ? "" : " not reading"}${end ? " closed" : ""}`;
+}
+
+function describe(end: ConduitEnd | undefined): string {
+  if (end === undefined) return "never";
+  return end.kind === "clean" ? "clean" : `${end.kind} (${end.reason})`;
+}

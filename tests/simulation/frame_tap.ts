@@ -1,0 +1,100 @@
+/**
+ * Listens to one direction of an HTTP/2 connection for what would be a
+ * complaint: RST_STREAM and GOAWAY with a code that says that the other end has
+ * broken the protocol. Between two ends of ours there must be none.
+ *
+ * It reads frame heads only; what else the wire promises, both engines check.
+ *
+ * @module
+ */
+
+import { ErrorCode, errorCodeName } from "../../proto/frames/wire_error.ts";
+
+const FRAME_HEAD_OCTETS = 9;
+const PREFACE_OCTETS = 24;
+const RST_STREAM = 3;
+const GOAWAY = 7;
+
+/** What both of them need: GOAWAY has a stream id in front of its code. */
+const PAYLOAD_OCTETS_KEPT = 8;
+
+/** Ways to end a stream that accuse nobody. */
+const PEACEFUL: ReadonlySet<number> = new Set([
+  ErrorCode.NO_ERROR,
+  ErrorCode.REFUSED_STREAM,
+  ErrorCode.CANCEL,
+]);
+
+/** See the module description. */
+export class FrameTap {
+  readonly #complain: (what: string) => void;
+  readonly #head = new Uint8Array(FRAME_HEAD_OCTETS + PAYLOAD_OCTETS_KEPT);
+  #headOctets = 0;
+  /** Octets to pass over before the next frame. */
+  #skip: number;
+
+  /**
+   * @param isClient The preface goes first.
+   * @param mayCalm ENHANCE_YOUR_CALM is expected: memory is short on purpose.
+   */
+  constructor(
+    isClient: boolean,
+    readonly mayCalm: boolean,
+    complain: (what: string) => void,
+  ) {
+    this.#skip = isClient ? PREFACE_OCTETS : 0;
+    this.#complain = complain;
+  }
+
+  /** Takes what is sent. */
+  push(octets: Uint8Array): void {
+    for (let at = 0; at < octets.length;) {
+      const skipped = Math.min(this.#skip, octets.length - at);
+      this.#skip -= skipped;
+      at += skipped;
+      if (this.#skip === 0 && at < octets.length) {
+        at += this.#gather(octets.subarray(at));
+      }
+    }
+  }
+
+  #gather(octets: Uint8Array): number {
+    const head = this.#head;
+    const wanted = this.#wantedOctets - this.#headOctets;
+    const taken = Math.min(wanted, octets.length);
+    head.set(octets.subarray(0, taken), this.#headOctets);
+    this.#headOctets += taken;
+    if (this.#headOctets === this.#wantedOctets) this.#onFrame();
+    return taken;
+  }
+
+  /** The head, and with it the payload of the two kinds that are looked at. */
+  get #wantedOctets(): number {
+    if (this.#headOctets < FRAME_HEAD_OCTETS) return FRAME_HEAD_OCTETS;
+    switch (this.#head[3]) {
+      case RST_STREAM:
+        return FRAME_HEAD_OCTETS + 4;
+      case GOAWAY:
+        return FRAME_HEAD_OCTETS + 8;
+      default:
+        return FRAME_HEAD_OCTETS;
+    }
+  }
+
+  #onFrame(): void {
+    const view = new DataView(this.#head.buffer);
+    const type = view.getUint8(3);
+    const payloadOctets = view.getUint32(0) >>> 8;
+    const kept = this.#headOctets - FRAME_HEAD_OCTETS;
+    this.#skip = payloadOctets - kept;
+    this.#headOctets = 0;
+    if (type === RST_STREAM) this.#onCode("RST_STREAM", view.getUint32(9));
+    if (type === GOAWAY) this.#onCode("GOAWAY", view.getUint32(13));
+  }
+
+  #onCode(what: string, code: number): void {
+    if (PEACEFUL.has(code)) return;
+    if (this.mayCalm && code === ErrorCode.ENHANCE_YOUR_CALM) return;
+    this.#complain(`${what} with ${errorCodeName(code)}`);
+  }
+}

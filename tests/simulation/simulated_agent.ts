@@ -1,0 +1,134 @@
+/**
+ * A tunnel agent of a simulated world: all of `agent/` but sockets and TLS,
+ * joined as `agent.ts` joins it.
+ *
+ * @module
+ */
+
+import { AgentMetrics } from "../../agent/agent_metrics.ts";
+import { Drain } from "../../agent/drain.ts";
+import { Connector } from "../../agent/links/connector.ts";
+import { LinkKeeper } from "../../agent/links/link_keeper.ts";
+import { TargetDialer } from "../../agent/target_dialer.ts";
+import { MetricRegistry } from "../../host/metrics.ts";
+import type { Transport } from "../../host/transport.ts";
+import type { DialTarget } from "../../proto/link/link.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { identifiers } from "../support/fake_link.ts";
+import type { AgentPlan, Plan } from "./plan.ts";
+import { linkSettings } from "./settings.ts";
+import type { Simulator } from "./simulator.ts";
+
+const MESSAGE_OCTETS_MAX = 32 * 1024 * 1024;
+
+/** What a simulated agent needs of the world. */
+export interface AgentWorld {
+  /** A road to a server, which may be none. */
+  openLink<T>(
+    agent: SimulatedAgent,
+    alpn: readonly string[],
+    use: (transport: Transport) => Promise<T>,
+  ): Promise<T>;
+  connectTarget(
+    target: DialTarget,
+    controller: AbortController,
+  ): Promise<Conduit>;
+  /** All its links are about to be closed. */
+  closing(agent: SimulatedAgent): void;
+}
+
+/** See the module description. */
+export class SimulatedAgent {
+  readonly number: number;
+  readonly plan: AgentPlan;
+  readonly budget: ReceiveBudget;
+  readonly #dialer: TargetDialer;
+  readonly #keeper: LinkKeeper;
+  readonly #drain: Drain;
+  isGoing = false;
+
+  constructor(
+    sim: Simulator,
+    plan: Plan,
+    number: number,
+    world: AgentWorld,
+  ) {
+    this.number = number;
+    this.plan = plan.agents[number]!;
+    this.budget = new ReceiveBudget(plan.budgetOctets);
+    const metrics = new AgentMetrics(new MetricRegistry());
+    const random = () => sim.prng.below(1 << 20) / (1 << 20);
+    this.#dialer = new TargetDialer({
+      clock: sim,
+      observer: metrics.targetObserver(),
+      connect: (target, controller) => world.connectTarget(target, controller),
+      loadChanged: () => this.#drain.loadChanged(),
+    });
+    const connector = new Connector({
+      agentId: `agent-${number}`,
+      identifiers: identifiers({}),
+      alpnProtocols: [],
+      carriers: [this.plan.carrier],
+      authority: "server",
+      keepaliveMs: plan.keepaliveMs,
+      messageOctetsMax: MESSAGE_OCTETS_MAX,
+      receiveBudget: this.budget,
+      linkSettings: linkSettings(plan),
+      timers: sim,
+      observer: metrics.linkObserver(),
+      onDial: this.#dialer.dial,
+      openTransport: (alpn, use) => world.openLink(this, alpn, use),
+      fellBack: () => {},
+    });
+    this.#keeper = new LinkKeeper({
+      connect: (onClosed) => connector.connect(onClosed),
+      timers: sim,
+      random,
+      linksPerServer: this.plan.links,
+      intervalCapMs: 2_000,
+      forever: false,
+      observer: {
+        linked: ({ carrier }) => sim.note(`agent linked ${carrier}`, number),
+        lost: (_link, reason) => sim.note(`agent lost: ${reason}`, number),
+        failed: (reason) => sim.note(`agent failed: ${reason}`, number),
+        counted: () => {},
+      },
+    });
+    this.#drain = new Drain({
+      announce: () => this.#keeper.drain(),
+      load: () => this.#dialer.load,
+      close: (reason) => {
+        world.closing(this);
+        this.#keeper.stop(reason);
+      },
+    }, sim);
+  }
+
+  start(): void {
+    if (!this.isGoing) this.#keeper.start();
+  }
+
+  /** Serves what runs, then ends. */
+  drain(timeoutMs: number): void {
+    this.isGoing = true;
+    this.#drain.begin(timeoutMs);
+  }
+
+  /** Ends at once. */
+  stop(reason: string): void {
+    this.isGoing = true;
+    this.#drain.now(reason);
+  }
+
+  /** What is left although everything is over; empty when nothing is. */
+  leftovers(): string[] {
+    return Object.entries({
+      load: this.#dialer.load,
+      servers: this.#keeper.linkedServers,
+      budgetOctets: this.budget.octets,
+      budgetMembers: this.budget.members,
+    }).filter(([, count]) => count !== 0)
+      .map(([what, count]) => `agent ${this.number} has ${count} ${what}`);
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * A tunnel server of a simulated world: all of `server/` but its listeners,
+ * joined as `server.ts` joins it.
+ *
+ * @module
+ */
+
+import { MetricRegistry } from "../../host/metrics.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import type { Transport } from "../../host/transport.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { join } from "../../proto/transfer/transfer.ts";
+import { Dialer } from "../../server/dialer.ts";
+import { FrontendPort } from "../../server/frontends/frontend_port.ts";
+import { frontendRouter } from "../../server/frontends/grpc_frontend.ts";
+import { AgentPort } from "../../server/links/agent_port.ts";
+import { Registry } from "../../server/registry.ts";
+import { ServerMetrics } from "../../server/server_metrics.ts";
+import type { Plan } from "./plan.ts";
+import type { Simulator } from "./simulator.ts";
+import { linkSettings } from "./settings.ts";
+
+const MESSAGE_OCTETS_MAX = 32 * 1024 * 1024;
+
+/** What a simulated server tells the world. */
+export interface ServerWitness {
+  /** An agent has linked; how it dials may be watched from here on. */
+  linked(link: AgentLink): void;
+  unlinked(link: AgentLink, reason: string): void;
+  /** A caller asks for `address`; there may be nobody to ask. */
+  asked(address: string, hasAgent: boolean): void;
+}
+
+/** See the module description. */
+export class SimulatedServer {
+  readonly budget: ReceiveBudget;
+  readonly registry: Registry;
+  readonly dialer: Dialer;
+  readonly #metrics: ServerMetrics;
+  readonly #agentPort: AgentPort;
+  readonly #frontendPort: FrontendPort;
+  readonly #witness: ServerWitness;
+  /** Connections of callers now, HTTP/1.1 and HTTP/2. */
+  callers = 0;
+
+  constructor(sim: Simulator, plan: Plan, witness: ServerWitness) {
+    this.#witness = witness;
+    this.budget = new ReceiveBudget(plan.budgetOctets);
+    this.registry = new Registry({
+      strategies: ["default"],
+      clock: sim,
+      random: () => sim.prng.below(1 << 20) / (1 << 20),
+    });
+    this.#metrics = new ServerMetrics(new MetricRegistry(), sim);
+    this.dialer = new Dialer({
+      registry: this.registry,
+      timers: sim,
+      dialTimeoutMs: plan.dialTimeoutMs,
+      observer: this.#metrics.dialObserver(() => {}),
+    });
+    this.#agentPort = this.#makeAgentPort(sim, plan);
+    this.#frontendPort = this.#makeFrontendPort(sim, plan);
+  }
+
+  /** An agent's connection. */
+  acceptAgent(transport: Transport): void {
+    this.#agentPort.accept(transport);
+  }
+
+  /** A caller's connection. */
+  acceptCaller(socket: OctetSocket): void {
+    void this.#frontendPort.accept(socket);
+  }
+
+  readonly dial: Dialer["dial"] = (order, answer) => {
+    this.#witness.asked(order.target.address, this.registry.links.size > 0);
+    return this.dialer.dial(order, answer);
+  };
+
+  /** As `Server.#closeAll`. */
+  stop(reason: string): void {
+    for (const link of [...this.registry.links]) link.close(reason);
+    this.#agentPort.shutdown(reason);
+    this.#frontendPort.shutdown(reason);
+  }
+
+  /** What is left although everything is over; empty when nothing is. */
+  leftovers(): string[] {
+    const { established, pendingDials } = this.#metrics;
+    return Object.entries({
+      established,
+      pendingDials,
+      callers: this.callers,
+      links: this.registry.links.size,
+      budgetOctets: this.budget.octets,
+      budgetMembers: this.budget.members,
+    }).filter(([, count]) => count !== 0)
+      .map(([what, count]) => `server has ${count} ${what}`);
+  }
+
+  #makeAgentPort(sim: Simulator, plan: Plan): AgentPort {
+    let random = 0;
+    return new AgentPort({
+      serverId: "server-1",
+      serverCount: 1,
+      keepaliveMs: plan.keepaliveMs,
+      receiveBudget: this.budget,
+      messageOctetsMax: MESSAGE_OCTETS_MAX,
+      allowAnonymous: true,
+      timers: sim,
+      randomness: (octets) => {
+        new DataView(octets.buffer).setUint32(4, ++random);
+      },
+      publicMethods: {},
+      firstStreamId: plan.firstStreamId,
+      linkSettings: linkSettings(plan),
+      observer: {
+        ...this.#metrics.linkObserver("agent"),
+        linked: (link) => {
+          this.#witness.linked(link);
+          this.registry.add(link);
+        },
+        unlinked: (link, reason) => {
+          this.registry.remove(link);
+          this.#witness.unlinked(link, reason);
+        },
+        refused: (_remoteAddress, reason) => sim.note(`refused: ${reason}`),
+        counted: () => {},
+      },
+    });
+  }
+
+  #makeFrontendPort(sim: Simulator, plan: Plan): FrontendPort {
+    const observer = this.#metrics.linkObserver("client");
+    return new FrontendPort({
+      mode: "auto",
+      timers: sim,
+      keepaliveMs: plan.keepaliveMs,
+      receiveBudget: this.budget,
+      router: frontendRouter({
+        timers: sim,
+        dial: this.dial,
+        observer,
+        messageOctetsMax: MESSAGE_OCTETS_MAX,
+        counted: () => {},
+        publicMethods: {},
+      }),
+      connect: {
+        timers: sim,
+        grantsEarly: plan.grantsEarly,
+        dial: this.dial,
+        join,
+        refused: () => {},
+      },
+      turnedAway: (_remoteAddress, reason) =>
+        sim.note(`turned away: ${reason}`),
+      counted: (_protocol, change) => void (this.callers += change),
+    });
+  }
+}

@@ -1,0 +1,372 @@
+/**
+ * Two connected sockets of a simulated world: octets take their time, arrive in
+ * pieces, are taken in part, and the road can be held up, cut or swallow all.
+ *
+ * They behave as TCP's do: what has arrived is read before an error is seen, a
+ * reset drops what was still on its way, whoever closes with octets unread
+ * resets, and octets for a closed socket are answered with a reset.
+ *
+ * @module
+ */
+
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import { ANONYMOUS } from "../../host/tls/peer_identity.ts";
+import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { Simulator } from "./simulator.ts";
+
+/** Why a road breaks: somebody gave it up, or nobody knows. */
+export type Cut = "reset" | "lost";
+
+/** What a pair is like. */
+export interface SocketPairOptions {
+  /** For the trace. */
+  readonly name: string;
+  readonly number: number;
+  readonly latencyMs: number;
+  /** Octets that the kernels of both ends hold in one direction. */
+  readonly capacityOctets: number;
+  /** How many of the first deliveries each way are of a few octets only. */
+  readonly tinyCuts: number;
+  /** HTTP/2 runs over it at both ends. */
+  readonly isHttp2: boolean;
+  readonly alpn?: string;
+  /** Whom the near end sees. */
+  readonly identity?: PeerIdentity;
+  readonly remoteAddress?: string;
+}
+
+/** See the module description. */
+export class SocketPair {
+  readonly near: SimulatedSocket;
+  readonly far: SimulatedSocket;
+  readonly #sim: Simulator;
+  readonly #options: SocketPairOptions;
+
+  constructor(sim: Simulator, options: SocketPairOptions) {
+    this.#sim = sim;
+    this.#options = options;
+    this.near = new SimulatedSocket(sim, options, "out");
+    this.far = new SimulatedSocket(sim, options, "in");
+    this.near.join(this.far);
+    this.far.join(this.near);
+  }
+
+  /** Both ends have been closed. */
+  get isOver(): boolean {
+    return this.near.isClosed && this.far.isClosed;
+  }
+
+  /**
+   * Buffers that HTTP/2 wrote last. When a road breaks under a write, its buffer
+   * is left to the garbage collector: the kernel may still look at it.
+   */
+  get abandoned(): readonly ArrayBufferLike[] {
+    if (!this.#options.isHttp2) return [];
+    return [this.near, this.far].flatMap(({ writtenLast }) =>
+      writtenLast === undefined ? [] : [writtenLast]
+    );
+  }
+
+  /** Breaks the road; both ends hear of it, each in its time. */
+  cut(kind: Cut): void {
+    const { name, number, latencyMs } = this.#options;
+    this.#sim.note(`${name} cut ${kind}`, number);
+    for (const end of [this.near, this.far]) {
+      end.dropUnderWay();
+      this.#sim.post(`${name} cut`, latencyMs, () => end.breakDown(kind));
+    }
+  }
+
+  /** From now on nothing arrives, and nobody is told. */
+  swallow(): void {
+    this.#sim.note(`${this.#options.name} swallows`, this.#options.number);
+    this.near.swallow();
+    this.far.swallow();
+  }
+
+  /** Nothing arrives for so long, in one direction or in both. */
+  hold(forMs: number, which: "out" | "in" | "both"): void {
+    this.#sim.note(`${this.#options.name} held`, this.#options.number, forMs);
+    if (which !== "in") this.near.hold(forMs);
+    if (which !== "out") this.far.hold(forMs);
+  }
+}
+
+interface Waiting<Value> {
+  readonly octets: Uint8Array;
+  readonly resolve: (value: Value) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** One end. What it has written and its peer has not read is kept here. */
+export class SimulatedSocket implements OctetSocket {
+  readonly localAddress = "10.0.0.1:8091";
+  readonly remoteAddress: string;
+  readonly alpn: string;
+  readonly identity: PeerIdentity;
+  readonly closesInOrder = true;
+  readonly #sim: Simulator;
+  readonly #options: SocketPairOptions;
+  readonly #label: string;
+  #peer!: SimulatedSocket;
+  readonly #queue: Uint8Array[] = [];
+  #queuedOctets = 0;
+  /** Of those, what has arrived: the peer's read would give it. */
+  #arrivedOctets = 0;
+  #end: "open" | "sent" | "arrived" = "open";
+  #isCarrying = false;
+  #isSwallowed = false;
+  #heldUntilMs = 0;
+  #tinyLeft: number;
+  #isClosed = false;
+  #broken: Cut | undefined;
+  #reading: Waiting<number | null> | undefined;
+  #writing: Waiting<number> | undefined;
+  writtenLast: ArrayBufferLike | undefined;
+
+  constructor(sim: Simulator, options: SocketPairOptions, side: "out" | "in") {
+    this.#sim = sim;
+    this.#options = options;
+    this.#label = `${options.name}${options.number} ${side}`;
+    this.#tinyLeft = options.tinyCuts;
+    this.alpn = options.alpn ?? "";
+    this.identity = options.identity ?? ANONYMOUS;
+    this.remoteAddress = options.remoteAddress ?? "10.0.0.7:4711";
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Once, with the other end. */
+  join(peer: SimulatedSocket): void {
+    this.#peer = peer;
+  }
+
+  // --- OctetSocket -----------------------------------------------------------
+
+  read(into: Uint8Array): Promise<number | null> {
+    if (this.#isClosed) return Promise.reject(closedError());
+    if (this.#reading !== undefined) throw new TypeError("Cannot read twice");
+    return new Promise((resolve, reject) => {
+      this.#reading = { octets: into, resolve, reject };
+      if (this.#isReadable) {
+        this.#sim.post(`${this.#label} read`, 0, () => this.#tryRead());
+      }
+    });
+  }
+
+  write(octets: Uint8Array): Promise<number> {
+    if (this.#isClosed) return Promise.reject(closedError());
+    if (this.#writing !== undefined) throw new TypeError("Cannot write twice");
+    if (this.#end !== "open") throw new TypeError("Cannot write after FIN");
+    return new Promise((resolve, reject) => {
+      this.#writing = { octets, resolve, reject };
+      this.writtenLast = octets.buffer;
+      this.#sim.post(`${this.#label} write`, 0, () => this.#tryWrite());
+    });
+  }
+
+  closeWrite(): Promise<void> {
+    if (this.#isClosed) return Promise.reject(closedError());
+    return new Promise((resolve, reject) => {
+      this.#sim.post(`${this.#label} fin`, 0, () => {
+        if (this.#isClosed || this.#broken !== undefined) {
+          return reject(new Deno.errors.NotConnected("not connected"));
+        }
+        this.#sendEnd();
+        resolve();
+      });
+    });
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    const hasUnread = this.#peer.#arrivedOctets > 0;
+    this.#release();
+    if (hasUnread) this.#sendReset();
+    else if (this.#broken === undefined) this.#sendEnd();
+  }
+
+  reset(): void {
+    if (this.#isClosed) return;
+    this.#release();
+    this.#sendReset();
+  }
+
+  // --- What the world does ---------------------------------------------------
+
+  /** The road behind this end is broken. */
+  breakDown(kind: Cut): void {
+    if (this.#broken !== undefined) return;
+    this.#broken = kind;
+    this.dropUnderWay();
+    this.#peer.dropUnderWay();
+    this.#writing?.reject(brokenError(kind, "write"));
+    this.#writing = undefined;
+    this.#tryRead();
+  }
+
+  /** What was sent and has not arrived is gone. */
+  dropUnderWay(): void {
+    let surplus = this.#queuedOctets - this.#arrivedOctets;
+    this.#queuedOctets = this.#arrivedOctets;
+    while (surplus > 0) {
+      const last = this.#queue.pop()!;
+      if (last.length > surplus) {
+        this.#queue.push(last.subarray(0, last.length - surplus));
+      }
+      surplus -= last.length;
+    }
+  }
+
+  swallow(): void {
+    this.#isSwallowed = true;
+  }
+
+  hold(forMs: number): void {
+    this.#heldUntilMs = Math.max(this.#heldUntilMs, this.#sim.now() + forMs);
+  }
+
+  // --- The way of an octet ---------------------------------------------------
+
+  get #isReadable(): boolean {
+    const peer = this.#peer;
+    return peer.#arrivedOctets > 0 || this.#broken !== undefined ||
+      peer.#end === "arrived";
+  }
+
+  #tryRead(): void {
+    const reading = this.#reading;
+    if (reading === undefined || !this.#isReadable) return;
+    this.#reading = undefined;
+    const octets = this.#peer.#take(reading.octets);
+    if (octets > 0) reading.resolve(octets);
+    else if (this.#broken !== undefined) {
+      reading.reject(brokenError(this.#broken, "read"));
+    } else reading.resolve(null);
+  }
+
+  /** The peer reads. */
+  #take(into: Uint8Array): number {
+    let octets = 0;
+    while (octets < into.length && this.#arrivedOctets > 0) {
+      const first = this.#queue[0]!;
+      const count = Math.min(
+        first.length,
+        into.length - octets,
+        this.#arrivedOctets,
+      );
+      into.set(first.subarray(0, count), octets);
+      octets += count;
+      this.#arrivedOctets -= count;
+      this.#queuedOctets -= count;
+      if (count === first.length) this.#queue.shift();
+      else this.#queue[0] = first.subarray(count);
+    }
+    if (octets > 0 && this.#writing !== undefined) {
+      this.#sim.post(`${this.#label} room`, 0, () => this.#tryWrite());
+    }
+    return octets;
+  }
+
+  #tryWrite(): void {
+    const writing = this.#writing;
+    if (writing === undefined) return;
+    if (this.#broken !== undefined) {
+      this.#writing = undefined;
+      return writing.reject(brokenError(this.#broken, "write"));
+    }
+    const room = this.#options.capacityOctets - this.#queuedOctets;
+    if (room <= 0) return;
+    const most = Math.min(room, writing.octets.length);
+    const octets = this.#sim.chance(4) ? 1 + this.#sim.prng.below(most) : most;
+    this.#writing = undefined;
+    // Only now, as a kernel may: whoever touches a buffer in flight is found.
+    this.#queue.push(writing.octets.slice(0, octets));
+    this.#queuedOctets += octets;
+    this.#carry();
+    writing.resolve(octets);
+  }
+
+  #sendEnd(): void {
+    if (this.#end !== "open") return;
+    this.#end = "sent";
+    this.#carry();
+  }
+
+  #sendReset(): void {
+    this.dropUnderWay();
+    this.#sim.post(
+      `${this.#label} rst`,
+      this.#options.latencyMs,
+      () => this.#peer.breakDown("reset"),
+    );
+  }
+
+  #release(): void {
+    this.#isClosed = true;
+    this.#reading?.reject(closedError());
+    this.#writing?.reject(closedError());
+    this.#reading = this.#writing = undefined;
+  }
+
+  /** @param isMore What goes now was sent together with what just arrived. */
+  #carry(isMore = false): void {
+    if (this.#isCarrying || this.#isSwallowed) return;
+    const isNeeded = this.#queuedOctets > this.#arrivedOctets ||
+      this.#end === "sent";
+    if (!isNeeded) return;
+    this.#isCarrying = true;
+    const { latencyMs } = this.#options;
+    const heldMs = Math.max(0, this.#heldUntilMs - this.#sim.now());
+    const sixteenths = isMore
+      ? this.#sim.prng.below(3)
+      : 8 + this.#sim.prng.below(16);
+    const delayMs = heldMs + latencyMs * sixteenths / 16;
+    this.#sim.post(this.#label, delayMs, () => {
+      this.#isCarrying = false;
+      if (this.#isSwallowed) return;
+      if (this.#heldUntilMs <= this.#sim.now()) this.#arrive();
+      this.#carry(true);
+    });
+  }
+
+  #arrive(): void {
+    const underWay = this.#queuedOctets - this.#arrivedOctets;
+    if (underWay === 0) {
+      this.#end = this.#end === "open" ? "open" : "arrived";
+    } else if (this.#peer.#isClosed) {
+      // Nobody is there to take it.
+      this.dropUnderWay();
+      return this.breakDown("reset");
+    } else {
+      const octets = this.#cut(underWay);
+      this.#sim.note(this.#label, octets, underWay);
+      this.#arrivedOctets += octets;
+    }
+    this.#peer.#tryRead();
+  }
+
+  #cut(octets: number): number {
+    const { prng } = this.#sim;
+    if (this.#tinyLeft > 0) {
+      this.#tinyLeft--;
+      return 1 + prng.below(Math.min(octets, 24));
+    }
+    return prng.below(2) === 0 ? octets : 1 + prng.below(octets);
+  }
+}
+
+function closedError(): Error {
+  return new Deno.errors.BadResource("the socket was closed");
+}
+
+function brokenError(kind: Cut, operation: "read" | "write"): Error {
+  if (kind === "lost") {
+    return Object.assign(new Error("no route to host"), { code: "ETIMEDOUT" });
+  }
+  return operation === "read"
+    ? new Deno.errors.ConnectionReset("reset by peer")
+    : new Deno.errors.BrokenPipe("broken pipe");
+}

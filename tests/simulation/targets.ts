@@ -1,0 +1,126 @@
+/**
+ * What the agents of a simulated world dial: each address belongs to one
+ * exchange, whose plan says how it answers and who talks there.
+ *
+ * @module
+ */
+
+import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { MemoryConduit } from "../support/memory_conduit.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Plan } from "./plan.ts";
+import type { Simulator } from "./simulator.ts";
+import { type Cut, SocketPair } from "./socket_pair.ts";
+
+/** Puts something between an agent and a target; see `canaries.ts`. */
+export type Tamper = (conduit: Conduit) => Conduit;
+
+/** See the module description. */
+export class Targets {
+  readonly #sim: Simulator;
+  readonly #plan: Plan;
+  readonly #exchanges: ReadonlyMap<string, Exchange>;
+  readonly #tamper: Tamper;
+  readonly #roads = new Map<Exchange, SocketPair | MemoryConduit>();
+
+  constructor(
+    sim: Simulator,
+    plan: Plan,
+    exchanges: ReadonlyMap<string, Exchange>,
+    tamper: Tamper,
+  ) {
+    this.#sim = sim;
+    this.#plan = plan;
+    this.#exchanges = exchanges;
+    this.#tamper = tamper;
+  }
+
+  /** As `dialTarget` of `host/dial.ts`. */
+  connect(target: DialTarget, { signal }: AbortController): Promise<Conduit> {
+    const exchange = this.#exchanges.get(target.address);
+    if (exchange === undefined || exchange.plan.protocol !== target.protocol) {
+      this.#sim.fail(`a dial for ${target.protocol} ${target.address} arrived`);
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
+    const { answer, answerMs } = exchange!.plan;
+    let isOver = false;
+    const settle = (label: string, delayMs: number, act: () => void) =>
+      this.#sim.post(label, delayMs, () => {
+        if (isOver) return;
+        isOver = true;
+        act();
+      });
+    signal.addEventListener("abort", () => {
+      if (isOver) return;
+      isOver = true;
+      reject(new DialError("cancelled", "operation was canceled"));
+    });
+    settle(
+      "target times out",
+      this.#plan.agentTimeoutMs,
+      () => reject(new DialError("timeout", "dial tcp: i/o timeout")),
+    );
+    if (answer === "refuse") {
+      settle(
+        "target refuses",
+        answerMs,
+        () => reject(new DialError("endpoint", "dial tcp: connection refused")),
+      );
+    } else if (answer === "connect") {
+      settle("target connects", answerMs, () => resolve(this.#open(exchange!)));
+    }
+    return promise;
+  }
+
+  /** Breaks the road to one target; @returns whether there is one. */
+  cut(exchange: Exchange, kind: Cut): boolean {
+    const road = this.#roads.get(exchange);
+    if (road === undefined) return false;
+    exchange.targetCut = kind;
+    if (road instanceof SocketPair) road.cut(kind);
+    else if (kind === "lost") road.lose("the flow was lost");
+    else road.reset("port unreachable");
+    return true;
+  }
+
+  /** Holds up the road to one target. */
+  hold(exchange: Exchange, forMs: number, which: "in" | "out" | "both"): void {
+    const road = this.#roads.get(exchange);
+    if (!(road instanceof SocketPair)) return;
+    exchange.wasHeld = true;
+    road.hold(forMs, which);
+  }
+
+  /** What is left although everything is over. */
+  leftovers(): string[] {
+    return [...this.#roads]
+      .filter(([, road]) => road instanceof SocketPair && !road.isOver)
+      .map(([{ name }]) => `the target's socket of ${name} is open`);
+  }
+
+  #open(exchange: Exchange): Conduit {
+    const { number, protocol } = exchange.plan;
+    if (protocol === "udp") {
+      const [near, far] = MemoryConduit.pair({
+        datagrams: true,
+        schedule: (step) => this.#sim.post(`flow ${number}`, 0, step),
+      });
+      this.#roads.set(exchange, far);
+      exchange.answerAt(far);
+      return this.#tamper(near);
+    }
+    const pair = new SocketPair(this.#sim, {
+      name: "target ",
+      number,
+      latencyMs: this.#plan.localLatencyMs,
+      capacityOctets: this.#plan.capacityOctets,
+      tinyCuts: this.#plan.tinyCuts,
+      isHttp2: false,
+    });
+    this.#roads.set(exchange, pair);
+    exchange.answerAt(new SocketConduit(pair.far));
+    return this.#tamper(new SocketConduit(pair.near));
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * A whole tunnel in memory: a server, its agents, the roads between them,
+ * callers, targets, and the troubles that befall them.
+ *
+ * @module
+ */
+
+import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import type { Transport } from "../../host/transport.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
+import { LinkError, STREAMS_ALPN } from "../../proto/link/hello.ts";
+import { Callers } from "./callers.ts";
+import { Exchange, type Excuse } from "./exchange.ts";
+import type { Plan, Trouble } from "./plan.ts";
+import { type AgentWorld, SimulatedAgent } from "./simulated_agent.ts";
+import { SimulatedServer } from "./simulated_server.ts";
+import type { Simulator } from "./simulator.ts";
+import { SocketPair } from "./socket_pair.ts";
+import { tapped } from "./tapped_transport.ts";
+import { type Tamper, Targets } from "./targets.ts";
+
+/** Roads to agents are long: this much is under way on them. */
+const LINK_CAPACITY_OCTETS = 256 * 1024;
+
+/** In front of the number of a link, as its server sees it. */
+const LINK_ADDRESS = "10.0.0.7:";
+
+/** One connection between an agent and the server. */
+export class SimulatedLink implements Excuse {
+  trouble: string | undefined;
+  heldUntilMs = 0;
+
+  constructor(
+    readonly number: number,
+    readonly agent: SimulatedAgent,
+    readonly pair: SocketPair,
+    readonly isPackets: boolean,
+  ) {}
+}
+
+/** See the module description. */
+export class TunnelWorld implements AgentWorld {
+  readonly server: SimulatedServer;
+  readonly agents: readonly SimulatedAgent[];
+  readonly exchanges: readonly Exchange[];
+  readonly links: SimulatedLink[] = [];
+  readonly #sim: Simulator;
+  readonly #plan: Plan;
+  readonly #byAddress: ReadonlyMap<string, Exchange>;
+  readonly #callers: Callers;
+  readonly #targets: Targets;
+
+  constructor(sim: Simulator, plan: Plan, tamper: Tamper) {
+    this.#sim = sim;
+    this.#plan = plan;
+    this.exchanges = plan.dials.map((dial) =>
+      new Exchange(sim, dial, plan.grantsEarly)
+    );
+    this.#byAddress = new Map(
+      this.exchanges.map((exchange) => [exchange.address, exchange]),
+    );
+    this.server = new SimulatedServer(sim, plan, {
+      linked: (link) => this.#watchDials(link),
+      unlinked: (link, reason) =>
+        sim.note(`server lost: ${reason}`, this.#linkOf(link).number),
+      asked: (address, hasAgent) => {
+        if (!hasAgent) this.#byAddress.get(address)!.hadNoAgent = true;
+      },
+    });
+    this.agents = plan.agents.map((_, number) =>
+      new SimulatedAgent(sim, plan, number, this)
+    );
+    this.#callers = new Callers(sim, plan, this.server);
+    this.#targets = new Targets(sim, plan, this.#byAddress, tamper);
+  }
+
+  /** Sets everything going. */
+  start(): void {
+    for (const agent of this.agents) {
+      this.#sim.post("agent starts", 0, () => agent.start());
+    }
+    for (const exchange of this.exchanges) {
+      const { atMs } = exchange.plan;
+      this.#sim.post("caller starts", atMs, () => this.#callers.dial(exchange));
+    }
+    for (const trouble of this.#plan.troubles) {
+      this.#sim.post(trouble.kind, trouble.atMs, () => this.#befall(trouble));
+    }
+  }
+
+  /** All exchanges have come to their end. */
+  get isOver(): boolean {
+    return this.exchanges.every(({ isOver }) => isOver);
+  }
+
+  /** Everybody leaves. */
+  stop(): void {
+    this.#callers.finish();
+    for (const agent of this.agents) agent.stop("the agent is stopping");
+    this.server.stop("the server is stopping");
+  }
+
+  /** See `SocketPair.abandoned`. */
+  get abandonedBuffers(): ArrayBufferLike[] {
+    return [...this.links, ...this.#callers.roads]
+      .flatMap(({ pair }) => pair.abandoned);
+  }
+
+  /** What is left although everything is over; empty when nothing is. */
+  leftovers(): string[] {
+    return [
+      ...this.server.leftovers(),
+      ...this.agents.flatMap((agent) => agent.leftovers()),
+      ...this.#callers.leftovers(),
+      ...this.#targets.leftovers(),
+      ...this.links.filter(({ pair }) => !pair.isOver)
+        .map(({ number }) => `the socket of link ${number} is open`),
+    ];
+  }
+
+  // --- What agents need ------------------------------------------------------
+
+  openLink<T>(
+    agent: SimulatedAgent,
+    _alpn: readonly string[],
+    use: (transport: Transport) => Promise<T>,
+  ): Promise<T> {
+    const { linkLatencyMs } = this.#plan;
+    return new Promise((resolve, reject) => {
+      // TCP and TLS: two round trips.
+      this.#sim.post("link connects", 4 * linkLatencyMs, () => {
+        if (agent.isGoing) reject(new LinkError("the agent has gone"));
+        else resolve(use(this.#join(agent)));
+      });
+    });
+  }
+
+  connectTarget: AgentWorld["connectTarget"] = (target, controller) =>
+    this.#targets.connect(target, controller);
+
+  closing(agent: SimulatedAgent): void {
+    for (const link of this.#linksOf(agent)) link.trouble ??= "closed";
+  }
+
+  #join(agent: SimulatedAgent): Transport {
+    const number = this.links.length;
+    const isPackets = agent.plan.carrier === "packets";
+    const pair = new SocketPair(this.#sim, {
+      name: "link ",
+      number,
+      latencyMs: this.#plan.linkLatencyMs,
+      capacityOctets: LINK_CAPACITY_OCTETS,
+      tinyCuts: this.#plan.tinyCuts,
+      isHttp2: true,
+      alpn: isPackets ? "h2" : STREAMS_ALPN,
+      remoteAddress: LINK_ADDRESS + number,
+    });
+    const link = new SimulatedLink(number, agent, pair, isPackets);
+    this.links.push(link);
+    const tap = (end: "near" | "far", isClient: boolean) =>
+      tapped(socketTransport(pair[end]), {
+        isClient,
+        plan: this.#plan,
+        complain: (what) => {
+          // A peer that hears nothing may well run out of patience.
+          if (link.trouble !== undefined || link.heldUntilMs > 0) return;
+          this.#sim.fail(`the ${end} end of link ${number} sends ${what}`);
+        },
+      });
+    // In the streams carrier the server is HTTP/2's client.
+    this.server.acceptAgent(tap("near", !isPackets));
+    return tap("far", isPackets);
+  }
+
+  // --- Who uses which link ---------------------------------------------------
+
+  #watchDials(link: AgentLink): void {
+    const simulated = this.#linkOf(link);
+    this.#sim.note("server linked", simulated.number);
+    const dial = link.dial.bind(link);
+    link.dial = (target, events, options) => {
+      this.#byAddress.get(target.address)!.link = simulated;
+      return dial(target, events, options);
+    };
+  }
+
+  #linkOf({ peer }: AgentLink): SimulatedLink {
+    return this.links[Number(peer.remoteAddress.slice(LINK_ADDRESS.length))]!;
+  }
+
+  #linksOf(agent: SimulatedAgent): SimulatedLink[] {
+    return this.links.filter((link) => link.agent === agent);
+  }
+
+  // --- Troubles --------------------------------------------------------------
+
+  #befall(trouble: Trouble): void {
+    const { index } = trouble;
+    const links = this.links.filter(({ pair }) => !pair.isOver);
+    const link = links[index % links.length];
+    const agent = this.agents[index % this.agents.length]!;
+    const exchange = this.exchanges[index % this.exchanges.length];
+    switch (trouble.kind) {
+      case "cutLink":
+        if (link !== undefined) {
+          link.trouble = "cut";
+          link.pair.cut(trouble.how);
+        }
+        return;
+      case "swallowLink":
+        if (link !== undefined) {
+          link.trouble = "swallowed";
+          link.pair.swallow();
+        }
+        return;
+      case "holdLink":
+        if (link !== undefined) this.#holdLink(link, trouble);
+        return;
+      case "cutTarget":
+        if (exchange !== undefined) this.#targets.cut(exchange, trouble.how);
+        return;
+      case "holdTarget":
+        if (exchange !== undefined) {
+          this.#targets.hold(exchange, trouble.forMs, trouble.which);
+        }
+        return;
+      case "cutFrontend":
+        this.#callers.cut(index, trouble.how);
+        return;
+      case "drainAgent":
+        return agent.drain(10_000 + 5_000 * index);
+      case "stopAgent":
+        return agent.stop("the agent is stopped");
+    }
+  }
+
+  #holdLink(
+    link: SimulatedLink,
+    { forMs, which }: Extract<Trouble, { kind: "holdLink" | "holdTarget" }>,
+  ): void {
+    const untilMs = this.#sim.now() + forMs;
+    link.heldUntilMs = Math.max(link.heldUntilMs, untilMs);
+    link.pair.hold(forMs, which);
+    // A dial that is under way or comes meanwhile may miss its deadline.
+    for (const exchange of this.exchanges) {
+      if (!exchange.isOver) exchange.wasHeld = true;
+    }
+  }
+}

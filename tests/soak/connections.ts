@@ -1,0 +1,204 @@
+// deno-lint-ignore-file no-console -- a part of a command that prints its results.
+/**
+ * Ten thousand connections that wait and a thousand that come and go, on a real
+ * server and a real agent: neither memory nor descriptors may grow.
+ *
+ * @module
+ */
+
+import type { Tally } from "../interop/tally.ts";
+import {
+  Child,
+  endChildrenOnSignals,
+  killAllChildren,
+} from "../peers/child.ts";
+import { findPeer } from "../peers/peers.ts";
+import { freePort } from "../peers/ports.ts";
+import { startAgent, startServer } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { type Holding, holding } from "./holding.ts";
+import { lowest, type Sample, slopePerMinute } from "./slope.ts";
+
+const SAMPLE_EVERY_MS = 2_000;
+
+/** Samples of which the lowest counts: half a minute. */
+const SAMPLES_PER_POINT = 15;
+
+/** Part of the time in which caches fill and code is compiled. */
+const WARM_UP_SHARE = 0.25;
+
+/** How long the idle ones may take to be opened. */
+const OPEN_TIMEOUT_MS = 120_000;
+
+/** What may be more at the end than behind the warm-up, and is no growth. */
+const MEMORY_SLACK_KIB = 4 * 1024;
+const MEMORY_SLACK_SHARE = 0.01;
+const DESCRIPTOR_SLACK = 20;
+
+/** Both programs. */
+type End = "server" | "agent";
+const ENDS = ["server", "agent"] as const;
+
+/** How much, and for how long. */
+export interface ConnectionsOptions {
+  readonly minutes: number;
+  readonly idle: number;
+  readonly flapping: number;
+}
+
+interface Round extends Record<End, Holding> {
+  readonly atMinutes: number;
+}
+
+/** Runs it and says whether anything grew. */
+export async function soakConnections(
+  options: ConnectionsOptions,
+  tally: Tally,
+): Promise<void> {
+  const workspace = await Workspace.make();
+  endChildrenOnSignals(() => workspace.remove());
+  try {
+    await soak(workspace, options, tally);
+  } finally {
+    await killAllChildren();
+    if (tally.failed === 0) await workspace.remove();
+    else console.log(`logs: ${workspace.folder}`);
+  }
+}
+
+async function soak(
+  workspace: Workspace,
+  { minutes, idle, flapping }: ConnectionsOptions,
+  tally: Tally,
+): Promise<void> {
+  const port = freePort();
+  new Child({
+    name: "target",
+    command: [await findPeer("loadgen"), "target", `0.0.0.0:${port}`],
+    logFile: workspace.path("target.log"),
+  });
+  const server = await startServer(workspace, {
+    maker: "ours",
+    mode: "http-connect",
+    transport: "uds",
+  });
+  const agent = await startAgent(workspace, server, "ours");
+  const { frontend } = server;
+  if (frontend.transport !== "uds") throw new TypeError("wanted a socket");
+  const callers = startCallers(workspace, [
+    ...[frontend.path, String(port), String(idle), String(flapping)],
+  ]);
+  await untilIdle(callers, idle);
+  const pids = { server: server.child.pid, agent: agent.child.pid };
+  const rounds = await watch(pids, minutes);
+  const counts = await lastCounts(callers);
+  console.log(`     callers: ${JSON.stringify(counts)}`);
+  if (counts.errors === 0 && counts.idle === idle && counts.rounds > 0) {
+    tally.pass(`${counts.rounds} connections came and went, ${idle} stayed`);
+  } else tally.fail("connections come and go", JSON.stringify(counts));
+  judge(rounds, minutes, tally);
+}
+
+function startCallers(workspace: Workspace, args: string[]): Child {
+  const module = new URL("callers.ts", import.meta.url).pathname;
+  const config = new URL("../../deno.json", import.meta.url).pathname;
+  return new Child({
+    name: "callers",
+    command: [
+      ...[Deno.execPath(), "run", "--quiet", `--config=${config}`],
+      ...["--allow-net", "--allow-read", "--allow-write", module, ...args],
+    ],
+    logFile: workspace.path("callers.log"),
+  });
+}
+
+/** What the callers print. */
+interface Counts {
+  readonly idle: number;
+  readonly rounds: number;
+  readonly errors: number;
+  readonly firstError: string;
+}
+
+async function lastCounts(callers: Child): Promise<Counts> {
+  const lines = (await callers.logTail()).trim().split("\n");
+  return JSON.parse(lines.at(-1) || "{}");
+}
+
+async function untilIdle(callers: Child, idle: number): Promise<void> {
+  const endMs = performance.now() + OPEN_TIMEOUT_MS;
+  while ((await lastCounts(callers)).idle !== idle) {
+    if (callers.hasEnded || performance.now() > endMs) {
+      throw new Error(`Never had ${idle}: ${await callers.logTail()}`);
+    }
+    await sleep(SAMPLE_EVERY_MS);
+  }
+}
+
+async function watch(
+  pids: Record<End, number>,
+  minutes: number,
+): Promise<Round[]> {
+  const rounds: Round[] = [];
+  const startMs = performance.now();
+  for (;;) {
+    const atMinutes = (performance.now() - startMs) / 60_000;
+    if (atMinutes >= minutes) return rounds;
+    const [server, agent] = await Promise.all(
+      ENDS.map((end) => holding(pids[end])),
+    );
+    rounds.push({ atMinutes, server: server!, agent: agent! });
+    await sleep(SAMPLE_EVERY_MS);
+  }
+}
+
+function judge(
+  rounds: readonly Round[],
+  minutes: number,
+  tally: Tally,
+): void {
+  const warm = rounds.filter(({ atMinutes }) =>
+    atMinutes >= minutes * WARM_UP_SHARE
+  );
+  const measured = minutes * (1 - WARM_UP_SHARE);
+  for (const end of ENDS) {
+    const memory = lowest(
+      series(warm, (round) => round[end].memoryKib),
+      SAMPLES_PER_POINT,
+    );
+    const held = memory[0]?.value ?? 0;
+    const slackKib = MEMORY_SLACK_KIB + MEMORY_SLACK_SHARE * held;
+    grade(`memory of the ${end} (KiB)`, memory, slackKib / measured, tally);
+    const descriptors = series(warm, (round) => round[end].descriptors);
+    const bar = DESCRIPTOR_SLACK / measured;
+    grade(`descriptors of the ${end}`, descriptors, bar, tally);
+  }
+}
+
+function series(
+  rounds: readonly Round[],
+  value: (round: Round) => number,
+): Sample[] {
+  return rounds.map((round) => ({
+    atMinutes: round.atMinutes,
+    value: value(round),
+  }));
+}
+
+function grade(
+  what: string,
+  samples: readonly Sample[],
+  barPerMinute: number,
+  tally: Tally,
+): void {
+  const slope = slopePerMinute(samples);
+  const name = `${what}: ${samples[0]?.value} to ${samples.at(-1)?.value}, ` +
+    `slope ${slope.toFixed(1)} per minute, bar ${barPerMinute.toFixed(1)}`;
+  if (samples.length < 2) tally.fail(name, "too few samples: run for longer");
+  else if (slope <= barPerMinute) tally.pass(name);
+  else tally.fail(name, "it grows");
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
