@@ -1,9 +1,13 @@
 /**
  * Runs something until it ends or the user has had enough: the first signal
  * asks it to end in order, the second one ends it. SIGHUP reloads certificates.
+ * Meanwhile memory that is not needed any more is given back.
  *
  * @module
  */
+
+import { MemoryRelief } from "../host/memory_relief.ts";
+import { systemTimers } from "../host/system_timers.ts";
 
 /** A server or an agent that is up. */
 export interface Running {
@@ -39,9 +43,11 @@ export async function untilStopped(
   const onReload = () => running.reload();
   for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
   signals.addSignalListener("SIGHUP", onReload);
+  const relief = new MemoryRelief(systemTimers);
   try {
     await running.finished;
   } finally {
+    relief.stop();
     signals.removeSignalListener("SIGHUP", onReload);
     for (const signal of SIGNALS) {
       signals.removeSignalListener(signal, onSignal);

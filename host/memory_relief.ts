@@ -1,0 +1,102 @@
+/**
+ * Gives memory back to the system when a burst of work is over.
+ *
+ * A process that has carried 10,000 connections keeps what they used: the
+ * collector runs only while garbage is made, and the C library hands free
+ * memory back only from the top of its heap. On a small node that memory is
+ * somebody else's. So when nearly nothing happens and much more memory is in
+ * use than after the last time, the garbage is collected and what is free is
+ * returned. That takes some 40 ms, which is why it waits for quiet.
+ *
+ * @module
+ */
+
+import process from "node:process";
+import type { Timer, Timers } from "../proto/sync/clock.ts";
+import { openLibc } from "./sockets/libc.ts";
+
+/** Between two looks. One look takes some 20 µs. */
+export const LOOK_INTERVAL_MS = 5_000;
+
+/** Growth below this is not worth a pause. */
+export const WORTHWHILE_OCTETS: number = 16 * 1024 * 1024;
+
+/** With a larger part of one core in use, somebody would notice the pause. */
+export const QUIET_CPU_PART = 0.02;
+
+/** What `MemoryRelief` needs of the machine. */
+export interface MemoryMachine {
+  residentOctets(): number;
+  /** CPU time of this process so far, user and system. */
+  cpuMs(): number;
+  /** Returns what can be returned. */
+  relieve(): void;
+}
+
+/** See the module description. */
+export class MemoryRelief {
+  readonly #timers: Timers;
+  readonly #machine: MemoryMachine;
+  #timer: Timer | undefined;
+  #lookedAtMs: number;
+  #cpuMs: number;
+  /** In use after the last relief, or less. */
+  #settledOctets = 0;
+
+  constructor(timers: Timers, machine: MemoryMachine = thisMachine) {
+    this.#timers = timers;
+    this.#machine = machine;
+    this.#lookedAtMs = timers.now();
+    this.#cpuMs = machine.cpuMs();
+    this.#wait();
+  }
+
+  /** Looks no more. */
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  #wait(): void {
+    this.#timer = this.#timers.after(LOOK_INTERVAL_MS, () => {
+      this.#look();
+      this.#wait();
+    });
+  }
+
+  #look(): void {
+    const isQuiet = this.#isQuiet();
+    const octets = this.#machine.residentOctets();
+    if (octets < this.#settledOctets) this.#settledOctets = octets;
+    if (!isQuiet || octets < this.#settledOctets + WORTHWHILE_OCTETS) return;
+    this.#machine.relieve();
+    this.#settledOctets = this.#machine.residentOctets();
+    // The relief itself is not work that keeps the next look from being quiet.
+    this.#cpuMs = this.#machine.cpuMs();
+  }
+
+  #isQuiet(): boolean {
+    const [nowMs, cpuMs] = [this.#timers.now(), this.#machine.cpuMs()];
+    const part = (cpuMs - this.#cpuMs) / (nowMs - this.#lookedAtMs);
+    this.#lookedAtMs = nowMs;
+    this.#cpuMs = cpuMs;
+    return part < QUIET_CPU_PART;
+  }
+}
+
+/** V8's, which returns the pages of its heap only when told that it must. */
+type Collector = (options: typeof EVERYTHING) => void;
+
+const EVERYTHING = { type: "major", flavor: "last-resort" } as const;
+
+const thisMachine: MemoryMachine = {
+  residentOctets: () => Deno.memoryUsage().rss,
+  cpuMs: () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1000;
+  },
+  relieve: () => {
+    // There with `--expose-gc`, which the program is shipped with.
+    (globalThis as { gc?: Collector }).gc?.(EVERYTHING);
+    openLibc()?.malloc_trim(0n);
+  },
+};

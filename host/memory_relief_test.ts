@@ -1,0 +1,85 @@
+import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
+import {
+  LOOK_INTERVAL_MS,
+  MemoryRelief,
+  QUIET_CPU_PART,
+  WORTHWHILE_OCTETS,
+} from "./memory_relief.ts";
+
+const MIB = 1024 * 1024;
+
+/** A process whose memory falls to `floor` when it is relieved. */
+class Machine {
+  octets = 70 * MIB;
+  floor = 60 * MIB;
+  cpu = 0;
+  reliefs = 0;
+
+  residentOctets(): number {
+    return this.octets;
+  }
+
+  cpuMs(): number {
+    return this.cpu;
+  }
+
+  relieve(): void {
+    this.reliefs++;
+    this.octets = this.floor;
+  }
+}
+
+function start() {
+  const timers = new FakeTimers();
+  const machine = new Machine();
+  const relief = new MemoryRelief(timers, machine);
+  return { timers, machine, relief };
+}
+
+Deno.test("memory is returned once a burst of work is over, and only then", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1); // What starting up has used.
+
+  machine.octets = 300 * MIB;
+  for (let look = 0; look < 3; look++) {
+    machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
+    timers.advance(LOOK_INTERVAL_MS);
+  }
+  assertEquals(machine.reliefs, 1); // Busy.
+
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.octets], [2, machine.floor]);
+});
+
+Deno.test("memory that is in use is not asked for again and again", () => {
+  const { timers, machine } = start();
+  machine.floor = 200 * MIB;
+  timers.advance(LOOK_INTERVAL_MS);
+  for (let look = 0; look < 10; look++) timers.advance(LOOK_INTERVAL_MS);
+  machine.octets += WORTHWHILE_OCTETS - 1;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1);
+  machine.octets++;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
+});
+
+Deno.test("memory that fell by itself is the new measure", () => {
+  const { timers, machine } = start();
+  machine.floor = 200 * MIB;
+  timers.advance(LOOK_INTERVAL_MS);
+  machine.octets = 80 * MIB;
+  timers.advance(LOOK_INTERVAL_MS);
+  machine.octets = 80 * MIB + WORTHWHILE_OCTETS;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
+});
+
+Deno.test("a relief that was stopped looks no more", () => {
+  const { timers, machine, relief } = start();
+  relief.stop();
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 0);
+});
