@@ -25,7 +25,7 @@ import type { Stream, StreamEvents, StreamReset } from "./stream.ts";
 import type { StreamHost } from "./stream_host.ts";
 import type { StreamInput, StreamState } from "./stream_state.ts";
 import { nextStreamState } from "./stream_transition.ts";
-import type { TunedWindow, WindowGrowth } from "./window_tuner.ts";
+import type { TunedWindow } from "./window_tuner.ts";
 import type { WaitingSender } from "./write_scheduler.ts";
 
 /** Below this average frame a stream counts as one that sends little. */
@@ -49,6 +49,7 @@ export class EngineStream
   roundOctets = 0;
   round = 0;
   hasUsedHalf = false;
+  halfUsedMs = 0;
   progressTick = 0;
   readonly #host: StreamHost;
   #events: StreamEvents | undefined;
@@ -80,10 +81,6 @@ export class EngineStream
   /** The response has started, so that a reset no longer wastes our work. */
   get isAnswered(): boolean {
     return this.#hasSentHead;
-  }
-
-  get growth(): WindowGrowth {
-    return this.#host.receiving.streamGrowth;
   }
 
   // --- The life of a stream --------------------------------------------------

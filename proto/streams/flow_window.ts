@@ -123,7 +123,15 @@ export class ReceiveWindow {
 
   /** Lets the peer have more ahead of what is consumed. Never shrinks. */
   grow(size: number): void {
-    this.#size = Math.max(this.#size, Math.min(size, UINT31_MAX));
+    this.resize(Math.max(this.#size, size));
+  }
+
+  /**
+   * As {@linkcode grow}, but also down. What was granted stays granted: nothing
+   * is announced until as much has come as the window is too large.
+   */
+  resize(size: number): void {
+    this.#size = Math.min(size, UINT31_MAX);
   }
 
   /**
@@ -140,6 +148,7 @@ export class ReceiveWindow {
   /** As {@linkcode takeUpdate}, but however little it is. */
   takeAll(): number {
     const due = this.#size - this.#available - this.#outstanding;
+    if (due <= 0) return 0; // The window became smaller.
     this.#available += due;
     return due;
   }

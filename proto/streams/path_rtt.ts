@@ -1,5 +1,10 @@
 /**
- * How long a round trip takes, from the PINGs that measured it.
+ * How long a round trip takes, from the PINGs that measured it: without queues
+ * on the way (the minimum), and now.
+ *
+ * The minimum must be known to tell a queue from a long road, and a road may
+ * change. So it is believed for a while, and then found anew by whoever can
+ * drain the queue that he makes himself (`road_window.ts`).
  *
  * @module
  */
@@ -13,18 +18,28 @@ export const RTT_NOISE_MS = 10;
 /** Above this multiple of the minimum, queues on the path are filling. */
 export const RTT_INFLATION_MAX = 1.5;
 
-/** After this long the minimum is measured anew: routes change. */
-const MINIMUM_LIFE_MS = 300_000;
+/** The minimum is doubted when no sample came near it for so long. */
+export const MINIMUM_LIFE_MS = 10_000;
+
+/** As near to the minimum as this is a road without queues. */
+const NEAR_RATIO = 1.1;
 
 /** Weight of a new sample, as in RFC 6298 §2. */
 const SMOOTHING = 1 / 8;
+
+/**
+ * A queue lasts; one lost packet delays one answer. So what counts as the
+ * present is the least of so many samples.
+ */
+const RECENT_SAMPLES = 3;
 
 /** See the module description. */
 export class PathRtt {
   #smoothedMs: number | undefined;
   #minMs = Infinity;
-  #minAtMs = 0;
-  #lastMs = 0;
+  /** When a sample was near the minimum last. */
+  #nearMs = -Infinity;
+  readonly #recentMs: number[] = [];
 
   /** Smoothed over recent samples; `undefined` before the first. */
   get smoothedMs(): number | undefined {
@@ -33,22 +48,44 @@ export class PathRtt {
 
   /** The newest sample; `undefined` before the first. */
   get lastMs(): number | undefined {
-    return this.#smoothedMs === undefined ? undefined : this.#lastMs;
+    return this.#recentMs.at(-1);
   }
 
-  /** The newest sample says that what we ask for queues up on the way. */
+  /** What it takes without queues, as far as known; `Infinity` before. */
+  get minMs(): number {
+    return this.#minMs;
+  }
+
+  /** What it takes now, queues included; 0 before the first sample. */
+  get currentMs(): number {
+    return this.#recentMs.length === 0 ? 0 : Math.min(...this.#recentMs);
+  }
+
+  /** Queues on the way are filling. */
   get isInflated(): boolean {
-    return this.#lastMs > this.#minMs * RTT_INFLATION_MAX &&
-      this.#lastMs - this.#minMs > RTT_NOISE_MS;
+    const { currentMs } = this;
+    return currentMs > this.#minMs * RTT_INFLATION_MAX &&
+      currentMs > this.#minMs + RTT_NOISE_MS;
+  }
+
+  /** The minimum was not seen for long: is it still true? */
+  isMinimumOld(nowMs: number): boolean {
+    return nowMs > this.#nearMs + MINIMUM_LIFE_MS;
+  }
+
+  /** The next samples say what the minimum is. */
+  forgetMinimum(): void {
+    this.#minMs = Infinity;
   }
 
   /** Takes one measurement. */
   sample(rttMs: number, nowMs: number): void {
-    this.#lastMs = rttMs;
-    if (rttMs <= this.#minMs || nowMs - this.#minAtMs > MINIMUM_LIFE_MS) {
-      this.#minMs = rttMs;
-      this.#minAtMs = nowMs;
-    }
+    if (this.#recentMs.length === RECENT_SAMPLES) this.#recentMs.shift();
+    this.#recentMs.push(rttMs);
+    const isNear = rttMs <= this.#minMs * NEAR_RATIO ||
+      rttMs <= this.#minMs + RTT_NOISE_MS / 2;
+    if (isNear) this.#nearMs = nowMs;
+    this.#minMs = Math.min(this.#minMs, rttMs);
     this.#smoothedMs = this.#smoothedMs === undefined
       ? rttMs
       : this.#smoothedMs + (rttMs - this.#smoothedMs) * SMOOTHING;

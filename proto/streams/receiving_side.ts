@@ -16,13 +16,9 @@ import type { Liveness } from "./liveness.ts";
 import type { BudgetMember, ReceiveBudget } from "./receive_budget.ts";
 import type { LocalSettings } from "./settings.ts";
 import type { StreamTable } from "./stream_table.ts";
-import {
-  FAST_CONNECTION_WINDOW_OCTETS,
-  FAST_WINDOW_OCTETS,
-  type TunedWindow,
-  type WindowGrowth,
-  WindowTuner,
-} from "./window_tuner.ts";
+import type { PathRtt } from "./path_rtt.ts";
+import { RoadWindow } from "./road_window.ts";
+import { type TunedConnection, WindowTuner } from "./window_tuner.ts";
 
 /** What a `ReceivingSide` is made of. */
 export interface ReceivingParts {
@@ -37,8 +33,6 @@ export interface ReceivingParts {
 
 /** See the module description. */
 export class ReceivingSide implements BudgetMember {
-  /** How far the windows of streams may grow. */
-  readonly streamGrowth: WindowGrowth;
   readonly #parts: ReceivingParts;
   readonly #window: ConnectionWindow;
   readonly #tuner: WindowTuner;
@@ -46,18 +40,18 @@ export class ReceivingSide implements BudgetMember {
   constructor(parts: ReceivingParts) {
     const { local, writer, liveness } = parts;
     this.#parts = parts;
-    this.#window = new ConnectionWindow(writer, local.connectionWindowMax);
-    this.#tuner = new WindowTuner(liveness.rtt, () => liveness.ping("probe"));
-    this.streamGrowth = {
-      fastOctets: FAST_WINDOW_OCTETS,
-      windowMax: local.streamWindowMax,
-      isPinning: true,
-    };
+    this.#window = new ConnectionWindow(writer, liveness.rtt, local);
+    this.#tuner = new WindowTuner({
+      rtt: liveness.rtt,
+      connection: this.#window,
+      streamWindowMax: local.streamWindowMax,
+      sendProbe: () => liveness.ping("probe"),
+    });
   }
 
   /** Opens the connection's window: WINDOW_UPDATE behind our SETTINGS. */
   start(): void {
-    this.#window.growWindow(this.#parts.local.connectionWindow);
+    this.#window.open();
     this.#parts.budget.join(this);
   }
 
@@ -88,9 +82,9 @@ export class ReceivingSide implements BudgetMember {
     // Given back on receipt: what a stream may pin is bounded by its own
     // window, and a stalled stream must not hold the others' credit.
     receiveWindow.release(flowOctets);
-    this.#tuner.onConsumed(this.#window, flowOctets);
+    this.#tuner.onReceived(flowOctets);
     if (this.#window.update()) {
-      this.#tuner.onHalfUsed(this.#window, this.#parts.clock.now());
+      this.#tuner.onConnectionUsed(this.#parts.clock.now());
     }
   }
 
@@ -125,36 +119,45 @@ export class ReceivingSide implements BudgetMember {
   }
 }
 
-/** The connection's window, as the tuner sees it. */
-class ConnectionWindow implements TunedWindow {
+/** The connection's window: what is granted, and how much that should be. */
+class ConnectionWindow implements TunedConnection {
   readonly receiveWindow: ReceiveWindow = new ReceiveWindow(
     WINDOW_OCTETS_DEFAULT,
   );
-  readonly growth: WindowGrowth;
-  round = 0;
-  roundOctets = 0;
-  hasUsedHalf = false;
   readonly #writer: FrameWriter;
+  readonly #rtt: PathRtt;
+  readonly #road: RoadWindow;
 
-  constructor(writer: FrameWriter, windowMax: number) {
+  constructor(writer: FrameWriter, rtt: PathRtt, local: LocalSettings) {
+    const { connectionWindow, connectionWindowMax } = local;
     this.#writer = writer;
-    this.growth = {
-      fastOctets: FAST_CONNECTION_WINDOW_OCTETS,
-      windowMax,
-      isPinning: false,
-    };
+    this.#rtt = rtt;
+    this.#road = new RoadWindow(rtt, connectionWindow, connectionWindowMax);
   }
 
-  growWindow(octets: number): void {
-    this.receiveWindow.grow(octets);
-    this.#announce(this.receiveWindow.takeAll());
+  open(): void {
+    this.#resize();
   }
 
-  /** Announces what was used up; `false` while it is less than half. */
+  afterRound(octets: number, nowMs: number): boolean {
+    const before = this.receiveWindow.size;
+    this.#road.onRound(octets, this.#rtt.lastMs ?? 0, nowMs);
+    this.#resize();
+    return this.receiveWindow.size > before;
+  }
+
+  /** Announces what was used up; `false` while it is too little. */
   update(): boolean {
     const increment = this.receiveWindow.takeUpdate();
     this.#announce(increment);
     return increment > 0;
+  }
+
+  #resize(): void {
+    const { receiveWindow } = this;
+    const isLarger = this.#road.octets > receiveWindow.size;
+    receiveWindow.resize(this.#road.octets);
+    if (isLarger) this.#announce(receiveWindow.takeAll());
   }
 
   #announce(increment: number): void {

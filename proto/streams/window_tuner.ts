@@ -1,18 +1,18 @@
 /**
- * How far receive windows may grow: those of streams, and the connection's.
+ * How far receive windows may grow: those of streams here, the connection's in
+ * `road_window.ts`. Both live by rounds, which are round trips of a PING that
+ * is sent while data comes in bulk.
  *
  * Credit that was granted cannot be taken back, so a stream starts small and
- * earns more only by being read: a PING measures a round trip while a stream
- * moves in bulk, and a stream that used up more than half of its window within
- * it was held back by the window, so it gets twice what it used.
+ * earns more only by being read: one that used up more than half of its window
+ * within a round was held back by the window, and gets four times of it. One
+ * that used up half of it in less time than a round trip takes need not wait
+ * for the end of a round to be believed.
  *
  * Round trips on loopback are shorter than one turn of an event loop, in which
  * hundreds of KiB are moved; so up to a mark having used half of the window is
  * enough. When round trips get longer, more credit would only fill queues on
  * the path: growth stops.
- *
- * The connection's window follows the same estimate. Its credit comes back on
- * receipt, so it pins no memory; it bounds what queues in the kernel.
  *
  * @module
  */
@@ -23,14 +23,18 @@ import type { ReceiveWindow } from "./flow_window.ts";
 /** Streams' windows reach this by use alone; measured best for loopback. */
 export const FAST_WINDOW_OCTETS: number = 1024 * 1024;
 
-/** The same for the connection's window: a few streams at that speed. */
-export const FAST_CONNECTION_WINDOW_OCTETS: number = 4 * 1024 * 1024;
-
 /**
  * What all streams of a connection may have together above their start. It
  * bounds what a peer can pin with streams that were read once and then stall.
  */
 export const GROWN_OCTETS_MAX: number = 64 * 1024 * 1024;
+
+/**
+ * A window becomes so much larger than what was used of it in a round. A round
+ * is longer than a round trip, and the kernel's slow start (BBR: 2.9 per round
+ * trip) should not have to wait for us.
+ */
+const STREAM_GROWTH = 4;
 
 /** Pause between probes when the last one changed nothing. */
 export const PROBE_PAUSE_MS = 20;
@@ -38,18 +42,8 @@ export const PROBE_PAUSE_MS = 20;
 /** The round of a window whose stream is over: it grows no more. */
 const ROUND_OVER = -1;
 
-/** How far windows of one kind may grow. */
-export interface WindowGrowth {
-  /** Up to here having used half of the window is enough. */
-  readonly fastOctets: number;
-  readonly windowMax: number;
-  /** Growth pins memory and counts toward {@linkcode GROWN_OCTETS_MAX}. */
-  readonly isPinning: boolean;
-}
-
-/** What the tuner needs of a stream, or of the connection. */
+/** What the tuner needs of a stream. */
 export interface TunedWindow {
-  readonly growth: WindowGrowth;
   readonly receiveWindow: ReceiveWindow;
   /** Octets consumed in the running round; kept for the tuner. */
   roundOctets: number;
@@ -57,27 +51,48 @@ export interface TunedWindow {
   round: number;
   /** Half of the window was used up since it grew last. */
   hasUsedHalf: boolean;
+  /** When half of it was used up last, in whole milliseconds. */
+  halfUsedMs: number;
   /** Grows the window and announces it; nothing if the stream is over. */
   growWindow(octets: number): void;
 }
 
+/** What the tuner needs of the connection's window. */
+export interface TunedConnection {
+  /**
+   * A round is over, in which `octets` came.
+   *
+   * @returns Whether the window became larger.
+   */
+  afterRound(octets: number, nowMs: number): boolean;
+}
+
+/** What a `WindowTuner` is made of. */
+export interface TunerParts {
+  readonly rtt: PathRtt;
+  readonly connection: TunedConnection;
+  /** How far a stream's window may grow. */
+  readonly streamWindowMax: number;
+  /** Sends the PING whose answer comes to `onProbeAnswer`. */
+  sendProbe(): void;
+}
+
 /** See the module description. */
 export class WindowTuner {
-  readonly #rtt: PathRtt;
-  readonly #sendProbe: () => void;
+  readonly #parts: TunerParts;
   #round = 0;
   #isProbing = false;
-  /** Whose use began the running round. */
-  #starter: WindowGrowth | undefined;
-  /** Per kind of window: one that does not grow must not slow the others. */
-  readonly #nextProbeMs: Map<WindowGrowth, number> = new Map();
+  /** The running round was begun by the connection's window. */
+  #isConnections = false;
+  // Apart: one that does not grow must not slow the others.
+  #nextStreamProbeMs = -Infinity;
+  #nextConnectionProbeMs = -Infinity;
+  #connectionOctets = 0;
   #grownOctets = 0;
   #touched: TunedWindow[] = [];
 
-  /** @param sendProbe Sends the PING whose answer comes to `onProbeAnswer`. */
-  constructor(rtt: PathRtt, sendProbe: () => void) {
-    this.#rtt = rtt;
-    this.#sendProbe = sendProbe;
+  constructor(parts: TunerParts) {
+    this.#parts = parts;
   }
 
   /** Octets by which all streams' windows are larger than at their start. */
@@ -95,14 +110,32 @@ export class WindowTuner {
   /** Half of `window` is used up: it moves in bulk. */
   onHalfUsed(window: TunedWindow, nowMs: number): void {
     window.hasUsedHalf = true;
-    if (this.#isProbing) return;
-    const nextProbeMs = this.#nextProbeMs.get(window.growth);
-    if (nextProbeMs !== undefined && nowMs < nextProbeMs) return;
-    this.#isProbing = true;
-    this.#starter = window.growth;
-    this.#round++;
+    if (this.#isFasterThanRoundTrips(window, nowMs)) {
+      this.#enlarge(window, window.receiveWindow.size * 2);
+    }
+    window.halfUsedMs = Math.trunc(nowMs);
+    if (this.#isProbing || nowMs < this.#nextStreamProbeMs) return;
+    this.#begin(false);
     this.#touch(window);
-    this.#sendProbe();
+  }
+
+  /** `octets` came, of any stream. */
+  onReceived(octets: number): void {
+    this.#connectionOctets += octets;
+  }
+
+  /** Much of the connection's window is used up. */
+  onConnectionUsed(nowMs: number): void {
+    if (this.#isProbing || nowMs < this.#nextConnectionProbeMs) return;
+    this.#begin(true);
+  }
+
+  #begin(isConnections: boolean): void {
+    this.#isProbing = true;
+    this.#isConnections = isConnections;
+    this.#round++;
+    this.#connectionOctets = 0;
+    this.#parts.sendProbe();
   }
 
   #touch(window: TunedWindow): void {
@@ -116,18 +149,17 @@ export class WindowTuner {
     const touched = this.#touched;
     this.#touched = [];
     this.#isProbing = false;
-    let hasGrown = false;
-    if (!this.#rtt.isInflated) {
+    const { rtt, connection } = this.#parts;
+    let hasGrown = connection.afterRound(this.#connectionOctets, nowMs);
+    if (!rtt.isInflated) {
       for (const window of touched) {
         const isOver = window.round === ROUND_OVER;
         if (!isOver && this.#grow(window)) hasGrown = true;
       }
     }
-    if (this.#starter === undefined) return;
-    this.#nextProbeMs.set(
-      this.#starter,
-      hasGrown ? nowMs : nowMs + PROBE_PAUSE_MS,
-    );
+    const nextMs = hasGrown ? nowMs : nowMs + PROBE_PAUSE_MS;
+    if (this.#isConnections) this.#nextConnectionProbeMs = nextMs;
+    else this.#nextStreamProbeMs = nextMs;
   }
 
   /** A stream is over: what it had above its start is free for others. */
@@ -136,18 +168,31 @@ export class WindowTuner {
     window.round = ROUND_OVER; // It may be touched in the running round.
   }
 
+  #isFasterThanRoundTrips(window: TunedWindow, nowMs: number): boolean {
+    const { rtt } = this.#parts;
+    if (rtt.smoothedMs === undefined || rtt.isInflated) return false;
+    // Larger windows are announced before half of them is used up.
+    return window.receiveWindow.size < FAST_WINDOW_OCTETS &&
+      nowMs - window.halfUsedMs <= rtt.smoothedMs;
+  }
+
   #grow(window: TunedWindow): boolean {
     const { size } = window.receiveWindow;
-    const { fastOctets, windowMax, isPinning } = window.growth;
-    const isFast = size < fastOctets && window.hasUsedHalf;
+    const isFast = size < FAST_WINDOW_OCTETS && window.hasUsedHalf;
     const used = isFast ? size : window.roundOctets;
-    const wanted = Math.min(used * 2, size * 2, windowMax);
-    const allowed = isPinning
-      ? size + GROWN_OCTETS_MAX - this.#grownOctets
-      : Infinity;
-    const target = Math.min(wanted, allowed);
+    if (used * 2 <= size) return false;
+    return this.#enlarge(window, Math.min(used, size) * STREAM_GROWTH);
+  }
+
+  #enlarge(window: TunedWindow, wanted: number): boolean {
+    const { size } = window.receiveWindow;
+    const target = Math.min(
+      wanted,
+      this.#parts.streamWindowMax,
+      size + GROWN_OCTETS_MAX - this.#grownOctets,
+    );
     if (target <= size) return false;
-    if (isPinning) this.#grownOctets += target - size;
+    this.#grownOctets += target - size;
     window.hasUsedHalf = false;
     window.growWindow(target);
     return true;

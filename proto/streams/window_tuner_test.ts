@@ -2,12 +2,10 @@ import { assert, assertEquals } from "@std/assert";
 import { ReceiveWindow } from "./flow_window.ts";
 import { PathRtt } from "./path_rtt.ts";
 import {
-  FAST_CONNECTION_WINDOW_OCTETS,
   FAST_WINDOW_OCTETS,
   GROWN_OCTETS_MAX,
   PROBE_PAUSE_MS,
   type TunedWindow,
-  type WindowGrowth,
   WindowTuner,
 } from "./window_tuner.ts";
 
@@ -18,10 +16,19 @@ class Bench {
   readonly rtt = new PathRtt();
   probes = 0;
   nowMs = 0;
-  readonly tuner: WindowTuner = new WindowTuner(
-    this.rtt,
-    () => this.probes++,
-  );
+  /** What came in each round, for the connection's window. */
+  readonly rounds: number[] = [];
+  readonly tuner: WindowTuner = new WindowTuner({
+    rtt: this.rtt,
+    connection: {
+      afterRound: (octets) => {
+        this.rounds.push(octets);
+        return false;
+      },
+    },
+    streamWindowMax: MAX,
+    sendProbe: () => this.probes++,
+  });
 
   /** One round trip in which `stream` consumes `octets`. */
   round(stream: TunedWindow, octets: number, rttMs: number): void {
@@ -34,28 +41,22 @@ class Bench {
   }
 }
 
-const STREAM: WindowGrowth = {
-  fastOctets: FAST_WINDOW_OCTETS,
-  windowMax: MAX,
-  isPinning: true,
-};
-
-function tunedStream(size = START, growth = STREAM): TunedWindow {
+function tunedStream(size = START): TunedWindow {
   const receiveWindow = new ReceiveWindow(size);
   return {
     receiveWindow,
-    growth,
     round: 0,
     roundOctets: 0,
     hasUsedHalf: false,
+    halfUsedMs: 0,
     growWindow: (octets) => receiveWindow.grow(octets),
   };
 }
 
-Deno.test("a window doubles per round trip up to the fast mark, by use alone", () => {
+Deno.test("a window grows per round trip up to the fast mark, by use alone", () => {
   const bench = new Bench();
   const stream = tunedStream();
-  for (let size = START; size < FAST_WINDOW_OCTETS; size *= 2) {
+  for (let size = START; size < FAST_WINDOW_OCTETS; size *= 4) {
     assertEquals(stream.receiveWindow.size, size);
     bench.round(stream, 10, 1);
   }
@@ -69,7 +70,7 @@ Deno.test("beyond it a window follows what is consumed per round trip, to its en
   bench.round(stream, FAST_WINDOW_OCTETS / 2, 100);
   assertEquals(stream.receiveWindow.size, FAST_WINDOW_OCTETS);
   bench.round(stream, FAST_WINDOW_OCTETS * 0.75, 100);
-  assertEquals(stream.receiveWindow.size, FAST_WINDOW_OCTETS * 1.5);
+  assertEquals(stream.receiveWindow.size, FAST_WINDOW_OCTETS * 3);
   for (let turn = 0; turn < 10; turn++) {
     bench.round(stream, stream.receiveWindow.size, 100);
   }
@@ -80,12 +81,14 @@ Deno.test("longer round trips stop growth, the jitter of loopback does not", () 
   const bench = new Bench();
   const stream = tunedStream();
   bench.round(stream, START, 0.1);
-  bench.round(stream, START, 9);
-  assertEquals(stream.receiveWindow.size, START * 4);
-  bench.round(stream, START, 50);
-  assertEquals(stream.receiveWindow.size, START * 4);
-  bench.round(stream, START, 1);
-  assertEquals(stream.receiveWindow.size, START * 8);
+  bench.round(stream, START * 4, 9);
+  assertEquals(stream.receiveWindow.size, START * 16);
+  for (let turn = 0; turn < 3; turn++) bench.round(stream, 0, 50);
+  const { size } = stream.receiveWindow;
+  bench.round(stream, size, 50);
+  assertEquals(stream.receiveWindow.size, size);
+  bench.round(stream, size, 1);
+  assertEquals(stream.receiveWindow.size, Math.min(size * 4, MAX));
 });
 
 Deno.test("probes pause while nothing grows", () => {
@@ -113,38 +116,42 @@ Deno.test("all streams together have a limit, which closed ones give back", () =
   assert(streams.at(-1)!.receiveWindow.size > START);
 });
 
-const CONNECTION: WindowGrowth = {
-  fastOctets: FAST_CONNECTION_WINDOW_OCTETS,
-  windowMax: MAX,
-  isPinning: false,
-};
-
-Deno.test("the connection's window grows by the same rule, and pins nothing", () => {
+Deno.test("who uses half of a window in less than a round trip need not wait for its end", () => {
   const bench = new Bench();
-  const window = tunedStream(START, CONNECTION);
-  while (window.receiveWindow.size < FAST_CONNECTION_WINDOW_OCTETS) {
-    bench.round(window, 10, 1);
+  const stream = tunedStream();
+  bench.rtt.sample(100, 0);
+  bench.tuner.onHalfUsed(stream, 1_000);
+  assertEquals(stream.receiveWindow.size, START);
+  bench.tuner.onHalfUsed(stream, 1_050);
+  assertEquals(stream.receiveWindow.size, START * 2);
+  bench.tuner.onHalfUsed(stream, 1_200); // slower than a round trip
+  assertEquals(stream.receiveWindow.size, START * 2);
+  for (let nowMs = 1_210; nowMs < 1_400; nowMs += 10) {
+    bench.tuner.onHalfUsed(stream, nowMs);
   }
-  bench.round(window, FAST_CONNECTION_WINDOW_OCTETS / 2, 1);
-  assertEquals(window.receiveWindow.size, FAST_CONNECTION_WINDOW_OCTETS);
-  for (let turn = 0; turn < 4; turn++) {
-    bench.round(window, window.receiveWindow.size, 100);
-  }
-  const braked = window.receiveWindow.size;
-  assert(braked < MAX);
-  for (let turn = 0; turn < 4; turn++) {
-    bench.round(window, window.receiveWindow.size, 1);
-  }
-  assertEquals(window.receiveWindow.size, MAX);
-  assertEquals(bench.tuner.grownOctets, 0);
+  assertEquals(stream.receiveWindow.size, FAST_WINDOW_OCTETS);
+  assertEquals(bench.tuner.grownOctets, FAST_WINDOW_OCTETS - START);
 });
 
-Deno.test("a connection's window that has grown up does not slow its streams", () => {
+Deno.test("the connection hears what came in each round, whoever began it", () => {
   const bench = new Bench();
-  const window = tunedStream(MAX, CONNECTION);
   const stream = tunedStream();
-  bench.round(window, MAX, 1);
-  bench.tuner.onHalfUsed(stream, bench.nowMs);
+  bench.tuner.onReceived(7); // before the round
+  bench.tuner.onConnectionUsed(100);
+  bench.tuner.onReceived(10);
+  bench.tuner.onHalfUsed(stream, 101);
+  bench.tuner.onReceived(20);
+  bench.tuner.onProbeAnswer(150);
+  assertEquals([bench.rounds, bench.probes], [[30], 1]);
+});
+
+Deno.test("a connection's window that does not grow does not slow its streams", () => {
+  const bench = new Bench();
+  bench.tuner.onConnectionUsed(100);
+  bench.tuner.onProbeAnswer(110);
+  bench.tuner.onConnectionUsed(111);
+  assertEquals(bench.probes, 1);
+  bench.tuner.onHalfUsed(tunedStream(), 111);
   assertEquals(bench.probes, 2);
 });
 
