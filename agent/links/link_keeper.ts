@@ -155,7 +155,15 @@ export class LinkKeeper {
     this.#options.observer.linked(link);
     this.#count();
     this.#backoff.reset();
-    this.#next();
+    // Further links to this server are no search: whoever answers next is
+    // probably the same one, and if not, the wait comes then.
+    if (this.#lacksLinks(this.#links.get(link.serverId)!)) this.#wait(0);
+    else this.#next();
+  }
+
+  #lacksLinks(links: ReadonlyMap<ServerLink, number>): boolean {
+    const [first] = links.keys();
+    return first !== undefined && links.size < this.#capacity(first);
   }
 
   #keep(link: ServerLink): boolean {
@@ -196,10 +204,7 @@ export class LinkKeeper {
 
   #next(): void {
     const isWanting = this.#links.size < this.#serverCount ||
-      [...this.#links.values()].some((links) => {
-        const [first] = links.keys();
-        return first !== undefined && links.size < this.#capacity(first);
-      });
+      [...this.#links.values()].some((links) => this.#lacksLinks(links));
     if (isWanting || this.#options.forever) this.#wait(this.#backoff.nextMs());
     else this.#state = { kind: "satisfied" };
   }

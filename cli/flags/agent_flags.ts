@@ -54,10 +54,11 @@ export const AGENT_FLAGS = {
     help: "PING a server after this long without a sign of life. " +
       "Konnectivity: 1h0m0s.",
   }),
-  "links": countFlag(1, 1, 16, {
+  "links": countFlag(2, 1, 16, {
     group: SERVERS,
-    help: "Connections to each server of ours; more carry more over a " +
-      "network that limits single connections.",
+    help: "Connections to each server of ours. One is kept free of bulk as " +
+      "long as possible; more carry more over a network that limits single " +
+      "connections.",
   }),
   "sync-interval": durationFlag(1000, 1, {
     group: SERVERS,

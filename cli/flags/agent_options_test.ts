@@ -33,7 +33,7 @@ Deno.test("agentOptions() keeps Konnectivity's defaults but where the help says 
       port: 8091,
       caFile: "ca.crt",
       alpnProtocols: [],
-      links: 1,
+      links: 2,
       keepaliveMs: 10_000,
     },
     sync: { intervalMs: 1000, intervalCapMs: 10_000, forever: false },
@@ -64,7 +64,7 @@ Deno.test("the agent's command line in Konnectivity's suite is accepted", () => 
     caFile: "ca.crt",
     keyPair: { certFile: "a.crt", keyFile: "a.key" },
     alpnProtocols: [],
-    links: 1,
+    links: 2,
     keepaliveMs: 3_600_000,
   });
   assertEquals(read.sync, {
