@@ -21,7 +21,7 @@ import { Credentials } from "../host/tls/credentials.ts";
 import { reloadAll } from "../host/tls/reload.ts";
 import { VERSION } from "../host/version.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
-import { AgentMetrics } from "./agent_metrics.ts";
+import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
 import { Connector } from "./links/connector.ts";
@@ -82,6 +82,7 @@ class Agent {
   readonly #trustsOnlyGiven: boolean;
   readonly #listeners: BoundListener[] = [];
   readonly #metricRegistry = new MetricRegistry();
+  readonly #receiveBudget = new ReceiveBudget();
   readonly #metrics = new AgentMetrics(this.#metricRegistry);
   readonly #credentials: Credentials;
   readonly #dialer: TargetDialer;
@@ -96,6 +97,7 @@ class Agent {
     this.#proxy = proxy;
     this.#trustsOnlyGiven = trustsOnlyGiven ?? false;
     registerProcessMetrics(this.#metricRegistry);
+    watchBudget(this.#metricRegistry, this.#receiveBudget);
     this.#credentials = Credentials.load({
       ca: server.caFile,
       cert: server.keyPair?.certFile,
@@ -188,7 +190,7 @@ class Agent {
       authority: server.host,
       keepaliveMs: server.keepaliveMs,
       messageOctetsMax,
-      receiveBudget: new ReceiveBudget(),
+      receiveBudget: this.#receiveBudget,
       timers: systemTimers,
       observer: this.#metrics.linkObserver(),
       onDial: this.#dialer.dial,

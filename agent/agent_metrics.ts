@@ -8,6 +8,7 @@
 import type { MetricRegistry, Series } from "../host/metrics.ts";
 import { goStatusName } from "../proto/grpc/status.ts";
 import type { LinkObserver } from "../proto/link/observer.ts";
+import type { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import type { TargetObserver } from "./target_dialer.ts";
 
 const UPSTREAM = "konnectivity_network_proxy_agent_";
@@ -91,7 +92,7 @@ export class AgentMetrics {
     );
     this.#stalled = ours(
       "stalled_connections_reset",
-      "Connections of the packets carrier reset because they made no progress.",
+      "Packets carrier: connections reset because they made no progress.",
     );
     this.#fallbacks = ours(
       "carrier_fallbacks",
@@ -164,4 +165,23 @@ export class AgentMetrics {
           .add(),
     };
   }
+}
+
+/** Adds what waits for slow readers. */
+export function watchBudget(
+  registry: MetricRegistry,
+  budget: ReceiveBudget,
+): void {
+  registry.computed(
+    "gauge",
+    `${OURS}waiting_octets`,
+    "Octets received that nobody has taken yet, of all connections.",
+    () => budget.octets,
+  );
+  registry.computed(
+    "counter",
+    `${OURS}budget_resets_total`,
+    "Connections reset because too much waited in this process.",
+    () => budget.resetStreams,
+  );
 }

@@ -1,8 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { MetricRegistry } from "../host/metrics.ts";
+import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { StatusCode } from "../proto/grpc/status.ts";
 import { familiesIn, undocumented } from "../tests/support/metric_families.ts";
-import { AgentMetrics } from "./agent_metrics.ts";
+import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
 
 /**
  * Konnectivity 0.36's families that we have: type, labels, HELP. Those that we
@@ -59,6 +60,7 @@ const UPSTREAM: Readonly<Record<string, readonly [string, string, string]>> = {
 Deno.test("upstream's families have its names, types, labels and HELP, documented", () => {
   const registry = new MetricRegistry();
   const metrics = new AgentMetrics(registry);
+  watchBudget(registry, new ReceiveBudget());
   metrics.servers(1, 1);
   metrics.serverFailed();
   const targets = metrics.targetObserver();

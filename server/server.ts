@@ -103,6 +103,7 @@ class Server {
       random: Math.random,
     });
     this.#metrics.watch(this.#registry);
+    this.#metrics.watchBudget(this.#receiveBudget);
     registerProcessMetrics(this.#metricRegistry);
     this.#shutdown = new Shutdown({
       refuseCallers: () => this.#refuseCallers(),

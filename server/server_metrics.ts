@@ -10,6 +10,7 @@ import { goStatusName } from "../proto/grpc/status.ts";
 import type { LinkObserver } from "../proto/link/observer.ts";
 import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
+import type { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import type { Clock } from "../proto/sync/clock.ts";
 import type { DialFailureCause, DialObserver } from "./dialer.ts";
 import {
@@ -84,6 +85,39 @@ export class ServerMetrics {
         }
         return [...counts].map(([carrier, count]) => [[carrier], count]);
       },
+    );
+    const bulkOf = (isCounted: (bulkConduits: number) => number) => () => {
+      let sum = 0;
+      for (const link of agents.links) sum += isCounted(link.bulkConduits);
+      return sum;
+    };
+    this.#registry.computed(
+      "gauge",
+      `${OWN_PREFIX}bulk_connections`,
+      "Connections that move in bulk now.",
+      bulkOf((bulkConduits) => bulkConduits),
+    );
+    this.#registry.computed(
+      "gauge",
+      `${OWN_PREFIX}bulk_links`,
+      "Links that carry bulk now; new connections avoid them.",
+      bulkOf((bulkConduits) => bulkConduits > 0 ? 1 : 0),
+    );
+  }
+
+  /** Adds what waits for slow readers. */
+  watchBudget(budget: ReceiveBudget): void {
+    this.#registry.computed(
+      "gauge",
+      `${OWN_PREFIX}waiting_octets`,
+      "Octets received that nobody has taken yet, of all connections.",
+      () => budget.octets,
+    );
+    this.#registry.computed(
+      "counter",
+      `${OWN_PREFIX}budget_resets_total`,
+      "Connections reset because too much waited in this process.",
+      () => budget.resetStreams,
     );
   }
 

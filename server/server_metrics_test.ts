@@ -1,9 +1,10 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { familiesIn, undocumented } from "../tests/support/metric_families.ts";
 import { FakeLink } from "../tests/support/fake_link.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { StatusCode } from "../proto/grpc/status.ts";
 import { MetricRegistry } from "../host/metrics.ts";
+import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { UPSTREAM_PREFIX } from "./metric_families.ts";
 import { Registry } from "./registry.ts";
 import { ServerMetrics } from "./server_metrics.ts";
@@ -86,17 +87,21 @@ function used() {
     clock: timers,
     random: () => 0,
   });
-  agents.add(new FakeLink("a"));
+  const link = new FakeLink("a");
+  link.bulkConduits = 3;
+  agents.add(link);
+  agents.add(new FakeLink("b"));
   metrics.watch(agents);
+  metrics.watchBudget(new ReceiveBudget());
   const dials = metrics.dialObserver(() => {});
   dials.dialStarted();
   dials.connected(20);
   dials.dialFailed("deadline");
-  const link = metrics.linkObserver("agent");
-  link.packetReceived("DATA", 1);
-  link.packetSent("DATA", 1);
-  link.conduitHolds(1);
-  link.streamFailed(StatusCode.UNAVAILABLE);
+  const observer = metrics.linkObserver("agent");
+  observer.packetReceived("DATA", 1);
+  observer.packetSent("DATA", 1);
+  observer.conduitHolds(1);
+  observer.streamFailed(StatusCode.UNAVAILABLE);
   metrics.grpcConnections("Proxy", 1);
   metrics.httpConnections(1);
   return { registry, metrics, dials };
@@ -105,6 +110,13 @@ function used() {
 Deno.test("upstream's families have its names, types, labels and HELP", () => {
   const seen = familiesIn(used().registry.expose(), UPSTREAM_PREFIX);
   assertEquals(seen, UPSTREAM);
+});
+
+Deno.test("bulk is counted by connection and by link", () => {
+  const lines = used().registry.expose().split("\n");
+  assert(lines.includes("tunnel_server_bulk_connections 3"));
+  assert(lines.includes("tunnel_server_bulk_links 1"));
+  assert(lines.includes("tunnel_server_waiting_octets 0"));
 });
 
 Deno.test("every family is documented", () => {
