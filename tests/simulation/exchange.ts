@@ -194,7 +194,9 @@ export class Exchange {
       this.callerCut === "reset" || this.targetCut === "reset" || mayReset ||
       this.#mayHaveStalled;
     // A call does not outlive its connection, whatever broke that.
+    // Memory that is short may cost a whole link of the packets carrier.
     const wasLost = this.#mayBeLost || ownCut === "lost" ||
+      (mayReset && this.link?.isPackets === true) ||
       otherCut === "lost" ||
       (this.plan.way === "grpc" && this.callerCut !== undefined);
     // A socket cannot tell its peer that the road behind it broke.

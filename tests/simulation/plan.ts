@@ -206,7 +206,7 @@ function talkOf(
     : prng.below(30);
   const at = (odds: number) =>
     prng.below(odds) === 0 ? prng.below(octets + 1) : -1;
-  const stallMs = prng.pick([50, 1_000, prng.below(8_000), 15_000]);
+  const stallMs = prng.pick([50, 1_000, prng.below(8_000), 15_000, 45_000]);
   return {
     octets,
     chunkOctets: isTcp

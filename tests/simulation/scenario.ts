@@ -5,6 +5,7 @@
  */
 
 import { setImmediate } from "node:timers";
+import { CLOSE_GRACE_MS } from "../../proto/link/streams_link.ts";
 import type { Plan } from "./plan.ts";
 import { MEMORY_IS_SHORT_OCTETS } from "./plan.ts";
 import { PoolAudit } from "./pool_audit.ts";
@@ -18,6 +19,9 @@ const WEDGE_MS = 180_000;
 
 /** Longest time from the stop of everybody until nothing is left to do. */
 const CLOSE_MS = 180_000;
+
+/** How long an end that is over may look whether its peer is, too. */
+const LAST_LOOK_MS = CLOSE_GRACE_MS + 1_000;
 
 /** Options of {@linkcode runScenario}. */
 export interface ScenarioOptions extends SimulatorOptions {
@@ -84,6 +88,16 @@ async function play(
   for (const exchange of world.exchanges) exchange.judge({ mayReset });
   sim.note("everybody leaves");
   world.stop();
+  const closed = await sim.run(() => world.isClosed, sim.now() + CLOSE_MS);
+  if (closed !== "done") sim.note(`stays open: ${closed}`);
+  // What is set now belongs to nobody, but for a last look at what is closed.
+  await sim.run(() => false, sim.now() + LAST_LOOK_MS);
+  // A hello that never came is waited for, for longer than that.
+  const isExcused = plan.firstStreamId > 1 ||
+    world.links.some(({ isLinked }) => !isLinked);
+  if (sim.pendingTimers > 0 && !isExcused) {
+    return sim.fail(`left behind: ${sim.pendingTimers} timers are set`);
+  }
   const rest = await sim.run(() => false, sim.now() + CLOSE_MS);
   if (rest !== "idle") return sim.fail(`does not come to rest: ${rest}`);
   checkLeftovers(sim, world, audit);

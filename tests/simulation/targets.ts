@@ -93,6 +93,13 @@ export class Targets {
     road.hold(forMs, which);
   }
 
+  /** Every socket is closed, at both ends. */
+  get isClosed(): boolean {
+    return [...this.#roads.values()].every((road) =>
+      !(road instanceof SocketPair) || road.isOver
+    );
+  }
+
   /** What is left although everything is over. */
   leftovers(): string[] {
     return [...this.#roads]

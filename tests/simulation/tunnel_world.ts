@@ -29,6 +29,8 @@ const LINK_ADDRESS = "10.0.0.7:";
 export class SimulatedLink implements Excuse {
   trouble: string | undefined;
   heldUntilMs = 0;
+  /** Both hellos were said. */
+  isLinked = false;
 
   constructor(
     readonly number: number,
@@ -98,6 +100,13 @@ export class TunnelWorld implements AgentWorld {
     this.#callers.finish();
     for (const agent of this.agents) agent.stop("the agent is stopping");
     this.server.stop("the server is stopping");
+  }
+
+  /** Every socket is closed, at both ends. */
+  get isClosed(): boolean {
+    return this.links.every(({ pair }) => pair.isOver) &&
+      this.#callers.roads.every(({ pair }) => pair.isOver) &&
+      this.#targets.isClosed;
   }
 
   /** See `SocketPair.abandoned`. */
@@ -176,6 +185,7 @@ export class TunnelWorld implements AgentWorld {
 
   #watchDials(link: AgentLink): void {
     const simulated = this.#linkOf(link);
+    simulated.isLinked = true;
     this.#sim.note("server linked", simulated.number);
     const dial = link.dial.bind(link);
     link.dial = (target, events, options) => {

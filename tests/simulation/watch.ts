@@ -32,8 +32,11 @@ const PROGRESS_STREAMS_MS = 5_000;
  */
 const CONDUIT_BUFFERS = 3;
 
-/** The packets carrier lets one that stalls hold up its link for 10 s. */
-const PROGRESS_PACKETS_MS = 30_000;
+/**
+ * The packets carrier lets one that stalls hold up its link for 10 s, and once
+ * more when it got on in the first of them.
+ */
+const PROGRESS_PACKETS_MS = 25_000;
 
 /** See the module description. */
 export class Watch {
