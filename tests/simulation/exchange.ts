@@ -150,17 +150,19 @@ export class Exchange {
 
   /** Says what does not fit; to be called once it is over. */
   judge(circumstances: Circumstances): void {
-    if (this.failure !== undefined) this.#judgeFailure(this.failure);
+    if (this.failure !== undefined) {
+      this.#judgeFailure(this.failure, circumstances);
+    }
     this.#judgeEnd("caller", circumstances);
     this.#judgeEnd("target", circumstances);
     if (this.#isUndisturbed(circumstances)) this.#judgeUndisturbed();
   }
 
-  #judgeFailure(error: DialError): void {
+  #judgeFailure(error: DialError, { mayReset }: Circumstances): void {
     const { answer } = this.plan;
     const { reason } = error;
     const isExcused = this.#mayBeLost || this.wasHeld ||
-      this.callerCut !== undefined ||
+      this.callerCut !== undefined || (mayReset && reason === "link-lost") ||
       // A reset may catch up with the 200 that was to go before it.
       (this.plan.way === "connect" && this.#targetGaveUp) ||
       (this.#isGrantedEarly && reason === "link-lost") ||
