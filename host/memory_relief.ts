@@ -12,11 +12,15 @@
  */
 
 import process from "node:process";
+import { sharedBufferPool } from "../proto/bytes/buffer_pool.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 import { openLibc } from "./sockets/libc.ts";
 
-/** Between two looks. One look takes some 20 µs. */
-export const LOOK_INTERVAL_MS = 5_000;
+/**
+ * Between two looks; a burst is over when all of it was quiet. Shorter, and the
+ * pauses between bursts would be taken for the end of them.
+ */
+export const LOOK_INTERVAL_MS = 20_000;
 
 /** Growth below this is not worth a pause. */
 export const WORTHWHILE_OCTETS: number = 16 * 1024 * 1024;
@@ -95,6 +99,7 @@ const thisMachine: MemoryMachine = {
     return (user + system) / 1000;
   },
   relieve: () => {
+    sharedBufferPool.drop();
     // There with `--expose-gc`, which the program is shipped with.
     (globalThis as { gc?: Collector }).gc?.(EVERYTHING);
     openLibc()?.malloc_trim(0n);

@@ -57,6 +57,11 @@ export class BufferPool {
       free.push(buffer);
     }
   }
+
+  /** Leaves all free buffers to the garbage collector. */
+  drop(): void {
+    for (const free of this.#free) free.length = 0;
+  }
 }
 
 /** The pool that connections share unless they are given another. */

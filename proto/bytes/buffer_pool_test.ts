@@ -32,3 +32,14 @@ Deno.test("no more is kept than the limit, and nothing of a foreign size", () =>
   pool.release(foreign);
   assert(pool.acquire(600) !== foreign);
 });
+
+Deno.test("a pool that is dropped keeps nothing and goes on lending", () => {
+  const pool = new BufferPool();
+  const buffer = pool.acquire(100);
+  pool.release(buffer);
+  pool.drop();
+  const other = pool.acquire(100);
+  assert(other !== buffer);
+  pool.release(other);
+  assert(pool.acquire(100) === other);
+});
