@@ -43,9 +43,6 @@ class Frontend {
   readonly answers: DialAnswer[] = [];
   readonly pair: ConnectionPair;
   cancelled = 0;
-  /** What went ahead of the answers, and how much more may. */
-  readonly early: string[] = [];
-  earlyRoom = 0;
 
   constructor(client: Partial<ConnectionOptions> = {}) {
     const router = new GrpcRouter({
@@ -56,15 +53,7 @@ class Frontend {
           observer: this.observer,
           onDial: (_target, answer) => {
             this.answers.push(answer);
-            return {
-              cancel: () => void this.cancelled++,
-              sendEarly: (octets) => {
-                if (octets.length > this.earlyRoom) return 0;
-                this.earlyRoom -= octets.length;
-                this.early.push(new TextDecoder().decode(octets));
-                return octets.length;
-              },
-            };
+            return { cancel: () => void this.cancelled++ };
           },
         }),
       },
@@ -603,48 +592,4 @@ Deno.test("calls that end badly are counted by status, once each", async () => {
     StatusCode.ABORTED,
     StatusCode.UNAVAILABLE,
   ]);
-});
-
-Deno.test("early data that missed the dial follows it, and the rest stays in order", async () => {
-  const frontend = new Frontend();
-  frontend.earlyRoom = 8;
-  const caller = frontend.ourCaller();
-  caller.say(dialRequest);
-  await settled();
-  for (const text of ["one ", "two ", "three ", "four"]) {
-    caller.data(0, text);
-    await settled();
-  }
-  frontend.earlyRoom = 100;
-  caller.data(0, " five");
-  await settled();
-  assertEquals(frontend.early, ["one ", "two "]);
-  const target = frontend.connect();
-  await settled();
-  assertEquals(target.text, "three four five");
-});
-
-Deno.test("datagrams that missed the dial keep their borders", async () => {
-  const frontend = new Frontend({ settings: { maxFrameSize: 16_384 } });
-  frontend.earlyRoom = 100_000;
-  const caller = frontend.ourCaller();
-  caller.say(udpRequest);
-  await settled();
-  const long = "x".repeat(40_000);
-  for (const text of ["one", long, "two"]) {
-    caller.data(0, text);
-    await settled();
-  }
-  const target = frontend.connect(true);
-  await settled();
-  const heard = [
-    ...frontend.early,
-    ...target.chunks.map((chunk) => new TextDecoder().decode(chunk)),
-  ];
-  assertEquals(heard.map((text) => text.length), [3, 40_000, 3]);
-  assertEquals(
-    frontend.early,
-    ["one"],
-    "one in pieces waits, and what follows",
-  );
 });
