@@ -6,13 +6,12 @@
  * no backpressure either: when the reader is behind, datagrams are dropped, as
  * a full socket buffer would.
  *
- * On `node:dgram`, which needs no unstable flag. Its `connect` is emulated and
- * lets datagrams of strangers through, so senders are compared here.
+ * Senders are compared here: a connected UDP socket would do that, but the
+ * platform has none.
  *
  * @module
  */
 
-import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { canonicalIp } from "../../proto/link/ip_address.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {
@@ -20,7 +19,7 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
-import { plainOctets } from "./octet_socket.ts";
+import { type DatagramSocket, openDatagramSocket } from "./datagram_socket.ts";
 
 /** Delivered octets that may wait for `consumed` before datagrams are dropped. */
 export const UNCONSUMED_OCTETS_MAX = 256 * 1024;
@@ -41,9 +40,12 @@ export interface DatagramConduitOptions {
 /** See the module description. */
 export class DatagramConduit implements Conduit {
   readonly datagrams = true;
-  readonly #socket: Socket;
+  readonly #socket: DatagramSocket;
   readonly #options: DatagramConduitOptions;
   readonly #peer: string;
+  readonly #target: { readonly hostname: string; readonly port: number };
+  /** The peer's address as the platform writes it, once it was seen. */
+  #peerAsWritten: string;
   #events: ConduitEvents | undefined;
   #unconsumed = 0;
   #lastHeardMs: number;
@@ -52,10 +54,15 @@ export class DatagramConduit implements Conduit {
   #isClosed = false;
   #dropped = 0;
 
-  private constructor(socket: Socket, options: DatagramConduitOptions) {
+  private constructor(
+    socket: DatagramSocket,
+    options: DatagramConduitOptions,
+  ) {
     this.#socket = socket;
     this.#options = options;
     this.#peer = canonicalIp(options.address);
+    this.#target = { hostname: options.address, port: options.port };
+    this.#peerAsWritten = options.address;
     this.#lastHeardMs = options.timers.now();
   }
 
@@ -64,16 +71,10 @@ export class DatagramConduit implements Conduit {
    *
    * @throws A system error, such as one with code `EMFILE`.
    */
-  static open(options: DatagramConduitOptions): Promise<DatagramConduit> {
-    const family = options.address.includes(":") ? "udp6" : "udp4";
-    return new Promise((resolve, reject) => {
-      const socket = createSocket(family);
-      socket.once("error", reject);
-      socket.bind(0, () => {
-        socket.off("error", reject);
-        resolve(new DatagramConduit(socket, options));
-      });
-    });
+  static async open(options: DatagramConduitOptions): Promise<DatagramConduit> {
+    const hostname = options.address.includes(":") ? "::" : "0.0.0.0";
+    const socket = await openDatagramSocket({ hostname, port: 0 });
+    return new DatagramConduit(socket, options);
   }
 
   /** Datagrams that were dropped because the reader was behind. */
@@ -86,8 +87,11 @@ export class DatagramConduit implements Conduit {
       throw new TypeError("Cannot attach to a conduit twice");
     }
     this.#events = events;
-    this.#socket.on("message", (octets, sender) => this.#hear(octets, sender));
-    this.#socket.on("error", (error) => this.#lose(error));
+    this.#socket.listen({
+      onDatagram: (octets, hostname, port) =>
+        this.#hear(octets, hostname, port),
+      onError: (error) => this.#lose(error),
+    });
     this.#arm();
   }
 
@@ -97,13 +101,7 @@ export class DatagramConduit implements Conduit {
     }
     if (this.#isClosed) return chunk.length;
     this.#touch();
-    // Copied, because the socket keeps it until the system has taken it.
-    this.#socket.send(
-      new Uint8Array(chunk),
-      this.#options.port,
-      this.#options.address,
-      dropped,
-    );
+    this.#socket.send(chunk, this.#target);
     return chunk.length;
   }
 
@@ -126,20 +124,25 @@ export class DatagramConduit implements Conduit {
     this.#socket.close();
   }
 
-  #hear(octets: Uint8Array, sender: RemoteInfo): void {
+  #hear(octets: Uint8Array, hostname: string, port: number): void {
     if (this.#isClosed) return;
     // Anybody can send to our port; only the target may speak.
-    if (
-      sender.port !== this.#options.port ||
-      canonicalIp(sender.address) !== this.#peer
-    ) return;
+    if (port !== this.#target.port || !this.#isPeer(hostname)) return;
     this.#touch();
     if (this.#unconsumed + octets.length > UNCONSUMED_OCTETS_MAX) {
       this.#dropped++;
       return;
     }
     this.#unconsumed += octets.length;
-    this.#events!.onData(plainOctets(octets));
+    this.#events!.onData(octets);
+  }
+
+  /** There is more than one way to write an IPv6 address. */
+  #isPeer(hostname: string): boolean {
+    if (hostname === this.#peerAsWritten) return true;
+    if (canonicalIp(hostname) !== this.#peer) return false;
+    this.#peerAsWritten = hostname;
+    return true;
   }
 
   /** The timer is not moved for every datagram; it looks when it fires. */
@@ -187,6 +190,3 @@ export class DatagramConduit implements Conduit {
     this.#socket.close(() => this.#events?.onClose(end));
   }
 }
-
-/** UDP promises nothing, so a datagram that cannot be sent is a lost one. */
-function dropped(): void {}

@@ -7,13 +7,17 @@
  * @module
  */
 
-import { createSocket, type Socket } from "node:dgram";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
+import {
+  type DatagramAddress,
+  type DatagramSocket,
+  openDatagramSocket,
+} from "./datagram_socket.ts";
 import { hostPort } from "./deno_socket.ts";
 
 /** Anybody who can send to the port can make up callers; these are enough. */
@@ -58,47 +62,42 @@ export interface DatagramListener {
  *
  * @throws A system error, such as one with code `EADDRINUSE`.
  */
-export function listenDatagrams(
+export async function listenDatagrams(
   options: DatagramListenerOptions,
 ): Promise<DatagramListener> {
-  const socket = createSocket(options.hostname.includes(":") ? "udp6" : "udp4");
+  const { hostname, port } = options;
+  const socket = await openDatagramSocket({ hostname, port });
   const flows = new Map<string, Flow>();
-  socket.on("message", (octets, { address, port }) => {
-    const remote = hostPort(address, port);
-    let flow = flows.get(remote);
-    if (flow === undefined) {
+  socket.listen({
+    onDatagram(octets, hostname, port) {
+      const remote = hostPort(hostname, port);
+      const known = flows.get(remote);
+      if (known !== undefined) return known.hear(octets);
       if (flows.size >= FLOWS_MAX) return;
-      flow = new Flow(socket, address, port, options, () => {
+      const flow = new Flow(socket, { hostname, port }, options, () => {
         flows.delete(remote);
       });
       flows.set(remote, flow);
       flow.hear(octets);
       options.onFlow(flow, remote);
-    } else flow.hear(octets);
+    },
+    // With `node:dgram` that may be an ICMP refusal of one caller, which must
+    // not end the others' flows.
+    onError() {},
   });
-  return new Promise((resolve, reject) => {
-    socket.once("error", reject);
-    socket.bind(options.port, options.hostname, () => {
-      socket.off("error", reject);
-      // An ICMP refusal of one caller must not end the others' flows.
-      socket.on("error", () => {});
-      const { address, port } = socket.address();
-      resolve({
-        address: hostPort(address, port),
-        close() {
-          for (const flow of [...flows.values()]) flow.reset("closed");
-          socket.close();
-        },
-      });
-    });
-  });
+  return {
+    address: hostPort(socket.address.hostname, socket.address.port),
+    close() {
+      for (const flow of [...flows.values()]) flow.reset("closed");
+      socket.close();
+    },
+  };
 }
 
 class Flow implements DatagramFlow {
   readonly datagrams = true;
-  readonly #socket: Socket;
-  readonly #address: string;
-  readonly #port: number;
+  readonly #socket: DatagramSocket;
+  readonly #caller: DatagramAddress;
   readonly #options: DatagramListenerOptions;
   readonly #onOver: () => void;
   #events: ConduitEvents | undefined;
@@ -110,15 +109,13 @@ class Flow implements DatagramFlow {
   #isEndTold = false;
 
   constructor(
-    socket: Socket,
-    address: string,
-    port: number,
+    socket: DatagramSocket,
+    caller: DatagramAddress,
     options: DatagramListenerOptions,
     onOver: () => void,
   ) {
     this.#socket = socket;
-    this.#address = address;
-    this.#port = port;
+    this.#caller = caller;
     this.#options = options;
     this.#onOver = onOver;
     this.#lastHeardMs = options.timers.now();
@@ -165,9 +162,7 @@ class Flow implements DatagramFlow {
   write(chunk: Uint8Array): number {
     if (this.#end !== undefined) return chunk.length;
     this.#lastHeardMs = this.#options.timers.now();
-    // Copied, because the socket keeps it until the system has taken it.
-    const copy = new Uint8Array(chunk);
-    this.#socket.send(copy, this.#port, this.#address, () => {});
+    this.#socket.send(chunk, this.#caller);
     return chunk.length;
   }
 
