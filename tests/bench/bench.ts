@@ -107,6 +107,10 @@ async function main(): Promise<number> {
   }
   try {
     for (const name of [plan.a, ...plan.peers]) await preparePrograms(name);
+    const isOverGrpc = plan.metrics.some((name) =>
+      METRICS[name]!.road === "grpc-uds"
+    );
+    if (isOverGrpc) await findPeer("grpcgen");
   } catch (error) {
     if (!(error instanceof PeerMissingError)) throw error;
     console.error(error.message);

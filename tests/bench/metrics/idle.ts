@@ -71,6 +71,8 @@ export const IDLE_METRICS: Readonly<Record<string, Metric>> = {
         unit: "%",
         better: "less",
         limit: 0.3,
+        // A ratio to nothing says nothing.
+        isOursAlone: true,
       },
       {
         key: "close_s",
