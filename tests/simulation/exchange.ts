@@ -25,8 +25,10 @@ export interface Excuse {
 
 /** What may have ended it otherwise than planned, besides its own ends. */
 export interface Circumstances {
-  /** The server was stopped, or memory made short. */
+  /** Memory was made short. */
   readonly mayReset: boolean;
+  /** Somebody does not read for longer than the packets carrier bears. */
+  readonly hasLongStall: boolean;
 }
 
 /** See the module description. */
@@ -59,6 +61,14 @@ export class Exchange {
 
   get name(): string {
     return `conduit ${this.plan.number}`;
+  }
+
+  /** One of its ends stalls for longer than the packets carrier bears. */
+  get stallsForLong(): boolean {
+    const { caller, target } = this.plan;
+    return [caller, target].some(({ stallAt, stallMs }) =>
+      stallAt >= 0 && stallMs >= LONG_STALL_MS
+    );
   }
 
   /** The address that is dialed; it says which exchange this is. */
@@ -158,11 +168,16 @@ export class Exchange {
     if (this.#isUndisturbed(circumstances)) this.#judgeUndisturbed();
   }
 
-  #judgeFailure(error: DialError, { mayReset }: Circumstances): void {
+  #judgeFailure(
+    error: DialError,
+    { mayReset, hasLongStall }: Circumstances,
+  ): void {
     const { answer } = this.plan;
     const { reason } = error;
     const isExcused = this.#mayBeLost || this.wasHeld ||
       this.callerCut !== undefined || (mayReset && reason === "link-lost") ||
+      // It stood behind somebody else's octets (SPEC.md, 4.4).
+      (hasLongStall && this.link?.isPackets === true) ||
       // A reset may catch up with the 200 that was to go before it.
       (this.plan.way === "connect" && this.#targetGaveUp) ||
       (this.#isGrantedEarly && reason === "link-lost") ||
@@ -256,11 +271,7 @@ export class Exchange {
 
   /** One that does not read for long is reset in the packets carrier. */
   get #mayHaveStalled(): boolean {
-    if (this.link === undefined || !this.link.isPackets) return false;
-    const { caller, target } = this.plan;
-    return [caller, target].some(({ stallAt, stallMs }) =>
-      stallAt >= 0 && stallMs >= LONG_STALL_MS
-    );
+    return this.link?.isPackets === true && this.stallsForLong;
   }
 
   #fail(what: string): void {

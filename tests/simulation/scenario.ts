@@ -85,7 +85,10 @@ async function play(
   watch.finish();
   if (end !== "done") return sim.fail(describeWedge(end, world));
   const mayReset = plan.budgetOctets <= MEMORY_IS_SHORT_OCTETS;
-  for (const exchange of world.exchanges) exchange.judge({ mayReset });
+  const hasLongStall = world.exchanges.some((one) => one.stallsForLong);
+  for (const exchange of world.exchanges) {
+    exchange.judge({ mayReset, hasLongStall });
+  }
   sim.note("everybody leaves");
   world.stop();
   const closed = await sim.run(() => world.isClosed, sim.now() + CLOSE_MS);

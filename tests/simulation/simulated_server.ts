@@ -109,8 +109,9 @@ export class SimulatedServer {
       messageOctetsMax: MESSAGE_OCTETS_MAX,
       allowAnonymous: true,
       timers: sim,
+      // Its last bit is dropped: ids differ as those of real randomness do.
       randomness: (octets) => {
-        new DataView(octets.buffer).setUint32(4, ++random);
+        new DataView(octets.buffer).setUint32(4, 2 * ++random);
       },
       publicMethods: {},
       firstStreamId: plan.firstStreamId,

@@ -120,9 +120,12 @@ interface Counts {
   readonly firstError: string;
 }
 
+const NOTHING_YET: Counts = { idle: 0, rounds: 0, errors: 0, firstError: "" };
+
 async function lastCounts(callers: Child): Promise<Counts> {
   const lines = (await callers.logTail()).trim().split("\n");
-  return JSON.parse(lines.at(-1) || "{}");
+  const last = lines.findLast((line) => line.startsWith("{"));
+  return last === undefined ? NOTHING_YET : JSON.parse(last);
 }
 
 async function untilIdle(callers: Child, idle: number): Promise<void> {
