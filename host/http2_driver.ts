@@ -23,6 +23,8 @@ export interface Http2Engine {
   outputWritten(): void;
   /** Nothing more will be said; with a write in flight: nor waited for. */
   readonly isFinished: boolean;
+  /** What is said now can wait, and is for nobody if the peer leaves. */
+  readonly isDeserted: boolean;
   /** On the clock of the timers; `Infinity` when there is none. */
   readonly nextDeadlineMs: number;
   onDeadline(): void;
@@ -34,6 +36,13 @@ export interface Http2Engine {
  * words (GOAWAY) in the peer's buffers.
  */
 export const LINGER_MS = 1_000;
+
+/**
+ * How long replies wait to see whether the client leaves. grpc-go sends a PING
+ * behind each call's last octets and a program that calls once hangs up right
+ * behind it: to answer is a failed write, the dearest thing there is.
+ */
+export const DESERTED_HOLD_MS = 5;
 
 /**
  * Runs `connection` over `transport` until both are over.
@@ -55,6 +64,8 @@ class Http2Driver {
   #state: "running" | "lingering" | "closed" = "running";
   #isWriting = false;
   #flushScheduled = false;
+  /** Runs while output is held back, see {@linkcode DESERTED_HOLD_MS}. */
+  #hold: Timer | undefined;
   #timer: Timer | undefined;
   #timerDueMs = Infinity;
 
@@ -70,12 +81,17 @@ class Http2Driver {
       onChunk: (chunk) => {
         if (this.#state !== "running") return;
         this.#connection.receive(chunk);
+        if (this.#hold !== undefined && !this.#connection.isDeserted) {
+          this.#endHold();
+          queueMicrotask(this.#flush);
+        }
         this.#afterEvent();
       },
       onEnd: () => {
         if (this.#state === "lingering") return this.#transport.close();
         this.#connection.receiveEnd();
-        this.#afterEvent();
+        if (this.#hold !== undefined) this.#transport.close();
+        else this.#afterEvent();
       },
       onClose: (error) => this.#onClose(error),
     });
@@ -86,11 +102,18 @@ class Http2Driver {
   #scheduleFlush(): void {
     if (this.#flushScheduled || this.#isWriting) return;
     this.#flushScheduled = true;
-    queueMicrotask(this.#flush);
+    if (!this.#connection.isDeserted) return queueMicrotask(this.#flush);
+    this.#hold = this.#timers.after(DESERTED_HOLD_MS, this.#flush);
+  }
+
+  #endHold(): void {
+    this.#hold?.cancel();
+    this.#hold = undefined;
   }
 
   readonly #flush = () => {
     this.#flushScheduled = false;
+    this.#hold = undefined;
     if (this.#isWriting || this.#state !== "running") return;
     const batch = this.#connection.takeOutput();
     if (batch !== undefined) {
@@ -145,6 +168,7 @@ class Http2Driver {
   #onClose(error: Error | undefined): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
+    this.#endHold();
     this.#timer?.cancel();
     this.#connection.transportClosed(error);
   }

@@ -1,6 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import { tcpPair } from "../tests/support/sockets.ts";
-import { driveHttp2, type Http2Engine, LINGER_MS } from "./http2_driver.ts";
+import {
+  DESERTED_HOLD_MS,
+  driveHttp2,
+  type Http2Engine,
+  LINGER_MS,
+} from "./http2_driver.ts";
 import { denoSocket } from "./sockets/deno_socket.ts";
 import { socketTransport } from "./sockets/socket_transport.ts";
 import { systemTimers } from "./system_timers.ts";
@@ -27,6 +32,36 @@ Deno.test("output during a write waits for it and leaves at once after it", asyn
   transport.complete();
   assertEquals(transport.writes, ["first", "secondthird"]);
   assertEquals(engine.written, 1);
+});
+
+Deno.test("what is said to a client without calls is not written if it leaves", async () => {
+  const { engine, transport, timers } = drive();
+  await Promise.resolve(); // The first look, for what was said before.
+  engine.isDeserted = true;
+  engine.say("pong");
+  await Promise.resolve();
+  assertEquals(transport.writes, []);
+  transport.events.onEnd();
+  assertEquals([transport.writes, transport.calls], [[], ["close"]]);
+  transport.events.onClose(undefined);
+  timers.advance(DESERTED_HOLD_MS);
+  assertEquals([transport.writes, engine.closed], [[], 1]);
+});
+
+Deno.test("a client without calls that stays gets its answer a little later", async () => {
+  const { engine, transport, timers } = drive();
+  await Promise.resolve(); // The first look, for what was said before.
+  engine.isDeserted = true;
+  engine.say("pong");
+  timers.advance(DESERTED_HOLD_MS);
+  assertEquals(transport.writes, ["pong"]);
+  transport.complete();
+  engine.say("another");
+  // It calls again: nothing is held back any more.
+  engine.onReceive = () => engine.isDeserted = false;
+  transport.events.onChunk(new Uint8Array(1));
+  await Promise.resolve();
+  assertEquals([transport.writes, timers.due], [["pong", "another"], []]);
 });
 
 Deno.test("one timer serves all deadlines and moves only to earlier ones", () => {
@@ -114,6 +149,7 @@ function drive() {
 
 class FakeEngine implements Http2Engine {
   saidAll = false;
+  isDeserted = false;
   nextDeadlineMs = Infinity;
   gaveUp = false;
   taken = 0;

@@ -138,6 +138,10 @@ class SocketTransport implements Transport {
 
   #endOurSide(): void {
     this.#endAfterWrite = false;
+    // The second to end need only close: one operation less.
+    if (this.#peerEnded && this.#socket.closesInOrder) {
+      return this.#finish(undefined);
+    }
     this.#socket.closeWrite().then(() => {
       this.#weEnded = true;
       if (this.#peerEnded) this.#finish(undefined);

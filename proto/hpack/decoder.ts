@@ -92,7 +92,7 @@ export class HpackDecoder {
   #tableSizeMax: number;
   /** The next block must start by shrinking the table to this (§4.2). */
   #shrinkDue: number | undefined;
-  #scratch: Uint8Array = new Uint8Array(256);
+  #scratch: Uint8Array = sharedScratch;
   /** Good for as long as `#repeatedAreFor` entries were ever inserted. */
   #repeated: Repeated[] = [];
   #repeatedAreFor = 0;
@@ -285,6 +285,9 @@ export class HpackDecoder {
 
 /** What one idle connection may keep of a long header it once saw. */
 const SCRATCH_OCTETS_KEPT = 8 * 1024;
+
+/** Filled and read within one string, so one for all decoders is enough. */
+const sharedScratch = new Uint8Array(256);
 
 function isSame(one: Uint8Array, other: Uint8Array): boolean {
   if (one.length !== other.length) return false;

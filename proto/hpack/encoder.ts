@@ -56,7 +56,7 @@ const MISSES_BEFORE_LITERAL = 8;
 export class HpackEncoder {
   readonly #tableSizeMax: number;
   readonly #index: FieldIndex;
-  #output: Uint8Array = new Uint8Array(512);
+  #output: Uint8Array = sharedOutput;
   #offset = 0;
   /** What the peer believes our table's limit to be. */
   #knownSize: number = TABLE_SIZE_DEFAULT;
@@ -93,7 +93,7 @@ export class HpackEncoder {
   /**
    * Encodes one header list.
    *
-   * @returns The complete block: a view into a buffer of the encoder, valid
+   * @returns The complete block: a view into a buffer of all encoders, valid
    *   until the next call. Copy it into the frames at once.
    * @throws {TypeError} If a string has code points above 255: a bug of the
    *   caller. Nothing was encoded and the table is as before.
@@ -199,6 +199,9 @@ export class HpackEncoder {
     this.#output = larger;
   }
 }
+
+/** One for all encoders: a short connection would pay more for its own. */
+const sharedOutput = new Uint8Array(512);
 
 function assertBinary({ name, value }: HeaderField): void {
   for (const text of [name, value]) {

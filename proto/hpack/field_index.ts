@@ -20,8 +20,11 @@ import {
 export interface NameRecord {
   readonly rule: IndexingRule;
   readonly fixed: StaticName | undefined;
-  /** Value → serial number in the dynamic table. */
-  readonly serials: Map<string, number>;
+  /**
+   * Value → serial number in the dynamic table. Made with the first entry:
+   * connections may be many and short, and most names never get one.
+   */
+  serials: Map<string, number> | undefined;
   /** The youngest entry with this name, or -1. */
   serial: number;
   /** Values not found since one was found; the encoder counts. */
@@ -75,7 +78,7 @@ export class FieldIndex {
     const record: NameRecord = {
       rule: indexingRule(name),
       fixed: STATIC_NAMES.get(name),
-      serials: new Map(),
+      serials: undefined,
       serial: -1,
       misses: 0,
     };
@@ -85,7 +88,7 @@ export class FieldIndex {
 
   /** The index of the whole field, or 0. */
   find(record: NameRecord, value: string): number {
-    const serial = record.serials.get(value);
+    const serial = record.serials?.get(value);
     if (serial !== undefined) return this.#indexOf(serial);
     return record.fixed?.values.get(value) ?? 0;
   }
@@ -104,6 +107,7 @@ export class FieldIndex {
   insert(field: HeaderField, record: NameRecord): void {
     record.serial = this.#table.nextSerial;
     this.#table.insert(field);
+    record.serials ??= new Map();
     record.serials.set(field.value, record.serial);
     // Again, for the insertion may have evicted the last one of this name.
     this.#names.set(field.name, record);
@@ -115,7 +119,7 @@ export class FieldIndex {
 
   #forget(entry: HeaderField, serial: number): void {
     const record = this.#names.get(entry.name)!; // It has an entry: this one.
-    record.serials.delete(entry.value);
+    record.serials?.delete(entry.value);
     // The oldest leave first, so the youngest leaves last.
     if (record.serial !== serial) return;
     record.serial = -1;

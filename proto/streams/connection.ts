@@ -159,6 +159,15 @@ export class Connection {
     return this.#life.isClosed && this.#sending.isEmpty;
   }
 
+  /**
+   * Server role: the client has had its answers and asks for nothing. What is
+   * said now (replies to PING) it may not stay to hear.
+   */
+  get isDeserted(): boolean {
+    return this.#role === "server" && this.#life.isRunning &&
+      this.#streams.size === 0 && this.#streams.lastPeerId > 0;
+  }
+
   // --- Octets in and out -----------------------------------------------------
 
   /** Sends the preface and our SETTINGS. Call once, before anything else. */

@@ -73,6 +73,11 @@ export class ConnectionLife {
     return this.#phase === "closed";
   }
 
+  /** Nobody has begun to end the connection from here. */
+  get isRunning(): boolean {
+    return this.#phase === "running";
+  }
+
   /** Streams of the peer's above this id are ignored. */
   get peerIdMax(): number {
     return this.#goaway.peerIdMax;

@@ -37,6 +37,18 @@ Deno.test("a request is read, and answered with a body and trailers", () => {
   assertEquals(engine.connection.openStreams, 0);
 });
 
+Deno.test("a client is away between calls, not before the first and not once we shut down", () => {
+  const { engine, peer } = engineAndPeer("server");
+  const { connection } = engine;
+  assertEquals(connection.isDeserted, false);
+  peer.headers(1, requestFields(), true);
+  assertEquals(connection.isDeserted, false);
+  engine.accepted[0]!.stream!.sendHeaders(responseFields(), true);
+  assertEquals(connection.isDeserted, true);
+  connection.shutdown("done");
+  assertEquals(connection.isDeserted, false);
+});
+
 Deno.test("a header block may be cut into frames and chunks anywhere", () => {
   const { engine, peer } = engineAndPeer("server");
   const secret = { name: "x-secret", value: "as it was sent" };
