@@ -38,16 +38,12 @@ export interface ConnectRefusal {
 
 /** Header lines, read when somebody asks: nearly nobody does. */
 export class HeaderLines {
-  readonly #lines: readonly string[];
-
   /** @param lines Each begins with a name and a colon. */
-  constructor(lines: readonly string[]) {
-    this.#lines = lines;
-  }
+  constructor(readonly lines: readonly string[]) {}
 
   /** @returns The first value of `name` (lower case), blanks cut off. */
   get(name: string): string | undefined {
-    for (const line of this.#lines) {
+    for (const line of this.lines) {
       if (line.charCodeAt(name.length) !== COLON) continue;
       if (line.slice(0, name.length).toLowerCase() !== name) continue;
       return line.slice(name.length + 1).replace(BLANKS_AROUND, "");

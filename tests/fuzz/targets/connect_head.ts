@@ -97,7 +97,7 @@ function read(chunks: readonly Uint8Array[]): string {
     const rest = chunks.slice(index + 1).map((later) => later.toHex());
     const early = [result.early.toHex(), ...rest].join("");
     return `connect "${result.target}" ${
-      JSON.stringify([...result.headers])
+      JSON.stringify(result.headers.lines)
     } ${early}`;
   }
   return "incomplete";
