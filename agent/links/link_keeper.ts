@@ -67,6 +67,8 @@ type State =
   | { readonly kind: "waiting"; readonly timer: Timer }
   | { readonly kind: "connecting" }
   | { readonly kind: "satisfied" }
+  /** No attempts any more; what comes of the last one still serves. */
+  | { readonly kind: "draining" }
   | { readonly kind: "stopped" };
 
 /** See the module description. */
@@ -99,13 +101,13 @@ export class LinkKeeper {
 
   /** Announces the drain on every link and makes no new ones. */
   drain(): void {
-    this.#stopTrying();
+    this.#stopTrying("draining");
     for (const link of this.#all()) link.drain();
   }
 
   /** Closes everything. */
   stop(reason: string): void {
-    this.#stopTrying();
+    this.#stopTrying("stopped");
     for (const link of this.#all()) link.close(reason);
   }
 
@@ -113,9 +115,9 @@ export class LinkKeeper {
     for (const links of this.#links.values()) yield* links.keys();
   }
 
-  #stopTrying(): void {
+  #stopTrying(kind: "draining" | "stopped"): void {
     if (this.#state.kind === "waiting") this.#state.timer.cancel();
-    this.#state = { kind: "stopped" };
+    this.#state = { kind };
   }
 
   async #attempt(): Promise<void> {
@@ -144,6 +146,7 @@ export class LinkKeeper {
   }
 
   #onLinked(link: ServerLink): void {
+    if (this.#state.kind === "draining") return this.#keepDraining(link);
     if (this.#isStopped()) return link.close("the agent is stopping");
     this.#serverCount = Math.max(1, link.serverCount);
     if (!this.#keep(link)) {
@@ -159,6 +162,14 @@ export class LinkKeeper {
     // probably the same one, and if not, the wait comes then.
     if (this.#lacksLinks(this.#links.get(link.serverId)!)) this.#wait(0);
     else this.#next();
+  }
+
+  /** Its server has taken it for a fresh one, and may be dialing on it. */
+  #keepDraining(link: ServerLink): void {
+    if (!this.#keep(link)) return link.close("this server is linked already");
+    this.#options.observer.linked(link);
+    this.#count();
+    link.drain();
   }
 
   #lacksLinks(links: ReadonlyMap<ServerLink, number>): boolean {
@@ -223,6 +234,6 @@ export class LinkKeeper {
 
   // A call, because narrowing would outlive what happens during an await.
   #isStopped(): boolean {
-    return this.#state.kind === "stopped";
+    return this.#state.kind === "stopped" || this.#state.kind === "draining";
   }
 }

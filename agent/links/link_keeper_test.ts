@@ -208,3 +208,17 @@ Deno.test("a link that comes while stopping is closed again", async () => {
   assertEquals(s.attempts[0]!.closed, "the agent is stopping");
   assertEquals(s.timers.pendingCount, 0);
 });
+
+Deno.test("a link that comes while draining drains too, and is not lost", async () => {
+  const s = setUp();
+  s.keeper.drain();
+  await s.attempts[0]!.succeed("s1");
+  assertEquals([s.attempts[0]!.closed, s.attempts[0]!.drained], [
+    undefined,
+    true,
+  ]);
+  s.timers.advance(600_000);
+  assertEquals(s.attempts.length, 1);
+  s.keeper.stop("bye");
+  assertEquals(s.attempts[0]!.closed, "bye");
+});
