@@ -69,7 +69,9 @@ export class Callers {
 
   /** Breaks one connection; @returns whether there was one to break. */
   cut(index: number, kind: Cut): boolean {
-    const open = this.roads.filter(({ pair }) => !pair.isOver);
+    const open = this.roads.filter(({ pair, users }) =>
+      !pair.isOver && [...users].every((user) => user.callerCut === undefined)
+    );
     const road = open[index % open.length];
     if (road === undefined) return false;
     for (const exchange of road.users) exchange.callerCut = kind;

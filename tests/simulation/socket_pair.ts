@@ -73,6 +73,8 @@ export class SocketPair {
     this.#sim.note(`${name} cut ${kind}`, number);
     for (const end of [this.near, this.far]) {
       end.dropUnderWay();
+      // Nothing that is sent from now on may close the gap.
+      end.swallow();
       this.#sim.post(`${name} cut`, latencyMs, () => end.breakDown(kind));
     }
   }

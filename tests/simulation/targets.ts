@@ -77,7 +77,8 @@ export class Targets {
   /** Breaks the road to one target; @returns whether there is one. */
   cut(exchange: Exchange, kind: Cut): boolean {
     const road = this.#roads.get(exchange);
-    if (road === undefined) return false;
+    // A road breaks once.
+    if (road === undefined || exchange.targetCut !== undefined) return false;
     exchange.targetCut = kind;
     if (road instanceof SocketPair) road.cut(kind);
     else if (kind === "lost") road.lose("the flow was lost");
