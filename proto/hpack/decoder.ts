@@ -93,7 +93,7 @@ export class HpackDecoder {
   /** The next block must start by shrinking the table to this (§4.2). */
   #shrinkDue: number | undefined;
   #scratch: Uint8Array = sharedScratch;
-  /** Good for as long as `#repeatedAreFor` entries were ever inserted. */
+  /** Good for this revision of the table. */
   #repeated: Repeated[] = [];
   #repeatedAreFor = 0;
 
@@ -136,9 +136,9 @@ export class HpackDecoder {
    *   spent then: connection error COMPRESSION_ERROR (RFC 9113 §4.3).
    */
   decode(block: Uint8Array): HeaderBlock {
-    const { nextSerial } = this.#table;
-    if (nextSerial !== this.#repeatedAreFor) this.#repeated = [];
-    this.#repeatedAreFor = nextSerial;
+    const { revision } = this.#table;
+    if (revision !== this.#repeatedAreFor) this.#repeated = [];
+    this.#repeatedAreFor = revision;
     if (block.length > REPEATED_OCTETS_MAX || this.#shrinkDue !== undefined) {
       return this.#decodeNew(block);
     }
@@ -146,7 +146,7 @@ export class HpackDecoder {
       if (isSame(octets, block)) return known;
     }
     const decoded = this.#decodeNew(block);
-    if (!decoded.tooLarge && this.#table.nextSerial === nextSerial) {
+    if (!decoded.tooLarge && this.#table.revision === revision) {
       this.#remember(block, decoded);
     }
     return decoded;

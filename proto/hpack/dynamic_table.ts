@@ -64,6 +64,12 @@ export class DynamicTable {
     return this.#inserted;
   }
 
+  /** Another number whenever the entries are others. */
+  get revision(): number {
+    // Eviction alone changes them too: a field that is larger than the table.
+    return this.#inserted + this.#evicted;
+  }
+
   /** The entry `age` insertions old: 0 is the newest. */
   get(age: number): HeaderField | undefined {
     if (age < 0 || age >= this.length) return undefined;
