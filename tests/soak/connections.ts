@@ -172,6 +172,8 @@ function judge(
     const held = memory[0]?.value ?? 0;
     const slackKib = MEMORY_SLACK_KIB + MEMORY_SLACK_SHARE * held;
     grade(`memory of the ${end} (KiB)`, memory, slackKib / measured, tally);
+    const points = memory.map(({ value }) => value);
+    tally.note(`     lowest of each half minute: ${points.join(" ")}`);
     const descriptors = series(warm, (round) => round[end].descriptors);
     const bar = DESCRIPTOR_SLACK / measured;
     grade(`descriptors of the ${end}`, descriptors, bar, tally);

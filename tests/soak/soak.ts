@@ -2,14 +2,16 @@
 /**
  * What takes long to go wrong.
  *
- * Usage: `deno task soak [scenarios] [connections] [load] [--minutes N]
- * [--scenarios N] [--seed N] [--idle N] [--flapping N]
+ * Usage: `deno task soak [scenarios] [connections] [load] [ids]
+ * [--minutes N] [--scenarios N] [--seed N] [--idle N] [--flapping N]
  * [--maker ours|konnectivity]`
  *
  * - `scenarios`: a hundred thousand of the simulation;
  * - `connections`: ten thousand idle ones and a thousand that come and go, on
  *   real processes;
- * - `load`: everything at once, with an agent that is killed again and again.
+ * - `load`: everything at once, with an agent that is killed again and again;
+ * - `ids`: new connections for twenty seconds, on links that begin near their
+ *   last stream id and so are replaced every few seconds.
  *
  * All of them when none is named. Ends with `N passed, N failed, N skipped`.
  *
@@ -21,8 +23,9 @@ import { Tally } from "../interop/tally.ts";
 import { soakConnections } from "./connections.ts";
 import { soakMixedLoad } from "./mixed_load.ts";
 import { soakScenarios } from "./scenarios.ts";
+import { soakStreamIds } from "./stream_ids.ts";
 
-const PARTS = ["scenarios", "connections", "load"] as const;
+const PARTS = ["scenarios", "connections", "load", "ids"] as const;
 const DEFAULTS = {
   scenarios: "100000",
   idle: "10000",
@@ -70,6 +73,7 @@ async function main(): Promise<number> {
   if (has("load")) {
     await soakMixedLoad(minutes ?? LOAD_MINUTES, maker, tally);
   }
+  if (has("ids")) await soakStreamIds(tally);
   return tally.end();
 }
 
