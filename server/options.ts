@@ -72,6 +72,8 @@ export interface ServerOptions {
     readonly alpnProtocols: readonly string[];
     /** PING after this long without a sign of life. */
     readonly keepaliveMs: number;
+    /** Of every link; see `ConnectionOptions.firstStreamId`. No flag sets it. */
+    readonly firstStreamId?: number;
   };
 
   readonly tls: TlsLimits;

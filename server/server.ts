@@ -278,6 +278,9 @@ class Server {
       serverId,
       serverCount,
       keepaliveMs: agents.keepaliveMs,
+      ...(agents.firstStreamId === undefined
+        ? {}
+        : { firstStreamId: agents.firstStreamId }),
       receiveBudget: this.#receiveBudget,
       messageOctetsMax,
       allowAnonymous: agents.allowAnonymous,

@@ -26,6 +26,8 @@ export interface ServerOptions {
   readonly mode: Protocol | "auto";
   readonly transport: "uds" | "tcp";
   readonly extraFlags?: readonly string[];
+  /** What takes the flags in place of the maker's program. */
+  readonly program?: readonly string[];
   /**
    * Words before the command, such as `ip netns exec nsA`. With any, nobody
    * waits for the program, whose health endpoint may be out of reach.
@@ -96,9 +98,10 @@ export async function startServer(
     ...frontendFlags(frontend, workspace),
     ...options.extraFlags ?? [],
   ];
+  const program = options.program ?? await commandOf(options.maker, "server");
   const child = new Child({
     name: `${options.maker} server`,
-    command: [...prefix, ...await commandOf(options.maker, "server"), ...flags],
+    command: [...prefix, ...program, ...flags],
     logFile: workspace.path(`${options.maker}-server.log`),
   });
   const healthUrl = `http://127.0.0.1:${healthPort}`;
