@@ -14,6 +14,7 @@
 import process from "node:process";
 import { sharedBufferPool } from "../proto/bytes/buffer_pool.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
+import { collectEverything } from "./garbage.ts";
 import { openLibc } from "./sockets/libc.ts";
 
 /**
@@ -87,11 +88,6 @@ export class MemoryRelief {
   }
 }
 
-/** V8's, which returns the pages of its heap only when told that it must. */
-type Collector = (options: typeof EVERYTHING) => void;
-
-const EVERYTHING = { type: "major", flavor: "last-resort" } as const;
-
 const thisMachine: MemoryMachine = {
   residentOctets: () => Deno.memoryUsage().rss,
   cpuMs: () => {
@@ -100,8 +96,7 @@ const thisMachine: MemoryMachine = {
   },
   relieve: () => {
     sharedBufferPool.drop();
-    // There with `--expose-gc`, which the program is shipped with.
-    (globalThis as { gc?: Collector }).gc?.(EVERYTHING);
+    collectEverything();
     openLibc()?.malloc_trim(0n);
   },
 };

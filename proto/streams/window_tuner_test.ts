@@ -87,8 +87,22 @@ Deno.test("longer round trips stop growth, the jitter of loopback does not", () 
   const { size } = stream.receiveWindow;
   bench.round(stream, size, 50);
   assertEquals(stream.receiveWindow.size, size);
-  bench.round(stream, size, 1);
+  bench.round(stream, size, 0.1);
   assertEquals(stream.receiveWindow.size, Math.min(size * 4, MAX));
+});
+
+Deno.test("what waited in our own queue does not make a window grow", () => {
+  const loopback = new Bench();
+  const near = tunedStream(FAST_WINDOW_OCTETS);
+  loopback.round(near, 0, 0.2);
+  loopback.round(near, FAST_WINDOW_OCTETS, 3);
+  assertEquals(near.receiveWindow.size, FAST_WINDOW_OCTETS);
+
+  const road = new Bench();
+  const far = tunedStream(FAST_WINDOW_OCTETS);
+  road.round(far, 0, 50);
+  road.round(far, FAST_WINDOW_OCTETS, 55);
+  assert(far.receiveWindow.size > FAST_WINDOW_OCTETS * 3.5);
 });
 
 Deno.test("probes pause while nothing grows", () => {
