@@ -297,8 +297,10 @@ export class SimulatedSocket implements OctetSocket {
     this.#carry();
   }
 
+  /** It drops what was to leave before it, the FIN as well. */
   #sendReset(): void {
     this.dropUnderWay();
+    this.swallow();
     this.#sim.post(
       `${this.#label} rst`,
       this.#options.latencyMs,
