@@ -116,6 +116,8 @@ export class Watch {
       return;
     }
     if (caller === undefined || target === undefined || link?.isPackets) return;
+    // What is for an end that is closed is dropped, and held by nobody.
+    if (caller.end !== undefined || target.end !== undefined) return;
     const octetsMax = windowOctets + capacityOctets +
       CONDUIT_BUFFERS * BUFFER_OCTETS_MAX;
     const held = Math.max(
