@@ -27,8 +27,8 @@ export interface Excuse {
 export interface Circumstances {
   /** Memory was made short. */
   readonly mayReset: boolean;
-  /** Somebody does not read for longer than the packets carrier bears. */
-  readonly hasLongStall: boolean;
+  /** Somebody does not read for so long that a dial may miss its deadline. */
+  readonly mayHoldDials: boolean;
 }
 
 /** See the module description. */
@@ -63,11 +63,13 @@ export class Exchange {
     return `conduit ${this.plan.number}`;
   }
 
-  /** One of its ends stalls for longer than the packets carrier bears. */
-  get stallsForLong(): boolean {
+  /** The longest time for which one of its ends does not read. */
+  get longestStallMs(): number {
     const { caller, target } = this.plan;
-    return [caller, target].some(({ stallAt, stallMs }) =>
-      stallAt >= 0 && stallMs >= LONG_STALL_MS
+    return Math.max(
+      ...[caller, target].map(({ stallAt, stallMs }) =>
+        stallAt < 0 ? 0 : stallMs
+      ),
     );
   }
 
@@ -170,14 +172,14 @@ export class Exchange {
 
   #judgeFailure(
     error: DialError,
-    { mayReset, hasLongStall }: Circumstances,
+    { mayReset, mayHoldDials }: Circumstances,
   ): void {
     const { answer } = this.plan;
     const { reason } = error;
     const isExcused = this.#mayBeLost || this.wasHeld ||
       this.callerCut !== undefined || (mayReset && reason === "link-lost") ||
       // It stood behind somebody else's octets (SPEC.md, 4.4).
-      (hasLongStall && this.link?.isPackets === true) ||
+      (mayHoldDials && this.link?.isPackets === true) ||
       // A reset may catch up with the 200 that was to go before it.
       (this.plan.way === "connect" && this.#targetGaveUp) ||
       (this.#isGrantedEarly && reason === "link-lost") ||
@@ -271,7 +273,8 @@ export class Exchange {
 
   /** One that does not read for long is reset in the packets carrier. */
   get #mayHaveStalled(): boolean {
-    return this.link?.isPackets === true && this.stallsForLong;
+    return this.link?.isPackets === true &&
+      this.longestStallMs >= LONG_STALL_MS;
   }
 
   #fail(what: string): void {
