@@ -66,6 +66,13 @@ export function endOf(error: unknown): ConduitEnd {
   if (codeOf(error) === "ETIMEDOUT") {
     return { kind: "lost", reason: "connection timed out" };
   }
+  // Its own words are an address of rustls's manual.
+  if (error instanceof Deno.errors.UnexpectedEof) {
+    return {
+      kind: "lost",
+      reason: "TLS connection was cut off without a goodbye",
+    };
+  }
   const reason = error instanceof Error ? error.message : String(error);
   return { kind: "lost", reason };
 }
