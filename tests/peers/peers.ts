@@ -18,11 +18,26 @@ interface Recipe {
   /** What `go build` is given, an import path or a folder. */
   readonly package: string;
   readonly tags?: string;
+  /** What else the linker is told; a stamped version has to agree with go.mod. */
+  readonly linkerFlags?: string;
   /** Folders of further sources of ours that go into it. */
   readonly sources?: readonly string[];
 }
 
 const KONNECTIVITY = "sigs.k8s.io/apiserver-network-proxy/cmd";
+
+/** A program of Kubernetes: it refuses to serve without a version of itself. */
+function kubernetes(path: string): Recipe {
+  const version = "k8s.io/component-base/version";
+  const [release, major, minor] = ["v1.36.3", "1", "36"];
+  return {
+    folder: "kube",
+    package: path,
+    linkerFlags: `-s -w -X ${version}.gitVersion=${release} ` +
+      `-X ${version}.gitMajor=${major} -X ${version}.gitMinor=${minor} ` +
+      `-X ${version}.gitTreeState=clean`,
+  };
+}
 
 const RECIPES = {
   "konnectivity-server": {
@@ -68,6 +83,12 @@ const RECIPES = {
     package: "./",
     sources: ["../bench/load"],
   },
+  "kube-apiserver": kubernetes("k8s.io/kubernetes/cmd/kube-apiserver"),
+  "etcd": kubernetes("go.etcd.io/etcd/server/v3"),
+  "kubectl": kubernetes("k8s.io/kubernetes/cmd/kubectl"),
+  "kube-controller-manager": kubernetes(
+    "k8s.io/kubernetes/cmd/kube-controller-manager",
+  ),
   "linegen": { folder: "../bench", package: "./linegen" },
   "wan": { folder: "../bench", package: "./wan" },
 } satisfies Record<string, Recipe>;
@@ -121,6 +142,9 @@ async function build(
       "-mod=readonly",
       "-trimpath",
       ...(recipe.tags === undefined ? [] : [`-tags=${recipe.tags}`]),
+      ...(recipe.linkerFlags === undefined
+        ? []
+        : ["-ldflags", recipe.linkerFlags]),
       "-o",
       fresh,
       recipe.package,
@@ -147,6 +171,7 @@ async function stampOf(recipe: Recipe): Promise<string> {
     files.push(...await goFiles(new URL(source, import.meta.url).pathname));
   }
   const texts = await Promise.all(files.map(readIfThere));
+  if (recipe.linkerFlags !== undefined) texts.push(recipe.linkerFlags);
   const octets = new TextEncoder().encode(
     [recipe.package, ...texts].join("\0"),
   );
