@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import { createHash, X509Certificate } from "node:crypto";
+import type { PeerCertificate, PeerIdentity } from "../../proto/link/link.ts";
 
 /** The identity of a peer that showed no certificate. */
 export const ANONYMOUS: PeerIdentity = Object.freeze({
@@ -28,22 +29,60 @@ export interface PeerCertificateHolder {
  */
 export function peerIdentityOf(socket: PeerCertificateHolder): PeerIdentity {
   if (!socket.authorized) return ANONYMOUS;
-  const certificate = socket.getPeerCertificate() as {
-    readonly subject?: { readonly CN?: string | readonly string[] };
-    readonly subjectaltname?: string;
-    readonly fingerprint256?: string;
-  } | null;
-  const fingerprint = certificate?.fingerprint256;
-  if (!fingerprint) return ANONYMOUS;
-  const commonName = certificate?.subject?.CN ?? "";
+  const certificate = socket.getPeerCertificate() as ShownCertificate | null;
+  if (!certificate?.fingerprint256 || certificate.raw === undefined) {
+    return ANONYMOUS;
+  }
   return {
     kind: "certificate",
-    commonName: typeof commonName === "string"
-      ? commonName
-      : commonName.join(","),
-    fingerprint: fingerprint.replaceAll(":", "").toLowerCase(),
-    names: splitNames(certificate?.subjectaltname ?? ""),
+    commonName: valuesOf(certificate.subject?.CN).join(","),
+    fingerprint: certificate.fingerprint256.replaceAll(":", "").toLowerCase(),
+    names: splitNames(certificate.subjectaltname ?? ""),
+    certificate: certificateFacts(certificate, certificate.raw),
   };
+}
+
+/** What `getPeerCertificate` gives, as far as it is read. */
+interface ShownCertificate {
+  readonly subject?: {
+    readonly CN?: string | readonly string[];
+    readonly O?: string | readonly string[];
+  };
+  readonly subjectaltname?: string;
+  readonly fingerprint256?: string;
+  readonly serialNumber?: string;
+  readonly valid_to?: string;
+  readonly raw?: Uint8Array<ArrayBuffer>;
+}
+
+function certificateFacts(
+  shown: ShownCertificate,
+  der: Uint8Array<ArrayBuffer>,
+): PeerCertificate {
+  let publicKeySha256: string | undefined;
+  return {
+    organizations: valuesOf(shown.subject?.O),
+    // Reads the certificate once more, so only for those who ask.
+    get publicKeySha256() {
+      return publicKeySha256 ??= createHash("sha256")
+        .update(
+          new X509Certificate(der).publicKey
+            .export({ type: "spki", format: "der" }),
+        )
+        .digest("hex");
+    },
+    serialNumber: shown.serialNumber ?? "",
+    der,
+    notAfterMs: Date.parse(shown.valid_to ?? ""),
+  };
+}
+
+/** A subject's attribute is absent, a text, or several. */
+function valuesOf(
+  attribute: string | readonly string[] | undefined,
+): readonly string[] {
+  if (attribute === undefined) return [];
+  return typeof attribute === "string" ? [attribute] : attribute;
 }
 
 /**

@@ -20,6 +20,22 @@ export interface PeerIdentity {
   readonly fingerprint: string;
   /** Subject alternative names, such as `DNS:node1`. */
   readonly names: readonly string[];
+  /** More of the certificate, for those who decide what it is good for. */
+  readonly certificate?: PeerCertificate;
+}
+
+/** A certificate whose holder was verified. */
+export interface PeerCertificate {
+  /** Subject organizations (O); Kubernetes calls them groups. */
+  readonly organizations: readonly string[];
+  /** SHA-256 of the SubjectPublicKeyInfo in hex: the same as long as the key is. */
+  readonly publicKeySha256: string;
+  /** In hex, as the platform writes it. */
+  readonly serialNumber: string;
+  /** DER. */
+  readonly der: Uint8Array;
+  /** When it ends, milliseconds since 1970. */
+  readonly notAfterMs: number;
 }
 
 /** What an agent says it serves; the keys of `--agent-identifiers`. */

@@ -1,0 +1,64 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import {
+  formatJoinToken,
+  JoinTokenError,
+  parseJoinToken,
+} from "./join_token.ts";
+import { isDnsName, isNodeName } from "./node_name.ts";
+import { renewalStatement } from "./renewal_proof.ts";
+
+const TOKEN = {
+  authorityPin: "A".repeat(43),
+  id: "abcdefg234",
+  secret: "s_-".repeat(7) + "x",
+};
+
+Deno.test("a token survives being written down, with space around it", () => {
+  assertEquals(parseJoinToken(` ${formatJoinToken(TOKEN)}\n`), TOKEN);
+});
+
+Deno.test("what is wrong with a token is said without repeating it", () => {
+  const whole = formatJoinToken(TOKEN);
+  for (
+    const [text, words] of [
+      ["", "does not begin"],
+      [whole.replace("tnl1", "tnl2"), "does not begin"],
+      [whole + ".x", "5 parts"],
+      [whole.replace("AAA", "A!A"), "no hash"],
+      [whole.replace("abc", "ABC"), "no token id"],
+      [whole.slice(0, -1), "was the line cut?"],
+    ] as const
+  ) {
+    const error = assertThrows(
+      () => parseJoinToken(text),
+      JoinTokenError,
+      words,
+    );
+    assertEquals(error.message.includes(TOKEN.secret), false);
+  }
+});
+
+Deno.test("node names are safe in files, certificates and DNS", () => {
+  for (const name of ["n", "node-1", "a.b_c", "1", "x".repeat(200)]) {
+    assertEquals(isNodeName(name), true, name);
+  }
+  for (
+    const name of ["", ".", "..", "a/b", "../x", "A", "-a", "a.", "a b", "ü"]
+      .concat("a\0", "a\n", "x".repeat(201), "*")
+  ) assertEquals(isNodeName(name), false, name);
+  assertEquals(["a.b", "a_b", "a..b", "a-"].map(isDnsName), [
+    true,
+    false,
+    false,
+    false,
+  ]);
+});
+
+Deno.test("what is signed names purpose, nonce and request", () => {
+  const statement = renewalStatement(Uint8Array.of(1, 2), Uint8Array.of(3));
+  assertEquals(
+    new TextDecoder().decode(statement.subarray(0, 13)),
+    "tunnel renew\n",
+  );
+  assertEquals([...statement.subarray(13)], [1, 2, 3]);
+});

@@ -1,0 +1,39 @@
+/**
+ * Names of nodes, and the one name of every server.
+ *
+ * A name becomes a file name, a certificate's subject and a DNS name, so its
+ * alphabet is what all three have in common.
+ *
+ * @module
+ */
+
+/**
+ * Whom an agent with a joined identity expects at the other end, whatever
+ * address it dials: every server certificate of our own CA is for this name.
+ */
+export const TUNNEL_SERVER_NAME = "tunnel-server";
+
+/** Leaves room for suffixes in a file name of 255 octets. */
+export const NODE_NAME_OCTETS_MAX = 200;
+
+/** Lower case only: two names must never meet in one file. */
+const NODE_NAME = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/;
+
+/** RFC 1123 §2.1, lower case. */
+const DNS_NAME =
+  /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/;
+
+/** Whether a node may be called that. */
+export function isNodeName(text: string): boolean {
+  return text.length <= NODE_NAME_OCTETS_MAX && NODE_NAME.test(text);
+}
+
+/** Whether a certificate may call it a DNS name. */
+export function isDnsName(text: string): boolean {
+  return DNS_NAME.test(text);
+}
+
+/** The rule for people. */
+export const NODE_NAME_RULE =
+  `lower-case letters, digits, ".", "_" and "-", at most ` +
+  `${NODE_NAME_OCTETS_MAX}, with a letter or digit at both ends`;
