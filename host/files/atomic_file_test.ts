@@ -1,0 +1,56 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import {
+  createFile,
+  finishedFiles,
+  removeFile,
+  removeUnfinished,
+  replaceFile,
+} from "./atomic_file.ts";
+
+async function inFolder(test: (folder: string) => Promise<void>) {
+  const folder = await Deno.makeTempDir();
+  try {
+    await test(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("a file is replaced as a whole, for its owner only", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a`;
+    await replaceFile(path, "one");
+    await replaceFile(path, "two");
+    assertEquals(await Deno.readTextFile(path), "two");
+    assertEquals((await Deno.stat(path)).mode! & 0o777, 0o600);
+    assertEquals(await finishedFiles(folder), ["a"]);
+  }));
+
+Deno.test("of several who create a file at once one wins, with its content", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/claim`;
+    const tries = Array.from({ length: 8 }, (_, i) => createFile(path, `${i}`));
+    const won = await Promise.all(tries);
+    assertEquals(won.filter((w) => w).length, 1);
+    assertEquals(await Deno.readTextFile(path), `${won.indexOf(true)}`);
+    assertEquals(await finishedFiles(folder), ["claim"]);
+  }));
+
+Deno.test("a file that cannot be put in place leaves nothing behind", () =>
+  inFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/a`);
+    await Deno.writeTextFile(`${folder}/a/x`, "");
+    await assertRejects(() => replaceFile(`${folder}/a`, "text"));
+    await assertRejects(() => replaceFile(`${folder}/none/a`, "text"));
+    const names = [...Deno.readDirSync(folder)].map(({ name }) => name);
+    assertEquals(names, ["a"]);
+  }));
+
+Deno.test("what a crash has left is not listed, and can be removed", () =>
+  inFolder(async (folder) => {
+    const left = `${folder}/.unfinished-x`;
+    await Deno.writeTextFile(left, "hal");
+    assertEquals(await finishedFiles(folder), []);
+    await removeUnfinished(folder);
+    assertEquals(await removeFile(left), false);
+  }));
