@@ -182,6 +182,6 @@ export function watchBudget(
     "counter",
     `${OURS}budget_resets_total`,
     "Connections reset because too much waited in this process.",
-    () => budget.resetStreams,
+    () => budget.resets,
   );
 }

@@ -117,7 +117,7 @@ export class ServerMetrics {
       "counter",
       `${OWN_PREFIX}budget_resets_total`,
       "Connections reset because too much waited in this process.",
-      () => budget.resetStreams,
+      () => budget.resets,
     );
   }
 

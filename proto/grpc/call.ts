@@ -9,6 +9,7 @@
  * @module
  */
 
+import type { ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Status } from "./status.ts";
 
@@ -32,6 +33,8 @@ export interface CallBody {
   readonly keptOctets: number;
   /** Returns credit; see `Stream.consumed`. */
   consumed(octets: number): void;
+  /** For a call that many share; see `Stream.divideBudget`. */
+  divideBudget(): ReceiveBudget;
 }
 
 /** The caller's side of a call. */

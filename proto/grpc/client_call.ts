@@ -13,6 +13,7 @@
 
 import { ErrorCode } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
+import type { ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import type { ClientCall, ClientCallEvents } from "./call.ts";
@@ -95,6 +96,10 @@ export class ClientCallStream implements ClientCall, StreamEvents {
 
   consumed(octets: number): void {
     if (!this.#isOver) this.#stream.consumed(octets);
+  }
+
+  divideBudget(): ReceiveBudget {
+    return this.#stream.divideBudget();
   }
 
   halfClose(): void {

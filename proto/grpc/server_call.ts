@@ -14,6 +14,7 @@
 
 import { ErrorCode } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
+import type { ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import type { MethodHandler, ServerCall, ServerCallEvents } from "./call.ts";
@@ -116,6 +117,10 @@ export class ServerCallStream implements ServerCall, StreamEvents {
 
   consumed(octets: number): void {
     if (this.#state !== "over") this.#stream.consumed(octets);
+  }
+
+  divideBudget(): ReceiveBudget {
+    return this.#stream.divideBudget();
   }
 
   finish(status: Status, trailers?: Metadata): void {

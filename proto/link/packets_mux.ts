@@ -14,6 +14,7 @@ import {
   PacketReader,
   type PacketReaderEvents,
 } from "../packets/packet_reader.ts";
+import type { BudgetMember, ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Timers } from "../sync/clock.ts";
 import type { LinkObserver } from "./observer.ts";
 import { PacketConduit } from "./packet_conduit.ts";
@@ -49,15 +50,19 @@ export interface PacketsMuxOptions {
 }
 
 /** See the module description. */
-export class PacketsMux implements PacketReaderEvents {
+export class PacketsMux implements PacketReaderEvents, BudgetMember {
   readonly role: PacketsRole;
   readonly timers: Timers;
   readonly observer: LinkObserver;
   readonly sender: PacketSender;
+  /** The process's, of which each port has a part. */
+  readonly budget: ReceiveBudget;
   readonly #options: PacketsMuxOptions;
   readonly #body: CallBody;
   readonly #reader: PacketReader;
   readonly #ports = new Map<Int64, PacketsPort>();
+  /** Ports of connections that the peer has closed, and somebody still reads. */
+  readonly #lingering = new Set<PacketsPort>();
   readonly #closedIds = new Set<Int64>();
   /** Ports that came up short, in the order of their turns. */
   readonly #waiting = new Set<PacketsPort>();
@@ -74,6 +79,9 @@ export class PacketsMux implements PacketReaderEvents {
     this.observer = options.observer;
     this.#body = options.body;
     this.sender = new PacketSender(options.body, options.observer);
+    // Of many conduits on one stream the budget would reset all or none.
+    this.budget = options.body.divideBudget();
+    this.budget.join(this);
     const { messageOctetsMax } = options;
     this.#reader = new PacketReader(
       this,
@@ -130,6 +138,12 @@ export class PacketsMux implements PacketReaderEvents {
     for (const port of [...this.#ports.values()]) {
       port.conduit.close({ kind: "lost", reason });
     }
+    this.#leaveBudget();
+  }
+
+  *budgeted(): Iterable<PacketsPort> {
+    yield* this.#ports.values();
+    yield* this.#lingering;
   }
 
   /** Sends a packet other than DATA. */
@@ -168,6 +182,9 @@ export class PacketsMux implements PacketReaderEvents {
 
   /** Packets for this id are late from now on. */
   forget(port: PacketsPort): void {
+    // What came before that still waits for its reader, and counts.
+    if (!port.conduit.isClosed) this.#lingering.add(port);
+    else if (this.#lingering.delete(port)) this.#leaveBudget();
     if (this.#ports.get(port.connectId) !== port) return;
     this.#ports.delete(port.connectId);
     this.#waiting.delete(port);
@@ -234,6 +251,10 @@ export class PacketsMux implements PacketReaderEvents {
     if (type === "CLOSE_RSP" || this.role === "server") return;
     const error = "Unknown connectID";
     this.say({ type: "CLOSE_RSP", connectId, error, reset: "" });
+  }
+
+  #leaveBudget(): void {
+    if (this.#isOver && this.#lingering.size === 0) this.budget.leave(this);
   }
 
   #mayGo(port: PacketsPort): boolean {

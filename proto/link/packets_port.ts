@@ -5,12 +5,14 @@
  * per connection. So each may have a bounded number of octets waiting here with
  * the stream's credit returned at once; above that its octets hold the stream's
  * credit, which stops the peer; and one that holds it without moving is reset
- * alone, so that the others go on (DESIGN §2).
+ * alone, so that the others go on (DESIGN §2). All of it counts towards the
+ * process's budget, which may be short before any of these limits is reached.
  *
  * @module
  */
 
 import type { CloseRequest, CloseResponse, Int64 } from "../packets/packet.ts";
+import type { Budgeted } from "../streams/receive_budget.ts";
 import type { Timer } from "../sync/clock.ts";
 import {
   type ConduitPort,
@@ -45,11 +47,13 @@ export const STALL_PROGRESS_OCTETS = 64 * 1024;
 export const FIRST_HOLD_MS = 20;
 
 /** See the module description. */
-export class PacketsPort implements ConduitPort {
+export class PacketsPort implements ConduitPort, Budgeted {
   readonly connectId: Int64;
   readonly conduit: PacketConduit;
   readonly #mux: PacketsMux;
   readonly #quiet: QuietClose | undefined;
+  progressTick = 0;
+  waitingOctets = 0;
   /** Received octets whose stream credit has not been returned. */
   #heldOctets = 0;
   #stall: Timer | undefined;
@@ -88,9 +92,17 @@ export class PacketsPort implements ConduitPort {
   deliver(piece: Uint8Array, leftOctets: number): void {
     this.#quiet?.touch();
     this.#heldOctets += piece.length;
+    this.waitingOctets += piece.length;
+    // Over the process's budget this conduit may be reset in here.
+    this.#mux.budget.received(this, piece.length);
     this.#release();
     this.conduit.deliver(piece, leftOctets);
     this.#settle();
+  }
+
+  /** Over the process's budget: see `Budgeted`. */
+  giveUp(reason: string): void {
+    this.conduit.reset(reason);
   }
 
   /** The peer closes both directions. */
@@ -156,6 +168,8 @@ export class PacketsPort implements ConduitPort {
   }
 
   credit(octets: number): void {
+    this.waitingOctets -= octets;
+    this.#mux.budget.consumed(this, octets);
     this.#quiet?.touch();
     this.#progressOctets += octets;
     this.#settle();

@@ -20,7 +20,7 @@ import type { ClosedHow } from "./closed_streams.ts";
 import { ReceiveWindow, SendWindow } from "./flow_window.ts";
 import type { SectionFacts } from "./header_sections.ts";
 import { IncomingMessage, type IncomingSection } from "./incoming_message.ts";
-import type { BudgetedStream } from "./receive_budget.ts";
+import type { Budgeted, ReceiveBudget } from "./receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "./stream.ts";
 import type { StreamHost } from "./stream_host.ts";
 import type { StreamInput, StreamState } from "./stream_state.ts";
@@ -42,7 +42,7 @@ interface PendingRequest {
 
 /** See the module description. */
 export class EngineStream
-  implements Stream, TunedWindow, BudgetedStream, WaitingSender {
+  implements Stream, TunedWindow, Budgeted, WaitingSender {
   // Both get their size with the stream's id.
   readonly receiveWindow: ReceiveWindow = new ReceiveWindow(0);
   readonly sendWindow: SendWindow = new SendWindow(0);
@@ -51,6 +51,8 @@ export class EngineStream
   hasUsedHalf = false;
   halfUsedMs = 0;
   progressTick = 0;
+  /** The budget is told by those who share the stream, not by the stream. */
+  isDivided = false;
   readonly #host: StreamHost;
   #events: StreamEvents | undefined;
   #id = 0;
@@ -234,6 +236,11 @@ export class EngineStream
     this.#host.onStreamOver();
   }
 
+  /** Over the process's budget: see `Budgeted`. */
+  giveUp(reason: string): void {
+    this.fail(ErrorCode.ENHANCE_YOUR_CALM, reason);
+  }
+
   /** Resets the stream for a mistake of the peer's, and says so. */
   fail(code: number, reason: string): void {
     if (this.#hasLeft) return;
@@ -342,6 +349,18 @@ export class EngineStream
     if (increment === 0) return;
     this.#host.sending.writer.windowUpdate(this.#id, increment);
     this.#host.receiving.halfUsed(this, increment);
+  }
+
+  get waitingOctets(): number {
+    return this.isDivided ? 0 : this.receiveWindow.outstanding;
+  }
+
+  divideBudget(): ReceiveBudget {
+    if (this.receiveWindow.outstanding > 0) {
+      throw new TypeError("Cannot divide a stream that has received data");
+    }
+    this.isDivided = true;
+    return this.#host.receiving.budget;
   }
 
   growWindow(octets: number): void {

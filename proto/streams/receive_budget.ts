@@ -2,19 +2,17 @@
  * How much received data may wait in the whole process.
  *
  * Windows bound what one stream and one connection may pin; their sum over all
- * connections is bounded here. Over the limit those streams are reset that have
- * made no progress for longest, so that a peer that opens many and reads none
- * costs itself its streams and nobody else the process.
+ * connections is bounded here. Over the limit those are reset that have made no
+ * progress for longest, so that a peer that opens many and reads none costs
+ * itself its streams and nobody else the process. Who is reset is a stream, or
+ * one conduit of a stream that carries many: the others have done nothing.
  *
  * On the hot path it is one addition: the order of stalls is kept by a counter
- * that ticks with every progress, not by a clock, and the streams are only gone
- * through when the limit is passed.
+ * that ticks with every progress, not by a clock, and all are only gone through
+ * when the limit is passed.
  *
  * @module
  */
-
-import { ErrorCode } from "../frames/wire_error.ts";
-import type { ReceiveWindow } from "./flow_window.ts";
 
 /**
  * The limit unless the process chooses another: as much as four connections
@@ -28,18 +26,26 @@ export const RECEIVE_BUDGET_OCTETS_DEFAULT: number = 256 * 1024 * 1024;
  */
 export const CLEARED_SHARE = 3 / 4;
 
-/** What the budget needs of a stream. */
-export interface BudgetedStream {
-  readonly receiveWindow: ReceiveWindow;
+/**
+ * Consuming less at once is no progress: the heads of messages are consumed as
+ * they come, whoever reads the rest, and who takes an octet now and then must
+ * not seem lively for it.
+ */
+export const PROGRESS_OCTETS_MIN = 64;
+
+/** What the budget needs of a stream, or of a conduit that shares one. */
+export interface Budgeted {
+  /** Received and not consumed; 0 for a stream that was divided. */
+  readonly waitingOctets: number;
   /** When it last made progress, by the budget's count; kept for the budget. */
   progressTick: number;
-  /** Resets the stream and tells its handlers why. */
-  fail(code: number, reason: string): void;
+  /** Resets it and tells its handlers why. */
+  giveUp(reason: string): void;
 }
 
-/** A connection, as a place where streams are found. */
+/** A connection, or a divided stream, as a place where such are found. */
 export interface BudgetMember {
-  budgetedStreams(): Iterable<BudgetedStream>;
+  budgeted(): Iterable<Budgeted>;
 }
 
 /** One per process, handed to every connection; see the module description. */
@@ -48,7 +54,7 @@ export class ReceiveBudget {
   readonly #members: Set<BudgetMember> = new Set();
   #octets = 0;
   #tick = 0;
-  #resetStreams = 0;
+  #resets = 0;
   #isClearing = false;
 
   /** @param limitOctets Octets received and not consumed, of all streams. */
@@ -64,12 +70,12 @@ export class ReceiveBudget {
     return this.#octets;
   }
 
-  /** How many streams were reset for it. */
-  get resetStreams(): number {
-    return this.#resetStreams;
+  /** How many streams and conduits were reset for it. */
+  get resets(): number {
+    return this.#resets;
   }
 
-  /** Connections that take part. */
+  /** Connections and divided streams that take part. */
   get members(): number {
     return this.#members.size;
   }
@@ -83,52 +89,51 @@ export class ReceiveBudget {
   }
 
   /**
-   * `stream` has charged `octets` to its window. Over the limit streams are
-   * reset before this returns, which may be this one.
+   * `octets` more wait at `one`, which counts them already. Over the limit
+   * some are reset before this returns, which may be this one.
    */
-  received(stream: BudgetedStream, octets: number): void {
+  received(one: Budgeted, octets: number): void {
     // With nothing waiting it was not stalled: its wait begins here.
-    if (stream.receiveWindow.outstanding === octets) {
-      stream.progressTick = ++this.#tick;
-    }
+    if (one.waitingOctets === octets) one.progressTick = ++this.#tick;
     this.#octets += octets;
     if (this.#octets > this.#limitOctets) this.#clear();
   }
 
-  /** `stream` passed on `octets`. */
-  consumed(stream: BudgetedStream, octets: number): void {
-    stream.progressTick = ++this.#tick;
+  /** `one` passed on `octets`, or dropped them. */
+  consumed(one: Budgeted, octets: number): void {
+    if (octets >= PROGRESS_OCTETS_MIN) one.progressTick = ++this.#tick;
     this.#octets -= octets;
   }
 
-  /** `stream` is over: nobody will consume what it had. Once per stream. */
-  closed(stream: BudgetedStream): void {
-    this.#octets -= stream.receiveWindow.outstanding;
+  /** `one` is over: nobody will consume what it still has. Once for each. */
+  closed(one: Budgeted): void {
+    this.#octets -= one.waitingOctets;
   }
 
   #clear(): void {
     if (this.#isClearing) return;
     this.#isClearing = true;
-    const reason = `Cannot keep the stream: ${this.#octets} octets wait in ` +
-      `this process, wanted at most ${this.#limitOctets}, and none waits longer`;
+    const reason =
+      `Cannot keep what is not read: ${this.#octets} octets wait ` +
+      `in this process, wanted at most ${this.#limitOctets}, and none longer`;
     try {
-      for (const stream of this.#byStall()) {
+      for (const one of this.#byStall()) {
         if (this.#octets <= this.#limitOctets * CLEARED_SHARE) break;
         // A handler may have consumed or closed it meanwhile.
-        if (stream.receiveWindow.outstanding === 0) continue;
-        this.#resetStreams++;
-        stream.fail(ErrorCode.ENHANCE_YOUR_CALM, reason);
+        if (one.waitingOctets === 0) continue;
+        this.#resets++;
+        one.giveUp(reason);
       }
     } finally {
       this.#isClearing = false;
     }
   }
 
-  /** All streams that hold something, the longest stalled first. */
-  #byStall(): BudgetedStream[] {
+  /** All that hold something, the longest stalled first. */
+  #byStall(): Budgeted[] {
     return [...this.#members]
-      .flatMap((member) => [...member.budgetedStreams()])
-      .filter(({ receiveWindow }) => receiveWindow.outstanding > 0)
+      .flatMap((member) => [...member.budgeted()])
+      .filter(({ waitingOctets }) => waitingOctets > 0)
       .sort((one, other) => one.progressTick - other.progressTick);
   }
 }

@@ -60,7 +60,7 @@ export class ReceivingSide implements BudgetMember {
     this.#parts.budget.leave(this);
   }
 
-  budgetedStreams(): Iterable<EngineStream> {
+  budgeted(): Iterable<EngineStream> {
     return this.#parts.streams.all();
   }
 
@@ -88,14 +88,19 @@ export class ReceivingSide implements BudgetMember {
     }
   }
 
+  /** For those who share a stream that is divided. */
+  get budget(): ReceiveBudget {
+    return this.#parts.budget;
+  }
+
   /** `stream` has charged `octets` to its own window; it may be reset here. */
   received(stream: EngineStream, octets: number): void {
-    this.#parts.budget.received(stream, octets);
+    if (!stream.isDivided) this.#parts.budget.received(stream, octets);
   }
 
   /** `stream` passed on `octets`. */
   consumed(stream: EngineStream, octets: number): void {
-    this.#parts.budget.consumed(stream, octets);
+    if (!stream.isDivided) this.#parts.budget.consumed(stream, octets);
     this.#tuner.onConsumed(stream, octets);
   }
 

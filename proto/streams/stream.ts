@@ -9,6 +9,7 @@
  */
 
 import type { HeaderField } from "../hpack/header_field.ts";
+import type { ReceiveBudget } from "./receive_budget.ts";
 
 /** How a stream ended before both ends had finished. */
 export interface StreamReset {
@@ -98,6 +99,16 @@ export interface Stream {
 
   /** Returns credit for `octets` of received data that were passed on. */
   consumed(octets: number): void;
+
+  /**
+   * Takes the stream out of the process's budget, before any data has come:
+   * from now on the layer above tells the budget for whom octets wait, and is
+   * asked to give up one of those instead of the stream.
+   *
+   * @returns The budget: join it, and leave it when the stream is over.
+   * @throws {TypeError} When data has come: a bug of the caller.
+   */
+  divideBudget(): ReceiveBudget;
 
   /** Sends RST_STREAM and forgets the stream. No event follows. */
   reset(code: number): void;

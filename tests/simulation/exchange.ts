@@ -177,7 +177,11 @@ export class Exchange {
     const { answer } = this.plan;
     const { reason } = error;
     const isExcused = this.#mayBeLost || this.wasHeld ||
-      this.callerCut !== undefined || (mayReset && reason === "link-lost") ||
+      this.callerCut !== undefined ||
+      // What is said early waits in a stream of the dial's own, but not in the
+      // packets carrier.
+      (mayReset && reason === "link-lost" &&
+        (this.plan.way === "grpc" || this.link?.isPackets !== true)) ||
       // It stood behind somebody else's octets (SPEC.md, 4.4).
       (mayHoldDials && this.link?.isPackets === true) ||
       // A reset may catch up with the 200 that was to go before it.
@@ -213,9 +217,7 @@ export class Exchange {
       this.callerCut === "reset" || this.targetCut === "reset" || mayReset ||
       this.#mayHaveStalled;
     // A call does not outlive its connection, whatever broke that.
-    // Memory that is short may cost a whole link of the packets carrier.
     const wasLost = this.#mayBeLost || ownCut === "lost" ||
-      (mayReset && this.link?.isPackets === true) ||
       otherCut === "lost" ||
       (this.plan.way === "grpc" && this.callerCut !== undefined);
     // A socket cannot tell its peer that the road behind it broke.

@@ -139,7 +139,9 @@ export function planOf(seed: number): Plan {
     firstStreamId: prng.below(8) === 0
       ? 2 ** 31 - 1 - 2 * (STREAM_IDS_RESERVED + 1 + prng.below(10))
       : 1,
-    budgetOctets: prng.below(12) === 0 ? MEMORY_IS_SHORT_OCTETS : 256 * MIB,
+    // The least is less than one conduit of the packets carrier may hold.
+    budgetOctets: [MEMORY_IS_SHORT_OCTETS, 48 * KIB][prng.below(24)] ??
+      256 * MIB,
     dialTimeoutMs: prng.pick([1_000, 10_000]),
     agentTimeoutMs: prng.pick([500, 5_000]),
     keepaliveMs: prng.pick([2_000, 15_000]),

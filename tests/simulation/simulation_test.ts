@@ -8,13 +8,14 @@
 
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { CANARIES } from "./canaries.ts";
-import { planOf } from "./plan.ts";
+import { MEMORY_IS_SHORT_OCTETS, type Plan, planOf } from "./plan.ts";
 import { runScenario, wholeTurn } from "./scenario.ts";
 import { shrink } from "./shrink.ts";
 
 /** Fixed: a failure here must not come and go. */
 const SEED = 1_000;
 const SCENARIOS = 16;
+const SHORT_SCENARIOS = 2;
 
 /** How many scenarios a bug may survive. */
 const CANARY_SCENARIOS_MAX = 40;
@@ -56,6 +57,41 @@ for (const [what, tamper] of Object.entries(CANARIES)) {
     throw new Error(`Not found in ${CANARY_SCENARIOS_MAX} scenarios`);
   });
 }
+
+/** Big answers over the packets carrier that nobody reads for a while. */
+function stalledDownloads(seed: number): Plan {
+  const plan = planOf(seed);
+  const talk = { pauseAt: -1, resetAt: -1, endsLast: false, isLate: false };
+  return {
+    ...plan,
+    agents: [{ carrier: "packets", links: 1 }],
+    troubles: [],
+    budgetOctets: MEMORY_IS_SHORT_OCTETS / 4,
+    dials: Array.from({ length: 4 }, (_, number) => ({
+      ...plan.dials[0]!,
+      ...{ number, protocol: "tcp", answer: "connect", way: "direct" } as const,
+      ...{ atMs: 500, abortMs: -1 },
+      caller: {
+        ...plan.dials[0]!.caller,
+        ...talk,
+        ...{ octets: 100, stallAt: 1_000, stallMs: 3_000 },
+      },
+      target: {
+        ...plan.dials[0]!.target,
+        ...talk,
+        ...{ octets: 500_000, stallAt: -1 },
+      },
+    })),
+  };
+}
+
+Deno.test("memory that is short costs who stalls, and never a link of the packets carrier", async () => {
+  for (let seed = SEED; seed < SEED + SHORT_SCENARIOS; seed++) {
+    const { failure, outcomes } = await runScenario(stalledDownloads(seed));
+    assertEquals(failure, undefined);
+    assert(outcomes.get("reset")! > 0, "memory was not short");
+  }
+});
 
 Deno.test("a scenario that fails is made smaller and fails in the same way", async () => {
   const tamper = CANARIES["turns a reset into an end"]!;

@@ -6,6 +6,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { DialError } from "../../proto/link/link.ts";
+import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { CarrierRig } from "./carrier_rig.ts";
 import { ConduitProbe, settled } from "./conduit_probe.ts";
 import { MemoryConduit } from "./memory_conduit.ts";
@@ -13,6 +14,8 @@ import { Prng } from "./prng.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+
+type ConduitReset = Exclude<ConduitEnd, { readonly kind: "clean" }>;
 
 /** One promise; fails by throwing. */
 type Check = (rig: CarrierRig) => Promise<void>;
@@ -321,12 +324,46 @@ const PROMISES: Readonly<Record<string, Check>> = {
 /** Defines the tests. @param name Of the carrier, for their names. */
 export function defineCarrierCompliance(
   name: string,
-  open: () => Promise<CarrierRig>,
+  open: (budgetOctets?: number) => Promise<CarrierRig>,
 ): void {
   for (const [sentence, check] of Object.entries(PROMISES)) {
     Deno.test(`${name}: ${sentence}`, async () => check(await open()));
   }
+  const overBudget = "over the process's budget who stalls longest is reset";
+  Deno.test(`${name}: ${overBudget}, and nobody else`, async () => {
+    await resetsWhoStallsLongest(await open(100 * KIB));
+  });
 }
+
+const resetsWhoStallsLongest: Check = async (rig) => {
+  const [longest, later, reader] = await connectMany(rig, 3);
+  for (const { caller, target } of [longest!, later!]) {
+    caller.stopReading();
+    target.send(new Uint8Array(40 * KIB));
+    await settled();
+  }
+  reader!.target.send(new Uint8Array(MIB));
+  await reader!.caller.received(MIB);
+  assertEquals(rig.budget.resets, 0, "nobody was over it");
+  longest!.target.send(new Uint8Array(24 * KIB));
+  const { kind, reason } = await longest!.caller.closed as ConduitReset;
+  assertEquals(kind, "reset");
+  assert(reason.includes("octets wait in this process"), reason);
+  assertEquals((await longest!.target.closed).kind, "reset");
+  assertEquals(rig.budget.resets, 1);
+  later!.caller.startReading();
+  reader!.target.send("more");
+  await reader!.caller.received(MIB + 4);
+  await settled();
+  assertEquals([rig.budget.octets, rig.closedReason], [0, undefined]);
+  later!.caller.stopReading();
+  later!.target.send(new Uint8Array(40 * KIB));
+  await settled();
+  assert(rig.budget.octets >= 40 * KIB);
+  rig.pair.break("cable cut");
+  await settled();
+  assertEquals([rig.budget.octets, rig.budget.members], [0, 0]);
+};
 
 async function connectMany(rig: CarrierRig, count: number) {
   const pairs: Awaited<ReturnType<CarrierRig["connect"]>>[] = [];

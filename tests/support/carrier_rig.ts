@@ -21,6 +21,7 @@ import { openPacketsLink } from "../../proto/link/packets_agent.ts";
 import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
 import { streamsLinkMethods } from "../../proto/link/streams_agent.ts";
 import { openStreamsLink } from "../../proto/link/streams_link.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "./conduit_probe.ts";
 import { ConnectionPair } from "./connection_pair.ts";
@@ -81,6 +82,8 @@ export class CountingObserver implements LinkObserver {
 
 /** One link, both ends. */
 export class CarrierRig {
+  /** The server's. */
+  readonly budget: ReceiveBudget;
   readonly timers = new FakeTimers();
   readonly observer = new CountingObserver();
   /** As the server sees it. */
@@ -106,6 +109,11 @@ export class CarrierRig {
     this.dials.push(dial);
     return { cancel: () => void (dial.isCancelled = true) };
   };
+
+  /** @param budgetOctets What may wait at the server. */
+  constructor(budgetOctets?: number) {
+    this.budget = new ReceiveBudget(budgetOctets);
+  }
 
   /** A connected conduit: who asked for it, and its target. */
   async connect(
@@ -161,8 +169,8 @@ export class CarrierRig {
 }
 
 /** A link of the streams carrier. */
-export async function streamsRig(): Promise<CarrierRig> {
-  const rig = new CarrierRig();
+export async function streamsRig(budgetOctets?: number): Promise<CarrierRig> {
+  const rig = new CarrierRig(budgetOctets);
   const { timers, observer } = rig;
   const methods = streamsLinkMethods({
     hello: {
@@ -184,6 +192,7 @@ export async function streamsRig(): Promise<CarrierRig> {
   rig.pair = new ConnectionPair({
     clock: timers,
     onStream: (stream) => router.accept(stream),
+    client: { receiveBudget: rig.budget },
   });
   rig.link = await openStreamsLink(rig.pair.client, {
     hello: {
@@ -203,8 +212,8 @@ export async function streamsRig(): Promise<CarrierRig> {
 }
 
 /** A link of the packets carrier. */
-export async function packetsRig(): Promise<CarrierRig> {
-  const rig = new CarrierRig();
+export async function packetsRig(budgetOctets?: number): Promise<CarrierRig> {
+  const rig = new CarrierRig(budgetOctets);
   const { timers, observer } = rig;
   const opened = Promise.withResolvers<AgentLink>();
   const router = new GrpcRouter({
@@ -227,6 +236,7 @@ export async function packetsRig(): Promise<CarrierRig> {
   rig.pair = new ConnectionPair({
     clock: timers,
     onStream: (stream) => router.accept(stream),
+    server: { receiveBudget: rig.budget },
   });
   const agent = openPacketsLink(rig.pair.client, {
     agentId: "agent-1",

@@ -8,6 +8,7 @@
  */
 
 import type { HeaderField } from "../../proto/hpack/header_field.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Stream } from "../../proto/streams/stream.ts";
 
 /** See the module description. */
@@ -79,6 +80,10 @@ export class FakeStream implements Stream {
 
   consumed(octets: number): void {
     this.consumedOctets += octets;
+  }
+
+  divideBudget(): ReceiveBudget {
+    return new ReceiveBudget();
   }
 
   reset(code: number): void {
