@@ -91,7 +91,14 @@ async function runRow(
     return;
   }
   const { protocol } = row;
-  const context = { protocol, frontend: server.frontend, target, workspace };
+  const context = {
+    server: row.server,
+    protocol,
+    frontend: server.frontend,
+    target,
+    workspace,
+    note: (line: string) => tally.note(line),
+  };
   for (const client of row.clients) {
     await tally.run(nameOf(row, client), () => CLIENTS[client](context));
   }
