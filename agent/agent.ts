@@ -160,7 +160,7 @@ class Agent {
   }
 
   #createDialer(): TargetDialer {
-    const { timeoutMs, allowUnix, hasBenchTarget } = this.#options.dials;
+    const { hasBenchTarget, ...dials } = this.#options.dials;
     const bench = new BenchTargets(
       {
         agentId: this.#options.agentId,
@@ -175,7 +175,7 @@ class Agent {
       connect: (target, controller) =>
         isBenchDial(target)
           ? bench.dial()
-          : dialTarget(target, { timeoutMs, allowUnix, controller }),
+          : dialTarget(target, { ...dials, controller }),
       loadChanged: () => this.#drain.loadChanged(),
     });
   }

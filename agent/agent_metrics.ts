@@ -32,14 +32,14 @@ export class AgentMetrics {
   readonly #stalled: Series;
   readonly #droppedDatagrams: Series;
   readonly #fallbacks: Series;
+  readonly #refusedDials: Series;
 
   constructor(registry: MetricRegistry) {
     const gauge = (name: string, help: string) =>
       registry.series("gauge", `${UPSTREAM}${name}`, help);
     const counters = (name: string, help: string, labels: readonly string[]) =>
       registry.labelled("counter", name, help, labels);
-    const ours = (name: string, help: string) =>
-      registry.series("counter", `${OURS}${name}_total`, help);
+    const ours = ownCounters(registry);
     this.#dialSeconds = registry.histogram(
       `${UPSTREAM}dial_duration_seconds`,
       "Latency of dial to the remote endpoint in seconds",
@@ -98,6 +98,7 @@ export class AgentMetrics {
       "carrier_fallbacks",
       "Links to servers of ours that had to use Konnectivity's protocol.",
     );
+    this.#refusedDials = ours("refused_dials", "Dials that a rule forbade.");
     this.#droppedDatagrams = ours(
       "dropped_datagrams",
       "Datagrams dropped because they were too long or found no room.",
@@ -127,6 +128,7 @@ export class AgentMetrics {
     return {
       failed: (reason) => {
         if (reason === "cancelled") return;
+        if (reason === "refused") this.#refusedDials.add();
         const label = reason === "timeout" ? "timeout" : "unknown";
         this.#dialFailures.with(label).add();
       },
@@ -165,6 +167,12 @@ export class AgentMetrics {
           .add(),
     };
   }
+}
+
+/** Makes counters under our own names. */
+function ownCounters(registry: MetricRegistry) {
+  return (name: string, help: string): Series =>
+    registry.series("counter", `${OURS}${name}_total`, help);
 }
 
 /** Adds what waits for slow readers. */

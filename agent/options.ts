@@ -9,6 +9,7 @@
  */
 
 import type { ListenAddress } from "../host/listeners.ts";
+import type { RuleSet } from "../host/policy/rule_set.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { Carrier, Identifiers } from "../proto/link/link.ts";
 
@@ -51,7 +52,9 @@ export interface AgentOptions {
   readonly dials: {
     /** Limit on connecting to a target, name resolution included. */
     readonly timeoutMs: number;
-    /** Socket paths that may be dialed as `unix`; none by default. */
+    /** What may be dialed; absent: tcp and udp anywhere. */
+    readonly rules?: RuleSet;
+    /** Socket paths that no rule need allow; none by default. */
     readonly allowUnix: readonly string[];
     /** Whether whoever may dial may also measure this agent. */
     readonly hasBenchTarget: boolean;

@@ -9,7 +9,8 @@ import { DialError } from "../proto/link/link.ts";
 /**
  * Reasons as `GetDialFailureReason` gives them upstream.
  *
- * - `endpoint`: the agent could not connect, or no agent serves the target;
+ * - `endpoint`: the agent could not connect, no agent serves the target, or a
+ *   rule forbids it;
  * - `timeout`: nobody answered in time; `context`: the caller gave up;
  * - `dialclosed`: the agent's side gave up; `tunnelclosed`: the road broke;
  * - `streamsetup`: the server's frontend could not be reached or spoken to.
@@ -34,6 +35,7 @@ export class TunnelDialError extends Error {
 const REASONS: Readonly<Record<DialError["reason"], DialFailure>> = {
   endpoint: "endpoint",
   "no-agent": "endpoint",
+  refused: "endpoint",
   timeout: "timeout",
   cancelled: "context",
   "link-lost": "tunnelclosed",

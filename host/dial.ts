@@ -1,10 +1,10 @@
 /**
  * Connects to the targets that tunneled connections are for.
  *
- * Name, address, deadline and cancellation are dealt with here; whether a
- * target may be dialed at all is the caller's business, except for unix
- * sockets, which must be allowed path by path because a socket such as a
- * container runtime's gives away the whole machine.
+ * Name, address, deadline and cancellation are dealt with here, and where the
+ * rules about targets are asked; what they say is for `policy/`. Unix sockets
+ * must be allowed path by path whatever else is allowed, because a socket such
+ * as a container runtime's gives away the whole machine.
  *
  * @module
  */
@@ -14,18 +14,19 @@ import { DialError, type DialTarget } from "../proto/link/link.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import {
-  addressError,
   connectError,
   dialCancelled,
   dialTimeout,
   lookupTimeout,
 } from "./dial_errors.ts";
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
+import { DialGate, type DialRules } from "./policy/dial_gate.ts";
 import { type Resolver, systemResolver } from "./resolver.ts";
 import { DatagramConduit } from "./sockets/datagram_conduit.ts";
 import { denoSocket, hostPort } from "./sockets/deno_socket.ts";
 import { SocketConduit } from "./sockets/socket_conduit.ts";
 import { systemTimers } from "./system_timers.ts";
+import { splitAddress } from "./target_address.ts";
 
 /** Deadline of a dial, name lookup included. */
 export const DIAL_TIMEOUT_MS = 5_000;
@@ -34,7 +35,7 @@ export const DIAL_TIMEOUT_MS = 5_000;
 export const UDP_IDLE_TIMEOUT_MS = 60_000;
 
 /** How {@linkcode dialTarget} is to behave. */
-export interface DialOptions {
+export interface DialOptions extends DialRules {
   readonly resolver?: Resolver;
   readonly timers?: Timers;
   /** Default: {@linkcode DIAL_TIMEOUT_MS}. */
@@ -47,8 +48,6 @@ export interface DialOptions {
    * too. One controller less, and nobody who has to listen.
    */
   readonly controller?: AbortController;
-  /** Socket paths that may be dialed; none by default. */
-  readonly allowUnix?: readonly string[];
   /** Default: {@linkcode UDP_IDLE_TIMEOUT_MS}. */
   readonly udpIdleTimeoutMs?: number;
 }
@@ -76,6 +75,7 @@ export async function dialTarget(
   const attempt: Attempt = {
     target,
     options,
+    gate: new DialGate(target, options),
     timers,
     signal: controller.signal,
   };
@@ -98,6 +98,7 @@ export async function dialTarget(
 interface Attempt {
   readonly target: DialTarget;
   readonly options: DialOptions;
+  readonly gate: DialGate;
   readonly timers: Timers;
   /** Its reason is the {@linkcode DialError} to fail with. */
   readonly signal: AbortSignal;
@@ -108,9 +109,9 @@ const DIALS: Readonly<Record<string, (attempt: Attempt) => Promise<Conduit>>> =
 
 function dialTcp(attempt: Attempt): Promise<Conduit> {
   const { host, port } = splitAddress(attempt.target);
-  return parseIpAddress(host) === undefined
-    ? dialName(attempt, host, port)
-    : dialAddress(host, port, attempt.signal);
+  if (parseIpAddress(host) === undefined) return dialName(attempt, host, port);
+  attempt.gate.admit([host]);
+  return dialAddress(host, port, attempt.signal);
 }
 
 async function dialAddress(
@@ -128,7 +129,9 @@ async function dialName(
   host: string,
   port: number,
 ): Promise<Conduit> {
-  const addresses = interleaveFamilies(await resolve(attempt, host));
+  attempt.gate.beforeLookup();
+  const found = await resolve(attempt, host);
+  const addresses = interleaveFamilies(attempt.gate.admit(found));
   const [only, ...others] = addresses;
   const conn = others.length === 0
     ? await connectTcp(only!, port, attempt.signal)
@@ -163,7 +166,8 @@ export async function connectTcp(
 
 async function dialUdp(attempt: Attempt): Promise<Conduit> {
   const { host, port } = splitAddress(attempt.target);
-  const [address] = await resolve(attempt, host);
+  attempt.gate.beforeLookup();
+  const [address] = attempt.gate.admit(await resolve(attempt, host));
   const conduit = await DatagramConduit.open({
     address: address!,
     port,
@@ -178,19 +182,19 @@ async function dialUdp(attempt: Attempt): Promise<Conduit> {
 }
 
 async function dialUnix(attempt: Attempt): Promise<Conduit> {
-  const path = attempt.target.address;
-  if (!attempt.options.allowUnix?.includes(path)) {
-    throw new DialError(
-      "endpoint",
-      `dial unix ${path}: not allowed; the agent dials only the paths that ` +
-        `its --allow-unix names`,
-    );
-  }
+  const { address } = attempt.target;
+  const path = await orAborted(
+    attempt.gate.admitPath(address, Deno.realPath),
+    attempt.signal,
+    () => {},
+  ).catch((error) => {
+    throw connectError("unix", address, error);
+  });
   const connecting = Deno.connect({ transport: "unix", path });
   const conn = await orAborted(connecting, attempt.signal, (late) => {
     late.close();
   }).catch((error) => {
-    throw connectError("unix", path, error);
+    throw connectError("unix", address, error);
   });
   return new SocketConduit(denoSocket(conn));
 }
@@ -230,22 +234,4 @@ function orAborted<Value>(
       else resolve(value);
     }, reject).finally(() => signal.removeEventListener("abort", onAbort));
   });
-}
-
-/** Splits `host:port` as Go's `net.SplitHostPort` does. */
-function splitAddress(target: DialTarget): { host: string; port: number } {
-  const { protocol, address } = target;
-  const match = /^(?:\[([^\][]*)\]|([^:\][]*)):([^:]*)$/.exec(address);
-  if (match === null) {
-    const isBare = !address.includes(":") || /^\[[^\][]*\]$/.test(address);
-    const problem = isBare
-      ? "missing port in address"
-      : "too many colons in address";
-    throw addressError(protocol, address, problem);
-  }
-  const port = match[3]!;
-  if (!/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535) {
-    throw addressError(protocol, port, "invalid port");
-  }
-  return { host: match[1] ?? match[2] ?? "", port: Number(port) };
 }

@@ -18,6 +18,7 @@ import { identifiersFlag } from "./identifiers_flag.ts";
 import { KUBERNETES_FLAGS, missing } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
+import { ALLOW_PRESETS, rulesFlag } from "./rules_flag.ts";
 
 const SERVERS = "Servers (where to connect)";
 const IDENTITY = "Identity (what this agent is and serves)";
@@ -93,6 +94,22 @@ export const AGENT_FLAGS = {
   "dial-timeout": durationFlag(5000, 1, {
     group: TARGETS,
     help: "Limit on connecting to a target.",
+  }),
+  "allow": rulesFlag({
+    group: TARGETS,
+    help: "Let these targets be dialed, such as tcp:10.0.0.0/8:443, " +
+      "udp:*:53, tcp:*.internal:* or unix:/run/app.sock. Repeat for more.",
+    defaultText: "tcp and udp to any target",
+  }),
+  "deny": rulesFlag({
+    group: TARGETS,
+    help: "Never let these be dialed, whatever is allowed.",
+  }),
+  "allow-preset": choiceFlag(ALLOW_PRESETS, "", {
+    group: TARGETS,
+    help: "Rules by one name, added to --allow: all (tcp and udp), all-tcp, " +
+      "loopback (this machine only).",
+    defaultText: "all, or none beside --allow",
   }),
   "allow-unix": listFlag([], {
     group: TARGETS,

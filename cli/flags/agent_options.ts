@@ -11,6 +11,7 @@ import type { AGENT_FLAGS } from "./agent_flags.ts";
 import { formatGoDuration } from "./go_values.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagReading } from "./read_flags.ts";
+import { agentRules } from "./rules_flag.ts";
 
 /**
  * Combines and checks.
@@ -43,12 +44,6 @@ export function agentOptions(
         "raise the cap",
     );
   }
-  const relative = flags["allow-unix"].find((path) => !/^[/@]/.test(path));
-  if (relative !== undefined) {
-    throw new UsageError(
-      `Cannot use --allow-unix: saw "${relative}", wanted an absolute path`,
-    );
-  }
   const pair = keyPair(
     "agent-cert",
     flags["agent-cert"],
@@ -68,11 +63,7 @@ export function agentOptions(
       keepaliveMs: flags["keepalive-time"],
     },
     sync: { intervalMs, intervalCapMs, forever: flags["sync-forever"] },
-    dials: {
-      timeoutMs: flags["dial-timeout"],
-      allowUnix: flags["allow-unix"],
-      hasBenchTarget: flags["bench-target"],
-    },
+    dials: dials(flags),
     drainTimeoutMs: flags["drain-timeout"],
     health: {
       hostname: flags["health-server-host"],
@@ -83,5 +74,27 @@ export function agentOptions(
       port: flags["admin-server-port"],
     },
     messageOctetsMax: flags["message-size-limit"],
+  };
+}
+
+function dials(
+  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+): AgentOptions["dials"] {
+  const relative = flags["allow-unix"].find((path) => !/^[/@]/.test(path));
+  if (relative !== undefined) {
+    throw new UsageError(
+      `Cannot use --allow-unix: saw "${relative}", wanted an absolute path`,
+    );
+  }
+  const rules = agentRules({
+    allow: flags["allow"],
+    deny: flags["deny"],
+    preset: flags["allow-preset"],
+  });
+  return {
+    timeoutMs: flags["dial-timeout"],
+    ...(rules === undefined ? {} : { rules }),
+    allowUnix: flags["allow-unix"],
+    hasBenchTarget: flags["bench-target"],
   };
 }

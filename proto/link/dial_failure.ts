@@ -20,6 +20,7 @@ const REASONS: ReadonlySet<string> = new Set<DialFailureReason>([
   "link-lost",
   "dial-closed",
   "no-agent",
+  "refused",
 ]);
 
 /** The reason in `metadata`; `endpoint`, Konnectivity's only one, without. */

@@ -72,7 +72,9 @@ export type DialFailureReason =
   /** The agent closed the pending dial (DIAL_CLS). */
   | "dial-closed"
   /** No agent serves the target. */
-  | "no-agent";
+  | "no-agent"
+  /** A rule of the server's or the agent's forbids it. */
+  | "refused";
 
 /** Thrown (or handed over) when a dial fails. */
 export class DialError extends Error {

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { isRefusalByRule } from "../../host/policy/refusal.ts";
 import type { DialError } from "../../proto/link/link.ts";
 
 const encoder = new TextEncoder();
@@ -43,7 +44,11 @@ export function dialFailureStatus({ reason, message }: DialError): number {
       return 503;
     case "timeout":
       return 504;
+    case "refused":
+      return 403;
     case "endpoint":
+      // The packets carrier brings an agent's words and nothing else.
+      if (isRefusalByRule(message)) return 403;
       if (/i\/o timeout|deadline exceeded|timeout/i.test(message)) return 504;
       return /too many open files/i.test(message) ? 503 : 502;
     case "cancelled":

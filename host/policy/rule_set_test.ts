@@ -1,0 +1,242 @@
+import { assertEquals } from "@std/assert";
+import { parseRule } from "./rule.ts";
+import { type LabelledRule, RuleSet } from "./rule_set.ts";
+import { judgedAddress, subjectOf } from "./subject.ts";
+
+const labelled = (text: string): LabelledRule => ({
+  rule: parseRule(text),
+  label: text,
+});
+
+/** `tcp:a,!tcp:b` allows the one and denies the other. */
+function rules(...texts: readonly string[]): RuleSet {
+  const deny = texts.filter((text) => text.startsWith("!"));
+  const allow = texts.filter((text) => !text.startsWith("!"));
+  return new RuleSet({
+    allow: allow.map(labelled),
+    deny: deny.map((text) => labelled(text.slice(1))),
+  });
+}
+
+/** What an agent makes of `tcp name:port` whose name has `address`. */
+function judged(set: RuleSet, target: string, address?: string): string {
+  const blank = target.indexOf(" ");
+  const subject = subjectOf({
+    protocol: target.slice(0, blank),
+    address: target.slice(blank + 1),
+  });
+  if (subject.kind === "path") return words(set.judgePath(subject.path));
+  if (subject.kind !== "endpoint") return "unreadable";
+  const { host } = subject;
+  if (host.kind === "addresses") {
+    return host.addresses.map((one) => words(set.judgeAddress(subject, one)))
+      .join(" ");
+  }
+  const before = set.judgeName(subject);
+  if (before?.isAllowed === false) return `unasked ${words(before)}`;
+  const found = judgedAddress(address ?? "192.0.2.1")!;
+  return words(set.judgeAddress(subject, found, before));
+}
+
+function words(
+  { isAllowed, rule }: { readonly isAllowed: boolean; readonly rule: string },
+): string {
+  return isAllowed ? `+${rule}` : `-${rule}`;
+}
+
+Deno.test("deny comes first, then allow, and the rest is refused", () => {
+  const set = rules(
+    "tcp:10.0.0.0/8:*",
+    "!tcp:10.0.0.0/24:*",
+    "tcp:10.1.0.0/16:*",
+  );
+  assertEquals(judged(set, "tcp 10.1.0.1:80"), "+tcp:10.0.0.0/8:*");
+  assertEquals(judged(set, "tcp 10.0.0.1:80"), "-tcp:10.0.0.0/24:*");
+  assertEquals(judged(set, "tcp 11.0.0.1:80"), "-");
+  assertEquals(judged(set, "udp 10.1.0.1:80"), "-");
+  assertEquals(judged(rules(), "tcp 10.1.0.1:80"), "-");
+});
+
+Deno.test("every spelling of an address is that address", () => {
+  const set = rules("*:*:*", "!tcp:127.0.0.0/8:*", "!tcp:[::1]:*");
+  for (
+    const host of [
+      ...["127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[127.0.0.1]"],
+      ...["0.0.0.0", "[::ffff:0.0.0.0]", "127.255.0.3", "127.0.0.1%lo"],
+    ]
+  ) {
+    assertEquals(judged(set, `tcp ${host}:80`), "-tcp:127.0.0.0/8:*", host);
+  }
+  for (
+    const host of [
+      "[::1]",
+      "[0:0:0:0:0:0:0:1]",
+      "[::]",
+      "[::1%lo]",
+      "[0::0.0.0.1]",
+    ]
+  ) {
+    assertEquals(judged(set, `tcp ${host}:80`), "-tcp:[::1]:*", host);
+  }
+  assertEquals(
+    judged(set, "tcp :80"),
+    "-tcp:127.0.0.0/8:* -tcp:[::1]:*",
+    "no host is this machine",
+  );
+});
+
+Deno.test("names are compared without case and without the dot at the end", () => {
+  const set = rules("tcp:db.Example.com.:5432");
+  for (const name of ["db.example.com", "DB.EXAMPLE.COM", "db.example.com."]) {
+    assertEquals(judged(set, `tcp ${name}:5432`), "+tcp:db.Example.com.:5432");
+  }
+  for (
+    const name of ["db.example.com..", "x.db.example.com", "db.example.co"]
+  ) {
+    assertEquals(judged(set, `tcp ${name}:5432`), "unasked -", name);
+  }
+});
+
+Deno.test("a name in other letters is compared as resolvers ask for it", () => {
+  const set = rules("tcp:xn--bcher-kva.de:80", "!tcp:example.com:*");
+  assertEquals(judged(set, "tcp BÜCHER.de:80"), "+tcp:xn--bcher-kva.de:80");
+  assertEquals(
+    judged(set, "tcp ｅxample.com:80"),
+    "unasked -tcp:example.com:*",
+  );
+});
+
+Deno.test("what only looks like a name fits no pattern", () => {
+  const set = rules("tcp:*e1:*", "tcp:*.example:*", "tcp:*x*:*");
+  for (
+    const host of [
+      ...["127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001"],
+      ...["a\u0000.example", "a b.example", "a/.example", "x".repeat(300)],
+    ]
+  ) {
+    assertEquals(judged(set, `tcp ${host}:80`), "unasked -", host);
+  }
+  assertEquals(judged(set, "tcp node1:80"), "+tcp:*e1:*");
+});
+
+Deno.test("a look-alike's address is judged like any other", () => {
+  const set = rules("*:*:*", "!tcp:127.0.0.0/8:*");
+  assertEquals(judged(set, "tcp 127.1:80", "127.0.0.1"), "-tcp:127.0.0.0/8:*");
+});
+
+Deno.test("a pattern for names never fits an address", () => {
+  const set = rules("tcp:*a*:*", "tcp:*-1:*", "!tcp:1*b:*");
+  assertEquals(judged(set, "tcp 127.0.0.1:80"), "-");
+  assertEquals(judged(set, "tcp [fd00::a]:80"), "-");
+});
+
+Deno.test("a name that a rule allows may have any address that none denies", () => {
+  const set = rules("tcp:*.internal:*", "!tcp:169.254.0.0/16:*");
+  assertEquals(
+    judged(set, "tcp a.internal:80", "10.0.0.1"),
+    "+tcp:*.internal:*",
+  );
+  assertEquals(
+    judged(set, "tcp a.internal:80", "169.254.169.254"),
+    "-tcp:169.254.0.0/16:*",
+  );
+});
+
+Deno.test("a name that no rule allows needs addresses that one allows", () => {
+  const set = rules("tcp:10.0.0.0/8:443");
+  assertEquals(
+    judged(set, "tcp a.example:443", "10.0.0.1"),
+    "+tcp:10.0.0.0/8:443",
+  );
+  assertEquals(judged(set, "tcp a.example:443", "11.0.0.1"), "-");
+  // On this port no address could be allowed: nobody is asked.
+  assertEquals(judged(set, "tcp a.example:80"), "unasked -");
+});
+
+Deno.test("a denied name is refused before it is looked up", () => {
+  const set = rules("*:*:*", "!*:*.evil:*");
+  assertEquals(judged(set, "udp x.evil:53"), "unasked -*:*.evil:*");
+});
+
+Deno.test("ports are compared as ranges with both ends", () => {
+  const set = rules("tcp:*:80,8000-8100");
+  const ports = [79, 80, 81, 7999, 8000, 8050, 8100, 8101, 0];
+  const allowed = ports.filter((port) =>
+    judged(set, `tcp 10.0.0.1:${port}`).startsWith("+")
+  );
+  assertEquals(allowed, [80, 8000, 8050, 8100]);
+});
+
+Deno.test("* is tcp and udp and never a unix socket", () => {
+  const set = rules("*:*:*");
+  assertEquals(judged(set, "unix /run/app.sock"), "-");
+  assertEquals(judged(rules("unix:*"), "tcp 10.0.0.1:80"), "-");
+});
+
+Deno.test("unix paths fit as they are written, and only plain ones do", () => {
+  const set = rules("unix:/run/app/*", "!unix:*.key", "unix:@tunnel*");
+  assertEquals(judged(set, "unix /run/app/a.sock"), "+unix:/run/app/*");
+  assertEquals(judged(set, "unix /run/app/b/a.sock"), "+unix:/run/app/*");
+  assertEquals(judged(set, "unix /run/app/a.key"), "-unix:*.key");
+  assertEquals(judged(set, "unix @tunnel-1"), "+unix:@tunnel*");
+  for (
+    const path of [
+      ...[
+        "/run/app/../docker.sock",
+        "/run/app/./x",
+        "/run/app//x",
+        "/run/app/",
+      ],
+      ...["/run/app/x/..", "/run/app/x\u0000", "run/app/x", "", "/RUN/app/x"],
+    ]
+  ) {
+    assertEquals(judged(set, `unix ${path}`), "-", path);
+  }
+});
+
+Deno.test("targets that no rule can be about are refused", () => {
+  const set = rules("*:*:*", "unix:*");
+  const verdict = (protocol: string, address: string) => {
+    const { isAllowed, note } = set.judgeUnresolved(
+      subjectOf({ protocol, address }),
+    );
+    return [isAllowed, note];
+  };
+  const HOST_PORT = [false, "it is not HOST:PORT"];
+  for (const address of ["a", "a:http", "::1:80", "[::1]", "a:99999", ""]) {
+    assertEquals(verdict("tcp", address), HOST_PORT, address);
+  }
+  for (const protocol of ["tcp4", "TCP", "ip4:icmp", "unixgram", ""]) {
+    assertEquals(verdict(protocol, "a:80"), [
+      false,
+      "its protocol is none of tcp, udp and unix",
+    ]);
+  }
+});
+
+Deno.test("who resolves no names refuses what an address rule may deny", () => {
+  const set = rules("*:*:*", "!tcp:169.254.0.0/16:*", "tcp:*.example:443");
+  const judge = (address: string, protocol = "tcp") =>
+    words(set.judgeUnresolved(subjectOf({ protocol, address })));
+  assertEquals(judge("metadata.internal:80"), "-tcp:169.254.0.0/16:*");
+  assertEquals(judge("127.1:80"), "-tcp:169.254.0.0/16:*");
+  assertEquals(judge("169.254.169.254:80"), "-tcp:169.254.0.0/16:*");
+  assertEquals(judge("10.0.0.1:80"), "+*:*:*");
+  assertEquals(judge("a.example:443"), "+*:*:*", "it is allowed by name");
+  assertEquals(judge("a.example:80"), "-tcp:169.254.0.0/16:*");
+  assertEquals(judge("metadata.internal:80", "udp"), "+*:*:*");
+  // Both families of loopback must be allowed where no host is named.
+  const v4 = rules("tcp:127.0.0.0/8:*");
+  const { isAllowed } = v4.judgeUnresolved(
+    subjectOf({ protocol: "tcp", address: ":80" }),
+  );
+  assertEquals(isAllowed, false);
+});
+
+Deno.test("who resolves no names says that address rules allow none", () => {
+  const verdict = rules("tcp:10.0.0.0/8:*").judgeUnresolved(
+    subjectOf({ protocol: "tcp", address: "a.example:80" }),
+  );
+  assertEquals(verdict.isAllowed, false);
+  assertEquals(verdict.note, "rules about addresses allow no names here");
+});
