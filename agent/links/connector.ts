@@ -25,7 +25,7 @@ import {
 } from "../../proto/link/link_limits.ts";
 import type { LinkObserver as PacketObserver } from "../../proto/link/observer.ts";
 import { openPacketsLink } from "../../proto/link/packets_agent.ts";
-import { streamsLinkMethods } from "../../proto/link/streams_agent.ts";
+import { serveStreamsLink } from "../../proto/link/streams_agent.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import {
@@ -110,44 +110,42 @@ export class Connector {
   #serveStreams(transport: Transport, opening: Opening): void {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
       this.#options;
-    const router = new GrpcRouter({
+    const link = serveStreamsLink({
+      hello: {
+        version: LINK_VERSION,
+        software: `tunnel/${VERSION}`,
+        agentId,
+        identifiers: formatIdentifiers(identifiers),
+        token: "",
+        capabilities: CAPABILITIES,
+        linkIndex: this.#linkIndex++,
+      },
+      onDial,
+      join,
       timers,
-      methods: streamsLinkMethods({
-        hello: {
-          version: LINK_VERSION,
-          software: `tunnel/${VERSION}`,
-          agentId,
-          identifiers: formatIdentifiers(identifiers),
-          token: "",
-          capabilities: CAPABILITIES,
-          linkIndex: this.#linkIndex++,
-        },
-        onDial,
-        join,
-        timers,
-        observer,
-        messageOctetsMax: this.#options.messageOctetsMax,
-        onServerHello: (hello, control) =>
-          opening.succeed({
-            serverId: hello.serverId,
-            serverCount: hello.serverCount,
-            carrier: "streams",
-            drain: () => control.drain(),
-            close: (reason) => {
-              control.end(reason);
-              connection.shutdown(reason);
-            },
-          }),
-        onEvent: (event) => {
-          // Another link takes over while this one serves what it carries.
-          if (event.type === "reconnect") opening.retire(event.reason);
-        },
-        onFailed: (error) => {
-          opening.over(error.message);
-          connection.shutdown(error.message);
-        },
-      }),
+      observer,
+      messageOctetsMax: this.#options.messageOctetsMax,
+      onServerHello: (hello, control) =>
+        opening.succeed({
+          serverId: hello.serverId,
+          serverCount: hello.serverCount,
+          carrier: "streams",
+          drain: () => control.drain(),
+          close: (reason) => {
+            control.end(reason);
+            connection.shutdown(reason);
+          },
+        }),
+      onEvent: (event) => {
+        // Another link takes over while this one serves what it carries.
+        if (event.type === "reconnect") opening.retire(event.reason);
+      },
+      onFailed: (error) => {
+        opening.over(error.message);
+        connection.shutdown(error.message);
+      },
     });
+    const router = new GrpcRouter({ timers, methods: link.methods });
     const connection = new Connection({
       role: "server",
       clock: timers,
@@ -161,7 +159,10 @@ export class Connector {
       receiveBudget: this.#options.receiveBudget,
       events: {
         onStream: (stream) => router.accept(stream),
-        onClosed: (end) => opening.disconnected(end.reason),
+        onClosed: ({ reason }) => {
+          opening.disconnected(reason);
+          link.disconnected(reason);
+        },
       },
     });
     connection.start();

@@ -41,7 +41,7 @@ export interface AgentControl {
   end(reason: string): void;
 }
 
-/** See {@linkcode streamsLinkMethods}. */
+/** See {@linkcode serveStreamsLink}. */
 export interface StreamsAgentOptions extends ProxyMethodOptions {
   readonly hello: AgentHello;
   /** The link stands: both hellos were said and the server admitted us. */
@@ -60,16 +60,24 @@ export interface StreamsAgentOptions extends ProxyMethodOptions {
   readonly onFailed: (error: LinkError) => void;
 }
 
+/** One link, as its connection sees it. */
+export interface ServedStreamsLink {
+  /** For the router of the link's connection, and no other. */
+  readonly methods: Readonly<Record<string, MethodHandler>>;
+  /** The connection is gone; it may have been before the server called. */
+  disconnected(reason: string): void;
+}
+
 /**
- * The methods of one link; make new ones for each connection, when it opens:
- * the time for the server's hello runs from now on.
+ * Serves one link, on a connection that has just been opened: the time for the
+ * server's hello runs from now on.
  */
-export function streamsLinkMethods(
+export function serveStreamsLink(
   options: StreamsAgentOptions,
-): Record<string, MethodHandler> {
+): ServedStreamsLink {
   const link = new StreamsAgent(options);
   const proxy = proxyMethod(options);
-  return {
+  const methods: Record<string, MethodHandler> = {
     [CONTROL_PATH]: (call) => link.control(call),
     [PROXY_PATH](call) {
       if (!link.isOpen) {
@@ -81,6 +89,7 @@ export function streamsLinkMethods(
       return proxy(call);
     },
   };
+  return { methods, disconnected: (reason) => link.disconnected(reason) };
 }
 
 /** See the module description. */
@@ -124,6 +133,10 @@ class StreamsAgent implements ServerCallEvents {
     }
     this.#call = call;
     return this;
+  }
+
+  disconnected(reason: string): void {
+    this.#fail(StatusCode.OK, reason);
   }
 
   onBody(chunk: Uint8Array): void {

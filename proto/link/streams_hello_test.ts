@@ -17,7 +17,7 @@ import {
 import { PROXY_PATH } from "./dial_proxy.ts";
 import { CONTROL_PATH, HELLO_DEADLINE_MS, LinkError } from "./hello.ts";
 import type { AgentLink } from "./link.ts";
-import { type AgentControl, streamsLinkMethods } from "./streams_agent.ts";
+import { type AgentControl, serveStreamsLink } from "./streams_agent.ts";
 import {
   CLOSE_GRACE_MS,
   openStreamsLink,
@@ -198,20 +198,24 @@ class ScriptedServer {
   control: AgentControl | undefined;
 
   constructor() {
+    const link = serveStreamsLink({
+      hello: AGENT,
+      timers: this.timers,
+      onDial: () => ({ cancel: () => {} }),
+      onServerHello: (_hello, control) => void (this.control = control),
+      onEvent: (event) => this.events.push(event.type),
+      onFailed: (error) => this.failed.push(error.message),
+    });
     const router = new GrpcRouter({
       timers: this.timers,
-      methods: streamsLinkMethods({
-        hello: AGENT,
-        timers: this.timers,
-        onDial: () => ({ cancel: () => {} }),
-        onServerHello: (_hello, control) => void (this.control = control),
-        onEvent: (event) => this.events.push(event.type),
-        onFailed: (error) => this.failed.push(error.message),
-      }),
+      methods: link.methods,
     });
     this.pair = new ConnectionPair({
       clock: this.timers,
       onStream: (stream) => router.accept(stream),
+      onClosed: (role, reason) => {
+        if (role === "server") link.disconnected(reason);
+      },
     });
   }
 
@@ -248,6 +252,22 @@ Deno.test("an agent that hears no hello gives up after 10 s", () => {
   const server = new ScriptedServer();
   server.timers.advance(HELLO_DEADLINE_MS);
   assertEquals(server.failed, ["the server said no hello within 10 s"]);
+});
+
+Deno.test("a connection lost before the server has called leaves no timer behind", () => {
+  const server = new ScriptedServer();
+  server.pair.break("cable cut");
+  assertEquals(server.failed.length, 1);
+  assert(server.failed[0]!.includes("cable cut"), server.failed[0]);
+  assertEquals(server.timers.pendingCount, 0);
+});
+
+Deno.test("a connection lost later is one failure, and one only", async () => {
+  const server = new ScriptedServer();
+  await server.say(hello, admission);
+  server.pair.break("cable cut");
+  assertEquals(server.failed.length, 1);
+  assertEquals(server.timers.pendingCount, 0);
 });
 
 Deno.test("events after the hello reach the agent, unknown ones do not", async () => {

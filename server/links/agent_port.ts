@@ -21,11 +21,7 @@ import {
   LinkError,
   STREAMS_ALPN,
 } from "../../proto/link/hello.ts";
-import type {
-  AgentLink,
-  LinkPeer,
-  PeerIdentity,
-} from "../../proto/link/link.ts";
+import type { AgentLink, PeerIdentity } from "../../proto/link/link.ts";
 import { LINK_LIMITS } from "../../proto/link/link_limits.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
@@ -40,7 +36,7 @@ import {
   type LocalSettings,
 } from "../../proto/streams/settings.ts";
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** How long an agent may leave a PING unanswered before its link is lost. */
 const PING_TIMEOUT_MS = 10_000;
@@ -61,6 +57,13 @@ export interface AgentPortObserver extends LinkObserver {
   counted(change: 1 | -1): void;
 }
 
+/** Who is at the other end of a connection. */
+export interface Caller {
+  readonly identity: PeerIdentity;
+  /** `ip:port`. */
+  readonly remoteAddress: string;
+}
+
 /** What `AgentPort` needs from outside. */
 export interface AgentPortOptions {
   readonly serverId: string;
@@ -69,13 +72,20 @@ export interface AgentPortOptions {
   readonly messageOctetsMax: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
-  /** Peers without a verified certificate may be agents. */
-  readonly allowAnonymous: boolean;
+  /** Who may be an agent; asked in this order. */
+  readonly judges: readonly Judge[];
   readonly timers: Timers;
   readonly randomness: Randomness;
   readonly observer: AgentPortObserver;
-  /** Methods that answer everybody, such as health. */
-  readonly publicMethods: Readonly<Record<string, MethodHandler>>;
+  /**
+   * Methods that answer everybody who connects, such as health and joining;
+   * they are told who that is.
+   */
+  readonly methodsFor: (
+    caller: Caller,
+  ) => Readonly<Record<string, MethodHandler>>;
+  /** Sent to each agent once it is admitted: whom it is to trust, PEM. */
+  readonly authorities?: () => Uint8Array;
   /** Of links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
   readonly firstStreamId?: number;
   /** Of links, beside their frame size. For tests of other windows. */
@@ -86,6 +96,8 @@ export interface AgentPortOptions {
 export class AgentPort {
   readonly #options: AgentPortOptions;
   readonly #connections = new Set<Connection>();
+  /** Links that were replaced, until they are over. */
+  readonly #retired = new Map<AgentLink, Timer>();
 
   constructor(options: AgentPortOptions) {
     this.#options = options;
@@ -100,6 +112,11 @@ export class AgentPort {
   /** Ends every connection: gracefully what can be, at once what cannot. */
   shutdown(reason: string): void {
     for (const connection of this.#connections) connection.shutdown(reason);
+  }
+
+  /** Tells every agent whom to trust from now on. */
+  announceAuthorities(bundle: Uint8Array): void {
+    for (const link of this.#links) link.announceAuthorities(bundle);
   }
 
   /** HTTP/2's client is the server here: it calls its agent. */
@@ -127,7 +144,11 @@ export class AgentPort {
         identity,
         observer,
         admit: () => this.#admit(identity),
-        onClosed: (closed, reason) => observer.unlinked(closed, reason),
+        onClosed: (closed, reason) => {
+          this.#retired.get(closed)?.cancel();
+          this.#retired.delete(closed);
+          observer.unlinked(closed, reason);
+        },
       });
       observer.linked(link);
     } catch (error) {
@@ -142,11 +163,15 @@ export class AgentPort {
    */
   #replace(link: StreamsLink): void {
     link.askToReconnect("the stream ids of the link are running out", 0);
-    const closeWhenIdle = () => {
-      if (link.load === 0) link.close("the link was replaced by a new one");
-      else this.#options.timers.after(RETIRED_CHECK_MS, closeWhenIdle);
-    };
-    this.#options.timers.after(RETIRED_CHECK_MS, closeWhenIdle);
+    this.#closeWhenIdle(link);
+  }
+
+  #closeWhenIdle(link: StreamsLink): void {
+    const timer = this.#options.timers.after(RETIRED_CHECK_MS, () => {
+      if (link.load > 0) this.#closeWhenIdle(link);
+      else link.close("the link was replaced by a new one");
+    });
+    this.#retired.set(link, timer);
   }
 
   #servePackets(transport: Transport): void {
@@ -160,7 +185,7 @@ export class AgentPort {
     const router = new GrpcRouter({
       timers,
       methods: {
-        ...this.#options.publicMethods,
+        ...this.#options.methodsFor({ identity, remoteAddress }),
         [CONNECT_PATH]: connectMethod({
           serverId,
           serverCount: () => serverCount,
@@ -171,7 +196,7 @@ export class AgentPort {
           randomness: this.#options.randomness,
           messageOctetsMax: this.#options.messageOctetsMax,
           observer,
-          admit: (peer) => this.#admitCall(peer),
+          admit: (peer, token) => this.#judgeCall({ peer, token }),
           onLink: (link) => {
             observer.counted(1);
             observer.linked(link);
@@ -215,21 +240,20 @@ export class AgentPort {
     return connection;
   }
 
-  #admitCall({ identity, remoteAddress }: LinkPeer): string | undefined {
-    const problem = this.#admit(identity);
-    if (problem !== undefined) {
-      this.#options.observer.refused(remoteAddress, problem);
-    }
-    return problem;
+  #judge(candidate: LinkCandidate): string | undefined | Promise<string | undefined> {
+    return judgeCandidate(this.#options.judges, candidate);
   }
 
-  /** Why this peer may not be an agent, or `undefined` when it may. */
-  #admit(identity: PeerIdentity): string | undefined {
-    if (identity.kind === "certificate" || this.#options.allowAnonymous) {
-      return undefined;
-    }
-    return "Cannot admit this agent: it showed no certificate, wanted one of " +
-      "the server's --cluster-ca-cert; set --agent-cert and --agent-key";
+  /** As `#judge`; a call that is refused ends without another word to us. */
+  #judgeCall(candidate: LinkCandidate): string | undefined | Promise<string | undefined> {
+    const told = (problem: string | undefined) => {
+      if (problem === undefined) return undefined;
+      const { remoteAddress } = candidate.peer;
+      this.#options.observer.refused(remoteAddress, problem);
+      return problem;
+    };
+    const verdict = this.#judge(candidate);
+    return verdict instanceof Promise ? verdict.then(told) : told(verdict);
   }
 }
 

@@ -6,6 +6,8 @@ import type { AgentLink, PeerIdentity } from "../../proto/link/link.ts";
 import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
+import { CLOSE_GRACE_MS } from "../../proto/link/streams_link.ts";
+import { ADMITTED, anonymousJudge } from "../../server/links/admission.ts";
 import { AgentPort, RETIRED_CHECK_MS } from "../../server/links/agent_port.ts";
 import { ConduitProbe, settled } from "../support/conduit_probe.ts";
 import { FakeTimers } from "../support/fake_timers.ts";
@@ -39,9 +41,12 @@ function setUp(options: {
     ...shared,
     serverId: "s1",
     serverCount: 3,
-    allowAnonymous: options.allowAnonymous ?? false,
+    judges: [
+      anonymousJudge(options.allowAnonymous ?? false, "wanted one"),
+      () => ADMITTED,
+    ],
     randomness: (octets) => crypto.getRandomValues(octets),
-    publicMethods: {},
+    methodsFor: () => ({}),
     firstStreamId: options.firstStreamId ?? 1,
     observer: {
       ...SILENT_OBSERVER,
@@ -160,6 +165,24 @@ Deno.test("a link near its last stream id is replaced, and serves what it has", 
   await settled();
   assertEquals(links.length, 1);
   assertEquals(said, ["unlinked: the link was replaced by a new one"]);
+});
+
+Deno.test("a link that was replaced and is lost leaves no timer behind", async () => {
+  const { connector, links, timers } = setUp({ firstStreamId: NEAR_THE_END });
+  const closed: string[] = [];
+  await connector.connect((reason) => closed.push(reason));
+  await settled();
+  const before = timers.pendingCount;
+  const old = links[0]!;
+  for (let spent = 0; spent < 12 && closed.length === 0; spent++) {
+    (await dial(old)).reset("next");
+    await settled();
+  }
+  assertEquals(timers.pendingCount, before + 1, "nobody looks when it is idle");
+  old.close("the cable was cut");
+  await settled();
+  timers.advance(CLOSE_GRACE_MS);
+  assertEquals(timers.pendingCount, 0);
 });
 
 /** A conduit on `link`, connected. */

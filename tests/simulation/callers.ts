@@ -18,7 +18,7 @@ import type {
 } from "../../proto/link/link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Plan } from "./plan.ts";
+import { MEMORY_IS_SHORT_OCTETS, type Plan } from "./plan.ts";
 import { linkSettings } from "./settings.ts";
 import type { SimulatedServer } from "./simulated_server.ts";
 import type { Simulator } from "./simulator.ts";
@@ -171,7 +171,7 @@ export class Callers {
     connection.start();
     const transport = tapped(socketTransport(pair.far), {
       isClient: true,
-      plan: this.#plan,
+      mayCalm: this.#plan.budgetOctets <= MEMORY_IS_SHORT_OCTETS,
       complain: (what) => this.#sim.fail(`a caller sends ${what}`),
     });
     driveHttp2(transport, connection, this.#sim);

@@ -179,9 +179,9 @@ export class Exchange {
     const isExcused = this.#mayBeLost || this.wasHeld ||
       this.callerCut !== undefined ||
       // What is said early waits in a stream of the dial's own, but not in the
-      // packets carrier.
+      // packets carrier; and a reset may catch up with CONNECT's 200.
       (mayReset && reason === "link-lost" &&
-        (this.plan.way === "grpc" || this.link?.isPackets !== true)) ||
+        (this.plan.way !== "direct" || this.link?.isPackets !== true)) ||
       // It stood behind somebody else's octets (SPEC.md, 4.4).
       (mayHoldDials && this.link?.isPackets === true) ||
       // A reset may catch up with the 200 that was to go before it.

@@ -6,24 +6,21 @@
 
 import type { Transport } from "../../host/transport.ts";
 import { FrameTap } from "./frame_tap.ts";
-import { MEMORY_IS_SHORT_OCTETS, type Plan } from "./plan.ts";
 
 /** Options of {@linkcode tapped}. */
 export interface TapOptions {
   /** The HTTP/2 client writes to it. */
   readonly isClient: boolean;
-  readonly plan: Plan;
+  /** See `FrameTap`. */
+  readonly mayCalm: boolean;
   /** Hears of frames that accuse the other end. */
   readonly complain: (what: string) => void;
 }
 
 /** `transport`, and its frames are looked at. */
 export function tapped(transport: Transport, options: TapOptions): Transport {
-  const tap = new FrameTap(
-    options.isClient,
-    options.plan.budgetOctets <= MEMORY_IS_SHORT_OCTETS,
-    options.complain,
-  );
+  const { isClient, mayCalm, complain } = options;
+  const tap = new FrameTap(isClient, mayCalm, complain);
   return {
     remoteAddress: transport.remoteAddress,
     localAddress: transport.localAddress,

@@ -11,7 +11,7 @@ import type { AgentLink } from "../../proto/link/link.ts";
 import { LinkError, STREAMS_ALPN } from "../../proto/link/hello.ts";
 import { Callers } from "./callers.ts";
 import { Exchange, type Excuse } from "./exchange.ts";
-import type { Plan, Trouble } from "./plan.ts";
+import { MEMORY_IS_SHORT_OCTETS, type Plan, type Trouble } from "./plan.ts";
 import { type AgentWorld, SimulatedAgent } from "./simulated_agent.ts";
 import { SimulatedServer } from "./simulated_server.ts";
 import type { Simulator } from "./simulator.ts";
@@ -29,8 +29,6 @@ const LINK_ADDRESS = "10.0.0.7:";
 export class SimulatedLink implements Excuse {
   trouble: string | undefined;
   heldUntilMs = 0;
-  /** Both hellos were said. */
-  isLinked = false;
 
   constructor(
     readonly number: number,
@@ -169,7 +167,9 @@ export class TunnelWorld implements AgentWorld {
     const tap = (end: "near" | "far", isClient: boolean) =>
       tapped(socketTransport(pair[end]), {
         isClient,
-        plan: this.#plan,
+        // In the packets carrier a conduit is reset by a packet.
+        mayCalm: !isPackets &&
+          this.#plan.budgetOctets <= MEMORY_IS_SHORT_OCTETS,
         complain: (what) => {
           // A peer that hears nothing may well run out of patience.
           if (link.trouble !== undefined || link.heldUntilMs > 0) return;
@@ -185,7 +185,6 @@ export class TunnelWorld implements AgentWorld {
 
   #watchDials(link: AgentLink): void {
     const simulated = this.#linkOf(link);
-    simulated.isLinked = true;
     this.#sim.note("server linked", simulated.number);
     const dial = link.dial.bind(link);
     link.dial = (target, events, options) => {

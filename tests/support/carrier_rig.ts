@@ -19,7 +19,7 @@ import type {
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { openPacketsLink } from "../../proto/link/packets_agent.ts";
 import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
-import { streamsLinkMethods } from "../../proto/link/streams_agent.ts";
+import { serveStreamsLink } from "../../proto/link/streams_agent.ts";
 import { openStreamsLink } from "../../proto/link/streams_link.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -172,7 +172,7 @@ export class CarrierRig {
 export async function streamsRig(budgetOctets?: number): Promise<CarrierRig> {
   const rig = new CarrierRig(budgetOctets);
   const { timers, observer } = rig;
-  const methods = streamsLinkMethods({
+  const { methods } = serveStreamsLink({
     hello: {
       version: LINK_VERSION,
       software: "tunnel/test",
