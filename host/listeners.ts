@@ -63,6 +63,11 @@ export interface AgentPortOptions extends ListenAddress {
   readonly alpn: readonly string[];
   readonly minVersion: tls.SecureVersion;
   readonly handshakeTimeoutMs: number;
+  /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
+  readonly named?: {
+    readonly name: string;
+    readonly credentials: Credentials;
+  };
 }
 
 /** What happens on the agent port. */
@@ -125,7 +130,7 @@ export async function listenAgentPort(
   options: AgentPortOptions,
   events: AgentPortEvents,
 ): Promise<BoundListener> {
-  const { credentials, clientCertificate } = options;
+  const { credentials, clientCertificate, named } = options;
   const secure = (material: TlsMaterial) => ({
     cert: material.cert,
     key: material.key,
@@ -143,6 +148,14 @@ export async function listenAgentPort(
     handshakeTimeout: options.handshakeTimeoutMs,
     noDelay: true,
     allowHalfOpen: true,
+    ...(named === undefined ? {} : {
+      SNICallback: (name: string, answer: SniAnswer) => {
+        const { current } = name === named.name
+          ? named.credentials
+          : credentials;
+        answer(null, tls.createSecureContext(secure(current)));
+      },
+    }),
   } as tls.TlsOptions);
   server.on("tlsClientError", (error: Error, socket: tls.TLSSocket) => {
     const remote = remoteOf(socket);
@@ -180,6 +193,8 @@ export async function listenAgentPort(
     },
   };
 }
+
+type SniAnswer = (error: Error | null, context: tls.SecureContext) => void;
 
 /** Opens a listener again that has stopped accepting. @returns How to end it. */
 function keepOpen(

@@ -12,6 +12,7 @@
 import type { ListenAddress } from "../host/listeners.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";
+import type { NodeBinding } from "./identity/binding_judge.ts";
 
 /** How frontends speak; `auto` tells the two apart by the first octets. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
@@ -45,6 +46,15 @@ export type FrontendListen =
     readonly caFile: string;
   };
 
+/** The server's own authority, and what it issues; see `identity/`. */
+export interface IdentityOptions {
+  /** Made on the first start. */
+  readonly stateDirectory: string;
+  /** In the server's certificate beside `tunnel-server`; DNS names, addresses. */
+  readonly serverNames: readonly string[];
+  readonly nodeCertificateLifeMs: number;
+}
+
 /** See the module description. */
 export interface ServerOptions {
   /** Told to agents, so that they can tell servers apart. */
@@ -63,9 +73,17 @@ export interface ServerOptions {
 
   readonly agents: {
     readonly address: ListenAddress;
-    readonly keyPair: KeyPairFiles;
-    /** Certificates that agents show must be of this CA; absent: none is asked for. */
+    /** Shown to agents. Without an identity of our own it must be there. */
+    readonly keyPair?: KeyPairFiles;
+    /**
+     * Certificates that agents show may be of this CA, too. Without it and
+     * without an identity none is asked for.
+     */
     readonly caFile?: string;
+    /** Agents join, and show certificates of the server's own CA. */
+    readonly identity?: IdentityOptions;
+    /** About certificates of `caFile` that do not say who their agent is. */
+    readonly nodeBinding?: NodeBinding;
     /** Agents without a certificate may register. */
     readonly allowAnonymous: boolean;
     /** ALPN names that mean `h2`, besides `h2`. */

@@ -30,6 +30,12 @@ import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { join } from "../proto/transfer/transfer.ts";
 import { Dialer } from "./dialer.ts";
+import {
+  admit,
+  type AgentTrust,
+  openAgentTrust,
+  reconsider,
+} from "./identity/agent_trust.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
 import { AgentPort } from "./links/agent_port.ts";
@@ -93,6 +99,8 @@ class Server {
   readonly #agentPort: AgentPort;
   readonly #frontendPort: FrontendPort;
   readonly #shutdown: Shutdown;
+  /** Set by `open`, before anybody can connect. */
+  #trust: AgentTrust | undefined;
 
   constructor(options: ServerOptions, log: Log) {
     this.#options = options;
@@ -123,16 +131,19 @@ class Server {
   async open(): Promise<RunningServer> {
     const { agents, health, admin } = this.#options;
     // Everything is checked before anything is offered.
-    const agentCredentials = this.#load({
-      cert: agents.keyPair.certFile,
-      key: agents.keyPair.keyFile,
-      ca: agents.caFile,
-    });
+    const trust = await openAgentTrust(agents, this.#log, this.#metricRegistry);
+    this.#trust = trust;
+    const { files, named, identity } = trust;
+    const agentCredentials = this.#load(files);
+    const verifies = identity !== undefined || agents.caFile !== undefined;
     const frontend = await this.#listenFrontend();
     const agentListener = await listenAgentPort({
       ...agents.address,
       credentials: agentCredentials,
-      clientCertificate: agents.caFile === undefined ? "none" : "optional",
+      ...(named === undefined ? {} : {
+        named: { name: named.name, credentials: this.#load(named.files) },
+      }),
+      clientCertificate: verifies ? "optional" : "none",
       alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
       minVersion: this.#options.tls.minVersion,
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
@@ -157,10 +168,13 @@ class Server {
       admin,
       adminHandler(this.#metricRegistry),
     );
+    this.#watchIdentity(trust);
     if (agents.allowAnonymous) {
       this.#log.warn(
         `agents need no certificate on ${agentListener.address}: ` +
-          "whoever can connect there may serve any target",
+          "whoever can connect there may become an agent and get " +
+          "connections for any target" +
+          (identity === undefined ? "" : " but joined nodes"),
       );
     }
     const addresses = {
@@ -179,11 +193,16 @@ class Server {
       finished: this.#shutdown.finished,
       shutdown: () => this.#shutdown.begin(this.#options.shutdownTimeoutMs),
       stop: (reason) => this.#shutdown.now(reason),
-      reload: () => reloadAll(this.#credentials, this.#log),
+      reload: () => {
+        reloadAll(this.#credentials, this.#log);
+        void identity?.reload();
+        reconsider(trust, this.#registry.links);
+      },
     };
   }
 
   closeListeners(): void {
+    this.#trust?.identity?.close();
     for (const listener of this.#listeners.splice(0)) listener.close();
   }
 
@@ -283,10 +302,14 @@ class Server {
         : { firstStreamId: agents.firstStreamId }),
       receiveBudget: this.#receiveBudget,
       messageOctetsMax,
-      allowAnonymous: agents.allowAnonymous,
+      admit: (candidate) => admit(this.#trust!, candidate),
       timers: systemTimers,
       randomness: (octets) => crypto.getRandomValues(octets),
-      publicMethods: this.#health.methods,
+      methodsFor: (caller) => ({
+        ...this.#health.methods,
+        ...this.#trust?.identity?.methods(caller),
+      }),
+      authorities: () => this.#trust?.identity?.bundle,
       observer: {
         ...metrics.linkObserver("agent"),
         linked: (link) => {
@@ -315,6 +338,17 @@ class Server {
         },
         counted: (change) => metrics.grpcConnections("Connect", change),
       },
+    });
+  }
+
+  #watchIdentity(trust: AgentTrust): void {
+    trust.identity?.watch({
+      onCredentials: () => reloadAll(this.#credentials, this.#log),
+      onAuthorities: (bundle) => {
+        this.#agentPort.announceAuthorities(bundle);
+        reconsider(trust, this.#registry.links);
+      },
+      onNode: (node) => reconsider(trust, this.#registry.links, node),
     });
   }
 
@@ -355,6 +389,7 @@ class Server {
   }
 
   #closeAll(reason: string): Promise<void> {
+    this.#trust?.identity?.close();
     for (const link of [...this.#registry.links]) link.close(reason);
     this.#agentPort.shutdown(reason);
     this.#frontendPort.shutdown(reason);

@@ -20,7 +20,8 @@ export interface KeyPairFiles {
 export interface CredentialFiles {
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  readonly ca?: string | undefined;
+  /** Several bundles are trusted alike. */
+  readonly ca?: string | readonly string[] | undefined;
 }
 
 /** What TLS is given; PEM. Empty texts are absent files. */
@@ -94,7 +95,8 @@ interface Checked {
 }
 
 function read(files: CredentialFiles): Checked {
-  const { cert: certFile, key: keyFile, ca: caFile } = files;
+  const { cert: certFile, key: keyFile } = files;
+  const caFiles = [files.ca ?? []].flat();
   if ((certFile === undefined) !== (keyFile === undefined)) {
     throw new CredentialsError(
       certFile === undefined
@@ -104,18 +106,20 @@ function read(files: CredentialFiles): Checked {
   }
   const cert = certFile === undefined ? "" : readFile("certificate", certFile);
   const key = keyFile === undefined ? "" : readFile("key", keyFile);
-  const ca = caFile === undefined ? "" : readFile("CA bundle", caFile);
   const warnings: string[] = [];
   if (certFile !== undefined && keyFile !== undefined) {
     const [leaf] = parseCertificates("certificate", certFile, cert);
     checkPair(leaf!, certFile, parseKey(keyFile, key), keyFile);
     warnings.push(...checkDates(leaf!, certFile));
   }
-  if (caFile !== undefined) {
-    for (const authority of parseCertificates("CA bundle", caFile, ca)) {
+  let ca = "";
+  for (const caFile of caFiles) {
+    const bundle = readFile("CA bundle", caFile);
+    for (const authority of parseCertificates("CA bundle", caFile, bundle)) {
       checkVersion(authority, caFile);
       warnings.push(...checkDates(authority, caFile));
     }
+    ca += bundle.endsWith("\n") ? bundle : bundle + "\n";
   }
   return { material: { cert, key, ca }, warnings };
 }

@@ -13,6 +13,12 @@
  */
 export const TUNNEL_SERVER_NAME = "tunnel-server";
 
+/**
+ * In front of a node's name in its certificate's common name, so that no
+ * common name is a host.
+ */
+export const NODE_SUBJECT_PREFIX = "node:";
+
 /** Leaves room for suffixes in a file name of 255 octets. */
 export const NODE_NAME_OCTETS_MAX = 200;
 
@@ -23,9 +29,10 @@ const NODE_NAME = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/;
 const DNS_NAME =
   /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/;
 
-/** Whether a node may be called that. */
+/** Whether a node may be called that. The servers' own name is no node's. */
 export function isNodeName(text: string): boolean {
-  return text.length <= NODE_NAME_OCTETS_MAX && NODE_NAME.test(text);
+  return text.length <= NODE_NAME_OCTETS_MAX && NODE_NAME.test(text) &&
+    text !== TUNNEL_SERVER_NAME;
 }
 
 /** Whether a certificate may call it a DNS name. */

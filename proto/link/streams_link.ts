@@ -213,6 +213,11 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     this.#say({ type: "drain" });
   }
 
+  /** Tells the agent whom to trust from now on, PEM; the issuing one first. */
+  announceAuthorities(pem: Uint8Array): void {
+    this.#say({ type: "ca-bundle", pem });
+  }
+
   /** Asks the agent to make a new link, after `delayMs`, and drain this one. */
   askToReconnect(reason: string, delayMs: number): void {
     this.#say({ type: "reconnect", reason, delayMs });

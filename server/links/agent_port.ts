@@ -37,6 +37,7 @@ import {
 } from "../../proto/streams/settings.ts";
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { LinkCandidate } from "./admission.ts";
 
 /** How long an agent may leave a PING unanswered before its link is lost. */
 const PING_TIMEOUT_MS = 10_000;
@@ -72,8 +73,10 @@ export interface AgentPortOptions {
   readonly messageOctetsMax: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
-  /** Who may be an agent; asked in this order. */
-  readonly judges: readonly Judge[];
+  /** Whether somebody may be an agent; a sentence says why not. */
+  readonly admit: (
+    candidate: LinkCandidate,
+  ) => string | undefined | Promise<string | undefined>;
   readonly timers: Timers;
   readonly randomness: Randomness;
   readonly observer: AgentPortObserver;
@@ -85,7 +88,7 @@ export interface AgentPortOptions {
     caller: Caller,
   ) => Readonly<Record<string, MethodHandler>>;
   /** Sent to each agent once it is admitted: whom it is to trust, PEM. */
-  readonly authorities?: () => Uint8Array;
+  readonly authorities?: () => Uint8Array | undefined;
   /** Of links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
   readonly firstStreamId?: number;
   /** Of links, beside their frame size. For tests of other windows. */
@@ -96,6 +99,8 @@ export interface AgentPortOptions {
 export class AgentPort {
   readonly #options: AgentPortOptions;
   readonly #connections = new Set<Connection>();
+  /** Those that can be told something: links of the streams carrier. */
+  readonly #links = new Set<StreamsLink>();
   /** Links that were replaced, until they are over. */
   readonly #retired = new Map<AgentLink, Timer>();
 
@@ -143,13 +148,17 @@ export class AgentPort {
         remoteAddress,
         identity,
         observer,
-        admit: () => this.#admit(identity),
+        admit: (peer, { token }) => this.#options.admit({ peer, token }),
         onClosed: (closed, reason) => {
+          this.#links.delete(closed as StreamsLink);
           this.#retired.get(closed)?.cancel();
           this.#retired.delete(closed);
           observer.unlinked(closed, reason);
         },
       });
+      this.#links.add(link);
+      const bundle = this.#options.authorities?.();
+      if (bundle !== undefined) link.announceAuthorities(bundle);
       observer.linked(link);
     } catch (error) {
       if (!(error instanceof LinkError)) throw error;
@@ -240,19 +249,17 @@ export class AgentPort {
     return connection;
   }
 
-  #judge(candidate: LinkCandidate): string | undefined | Promise<string | undefined> {
-    return judgeCandidate(this.#options.judges, candidate);
-  }
-
-  /** As `#judge`; a call that is refused ends without another word to us. */
-  #judgeCall(candidate: LinkCandidate): string | undefined | Promise<string | undefined> {
+  /** A call that is refused ends without another word to us. */
+  #judgeCall(
+    candidate: LinkCandidate,
+  ): string | undefined | Promise<string | undefined> {
     const told = (problem: string | undefined) => {
       if (problem === undefined) return undefined;
       const { remoteAddress } = candidate.peer;
       this.#options.observer.refused(remoteAddress, problem);
       return problem;
     };
-    const verdict = this.#judge(candidate);
+    const verdict = this.#options.admit(candidate);
     return verdict instanceof Promise ? verdict.then(told) : told(verdict);
   }
 }

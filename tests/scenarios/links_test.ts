@@ -7,7 +7,11 @@ import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
 import { CLOSE_GRACE_MS } from "../../proto/link/streams_link.ts";
-import { ADMITTED, anonymousJudge } from "../../server/links/admission.ts";
+import {
+  ADMITTED,
+  anonymousJudge,
+  judgeCandidate,
+} from "../../server/links/admission.ts";
 import { AgentPort, RETIRED_CHECK_MS } from "../../server/links/agent_port.ts";
 import { ConduitProbe, settled } from "../support/conduit_probe.ts";
 import { FakeTimers } from "../support/fake_timers.ts";
@@ -37,14 +41,13 @@ function setUp(options: {
     timers,
     receiveBudget: new ReceiveBudget(),
   };
+  const isAllowed = options.allowAnonymous ?? false;
+  const judges = [anonymousJudge(isAllowed, "wanted one"), () => ADMITTED];
   const port = new AgentPort({
     ...shared,
     serverId: "s1",
     serverCount: 3,
-    judges: [
-      anonymousJudge(options.allowAnonymous ?? false, "wanted one"),
-      () => ADMITTED,
-    ],
+    admit: (candidate) => judgeCandidate(judges, candidate),
     randomness: (octets) => crypto.getRandomValues(octets),
     methodsFor: () => ({}),
     firstStreamId: options.firstStreamId ?? 1,

@@ -107,13 +107,13 @@ export class SimulatedServer {
       keepaliveMs: plan.keepaliveMs,
       receiveBudget: this.budget,
       messageOctetsMax: MESSAGE_OCTETS_MAX,
-      allowAnonymous: true,
+      admit: () => undefined,
       timers: sim,
       // Its last bit is dropped: ids differ as those of real randomness do.
       randomness: (octets) => {
         new DataView(octets.buffer).setUint32(4, 2 * ++random);
       },
-      publicMethods: {},
+      methodsFor: () => ({}),
       firstStreamId: plan.firstStreamId,
       linkSettings: linkSettings(plan),
       observer: {

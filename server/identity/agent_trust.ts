@@ -1,0 +1,122 @@
+/**
+ * How the agent port knows agents, and they it: by our own identity, by files
+ * of a foreign authority, or by both side by side.
+ *
+ * @module
+ */
+
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import type { CredentialFiles } from "../../host/tls/credentials.ts";
+import {
+  NODE_SUBJECT_PREFIX,
+  TUNNEL_SERVER_NAME,
+} from "../../proto/identity/node_name.ts";
+import type { AgentLink, LinkPeer } from "../../proto/link/link.ts";
+import {
+  ADMITTED,
+  anonymousJudge,
+  type Judge,
+  judgeCandidate,
+  type LinkCandidate,
+} from "../links/admission.ts";
+import type { ServerOptions } from "../options.ts";
+import { bindingJudge } from "./binding_judge.ts";
+import { countBindingMismatches } from "./identity_metrics.ts";
+import type { ServerIdentity } from "./server_identity.ts";
+
+/** See the module description. */
+export interface AgentTrust {
+  /** Of our own authority; absent where files say it all. */
+  readonly identity?: ServerIdentity;
+  readonly files: CredentialFiles;
+  /** Shown instead to those who ask for a name (SNI). */
+  readonly named?: { readonly name: string; readonly files: CredentialFiles };
+  /** Asked in this order. */
+  readonly judges: readonly Judge[];
+}
+
+/** Whether an agent may link; see `judgeCandidate`. */
+export function admit(
+  { judges }: AgentTrust,
+  candidate: LinkCandidate,
+): ReturnType<typeof judgeCandidate> {
+  return judgeCandidate(judges, candidate);
+}
+
+/**
+ * Ends links that our own authority would not admit any more.
+ *
+ * @param node The one whose record has changed; all when absent.
+ */
+export function reconsider(
+  { identity }: AgentTrust,
+  links: Iterable<AgentLink>,
+  node?: string,
+): void {
+  if (identity === undefined) return;
+  const judges = [...identity.judges, () => ADMITTED];
+  for (const link of [...links]) {
+    if (node !== undefined && !isAbout(link.peer, node)) continue;
+    const reason = judgeCandidate(judges, { peer: link.peer, token: "" });
+    if (typeof reason === "string") link.close(reason);
+  }
+}
+
+function isAbout(peer: LinkPeer, node: string): boolean {
+  return peer.identity.commonName === NODE_SUBJECT_PREFIX + node ||
+    [peer.agentId, ...peer.identifiers.host, ...peer.identifiers.uid]
+      .includes(node);
+}
+
+/**
+ * Opens what the options ask for.
+ *
+ * @param tokenJudges About agents that show a token; asked behind our own.
+ * @throws {StateError}
+ */
+export async function openAgentTrust(
+  agents: ServerOptions["agents"],
+  log: Log,
+  metrics: MetricRegistry,
+  tokenJudges: readonly Judge[] = [],
+): Promise<AgentTrust> {
+  const { keyPair, caFile } = agents;
+  const identity = agents.identity === undefined
+    ? undefined
+    // Loaded when wanted: reading and making certificates is a lot of code.
+    : await (await import("./server_identity.ts")).ServerIdentity
+      .open(agents.identity, log, metrics);
+  const judges = [
+    ...identity?.judges ?? [],
+    ...tokenJudges,
+    bindingJudge(agents.nodeBinding ?? "warn", {
+      mismatched: countBindingMismatches(metrics),
+      warn: (message) => log.warn(message),
+    }),
+    anonymousJudge(agents.allowAnonymous, howToJoin(identity, caFile)),
+  ];
+  const ca = [identity?.files.ca ?? [], caFile ?? []].flat();
+  const pair = keyPair && { cert: keyPair.certFile, key: keyPair.keyFile, ca };
+  if (identity === undefined) {
+    if (pair !== undefined) return { files: pair, judges };
+    throw new TypeError("Cannot serve agents: no key pair and no identity");
+  }
+  const own = { ...identity.files, ca };
+  if (pair === undefined) return { identity, files: own, judges };
+  // Who knows another authority asks for another name.
+  const named = { name: TUNNEL_SERVER_NAME, files: own };
+  return { identity, files: pair, named, judges };
+}
+
+function howToJoin(
+  identity: ServerIdentity | undefined,
+  caFile: string | undefined,
+): string {
+  const foreign = "wanted one of the server's --cluster-ca-cert; set " +
+    "--agent-cert and --agent-key";
+  if (identity === undefined) return foreign;
+  const own = "wanted one of a node that joined; `tunnel token create` on " +
+    "the server, then `tunnel agent --join TOKEN` here";
+  return caFile === undefined ? own : `${own}; or ${foreign}`;
+}

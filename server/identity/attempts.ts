@@ -1,0 +1,123 @@
+/**
+ * How often a source may try to get a certificate without having one.
+ *
+ * A secret of 128 bits is not guessed; this bounds what trying costs the server
+ * (a signature to check, a key to sign with, files to write). Each source has
+ * a bucket of its own, and so have all together, because sources are cheap.
+ *
+ * @module
+ */
+
+import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+
+/** A network address translator may hide a hundred nodes that join at once. */
+export const ATTEMPTS_BURST = 100;
+export const ATTEMPTS_PER_SECOND = 10;
+/** What an attempt that was refused costs, in attempts. */
+export const REFUSED_ATTEMPT_COST = 10;
+/** Of everybody together. */
+export const ALL_ATTEMPTS_BURST = 1_000;
+export const ALL_ATTEMPTS_PER_SECOND = 200;
+/** Sources remembered; who was quiet longest is forgotten first. */
+export const SOURCES_MAX = 4_096;
+
+/** Of one node that renews by its certificate, which costs the same. */
+export const RENEWALS_BURST = 1_000;
+
+/** Tokens that come back with time. */
+class Bucket {
+  #level: number;
+  #atMs: number;
+
+  constructor(
+    readonly burst: number,
+    readonly perSecond: number,
+    nowMs: number,
+  ) {
+    this.#level = burst;
+    this.#atMs = nowMs;
+  }
+
+  /** @returns 0, or after how many milliseconds there is room for one. */
+  waitMs(nowMs: number): number {
+    const gained = (nowMs - this.#atMs) / 1_000 * this.perSecond;
+    this.#level = Math.min(this.burst, this.#level + gained);
+    this.#atMs = nowMs;
+    if (this.#level >= 1) return 0;
+    return Math.ceil((1 - this.#level) / this.perSecond * 1_000);
+  }
+
+  /** May go below zero: who was refused waits longer. */
+  take(amount: number): void {
+    this.#level -= amount;
+  }
+}
+
+/** See the module description. */
+export class Attempts {
+  readonly #clock: Clock;
+  readonly #burst: number;
+  readonly #all: Bucket;
+  /** Least recently seen first: a `Map` keeps the order of insertion. */
+  readonly #sources = new Map<string, Bucket>();
+
+  /** @param burst What a source may do at once. */
+  constructor(clock: Clock, burst: number = ATTEMPTS_BURST) {
+    this.#clock = clock;
+    this.#burst = burst;
+    this.#all = new Bucket(
+      ALL_ATTEMPTS_BURST,
+      ALL_ATTEMPTS_PER_SECOND,
+      clock.now(),
+    );
+  }
+
+  /** How many sources are remembered. */
+  get sources(): number {
+    return this.#sources.size;
+  }
+
+  /**
+   * Counts an attempt.
+   *
+   * @param remoteAddress `ip:port`, or the name of a node.
+   * @returns 0 when it may go on, or after how many milliseconds to try again.
+   */
+  begin(remoteAddress: string): number {
+    const nowMs = this.#clock.now();
+    const bucket = this.#bucketOf(remoteAddress, nowMs);
+    const waitMs = Math.max(bucket.waitMs(nowMs), this.#all.waitMs(nowMs));
+    if (waitMs > 0) return waitMs;
+    bucket.take(1);
+    this.#all.take(1);
+    return 0;
+  }
+
+  /** The attempt that was begun was refused. */
+  refused(remoteAddress: string): void {
+    this.#bucketOf(remoteAddress, this.#clock.now())
+      .take(REFUSED_ATTEMPT_COST - 1);
+  }
+
+  #bucketOf(remoteAddress: string, nowMs: number): Bucket {
+    const source = sourceOf(remoteAddress);
+    const bucket = this.#sources.get(source) ??
+      new Bucket(this.#burst, ATTEMPTS_PER_SECOND, nowMs);
+    this.#sources.delete(source);
+    this.#sources.set(source, bucket);
+    if (this.#sources.size > SOURCES_MAX) {
+      const [oldest] = this.#sources.keys();
+      this.#sources.delete(oldest!);
+    }
+    return bucket;
+  }
+}
+
+/** An IPv4 address, or the /64 that one subscriber has in IPv6. */
+export function sourceOf(remoteAddress: string): string {
+  const host = remoteAddress.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
+  const address = parseIpAddress(host);
+  if (address === undefined || address.length === 4) return host;
+  return address.subarray(0, 8).toHex();
+}

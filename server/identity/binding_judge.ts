@@ -1,0 +1,90 @@
+/**
+ * Judges agents by certificates of a foreign authority, such as Konnectivity's.
+ *
+ * Whether a certificate names its node is that authority's custom: many agents
+ * share one certificate, and then nothing tells them apart. So a claim that the
+ * certificate does not cover is shown, and refused only when that was asked for.
+ *
+ * @module
+ */
+
+import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import { canonicalIp } from "../../proto/link/ip_address.ts";
+import type { LinkPeer, PeerIdentity } from "../../proto/link/link.ts";
+import {
+  ADMITTED,
+  isAnonymous,
+  type Judge,
+  refuse,
+} from "../links/admission.ts";
+import { type ProvenNames, unprovenClaim } from "./claims.ts";
+
+/** What becomes of agents that claim more than their certificate says. */
+export type NodeBinding = "warn" | "enforce";
+
+/** Agents remembered as warned about; beyond that, more is said than needed. */
+export const WARNED_AGENTS_MAX = 10_000;
+
+/** Words in front of a node's name: Kubernetes' and ours. */
+const NAME_PREFIX = /^(?:system:node:|node:)/;
+
+/** What `bindingJudge` reports. */
+export interface BindingObserver {
+  /** An agent claims what its certificate does not say. */
+  mismatched(): void;
+  /** The same, once per agent. */
+  warn(message: string): void;
+}
+
+/** See the module description. */
+export function bindingJudge(
+  binding: NodeBinding,
+  observer: BindingObserver,
+): Judge {
+  const warned = new Set<string>();
+  return ({ peer }) => {
+    if (isAnonymous(peer.identity)) return undefined;
+    const claim = unprovenClaim(peer, provenBy(peer.identity));
+    if (claim === undefined) return ADMITTED;
+    observer.mismatched();
+    const { commonName } = peer.identity;
+    const seen = `its certificate is for ${JSON.stringify(commonName)} and ` +
+      `does not say ${claim}`;
+    if (binding === "enforce") {
+      return refuse(
+        `Cannot admit this agent: ${seen}; issue it a certificate with that ` +
+          "name, or run the server with --node-binding=warn",
+      );
+    }
+    if (isNew(warned, peer)) {
+      observer.warn(
+        `agent ${JSON.stringify(peer.agentId)} may be somebody else: ${seen} ` +
+          "(refused with --node-binding=enforce)",
+      );
+    }
+    return ADMITTED;
+  };
+}
+
+function isNew(warned: Set<string>, { agentId, identity }: LinkPeer): boolean {
+  const key = `${identity.fingerprint}/${agentId}`;
+  if (warned.has(key)) return false;
+  if (warned.size >= WARNED_AGENTS_MAX) warned.clear();
+  warned.add(key);
+  return true;
+}
+
+/** What a certificate says: its common name and its alternative names. */
+function provenBy({ commonName, names }: PeerIdentity): ProvenNames {
+  const dns: string[] = [];
+  const addresses: string[] = [];
+  for (const name of names) {
+    const [, kind, value] = /^(DNS|IP Address):(.+)$/.exec(name) ?? [];
+    if (kind === "DNS") dns.push(value!.toLowerCase());
+    if (kind === "IP Address") addresses.push(canonicalIp(value!));
+  }
+  return {
+    names: [commonName.replace(NAME_PREFIX, ""), ...dns],
+    granted: { ...NO_IDENTIFIERS, ipv4: addresses, ipv6: addresses },
+  };
+}

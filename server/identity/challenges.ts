@@ -1,0 +1,53 @@
+/**
+ * Nonces for renewals by proof. They are not remembered but recognised: each
+ * says when it was made, under a MAC that also covers whom it was made for.
+ *
+ * @module
+ */
+
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../../proto/sync/clock.ts";
+import { sourceOf } from "./attempts.ts";
+
+/** Long enough for a slow node to sign, too short to carry elsewhere. */
+export const CHALLENGE_VALID_MS = 60_000;
+
+const TIME_OCTETS = 8;
+const MAC_OCTETS = 32;
+
+/** See the module description. */
+export class Challenges {
+  readonly #clock: Clock;
+  /** Of this process: a restart makes nodes ask again, no more. */
+  readonly #key = crypto.getRandomValues(new Uint8Array(32));
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** A nonce for whoever calls from `remoteAddress`. */
+  make(remoteAddress: string): Uint8Array<ArrayBuffer> {
+    const nonce = new Uint8Array(TIME_OCTETS + MAC_OCTETS);
+    new DataView(nonce.buffer).setFloat64(0, this.#clock.now());
+    nonce.set(
+      this.#mac(nonce.subarray(0, TIME_OCTETS), remoteAddress),
+      TIME_OCTETS,
+    );
+    return nonce;
+  }
+
+  /** Whether a nonce is ours, for this caller, and still fresh. */
+  isGood(nonce: Uint8Array, remoteAddress: string): boolean {
+    if (nonce.length !== TIME_OCTETS + MAC_OCTETS) return false;
+    const time = nonce.subarray(0, TIME_OCTETS);
+    const mac = this.#mac(time, remoteAddress);
+    if (!timingSafeEqual(mac, nonce.subarray(TIME_OCTETS))) return false;
+    const madeMs = new DataView(nonce.buffer, nonce.byteOffset).getFloat64(0);
+    return this.#clock.now() - madeMs < CHALLENGE_VALID_MS;
+  }
+
+  #mac(time: Uint8Array, remoteAddress: string) {
+    return createHmac("sha256", this.#key)
+      .update(time).update(sourceOf(remoteAddress)).digest();
+  }
+}

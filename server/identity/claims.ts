@@ -1,0 +1,79 @@
+/**
+ * Whether what an agent calls itself is what it may call itself.
+ *
+ * @module
+ */
+
+import {
+  parseIpAddress,
+  parseIpPrefix,
+  prefixContains,
+} from "../../proto/link/ip_address.ts";
+import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
+
+/** Whom a peer was proven to be. */
+export interface ProvenNames {
+  /** What it may have as agent id, `host` and `uid`. Not empty. */
+  readonly names: readonly string[];
+  /** What else it may claim. An address or prefix inside a granted one is. */
+  readonly granted: Identifiers;
+}
+
+/**
+ * The first claim that was not granted.
+ *
+ * @returns Such as `ipv4=10.0.0.7`; `undefined` when all is well.
+ */
+export function unprovenClaim(
+  { agentId, identifiers }: LinkPeer,
+  { names, granted }: ProvenNames,
+): string | undefined {
+  if (!names.includes(agentId)) return `agent id ${JSON.stringify(agentId)}`;
+  const isHost = (host: string) =>
+    names.includes(host) || granted.host.includes(host) ||
+    coversAddress(granted, host);
+  const isUid = (uid: string) =>
+    names.includes(uid) || granted.uid.includes(uid);
+  const isAddress = (address: string) => coversAddress(granted, address);
+  const claims = [
+    ["host", identifiers.host.find((host) => !isHost(host))],
+    ["uid", identifiers.uid.find((uid) => !isUid(uid))],
+    ["ipv4", identifiers.ipv4.find((address) => !isAddress(address))],
+    ["ipv6", identifiers.ipv6.find((address) => !isAddress(address))],
+    ["cidr", identifiers.cidr.find((cidr) => !coversPrefix(granted, cidr))],
+  ] as const;
+  for (const [key, value] of claims) {
+    if (value !== undefined) return `identifier ${key}=${quoted(value)}`;
+  }
+  return identifiers.defaultRoute && !granted.defaultRoute
+    ? "identifier default-route=true"
+    : undefined;
+}
+
+function coversAddress(granted: Identifiers, text: string): boolean {
+  const address = parseIpAddress(text);
+  if (address === undefined) return false;
+  // Both sides are canonical: `parseIdentifiers` saw to it.
+  return [...granted.ipv4, ...granted.ipv6].includes(text) ||
+    granted.cidr.some((cidr) => {
+      const prefix = parseIpPrefix(cidr);
+      return prefix !== undefined && prefixContains(prefix, address);
+    });
+}
+
+function coversPrefix(granted: Identifiers, text: string): boolean {
+  const claimed = parseIpPrefix(text);
+  if (claimed === undefined) return false;
+  return granted.cidr.some((cidr) => {
+    const prefix = parseIpPrefix(cidr);
+    return prefix !== undefined && prefix.length <= claimed.length &&
+      prefixContains(prefix, claimed.address);
+  });
+}
+
+/** A peer's text, made safe for a log line, and no longer than one. */
+function quoted(text: string): string {
+  return /^[\w.:/*-]{1,253}$/.test(text)
+    ? text
+    : JSON.stringify(text.slice(0, 253));
+}

@@ -1,0 +1,31 @@
+/**
+ * What is counted about identities. Names are ours; Konnectivity has none.
+ *
+ * @module
+ */
+
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { OWN_PREFIX } from "../metric_families.ts";
+
+/** Calls of the identity service, by method and name of status. */
+export function countIdentityCalls(
+  registry: MetricRegistry,
+): (method: string, status: string) => void {
+  const calls = registry.labelled(
+    "counter",
+    `${OWN_PREFIX}identity_calls_total`,
+    "Calls that ask for an identity, by method and status.",
+    ["method", "status"],
+  );
+  return (method, status) => calls.with(method, status).add();
+}
+
+/** Agents that claim what their foreign certificate does not say. */
+export function countBindingMismatches(registry: MetricRegistry): () => void {
+  const mismatches = registry.series(
+    "counter",
+    `${OWN_PREFIX}node_binding_mismatches_total`,
+    "Links whose agent claims names that its certificate does not say.",
+  );
+  return () => mismatches.add();
+}

@@ -1,0 +1,331 @@
+/**
+ * The calls of `/tunnel.v1.Identity` on the agent port: a token becomes a
+ * certificate, and a certificate (or a proof of its key) the next one.
+ *
+ * Nothing is decided from what a caller merely says: tokens are compared with
+ * hashes, keys with signatures, names with the records of nodes. Whoever has no
+ * certificate is counted before anything is done for it.
+ *
+ * Reading order: `methods`, `#join`, `#renew`, `#enrol`.
+ *
+ * @module
+ */
+
+import type { Log } from "../../host/log.ts";
+import { P256, PkiError } from "../../host/pki/key_pair.ts";
+import {
+  readSigningRequest,
+  type SigningRequest,
+} from "../../host/pki/signing_request.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
+import { unaryMethod } from "../../proto/grpc/unary_method.ts";
+import {
+  CHALLENGE_PATH,
+  challengeAnswer,
+  type EnrolmentAnswer,
+  enrolmentAnswer,
+  IDENTITY_MESSAGE_OCTETS_MAX,
+  JOIN_PATH,
+  type JoinRequest,
+  joinRequest,
+  RENEW_PATH,
+  type RenewRequest,
+  renewRequest,
+} from "../../proto/identity/identity_messages.ts";
+import {
+  JoinTokenError,
+  parseJoinToken,
+} from "../../proto/identity/join_token.ts";
+import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
+import { renewalStatement } from "../../proto/identity/renewal_proof.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+import type { Caller } from "../links/agent_port.ts";
+import { Attempts, RENEWALS_BURST } from "./attempts.ts";
+import type { Authorities } from "./authorities.ts";
+import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
+import { issueNodeCertificate } from "./node_certificate.ts";
+import { ownCertificate, standingProblem } from "./node_judge.ts";
+import type { NodeRecord, NodeStore } from "./node_store.ts";
+import { type StateDirectory, StateError } from "./state_directory.ts";
+import { TokenRefusal, type TokenStore } from "./token_store.ts";
+
+/** How long a node that waits for approval should wait before it asks again. */
+export const APPROVAL_RETRY_MS = 5_000;
+
+/** What the service needs from outside. */
+export interface JoinServiceOptions {
+  readonly state: StateDirectory;
+  readonly tokens: TokenStore;
+  readonly nodes: NodeStore;
+  readonly authorities: () => Authorities;
+  /** Monotonic; for limits and nonces. */
+  readonly clock: Clock;
+  /** Milliseconds since 1970; for certificates. */
+  readonly now: () => number;
+  readonly certificateLifeMs: number;
+  readonly log: Log;
+  /** Every call, with the name of its status. */
+  readonly counted: (method: MethodName, status: string) => void;
+}
+
+export type MethodName = "challenge" | "join" | "renew";
+
+/** Where a refused token leaves its bearer. */
+const TOKEN_STATUS: Readonly<Record<TokenRefusal["reason"], StatusCode>> = {
+  unknown: StatusCode.UNAUTHENTICATED,
+  expired: StatusCode.UNAUTHENTICATED,
+  "used-up": StatusCode.UNAUTHENTICATED,
+  "other-node": StatusCode.PERMISSION_DENIED,
+};
+
+/** See the module description. */
+export class JoinService {
+  readonly #options: JoinServiceOptions;
+  readonly #challenges: Challenges;
+  readonly #attempts: Attempts;
+  readonly #renewals: Attempts;
+
+  constructor(options: JoinServiceOptions) {
+    this.#options = options;
+    this.#challenges = new Challenges(options.clock);
+    this.#attempts = new Attempts(options.clock);
+    this.#renewals = new Attempts(options.clock, RENEWALS_BURST);
+  }
+
+  /** The methods as one connection may call them. */
+  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+    return {
+      [CHALLENGE_PATH]: this.#method("challenge", caller, () => {
+        this.#begin(this.#attempts, caller.remoteAddress);
+        return Promise.resolve(challengeAnswer.encode({
+          nonce: this.#challenges.make(caller.remoteAddress),
+          validMs: CHALLENGE_VALID_MS,
+        }));
+      }),
+      [JOIN_PATH]: this.#method("join", caller, async (octets) => {
+        this.#begin(this.#attempts, caller.remoteAddress);
+        const request = joinRequest.decode(octets);
+        return enrolmentAnswer.encode(await this.#join(request, caller));
+      }),
+      [RENEW_PATH]: this.#method("renew", caller, async (octets) => {
+        const request = renewRequest.decode(octets);
+        return enrolmentAnswer.encode(await this.#renew(request, caller));
+      }),
+    };
+  }
+
+  #method(
+    name: MethodName,
+    { remoteAddress }: Caller,
+    handler: (request: Uint8Array) => Promise<Uint8Array>,
+  ): MethodHandler {
+    const { log, counted } = this.#options;
+    return unaryMethod(async (request) => {
+      try {
+        const answer = await handler(request);
+        counted(name, "OK");
+        return answer;
+      } catch (error) {
+        const refusal = this.#refusalFor(error);
+        counted(name, statusName(refusal.code));
+        // Who asks too often is counted, and does not fill the log.
+        if (refusal.code !== StatusCode.RESOURCE_EXHAUSTED) {
+          this.#attempts.refused(remoteAddress);
+          log.event(`${name} refused: ${refusal.message}`, {
+            from: remoteAddress,
+            status: statusName(refusal.code),
+          });
+        }
+        throw refusal;
+      }
+    }, { messageOctetsMax: IDENTITY_MESSAGE_OCTETS_MAX });
+  }
+
+  async #join(
+    request: JoinRequest,
+    { remoteAddress }: Caller,
+  ): Promise<EnrolmentAnswer> {
+    const { node } = request;
+    checkNodeName(node);
+    const token = parseJoinToken(request.token);
+    const csr = await readSigningRequest(request.csr);
+    const { publicKeySha256 } = csr;
+    const use = { node, publicKeySha256 };
+    const { state, tokens, nodes, now, log } = this.#options;
+    return await state.exclusively(async () => {
+      // First whether the token is one: others learn nothing about names.
+      const granted = await tokens.check(token, use, now());
+      const known = nodes.read(node);
+      const isWaiting = known?.state === "pending" &&
+        known.publicKeySha256 === publicKeySha256;
+      const problem = known === undefined || isWaiting
+        ? undefined
+        : standingProblem(node, known, publicKeySha256);
+      if (problem !== undefined) {
+        throw new GrpcError(
+          StatusCode.PERMISSION_DENIED,
+          `Cannot join as ${node}: ${problem}`,
+        );
+      }
+      await tokens.claim(granted, use);
+      const isAgain = known?.tokenId === granted.id;
+      const isPending = isAgain ? isWaiting : granted.needsApproval &&
+        (known === undefined || isWaiting);
+      const record: NodeRecord = {
+        joinedAt: new Date(now()).toISOString(),
+        ...known,
+        name: node,
+        publicKeySha256,
+        state: isPending ? "pending" : "approved",
+        // A new token brings its own grants; a repeated call changes nothing.
+        identifiers: isAgain ? known.identifiers : granted.identifiers,
+        tokenId: granted.id,
+        joinedFrom: remoteAddress,
+      };
+      if (!isAgain || isPending) {
+        log.event(isPending ? "node waits for approval" : "node joined", {
+          node,
+          from: remoteAddress,
+          token: granted.id,
+          software: request.software.slice(0, 100),
+        });
+      }
+      return await this.#enrol(record, csr);
+    });
+  }
+
+  async #renew(
+    request: RenewRequest,
+    caller: Caller,
+  ): Promise<EnrolmentAnswer> {
+    const { node } = request;
+    const own = ownCertificate(this.#options.authorities(), caller.identity);
+    const isCertified = own.isOurs && own.node === node;
+    if (isCertified) this.#begin(this.#renewals, `node ${node}`);
+    else this.#begin(this.#attempts, caller.remoteAddress);
+    checkNodeName(node);
+    const csr = await readSigningRequest(request.csr);
+    if (!isCertified) await this.#checkProof(request, csr, caller);
+    const { state, nodes, log } = this.#options;
+    return await state.exclusively(async () => {
+      const record = nodes.read(node);
+      const problem = standingProblem(node, record, csr.publicKeySha256);
+      if (problem !== undefined && record?.state !== "pending") {
+        throw new GrpcError(
+          record === undefined
+            ? StatusCode.NOT_FOUND
+            : StatusCode.PERMISSION_DENIED,
+          `Cannot renew the certificate of ${node}: ${problem}`,
+        );
+      }
+      log.detail("node renews its certificate", {
+        node,
+        from: caller.remoteAddress,
+        by: isCertified ? "certificate" : "proof",
+      });
+      return await this.#enrol(record!, csr);
+    });
+  }
+
+  /** Without a certificate: a signature that was made just now, for this. */
+  async #checkProof(
+    { nonce, proof, csr: der }: RenewRequest,
+    csr: SigningRequest,
+    { remoteAddress }: Caller,
+  ): Promise<void> {
+    if (proof.length === 0) {
+      throw new GrpcError(
+        StatusCode.UNAUTHENTICATED,
+        "Cannot renew: the connection shows no certificate of that node, and " +
+          "the request no proof of its key; ask for a challenge and sign it",
+      );
+    }
+    if (!this.#challenges.isGood(nonce, remoteAddress)) {
+      throw new GrpcError(
+        StatusCode.ABORTED,
+        "Cannot renew: the nonce is not (or no longer) good; ask for a new " +
+          "challenge",
+      );
+    }
+    const hash = await crypto.subtle.digest("SHA-256", new Uint8Array(der));
+    const isProven = await crypto.subtle.verify(
+      P256,
+      csr.publicKey,
+      new Uint8Array(proof),
+      renewalStatement(nonce, new Uint8Array(hash)),
+    );
+    if (isProven) return;
+    throw new GrpcError(
+      StatusCode.UNAUTHENTICATED,
+      "Cannot renew: the proof was not signed by the key of the request",
+    );
+  }
+
+  /** Writes the record, with a certificate unless the node has to wait. */
+  async #enrol(
+    record: NodeRecord,
+    { publicKey }: SigningRequest,
+  ): Promise<EnrolmentAnswer> {
+    const { nodes, authorities, now, certificateLifeMs } = this.#options;
+    if (record.state === "pending") {
+      await nodes.write(record);
+      const reason = `${record.name} waits for approval: ` +
+        `\`tunnel node approve ${record.name}\` on the server`;
+      return { pending: { reason, retryAfterMs: APPROVAL_RETRY_MS } };
+    }
+    const trusted = authorities();
+    const certificate = await issueNodeCertificate(
+      trusted,
+      record.name,
+      publicKey,
+      now(),
+      certificateLifeMs,
+    );
+    await nodes.write({ ...record, certificate: certificate.record });
+    const encoder = new TextEncoder();
+    return {
+      enrolment: {
+        node: record.name,
+        certificate: encoder.encode(certificate.pem),
+        authorities: encoder.encode(trusted.bundle),
+        identifiers: record.identifiers,
+      },
+    };
+  }
+
+  #begin(attempts: Attempts, source: string): void {
+    const waitMs = attempts.begin(source);
+    if (waitMs === 0) return;
+    throw new GrpcError(
+      StatusCode.RESOURCE_EXHAUSTED,
+      `Cannot answer: too many attempts from there; try again in ` +
+        `${Math.ceil(waitMs / 1_000)} s`,
+    );
+  }
+
+  #refusalFor(error: unknown): GrpcError {
+    if (error instanceof GrpcError) return error;
+    if (error instanceof TokenRefusal) {
+      return new GrpcError(TOKEN_STATUS[error.reason], error.message);
+    }
+    if (error instanceof PkiError || error instanceof JoinTokenError) {
+      return new GrpcError(StatusCode.INVALID_ARGUMENT, error.message);
+    }
+    if (!(error instanceof StateError)) throw error;
+    this.#options.log.error(error.message);
+    return new GrpcError(
+      StatusCode.UNAVAILABLE,
+      "The server cannot read its own state; see the server's log",
+    );
+  }
+}
+
+function checkNodeName(node: string): void {
+  if (isNodeName(node)) return;
+  throw new GrpcError(
+    StatusCode.INVALID_ARGUMENT,
+    `Cannot name a node ${JSON.stringify(node.slice(0, 100))}: wanted ` +
+      NODE_NAME_RULE,
+  );
+}

@@ -1,0 +1,182 @@
+/**
+ * Judges agents by certificates of our own authority: one node, one key, and
+ * nothing that was not granted. Reads the node's record each time.
+ *
+ * @module
+ */
+
+import { X509Certificate } from "node:crypto";
+import {
+  IdentifiersError,
+  NO_IDENTIFIERS,
+  parseIdentifiers,
+} from "../../proto/link/identifiers.ts";
+import type {
+  Identifiers,
+  LinkPeer,
+  PeerIdentity,
+} from "../../proto/link/link.ts";
+import type { Log } from "../../host/log.ts";
+import {
+  ADMITTED,
+  type Judge,
+  refuse,
+  type Verdict,
+} from "../links/admission.ts";
+import { type Authorities, issuerOf } from "./authorities.ts";
+import { unprovenClaim } from "./claims.ts";
+import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
+import type { NodeRecord, NodeStore } from "./node_store.ts";
+import { StateError } from "./state_directory.ts";
+
+/** What judging needs to know. */
+export interface NodeJudgeOptions {
+  readonly nodes: NodeStore;
+  readonly authorities: () => Authorities;
+  readonly log: Pick<Log, "error">;
+  /** What a node may call itself beside what its record grants. */
+  readonly grants?: (node: string) => Identifiers;
+}
+
+/** Whether a certificate is of one of our authorities, and whose. */
+export type OwnCertificate =
+  /** It is somebody else's, or there is none. */
+  | { readonly isOurs: false }
+  /** `node` is absent when it is not a node's, such as the server's. */
+  | { readonly isOurs: true; readonly node?: string };
+
+/** By the signature: anybody can make a CA with any name. */
+export function ownCertificate(
+  authorities: Authorities,
+  { certificate, commonName }: PeerIdentity,
+): OwnCertificate {
+  if (certificate === undefined) return { isOurs: false };
+  const x509 = new X509Certificate(
+    certificate.der as Uint8Array<ArrayBuffer>,
+  );
+  if (issuerOf(authorities, x509) === undefined) return { isOurs: false };
+  if (!commonName.startsWith(NODE_SUBJECT_PREFIX)) return { isOurs: true };
+  const node = commonName.slice(NODE_SUBJECT_PREFIX.length);
+  return { isOurs: true, node };
+}
+
+/** Decides about every certificate of ours, for good or bad. */
+export function nodeJudge(options: NodeJudgeOptions): Judge {
+  return ({ peer }) => {
+    const own = ownCertificate(options.authorities(), peer.identity);
+    if (!own.isOurs) return undefined;
+    if (own.node === undefined) {
+      return refuse(
+        "Cannot admit this agent: its certificate is not a node's; join with " +
+          "a token of `tunnel token create`",
+      );
+    }
+    return readOrRefuse(options, () => judgeNode(options, peer, own.node!));
+  };
+}
+
+/**
+ * Refuses names of joined nodes to everybody else: an agent that is known by a
+ * foreign certificate or not at all must not collect a node's connections.
+ */
+export function reservedNameJudge(options: NodeJudgeOptions): Judge {
+  return ({ peer }) => {
+    const { host, uid } = peer.identifiers;
+    const names = [peer.agentId, ...host, ...uid];
+    return readOrRefuse(options, () => {
+      const taken = names.find((name) =>
+        options.nodes.read(name.toLowerCase()) !== undefined
+      );
+      if (taken === undefined) return undefined;
+      return refuse(
+        `Cannot admit this agent as ${taken}: that is the name of a node ` +
+          "that joined, and this is not its certificate; use another name, " +
+          `or \`tunnel node forget ${taken}\``,
+      );
+    });
+  };
+}
+
+function judgeNode(
+  { nodes, grants }: NodeJudgeOptions,
+  peer: LinkPeer,
+  node: string,
+): Verdict {
+  const record = nodes.read(node);
+  const problem = standingProblem(
+    node,
+    record,
+    peer.identity.certificate!.publicKeySha256,
+  );
+  if (problem !== undefined) return refuse(`Cannot admit ${node}: ${problem}`);
+  const granted = merge(
+    parseIdentifiers(record!.identifiers, "server"),
+    grants?.(node) ?? NO_IDENTIFIERS,
+  );
+  const claim = unprovenClaim(peer, { names: [node], granted });
+  if (claim === undefined) return ADMITTED;
+  return refuse(
+    `Cannot admit ${node}: its certificate does not cover ${claim}; use ` +
+      `${node} as name, and grant other identifiers on the server with ` +
+      `\`tunnel node approve ${node} --identifiers …\``,
+  );
+}
+
+/**
+ * Why a node may not speak for its name.
+ *
+ * @param publicKeySha256 Of the key that was proven.
+ */
+export function standingProblem(
+  node: string,
+  record: NodeRecord | undefined,
+  publicKeySha256: string,
+): string | undefined {
+  if (record === undefined) {
+    return "this server knows no such node (it was forgotten, or joined " +
+      "another server); join again with a new token";
+  }
+  if (record.publicKeySha256 !== publicKeySha256) {
+    return "that name is bound to another key; if the node was set up anew, " +
+      `\`tunnel node forget ${node}\` on the server, then join again`;
+  }
+  if (record.state === "revoked") {
+    const why = record.reason ? ` (${record.reason})` : "";
+    return `the node was revoked${why}; \`tunnel node approve ${node}\` on ` +
+      "the server takes that back";
+  }
+  if (record.state === "pending") {
+    return "the node waits for approval; `tunnel node approve " +
+      `${node}\` on the server`;
+  }
+  return undefined;
+}
+
+function readOrRefuse(
+  { log }: NodeJudgeOptions,
+  judge: () => Verdict | undefined,
+): Verdict | undefined {
+  try {
+    return judge();
+  } catch (error) {
+    if (!(error instanceof StateError || error instanceof IdentifiersError)) {
+      throw error;
+    }
+    log.error(error.message);
+    return refuse(
+      "Cannot admit this agent: the server cannot read what it knows about " +
+        "its nodes; see the server's log",
+    );
+  }
+}
+
+function merge(one: Identifiers, other: Identifiers): Identifiers {
+  return {
+    host: [...one.host, ...other.host],
+    ipv4: [...one.ipv4, ...other.ipv4],
+    ipv6: [...one.ipv6, ...other.ipv6],
+    cidr: [...one.cidr, ...other.cidr],
+    uid: [...one.uid, ...other.uid],
+    defaultRoute: one.defaultRoute || other.defaultRoute,
+  };
+}

@@ -1,0 +1,206 @@
+/**
+ * A server's identity as the rest of the server sees it: files for TLS, judges
+ * for links, methods for the agent port, and news of what has changed.
+ *
+ * Joins the parts of this folder; each decides one thing, this one nothing.
+ *
+ * @module
+ */
+
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { CredentialFiles } from "../../host/tls/credentials.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
+import type { Judge } from "../links/admission.ts";
+import type { Caller } from "../links/agent_port.ts";
+import type { IdentityOptions } from "../options.ts";
+import {
+  type Authorities,
+  authorityId,
+  createAuthorities,
+  loadAuthorities,
+  repairBundle,
+} from "./authorities.ts";
+import { countIdentityCalls } from "./identity_metrics.ts";
+import { JoinService } from "./join_service.ts";
+import {
+  nodeJudge,
+  type NodeJudgeOptions,
+  reservedNameJudge,
+} from "./node_judge.ts";
+import { NodeStore } from "./node_store.ts";
+import { ensureServerLeaf, SERVER_FILE } from "./server_leaf.ts";
+import { StateDirectory, StateError } from "./state_directory.ts";
+import { watchState } from "./state_watch.ts";
+import { TokenStore } from "./token_store.ts";
+
+/**
+ * How often the server's certificate is looked at. It is renewed a month before
+ * it ends, so what matters is only that this is far less.
+ */
+const MAINTENANCE_MS = 3600_000;
+
+/** What has changed, for the rest of the server. */
+export interface IdentityEvents {
+  /** Files of TLS changed: read them again. */
+  onCredentials(): void;
+  /** Other authorities are trusted, or another one issues: tell the agents. */
+  onAuthorities(bundle: Uint8Array): void;
+  /** A node's links may no longer be good. */
+  onNode(name: string): void;
+}
+
+/** See the module description. */
+export class ServerIdentity {
+  readonly #state: StateDirectory;
+  readonly #options: IdentityOptions;
+  readonly #log: Log;
+  readonly #service: JoinService;
+  readonly #judging: NodeJudgeOptions;
+  #authorities: Authorities;
+  #events: IdentityEvents | undefined;
+  #stopWatching = () => {};
+  #maintenance: Timer | undefined;
+
+  private constructor(
+    state: StateDirectory,
+    authorities: Authorities,
+    options: IdentityOptions,
+    log: Log,
+    metrics: MetricRegistry,
+  ) {
+    this.#state = state;
+    this.#authorities = authorities;
+    this.#options = options;
+    this.#log = log;
+    const nodes = new NodeStore(state);
+    const trusted = () => this.#authorities;
+    this.#judging = { nodes, authorities: trusted, log };
+    this.#service = new JoinService({
+      state,
+      nodes,
+      tokens: new TokenStore(state),
+      authorities: trusted,
+      clock: systemTimers,
+      now: Date.now,
+      certificateLifeMs: options.nodeCertificateLifeMs,
+      log,
+      counted: countIdentityCalls(metrics),
+    });
+  }
+
+  /**
+   * Opens the state directory, or makes it on the first start.
+   *
+   * @throws {StateError} When it is there and not whole. Never makes a new CA
+   *   in place of one that was lost.
+   */
+  static async open(
+    options: IdentityOptions,
+    log: Log,
+    metrics: MetricRegistry,
+  ): Promise<ServerIdentity> {
+    const { state, isNew } = await StateDirectory.openOrCreate(
+      options.stateDirectory,
+      createAuthorities,
+    );
+    const authorities = await loadAuthorities(state);
+    const identity = new ServerIdentity(
+      state,
+      authorities,
+      options,
+      log,
+      metrics,
+    );
+    await identity.#renewFiles();
+    if (isNew) {
+      log.info("made a certificate authority of our own", {
+        directory: state.root,
+        authority: authorityId(authorities.current.facts),
+      });
+    }
+    return identity;
+  }
+
+  /** For TLS on the agent port; see `Credentials`. */
+  get files(): Required<CredentialFiles> {
+    const server = this.#state.path(SERVER_FILE);
+    return { cert: server, key: server, ca: this.#state.path("ca/bundle.crt") };
+  }
+
+  /** Whom agents are to trust, PEM; the one that issues first. */
+  get bundle(): Uint8Array {
+    return new TextEncoder().encode(this.#authorities.bundle);
+  }
+
+  /** To be asked first: about our own certificates, and about taken names. */
+  get judges(): readonly Judge[] {
+    return [nodeJudge(this.#judging), reservedNameJudge(this.#judging)];
+  }
+
+  /** The identity calls of one connection. */
+  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+    return this.#service.methods(caller);
+  }
+
+  /** Starts to notice changes and to renew the server's certificate. */
+  watch(events: IdentityEvents): void {
+    this.#events = events;
+    this.#stopWatching = watchState(this.#state, {
+      onNode: (name) => events.onNode(name),
+      onAuthorities: () => void this.reload(),
+      onProblem: (line) => this.#log.warn(line),
+    });
+    const maintain = () => {
+      this.#maintenance = systemTimers.after(MAINTENANCE_MS, () => {
+        void this.reload();
+        maintain();
+      });
+    };
+    maintain();
+  }
+
+  /** Reads the authorities again. What cannot be read changes nothing. */
+  async reload(): Promise<void> {
+    try {
+      const before = this.#authorities.bundle;
+      this.#authorities = await loadAuthorities(this.#state);
+      const hasChanged = this.#authorities.bundle !== before;
+      const isRenewed = await this.#renewFiles();
+      if (hasChanged || isRenewed) this.#events?.onCredentials();
+      if (!hasChanged) return;
+      this.#log.info("the certificate authorities have changed", {
+        issuing: authorityId(this.#authorities.current.facts),
+      });
+      this.#events?.onAuthorities(this.bundle);
+    } catch (error) {
+      if (!(error instanceof StateError)) throw error;
+      this.#log.error(`${error.message}; what was read before stays in use`);
+    }
+  }
+
+  close(): void {
+    this.#stopWatching();
+    this.#maintenance?.cancel();
+    this.#events = undefined;
+  }
+
+  /** Files that follow from the authorities. @returns Whether the leaf is new. */
+  #renewFiles(): Promise<boolean> {
+    const { serverNames } = this.#options;
+    return this.#state.exclusively(async () => {
+      await repairBundle(this.#state, this.#authorities);
+      const why = await ensureServerLeaf(
+        this.#state,
+        this.#authorities,
+        serverNames,
+        Date.now(),
+      );
+      if (why === undefined) return false;
+      this.#log.info(`issued a certificate for this server: ${why}`);
+      return true;
+    });
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The server's own certificate: issued by its own authority, and issued anew
+ * long before it ends, or when it says something else than it should.
+ *
+ * @module
+ */
+
+import { replaceFile } from "../../host/files/atomic_file.ts";
+import type { LeafName } from "../../host/pki/authority.ts";
+import {
+  type CertificateFacts,
+  isSignedBy,
+  readCertificates,
+} from "../../host/pki/certificate.ts";
+import {
+  exportPrivateKey,
+  generateKeyPair,
+  importKeyPair,
+  PkiError,
+  publicKeyInfo,
+  sha256Hex,
+} from "../../host/pki/key_pair.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import type { Authorities } from "./authorities.ts";
+import type { StateDirectory } from "./state_directory.ts";
+
+const DAY_MS = 24 * 3600_000;
+/** How long a server's certificate is good. */
+export const SERVER_LEAF_LIFE_MS = 90 * DAY_MS;
+/** The part of its life after which a certificate is renewed. */
+export const RENEWAL_FRACTION = 2 / 3;
+
+/** Its file: key, leaf and chain together, so that they change together. */
+export const SERVER_FILE = "server.pem";
+
+/**
+ * Sees to it that the server's certificate is good for a while.
+ *
+ * @param names Further names, DNS or IP, for clients that are not our agents.
+ * @returns Why it was issued anew; `undefined` when the old one is fine.
+ * @throws {StateError} When its file may be read by others.
+ */
+export async function ensureServerLeaf(
+  state: StateDirectory,
+  authorities: Authorities,
+  names: readonly string[],
+  nowMs: number,
+): Promise<string | undefined> {
+  const wanted = [...new Set([TUNNEL_SERVER_NAME, ...names])].map(leafName);
+  const why = await whyAnew(state, authorities, wanted, nowMs);
+  if (why === undefined) return undefined;
+  const { publicKey, privateKey } = await generateKeyPair();
+  const leaf = await authorities.current.issue({
+    publicKey,
+    commonName: TUNNEL_SERVER_NAME,
+    names: wanted,
+    usage: "server",
+    notAfter: new Date(nowMs + SERVER_LEAF_LIFE_MS),
+  });
+  await replaceFile(
+    state.path(SERVER_FILE),
+    await exportPrivateKey(privateKey) + leaf + authorities.chain,
+  );
+  return why;
+}
+
+async function whyAnew(
+  state: StateDirectory,
+  authorities: Authorities,
+  names: readonly LeafName[],
+  nowMs: number,
+): Promise<string | undefined> {
+  let leaf: CertificateFacts;
+  let chain: string;
+  try {
+    const pem = await state.readSecret(SERVER_FILE);
+    const [first, ...others] = readCertificates(pem);
+    leaf = first!;
+    chain = others.map((facts) => facts.pem).join("");
+    const { publicKey } = await importKeyPair(pem);
+    const hash = sha256Hex(await publicKeyInfo(publicKey));
+    if (hash !== leaf.publicKeySha256) return "its key was another one";
+  } catch (error) {
+    // Nothing is lost with a leaf; but a file open to others is not ours to fix.
+    if (error instanceof PkiError) return "its file was damaged";
+    if (await isMissingOrEmpty(state.path(SERVER_FILE))) {
+      return "there was none";
+    }
+    throw error;
+  }
+  if (!isSignedBy(leaf.x509, authorities.current.facts.x509)) {
+    return "another authority issues now";
+  }
+  if (chain !== authorities.chain) return "the authorities have changed";
+  if (leaf.x509.subjectAltName !== subjectAltName(names)) {
+    return "its names have changed";
+  }
+  const life = leaf.notAfterMs - leaf.notBeforeMs;
+  const isDue = nowMs > leaf.notBeforeMs + life * RENEWAL_FRACTION;
+  return isDue ? "most of its life was over" : undefined;
+}
+
+async function isMissingOrEmpty(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).size === 0;
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound;
+  }
+}
+
+function leafName(value: string): LeafName {
+  return { type: parseIpAddress(value) === undefined ? "dns" : "ip", value };
+}
+
+/** As the platform writes the extension. */
+function subjectAltName(names: readonly LeafName[]): string {
+  return names
+    .map(({ type, value }) =>
+      type === "ip" ? `IP Address:${value}` : `DNS:${value}`
+    )
+    .join(", ");
+}

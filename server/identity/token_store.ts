@@ -1,0 +1,302 @@
+/**
+ * Join tokens: files that hold the hash of a secret, and what it is good for.
+ *
+ * A token is read when it is used, so that revoking is removing a file. A use
+ * of it is a file of its own that only one can create: two joins at once, or
+ * two servers over one directory, never both get the last use.
+ *
+ * @module
+ */
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import {
+  createFile,
+  finishedFiles,
+  removeFile,
+  replaceFile,
+} from "../../host/files/atomic_file.ts";
+import {
+  formatJoinToken,
+  isTokenId,
+  type JoinToken,
+} from "../../proto/identity/join_token.ts";
+import { parseIdentifiers } from "../../proto/link/identifiers.ts";
+import { isNamePattern, matchesPattern } from "./name_pattern.ts";
+import {
+  damaged,
+  parseState,
+  readState,
+  type StateDirectory,
+  StateError,
+} from "./state_directory.ts";
+
+/** A token may let this many nodes in; its uses are files. */
+export const TOKEN_USES_MAX = 10_000;
+
+/** What a new token is to be good for. */
+export interface TokenWish {
+  readonly lifeMs: number;
+  readonly uses: number;
+  /** Which names may join with it; see `name_pattern.ts`. */
+  readonly nodePattern: string;
+  /** What its nodes may call themselves besides their name: a URL query. */
+  readonly identifiers: string;
+  /** Its nodes wait until somebody approves them. */
+  readonly needsApproval: boolean;
+  readonly note: string;
+}
+
+/** A token as it is kept. */
+export interface TokenRecord extends Omit<TokenWish, "lifeMs"> {
+  readonly id: string;
+  /** SHA-256, hex. */
+  readonly secretHash: string;
+  /** ISO 8601, UTC. */
+  readonly createdAt: string;
+  readonly expiresAt: string;
+}
+
+/** A token in a list. */
+export interface ListedToken extends TokenRecord {
+  readonly usedBy: readonly string[];
+  readonly state: "usable" | "expired" | "used up";
+}
+
+/** Whom a use of a token was for. */
+export interface TokenUse {
+  readonly node: string;
+  /** Of the node's key: the same node may come again, another may not. */
+  readonly publicKeySha256: string;
+}
+
+/** A token that may not be used. The message is for whoever shows it. */
+export class TokenRefusal extends Error {
+  override readonly name = "TokenRefusal";
+
+  constructor(
+    /** `unknown`: who shows it has not even got a token. */
+    readonly reason: "unknown" | "expired" | "used-up" | "other-node",
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** See the module description. */
+export class TokenStore {
+  readonly #state: StateDirectory;
+
+  constructor(state: StateDirectory) {
+    this.#state = state;
+  }
+
+  /**
+   * Makes a token.
+   *
+   * @param authorityPin See `JoinToken.authorityPin`.
+   * @returns The line to carry to the node; the secret is kept nowhere.
+   * @throws {StateError} When the wish makes no sense.
+   */
+  async create(
+    wish: TokenWish,
+    authorityPin: string,
+    nowMs: number,
+  ): Promise<{ readonly token: string; readonly record: TokenRecord }> {
+    checkWish(wish);
+    const { lifeMs, ...content } = wish;
+    const id = randomId();
+    const secret = crypto.getRandomValues(new Uint8Array(16))
+      .toBase64({ alphabet: "base64url", omitPadding: true });
+    const record: TokenRecord = {
+      id,
+      secretHash: hashOf(secret).toString("hex"),
+      createdAt: new Date(nowMs).toISOString(),
+      expiresAt: new Date(nowMs + lifeMs).toISOString(),
+      ...content,
+    };
+    const text = JSON.stringify(record, null, 2) + "\n";
+    await replaceFile(this.#path(`${id}.json`), text);
+    return { token: formatJoinToken({ authorityPin, id, secret }), record };
+  }
+
+  /** All tokens, oldest first. @throws {StateError} */
+  async list(nowMs: number): Promise<ListedToken[]> {
+    const names = await finishedFiles(this.#path(""));
+    const tokens: ListedToken[] = [];
+    for (const name of names) {
+      const id = /^(.+)\.json$/.exec(name)?.[1];
+      if (id === undefined || !isTokenId(id)) continue;
+      const record = await this.#read(id);
+      if (record === undefined) continue; // Revoked just now.
+      const usedBy = (await this.#uses(id)).map(({ node }) => node);
+      tokens.push({ ...record, usedBy, state: stateOf(record, usedBy, nowMs) });
+    }
+    return tokens.sort((a, b) => a.createdAt < b.createdAt ? -1 : 1);
+  }
+
+  /** @returns Whether there was such a token. */
+  async revoke(id: string): Promise<boolean> {
+    if (!isTokenId(id)) return false;
+    const existed = await removeFile(this.#path(`${id}.json`));
+    for (const name of await this.#useNames(id)) {
+      await removeFile(this.#path(name));
+    }
+    return existed;
+  }
+
+  /**
+   * Whether a token lets this node in. Uses nothing up.
+   *
+   * @throws {TokenRefusal | StateError}
+   */
+  async check(
+    token: JoinToken,
+    use: TokenUse,
+    nowMs: number,
+  ): Promise<TokenRecord> {
+    const record = await this.#read(token.id);
+    if (record === undefined || !isSecret(token.secret, record.secretHash)) {
+      throw new TokenRefusal(
+        "unknown",
+        "Cannot join: this token is not known here (mistyped, revoked, or of " +
+          "another server); `tunnel token create` on the server makes a new one",
+      );
+    }
+    if (!matchesPattern(record.nodePattern, use.node)) {
+      throw new TokenRefusal(
+        "other-node",
+        `Cannot join as ${use.node}: this token is for nodes named ` +
+          `${record.nodePattern}; use such a name, or another token`,
+      );
+    }
+    const uses = await this.#uses(token.id);
+    // An answer that was lost: asking again is not another use.
+    if (uses.some((earlier) => isSameUse(earlier, use))) return record;
+    const state = stateOf(record, uses, nowMs);
+    if (state === "expired") {
+      throw new TokenRefusal(
+        "expired",
+        `Cannot join: this token expired at ${record.expiresAt}; ` +
+          "`tunnel token create` on the server makes a new one",
+      );
+    }
+    if (state === "used up") throw usedUp(record);
+    return record;
+  }
+
+  /**
+   * Uses the token up, once. For a token that `check` has passed.
+   *
+   * @throws {TokenRefusal} When others were faster.
+   */
+  async claim(record: TokenRecord, use: TokenUse): Promise<void> {
+    const uses = await this.#uses(record.id);
+    if (uses.some((earlier) => isSameUse(earlier, use))) return;
+    for (let index = 1; index <= record.uses; index++) {
+      const path = this.#path(`${record.id}.use-${index}`);
+      if (await createFile(path, JSON.stringify(use) + "\n")) return;
+    }
+    throw usedUp(record);
+  }
+
+  #path(name: string): string {
+    return this.#state.path(`tokens/${name}`);
+  }
+
+  async #read(id: string): Promise<TokenRecord | undefined> {
+    const path = this.#path(`${id}.json`);
+    const text = await readIfThere(path);
+    if (text === undefined) return undefined;
+    const record = parseState(path, text) as Partial<TokenRecord>;
+    const isWhole = record?.id === id &&
+      typeof record.secretHash === "string" &&
+      /^[0-9a-f]{64}$/.test(record.secretHash) &&
+      typeof record.uses === "number" &&
+      typeof record.nodePattern === "string" &&
+      typeof record.identifiers === "string" &&
+      typeof record.needsApproval === "boolean" &&
+      !Number.isNaN(Date.parse(record.expiresAt ?? ""));
+    if (!isWhole) throw damaged(path, "it is no whole token");
+    return record as TokenRecord;
+  }
+
+  async #uses(id: string): Promise<TokenUse[]> {
+    const uses: TokenUse[] = [];
+    for (const name of await this.#useNames(id)) {
+      const path = this.#path(name);
+      const text = await readIfThere(path);
+      if (text !== undefined) uses.push(parseState(path, text) as TokenUse);
+    }
+    return uses;
+  }
+
+  async #useNames(id: string): Promise<string[]> {
+    const names = await finishedFiles(this.#path(""));
+    return names.filter((name) => name.startsWith(`${id}.use-`));
+  }
+}
+
+function checkWish({ nodePattern, identifiers, uses }: TokenWish): void {
+  if (!isNamePattern(nodePattern)) {
+    throw new StateError(
+      `Cannot make a token for nodes named "${nodePattern}": wanted lower-` +
+        'case letters, digits, ".", "_", "-", and "*" or "?" for others',
+    );
+  }
+  if (uses < 1 || uses > TOKEN_USES_MAX) {
+    throw new StateError(
+      `Cannot make a token for ${uses} uses: 1 to ${TOKEN_USES_MAX} are ` +
+        "possible",
+    );
+  }
+  parseIdentifiers(identifiers, "flag");
+}
+
+function stateOf(
+  record: TokenRecord,
+  uses: readonly unknown[],
+  nowMs: number,
+): ListedToken["state"] {
+  if (uses.length >= record.uses) return "used up";
+  return nowMs >= Date.parse(record.expiresAt) ? "expired" : "usable";
+}
+
+function usedUp({ uses }: TokenRecord): TokenRefusal {
+  return new TokenRefusal(
+    "used-up",
+    `Cannot join: this token was good for ${uses} ${
+      uses === 1 ? "node" : "nodes"
+    } and is used up; \`tunnel token create\` on the server makes a new one`,
+  );
+}
+
+function isSameUse(one: TokenUse, other: TokenUse): boolean {
+  return one.node === other.node &&
+    one.publicKeySha256 === other.publicKeySha256;
+}
+
+/** Takes as long for a wrong secret as for the right one. */
+function isSecret(secret: string, hash: string): boolean {
+  return timingSafeEqual(hashOf(secret), Uint8Array.fromHex(hash));
+}
+
+function hashOf(secret: string) {
+  return createHash("sha256").update(secret).digest();
+}
+
+/** 10 of base32's letters: 50 bits. */
+function randomId(): string {
+  const letters = "abcdefghijklmnopqrstuvwxyz234567";
+  const octets = crypto.getRandomValues(new Uint8Array(10));
+  return [...octets].map((octet) => letters[octet & 31]).join("");
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readState(path);
+  } catch (error) {
+    const { cause } = error as StateError;
+    if (cause instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Who may be an agent: judges who are asked in order, until one decides.
+ *
+ * A judge says nothing about peers that are not its business (another kind of
+ * certificate, no token), and the next one is asked. Whom nobody vouches for is
+ * refused.
+ *
+ * @module
+ */
+
+import type { LinkPeer, PeerIdentity } from "../../proto/link/link.ts";
+
+/** An agent that said who it is. */
+export interface LinkCandidate {
+  readonly peer: LinkPeer;
+  /** Its credential besides its certificate; empty without one. */
+  readonly token: string;
+}
+
+/** What a judge decided; a reason is a sentence that the agent will show. */
+export type Verdict =
+  | { readonly admitted: true }
+  | { readonly admitted: false; readonly reason: string };
+
+/** Decides, or leaves it to the next one. */
+export type Judge = (
+  candidate: LinkCandidate,
+) => Verdict | undefined | Promise<Verdict | undefined>;
+
+/** The verdict of those who have nothing to object. */
+export const ADMITTED: Verdict = { admitted: true };
+
+/** A refusal. */
+export function refuse(reason: string): Verdict {
+  return { admitted: false, reason };
+}
+
+/**
+ * Asks `judges` in order.
+ *
+ * @returns Why the agent may not link, `undefined` when it may; a promise only
+ *   when a judge needed one.
+ */
+export function judgeCandidate(
+  judges: readonly Judge[],
+  candidate: LinkCandidate,
+): string | undefined | Promise<string | undefined> {
+  for (const [index, judge] of judges.entries()) {
+    const verdict = judge(candidate);
+    if (verdict instanceof Promise) {
+      const rest = judges.slice(index + 1);
+      return verdict.then((late) =>
+        late === undefined ? judgeCandidate(rest, candidate) : reasonOf(late)
+      );
+    }
+    if (verdict !== undefined) return reasonOf(verdict);
+  }
+  return "Cannot admit this agent: nothing here says who may be one";
+}
+
+function reasonOf(verdict: Verdict): string | undefined {
+  return verdict.admitted ? undefined : verdict.reason;
+}
+
+/**
+ * The last judge: about agents that showed no certificate and no token.
+ *
+ * @param howToJoin What they should do, for the sentence.
+ */
+export function anonymousJudge(isAllowed: boolean, howToJoin: string): Judge {
+  return ({ peer }) => {
+    if (!isAnonymous(peer.identity)) return undefined;
+    if (isAllowed) return ADMITTED;
+    return refuse(
+      `Cannot admit this agent: it showed no certificate, ${howToJoin}`,
+    );
+  };
+}
+
+/** Whether a peer proved nothing about itself. */
+export function isAnonymous(identity: PeerIdentity): boolean {
+  return identity.kind === "anonymous";
+}
