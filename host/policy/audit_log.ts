@@ -1,0 +1,303 @@
+/**
+ * A file of JSON lines about who was let where, rotated by size.
+ *
+ * Whoever writes a line never waits and never fails: lines are kept in bounded
+ * memory and written in order behind everybody's back. While the file cannot be
+ * written (a full disk, say) they wait; what finds no room is dropped and
+ * counted, and a line in the file itself says how many are missing.
+ *
+ * It knows nothing of what the lines mean.
+ *
+ * @module
+ */
+
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Log } from "../log.ts";
+import {
+  type AuditFile,
+  type AuditFiles,
+  systemAuditFiles,
+} from "./audit_file.ts";
+
+/** Most that waits to be written; some 15,000 lines, minutes of a full disk. */
+export const PENDING_OCTETS_MAX = 4 * 1024 * 1024;
+
+/** What one write has at most, and what is not left waiting for a timer. */
+const BATCH_OCTETS = 64 * 1024;
+
+/** How long a line waits for others to be written with. */
+export const FLUSH_MS = 100;
+
+/** After a failure, when to try again. */
+export const RETRY_MS = 2_000;
+
+/** How long the end of the process may be held up. */
+export const CLOSE_TIMEOUT_MS = 2_000;
+
+/** Where to write, and how much. */
+export interface AuditLogOptions {
+  readonly path: string;
+  /** A file of this size is put aside. */
+  readonly octetsMax: number;
+  /** Files in all: `path`, `path.1` (the newest put aside), `path.2` … */
+  readonly filesMax: number;
+}
+
+/** What an audit log takes from the process. */
+export interface AuditLogEnvironment {
+  readonly log: Log;
+  readonly timers: Timers;
+  /** The machine's; for tests of machines that fail. */
+  readonly files?: AuditFiles;
+}
+
+/** See the module description. */
+export class AuditLog {
+  readonly #options: AuditLogOptions;
+  readonly #log: Log;
+  readonly #timers: Timers;
+  readonly #files: AuditFiles;
+  readonly #encoder = new TextEncoder();
+  #file: AuditFile | undefined;
+  #fileOctets = 0;
+  #lines: string[] = [];
+  #waitingOctets = 0;
+  /** Dropped since the last line that was kept. */
+  #gap = 0;
+  #dropped = 0;
+  #written = 0;
+  #work: Promise<void> | undefined;
+  #isTimerSet = false;
+  #isClosing = false;
+  #isClosed = false;
+  #mustReopen = false;
+  #problem = "";
+  #rotationProblem = "";
+
+  private constructor(
+    options: AuditLogOptions,
+    environment: AuditLogEnvironment,
+  ) {
+    this.#options = options;
+    this.#log = environment.log;
+    this.#timers = environment.timers;
+    this.#files = environment.files ?? systemAuditFiles;
+  }
+
+  /**
+   * Opens the file, so that a wrong path is known at the start.
+   *
+   * @throws {AuditLogError} When the path can never work. A disk that is full
+   *   now is no reason not to start.
+   */
+  static open(
+    options: AuditLogOptions,
+    environment: AuditLogEnvironment,
+  ): AuditLog {
+    const audit = new AuditLog(options, environment);
+    audit.#files.check(options.path);
+    return audit;
+  }
+
+  /** Lines that were dropped, ever. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Lines that are in the file. */
+  get written(): number {
+    return this.#written;
+  }
+
+  /** Adds a line, or counts it as dropped. Never throws, never waits. */
+  write(entry: Readonly<Record<string, unknown>>): void {
+    const line = `${JSON.stringify(entry)}\n`;
+    if (this.#isClosed) {
+      this.#dropped++;
+      return;
+    }
+    if (this.#waitingOctets + line.length > PENDING_OCTETS_MAX) {
+      this.#gap++;
+      this.#dropped++;
+      return;
+    }
+    this.#closeGap();
+    this.#push(line);
+    if (this.#waitingOctets >= BATCH_OCTETS && this.#problem === "") {
+      this.#startWork();
+    } else this.#schedule(this.#problem === "" ? FLUSH_MS : RETRY_MS);
+  }
+
+  /** Opens the file anew before the next line: somebody has moved it away. */
+  reopen(): void {
+    this.#mustReopen = true;
+  }
+
+  /** Writes what waits, for a while, and closes the file. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#closeGap();
+    const late = Promise.withResolvers<void>();
+    const timer = this.#timers.after(CLOSE_TIMEOUT_MS, late.resolve);
+    await Promise.race([this.#finish(), late.promise]);
+    timer.cancel();
+    this.#isClosed = true;
+    const lost = this.#lines.length;
+    if (lost === 0) return;
+    this.#dropped += lost;
+    this.#log.error(
+      `The audit log ${this.#options.path} ends without its last ${lost} ` +
+        "lines: they could not be written",
+    );
+  }
+
+  async #finish(): Promise<void> {
+    await this.#work;
+    await this.#writeAll();
+    this.#closeFile();
+  }
+
+  #push(line: string): void {
+    this.#lines.push(line);
+    this.#waitingOctets += line.length;
+  }
+
+  /** The reader of the file must not take a gap for silence. */
+  #closeGap(): void {
+    if (this.#gap === 0) return;
+    const time = new Date().toISOString();
+    const entry = { time, event: "gap", lines: this.#gap };
+    this.#gap = 0;
+    this.#push(`${JSON.stringify(entry)}\n`);
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#isTimerSet || this.#work !== undefined || this.#isClosing) return;
+    this.#isTimerSet = true;
+    this.#timers.after(delayMs, () => {
+      this.#isTimerSet = false;
+      if (!this.#isClosing) this.#startWork();
+    });
+  }
+
+  #startWork(): void {
+    this.#work ??= this.#writeAll().finally(() => {
+      this.#work = undefined;
+      if (this.#lines.length > 0) {
+        this.#schedule(this.#problem === "" ? FLUSH_MS : RETRY_MS);
+      }
+    });
+  }
+
+  /** Until nothing waits, or the first failure. Never rejects. */
+  async #writeAll(): Promise<void> {
+    try {
+      while (this.#lines.length > 0) await this.#writeBatch();
+      this.#recovered();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  async #writeBatch(): Promise<void> {
+    const count = this.#batchLines();
+    const octets = this.#encoder.encode(this.#lines.slice(0, count).join(""));
+    const file = await this.#ready(octets.length);
+    try {
+      await file.write(octets);
+    } catch (error) {
+      // What was written of it would be there twice after the next attempt.
+      await file.cut(this.#fileOctets).catch(() => this.#closeFile());
+      throw error;
+    }
+    this.#fileOctets += octets.length;
+    this.#written += count;
+    // They leave memory when they are in the file, not before.
+    for (const line of this.#lines.splice(0, count)) {
+      this.#waitingOctets -= line.length;
+    }
+  }
+
+  /** How many lines the next write takes. */
+  #batchLines(): number {
+    const octetsMax = Math.min(BATCH_OCTETS, this.#options.octetsMax);
+    let octets = 0;
+    let count = 0;
+    for (const line of this.#lines) {
+      octets += line.length;
+      if (count > 0 && octets > octetsMax) break;
+      count++;
+    }
+    return count;
+  }
+
+  /** The file to write `octets` to. */
+  async #ready(octets: number): Promise<AuditFile> {
+    if (this.#mustReopen) {
+      this.#mustReopen = false;
+      this.#closeFile();
+    }
+    this.#file ??= await this.#openFile();
+    const isFull = this.#fileOctets + octets > this.#options.octetsMax;
+    if (isFull && this.#fileOctets > 0) {
+      await this.#rotate();
+      this.#file ??= await this.#openFile();
+    }
+    return this.#file;
+  }
+
+  async #openFile(): Promise<AuditFile> {
+    const file = await this.#files.open(this.#options.path);
+    this.#fileOctets = file.octets;
+    return file;
+  }
+
+  async #rotate(): Promise<void> {
+    const { path, filesMax } = this.#options;
+    try {
+      await this.#files.putAside(path, filesMax);
+      this.#rotationProblem = "";
+    } catch (error) {
+      // A file that is too long is better than one that has ended.
+      const problem = messageOf(error);
+      if (problem !== this.#rotationProblem) {
+        this.#rotationProblem = problem;
+        this.#log.error(
+          `Cannot put the full audit log ${path} aside: ${problem}; it ` +
+            "grows on",
+        );
+      }
+      return;
+    }
+    this.#closeFile();
+  }
+
+  #closeFile(): void {
+    this.#file?.close();
+    this.#file = undefined;
+  }
+
+  #failed(error: unknown): void {
+    const isFirst = this.#problem === "";
+    this.#problem = messageOf(error);
+    if (!isFirst) return;
+    this.#log.error(
+      `Cannot write the audit log ${this.#options.path}: ${this.#problem}; ` +
+        "connections go on, lines wait in memory, and what finds no room is " +
+        "dropped",
+    );
+  }
+
+  #recovered(): void {
+    if (this.#problem === "") return;
+    this.#problem = "";
+    this.#log.warn(
+      `The audit log ${this.#options.path} can be written again`,
+      { dropped: this.#dropped },
+    );
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

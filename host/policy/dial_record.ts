@@ -1,0 +1,125 @@
+/**
+ * What the audit log says about one dial: a line when it is decided, a line when
+ * its connection ends.
+ *
+ * Nothing that a connection carries ever gets here, nor any credential: who
+ * asked is known by what is public in its certificate.
+ *
+ * @module
+ */
+
+import type { DialError, DialTarget } from "../../proto/link/link.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+import type { Conduit, ConduitEnd } from "../../proto/transfer/conduit.ts";
+import {
+  type ConduitObserver,
+  ObservedConduit,
+} from "../../proto/transfer/observed_conduit.ts";
+import type { AuditLog } from "./audit_log.ts";
+import { clipped } from "./rule.ts";
+import type { Verdict } from "./rule_set.ts";
+
+/** Longest text of a peer's that a line repeats. */
+const TEXT_LENGTH_MAX = 300;
+
+/** What is known of a dial before anything is decided. */
+export interface DialFacts {
+  /** Who asked; absent where nobody can tell. */
+  readonly who?: Readonly<Record<string, string>>;
+  readonly from?: string;
+  /** The agent that makes the connection; absent when there is none. */
+  readonly node?: string;
+  readonly target: DialTarget;
+}
+
+/** Makes the records of a process. */
+export class AuditTrail {
+  readonly #log: AuditLog;
+  readonly #clock: Clock;
+  #dials = 0;
+
+  constructor(log: AuditLog, clock: Clock) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  begin(facts: DialFacts): DialRecord {
+    return new DialRecord(this.#log, this.#clock, ++this.#dials, facts);
+  }
+}
+
+/** See the module description. */
+export class DialRecord implements ConduitObserver {
+  readonly #log: AuditLog;
+  readonly #clock: Clock;
+  readonly #id: number;
+  readonly #facts: DialFacts;
+  readonly #startMs: number;
+  #isRefused = false;
+  #octetsFromTarget = 0;
+  #octetsToTarget = 0;
+
+  constructor(log: AuditLog, clock: Clock, id: number, facts: DialFacts) {
+    this.#log = log;
+    this.#clock = clock;
+    this.#id = id;
+    this.#facts = facts;
+    this.#startMs = clock.now();
+  }
+
+  /** Writes the first line. */
+  decided({ isAllowed, rule }: Verdict): void {
+    this.#isRefused = !isAllowed;
+    this.#write("dial", {
+      decision: isAllowed ? "allowed" : "refused",
+      rule: clipped(rule, TEXT_LENGTH_MAX),
+    });
+  }
+
+  /** The dial has failed; says so unless it was refused, which was said. */
+  failed({ message }: DialError): void {
+    if (!this.#isRefused) this.#end("failed", message);
+  }
+
+  /** The dial has succeeded. @returns `conduit`, watched until its end. */
+  watch(conduit: Conduit): Conduit {
+    return new ObservedConduit(conduit, this);
+  }
+
+  received(octets: number): void {
+    this.#octetsFromTarget += octets;
+  }
+
+  sent(octets: number): void {
+    this.#octetsToTarget += octets;
+  }
+
+  ended(end: ConduitEnd): void {
+    this.#end(end.kind, end.kind === "clean" ? undefined : end.reason);
+  }
+
+  #end(kind: ConduitEnd["kind"] | "failed", reason: string | undefined): void {
+    this.#write("end", {
+      end: kind,
+      ...(reason === undefined
+        ? {}
+        : { reason: clipped(reason, TEXT_LENGTH_MAX) }),
+      octetsToTarget: this.#octetsToTarget,
+      octetsFromTarget: this.#octetsFromTarget,
+      durationMs: Math.round(this.#clock.now() - this.#startMs),
+    });
+  }
+
+  #write(event: string, what: Readonly<Record<string, unknown>>): void {
+    const { target, ...facts } = this.#facts;
+    this.#log.write({
+      time: new Date().toISOString(),
+      event,
+      dial: this.#id,
+      ...facts,
+      protocol: clipped(target.protocol, TEXT_LENGTH_MAX),
+      target: clipped(target.address, TEXT_LENGTH_MAX),
+      ...what,
+    });
+  }
+}
