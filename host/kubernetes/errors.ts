@@ -1,0 +1,80 @@
+/**
+ * What can go wrong between this process and a Kubernetes API server. Both are
+ * the world's fault; their messages name the request and the next step.
+ *
+ * @module
+ */
+
+import type { StatusObject } from "./objects.ts";
+
+/** Where or as whom to talk to the API server cannot be found out. */
+export class KubernetesConfigError extends Error {
+  override readonly name = "KubernetesConfigError";
+}
+
+/** A request that was refused, or that nobody answered. */
+export class KubernetesError extends Error {
+  override readonly name = "KubernetesError";
+
+  /**
+   * @param code HTTP's; 0 when there was no answer, or none that is one.
+   * @param reason The API's word, such as `NotFound` or `AlreadyExists`.
+   */
+  constructor(
+    readonly code: number,
+    readonly reason: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Largest part of an answer without form that is quoted. */
+const QUOTE_LENGTH_MAX = 200;
+
+/**
+ * The error for an answer of the API server.
+ *
+ * @param request Method and path, for the message.
+ * @param body A `Status` as a rule; proxies in between answer anything.
+ */
+export function errorFromAnswer(
+  request: string,
+  code: number,
+  body: string,
+): KubernetesError {
+  const status = parseStatus(body);
+  const reason = status?.reason ?? "";
+  const said = status?.message ?? body.trim().slice(0, QUOTE_LENGTH_MAX);
+  return new KubernetesError(
+    code,
+    reason,
+    `Cannot ${request}: the API server answered ${code}` +
+      `${reason === "" ? "" : ` ${reason}`}${said === "" ? "" : `: ${said}`}` +
+      remedy(code),
+  );
+}
+
+function remedy(code: number): string {
+  if (code === 401) return "; check the token or certificate it was shown";
+  if (code === 403) return "; grant this user that verb by a Role";
+  return "";
+}
+
+/** The `Status` in `body`, if that is what it is. */
+export function parseStatus(body: string): StatusObject | undefined {
+  try {
+    const value: unknown = JSON.parse(body);
+    return isStatus(value) ? value : undefined;
+  } catch {
+    // Not JSON: whatever stands between us and the API server has answered.
+    return undefined;
+  }
+}
+
+/** Whether a decoded object is a `Status`. */
+export function isStatus(value: unknown): value is StatusObject {
+  return typeof value === "object" && value !== null &&
+    (value as StatusObject).kind === "Status";
+}

@@ -1,0 +1,65 @@
+/**
+ * Addresses of things in the Kubernetes API, and a few of its rules of writing.
+ *
+ * @module
+ */
+
+/** Group and version of a collection, and its name in paths. */
+export interface Resource {
+  /** Such as `coordination.k8s.io/v1`; `v1` alone is the core group. */
+  readonly apiVersion: string;
+  /** Lower-case plural, such as `leases`. */
+  readonly plural: string;
+}
+
+export const LEASES: Resource = {
+  apiVersion: "coordination.k8s.io/v1",
+  plural: "leases",
+};
+export const TOKEN_REVIEWS: Resource = {
+  apiVersion: "authentication.k8s.io/v1",
+  plural: "tokenreviews",
+};
+export const CERTIFICATE_SIGNING_REQUESTS: Resource = {
+  apiVersion: "certificates.k8s.io/v1",
+  plural: "certificatesigningrequests",
+};
+export const SERVICES: Resource = { apiVersion: "v1", plural: "services" };
+export const NODES: Resource = { apiVersion: "v1", plural: "nodes" };
+export const PODS: Resource = { apiVersion: "v1", plural: "pods" };
+export const ENDPOINT_SLICES: Resource = {
+  apiVersion: "discovery.k8s.io/v1",
+  plural: "endpointslices",
+};
+
+/** Which part of a collection. */
+export interface Where {
+  /** Absent: of the whole cluster. */
+  readonly namespace?: string;
+  /** Absent: the collection itself. */
+  readonly name?: string;
+  /** Such as `approval` or `status`. */
+  readonly subresource?: string;
+}
+
+/** Such as `/api/v1/namespaces/kube-system/services/x-tunnel-server-svc`. */
+export function pathOf(resource: Resource, where: Where = {}): string {
+  const { apiVersion, plural } = resource;
+  const { namespace, name, subresource } = where;
+  const parts = [
+    ...apiVersion.includes("/") ? ["apis", ...apiVersion.split("/")] : [
+      "api",
+      apiVersion,
+    ],
+    ...namespace === undefined ? [] : ["namespaces", namespace],
+    plural,
+    ...name === undefined ? [] : [name],
+    ...subresource === undefined ? [] : [subresource],
+  ];
+  return `/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+/** `MicroTime`: RFC 3339 with six digits behind the second. */
+export function formatMicroTime(epochMs: number): string {
+  return new Date(epochMs).toISOString().replace("Z", "000Z");
+}

@@ -1,0 +1,64 @@
+/**
+ * The time that is left for a request, with all its attempts and waits, and
+ * what ends it early.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/** See the module description. */
+export class RequestDeadline implements Disposable {
+  /** Ends what is under way, at the deadline or when the caller wants it. */
+  readonly signal: AbortSignal;
+  readonly limitMs: number;
+  readonly #timers: Timers;
+  readonly #endMs: number;
+  readonly #timer: Timer;
+  #isOver = false;
+
+  constructor(timers: Timers, limitMs: number, signal?: AbortSignal) {
+    const controller = new AbortController();
+    this.#timers = timers;
+    this.limitMs = limitMs;
+    this.#endMs = timers.now() + limitMs;
+    this.#timer = timers.after(limitMs, () => {
+      this.#isOver = true;
+      controller.abort(new DOMException("time is over", "TimeoutError"));
+    });
+    this.signal = signal === undefined
+      ? controller.signal
+      : AbortSignal.any([controller.signal, signal]);
+  }
+
+  /** Whether time has run out. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  get leftMs(): number {
+    return this.#endMs - this.#timers.now();
+  }
+
+  /** @returns Whether there is any sense in going on. */
+  wait(durationMs: number): Promise<boolean> {
+    if (this.signal.aborted) return Promise.resolve(false);
+    if (durationMs === 0) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const onAbort = () => {
+        timer.cancel();
+        resolve(false);
+      };
+      const timer = this.#timers.after(durationMs, () => {
+        this.signal.removeEventListener("abort", onAbort);
+        resolve(true);
+      });
+      this.signal.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  /** What goes on from here has no deadline any more. */
+  [Symbol.dispose](): void {
+    this.#timer.cancel();
+  }
+}
