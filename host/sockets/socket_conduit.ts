@@ -32,6 +32,23 @@ import { WriteBatch } from "./write_batch.ts";
 export const READ_OCTETS_MAX: number = 2 *
   (LARGE_FRAME_SIZE - DATA_HEAD_OCTETS_MAX);
 
+/**
+ * A chunk of about one TLS record is a piece of bulk, and the next piece may be
+ * here already. Larger ones come from whoever reads much at once.
+ */
+const PIECE_OCTETS = { min: 8 * 1024, max: 16 * 1024 };
+
+/** Pieces leave without waiting for more once they make a frame. */
+const GATHERED_OCTETS = 56 * 1024;
+
+/**
+ * Microtasks that a piece waits for the one behind it. The agent's link gives
+ * one TLS record a read, and a read of what is here already takes the platform
+ * about five of them: so a frame of four records is one write and not four.
+ * Nothing that is still under way is waited for.
+ */
+const GATHERING_MICROTASKS = 8;
+
 /** What else a {@linkcode SocketConduit} can be told. */
 export interface SocketConduitOptions {
   /**
@@ -67,6 +84,8 @@ export class SocketConduit implements Conduit {
   #inFlight: Uint8Array<ArrayBuffer> | undefined;
   #inFlightOffset = 0;
   #flushScheduled = false;
+  /** Microtasks that a scheduled flush still waits. */
+  #patience = 0;
   #wantsRoom = false;
   #sending: "open" | "ending" | "closing" | "ended" | "broken" = "open";
 
@@ -104,14 +123,14 @@ export class SocketConduit implements Conduit {
     }
     const taken = this.#batch.append(chunk);
     if (taken < chunk.length) this.#wantsRoom = true;
-    this.#scheduleFlush();
+    this.#scheduleFlush(this.#isPiece(chunk) ? GATHERING_MICROTASKS : 0);
     return taken;
   }
 
   end(): void {
     if (this.#sending !== "open") return;
     this.#sending = "ending";
-    this.#scheduleFlush();
+    this.#scheduleFlush(0);
   }
 
   reset(reason: string, kind: "reset" | "lost" = "reset"): void {
@@ -183,11 +202,24 @@ export class SocketConduit implements Conduit {
 
   // Writing ------------------------------------------------------------------
 
-  /** One microtask later, so that all writes of this turn leave together. */
-  #scheduleFlush(): void {
+  #isPiece({ length }: Uint8Array): boolean {
+    return length >= PIECE_OCTETS.min && length <= PIECE_OCTETS.max &&
+      this.#batch.pendingOctets < GATHERED_OCTETS;
+  }
+
+  /**
+   * One microtask later, so that all writes of this turn leave together, and
+   * `patience` more. What is written meanwhile decides anew.
+   */
+  #scheduleFlush(patience: number): void {
+    this.#patience = patience;
     if (this.#flushScheduled || this.#inFlight !== undefined) return;
     this.#flushScheduled = true;
-    queueMicrotask(() => this.#flush());
+    const turn = () => {
+      if (this.#patience-- > 0) queueMicrotask(turn);
+      else this.#flush();
+    };
+    queueMicrotask(turn);
   }
 
   #flush(): void {

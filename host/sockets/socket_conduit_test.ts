@@ -173,6 +173,53 @@ Deno.test("writes of one turn leave together", async () => {
   await listener.closed();
 });
 
+Deno.test("pieces of a frame that come close behind each other leave together", async () => {
+  const socket = new ScriptedSocket();
+  const listener = new Listener(new SocketConduit(socket));
+  const record = new Uint8Array(16 * 1024);
+  for (let piece = 0; piece < 4; piece++) {
+    listener.conduit.write(record);
+    // What the platform takes for a read of what is here already.
+    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+  }
+  assertEquals(sizes(socket.written), [4 * record.length]);
+  listener.conduit.reset("done");
+  socket.refuse(new Deno.errors.Interrupted());
+  await listener.closed();
+});
+
+Deno.test("a piece waits for nothing that has yet to come, and a large chunk not at all", async () => {
+  const socket = new ScriptedSocket();
+  const listener = new Listener(new SocketConduit(socket));
+  const record = new Uint8Array(16 * 1024);
+  listener.conduit.write(record);
+  for (let turn = 0; turn < 12; turn++) await Promise.resolve();
+  assertEquals(sizes(socket.written), [record.length]);
+  listener.conduit.write(new Uint8Array(64 * 1024));
+  await Promise.resolve();
+  assertEquals(sizes(socket.written), [record.length, 64 * 1024]);
+  listener.conduit.reset("done");
+  socket.refuse(new Deno.errors.Interrupted());
+  await listener.closed();
+});
+
+Deno.test("a small piece takes the bulk in front of it along at once", async () => {
+  const socket = new ScriptedSocket();
+  const listener = new Listener(new SocketConduit(socket));
+  listener.conduit.write(new Uint8Array(16 * 1024));
+  await Promise.resolve();
+  listener.conduit.write(text.encode("the end"));
+  await Promise.resolve();
+  assertEquals(sizes(socket.written), [16 * 1024 + 7]);
+  listener.conduit.reset("done");
+  socket.refuse(new Deno.errors.Interrupted());
+  await listener.closed();
+});
+
+function sizes(written: readonly Uint8Array[]): number[] {
+  return written.map((octets) => octets.length);
+}
+
 Deno.test("partial writes are carried on, one at a time", async () => {
   const socket = new ScriptedSocket();
   socket.takes = 7;
