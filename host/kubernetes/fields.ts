@@ -102,7 +102,7 @@ export class Fields {
 }
 
 /**
- * @param where Such as `kubeconfig /root/.kube/config`, for messages.
+ * @param where Such as `kubeconfig admin.conf`, for messages.
  * @throws {KubernetesConfigError} When it is no map.
  */
 export function fieldsOf(value: unknown, where: string): Fields {

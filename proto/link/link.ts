@@ -5,6 +5,7 @@
  * @module
  */
 
+import { StatusCode } from "../grpc/status.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 
 /** Which of DESIGN §2's carriers a link speaks. */
@@ -36,6 +37,28 @@ export interface PeerCertificate {
   readonly der: Uint8Array;
   /** When it ends, milliseconds since 1970. */
   readonly notAfterMs: number;
+}
+
+/** Why an agent may not link. */
+export interface LinkRefusal {
+  /**
+   * UNAUTHENTICATED: it proved nothing. PERMISSION_DENIED: it did, and may not.
+   * UNAVAILABLE: who would know cannot be asked now.
+   */
+  readonly code: StatusCode;
+  /** A sentence that the agent shows. */
+  readonly message: string;
+}
+
+/** What becomes of an agent that asks for a link. */
+export type Admission =
+  | LinkRefusal
+  | undefined
+  | Promise<LinkRefusal | undefined>;
+
+/** For an admission that failed by itself, which is ours to look into. */
+export function internalRefusal(error: unknown): LinkRefusal {
+  return { code: StatusCode.INTERNAL, message: String(error) };
 }
 
 /** What an agent says it serves; the keys of `--agent-identifiers`. */

@@ -13,7 +13,7 @@ import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
 import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
-import type { AgentLink, DialError, PendingDial } from "./link.ts";
+import type { Admission, AgentLink, DialError, PendingDial } from "./link.ts";
 import { CONNECT_PATH, connectMethod } from "./packets_link.ts";
 import { CLOSED_IDS_MAX } from "./packets_mux.ts";
 import {
@@ -37,7 +37,7 @@ class Server {
   readonly links: AgentLink[] = [];
   readonly closed: string[] = [];
   readonly pair: ConnectionPair;
-  admit: (token: string) => string | undefined = () => undefined;
+  admit: (token: string) => Admission = () => undefined;
 
   constructor() {
     const router = new GrpcRouter({
@@ -156,10 +156,13 @@ Deno.test("bad metadata is refused in Konnectivity's words (TestNewBackend)", as
 
 Deno.test("an agent that is not admitted hears why", async () => {
   const server = new Server();
-  server.admit = (token) => `the token "${token}" is not ours`;
+  server.admit = (token) => ({
+    code: StatusCode.UNAUTHENTICATED,
+    message: `the token "${token}" is not ours`,
+  });
   const agent = await server.agent({ authorization: "Bearer abc" });
   assertEquals(agent.heard, [
-    'status PERMISSION_DENIED the token "abc" is not ours',
+    'status UNAUTHENTICATED the token "abc" is not ours',
   ]);
   assertEquals(server.links.length, 0);
 });

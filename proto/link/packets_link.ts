@@ -23,12 +23,14 @@ import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { randomDialId, type Randomness } from "./dial_id.ts";
 import { parseIdentifiers } from "./identifiers.ts";
 import {
+  type Admission,
   type AgentLink,
   DialError,
   type DialEvents,
   type DialOptions,
   type DialTarget,
   type Identifiers,
+  internalRefusal,
   type LinkPeer,
   type PeerIdentity,
   type PendingDial,
@@ -56,11 +58,8 @@ export interface ConnectMethodOptions {
   /** For the ids of dials; see `dial_id.ts`. */
   readonly randomness: Randomness;
   readonly timers: Timers;
-  /** Whether this agent may connect; a sentence says why not. */
-  readonly admit?: (
-    peer: LinkPeer,
-    token: string,
-  ) => string | undefined | Promise<string | undefined>;
+  /** Whether this agent may connect. */
+  readonly admit?: (peer: LinkPeer, token: string) => Admission;
   readonly onLink: (link: AgentLink) => void;
   readonly onLinkClosed: (link: AgentLink, reason: string) => void;
   readonly observer?: LinkObserver;
@@ -244,17 +243,17 @@ class PacketsLink implements AgentLink, ServerCallEvents {
     this.#over(reason.message);
   }
 
-  #admit(verdict: string | undefined | Promise<string | undefined>): void {
+  #admit(verdict: Admission): void {
     if (verdict instanceof Promise) {
       verdict.then(
-        (problem) => this.#admit(problem),
-        (error) => this.#admit(String(error)),
+        (refusal) => this.#admit(refusal),
+        (error) => this.#admit(internalRefusal(error)),
       );
       return;
     }
     if (this.#state !== "admission") return;
     if (verdict !== undefined) {
-      return this.#end(StatusCode.PERMISSION_DENIED, verdict);
+      return this.#end(verdict.code, verdict.message);
     }
     const metadata = announceCapabilities();
     metadata.add("serverid", this.#options.serverId);

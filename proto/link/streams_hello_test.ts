@@ -7,6 +7,7 @@ import { ScriptedCaller } from "../../tests/support/packet_script.ts";
 import type { MethodHandler, ServerCall } from "../grpc/call.ts";
 import { startCall } from "../grpc/client.ts";
 import { GrpcRouter } from "../grpc/server.ts";
+import { StatusCode } from "../grpc/status.ts";
 import {
   type AgentHello,
   decodeServerEvent,
@@ -148,9 +149,10 @@ Deno.test("octets that are no control message end the link", async () => {
 
 Deno.test("an agent that is not admitted hears why, at once or later", async () => {
   const no = "this node is not allowed here";
+  const denied = { code: StatusCode.PERMISSION_DENIED, message: no };
   const admits: NonNullable<StreamsLinkOptions["admit"]>[] = [
-    (_peer, hello) => hello.token === "secret" ? no : undefined,
-    () => Promise.resolve(no),
+    (_peer, hello) => hello.token === "secret" ? denied : undefined,
+    () => Promise.resolve(denied),
     () => Promise.reject(no),
   ];
   for (const admit of admits) {

@@ -30,14 +30,16 @@ import {
   versionProblem,
 } from "./hello.ts";
 import { parseIdentifiers } from "./identifiers.ts";
-import type {
-  AgentLink,
-  DialEvents,
-  DialOptions,
-  DialTarget,
-  LinkPeer,
-  PeerIdentity,
-  PendingDial,
+import {
+  type Admission,
+  type AgentLink,
+  type DialEvents,
+  type DialOptions,
+  type DialTarget,
+  internalRefusal,
+  type LinkPeer,
+  type PeerIdentity,
+  type PendingDial,
 } from "./link.ts";
 import type { LinkObserver } from "./observer.ts";
 
@@ -66,11 +68,8 @@ export interface StreamsLinkOptions {
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
   readonly observer?: LinkObserver;
-  /** Whether this agent may connect; a sentence says why not. */
-  readonly admit?: (
-    peer: LinkPeer,
-    hello: AgentHello,
-  ) => string | undefined | Promise<string | undefined>;
+  /** Whether this agent may connect. */
+  readonly admit?: (peer: LinkPeer, hello: AgentHello) => Admission;
   /** The link is over; called once, and only after it was handed out. */
   readonly onClosed?: (link: AgentLink, reason: string) => void;
 }
@@ -293,14 +292,14 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     this.#admit(admit?.(peer, hello));
   }
 
-  #admit(verdict: string | undefined | Promise<string | undefined>): void {
+  #admit(verdict: Admission): void {
     if (verdict instanceof Promise) {
       verdict.then(
-        (problem) => this.#admit(problem),
-        (error) => this.#admit(String(error)),
+        (refusal) => this.#admit(refusal),
+        (error) => this.#admit(internalRefusal(error)),
       );
     } else if (this.#state !== "admission") return;
-    else if (verdict !== undefined) this.close(verdict);
+    else if (verdict !== undefined) this.close(verdict.message);
     else {
       this.#state = "open";
       this.#say({ type: "admission" });

@@ -12,7 +12,7 @@ import {
   NODE_SUBJECT_PREFIX,
   TUNNEL_SERVER_NAME,
 } from "../../proto/identity/node_name.ts";
-import type { AgentLink, LinkPeer } from "../../proto/link/link.ts";
+import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import {
   ADMITTED,
   anonymousJudge,
@@ -40,7 +40,7 @@ export interface AgentTrust {
 export function admit(
   { judges }: AgentTrust,
   candidate: LinkCandidate,
-): ReturnType<typeof judgeCandidate> {
+): Admission {
   return judgeCandidate(judges, candidate);
 }
 
@@ -58,8 +58,9 @@ export function reconsider(
   const judges = [...identity.judges, () => ADMITTED];
   for (const link of [...links]) {
     if (node !== undefined && !isAbout(link.peer, node)) continue;
-    const reason = judgeCandidate(judges, { peer: link.peer, token: "" });
-    if (typeof reason === "string") link.close(reason);
+    const verdict = judgeCandidate(judges, { peer: link.peer, token: "" });
+    if (verdict instanceof Promise) continue;
+    if (verdict !== undefined) link.close(verdict.message);
   }
 }
 

@@ -8,7 +8,13 @@
  * @module
  */
 
-import type { LinkPeer, PeerIdentity } from "../../proto/link/link.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import type {
+  Admission,
+  LinkPeer,
+  LinkRefusal,
+  PeerIdentity,
+} from "../../proto/link/link.ts";
 
 /** An agent that said who it is. */
 export interface LinkCandidate {
@@ -17,10 +23,10 @@ export interface LinkCandidate {
   readonly token: string;
 }
 
-/** What a judge decided; a reason is a sentence that the agent will show. */
+/** What a judge decided. */
 export type Verdict =
   | { readonly admitted: true }
-  | { readonly admitted: false; readonly reason: string };
+  | ({ readonly admitted: false } & LinkRefusal);
 
 /** Decides, or leaves it to the next one. */
 export type Judge = (
@@ -30,9 +36,12 @@ export type Judge = (
 /** The verdict of those who have nothing to object. */
 export const ADMITTED: Verdict = { admitted: true };
 
-/** A refusal. */
-export function refuse(reason: string): Verdict {
-  return { admitted: false, reason };
+/** A refusal; PERMISSION_DENIED unless it is for another reason. */
+export function refuse(
+  message: string,
+  code: StatusCode = StatusCode.PERMISSION_DENIED,
+): Verdict {
+  return { admitted: false, code, message };
 }
 
 /**
@@ -44,22 +53,25 @@ export function refuse(reason: string): Verdict {
 export function judgeCandidate(
   judges: readonly Judge[],
   candidate: LinkCandidate,
-): string | undefined | Promise<string | undefined> {
+): Admission {
   for (const [index, judge] of judges.entries()) {
     const verdict = judge(candidate);
     if (verdict instanceof Promise) {
       const rest = judges.slice(index + 1);
       return verdict.then((late) =>
-        late === undefined ? judgeCandidate(rest, candidate) : reasonOf(late)
+        late === undefined ? judgeCandidate(rest, candidate) : refusalIn(late)
       );
     }
-    if (verdict !== undefined) return reasonOf(verdict);
+    if (verdict !== undefined) return refusalIn(verdict);
   }
-  return "Cannot admit this agent: nothing here says who may be one";
+  return {
+    code: StatusCode.UNAUTHENTICATED,
+    message: "Cannot admit this agent: nothing here says who may be one",
+  };
 }
 
-function reasonOf(verdict: Verdict): string | undefined {
-  return verdict.admitted ? undefined : verdict.reason;
+function refusalIn(verdict: Verdict): LinkRefusal | undefined {
+  return verdict.admitted ? undefined : verdict;
 }
 
 /**
@@ -73,6 +85,7 @@ export function anonymousJudge(isAllowed: boolean, howToJoin: string): Judge {
     if (isAllowed) return ADMITTED;
     return refuse(
       `Cannot admit this agent: it showed no certificate, ${howToJoin}`,
+      StatusCode.UNAUTHENTICATED,
     );
   };
 }

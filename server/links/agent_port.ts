@@ -21,7 +21,12 @@ import {
   LinkError,
   STREAMS_ALPN,
 } from "../../proto/link/hello.ts";
-import type { AgentLink, PeerIdentity } from "../../proto/link/link.ts";
+import type {
+  Admission,
+  AgentLink,
+  LinkRefusal,
+  PeerIdentity,
+} from "../../proto/link/link.ts";
 import { LINK_LIMITS } from "../../proto/link/link_limits.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
@@ -73,10 +78,8 @@ export interface AgentPortOptions {
   readonly messageOctetsMax: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
-  /** Whether somebody may be an agent; a sentence says why not. */
-  readonly admit: (
-    candidate: LinkCandidate,
-  ) => string | undefined | Promise<string | undefined>;
+  /** Whether somebody may be an agent. */
+  readonly admit: (candidate: LinkCandidate) => Admission;
   readonly timers: Timers;
   readonly randomness: Randomness;
   readonly observer: AgentPortObserver;
@@ -250,14 +253,12 @@ export class AgentPort {
   }
 
   /** A call that is refused ends without another word to us. */
-  #judgeCall(
-    candidate: LinkCandidate,
-  ): string | undefined | Promise<string | undefined> {
-    const told = (problem: string | undefined) => {
-      if (problem === undefined) return undefined;
+  #judgeCall(candidate: LinkCandidate): Admission {
+    const told = (refusal: LinkRefusal | undefined) => {
+      if (refusal === undefined) return undefined;
       const { remoteAddress } = candidate.peer;
-      this.#options.observer.refused(remoteAddress, problem);
-      return problem;
+      this.#options.observer.refused(remoteAddress, refusal.message);
+      return refusal;
     };
     const verdict = this.#options.admit(candidate);
     return verdict instanceof Promise ? verdict.then(told) : told(verdict);
