@@ -28,6 +28,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
       return Promise.resolve(startAgent(options, environment));
     });
   },
+  token: async () => (await import("./token.ts")).TOKEN_COMMAND,
+  node: async () => (await import("./node.ts")).NODE_COMMAND,
+  ca: async () => (await import("./ca.ts")).CA_COMMAND,
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   bench: async () => (await import("./bench.ts")).BENCH_COMMAND,

@@ -10,6 +10,7 @@ import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
 import { serverOptions } from "./flags/server_options.ts";
+import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
 import { type Running, untilStopped } from "./until_stopped.ts";
 
@@ -32,17 +33,24 @@ export function serverCommand(start: StartServer): Command {
     about: [
       "Runs where callers are: frontends (kube-apiserver, curl, tunnel dial) " +
       "ask it for connections, and agents that connected to it make them. " +
-      "Takes the flags of Konnectivity's proxy-server.",
+      "Takes the flags of Konnectivity's proxy-server. Without a certificate " +
+      "it makes a CA of its own in --state-dir; agents join with a line that " +
+      "`tunnel token create` prints.",
     ],
     examples: [
+      "tunnel server",
       "tunnel server --uds-name /run/tunnel.sock --server-port 0 \\",
       "  --cluster-cert server.crt --cluster-key server.key \\",
       "  --cluster-ca-cert ca.crt",
     ],
     flags: SERVER_FLAGS,
-    async run(reading) {
+    async run(reading, context) {
       refuseOperands(reading.operands);
-      const options = serverOptions(reading, () => crypto.randomUUID());
+      const options = serverOptions(
+        reading,
+        () => crypto.randomUUID(),
+        defaultStateDirectory("server", context.environment),
+      );
       const { values } = reading;
       const log = openLog("server", {
         format: values["log-format"],

@@ -21,9 +21,14 @@ import {
 import { KUBERNETES_FLAGS, missing } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
+import { stateDirectoryFlag } from "./state_directory.ts";
+
+/** Seven days: a node that is off for longer renews by proof of its key. */
+const NODE_CERTIFICATE_LIFE_MS = 7 * 24 * 3600_000;
 
 const FRONTENDS = "Frontends (who wants in)";
 const AGENTS = "Agents (who is reached)";
+const IDENTITY = "Identity (who agents are)";
 const ROUTING = "Choosing an agent";
 const TLS = "TLS";
 const OPERATION = "Health, admin, shutdown";
@@ -38,7 +43,8 @@ export const SERVER_FLAGS = {
   "uds-name": textFlag("", {
     group: FRONTENDS,
     placeholder: "PATH",
-    help: "Listen on this unix socket instead of a port.",
+    help: "Listen on this unix socket instead of a port. Without any flag " +
+      "for frontends: frontend.sock in --state-dir.",
   }),
   "delete-existing-uds-file": booleanFlag(true, {
     group: FRONTENDS,
@@ -86,7 +92,8 @@ export const SERVER_FLAGS = {
   }),
   "cluster-cert": fileFlag({
     group: AGENTS,
-    help: "Certificate shown to agents.",
+    help: "Certificate shown to agents. Without it the server has a CA of " +
+      "its own, and agents join with tokens.",
   }),
   "cluster-key": fileFlag({ group: AGENTS, help: "Its private key." }),
   "cluster-ca-cert": fileFlag({
@@ -95,9 +102,10 @@ export const SERVER_FLAGS = {
   }),
   "allow-anonymous-agents": booleanFlag(false, {
     group: AGENTS,
-    help: "Let agents register without a certificate. Without " +
-      "--cluster-ca-cert this is needed unless agents connect on loopback " +
-      "only. Konnectivity: always.",
+    help: "Let agents register without a certificate: whoever reaches the " +
+      "port may take any name that no joined node has, and gets connections. " +
+      "With --cluster-cert and without --cluster-ca-cert this is needed " +
+      "unless agents connect on loopback only. Konnectivity: always.",
   }),
   "alpn-proto": listFlag([], {
     group: AGENTS,
@@ -118,6 +126,23 @@ export const SERVER_FLAGS = {
   "server-count": countFlag(1, 0, 65_535, {
     group: AGENTS,
     help: "How many servers there are; told to agents.",
+  }),
+
+  "state-dir": stateDirectoryFlag("server", IDENTITY),
+  "server-names": listFlag([], {
+    group: IDENTITY,
+    help: "Names and addresses in the server's own certificate, besides " +
+      "tunnel-server, which agents look for.",
+  }),
+  "node-certificate-ttl": durationFlag(NODE_CERTIFICATE_LIFE_MS, 60_000, {
+    group: IDENTITY,
+    help: "How long a joined node's certificate is good; it is renewed at " +
+      "two thirds of that.",
+  }),
+  "node-binding": choiceFlag(["warn", "enforce"], "warn", {
+    group: IDENTITY,
+    help: "What becomes of agents whose certificate (of --cluster-ca-cert) " +
+      "does not name their id and identifiers. Konnectivity: nothing.",
   }),
 
   "proxy-strategies": choicesFlag(

@@ -6,7 +6,11 @@
  */
 
 import type { KeyPairFiles } from "../../host/tls/credentials.ts";
-import type { FrontendListen, ServerOptions } from "../../server/options.ts";
+import type {
+  FrontendListen,
+  IdentityOptions,
+  ServerOptions,
+} from "../../server/options.ts";
 import { UsageError } from "../usage_error.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagReading } from "./read_flags.ts";
@@ -17,19 +21,27 @@ import { tlsLimits } from "./tls_limits.ts";
  * Combines and checks.
  *
  * @param newId Makes an id when none was given.
+ * @param stateDirectory Where the server keeps its identity unless told.
  * @throws {UsageError} One line.
  */
 export function serverOptions(
   reading: FlagReading<typeof SERVER_FLAGS>,
   newId: () => string,
+  stateDirectory: string,
 ): ServerOptions {
   const flags = reading.values;
-  const agentsKeyPair = requiredKeyPair(reading);
+  const agentsKeyPair = keyPair(
+    "cluster-cert",
+    flags["cluster-cert"],
+    "cluster-key",
+    flags["cluster-key"],
+  );
+  const identity = identityOptions(reading, agentsKeyPair, stateDirectory);
   const caFile = flags["cluster-ca-cert"];
   const agentHost = flags["agent-bind-address"];
   const mayBeAnonymous = flags["allow-anonymous-agents"] ||
-    (caFile === "" && isLoopback(agentHost));
-  if (caFile === "" && !mayBeAnonymous) {
+    (identity === undefined && caFile === "" && isLoopback(agentHost));
+  if (identity === undefined && caFile === "" && !mayBeAnonymous) {
     throw new UsageError(
       "Cannot start without agent authentication: --cluster-ca-cert is not " +
         `given and agents connect on ${agentHost || "all interfaces"}; give ` +
@@ -48,14 +60,16 @@ export function serverOptions(
     serverCount: flags["server-count"],
     frontend: {
       mode: flags["mode"],
-      listen: frontendListen(reading),
+      listen: frontendListen(reading, identity),
       keepaliveMs: flags["frontend-keepalive-time"],
       connectEarly200: flags["connect-early-200"],
     },
     agents: {
       address: { hostname: agentHost, port: flags["agent-port"] },
-      keyPair: agentsKeyPair,
+      ...(agentsKeyPair === undefined ? {} : { keyPair: agentsKeyPair }),
       ...(caFile === "" ? {} : { caFile }),
+      ...(identity === undefined ? {} : { identity }),
+      nodeBinding: flags["node-binding"],
       allowAnonymous: mayBeAnonymous,
       alpnProtocols: flags["alpn-proto"],
       keepaliveMs: flags["keepalive-time"],
@@ -76,26 +90,37 @@ export function serverOptions(
   };
 }
 
-function requiredKeyPair(
-  { values }: FlagReading<typeof SERVER_FLAGS>,
-): KeyPairFiles {
-  const found = keyPair(
-    "cluster-cert",
-    values["cluster-cert"],
-    "cluster-key",
-    values["cluster-key"],
-  );
-  if (found !== undefined) return found;
+/**
+ * The server has an identity of its own unless it is run Konnectivity's way,
+ * with a certificate from elsewhere; naming its directory asks for both.
+ */
+function identityOptions(
+  { values, given }: FlagReading<typeof SERVER_FLAGS>,
+  pair: KeyPairFiles | undefined,
+  stateDirectory: string,
+): IdentityOptions | undefined {
+  if (pair === undefined || given.has("state-dir")) {
+    return {
+      stateDirectory: values["state-dir"] || stateDirectory,
+      serverNames: values["server-names"],
+      nodeCertificateLifeMs: values["node-certificate-ttl"],
+    };
+  }
+  const idle = (["server-names", "node-certificate-ttl"] as const)
+    .find((name) => given.has(name));
+  if (idle === undefined) return undefined;
   throw new UsageError(
-    "Cannot listen for agents: --cluster-cert and --cluster-key are not " +
-      "given; they are what the server shows to agents",
+    `Cannot use --${idle} with --cluster-cert alone: it is about the ` +
+      "server's own CA; add --state-dir to have one beside it",
   );
 }
 
 function frontendListen(
   { values, given }: FlagReading<typeof SERVER_FLAGS>,
+  identity: IdentityOptions | undefined,
 ): FrontendListen {
   const tlsFlags = ["server-cert", "server-key", "server-ca-cert"] as const;
+  const tcpFlags = ["server-port", "server-bind-address", ...tlsFlags];
   const path = values["uds-name"];
   if (path !== "") {
     if (given.has("server-port") && values["server-port"] !== 0) {
@@ -113,6 +138,10 @@ function frontendListen(
     }
     const deleteExisting = values["delete-existing-uds-file"];
     return { kind: "unix", path, deleteExisting };
+  }
+  if (identity !== undefined && !tcpFlags.some((name) => given.has(name))) {
+    const path = `${identity.stateDirectory}/frontend.sock`;
+    return { kind: "unix", path, deleteExisting: true };
   }
   const pair = keyPair(
     "server-cert",

@@ -25,7 +25,7 @@ function options(...argv: string[]): ServerOptions {
     readFile: () => "",
   };
   const reading = readFlags("server", SERVER_FLAGS, sources);
-  return serverOptions(reading, () => "random-id");
+  return serverOptions(reading, () => "random-id", "/state");
 }
 
 Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says so", () => {
@@ -50,6 +50,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
       allowAnonymous: false,
       alpnProtocols: [],
       keepaliveMs: 10_000,
+      nodeBinding: "warn",
     },
     tls: { minVersion: "TLSv1.2" },
     strategies: ["default"],
@@ -115,6 +116,35 @@ Deno.test("agents may be anonymous on loopback, or when the user said so", () =>
   assertEquals(both.agents.allowAnonymous, false);
 });
 
+Deno.test("without a certificate the server has an identity and a socket of its own", () => {
+  const { agents, frontend } = options();
+  assertEquals(agents.keyPair, undefined);
+  assertEquals(agents.identity, {
+    stateDirectory: "/state",
+    serverNames: [],
+    nodeCertificateLifeMs: 7 * 24 * 3600_000,
+  });
+  assertEquals(agents.allowAnonymous, false);
+  assertEquals(frontend.listen, {
+    kind: "unix",
+    path: "/state/frontend.sock",
+    deleteExisting: true,
+  });
+  // Loopback is no excuse where agents can have certificates.
+  const loopback = options("--agent-bind-address=127.0.0.1");
+  assertEquals(loopback.agents.allowAnonymous, false);
+});
+
+Deno.test("Konnectivity's way has no identity unless its directory is named", () => {
+  assertEquals(options(...AGENTS, ...UNIX).agents.identity, undefined);
+  const both = options(...AGENTS, ...UNIX, "--state-dir=/other").agents;
+  assertEquals(both.identity?.stateDirectory, "/other");
+  assertEquals(both.keyPair?.certFile, "a.crt");
+  const foreign = options(...UNIX, "--cluster-ca-cert=ca.crt").agents;
+  assertEquals(foreign.identity?.stateDirectory, "/state");
+  assertEquals(foreign.caFile, "ca.crt");
+});
+
 Deno.test("isLoopback() believes only addresses that are", () => {
   for (const host of ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost"]) {
     assertEquals(isLoopback(host), true, host);
@@ -144,9 +174,9 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
     "Cannot use --server-cert alone: --server-key belongs to it; give both"],
   ["a key without its certificate", [...UNIX, "--cluster-key=x"],
     "Cannot use --cluster-key alone: --cluster-cert belongs to it; give both"],
-  ["no certificate for agents", UNIX,
-    "Cannot listen for agents: --cluster-cert and --cluster-key are not given; they are " +
-      "what the server shows to agents"],
+  ["names for a certificate it does not make", [...AGENTS, ...UNIX, "--server-names=a"],
+    "Cannot use --server-names with --cluster-cert alone: it is about the server's own CA; " +
+      "add --state-dir to have one beside it"],
   ["strangers from everywhere", [...AGENTS.slice(0, 2), ...UNIX],
     "Cannot start without agent authentication: --cluster-ca-cert is not given and agents " +
       "connect on all interfaces; give it, bind agents to loopback, or accept the risk with " +

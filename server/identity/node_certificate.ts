@@ -17,9 +17,6 @@ import type { NodeRecord } from "./node_store.ts";
 /** The organization of all nodes. */
 export const NODE_ORGANIZATION = "tunnel:agents";
 
-/** Seven days: a node that is off for longer renews by proof of its key. */
-export const NODE_CERTIFICATE_LIFE_MS = 7 * 24 * 3600_000;
-
 /** A certificate, and what its node's record says about it. */
 export interface NodeCertificate {
   /** PEM. */

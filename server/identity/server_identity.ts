@@ -24,6 +24,7 @@ import {
   repairBundle,
 } from "./authorities.ts";
 import { countIdentityCalls } from "./identity_metrics.ts";
+import { noteAddress } from "./join_address.ts";
 import { JoinService } from "./join_service.ts";
 import {
   nodeJudge,
@@ -143,6 +144,14 @@ export class ServerIdentity {
   /** The identity calls of one connection. */
   methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
     return this.#service.methods(caller);
+  }
+
+  /** Tells `tunnel token create` where agents connect. */
+  noteAddress(agents: string): Promise<void> {
+    return noteAddress(this.#state, {
+      agents,
+      names: this.#options.serverNames,
+    });
   }
 
   /** Starts to notice changes and to renew the server's certificate. */

@@ -13,6 +13,7 @@
  *     ca/bundle.crt      whom to trust; derived, may be read by anybody
  *     server.pem         the server's key and certificates
  *     tokens/ nodes/     see token_store.ts and node_store.ts
+ *     serving.json       where agents connect, for people
  *     frontend.sock      where callers get in, unless flags say otherwise
  *
  * A new authority is made only for a directory that is missing or empty: one

@@ -1,0 +1,39 @@
+/**
+ * Where a server, or an agent, keeps its identity unless it is told.
+ *
+ * @module
+ */
+
+import { type Flag, textFlag } from "./flag.ts";
+
+/** `--state-dir`, for every command that has one. */
+export function stateDirectoryFlag(
+  owner: "server" | "agent",
+  group: string,
+): Flag<string> {
+  return textFlag("", {
+    group,
+    placeholder: "DIRECTORY",
+    help: owner === "server"
+      ? "Where the server keeps its CA, tokens and nodes."
+      : "Where the agent keeps its key and certificate.",
+    defaultText: `/var/lib/tunnel/${owner} for root, else ` +
+      `~/.local/state/tunnel/${owner}`,
+  });
+}
+
+/**
+ * The directory when no flag names one (XDG Base Directory Specification).
+ *
+ * @param isRoot Whether the process may write to `/var/lib`.
+ */
+export function defaultStateDirectory(
+  owner: "server" | "agent",
+  environment: (name: string) => string | undefined,
+  isRoot: boolean = Deno.uid() === 0,
+): string {
+  if (isRoot) return `/var/lib/tunnel/${owner}`;
+  const home = environment("HOME") || ".";
+  const base = environment("XDG_STATE_HOME") || `${home}/.local/state`;
+  return `${base}/tunnel/${owner}`;
+}

@@ -1,0 +1,127 @@
+/**
+ * `tunnel node`: the nodes that joined.
+ *
+ * @module
+ */
+
+import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
+import { StateDirectory } from "../server/identity/state_directory.ts";
+import { parseIdentifiers } from "../proto/link/identifiers.ts";
+import { defineCommand } from "./command.ts";
+import { CommandFailure } from "./command_failure.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { booleanFlag, textFlag } from "./flags/flag.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import {
+  defaultStateDirectory,
+  stateDirectoryFlag,
+} from "./flags/state_directory.ts";
+import { readVerb, textTable } from "./verbs.ts";
+
+const WHERE = "Where";
+
+const FLAGS = {
+  "state-dir": stateDirectoryFlag("server", WHERE),
+  "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
+  "identifiers": textFlag("", {
+    group: "tunnel node approve",
+    placeholder: "QUERY",
+    help: "What the node may call itself besides its name from now on, such " +
+      "as ipv4=10.0.0.7&default-route=true; none: --identifiers=-.",
+  }),
+  "reason": textFlag("", {
+    group: "tunnel node revoke",
+    help: "Told to the node.",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+const VERBS = {
+  list: { flags: ["json"] },
+  approve: { operand: "NAME", flags: ["identifiers"] },
+  revoke: { operand: "NAME", flags: ["reason"] },
+  forget: { operand: "NAME" },
+} as const;
+
+/** See the module description. */
+export const NODE_COMMAND = defineCommand({
+  name: "node",
+  summary: "List, approve, revoke and forget nodes that joined",
+  operands: "list | approve NAME | revoke NAME | forget NAME [flags]",
+  about: [
+    "Runs where the server runs, as its user; a running server notices at " +
+    "once. A name is bound to the key that joined with it. Revoking a node " +
+    "ends its links and keeps its name taken; approving takes that back. " +
+    "Forgetting a node ends its links too, and lets another key join by " +
+    "that name.",
+  ],
+  examples: [
+    "tunnel node list",
+    "tunnel node revoke edge-7 --reason stolen",
+    "tunnel node approve edge-7 --identifiers 'cidr=10.1.0.0/16'",
+  ],
+  flags: FLAGS,
+  async run({ values, operands, given }, context) {
+    const { verb, operand } = readVerb("node", VERBS, operands, given);
+    const nodes = new NodeStore(
+      await StateDirectory.open(
+        values["state-dir"] ||
+          defaultStateDirectory("server", context.environment),
+      ),
+    );
+    const change = async (to: (record: NodeRecord) => NodeRecord) => {
+      if (await nodes.change(operand, to) === undefined) throw unknown(operand);
+      return ExitCode.OK;
+    };
+    switch (verb) {
+      case "list":
+        context.print(listText(await nodes.list(), values["json"]));
+        return ExitCode.OK;
+      case "approve":
+        return await change(approval(values["identifiers"]));
+      case "revoke":
+        return await change((record) => ({
+          ...record,
+          state: "revoked",
+          reason: values["reason"],
+        }));
+      case "forget":
+        if (await nodes.forget(operand)) return ExitCode.OK;
+        throw unknown(operand);
+    }
+  },
+});
+
+/** @param identifiers Empty: as they are; `-`: none. */
+function approval(identifiers: string) {
+  const granted = identifiers === "-" ? "" : identifiers;
+  parseIdentifiers(granted, "flag");
+  return ({ reason: _, ...record }: NodeRecord): NodeRecord => ({
+    ...record,
+    state: "approved",
+    ...(identifiers === "" ? {} : { identifiers: granted }),
+  });
+}
+
+function unknown(node: string): CommandFailure {
+  return new CommandFailure(
+    ExitCode.FAILURE,
+    `Cannot find node "${node}": none of that name joined; see tunnel node ` +
+      "list",
+  );
+}
+
+function listText(nodes: readonly NodeRecord[], asJson: boolean): string {
+  if (asJson) return JSON.stringify(nodes, null, 2) + "\n";
+  return textTable(
+    ["NAME", "STATE", "JOINED", "FROM", "CERTIFICATE UNTIL", "GRANTS"],
+    nodes.map((node) => [
+      node.name,
+      node.state + (node.reason ? ` (${node.reason})` : ""),
+      node.joinedAt,
+      node.joinedFrom,
+      node.certificate?.expiresAt ?? "-",
+      node.identifiers || "-",
+    ]),
+  );
+}

@@ -1,0 +1,177 @@
+/**
+ * `tunnel token`: lines that let nodes join.
+ *
+ * @module
+ */
+
+import {
+  loadAuthorities,
+  pinOfCurrent,
+} from "../server/identity/authorities.ts";
+import { joinAddress } from "../server/identity/join_address.ts";
+import { StateDirectory } from "../server/identity/state_directory.ts";
+import {
+  type ListedToken,
+  TokenStore,
+} from "../server/identity/token_store.ts";
+import { type CommandContext, defineCommand } from "./command.ts";
+import { CommandFailure } from "./command_failure.ts";
+import { ExitCode } from "./exit_codes.ts";
+import {
+  booleanFlag,
+  countFlag,
+  durationFlag,
+  textFlag,
+} from "./flags/flag.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import type { FlagReading } from "./flags/read_flags.ts";
+import {
+  defaultStateDirectory,
+  stateDirectoryFlag,
+} from "./flags/state_directory.ts";
+import { readVerb, textTable } from "./verbs.ts";
+
+const WHERE = "Where";
+const CREATE = "tunnel token create";
+
+const FLAGS = {
+  "state-dir": stateDirectoryFlag("server", WHERE),
+  "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
+  "ttl": durationFlag(3_600_000, 1, {
+    group: CREATE,
+    help: "How long nodes may join with it.",
+  }),
+  "uses": countFlag(1, 1, 10_000, {
+    group: CREATE,
+    help: "How many nodes may join with it.",
+  }),
+  "node": textFlag("*", {
+    group: CREATE,
+    placeholder: "PATTERN",
+    help: "Names that may join with it; * and ? stand for others.",
+  }),
+  "identifiers": textFlag("", {
+    group: CREATE,
+    placeholder: "QUERY",
+    help: "What its nodes may call themselves besides their name, such as " +
+      "ipv4=10.0.0.7&cidr=10.1.0.0/16&default-route=true.",
+  }),
+  "needs-approval": booleanFlag(false, {
+    group: CREATE,
+    help: "Nodes wait for `tunnel node approve`.",
+  }),
+  "note": textFlag("", { group: CREATE, help: "Shown in the list." }),
+  "server": textFlag("", {
+    group: CREATE,
+    placeholder: "HOST:PORT",
+    help: "Where nodes reach the server's agent port; only printed.",
+    defaultText: "as the server was started",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+const VERBS = {
+  create: {
+    flags: [
+      "ttl",
+      "uses",
+      "node",
+      "identifiers",
+      "needs-approval",
+      "note",
+      "server",
+      "json",
+    ],
+  },
+  list: { flags: ["json"] },
+  revoke: { operand: "ID" },
+} as const;
+
+/** See the module description. */
+export const TOKEN_COMMAND = defineCommand({
+  name: "token",
+  summary: "Create, list and revoke tokens that let nodes join",
+  operands: "create | list | revoke ID [flags]",
+  about: [
+    "Runs where the server runs, as its user. A token is one line that a node " +
+    "joins with, once; it holds the hash of the server's CA, so the node knows " +
+    "the right server. The server keeps only a hash of its secret.",
+  ],
+  examples: [
+    "tunnel token create --node edge-7",
+    "tunnel token create --ttl 24h --uses 50 --node 'shop-*'",
+    "tunnel token revoke k3vn2xq7ab",
+  ],
+  flags: FLAGS,
+  async run(reading, context) {
+    const { values, operands, given } = reading;
+    const { verb, operand } = readVerb("token", VERBS, operands, given);
+    const state = await StateDirectory.open(
+      values["state-dir"] ||
+        defaultStateDirectory("server", context.environment),
+    );
+    const tokens = new TokenStore(state);
+    switch (verb) {
+      case "create":
+        return await create(reading, state, tokens, context);
+      case "list":
+        context.print(listText(await tokens.list(Date.now()), values["json"]));
+        return ExitCode.OK;
+      case "revoke":
+        if (await tokens.revoke(operand)) return ExitCode.OK;
+        throw new CommandFailure(
+          ExitCode.FAILURE,
+          `Cannot revoke token ${operand}: there is none; see tunnel token list`,
+        );
+    }
+  },
+});
+
+async function create(
+  { values }: FlagReading<typeof FLAGS>,
+  state: StateDirectory,
+  tokens: TokenStore,
+  { print }: CommandContext,
+): Promise<ExitCode> {
+  const pin = pinOfCurrent(await loadAuthorities(state));
+  const { token, record } = await tokens.create(
+    {
+      lifeMs: values["ttl"],
+      uses: values["uses"],
+      nodePattern: values["node"],
+      identifiers: values["identifiers"],
+      needsApproval: values["needs-approval"],
+      note: values["note"],
+    },
+    pin,
+    Date.now(),
+  );
+  const server = values["server"] || await joinAddress(state);
+  const command = `tunnel agent --server ${server} --join ${token}`;
+  const { id, expiresAt } = record;
+  print(
+    values["json"]
+      ? JSON.stringify({ token, id, expiresAt, server, command }) + "\n"
+      : `# On the node, before ${expiresAt}:\n${command}\n`,
+  );
+  return ExitCode.OK;
+}
+
+function listText(tokens: readonly ListedToken[], asJson: boolean): string {
+  if (asJson) {
+    const shown = tokens.map(({ secretHash: _, ...token }) => token);
+    return JSON.stringify(shown, null, 2) + "\n";
+  }
+  return textTable(
+    ["ID", "STATE", "USED", "NODES", "EXPIRES", "GRANTS", "NOTE"],
+    tokens.map((token) => [
+      token.id,
+      token.state,
+      `${token.usedBy.length}/${token.uses}`,
+      token.nodePattern,
+      token.expiresAt,
+      token.identifiers || "-",
+      token.note,
+    ]),
+  );
+}

@@ -1,0 +1,47 @@
+/**
+ * Where nodes reach the server, for people who are told what to type there.
+ *
+ * A running server writes down where it listens; nothing depends on it.
+ *
+ * @module
+ */
+
+import { hostname } from "node:os";
+import { replaceFile } from "../../host/files/atomic_file.ts";
+import type { StateDirectory } from "./state_directory.ts";
+
+const FILE = "serving.json";
+/** Konnectivity's port for agents, and so the default of `--agent-port`. */
+const DEFAULT_PORT = 8091;
+
+interface Serving {
+  /** `host:port` as bound. */
+  readonly agents: string;
+  readonly names: readonly string[];
+}
+
+/** Writes down where agents connect. */
+export function noteAddress(
+  state: StateDirectory,
+  serving: Serving,
+): Promise<void> {
+  return replaceFile(state.path(FILE), JSON.stringify(serving) + "\n");
+}
+
+/**
+ * The best guess at `host:port` of the agent port as a node would write it: the
+ * address it is bound to, else a name of the server, else of the machine.
+ */
+export async function joinAddress(state: StateDirectory): Promise<string> {
+  let serving: Partial<Serving> = {};
+  try {
+    serving = JSON.parse(await Deno.readTextFile(state.path(FILE)));
+  } catch {
+    // Never started, or an old file: the defaults are a guess as well.
+  }
+  const { agents = `[::]:${DEFAULT_PORT}`, names = [] } = serving;
+  const isEverywhere = /^(?:\[::\]|0\.0\.0\.0):/.test(agents);
+  if (!isEverywhere) return agents;
+  const port = agents.slice(agents.lastIndexOf(":") + 1);
+  return `${names[0] ?? hostname()}:${port}`;
+}
