@@ -8,7 +8,12 @@
  * @module
  */
 
-import { type LibC, nameOf, openLibc, tcpDescriptors } from "./sockets/libc.ts";
+import {
+  inetDescriptors,
+  type LibC,
+  nameOf,
+  openLibc,
+} from "./sockets/libc.ts";
 
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
@@ -34,7 +39,7 @@ export function acceptQueueLength(port: number): number {
   // Descriptors are reused, so what was remembered is checked before use.
   if (known !== undefined && listensOn(library, known, port)) return queued();
   descriptors.delete(port);
-  for (const { descriptor, local } of tcpDescriptors(library)) {
+  for (const { descriptor, local } of inetDescriptors(library)) {
     if (local.port !== port || !isListening(library, descriptor)) continue;
     descriptors.set(port, descriptor);
     return queued();

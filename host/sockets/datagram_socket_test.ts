@@ -1,22 +1,24 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import {
   type DatagramAddress,
   type DatagramSocket,
   DenoDatagramSocket,
   NodeDatagramSocket,
+  platformListen,
 } from "./datagram_socket.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 
-// deno-lint-ignore no-explicit-any -- there only under --unstable-net
-const listenDatagram = (Deno as any).listenDatagram;
+const listen = platformListen();
 
 const KINDS: Readonly<
   Record<string, (at: DatagramAddress) => Promise<DatagramSocket>>
 > = {
   node: (at) => NodeDatagramSocket.open(at),
-  ...(listenDatagram === undefined ? {} : {
-    deno: (at: DatagramAddress) => DenoDatagramSocket.open(at, listenDatagram),
+  ...(listen === undefined ? {} : {
+    deno: (at: DatagramAddress) => DenoDatagramSocket.open(at, listen, true),
+    "deno and libc": (at: DatagramAddress) =>
+      DenoDatagramSocket.open(at, listen),
   }),
 };
 
@@ -25,6 +27,23 @@ function next(socket: DatagramSocket): Promise<readonly [Uint8Array, number]> {
   return new Promise((resolve, reject) =>
     socket.listen({
       onDatagram: (octets, _hostname, port) => resolve([octets.slice(), port]),
+      onError: reject,
+    })
+  );
+}
+
+/** The next `count` datagrams. */
+function collect(
+  socket: DatagramSocket,
+  count: number,
+): Promise<{ octets: Uint8Array; hostname: string; port: number }[]> {
+  const heard: { octets: Uint8Array; hostname: string; port: number }[] = [];
+  return new Promise((resolve, reject) =>
+    socket.listen({
+      onDatagram(octets, hostname, port) {
+        heard.push({ octets: octets.slice(), hostname, port });
+        if (heard.length === count) resolve(heard);
+      },
       onError: reject,
     })
   );
@@ -58,6 +77,87 @@ for (const [kind, open] of Object.entries(KINDS)) {
     assertEquals((await heard)[0].length, 3);
     await Promise.all([closed(one), closed(other)]);
     one.send(new Uint8Array(3), to); // Nobody hears it, nothing throws.
+  });
+
+  Deno.test(`${kind}: a burst comes whole`, async () => {
+    const [one, other] = [await open(LOOPBACK), await open(LOOPBACK)];
+    const lengths = Array.from(
+      { length: 100 },
+      (_, index) => index % 7 * 200 + 1,
+    );
+    const heard = collect(other, lengths.length);
+    for (const [index, length] of lengths.entries()) {
+      one.send(new Uint8Array(length).fill(index), other.address);
+    }
+    const received = await heard;
+    // UDP may change the order.
+    received.sort((a, b) => a.octets[0]! - b.octets[0]!);
+    assertEquals(received.map(({ octets }) => octets.length), lengths);
+    for (const [index, { octets, port }] of received.entries()) {
+      assert(octets.every((octet) => octet === index));
+      assertEquals(port, one.address.port);
+    }
+    await Promise.all([closed(one), closed(other)]);
+  });
+
+  Deno.test(`${kind}: a sender has one name, which can be answered`, async () => {
+    for (
+      const [from, to, name] of [
+        ["127.0.0.1", "0.0.0.0", "127.0.0.1"],
+        ["::1", "::", "::1"],
+        ["127.0.0.1", "::", "::ffff:127.0.0.1"],
+      ] as const
+    ) {
+      const [one, other] = [
+        await open({ hostname: from, port: 0 }),
+        await open({ hostname: to, port: 0 }),
+      ];
+      const answers = collect(one, 6);
+      const names = new Set<string>();
+      other.listen({
+        onDatagram(octets, hostname, port) {
+          names.add(hostname);
+          other.send(octets, { hostname, port });
+        },
+        onError() {},
+      });
+      const { port } = other.address;
+      for (let count = 0; count < 6; count++) {
+        one.send(Uint8Array.of(count), { hostname: from, port });
+      }
+      await answers;
+      assertEquals([...names], [name]);
+      await Promise.all([closed(one), closed(other)]);
+    }
+  });
+
+  Deno.test(`${kind}: nothing is heard after closing inside a burst`, async () => {
+    const [one, other] = [await open(LOOPBACK), await open(LOOPBACK)];
+    const over = Promise.withResolvers<void>();
+    let heard = 0;
+    for (let count = 0; count < 10; count++) {
+      one.send(Uint8Array.of(count), other.address);
+    }
+    other.listen({
+      onDatagram() {
+        if (++heard === 2) other.close(over.resolve);
+      },
+      onError: over.reject,
+    });
+    await over.promise;
+    await closed(one);
+    assertEquals(heard, 2);
+  });
+
+  // `node:dgram` forgets it.
+  const name = `${kind}: what was sent before closing is on its way`;
+  Deno.test({ name, ignore: kind === "node" }, async () => {
+    const [one, other] = [await open(LOOPBACK), await open(LOOPBACK)];
+    const heard = next(other);
+    one.send(Uint8Array.of(1), other.address);
+    await closed(one);
+    assertEquals((await heard)[0], Uint8Array.of(1));
+    await closed(other);
   });
 
   Deno.test(`${kind}: a port that is taken is refused`, async () => {

@@ -14,7 +14,7 @@ const AF_INET6 = 10;
 const SOCKADDR_OCTETS = 128;
 
 /**
- * So many descriptors in a row that are no TCP socket end a scan. The kernel
+ * So many descriptors in a row that are no such socket end a scan. The kernel
  * gives out the lowest that is free, so they lie close together; one more try
  * costs a fraction of a microsecond.
  */
@@ -33,12 +33,19 @@ const SYMBOLS = {
   },
   malloc_trim: { parameters: ["usize"], result: "i32" },
   connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
+  dup: { parameters: ["i32"], result: "i32" },
+  close: { parameters: ["i32"], result: "i32" },
+  recvmmsg: {
+    parameters: ["i32", "buffer", "u32", "i32", "pointer"],
+    result: "i32",
+  },
+  sendmmsg: { parameters: ["i32", "buffer", "u32", "i32"], result: "i32" },
 } as const;
 
 /** The functions there are. */
 export type LibC = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 
-/** One end of a TCP socket. */
+/** One end of a TCP or UDP socket. */
 export interface SocketName {
   /** The octets of the address with commas; IPv4 also of a dual-stack socket. */
   readonly address: string;
@@ -67,11 +74,11 @@ function load(): LibC | undefined {
 }
 
 /**
- * The descriptors of all TCP sockets of this process. They are tried one by
+ * The descriptors of all TCP and UDP sockets of this process. They are tried one by
  * one: `/proc` would list them, but Deno opens it to nobody with less than all
  * permissions.
  */
-export function* tcpDescriptors(
+export function* inetDescriptors(
   library: LibC,
 ): Generator<{ descriptor: number; local: SocketName }> {
   let last = 0;
@@ -83,7 +90,7 @@ export function* tcpDescriptors(
   }
 }
 
-/** What `getsockname` or `getpeername` says; nothing unless it is TCP. */
+/** What `getsockname` or `getpeername` says; nothing unless it is TCP or UDP. */
 export function nameOf(
   call: LibC["getsockname"],
   descriptor: number,

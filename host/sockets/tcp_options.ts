@@ -10,7 +10,7 @@
  */
 
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
-import { nameOf, openLibc, tcpDescriptors } from "./libc.ts";
+import { inetDescriptors, nameOf, openLibc } from "./libc.ts";
 
 /** From `netinet/in.h` and `netinet/tcp.h`. */
 const IPPROTO_TCP = 6;
@@ -48,7 +48,7 @@ export function tuneLinkSocket(local: SocketEnd, remote: SocketEnd): boolean {
   if (library === undefined) return false;
   const [here, there] = [keyOf(local), keyOf(remote)];
   for (
-    const { descriptor, local: { address, port } } of tcpDescriptors(library)
+    const { descriptor, local: { address, port } } of inetDescriptors(library)
   ) {
     if (`${address} ${port}` !== here) continue;
     const peer = nameOf(library.getpeername, descriptor);

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { tcpPair } from "../../tests/support/sockets.ts";
-import { openLibc, tcpDescriptors } from "./libc.ts";
+import { inetDescriptors, openLibc } from "./libc.ts";
 import { tuneLinkSocket, UNSENT_OCTETS_MAX } from "./tcp_options.ts";
 
 const IPPROTO_TCP = 6;
@@ -30,7 +30,7 @@ Deno.test("a connection that is gone is told, and nothing is changed", async () 
 /** What the kernel says of the connected socket with this local end. */
 function optionOf(local: Deno.NetAddr, option: number): number {
   const library = openLibc()!;
-  for (const { descriptor, local: { port } } of tcpDescriptors(library)) {
+  for (const { descriptor, local: { port } } of inetDescriptors(library)) {
     if (port !== local.port) continue;
     const value = new Uint32Array(1);
     const length = new Uint8Array(new Uint32Array([4]).buffer);

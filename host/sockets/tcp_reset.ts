@@ -15,7 +15,7 @@
  */
 
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
-import { type LibC, nameOf, openLibc, tcpDescriptors } from "./libc.ts";
+import { inetDescriptors, type LibC, nameOf, openLibc } from "./libc.ts";
 
 /** `struct sockaddr` of family AF_UNSPEC (0). */
 const UNSPECIFIED = new Uint8Array(16);
@@ -46,7 +46,7 @@ export function sendReset(conn: Deno.Conn): boolean {
 /** All connected TCP sockets of this process, by their two ends. */
 function scan(library: LibC): Map<string, number> {
   const found = new Map<string, number>();
-  for (const { descriptor } of tcpDescriptors(library)) {
+  for (const { descriptor } of inetDescriptors(library)) {
     const ends = endsOf(library, descriptor);
     if (ends !== undefined) found.set(ends, descriptor);
   }

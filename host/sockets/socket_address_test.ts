@@ -1,0 +1,59 @@
+import { assertEquals } from "@std/assert";
+import {
+  encodeSocketAddress,
+  SOCKET_ADDRESS_OCTETS,
+  SocketAddressReader,
+} from "./socket_address.ts";
+
+const HOSTS = [
+  "127.0.0.1",
+  "255.254.0.9",
+  "::",
+  "::1",
+  "2001:db8::8:800:200c:417a",
+  "fe80::1",
+  "::ffff:1:2:3",
+] as const;
+
+Deno.test("an address that is written reads as the same one", () => {
+  const octets = new Uint8Array(HOSTS.length * SOCKET_ADDRESS_OCTETS);
+  const at = (index: number) => index * SOCKET_ADDRESS_OCTETS;
+  for (const [index, hostname] of HOSTS.entries()) {
+    const written = encodeSocketAddress({ hostname, port: 0x1234 + index })!;
+    octets.set(written, at(index));
+  }
+  const reader = new SocketAddressReader(octets);
+  for (const [index, hostname] of HOSTS.entries()) {
+    // Twice, because the last one is remembered.
+    assertEquals(reader.host(at(index)), hostname);
+    assertEquals(reader.host(at(index)), hostname);
+    assertEquals(reader.port(at(index)), 0x1234 + index);
+  }
+});
+
+Deno.test("an address is laid out as the kernel wants it", () => {
+  // deno-fmt-ignore: as in `struct sockaddr_in`.
+  assertEquals(
+    encodeSocketAddress({ hostname: "10.0.0.7", port: 53 }),
+    Uint8Array.of(2, 0,  0, 53,  10, 0, 0, 7,  0, 0, 0, 0, 0, 0, 0, 0),
+  );
+  const ipv6 = encodeSocketAddress({ hostname: "::1", port: 0xff01 })!;
+  assertEquals([...ipv6.subarray(0, 4)], [10, 0, 0xff, 1]);
+  assertEquals([ipv6.length, ipv6[23]], [28, 1]);
+});
+
+Deno.test("an IPv4 host that is written as IPv6 is sent to over IPv4", () => {
+  assertEquals(
+    encodeSocketAddress({ hostname: "::ffff:10.0.0.7", port: 53 }),
+    encodeSocketAddress({ hostname: "10.0.0.7", port: 53 }),
+  );
+});
+
+Deno.test("what is no IP address cannot be written or read", () => {
+  for (const hostname of ["localhost", "fe80::1%eth0", ""]) {
+    assertEquals(encodeSocketAddress({ hostname, port: 1 }), undefined);
+  }
+  const unix = new Uint8Array(SOCKET_ADDRESS_OCTETS);
+  unix[0] = 1;
+  assertEquals(new SocketAddressReader(unix).host(0), undefined);
+});
