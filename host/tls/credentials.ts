@@ -10,7 +10,7 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 
-/** PEM files of a certificate chain and its private key. */
+/** PEM files of a certificate chain and its private key; may be one file. */
 export interface KeyPairFiles {
   readonly certFile: string;
   readonly keyFile: string;
@@ -105,7 +105,7 @@ function read(files: CredentialFiles): Checked {
     );
   }
   const cert = certFile === undefined ? "" : readFile("certificate", certFile);
-  const key = keyFile === undefined ? "" : readFile("key", keyFile);
+  const key = keyFile === undefined ? "" : onlyKey(readFile("key", keyFile));
   const warnings: string[] = [];
   if (certFile !== undefined && keyFile !== undefined) {
     const [leaf] = parseCertificates("certificate", certFile, cert);
@@ -121,7 +121,19 @@ function read(files: CredentialFiles): Checked {
     }
     ca += bundle.endsWith("\n") ? bundle : bundle + "\n";
   }
-  return { material: { cert, key, ca }, warnings };
+  return { material: { cert: onlyCertificates(cert), key, ca }, warnings };
+}
+
+const KEY_BLOCK =
+  /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----\n?/;
+
+/** One file may hold key and certificates; TLS wants them one by one. */
+function onlyKey(pem: string): string {
+  return KEY_BLOCK.exec(pem)?.[0] ?? pem;
+}
+
+function onlyCertificates(pem: string): string {
+  return pem.replace(KEY_BLOCK, "");
 }
 
 function readFile(what: string, path: string): string {
