@@ -3,7 +3,7 @@ import {
   KERNEL_BUFFER_OCTETS,
   openWithDescriptor,
 } from "./datagram_descriptor.ts";
-import { platformListen } from "./datagram_socket.ts";
+import { platformListen } from "./deno_datagram_socket.ts";
 
 const listen = platformListen()!;
 const LOOPBACK = { transport: "udp", hostname: "127.0.0.1" } as const;

@@ -1,11 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import {
-  type DatagramAddress,
-  type DatagramSocket,
-  DenoDatagramSocket,
-  NodeDatagramSocket,
-  platformListen,
-} from "./datagram_socket.ts";
+import type { DatagramAddress, DatagramSocket } from "./datagram_socket.ts";
+import { DenoDatagramSocket, platformListen } from "./deno_datagram_socket.ts";
+import { NodeDatagramSocket } from "./node_datagram_socket.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 
