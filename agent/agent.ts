@@ -5,7 +5,6 @@
  */
 
 import { connectAgentTls } from "../host/agent_connect.ts";
-import { dialTarget } from "../host/dial.ts";
 import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
 import {
   type BoundListener,
@@ -22,6 +21,7 @@ import { reloadAll } from "../host/tls/reload.ts";
 import { VERSION } from "../host/version.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
+import { AuditedDials } from "./audited_dials.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
 import { Connector } from "./links/connector.ts";
@@ -85,6 +85,7 @@ class Agent {
   readonly #receiveBudget = new ReceiveBudget();
   readonly #metrics = new AgentMetrics(this.#metricRegistry);
   readonly #credentials: Credentials;
+  readonly #dials: AuditedDials;
   readonly #dialer: TargetDialer;
   readonly #keeper: LinkKeeper;
   readonly #drain: Drain;
@@ -104,6 +105,13 @@ class Agent {
       key: server.keyPair?.keyFile,
     });
     for (const warning of this.#credentials.warnings) log.warn(warning);
+    this.#dials = new AuditedDials({
+      agentId: options.agentId,
+      audit: options.audit,
+      log,
+      timers: systemTimers,
+      metrics: this.#metricRegistry,
+    });
     this.#dialer = this.#createDialer();
     this.#keeper = this.#createKeeper(this.#createConnector());
     this.#drain = new Drain({
@@ -148,10 +156,13 @@ class Agent {
     this.#keeper.start();
     return {
       addresses,
-      finished: this.#drain.finished,
+      finished: this.#drain.finished.finally(() => this.#dials.close()),
       shutdown: () => this.#drain.begin(this.#options.drainTimeoutMs),
       stop: (reason) => this.#drain.now(reason),
-      reload: () => reloadAll([this.#credentials], this.#log),
+      reload: () => {
+        reloadAll([this.#credentials], this.#log);
+        this.#dials.reopen();
+      },
     };
   }
 
@@ -175,7 +186,7 @@ class Agent {
       connect: (target, controller) =>
         isBenchDial(target)
           ? bench.dial()
-          : dialTarget(target, { ...dials, controller }),
+          : this.#dials.dial(target, { ...dials, controller }),
       loadChanged: () => this.#drain.loadChanged(),
     });
   }

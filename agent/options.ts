@@ -9,6 +9,7 @@
  */
 
 import type { ListenAddress } from "../host/listeners.ts";
+import type { AuditLogOptions } from "../host/policy/audit_log.ts";
 import type { RuleSet } from "../host/policy/rule_set.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { Carrier, Identifiers } from "../proto/link/link.ts";
@@ -59,6 +60,9 @@ export interface AgentOptions {
     /** Whether whoever may dial may also measure this agent. */
     readonly hasBenchTarget: boolean;
   };
+
+  /** Absent: no audit log. */
+  readonly audit?: AuditLogOptions;
 
   /** After SIGTERM, what runs may go on this long; 0 ends it at once. */
   readonly drainTimeoutMs: number;

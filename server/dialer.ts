@@ -18,6 +18,9 @@ import {
   type ConduitObserver,
   ObservedConduit,
 } from "../proto/transfer/observed_conduit.ts";
+import type { DialRecord } from "../host/policy/dial_record.ts";
+import type { Caller } from "./policy/caller.ts";
+import type { DialControl } from "./policy/dial_control.ts";
 import type { Registry } from "./registry.ts";
 
 /** Why a dial failed, as it is counted. */
@@ -28,6 +31,8 @@ export type DialFailureCause =
   | "deadline"
   /** Whoever asked gave up. */
   | "cancelled"
+  /** A rule of ours forbids it: no agent was asked. */
+  | "refused"
   | Extract<DialError["reason"], "no-agent" | "link-lost" | "dial-closed">;
 
 /** What is counted about dials and what they lead to. */
@@ -46,6 +51,8 @@ export interface DialerOptions {
   /** How long an agent may take to answer; 0 waits for ever. */
   readonly dialTimeoutMs: number;
   readonly observer: DialObserver;
+  /** Absent: everybody may dial everything, and nobody writes it down. */
+  readonly control?: DialControl;
 }
 
 /** A dial as a frontend asks for it. */
@@ -53,6 +60,7 @@ export interface DialOrder {
   readonly target: DialTarget;
   /** The `host` identifier of the only agent wanted, if any. */
   readonly node: string | undefined;
+  readonly caller: Caller;
   /** See `DialContext.takeEarlyData`. */
   takeEarlyData(): Uint8Array;
 }
@@ -67,17 +75,32 @@ export class Dialer {
 
   /** Starts a dial. The answer may come before this returns. */
   dial(order: DialOrder, answer: DialAnswer): PendingDial {
-    const { registry, observer } = this.#options;
+    const { registry, control } = this.#options;
     const picked = registry.pick(order.target, order.node);
+    const link = picked.kind === "noAgent" ? undefined : picked.link;
+    const admission = control?.admit(order, link?.peer);
+    if (admission?.refusal !== undefined) {
+      return this.#fail(admission.refusal, "refused", answer);
+    }
+    const record = admission?.record;
     if (picked.kind === "noAgent") {
       const error = new DialError("no-agent", picked.message);
-      observer.dialFailed("no-agent");
-      answer.failed(error);
-      return { cancel: () => {} };
+      record?.failed(error);
+      return this.#fail(error, "no-agent", answer);
     }
-    const dial = new Dial(picked.link, order, answer, this.#options);
+    const dial = new Dial(picked.link, order, answer, this.#options, record);
     dial.start();
     return dial;
+  }
+
+  #fail(
+    error: DialError,
+    cause: DialFailureCause,
+    answer: DialAnswer,
+  ): PendingDial {
+    this.#options.observer.dialFailed(cause);
+    answer.failed(error);
+    return { cancel: () => {} };
   }
 }
 
@@ -87,6 +110,7 @@ class Dial implements PendingDial {
   readonly #order: DialOrder;
   readonly #answer: DialAnswer;
   readonly #options: DialerOptions;
+  readonly #record: DialRecord | undefined;
   readonly #startedMs: number;
   #pending: PendingDial | undefined;
   #deadline: Timer | undefined;
@@ -97,8 +121,10 @@ class Dial implements PendingDial {
     order: DialOrder,
     answer: DialAnswer,
     options: DialerOptions,
+    record: DialRecord | undefined,
   ) {
     this.#link = link;
+    this.#record = record;
     this.#order = order;
     this.#answer = answer;
     this.#options = options;
@@ -123,6 +149,7 @@ class Dial implements PendingDial {
     this.#finish();
     this.#pending?.cancel();
     this.#options.observer.dialFailed("cancelled");
+    this.#record?.failed(new DialError("cancelled", "the caller gave up"));
   }
 
   sendEarly(octets: Uint8Array): number {
@@ -135,7 +162,8 @@ class Dial implements PendingDial {
     this.#finish();
     const tookMs = this.#options.timers.now() - this.#startedMs;
     const observer = this.#options.observer.connected(tookMs);
-    this.#answer.connected(new ObservedConduit(conduit, observer));
+    const watched = this.#record?.watch(conduit) ?? conduit;
+    this.#answer.connected(new ObservedConduit(watched, observer));
   }
 
   /** A link knows why it is gone; the caller wants to know whose it was. */
@@ -170,6 +198,7 @@ class Dial implements PendingDial {
     if (this.#isOver) return;
     this.#finish();
     this.#options.observer.dialFailed(cause);
+    this.#record?.failed(error);
     this.#answer.failed(error);
   }
 

@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
+import { socketCaller } from "../tests/support/fake_caller.ts";
 import { FakeLink } from "../tests/support/fake_link.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { MemoryConduit } from "../tests/support/memory_conduit.ts";
@@ -57,6 +58,7 @@ class Scene {
     return this.dialer.dial({
       target: TARGET,
       node,
+      caller: socketCaller(),
       takeEarlyData: () => new TextEncoder().encode(early),
     }, {
       connected: (conduit) => {
@@ -228,6 +230,7 @@ Deno.test("early data stays with a caller that no agent serves", () => {
   scene.dialer.dial({
     target: TARGET,
     node: undefined,
+    caller: socketCaller(),
     takeEarlyData: () => {
       throw new Error("taken");
     },

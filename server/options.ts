@@ -12,6 +12,7 @@
 import type { ListenAddress } from "../host/listeners.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";
+import type { AuthorizationOptions } from "./policy/authorization.ts";
 import type { NodeBinding } from "./identity/binding_judge.ts";
 
 /** How frontends speak; `auto` tells the two apart by the first octets. */
@@ -95,6 +96,9 @@ export interface ServerOptions {
   };
 
   readonly tls: TlsLimits;
+
+  /** Who may reach what; absent: every frontend everything, unwritten. */
+  readonly authorization?: AuthorizationOptions;
 
   /** Not empty; asked in this order. */
   readonly strategies: readonly StrategyName[];

@@ -40,6 +40,7 @@ import { FrontendPort } from "./frontends/frontend_port.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
 import { AgentPort } from "./links/agent_port.ts";
 import type { ServerOptions } from "./options.ts";
+import { Authorization } from "./policy/authorization.ts";
 import { Registry } from "./registry.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 import { Shutdown } from "./shutdown.ts";
@@ -95,6 +96,7 @@ class Server {
   readonly #health = new HealthService();
   readonly #receiveBudget = new ReceiveBudget();
   readonly #registry: Registry;
+  readonly #authorization: Authorization;
   readonly #dialer: Dialer;
   readonly #agentPort: AgentPort;
   readonly #frontendPort: FrontendPort;
@@ -118,7 +120,14 @@ class Server {
       load: () => this.#metrics.established + this.#metrics.pendingDials,
       closeAll: (reason) => this.#closeAll(reason),
     }, systemTimers);
+    this.#authorization = new Authorization(options.authorization ?? {}, {
+      log,
+      timers: systemTimers,
+      metrics: this.#metricRegistry,
+    });
+    const { control } = this.#authorization;
     this.#dialer = new Dialer({
+      ...(control === undefined ? {} : { control }),
       registry: this.#registry,
       timers: systemTimers,
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
@@ -190,12 +199,14 @@ class Server {
     });
     return {
       addresses,
-      finished: this.#shutdown.finished,
+      finished: this.#shutdown.finished
+        .finally(() => this.#authorization.close()),
       shutdown: () => this.#shutdown.begin(this.#options.shutdownTimeoutMs),
       stop: (reason) => this.#shutdown.now(reason),
       reload: () => {
         reloadAll(this.#credentials, this.#log);
         void identity?.reload();
+        this.#authorization.reload();
         reconsider(trust, this.#registry.links);
       },
     };
@@ -264,14 +275,15 @@ class Server {
       timers: systemTimers,
       keepaliveMs: frontend.keepaliveMs,
       receiveBudget: this.#receiveBudget,
-      router: frontendRouter({
-        timers: systemTimers,
-        dial,
-        observer,
-        messageOctetsMax,
-        counted: (change) => this.#metrics.grpcConnections("Proxy", change),
-        publicMethods: this.#health.methods,
-      }),
+      routerFor: (caller) =>
+        frontendRouter(caller, {
+          timers: systemTimers,
+          dial,
+          observer,
+          messageOctetsMax,
+          counted: (change) => this.#metrics.grpcConnections("Proxy", change),
+          publicMethods: this.#health.methods,
+        }),
       connect: {
         timers: systemTimers,
         grantsEarly: frontend.connectEarly200,

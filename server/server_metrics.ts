@@ -26,6 +26,8 @@ import type { Registry } from "./registry.ts";
 /** Upstream's word for each way in which a dial fails. */
 const DIAL_FAILURE: Readonly<Record<DialFailureCause, string>> = {
   "no-agent": "no_agent",
+  // Ours: upstream has no rules.
+  refused: "refused_by_policy",
   answered: "error_response",
   deadline: "backend_dial_timeout",
   cancelled: "frontend_close",

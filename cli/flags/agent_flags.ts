@@ -4,6 +4,7 @@
  * @module
  */
 
+import { AUDIT_FLAGS } from "./audit_flags.ts";
 import {
   booleanFlag,
   choiceFlag,
@@ -145,6 +146,7 @@ export const AGENT_FLAGS = {
       "Konnectivity: for ever.",
   }),
 
+  ...AUDIT_FLAGS,
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,
 

@@ -8,6 +8,7 @@
 import type { AgentOptions } from "../../agent/options.ts";
 import { UsageError } from "../usage_error.ts";
 import type { AGENT_FLAGS } from "./agent_flags.ts";
+import { auditOptions } from "./audit_flags.ts";
 import { formatGoDuration } from "./go_values.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagReading } from "./read_flags.ts";
@@ -64,6 +65,7 @@ export function agentOptions(
     },
     sync: { intervalMs, intervalCapMs, forever: flags["sync-forever"] },
     dials: dials(flags),
+    ...audited(flags),
     drainTimeoutMs: flags["drain-timeout"],
     health: {
       hostname: flags["health-server-host"],
@@ -75,6 +77,13 @@ export function agentOptions(
     },
     messageOctetsMax: flags["message-size-limit"],
   };
+}
+
+function audited(
+  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+): Pick<AgentOptions, "audit"> {
+  const audit = auditOptions(flags);
+  return audit === undefined ? {} : { audit };
 }
 
 function dials(

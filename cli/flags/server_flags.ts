@@ -6,6 +6,7 @@
  * @module
  */
 
+import { AUDIT_FLAGS } from "./audit_flags.ts";
 import {
   booleanFlag,
   choiceFlag,
@@ -78,6 +79,13 @@ export const SERVER_FLAGS = {
     help:
       "Answer CONNECT with 200 before the target has: saves a round trip. " +
       "A dial that fails behind it resets the caller, who does not learn why.",
+  }),
+
+  "policy-file": fileFlag({
+    group: FRONTENDS,
+    help: "Which frontends may reach which nodes and targets, and which " +
+      "addresses nodes may claim (.yaml or .json; docs/policy.md).",
+    defaultText: "every frontend may reach everything",
   }),
 
   "agent-bind-address": textFlag("", {
@@ -193,6 +201,7 @@ export const SERVER_FLAGS = {
       "none is left. 0: at once. Konnectivity: 0s.",
   }),
 
+  ...AUDIT_FLAGS,
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,
 

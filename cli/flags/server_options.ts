@@ -12,6 +12,7 @@ import type {
   ServerOptions,
 } from "../../server/options.ts";
 import { UsageError } from "../usage_error.ts";
+import { auditOptions } from "./audit_flags.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagReading } from "./read_flags.ts";
 import type { SERVER_FLAGS } from "./server_flags.ts";
@@ -75,6 +76,7 @@ export function serverOptions(
       keepaliveMs: flags["keepalive-time"],
     },
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
+    ...authorization(flags),
     strategies: [...new Set(flags["proxy-strategies"])],
     admin: {
       hostname: flags["admin-bind-address"],
@@ -173,4 +175,18 @@ function frontendListen(
 /** Whether only this machine can reach a listener on `hostname`. */
 export function isLoopback(hostname: string): boolean {
   return /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(hostname);
+}
+
+function authorization(
+  flags: FlagReading<typeof SERVER_FLAGS>["values"],
+): Pick<ServerOptions, "authorization"> {
+  const audit = auditOptions(flags);
+  const policyFile = flags["policy-file"];
+  if (audit === undefined && policyFile === "") return {};
+  return {
+    authorization: {
+      ...(policyFile === "" ? {} : { policyFile }),
+      ...(audit === undefined ? {} : { audit }),
+    },
+  };
 }

@@ -25,6 +25,7 @@ import type {
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
 import type { DialOrder } from "../dialer.ts";
+import type { Caller } from "../policy/caller.ts";
 import { ConnectHead, type ConnectRequest } from "./connect_head.ts";
 import {
   dialFailureStatus,
@@ -67,6 +68,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
   readonly datagrams = false;
   readonly #socket: Conduit;
   readonly #options: ConnectClientOptions;
+  readonly #caller: Caller;
   #phase: Phase = { kind: "head", head: new ConnectHead() };
   #timer: Timer | undefined;
   /** What the client sent behind its head and nobody has taken yet. */
@@ -79,9 +81,13 @@ export class ConnectClient implements Conduit, ConduitEvents {
   #isHolding = true;
   #writerWaits = false;
 
-  /** @param socket The client's connection; nothing attached to it yet. */
-  constructor(socket: Conduit, options: ConnectClientOptions) {
+  /**
+   * @param socket The client's connection; nothing attached to it yet.
+   * @param caller Who the client is.
+   */
+  constructor(socket: Conduit, caller: Caller, options: ConnectClientOptions) {
     this.#socket = socket;
+    this.#caller = caller;
     this.#options = options;
     this.#timer = options.timers.after(HEAD_TIMEOUT_MS, () =>
       this.#refuse(
@@ -205,6 +211,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
     const order: DialOrder = {
       target: { protocol: "tcp", address: target },
       node: headers.get(NODE_FIELD),
+      caller: this.#caller,
       takeEarlyData: () => this.#takeEarly(),
     };
     phase.pending = this.#options.dial(order, {

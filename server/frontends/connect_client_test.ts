@@ -2,6 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError } from "../../proto/link/link.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
+import { socketCaller } from "../../tests/support/fake_caller.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
 import type { DialOrder } from "../dialer.ts";
@@ -28,7 +29,7 @@ function setUp(options: Partial<ConnectClientOptions> = {}) {
   let sent = "";
   const heard = listen(client);
   const reached = listen(target);
-  new ConnectClient(socket, {
+  new ConnectClient(socket, socketCaller(), {
     timers,
     dial: (order, answer) => {
       const dial = { order, answer, cancelled: false };

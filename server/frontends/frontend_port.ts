@@ -15,6 +15,7 @@ import type { ReadBuffer } from "../../host/sockets/read_buffer.ts";
 import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import type { FrontendMode } from "../options.ts";
+import type { Caller } from "../policy/caller.ts";
 import { refusalOctets } from "./connect_response.ts";
 import { ConnectClient, type ConnectClientOptions } from "./connect_client.ts";
 import { FirstRead } from "./first_read.ts";
@@ -28,7 +29,8 @@ export interface FrontendPortOptions {
   readonly keepaliveMs: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
-  readonly router: GrpcRouter;
+  /** Serves the calls of one connection, which are all of one caller. */
+  routerFor(caller: Caller): GrpcRouter;
   readonly connect: ConnectClientOptions;
   /** A client was turned away before it could ask for anything. */
   turnedAway(remoteAddress: string, reason: string): void;
@@ -94,11 +96,13 @@ export class FrontendPort {
 
   #serveHttp1(socket: OctetSocket, first: First): void {
     this.#options.counted("http1", 1);
-    new ConnectClient(new SocketConduit(socket, { first }), this.#connect);
+    const conduit = new SocketConduit(socket, { first });
+    new ConnectClient(conduit, socket, this.#connect);
   }
 
   #serveHttp2(socket: OctetSocket, early: Uint8Array): void {
-    const { router, timers, keepaliveMs, counted } = this.#options;
+    const { timers, keepaliveMs, counted } = this.#options;
+    const router = this.#options.routerFor(socket);
     const connection = new Connection({
       role: "server",
       clock: timers,

@@ -15,7 +15,7 @@ async function answerTo(mode: FrontendMode, words: string) {
     timers: systemTimers,
     keepaliveMs: 3_600_000,
     receiveBudget: new ReceiveBudget(),
-    router: new GrpcRouter({ methods: {}, timers: systemTimers }),
+    routerFor: () => new GrpcRouter({ methods: {}, timers: systemTimers }),
     connect: {
       timers: systemTimers,
       dial: () => ({ cancel: () => {} }),

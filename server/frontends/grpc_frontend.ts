@@ -14,6 +14,7 @@ import { proxyMethod } from "../../proto/link/proxy_method.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import type { DialOrder } from "../dialer.ts";
+import type { Caller } from "../policy/caller.ts";
 
 /** What the gRPC frontend needs from outside. */
 export interface GrpcFrontendOptions {
@@ -26,8 +27,11 @@ export interface GrpcFrontendOptions {
   counted(change: 1 | -1): void;
 }
 
-/** A router for the calls of one or many connections. */
-export function frontendRouter(options: GrpcFrontendOptions): GrpcRouter {
+/** A router for the calls of one caller. */
+export function frontendRouter(
+  caller: Caller,
+  options: GrpcFrontendOptions,
+): GrpcRouter {
   const { timers, observer, messageOctetsMax, counted } = options;
   const proxy = proxyMethod({
     timers,
@@ -35,7 +39,7 @@ export function frontendRouter(options: GrpcFrontendOptions): GrpcRouter {
     messageOctetsMax,
     onDial: (target, answer, { metadata, takeEarlyData }) =>
       options.dial(
-        { target, node: metadata.text(NODE_FIELD), takeEarlyData },
+        { target, node: metadata.text(NODE_FIELD), caller, takeEarlyData },
         answer,
       ),
     join: async (caller, target) => {

@@ -17,6 +17,7 @@ import type {
   PendingDial,
 } from "../../proto/link/link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import { socketCaller } from "../support/fake_caller.ts";
 import type { Exchange } from "./exchange.ts";
 import { MEMORY_IS_SHORT_OCTETS, type Plan } from "./plan.ts";
 import { linkSettings } from "./settings.ts";
@@ -102,6 +103,7 @@ export class Callers {
         return this.#server.dial({
           target,
           node: undefined,
+          caller: socketCaller(),
           takeEarlyData: () => earlyData,
         }, {
           connected: (conduit) => events.onConnected(conduit),

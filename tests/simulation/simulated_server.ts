@@ -139,14 +139,15 @@ export class SimulatedServer {
       timers: sim,
       keepaliveMs: plan.keepaliveMs,
       receiveBudget: this.budget,
-      router: frontendRouter({
-        timers: sim,
-        dial: this.dial,
-        observer,
-        messageOctetsMax: MESSAGE_OCTETS_MAX,
-        counted: () => {},
-        publicMethods: {},
-      }),
+      routerFor: (caller) =>
+        frontendRouter(caller, {
+          timers: sim,
+          dial: this.dial,
+          observer,
+          messageOctetsMax: MESSAGE_OCTETS_MAX,
+          counted: () => {},
+          publicMethods: {},
+        }),
       connect: {
         timers: sim,
         grantsEarly: plan.grantsEarly,

@@ -1,0 +1,98 @@
+/**
+ * The policy file and the audit log of one server, as one thing that it opens,
+ * reloads and closes.
+ *
+ * @module
+ */
+
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { AuditLog, type AuditLogOptions } from "../../host/policy/audit_log.ts";
+import { watchAuditLog } from "../../host/policy/audit_metrics.ts";
+import { AuditTrail } from "../../host/policy/dial_record.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { OWN_PREFIX } from "../metric_families.ts";
+import { DialControl } from "./dial_control.ts";
+import type { GrantedKey } from "./node_grants.ts";
+import { PolicyError } from "./policy_error.ts";
+import { PolicyFile } from "./policy_file.ts";
+
+/** What a server is told about it. */
+export interface AuthorizationOptions {
+  /** Absent: every frontend may reach everything. */
+  readonly policyFile?: string;
+  /** Absent: no audit log. */
+  readonly audit?: AuditLogOptions;
+}
+
+/** What it takes from the server. */
+export interface AuthorizationEnvironment {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly metrics: MetricRegistry;
+}
+
+/** See the module description. */
+export class Authorization {
+  /** Absent: there is nothing to ask and nobody to tell. */
+  readonly control?: DialControl;
+  readonly #log: Log;
+  readonly #policy: PolicyFile | undefined;
+  readonly #audit: AuditLog | undefined;
+
+  /** @throws {PolicyError | AuditLogError} */
+  constructor(
+    { policyFile, audit }: AuthorizationOptions,
+    { log, timers, metrics }: AuthorizationEnvironment,
+  ) {
+    this.#log = log;
+    if (policyFile === undefined && audit === undefined) return;
+    if (policyFile !== undefined) this.#policy = PolicyFile.load(policyFile);
+    if (audit !== undefined) {
+      this.#audit = AuditLog.open(audit, { log, timers });
+      watchAuditLog(metrics, OWN_PREFIX, this.#audit);
+    }
+    const refusals = metrics.series(
+      "counter",
+      `${OWN_PREFIX}refused_dials_total`,
+      "Dials that the policy file forbade, before any agent was asked.",
+    );
+    this.control = new DialControl({
+      ...(this.#policy === undefined ? {} : { policy: this.#policy }),
+      ...(this.#audit === undefined
+        ? {}
+        : { trail: new AuditTrail(this.#audit, timers) }),
+      refused: (error) => {
+        refusals.add();
+        log.event(error.message);
+      },
+    });
+  }
+
+  /** Whether the policy lets `node` say that it serves `value`. */
+  mayClaim(node: string, key: GrantedKey, value: string): boolean {
+    return this.#policy?.current.mayClaim(node, key, value) ?? false;
+  }
+
+  /** Reads the policy again, and opens the audit log anew. */
+  reload(): void {
+    this.#audit?.reopen();
+    if (this.#policy === undefined) return;
+    try {
+      const hasChanged = this.#policy.reload();
+      this.#log.info(
+        hasChanged
+          ? "policy reloaded: the next dials are judged by it"
+          : "policy read again: it has not changed",
+      );
+    } catch (error) {
+      if (!(error instanceof PolicyError)) throw error;
+      this.#log.error(`${error.message}; the one in use stays`);
+    }
+  }
+
+  /** Writes the audit log to its end. */
+  async close(): Promise<void> {
+    await this.#audit?.close();
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Who asks for a connection, as the frontend's socket proves it.
+ *
+ * @module
+ */
+
+import type { PeerIdentity } from "../../proto/link/link.ts";
+
+/** The part of a socket that tells; every `OctetSocket` is one. */
+export interface Caller {
+  readonly identity: PeerIdentity;
+  /** `ip:port`; of a unix socket a path, or `unix`. */
+  readonly remoteAddress: string;
+  /** Of a unix socket its path, which is who may connect to it. */
+  readonly localAddress: string;
+}
+
+/** The socket that a caller without a certificate came through. */
+export function socketOf({ identity, localAddress }: Caller): string {
+  return identity.kind === "certificate" ? "" : localAddress;
+}
+
+/** For a sentence. */
+export function nameOf(caller: Caller): string {
+  return caller.identity.kind === "certificate"
+    ? `CN=${caller.identity.commonName}`
+    : `socket ${caller.localAddress}`;
+}
+
+/** For the audit log: what is public about a caller, and nothing else. */
+export function factsOf(caller: Caller): Readonly<Record<string, string>> {
+  const { kind, commonName, fingerprint } = caller.identity;
+  return kind === "certificate"
+    ? { commonName, fingerprint }
+    : { socket: caller.localAddress };
+}

@@ -1,0 +1,96 @@
+/**
+ * One entry of a policy's `frontends`: which callers it is about, and which
+ * targets behind which nodes it allows and denies them.
+ *
+ * @module
+ */
+
+import { parseRule, RuleError } from "../../host/policy/rule.ts";
+import type { LabelledRule } from "../../host/policy/rule_set.ts";
+import { Wildcard } from "../../host/policy/wildcard.ts";
+import { type Caller, socketOf } from "./caller.ts";
+import { FieldError, Fields } from "./fields.ts";
+
+const WHO = ["commonName", "organization", "subjectAltName", "socket"] as const;
+const FIELDS = [...WHO, "nodes", "allow", "deny"];
+
+/** See the module description. */
+export class FrontendEntry {
+  readonly allow: readonly LabelledRule[];
+  readonly deny: readonly LabelledRule[];
+  readonly #who: ReadonlyMap<(typeof WHO)[number], Wildcard>;
+  readonly #nodes: readonly Wildcard[];
+
+  /** @throws {FieldError} */
+  constructor(value: unknown, place: string) {
+    const fields = new Fields(value, place, FIELDS);
+    this.#who = whoIn(fields, place);
+    const nodes = fields.texts("nodes") ?? [["*", ""] as const];
+    this.#nodes = nodes.map(([text]) => new Wildcard(text.toLowerCase()));
+    const allow = fields.texts("allow");
+    const deny = fields.texts("deny");
+    if (allow === undefined && deny === undefined) {
+      throw new FieldError(
+        place,
+        "it neither allows nor denies anything; add allow or deny",
+      );
+    }
+    this.allow = (allow ?? []).map(labelledRule);
+    this.deny = (deny ?? []).map(labelledRule);
+  }
+
+  /** Whether the entry is about `caller`: all that it says of one must fit. */
+  isAbout(caller: Caller): boolean {
+    const { commonName, names, certificate, kind } = caller.identity;
+    const values = {
+      commonName: [commonName],
+      organization: certificate?.organizations ?? [],
+      subjectAltName: names,
+      socket: [socketOf(caller)],
+    };
+    for (const [field, pattern] of this.#who) {
+      if ((field === "socket") === (kind === "certificate")) return false;
+      if (!values[field].some((value) => pattern.matches(value))) return false;
+    }
+    return true;
+  }
+
+  /** Whether it is about an agent that has these names. */
+  isAboutNode(names: readonly string[]): boolean {
+    return this.#nodes.some((pattern) =>
+      names.some((name) => pattern.matches(name.toLowerCase())) ||
+      pattern.pattern === "*"
+    );
+  }
+}
+
+function whoIn(fields: Fields, place: string) {
+  const who = new Map<(typeof WHO)[number], Wildcard>();
+  for (const key of WHO) {
+    const text = fields.text(key);
+    if (text !== undefined) who.set(key, new Wildcard(text));
+  }
+  if (who.size === 0) {
+    throw new FieldError(
+      place,
+      `it says nobody; add one of ${WHO.join(", ")} ("*" is everybody)`,
+    );
+  }
+  if (who.has("socket") && who.size > 1) {
+    throw new FieldError(
+      fields.placeOf("socket"),
+      "a caller on a unix socket shows no certificate; make two entries",
+    );
+  }
+  return who;
+}
+
+function labelledRule([text, place]: readonly [string, string]): LabelledRule {
+  try {
+    const rule = parseRule(text);
+    return { rule, label: `${place} ${rule.text}` };
+  } catch (error) {
+    if (!(error instanceof RuleError)) throw error;
+    throw new FieldError(place, error.message);
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * The policy that is in use, from a file, reloadable. A new file that cannot be
+ * used leaves the old policy in use.
+ *
+ * @module
+ */
+
+import { parse as parseYaml } from "@std/yaml";
+import { FieldError } from "./fields.ts";
+import { Policy } from "./policy.ts";
+import { PolicyError } from "./policy_error.ts";
+
+/** Longer is no policy but a mistake. */
+export const POLICY_OCTETS_MAX = 1024 * 1024;
+
+/** See the module description. */
+export class PolicyFile {
+  readonly #path: string;
+  #text: string;
+  #policy: Policy;
+
+  private constructor(path: string) {
+    this.#path = path;
+    this.#text = readText(path);
+    this.#policy = readPolicy(path, this.#text);
+  }
+
+  /** @throws {PolicyError} */
+  static load(path: string): PolicyFile {
+    return new PolicyFile(path);
+  }
+
+  /** What dials are judged by now. */
+  get current(): Policy {
+    return this.#policy;
+  }
+
+  /**
+   * Reads the file again.
+   *
+   * @returns Whether the policy has changed.
+   * @throws {PolicyError} And the old policy stays in use.
+   */
+  reload(): boolean {
+    const text = readText(this.#path);
+    if (text === this.#text) return false;
+    this.#policy = readPolicy(this.#path, text);
+    this.#text = text;
+    return true;
+  }
+}
+
+function readText(path: string): string {
+  try {
+    const { size } = Deno.statSync(path);
+    if (size > POLICY_OCTETS_MAX) {
+      throw refusal(path, `it is longer than ${POLICY_OCTETS_MAX} octets`);
+    }
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof PolicyError) throw error;
+    throw refusal(path, error instanceof Error ? error.message : String(error));
+  }
+}
+
+/**
+ * Reads a policy.
+ *
+ * @param path For messages; its ending says the form.
+ * @throws {PolicyError}
+ */
+export function readPolicy(path: string, text: string): Policy {
+  const isJson = path.endsWith(".json");
+  if (!isJson && !/\.ya?ml$/.test(path)) {
+    throw refusal(path, "its name ends in neither .json nor .yaml");
+  }
+  let document: unknown;
+  try {
+    document = isJson ? JSON.parse(text) : parseYaml(text);
+  } catch (cause) {
+    if (!(cause instanceof Error)) throw cause;
+    const problem = cause.message.split("\n")[0]!.replace(/:?\s*$/, "");
+    throw refusal(path, `it is not ${isJson ? "JSON" : "YAML"}: ${problem}`);
+  }
+  try {
+    // An empty file must not open a door that was closed by one that was full.
+    return new Policy(document);
+  } catch (error) {
+    if (!(error instanceof FieldError)) throw error;
+    throw refusal(path, error.message);
+  }
+}
+
+function refusal(path: string, problem: string): PolicyError {
+  return new PolicyError(`Cannot use the policy file ${path}: ${problem}`);
+}

@@ -1,0 +1,183 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import {
+  certifiedCaller,
+  socketCaller,
+} from "../../tests/support/fake_caller.ts";
+import type { Caller } from "./caller.ts";
+import { FieldError } from "./fields.ts";
+import { ENTRIES_MAX, Policy } from "./policy.ts";
+
+const tcp = (address: string) => ({ protocol: "tcp", address });
+
+/** `+rule` or `-rule (note)`. */
+function judged(
+  policy: Policy,
+  caller: Caller,
+  nodes: readonly string[],
+  address: string,
+): string {
+  const { isAllowed, rule, note } = policy.judge(caller, nodes, tcp(address));
+  const why = note === undefined ? "" : ` (${note})`;
+  return `${isAllowed ? "+" : "-"}${rule}${why}`;
+}
+
+const API = certifiedCaller("kube-apiserver", {
+  organizations: ["system:masters"],
+  names: ["DNS:api.example", "URI:spiffe://x/api"],
+});
+
+Deno.test("a policy without frontends restricts nobody", () => {
+  const policy = new Policy({ nodes: [] });
+  assertEquals(judged(policy, API, ["n"], "10.0.0.1:80"), "+none were given");
+});
+
+Deno.test("a policy whose frontends are none lets nobody in", () => {
+  const policy = new Policy({ frontends: [] });
+  assertEquals(
+    judged(policy, API, ["n"], "10.0.0.1:80"),
+    "- (no frontends entry is about CN=kube-apiserver)",
+  );
+});
+
+Deno.test("an entry is about callers by all that it says of them", () => {
+  const allow = ["*:*:*"];
+  // deno-fmt-ignore: the columns are the point.
+  const cases: readonly (readonly [who: Record<string, string>, caller: Caller, isAbout: boolean])[] = [
+    [{ commonName: "kube-apiserver" },            API,  true ],
+    [{ commonName: "kube-*" },                    API,  true ],
+    [{ commonName: "KUBE-APISERVER" },            API,  false],
+    [{ commonName: "kube" },                      API,  false],
+    [{ organization: "system:masters" },          API,  true ],
+    [{ organization: "system:nodes" },            API,  false],
+    [{ subjectAltName: "DNS:*.example" },         API,  true ],
+    [{ subjectAltName: "URI:spiffe://x/*" },      API,  true ],
+    [{ subjectAltName: "*.other" },               API,  false],
+    [{ commonName: "kube-apiserver", organization: "system:nodes" }, API, false],
+    [{ commonName: "kube-apiserver", organization: "system:*" },     API, true ],
+    [{ socket: "*" },                             API,  false],
+    [{ commonName: "*" },           socketCaller(),     false],
+    [{ subjectAltName: "*" },       socketCaller(),     false],
+    [{ socket: "/run/tunnel.sock" }, socketCaller(),    true ],
+    [{ socket: "/run/*" },          socketCaller(),     true ],
+    [{ socket: "/run/other.sock" }, socketCaller(),     false],
+  ];
+  for (const [who, caller, isAbout] of cases) {
+    const policy = new Policy({ frontends: [{ ...who, allow }] });
+    const verdict = judged(policy, caller, ["n"], "10.0.0.1:80");
+    assertEquals(verdict.startsWith("+"), isAbout, JSON.stringify(who));
+  }
+});
+
+Deno.test("an entry is about the nodes it names, by any name of the agent", () => {
+  const policy = new Policy({
+    frontends: [
+      { commonName: "*", nodes: ["edge-*"], allow: ["tcp:*:80"] },
+    ],
+  });
+  const judge = (...nodes: string[]) => judged(policy, API, nodes, "a:80");
+  assertEquals(judge("edge-7"), "+frontends[0].allow[0] tcp:*:80");
+  assertEquals(judge("id-1", "EDGE-7"), "+frontends[0].allow[0] tcp:*:80");
+  assertEquals(
+    judge("core-7"),
+    "- (no entry about CN=kube-apiserver is about node core-7)",
+  );
+  assertEquals(
+    judge(),
+    "- (no entry about CN=kube-apiserver is about no node)",
+  );
+});
+
+Deno.test("what one entry denies no other one allows", () => {
+  const policy = new Policy({
+    frontends: [
+      { commonName: "*", allow: ["tcp:*:*"] },
+      { organization: "system:*", deny: ["tcp:169.254.0.0/16:*", "tcp:*:22"] },
+      { commonName: "other", deny: ["tcp:*:*"] },
+    ],
+  });
+  const judge = (address: string) => judged(policy, API, ["n"], address);
+  assertEquals(judge("10.0.0.1:80"), "+frontends[0].allow[0] tcp:*:*");
+  assertEquals(judge("10.0.0.1:22"), "-frontends[1].deny[1] tcp:*:22");
+  assertEquals(
+    judge("169.254.169.254:80"),
+    "-frontends[1].deny[0] tcp:169.254.0.0/16:*",
+  );
+  // Nobody here knows the addresses of a name, so the deny rule may fit.
+  assert(judge("metadata:80").startsWith("-frontends[1].deny[0]"));
+  const plain = certifiedCaller("plain");
+  assertEquals(
+    judged(policy, plain, ["n"], "metadata:80"),
+    "+frontends[0].allow[0] tcp:*:*",
+  );
+});
+
+Deno.test("nodes may claim what is granted and parts of it", () => {
+  const policy = new Policy({
+    nodes: [
+      {
+        name: "edge-*",
+        identifiers: ["cidr=10.0.0.0/8", "ipv4=192.0.2.7", "ipv6=FD00:0::7"],
+      },
+      { name: "gw", identifiers: ["default-route=true", "cidr=fd00::/64"] },
+    ],
+  });
+  // deno-fmt-ignore: the columns are the point.
+  const cases: readonly (readonly [node: string, key: "ipv4" | "ipv6" | "cidr" | "default-route", value: string, may: boolean])[] = [
+    ["edge-1", "cidr",          "10.0.0.0/8",       true ],
+    ["EDGE-1", "cidr",          "10.1.0.0/16",      true ],
+    ["edge-1", "cidr",          "10.0.0.0/7",       false],
+    ["edge-1", "cidr",          "0.0.0.0/0",        false],
+    ["edge-1", "cidr",          "fd00::/64",        false],
+    ["edge-1", "cidr",          "nonsense",         false],
+    ["edge-1", "ipv4",          "10.9.9.9",         true ],
+    ["edge-1", "ipv4",          "192.0.2.7",        true ],
+    ["edge-1", "ipv4",          "192.0.2.8",        false],
+    ["edge-1", "ipv4",          "",                 false],
+    ["edge-1", "ipv6",          "fd00::7",          true ],
+    ["edge-1", "ipv6",          "::ffff:10.0.0.1",  true ],
+    ["edge-1", "default-route", "true",             false],
+    ["gw",     "default-route", "true",             true ],
+    ["gw",     "cidr",          "fd00::/96",        true ],
+    ["gw",     "cidr",          "fd00::/48",        false],
+    ["gw",     "ipv4",          "10.9.9.9",         false],
+    ["gw2",    "default-route", "true",             false],
+  ];
+  for (const [node, key, value, may] of cases) {
+    assertEquals(
+      policy.mayClaim(node, key, value),
+      may,
+      `${node} ${key}=${value}`,
+    );
+  }
+  assertEquals(new Policy({}).mayClaim("gw", "default-route", "true"), false);
+});
+
+// deno-fmt-ignore: one line each.
+const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
+  [null, "the document: saw nothing, wanted a map of frontends, nodes"],
+  [[], "the document: saw a list"],
+  [{ frontend: [] }, "frontend: there is no such field; wanted one of frontends, nodes"],
+  [{ frontends: {} }, "frontends: saw a map, wanted a list"],
+  [{ frontends: [7] }, "frontends[0]: saw a number, wanted a map of commonName"],
+  [{ frontends: [{ allow: [] }] }, "frontends[0]: it says nobody; add one of commonName"],
+  [{ frontends: [{ commonName: "a" }] }, "frontends[0]: it neither allows nor denies"],
+  [{ frontends: [{ commonName: "a", allow: "tcp:*:*" }] }, "frontends[0].allow: saw a string, wanted a list"],
+  [{ frontends: [{ commonName: "a", allow: ["tcp:*:*", null] }] }, "frontends[0].allow[1]: saw nothing, wanted a text"],
+  [{ frontends: [{ commonName: "", allow: [] }] }, "frontends[0].commonName: saw an empty text"],
+  [{ frontends: [{ commonName: "a", allow: [] }, { cn: "a", allow: [] }] }, "frontends[1].cn: there is no such field"],
+  [{ frontends: [{ commonName: "a", socket: "/s", allow: [] }] }, "frontends[0].socket: a caller on a unix socket shows no certificate"],
+  [{ frontends: [{ commonName: "a", deny: ["tcp:*:*", "tcp:10.0.0.7/8:*"] }] }, 'frontends[0].deny[1]: Cannot read the rule "tcp:10.0.0.7/8:*", column 5'],
+  [{ nodes: [{ name: "a" }] }, "nodes[0].identifiers: it is missing; add it"],
+  [{ nodes: [{ identifiers: [] }] }, "nodes[0].name: it is missing; add it"],
+  [{ nodes: [{ name: "a", identifiers: ["host=b"] }] }, 'nodes[0].identifiers[0]: "host" cannot be granted'],
+  [{ nodes: [{ name: "a", identifiers: ["ipv4=b"] }] }, "nodes[0].identifiers[0]: Cannot read the agent identifier ipv4=b"],
+  [{ nodes: [{ name: "a", identifiers: ["route=b"] }] }, 'nodes[0].identifiers[0]: Cannot use the agent identifier "route"'],
+  [{ nodes: Array(ENTRIES_MAX + 1).fill({}) }, "nodes: saw 1001 entries, 1000 are allowed"],
+];
+
+Deno.test("a document is refused by the place of what is wrong", () => {
+  for (const [document, says] of REFUSED) {
+    const error = assertThrows(() => new Policy(document), FieldError);
+    assert(error.message.startsWith(says), error.message);
+  }
+});
