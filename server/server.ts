@@ -140,7 +140,13 @@ class Server {
   async open(): Promise<RunningServer> {
     const { agents, health, admin } = this.#options;
     // Everything is checked before anything is offered.
-    const trust = await openAgentTrust(agents, this.#log, this.#metricRegistry);
+    const trust = await openAgentTrust(
+      agents,
+      this.#log,
+      this.#metricRegistry,
+      [],
+      (node) => this.#authorization.grantsOf(node),
+    );
     this.#trust = trust;
     const { files, named, identity } = trust;
     const agentCredentials = this.#load(files);

@@ -12,6 +12,7 @@ import {
   NODE_SUBJECT_PREFIX,
   TUNNEL_SERVER_NAME,
 } from "../../proto/identity/node_name.ts";
+import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
 import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import {
   ADMITTED,
@@ -23,6 +24,7 @@ import {
 import type { ServerOptions } from "../options.ts";
 import { bindingJudge } from "./binding_judge.ts";
 import { countBindingMismatches } from "./identity_metrics.ts";
+import type { Grants } from "./node_judge.ts";
 import type { ServerIdentity } from "./server_identity.ts";
 
 /** See the module description. */
@@ -55,7 +57,7 @@ export function reconsider(
   node?: string,
 ): void {
   if (identity === undefined) return;
-  const judges = [...identity.judges, () => ADMITTED];
+  const judges = [identity.standing, () => ADMITTED];
   for (const link of [...links]) {
     if (node !== undefined && !isAbout(link.peer, node)) continue;
     const verdict = judgeCandidate(judges, { peer: link.peer, token: "" });
@@ -74,6 +76,7 @@ function isAbout(peer: LinkPeer, node: string): boolean {
  * Opens what the options ask for.
  *
  * @param tokenJudges About agents that show a token; asked behind our own.
+ * @param grants What a policy lets nodes claim, by name.
  * @throws {StateError}
  */
 export async function openAgentTrust(
@@ -81,20 +84,21 @@ export async function openAgentTrust(
   log: Log,
   metrics: MetricRegistry,
   tokenJudges: readonly Judge[] = [],
+  grants: Grants = () => NO_IDENTIFIERS,
 ): Promise<AgentTrust> {
   const { keyPair, caFile } = agents;
   const identity = agents.identity === undefined
     ? undefined
     // Loaded when wanted: reading and making certificates is a lot of code.
     : await (await import("./server_identity.ts")).ServerIdentity
-      .open(agents.identity, log, metrics);
+      .open(agents.identity, log, metrics, grants);
   const judges = [
     ...identity?.judges ?? [],
     ...tokenJudges,
     bindingJudge(agents.nodeBinding ?? "warn", {
       mismatched: countBindingMismatches(metrics),
       warn: (message) => log.warn(message),
-    }),
+    }, grants),
     anonymousJudge(agents.allowAnonymous, howToJoin(identity, caFile)),
   ];
   const ca = [identity?.files.ca ?? [], caFile ?? []].flat();

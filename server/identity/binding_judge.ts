@@ -18,6 +18,7 @@ import {
   refuse,
 } from "../links/admission.ts";
 import { type ProvenNames, unprovenClaim } from "./claims.ts";
+import type { Grants } from "./node_judge.ts";
 
 /** What becomes of agents that claim more than their certificate says. */
 export type NodeBinding = "warn" | "enforce";
@@ -40,11 +41,12 @@ export interface BindingObserver {
 export function bindingJudge(
   binding: NodeBinding,
   observer: BindingObserver,
+  grants: Grants = () => NO_IDENTIFIERS,
 ): Judge {
   const warned = new Set<string>();
   return ({ peer }) => {
     if (isAnonymous(peer.identity)) return undefined;
-    const claim = unprovenClaim(peer, provenBy(peer.identity));
+    const claim = unprovenClaim(peer, provenBy(peer.identity, grants));
     if (claim === undefined) return ADMITTED;
     observer.mismatched();
     const { commonName } = peer.identity;
@@ -74,8 +76,11 @@ function isNew(warned: Set<string>, { agentId, identity }: LinkPeer): boolean {
   return true;
 }
 
-/** What a certificate says: its common name and its alternative names. */
-function provenBy({ commonName, names }: PeerIdentity): ProvenNames {
+/** What a certificate says, and what its holder was granted by that name. */
+function provenBy(
+  { commonName, names }: PeerIdentity,
+  grants: Grants,
+): ProvenNames {
   const dns: string[] = [];
   const addresses: string[] = [];
   for (const name of names) {
@@ -83,8 +88,16 @@ function provenBy({ commonName, names }: PeerIdentity): ProvenNames {
     if (kind === "DNS") dns.push(value!.toLowerCase());
     if (kind === "IP Address") addresses.push(canonicalIp(value!));
   }
+  const node = commonName.replace(NAME_PREFIX, "");
+  const { ipv4, ipv6, cidr, defaultRoute } = grants(node);
   return {
-    names: [commonName.replace(NAME_PREFIX, ""), ...dns],
-    granted: { ...NO_IDENTIFIERS, ipv4: addresses, ipv6: addresses },
+    names: [node, ...dns],
+    granted: {
+      ...NO_IDENTIFIERS,
+      ipv4: [...addresses, ...ipv4],
+      ipv6: [...addresses, ...ipv6],
+      cidr,
+      defaultRoute,
+    },
   };
 }

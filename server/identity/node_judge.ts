@@ -29,13 +29,20 @@ import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import { StateError } from "./state_directory.ts";
 
+/** What a node may call itself beside what its record grants. */
+export type Grants = (node: string) => Identifiers;
+
 /** What judging needs to know. */
 export interface NodeJudgeOptions {
   readonly nodes: NodeStore;
   readonly authorities: () => Authorities;
   readonly log: Pick<Log, "error">;
-  /** What a node may call itself beside what its record grants. */
-  readonly grants?: (node: string) => Identifiers;
+  readonly grants?: Grants;
+  /**
+   * Who was admitted as which node. A link outlives the authority that its
+   * certificate was of: what counts later is the node's record alone.
+   */
+  readonly admitted: WeakMap<PeerIdentity, string>;
 }
 
 /** Whether a certificate is of one of our authorities, and whose. */
@@ -71,7 +78,26 @@ export function nodeJudge(options: NodeJudgeOptions): Judge {
           "a token of `tunnel token create`",
       );
     }
-    return readOrRefuse(options, () => judgeNode(options, peer, own.node!));
+    const { node } = own;
+    const verdict = readOrRefuse(
+      options,
+      () => judgeNode(options, peer, node),
+    );
+    if (verdict?.admitted) options.admitted.set(peer.identity, node);
+    return verdict;
+  };
+}
+
+/** Judges a link that stands: whether it would still be admitted. */
+export function standingJudge(options: NodeJudgeOptions): Judge {
+  const judgeOthers = reservedNameJudge(options);
+  return (candidate) => {
+    const node = options.admitted.get(candidate.peer.identity);
+    if (node === undefined) return judgeOthers(candidate);
+    return readOrRefuse(
+      options,
+      () => judgeNode(options, candidate.peer, node),
+    );
   };
 }
 

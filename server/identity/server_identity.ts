@@ -27,9 +27,11 @@ import { countIdentityCalls } from "./identity_metrics.ts";
 import { noteAddress } from "./join_address.ts";
 import { JoinService } from "./join_service.ts";
 import {
+  type Grants,
   nodeJudge,
   type NodeJudgeOptions,
   reservedNameJudge,
+  standingJudge,
 } from "./node_judge.ts";
 import { NodeStore } from "./node_store.ts";
 import { ensureServerLeaf, SERVER_FILE } from "./server_leaf.ts";
@@ -71,6 +73,7 @@ export class ServerIdentity {
     options: IdentityOptions,
     log: Log,
     metrics: MetricRegistry,
+    grants: Grants | undefined,
   ) {
     this.#state = state;
     this.#authorities = authorities;
@@ -78,7 +81,13 @@ export class ServerIdentity {
     this.#log = log;
     const nodes = new NodeStore(state);
     const trusted = () => this.#authorities;
-    this.#judging = { nodes, authorities: trusted, log };
+    this.#judging = {
+      nodes,
+      authorities: trusted,
+      log,
+      admitted: new WeakMap(),
+      ...(grants === undefined ? {} : { grants }),
+    };
     this.#service = new JoinService({
       state,
       nodes,
@@ -95,6 +104,7 @@ export class ServerIdentity {
   /**
    * Opens the state directory, or makes it on the first start.
    *
+   * @param grants What nodes may claim besides what their records grant.
    * @throws {StateError} When it is there and not whole. Never makes a new CA
    *   in place of one that was lost.
    */
@@ -102,6 +112,7 @@ export class ServerIdentity {
     options: IdentityOptions,
     log: Log,
     metrics: MetricRegistry,
+    grants?: Grants,
   ): Promise<ServerIdentity> {
     const { state, isNew } = await StateDirectory.openOrCreate(
       options.stateDirectory,
@@ -114,6 +125,7 @@ export class ServerIdentity {
       options,
       log,
       metrics,
+      grants,
     );
     await identity.#renewFiles();
     if (isNew) {
@@ -139,6 +151,11 @@ export class ServerIdentity {
   /** To be asked first: about our own certificates, and about taken names. */
   get judges(): readonly Judge[] {
     return [nodeJudge(this.#judging), reservedNameJudge(this.#judging)];
+  }
+
+  /** About links that stand, when something has changed. */
+  get standing(): Judge {
+    return standingJudge(this.#judging);
   }
 
   /** The identity calls of one connection. */

@@ -10,10 +10,11 @@ import type { MetricRegistry } from "../../host/metrics.ts";
 import { AuditLog, type AuditLogOptions } from "../../host/policy/audit_log.ts";
 import { watchAuditLog } from "../../host/policy/audit_metrics.ts";
 import { AuditTrail } from "../../host/policy/dial_record.ts";
+import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import type { Identifiers } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { OWN_PREFIX } from "../metric_families.ts";
 import { DialControl } from "./dial_control.ts";
-import type { GrantedKey } from "./node_grants.ts";
 import { PolicyError } from "./policy_error.ts";
 import { PolicyFile } from "./policy_file.ts";
 
@@ -69,9 +70,9 @@ export class Authorization {
     });
   }
 
-  /** Whether the policy lets `node` say that it serves `value`. */
-  mayClaim(node: string, key: GrantedKey, value: string): boolean {
-    return this.#policy?.current.mayClaim(node, key, value) ?? false;
+  /** What the policy lets `node` say that it serves, besides its own name. */
+  grantsOf(node: string): Identifiers {
+    return this.#policy?.current.grantsOf(node) ?? NO_IDENTIFIERS;
   }
 
   /** Reads the policy again, and opens the audit log anew. */

@@ -1,32 +1,22 @@
 /**
- * Which addresses a node may say that it serves.
+ * What a node may say that it serves, besides its own name.
  *
  * @module
  */
 
 import {
-  canonicalIp,
-  type IpPrefix,
-  parseIpAddress,
-  parseIpPrefix,
-  prefixContains,
-} from "../../proto/link/ip_address.ts";
-import {
   IdentifiersError,
+  NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/link/identifiers.ts";
+import type { Identifiers } from "../../proto/link/link.ts";
 import { Wildcard } from "../../host/policy/wildcard.ts";
 import { FieldError, Fields } from "./fields.ts";
 
-/** Keys that can be granted; a node's `host` and `uid` are its own name. */
-export type GrantedKey = "ipv4" | "ipv6" | "cidr" | "default-route";
-
-/** What one entry of `nodes` grants. */
+/** One entry of a policy's `nodes`. */
 export class NodeGrants {
+  readonly identifiers: Identifiers;
   readonly #name: Wildcard;
-  readonly #addresses: ReadonlySet<string>;
-  readonly #prefixes: readonly IpPrefix[];
-  readonly #defaultRoute: boolean;
 
   /** @throws {FieldError} */
   constructor(value: unknown, place: string) {
@@ -38,49 +28,30 @@ export class NodeGrants {
       throw new FieldError(fields.placeOf(missing), "it is missing; add it");
     }
     this.#name = new Wildcard(name.toLowerCase());
-    const granted = identifiers.map(([text, at]) => grantOf(text, at));
-    this.#addresses = new Set(
-      granted.flatMap(({ ipv4, ipv6 }) => [...ipv4, ...ipv6]),
+    this.identifiers = joined(
+      identifiers.map(([text, at]) => grantOf(text, at)),
     );
-    this.#prefixes = granted.flatMap(({ cidr }) =>
-      cidr.map((text) => parseIpPrefix(text)!)
-    );
-    this.#defaultRoute = granted.some(({ defaultRoute }) => defaultRoute);
   }
 
-  /** Whether this entry is about `node` and covers what it claims. */
-  covers(node: string, key: GrantedKey, value: string): boolean {
-    if (!this.#name.matches(node.toLowerCase())) return false;
-    switch (key) {
-      case "default-route":
-        return this.#defaultRoute;
-      case "cidr":
-        return this.#coversPrefix(value);
-      case "ipv4":
-      case "ipv6":
-        return this.#coversAddress(value);
-    }
-  }
-
-  /** A network may be claimed in parts. */
-  #coversPrefix(text: string): boolean {
-    const claimed = parseIpPrefix(text);
-    return claimed !== undefined &&
-      this.#prefixes.some((granted) =>
-        granted.length <= claimed.length &&
-        prefixContains(granted, claimed.address)
-      );
-  }
-
-  #coversAddress(text: string): boolean {
-    const claimed = parseIpAddress(text);
-    return claimed !== undefined &&
-      (this.#addresses.has(canonicalIp(text)) ||
-        this.#prefixes.some((granted) => prefixContains(granted, claimed)));
+  isAbout(node: string): boolean {
+    return this.#name.matches(node.toLowerCase());
   }
 }
 
-function grantOf(text: string, place: string) {
+/** All of `several` together. */
+export function joined(several: readonly Identifiers[]): Identifiers {
+  const all = (of: (one: Identifiers) => readonly string[]) =>
+    several.flatMap(of);
+  return {
+    ...NO_IDENTIFIERS,
+    ipv4: all(({ ipv4 }) => ipv4),
+    ipv6: all(({ ipv6 }) => ipv6),
+    cidr: all(({ cidr }) => cidr),
+    defaultRoute: several.some(({ defaultRoute }) => defaultRoute),
+  };
+}
+
+function grantOf(text: string, place: string): Identifiers {
   const key = text.split("=", 1)[0]!;
   if (key === "host" || key === "uid") {
     throw new FieldError(

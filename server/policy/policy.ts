@@ -12,11 +12,11 @@ import {
   type Verdict,
 } from "../../host/policy/rule_set.ts";
 import { subjectOf } from "../../host/policy/subject.ts";
-import type { DialTarget } from "../../proto/link/link.ts";
+import type { DialTarget, Identifiers } from "../../proto/link/link.ts";
 import { type Caller, nameOf } from "./caller.ts";
 import { FieldError, Fields } from "./fields.ts";
 import { FrontendEntry } from "./frontend_entry.ts";
-import { type GrantedKey, NodeGrants } from "./node_grants.ts";
+import { joined, NodeGrants } from "./node_grants.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */
 export const ENTRIES_MAX = 1_000;
@@ -82,9 +82,10 @@ export class Policy {
     return this.#rulesOf(here).judgeUnresolved(subjectOf(target));
   }
 
-  /** Whether `node` may say that it serves `value`; nothing is for free. */
-  mayClaim(node: string, key: GrantedKey, value: string): boolean {
-    return this.#nodes.some((grants) => grants.covers(node, key, value));
+  /** What `node` may say that it serves, besides its own name. */
+  grantsOf(node: string): Identifiers {
+    const about = this.#nodes.filter((grants) => grants.isAbout(node));
+    return joined(about.map(({ identifiers }) => identifiers));
   }
 
   #rulesOf(entries: readonly FrontendEntry[]): RuleSet {
