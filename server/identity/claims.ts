@@ -25,7 +25,7 @@ export interface ProvenNames {
  * @returns Such as `ipv4=10.0.0.7`; `undefined` when all is well.
  */
 export function unprovenClaim(
-  { agentId, identifiers }: LinkPeer,
+  { agentId, identifiers }: Pick<LinkPeer, "agentId" | "identifiers">,
   { names, granted }: ProvenNames,
 ): string | undefined {
   if (!names.includes(agentId)) return `agent id ${JSON.stringify(agentId)}`;

@@ -1,0 +1,88 @@
+/**
+ * Asks the API server whose a bearer token is: one TokenReview.
+ *
+ * @module
+ */
+
+import type { RequestOptions } from "./client.ts";
+import type { TokenReview } from "./objects.ts";
+import { pathOf, TOKEN_REVIEWS } from "./paths.ts";
+
+/** Where a bound token says on which node its Pod runs (since 1.30). */
+const NODE_NAME = "authentication.kubernetes.io/node-name";
+const POD_NAME = "authentication.kubernetes.io/pod-name";
+
+/** What is asked of `KubernetesClient`. */
+export interface TokenReviewClient {
+  create<T>(path: string, body: T, options?: RequestOptions): Promise<T>;
+}
+
+/** What came out. */
+export type ReviewedToken =
+  | {
+    readonly kind: "service-account";
+    readonly namespace: string;
+    readonly name: string;
+    /** Of the node that the token is bound to, if the token says so. */
+    readonly nodeName?: string;
+    /** Of the Pod likewise. */
+    readonly podName?: string;
+  }
+  /** A good token of somebody who is no ServiceAccount. */
+  | { readonly kind: "stranger"; readonly username: string }
+  /** It is not good; `why` is a part of a sentence. */
+  | { readonly kind: "invalid"; readonly why: string };
+
+/**
+ * Has a token reviewed. That the API server names the audience again is
+ * insisted on: one that knows nothing of audiences leaves the field out and
+ * would say yes to tokens that are meant for others.
+ *
+ * @throws {KubernetesError | KubernetesConfigError} When it cannot be asked.
+ */
+export async function reviewToken(
+  client: TokenReviewClient,
+  token: string,
+  audience: string,
+  timeoutMs: number,
+): Promise<ReviewedToken> {
+  const { status = {} } = await client.create<TokenReview>(
+    pathOf(TOKEN_REVIEWS),
+    {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenReview",
+      spec: { token, audiences: [audience] },
+    },
+    { timeoutMs, isRepeatable: true },
+  );
+  const { authenticated, audiences, user, error } = status;
+  if (authenticated !== true) {
+    return { kind: "invalid", why: error || "the API server does not know it" };
+  }
+  if (audiences?.includes(audience) !== true) {
+    return {
+      kind: "invalid",
+      why: `it is not meant for audience "${audience}"`,
+    };
+  }
+  const username = user?.username ?? "";
+  const parts = username.split(":");
+  const [system, kind, namespace = "", name = ""] = parts;
+  const isServiceAccount = parts.length === 4 && system === "system" &&
+    kind === "serviceaccount" && namespace !== "" && name !== "";
+  if (!isServiceAccount) return { kind: "stranger", username };
+  const nodeName = only(user?.extra?.[NODE_NAME]);
+  const podName = only(user?.extra?.[POD_NAME]);
+  return {
+    kind: "service-account",
+    namespace,
+    name,
+    ...(nodeName === undefined ? {} : { nodeName }),
+    ...(podName === undefined ? {} : { podName }),
+  };
+}
+
+/** Claims come as lists, of one. */
+function only(values: readonly string[] | undefined): string | undefined {
+  return values?.length === 1 && values[0] !== "" ? values[0] : undefined;
+}

@@ -1,0 +1,68 @@
+/**
+ * What a server counts about its dealings with an API server: Konnectivity's
+ * families of leases, and ours of tokens.
+ *
+ * @module
+ */
+
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { OWN_PREFIX, UPSTREAM_PREFIX } from "../metric_families.ts";
+import type { LeaseObserver } from "./server_lease.ts";
+
+/** Reviews of agents' tokens, by outcome. */
+export function countReviews(
+  registry: MetricRegistry,
+): (outcome: string) => void {
+  const reviews = registry.labelled(
+    "counter",
+    `${OWN_PREFIX}token_reviews_total`,
+    "Agents that showed a token, by outcome: admitted, invalid, denied or " +
+      "unavailable.",
+    ["outcome"],
+  );
+  return (outcome) => reviews.with(outcome).add();
+}
+
+/** Agents that claim what their token does not say. */
+export function countTokenMismatches(registry: MetricRegistry): () => void {
+  const mismatches = registry.series(
+    "counter",
+    `${OWN_PREFIX}token_binding_mismatches_total`,
+    "Links whose agent claims names that its token's node has not got.",
+  );
+  return () => mismatches.add();
+}
+
+/** Everything about leases but the log. Help texts are upstream's, letter by letter. */
+export function countLeases(
+  registry: MetricRegistry,
+): Omit<LeaseObserver, "warn"> {
+  const requests = (kind: "list" | "delete", help: string) => {
+    const total = registry.labelled(
+      "counter",
+      `${UPSTREAM_PREFIX}lease_${kind}_total`,
+      help,
+      ["http_status_code", "reason"],
+    );
+    return (code: number, reason: string) =>
+      total.with(`${code}`, reason).add();
+  };
+  const culled = registry.series(
+    "counter",
+    `${UPSTREAM_PREFIX}culled_leases_count`,
+    "Count of expired leases that the lease garbage collection controller has culled.",
+  );
+  return {
+    listed: requests(
+      "list",
+      "Count of lease deletion calls by the garbage collection controller. " +
+        "Labeled by HTTP status code and reason.",
+    ),
+    deleted: requests(
+      "delete",
+      "Count of lease delection calls by the garbage collection controller. " +
+        "Labeled by HTTP status code and reason.",
+    ),
+    culled: () => culled.add(),
+  };
+}

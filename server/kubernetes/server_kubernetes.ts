@@ -1,0 +1,83 @@
+/**
+ * What a server does with an API server: has its agents' tokens reviewed, and
+ * publishes its lease. Joins the parts of this folder.
+ *
+ * @module
+ */
+
+import { connectKubernetes } from "../../host/kubernetes/connect.ts";
+import { reviewToken } from "../../host/kubernetes/token_review.ts";
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { NodeBinding } from "../identity/binding_judge.ts";
+import type { Judge } from "../links/admission.ts";
+import {
+  countLeases,
+  countReviews,
+  countTokenMismatches,
+} from "./kubernetes_metrics.ts";
+import { NodeAddresses } from "./node_addresses.ts";
+import type { KubernetesServerOptions } from "./options.ts";
+import { ServerLease } from "./server_lease.ts";
+import { tokenJudge } from "./token_judge.ts";
+import { TokenReviews } from "./token_reviews.ts";
+
+/** Within the 10 s that agents wait for their link. */
+const REVIEW_TIMEOUT_MS = 7_000;
+
+/** See the module description. */
+export interface ServerKubernetes {
+  /** About agents that show a token. */
+  readonly judges: readonly Judge[];
+  /** The server listens: others may count it. */
+  start(): void;
+  /** Settles when what was published is taken back, or cannot be. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Prepares everything; nothing is sent yet.
+ *
+ * @throws {KubernetesConfigError}
+ */
+export function openKubernetes(
+  options: KubernetesServerOptions,
+  server: { readonly serverId: string; readonly nodeBinding: NodeBinding },
+  log: Log,
+  metrics: MetricRegistry,
+): ServerKubernetes {
+  const client = connectKubernetes(options, systemTimers);
+  const { agentTokens, lease } = options;
+  const publishing = lease && new ServerLease({
+    ...lease,
+    client,
+    serverId: server.serverId,
+    timers: systemTimers,
+    wallClock: Date.now,
+    observer: { ...countLeases(metrics), warn: (line) => log.warn(line) },
+  });
+  const judges = agentTokens === undefined ? [] : [tokenJudge({
+    wanted: agentTokens,
+    reviews: new TokenReviews(
+      (token) =>
+        reviewToken(client, token, agentTokens.audience, REVIEW_TIMEOUT_MS),
+      systemTimers,
+    ),
+    addresses: new NodeAddresses(client, systemTimers),
+    binding: server.nodeBinding,
+    observer: {
+      reviewed: countReviews(metrics),
+      mismatched: countTokenMismatches(metrics),
+      warn: (line) => log.warn(line),
+    },
+  })];
+  return {
+    judges,
+    start: () => publishing?.start(),
+    stop: async () => {
+      await publishing?.stop();
+      client[Symbol.dispose]();
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * Whose tokens are, asked as rarely as safety allows.
+ *
+ * Agents come back all at once after a break, each with the token it had
+ * before: what was found about a good one is believed for a minute, and two who
+ * show the same one wait for one answer. What was found about a bad one is not
+ * kept, so that a token that becomes good is not refused for a minute.
+ *
+ * @module
+ */
+
+import type { ReviewedToken } from "../../host/kubernetes/token_review.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+
+/** How long a token that was taken back may still let an agent in. */
+export const BELIEVED_MS = 60_000;
+
+/** Tokens remembered; agents beyond that are asked about each time. */
+export const REMEMBERED_MAX = 10_000;
+
+/** Reviews under way; a storm of made-up tokens must not grow without end. */
+export const REVIEWS_MAX = 1_000;
+
+/** More wait for the API server than may. */
+export class TooManyReviewsError extends Error {
+  override readonly name = "TooManyReviewsError";
+}
+
+/** See the module description. */
+export class TokenReviews {
+  readonly #review: (token: string) => Promise<ReviewedToken>;
+  readonly #clock: Clock;
+  readonly #rememberedMax: number;
+  /** By the token's SHA-256: a dump of this process holds no token. */
+  readonly #known = new Map<
+    string,
+    { found: ReviewedToken; untilMs: number }
+  >();
+  readonly #underWay = new Map<string, Promise<ReviewedToken>>();
+
+  /**
+   * @param review Asks the API server.
+   * @param rememberedMax See {@linkcode REMEMBERED_MAX}.
+   */
+  constructor(
+    review: (token: string) => Promise<ReviewedToken>,
+    clock: Clock,
+    rememberedMax = REMEMBERED_MAX,
+  ) {
+    this.#review = review;
+    this.#clock = clock;
+    this.#rememberedMax = rememberedMax;
+  }
+
+  /**
+   * @throws {TooManyReviewsError} And what `review` throws.
+   */
+  async of(token: string): Promise<ReviewedToken> {
+    const hash = await sha256(token);
+    const known = this.#known.get(hash);
+    if (known !== undefined && this.#clock.now() < known.untilMs) {
+      return known.found;
+    }
+    this.#known.delete(hash);
+    const waiting = this.#underWay.get(hash);
+    if (waiting !== undefined) return await waiting;
+    if (this.#underWay.size >= REVIEWS_MAX) {
+      throw new TooManyReviewsError(
+        `${REVIEWS_MAX} tokens wait for their review already`,
+      );
+    }
+    const asking = this.#ask(hash, token);
+    this.#underWay.set(hash, asking);
+    return await asking;
+  }
+
+  async #ask(hash: string, token: string): Promise<ReviewedToken> {
+    const beginMs = this.#clock.now();
+    try {
+      const found = await this.#review(token);
+      if (found.kind === "service-account") {
+        this.#remember(hash, found, beginMs + BELIEVED_MS);
+      }
+      return found;
+    } finally {
+      this.#underWay.delete(hash);
+    }
+  }
+
+  #remember(hash: string, found: ReviewedToken, untilMs: number): void {
+    if (this.#known.size >= this.#rememberedMax) {
+      const [oldest] = this.#known.keys();
+      this.#known.delete(oldest!);
+    }
+    this.#known.set(hash, { found, untilMs });
+  }
+}
+
+async function sha256(text: string): Promise<string> {
+  const octets = new TextEncoder().encode(text);
+  const digest = await crypto.subtle.digest("SHA-256", octets);
+  return new Uint8Array(digest).toBase64();
+}
