@@ -3,8 +3,19 @@ import { factsOf } from "../../host/pki/certificate.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { IdentityCaller, IdentityNode } from "../support/identity_node.ts";
 import { IdentityRig } from "../support/identity_rig.ts";
+import { eventually } from "../support/tunnel_harness.ts";
 
 // A server with an identity of its own, and nodes that join it over sockets.
+
+/** Wants a refusal of this status, with these words. */
+async function refused(
+  asking: Promise<unknown>,
+  code: StatusCode,
+  words: string,
+): Promise<void> {
+  const error = await assertRejects(() => asking, GrpcError, words);
+  assertEquals((error as GrpcError).code, code);
+}
 
 Deno.test("a node joins with a token, links and is reached", async () => {
   await using rig = await IdentityRig.open();
@@ -17,4 +28,168 @@ Deno.test("a node joins with a token, links and is reached", async () => {
   caller.send("hello");
   await target.received(5);
   assertEquals(target.text, "hello");
+});
+
+Deno.test("an answer that was lost costs no second use of the token", async () => {
+  await using rig = await IdentityRig.open();
+  const [place, token] = [await rig.place(), await rig.token()];
+  const node = await IdentityNode.make("edge-7");
+  await node.join(place, token);
+  await node.join(place, token);
+  const other = await IdentityNode.make("edge-8");
+  await refused(
+    other.join(place, token),
+    StatusCode.UNAUTHENTICATED,
+    "is used up",
+  );
+});
+
+Deno.test("a node waits until somebody approves it", async () => {
+  await using rig = await IdentityRig.open();
+  const place = await rig.place();
+  const token = await rig.token({ needsApproval: true });
+  const node = await IdentityNode.make("edge-7");
+  const words = "edge-7 waits for approval: `tunnel node approve edge-7` on " +
+    "the server";
+  assertEquals(await node.join(place, token), words);
+  assertEquals(await node.join(place, token), words);
+  assertEquals(await node.renewByProof(place), words);
+  assertEquals(node.cert, "");
+  await rig.nodes.change("edge-7", (record) => ({
+    ...record,
+    state: "approved",
+  }));
+  assertEquals(await node.join(place, token), undefined);
+  await rig.link(node);
+});
+
+Deno.test("a certificate is renewed by itself, and by proof of its key", async () => {
+  await using rig = await IdentityRig.open();
+  const place = await rig.place();
+  const node = await rig.joined("edge-7");
+  const serials = new Set([factsOf(node.cert).x509.serialNumber]);
+  await node.renew(place);
+  serials.add(factsOf(node.cert).x509.serialNumber);
+  await node.renewByProof(place);
+  serials.add(factsOf(node.cert).x509.serialNumber);
+  assertEquals(serials.size, 3);
+  const record = rig.nodes.read("edge-7")!;
+  assert(serials.has(record.certificate!.serialNumber));
+});
+
+Deno.test("links of a revoked node end at once, with the reason", async () => {
+  await using rig = await IdentityRig.open();
+  for (const carrier of ["streams", "packets"] as const) {
+    const node = await rig.joined(`${carrier}-7`);
+    const agent = await rig.link(node, { carrier });
+    const { caller } = await rig.tunnel.connect("grpc");
+    const words = /the node was revoked \(stolen\)/;
+    const isLost = agent.log.next(words);
+    await rig.nodes.change(node.name, (record) => ({
+      ...record,
+      state: "revoked",
+      reason: "stolen",
+    }));
+    await isLost;
+    await caller.closed;
+    await agent.log.next(words); // It tries again, and is refused.
+    await refused(
+      node.renew(await rig.place()),
+      StatusCode.PERMISSION_DENIED,
+      "the node was revoked (stolen)",
+    );
+    const isLinked = agent.log.next(/^linked to server$/);
+    await rig.nodes.change(node.name, (record) => ({
+      ...record,
+      state: "approved",
+    }));
+    await isLinked; // Approving takes it back, without a new certificate.
+    agent.running.stop("done");
+    await agent.running.finished;
+  }
+});
+
+Deno.test("a forgotten node has to join again, with any key", async () => {
+  await using rig = await IdentityRig.open();
+  const place = await rig.place();
+  const node = await rig.joined("edge-7");
+  const agent = await rig.link(node);
+  const isRefused = agent.log.next(/this server knows no such node/);
+  assert(await rig.nodes.forget("edge-7"));
+  await isRefused;
+  await refused(
+    node.renewByProof(place),
+    StatusCode.NOT_FOUND,
+    "join again with a new token",
+  );
+  await rig.joined("edge-7");
+});
+
+Deno.test("who asks too often is told to wait, and fills no log", async () => {
+  await using rig = await IdentityRig.open();
+  using caller = await IdentityCaller.open(await rig.place());
+  const { csr } = await IdentityNode.make("edge-7");
+  const bad = (await rig.token()).slice(0, -1) + "A";
+  const codes: StatusCode[] = [];
+  while (codes.at(-1) !== StatusCode.RESOURCE_EXHAUSTED) {
+    await caller.join(bad, "edge-7", csr).catch((error) =>
+      codes.push((error as GrpcError).code)
+    );
+  }
+  assert(codes.length < 15, `${codes.length} attempts`);
+  const lines = rig.tunnel.log.matching(/^join refused/);
+  assertEquals(lines.length, codes.length - 1);
+  const calls = "tunnel_server_identity_calls_total";
+  assertEquals(
+    await rig.tunnel.metric(
+      `${calls}{method="join",status="RESOURCE_EXHAUSTED"}`,
+    ),
+    1,
+  );
+});
+
+Deno.test("a CA is changed and nothing is dropped", async () => {
+  const { rotateAuthority, activateAuthority, retireAuthority } = await import(
+    "../../server/identity/authorities.ts"
+  );
+  await using rig = await IdentityRig.open();
+  const node = await rig.joined("edge-7");
+  const before = await rig.place();
+  await rig.link(node);
+  const { caller, target } = await rig.tunnel.connect("grpc");
+  const changed = () =>
+    rig.tunnel.log.next(/^the certificate authorities have changed$/);
+  for (const change of [rotateAuthority, activateAuthority]) {
+    const isNoticed = changed();
+    await change(rig.state);
+    await isNoticed;
+  }
+  // A node that slept through it knows the old authority only, and it suffices.
+  await eventually("the new leaf is shown", async () => {
+    await node.renew(before);
+    return node.authorities === (await rig.place()).ca;
+  });
+  const { current } = await rig.authorities();
+  assert(factsOf(node.cert).x509.verify(current.facts.x509.publicKey));
+  const isNoticed = changed();
+  await retireAuthority(rig.state);
+  await isNoticed;
+  await node.renew(await rig.place());
+  await assertRejects(() => node.renew(before), Error, "not signed by a CA");
+  caller.send("still there");
+  await target.received(11);
+  assertEquals(target.text, "still there");
+});
+
+Deno.test("agents hear of authorities when they link and when these change", async () => {
+  const { rotateAuthority } = await import(
+    "../../server/identity/authorities.ts"
+  );
+  await using rig = await IdentityRig.open();
+  const agent = await rig.link(await rig.joined("edge-7"));
+  const isNoticed = rig.tunnel.log
+    .next(/^the certificate authorities have changed$/);
+  await rotateAuthority(rig.state);
+  await isNoticed;
+  assertEquals(agent.log.matching(/lost/), []);
 });
