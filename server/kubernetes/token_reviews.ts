@@ -9,6 +9,7 @@
  * @module
  */
 
+import { createHash } from "node:crypto";
 import type { ReviewedToken } from "../../host/kubernetes/token_review.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
@@ -56,7 +57,7 @@ export class TokenReviews {
    * @throws {TooManyReviewsError} And what `review` throws.
    */
   async of(token: string): Promise<ReviewedToken> {
-    const hash = await sha256(token);
+    const hash = sha256(token);
     const known = this.#known.get(hash);
     if (known !== undefined && this.#clock.now() < known.untilMs) {
       return known.found;
@@ -96,8 +97,6 @@ export class TokenReviews {
   }
 }
 
-async function sha256(text: string): Promise<string> {
-  const octets = new TextEncoder().encode(text);
-  const digest = await crypto.subtle.digest("SHA-256", octets);
-  return new Uint8Array(digest).toBase64();
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("base64");
 }
