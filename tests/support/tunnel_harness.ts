@@ -49,6 +49,7 @@ export interface AgentWish {
   /** Where the server is; the tunnel's own when absent. */
   readonly serverPort?: number;
   readonly dials?: Partial<AgentOptions["dials"]>;
+  readonly audit?: NonNullable<AgentOptions["audit"]>;
   readonly drainTimeoutMs?: number;
 }
 
@@ -264,6 +265,7 @@ export class Tunnel implements AsyncDisposable {
         hasBenchTarget: true,
         ...wish.dials,
       },
+      ...wish.audit === undefined ? {} : { audit: wish.audit },
       drainTimeoutMs: wish.drainTimeoutMs ?? 10_000,
       health: LOOPBACK,
       admin: LOOPBACK,
