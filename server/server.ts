@@ -148,29 +148,10 @@ class Server {
       (node) => this.#authorization.grantsOf(node),
     );
     this.#trust = trust;
-    const { files, named, identity } = trust;
-    const agentCredentials = this.#load(files);
-    const verifies = identity !== undefined || agents.caFile !== undefined;
+    const { identity } = trust;
+    const agentCredentials = this.#load(trust.files);
     const frontend = await this.#listenFrontend();
-    const agentListener = await listenAgentPort({
-      ...agents.address,
-      credentials: agentCredentials,
-      ...(named === undefined ? {} : {
-        named: { name: named.name, credentials: this.#load(named.files) },
-      }),
-      clientCertificate: verifies ? "optional" : "none",
-      alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
-      minVersion: this.#options.tls.minVersion,
-      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
-    }, {
-      onConnection: (transport) => this.#agentPort.accept(transport),
-      onRefused: (error) => {
-        this.#metrics.agentRefused();
-        this.#log.event(error.message);
-      },
-      onProblem: (line) => this.#log.warn(line),
-    });
-    this.#listeners.push(agentListener);
+    const agentListener = await this.#listenAgents(trust, agentCredentials);
     const healthListener = this.#serve(
       health,
       healthHandler({
@@ -184,6 +165,7 @@ class Server {
       adminHandler(this.#metricRegistry),
     );
     this.#watchIdentity(trust);
+    await identity?.noteAddress(agentListener.address);
     if (agents.allowAnonymous) {
       this.#log.warn(
         `agents need no certificate on ${agentListener.address}: ` +
@@ -245,6 +227,34 @@ class Server {
         onProblem,
       });
     }
+    this.#listeners.push(listener);
+    return listener;
+  }
+
+  async #listenAgents(
+    { identity, named }: AgentTrust,
+    credentials: Credentials,
+  ): Promise<BoundListener> {
+    const { agents, tls } = this.#options;
+    const verifies = identity !== undefined || agents.caFile !== undefined;
+    const listener = await listenAgentPort({
+      ...agents.address,
+      credentials,
+      ...(named === undefined ? {} : {
+        named: { name: named.name, credentials: this.#load(named.files) },
+      }),
+      clientCertificate: verifies ? "optional" : "none",
+      alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
+      minVersion: tls.minVersion,
+      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+    }, {
+      onConnection: (transport) => this.#agentPort.accept(transport),
+      onRefused: (error) => {
+        this.#metrics.agentRefused();
+        this.#log.event(error.message);
+      },
+      onProblem: (line) => this.#log.warn(line),
+    });
     this.#listeners.push(listener);
     return listener;
   }
@@ -362,10 +372,7 @@ class Server {
   #watchIdentity(trust: AgentTrust): void {
     trust.identity?.watch({
       onCredentials: () => reloadAll(this.#credentials, this.#log),
-      onAuthorities: (bundle) => {
-        this.#agentPort.announceAuthorities(bundle);
-        reconsider(trust, this.#registry.links);
-      },
+      onAuthorities: (bundle) => this.#agentPort.announceAuthorities(bundle),
       onNode: (node) => reconsider(trust, this.#registry.links, node),
     });
   }
