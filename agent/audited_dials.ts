@@ -61,7 +61,7 @@ export class AuditedDials {
 
   /** Writes the audit log to its end. */
   async close(): Promise<void> {
-    await this.#audit?.close();
+    await this.#trail?.close();
   }
 
   async #dialAudited(

@@ -32,44 +32,58 @@ export interface DialFacts {
   readonly target: DialTarget;
 }
 
-/** Makes the records of a process. */
+/** The records of a process, from its start to its end. */
 export class AuditTrail {
-  readonly #log: AuditLog;
-  readonly #clock: Clock;
+  readonly log: AuditLog;
+  readonly clock: Clock;
+  readonly #open = new Set<DialRecord>();
   #dials = 0;
 
   constructor(log: AuditLog, clock: Clock) {
-    this.#log = log;
-    this.#clock = clock;
+    this.log = log;
+    this.clock = clock;
   }
 
   begin(facts: DialFacts): DialRecord {
-    return new DialRecord(this.#log, this.#clock, ++this.#dials, facts);
+    const record = new DialRecord(this, ++this.#dials, facts);
+    this.#open.add(record);
+    return record;
+  }
+
+  /** `record` has no more to say. @returns Whether it had until now. */
+  over(record: DialRecord): boolean {
+    return this.#open.delete(record);
+  }
+
+  /** Ends what is still open, and writes everything. */
+  async close(): Promise<void> {
+    for (const record of [...this.#open]) {
+      record.ended({ kind: "lost", reason: "the process has ended" });
+    }
+    await this.log.close();
   }
 }
 
 /** See the module description. */
 export class DialRecord implements ConduitObserver {
-  readonly #log: AuditLog;
-  readonly #clock: Clock;
+  readonly #trail: AuditTrail;
   readonly #id: number;
   readonly #facts: DialFacts;
   readonly #startMs: number;
-  #isRefused = false;
   #octetsFromTarget = 0;
   #octetsToTarget = 0;
 
-  constructor(log: AuditLog, clock: Clock, id: number, facts: DialFacts) {
-    this.#log = log;
-    this.#clock = clock;
+  constructor(trail: AuditTrail, id: number, facts: DialFacts) {
+    this.#trail = trail;
     this.#id = id;
     this.#facts = facts;
-    this.#startMs = clock.now();
+    this.#startMs = trail.clock.now();
   }
 
   /** Writes the first line. */
   decided({ isAllowed, rule }: Verdict): void {
-    this.#isRefused = !isAllowed;
+    // There will be no connection whose end could be told.
+    if (!isAllowed) this.#trail.over(this);
     this.#write("dial", {
       decision: isAllowed ? "allowed" : "refused",
       rule: clipped(rule, TEXT_LENGTH_MAX),
@@ -78,7 +92,7 @@ export class DialRecord implements ConduitObserver {
 
   /** The dial has failed; says so unless it was refused, which was said. */
   failed({ message }: DialError): void {
-    if (!this.#isRefused) this.#end("failed", message);
+    this.#end("failed", message);
   }
 
   /** The dial has succeeded. @returns `conduit`, watched until its end. */
@@ -99,6 +113,7 @@ export class DialRecord implements ConduitObserver {
   }
 
   #end(kind: ConduitEnd["kind"] | "failed", reason: string | undefined): void {
+    if (!this.#trail.over(this)) return;
     this.#write("end", {
       end: kind,
       ...(reason === undefined
@@ -106,13 +121,13 @@ export class DialRecord implements ConduitObserver {
         : { reason: clipped(reason, TEXT_LENGTH_MAX) }),
       octetsToTarget: this.#octetsToTarget,
       octetsFromTarget: this.#octetsFromTarget,
-      durationMs: Math.round(this.#clock.now() - this.#startMs),
+      durationMs: Math.round(this.#trail.clock.now() - this.#startMs),
     });
   }
 
   #write(event: string, what: Readonly<Record<string, unknown>>): void {
     const { target, ...facts } = this.#facts;
-    this.#log.write({
+    this.#trail.log.write({
       time: new Date().toISOString(),
       event,
       dial: this.#id,

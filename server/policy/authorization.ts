@@ -40,6 +40,7 @@ export class Authorization {
   readonly #log: Log;
   readonly #policy: PolicyFile | undefined;
   readonly #audit: AuditLog | undefined;
+  readonly #trail: AuditTrail | undefined;
 
   /** @throws {PolicyError | AuditLogError} */
   constructor(
@@ -51,6 +52,7 @@ export class Authorization {
     if (policyFile !== undefined) this.#policy = PolicyFile.load(policyFile);
     if (audit !== undefined) {
       this.#audit = AuditLog.open(audit, { log, timers });
+      this.#trail = new AuditTrail(this.#audit, timers);
       watchAuditLog(metrics, OWN_PREFIX, this.#audit);
     }
     const refusals = metrics.series(
@@ -60,9 +62,7 @@ export class Authorization {
     );
     this.control = new DialControl({
       ...(this.#policy === undefined ? {} : { policy: this.#policy }),
-      ...(this.#audit === undefined
-        ? {}
-        : { trail: new AuditTrail(this.#audit, timers) }),
+      ...(this.#trail === undefined ? {} : { trail: this.#trail }),
       refused: (error) => {
         refusals.add();
         log.event(error.message);
@@ -94,6 +94,6 @@ export class Authorization {
 
   /** Writes the audit log to its end. */
   async close(): Promise<void> {
-    await this.#audit?.close();
+    await this.#trail?.close();
   }
 }
