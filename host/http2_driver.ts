@@ -76,7 +76,6 @@ class Http2Driver {
   }
 
   start(): void {
-    this.#connection.setOutputListener(() => this.#scheduleFlush());
     this.#transport.start({
       onChunk: (chunk) => {
         if (this.#state !== "running") return;
@@ -95,6 +94,9 @@ class Http2Driver {
       },
       onClose: (error) => this.#onClose(error),
     });
+    // Behind the transport: where the peer's first octets are there already,
+    // the answer to them leaves together with what the engine says by itself.
+    this.#connection.setOutputListener(() => this.#scheduleFlush());
     // The engine may have spoken before it had a listener.
     this.#scheduleFlush();
   }

@@ -21,6 +21,18 @@ Deno.test("all output of a turn leaves in one write", async () => {
   assertEquals(transport.writes, ["abc"]);
 });
 
+Deno.test("the answer to octets that came before leaves with the first words", async () => {
+  const engine = new FakeEngine();
+  engine.say("settings");
+  engine.onReceive = () => engine.say("ack");
+  const transport = new FakeTransport();
+  transport.onStart = ({ onChunk }) =>
+    queueMicrotask(() => onChunk(new Uint8Array(1)));
+  driveHttp2(transport, engine, new FakeTimers());
+  await Promise.resolve();
+  assertEquals([engine.received, transport.writes], [1, ["settingsack"]]);
+});
+
 Deno.test("output during a write waits for it and leaves at once after it", async () => {
   const { engine, transport } = drive();
   engine.say("first");
@@ -175,6 +187,7 @@ class FakeEngine implements Http2Engine {
 
   setOutputListener(listener: () => void): void {
     this.#listener = listener;
+    if (this.#output !== "") listener();
   }
 
   receive(chunk: Uint8Array): void {
@@ -225,8 +238,11 @@ class FakeTransport implements Transport {
   events!: TransportEvents;
   #done: (() => void) | undefined;
 
+  onStart: (events: TransportEvents) => void = () => {};
+
   start(events: TransportEvents): void {
     this.events = events;
+    this.onStart(events);
   }
 
   write(octets: Uint8Array, done: () => void): void {
