@@ -1,6 +1,11 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { setImmediate } from "node:timers";
 import type { DatagramAddress, DatagramSocket } from "./datagram_socket.ts";
-import { DenoDatagramSocket, platformListen } from "./deno_datagram_socket.ts";
+import {
+  DATAGRAMS_PER_TURN,
+  DenoDatagramSocket,
+  platformListen,
+} from "./deno_datagram_socket.ts";
 import { NodeDatagramSocket } from "./node_datagram_socket.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
@@ -162,3 +167,30 @@ for (const [kind, open] of Object.entries(KINDS)) {
     await closed(one);
   });
 }
+
+Deno.test("a flood of datagrams lets others have their turn", async () => {
+  const open = KINDS["deno and libc"]!;
+  const [one, other] = [await open(LOOPBACK), await open(LOOPBACK)];
+  const count = 2 * DATAGRAMS_PER_TURN;
+  for (let index = 0; index < count; index++) {
+    one.send(Uint8Array.of(1), other.address);
+  }
+  await closed(one); // All are in the kernel, even one that holds little.
+  const over = Promise.withResolvers<void>();
+  let heard = 0;
+  const heardByThen: number[] = [];
+  const look = () => {
+    heardByThen.push(heard);
+    if (heard < count) setImmediate(look);
+    else over.resolve();
+  };
+  other.listen({
+    onDatagram() {
+      if (heard++ === 0) setImmediate(look);
+    },
+    onError: over.reject,
+  });
+  await over.promise;
+  assert(heardByThen[0]! < count, `${heardByThen}`);
+  await closed(other);
+});

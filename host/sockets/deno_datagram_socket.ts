@@ -28,7 +28,7 @@ const READ_FAILURES_MAX = 16;
  * Datagrams that are read before everybody else has a turn: without it a flood
  * of them would hold up all other connections.
  */
-const DATAGRAMS_PER_TURN = 4 * DATAGRAMS_PER_READ;
+export const DATAGRAMS_PER_TURN: number = 4 * DATAGRAMS_PER_READ;
 
 /**
  * What may wait in the platform for room in the kernel, which holds thousands
