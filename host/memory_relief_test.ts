@@ -15,6 +15,7 @@ class Machine {
   floor = 60 * MIB;
   cpu = 0;
   reliefs = 0;
+  trims = 0;
 
   residentOctets(): number {
     return this.octets;
@@ -27,6 +28,10 @@ class Machine {
   relieve(): void {
     this.reliefs++;
     this.octets = this.floor;
+  }
+
+  trim(): void {
+    this.trims++;
   }
 }
 
@@ -51,6 +56,24 @@ Deno.test("memory is returned once a burst of work is over, and only then", () =
 
   timers.advance(LOOK_INTERVAL_MS);
   assertEquals([machine.reliefs, machine.octets], [2, machine.floor]);
+});
+
+Deno.test("a process that is never quiet returns what is free, when it has grown", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  const work = () => {
+    machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
+    timers.advance(LOOK_INTERVAL_MS);
+  };
+  machine.octets = machine.floor + WORTHWHILE_OCTETS - 1;
+  work();
+  assertEquals(machine.trims, 0);
+  machine.octets++;
+  work();
+  work();
+  assertEquals([machine.trims, machine.reliefs], [2, 1]);
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals([machine.trims, machine.reliefs], [2, 2]);
 });
 
 Deno.test("memory that is in use is not asked for again and again", () => {
