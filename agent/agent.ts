@@ -5,6 +5,7 @@
  */
 
 import { connectAgentTls } from "../host/agent_connect.ts";
+import { readToken } from "../host/kubernetes/token_file.ts";
 import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
 import {
   type BoundListener,
@@ -24,6 +25,7 @@ import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
 import { AuditedDials } from "./audited_dials.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
+import { followLeases, type LeaseCount } from "./kubernetes/lease_count.ts";
 import { Connector } from "./links/connector.ts";
 import { LinkKeeper } from "./links/link_keeper.ts";
 import type { AgentOptions } from "./options.ts";
@@ -89,6 +91,7 @@ class Agent {
   readonly #dialer: TargetDialer;
   readonly #keeper: LinkKeeper;
   readonly #drain: Drain;
+  #leases: LeaseCount | undefined;
 
   constructor(options: AgentOptions, environment: AgentEnvironment) {
     const { log, proxy, trustsOnlyGiven } = environment;
@@ -121,6 +124,7 @@ class Agent {
       },
       load: () => this.#dialer.load,
       close: (reason) => {
+        this.#leases?.stop();
         this.#keeper.stop(reason);
         this.closeListeners();
       },
@@ -153,6 +157,9 @@ class Agent {
       agent: this.#options.agentId,
       ...addresses,
     });
+    const { leases } = this.#options;
+    this.#leases = leases &&
+      followLeases(leases, this.#log, () => this.#keeper.reconsider());
     this.#keeper.start();
     return {
       addresses,
@@ -193,7 +200,9 @@ class Agent {
 
   #createConnector(): Connector {
     const { agentId, identifiers, server, messageOctetsMax } = this.#options;
+    const { tokenFile } = server;
     return new Connector({
+      ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
       agentId,
       identifiers,
       alpnProtocols: server.alpnProtocols,
@@ -236,6 +245,7 @@ class Agent {
       random: Math.random,
       linksPerServer: server.links,
       intervalCapMs: sync.intervalCapMs,
+      serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
       forever: sync.forever,
       observer: {
         linked: ({ serverId, carrier, serverCount }) =>

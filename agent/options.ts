@@ -12,6 +12,7 @@ import type { ListenAddress } from "../host/listeners.ts";
 import type { AuditLogOptions } from "../host/policy/audit_log.ts";
 import type { RuleSet } from "../host/policy/rule_set.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
+import type { LeaseCountOptions } from "./kubernetes/options.ts";
 import type { Carrier, Identifiers } from "../proto/link/link.ts";
 
 /** See the module description. */
@@ -28,6 +29,8 @@ export interface AgentOptions {
     readonly caFile: string;
     /** Absent: no certificate is shown. */
     readonly keyPair?: KeyPairFiles;
+    /** Holds a token to show, read for each link. */
+    readonly tokenFile?: string;
     /** ALPN names offered before `h2`. */
     readonly alpnProtocols: readonly string[];
     /**
@@ -49,6 +52,9 @@ export interface AgentOptions {
     /** Keep looking for more servers than the count that servers report. */
     readonly forever: boolean;
   };
+
+  /** How servers are counted by their leases; absent: servers say it. */
+  readonly leases?: LeaseCountOptions;
 
   readonly dials: {
     /** Limit on connecting to a target, name resolution included. */

@@ -9,21 +9,23 @@ import type { Command } from "./command.ts";
 
 /** In the order in which the help lists them. */
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  server: async () =>
-    (await import("./server.ts")).serverCommand(
-      (await import("../server/server.ts")).startServer,
-    ),
+  server: async () => {
+    const { startServer } = await import("../server/server.ts");
+    const { forgetPublicRoots } = await import("./trusted_roots.ts");
+    return (await import("./server.ts")).serverCommand((options, log) => {
+      forgetPublicRoots(options.kubernetes);
+      return startServer(options, log);
+    });
+  },
   agent: async () => {
     const { startAgent } = await import("../agent/agent.ts");
     const { proxyEnvironment } = await import("../host/proxy_environment.ts");
-    const { trustOnlyGivenAuthorities } = await import(
-      "../host/tls/given_authorities.ts"
-    );
+    const { forgetPublicRoots } = await import("./trusted_roots.ts");
     return (await import("./agent.ts")).agentCommand((options, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
       // Without a CA of its own the agent needs the public ones.
       const trustsOnlyGiven = options.server.caFile !== "" &&
-        trustOnlyGivenAuthorities();
+        forgetPublicRoots(options.leases);
       const environment = { log, proxy, trustsOnlyGiven };
       return Promise.resolve(startAgent(options, environment));
     });

@@ -13,6 +13,7 @@ import type { ListenAddress } from "../host/listeners.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";
 import type { AuthorizationOptions } from "./policy/authorization.ts";
+import type { KubernetesServerOptions } from "./kubernetes/options.ts";
 import type { NodeBinding } from "./identity/binding_judge.ts";
 
 /** How frontends speak; `auto` tells the two apart by the first octets. */
@@ -99,6 +100,9 @@ export interface ServerOptions {
 
   /** Who may reach what; absent: every frontend everything, unwritten. */
   readonly authorization?: AuthorizationOptions;
+
+  /** Agents' tokens and the server's lease; absent: no API server is asked. */
+  readonly kubernetes?: KubernetesServerOptions;
 
   /** Not empty; asked in this order. */
   readonly strategies: readonly StrategyName[];

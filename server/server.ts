@@ -38,6 +38,7 @@ import {
 } from "./identity/agent_trust.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
+import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import { AgentPort } from "./links/agent_port.ts";
 import type { ServerOptions } from "./options.ts";
 import { Authorization } from "./policy/authorization.ts";
@@ -103,6 +104,7 @@ class Server {
   readonly #shutdown: Shutdown;
   /** Set by `open`, before anybody can connect. */
   #trust: AgentTrust | undefined;
+  #kubernetes: ServerKubernetes | undefined;
 
   constructor(options: ServerOptions, log: Log) {
     this.#options = options;
@@ -140,11 +142,12 @@ class Server {
   async open(): Promise<RunningServer> {
     const { agents, health, admin } = this.#options;
     // Everything is checked before anything is offered.
+    const kubernetes = await this.#openKubernetes();
     const trust = await openAgentTrust(
       agents,
       this.#log,
       this.#metricRegistry,
-      [],
+      kubernetes?.judges,
       (node) => this.#authorization.grantsOf(node),
     );
     this.#trust = trust;
@@ -165,6 +168,7 @@ class Server {
       adminHandler(this.#metricRegistry),
     );
     this.#watchIdentity(trust);
+    kubernetes?.start();
     await identity?.noteAddress(agentListener.address);
     if (agents.allowAnonymous) {
       this.#log.warn(
@@ -369,6 +373,22 @@ class Server {
     });
   }
 
+  async #openKubernetes(): Promise<ServerKubernetes | undefined> {
+    const { kubernetes, serverId, agents } = this.#options;
+    if (kubernetes === undefined) return undefined;
+    // Loaded when wanted: most servers know no API server.
+    const { openKubernetes } = await import(
+      "./kubernetes/server_kubernetes.ts"
+    );
+    const server = { serverId, nodeBinding: agents.nodeBinding ?? "warn" };
+    return this.#kubernetes = openKubernetes(
+      kubernetes,
+      server,
+      this.#log,
+      this.#metricRegistry,
+    );
+  }
+
   #watchIdentity(trust: AgentTrust): void {
     trust.identity?.watch({
       onCredentials: () => reloadAll(this.#credentials, this.#log),
@@ -419,6 +439,6 @@ class Server {
     this.#agentPort.shutdown(reason);
     this.#frontendPort.shutdown(reason);
     for (const listener of this.#listeners.splice(1)) listener.close();
-    return Promise.resolve();
+    return this.#kubernetes?.stop() ?? Promise.resolve();
   }
 }

@@ -44,6 +44,8 @@ const PING_TIMEOUT_MS = 10_000;
 export interface ConnectorOptions {
   readonly agentId: string;
   readonly identifiers: Identifiers;
+  /** Read for each link: what is shown beside the certificate. */
+  readonly token?: () => Promise<string>;
   /** ALPN names that mean `h2`, offered before it. */
   readonly alpnProtocols: readonly string[];
   /** Carriers offered to the server. */
@@ -85,15 +87,16 @@ export class Connector {
    * @param onClosed Called once, when a link that was handed over is gone.
    * @throws {LinkError} With the server's words, when it refused.
    */
-  connect(onClosed: (reason: string) => void): Promise<ServerLink> {
-    return this.#options.openTransport(
+  async connect(onClosed: (reason: string) => void): Promise<ServerLink> {
+    const token = await this.#options.token?.() ?? "";
+    return await this.#options.openTransport(
       this.#alpn(),
       (transport) =>
         new Promise<ServerLink>((resolve, reject) => {
           const opening = new Opening(resolve, reject, onClosed);
           if (transport.alpn === STREAMS_ALPN) {
-            this.#serveStreams(transport, opening);
-          } else this.#callPackets(transport, opening);
+            this.#serveStreams(transport, token, opening);
+          } else this.#callPackets(transport, token, opening);
         }),
     );
   }
@@ -107,7 +110,7 @@ export class Connector {
   }
 
   /** HTTP/2's server is the agent here: the tunnel's server calls it. */
-  #serveStreams(transport: Transport, opening: Opening): void {
+  #serveStreams(transport: Transport, token: string, opening: Opening): void {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
       this.#options;
     const link = serveStreamsLink({
@@ -116,7 +119,7 @@ export class Connector {
         software: `tunnel/${VERSION}`,
         agentId,
         identifiers: formatIdentifiers(identifiers),
-        token: "",
+        token,
         capabilities: CAPABILITIES,
         linkIndex: this.#linkIndex++,
       },
@@ -169,7 +172,7 @@ export class Connector {
     driveHttp2(transport, connection, timers);
   }
 
-  #callPackets(transport: Transport, opening: Opening): void {
+  #callPackets(transport: Transport, token: string, opening: Opening): void {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
       this.#options;
     const connection = new Connection({
@@ -187,6 +190,7 @@ export class Connector {
     const link = openPacketsLink(connection, {
       agentId,
       identifiers: formatIdentifiers(identifiers),
+      token,
       authority: this.#options.authority,
       scheme: "https",
       onDial,

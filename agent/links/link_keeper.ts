@@ -57,6 +57,11 @@ export interface LinkKeeperOptions {
   readonly linksPerServer: number;
   /** Longest wait between attempts. */
   readonly intervalCapMs: number;
+  /**
+   * How many servers there are, given what the one that answered last says;
+   * that itself when absent.
+   */
+  readonly serversWanted?: (reported: number) => number;
   /** Keep looking for servers beyond the count. */
   readonly forever: boolean;
   readonly observer: LinkObserver;
@@ -80,7 +85,8 @@ export class LinkKeeper {
   /** All links, by server, and since when. */
   readonly #links = new Map<string, Map<ServerLink, number>>();
   #state: State = { kind: "satisfied" };
-  #serverCount = 1;
+  /** How many servers the one that answered last says there are. */
+  #reported = 1;
 
   constructor(options: LinkKeeperOptions) {
     this.#options = options;
@@ -97,6 +103,17 @@ export class LinkKeeper {
   /** Begins with the first attempt, at once. */
   start(): void {
     void this.#attempt();
+  }
+
+  /** There may be more servers than were known: look again. */
+  reconsider(): void {
+    this.#count();
+    if (this.#state.kind === "satisfied") return this.#next();
+    // It may be a long wait that grew when nobody else was to be found.
+    if (this.#state.kind !== "waiting" || this.#links.size === 0) return;
+    this.#state.timer.cancel();
+    this.#backoff.reset();
+    this.#next();
   }
 
   /** Announces the drain on every link and makes no new ones. */
@@ -148,7 +165,7 @@ export class LinkKeeper {
   #onLinked(link: ServerLink): void {
     if (this.#state.kind === "draining") return this.#keepDraining(link);
     if (this.#isStopped()) return link.close("the agent is stopping");
-    this.#serverCount = Math.max(1, link.serverCount);
+    this.#reported = Math.max(1, link.serverCount);
     if (!this.#keep(link)) {
       link.close("this server is linked already");
       this.#count();
@@ -214,7 +231,7 @@ export class LinkKeeper {
   }
 
   #next(): void {
-    const isWanting = this.#links.size < this.#serverCount ||
+    const isWanting = this.#links.size < this.#wanted ||
       [...this.#links.values()].some((links) => this.#lacksLinks(links));
     if (isWanting || this.#options.forever) this.#wait(this.#backoff.nextMs());
     else this.#state = { kind: "satisfied" };
@@ -228,8 +245,12 @@ export class LinkKeeper {
     this.#state = { kind: "waiting", timer };
   }
 
+  get #wanted(): number {
+    return this.#options.serversWanted?.(this.#reported) ?? this.#reported;
+  }
+
   #count(): void {
-    this.#options.observer.counted(this.#links.size, this.#serverCount);
+    this.#options.observer.counted(this.#links.size, this.#wanted);
   }
 
   // A call, because narrowing would outlive what happens during an await.

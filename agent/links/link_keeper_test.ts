@@ -4,7 +4,11 @@ import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { LinkKeeper, type ServerLink } from "./link_keeper.ts";
 
 /** Servers behind one address: each attempt is answered by the next of `script`. */
-function setUp(options: Partial<{ links: number; forever: boolean }> = {}) {
+function setUp(
+  options: Partial<
+    { links: number; forever: boolean; wanted: (reported: number) => number }
+  > = {},
+) {
   const timers = new FakeTimers();
   const attempts: {
     atMs: number;
@@ -22,6 +26,7 @@ function setUp(options: Partial<{ links: number; forever: boolean }> = {}) {
     linksPerServer: options.links ?? 1,
     intervalCapMs: 10_000,
     forever: options.forever ?? false,
+    serversWanted: options.wanted ?? ((reported) => reported),
     connect: (onClosed) =>
       new Promise<ServerLink>((resolve, reject) => {
         const attempt = {
@@ -221,4 +226,43 @@ Deno.test("a link that comes while draining drains too, and is not lost", async 
   assertEquals(s.attempts.length, 1);
   s.keeper.stop("bye");
   assertEquals(s.attempts[0]!.closed, "bye");
+});
+
+Deno.test("who counts servers elsewhere decides when all are found", async () => {
+  let leases = 1;
+  const s = setUp({ wanted: () => leases });
+  await s.attempts[0]!.succeed("s1", 5);
+  s.timers.advance(600_000);
+  assertEquals(s.attempts.length, 1);
+  leases = 2;
+  s.keeper.reconsider();
+  s.timers.advance(100);
+  assertEquals(s.attempts.length, 2);
+  await s.attempts[1]!.succeed("s2", 5);
+  s.timers.advance(600_000);
+  assertEquals(s.attempts.length, 2);
+});
+
+Deno.test("news of more servers ends a long wait for the last one", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1", 2);
+  for (let round = 0; round < 20; round++) {
+    s.timers.advance(10_000);
+    await s.attempts.at(-1)!.succeed("s1", 2);
+  }
+  const before = s.attempts.length;
+  s.keeper.reconsider();
+  s.timers.advance(100);
+  assertEquals(s.attempts.length, before + 1);
+});
+
+Deno.test("news of more servers starts nothing while draining or stopped", async () => {
+  for (const end of ["drain", "stop"] as const) {
+    const s = setUp();
+    await s.attempts[0]!.succeed("s1");
+    s.keeper[end]("bye");
+    s.keeper.reconsider();
+    s.timers.advance(600_000);
+    assertEquals(s.attempts.length, 1);
+  }
 });

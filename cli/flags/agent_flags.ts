@@ -16,7 +16,7 @@ import {
   textFlag,
 } from "./flag.ts";
 import { identifiersFlag } from "./identifiers_flag.ts";
-import { KUBERNETES_FLAGS, missing } from "./kubernetes_flags.ts";
+import { AGENT_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
 import { ALLOW_PRESETS, rulesFlag } from "./rules_flag.ts";
@@ -150,27 +150,8 @@ export const AGENT_FLAGS = {
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,
 
-  ...KUBERNETES_FLAGS,
-  "lease-label-selector": textFlag(
-    "k8s-app=konnectivity-server",
-    missing("Selector of server leases.", "leases"),
-  ),
-  "count-server-leases": booleanFlag(
-    false,
-    missing("Count servers by their leases.", "leases"),
-  ),
-  "service-account-token-path": fileFlag(
-    missing("Token shown to the server.", "client"),
-  ),
+  ...AGENT_KUBERNETES_FLAGS,
 
-  "server-count-source": choiceFlag(["default", "max", ""], "default", {
-    group: IDLE,
-    help: "Which of two server counts to believe.",
-    status: {
-      kind: "idle",
-      because: "without leases there is one server count only",
-    },
-  }),
   "probe-interval": durationFlag(1000, 1, {
     group: IDLE,
     help: "How often to look whether a link is up.",

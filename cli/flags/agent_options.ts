@@ -11,6 +11,7 @@ import type { AGENT_FLAGS } from "./agent_flags.ts";
 import { auditOptions } from "./audit_flags.ts";
 import { formatGoDuration } from "./go_values.ts";
 import { keyPair } from "./key_pair.ts";
+import { agentLeases } from "./kubernetes_options.ts";
 import type { FlagReading } from "./read_flags.ts";
 import { agentRules } from "./rules_flag.ts";
 
@@ -51,6 +52,8 @@ export function agentOptions(
     "agent-key",
     flags["agent-key"],
   );
+  const tokenFile = flags["service-account-token-path"];
+  const leases = agentLeases(flags);
   return {
     agentId: flags["agent-id"] || newId(),
     identifiers: flags["agent-identifiers"],
@@ -59,11 +62,13 @@ export function agentOptions(
       port: flags["proxy-server-port"],
       caFile: flags["ca-cert"],
       ...(pair === undefined ? {} : { keyPair: pair }),
+      ...(tokenFile === "" ? {} : { tokenFile }),
       alpnProtocols: flags["alpn-proto"],
       links: flags["links"],
       keepaliveMs: flags["keepalive-time"],
     },
     sync: { intervalMs, intervalCapMs, forever: flags["sync-forever"] },
+    ...(leases === undefined ? {} : { leases }),
     dials: dials(flags),
     ...audited(flags),
     drainTimeoutMs: flags["drain-timeout"],

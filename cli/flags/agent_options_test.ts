@@ -121,11 +121,6 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
       'uid, default-route'],
   ["no links at all", [CA, "--links=0"],
     'Cannot use --links: saw "0", wanted a whole number from 1 to 16'],
-  ["leases", [CA, "--count-server-leases"],
-    "Cannot use --count-server-leases: server leases are not built yet; remove it"],
-  ["tokens", [CA, "--service-account-token-path=/var/token"],
-    "Cannot use --service-account-token-path: this version cannot talk to a Kubernetes " +
-      "API server yet; remove it"],
   ["a count source there is not", [CA, "--server-count-source=min"],
     'Cannot use --server-count-source: saw "min", wanted one of default, max, ""'],
 ];

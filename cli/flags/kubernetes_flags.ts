@@ -1,62 +1,120 @@
 /**
- * Flags of Konnectivity that need a Kubernetes client or Go's profiler, which
- * this version has not got. Their defaults are accepted, because supervisors
- * and test suites pass every flag; any other value is refused.
+ * Flags about a Kubernetes API server: Konnectivity's, under its names. Those
+ * for Go's profiler are here too, because no table of ours has them: their
+ * defaults are accepted, since supervisors and test suites pass every flag, and
+ * any other value is refused.
  *
  * @module
  */
 
 import {
   booleanFlag,
+  choiceFlag,
+  countFlag,
   fileFlag,
   type Flag,
-  type FlagDetails,
+  numberFlag,
   textFlag,
 } from "./flag.ts";
 
-/** Heading for all of them. */
-export const MISSING_GROUP = "Konnectivity's, not built yet (default only)";
-
-const NO_CLIENT = "this version cannot talk to a Kubernetes API server yet";
-const NO_LEASES = "server leases are not built yet";
-const NO_PROFILER = "profiling endpoints are not built yet";
-
-/** Details of a flag whose function does not exist yet. */
-export function missing(
-  help: string,
-  because: "client" | "leases" | "profiler",
-): FlagDetails {
-  const reasons = {
-    client: NO_CLIENT,
-    leases: NO_LEASES,
-    profiler: NO_PROFILER,
-  };
-  return {
-    group: MISSING_GROUP,
-    help,
-    status: { kind: "missing", because: reasons[because] },
-  };
-}
+const KUBERNETES = "Kubernetes";
 
 /** What both server and agent have. */
-export const KUBERNETES_FLAGS = {
-  "kubeconfig": fileFlag(missing("Kubernetes client configuration.", "client")),
-  "kube-api-content-type": textFlag(
-    "application/vnd.kubernetes.protobuf",
-    missing("Encoding towards the Kubernetes API.", "client"),
-  ),
-  "lease-namespace": textFlag(
-    "kube-system",
-    missing("Namespace of server leases.", "leases"),
-  ),
-  "lease-label": textFlag(
-    "k8s-app=konnectivity-server",
-    missing("Label of server leases.", "leases"),
-  ),
+const COMMON_FLAGS = {
+  "kubeconfig": fileFlag({
+    group: KUBERNETES,
+    help: "How to reach the API server, when something here needs it.",
+    defaultText: "as a Pod does",
+  }),
+  "kube-api-content-type": textFlag("application/vnd.kubernetes.protobuf", {
+    group: KUBERNETES,
+    help: "Encoding towards the API server; JSON is used whatever it says.",
+    status: { kind: "idle", because: "the API server is spoken to in JSON" },
+  }),
+  "lease-namespace": textFlag("kube-system", {
+    group: KUBERNETES,
+    placeholder: "NAMESPACE",
+    help: "Where servers' leases are.",
+  }),
+} as const;
+
+const PROFILING_FLAGS = {
   "enable-profiling": profiling("pprof on the admin port."),
   "enable-contention-profiling": profiling("Lock contention in pprof."),
 } as const;
 
+/** Of `tunnel server`. */
+export const SERVER_KUBERNETES_FLAGS = {
+  "agent-namespace": textFlag("", {
+    group: KUBERNETES,
+    placeholder: "NAMESPACE",
+    help: "Let agents in that show a token of a ServiceAccount in it. Goes " +
+      "with the next two, and without --cluster-ca-cert.",
+  }),
+  "agent-service-account": textFlag("", {
+    group: KUBERNETES,
+    placeholder: "NAME",
+    help: "That ServiceAccount.",
+  }),
+  "authentication-audience": textFlag("", {
+    group: KUBERNETES,
+    placeholder: "AUDIENCE",
+    help: "Whom those tokens must be meant for.",
+  }),
+  ...COMMON_FLAGS,
+  "kubeconfig-qps": numberFlag(0, {
+    group: KUBERNETES,
+    help: "Requests per second to the API server; 0: 100. Konnectivity: 5.",
+  }),
+  "kubeconfig-burst": countFlag(0, 0, 1_000_000, {
+    group: KUBERNETES,
+    help: "Requests at once; 0: twice as many. Konnectivity: 10.",
+  }),
+  "enable-lease-controller": booleanFlag(false, {
+    group: KUBERNETES,
+    help: "Publish this server's lease, and remove those that expired, so " +
+      "that agents can count servers.",
+  }),
+  "lease-label": textFlag("k8s-app=konnectivity-server", {
+    group: KUBERNETES,
+    placeholder: "LABELS",
+    help: "Labels of servers' leases.",
+  }),
+  ...PROFILING_FLAGS,
+} as const;
+
+/** Of `tunnel agent`. */
+export const AGENT_KUBERNETES_FLAGS = {
+  "service-account-token-path": fileFlag({
+    group: KUBERNETES,
+    help: "Show the server the token in this file. It is read for each link.",
+  }),
+  "count-server-leases": booleanFlag(false, {
+    group: KUBERNETES,
+    help: "Learn from their leases how many servers there are.",
+  }),
+  "server-count-source": choiceFlag(["default", "max", ""], "default", {
+    group: KUBERNETES,
+    help: "With leases: default counts leases only, max believes the larger " +
+      "of their number and what servers say.",
+  }),
+  ...COMMON_FLAGS,
+  "lease-label-selector": textFlag("k8s-app=konnectivity-server", {
+    group: KUBERNETES,
+    aliases: ["lease-label"],
+    placeholder: "SELECTOR",
+    help: "Which leases are servers'.",
+  }),
+  ...PROFILING_FLAGS,
+} as const;
+
 function profiling(help: string): Flag<boolean> {
-  return booleanFlag(false, missing(help, "profiler"));
+  return booleanFlag(false, {
+    group: "Konnectivity's, not built yet (default only)",
+    help,
+    status: {
+      kind: "missing",
+      because: "profiling endpoints are not built yet",
+    },
+  });
 }

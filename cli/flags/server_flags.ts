@@ -15,11 +15,10 @@ import {
   durationFlag,
   fileFlag,
   listFlag,
-  numberFlag,
   portFlag,
   textFlag,
 } from "./flag.ts";
-import { KUBERNETES_FLAGS, missing } from "./kubernetes_flags.ts";
+import { SERVER_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
@@ -205,33 +204,7 @@ export const SERVER_FLAGS = {
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,
 
-  ...KUBERNETES_FLAGS,
-  "enable-lease-controller": booleanFlag(
-    false,
-    missing("Publish server leases.", "leases"),
-  ),
-  "agent-namespace": textFlag(
-    "",
-    missing("Namespace of agents with a token.", "client"),
-  ),
-  "agent-service-account": textFlag(
-    "",
-    missing("Service account of agents with a token.", "client"),
-  ),
-  "authentication-audience": textFlag(
-    "",
-    missing("Audience of agents' tokens.", "client"),
-  ),
-  "kubeconfig-qps": numberFlag(
-    0,
-    missing("Kubernetes requests per second.", "client"),
-  ),
-  "kubeconfig-burst": countFlag(
-    0,
-    0,
-    1_000_000,
-    missing("Burst of Kubernetes requests.", "client"),
-  ),
+  ...SERVER_KUBERNETES_FLAGS,
 
   "xfr-channel-size": countFlag(10, 1, 1_000_000, {
     group: "Accepted for Konnectivity's sake (no effect)",

@@ -14,6 +14,7 @@ import type {
 import { UsageError } from "../usage_error.ts";
 import { auditOptions } from "./audit_flags.ts";
 import { keyPair } from "./key_pair.ts";
+import { serverKubernetes } from "./kubernetes_options.ts";
 import type { FlagReading } from "./read_flags.ts";
 import type { SERVER_FLAGS } from "./server_flags.ts";
 import { tlsLimits } from "./tls_limits.ts";
@@ -40,16 +41,11 @@ export function serverOptions(
   const identity = identityOptions(reading, agentsKeyPair, stateDirectory);
   const caFile = flags["cluster-ca-cert"];
   const agentHost = flags["agent-bind-address"];
-  const mayBeAnonymous = flags["allow-anonymous-agents"] ||
-    (identity === undefined && caFile === "" && isLoopback(agentHost));
-  if (identity === undefined && caFile === "" && !mayBeAnonymous) {
-    throw new UsageError(
-      "Cannot start without agent authentication: --cluster-ca-cert is not " +
-        `given and agents connect on ${agentHost || "all interfaces"}; give ` +
-        "it, bind agents to loopback, or accept the risk with " +
-        "--allow-anonymous-agents",
-    );
-  }
+  const serverId = flags["server-id"] || newId();
+  const kubernetes = serverKubernetes(flags, serverId);
+  const isAuthenticated = identity !== undefined || caFile !== "" ||
+    kubernetes?.agentTokens !== undefined;
+  const allowAnonymous = mayBeAnonymous(reading, isAuthenticated);
   if (flags["proxy-strategies"].length === 0) {
     throw new UsageError(
       "Cannot use --proxy-strategies: saw an empty list, wanted at least one " +
@@ -57,7 +53,7 @@ export function serverOptions(
     );
   }
   return {
-    serverId: flags["server-id"] || newId(),
+    serverId,
     serverCount: flags["server-count"],
     frontend: {
       mode: flags["mode"],
@@ -71,12 +67,13 @@ export function serverOptions(
       ...(caFile === "" ? {} : { caFile }),
       ...(identity === undefined ? {} : { identity }),
       nodeBinding: flags["node-binding"],
-      allowAnonymous: mayBeAnonymous,
+      allowAnonymous,
       alpnProtocols: flags["alpn-proto"],
       keepaliveMs: flags["keepalive-time"],
     },
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
     ...authorization(flags),
+    ...(kubernetes === undefined ? {} : { kubernetes }),
     strategies: [...new Set(flags["proxy-strategies"])],
     admin: {
       hostname: flags["admin-bind-address"],
@@ -90,6 +87,23 @@ export function serverOptions(
     shutdownTimeoutMs: flags["graceful-shutdown-timeout"],
     messageOctetsMax: flags["message-size-limit"],
   };
+}
+
+/** @param isAuthenticated Whether there is any way to tell who an agent is. */
+function mayBeAnonymous(
+  { values }: FlagReading<typeof SERVER_FLAGS>,
+  isAuthenticated: boolean,
+): boolean {
+  const agentHost = values["agent-bind-address"];
+  const isAllowed = values["allow-anonymous-agents"] ||
+    (!isAuthenticated && isLoopback(agentHost));
+  if (isAuthenticated || isAllowed) return isAllowed;
+  throw new UsageError(
+    "Cannot start without agent authentication: --cluster-ca-cert is not " +
+      `given and agents connect on ${agentHost || "all interfaces"}; give ` +
+      "it, bind agents to loopback, or accept the risk with " +
+      "--allow-anonymous-agents",
+  );
 }
 
 /**

@@ -198,11 +198,6 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
       "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, " +
       "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, " +
       "TLS_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256, TLS_CHACHA20_POLY1305_SHA256"],
-  ["leases", ["--enable-lease-controller"],
-    "Cannot use --enable-lease-controller: server leases are not built yet; remove it"],
-  ["tokens", ["--authentication-audience=x"],
-    "Cannot use --authentication-audience: this version cannot talk to a Kubernetes API " +
-      "server yet; remove it"],
   ["profiling", ["--enable-profiling"],
     "Cannot use --enable-profiling: profiling endpoints are not built yet; remove it"],
   ["an empty channel", ["--xfr-channel-size=0"],

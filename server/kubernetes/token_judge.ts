@@ -23,6 +23,7 @@ import type { NodeBinding } from "../identity/binding_judge.ts";
 import { unprovenClaim } from "../identity/claims.ts";
 import {
   ADMITTED,
+  isAnonymous,
   type Judge,
   refuse,
   type Verdict,
@@ -58,11 +59,23 @@ export interface TokenJudgeOptions {
   };
 }
 
-/** See the module description. Without a token it has nothing to say. */
+/**
+ * See the module description. About agents without a token it decides only
+ * when they show no certificate either.
+ */
 export function tokenJudge(options: TokenJudgeOptions): Judge {
   const warned = new Set<string>();
+  const { wanted } = options;
   return ({ peer, token }) => {
-    if (token === "") return undefined;
+    if (token === "") {
+      if (!isAnonymous(peer.identity)) return undefined;
+      return refuse(
+        "Cannot admit this agent: it showed neither a certificate nor a " +
+          `token, wanted one of ServiceAccount ${accountName(wanted)}; set ` +
+          "--service-account-token-path",
+        StatusCode.UNAUTHENTICATED,
+      );
+    }
     return judgeToken(options, peer, token, warned);
   };
 }

@@ -89,9 +89,11 @@ Deno.test("a token of the wanted ServiceAccount and audience is admitted", async
   assertEquals(seen, [{ token: "t", audiences: [AUDIENCE] }]);
 });
 
-Deno.test("without a token it has nothing to say, and asks nobody", async () => {
+Deno.test("without a token and a certificate the next step is said, and nobody asked", async () => {
   const { ask, seen } = setUp(good());
-  assertStringIncludes((await ask({ token: "" }))!.message, "nothing here");
+  const refusal = await ask({ token: "" });
+  assertEquals(refusal?.code, StatusCode.UNAUTHENTICATED);
+  assertStringIncludes(refusal!.message, "set --service-account-token-path");
   assertEquals(seen, []);
 });
 

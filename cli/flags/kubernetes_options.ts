@@ -1,0 +1,124 @@
+/**
+ * Flags about Kubernetes to options, with Konnectivity's rules of what goes
+ * with what.
+ *
+ * @module
+ */
+
+import type { LeaseCountOptions } from "../../agent/kubernetes/options.ts";
+import { leaseName } from "../../host/kubernetes/leases.ts";
+import { parseLabels } from "../../host/kubernetes/labels.ts";
+import type { KubernetesServerOptions } from "../../server/kubernetes/options.ts";
+import type { TokenRequirement } from "../../server/kubernetes/token_judge.ts";
+import { UsageError } from "../usage_error.ts";
+import type {
+  AGENT_KUBERNETES_FLAGS,
+  SERVER_KUBERNETES_FLAGS,
+} from "./kubernetes_flags.ts";
+import type { FlagValues } from "./flag.ts";
+
+type ServerValues = FlagValues<typeof SERVER_KUBERNETES_FLAGS>;
+type AgentValues = FlagValues<typeof AGENT_KUBERNETES_FLAGS>;
+
+/** Requests per second when nobody says: a storm of agents comes at once. */
+const DEFAULT_QPS = 100;
+
+/** A name of an object: RFC 1123's subdomains, as the API has it. */
+const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
+
+/**
+ * What a server is to do with an API server; absent: nothing.
+ *
+ * @throws {UsageError} One line.
+ */
+export function serverKubernetes(
+  flags: ServerValues & {
+    readonly "cluster-ca-cert": string;
+    readonly "allow-anonymous-agents": boolean;
+  },
+  serverId: string,
+): KubernetesServerOptions | undefined {
+  const agentTokens = tokenRequirement(flags);
+  const lease = flags["enable-lease-controller"]
+    ? { namespace: flags["lease-namespace"], labels: labelsOf(flags) }
+    : undefined;
+  if (agentTokens === undefined && lease === undefined) return undefined;
+  if (lease !== undefined && !OBJECT_NAME.test(leaseName(serverId))) {
+    throw new UsageError(
+      `Cannot use --enable-lease-controller: the server's id "${serverId}" ` +
+        "cannot be a part of a lease's name, wanted lower-case letters, " +
+        "digits, - and .; change --server-id",
+    );
+  }
+  const perSecond = flags["kubeconfig-qps"] || DEFAULT_QPS;
+  const burst = flags["kubeconfig-burst"] || Math.ceil(2 * perSecond);
+  return {
+    ...kubeconfigOf(flags),
+    rate: { perSecond, burst },
+    ...(agentTokens === undefined ? {} : { agentTokens }),
+    ...(lease === undefined ? {} : { lease }),
+  };
+}
+
+function tokenRequirement(
+  flags: Parameters<typeof serverKubernetes>[0],
+): TokenRequirement | undefined {
+  const names = [
+    "agent-namespace",
+    "agent-service-account",
+    "authentication-audience",
+  ] as const;
+  const lacking = names.filter((name) => flags[name] === "");
+  if (lacking.length === names.length) return undefined;
+  if (flags["cluster-ca-cert"] !== "") {
+    const given = names.find((name) => flags[name] !== "");
+    throw new UsageError(
+      `Cannot use --cluster-ca-cert together with --${given}: agents show ` +
+        "either certificates of that CA or tokens; keep one of them",
+    );
+  }
+  if (lacking.length > 0) {
+    throw new UsageError(
+      `Cannot check agents' tokens without --${lacking.join(" and --")}: a ` +
+        "token is of one ServiceAccount and for one audience; give all three",
+    );
+  }
+  if (flags["allow-anonymous-agents"]) {
+    throw new UsageError(
+      "Cannot use --allow-anonymous-agents together with --agent-namespace: " +
+        "nobody would have to show a token; remove one of them",
+    );
+  }
+  return {
+    namespace: flags["agent-namespace"],
+    serviceAccount: flags["agent-service-account"],
+    audience: flags["authentication-audience"],
+  };
+}
+
+function labelsOf(flags: ServerValues): Readonly<Record<string, string>> {
+  const labels = parseLabels(flags["lease-label"]);
+  if (labels !== undefined) return labels;
+  throw new UsageError(
+    `Cannot use --lease-label: saw "${flags["lease-label"]}", wanted labels ` +
+      "such as k8s-app=konnectivity-server, separated by commas",
+  );
+}
+
+/** How an agent is to count servers by their leases; absent: not at all. */
+export function agentLeases(flags: AgentValues): LeaseCountOptions | undefined {
+  if (!flags["count-server-leases"]) return undefined;
+  return {
+    ...kubeconfigOf(flags),
+    namespace: flags["lease-namespace"],
+    labelSelector: flags["lease-label-selector"],
+    source: flags["server-count-source"] === "max" ? "max" : "leases",
+  };
+}
+
+function kubeconfigOf(
+  flags: Pick<ServerValues, "kubeconfig">,
+): { readonly kubeconfig?: string } {
+  const { kubeconfig } = flags;
+  return kubeconfig === "" ? {} : { kubeconfig };
+}
