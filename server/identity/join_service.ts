@@ -169,28 +169,27 @@ export class JoinService {
         );
       }
       await tokens.claim(granted, use);
-      const isAgain = known?.tokenId === granted.id;
-      const isPending = isAgain ? isWaiting : granted.needsApproval &&
-        (known === undefined || isWaiting);
+      // Nothing about a known node changes: whoever has seen its request could
+      // send it again, with a token that grants less, or more.
+      if (known !== undefined) return await this.#enrol(known, csr);
       const record: NodeRecord = {
-        joinedAt: new Date(now()).toISOString(),
-        ...known,
         name: node,
+        state: granted.needsApproval ? "pending" : "approved",
         publicKeySha256,
-        state: isPending ? "pending" : "approved",
-        // A new token brings its own grants; a repeated call changes nothing.
-        identifiers: isAgain ? known.identifiers : granted.identifiers,
+        identifiers: granted.identifiers,
+        joinedAt: new Date(now()).toISOString(),
         tokenId: granted.id,
         joinedFrom: remoteAddress,
       };
-      if (!isAgain || isPending) {
-        log.event(isPending ? "node waits for approval" : "node joined", {
+      log.event(
+        granted.needsApproval ? "node waits for approval" : "node joined",
+        {
           node,
           from: remoteAddress,
           token: granted.id,
           software: request.software.slice(0, 100),
-        });
-      }
+        },
+      );
       return await this.#enrol(record, csr);
     });
   }
