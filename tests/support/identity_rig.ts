@@ -18,6 +18,7 @@ import {
 } from "../../server/identity/token_store.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import { IdentityNode, type ServerPlace } from "./identity_node.ts";
+import { memoryFolder } from "./memory_folder.ts";
 import { type AgentWish, Tunnel, type TunnelAgent } from "./tunnel_harness.ts";
 
 const HOUR_MS = 3600_000;
@@ -47,7 +48,7 @@ export class IdentityRig implements AsyncDisposable {
   /** @param agents How the agent port differs from the usual one. */
   static async open(
     agents: Partial<ServerOptions["agents"]> = {},
-    directory: string = Deno.makeTempDirSync({ prefix: "s-" }),
+    directory: string = memoryFolder(),
   ): Promise<IdentityRig> {
     const tunnel = await Tunnel.open({
       server: {

@@ -1,0 +1,132 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { factsOf, readCertificates } from "../../host/pki/certificate.ts";
+import { generateKeyPair } from "../../host/pki/key_pair.ts";
+import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
+import {
+  activateAuthority,
+  type Authorities,
+  createAuthorities,
+  issuerOf,
+  loadAuthorities,
+  retireAuthority,
+  rotateAuthority,
+} from "./authorities.ts";
+import { issueNodeCertificate } from "./node_certificate.ts";
+import { ensureServerLeaf, SERVER_LEAF_LIFE_MS } from "./server_leaf.ts";
+import { StateDirectory, StateError } from "./state_directory.ts";
+
+function inState(test: (state: StateDirectory) => Promise<void>) {
+  return inMemoryFolder(async (folder) =>
+    await test(
+      (await StateDirectory.openOrCreate(folder, createAuthorities)).state,
+    )
+  );
+}
+
+async function leafOf(authorities: Authorities) {
+  const { publicKey } = await generateKeyPair();
+  const { pem } = await issueNodeCertificate(
+    authorities,
+    "n",
+    publicKey,
+    Date.now(),
+    60_000,
+  );
+  return factsOf(pem).x509;
+}
+
+Deno.test("a change goes through three steps, and certificates of both hold", () =>
+  inState(async (state) => {
+    const before = await loadAuthorities(state);
+    const old = await leafOf(before);
+    const announced = await rotateAuthority(state);
+    assertEquals(announced.current.certificate, before.current.certificate);
+    const activated = await activateAuthority(state);
+    assertEquals(activated.current.certificate, announced.next!.certificate);
+    assert(issuerOf(activated, old) === activated.previous);
+    assert(issuerOf(announced, await leafOf(activated)) !== undefined);
+    const retired = await retireAuthority(state);
+    assertEquals(issuerOf(retired, old), undefined);
+    assertEquals(readCertificates(retired.bundle).length, 1);
+    assertEquals([...Deno.readDirSync(state.path("ca"))].length, 3);
+  }));
+
+Deno.test("the bundle begins with the authority that issues", () =>
+  inState(async (state) => {
+    const first = ({ bundle, current }: Authorities) =>
+      bundle.startsWith(current.certificate);
+    assert(first(await rotateAuthority(state)));
+    const activated = await activateAuthority(state);
+    assert(first(activated));
+    assertEquals(
+      await Deno.readTextFile(state.path("ca/bundle.crt")),
+      activated.bundle,
+    );
+  }));
+
+Deno.test("the old authority's key is gone once the next one issues", () =>
+  inState(async (state) => {
+    const { current } = await loadAuthorities(state);
+    await rotateAuthority(state);
+    await activateAuthority(state);
+    const id = current.facts.publicKeySha256.slice(0, 16);
+    const left = await Deno.readTextFile(state.path(`ca/${id}.pem`));
+    assertEquals(left, current.certificate);
+  }));
+
+Deno.test("who knows the old authority can verify leaves of the new one", () =>
+  inState(async (state) => {
+    const before = await loadAuthorities(state);
+    await rotateAuthority(state);
+    const { chain, current } = await activateAuthority(state);
+    const bridge = readCertificates(chain).find(({ x509 }) =>
+      x509.subject === current.facts.x509.subject &&
+      x509.issuer !== x509.subject
+    );
+    assert(bridge!.x509.verify(before.current.facts.x509.publicKey));
+    const leaf = await leafOf({ ...before, current });
+    assert(leaf.verify(bridge!.x509.publicKey));
+  }));
+
+Deno.test("steps out of order are refused with the right one", () =>
+  inState(async (state) => {
+    const refuse = (step: Promise<unknown>, words: string) =>
+      assertRejects(() => step, StateError, words);
+    await refuse(activateAuthority(state), "no next authority");
+    await refuse(retireAuthority(state), "no previous authority");
+    await rotateAuthority(state);
+    await refuse(rotateAuthority(state), "waits to be activated");
+    await activateAuthority(state);
+    await refuse(rotateAuthority(state), "`tunnel ca retire` first");
+  }));
+
+Deno.test("the server's leaf is issued anew when it should be, and only then", () =>
+  inState(async (state) => {
+    let authorities = await loadAuthorities(state);
+    const ensure = (names: string[], nowMs = Date.now()) =>
+      ensureServerLeaf(state, authorities, names, nowMs);
+    assertEquals(await ensure(["10.0.0.1"]), "there was none");
+    assertEquals(await ensure(["10.0.0.1"]), undefined);
+    assertEquals(await ensure(["a.b", "::1"]), "its names have changed");
+    assertEquals(await ensure(["a.b", "::1"]), undefined);
+    const later = Date.now() + SERVER_LEAF_LIFE_MS * 0.7;
+    assertEquals(
+      await ensure(["a.b", "::1"], later),
+      "most of its life was over",
+    );
+    const path = state.path("server.pem");
+    const pem = await Deno.readTextFile(path);
+    await Deno.writeTextFile(path, pem.slice(0, 300));
+    assertEquals(await ensure(["a.b"]), "its file was damaged");
+    await Deno.truncate(path);
+    assertEquals(await ensure(["a.b"]), "there was none");
+    await Deno.chmod(path, 0o640);
+    await assertRejects(() => ensure(["a.b"]), StateError, "wanted 0600");
+    await Deno.chmod(path, 0o600);
+    authorities = await rotateAuthority(state);
+    assertEquals(await ensure(["a.b"]), undefined);
+    authorities = await activateAuthority(state);
+    assertEquals(await ensure(["a.b"]), "another authority issues now");
+    authorities = await retireAuthority(state);
+    assertEquals(await ensure(["a.b"]), "the authorities have changed");
+  }));

@@ -1,0 +1,93 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { createAuthorities, loadAuthorities } from "./authorities.ts";
+import { StateDirectory, StateError } from "./state_directory.ts";
+import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
+
+/** The authority's key, which must never be another one silently. */
+async function openedPin(root: string): Promise<string> {
+  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+  return (await loadAuthorities(state)).current.facts.publicKeySha256;
+}
+
+Deno.test("a directory is made once, for its owner only", () =>
+  inMemoryFolder(async (folder) => {
+    const root = `${folder}/a/b`;
+    const [one, other] = await Promise.all([openedPin(root), openedPin(root)]);
+    assertEquals(one, other, "two servers that start at once");
+    assertEquals(await openedPin(root), one);
+    for (const name of ["", "/ca", "/nodes", "/tokens"]) {
+      assertEquals((await Deno.stat(root + name)).mode! & 0o777, 0o700, name);
+    }
+    assertEquals((await Deno.stat(`${root}/format`)).mode! & 0o777, 0o600);
+  }));
+
+Deno.test("an empty volume with its lost+found is an empty directory", () =>
+  inMemoryFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/lost+found`);
+    await openedPin(folder);
+  }));
+
+Deno.test("a directory that is not there is not made by who only reads", () =>
+  inMemoryFolder(async (folder) => {
+    await assertRejects(
+      () => StateDirectory.open(`${folder}/none`),
+      StateError,
+      "start `tunnel server` first",
+    );
+    await assertRejects(
+      () => Deno.stat(`${folder}/none`),
+      Deno.errors.NotFound,
+    );
+  }));
+
+Deno.test("what was left half made is begun anew", () =>
+  inMemoryFolder(async (folder) => {
+    const root = `${folder}/state`;
+    const fail = () => Promise.reject(new Error("killed"));
+    await assertRejects(
+      () =>
+        StateDirectory.openOrCreate(root, async (state) => {
+          await createAuthorities(state);
+          return fail();
+        }),
+      Error,
+      "killed",
+    );
+    await assertRejects(() => StateDirectory.open(root), StateError);
+    await openedPin(root);
+    assertEquals([...Deno.readDirSync(`${root}/ca`)].length, 3);
+  }));
+
+Deno.test("a half made directory in which somebody joined is refused", () =>
+  inMemoryFolder(async (folder) => {
+    await openedPin(folder);
+    await Deno.remove(`${folder}/format`);
+    await Deno.writeTextFile(`${folder}/creating`, "");
+    await Deno.writeTextFile(`${folder}/nodes/a.json`, "{}");
+    await assertRejects(() => openedPin(folder), StateError, "No new CA");
+  }));
+
+Deno.test("changes wait for each other, and a failed one stops nobody", () =>
+  inMemoryFolder(async (folder) => {
+    await openedPin(folder);
+    const [one, other] = [
+      await StateDirectory.open(folder),
+      await StateDirectory.open(folder),
+    ];
+    const seen: string[] = [];
+    const change = (name: string) => async () => {
+      seen.push(`${name} begins`);
+      await Deno.stat(folder);
+      seen.push(`${name} ends`);
+      if (name === "b") throw new Error("b failed");
+    };
+    const [, b] = await Promise.allSettled([
+      one.exclusively(change("a")),
+      one.exclusively(change("b")),
+      other.exclusively(change("c")),
+    ]);
+    assertEquals(b.status, "rejected");
+    for (let index = 0; index < 6; index += 2) {
+      assertEquals(seen[index]!.split(" ")[0], seen[index + 1]!.split(" ")[0]);
+    }
+  }));
