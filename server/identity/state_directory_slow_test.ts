@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertRejects } from "@std/assert";
 import {
   inMemoryFolder,
   memoryFolder,

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import { createAuthorities, loadAuthorities } from "./authorities.ts";
 import { StateDirectory, StateError } from "./state_directory.ts";
 import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
