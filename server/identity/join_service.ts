@@ -153,8 +153,9 @@ export class JoinService {
     const { publicKeySha256 } = csr;
     const use = { node, publicKeySha256 };
     const { state, tokens, nodes, now, log } = this.#options;
+    // Without a token nobody makes others wait, or learns anything of names.
+    await tokens.check(token, use, now());
     return await state.exclusively(async () => {
-      // First whether the token is one: others learn nothing about names.
       const granted = await tokens.check(token, use, now());
       const known = nodes.read(node);
       const isWaiting = known?.state === "pending" &&

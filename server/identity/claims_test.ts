@@ -1,0 +1,127 @@
+import { assertEquals } from "@std/assert";
+import { identifiers } from "../../tests/support/fake_link.ts";
+import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
+import { certified } from "../../tests/support/memory_transport.ts";
+import { bindingJudge } from "./binding_judge.ts";
+import { unprovenClaim } from "./claims.ts";
+
+function claim(
+  claimed: Partial<Identifiers>,
+  granted: Partial<Identifiers> = {},
+  agentId = "n",
+): string | undefined {
+  return unprovenClaim(
+    { agentId, identifiers: identifiers(claimed) },
+    { names: ["n"], granted: identifiers(granted) },
+  );
+}
+
+Deno.test("a node may have its own name, and what was granted", () => {
+  assertEquals(claim({ host: ["n"], uid: ["n"] }), undefined);
+  assertEquals(
+    claim(
+      { host: ["db"], uid: ["u"], ipv4: ["10.0.0.1"], defaultRoute: true },
+      { host: ["db"], uid: ["u"], ipv4: ["10.0.0.1"], defaultRoute: true },
+    ),
+    undefined,
+  );
+});
+
+Deno.test("less than what was granted may be claimed, and not more", () => {
+  const granted = { cidr: ["10.1.0.0/16", "fd00::/16"] };
+  for (
+    const less of [
+      { ipv4: ["10.1.2.3"] },
+      { host: ["10.1.2.3"] },
+      { ipv6: ["fd00::1"] },
+      { cidr: ["10.1.128.0/17"] },
+      { cidr: ["10.1.0.0/16", "fd00:1::/32"] },
+    ]
+  ) assertEquals(claim(less, granted), undefined, JSON.stringify(less));
+  assertEquals(
+    claim({ ipv4: ["10.2.0.1"] }, granted),
+    "identifier ipv4=10.2.0.1",
+  );
+  assertEquals(
+    claim({ cidr: ["10.0.0.0/15"] }, granted),
+    "identifier cidr=10.0.0.0/15",
+  );
+  assertEquals(
+    claim({ cidr: ["0.0.0.0/0"] }, granted),
+    "identifier cidr=0.0.0.0/0",
+  );
+  // Nonsense matches nobody, and is not let through all the same.
+  assertEquals(
+    claim({ cidr: ["10.1.0.0"] }, granted),
+    "identifier cidr=10.1.0.0",
+  );
+  assertEquals(claim({ ipv4: ["x"] }, granted), "identifier ipv4=x");
+});
+
+Deno.test("each claim that was not granted is named, safely for a log", () => {
+  assertEquals(claim({}, {}, "m"), 'agent id "m"');
+  assertEquals(claim({ host: ["n", "m"] }), "identifier host=m");
+  assertEquals(claim({ uid: ["a\nb"] }), 'identifier uid="a\\nb"');
+  assertEquals(claim({ defaultRoute: true }), "identifier default-route=true");
+});
+
+function judged(
+  peer: Partial<LinkPeer>,
+  names: string[],
+  binding: "warn" | "enforce",
+) {
+  const said: string[] = [];
+  const judge = bindingJudge(binding, {
+    mismatched: () => said.push("counted"),
+    warn: (message) => said.push(message),
+  });
+  const candidate = {
+    token: "",
+    peer: {
+      agentId: "node1",
+      identifiers: identifiers(),
+      identity: { ...certified("system:node:node1"), names },
+      remoteAddress: "10.0.0.7:1",
+      carrier: "streams" as const,
+      software: "",
+      ...peer,
+    },
+  };
+  const verdicts = [judge(candidate), judge(candidate)];
+  return { said, verdict: verdicts[1] };
+}
+
+Deno.test("a foreign certificate proves its common name and its names", () => {
+  const names = ["DNS:web.example", "IP Address:10.0.0.7"];
+  for (
+    const peer of [
+      {},
+      { agentId: "web.example" },
+      { identifiers: identifiers({ ipv4: ["10.0.0.7"], host: ["node1"] }) },
+    ]
+  ) {
+    const { said, verdict } = judged(peer, names, "enforce");
+    assertEquals([said, verdict], [[], { admitted: true }]);
+  }
+});
+
+Deno.test("what it does not prove is counted, and said once", () => {
+  const { said, verdict } = judged({ agentId: "other" }, [], "warn");
+  assertEquals(verdict, { admitted: true });
+  assertEquals(said, [
+    "counted",
+    'agent "other" may be somebody else: its certificate is for ' +
+    '"system:node:node1" and does not say agent id "other" ' +
+    "(refused with --node-binding=enforce)",
+    "counted",
+  ]);
+});
+
+Deno.test("and refused where that was asked for", () => {
+  const { said, verdict } = judged({ agentId: "other" }, [], "enforce");
+  assertEquals(verdict as unknown, {
+    ...verdict,
+    admitted: false,
+  });
+  assertEquals(said, ["counted", "counted"]);
+});

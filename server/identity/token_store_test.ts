@@ -1,0 +1,148 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { parseJoinToken } from "../../proto/identity/join_token.ts";
+import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
+import { isNamePattern, matchesPattern } from "./name_pattern.ts";
+import { StateDirectory, StateError } from "./state_directory.ts";
+import { TokenRefusal, TokenStore, type TokenWish } from "./token_store.ts";
+
+const PIN = "A".repeat(43);
+const NOW = Date.UTC(2030, 0, 1);
+const WISH: TokenWish = {
+  lifeMs: 1_000,
+  uses: 1,
+  nodePattern: "*",
+  identifiers: "",
+  needsApproval: false,
+  note: "",
+};
+
+function inStore(test: (store: TokenStore, folder: string) => Promise<void>) {
+  return inMemoryFolder(async (folder) => {
+    const { state } = await StateDirectory.openOrCreate(
+      folder,
+      () => Promise.resolve(),
+    );
+    await test(new TokenStore(state), folder);
+  });
+}
+
+function use(node: string, key = "aa") {
+  return { node, publicKeySha256: key };
+}
+
+async function made(store: TokenStore, wish: Partial<TokenWish> = {}) {
+  const { token } = await store.create({ ...WISH, ...wish }, PIN, NOW);
+  return parseJoinToken(token);
+}
+
+async function refused(
+  asking: Promise<unknown>,
+  reason: TokenRefusal["reason"],
+): Promise<void> {
+  const error = await assertRejects(() => asking, TokenRefusal);
+  assertEquals((error as TokenRefusal).reason, reason);
+}
+
+Deno.test("a token is kept as a hash, and works until its time is over", () =>
+  inStore(async (store, folder) => {
+    const token = await made(store, { identifiers: "ipv4=10.0.0.1" });
+    const file = await Deno.readTextFile(`${folder}/tokens/${token.id}.json`);
+    assertEquals(file.includes(token.secret), false);
+    const record = await store.check(token, use("n"), NOW + 999);
+    assertEquals(record.identifiers, "ipv4=10.0.0.1");
+    await refused(store.check(token, use("n"), NOW + 1_000), "expired");
+  }));
+
+Deno.test("a use is one node's: it may come again, others may not", () =>
+  inStore(async (store) => {
+    const token = await made(store);
+    const record = await store.check(token, use("n"), NOW);
+    await store.claim(record, use("n"));
+    await store.check(token, use("n"), NOW + 5_000); // Even later.
+    await store.claim(record, use("n"));
+    await refused(store.check(token, use("n", "bb"), NOW), "used-up");
+    await refused(store.check(token, use("m"), NOW), "used-up");
+    await refused(store.claim(record, use("m")), "used-up");
+  }));
+
+Deno.test("stores over one directory do not give a use away twice", () =>
+  inStore(async (store, folder) => {
+    const other = new TokenStore(await StateDirectory.open(folder));
+    const token = await made(store, { uses: 3 });
+    const record = await store.check(token, use("n"), NOW);
+    const claims = Array.from(
+      { length: 8 },
+      (_, index) =>
+        (index % 2 === 0 ? store : other).claim(record, use(`n${index}`)),
+    );
+    const won = (await Promise.allSettled(claims))
+      .filter(({ status }) => status === "fulfilled");
+    assertEquals(won.length, 3);
+    const [listed] = await store.list(NOW);
+    assertEquals([listed!.usedBy.length, listed!.state], [3, "used up"]);
+  }));
+
+Deno.test("a token is for names that match its pattern", () =>
+  inStore(async (store) => {
+    const token = await made(store, { nodePattern: "shop-?*" });
+    await store.check(token, use("shop-7"), NOW);
+    await refused(store.check(token, use("shop-"), NOW), "other-node");
+    await refused(store.check(token, use("office-7"), NOW), "other-node");
+  }));
+
+Deno.test("what is not known is told alike: no id, wrong secret, revoked", () =>
+  inStore(async (store) => {
+    const token = await made(store);
+    const wrong = { ...token, secret: "A".repeat(22) };
+    await refused(store.check(wrong, use("n"), NOW), "unknown");
+    const other = { ...token, id: "aaaaaaaaaa" };
+    await refused(store.check(other, use("n"), NOW), "unknown");
+    assert(await store.revoke(token.id));
+    await refused(store.check(token, use("n"), NOW), "unknown");
+    assertEquals(await store.revoke(token.id), false);
+    assertEquals(await store.revoke("../format"), false);
+    assertEquals(await store.list(NOW), []);
+  }));
+
+Deno.test("a damaged token is refused by its file", () =>
+  inStore(async (store, folder) => {
+    const token = await made(store);
+    const path = `${folder}/tokens/${token.id}.json`;
+    const whole = await Deno.readTextFile(path);
+    for (const text of ["", "{}", whole.slice(0, 50), "null", "[]"]) {
+      await Deno.writeTextFile(path, text);
+      await assertRejects(
+        () => store.check(token, use("n"), NOW),
+        StateError,
+        path,
+      );
+    }
+  }));
+
+Deno.test("wishes that make no sense are refused", () =>
+  inStore(async (store) => {
+    for (const wish of [{ uses: 0 }, { uses: 1e6 }, { nodePattern: "A/b" }]) {
+      await assertRejects(() => made(store, wish), StateError);
+    }
+    await assertRejects(() => made(store, { identifiers: "ipv4=x" }), Error);
+  }));
+
+Deno.test("patterns match as a shell's do, in little time", () => {
+  const rows: [string, string, boolean][] = [
+    ["*", "a", true],
+    ["a", "a", true],
+    ["a", "ab", false],
+    ["a*", "ab", true],
+    ["*b", "ab", true],
+    ["a?c", "abc", true],
+    ["a?c", "ac", false],
+    ["a*b*c", "a1b2b3c", true],
+    ["a*b*c", "a1b2b3", false],
+    ["", "a", false],
+  ];
+  for (const [pattern, name, matches] of rows) {
+    assertEquals(matchesPattern(pattern, name), matches, `${pattern} ${name}`);
+  }
+  matchesPattern("*a".repeat(100), "a".repeat(199) + "b");
+  assertEquals([isNamePattern("a-*.?"), isNamePattern("a/b")], [true, false]);
+});
