@@ -114,10 +114,10 @@ function refuseWhileNeeded(
   const others = holders.length - NAMED_MAX;
   throw new CommandFailure(
     ExitCode.FAILURE,
-    `Cannot retire authority ${authorityId(previous)}: ${named}` +
-      (others > 0 ? ` and ${others} more` : "") +
-      " still hold certificates of it; wait until they renew, revoke or " +
-      "forget them, or use --force (they must join again)",
+    `Cannot retire authority ${authorityId(previous)}: certificates of it ` +
+      `are still held by ${named}` + (others > 0 ? `, ${others} more` : "") +
+      "; wait until they are renewed, revoke or forget those nodes, or use " +
+      "--force (they must join again)",
   );
 }
 

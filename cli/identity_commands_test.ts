@@ -1,0 +1,194 @@
+import { assert, assertEquals } from "@std/assert";
+import { parseJoinToken } from "../proto/identity/join_token.ts";
+import {
+  createAuthorities,
+  loadAuthorities,
+  pinOfCurrent,
+} from "../server/identity/authorities.ts";
+import { NodeStore } from "../server/identity/node_store.ts";
+import { StateDirectory } from "../server/identity/state_directory.ts";
+import { inMemoryFolder } from "../tests/support/memory_folder.ts";
+import { CA_COMMAND } from "./ca.ts";
+import type { Command } from "./command.ts";
+import { defaultStateDirectory } from "./flags/state_directory.ts";
+import { NODE_COMMAND } from "./node.ts";
+import { TOKEN_COMMAND } from "./token.ts";
+
+interface Ran {
+  readonly code: number;
+  readonly printed: string;
+  readonly errors: string;
+}
+
+/** Runs `tunnel …` over a new state directory. */
+function inState(
+  test: (
+    run: (command: Command, ...argv: string[]) => Promise<Ran>,
+    state: StateDirectory,
+  ) => Promise<void>,
+) {
+  return inMemoryFolder(async (folder) => {
+    const { state } = await StateDirectory.openOrCreate(
+      folder,
+      createAuthorities,
+    );
+    await test(async (command, ...argv) => {
+      let [printed, errors] = ["", ""];
+      const code = await command.run({
+        argv: [...argv, `--state-dir=${folder}`],
+        environment: () => undefined,
+        readFile: () => "",
+        print: (text) => printed += text,
+        printError: (text) => errors += text,
+      });
+      return { code, printed, errors };
+    }, state);
+  });
+}
+
+async function addNode(state: StateDirectory, name: string) {
+  const authority = (await loadAuthorities(state)).current.facts
+    .publicKeySha256.slice(0, 16);
+  await new NodeStore(state).write({
+    name,
+    state: "approved",
+    publicKeySha256: "ab".repeat(32),
+    identifiers: "",
+    joinedAt: "2030-01-01T00:00:00.000Z",
+    tokenId: "aaaaaaaaaa",
+    joinedFrom: "10.0.0.1:1",
+    certificate: {
+      serialNumber: "01",
+      authority,
+      issuedAt: "2030-01-01T00:00:00.000Z",
+      expiresAt: "2030-01-08T00:00:00.000Z",
+    },
+  });
+}
+
+Deno.test("tunnel token create prints the line to run on the node", () =>
+  inState(async (run, state) => {
+    const { printed, code } = await run(
+      TOKEN_COMMAND,
+      "create",
+      "--node=edge-*",
+      "--server=tunnel.example:8091",
+    );
+    assertEquals(code, 0);
+    const [, server, token] = /^tunnel agent --server (\S+) --join (\S+)$/m
+      .exec(printed)!;
+    assertEquals(server, "tunnel.example:8091");
+    const { authorityPin, id, secret } = parseJoinToken(token!);
+    assertEquals(authorityPin, pinOfCurrent(await loadAuthorities(state)));
+    const list = await run(TOKEN_COMMAND, "list", "--json");
+    assertEquals(list.printed.includes(secret), false);
+    assertEquals(list.printed.includes("secretHash"), false);
+    const [listed] = JSON.parse(list.printed);
+    assertEquals([listed.id, listed.state, listed.nodePattern], [
+      id,
+      "usable",
+      "edge-*",
+    ]);
+    const table = await run(TOKEN_COMMAND, "list");
+    assert(
+      table.printed.startsWith("ID          STATE   USED  NODES   EXPIRES"),
+    );
+    assertEquals((await run(TOKEN_COMMAND, "revoke", id)).code, 0);
+    const again = await run(TOKEN_COMMAND, "revoke", id);
+    assertEquals(again.code, 1);
+    assertEquals(again.errors.startsWith("tunnel token: Cannot revoke"), true);
+  }));
+
+Deno.test("a token's line names the server as it was started", () =>
+  inState(async (run, state) => {
+    const serving = (agents: string, names: string[] = []) =>
+      Deno.writeTextFile(
+        state.path("serving.json"),
+        JSON.stringify({ agents, names }),
+      );
+    const server = async () =>
+      JSON.parse((await run(TOKEN_COMMAND, "create", "--json")).printed).server;
+    await serving("10.0.0.1:9091");
+    assertEquals(await server(), "10.0.0.1:9091");
+    await serving("[::]:9091", ["tunnel.example"]);
+    assertEquals(await server(), "tunnel.example:9091");
+    await serving("0.0.0.0:9091");
+    assertEquals(await server(), `${Deno.hostname()}:9091`);
+  }));
+
+Deno.test("tunnel node approves, revokes and forgets", () =>
+  inState(async (run, state) => {
+    await addNode(state, "edge-7");
+    const nodes = new NodeStore(state);
+    await run(NODE_COMMAND, "revoke", "edge-7", "--reason=stolen");
+    assertEquals(nodes.read("edge-7")?.state, "revoked");
+    const { printed } = await run(NODE_COMMAND, "list");
+    assert(/^edge-7 +revoked \(stolen\)/m.test(printed), printed);
+    await run(NODE_COMMAND, "approve", "edge-7", "--identifiers=ipv4=10.0.0.7");
+    const { state: approved, reason, identifiers } = nodes.read("edge-7")!;
+    assertEquals([approved, reason, identifiers], [
+      "approved",
+      undefined,
+      "ipv4=10.0.0.7",
+    ]);
+    await run(NODE_COMMAND, "approve", "edge-7");
+    assertEquals(nodes.read("edge-7")?.identifiers, "ipv4=10.0.0.7");
+    await run(NODE_COMMAND, "approve", "edge-7", "--identifiers=-");
+    assertEquals(nodes.read("edge-7")?.identifiers, "");
+    const wrong = await run(
+      NODE_COMMAND,
+      "approve",
+      "edge-7",
+      "--identifiers=x=1",
+    );
+    assertEquals(wrong.code, 1);
+    assertEquals((await run(NODE_COMMAND, "forget", "edge-7")).code, 0);
+    for (const verb of ["approve", "revoke", "forget"]) {
+      const { errors } = await run(NODE_COMMAND, verb, "edge-7");
+      assert(errors.includes('Cannot find node "edge-7"'), errors);
+    }
+  }));
+
+Deno.test("tunnel ca does not retire what a node still needs", () =>
+  inState(async (run, state) => {
+    await addNode(state, "edge-7");
+    assertEquals((await run(CA_COMMAND, "rotate")).code, 0);
+    const { printed } = await run(CA_COMMAND, "activate");
+    assert(/ previous +1 /.test(printed), printed);
+    const refused = await run(CA_COMMAND, "retire");
+    assertEquals(refused.code, 1);
+    assert(/are still held by edge-7;/.test(refused.errors));
+    assertEquals((await run(CA_COMMAND, "retire", "--force")).code, 0);
+    const shown = JSON.parse((await run(CA_COMMAND, "show", "--json")).printed);
+    assertEquals(shown.map(({ role }: { role: string }) => role), ["issues"]);
+    const pem = await run(CA_COMMAND, "show", "--pem");
+    assertEquals(pem.printed, (await loadAuthorities(state)).bundle);
+  }));
+
+Deno.test("words that do not fit the verb are refused", () =>
+  inState(async (run) => {
+    for (
+      const [command, argv, words] of [
+        [TOKEN_COMMAND, [], "wants create, list, revoke"],
+        [TOKEN_COMMAND, ["make"], 'Cannot do "make"'],
+        [TOKEN_COMMAND, ["revoke"], "wanted tunnel token revoke ID"],
+        [TOKEN_COMMAND, ["list", "x"], 'Unexpected word "x"'],
+        [TOKEN_COMMAND, ["list", "--ttl=1h"], "it belongs to create"],
+        [NODE_COMMAND, ["revoke", "a", "b"], 'Unexpected word "b"'],
+        [CA_COMMAND, ["rotate", "--force"], "it belongs to retire"],
+      ] as const
+    ) {
+      const { code, errors } = await run(command, ...argv);
+      assertEquals([code, errors.includes(words)], [2, true], errors);
+    }
+  }));
+
+Deno.test("root keeps its state in /var/lib, everybody else at home", () => {
+  const environment = (set: Record<string, string>) => (name: string) =>
+    set[name];
+  const at = (set: Record<string, string>, isRoot = false) =>
+    defaultStateDirectory("server", environment(set), isRoot);
+  assertEquals(at({}, true), "/var/lib/tunnel/server");
+  assertEquals(at({ HOME: "/h" }), "/h/.local/state/tunnel/server");
+  assertEquals(at({ HOME: "/h", XDG_STATE_HOME: "/x" }), "/x/tunnel/server");
+});
