@@ -25,8 +25,10 @@ export const BUFFER_OCTETS_MAX = 128 * 1024;
 /**
  * Octets of free buffers kept per class. Above it they are left to the garbage
  * collector, so that a burst of connections does not pin its peak for ever.
+ * As much as 64 connections in bulk take and give back from one moment to the
+ * next: with a quarter of it, they had 100 MB of fresh memory made each second.
  */
-export const KEPT_OCTETS_PER_CLASS = 8 * 1024 * 1024;
+export const KEPT_OCTETS_PER_CLASS = 32 * 1024 * 1024;
 
 /** Lends buffers of a few fixed sizes. */
 export class BufferPool {
