@@ -1,0 +1,136 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { factsOf } from "../../host/pki/certificate.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import { certificates } from "../support/certificates.ts";
+import { IdentityNode } from "../support/identity_node.ts";
+import { IdentityRig } from "../support/identity_rig.ts";
+import { memoryFolder } from "../support/memory_folder.ts";
+import { Tunnel } from "../support/tunnel_harness.ts";
+
+// Our own authority beside others: a foreign one, none at all, and itself from
+// a backup.
+
+/** Copies a folder as `cp -a` does; a socket in it stays behind. */
+async function copyFolder(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to, { mode: 0o700 });
+  for await (const { name, isDirectory, isFile } of Deno.readDir(from)) {
+    const [source, target] = [`${from}/${name}`, `${to}/${name}`];
+    if (isDirectory) await copyFolder(source, target);
+    if (isFile) await Deno.copyFile(source, target); // Keeps the mode.
+  }
+}
+
+Deno.test("a server from a backup is the same server to its nodes", async () => {
+  const folder = memoryFolder();
+  let node: IdentityNode;
+  let late: IdentityNode;
+  {
+    await using rig = await IdentityRig.open();
+    node = await rig.joined("edge-7");
+    await rig.joined("edge-8"); // Uses its token up.
+    await copyFolder(rig.state.root, `${folder}/restored`);
+    late = await rig.joined("edge-9");
+  }
+  {
+    await using rig = await IdentityRig.open({}, `${folder}/restored`);
+    await rig.link(node);
+    await node.renew({ port: rig.tunnel.agentPort, ca: node.authorities });
+    // What happened after the backup is not in it: joining again mends that.
+    const error = await assertRejects(
+      async () => await late.renewByProof(await rig.place()),
+      GrpcError,
+      "join again with a new token",
+    );
+    assertEquals((error as GrpcError).code, StatusCode.NOT_FOUND);
+    await late.join(await rig.place(), await rig.token());
+    await rig.link(late);
+  }
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("a second start makes nothing new", async () => {
+  const folder = memoryFolder(); // Empty, so it is made into one.
+  const agents = {
+    address: { hostname: "127.0.0.1", port: 0 },
+    allowAnonymous: false,
+    alpnProtocols: [],
+    keepaliveMs: 3600_000,
+    identity: {
+      stateDirectory: folder,
+      serverNames: [],
+      nodeCertificateLifeMs: 3600_000,
+    },
+  };
+  const news = /made a certificate authority|issued a certificate/;
+  for (const made of [2, 0]) {
+    await using tunnel = await Tunnel.open({ server: { agents } });
+    assertEquals(tunnel.log.matching(news).length, made);
+  }
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("a foreign authority beside our own: each agent finds its server", async () => {
+  const { ca, server, client } = await certificates();
+  const folder = memoryFolder();
+  const write = async (name: string, text: string) => {
+    await Deno.writeTextFile(`${folder}/${name}`, text);
+    return `${folder}/${name}`;
+  };
+  const keyPair = {
+    certFile: await write("server.crt", server.cert),
+    keyFile: await write("server.key", server.key),
+  };
+  const caFile = await write("ca.crt", ca);
+  await using rig = await IdentityRig.open({ keyPair, caFile });
+  // Asks for 127.0.0.1 and knows the foreign authority.
+  const foreign = await rig.tunnel.link({
+    agentId: "node1",
+    keyPair: client,
+    ca,
+  });
+  assertEquals(rig.tunnel.log.matching(/may be somebody else/), []);
+  // Asks for tunnel-server and knows ours.
+  const node = await rig.joined("edge-7");
+  await node.renew(await rig.place());
+  assert(factsOf(node.cert).x509.subject.includes("edge-7"));
+  // A foreign certificate does not take the name of a node that joined.
+  const thief = await rig.tunnel.agent({
+    agentId: "edge-7",
+    keyPair: client,
+    ca,
+  });
+  await thief.log.until(/that is the name of a node that joined/);
+  foreign.running.stop("done");
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("a foreign agent that takes another name is shown, or refused", async () => {
+  await using warns = await Tunnel.open();
+  await warns.link({ agentId: "somebody" });
+  await warns.log.until(/^agent "somebody" may be somebody else/);
+  const mismatches = "tunnel_server_node_binding_mismatches_total";
+  assertEquals(await warns.metric(mismatches), 1);
+  await using enforces = await Tunnel.open({
+    serverAgents: { nodeBinding: "enforce" },
+  });
+  const agent = await enforces.agent({ agentId: "somebody" });
+  await agent.log.until(/does not say agent id "somebody"/);
+  await enforces.link({ agentId: "node1" });
+});
+
+Deno.test("anonymous agents may take any name but a joined node's", async () => {
+  await using rig = await IdentityRig.open({ allowAnonymous: true });
+  await rig.tunnel.log.until(
+    /^agents need no certificate on .* any target but joined nodes$/,
+  );
+  await rig.joined("edge-7");
+  const { ca } = await rig.place();
+  await rig.tunnel.link({ agentId: "anybody", keyPair: "none", ca });
+  const agent = await rig.tunnel.agent({
+    agentId: "anybody-else",
+    identifiers: { host: ["edge-7"] },
+    keyPair: "none",
+    ca,
+  });
+  await agent.log.until(/that is the name of a node that joined/);
+});
