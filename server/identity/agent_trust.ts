@@ -91,7 +91,12 @@ export async function openAgentTrust(
     ? undefined
     // Loaded when wanted: reading and making certificates is a lot of code.
     : await (await import("./server_identity.ts")).ServerIdentity
-      .open(agents.identity, log, metrics, grants);
+      .open(agents.identity, {
+        log,
+        metrics,
+        grants,
+        trustsOthers: caFile !== undefined,
+      });
   const judges = [
     ...identity?.judges ?? [],
     ...tokenJudges,

@@ -8,7 +8,6 @@
 import { X509Certificate } from "node:crypto";
 import {
   IdentifiersError,
-  NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/link/identifiers.ts";
 import type {
@@ -36,8 +35,10 @@ export type Grants = (node: string) => Identifiers;
 export interface NodeJudgeOptions {
   readonly nodes: NodeStore;
   readonly authorities: () => Authorities;
+  /** Certificates of other authorities pass the handshake, too. */
+  readonly trustsOthers: boolean;
   readonly log: Pick<Log, "error">;
-  readonly grants?: Grants;
+  readonly grants: Grants;
   /**
    * Who was admitted as which node. A link outlives the authority that its
    * certificate was of: what counts later is the node's record alone.
@@ -52,16 +53,21 @@ export type OwnCertificate =
   /** `node` is absent when it is not a node's, such as the server's. */
   | { readonly isOurs: true; readonly node?: string };
 
-/** By the signature: anybody can make a CA with any name. */
+/** What a certificate that passed the handshake is to us. */
 export function ownCertificate(
-  authorities: Authorities,
+  { authorities, trustsOthers }: Pick<
+    NodeJudgeOptions,
+    "authorities" | "trustsOthers"
+  >,
   { certificate, commonName }: PeerIdentity,
 ): OwnCertificate {
   if (certificate === undefined) return { isOurs: false };
   const x509 = new X509Certificate(
     certificate.der as Uint8Array<ArrayBuffer>,
   );
-  if (issuerOf(authorities, x509) === undefined) return { isOurs: false };
+  if (issuerOf(authorities(), x509, !trustsOthers) === undefined) {
+    return { isOurs: false };
+  }
   if (!commonName.startsWith(NODE_SUBJECT_PREFIX)) return { isOurs: true };
   const node = commonName.slice(NODE_SUBJECT_PREFIX.length);
   return { isOurs: true, node };
@@ -70,7 +76,7 @@ export function ownCertificate(
 /** Decides about every certificate of ours, for good or bad. */
 export function nodeJudge(options: NodeJudgeOptions): Judge {
   return ({ peer }) => {
-    const own = ownCertificate(options.authorities(), peer.identity);
+    const own = ownCertificate(options, peer.identity);
     if (!own.isOurs) return undefined;
     if (own.node === undefined) {
       return refuse(
@@ -137,7 +143,7 @@ function judgeNode(
   if (problem !== undefined) return refuse(`Cannot admit ${node}: ${problem}`);
   const granted = merge(
     parseIdentifiers(record!.identifiers, "server"),
-    grants?.(node) ?? NO_IDENTIFIERS,
+    grants(node),
   );
   const claim = unprovenClaim(peer, { names: [node], granted });
   if (claim === undefined) return ADMITTED;

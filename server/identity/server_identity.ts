@@ -55,6 +55,16 @@ export interface IdentityEvents {
   onNode(name: string): void;
 }
 
+/** What the identity needs from outside. */
+export interface IdentityEnvironment {
+  readonly log: Log;
+  readonly metrics: MetricRegistry;
+  /** What nodes may claim besides what their records grant. */
+  readonly grants: Grants;
+  /** Certificates of other authorities pass the handshake, too. */
+  readonly trustsOthers: boolean;
+}
+
 /** See the module description. */
 export class ServerIdentity {
   readonly #state: StateDirectory;
@@ -71,9 +81,7 @@ export class ServerIdentity {
     state: StateDirectory,
     authorities: Authorities,
     options: IdentityOptions,
-    log: Log,
-    metrics: MetricRegistry,
-    grants: Grants | undefined,
+    { log, metrics, grants, trustsOthers }: IdentityEnvironment,
   ) {
     this.#state = state;
     this.#authorities = authorities;
@@ -84,15 +92,17 @@ export class ServerIdentity {
     this.#judging = {
       nodes,
       authorities: trusted,
+      trustsOthers,
       log,
       admitted: new WeakMap(),
-      ...(grants === undefined ? {} : { grants }),
+      grants,
     };
     this.#service = new JoinService({
       state,
       nodes,
       tokens: new TokenStore(state),
       authorities: trusted,
+      trustsOthers,
       clock: systemTimers,
       now: Date.now,
       certificateLifeMs: options.nodeCertificateLifeMs,
@@ -104,15 +114,12 @@ export class ServerIdentity {
   /**
    * Opens the state directory, or makes it on the first start.
    *
-   * @param grants What nodes may claim besides what their records grant.
    * @throws {StateError} When it is there and not whole. Never makes a new CA
    *   in place of one that was lost.
    */
   static async open(
     options: IdentityOptions,
-    log: Log,
-    metrics: MetricRegistry,
-    grants?: Grants,
+    environment: IdentityEnvironment,
   ): Promise<ServerIdentity> {
     const { state, isNew } = await StateDirectory.openOrCreate(
       options.stateDirectory,
@@ -123,13 +130,11 @@ export class ServerIdentity {
       state,
       authorities,
       options,
-      log,
-      metrics,
-      grants,
+      environment,
     );
     await identity.#renewFiles();
     if (isNew) {
-      log.info("made a certificate authority of our own", {
+      environment.log.info("made a certificate authority of our own", {
         directory: state.root,
         authority: authorityId(authorities.current.facts),
       });

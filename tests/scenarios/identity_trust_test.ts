@@ -1,6 +1,12 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { factsOf } from "../../host/pki/certificate.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import {
+  createAuthorities,
+  loadAuthorities,
+} from "../../server/identity/authorities.ts";
+import { StateDirectory } from "../../server/identity/state_directory.ts";
+import { ThrowawayCa } from "../../host/tls/throwaway_ca.ts";
 import { certificates } from "../support/certificates.ts";
 import { IdentityNode } from "../support/identity_node.ts";
 import { IdentityRig } from "../support/identity_rig.ts";
@@ -102,6 +108,36 @@ Deno.test("a foreign authority beside our own: each agent finds its server", asy
   await thief.log.until(/that is the name of a node that joined/);
   foreign.running.stop("done");
   await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("a foreign authority that bears our authority's name issues no nodes", async () => {
+  const root = memoryFolder();
+  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+  const { current } = await loadAuthorities(state);
+  const fake = await ThrowawayCa.create(
+    current.facts.x509.subject.replace(/^CN=/, ""),
+  );
+  const caFile = await Deno.makeTempFile();
+  await Deno.writeTextFile(caFile, fake.cert);
+  await using rig = await IdentityRig.open({ caFile }, root);
+  const { ca } = await rig.place();
+  for (const name of ["victim", "never-joined"]) {
+    if (name === "victim") await rig.joined(name);
+    const keyPair = await fake.issue({
+      commonName: `node:${name}`,
+      organizations: ["tunnel:agents"],
+      names: [name],
+      usage: "client",
+    });
+    const agent = await rig.tunnel.agent({ agentId: name, keyPair, ca });
+    // It is a foreign agent like any other: it takes no joined node's name.
+    await agent.log.until(
+      name === "victim"
+        ? /that is the name of a node that joined/
+        : /^linked to server$/,
+    );
+  }
+  await Deno.remove(caFile);
 });
 
 Deno.test("a foreign agent that takes another name is shown, or refused", async () => {
