@@ -83,7 +83,7 @@ export function benchCommand(
       refuseOperands(reading.operands);
       const serve = benchServe(reading);
       if (serve !== undefined) return await serveUntilEnded(serve, context);
-      const road = roadOf(reading, context.readFile);
+      const road = roadOf(reading, context);
       return await new Bench(reading, road, context, terminal).run();
     },
   });

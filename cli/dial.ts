@@ -43,7 +43,7 @@ export const DIAL_COMMAND = defineCommand({
     const address = formatHostPort(parseHostPort("the target", operand));
     const { values } = reading;
     const conn = await orFailure(dial(address, {
-      via: roadOf(reading, context.readFile),
+      via: roadOf(reading, context),
       timeoutMs: values["dial-timeout"],
       ...(values["node"] === "" ? {} : { node: values["node"] }),
     }));

@@ -56,7 +56,7 @@ export const FORWARD_COMMAND = defineCommand({
           "as 5432:db.internal:5432",
       );
     }
-    const dialer = openRoad(roadOf(reading, context.readFile));
+    const dialer = openRoad(roadOf(reading, context));
     for (const spec of specs) await open(spec, reading, dialer, context);
     return await new Promise(() => {});
   },

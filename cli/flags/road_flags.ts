@@ -13,7 +13,8 @@ import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
 import { choiceFlag, durationFlag, fileFlag, textFlag } from "./flag.ts";
 import { keyPair } from "./key_pair.ts";
-import type { FlagReading } from "./read_flags.ts";
+import type { FlagReading, FlagSources } from "./read_flags.ts";
+import { defaultStateDirectory, FRONTEND_SOCKET } from "./state_directory.ts";
 
 const ROAD = "The road into the tunnel";
 const TARGET = "The target";
@@ -33,8 +34,8 @@ export const ROAD_FLAGS = {
   "server": textFlag("", {
     group: ROAD,
     placeholder: "ADDRESS",
-    help: "Frontend of the server: unix:/path or host:port. Required unless " +
-      "--egress-config names it.",
+    help: "Frontend of the server: unix:/path or host:port.",
+    defaultText: "the socket of a server on this machine",
   }),
   "proxy-mode": choiceFlag(["grpc", "http-connect"], "grpc", {
     group: ROAD,
@@ -75,11 +76,12 @@ export const ROAD_FLAGS = {
 /**
  * Chooses the road.
  *
+ * @param sources Files, and where a server on this machine would listen.
  * @throws {UsageError} When flags contradict each other or lack something.
  */
 export function roadOf(
   { values: flags, given }: FlagReading<typeof ROAD_FLAGS>,
-  readFile: (path: string) => string,
+  { readFile, environment }: Pick<FlagSources, "readFile" | "environment">,
 ): Road {
   if (flags["egress-config"] !== "") {
     const rival = FILE_SAYS.find((name) => given.has(name));
@@ -97,7 +99,7 @@ export function roadOf(
         "--egress-config too",
     );
   }
-  return roadFromFlags(flags);
+  return roadFromFlags(flags, () => defaultFrontend(environment));
 }
 
 function roadFromFile(
@@ -116,17 +118,34 @@ function roadFromFile(
   return parseEgressConfig(content, path).get(network) ?? { kind: "direct" };
 }
 
+/** The socket that `tunnel server` opens unless it is told otherwise. */
+function defaultFrontend(
+  environment: (name: string) => string | undefined,
+): string {
+  const directory = defaultStateDirectory("server", environment);
+  const path = `${directory}/${FRONTEND_SOCKET}`;
+  if (isSocket(path)) return `unix:${path}`;
+  throw new UsageError(
+    `Cannot find the tunnel: --server is not given, and no server listens on ` +
+      `${path}; wanted unix:/path or host:port of a server's frontend`,
+  );
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return Deno.statSync(path).isSocket === true;
+  } catch {
+    // Not there, or not for us: nobody to call, either way.
+    return false;
+  }
+}
+
 function roadFromFlags(
   flags: FlagReading<typeof ROAD_FLAGS>["values"],
+  localFrontend: () => string,
 ): Road {
-  const server = flags["server"];
+  const server = flags["server"] || localFrontend();
   const protocol = flags["proxy-mode"];
-  if (server === "") {
-    throw new UsageError(
-      "Cannot find the tunnel: --server is not given; wanted unix:/path or " +
-        "host:port of a server's frontend",
-    );
-  }
   const pair = keyPair("cert", flags["cert"], "key", flags["key"]);
   const caFile = flags["ca-cert"];
   if (/^unix:/.test(server)) {

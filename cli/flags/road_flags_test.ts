@@ -3,6 +3,7 @@ import type { Road } from "../../client/road.ts";
 import { UsageError } from "../usage_error.ts";
 import { readFlags } from "./read_flags.ts";
 import { ROAD_FLAGS, roadOf } from "./road_flags.ts";
+import { defaultStateDirectory } from "./state_directory.ts";
 
 const EGRESS = `
 apiVersion: apiserver.k8s.io/v1beta1
@@ -20,8 +21,10 @@ function road(...argv: string[]): Road {
     if (path === "egress.yaml") return EGRESS;
     throw new Error("No such file or directory");
   };
-  const sources = { argv, environment: () => undefined, readFile };
-  return roadOf(readFlags("dial", ROAD_FLAGS, sources), readFile);
+  const environment = (name: string) =>
+    name === "XDG_STATE_HOME" ? "/nowhere" : undefined;
+  const sources = { argv, environment, readFile };
+  return roadOf(readFlags("dial", ROAD_FLAGS, sources), sources);
 }
 
 Deno.test("a road leads over a unix socket, however it is spelt", () => {
@@ -63,7 +66,9 @@ Deno.test("a road is taken from kube-apiserver's file", () => {
 // deno-fmt-ignore: the columns are the point.
 const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["no server", [],
-    "Cannot find the tunnel: --server is not given; wanted unix:/path or host:port of a server's frontend"],
+    "Cannot find the tunnel: --server is not given, and no server listens on " +
+      defaultStateDirectory("server", (name) => name === "XDG_STATE_HOME" ? "/nowhere" : undefined) +
+      "/frontend.sock; wanted unix:/path or host:port of a server's frontend"],
   ["a port without certificates", ["--server=a:1", "--ca-cert=x"],
     "Cannot connect to a:1 without --ca-cert, --cert and --key: a frontend on a port asks for a " +
       "certificate; give all three"],

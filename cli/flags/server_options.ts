@@ -17,6 +17,7 @@ import { keyPair } from "./key_pair.ts";
 import { serverKubernetes } from "./kubernetes_options.ts";
 import type { FlagReading } from "./read_flags.ts";
 import type { SERVER_FLAGS } from "./server_flags.ts";
+import { FRONTEND_SOCKET } from "./state_directory.ts";
 import { tlsLimits } from "./tls_limits.ts";
 
 /**
@@ -156,7 +157,7 @@ function frontendListen(
     return { kind: "unix", path, deleteExisting };
   }
   if (identity !== undefined && !tcpFlags.some((name) => given.has(name))) {
-    const path = `${identity.stateDirectory}/frontend.sock`;
+    const path = `${identity.stateDirectory}/${FRONTEND_SOCKET}`;
     return { kind: "unix", path, deleteExisting: true };
   }
   const pair = keyPair(

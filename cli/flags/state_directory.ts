@@ -6,6 +6,9 @@
 
 import { type Flag, textFlag } from "./flag.ts";
 
+/** In a server's directory: where callers get in when no flag says otherwise. */
+export const FRONTEND_SOCKET = "frontend.sock";
+
 /** `--state-dir`, for every command that has one. */
 export function stateDirectoryFlag(
   owner: "server" | "agent",
