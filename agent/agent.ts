@@ -6,6 +6,7 @@
 
 import { connectAgentTls } from "../host/agent_connect.ts";
 import { readToken } from "../host/kubernetes/token_file.ts";
+import { dialTarget } from "../host/dial.ts";
 import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
 import {
   type BoundListener,
@@ -21,8 +22,8 @@ import { Credentials } from "../host/tls/credentials.ts";
 import { reloadAll } from "../host/tls/reload.ts";
 import { VERSION } from "../host/version.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
+import { AgentAudit } from "./agent_audit.ts";
 import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
-import { AuditedDials } from "./audited_dials.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
 import { followLeases, type LeaseCount } from "./kubernetes/lease_count.ts";
@@ -87,7 +88,7 @@ class Agent {
   readonly #receiveBudget = new ReceiveBudget();
   readonly #metrics = new AgentMetrics(this.#metricRegistry);
   readonly #credentials: Credentials;
-  readonly #dials: AuditedDials;
+  readonly #audit: AgentAudit | undefined;
   readonly #dialer: TargetDialer;
   readonly #keeper: LinkKeeper;
   readonly #drain: Drain;
@@ -108,9 +109,8 @@ class Agent {
       key: server.keyPair?.keyFile,
     });
     for (const warning of this.#credentials.warnings) log.warn(warning);
-    this.#dials = new AuditedDials({
+    this.#audit = options.audit && new AgentAudit(options.audit, {
       agentId: options.agentId,
-      audit: options.audit,
       log,
       timers: systemTimers,
       metrics: this.#metricRegistry,
@@ -163,12 +163,12 @@ class Agent {
     this.#keeper.start();
     return {
       addresses,
-      finished: this.#drain.finished.finally(() => this.#dials.close()),
+      finished: this.#drain.finished.finally(() => this.#audit?.close()),
       shutdown: () => this.#drain.begin(this.#options.drainTimeoutMs),
       stop: (reason) => this.#drain.now(reason),
       reload: () => {
         reloadAll([this.#credentials], this.#log);
-        this.#dials.reopen();
+        this.#audit?.reopen();
       },
     };
   }
@@ -190,10 +190,15 @@ class Agent {
     return new TargetDialer({
       clock: systemTimers,
       observer: this.#metrics.targetObserver(),
-      connect: (target, controller) =>
-        isBenchDial(target)
-          ? bench.dial()
-          : this.#dials.dial(target, { ...dials, controller }),
+      ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
+      connect: (target, controller, onVerdict) => {
+        if (!isBenchDial(target)) {
+          const told = onVerdict === undefined ? {} : { onVerdict };
+          return dialTarget(target, { ...dials, ...told, controller });
+        }
+        onVerdict?.({ isAllowed: true, rule: "--bench-target" });
+        return bench.dial();
+      },
       loadChanged: () => this.#drain.loadChanged(),
     });
   }

@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { DialRecord } from "../host/policy/dial_record.ts";
+import type { Verdict } from "../host/policy/rule_set.ts";
 import { abandon, type DialAnswer } from "../proto/link/dial_handler.ts";
 import {
   DialError,
@@ -30,8 +32,15 @@ export interface TargetDialerOptions {
    *
    * @param controller Of this dial alone; aborted with a `DialError` when the
    *   caller gives up.
+   * @param onVerdict Told whether rules allow the dial.
    */
-  connect(target: DialTarget, controller: AbortController): Promise<Conduit>;
+  connect(
+    target: DialTarget,
+    controller: AbortController,
+    onVerdict?: (verdict: Verdict) => void,
+  ): Promise<Conduit>;
+  /** Absent: nothing is written down. */
+  begin?(target: DialTarget): DialRecord;
   readonly clock: Clock;
   readonly observer: TargetObserver;
   /** Called after every change of `TargetDialer.load`. */
@@ -65,25 +74,32 @@ export class TargetDialer {
 
   /** A `DialHandler`. */
   readonly dial = (target: DialTarget, answer: DialAnswer): PendingDial => {
-    const { connect, clock } = this.#options;
+    const { connect, begin, clock } = this.#options;
+    const record = begin?.(target);
     const startMs = clock.now();
     const controller = new AbortController();
     // The deadline aborts it as well, so its signal does not tell.
     let isCancelled = false;
     this.#changeLoad(1);
-    connect(target, controller).then(
+    const onVerdict = record === undefined
+      ? undefined
+      : (verdict: Verdict) => record.decided(verdict);
+    connect(target, controller, onVerdict).then(
       (conduit) => {
         if (isCancelled) {
           this.#changeLoad(-1);
           return abandon(conduit, "the caller gave up");
         }
         this.#options.observer.connected(clock.now() - startMs);
-        answer.connected(new ObservedConduit(conduit, this.#conduitObserver));
+        const counter = this.#conduitObserver;
+        const observer = record?.observing(counter) ?? counter;
+        answer.connected(new ObservedConduit(conduit, observer));
       },
       (error: unknown) => {
         this.#changeLoad(-1);
         if (!(error instanceof DialError)) throw error;
         if (isCancelled) return;
+        record?.failed(error);
         this.#options.observer.failed(error.reason);
         answer.failed(error);
       },
@@ -91,7 +107,9 @@ export class TargetDialer {
     return {
       cancel: () => {
         isCancelled = true;
-        controller.abort(new DialError("cancelled", "the caller gave up"));
+        const error = new DialError("cancelled", "the caller gave up");
+        record?.failed(error);
+        controller.abort(error);
       },
     };
   };

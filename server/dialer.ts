@@ -161,9 +161,9 @@ class Dial implements PendingDial {
     if (this.#isOver) return abandon(conduit, "the caller gave up");
     this.#finish();
     const tookMs = this.#options.timers.now() - this.#startedMs;
-    const observer = this.#options.observer.connected(tookMs);
-    const watched = this.#record?.watch(conduit) ?? conduit;
-    this.#answer.connected(new ObservedConduit(watched, observer));
+    const counter = this.#options.observer.connected(tookMs);
+    const observer = this.#record?.observing(counter) ?? counter;
+    this.#answer.connected(new ObservedConduit(conduit, observer));
   }
 
   /** A link knows why it is gone; the caller wants to know whose it was. */

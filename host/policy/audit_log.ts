@@ -13,6 +13,7 @@
 
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Log } from "../log.ts";
+import { AuditBuffer, type AuditChunk, CHUNK_OCTETS } from "./audit_buffer.ts";
 import {
   type AuditFile,
   type AuditFiles,
@@ -21,9 +22,6 @@ import {
 
 /** Most that waits to be written; some 15,000 lines, minutes of a full disk. */
 export const PENDING_OCTETS_MAX = 4 * 1024 * 1024;
-
-/** What one write has at most, and what is not left waiting for a timer. */
-const BATCH_OCTETS = 64 * 1024;
 
 /** How long a line waits for others to be written with. */
 export const FLUSH_MS = 100;
@@ -57,11 +55,9 @@ export class AuditLog {
   readonly #log: Log;
   readonly #timers: Timers;
   readonly #files: AuditFiles;
-  readonly #encoder = new TextEncoder();
+  readonly #buffer: AuditBuffer;
   #file: AuditFile | undefined;
   #fileOctets = 0;
-  #lines: string[] = [];
-  #waitingOctets = 0;
   /** Dropped since the last line that was kept. */
   #gap = 0;
   #dropped = 0;
@@ -82,6 +78,7 @@ export class AuditLog {
     this.#log = environment.log;
     this.#timers = environment.timers;
     this.#files = environment.files ?? systemAuditFiles;
+    this.#buffer = new AuditBuffer(PENDING_OCTETS_MAX, options.octetsMax);
   }
 
   /**
@@ -109,23 +106,27 @@ export class AuditLog {
     return this.#written;
   }
 
-  /** Adds a line, or counts it as dropped. Never throws, never waits. */
-  write(entry: Readonly<Record<string, unknown>>): void {
-    const line = `${JSON.stringify(entry)}\n`;
-    if (this.#isClosed) {
-      this.#dropped++;
-      return;
+  /**
+   * Adds a line, or counts it as dropped. Never throws, never waits.
+   *
+   * @param json One value of JSON, without line breaks.
+   */
+  write(json: string): void {
+    // One long gap, and not a line now and then between a thousand small ones.
+    if (this.#gap > 0 && this.#buffer.octets < PENDING_OCTETS_MAX / 2) {
+      this.#closeGap();
     }
-    if (this.#waitingOctets + line.length > PENDING_OCTETS_MAX) {
+    const isKept = this.#gap === 0 && !this.#isClosed &&
+      this.#buffer.push(`${json}\n`);
+    if (!isKept) {
       this.#gap++;
       this.#dropped++;
       return;
     }
-    this.#closeGap();
-    this.#push(line);
-    if (this.#waitingOctets >= BATCH_OCTETS && this.#problem === "") {
+    // So much is not left waiting for a timer.
+    if (this.#buffer.octets >= CHUNK_OCTETS && this.#problem === "") {
       this.#startWork();
-    } else this.#schedule(this.#problem === "" ? FLUSH_MS : RETRY_MS);
+    } else this.#schedule();
   }
 
   /** Opens the file anew before the next line: somebody has moved it away. */
@@ -136,13 +137,13 @@ export class AuditLog {
   /** Writes what waits, for a while, and closes the file. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#closeGap();
+    if (this.#gap > 0) this.#closeGap();
     const late = Promise.withResolvers<void>();
     const timer = this.#timers.after(CLOSE_TIMEOUT_MS, late.resolve);
     await Promise.race([this.#finish(), late.promise]);
     timer.cancel();
     this.#isClosed = true;
-    const lost = this.#lines.length;
+    const lost = this.#buffer.lines;
     if (lost === 0) return;
     this.#dropped += lost;
     this.#log.error(
@@ -157,23 +158,17 @@ export class AuditLog {
     this.#closeFile();
   }
 
-  #push(line: string): void {
-    this.#lines.push(line);
-    this.#waitingOctets += line.length;
-  }
-
   /** The reader of the file must not take a gap for silence. */
   #closeGap(): void {
-    if (this.#gap === 0) return;
     const time = new Date().toISOString();
-    const entry = { time, event: "gap", lines: this.#gap };
-    this.#gap = 0;
-    this.#push(`${JSON.stringify(entry)}\n`);
+    const line = JSON.stringify({ time, event: "gap", lines: this.#gap });
+    if (this.#buffer.push(`${line}\n`)) this.#gap = 0;
   }
 
-  #schedule(delayMs: number): void {
+  #schedule(): void {
     if (this.#isTimerSet || this.#work !== undefined || this.#isClosing) return;
     this.#isTimerSet = true;
+    const delayMs = this.#problem === "" ? FLUSH_MS : RETRY_MS;
     this.#timers.after(delayMs, () => {
       this.#isTimerSet = false;
       if (!this.#isClosing) this.#startWork();
@@ -183,52 +178,36 @@ export class AuditLog {
   #startWork(): void {
     this.#work ??= this.#writeAll().finally(() => {
       this.#work = undefined;
-      if (this.#lines.length > 0) {
-        this.#schedule(this.#problem === "" ? FLUSH_MS : RETRY_MS);
-      }
+      if (this.#buffer.lines > 0) this.#schedule();
     });
   }
 
   /** Until nothing waits, or the first failure. Never rejects. */
   async #writeAll(): Promise<void> {
     try {
-      while (this.#lines.length > 0) await this.#writeBatch();
+      let chunk: AuditChunk | undefined;
+      while ((chunk = this.#buffer.first()) !== undefined) {
+        await this.#writeChunk(chunk);
+      }
       this.#recovered();
     } catch (error) {
       this.#failed(error);
     }
   }
 
-  async #writeBatch(): Promise<void> {
-    const count = this.#batchLines();
-    const octets = this.#encoder.encode(this.#lines.slice(0, count).join(""));
-    const file = await this.#ready(octets.length);
+  async #writeChunk({ octets, used, lines }: AuditChunk): Promise<void> {
+    const file = await this.#ready(used);
     try {
-      await file.write(octets);
+      await file.write(octets.subarray(0, used));
     } catch (error) {
       // What was written of it would be there twice after the next attempt.
       await file.cut(this.#fileOctets).catch(() => this.#closeFile());
       throw error;
     }
-    this.#fileOctets += octets.length;
-    this.#written += count;
-    // They leave memory when they are in the file, not before.
-    for (const line of this.#lines.splice(0, count)) {
-      this.#waitingOctets -= line.length;
-    }
-  }
-
-  /** How many lines the next write takes. */
-  #batchLines(): number {
-    const octetsMax = Math.min(BATCH_OCTETS, this.#options.octetsMax);
-    let octets = 0;
-    let count = 0;
-    for (const line of this.#lines) {
-      octets += line.length;
-      if (count > 0 && octets > octetsMax) break;
-      count++;
-    }
-    return count;
+    this.#fileOctets += used;
+    this.#written += lines;
+    // It leaves memory when it is in the file, not before.
+    this.#buffer.shift();
   }
 
   /** The file to write `octets` to. */

@@ -10,11 +10,8 @@
 
 import type { DialError, DialTarget } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import type { Conduit, ConduitEnd } from "../../proto/transfer/conduit.ts";
-import {
-  type ConduitObserver,
-  ObservedConduit,
-} from "../../proto/transfer/observed_conduit.ts";
+import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
+import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { AuditLog } from "./audit_log.ts";
 import { clipped } from "./rule.ts";
 import type { Verdict } from "./rule_set.ts";
@@ -38,6 +35,8 @@ export class AuditTrail {
   readonly clock: Clock;
   readonly #open = new Set<DialRecord>();
   #dials = 0;
+  #timeMs = 0;
+  #time = "";
 
   constructor(log: AuditLog, clock: Clock) {
     this.log = log;
@@ -55,10 +54,18 @@ export class AuditTrail {
     return this.#open.delete(record);
   }
 
+  /** Now, as lines say it; many are of the same millisecond. */
+  time(): string {
+    const nowMs = Date.now();
+    if (nowMs === this.#timeMs) return this.#time;
+    this.#timeMs = nowMs;
+    return this.#time = new Date(nowMs).toISOString();
+  }
+
   /** Ends what is still open, and writes everything. */
   async close(): Promise<void> {
     for (const record of [...this.#open]) {
-      record.ended({ kind: "lost", reason: "the process has ended" });
+      record.cutOff();
     }
     await this.log.close();
   }
@@ -70,6 +77,8 @@ export class DialRecord implements ConduitObserver {
   readonly #id: number;
   readonly #facts: DialFacts;
   readonly #startMs: number;
+  #factsJson: string | undefined;
+  #inner: ConduitObserver | undefined;
   #octetsFromTarget = 0;
   #octetsToTarget = 0;
 
@@ -84,10 +93,10 @@ export class DialRecord implements ConduitObserver {
   decided({ isAllowed, rule }: Verdict): void {
     // There will be no connection whose end could be told.
     if (!isAllowed) this.#trail.over(this);
-    this.#write("dial", {
-      decision: isAllowed ? "allowed" : "refused",
-      rule: clipped(rule, TEXT_LENGTH_MAX),
-    });
+    this.#write(
+      "dial",
+      `"decision":"${isAllowed ? "allowed" : "refused"}","rule":${text(rule)}`,
+    );
   }
 
   /** The dial has failed; says so unless it was refused, which was said. */
@@ -95,46 +104,66 @@ export class DialRecord implements ConduitObserver {
     this.#end("failed", message);
   }
 
-  /** The dial has succeeded. @returns `conduit`, watched until its end. */
-  watch(conduit: Conduit): Conduit {
-    return new ObservedConduit(conduit, this);
+  /**
+   * The dial has succeeded.
+   *
+   * @param inner Told as well: one more conduit around the conduit would cost
+   *   more than this.
+   * @returns Whom its `ObservedConduit` is to tell.
+   */
+  observing(inner: ConduitObserver): ConduitObserver {
+    this.#inner = inner;
+    return this;
   }
 
   received(octets: number): void {
     this.#octetsFromTarget += octets;
+    this.#inner?.received(octets);
   }
 
   sent(octets: number): void {
     this.#octetsToTarget += octets;
+    this.#inner?.sent(octets);
   }
 
   ended(end: ConduitEnd): void {
     this.#end(end.kind, end.kind === "clean" ? undefined : end.reason);
+    this.#inner?.ended(end);
+  }
+
+  /** The process ends before the connection does. */
+  cutOff(): void {
+    this.#end("lost", "the process has ended");
   }
 
   #end(kind: ConduitEnd["kind"] | "failed", reason: string | undefined): void {
     if (!this.#trail.over(this)) return;
-    this.#write("end", {
-      end: kind,
-      ...(reason === undefined
-        ? {}
-        : { reason: clipped(reason, TEXT_LENGTH_MAX) }),
-      octetsToTarget: this.#octetsToTarget,
-      octetsFromTarget: this.#octetsFromTarget,
-      durationMs: Math.round(this.#trail.clock.now() - this.#startMs),
-    });
+    const why = reason === undefined ? "" : `,"reason":${text(reason)}`;
+    const tookMs = Math.round(this.#trail.clock.now() - this.#startMs);
+    this.#write(
+      "end",
+      `"end":"${kind}"${why},"octetsToTarget":${this.#octetsToTarget},` +
+        `"octetsFromTarget":${this.#octetsFromTarget},"durationMs":${tookMs}`,
+    );
   }
 
-  #write(event: string, what: Readonly<Record<string, unknown>>): void {
-    const { target, ...facts } = this.#facts;
-    this.#trail.log.write({
-      time: new Date().toISOString(),
-      event,
-      dial: this.#id,
-      ...facts,
-      protocol: clipped(target.protocol, TEXT_LENGTH_MAX),
-      target: clipped(target.address, TEXT_LENGTH_MAX),
-      ...what,
-    });
+  /** By hand: this is done twice for each connection. */
+  #write(event: string, what: string): void {
+    this.#factsJson ??= factsJson(this.#facts);
+    this.#trail.log.write(
+      `{"time":"${this.#trail.time()}","event":"${event}",` +
+        `"dial":${this.#id},${this.#factsJson},${what}}`,
+    );
   }
+}
+
+/** The members that both lines have. */
+function factsJson({ target, ...facts }: DialFacts): string {
+  const protocol = clipped(target.protocol, TEXT_LENGTH_MAX);
+  const address = clipped(target.address, TEXT_LENGTH_MAX);
+  return JSON.stringify({ ...facts, protocol, target: address }).slice(1, -1);
+}
+
+function text(value: string): string {
+  return JSON.stringify(clipped(value, TEXT_LENGTH_MAX));
 }

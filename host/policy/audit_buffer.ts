@@ -1,0 +1,96 @@
+/**
+ * Lines that wait to be written, as octets in a few large pieces.
+ *
+ * Each line is encoded when it comes: kept as texts, thousands of small strings
+ * would be what the garbage collector is busy with.
+ *
+ * @module
+ */
+
+/** What one write has at most, unless a single line is longer. */
+export const CHUNK_OCTETS = 64 * 1024;
+
+/** A piece of the file that is to be: whole lines. */
+export interface AuditChunk {
+  readonly octets: Uint8Array;
+  used: number;
+  lines: number;
+}
+
+const encoder = new TextEncoder();
+
+/** See the module description. */
+export class AuditBuffer {
+  readonly #octetsMax: number;
+  readonly #chunkOctets: number;
+  #chunks: AuditChunk[] = [];
+  #spare: AuditChunk | undefined;
+  #octets = 0;
+  #lines = 0;
+
+  /**
+   * @param octetsMax Most that may wait.
+   * @param chunkOctets Of one piece.
+   */
+  constructor(octetsMax: number, chunkOctets: number = CHUNK_OCTETS) {
+    this.#octetsMax = octetsMax;
+    this.#chunkOctets = Math.min(chunkOctets, CHUNK_OCTETS);
+  }
+
+  /** Octets that wait. */
+  get octets(): number {
+    return this.#octets;
+  }
+
+  /** Lines that wait. */
+  get lines(): number {
+    return this.#lines;
+  }
+
+  /** Adds a line, its end included. @returns Whether there was room for it. */
+  push(line: string): boolean {
+    // A character has three octets at most in UTF-8.
+    if (this.#octets + line.length * 3 > this.#octetsMax) return false;
+    let chunk = this.#chunks.at(-1);
+    if (
+      chunk === undefined || chunk.used + line.length * 3 > chunk.octets.length
+    ) {
+      this.#chunks.push(chunk = this.#newChunk(line.length * 3));
+    }
+    const free = chunk.octets.subarray(chunk.used);
+    const { written } = encoder.encodeInto(line, free);
+    chunk.used += written;
+    chunk.lines++;
+    this.#octets += written;
+    this.#lines++;
+    return true;
+  }
+
+  /** The oldest piece; nothing is added to it any more. It still waits. */
+  first(): AuditChunk | undefined {
+    const [chunk] = this.#chunks;
+    if (chunk === undefined || chunk.lines === 0) return undefined;
+    // The next line begins a new piece: this one is being written.
+    if (this.#chunks.length === 1) this.#chunks.push(this.#newChunk(0));
+    return chunk;
+  }
+
+  /** The oldest piece is written. */
+  shift(): void {
+    const chunk = this.#chunks.shift()!;
+    this.#octets -= chunk.used;
+    this.#lines -= chunk.lines;
+    chunk.used = chunk.lines = 0;
+    if (chunk.octets.length === this.#chunkOctets) this.#spare = chunk;
+  }
+
+  #newChunk(octets: number): AuditChunk {
+    const spare = this.#spare;
+    if (spare !== undefined && octets <= spare.octets.length) {
+      this.#spare = undefined;
+      return spare;
+    }
+    const size = Math.max(this.#chunkOctets, octets);
+    return { octets: new Uint8Array(size), used: 0, lines: 0 };
+  }
+}
