@@ -1,13 +1,19 @@
 /**
  * The decrypted side of TLS over a {@linkcode TlsGate}, in either role.
  *
+ * The platform destroys a TLS socket as soon as both ends have said goodbye,
+ * and with it what it has decrypted and nobody has read. So octets are taken
+ * from it at once, into a queue of our own that outlives it, and the gate is
+ * shut while that queue is full.
+ *
  * @module
  */
 
 import type tls from "node:tls";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import { peerIdentityOf } from "../tls/peer_identity.ts";
-import type { OctetSocket } from "./octet_socket.ts";
+import { OctetQueue } from "./octet_queue.ts";
+import { type OctetSocket, plainOctets } from "./octet_socket.ts";
 import { HIGH_WATER_OCTETS, type TlsGate } from "./tls_gate.ts";
 
 /** How long octets that TLS has produced may take to leave after `close`. */
@@ -29,6 +35,7 @@ export class GatedTlsSocket implements OctetSocket {
   readonly #socket: OctetSocket;
   readonly #gate: TlsGate;
   readonly #tls: tls.TLSSocket;
+  readonly #queue = new OctetQueue(HIGH_WATER_OCTETS);
   #waiting: (() => void) | undefined;
   #state: "open" | "ended" | "closed" = "open";
   #networkEnded = false;
@@ -46,37 +53,33 @@ export class GatedTlsSocket implements OctetSocket {
     this.#socket = socket;
     this.#gate = gate;
     this.#tls = secure;
-    gate.isBlocked = () =>
-      !secure.destroyed && secure.readableLength >= HIGH_WATER_OCTETS;
+    gate.isBlocked = () => !secure.destroyed && this.#queue.isFull;
     gate.onNetworkEnd = () => {
       this.#networkEnded = true;
       this.#wakeReader();
     };
-    secure.on("readable", () => this.#wakeReader());
+    secure.on("data", (chunk: Uint8Array) => this.#onData(chunk));
     secure.on("end", () => {
       if (this.#state === "open") this.#state = "ended";
       this.#wakeReader();
     });
+    // Before the platform hears of it, which may destroy the socket then.
+    secure.prependListener("finish", () => this.#drain());
     secure.on("error", (error: Error) => this.#error ??= error);
     secure.on("close", () => this.#onClose());
   }
 
   async read(into: Uint8Array): Promise<number | null> {
     for (;;) {
-      const available = this.#tls.readableLength;
-      if (available > 0) {
-        const chunk = this.#tls.read(Math.min(into.length, available));
-        if (!this.#gate.isBlocked()) this.#gate.open();
-        into.set(chunk);
-        return chunk.length;
+      const count = this.#queue.take(into);
+      if (count > 0) {
+        if (!this.#queue.isFull) this.#gate.open();
+        return count;
       }
       if (this.#state === "ended") return null;
       if (this.#state === "closed") {
         throw this.#error ?? new Deno.errors.Interrupted("socket was closed");
       }
-      // Asks for more, and for the end when nothing more comes.
-      this.#tls.read();
-      if (this.#tls.readableLength > 0 || this.#state !== "open") continue;
       await this.#more();
     }
   }
@@ -102,13 +105,32 @@ export class GatedTlsSocket implements OctetSocket {
   }
 
   close(): void {
+    this.#forget();
     this.#tls.destroy();
   }
 
   reset(): void {
+    this.#forget();
     this.#socket.reset();
     this.#tls.destroy();
     this.#gate.destroy();
+  }
+
+  #onData(chunk: Uint8Array): void {
+    if (this.#state === "closed") return;
+    this.#queue.push(plainOctets(chunk));
+    this.#wakeReader();
+  }
+
+  /** Takes what the platform has decrypted and not handed over yet. */
+  #drain(): void {
+    while (this.#tls.readableLength > 0) this.#tls.read();
+  }
+
+  /** We are through with it: what has arrived interests nobody. */
+  #forget(): void {
+    if (this.#state === "open") this.#state = "closed";
+    this.#queue.clear();
   }
 
   #more(): Promise<void> {
@@ -123,7 +145,7 @@ export class GatedTlsSocket implements OctetSocket {
    * what is missing may be the point (RFC 8446 §6.1). That is no clean end.
    */
   #truncate(): void {
-    if (this.#state !== "open" || this.#tls.readableLength > 0) return;
+    if (this.#state !== "open" || !this.#queue.isEmpty) return;
     this.#error ??= Object.assign(
       new Error("TLS connection was cut off without a goodbye"),
       { code: "ERR_TLS_TRUNCATED" },

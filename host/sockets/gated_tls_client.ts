@@ -24,6 +24,10 @@ export interface GatedTlsClientOptions {
   readonly credentials: TlsMaterial;
   /** The name or address that the server's certificate must bear. */
   readonly serverName: string;
+  /** Names and addresses of which any one does as well. */
+  readonly otherNames?: readonly string[];
+  /** Whoever answers is believed. */
+  readonly isUnverified?: boolean;
   /** By preference; empty offers none. */
   readonly alpn: readonly string[];
   /** How to call the server in errors. */
@@ -43,8 +47,15 @@ export function gatedTlsClient(
   conn: Deno.Conn,
   options: GatedTlsClientOptions,
 ): Promise<OctetSocket> {
+  return gatedTlsClientOver(denoSocket(conn), options);
+}
+
+/** The same over any socket, such as one whose road is a tunnel. */
+export function gatedTlsClientOver(
+  socket: OctetSocket,
+  options: GatedTlsClientOptions,
+): Promise<OctetSocket> {
   const { address, signal } = options;
-  const socket = denoSocket(conn);
   const gate = new TlsGate(socket);
   return new Promise((resolve, reject) => {
     const secure = tls.connect(tlsOptions(options, gate));
@@ -82,6 +93,7 @@ function tlsOptions(
   gate: TlsGate,
 ): tls.ConnectionOptions {
   const { credentials: { cert, key, ca }, serverName, alpn } = options;
+  const { otherNames = [] } = options;
   return {
     socket: gate,
     // Verified in either form; only names may be sent (RFC 6066 §3).
@@ -90,9 +102,23 @@ function tlsOptions(
     ...(cert === "" ? {} : { cert, key }),
     ...(ca === "" ? {} : { ca: [ca] }),
     ...(alpn.length === 0 ? {} : { ALPNProtocols: [...alpn] }),
+    ...(options.isUnverified ? { rejectUnauthorized: false } : {}),
+    ...(otherNames.length === 0 ? {} : {
+      checkServerIdentity: (_host: string, shown: tls.PeerCertificate) =>
+        nameProblem([serverName, ...otherNames], shown),
+    }),
     minVersion: "TLSv1.2",
     allowHalfOpen: true,
   } as tls.ConnectionOptions;
+}
+
+/** What is wrong with the first name, unless the certificate bears another. */
+function nameProblem(
+  names: readonly string[],
+  shown: tls.PeerCertificate,
+): Error | undefined {
+  const problems = names.map((name) => tls.checkServerIdentity(name, shown));
+  return problems.includes(undefined) ? undefined : problems[0];
 }
 
 /** What {@linkcode clientHandshakeError} knows as a close without a word. */

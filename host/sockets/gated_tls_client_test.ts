@@ -98,6 +98,22 @@ Deno.test("each half of a TLS connection ends alone", async () => {
   });
 });
 
+Deno.test("what came before both ends is read after both ends", async () => {
+  await withEnds(async ({ client, server }) => {
+    const octets = new Prng(8).octets(1000);
+    await server.write(octets);
+    await server.closeWrite();
+    await idle(20);
+    await client.closeWrite();
+    await idle(20);
+    const into = new Uint8Array(2000);
+    assertEquals(await client.read(into), 1000);
+    assertEquals(into.subarray(0, 1000), octets);
+    assertEquals(await client.read(into), null);
+    assertEquals(await server.read(into), null);
+  });
+});
+
 Deno.test("a stalled client stalls the server, and nothing is lost", async () => {
   await withEnds(async ({ client, server }) => {
     const stalled = new Listener(new SocketConduit(client), { consume: false });
@@ -234,8 +250,8 @@ Deno.test("what does not speak TLS is told from what does", async () => {
 });
 
 /** A turn in which everything that was ready has happened, many times over. */
-async function idle(): Promise<"stalled"> {
-  for (let turn = 0; turn < 200; turn++) {
+async function idle(turns = 200): Promise<"stalled"> {
+  for (let turn = 0; turn < turns; turn++) {
     await new Promise((resolve) => setTimeout(resolve, 0));
   }
   return "stalled";
