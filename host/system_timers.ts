@@ -1,22 +1,22 @@
 /**
  * The machine's clock and timers.
  *
- * Nearly all timers here are cancelled long before they are due, several per
- * connection; the platform takes some 5 µs and half a kilobyte for each. So they
- * share slots, and all slots share one timer of the platform: setting or
- * cancelling one links it into a ring or out of it. There are two such wheels,
- * one for what guards octets and may be late, one for what paces them.
+ * Nearly all timers here are deadlines of a second and more that are cancelled
+ * long before they are due, several per connection; the platform takes some
+ * 5 µs and half a kilobyte for each. So long ones share slots, and all slots
+ * share one timer of the platform: setting or cancelling one links it into a
+ * ring or out of it.
  *
  * @module
  */
 
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 
-/** Timers below this pace octets, they do not guard them. */
-const SHORT_BELOW_MS = 1_000;
+/** Timers below this are exact: they pace octets, they do not guard them. */
+const EXACT_BELOW_MS = 1_000;
 
-/** How late timers may be. */
-const SLOT_MS = { short: 1, long: 100 } as const;
+/** Longer ones fire up to this much late. */
+const SLOT_MS = 100;
 
 /** The longest delay the platform can wait; longer ones would fire at once. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
@@ -25,22 +25,21 @@ const DELAY_MS_MAX = 2 ** 31 - 1;
 export const systemTimers: Timers = {
   now: () => performance.now(),
   after(delayMs, callback): Timer {
-    const wheel = delayMs < SHORT_BELOW_MS ? shortTimers : longTimers;
-    return wheel.add(delayMs, callback);
+    if (delayMs >= EXACT_BELOW_MS) return wheel.add(delayMs, callback);
+    const id = setTimeout(callback, delayMs);
+    return { cancel: () => clearTimeout(id) };
   },
 };
 
 /** One setting of one long timer. Spent, it refers to nothing any more. */
 class SlotTimer implements Timer {
-  readonly #wheel: TimerWheel;
   /** In the ring of its slot; itself when it is in none. */
   #next: SlotTimer = this;
   #previous: SlotTimer = this;
   #callback: (() => void) | undefined;
 
   /** Without a callback it stands for the slot itself, and begins its ring. */
-  constructor(wheel: TimerWheel, slot?: SlotTimer, callback?: () => void) {
-    this.#wheel = wheel;
+  constructor(slot?: SlotTimer, callback?: () => void) {
     this.#callback = callback;
     if (slot === undefined) return;
     this.#next = slot;
@@ -55,12 +54,12 @@ class SlotTimer implements Timer {
   }
 
   cancel(): void {
-    if (this.#take() !== undefined) this.#wheel.removed();
+    if (this.#take() !== undefined) wheel.removed();
   }
 
   fire(): void {
     const callback = this.#take();
-    this.#wheel.removed();
+    wheel.removed();
     callback?.();
   }
 
@@ -74,30 +73,23 @@ class SlotTimer implements Timer {
   }
 }
 
-/** All timers of one sort. */
+/** All long timers. */
 class TimerWheel {
-  readonly #slotMs: number;
-  /** By number: `slotMs` times that is when a slot is due. */
+  /** By number: `SLOT_MS` times that is when a slot is due. */
   readonly #slots = new Map<number, SlotTimer>();
   #timers = 0;
   #platformTimer: ReturnType<typeof setTimeout> | undefined;
   /** The slot that the platform wakes us for, or an earlier one, now empty. */
   #wakeSlot = Infinity;
 
-  /** @param slotMs How late timers may be. */
-  constructor(slotMs: number) {
-    this.#slotMs = slotMs;
-  }
-
   add(delayMs: number, callback: () => void): Timer {
-    const dueMs = performance.now() +
-      Math.min(delayMs, DELAY_MS_MAX - this.#slotMs);
-    const number = Math.ceil(dueMs / this.#slotMs);
+    const dueMs = performance.now() + Math.min(delayMs, DELAY_MS_MAX - SLOT_MS);
+    const number = Math.ceil(dueMs / SLOT_MS);
     let slot = this.#slots.get(number);
-    if (slot === undefined) this.#slots.set(number, slot = new SlotTimer(this));
+    if (slot === undefined) this.#slots.set(number, slot = new SlotTimer());
     this.#timers++;
     if (number < this.#wakeSlot) this.#wakeAt(number);
-    return new SlotTimer(this, slot, callback);
+    return new SlotTimer(slot, callback);
   }
 
   /** A timer has fired or was cancelled. Empty slots wait for their time. */
@@ -112,13 +104,13 @@ class TimerWheel {
   #wakeAt(number: number): void {
     clearTimeout(this.#platformTimer);
     this.#wakeSlot = number;
-    const delayMs = number * this.#slotMs - performance.now();
+    const delayMs = number * SLOT_MS - performance.now();
     this.#platformTimer = setTimeout(this.#onWake, delayMs);
   }
 
   readonly #onWake = () => {
     this.#wakeSlot = Infinity;
-    const now = Math.floor(performance.now() / this.#slotMs);
+    const now = Math.floor(performance.now() / SLOT_MS);
     const numbers = this.#numbersInUse();
     const due = numbers.filter((number) => number <= now);
     const next = numbers[due.length];
@@ -145,5 +137,4 @@ class TimerWheel {
   }
 }
 
-const shortTimers = new TimerWheel(SLOT_MS.short);
-const longTimers = new TimerWheel(SLOT_MS.long);
+const wheel = new TimerWheel();
