@@ -47,6 +47,10 @@ Deno.test("less than what was granted may be claimed, and not more", () => {
     "identifier cidr=10.0.0.0/15",
   );
   assertEquals(
+    claim({ cidr: ["10.2.0.0/15"] }, { cidr: ["10.2.0.0/16"] }),
+    "identifier cidr=10.2.0.0/15",
+  );
+  assertEquals(
     claim({ cidr: ["0.0.0.0/0"] }, granted),
     "identifier cidr=0.0.0.0/0",
   );

@@ -42,7 +42,7 @@ export class Scene implements AsyncDisposable {
       identifiers: "ipv4=10.9.9.9&ipv6=fd00::9",
     });
     const thief = await rig.joined("thief", {
-      identifiers: "cidr=10.1.0.0/16",
+      identifiers: "cidr=10.2.0.0/16",
     });
     return new Scene(rig, victim, thief);
   }
@@ -81,7 +81,7 @@ export const LINK_ATTACKS: readonly Attack[] = [
     ["ipv6", { ipv6: ["fd00::9"] }],
     ["host, as an address", { host: ["10.9.9.9"] }],
     ["cidr", { cidr: ["10.0.0.0/8"] }],
-    ["cidr around the granted one", { cidr: ["10.1.0.0/15"] }],
+    ["cidr around the granted one", { cidr: ["10.2.0.0/15"] }],
     ["default-route", { defaultRoute: true }],
   ] as const).map(([key, identifiers]): Attack => ({
     name: `an identifier that was not granted: ${key}`,
@@ -346,6 +346,39 @@ export const JOIN_ATTACKS: readonly Attack[] = [
         return (await caller.renew("victim", fake.csr, nonce, proof))
           .enrolment?.certificate;
       });
+    },
+  },
+  {
+    name: "a recorded request of the node, by another node's certificate",
+    run: async ({ rig, victim, thief }) =>
+      await tryAsk(rig, async (caller) => {
+        const { enrolment } = await caller.renew("victim", victim.csr);
+        return enrolment?.certificate;
+      }, await thief.pair()),
+  },
+  {
+    name: "a recorded request of the node, with a proof of another key",
+    run: async ({ rig, victim, thief }) =>
+      await tryAsk(rig, async (caller) => {
+        const nonce = await caller.challenge();
+        const proof = await thief.prove(nonce, victim.csr);
+        return (await caller.renew("victim", victim.csr, nonce, proof))
+          .enrolment?.certificate;
+      }),
+  },
+  {
+    name: "a recorded renewal, whole, from another server's challenge",
+    run: async ({ rig, victim }) => {
+      await using other = await Scene.open();
+      using there = await IdentityCaller.open(await other.rig.place());
+      const nonce = await there.challenge();
+      const proof = await victim.prove(nonce);
+      return await tryAsk(
+        rig,
+        async (caller) =>
+          (await caller.renew("victim", victim.csr, nonce, proof))
+            .enrolment?.certificate,
+      );
     },
   },
   {
