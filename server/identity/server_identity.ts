@@ -51,8 +51,8 @@ export interface IdentityEvents {
   onCredentials(): void;
   /** Other authorities are trusted, or another one issues: tell the agents. */
   onAuthorities(bundle: Uint8Array): void;
-  /** A node's links may no longer be good. */
-  onNode(name: string): void;
+  /** Links of a node may no longer be good; of any node, without a name. */
+  onNode(name?: string): void;
 }
 
 /** What the identity needs from outside. */

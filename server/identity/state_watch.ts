@@ -12,8 +12,8 @@ import type { StateDirectory } from "./state_directory.ts";
 
 /** What is noticed. */
 export interface StateWatchEvents {
-  /** A node's record was written or removed. */
-  onNode(name: string): void;
+  /** A node's record was written or removed; all may be, without a name. */
+  onNode(name?: string): void;
   /** Something about the authorities; several files change at once. */
   onAuthorities(): void;
   /** Watching is not possible, or has ended. */
@@ -46,8 +46,13 @@ export function watchState(
     settling = setTimeout(() => events.onAuthorities(), SETTLE_MS);
   };
   const run = async () => {
-    for await (const { kind, paths } of watcher) {
+    for await (const { kind, paths, flag } of watcher) {
       if (kind === "access") continue;
+      if (flag === "rescan") {
+        // More has changed at once than the platform could note down.
+        events.onNode();
+        onAuthorities();
+      }
       for (const path of paths) {
         const [folder, file] = path.split("/").slice(-2);
         const node = folder === "nodes" ? nodeOfFile(file!) : undefined;

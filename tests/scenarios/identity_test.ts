@@ -3,7 +3,7 @@ import { factsOf } from "../../host/pki/certificate.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { IdentityCaller, IdentityNode } from "../support/identity_node.ts";
 import { IdentityRig } from "../support/identity_rig.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+import { eventually, Tunnel } from "../support/tunnel_harness.ts";
 
 // A server with an identity of its own, and nodes that join it over sockets.
 
@@ -192,4 +192,53 @@ Deno.test("agents hear of authorities when they link and when these change", asy
   await rotateAuthority(rig.state);
   await isNoticed;
   assertEquals(agent.log.matching(/lost/), []);
+});
+
+Deno.test("a damaged record lets nobody in, and is named in the server's log", async () => {
+  await using rig = await IdentityRig.open();
+  const node = await rig.joined("edge-7");
+  const agent = await rig.link(node);
+  const path = rig.state.path("nodes/edge-7.json");
+  const isRefused = agent.log.next(/cannot read what it knows about its nodes/);
+  await Deno.truncate(path, 40);
+  await isRefused;
+  await rig.tunnel.log.until(new RegExp(`^Cannot use ${path}: .* backup`));
+  await refused(
+    node.renew(await rig.place()),
+    StatusCode.UNAVAILABLE,
+    "see the server's log",
+  );
+});
+
+Deno.test("authorities that cannot be read leave those in use", async () => {
+  await using rig = await IdentityRig.open();
+  const place = await rig.place();
+  const node = await rig.joined("edge-7");
+  await rig.link(node);
+  await Deno.truncate(rig.state.path("ca/roles.json"));
+  rig.tunnel.server.reload();
+  await rig.tunnel.log.until(/roles.json: it is empty.*stays in use$/);
+  await node.renew(place);
+  assertEquals(rig.tunnel.log.matching(/^agent gone/), []);
+});
+
+Deno.test("two servers over one directory give a token's only use away once", async () => {
+  await using rig = await IdentityRig.open();
+  await using other = await Tunnel.open({
+    server: { agents: rig.agentOptions },
+  });
+  const [place, token] = [await rig.place(), await rig.token()];
+  const places = [place, { ...place, port: other.agentPort }];
+  const nodes = await Promise.all(
+    Array.from({ length: 8 }, (_, index) => IdentityNode.make(`n${index}`)),
+  );
+  await Promise.all(
+    nodes.map((node, index) =>
+      node.join(places[index % 2]!, token).catch(() => {})
+    ),
+  );
+  assertEquals(nodes.filter(({ cert }) => cert !== "").length, 1);
+  // And both know the node that joined.
+  const [joined] = nodes.filter(({ cert }) => cert !== "");
+  for (const place of places) await joined!.renew(place);
 });

@@ -38,7 +38,11 @@ export class IdentityRig implements AsyncDisposable {
   readonly tokens: TokenStore;
   readonly nodes: NodeStore;
 
-  private constructor(tunnel: Tunnel, state: StateDirectory) {
+  private constructor(
+    tunnel: Tunnel,
+    state: StateDirectory,
+    readonly agentOptions: ServerOptions["agents"],
+  ) {
     this.tunnel = tunnel;
     this.state = state;
     this.tokens = new TokenStore(state);
@@ -50,24 +54,22 @@ export class IdentityRig implements AsyncDisposable {
     agents: Partial<ServerOptions["agents"]> = {},
     directory: string = memoryFolder(),
   ): Promise<IdentityRig> {
-    const tunnel = await Tunnel.open({
-      server: {
-        agents: {
-          address: { hostname: "127.0.0.1", port: 0 },
-          allowAnonymous: false,
-          alpnProtocols: [],
-          keepaliveMs: HOUR_MS,
-          identity: {
-            stateDirectory: directory,
-            // The agents of the harness look for the address that they dial.
-            serverNames: ["127.0.0.1"],
-            nodeCertificateLifeMs: 24 * HOUR_MS,
-          },
-          ...agents,
-        },
+    const options = {
+      address: { hostname: "127.0.0.1", port: 0 },
+      allowAnonymous: false,
+      alpnProtocols: [],
+      keepaliveMs: HOUR_MS,
+      identity: {
+        stateDirectory: directory,
+        // The agents of the harness look for the address that they dial.
+        serverNames: ["127.0.0.1"],
+        nodeCertificateLifeMs: 24 * HOUR_MS,
       },
-    });
-    return new IdentityRig(tunnel, await StateDirectory.open(directory));
+      ...agents,
+    };
+    const tunnel = await Tunnel.open({ server: { agents: options } });
+    const state = await StateDirectory.open(directory);
+    return new IdentityRig(tunnel, state, options);
   }
 
   /** As the files say now. */
