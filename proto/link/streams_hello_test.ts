@@ -126,6 +126,18 @@ Deno.test("a link stands when both hellos were said", async () => {
   assertEquals(agent.timers.pendingCount, 0);
 });
 
+Deno.test("an agent is told whom to trust, once it is admitted and later", async () => {
+  const agent = new ScriptedAgent();
+  const opening = agent.open();
+  await settled();
+  agent.hello();
+  const link = await opening;
+  link.announceAuthorities(new Uint8Array(200));
+  link.announceAuthorities(new Uint8Array(100));
+  await settled();
+  assertEquals(agent.heard, ["hello", "admission", "ca-bundle", "ca-bundle"]);
+});
+
 Deno.test("an agent that says no hello is given up after 10 s", async () => {
   const { message } = await refusal(({ timers }) =>
     timers.advance(HELLO_DEADLINE_MS)

@@ -50,6 +50,7 @@ function setUp(options: {
     admit: (candidate) => judgeCandidate(judges, candidate),
     randomness: (octets) => crypto.getRandomValues(octets),
     methodsFor: () => ({}),
+    authorities: () => Uint8Array.of(1),
     firstStreamId: options.firstStreamId ?? 1,
     observer: {
       ...SILENT_OBSERVER,
