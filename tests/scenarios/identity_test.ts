@@ -181,19 +181,6 @@ Deno.test("a CA is changed and nothing is dropped", async () => {
   assertEquals(target.text, "still there");
 });
 
-Deno.test("agents hear of authorities when they link and when these change", async () => {
-  const { rotateAuthority } = await import(
-    "../../server/identity/authorities.ts"
-  );
-  await using rig = await IdentityRig.open();
-  const agent = await rig.link(await rig.joined("edge-7"));
-  const isNoticed = rig.tunnel.log
-    .next(/^the certificate authorities have changed$/);
-  await rotateAuthority(rig.state);
-  await isNoticed;
-  assertEquals(agent.log.matching(/lost/), []);
-});
-
 Deno.test("a damaged record lets nobody in, and is named in the server's log", async () => {
   await using rig = await IdentityRig.open();
   const node = await rig.joined("edge-7");
