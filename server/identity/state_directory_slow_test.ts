@@ -1,9 +1,14 @@
-import { assert, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import {
   inMemoryFolder,
   memoryFolder,
 } from "../../tests/support/memory_folder.ts";
-import { createAuthorities, loadAuthorities } from "./authorities.ts";
+import { Prng } from "../../tests/support/prng.ts";
+import {
+  createAuthorities,
+  loadAuthorities,
+  rotateAuthority,
+} from "./authorities.ts";
 import { StateDirectory, StateError } from "./state_directory.ts";
 
 /** The authority's key, which must never be another one silently. */
@@ -108,3 +113,66 @@ for (const [name, damage, words] of DAMAGES) {
       assert((error as Error).message.includes(words), String(error));
     }));
 }
+
+/** Every file below `folder`. */
+function filesIn(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
+    isDirectory ? filesIn(`${folder}/${name}`) : [`${folder}/${name}`]
+  ).sort();
+}
+
+/** Harms one file in one way. */
+function harm(prng: Prng, path: string): string {
+  const octets = Deno.readFileSync(path);
+  const at = prng.below(octets.length + 1);
+  switch (prng.below(6)) {
+    case 0:
+      Deno.removeSync(path);
+      return "removed";
+    case 1:
+      Deno.truncateSync(path, at);
+      return `cut at ${at}`;
+    case 2: {
+      for (let flips = 1 + prng.below(4); flips > 0; flips--) {
+        octets[prng.below(octets.length)]! ^= 1 << prng.below(8);
+      }
+      Deno.writeFileSync(path, octets);
+      return "flipped";
+    }
+    case 3:
+      Deno.writeFileSync(path, prng.octets(prng.below(300)));
+      return "noise";
+    case 4:
+      Deno.chmodSync(path, prng.pick([0o644, 0o666, 0o620, 0o604]));
+      return "opened to others";
+    default: {
+      Deno.writeFileSync(path, octets.subarray(at));
+      return `begins at ${at}`;
+    }
+  }
+}
+
+Deno.test("whatever is done to a file, no other authority takes its place", () =>
+  inMemoryFolder(async (folder) => {
+    const prng = Prng.fromEnvironment();
+    const seen = { refused: 0, same: 0 };
+    for (let round = 0; round < 300; round++) {
+      const root = `${folder}/${round}`;
+      const key = await openedPin(root);
+      if (prng.below(2) === 0) {
+        await rotateAuthority(await StateDirectory.open(root));
+      }
+      const path = prng.pick(filesIn(root));
+      const what = `seed ${prng.seed}: ${path} ${harm(prng, path)}`;
+      try {
+        assertEquals(await openedPin(root), key, what);
+        seen.same++;
+      } catch (error) {
+        assert(error instanceof StateError, `${what}: ${error}`);
+        assert(/^Cannot use /.test(error.message), `${what}: ${error}`);
+        seen.refused++;
+      }
+      await Deno.remove(root, { recursive: true });
+    }
+    assert(seen.refused > 100 && seen.same > 20, JSON.stringify(seen));
+  }));
