@@ -23,7 +23,7 @@ import {
 } from "./key_pair.ts";
 
 /** A certificate is good from an hour ago on, because clocks differ. */
-const CLOCK_SKEW_MS = 3600_000;
+export const CLOCK_SKEW_MS = 3600_000;
 
 /** Whose certificate, for what, until when. */
 export interface LeafWish {
@@ -93,7 +93,12 @@ export class Authority {
       throw new PkiError("its key does not belong to its certificate");
     }
     if (!own!.x509.ca) throw new PkiError("its certificate is not of a CA");
-    return new Authority(keys, new x509.X509Certificate(own!.pem));
+    try {
+      return new Authority(keys, new x509.X509Certificate(own!.pem));
+    } catch (cause) {
+      // This reader looks at more of a certificate than the platform's.
+      throw new PkiError("its certificate is damaged", { cause });
+    }
   }
 
   /** Its own certificate, PEM. */
