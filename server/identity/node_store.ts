@@ -72,7 +72,9 @@ export class NodeStore {
     const isWhole = record?.name === name &&
       STATES.has(record.state ?? "") &&
       /^[0-9a-f]{64}$/.test(record.publicKeySha256 ?? "") &&
-      typeof record.identifiers === "string";
+      typeof record.identifiers === "string" &&
+      typeof record.joinedAt === "string" &&
+      typeof record.joinedFrom === "string";
     if (!isWhole) throw damaged(path, "it is no whole node");
     return record as NodeRecord;
   }

@@ -215,6 +215,7 @@ export class TokenStore {
       typeof record.nodePattern === "string" &&
       typeof record.identifiers === "string" &&
       typeof record.needsApproval === "boolean" &&
+      typeof record.note === "string" &&
       !Number.isNaN(Date.parse(record.expiresAt ?? ""));
     if (!isWhole) throw damaged(path, "it is no whole token");
     return record as TokenRecord;
@@ -225,7 +226,12 @@ export class TokenStore {
     for (const name of await this.#useNames(id)) {
       const path = this.#path(name);
       const text = await readIfThere(path);
-      if (text !== undefined) uses.push(parseState(path, text) as TokenUse);
+      if (text === undefined) continue; // Revoked just now.
+      const use = parseState(path, text) as Partial<TokenUse> | null;
+      if (typeof use?.node !== "string") {
+        throw damaged(path, "it does not say whom the use was for");
+      }
+      uses.push(use as TokenUse);
     }
     return uses;
   }

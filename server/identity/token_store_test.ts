@@ -119,6 +119,21 @@ Deno.test("a damaged token is refused by its file", () =>
     }
   }));
 
+Deno.test("a damaged use counts for nobody, and is refused by its file", () =>
+  inStore(async (store, folder) => {
+    const token = await made(store, { uses: 2 });
+    await store.claim(await store.check(token, use("n"), NOW), use("n"));
+    const path = `${folder}/tokens/${token.id}.use-1`;
+    for (const text of ["", "null", "{}", "[1"]) {
+      await Deno.writeTextFile(path, text);
+      await assertRejects(
+        () => store.check(token, use("n"), NOW),
+        StateError,
+        path,
+      );
+    }
+  }));
+
 Deno.test("wishes that make no sense are refused", () =>
   inStore(async (store) => {
     for (const wish of [{ uses: 0 }, { uses: 1e6 }, { nodePattern: "A/b" }]) {
