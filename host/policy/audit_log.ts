@@ -154,7 +154,9 @@ export class AuditLog {
 
   async #finish(): Promise<void> {
     await this.#work;
-    await this.#writeAll();
+    do await this.#writeAll(); while (
+      this.#buffer.lines > 0 && this.#problem === ""
+    );
     this.#closeFile();
   }
 
@@ -182,11 +184,18 @@ export class AuditLog {
     });
   }
 
-  /** Until nothing waits, or the first failure. Never rejects. */
+  /**
+   * Writes what waits now, until the first failure. Never rejects.
+   *
+   * What comes meanwhile waits for its own turn: else, under load, each write
+   * would be of the few lines that came during the one before.
+   */
   async #writeAll(): Promise<void> {
+    let left = this.#buffer.lines;
     try {
-      let chunk: AuditChunk | undefined;
-      while ((chunk = this.#buffer.first()) !== undefined) {
+      while (left > 0) {
+        const chunk = this.#buffer.first()!;
+        left -= chunk.lines;
         await this.#writeChunk(chunk);
       }
       this.#recovered();

@@ -26,6 +26,7 @@ class FakeFiles implements AuditFiles {
   /** Set: writes wait for it. */
   hang: Promise<void> | undefined;
   opens = 0;
+  writes = 0;
 
   check(): void {}
 
@@ -36,6 +37,7 @@ class FakeFiles implements AuditFiles {
     return Promise.resolve({
       octets: text().length,
       write: async (octets: Uint8Array) => {
+        this.writes++;
         await this.hang;
         const part = octets.subarray(0, this.room);
         this.room -= part.length;
@@ -96,6 +98,21 @@ Deno.test("lines are written together and in order", async () => {
   await s.audit.close();
   assertEquals(s.text().split("\n").length, 4);
   assertEquals([s.audit.written, s.audit.dropped, s.files.opens], [3, 0, 1]);
+});
+
+Deno.test("lines that come during a write wait for each other", async () => {
+  const s = setUp();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  s.files.hang = promise;
+  s.audit.write(json({ n: 1 }));
+  await s.flush();
+  for (let n = 2; n < 10; n++) s.audit.write(json({ n }));
+  resolve();
+  await s.flush(0);
+  assertEquals([s.files.writes, s.audit.written], [1, 1]);
+  await s.flush();
+  assertEquals([s.files.writes, s.audit.written], [2, 9]);
+  await s.audit.close();
 });
 
 Deno.test("much at once is written without waiting for the timer", async () => {

@@ -2,6 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DialError, type DialTarget } from "../../proto/link/link.ts";
 import { Listener } from "../../tests/support/sockets.ts";
 import { type DialOptions, dialTarget } from "../dial.ts";
+import { DialGate } from "./dial_gate.ts";
 import { isRefusalByRule } from "./refusal.ts";
 import { parseRule } from "./rule.ts";
 import { type LabelledRule, RuleSet, type Verdict } from "./rule_set.ts";
@@ -205,6 +206,16 @@ Deno.test("a unix socket is judged by its path and by where links lead", async (
   for (const path of ["app/../other/other.sock", "app//app.sock"]) {
     await refused(s.unix(path), { rules: rules(["unix:*"]) });
   }
+});
+
+Deno.test("what is dialed is the path behind links, not one that can change", async () => {
+  const target = { protocol: "unix", address: "/run/app/link" };
+  const gate = new DialGate(target, { rules: rules(["unix:/run/app/*"]) });
+  const realPath = () => Promise.resolve("/run/app/behind");
+  assertEquals(
+    await gate.admitPath(target.address, realPath),
+    "/run/app/behind",
+  );
 });
 
 Deno.test("--allow-unix needs no rule, and a deny rule overrules it", async () => {
