@@ -130,27 +130,68 @@ Deno.test("a node may claim what all entries about it grant", () => {
   assertEquals(granted("core-1"), "");
 });
 
-// deno-fmt-ignore: one line each.
 const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
   [null, "the document: saw nothing, wanted a map of frontends, nodes"],
   [[], "the document: saw a list"],
-  [{ frontend: [] }, "frontend: there is no such field; wanted one of frontends, nodes"],
+  [
+    { frontend: [] },
+    "frontend: there is no such field; wanted one of frontends, nodes",
+  ],
   [{ frontends: {} }, "frontends: saw a map, wanted a list"],
-  [{ frontends: [7] }, "frontends[0]: saw a number, wanted a map of commonName"],
-  [{ frontends: [{ allow: [] }] }, "frontends[0]: it says nobody; add one of commonName"],
-  [{ frontends: [{ commonName: "a" }] }, "frontends[0]: it neither allows nor denies"],
-  [{ frontends: [{ commonName: "a", allow: "tcp:*:*" }] }, "frontends[0].allow: saw a string, wanted a list"],
-  [{ frontends: [{ commonName: "a", allow: ["tcp:*:*", null] }] }, "frontends[0].allow[1]: saw nothing, wanted a text"],
-  [{ frontends: [{ commonName: "", allow: [] }] }, "frontends[0].commonName: saw an empty text"],
-  [{ frontends: [{ commonName: "a", allow: [] }, { cn: "a", allow: [] }] }, "frontends[1].cn: there is no such field"],
-  [{ frontends: [{ commonName: "a", socket: "/s", allow: [] }] }, "frontends[0].socket: a caller on a unix socket shows no certificate"],
-  [{ frontends: [{ commonName: "a", deny: ["tcp:*:*", "tcp:10.0.0.7/8:*"] }] }, 'frontends[0].deny[1]: Cannot read the rule "tcp:10.0.0.7/8:*", column 5'],
+  [
+    { frontends: [7] },
+    "frontends[0]: saw a number, wanted a map of commonName",
+  ],
+  [
+    { frontends: [{ allow: [] }] },
+    "frontends[0]: it says nobody; add one of commonName",
+  ],
+  [
+    { frontends: [{ commonName: "a" }] },
+    "frontends[0]: it neither allows nor denies",
+  ],
+  [
+    { frontends: [{ commonName: "a", allow: "tcp:*:*" }] },
+    "frontends[0].allow: saw a string, wanted a list",
+  ],
+  [
+    { frontends: [{ commonName: "a", allow: ["tcp:*:*", null] }] },
+    "frontends[0].allow[1]: saw nothing, wanted a text",
+  ],
+  [
+    { frontends: [{ commonName: "", allow: [] }] },
+    "frontends[0].commonName: saw an empty text",
+  ],
+  [
+    { frontends: [{ commonName: "a", allow: [] }, { cn: "a", allow: [] }] },
+    "frontends[1].cn: there is no such field",
+  ],
+  [
+    { frontends: [{ commonName: "a", socket: "/s", allow: [] }] },
+    "frontends[0].socket: a caller on a unix socket shows no certificate",
+  ],
+  [
+    { frontends: [{ commonName: "a", deny: ["tcp:*:*", "tcp:10.0.0.7/8:*"] }] },
+    'frontends[0].deny[1]: Cannot read the rule "tcp:10.0.0.7/8:*", column 5',
+  ],
   [{ nodes: [{ name: "a" }] }, "nodes[0].identifiers: it is missing; add it"],
   [{ nodes: [{ identifiers: [] }] }, "nodes[0].name: it is missing; add it"],
-  [{ nodes: [{ name: "a", identifiers: ["host=b"] }] }, 'nodes[0].identifiers[0]: "host" cannot be granted'],
-  [{ nodes: [{ name: "a", identifiers: ["ipv4=b"] }] }, "nodes[0].identifiers[0]: Cannot read the agent identifier ipv4=b"],
-  [{ nodes: [{ name: "a", identifiers: ["route=b"] }] }, 'nodes[0].identifiers[0]: Cannot use the agent identifier "route"'],
-  [{ nodes: Array(ENTRIES_MAX + 1).fill({}) }, "nodes: saw 1001 entries, 1000 are allowed"],
+  [
+    { nodes: [{ name: "a", identifiers: ["host=b"] }] },
+    'nodes[0].identifiers[0]: "host" cannot be granted',
+  ],
+  [
+    { nodes: [{ name: "a", identifiers: ["ipv4=b"] }] },
+    "nodes[0].identifiers[0]: Cannot read the agent identifier ipv4=b",
+  ],
+  [
+    { nodes: [{ name: "a", identifiers: ["route=b"] }] },
+    'nodes[0].identifiers[0]: Cannot use the agent identifier "route"',
+  ],
+  [
+    { nodes: Array(ENTRIES_MAX + 1).fill({}) },
+    "nodes: saw 1001 entries, 1000 are allowed",
+  ],
 ];
 
 Deno.test("a document is refused by the place of what is wrong", () => {
