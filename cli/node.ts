@@ -6,6 +6,7 @@
 
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
+import { TokenStore } from "../server/identity/token_store.ts";
 import { parseIdentifiers } from "../proto/link/identifiers.ts";
 import { defineCommand } from "./command.ts";
 import { CommandFailure } from "./command_failure.ts";
@@ -63,12 +64,11 @@ export const NODE_COMMAND = defineCommand({
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     const { verb, operand } = readVerb("node", VERBS, operands, given);
-    const nodes = new NodeStore(
-      await StateDirectory.open(
-        values["state-dir"] ||
-          defaultStateDirectory("server", context.environment),
-      ),
+    const state = await StateDirectory.open(
+      values["state-dir"] ||
+        defaultStateDirectory("server", context.environment),
     );
+    const nodes = new NodeStore(state);
     const change = async (to: (record: NodeRecord) => NodeRecord) => {
       if (await nodes.change(operand, to) === undefined) throw unknown(operand);
       return ExitCode.OK;
@@ -86,7 +86,9 @@ export const NODE_COMMAND = defineCommand({
           reason: values["reason"],
         }));
       case "forget":
-        if (await nodes.forget(operand)) return ExitCode.OK;
+        if (await nodes.forget(operand, new TokenStore(state))) {
+          return ExitCode.OK;
+        }
         throw unknown(operand);
     }
   },

@@ -14,6 +14,7 @@ import {
 } from "../../host/files/atomic_file.ts";
 import { isNodeName } from "../../proto/identity/node_name.ts";
 import { damaged, parseState, type StateDirectory } from "./state_directory.ts";
+import type { TokenStore } from "./token_store.ts";
 
 /** Whether a node may link. */
 export type NodeState = "approved" | "pending" | "revoked";
@@ -117,11 +118,16 @@ export class NodeStore {
   /**
    * Forgets that the name was ever bound. Works for damaged records too.
    *
+   * @param tokens Where the token is that the node joined with: it must not
+   *   come again by that.
    * @returns Whether there was such a node.
    */
-  forget(name: string): Promise<boolean> {
+  forget(name: string, tokens: Pick<TokenStore, "spend">): Promise<boolean> {
     if (!isNodeName(name)) return Promise.resolve(false);
-    return this.#state.exclusively(() => removeFile(this.#path(name)));
+    return this.#state.exclusively(async () => {
+      await tokens.spend(name);
+      return await removeFile(this.#path(name));
+    });
   }
 
   #path(name: string): string {

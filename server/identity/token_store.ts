@@ -69,6 +69,11 @@ export interface TokenUse {
   readonly publicKeySha256: string;
 }
 
+/** A use that stays used up and lets nobody in again. */
+const NOBODY: TokenUse = { node: "", publicKeySha256: "" };
+
+const USE_FILE = /^[a-z2-7]{10}\.use-\d+$/;
+
 /** A token that may not be used. The message is for whoever shows it. */
 export class TokenRefusal extends Error {
   override readonly name = "TokenRefusal";
@@ -128,7 +133,8 @@ export class TokenStore {
       if (id === undefined || !isTokenId(id)) continue;
       const record = await this.#read(id);
       if (record === undefined) continue; // Revoked just now.
-      const usedBy = (await this.#uses(id)).map(({ node }) => node);
+      const usedBy = (await this.#uses(id))
+        .map(({ node }) => node || "(forgotten)");
       tokens.push({ ...record, usedBy, state: stateOf(record, usedBy, nowMs) });
     }
     return tokens.sort((a, b) => a.createdAt < b.createdAt ? -1 : 1);
@@ -197,6 +203,22 @@ export class TokenStore {
       if (await createFile(path, JSON.stringify(use) + "\n")) return;
     }
     throw usedUp(record);
+  }
+
+  /**
+   * Makes the uses of a node nobody's: they stay used up, and the node cannot
+   * come again by them. For a node that is forgotten.
+   */
+  async spend(node: string): Promise<void> {
+    for (const name of await finishedFiles(this.#path(""))) {
+      if (!USE_FILE.test(name)) continue;
+      const path = this.#path(name);
+      const text = await readIfThere(path);
+      if (text === undefined) continue; // Revoked just now.
+      const use = parseState(path, text) as Partial<TokenUse> | null;
+      if (use?.node !== node) continue;
+      await replaceFile(path, JSON.stringify(NOBODY) + "\n");
+    }
   }
 
   #path(name: string): string {

@@ -205,7 +205,7 @@ export const LINK_ATTACKS: readonly Attack[] = [
     run: async (scene, carrier) => {
       const { rig } = scene;
       const old = await rig.joined(`reborn-${carrier}`);
-      await rig.nodes.forget(old.name);
+      await rig.nodes.forget(old.name, rig.tokens);
       await rig.joined(old.name);
       return await tryLink(scene, carrier, await old.pair(), {
         agentId: old.name,
@@ -237,6 +237,21 @@ export const JOIN_ATTACKS: readonly Attack[] = [
       const place = await rig.place();
       await (await IdentityNode.make("owner")).join(place, token);
       return await tryJoin(rig, token, "owner");
+    },
+  },
+  {
+    name: "a forgotten node's own key and the token that it joined with",
+    run: async ({ rig }) => {
+      const [place, token] = [await rig.place(), await rig.token()];
+      const node = await IdentityNode.make("forgotten");
+      await node.join(place, token);
+      await rig.nodes.forget(node.name, rig.tokens);
+      return await tryAsk(
+        rig,
+        async (caller) =>
+          (await caller.join(token, node.name, node.csr)).enrolment
+            ?.certificate,
+      );
     },
   },
   {

@@ -115,7 +115,7 @@ Deno.test("a forgotten node has to join again, with any key", async () => {
   const node = await rig.joined("edge-7");
   const agent = await rig.link(node);
   const isRefused = agent.log.next(/this server knows no such node/);
-  assert(await rig.nodes.forget("edge-7"));
+  assert(await rig.nodes.forget("edge-7", rig.tokens));
   await isRefused;
   await refused(
     node.renewByProof(place),
