@@ -26,6 +26,8 @@ export interface ServerOptions {
   readonly mode: Protocol | "auto";
   readonly transport: "uds" | "tcp";
   readonly extraFlags?: readonly string[];
+  /** How agents are known; by certificates of the workspace's CA if not given. */
+  readonly agentsShow?: "certificate" | "token";
   /** What takes the flags in place of the maker's program. */
   readonly program?: readonly string[];
   /**
@@ -94,7 +96,7 @@ export async function startServer(
     "--health-bind-address=127.0.0.1",
     `--cluster-cert=${server.cert}`,
     `--cluster-key=${server.key}`,
-    `--cluster-ca-cert=${ca}`,
+    ...(options.agentsShow === "token" ? [] : [`--cluster-ca-cert=${ca}`]),
     ...frontendFlags(frontend, workspace),
     ...options.extraFlags ?? [],
   ];
@@ -145,6 +147,22 @@ export async function startAgent(
   extraFlags: readonly string[] = [],
   prefix: readonly string[] = [],
 ): Promise<RunningAgent> {
+  const agent = await launchAgent(workspace, server, maker, extraFlags, prefix);
+  const { child, healthUrl } = agent;
+  if (prefix.length === 0) await child.untilReady(`${healthUrl}/readyz`);
+  if (server.isElsewhere) return agent;
+  await server.child.untilReady(`${server.healthUrl}/readyz`);
+  return agent;
+}
+
+/** The same without waiting: it may be one that does not get in. */
+export async function launchAgent(
+  workspace: Workspace,
+  server: Pick<RunningServer, "agentHost" | "agentPort">,
+  maker: Maker,
+  extraFlags: readonly string[] = [],
+  prefix: readonly string[] = [],
+): Promise<RunningAgent> {
   const { ca, agent } = workspace.certificates;
   const healthPort = freePort();
   const child = new Child({
@@ -168,11 +186,7 @@ export async function startAgent(
     ],
     logFile: workspace.path(`${maker}-agent.log`),
   });
-  const healthUrl = `http://127.0.0.1:${healthPort}`;
-  if (prefix.length === 0) await child.untilReady(`${healthUrl}/readyz`);
-  if (server.isElsewhere) return { child, healthUrl };
-  await server.child.untilReady(`${server.healthUrl}/readyz`);
-  return { child, healthUrl };
+  return { child, healthUrl: `http://127.0.0.1:${healthPort}` };
 }
 
 /** Konnectivity's agent only drains on SIGTERM and goes on: kill it. */

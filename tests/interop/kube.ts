@@ -1,0 +1,64 @@
+// deno-lint-ignore-file no-console -- a command that prints its results.
+/**
+ * Everything that has to do with a real kube-apiserver: our client of it,
+ * agents with ServiceAccount tokens and servers with leases, ours and
+ * Konnectivity's on either end.
+ *
+ * Usage: `deno task kube [REGEX]`; REGEX picks cases by their sentence. Ends
+ * with `N passed, N failed, N skipped`; nothing is ever skipped.
+ *
+ * @module
+ */
+
+import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
+import { KubeCluster } from "../peers/kube_cluster.ts";
+import { Workspace } from "../peers/workspace.ts";
+import type { KubeCases } from "./kube_case.ts";
+import { KUBE_CLIENT_CASES } from "./kube_client.ts";
+import { KUBE_LEASE_CASES } from "./kube_leases.ts";
+import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
+import { Tally } from "./tally.ts";
+
+/** For one case; the longest waits for leases to expire. */
+const CASE_TIMEOUT_MS = 90_000;
+
+const CASES: KubeCases = {
+  ...KUBE_CLIENT_CASES,
+  ...KUBE_TOKEN_CASES,
+  ...KUBE_LEASE_CASES,
+};
+
+async function main(): Promise<number> {
+  const pattern = new RegExp(Deno.args[0] ?? ".");
+  const tally = new Tally();
+  endChildrenOnSignals(() => Promise.resolve());
+  const workspace = await Workspace.make();
+  try {
+    await using cluster = await KubeCluster.start(workspace.folder);
+    for (const [sentence, check] of Object.entries(CASES)) {
+      if (!pattern.test(sentence)) continue;
+      await tally.run(sentence, () => within(check({ cluster, workspace })));
+    }
+  } catch (error) {
+    tally.fail("the cluster starts", error);
+  }
+  await killAllChildren();
+  if (tally.failed === 0) await workspace.remove();
+  else console.log(`logs are in ${workspace.folder}`);
+  return tally.end();
+}
+
+async function within(checking: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new Error(`not done after ${CASE_TIMEOUT_MS} ms`)),
+    CASE_TIMEOUT_MS,
+  );
+  try {
+    await Promise.race([checking, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+if (import.meta.main) Deno.exit(await main());
