@@ -8,7 +8,7 @@
  * @module
  */
 
-import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import { sourceOf } from "../../host/intake/source.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
 /** A network address translator may hide a hundred nodes that join at once. */
@@ -112,12 +112,4 @@ export class Attempts {
     }
     return bucket;
   }
-}
-
-/** An IPv4 address, or the /64 that one subscriber has in IPv6. */
-export function sourceOf(remoteAddress: string): string {
-  const host = remoteAddress.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
-  const address = parseIpAddress(host);
-  if (address === undefined || address.length === 4) return host;
-  return address.subarray(0, 8).toHex();
 }

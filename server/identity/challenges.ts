@@ -7,7 +7,7 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { sourceOf } from "./attempts.ts";
+import { sourceOf } from "../../host/intake/source.ts";
 
 /** Long enough for a slow node to sign, too short to carry elsewhere. */
 export const CHALLENGE_VALID_MS = 60_000;

@@ -171,10 +171,10 @@ export class JoinService {
           `Cannot join as ${node}: ${problem}`,
         );
       }
-      await tokens.claim(granted, use);
       // Nothing about a known node changes: whoever has seen its request could
       // send it again, with a token that grants less, or more.
       if (known !== undefined) return await this.#enrol(known, csr);
+      await tokens.claim(granted, use);
       const record: NodeRecord = {
         name: node,
         state: granted.needsApproval ? "pending" : "approved",

@@ -175,10 +175,9 @@ export class TokenStore {
           `${record.nodePattern}; use such a name, or another token`,
       );
     }
-    const uses = await this.#uses(token.id);
+    const state = stateOf(record, await this.#useNames(token.id), nowMs);
     // An answer that was lost: asking again is not another use.
-    if (uses.some((earlier) => isSameUse(earlier, use))) return record;
-    const state = stateOf(record, uses, nowMs);
+    if (state === "usable" || await this.#isUsedBy(record, use)) return record;
     if (state === "expired") {
       throw new TokenRefusal(
         "expired",
@@ -186,8 +185,7 @@ export class TokenStore {
           "`tunnel token create` on the server makes a new one",
       );
     }
-    if (state === "used up") throw usedUp(record);
-    return record;
+    throw usedUp(record);
   }
 
   /**
@@ -196,13 +194,15 @@ export class TokenStore {
    * @throws {TokenRefusal} When others were faster.
    */
   async claim(record: TokenRecord, use: TokenUse): Promise<void> {
-    const uses = await this.#uses(record.id);
-    if (uses.some((earlier) => isSameUse(earlier, use))) return;
+    const taken = new Set(await this.#useNames(record.id));
     for (let index = 1; index <= record.uses; index++) {
-      const path = this.#path(`${record.id}.use-${index}`);
-      if (await createFile(path, JSON.stringify(use) + "\n")) return;
+      const name = `${record.id}.use-${index}`;
+      if (taken.has(name)) continue;
+      const text = JSON.stringify(use) + "\n";
+      if (await createFile(this.#path(name), text)) return;
     }
-    throw usedUp(record);
+    // A crash between this and the node's record may have left one.
+    if (!await this.#isUsedBy(record, use)) throw usedUp(record);
   }
 
   /**
@@ -241,6 +241,11 @@ export class TokenStore {
       !Number.isNaN(Date.parse(record.expiresAt ?? ""));
     if (!isWhole) throw damaged(path, "it is no whole token");
     return record as TokenRecord;
+  }
+
+  async #isUsedBy({ id }: TokenRecord, use: TokenUse): Promise<boolean> {
+    const uses = await this.#uses(id);
+    return uses.some((earlier) => isSameUse(earlier, use));
   }
 
   async #uses(id: string): Promise<TokenUse[]> {

@@ -55,10 +55,11 @@ Deno.test("a token is kept as a hash, and works until its time is over", () =>
 
 Deno.test("a use is one node's: it may come again, others may not", () =>
   inStore(async (store) => {
-    const token = await made(store);
+    const token = await made(store, { uses: 2 });
     const record = await store.check(token, use("n"), NOW);
     await store.claim(record, use("n"));
     await store.check(token, use("n"), NOW + 5_000); // Even later.
+    await store.claim(record, use("o"));
     await store.claim(record, use("n"));
     await refused(store.check(token, use("n", "bb"), NOW), "used-up");
     await refused(store.check(token, use("m"), NOW), "used-up");
@@ -126,8 +127,9 @@ Deno.test("a damaged use counts for nobody, and is refused by its file", () =>
     const path = `${folder}/tokens/${token.id}.use-1`;
     for (const text of ["", "null", "{}", "[1"]) {
       await Deno.writeTextFile(path, text);
+      const late = NOW + 5_000; // Only now it matters who used it.
       await assertRejects(
-        () => store.check(token, use("n"), NOW),
+        () => store.check(token, use("n"), late),
         StateError,
         path,
       );
