@@ -180,6 +180,10 @@ export class ListWatch<T extends KubernetesObject> {
   async #watch(from: string): Promise<void> {
     const { timers } = this.#options;
     const ending = new AbortController();
+    const { signal: stopping } = this.#stopping;
+    if (stopping.aborted) return;
+    const onStop = () => ending.abort();
+    stopping.addEventListener("abort", onStop);
     let silence: Silence | undefined;
     let openedMs: number | undefined;
     try {
@@ -187,7 +191,7 @@ export class ListWatch<T extends KubernetesObject> {
       openedMs = timers.now();
       silence = new Silence(timers, () => ending.abort());
       this.#isStale = false;
-      for await (const event of watchEvents<T>(body)) {
+      for await (const event of watchEvents<T>(body, ending.signal)) {
         if (this.#stopping.signal.aborted) return;
         silence.broken();
         this.#onEvent(event);
@@ -199,6 +203,7 @@ export class ListWatch<T extends KubernetesObject> {
       throw error;
     } finally {
       silence?.end();
+      stopping.removeEventListener("abort", onStop);
       ending.abort();
       if (openedMs !== undefined && timers.now() - openedMs >= YOUNG_MS) {
         this.#backoff.reset();
@@ -212,7 +217,7 @@ export class ListWatch<T extends KubernetesObject> {
 
   #open(
     from: string,
-    ending: AbortSignal,
+    signal: AbortSignal,
   ): Promise<ReadableStream<Uint8Array>> {
     const { client, path, query, random } = this.#options;
     const seconds = Math.round(WATCH_SECONDS * (1 + random() / 10));
@@ -224,7 +229,7 @@ export class ListWatch<T extends KubernetesObject> {
         allowWatchBookmarks: "true",
         timeoutSeconds: `${seconds}`,
       },
-      signal: AbortSignal.any([this.#stopping.signal, ending]),
+      signal,
     });
   }
 

@@ -19,14 +19,15 @@ export type WatchEvent<T> =
   | { readonly type: "ERROR"; readonly status: StatusObject };
 
 /**
- * Reads events until the body ends.
+ * Reads events until the body ends, or until `signal` says so.
  *
  * @throws {KubernetesError} When a line is none, which leaves no way to go on.
  */
 export async function* watchEvents<T extends KubernetesObject>(
   body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
 ): AsyncGenerator<WatchEvent<T>> {
-  for await (const line of lines(body)) {
+  for await (const line of lines(body, signal)) {
     // Between two objects some servers put an empty line.
     if (line.trim() !== "") yield parseEvent<T>(line);
   }
@@ -34,12 +35,15 @@ export async function* watchEvents<T extends KubernetesObject>(
 
 async function* lines(
   body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const parts: string[] = [];
   let length = 0;
   const reader = body.getReader();
-  while (true) {
+  // Aborting the request between two reads would leave the second one waiting.
+  signal.addEventListener("abort", () => void cancel(reader));
+  while (!signal.aborted) {
     const chunk = await nextChunk(reader);
     if (chunk === undefined) break;
     const text = decoder.decode(chunk, { stream: true });
@@ -69,6 +73,16 @@ async function nextChunk(
     return (await reader.read()).value;
   } catch {
     return undefined;
+  }
+}
+
+async function cancel(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<void> {
+  try {
+    await reader.cancel();
+  } catch {
+    // It is broken already, which ends the reading as well.
   }
 }
 
