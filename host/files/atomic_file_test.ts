@@ -1,4 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
 import {
   createFile,
   finishedFiles,
@@ -7,17 +8,8 @@ import {
   replaceFile,
 } from "./atomic_file.ts";
 
-async function inFolder(test: (folder: string) => Promise<void>) {
-  const folder = await Deno.makeTempDir();
-  try {
-    await test(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
 Deno.test("a file is replaced as a whole, for its owner only", () =>
-  inFolder(async (folder) => {
+  inMemoryFolder(async (folder) => {
     const path = `${folder}/a`;
     await replaceFile(path, "one");
     await replaceFile(path, "two");
@@ -27,7 +19,7 @@ Deno.test("a file is replaced as a whole, for its owner only", () =>
   }));
 
 Deno.test("of several who create a file at once one wins, with its content", () =>
-  inFolder(async (folder) => {
+  inMemoryFolder(async (folder) => {
     const path = `${folder}/claim`;
     const tries = Array.from({ length: 8 }, (_, i) => createFile(path, `${i}`));
     const won = await Promise.all(tries);
@@ -37,7 +29,7 @@ Deno.test("of several who create a file at once one wins, with its content", () 
   }));
 
 Deno.test("a file that cannot be put in place leaves nothing behind", () =>
-  inFolder(async (folder) => {
+  inMemoryFolder(async (folder) => {
     await Deno.mkdir(`${folder}/a`);
     await Deno.writeTextFile(`${folder}/a/x`, "");
     await assertRejects(() => replaceFile(`${folder}/a`, "text"));
@@ -47,7 +39,7 @@ Deno.test("a file that cannot be put in place leaves nothing behind", () =>
   }));
 
 Deno.test("what a crash has left is not listed, and can be removed", () =>
-  inFolder(async (folder) => {
+  inMemoryFolder(async (folder) => {
     const left = `${folder}/.unfinished-x`;
     await Deno.writeTextFile(left, "hal");
     assertEquals(await finishedFiles(folder), []);
