@@ -34,10 +34,7 @@ export function watchState(
       recursive: false,
     });
   } catch (error) {
-    events.onProblem(
-      `Cannot watch ${state.root}: ${(error as Error).message}; send SIGHUP ` +
-        "after `tunnel node` and `tunnel ca`",
-    );
+    events.onProblem(unwatched(state, error));
     return () => {};
   }
   let settling: ReturnType<typeof setTimeout> | undefined;
@@ -45,20 +42,31 @@ export function watchState(
     clearTimeout(settling);
     settling = setTimeout(() => events.onAuthorities(), SETTLE_MS);
   };
+  const onEvent = ({ kind, paths, flag }: Deno.FsEvent) => {
+    if (kind === "access") return;
+    if (flag === "rescan") {
+      // More has changed at once than the platform could note down.
+      events.onNode();
+      onAuthorities();
+    }
+    for (const path of paths) {
+      const [folder, file] = path.split("/").slice(-2);
+      const node = folder === "nodes" ? nodeOfFile(file!) : undefined;
+      if (node !== undefined) events.onNode(node);
+      if (folder === "ca" && file === "roles.json") onAuthorities();
+    }
+  };
   const run = async () => {
-    for await (const { kind, paths, flag } of watcher) {
-      if (kind === "access") continue;
-      if (flag === "rescan") {
-        // More has changed at once than the platform could note down.
-        events.onNode();
-        onAuthorities();
+    const changes = watcher[Symbol.asyncIterator]();
+    while (true) {
+      let change: IteratorResult<Deno.FsEvent>;
+      try {
+        change = await changes.next();
+      } catch (error) {
+        return events.onProblem(unwatched(state, error));
       }
-      for (const path of paths) {
-        const [folder, file] = path.split("/").slice(-2);
-        const node = folder === "nodes" ? nodeOfFile(file!) : undefined;
-        if (node !== undefined) events.onNode(node);
-        if (folder === "ca" && file === "roles.json") onAuthorities();
-      }
+      if (change.done) return;
+      onEvent(change.value);
     }
   };
   void run();
@@ -66,4 +74,10 @@ export function watchState(
     clearTimeout(settling);
     watcher.close();
   };
+}
+
+function unwatched({ root }: StateDirectory, error: unknown): string {
+  const seen = error instanceof Error ? error.message : String(error);
+  return `Cannot watch ${root}: ${seen}; send SIGHUP after \`tunnel node\` ` +
+    "and `tunnel ca`";
 }
