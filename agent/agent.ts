@@ -4,7 +4,6 @@
  * @module
  */
 
-import { connectAgentTls } from "../host/agent_connect.ts";
 import { readToken } from "../host/kubernetes/token_file.ts";
 import { dialTarget } from "../host/dial.ts";
 import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
@@ -21,19 +20,19 @@ import { systemTimers } from "../host/system_timers.ts";
 import { Credentials } from "../host/tls/credentials.ts";
 import { reloadAll } from "../host/tls/reload.ts";
 import { VERSION } from "../host/version.ts";
+import { NO_IDENTIFIERS } from "../proto/link/identifiers.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./agent_audit.ts";
 import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
+import type { AgentIdentity } from "./enrol/agent_identity.ts";
 import { followLeases, type LeaseCount } from "./kubernetes/lease_count.ts";
 import { Connector } from "./links/connector.ts";
 import { LinkKeeper } from "./links/link_keeper.ts";
+import { ServerRoad } from "./links/server_road.ts";
 import type { AgentOptions } from "./options.ts";
 import { TargetDialer } from "./target_dialer.ts";
-
-/** How long a server may take from TCP to the end of the TLS handshake. */
-const CONNECT_TIMEOUT_MS = 10_000;
 
 /** An agent that is up; its links may not be. */
 export interface RunningAgent {
@@ -56,6 +55,8 @@ export interface AgentEnvironment {
   readonly proxy: ProxyEnvironment;
   /** The process trusts no public CA; see `connectAgentTls`. */
   readonly trustsOnlyGiven?: boolean;
+  /** What the node has joined with; see `startJoinedAgent`. */
+  readonly identity?: AgentIdentity;
 }
 
 /**
@@ -81,8 +82,7 @@ export function startAgent(
 class Agent {
   readonly #options: AgentOptions;
   readonly #log: Log;
-  readonly #proxy: ProxyEnvironment;
-  readonly #trustsOnlyGiven: boolean;
+  readonly #environment: AgentEnvironment;
   readonly #listeners: BoundListener[] = [];
   readonly #metricRegistry = new MetricRegistry();
   readonly #receiveBudget = new ReceiveBudget();
@@ -95,19 +95,20 @@ class Agent {
   #leases: LeaseCount | undefined;
 
   constructor(options: AgentOptions, environment: AgentEnvironment) {
-    const { log, proxy, trustsOnlyGiven } = environment;
+    const { log, identity } = environment;
     const { server } = options;
     this.#options = options;
     this.#log = log;
-    this.#proxy = proxy;
-    this.#trustsOnlyGiven = trustsOnlyGiven ?? false;
+    this.#environment = environment;
     registerProcessMetrics(this.#metricRegistry);
     watchBudget(this.#metricRegistry, this.#receiveBudget);
-    this.#credentials = Credentials.load({
-      ca: server.caFile,
-      cert: server.keyPair?.certFile,
-      key: server.keyPair?.keyFile,
-    });
+    this.#credentials = Credentials.load(
+      identity?.files ?? {
+        ca: server.caFile,
+        cert: server.keyPair?.certFile,
+        key: server.keyPair?.keyFile,
+      },
+    );
     for (const warning of this.#credentials.warnings) log.warn(warning);
     this.#audit = options.audit && new AgentAudit(options.audit, {
       agentId: options.agentId,
@@ -125,6 +126,7 @@ class Agent {
       load: () => this.#dialer.load,
       close: (reason) => {
         this.#leases?.stop();
+        identity?.stop();
         this.#keeper.stop(reason);
         this.closeListeners();
       },
@@ -160,6 +162,7 @@ class Agent {
     const { leases } = this.#options;
     this.#leases = leases &&
       followLeases(leases, this.#log, () => this.#keeper.reconsider());
+    this.#environment.identity?.start(this.#credentials);
     this.#keeper.start();
     return {
       addresses,
@@ -206,29 +209,29 @@ class Agent {
   #createConnector(): Connector {
     const { agentId, identifiers, server, messageOctetsMax } = this.#options;
     const { tokenFile } = server;
+    const { identity } = this.#environment;
+    const road = new ServerRoad(
+      server.addresses,
+      this.#credentials,
+      this.#environment,
+    );
     return new Connector({
       ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
       agentId,
-      identifiers,
+      identifiers: identifiers ?? NO_IDENTIFIERS,
       alpnProtocols: server.alpnProtocols,
       carriers: server.carriers ?? ["streams", "packets"],
-      authority: server.host,
+      authority: road.authority,
       keepaliveMs: server.keepaliveMs,
       messageOctetsMax,
       receiveBudget: this.#receiveBudget,
       timers: systemTimers,
       observer: this.#metrics.linkObserver(),
       onDial: this.#dialer.dial,
-      openTransport: async (alpn, use) =>
-        await connectAgentTls({
-          host: server.host,
-          port: server.port,
-          credentials: this.#credentials.current,
-          alpn,
-          proxyEnv: this.#proxy,
-          trustsOnlyGiven: this.#trustsOnlyGiven,
-          timeoutMs: CONNECT_TIMEOUT_MS,
-        }, use),
+      openTransport: (alpn, use) => road.open(alpn, use),
+      ...(identity === undefined
+        ? {}
+        : { onAuthorities: (bundle) => void identity.trust(bundle) }),
       fellBack: (serverId) => {
         this.#metrics.fellBack();
         this.#log.warn(

@@ -9,23 +9,40 @@
  */
 
 import type { ListenAddress } from "../host/listeners.ts";
+import type { ServerAddress } from "../host/server_addresses.ts";
 import type { AuditLogOptions } from "../host/policy/audit_log.ts";
 import type { RuleSet } from "../host/policy/rule_set.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { LeaseCountOptions } from "./kubernetes/options.ts";
 import type { Carrier, Identifiers } from "../proto/link/link.ts";
 
+/** An identity of our own kind, which a node joins with. */
+export interface IdentityOptions {
+  /** Where it is kept. */
+  readonly stateDirectory: string;
+  /** To join with, where there is no identity yet. */
+  readonly token?: string;
+  /** Whom to join as; an identity of another name is refused. */
+  readonly node?: string;
+}
+
 /** See the module description. */
 export interface AgentOptions {
+  /** Empty: the name that the node has joined with. */
   readonly agentId: string;
-  /** What this agent says it serves. */
-  readonly identifiers: Identifiers;
+  /** What this agent says it serves; absent: what the node was granted. */
+  readonly identifiers?: Identifiers;
+
+  /** In place of `server.caFile` and `server.keyPair`. */
+  readonly identity?: IdentityOptions;
 
   readonly server: {
-    /** One name or address, often of a load balancer before many servers. */
-    readonly host: string;
-    readonly port: number;
-    /** The server's certificate must be of this CA. */
+    /**
+     * Each often of a load balancer before many servers. At least one, unless
+     * a joined identity remembers where it joined.
+     */
+    readonly addresses: readonly ServerAddress[];
+    /** The server's certificate must be of this CA; empty: the public ones. */
     readonly caFile: string;
     /** Absent: no certificate is shown. */
     readonly keyPair?: KeyPairFiles;

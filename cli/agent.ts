@@ -10,6 +10,7 @@ import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { AGENT_FLAGS } from "./flags/agent_flags.ts";
 import { agentOptions } from "./flags/agent_options.ts";
+import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
 import { type Running, untilStopped } from "./until_stopped.ts";
 
@@ -28,17 +29,23 @@ export function agentCommand(start: StartAgent): Command {
     operands: "[flags]",
     about: [
       "Runs on a node that nobody can dial: calls out to the servers and makes " +
-      "the connections that they ask for. Takes the flags of Konnectivity's " +
-      "proxy-agent.",
+      "the connections that they ask for. It is known by the identity that " +
+      "the node has joined with, or joins first (--join), or by --agent-cert. " +
+      "Takes the flags of Konnectivity's proxy-agent.",
     ],
     examples: [
+      "tunnel agent --server tunnel.example:8091 --join tnl1.…",
       "tunnel agent --proxy-server-host tunnel.example --ca-cert ca.crt \\",
       "  --agent-cert node7.crt --agent-key node7.key --identifiers host=node7",
     ],
     flags: AGENT_FLAGS,
-    async run(reading) {
+    async run(reading, { environment }) {
       refuseOperands(reading.operands);
-      const options = agentOptions(reading, () => crypto.randomUUID());
+      const options = agentOptions(
+        reading,
+        () => crypto.randomUUID(),
+        defaultStateDirectory("agent", environment),
+      );
       const { values } = reading;
       const log = openLog("agent", {
         format: values["log-format"],

@@ -18,18 +18,19 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     });
   },
   agent: async () => {
-    const { startAgent } = await import("../agent/agent.ts");
+    const { startJoinedAgent } = await import("../agent/joined_agent.ts");
     const { proxyEnvironment } = await import("../host/proxy_environment.ts");
     const { forgetPublicRoots } = await import("./trusted_roots.ts");
     return (await import("./agent.ts")).agentCommand((options, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
       // Without a CA of its own the agent needs the public ones.
-      const trustsOnlyGiven = options.server.caFile !== "" &&
-        forgetPublicRoots(options.leases);
-      const environment = { log, proxy, trustsOnlyGiven };
-      return Promise.resolve(startAgent(options, environment));
+      const hasOwn = options.identity !== undefined ||
+        options.server.caFile !== "";
+      const trustsOnlyGiven = hasOwn && forgetPublicRoots(options.leases);
+      return startJoinedAgent(options, { log, proxy, trustsOnlyGiven });
     });
   },
+  join: async () => (await import("./join.ts")).JOIN_COMMAND,
   token: async () => (await import("./token.ts")).TOKEN_COMMAND,
   node: async () => (await import("./node.ts")).NODE_COMMAND,
   ca: async () => (await import("./ca.ts")).CA_COMMAND,

@@ -30,6 +30,8 @@ import type { Transport } from "./transport.ts";
 export interface AgentConnectOptions {
   readonly host: string;
   readonly port: number;
+  /** The address of `host` to dial, for who has resolved it already. */
+  readonly ip?: string;
   /** `ca` verifies the server, exclusively; empty means the public CAs. */
   readonly credentials: TlsMaterial;
   /** By preference. */
@@ -60,12 +62,93 @@ export function connectAgentTls<Result>(
   options: AgentConnectOptions,
   onConnected: (transport: Transport) => Result,
 ): Promise<Result> {
-  const { host, port, signal } = options;
-  const address = hostPort(host, port);
+  const address = nameOf(options);
+  return withDeadline(
+    options,
+    (signal) =>
+      canUseDenoTls(options)
+        ? connectDenoTls(denoTlsTarget(options), signal)
+          .then(onConnected, (error) => {
+            throw error === signal.reason
+              ? error
+              : connectionError(error, address);
+          })
+        : connectTcp(options, signal)
+          .then((raw) => shakeHands(raw, options, signal, onConnected)),
+  );
+}
+
+/**
+ * The certificates that a server shows, leaf first, whoever it is: nothing is
+ * verified, and nothing is said to it but the name it is asked for.
+ *
+ * @returns DER.
+ * @throws {ConnectError | TlsHandshakeError} One sentence each.
+ */
+export function shownCertificates(
+  options: Omit<AgentConnectOptions, "credentials">,
+): Promise<readonly Uint8Array[]> {
+  const nothing = { cert: "", key: "", ca: "" };
+  const whole = { ...options, credentials: nothing };
+  return withDeadline(whole, async (signal) => {
+    const raw = await connectTcp(whole, signal);
+    return await openTls(raw, whole, signal, false, (socket) => {
+      const leaf = socket.getPeerCertificate(true) as ShownCertificate;
+      sayGoodbye(socket);
+      return chainOf(leaf);
+    });
+  });
+}
+
+/**
+ * Ends in order: a server whose handshake is cut off in its last message would
+ * wait for it.
+ */
+function sayGoodbye(socket: tls.TLSSocket): void {
+  // Late errors of a connection that is over are nobody's.
+  socket.on("error", () => {});
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), GOODBYE_MS);
+  socket.once("close", () => clearTimeout(timer));
+  socket.end();
+}
+
+/** How long the other end may take to hang up. */
+const GOODBYE_MS = 1_000;
+
+/** A certificate as `node:tls` shows it. */
+interface ShownCertificate {
+  readonly raw?: Uint8Array;
+  readonly issuerCertificate?: ShownCertificate;
+}
+
+/** More than anybody needs. */
+const CHAIN_MAX = 16;
+
+function chainOf(leaf: ShownCertificate | null): Uint8Array[] {
+  const chain: Uint8Array[] = [];
+  let next = leaf ?? undefined;
+  // The last one may name itself as its issuer.
+  const seen = new Set<unknown>();
+  while (next?.raw !== undefined && !seen.has(next)) {
+    if (chain.length === CHAIN_MAX) break;
+    seen.add(next);
+    chain.push(next.raw);
+    next = next.issuerCertificate;
+  }
+  return chain;
+}
+
+/** Runs `connect` until it ends, time is up, or its caller gives up. */
+function withDeadline<Result>(
+  options: AgentConnectOptions,
+  connect: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { signal } = options;
   const controller = new AbortController();
   const giveUp = (reason: string) =>
     controller.abort(
-      new ConnectError(`Cannot connect to ${address}: ${reason}`),
+      new ConnectError(`Cannot connect to ${nameOf(options)}: ${reason}`),
     );
   const onAbort = () => giveUp("given up");
   if (signal?.aborted) onAbort();
@@ -74,20 +157,16 @@ export function connectAgentTls<Result>(
     () => giveUp(`no answer within ${options.timeoutMs} ms`),
     options.timeoutMs,
   );
-  const connecting = canUseDenoTls(options)
-    ? connectDenoTls(denoTlsTarget(options), controller.signal)
-      .then(onConnected, (error) => {
-        throw error === controller.signal.reason
-          ? error
-          : connectionError(error, address);
-      })
-    : connectTcp(options, controller.signal)
-      .then((raw) => shakeHands(raw, options, controller.signal, onConnected));
-  return connecting
-    .finally(() => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-    });
+  return connect(controller.signal).finally(() => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+  });
+}
+
+/** For people: the name, and the address where that says more. */
+function nameOf({ host, port, ip }: AgentConnectOptions): string {
+  const name = hostPort(host, port);
+  return ip === undefined || ip === host ? name : `${name} (${ip})`;
 }
 
 function canUseDenoTls(options: AgentConnectOptions): boolean {
@@ -98,8 +177,8 @@ function canUseDenoTls(options: AgentConnectOptions): boolean {
 }
 
 function denoTlsTarget(options: AgentConnectOptions): DenoTlsTarget {
-  const { host, port, credentials, alpn, serverName } = options;
-  return { host, port, credentials, alpn, serverName: serverName ?? host };
+  const { host, ip = host, port, credentials, alpn, serverName } = options;
+  return { host: ip, port, credentials, alpn, serverName: serverName ?? host };
 }
 
 /** That client makes both connections, so its errors are of both. */
@@ -114,11 +193,14 @@ async function connectTcp(
   options: AgentConnectOptions,
   signal: AbortSignal,
 ): Promise<Socket> {
-  const { host, port } = options;
+  const { host, ip = host, port } = options;
   const proxy = proxyFor(host, port, options.proxyEnv);
-  if (proxy === undefined) return await dial(host, port, "", signal);
+  if (proxy === undefined) {
+    return await dial(ip, port, nameOf(options), signal);
+  }
   const via = ` through proxy ${hostPort(proxy.host, proxy.port)}`;
-  const raw = await dial(proxy.host, proxy.port, " (a proxy)", signal);
+  const proxyName = hostPort(proxy.host, proxy.port) + " (a proxy)";
+  const raw = await dial(proxy.host, proxy.port, proxyName, signal);
   try {
     await openTunnel(raw, hostPort(host, port), proxy, signal);
   } catch (error) {
@@ -146,7 +228,7 @@ const CONNECT_WORDS: Readonly<Record<string, string>> = {
 function dial(
   host: string,
   port: number,
-  what: string,
+  name: string,
   signal: AbortSignal,
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -166,10 +248,9 @@ function dial(
       signal.removeEventListener("abort", onAbort);
       const words = CONNECT_WORDS[codeOf(error)] ?? error.message;
       reject(
-        new ConnectError(
-          `Cannot connect to ${hostPort(host, port)}${what}: ${words}`,
-          { cause: error },
-        ),
+        new ConnectError(`Cannot connect to ${name}: ${words}`, {
+          cause: error,
+        }),
       );
     });
   });
@@ -181,8 +262,28 @@ function shakeHands<Result>(
   signal: AbortSignal,
   onConnected: (transport: Transport) => Result,
 ): Promise<Result> {
+  return openTls(
+    raw,
+    options,
+    signal,
+    true,
+    (socket) => onConnected(nodeTlsTransport(socket)),
+  );
+}
+
+/**
+ * @param isVerified False: whoever answers is taken, to be looked at.
+ * @param use Called in the turn of the handshake.
+ */
+function openTls<Result>(
+  raw: Socket,
+  options: AgentConnectOptions,
+  signal: AbortSignal,
+  isVerified: boolean,
+  use: (socket: tls.TLSSocket) => Result,
+): Promise<Result> {
   const { cert, key, ca } = options.credentials;
-  const address = hostPort(options.host, options.port);
+  const address = nameOf(options);
   return new Promise((resolve, reject) => {
     const serverName = options.serverName ?? options.host;
     const socket = tls.connect({
@@ -192,6 +293,7 @@ function shakeHands<Result>(
       ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
       ...(cert === "" ? {} : { cert, key }),
       ...(ca === "" ? {} : { ca: [ca] }),
+      rejectUnauthorized: isVerified,
       ALPNProtocols: [...options.alpn],
       minVersion: "TLSv1.2",
       allowHalfOpen: true,
@@ -211,7 +313,7 @@ function shakeHands<Result>(
     socket.once("secureConnect", () => {
       signal.removeEventListener("abort", onAbort);
       socket.off("error", onError);
-      resolve(onConnected(nodeTlsTransport(socket)));
+      resolve(use(socket));
     });
   });
 }

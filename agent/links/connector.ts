@@ -70,9 +70,14 @@ export interface ConnectorOptions {
     alpn: readonly string[],
     use: (transport: Transport) => Promise<T>,
   ): Promise<T>;
+  /** The server says whom to trust from now on, PEM; the issuing one first. */
+  readonly onAuthorities?: (bundle: Uint8Array) => void;
   /** The server is ours, but something on the way took our ALPN name away. */
   fellBack(serverId: string): void;
 }
+
+/** The server went before it said a word. */
+export class UnheardError extends LinkError {}
 
 /** See the module description. */
 export class Connector {
@@ -142,6 +147,9 @@ export class Connector {
       onEvent: (event) => {
         // Another link takes over while this one serves what it carries.
         if (event.type === "reconnect") opening.retire(event.reason);
+        if (event.type === "ca-bundle") {
+          this.#options.onAuthorities?.(event.pem);
+        }
       },
       onFailed: (error) => {
         opening.over(error.message);
@@ -244,10 +252,10 @@ class Opening {
   }
 
   /** The first reason counts: what follows are its consequences. */
-  over(reason: string): void {
+  over(reason: string, error: LinkError = new LinkError(reason)): void {
     const before = this.#state;
     this.#state = "over";
-    if (before === "opening") this.#reject(new LinkError(reason));
+    if (before === "opening") this.#reject(error);
     if (before === "open") this.#onClosed(reason);
   }
 
@@ -257,12 +265,10 @@ class Opening {
    * an end without a word is how the agent finds out.
    */
   disconnected(reason: string): void {
-    this.over(
-      this.#state === "opening"
-        ? `Cannot link to the server: ${reason} before it said hello; it may ` +
-          "not accept this agent's certificate, its log says why"
-        : reason,
-    );
+    if (this.#state !== "opening") return this.over(reason);
+    const sentence = `Cannot link to the server: ${reason} before it said ` +
+      "hello; it may not accept this agent's certificate, its log says why";
+    this.over(sentence, new UnheardError(sentence));
   }
 
   /** It lives on, but no longer counts as a link to its server. */

@@ -18,6 +18,7 @@ import {
 import { identifiersFlag } from "./identifiers_flag.ts";
 import { AGENT_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
+import { nodeFlags, serverFlag } from "./join_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
 import { ALLOW_PRESETS, rulesFlag } from "./rules_flag.ts";
 
@@ -29,6 +30,7 @@ const IDLE = "Accepted for Konnectivity's sake (no effect)";
 
 /** In the order in which the help shows them. */
 export const AGENT_FLAGS = {
+  "server": serverFlag(SERVERS),
   "proxy-server-host": textFlag("127.0.0.1", {
     group: SERVERS,
     placeholder: "HOST",
@@ -40,7 +42,7 @@ export const AGENT_FLAGS = {
   }),
   "ca-cert": fileFlag({
     group: SERVERS,
-    help: "CA of the server's certificate. Required.",
+    help: "CA of the server's certificate, for agents that have not joined.",
   }),
   "agent-cert": fileFlag({
     group: SERVERS,
@@ -76,12 +78,19 @@ export const AGENT_FLAGS = {
   }),
   "message-size-limit": messageSizeFlag(SERVERS),
 
+  "join": textFlag("", {
+    group: IDENTITY,
+    placeholder: "TOKEN",
+    help: "Join with this line of tunnel token create. Not needed nor used " +
+      "once the node has joined.",
+  }),
+  ...nodeFlags(IDENTITY),
   "agent-id": textFlag("", {
     group: IDENTITY,
     placeholder: "ID",
     environment: ["PROXY_AGENT_ID"],
     help: "Name of this agent, unique among all.",
-    defaultText: "$PROXY_AGENT_ID or a random UUID",
+    defaultText: "$PROXY_AGENT_ID, the joined name or a random UUID",
   }),
   "agent-identifiers": identifiersFlag({
     group: IDENTITY,
@@ -90,6 +99,7 @@ export const AGENT_FLAGS = {
     help: "What this agent serves, such as " +
       "host=node7&ipv4=10.0.0.7&default-route=true. " +
       "Keys: host, ipv4, ipv6, cidr, uid, default-route.",
+    defaultText: "what a joined node was granted",
   }),
 
   "dial-timeout": durationFlag(5000, 1, {

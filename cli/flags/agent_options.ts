@@ -7,10 +7,10 @@
 
 import type { AgentOptions } from "../../agent/options.ts";
 import { UsageError } from "../usage_error.ts";
+import { belonging } from "./agent_identity.ts";
 import type { AGENT_FLAGS } from "./agent_flags.ts";
 import { auditOptions } from "./audit_flags.ts";
 import { formatGoDuration } from "./go_values.ts";
-import { keyPair } from "./key_pair.ts";
 import { agentLeases } from "./kubernetes_options.ts";
 import type { FlagReading } from "./read_flags.ts";
 import { agentRules } from "./rules_flag.ts";
@@ -18,25 +18,23 @@ import { agentRules } from "./rules_flag.ts";
 /**
  * Combines and checks.
  *
- * @param newId Makes an id when none was given.
+ * @param newId Makes an id when none was given and the node has not joined.
+ * @param stateDirectory Where the agent keeps its identity unless told.
  * @throws {UsageError} One line.
  */
 export function agentOptions(
-  { values: flags }: FlagReading<typeof AGENT_FLAGS>,
+  reading: FlagReading<typeof AGENT_FLAGS>,
   newId: () => string,
+  stateDirectory: string,
 ): AgentOptions {
-  if (flags["ca-cert"] === "") {
-    throw new UsageError(
-      "Cannot tell a true server from a false one: --ca-cert is not given; " +
-        "give the CA file that the server's certificate was signed with",
-    );
-  }
+  const { values: flags, given } = reading;
   if (flags["proxy-server-port"] === 0) {
     throw new UsageError(
       "Cannot use --proxy-server-port=0: a server to connect to has a port; " +
         "give the one that the server printed",
     );
   }
+  const { identity, ...server } = belonging(reading, stateDirectory);
   const intervalMs = flags["sync-interval"];
   const intervalCapMs = flags["sync-interval-cap"];
   if (intervalMs > intervalCapMs) {
@@ -46,22 +44,16 @@ export function agentOptions(
         "raise the cap",
     );
   }
-  const pair = keyPair(
-    "agent-cert",
-    flags["agent-cert"],
-    "agent-key",
-    flags["agent-key"],
-  );
   const tokenFile = flags["service-account-token-path"];
   const leases = agentLeases(flags);
   return {
-    agentId: flags["agent-id"] || newId(),
-    identifiers: flags["agent-identifiers"],
+    agentId: flags["agent-id"] || (identity === undefined ? newId() : ""),
+    ...(identity === undefined ? {} : { identity }),
+    ...(identity === undefined || given.has("agent-identifiers")
+      ? { identifiers: flags["agent-identifiers"] }
+      : {}),
     server: {
-      host: flags["proxy-server-host"],
-      port: flags["proxy-server-port"],
-      caFile: flags["ca-cert"],
-      ...(pair === undefined ? {} : { keyPair: pair }),
+      ...server,
       ...(tokenFile === "" ? {} : { tokenFile }),
       alpnProtocols: flags["alpn-proto"],
       links: flags["links"],

@@ -6,6 +6,7 @@ import { agentOptions } from "./agent_options.ts";
 import { readFlags } from "./read_flags.ts";
 
 const CA = "--ca-cert=ca.crt";
+const TOKEN = `tnl1.${"A".repeat(43)}.abcdefg234.${"s".repeat(22)}`;
 
 function options(...argv: string[]): AgentOptions {
   const sources = {
@@ -14,7 +15,7 @@ function options(...argv: string[]): AgentOptions {
     readFile: () => "",
   };
   const reading = readFlags("agent", AGENT_FLAGS, sources);
-  return agentOptions(reading, () => "random-id");
+  return agentOptions(reading, () => "random-id", "/no/state");
 }
 
 Deno.test("agentOptions() keeps Konnectivity's defaults but where the help says so", () => {
@@ -29,8 +30,7 @@ Deno.test("agentOptions() keeps Konnectivity's defaults but where the help says 
       defaultRoute: false,
     },
     server: {
-      host: "127.0.0.1",
-      port: 8091,
+      addresses: [{ host: "127.0.0.1", port: 8091 }],
       caFile: "ca.crt",
       alpnProtocols: [],
       links: 2,
@@ -59,8 +59,7 @@ Deno.test("the agent's command line in Konnectivity's suite is accepted", () => 
   const read = options(...line.split(" "));
   assertEquals(read.agentId, "test-id");
   assertEquals(read.server, {
-    host: "localhost",
-    port: 20_003,
+    addresses: [{ host: "localhost", port: 20_003 }],
     caFile: "ca.crt",
     keyPair: { certFile: "a.crt", keyFile: "a.key" },
     alpnProtocols: [],
@@ -92,6 +91,29 @@ Deno.test("identifiers are read under both names of their flag", () => {
   }
 });
 
+Deno.test("a token asks for an identity, and files for none", () => {
+  const { identity, identifiers, agentId, server } = options(
+    `--join=${TOKEN}`,
+    "--node=edge-7",
+    "--server=a:1,[::1]:2",
+    "--state-dir=/no/other",
+  );
+  assertEquals(identity, {
+    stateDirectory: "/no/other",
+    token: TOKEN,
+    node: "edge-7",
+  });
+  assertEquals([identifiers, agentId], [undefined, ""]);
+  assertEquals(server.addresses, [
+    { host: "a", port: 1 },
+    { host: "::1", port: 2 },
+  ]);
+  assertEquals(options(CA, "--server=a:1").server.addresses, [
+    { host: "a", port: 1 },
+  ]);
+  assertEquals(options(CA).identity, undefined);
+});
+
 Deno.test("the first wait may be as long as the longest", () => {
   assertEquals(options(CA, "--sync-interval=10s").sync.intervalMs, 10_000);
 });
@@ -104,8 +126,26 @@ Deno.test("--allow-unix may be given many times", () => {
 // deno-fmt-ignore: the columns are the point.
 const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["no CA", [],
+    "Cannot tell a true server from a false one: --ca-cert is not given, and there is no " +
+      "identity in /no/state; join with --join and a token of `tunnel token create`, or give " +
+      "the CA file that the server's certificate was signed with"],
+  ["a certificate without a CA", ["--agent-cert=a", "--agent-key=b"],
     "Cannot tell a true server from a false one: --ca-cert is not given; give the CA file " +
       "that the server's certificate was signed with"],
+  ["a token beside a CA", [CA, "--join=tnl1.x"],
+    "Cannot use --join together with --ca-cert: a node that joins trusts the server's own " +
+      "CA; give one of them"],
+  ["a token that was cut", ["--join=tnl1.x"],
+    "Cannot use the join token: it has 2 parts; wanted the whole line that `tunnel token " +
+      "create` printed, tnl1.<CA>.<id>.<secret>"],
+  ["a node's name that is none", [`--join=${TOKEN}`, "--node=A"],
+    'Cannot use --node: saw "A", wanted lower-case letters, digits, ".", "_" and "-", at ' +
+      "most 200, with a letter or digit at both ends"],
+  ["servers in two ways", [CA, "--server=a:1", "--proxy-server-host=b"],
+    "Cannot use --server together with --proxy-server-host: both say where the server is; " +
+      "give one of them"],
+  ["a server without a port", [CA, "--server=a"],
+    'Cannot use --server: saw "a", wanted HOST:PORT'],
   ["a certificate without its key", [CA, "--agent-cert=x"],
     "Cannot use --agent-cert alone: --agent-key belongs to it; give both"],
   ["a wait longer than its cap", [CA, "--sync-interval=20s"],

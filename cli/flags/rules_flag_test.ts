@@ -12,7 +12,7 @@ function judged(argv: readonly string[], ...targets: readonly string[]) {
     environment: () => undefined,
     readFile: () => "",
   });
-  const { rules } = agentOptions(reading, () => "id").dials;
+  const { rules } = agentOptions(reading, () => "id", "/no/state").dials;
   if (rules === undefined) return "no rules";
   return targets.map((target) => {
     const [protocol = "", address = ""] = target.split(" ");

@@ -249,8 +249,10 @@ export class Tunnel implements AsyncDisposable {
       agentId: wish.agentId ?? "agent-1",
       identifiers: identifiers(wish.identifiers),
       server: {
-        host: "127.0.0.1",
-        port: wish.serverPort ?? this.agentPort,
+        addresses: [{
+          host: "127.0.0.1",
+          port: wish.serverPort ?? this.agentPort,
+        }],
         caFile: await this.file(wish.ca ?? ca),
         ...keyPair === "none" ? {} : { keyPair: await this.#keyPair(keyPair) },
         alpnProtocols: [],

@@ -1,0 +1,294 @@
+/**
+ * The identity of a node as the rest of the agent sees it: its name, files for
+ * TLS, and the certainty that they are good.
+ *
+ * Joins the parts of this folder; each decides one thing, this one nothing.
+ *
+ * @module
+ */
+
+import type { Log } from "../../host/log.ts";
+import { readCertificates } from "../../host/pki/certificate.ts";
+import { PkiError, publicKeyInfo, sha256Hex } from "../../host/pki/key_pair.ts";
+import type { ProxyEnvironment } from "../../host/proxy_environment.ts";
+import {
+  type ServerAddress,
+  systemServerAddresses,
+} from "../../host/server_addresses.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type {
+  CredentialFiles,
+  Credentials,
+} from "../../host/tls/credentials.ts";
+import {
+  type Enrolment,
+  type EnrolmentAnswer,
+  IDENTITY_MESSAGE_OCTETS_MAX,
+} from "../../proto/identity/identity_messages.ts";
+import { parseIdentifiers } from "../../proto/link/identifiers.ts";
+import type { Identifiers } from "../../proto/link/link.ts";
+import type { IdentityOptions } from "../options.ts";
+import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
+import { askUntilAnswered } from "./asking.ts";
+import { EnrolRefusal } from "./enrol_error.ts";
+import { IdentityCalls } from "./identity_calls.ts";
+import { type RenewalMeans, type Renewed, Renewer } from "./renewer.ts";
+
+/** What getting an identity needs from outside. */
+export interface IdentityEnvironment {
+  readonly log: Log;
+  /** None: those where the node has joined. */
+  readonly servers: readonly ServerAddress[];
+  readonly proxy: ProxyEnvironment;
+  /** The process trusts no public CA; see `connectAgentTls`. */
+  readonly trustsOnlyGiven?: boolean;
+  /** False: trouble of the road ends a join, as a person would want. */
+  readonly isPatient: boolean;
+}
+
+/** See the module description. */
+export class AgentIdentity {
+  readonly #state: AgentState;
+  readonly #calls: IdentityCalls;
+  readonly #log: Log;
+  readonly #known: AgentIdentityFiles;
+  readonly #renewer: Renewer;
+  #credentials: Credentials | undefined;
+
+  private constructor(
+    { state, calls }: Asking,
+    { log }: IdentityEnvironment,
+    known: Required<AgentIdentityFiles>,
+  ) {
+    this.#state = state;
+    this.#calls = calls;
+    this.#log = log;
+    this.#known = known;
+    this.#renewer = new Renewer({
+      timers: systemTimers,
+      now: Date.now,
+      random: Math.random,
+      certificate: known.certificate,
+      authorities: known.authorities,
+      renew: (means) => this.#renew(means),
+      observer: {
+        renewed: (means) =>
+          log.event("certificate renewed", { node: this.node, by: means }),
+        failed: (reason, retryMs) =>
+          log.warn(
+            `${reason}; trying again in ${Math.ceil(retryMs / 1000)} s`,
+          ),
+      },
+    });
+  }
+
+  /**
+   * Opens what the node has joined with; joins, when it has not and may.
+   *
+   * @throws {PrivateFileError} When the directory cannot be used.
+   * @throws {EnrolRefusal} When there is no identity to be had.
+   */
+  static async open(
+    options: IdentityOptions,
+    environment: IdentityEnvironment,
+  ): Promise<AgentIdentity> {
+    const state = await AgentState.open(options.stateDirectory);
+    const found = await state.read();
+    const asking = askingOf(state, environment, found);
+    const known = found ?? await join(asking, options);
+    const { node } = known;
+    const wanted = options.node;
+    if (wanted !== undefined && wanted !== node.name) {
+      throw new EnrolRefusal(
+        `Cannot be ${wanted}: ${state.root} holds the identity of ` +
+          `${node.name}; leave --node away, or name another --state-dir`,
+      );
+    }
+    const { certificate = (await recover(asking, known)).certificate } = known;
+    return new AgentIdentity(asking, environment, { ...known, certificate });
+  }
+
+  /** The node's name. */
+  get node(): string {
+    return this.#known.node.name;
+  }
+
+  /** Where its servers are. */
+  get servers(): readonly ServerAddress[] {
+    return this.#calls.servers;
+  }
+
+  /** What it serves unless it is told: its name, and what was granted. */
+  get identifiers(): Identifiers {
+    const granted = parseIdentifiers(this.#known.node.identifiers, "server");
+    return { ...granted, host: [...new Set([this.node, ...granted.host])] };
+  }
+
+  /** For TLS; see `Credentials`. */
+  get files(): Required<CredentialFiles> {
+    return this.#state.files;
+  }
+
+  /** Begins to look after the certificate that `credentials` has read. */
+  start(credentials: Credentials): void {
+    this.#credentials = credentials;
+    this.#renewer.start();
+  }
+
+  stop(): void {
+    this.#renewer.stop();
+  }
+
+  /** See `Renewer.ready`. */
+  ready(): Promise<void> {
+    return this.#renewer.ready();
+  }
+
+  /** See `Renewer.doubt`. */
+  doubt(): void {
+    this.#renewer.doubt();
+  }
+
+  /** A server that is trusted says whom to trust from now on, PEM. */
+  async trust(bundle: Uint8Array): Promise<void> {
+    try {
+      const pem = new TextDecoder().decode(bundle);
+      if (bundle.length > IDENTITY_MESSAGE_OCTETS_MAX) {
+        throw new PkiError(`it has ${bundle.length} octets`);
+      }
+      const authorities = readCertificates(pem);
+      if (this.#credentials?.current.ca !== pem) {
+        await this.#state.keepAuthorities(pem);
+        this.#credentials?.reload();
+        this.#log.info("the server's certificate authorities have changed", {
+          trusted: authorities.length,
+        });
+      }
+      this.#renewer.authoritiesChanged(authorities);
+    } catch (error) {
+      this.#log.warn(
+        "Cannot take over the server's new certificate authorities: " +
+          `${(error as Error).message}; the ones in use stay`,
+      );
+    }
+  }
+
+  async #renew(means: RenewalMeans): Promise<Renewed> {
+    const { keys } = this.#known;
+    const { current } = this.#credentials!;
+    const answer = means === "certificate"
+      ? await this.#calls.renew(this.node, keys, current)
+      : await this.#calls.renewByProof(this.node, keys, current.ca);
+    if (answer.pending !== undefined) {
+      throw new Error(`Cannot renew yet: ${answer.pending.reason}`);
+    }
+    const kept = await keep(this.#state, this.#calls, answer.enrolment);
+    this.#credentials!.reload();
+    return kept;
+  }
+}
+
+/** What asking for the first certificate takes. */
+interface Asking {
+  readonly state: AgentState;
+  readonly calls: IdentityCalls;
+  ask(question: () => Promise<EnrolmentAnswer>): Promise<Enrolment>;
+  readonly log: Log;
+}
+
+function askingOf(
+  state: AgentState,
+  environment: IdentityEnvironment,
+  found?: AgentIdentityFiles,
+): Asking {
+  const { log, proxy, trustsOnlyGiven = false, isPatient } = environment;
+  const servers = environment.servers.length > 0
+    ? environment.servers
+    : found?.node.servers ?? [];
+  const calls = new IdentityCalls({
+    servers,
+    road: systemServerAddresses(servers, proxy),
+    connect: { proxyEnv: proxy, trustsOnlyGiven },
+  });
+  const ask: Asking["ask"] = (question) =>
+    askUntilAnswered({
+      ask: question,
+      timers: systemTimers,
+      random: Math.random,
+      isPatient,
+      waiting: (reason, retryMs) =>
+        log.event(`${reason}; trying again in ${Math.round(retryMs)} ms`),
+    });
+  return { state, calls, ask, log };
+}
+
+/**
+ * Joins with a token, with the key that is there or a new one.
+ *
+ * @throws {EnrolRefusal | PrivateFileError}
+ */
+async function join(
+  { state, calls, ask, log }: Asking,
+  { token, node }: IdentityOptions,
+): Promise<Required<AgentIdentityFiles>> {
+  if (token === undefined || node === undefined) {
+    throw new EnrolRefusal(
+      `Cannot find an identity in ${state.root}: this node has not joined; ` +
+        "`tunnel token create` on the server, then --join TOKEN here",
+    );
+  }
+  const keys = await state.keys();
+  log.info("joining", { node, servers: calls.servers.length });
+  const kept = await keep(
+    state,
+    calls,
+    await ask(() => calls.join(token, node, keys)),
+  );
+  log.info("joined: the token is not needed any more", {
+    node: kept.node.name,
+    until: new Date(kept.certificate.notAfterMs).toISOString(),
+    state: state.root,
+  });
+  return kept;
+}
+
+/** Joins, whether or not the node has joined before. @throws As `join`. */
+export async function joinAgain(
+  options: IdentityOptions,
+  environment: IdentityEnvironment,
+): Promise<void> {
+  const state = await AgentState.open(options.stateDirectory);
+  await join(askingOf(state, environment), options);
+}
+
+/** Gets a certificate where there is none, for the key that has joined. */
+async function recover(
+  { state, calls, ask, log }: Asking,
+  { node, keys, authorities }: AgentIdentityFiles,
+): Promise<Required<AgentIdentityFiles>> {
+  log.warn(
+    `there is no certificate in ${state.root}: asking for one with its key`,
+  );
+  const ca = authorities.map(({ pem }) => pem).join("");
+  const enrolment = await ask(() => calls.renewByProof(node.name, keys, ca));
+  return await keep(state, calls, enrolment);
+}
+
+/** Keeps an answer that is what was asked for. */
+async function keep(
+  state: AgentState,
+  { servers }: IdentityCalls,
+  enrolment: Enrolment,
+): Promise<Required<AgentIdentityFiles>> {
+  const { publicKey } = await state.keys();
+  const hash = sha256Hex(await publicKeyInfo(publicKey));
+  const [leaf] = readCertificates(
+    new TextDecoder().decode(enrolment.certificate),
+  );
+  if (leaf!.publicKeySha256 !== hash) {
+    throw new PkiError(
+      "Cannot use the server's answer: its certificate is of another key",
+    );
+  }
+  return await state.keep(enrolment, servers);
+}

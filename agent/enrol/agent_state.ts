@@ -1,0 +1,293 @@
+/**
+ * The directory in which an agent keeps the identity it has joined with.
+ *
+ *     key.pem    made here, and never sent anywhere; the name is bound to it
+ *     ca.pem     whom to trust as the server's authority; the first one issues
+ *     cert.pem   of the key; may be missing, the key gets a new one
+ *     node.json  the node's name, and where it joined; written last
+ *
+ * A key that was lost is a fault that a person must see: its name is taken, and
+ * a new key would be a stranger. So nothing but `key.pem` in an empty directory
+ * is ever made without having been asked for.
+ *
+ * @module
+ */
+
+import {
+  createFile,
+  finishedFiles,
+  replaceFile,
+} from "../../host/files/atomic_file.ts";
+import {
+  checkPrivate,
+  inWords,
+  PrivateFileError,
+} from "../../host/files/private_files.ts";
+import {
+  type CertificateFacts,
+  readCertificates,
+} from "../../host/pki/certificate.ts";
+import {
+  exportPrivateKey,
+  generateKeyPair,
+  importKeyPair,
+  PkiError,
+  publicKeyInfo,
+  sha256Hex,
+} from "../../host/pki/key_pair.ts";
+import type { ServerAddress } from "../../host/server_addresses.ts";
+import type { CredentialFiles } from "../../host/tls/credentials.ts";
+import type { Enrolment } from "../../proto/identity/identity_messages.ts";
+import { isNodeName } from "../../proto/identity/node_name.ts";
+import {
+  IdentifiersError,
+  parseIdentifiers,
+} from "../../proto/link/identifiers.ts";
+
+const FILES = ["key.pem", "ca.pem", "cert.pem", "node.json"] as const;
+type FileName = typeof FILES[number];
+
+/** What the server has said about the node, and where. */
+export interface JoinedNode {
+  readonly name: string;
+  /** URL query of what it may call itself besides its name. */
+  readonly identifiers: string;
+  /** Where it joined. */
+  readonly servers: readonly ServerAddress[];
+}
+
+/** What a directory holds. */
+export interface AgentIdentityFiles {
+  readonly node: JoinedNode;
+  readonly keys: CryptoKeyPair;
+  readonly authorities: readonly CertificateFacts[];
+  /** The leaf; absent when its file is. */
+  readonly certificate?: CertificateFacts;
+}
+
+/**
+ * Whether an agent has joined, by the file that is written last. Synchronous,
+ * because command lines are read so.
+ */
+export function hasJoined(root: string): boolean {
+  try {
+    Deno.statSync(`${root}/node.json`);
+    return true;
+  } catch {
+    // Whatever it is, opening the directory will say so.
+    return false;
+  }
+}
+
+/** See the module description. */
+export class AgentState {
+  readonly root: string;
+
+  private constructor(root: string) {
+    this.root = root;
+  }
+
+  /**
+   * Opens a directory that is an agent's, or makes an empty one.
+   *
+   * @throws {PrivateFileError}
+   */
+  static async open(root: string): Promise<AgentState> {
+    await inWords(root, async () => {
+      await Deno.mkdir(root, { recursive: true, mode: 0o700 });
+    });
+    await checkPrivate(root, "change");
+    const found = await inWords(root, () => finishedFiles(root));
+    const foreign = found.filter((name) =>
+      !FILES.some((known) => known === name) && name !== "lost+found"
+    );
+    if (foreign.length > 0 && !found.includes("node.json")) {
+      throw new PrivateFileError(
+        `Cannot use state directory ${root}: it holds ` +
+          `${foreign.slice(0, 5).join(", ")}${
+            foreign.length > 5 ? ", …" : ""
+          } ` +
+          "and no identity of an agent; name an empty one with --state-dir",
+      );
+    }
+    return new AgentState(root);
+  }
+
+  /** For TLS; see `Credentials`. */
+  get files(): Required<CredentialFiles> {
+    return {
+      cert: this.#path("cert.pem"),
+      key: this.#path("key.pem"),
+      ca: this.#path("ca.pem"),
+    };
+  }
+
+  /**
+   * The node's key, made when there has never been one.
+   *
+   * @throws {PrivateFileError}
+   */
+  async keys(): Promise<CryptoKeyPair> {
+    const path = this.#path("key.pem");
+    if (!await exists(path)) {
+      if (hasJoined(this.root)) throw this.#lost("key.pem", "is missing");
+      const { privateKey } = await generateKeyPair();
+      const pem = await exportPrivateKey(privateKey);
+      // Of two who join at once both go on with the same key.
+      await inWords(path, () => createFile(path, pem));
+    }
+    await checkPrivate(path, "read");
+    return await this.#reading("key.pem", importKeyPair);
+  }
+
+  /**
+   * Everything, checked; `undefined` before the node has joined.
+   *
+   * @throws {PrivateFileError} Naming the file and what to do.
+   */
+  async read(): Promise<AgentIdentityFiles | undefined> {
+    if (!hasJoined(this.root)) return undefined;
+    const node = await this.#reading("node.json", parseNode);
+    const keys = await this.keys();
+    const authorities = await this.#reading("ca.pem", readCertificates);
+    const identity = { node, keys, authorities };
+    if (!await exists(this.#path("cert.pem"))) return identity;
+    const hash = sha256Hex(await publicKeyInfo(keys.publicKey));
+    const certificate = await this.#reading("cert.pem", (pem) => {
+      const [leaf] = readCertificates(pem);
+      if (leaf!.publicKeySha256 === hash) return leaf!;
+      throw new PkiError("it is of another key than key.pem");
+    });
+    return { ...identity, certificate };
+  }
+
+  /** Keeps what a server has issued, in an order that is good to stop in. */
+  async keep(
+    enrolment: Enrolment,
+    servers: readonly ServerAddress[],
+  ): Promise<Required<AgentIdentityFiles>> {
+    const decoder = new TextDecoder();
+    const keys = await this.keys();
+    const authorities = decoder.decode(enrolment.authorities);
+    const certificate = decoder.decode(enrolment.certificate);
+    const identity = {
+      node: nodeOf(enrolment, servers),
+      keys,
+      authorities: readCertificates(authorities),
+      certificate: readCertificates(certificate)[0]!,
+    };
+    await this.#replace("ca.pem", authorities);
+    await this.#replace("cert.pem", certificate);
+    await this.#replace("node.json", formatNode(identity.node));
+    return identity;
+  }
+
+  /** Keeps whom to trust from now on. @param pem Already read. */
+  keepAuthorities(pem: string): Promise<void> {
+    return this.#replace("ca.pem", pem);
+  }
+
+  /** Replaces a file unless it says that already. */
+  async #replace(name: FileName, text: string): Promise<void> {
+    const path = this.#path(name);
+    await inWords(path, async () => {
+      const before = await Deno.readTextFile(path).catch(() => undefined);
+      if (before !== text) await replaceFile(path, text);
+    });
+  }
+
+  async #reading<Result>(
+    name: FileName,
+    read: (text: string) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const path = this.#path(name);
+    if (!await exists(path)) throw this.#lost(name, "is missing");
+    const text = await inWords(path, () => Deno.readTextFile(path));
+    if (text === "") throw this.#lost(name, "is empty");
+    try {
+      return await read(text);
+    } catch (error) {
+      if (!(error instanceof PkiError)) throw error;
+      throw this.#lost(name, `cannot be used: ${error.message}`);
+    }
+  }
+
+  #lost(name: FileName, seen: string): PrivateFileError {
+    const remedy = name === "cert.pem"
+      ? "remove it, and the agent gets a new one with its key"
+      : "restore it from a backup; or `tunnel node forget` this node on the " +
+        "server, empty the directory, and join with a new token";
+    return new PrivateFileError(
+      `Cannot use the agent's state: ${this.#path(name)} ${seen}; ${remedy}`,
+    );
+  }
+
+  #path(name: FileName): string {
+    return `${this.root}/${name}`;
+  }
+}
+
+function nodeOf(
+  { node, identifiers }: Enrolment,
+  servers: readonly ServerAddress[],
+): JoinedNode {
+  return { name: node, identifiers, servers };
+}
+
+function formatNode({ name, identifiers, servers }: JoinedNode): string {
+  return JSON.stringify(
+    { format: "tunnel-agent-state", version: 1, name, identifiers, servers },
+    null,
+    2,
+  ) + "\n";
+}
+
+/** @throws {PkiError} Because whoever catches one says which file it was. */
+function parseNode(text: string): JoinedNode {
+  let found: Record<string, unknown>;
+  try {
+    found = Object(JSON.parse(text));
+  } catch {
+    throw new PkiError("it is no whole JSON document");
+  }
+  const { format, version, name, identifiers, servers } = found;
+  if (format !== "tunnel-agent-state") {
+    throw new PkiError("it is not of an agent");
+  }
+  if (version !== 1) {
+    throw new PkiError(
+      `it has version ${String(version)}, wanted 1 (of a newer tunnel?)`,
+    );
+  }
+  const isWhole = typeof name === "string" && isNodeName(name) &&
+    typeof identifiers === "string" && isIdentifiers(identifiers) &&
+    Array.isArray(servers) && servers.every(isServer);
+  if (!isWhole) throw new PkiError("it does not say which node this is");
+  return { name, identifiers, servers };
+}
+
+function isServer(found: unknown): found is ServerAddress {
+  const { host, port } = Object(found);
+  return typeof host === "string" && host !== "" && Number.isInteger(port) &&
+    port > 0 && port < 65_536;
+}
+
+function isIdentifiers(query: string): boolean {
+  try {
+    parseIdentifiers(query, "server");
+    return true;
+  } catch (error) {
+    if (error instanceof IdentifiersError) return false;
+    throw error;
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    return true;
+  }
+}

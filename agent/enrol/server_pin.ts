@@ -1,0 +1,37 @@
+/**
+ * Finds the authority that a join token pins, among what a server shows.
+ *
+ * Nobody is trusted for this: the certificates are only looked at, and nothing
+ * but a TLS handshake is said. Whoever shows the pinned authority without
+ * having its key fails at the next connection, which is verified with it.
+ *
+ * @module
+ */
+
+import { shownCertificates } from "../../host/agent_connect.ts";
+import { factsOf, pinOf } from "../../host/pki/certificate.ts";
+import { PinError } from "./enrol_error.ts";
+
+/**
+ * The authority of the token.
+ *
+ * @param pin See `proto/identity/join_token.ts`.
+ * @returns PEM.
+ * @throws {PinError} When the server does not show it.
+ * @throws {ConnectError | TlsHandshakeError}
+ */
+export async function pinnedAuthority(
+  options: Parameters<typeof shownCertificates>[0],
+  pin: string,
+): Promise<string> {
+  const shown = (await shownCertificates(options)).map(factsOf);
+  const pinned = shown.find((facts) => pinOf(facts) === pin);
+  if (pinned !== undefined) return pinned.pem;
+  const holder = shown[0]?.x509.subject.replaceAll("\n", ", ") ?? "nobody";
+  throw new PinError(
+    `Cannot join at ${options.host}:${options.port}: the server there ` +
+      `(${holder}) is not the one that made this token, so it was told ` +
+      "nothing; correct --server, or make a token on that server with " +
+      "`tunnel token create`",
+  );
+}

@@ -1,0 +1,43 @@
+/**
+ * An agent under the identity of its node: joins where that has not been done,
+ * and starts as whom it has joined.
+ *
+ * @module
+ */
+
+import {
+  type AgentEnvironment,
+  type RunningAgent,
+  startAgent,
+} from "./agent.ts";
+import { AgentIdentity } from "./enrol/agent_identity.ts";
+import type { AgentOptions } from "./options.ts";
+
+/**
+ * Starts an agent, with an identity of our own kind where the options ask for
+ * one. A server that cannot be reached is not an error: it goes on trying.
+ *
+ * @throws {EnrolRefusal | PrivateFileError} When there is no identity to be had.
+ * @throws As `startAgent`.
+ */
+export async function startJoinedAgent(
+  options: AgentOptions,
+  environment: AgentEnvironment,
+): Promise<RunningAgent> {
+  if (options.identity === undefined) return startAgent(options, environment);
+  const { log, proxy, trustsOnlyGiven = false } = environment;
+  const identity = await AgentIdentity.open(options.identity, {
+    log,
+    servers: options.server.addresses,
+    proxy,
+    trustsOnlyGiven,
+    isPatient: true,
+  });
+  const joined: AgentOptions = {
+    ...options,
+    agentId: options.agentId || identity.node,
+    identifiers: options.identifiers ?? identity.identifiers,
+    server: { ...options.server, addresses: identity.servers },
+  };
+  return startAgent(joined, { ...environment, identity });
+}

@@ -1,0 +1,75 @@
+/**
+ * The way to a server: the next address that answers, TLS as whoever this agent
+ * is, and a certificate that is good when it is shown.
+ *
+ * @module
+ */
+
+import { connectAgentTls } from "../../host/agent_connect.ts";
+import {
+  type ServerAddress,
+  type ServerAddresses,
+  systemServerAddresses,
+} from "../../host/server_addresses.ts";
+import type { Credentials } from "../../host/tls/credentials.ts";
+import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+import type { Transport } from "../../host/transport.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import type { AgentEnvironment } from "../agent.ts";
+import { UnheardError } from "./connector.ts";
+
+/** How long a server may take from TCP to the end of the TLS handshake. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** See the module description. */
+export class ServerRoad {
+  readonly #servers: ServerAddresses;
+  readonly #credentials: Credentials;
+  readonly #environment: AgentEnvironment;
+  /** `:authority` of requests. */
+  readonly authority: string;
+
+  constructor(
+    addresses: readonly ServerAddress[],
+    credentials: Credentials,
+    environment: AgentEnvironment,
+  ) {
+    this.#servers = systemServerAddresses(addresses, environment.proxy);
+    this.#credentials = credentials;
+    this.#environment = environment;
+    this.authority = environment.identity === undefined
+      ? addresses[0]!.host
+      : TUNNEL_SERVER_NAME;
+  }
+
+  /** See `ConnectorOptions.openTransport`. */
+  async open<Result>(
+    alpn: readonly string[],
+    use: (transport: Transport) => Promise<Result>,
+  ): Promise<Result> {
+    const { identity, proxy, trustsOnlyGiven = false } = this.#environment;
+    await identity?.ready();
+    try {
+      return await this.#servers.connect(async (place) =>
+        await connectAgentTls({
+          ...place,
+          ...(identity === undefined ? {} : { serverName: TUNNEL_SERVER_NAME }),
+          credentials: this.#credentials.current,
+          alpn,
+          proxyEnv: proxy,
+          trustsOnlyGiven,
+          timeoutMs: CONNECT_TIMEOUT_MS,
+        }, use)
+      );
+    } catch (error) {
+      if (isAboutCertificate(error)) identity?.doubt();
+      throw error;
+    }
+  }
+}
+
+/** With TLS 1.3 a server that does not take a certificate may just hang up. */
+function isAboutCertificate(error: unknown): boolean {
+  return error instanceof UnheardError ||
+    (error instanceof TlsHandshakeError && error.failure === "refused-by-peer");
+}

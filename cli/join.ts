@@ -1,0 +1,95 @@
+/**
+ * `tunnel join`: gives this node an identity, once.
+ *
+ * @module
+ */
+
+import { AgentIdentity, joinAgain } from "../agent/enrol/agent_identity.ts";
+import { hasJoined } from "../agent/enrol/agent_state.ts";
+import { openLog } from "../host/log.ts";
+import { proxyEnvironment } from "../host/proxy_environment.ts";
+import { CommandFailure } from "./command_failure.ts";
+import { defineCommand } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { booleanFlag } from "./flags/flag.ts";
+import {
+  joinWish,
+  nodeFlags,
+  serverAddresses,
+  serverFlag,
+} from "./flags/join_flags.ts";
+import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/log_flags.ts";
+import { defaultStateDirectory } from "./flags/state_directory.ts";
+import { forgetPublicRoots } from "./trusted_roots.ts";
+import { UsageError } from "./usage_error.ts";
+
+const GROUP = "Joining";
+
+/** See the module description. */
+export const JOIN_COMMAND = defineCommand({
+  name: "join",
+  summary: "Give this node an identity with a token, once",
+  operands: "TOKEN --server HOST:PORT [flags]",
+  about: [
+    "Makes a key, finds the server whose CA the token names, and gets a " +
+    "certificate for the key. Afterwards `tunnel agent` needs no token and no " +
+    "flags. Waits where somebody has to approve the node. (tunnel agent " +
+    "--join does this and starts; it also waits for a server that is away.)",
+  ],
+  examples: [
+    "tunnel join tnl1.… --server tunnel.example:8091",
+    "tunnel join tnl1.… --server 192.0.2.7:8091 --node edge-7",
+  ],
+  flags: {
+    "server": { ...serverFlag(GROUP), defaultText: "" },
+    ...nodeFlags(GROUP),
+    "again": booleanFlag(false, {
+      group: GROUP,
+      help: "Join although the node has joined before, with the key it has: " +
+        "it was forgotten, or moves to another server.",
+    }),
+    ...LOG_FLAGS,
+    ...GENERAL_FLAGS,
+  },
+  async run({ values, operands }, { environment, print }) {
+    const [token, ...others] = operands;
+    if (token === undefined || others.length > 0) {
+      throw new UsageError(
+        "Cannot join: wanted one token, tunnel join TOKEN --server HOST:PORT; " +
+          "`tunnel token create` on the server makes one",
+      );
+    }
+    const servers = serverAddresses(values["server"]);
+    if (servers.length === 0) {
+      throw new UsageError(
+        "Cannot join: --server is not given; `tunnel token create` on the " +
+          "server says where it is",
+      );
+    }
+    const stateDirectory = values["state-dir"] ||
+      defaultStateDirectory("agent", environment);
+    const options = { stateDirectory, ...joinWish(token, values["node"]) };
+    if (hasJoined(stateDirectory) && !values["again"]) {
+      throw new CommandFailure(
+        ExitCode.FAILURE,
+        `Cannot join: ${stateDirectory} holds an identity already, with which ` +
+          "`tunnel agent` starts; if it is of no use any more, --again",
+      );
+    }
+    const log = openLog("join", {
+      format: values["log-format"],
+      level: values["v"],
+    });
+    const identity = {
+      log,
+      servers,
+      proxy: proxyEnvironment(environment),
+      trustsOnlyGiven: forgetPublicRoots(undefined),
+      isPatient: false,
+    };
+    if (values["again"]) await joinAgain(options, identity);
+    const { node } = await AgentIdentity.open(options, identity);
+    print(`Joined as ${node}. Next: tunnel agent\n`);
+    return ExitCode.OK;
+  },
+});

@@ -1,0 +1,67 @@
+/**
+ * Files that hold what nobody else may have: read only when they are whole and
+ * nobody else could have read or changed them.
+ *
+ * Knows nothing of what is in them; whoever reads says what a person is to do
+ * when one is not as it was written.
+ *
+ * @module
+ */
+
+/** A file or folder that cannot be used. One sentence. */
+export class PrivateFileError extends Error {
+  override readonly name = "PrivateFileError";
+}
+
+/** Bits that let a group or everybody do anything, or write. */
+const OTHERS = 0o077;
+const OTHERS_WRITE = 0o022;
+
+/**
+ * Checks who may use a file or folder.
+ *
+ * @param others What others must not be able to do.
+ * @throws {PrivateFileError} When they could, it is not ours, or not there.
+ */
+export async function checkPrivate(
+  path: string,
+  others: "read" | "change",
+): Promise<void> {
+  const { mode, uid, isDirectory } = await inWords(path, () => Deno.stat(path));
+  const bits = others === "read" ? OTHERS : OTHERS_WRITE;
+  if (mode !== null && (mode & bits) !== 0) {
+    const seen = (mode & 0o777).toString(8).padStart(4, "0");
+    const wanted = isDirectory ? "0700" : "0600";
+    throw new PrivateFileError(
+      `Cannot use ${path}: its mode is ${seen}, wanted ${wanted}: others ` +
+        `could ${others} it; look who did, then chmod ${wanted} ${path}`,
+    );
+  }
+  const us = Deno.uid();
+  if (uid !== null && us !== null && uid !== us && uid !== 0) {
+    throw new PrivateFileError(
+      `Cannot use ${path}: it belongs to user ${uid}, and this is user ` +
+        `${us}; run as its owner, or change the owner`,
+    );
+  }
+}
+
+/** Does something with `path`; what the machine refuses becomes a sentence. */
+export async function inWords<Result>(
+  path: string,
+  act: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await act();
+  } catch (error) {
+    const isSystems = error instanceof Error && "code" in error;
+    if (!isSystems) throw error;
+    const seen = error instanceof Deno.errors.NotFound
+      ? "there is no such file"
+      : error instanceof Deno.errors.PermissionDenied ||
+          error instanceof Deno.errors.NotCapable
+      ? "permission denied; run as its owner"
+      : error.message;
+    throw new PrivateFileError(`Cannot use ${path}: ${seen}`, { cause: error });
+  }
+}
