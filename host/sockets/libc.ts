@@ -31,6 +31,7 @@ const SYMBOLS = {
     parameters: ["i32", "i32", "i32", "buffer", "u32"],
     result: "i32",
   },
+  getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
   malloc_trim: { parameters: ["usize"], result: "i32" },
   connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
   dup: { parameters: ["i32"], result: "i32" },

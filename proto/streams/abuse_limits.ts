@@ -76,6 +76,21 @@ export type AbuseKind =
   | "tinyUpdates"
   | "idleFrames";
 
+/** All that a peer can overdo. */
+export type Excess = AbuseKind | "headerBlock" | "controlOctets" | "shared";
+
+/** The peer overdid what is legal: ENHANCE_YOUR_CALM. */
+export class ExcessError extends WireError {
+  /** @param what Was seen and wanted, as a clause. */
+  constructor(readonly excess: Excess, what: string, section = "10.5") {
+    super(
+      ErrorCode.ENHANCE_YOUR_CALM,
+      section,
+      `Cannot go on with the peer: ${what}`,
+    );
+  }
+}
+
 /** The budgets of one connection. */
 export class AbuseGuard {
   readonly #limits: ConnectionLimits;
@@ -101,7 +116,8 @@ export class AbuseGuard {
   count(kind: AbuseKind, nowMs: number): void {
     if (this.#buckets[kind].spend(nowMs)) return;
     const { burst, perSecond } = this.#limits[kind];
-    throw calm(
+    throw new ExcessError(
+      kind,
       `too many ${kind}, wanted at most ${burst} at once and ${perSecond} per second`,
     );
   }
@@ -115,16 +131,9 @@ export class AbuseGuard {
   checkControlOctets(octets: number): void {
     const { controlOctetsMax } = this.#limits;
     if (octets <= controlOctetsMax) return;
-    throw calm(
+    throw new ExcessError(
+      "controlOctets",
       `${octets} octets of replies wait for it, wanted at most ${controlOctetsMax}`,
     );
   }
-}
-
-function calm(what: string): WireError {
-  return new WireError(
-    ErrorCode.ENHANCE_YOUR_CALM,
-    "10.5",
-    `Cannot go on with the peer: ${what}`,
-  );
 }

@@ -48,6 +48,7 @@ import {
   type PeerSettings,
   problemOfHeaderList,
 } from "./settings.ts";
+import { type SharedLimits, UNSHARED } from "./shared_limits.ts";
 import { SettingsExchange } from "./settings_exchange.ts";
 import type { Stream, StreamEvents } from "./stream.ts";
 import type { StreamHost } from "./stream_host.ts";
@@ -66,6 +67,7 @@ export class Connection {
   readonly #events: ConnectionEvents;
   readonly #streams: StreamTable;
   readonly #guard: AbuseGuard;
+  readonly #shared: SharedLimits;
   readonly #bulk = new BulkSense<EngineStream>();
   readonly #sending: SendingSide;
   readonly #receiving: ReceivingSide;
@@ -87,6 +89,7 @@ export class Connection {
     const local = completeLocalSettings(options.settings);
     const limits = { ...CONNECTION_LIMITS_DEFAULT, ...options.limits };
     const guard = this.#guard = new AbuseGuard(limits, this.#nowMs);
+    this.#shared = options.sharedLimits ?? UNSHARED;
     const streams = this.#streams = new StreamTable(
       role,
       options.firstStreamId,
@@ -107,7 +110,10 @@ export class Connection {
       { role, local, writer, streams, clock },
     );
     this.#life = new ConnectionLife(
-      { role, clock, events, streams, sending, receiving, liveness },
+      {
+        ...{ role, clock, events, streams, sending, receiving, liveness },
+        dropIncomplete: () => this.#receiver.drop(),
+      },
     );
     this.#streamHost = this.#makeStreamHost();
     this.#receiver = new FrameReceiver(this.#makeReceiverHost(), local, limits);
@@ -327,9 +333,13 @@ export class Connection {
   #onStreamClosed(stream: EngineStream, how: ClosedHow): void {
     this.#receiving.closed(stream);
     if (stream.id === 0) this.#streams.removePending(stream);
-    else this.#streams.remove(stream.id, how);
+    else if (this.#streams.remove(stream.id, how)) this.#give(stream.id);
     // What is under way when a stream closes is honest.
     this.#guard.refund("idleFrames", IDLE_FRAMES_PER_STREAM);
+  }
+
+  #give(streamId: number): void {
+    if (!this.#streams.isLocal(streamId)) this.#shared.giveStream();
   }
 
   #onStreamOver(): void {
@@ -407,6 +417,7 @@ export class Connection {
       sending: this.#sending,
       receiving: this.#receiving,
       guard: this.#guard,
+      shared: this.#shared,
       bulk: this.#bulk,
       isClosed: () => this.#life.isClosed,
       peerIdMax: () => this.#life.peerIdMax,

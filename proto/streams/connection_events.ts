@@ -10,6 +10,7 @@ import type { ConnectionLimits } from "./abuse_limits.ts";
 import type { KeepaliveOptions } from "./keepalive.ts";
 import type { ReceiveBudget } from "./receive_budget.ts";
 import type { LocalSettings } from "./settings.ts";
+import type { SharedLimits } from "./shared_limits.ts";
 import type { Stream, StreamEvents } from "./stream.ts";
 
 /** Which end of HTTP/2 we are; independent of who dialled. */
@@ -74,6 +75,8 @@ export interface ConnectionOptions {
    * this one has a budget of its own.
    */
   readonly receiveBudget?: ReceiveBudget;
+  /** What the peer shares with others; without it nothing. */
+  readonly sharedLimits?: SharedLimits;
   /** The first stream id of a client, 1 by default; odd. For tests of the end. */
   readonly firstStreamId?: number;
 }

@@ -53,6 +53,8 @@ export interface LifeParts {
   readonly sending: SendingSide;
   readonly receiving: ReceivingSide;
   readonly liveness: Liveness;
+  /** The connection is over: nothing that is incomplete will be completed. */
+  readonly dropIncomplete: () => void;
 }
 
 /** See the module description. */
@@ -224,6 +226,7 @@ export class ConnectionLife {
 
   #end(end: ConnectionEnd): void {
     const { clock, streams, sending, receiving, events } = this.#parts;
+    this.#parts.dropIncomplete();
     this.#phase = "closed";
     this.#lingerDeadlineMs = clock.now() + CLOSE_LINGER_MS;
     const { code, reason } = end;

@@ -23,6 +23,7 @@ import { FrameDecoder } from "../frames/frame_decoder.ts";
 import { ErrorCode, errorCodeName, WireError } from "../frames/wire_error.ts";
 import {
   type ConnectionLimits,
+  ExcessError,
   TINY_INCREMENT_OCTETS,
 } from "./abuse_limits.ts";
 import type { EngineStream } from "./engine_stream.ts";
@@ -63,6 +64,11 @@ export class FrameReceiver {
     return this.#decoder.isBetweenFrames && this.#headers.pending === undefined;
   }
 
+  /** The connection is over. */
+  drop(): void {
+    this.#headers.drop();
+  }
+
   /** Takes everything out of `chunk`. */
   receive(chunk: Uint8Array): void {
     const { guard, sending } = this.#host;
@@ -88,11 +94,11 @@ export class FrameReceiver {
   /** The one place that decides how far an error of the peer's reaches. */
   #refuse(error: WireError): void {
     const { blast } = error;
-    const { streams, sending, guard } = this.#host;
+    const { streams, sending } = this.#host;
     if (blast.scope === "connection") return this.#host.onError(error);
     try {
       // CVE-2025-8671: provoked resets get round the limit of streams too.
-      guard.count("resets", this.#host.nowMs());
+      this.#countReset();
     } catch (calm) {
       if (!(calm instanceof WireError)) throw calm;
       return this.#host.onError(calm);
@@ -210,7 +216,7 @@ export class FrameReceiver {
   // --- §6.4 RST_STREAM -------------------------------------------------------
 
   #onRstStream({ streamId, errorCode }: RstStreamFrame): void {
-    const { streams, guard } = this.#host;
+    const { streams } = this.#host;
     const stream = streams.get(streamId);
     if (stream === undefined) {
       if (streams.absent(streamId) === "idle") {
@@ -220,11 +226,17 @@ export class FrameReceiver {
     }
     // CVE-2023-44487: work was begun for it and thrown away.
     const isWasted = !streams.isLocal(streamId) && !stream.isAnswered;
-    if (isWasted) guard.count("resets", this.#host.nowMs());
+    if (isWasted) this.#countReset();
     stream.receiveReset(
       errorCode,
       `the peer reset the stream: ${errorCodeName(errorCode)}`,
     );
+  }
+
+  #countReset(): void {
+    const { guard, shared } = this.#host;
+    guard.count("resets", this.#host.nowMs());
+    if (!shared.takeReset()) throw resetsElsewhere();
   }
 
   // --- §6.5 SETTINGS, §6.7 PING ----------------------------------------------
@@ -265,4 +277,8 @@ export class FrameReceiver {
     }
     this.#countIdle(); // It may have been under way (§5.1).
   }
+}
+
+function resetsElsewhere(): ExcessError {
+  return new ExcessError("shared", "too many resets on its connections");
 }

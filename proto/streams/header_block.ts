@@ -12,6 +12,8 @@
 
 import type { ContinuationFrame, HeadersFrame } from "../frames/frame.ts";
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
+import { ExcessError } from "./abuse_limits.ts";
+import { type SharedLimits, UNSHARED } from "./shared_limits.ts";
 
 /** What is known of a block besides its octets. */
 export interface PendingBlock {
@@ -24,18 +26,27 @@ export interface PendingBlock {
 export class HeaderBlockGatherer {
   readonly #octetsMax: number;
   readonly #framesMax: number;
+  readonly #shared: SharedLimits;
   #pending: PendingBlock | undefined;
   #parts: Uint8Array[] = [];
   #octets = 0;
   #frames = 0;
+  /** Of `shared`, until the block is complete. */
+  #taken = 0;
 
   /**
    * @param octetsMax The longest block, coded, over all its frames.
    * @param framesMax The most frames that a block may have.
+   * @param shared What it may take of a limit on many connections.
    */
-  constructor(octetsMax: number, framesMax: number) {
+  constructor(
+    octetsMax: number,
+    framesMax: number,
+    shared: SharedLimits = UNSHARED,
+  ) {
     this.#octetsMax = octetsMax;
     this.#framesMax = framesMax;
+    this.#shared = shared;
   }
 
   /** The block that CONTINUATION must complete before anything else comes. */
@@ -77,13 +88,21 @@ export class HeaderBlockGatherer {
     this.#octets += fragment.length;
     this.#frames++;
     if (this.#octets > this.#octetsMax || this.#frames > this.#framesMax) {
-      throw new WireError(
-        ErrorCode.ENHANCE_YOUR_CALM,
-        "10.5.1",
-        `Cannot gather a header block: ${this.#octets} octets in ${this.#frames} frames, ` +
+      throw new ExcessError(
+        "headerBlock",
+        `a header block of ${this.#octets} octets in ${this.#frames} frames, ` +
           `wanted at most ${this.#octetsMax} in ${this.#framesMax}`,
+        "10.5.1",
       );
     }
+    if (!this.#shared.takeHeaderOctets(fragment.length)) {
+      throw new ExcessError(
+        "shared",
+        "too many header blocks of its kind are incomplete",
+        "10.5.1",
+      );
+    }
+    this.#taken += fragment.length;
     // The fragment is a view of the read buffer, which will be overwritten.
     this.#parts.push(fragment.slice());
   }
@@ -95,10 +114,17 @@ export class HeaderBlockGatherer {
       block.set(part, at);
       at += part.length;
     }
+    this.drop();
+    return block;
+  }
+
+  /** Forgets what there is of a block. */
+  drop(): void {
     this.#pending = undefined;
     this.#parts = [];
     this.#octets = 0;
     this.#frames = 0;
-    return block;
+    this.#shared.giveHeaderOctets(this.#taken);
+    this.#taken = 0;
   }
 }

@@ -42,6 +42,7 @@ export class HeaderReceiver {
     this.#blocks = new HeaderBlockGatherer(
       limits.headerBlockOctetsMax,
       limits.headerBlockFramesMax,
+      host.shared,
     );
     this.#maxConcurrentStreams = settings.maxConcurrentStreams;
   }
@@ -49,6 +50,11 @@ export class HeaderReceiver {
   /** The block that CONTINUATION must complete before anything else comes. */
   get pending(): PendingBlock | undefined {
     return this.#blocks.pending;
+  }
+
+  /** The connection is over: what was gathered is for nobody. */
+  drop(): void {
+    this.#blocks.drop();
   }
 
   /** HEADERS. */
@@ -142,6 +148,14 @@ export class HeaderReceiver {
         "8.1.1",
         `Cannot accept stream ${streamId}: ${check.problem}`,
         streamId,
+      );
+    }
+    if (!this.#host.shared.takeStream()) {
+      throw new WireError(
+        ErrorCode.REFUSED_STREAM,
+        "5.1.2",
+        `Cannot open stream ${streamId}: too many are open elsewhere`,
+        { scope: "stream", streamId },
       );
     }
     this.#host.onRequest(streamId, block.fields, endStream, check.facts);

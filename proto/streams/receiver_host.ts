@@ -14,6 +14,7 @@ import type { SectionFacts } from "./header_sections.ts";
 import type { BulkSense } from "./bulk_sense.ts";
 import type { EngineStream } from "./engine_stream.ts";
 import type { ReceivingSide } from "./receiving_side.ts";
+import type { SharedLimits } from "./shared_limits.ts";
 import type { SendingSide } from "./sending_side.ts";
 import type { StreamTable } from "./stream_table.ts";
 
@@ -24,6 +25,7 @@ export interface ReceiverHost {
   readonly sending: SendingSide;
   readonly receiving: ReceivingSide;
   readonly guard: AbuseGuard;
+  readonly shared: SharedLimits;
   readonly bulk: BulkSense<EngineStream>;
   /** True once nothing more is to be read. */
   isClosed(): boolean;

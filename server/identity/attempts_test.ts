@@ -5,7 +5,6 @@ import {
   Attempts,
   ATTEMPTS_BURST,
   REFUSED_ATTEMPT_COST,
-  sourceOf,
   SOURCES_MAX,
 } from "./attempts.ts";
 import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
@@ -44,15 +43,6 @@ Deno.test("sources are bounded, and all together too", () => {
   }
   assertEquals(attempts.sources, SOURCES_MAX);
   assertEquals(granted, ALL_ATTEMPTS_BURST);
-});
-
-Deno.test("a source is an address, or the network of one subscriber", () => {
-  assertEquals(sourceOf("10.0.0.1:4711"), "10.0.0.1");
-  assertEquals(
-    sourceOf("[2001:db8:1:2::5]:1"),
-    sourceOf("[2001:db8:1:2:9::]:2"),
-  );
-  assert(sourceOf("[2001:db8:1:2::5]:1") !== sourceOf("[2001:db8:1:3::5]:1"));
 });
 
 Deno.test("a nonce is good for one address and a while", () => {

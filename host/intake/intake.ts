@@ -1,0 +1,247 @@
+/**
+ * Counts everybody who connects to a process, by source and all together, and
+ * says who may stay.
+ *
+ * Work and memory per connection is a handful of numbers; a source is forgotten
+ * with its last connection (its resets a while later), so that the table of
+ * sources is never longer than that of connections.
+ *
+ * Reading order: `Intake.enter`, then `Guest`.
+ *
+ * @module
+ */
+
+import type { SharedLimits } from "../../proto/streams/shared_limits.ts";
+import { TokenBucket } from "../../proto/streams/token_bucket.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+import type {
+  IntakeLimit,
+  IntakeLimits,
+  IntakePlan,
+  IntakeScope,
+} from "./intake_limits.ts";
+import { sourceOf } from "./source.ts";
+
+/**
+ * Sources without a connection whose resets are remembered: hanging up is no
+ * way to get a fresh budget. Who was quiet longest is forgotten first.
+ */
+export const QUIET_SOURCES_MAX = 4_096;
+
+/** What an `Intake` needs from outside. */
+export interface IntakeOptions {
+  readonly plan: IntakePlan;
+  readonly clock: Clock;
+  /** A limit was reached, which cost somebody something. */
+  readonly reached: (limit: IntakeLimit, scope: IntakeScope) => void;
+}
+
+/** What one source, or all of them, hold now. */
+class Account {
+  connections = 0;
+  streams = 0;
+  headerOctets = 0;
+  /** In the order in which they came. */
+  readonly strangers = new Set<Guest>();
+  readonly resets: TokenBucket;
+
+  constructor(readonly limits: IntakeLimits, nowMs: number) {
+    this.resets = new TokenBucket(limits.resets, nowMs);
+  }
+}
+
+/** See the module description. */
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #all: Account;
+  readonly #sources = new Map<string, Account>();
+  /** Sources of {@linkcode QUIET_SOURCES_MAX}, the quietest first. */
+  readonly #quiet = new Map<string, Account>();
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    this.#all = new Account(options.plan.all, options.clock.now());
+  }
+
+  /** How many are connected. */
+  get connections(): number {
+    return this.#all.connections;
+  }
+
+  /** How many of them have not shown who they are. */
+  get strangers(): number {
+    return this.#all.strangers.size;
+  }
+
+  /** How many sources they come from. */
+  get sources(): number {
+    return this.#sources.size;
+  }
+
+  /**
+   * Somebody has connected.
+   *
+   * @param remoteAddress `ip:port`; `undefined` for a unix socket, whose peers
+   *   are known by that alone.
+   * @param close Ends the connection at once, and makes `leave` be called.
+   * @returns `undefined`: there is no room, close it.
+   */
+  enter(
+    remoteAddress: string | undefined,
+    close: () => void,
+  ): Guest | undefined {
+    const name = remoteAddress && sourceOf(remoteAddress);
+    const source = name === undefined ? undefined : this.#accountOf(name);
+    if (!this.#hasRoom(source, "source") || !this.#hasRoom(this.#all, "all")) {
+      if (name !== undefined) this.#forget(name);
+      return undefined;
+    }
+    if (name === undefined || source === undefined) {
+      return new Guest([this.#all], close, this.#hostOf());
+    }
+    this.#makeWay(source, "source");
+    this.#makeWay(this.#all, "all");
+    // It may have lost its last connection to make room for this one.
+    this.#quiet.delete(name);
+    this.#sources.set(name, source);
+    const guest = new Guest([source, this.#all], close, this.#hostOf(name));
+    guest.wait();
+    return guest;
+  }
+
+  #hostOf(name?: string): Host {
+    return {
+      nowMs: () => this.#options.clock.now(),
+      left: () => name !== undefined && this.#forget(name),
+      reached: (limit, account) =>
+        this.#options.reached(limit, account === this.#all ? "all" : "source"),
+    };
+  }
+
+  /** Room for one connection more, if need be instead of a stranger's. */
+  #hasRoom(account: Account | undefined, scope: IntakeScope): boolean {
+    if (account === undefined) return true;
+    const { connections, limits, strangers } = account;
+    if (connections < limits.connections) return true;
+    this.#options.reached("connections", scope);
+    const [oldest] = strangers;
+    oldest?.evict();
+    return oldest !== undefined;
+  }
+
+  /** Room for one stranger more. */
+  #makeWay({ strangers, limits }: Account, scope: IntakeScope): void {
+    if (strangers.size < limits.strangers) return;
+    this.#options.reached("strangers", scope);
+    const [oldest] = strangers;
+    oldest?.evict();
+  }
+
+  #accountOf(name: string): Account {
+    const account = this.#sources.get(name) ?? this.#quiet.get(name) ??
+      new Account(this.#options.plan.source, this.#options.clock.now());
+    this.#quiet.delete(name);
+    this.#sources.set(name, account);
+    return account;
+  }
+
+  #forget(name: string): void {
+    const account = this.#sources.get(name);
+    if (account === undefined || account.connections > 0) return;
+    this.#sources.delete(name);
+    this.#quiet.set(name, account);
+    if (this.#quiet.size <= QUIET_SOURCES_MAX) return;
+    const [quietest] = this.#quiet.keys();
+    this.#quiet.delete(quietest!);
+  }
+}
+
+/** What a guest needs of its host. */
+interface Host {
+  nowMs(): number;
+  left(): void;
+  reached(limit: IntakeLimit, account: Account): void;
+}
+
+/** One connection, as long as it lasts. */
+export class Guest implements SharedLimits {
+  readonly #accounts: readonly Account[];
+  readonly #close: () => void;
+  readonly #host: Host;
+  #isHere = true;
+
+  /** @param accounts Its source's and everybody's. */
+  constructor(accounts: readonly Account[], close: () => void, host: Host) {
+    this.#accounts = accounts;
+    this.#close = close;
+    this.#host = host;
+    for (const account of accounts) account.connections++;
+  }
+
+  /** Whether it has yet to show who it is. */
+  get isStranger(): boolean {
+    return this.#accounts[0]!.strangers.has(this);
+  }
+
+  /** It has to show who it is. */
+  wait(): void {
+    for (const { strangers } of this.#accounts) strangers.add(this);
+  }
+
+  /** It has shown who it is. */
+  known(): void {
+    for (const { strangers } of this.#accounts) strangers.delete(this);
+  }
+
+  /** Its place is wanted for another. */
+  evict(): void {
+    this.leave();
+    this.#close();
+  }
+
+  /** The connection is over. Harmless a second time. */
+  leave(): void {
+    if (!this.#isHere) return;
+    this.#isHere = false;
+    this.known();
+    for (const account of this.#accounts) account.connections--;
+    this.#host.left();
+  }
+
+  takeStream(): boolean {
+    const full = this.#accounts.find(({ streams, limits }) =>
+      streams >= limits.streams
+    );
+    if (full !== undefined) return this.#refuse("streams", full);
+    for (const account of this.#accounts) account.streams++;
+    return true;
+  }
+
+  giveStream(): void {
+    for (const account of this.#accounts) account.streams--;
+  }
+
+  takeHeaderOctets(octets: number): boolean {
+    const full = this.#accounts.find(({ headerOctets, limits }) =>
+      headerOctets + octets > limits.headerOctets
+    );
+    if (full !== undefined) return this.#refuse("header_octets", full);
+    for (const account of this.#accounts) account.headerOctets += octets;
+    return true;
+  }
+
+  giveHeaderOctets(octets: number): void {
+    for (const account of this.#accounts) account.headerOctets -= octets;
+  }
+
+  takeReset(): boolean {
+    const nowMs = this.#host.nowMs();
+    const empty = this.#accounts.find(({ resets }) => !resets.spend(nowMs));
+    return empty === undefined || this.#refuse("resets", empty);
+  }
+
+  #refuse(limit: IntakeLimit, account: Account): false {
+    this.#host.reached(limit, account);
+    return false;
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * What a connection may take of limits that it shares with others: those of its
+ * source, and those of the whole process.
+ *
+ * The limits of one connection (`abuse_limits.ts`) do not bound a peer that
+ * opens many. Who shares what with whom is for the owner of the connections to
+ * know; the engine asks before it takes, and gives back what it took.
+ *
+ * @module
+ */
+
+/** See the module description. */
+export interface SharedLimits {
+  /** The peer opens a stream. @returns false: refuse it, it is not counted. */
+  takeStream(): boolean;
+  giveStream(): void;
+  /** Octets of a head that is not complete. @returns false: not counted. */
+  takeHeaderOctets(octets: number): boolean;
+  giveHeaderOctets(octets: number): void;
+  /** A stream was begun and thrown away. @returns false: once too often. */
+  takeReset(): boolean;
+}
+
+/** For connections that share nothing. */
+export const UNSHARED: SharedLimits = {
+  takeStream: () => true,
+  giveStream() {},
+  takeHeaderOctets: () => true,
+  giveHeaderOctets() {},
+  takeReset: () => true,
+};
