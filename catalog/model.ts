@@ -1,0 +1,191 @@
+/**
+ * What the catalog holds: services, the ports that they have, and the endpoints
+ * behind them.
+ *
+ * Plain frozen data in one form, whatever source it comes from. It refuses to
+ * know where anything comes from, who listens, and how endpoints are chosen.
+ *
+ * @module
+ */
+
+/** How octets travel between a program and an endpoint. */
+export type Protocol = "tcp" | "udp";
+
+/** The namespace of whatever does not say. */
+export const DEFAULT_NAMESPACE = "default";
+
+/**
+ * How long a client stays with its endpoint when nobody says; Kubernetes'
+ * default of `sessionAffinityConfig.clientIP.timeoutSeconds`.
+ */
+export const DEFAULT_AFFINITY_TTL_MS = 10_800_000;
+
+/** A weight when nobody says, and the largest that counts. */
+export const DEFAULT_WEIGHT = 1;
+export const WEIGHT_MAX = 1_000;
+
+/** Something programs ask for by name. */
+export interface Service {
+  readonly namespace: string;
+  readonly name: string;
+  /** In the order of the source; names and (port, protocol) are unique. */
+  readonly ports: readonly ServicePort[];
+  readonly affinity: Affinity;
+  readonly policy: ServicePolicy;
+}
+
+/** What is proxied is one port of one service. */
+export interface ServicePort {
+  /** Empty for the only port of a service. */
+  readonly name: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+  /** Such as `http` or `redis`: a hint for people and for discovery. */
+  readonly appProtocol?: string;
+  /** Where a proxy listens for it; absent: where the proxy thinks best. */
+  readonly listen?: ListenAddress;
+}
+
+/** An address on the proxy's machine. */
+export interface ListenAddress {
+  /** An IP address. */
+  readonly host?: string;
+  readonly port: number;
+}
+
+/** Whether a client comes to the same endpoint again. */
+export type Affinity =
+  | { readonly kind: "none" }
+  /** By source address, for this long after it was last seen. */
+  | { readonly kind: "client-ip"; readonly ttlMs: number };
+
+export const NO_AFFINITY: Affinity = Object.freeze({ kind: "none" });
+
+/** How an endpoint is chosen for a new connection or session. */
+export type Balance = typeof BALANCES[number];
+
+export const BALANCES = [
+  "round-robin",
+  "random",
+  "least-connections",
+  "weighted",
+] as const;
+
+/** What a service wants otherwise than the proxy has it: absent means as there. */
+export interface ServicePolicy {
+  readonly balance?: Balance;
+  /** Endpoints of the proxy's own zone first. */
+  readonly zoneAware?: boolean;
+  /** For one try at one endpoint. */
+  readonly dialTimeoutMs?: number;
+  /** After so long without a datagram a UDP session ends. */
+  readonly udpIdleMs?: number;
+  /** How long connections may go on when their service is removed. */
+  readonly drainMs?: number;
+  /** Go through the tunnel when an endpoint cannot be dialed directly. */
+  readonly agentOnFailure?: boolean;
+  readonly health?: HealthCheck;
+}
+
+export const NO_POLICY: ServicePolicy = Object.freeze({});
+
+/** How an endpoint is asked whether it lives. */
+export type HealthCheck =
+  | {
+    readonly kind: "tcp";
+    readonly intervalMs: number;
+    readonly timeoutMs: number;
+  }
+  | {
+    readonly kind: "http";
+    /** Begins with `/`; 200 to 399 is well. */
+    readonly path: string;
+    readonly intervalMs: number;
+    readonly timeoutMs: number;
+  };
+
+/** One place where a service is to be had. */
+export interface Endpoint {
+  /** An IP address in canonical form, or a host name. */
+  readonly address: string;
+  /**
+   * By the names of the service's ports; a name that is missing is not served
+   * here. One address may be in several endpoints with different ports.
+   */
+  readonly ports: readonly EndpointPort[];
+  readonly state: EndpointState;
+  /** Name of the node that it is on. */
+  readonly node?: string;
+  readonly zone?: string;
+  /** Zones that it is meant for (topology hints); absent: for all. */
+  readonly forZones?: readonly string[];
+  /** 1 to {@linkcode WEIGHT_MAX}. */
+  readonly weight: number;
+  readonly via: Via;
+}
+
+export interface EndpointPort {
+  readonly name: string;
+  readonly port: number;
+}
+
+/** What an endpoint is good for. */
+export type EndpointState =
+  /** New connections are welcome. */
+  | "ready"
+  /** It goes away but still answers: better than nothing, for TCP and UDP. */
+  | "serving"
+  /** It goes away and answers no more. */
+  | "terminating"
+  /** It is there and does not answer yet, or not now. */
+  | "unready";
+
+/** The road to an endpoint. */
+export type Via =
+  | { readonly kind: "direct" }
+  /** Through the tunnel; without an identifier its server chooses the agent. */
+  | { readonly kind: "agent"; readonly agent?: AgentIdentifier };
+
+/** Which agent. */
+export interface AgentIdentifier {
+  readonly key: typeof AGENT_KEYS[number];
+  readonly value: string;
+}
+
+export const AGENT_KEYS = ["uid", "host", "cidr"] as const;
+
+export const DIRECT: Via = Object.freeze({ kind: "direct" });
+
+/** All endpoints of one service, in the order of the source. */
+export interface ServiceEndpoints {
+  /** `namespace/name`; see {@linkcode keyOf}. */
+  readonly service: string;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** What a service is called wherever one text is needed: `namespace/name`. */
+export function keyOf(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+): string {
+  return `${namespace}/${name}`;
+}
+
+/** `namespace/name` of a text in which the namespace may be missing. */
+export function keyFrom(text: string): string {
+  return text.includes("/") ? text : `${DEFAULT_NAMESPACE}/${text}`;
+}
+
+/** @returns `undefined` when this port is not served there. */
+export function portOf(
+  { ports }: Endpoint,
+  portName: string,
+): number | undefined {
+  return ports.find(({ name }) => name === portName)?.port;
+}
+
+/** What tells an endpoint from others of its service: address and ports. */
+export function endpointKeyOf({ address, ports }: Endpoint): string {
+  return `${address} ${
+    ports.map(({ name, port }) => `${name}:${port}`).join(",")
+  }`;
+}
