@@ -135,7 +135,7 @@ Deno.test("pages that go out of date are read all in one", async () => {
     () =>
       Response.json({
         metadata: { resourceVersion: "5", continue: "500" },
-        items: [service("s0")],
+        items: [service("since deleted")],
       }),
     () => failure(410, "Expired", "the continue parameter is too old"),
   );
@@ -274,7 +274,12 @@ Deno.test("a watch that says nothing is given up and made anew", async () => {
   first.send("BOOKMARK", { metadata: { resourceVersion: "500" } });
   first.send("ADDED", { metadata: { name: "a", resourceVersion: "501" } });
   await rig.until(2);
-  rig.timers.advance(SILENCE_MS);
+  rig.timers.advance(SILENCE_MS - 1);
+  await grow(rig, first, "b"); // 1 s passes
+  rig.timers.advance(SILENCE_MS - 2 * YOUNG_MS);
+  await grow(rig, first, "c");
+  assertEquals(rig.server.log.length, 2, "a word from it is enough");
+  rig.timers.advance(SILENCE_MS - YOUNG_MS);
   const second = await rig.server.nextWatch();
   assertEquals(second.query.get("resourceVersion"), "501");
 });

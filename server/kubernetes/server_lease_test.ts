@@ -167,6 +167,11 @@ Deno.test("a lease that is renewed while it is removed stays", async () => {
     conflict,
   );
   await rig.round();
+  const { body } = rig.server.requests.at(-1)!;
+  const { resourceVersion } = rig.server.find(`${LEASES}/slow`)!.metadata;
+  assertEquals((body as { preconditions?: unknown }).preconditions, {
+    resourceVersion,
+  });
   assertEquals(rig.warnings, []);
   assertEquals(rig.counts.includes("culled"), false);
 });
