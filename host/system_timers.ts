@@ -105,7 +105,8 @@ class TimerWheel {
     clearTimeout(this.#platformTimer);
     this.#wakeSlot = number;
     const delayMs = number * SLOT_MS - performance.now();
-    this.#platformTimer = setTimeout(this.#onWake, delayMs);
+    // A slot may be due by now, and the platform warns of what is in the past.
+    this.#platformTimer = setTimeout(this.#onWake, Math.max(0, delayMs));
   }
 
   readonly #onWake = () => {
