@@ -9,6 +9,7 @@
  */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { FileError } from "../files/file_error.ts";
 
 /** PEM files of a certificate chain and its private key; may be one file. */
 export interface KeyPairFiles {
@@ -31,8 +32,19 @@ export interface TlsMaterial {
   readonly ca: string;
 }
 
+/** From when to when a certificate is good, and whose it is. */
+export interface CertificateTerm {
+  readonly role: "leaf" | "authority";
+  /** Its common name, or all of its subject when it has none. */
+  readonly subject: string;
+  /** SHA-256, to tell it from its successor. */
+  readonly fingerprint: string;
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+}
+
 /** Credentials that cannot be used. `message` names the file and the remedy. */
-export class CredentialsError extends Error {
+export class CredentialsError extends FileError {
   override readonly name = "CredentialsError";
 }
 
@@ -40,12 +52,11 @@ export class CredentialsError extends Error {
 export class Credentials {
   readonly #files: CredentialFiles;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
-  #material: TlsMaterial;
-  #warnings: readonly string[];
+  #checked: Checked;
 
   private constructor(files: CredentialFiles) {
     this.#files = files;
-    ({ material: this.#material, warnings: this.#warnings } = read(files));
+    this.#checked = read(files);
   }
 
   /** @throws {CredentialsError} */
@@ -55,12 +66,23 @@ export class Credentials {
 
   /** What is in use now. Read it per connection, or listen for changes. */
   get current(): TlsMaterial {
-    return this.#material;
+    return this.#checked.material;
+  }
+
+  /** Where it comes from. */
+  get files(): readonly string[] {
+    const { cert, key, ca } = this.#files;
+    return [...new Set([cert ?? [], key ?? [], ca ?? []].flat())];
+  }
+
+  /** The certificate that is shown, and the authorities that are trusted. */
+  get terms(): readonly CertificateTerm[] {
+    return this.#checked.terms;
   }
 
   /** What is usable but should be looked at, such as an expired certificate. */
   get warnings(): readonly string[] {
-    return this.#warnings;
+    return this.#checked.warnings;
   }
 
   /**
@@ -70,14 +92,14 @@ export class Credentials {
    * @throws {CredentialsError} With the old credentials still in use.
    */
   reload(): boolean {
-    const { material, warnings } = read(this.#files);
-    this.#warnings = warnings;
-    const old = this.#material;
+    const checked = read(this.#files);
+    const { material: old } = this.#checked;
+    this.#checked = checked;
+    const { material } = checked;
     if (
       material.cert === old.cert && material.key === old.key &&
       material.ca === old.ca
     ) return false;
-    this.#material = material;
     for (const listener of this.#listeners) listener(material);
     return true;
   }
@@ -89,8 +111,12 @@ export class Credentials {
   }
 }
 
+/** Subjects become labels of metrics; longer ones say nothing more. */
+const SUBJECT_LENGTH_MAX = 128;
+
 interface Checked {
   readonly material: TlsMaterial;
+  readonly terms: readonly CertificateTerm[];
   readonly warnings: readonly string[];
 }
 
@@ -107,10 +133,12 @@ function read(files: CredentialFiles): Checked {
   const cert = certFile === undefined ? "" : readFile("certificate", certFile);
   const key = keyFile === undefined ? "" : onlyKey(readFile("key", keyFile));
   const warnings: string[] = [];
+  const terms: CertificateTerm[] = [];
   if (certFile !== undefined && keyFile !== undefined) {
     const [leaf] = parseCertificates("certificate", certFile, cert);
     checkPair(leaf!, certFile, parseKey(keyFile, key), keyFile);
     warnings.push(...checkDates(leaf!, certFile));
+    terms.push(termOf("leaf", leaf!));
   }
   let ca = "";
   for (const caFile of caFiles) {
@@ -118,10 +146,12 @@ function read(files: CredentialFiles): Checked {
     for (const authority of parseCertificates("CA bundle", caFile, bundle)) {
       checkVersion(authority, caFile);
       warnings.push(...checkDates(authority, caFile));
+      terms.push(termOf("authority", authority));
     }
     ca += bundle.endsWith("\n") ? bundle : bundle + "\n";
   }
-  return { material: { cert: onlyCertificates(cert), key, ca }, warnings };
+  const material = { cert: onlyCertificates(cert), key, ca };
+  return { material, terms, warnings };
 }
 
 const KEY_BLOCK =
@@ -233,6 +263,21 @@ function checkPair(
       `in ${certFile} (${oneLine(leaf.subject)}); give the pair that was ` +
       `issued together`,
   );
+}
+
+function termOf(
+  role: CertificateTerm["role"],
+  certificate: X509Certificate,
+): CertificateTerm {
+  const { subject, fingerprint256, validFrom, validTo } = certificate;
+  const name = /^CN=(.+)$/m.exec(subject)?.[1] ?? oneLine(subject);
+  return {
+    role,
+    subject: name.slice(0, SUBJECT_LENGTH_MAX),
+    fingerprint: fingerprint256,
+    notBeforeMs: Date.parse(validFrom),
+    notAfterMs: Date.parse(validTo),
+  };
 }
 
 function checkDates(certificate: X509Certificate, path: string): string[] {

@@ -1,0 +1,158 @@
+/**
+ * Says in good time when certificates expire: in metrics, in the detail of
+ * readiness, and in the log, once for each step of urgency.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Log } from "../log.ts";
+import type { MetricRegistry } from "../metrics.ts";
+import type { CertificateTerm } from "../tls/credentials.ts";
+
+const DAY_MS = 24 * 3600_000;
+
+/** Days before the end at which a warning is due, the most urgent first. */
+export const WARNING_DAYS: readonly number[] = [0, 1, 7, 30];
+
+/**
+ * A step of less urgency than a third of a certificate's life is left out: that
+ * is when those that renew themselves do so.
+ */
+const QUIET_PART = 1 / 3;
+
+/** A machine that slept, or whose clock was set, is noticed after this. */
+const LOOK_MS_MAX = 6 * 3600_000;
+
+/** What a scrape shows of one kind, those that end first. */
+export const SHOWN_CERTIFICATES_MAX = 32;
+
+/** Certificates in use, by what they are for. */
+export interface TermSource {
+  /** One of few words that the code knows. */
+  readonly kind: string;
+  /** Of what is in use now. */
+  readonly terms: readonly CertificateTerm[];
+}
+
+/** What {@linkcode ExpiryWatch} needs. */
+export interface ExpiryWatchOptions {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly metrics: MetricRegistry;
+  /** In front of the name of the metric. */
+  readonly prefix: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** See the module description. */
+export class ExpiryWatch {
+  readonly #options: ExpiryWatchOptions;
+  readonly #sources: TermSource[] = [];
+  /** By fingerprint: the days of the last warning, infinite without one. */
+  #seen = new Map<string, number>();
+  #timer: Timer | undefined;
+
+  constructor(options: ExpiryWatchOptions) {
+    this.#options = options;
+    options.metrics.computedLabelled(
+      "gauge",
+      `${options.prefix}certificate_expiry_seconds`,
+      "When certificates that are in use expire, as Unix time.",
+      ["kind", "role", "subject"],
+      () => this.#shown(),
+    );
+  }
+
+  add(source: TermSource): void {
+    this.#sources.push(source);
+  }
+
+  /** Warns about what is due, and comes back when something else is. */
+  check(): void {
+    // Only what is in use is remembered.
+    const seen = new Map<string, number>();
+    const now = this.#options.now();
+    let waitMs = LOOK_MS_MAX;
+    for (const { kind, terms } of this.#sources) {
+      for (const term of terms) {
+        const step = this.#step(kind, term, now);
+        seen.set(term.fingerprint, step);
+        waitMs = Math.min(waitMs, ...untilSteps(term, now));
+      }
+    }
+    this.#seen = seen;
+    this.#timer?.cancel();
+    this.#timer = this.#options.timers.after(waitMs, () => this.check());
+  }
+
+  /** Warns if need be; @returns the days of the last warning. */
+  #step(kind: string, term: CertificateTerm, now: number): number {
+    const before = this.#seen.get(term.fingerprint);
+    const due = dueStep(term, now);
+    // Whoever read a certificate that had expired has said so.
+    const isNews = due < (before ?? Infinity) &&
+      (due > 0 || before !== undefined);
+    if (isNews) this.#options.log.warn(`${kind}: ${sentence(term, now)}`);
+    return Math.min(due, before ?? Infinity);
+  }
+
+  /** What whoever looks at readiness should know; empty when all is well. */
+  get notes(): readonly string[] {
+    const now = this.#options.now();
+    return this.#sources.flatMap(({ kind, terms }) =>
+      terms.filter((term) => dueStep(term, now) < Infinity).slice(
+        0,
+        SHOWN_CERTIFICATES_MAX,
+      )
+        .map((term) => `${kind}: ${sentence(term, now)}`)
+    );
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+  }
+
+  #shown(): Iterable<readonly [readonly string[], number]> {
+    return this.#sources.flatMap(({ kind, terms }) =>
+      terms.toSorted((one, other) => one.notAfterMs - other.notAfterMs)
+        .slice(0, SHOWN_CERTIFICATES_MAX)
+        // Of several with one name the first to end is shown.
+        .toReversed()
+        .map(({ role, subject, notAfterMs }) =>
+          [[kind, role, subject], Math.floor(notAfterMs / 1000)] as const
+        )
+    );
+  }
+}
+
+function stepsOf({ notBeforeMs, notAfterMs }: CertificateTerm): number[] {
+  const quietMs = (notAfterMs - notBeforeMs) * QUIET_PART;
+  return WARNING_DAYS.filter((days) => days * DAY_MS < quietMs);
+}
+
+/** The most urgent step that has come; infinite when none has. */
+function dueStep(term: CertificateTerm, now: number): number {
+  return stepsOf(term)
+    .find((days) => now >= term.notAfterMs - days * DAY_MS) ?? Infinity;
+}
+
+/** How long it is until each step that is still to come. */
+function untilSteps(term: CertificateTerm, now: number): number[] {
+  return stepsOf(term)
+    .map((days) => term.notAfterMs - days * DAY_MS - now)
+    .filter((untilMs) => untilMs > 0);
+}
+
+function sentence(term: CertificateTerm, now: number): string {
+  const { role, subject, notAfterMs } = term;
+  const what = role === "leaf" ? "certificate" : "authority";
+  const on = new Date(notAfterMs).toISOString();
+  if (notAfterMs <= now) {
+    return `the ${what} ${subject} expired on ${on}; peers refuse it: renew it`;
+  }
+  const hours = Math.floor((notAfterMs - now) / 3600_000);
+  const left = hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
+  return `the ${what} ${subject} expires in ${left}, on ${on}: renew it`;
+}

@@ -1,0 +1,210 @@
+/**
+ * Files that are read again while we run: when they change, and when somebody
+ * asks (SIGHUP).
+ *
+ * A new file that cannot be used leaves the old one in use, and that is said:
+ * in the log, in metrics and in the detail of readiness. Knows neither what the
+ * files hold nor who uses it.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { FileError } from "../files/file_error.ts";
+import { type FileWatch, watchFiles } from "../files/watch_files.ts";
+import type { Log } from "../log.ts";
+import type { LabelledSeries, MetricRegistry } from "../metrics.ts";
+
+/**
+ * How long files may contradict each other before that is called a failure:
+ * a certificate and its key are replaced one after the other.
+ */
+export const CONTRADICTION_MS = 2_000;
+
+/** Something that comes from files. */
+export interface ReloadSource {
+  /** For people and labels: one of few words that the code knows. */
+  readonly kind: string;
+  readonly files: readonly string[];
+  /**
+   * Reads the files again and uses them.
+   *
+   * @returns What has changed, as a line for the log; absent when nothing has.
+   * @throws {FileError} With the old ones still in use.
+   */
+  reload(): string | undefined;
+  /** What is usable but should be looked at. */
+  readonly warnings?: readonly string[];
+}
+
+/** What {@linkcode Reloads} needs. */
+export interface ReloadsOptions {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly metrics: MetricRegistry;
+  /** In front of the names of metrics. */
+  readonly prefix: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** For tests. */
+  readonly watch?: typeof watchFiles;
+}
+
+/** One source, and how it fares. */
+interface Entry {
+  readonly source: ReloadSource;
+  /** Set while the files may still be on their way. */
+  waiting: Timer | undefined;
+  /** What is wrong with the files that stand there now. */
+  problem: string | undefined;
+}
+
+/** See the module description. */
+export class Reloads {
+  readonly #options: ReloadsOptions;
+  readonly #entries: Entry[] = [];
+  readonly #failures: LabelledSeries;
+  readonly #successes: LabelledSeries;
+  #watch: FileWatch | undefined;
+  #isClosed = false;
+  /** Called after every reload that changed something. */
+  onChange: () => void = () => {};
+
+  constructor(options: ReloadsOptions) {
+    this.#options = options;
+    const { metrics, prefix } = options;
+    this.#failures = metrics.labelled(
+      "counter",
+      `${prefix}reload_failures_total`,
+      "New files that could not be used; the old ones stayed in use.",
+      ["kind"],
+    );
+    this.#successes = metrics.labelled(
+      "gauge",
+      `${prefix}reload_last_success_timestamp_seconds`,
+      "When files were last read and found good, as Unix time.",
+      ["kind"],
+    );
+    metrics.computedLabelled(
+      "gauge",
+      `${prefix}reload_stale`,
+      "1 while the files that stand there cannot be used and older ones are.",
+      ["kind"],
+      () => this.#stale(),
+    );
+  }
+
+  /** From now on `source` is read again; what it holds counts as good. */
+  add(source: ReloadSource): void {
+    this.#entries.push({ source, waiting: undefined, problem: undefined });
+    this.#failures.with(source.kind);
+    this.#succeeded(source);
+    if (this.#watch !== undefined) this.start();
+  }
+
+  /** Starts to watch, and looks once at what has changed until now. */
+  start(): void {
+    if (this.#isClosed) return;
+    this.#watch?.close();
+    const { timers, log, watch = watchFiles } = this.#options;
+    const files = new Set(this.#entries.flatMap(({ source }) => source.files));
+    this.#watch = watch({
+      files: [...files],
+      timers,
+      onFiles: (changed) => this.#onFiles(changed),
+      onProblem: (line) => log.warn(line),
+    });
+    for (const entry of this.#entries) this.#try(entry);
+  }
+
+  /** Somebody asked, and is told about each source what came of it. */
+  reloadAll(): void {
+    for (const entry of this.#entries) {
+      if (this.#try(entry, true) !== "same") continue;
+      this.#options.log.info(
+        `${entry.source.kind}: read again, nothing has changed`,
+      );
+    }
+  }
+
+  /** What whoever looks at readiness should know; empty when all is well. */
+  get notes(): readonly string[] {
+    return this.#entries.flatMap(({ source, problem }) =>
+      problem === undefined ? [] : [
+        `${source.kind}: the new file cannot be used, the old one stays in ` +
+        "use; the log says why",
+      ]
+    );
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#watch?.close();
+    for (const { waiting } of this.#entries) waiting?.cancel();
+  }
+
+  #onFiles(changed: readonly string[]): void {
+    for (const entry of this.#entries) {
+      const isMeant = entry.source.files.some((file) => changed.includes(file));
+      if (isMeant) this.#try(entry);
+    }
+  }
+
+  /** @param isFinal Files that are not good now are a failure. */
+  #try(entry: Entry, isFinal = false): "new" | "same" | "failed" {
+    const { source } = entry;
+    const { log } = this.#options;
+    let change: string | undefined;
+    try {
+      change = source.reload();
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      if (isFinal) this.#failed(entry, error.message);
+      else this.#wait(entry);
+      return "failed";
+    }
+    entry.waiting?.cancel();
+    entry.waiting = undefined;
+    const wasBad = entry.problem !== undefined;
+    entry.problem = undefined;
+    this.#succeeded(source);
+    if (change === undefined) {
+      if (wasBad) log.info(`${source.kind}: the files are good again`);
+      return "same";
+    }
+    log.info(`${source.kind}: ${change}`);
+    for (const warning of source.warnings ?? []) log.warn(warning);
+    this.onChange();
+    return "new";
+  }
+
+  #wait(entry: Entry): void {
+    entry.waiting ??= this.#options.timers.after(CONTRADICTION_MS, () => {
+      entry.waiting = undefined;
+      this.#try(entry, true);
+    });
+  }
+
+  #failed(entry: Entry, problem: string): void {
+    entry.waiting?.cancel();
+    entry.waiting = undefined;
+    entry.problem = problem;
+    this.#failures.with(entry.source.kind).add();
+    this.#options.log.error(`${problem}; what was read before stays in use`);
+  }
+
+  #succeeded({ kind }: ReloadSource): void {
+    const seconds = Math.floor(this.#options.now() / 1000);
+    this.#successes.with(kind).set(seconds);
+  }
+
+  /** Sources of one kind are stale together. */
+  #stale(): Iterable<readonly [readonly string[], number]> {
+    const stale = new Map<string, number>();
+    for (const { source, problem } of this.#entries) {
+      const known = stale.get(source.kind) ?? 0;
+      stale.set(source.kind, Math.max(known, problem === undefined ? 0 : 1));
+    }
+    return [...stale].map(([kind, value]) => [[kind], value] as const);
+  }
+}
