@@ -80,6 +80,17 @@ export const SERVER_KUBERNETES_FLAGS = {
     placeholder: "LABELS",
     help: "Labels of servers' leases.",
   }),
+  "csr-approver": booleanFlag(false, {
+    group: KUBERNETES,
+    help: "Approve agents' CertificateSigningRequests: those in which a node " +
+      "asks for a certificate for itself.",
+  }),
+  "csr-approver-service-account": textFlag("", {
+    group: KUBERNETES,
+    placeholder: "NAMESPACE/NAME",
+    help: "And those of this ServiceAccount, whose token is bound to the node.",
+    defaultText: "nodes' own identities only",
+  }),
   ...PROFILING_FLAGS,
 } as const;
 

@@ -42,7 +42,9 @@ export function serverKubernetes(
   const lease = flags["enable-lease-controller"]
     ? { namespace: flags["lease-namespace"], labels: labelsOf(flags) }
     : undefined;
-  if (agentTokens === undefined && lease === undefined) return undefined;
+  const csrApprover = approverOf(flags);
+  const isNeeded = agentTokens ?? lease ?? csrApprover;
+  if (isNeeded === undefined) return undefined;
   if (lease !== undefined && !OBJECT_NAME.test(leaseName(serverId))) {
     throw new UsageError(
       `Cannot use --enable-lease-controller: the server's id "${serverId}" ` +
@@ -57,7 +59,29 @@ export function serverKubernetes(
     rate: { perSecond, burst },
     ...(agentTokens === undefined ? {} : { agentTokens }),
     ...(lease === undefined ? {} : { lease }),
+    ...(csrApprover === undefined ? {} : { csrApprover }),
   };
+}
+
+function approverOf(
+  flags: ServerValues,
+): KubernetesServerOptions["csrApprover"] {
+  const serviceAccount = flags["csr-approver-service-account"];
+  if (serviceAccount === "") return flags["csr-approver"] ? {} : undefined;
+  const [namespace, name, ...rest] = serviceAccount.split("/");
+  const isGood = OBJECT_NAME.test(namespace!) && OBJECT_NAME.test(name ?? "") &&
+    rest.length === 0;
+  if (!isGood) {
+    throw new UsageError(
+      `Cannot use --csr-approver-service-account: saw "${serviceAccount}", ` +
+        "wanted NAMESPACE/NAME",
+    );
+  }
+  if (flags["csr-approver"]) return { serviceAccount };
+  throw new UsageError(
+    "Cannot use --csr-approver-service-account alone: nothing is approved " +
+      "without --csr-approver; give both",
+  );
 }
 
 function tokenRequirement(

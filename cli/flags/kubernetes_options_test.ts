@@ -108,3 +108,21 @@ Deno.test("another encoding is accepted, and said to have no effect", () => {
     "--kube-api-content-type has no effect: the API server is spoken to in JSON",
   ]);
 });
+
+Deno.test("approving is asked for, and its ServiceAccount is one", () => {
+  const rate = { perSecond: 100, burst: 200 };
+  assertEquals(server("--csr-approver"), { rate, csrApprover: {} });
+  const account = "--csr-approver-service-account=kube-system/agent";
+  assertEquals(server("--csr-approver", account), {
+    rate,
+    csrApprover: { serviceAccount: "kube-system/agent" },
+  });
+  assertThrows(() => server(account), UsageError, "without --csr-approver");
+  for (const wrong of ["agent", "kube-system/", "a/b/c", "a:b/c"]) {
+    assertThrows(
+      () => server("--csr-approver", `--csr-approver-service-account=${wrong}`),
+      UsageError,
+      "wanted NAMESPACE/NAME",
+    );
+  }
+});

@@ -9,7 +9,7 @@ import type { TokenReview } from "./objects.ts";
 import { pathOf, TOKEN_REVIEWS } from "./paths.ts";
 
 /** Where a bound token says on which node its Pod runs (since 1.30). */
-const NODE_NAME = "authentication.kubernetes.io/node-name";
+export const NODE_NAME = "authentication.kubernetes.io/node-name";
 const POD_NAME = "authentication.kubernetes.io/pod-name";
 
 /** What is asked of `KubernetesClient`. */

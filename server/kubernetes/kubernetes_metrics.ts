@@ -9,6 +9,9 @@ import type { MetricRegistry } from "../../host/metrics.ts";
 import { OWN_PREFIX, UPSTREAM_PREFIX } from "../metric_families.ts";
 import type { LeaseObserver } from "./server_lease.ts";
 
+/** Upstream's, which are its library's own, in seconds. */
+const REQUEST_BOUNDS = [.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10];
+
 /** Reviews of agents' tokens, by outcome. */
 export function countReviews(
   registry: MetricRegistry,
@@ -33,6 +36,20 @@ export function countTokenMismatches(registry: MetricRegistry): () => void {
   return () => mismatches.add();
 }
 
+/** What became of CertificateSigningRequests. */
+export function countCsrDecisions(
+  registry: MetricRegistry,
+): (outcome: string) => void {
+  const decisions = registry.labelled(
+    "counter",
+    `${OWN_PREFIX}csr_decisions_total`,
+    "CertificateSigningRequests looked at, by outcome: approved, denied, " +
+      "ignored or failed.",
+    ["outcome"],
+  );
+  return (outcome) => decisions.with(outcome).add();
+}
+
 /** Everything about leases but the log. Help texts are upstream's, letter by letter. */
 export function countLeases(
   registry: MetricRegistry,
@@ -44,8 +61,17 @@ export function countLeases(
       help,
       ["http_status_code", "reason"],
     );
-    return (code: number, reason: string) =>
+    const what = kind === "list" ? "list" : "deletion";
+    const seconds = registry.labelledHistogram(
+      `${UPSTREAM_PREFIX}lease_${kind}_latency_seconds`,
+      `Latency of lease ${what} calls by the garbage collection controller in seconds.`,
+      "http_status_code",
+      REQUEST_BOUNDS,
+    );
+    return (code: number, reason: string, durationMs: number) => {
       total.with(`${code}`, reason).add();
+      seconds.with(`${code}`).observe(durationMs / 1000);
+    };
   };
   const culled = registry.series(
     "counter",

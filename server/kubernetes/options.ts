@@ -16,4 +16,9 @@ export interface KubernetesServerOptions extends KubernetesOptions {
     readonly namespace: string;
     readonly labels: Readonly<Record<string, string>>;
   };
+  /** Agents' requests for certificates are decided; absent: they are not. */
+  readonly csrApprover?: {
+    /** Whose bound tokens count beside nodes' own identities. */
+    readonly serviceAccount?: string;
+  };
 }

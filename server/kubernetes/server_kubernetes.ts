@@ -1,6 +1,7 @@
 /**
- * What a server does with an API server: has its agents' tokens reviewed, and
- * publishes its lease. Joins the parts of this folder.
+ * What a server does with an API server: has its agents' tokens reviewed,
+ * approves their requests for certificates, and publishes its lease. Joins the
+ * parts of this folder.
  *
  * @module
  */
@@ -12,7 +13,9 @@ import type { MetricRegistry } from "../../host/metrics.ts";
 import { systemTimers } from "../../host/system_timers.ts";
 import type { NodeBinding } from "../identity/binding_judge.ts";
 import type { Judge } from "../links/admission.ts";
+import { CsrApprover } from "./csr_approver.ts";
 import {
+  countCsrDecisions,
   countLeases,
   countReviews,
   countTokenMismatches,
@@ -48,7 +51,8 @@ export function openKubernetes(
   metrics: MetricRegistry,
 ): ServerKubernetes {
   const client = connectKubernetes(options, systemTimers);
-  const { agentTokens, lease } = options;
+  const { agentTokens, lease, csrApprover } = options;
+  const addresses = new NodeAddresses(client, systemTimers);
   const publishing = lease && new ServerLease({
     ...lease,
     client,
@@ -57,6 +61,19 @@ export function openKubernetes(
     wallClock: Date.now,
     observer: { ...countLeases(metrics), warn: (line) => log.warn(line) },
   });
+  const approver = csrApprover && new CsrApprover({
+    ...csrApprover,
+    client,
+    addresses,
+    timers: systemTimers,
+    random: Math.random,
+    observer: {
+      decided: countCsrDecisions(metrics),
+      event: (line) => log.event(line),
+      detail: (line) => log.detail(line),
+      warn: (line) => log.warn(line),
+    },
+  });
   const judges = agentTokens === undefined ? [] : [tokenJudge({
     wanted: agentTokens,
     reviews: new TokenReviews(
@@ -64,7 +81,7 @@ export function openKubernetes(
         reviewToken(client, token, agentTokens.audience, REVIEW_TIMEOUT_MS),
       systemTimers,
     ),
-    addresses: new NodeAddresses(client, systemTimers),
+    addresses,
     binding: server.nodeBinding,
     observer: {
       reviewed: countReviews(metrics),
@@ -74,9 +91,12 @@ export function openKubernetes(
   })];
   return {
     judges,
-    start: () => publishing?.start(),
+    start: () => {
+      publishing?.start();
+      approver?.start();
+    },
     stop: async () => {
-      await publishing?.stop();
+      await Promise.all([publishing?.stop(), approver?.stop()]);
       client[Symbol.dispose]();
     },
   };

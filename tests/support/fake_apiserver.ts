@@ -159,9 +159,13 @@ export class FakeApiServer implements AsyncDisposable {
         }
         return Response.json(this.put(path, object), { status: 201 });
       }
-      case "PUT":
-        return this.#conflict(path, object.metadata.resourceVersion) ??
-          Response.json(this.put(path.slice(0, path.lastIndexOf("/")), object));
+      case "PUT": {
+        // Of an approval the whole object is taken, which is more than is.
+        const item = path.replace(/\/approval$/, "");
+        const collection = item.slice(0, item.lastIndexOf("/"));
+        return this.#conflict(item, object.metadata.resourceVersion) ??
+          Response.json(this.put(collection, object));
+      }
       case "DELETE": {
         const { preconditions } = seen.body as {
           preconditions?: ObjectMeta;

@@ -1,0 +1,257 @@
+/**
+ * Approves agents' CertificateSigningRequests, and denies those that try to
+ * pass for an agent. All others are somebody else's business.
+ *
+ * Several servers may do this at once: who comes second finds the request
+ * decided, or is told so by a conflict and looks again.
+ *
+ * @module
+ */
+
+import type { RequestOptions } from "../../host/kubernetes/client.ts";
+import { API_CLIENT_SIGNER } from "../../host/kubernetes/csr.ts";
+import {
+  KubernetesConfigError,
+  KubernetesError,
+} from "../../host/kubernetes/errors.ts";
+import {
+  ListWatch,
+  type ListWatchClient,
+} from "../../host/kubernetes/list_watch.ts";
+import type { CertificateSigningRequest } from "../../host/kubernetes/objects.ts";
+import {
+  CERTIFICATE_SIGNING_REQUESTS,
+  pathOf,
+} from "../../host/kubernetes/paths.ts";
+import { Backoff } from "../../proto/sync/backoff.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import {
+  type CsrJudgeOptions,
+  type CsrVerdict,
+  judgeCsr,
+} from "./csr_judge.ts";
+
+/** For one of the requests that a decision takes. */
+const TIMEOUT_MS = 10_000;
+
+/** How often a decision is tried again because somebody wrote meanwhile. */
+export const CONFLICTS_MAX = 5;
+
+/** Longest wait after the API server could not be asked. */
+export const RETRY_CAP_MS = 30_000;
+
+/** What is asked of `KubernetesClient`. */
+export interface ApproverClient extends ListWatchClient {
+  replace<T>(path: string, body: T, options: RequestOptions): Promise<T>;
+}
+
+/** What is counted and said. */
+export interface ApproverObserver {
+  /** `approved`, `denied`, `ignored` or `failed`. */
+  decided(outcome: string): void;
+  /** Something was decided. */
+  event(message: string): void;
+  /** It is nobody's of ours. */
+  detail(message: string): void;
+  warn(message: string): void;
+}
+
+/** See the module description. */
+export interface CsrApproverOptions extends CsrJudgeOptions {
+  readonly client: ApproverClient;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly observer: ApproverObserver;
+}
+
+/** See the module description. */
+export class CsrApprover {
+  readonly #options: CsrApproverOptions;
+  readonly #requests: ListWatch<CertificateSigningRequest>;
+  readonly #backoff: Backoff;
+  readonly #stopping = new AbortController();
+  /** Names of requests that are to be looked at, in order. */
+  readonly #due = new Set<string>();
+  #isWorking = false;
+  #working: Promise<void> | undefined;
+  #timer: Timer | undefined;
+
+  constructor(options: CsrApproverOptions) {
+    const { client, timers, random, observer } = options;
+    this.#options = options;
+    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+    this.#requests = new ListWatch({
+      client,
+      path: pathOf(CERTIFICATE_SIGNING_REQUESTS),
+      query: { fieldSelector: `spec.signerName=${API_CLIENT_SIGNER}` },
+      timers,
+      random,
+      onChanges: (changes) => {
+        for (const { type, object } of changes) {
+          const { name = "" } = object.metadata;
+          if (type === "removed") this.#due.delete(name);
+          else if (!isDecided(object)) this.#due.add(name);
+        }
+        this.#work();
+      },
+      onProblem: (error, retryMs) =>
+        observer.warn(
+          `cannot follow CertificateSigningRequests: ${error.message}; ` +
+            `trying again in ${Math.round(retryMs)} ms`,
+        ),
+    });
+  }
+
+  start(): void {
+    this.#requests.start();
+  }
+
+  /** Settles when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#timer?.cancel();
+    await Promise.all([this.#requests.stop(), this.#working]);
+  }
+
+  #work(): void {
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    this.#working = this.#decideAll();
+  }
+
+  async #decideAll(): Promise<void> {
+    const { signal } = this.#stopping;
+    try {
+      for (const name of this.#due) {
+        if (signal.aborted) return;
+        this.#due.delete(name);
+        const error = await this.#attempt(name);
+        if (error !== undefined) return this.#failed(name, error);
+      }
+    } finally {
+      // In the turn of the last look, so that nothing new is overlooked.
+      this.#isWorking = false;
+    }
+  }
+
+  /** @returns What of the world has prevented it. */
+  async #attempt(name: string): Promise<Error | undefined> {
+    try {
+      await this.#decide(name);
+      this.#backoff.reset();
+      return undefined;
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return undefined;
+      if (!isOfTheWorld(error)) throw error;
+      return error;
+    }
+  }
+
+  /** Whatever it is, it most likely stands in the way of the others, too. */
+  #failed(name: string, error: Error): void {
+    const { observer, timers } = this.#options;
+    const retryMs = this.#backoff.nextMs();
+    observer.decided("failed");
+    observer.warn(
+      `cannot decide about CertificateSigningRequest ${name}: ` +
+        `${error.message}; trying again in ${Math.round(retryMs)} ms`,
+    );
+    // The others come first, should it be this one's fault.
+    this.#due.add(name);
+    this.#timer?.cancel();
+    this.#timer = timers.after(retryMs, () => this.#work());
+  }
+
+  async #decide(name: string): Promise<void> {
+    let request = this.#requests.objects.get(name);
+    for (let conflicts = 0; request !== undefined; conflicts++) {
+      const verdict = await judgeCsr(request, this.#options);
+      try {
+        if (verdict.kind !== "ignore") await this.#write(request, verdict);
+        return this.#report(request, verdict);
+      } catch (error) {
+        const code = error instanceof KubernetesError ? error.code : undefined;
+        // Deleted meanwhile: then nobody waits for it.
+        if (code === 404) return;
+        if (code !== 409 || conflicts === CONFLICTS_MAX) throw error;
+        request = await this.#read(name);
+      }
+    }
+  }
+
+  async #read(name: string): Promise<CertificateSigningRequest | undefined> {
+    try {
+      return await this.#options.client.get<CertificateSigningRequest>(
+        pathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
+        this.#request,
+      );
+    } catch (error) {
+      const isGone = error instanceof KubernetesError && error.code === 404;
+      if (isGone) return undefined;
+      throw error;
+    }
+  }
+
+  async #write(
+    request: CertificateSigningRequest,
+    verdict: Exclude<CsrVerdict, { kind: "ignore" }>,
+  ): Promise<void> {
+    const { name } = request.metadata;
+    const condition = verdict.kind === "approve"
+      ? {
+        type: "Approved",
+        status: "True",
+        reason: "AutoApproved",
+        message: `tunnel agent of node ${verdict.node}`,
+      }
+      : {
+        type: "Denied",
+        status: "True",
+        reason: "NotEntitled",
+        message: verdict.why,
+      };
+    const conditions = [...request.status?.conditions ?? [], condition];
+    // As it was read, so that what was judged is what is approved.
+    await this.#options.client.replace(
+      pathOf(CERTIFICATE_SIGNING_REQUESTS, {
+        name: name!,
+        subresource: "approval",
+      }),
+      { ...request, status: { ...request.status, conditions } },
+      this.#request,
+    );
+  }
+
+  #report(request: CertificateSigningRequest, verdict: CsrVerdict): void {
+    const { observer } = this.#options;
+    const { metadata: { name }, spec: { username = "" } } = request;
+    const what = `CertificateSigningRequest ${name} of ${
+      JSON.stringify(username)
+    }`;
+    if (verdict.kind === "approve") {
+      observer.decided("approved");
+      observer.event(`approved ${what} for node ${verdict.node}`);
+    } else if (verdict.kind === "deny") {
+      observer.decided("denied");
+      observer.warn(`denied ${what}: ${verdict.why}`);
+    } else {
+      observer.decided("ignored");
+      observer.detail(`left ${what} to others: ${verdict.why}`);
+    }
+  }
+
+  get #request(): RequestOptions {
+    return { timeoutMs: TIMEOUT_MS, signal: this.#stopping.signal };
+  }
+}
+
+/** Most requests are, and need no closer look. */
+function isDecided({ status }: CertificateSigningRequest): boolean {
+  return (status?.conditions ?? []).length > 0;
+}
+
+function isOfTheWorld(error: unknown): error is Error {
+  return error instanceof KubernetesError ||
+    error instanceof KubernetesConfigError;
+}
