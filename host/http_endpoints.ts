@@ -19,6 +19,8 @@ export interface ReadinessCheck {
 export interface HealthOptions {
   readonly metrics: MetricRegistry;
   readonly checks: readonly ReadinessCheck[];
+  /** What somebody should look at although all is ready; for `?verbose`. */
+  readonly notes?: () => readonly string[];
   /**
    * How `/readyz` says no: Konnectivity's server answers 500 and the bare
    * problem, its agent 503 and the list of checks.
@@ -77,7 +79,10 @@ function router(
   };
 }
 
-function readiness({ checks, style }: HealthOptions, url: URL): Response {
+function readiness(
+  { checks, notes, style }: HealthOptions,
+  url: URL,
+): Response {
   const results = checks.map(({ name, problem }) => ({
     name,
     problem: problem(),
@@ -94,6 +99,7 @@ function readiness({ checks, style }: HealthOptions, url: URL): Response {
       ? `[+]${name} ok\n`
       : `[-]${name} failed: ${problem}\n`
   );
+  for (const note of notes?.() ?? []) lines.push(`[!]${note}\n`);
   const verdict = isReady ? "check passed\n" : "";
   return plain(status, `[+]ping ok\n${lines.join("")}${verdict}`);
 }

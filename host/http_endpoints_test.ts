@@ -54,6 +54,24 @@ Deno.test("/readyz?verbose lists the checks as upstream's agent does", async () 
   ]);
 });
 
+Deno.test("what should be looked at is shown to who asks, and stops nobody", async () => {
+  const checks = [{ name: "server-connected", problem: () => undefined }];
+  const handler = healthHandler({
+    metrics: new MetricRegistry(),
+    checks,
+    notes: () => ["frontend: the certificate expires in 5 days"],
+    style: "server",
+  });
+  const bare = get(handler, "/readyz");
+  assertEquals([bare.status, await bare.text()], [200, "ok"]);
+  const verbose = get(handler, "/readyz?verbose");
+  assertEquals([verbose.status, await verbose.text()], [
+    200,
+    "[+]ping ok\n[+]server-connected ok\n" +
+    "[!]frontend: the certificate expires in 5 days\ncheck passed\n",
+  ]);
+});
+
 Deno.test("/metrics is Prometheus text", async () => {
   const response = get(health(), "/metrics");
   assertStringIncludes(response.headers.get("content-type")!, "version=0.0.4");

@@ -39,6 +39,12 @@ export interface Log {
   packet(message: string): void;
 }
 
+/** A log whose level can be set while it is in use. */
+export interface LeveledLog extends Log {
+  /** `--v`, 0 to 10; the next line is judged by it. */
+  level: number;
+}
+
 /** What a machine may want to filter by. */
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
 
@@ -53,7 +59,7 @@ const LEVELS = { info: 1, event: 2, detail: 4, packet: 10 } as const;
 export function openLog(
   component: string,
   options: { readonly format: LogFormat; readonly level: number },
-): Log {
+): LeveledLog {
   const format = options.format === "json" ? jsonLinesFormatter : textLine;
   const encoder = new TextEncoder();
   configureSync({
@@ -72,15 +78,28 @@ export function openLog(
   const logger = getLogger([component]);
   const write = (kind: LogLevel) => (message: string, fields?: LogFields) =>
     logger[kind](withoutPlaceholders(message), { ...fields });
-  const from = (least: number, kind: LogLevel) =>
-    options.level >= least ? write(kind) : () => {};
+  let { level } = options;
+  const from = (least: number, kind: LogLevel) => {
+    const writeKind = write(kind);
+    return (message: string, fields?: LogFields) => {
+      if (level >= least) writeKind(message, fields);
+    };
+  };
   return {
+    get level() {
+      return level;
+    },
+    set level(next) {
+      level = next;
+    },
     error: write("error"),
     warn: write("warning"),
     info: from(LEVELS.info, "info"),
     event: from(LEVELS.event, "info"),
     detail: from(LEVELS.detail, "debug"),
-    wantsPackets: options.level >= LEVELS.packet,
+    get wantsPackets() {
+      return level >= LEVELS.packet;
+    },
     packet: from(LEVELS.packet, "trace"),
   };
 }

@@ -55,6 +55,19 @@ Deno.test("--v decides what is written", () => {
   assertEquals([0, 1, 2, 4, 9, 10].map(lines), [2, 3, 4, 5, 5, 6]);
 });
 
+Deno.test("a level that is set counts from the next line on", () => {
+  const text = written({ format: "text", level: 0 }, (log) => {
+    log.event("one");
+    log.level = 10;
+    log.event("two");
+    assertEquals(log.wantsPackets, true);
+    log.level = 1;
+    log.event("three");
+    assertEquals(log.wantsPackets, false);
+  });
+  assertMatch(text, /^\S+ INFO two\n$/);
+});
+
 Deno.test("a peer's words cannot forge a line", () => {
   const text = written(
     { format: "text", level: 0 },

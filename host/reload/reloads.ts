@@ -114,6 +114,11 @@ export class Reloads {
       onFiles: (changed) => this.#onFiles(changed),
       onProblem: (line) => log.warn(line),
     });
+    this.check();
+  }
+
+  /** Looks for changes now; says nothing where there are none. */
+  check(): void {
     for (const entry of this.#entries) this.#try(entry);
   }
 
