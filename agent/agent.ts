@@ -161,7 +161,12 @@ class Agent {
     });
     const { leases } = this.#options;
     this.#leases = leases &&
-      followLeases(leases, this.#log, () => this.#keeper.reconsider());
+      followLeases(
+        leases,
+        this.#log,
+        this.#metricRegistry,
+        () => this.#keeper.reconsider(),
+      );
     this.#environment.identity?.start(this.#credentials);
     this.#keeper.start();
     return {

@@ -45,16 +45,49 @@ export class Histogram {
     if (index !== -1) this.#counts[index]!++;
   }
 
-  /** Lines of this histogram; buckets are cumulative. */
-  *lines(name: string): Iterable<string> {
+  /**
+   * Lines of this histogram; buckets are cumulative.
+   *
+   * @param labels Its own, such as `code="200"`.
+   */
+  *lines(name: string, labels = ""): Iterable<string> {
+    const before = labels === "" ? "" : `${labels},`;
+    const whole = labels === "" ? "" : `{${labels}}`;
     let total = 0;
     for (const [index, bound] of this.#bounds.entries()) {
       total += this.#counts[index]!;
-      yield `${name}_bucket{le="${asGo(bound)}"} ${total}`;
+      yield `${name}_bucket{${before}le="${asGo(bound)}"} ${total}`;
     }
-    yield `${name}_bucket{le="+Inf"} ${this.#count}`;
-    yield `${name}_sum ${this.#sum}`;
-    yield `${name}_count ${this.#count}`;
+    yield `${name}_bucket{${before}le="+Inf"} ${this.#count}`;
+    yield `${name}_sum${whole} ${this.#sum}`;
+    yield `${name}_count${whole} ${this.#count}`;
+  }
+}
+
+/** Histograms of one family, told apart by the value of one label. */
+export class LabelledHistogram {
+  readonly #label: string;
+  readonly #bounds: readonly number[];
+  readonly #histograms = new Map<string, Histogram>();
+
+  constructor(label: string, bounds: readonly number[]) {
+    this.#label = label;
+    this.#bounds = bounds;
+  }
+
+  with(value: string): Histogram {
+    let histogram = this.#histograms.get(value);
+    if (histogram === undefined) {
+      histogram = new Histogram(this.#bounds);
+      this.#histograms.set(value, histogram);
+    }
+    return histogram;
+  }
+
+  *lines(name: string): Iterable<string> {
+    for (const [value, histogram] of this.#histograms) {
+      yield* histogram.lines(name, `${this.#label}="${escapeLabel(value)}"`);
+    }
   }
 }
 
@@ -153,6 +186,18 @@ export class MetricRegistry {
 
   histogram(name: string, help: string, bounds: readonly number[]): Histogram {
     const histogram = new Histogram(bounds);
+    this.#add("histogram", name, help, () => histogram.lines(name));
+    return histogram;
+  }
+
+  /** Histograms with a label; each is shown after its first use. */
+  labelledHistogram(
+    name: string,
+    help: string,
+    label: string,
+    bounds: readonly number[],
+  ): LabelledHistogram {
+    const histogram = new LabelledHistogram(label, bounds);
     this.#add("histogram", name, help, () => histogram.lines(name));
     return histogram;
   }

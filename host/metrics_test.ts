@@ -56,6 +56,23 @@ Deno.test("histogram buckets are cumulative and count what is above them all", (
   );
 });
 
+Deno.test("histograms with a label are shown after their first use", () => {
+  const registry = new MetricRegistry();
+  const family = registry.labelledHistogram("h", "H.", "code", [0.1]);
+  assertEquals(registry.expose(), "");
+  family.with("200").observe(0.05);
+  family.with("403").observe(1);
+  family.with("200").observe(1);
+  assertEquals(
+    registry.expose(),
+    "# HELP h H.\n# TYPE h histogram\n" +
+      'h_bucket{code="200",le="0.1"} 1\nh_bucket{code="200",le="+Inf"} 2\n' +
+      'h_sum{code="200"} 1.05\nh_count{code="200"} 2\n' +
+      'h_bucket{code="403",le="0.1"} 0\nh_bucket{code="403",le="+Inf"} 1\n' +
+      'h_sum{code="403"} 1\nh_count{code="403"} 1\n',
+  );
+});
+
 Deno.test("bucket bounds are spelt as Go spells them", () => {
   const registry = new MetricRegistry();
   registry.histogram("h", "H.", [1e-6, 1e-5, 1e-4, .005, 12.5, 86_400]);

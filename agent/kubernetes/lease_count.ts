@@ -10,7 +10,9 @@ import { ListWatch } from "../../host/kubernetes/list_watch.ts";
 import type { Lease } from "../../host/kubernetes/objects.ts";
 import { LEASES, pathOf } from "../../host/kubernetes/paths.ts";
 import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
 import { systemTimers } from "../../host/system_timers.ts";
+import { countedClient } from "./lease_metrics.ts";
 import type { LeaseCountOptions } from "./options.ts";
 import { ServerLeases } from "./server_leases.ts";
 
@@ -31,6 +33,7 @@ export interface LeaseCount {
 export function followLeases(
   options: LeaseCountOptions,
   log: Log,
+  metrics: MetricRegistry,
   onMore: () => void,
 ): LeaseCount {
   const client = connectKubernetes(options, systemTimers);
@@ -41,7 +44,7 @@ export function followLeases(
   });
   let lastGood: number | undefined;
   const following = new ListWatch<Lease>({
-    client,
+    client: countedClient(client, metrics, systemTimers),
     path: pathOf(LEASES, { namespace: options.namespace }),
     query: { labelSelector: options.labelSelector },
     timers: systemTimers,

@@ -47,8 +47,8 @@ export interface LeaseClient {
 /** What is counted; the names of the methods are Konnectivity's families. */
 export interface LeaseObserver {
   /** @param code HTTP's; 0 without an answer. */
-  listed(code: number, reason: string): void;
-  deleted(code: number, reason: string): void;
+  listed(code: number, reason: string, durationMs: number): void;
+  deleted(code: number, reason: string, durationMs: number): void;
   culled(): void;
   warn(message: string): void;
 }
@@ -225,12 +225,16 @@ export class ServerLease {
     report: LeaseObserver["listed"],
     action: () => Promise<T>,
   ): Promise<T> {
+    const { timers } = this.#options;
+    const beginMs = timers.now();
     try {
       const result = await action();
-      report(200, "");
+      report(200, "", timers.now() - beginMs);
       return result;
     } catch (error) {
-      if (error instanceof KubernetesError) report(error.code, error.reason);
+      if (error instanceof KubernetesError) {
+        report(error.code, error.reason, timers.now() - beginMs);
+      }
       throw error;
     }
   }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import {
   formatMicroTime,
   LEASES,
@@ -132,6 +132,8 @@ function findsBoth(servers: Maker, agents: Maker) {
       async () =>
         await gauge(agent, OURS) === 2 && await gauge(agent, AGENT) === 2,
     );
+    const lists = "konnectivity_network_proxy_agent_lease_lists_total";
+    assert(await gauge(agent, lists) > 0, "the list of leases is not counted");
   };
 }
 
