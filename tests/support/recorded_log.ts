@@ -1,12 +1,65 @@
 /**
- * A log that keeps what it is told.
+ * A log that tests read, and wait for.
  *
  * @module
  */
 
-import type { Log } from "../../host/log.ts";
+import type { Log, LogFields } from "../../host/log.ts";
 
-/** Lines as `level: message`. */
+/** One line, as it was written. */
+export interface RecordedLine {
+  readonly level: "error" | "warn" | "info" | "event" | "detail" | "packet";
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** Who waits, and for what. */
+interface Waiter {
+  readonly pattern: RegExp;
+  readonly resolve: (line: RecordedLine) => void;
+}
+
+/** See the module description. */
+export class RecordedLog implements Log {
+  readonly lines: RecordedLine[] = [];
+  readonly wantsPackets = false;
+  #waiters: Waiter[] = [];
+
+  error = this.#write("error");
+  warn = this.#write("warn");
+  info = this.#write("info");
+  event = this.#write("event");
+  detail = this.#write("detail");
+  packet = this.#write("packet");
+
+  /** Lines whose message matches, oldest first. */
+  matching(pattern: RegExp): RecordedLine[] {
+    return this.lines.filter(({ message }) => pattern.test(message));
+  }
+
+  /** The first line that matches, written already or to come. */
+  until(pattern: RegExp): Promise<RecordedLine> {
+    const [line] = this.matching(pattern);
+    return line === undefined ? this.next(pattern) : Promise.resolve(line);
+  }
+
+  /** The next line to be written that matches. */
+  next(pattern: RegExp): Promise<RecordedLine> {
+    return new Promise((resolve) => this.#waiters.push({ pattern, resolve }));
+  }
+
+  #write(level: RecordedLine["level"]) {
+    return (message: string, fields: LogFields = {}) => {
+      const line = { level, message, fields };
+      this.lines.push(line);
+      const due = this.#waiters.filter(({ pattern }) => pattern.test(message));
+      this.#waiters = this.#waiters.filter((waiter) => !due.includes(waiter));
+      for (const { resolve } of due) resolve(line);
+    };
+  }
+}
+
+/** Lines as `level: message`, for whoever wants nothing else. */
 export function recordedLog(): { readonly log: Log; readonly lines: string[] } {
   const lines: string[] = [];
   const at = (level: string) => (message: string) =>
