@@ -182,7 +182,7 @@ export class AgentIdentity {
     if (answer.pending !== undefined) {
       throw new Error(`Cannot renew yet: ${answer.pending.reason}`);
     }
-    const kept = await keep(this.#state, this.#calls, answer.enrolment);
+    const kept = await this.#state.keep(answer.enrolment, this.servers);
     this.#credentials!.reload();
     return kept;
   }
@@ -239,11 +239,8 @@ async function join(
   }
   const keys = await state.keys();
   log.info("joining", { node, servers: calls.servers.length });
-  const kept = await keep(
-    state,
-    calls,
-    await ask(() => calls.join(token, node, keys)),
-  );
+  const enrolment = await ask(() => calls.join(token, node, keys));
+  const kept = await state.keep(enrolment, calls.servers);
   log.info("joined: the token is not needed any more", {
     node: kept.node.name,
     until: new Date(kept.certificate.notAfterMs).toISOString(),
@@ -271,24 +268,5 @@ async function recover(
   );
   const ca = authorities.map(({ pem }) => pem).join("");
   const enrolment = await ask(() => calls.renewByProof(node.name, keys, ca));
-  return await keep(state, calls, enrolment);
-}
-
-/** Keeps an answer that is what was asked for. */
-async function keep(
-  state: AgentState,
-  { servers }: IdentityCalls,
-  enrolment: Enrolment,
-): Promise<Required<AgentIdentityFiles>> {
-  const { publicKey } = await state.keys();
-  const hash = sha256Hex(await publicKeyInfo(publicKey));
-  const [leaf] = readCertificates(
-    new TextDecoder().decode(enrolment.certificate),
-  );
-  if (leaf!.publicKeySha256 !== hash) {
-    throw new PkiError(
-      "Cannot use the server's answer: its certificate is of another key",
-    );
-  }
-  return await state.keep(enrolment, servers);
+  return await state.keep(enrolment, calls.servers);
 }

@@ -152,16 +152,19 @@ export class AgentState {
     const authorities = await this.#reading("ca.pem", readCertificates);
     const identity = { node, keys, authorities };
     if (!await exists(this.#path("cert.pem"))) return identity;
-    const hash = sha256Hex(await publicKeyInfo(keys.publicKey));
-    const certificate = await this.#reading("cert.pem", (pem) => {
+    const certificate = await this.#reading("cert.pem", async (pem) => {
       const [leaf] = readCertificates(pem);
-      if (leaf!.publicKeySha256 === hash) return leaf!;
+      if (await belongs(leaf!, keys)) return leaf!;
       throw new PkiError("it is of another key than key.pem");
     });
     return { ...identity, certificate };
   }
 
-  /** Keeps what a server has issued, in an order that is good to stop in. */
+  /**
+   * Keeps what a server has issued, in an order that is good to stop in.
+   *
+   * @throws {PkiError} When it is not for our key; nothing is kept then.
+   */
   async keep(
     enrolment: Enrolment,
     servers: readonly ServerAddress[],
@@ -176,6 +179,11 @@ export class AgentState {
       authorities: readCertificates(authorities),
       certificate: readCertificates(certificate)[0]!,
     };
+    if (!await belongs(identity.certificate, keys)) {
+      throw new PkiError(
+        "Cannot use the server's answer: its certificate is of another key",
+      );
+    }
     await this.#replace("ca.pem", authorities);
     await this.#replace("cert.pem", certificate);
     await this.#replace("node.json", formatNode(identity.node));
@@ -225,6 +233,13 @@ export class AgentState {
   #path(name: FileName): string {
     return `${this.root}/${name}`;
   }
+}
+
+async function belongs(
+  { publicKeySha256 }: CertificateFacts,
+  { publicKey }: CryptoKeyPair,
+): Promise<boolean> {
+  return publicKeySha256 === sha256Hex(await publicKeyInfo(publicKey));
 }
 
 function nodeOf(

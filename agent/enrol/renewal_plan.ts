@@ -18,42 +18,68 @@ export const RENEWAL_FRACTION = 2 / 3;
 /** The part over which nodes that joined at the same time spread out. */
 export const RENEWAL_SPREAD = 1 / 15;
 
-/** What is known about a certificate in use. */
-export interface HeldCertificate {
-  readonly facts: CertificateFacts;
-  /** When this process got it, on the monotonic clock; absent: it was there. */
-  readonly obtainedMs?: number;
-  /** Uniform in [0, 1): where in the spread this one stands. */
-  readonly share: number;
-}
-
 /** Both clocks. */
 export interface Moment {
   /** Milliseconds since 1970, as the machine has it. */
   readonly wallMs: number;
+  /** Never goes back, and may stand still while the machine sleeps. */
   readonly elapsedMs: number;
 }
 
+/** What is known about a certificate in use. */
+export interface HeldCertificate {
+  readonly facts: CertificateFacts;
+  /** When this process got it; absent: it was there at the start. */
+  readonly obtained?: Moment;
+  /** Uniform in [0, 1): where in the spread this one stands. */
+  readonly share: number;
+}
+
+/** Parts of a certificate's life. */
+export interface RenewalTime {
+  readonly fraction: number;
+  readonly spread: number;
+}
+
+const OWN_TIME: RenewalTime = {
+  fraction: RENEWAL_FRACTION,
+  spread: RENEWAL_SPREAD,
+};
+
 /** Milliseconds until it is to be renewed; not above zero: now. */
-export function untilRenewal(held: HeldCertificate, at: Moment): number {
-  const { facts, obtainedMs, share } = held;
-  const issuedMs = issuedAt(facts);
-  const afterMs = (facts.notAfterMs - issuedMs) *
-    (RENEWAL_FRACTION + RENEWAL_SPREAD * share);
-  const byWallMs = issuedMs + afterMs - at.wallMs;
-  if (obtainedMs === undefined) {
-    // It was good once: the clock has gone back, and can say nothing.
-    return at.wallMs < facts.notBeforeMs ? 0 : byWallMs;
+export function untilRenewal(
+  held: HeldCertificate,
+  at: Moment,
+  { fraction, spread }: RenewalTime = OWN_TIME,
+): number {
+  // It was good once: the clock has gone back, and can say nothing.
+  if (held.obtained === undefined && at.wallMs < held.facts.notBeforeMs) {
+    return 0;
   }
-  return Math.min(byWallMs, obtainedMs + afterMs - at.elapsedMs);
+  const part = fraction + spread * held.share;
+  return lifeMs(held.facts) * part - ageMs(held, at);
 }
 
 /** Whether servers would refuse it. */
-export function hasExpired(
-  { notAfterMs }: CertificateFacts,
-  { wallMs }: Moment,
-): boolean {
-  return wallMs >= notAfterMs;
+export function hasExpired(held: HeldCertificate, at: Moment): boolean {
+  return ageMs(held, at) >= lifeMs(held.facts);
+}
+
+/**
+ * How old it is by whichever clock has gone further. One that came just now is
+ * new, whatever this machine believes the date to be: compared with its dates,
+ * a clock that is wrong would have it renewed for ever.
+ */
+function ageMs({ facts, obtained }: HeldCertificate, at: Moment): number {
+  if (obtained === undefined) return at.wallMs - issuedAt(facts);
+  return Math.max(
+    at.wallMs - obtained.wallMs,
+    at.elapsedMs - obtained.elapsedMs,
+  );
+}
+
+function lifeMs(facts: CertificateFacts): number {
+  return facts.notAfterMs - issuedAt(facts);
 }
 
 /** Whether it is of the authority that issues now: the first of a bundle. */

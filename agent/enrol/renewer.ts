@@ -124,8 +124,9 @@ export class Renewer {
    * @throws {Error} One sentence, when it is not and cannot be renewed.
    */
   async ready(): Promise<void> {
-    const { elapsedMs, wallMs } = this.#moment();
-    if (hasExpired(this.#held.facts, { elapsedMs, wallMs })) {
+    const at = this.#moment();
+    const { elapsedMs } = at;
+    if (hasExpired(this.#held, at)) {
       const { error, sinceMs = -Infinity } = this.#refusal ?? {};
       // Each refusal costs the server, and all who share our address.
       if (elapsedMs - sinceMs < DOUBT_MS) throw error;
@@ -177,7 +178,7 @@ export class Renewer {
   }
 
   #renewBySchedule(at: Moment): void {
-    const isExpired = hasExpired(this.#held.facts, at);
+    const isExpired = hasExpired(this.#held, at);
     this.#run(isExpired ? "proof" : "certificate").catch((error) => {
       const retryMs = this.#retryMs! - this.#options.timers.now();
       this.#options.observer.failed(sentenceOf(error), retryMs);
@@ -200,7 +201,7 @@ export class Renewer {
   }
 
   async #renew(means: RenewalMeans): Promise<void> {
-    const { renew, timers, random, observer } = this.#options;
+    const { renew, random, observer } = this.#options;
     let used = means;
     let renewed: Renewed;
     try {
@@ -214,7 +215,7 @@ export class Renewer {
     }
     this.#held = {
       facts: renewed.certificate,
-      obtainedMs: timers.now(),
+      obtained: this.#moment(),
       share: random(),
     };
     this.#authorities = renewed.authorities;

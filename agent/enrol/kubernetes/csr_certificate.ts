@@ -1,0 +1,253 @@
+/**
+ * Keeps a certificate from the cluster good: asks for the first one, for the
+ * next one when most of its life is over, and at once when the one that was kept
+ * has expired, is damaged, or is for somebody else.
+ *
+ * It decides when, and never gives up. How a certificate is asked for is
+ * `request`'s business. Links that stand are nobody's here.
+ *
+ * @module
+ */
+
+import {
+  type CertificateWish,
+  CsrError,
+} from "../../../host/kubernetes/csr.ts";
+import type { CertificateFacts } from "../../../host/pki/certificate.ts";
+import { canonicalIp } from "../../../proto/link/ip_address.ts";
+import { Backoff } from "../../../proto/sync/backoff.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import {
+  hasExpired,
+  type HeldCertificate,
+  type Moment,
+  untilRenewal,
+} from "../renewal_plan.ts";
+import type { CertificateFiles } from "./certificate_files.ts";
+
+/** Between 70 and 90 % of a certificate's life, as Kubernetes' own. */
+export const RENEWAL_TIME = { fraction: 0.7, spread: 0.2 };
+
+/** The wall clock is looked at this often: it may have been set. */
+export const LOOK_MS = 60_000;
+
+/** Longest wait between attempts. */
+export const RETRY_CAP_MS = 30_000;
+
+/** What happens to the certificate. For the log. */
+export interface CsrObserver {
+  /** Somebody has to approve the request of that name. */
+  pending(name: string): void;
+  obtained(leaf: CertificateFacts): void;
+  failed(reason: string, retryMs: number): void;
+  warn(message: string): void;
+}
+
+/** See the module description. */
+export interface CsrCertificateOptions {
+  readonly files: CertificateFiles;
+  readonly wish: CertificateWish;
+  /**
+   * Gets a certificate for these keys, leaf first. Rejects with a sentence.
+   * `onPending` is told the name of the request that waits.
+   */
+  request(
+    keys: CryptoKeyPair,
+    signal: AbortSignal,
+    onPending: (name: string) => void,
+  ): Promise<readonly CertificateFacts[]>;
+  /** A new one is in its file. */
+  onKept(): void;
+  readonly timers: Timers;
+  /** Milliseconds since 1970, as the machine has it. */
+  readonly now: () => number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly observer: CsrObserver;
+}
+
+/** See the module description. */
+export class CsrCertificate {
+  readonly #options: CsrCertificateOptions;
+  readonly #backoff: Backoff;
+  readonly #stopping = new AbortController();
+  readonly #first = Promise.withResolvers<void>();
+  #held: HeldCertificate | undefined;
+  /** It is good, but not for whom it should be. */
+  #isForOthers = false;
+  #problem = "no certificate was asked for yet";
+  #running: Promise<void> | undefined;
+
+  constructor(options: CsrCertificateOptions) {
+    this.#options = options;
+    const { random } = options;
+    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+  }
+
+  /** Whether a certificate was ever had. */
+  get hasAny(): boolean {
+    return this.#held !== undefined;
+  }
+
+  /** Why there is none that could be shown; `undefined` when there is one. */
+  get problem(): string | undefined {
+    const held = this.#held;
+    if (held === undefined) return this.#problem;
+    if (!hasExpired(held, this.#moment())) return undefined;
+    return `the certificate expired on ${held.facts.x509.validTo}; ` +
+      this.#problem;
+  }
+
+  /** Looks at what was kept, and goes on until `stop`. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Settles when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new CsrError("the agent is stopping"));
+    await this.#running;
+  }
+
+  /** Resolves when there is one that can be shown; waits for ever. */
+  first(): Promise<void> {
+    return this.#first.promise;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    await this.#load();
+    while (!signal.aborted) {
+      const waitMs = this.#untilDue();
+      if (waitMs > 0) await this.#sleep(Math.min(waitMs, LOOK_MS));
+      else await this.#attempt();
+    }
+  }
+
+  async #load(): Promise<void> {
+    const { files, wish, observer, random } = this.#options;
+    const stored = await files.read();
+    if (stored.kind === "none") return;
+    if (stored.kind === "damaged") {
+      return observer.warn(`${stored.why}; asking for a new certificate`);
+    }
+    const { leaf } = stored;
+    const strange = differenceOf(leaf, wish);
+    if (strange !== undefined) {
+      this.#isForOthers = true;
+      observer.warn(
+        `the certificate in ${files.current} ${strange}; asking for a new one`,
+      );
+    }
+    this.#hold({ facts: leaf, share: random() });
+  }
+
+  #hold(held: HeldCertificate): void {
+    this.#held = held;
+    if (hasExpired(held, this.#moment())) return;
+    this.#options.onKept();
+    this.#first.resolve();
+  }
+
+  #untilDue(): number {
+    if (this.#held === undefined || this.#isForOthers) return 0;
+    return untilRenewal(this.#held, this.#moment(), RENEWAL_TIME);
+  }
+
+  async #attempt(): Promise<void> {
+    const { observer } = this.#options;
+    try {
+      await this.#obtain();
+      this.#backoff.reset();
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      if (isOurs(error)) throw error;
+      const { message } = error as Error;
+      this.#problem = message;
+      const retryMs = this.#backoff.nextMs();
+      observer.failed(message, retryMs);
+      await this.#sleep(retryMs);
+    }
+  }
+
+  async #obtain(): Promise<void> {
+    const { files, request, random, observer } = this.#options;
+    const { keys, isNew } = await files.pendingKeys();
+    let chain: readonly CertificateFacts[];
+    try {
+      chain = await request(keys, this.#stopping.signal, (name) => {
+        this.#problem = `CertificateSigningRequest ${name} waits for approval`;
+        observer.pending(name);
+      });
+      // One for a new key cannot be old, whatever the date is here.
+      const found = { facts: chain[0]!, share: 0 };
+      if (!isNew && hasExpired(found, this.#moment())) {
+        throw new CsrError(
+          "Cannot use the certificate that was issued earlier: it expired on " +
+            `${found.facts.x509.validTo}; asking for another one`,
+          true,
+        );
+      }
+    } catch (error) {
+      const isSpent = error instanceof CsrError && error.needsNewKey;
+      if (isSpent) await files.forgetPendingKeys();
+      throw error;
+    }
+    const [leaf] = chain;
+    await files.keep(chain, keys);
+    this.#isForOthers = false;
+    this.#hold({
+      facts: leaf!,
+      obtained: this.#moment(),
+      share: random(),
+    });
+    observer.obtained(leaf!);
+  }
+
+  #moment(): Moment {
+    const { timers, now } = this.#options;
+    return { wallMs: now(), elapsedMs: timers.now() };
+  }
+
+  #sleep(durationMs: number): Promise<void> {
+    const { signal } = this.#stopping;
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve();
+      const done = () => {
+        timer.cancel();
+        signal.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer = this.#options.timers.after(durationMs, done);
+      signal.addEventListener("abort", done);
+    });
+  }
+}
+
+/** @returns What a certificate lacks, as the end of a sentence. */
+function differenceOf(
+  { x509 }: CertificateFacts,
+  wish: CertificateWish,
+): string | undefined {
+  const subject = x509.subject.split("\n");
+  const wanted = [
+    ...wish.organizations.map((name) => `O=${name}`),
+    `CN=${wish.commonName}`,
+  ];
+  if (wanted.some((part) => !subject.includes(part))) {
+    return `is for ${subject.join(", ")}`;
+  }
+  const names = (x509.subjectAltName ?? "").split(", ").map((name) =>
+    name.replace(/^IP Address:(.*)$/, (_, ip) => `IP:${canonicalIp(ip)}`)
+  );
+  const lacking = [
+    ...wish.dnsNames.map((name) => `DNS:${name}`),
+    ...wish.ipAddresses.map((ip) => `IP:${ip}`),
+  ].find((name) => !names.includes(name));
+  return lacking === undefined ? undefined : `does not say ${lacking}`;
+}
+
+/** A mistake in this program, which no time mends. */
+function isOurs(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof ReferenceError;
+}
