@@ -9,7 +9,7 @@
 
 import type { Log } from "../../host/log.ts";
 import { readCertificates } from "../../host/pki/certificate.ts";
-import { PkiError, publicKeyInfo, sha256Hex } from "../../host/pki/key_pair.ts";
+import { PkiError } from "../../host/pki/key_pair.ts";
 import type { ProxyEnvironment } from "../../host/proxy_environment.ts";
 import {
   type ServerAddress,

@@ -1,7 +1,11 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { PrivateFileError } from "../../host/files/private_files.ts";
 import { Authority } from "../../host/pki/authority.ts";
-import { exportPrivateKey, generateKeyPair } from "../../host/pki/key_pair.ts";
+import {
+  exportPrivateKey,
+  generateKeyPair,
+  PkiError,
+} from "../../host/pki/key_pair.ts";
 import type { Enrolment } from "../../proto/identity/identity_messages.ts";
 import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
 import { AgentState, hasJoined } from "./agent_state.ts";
