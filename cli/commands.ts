@@ -13,7 +13,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     const { startServer } = await import("../server/server.ts");
     const { forgetPublicRoots } = await import("./trusted_roots.ts");
     return (await import("./server.ts")).serverCommand((options, log) => {
-      forgetPublicRoots(options.kubernetes);
+      forgetPublicRoots(options.kubernetes ?? options.kubelet?.lookups);
       return startServer(options, log);
     });
   },

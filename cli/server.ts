@@ -57,7 +57,7 @@ export function serverCommand(start: StartServer): Command {
         level: values["v"],
       });
       for (const notice of reading.notices) log.warn(notice);
-      const { frontend, agents, admin, health } = options;
+      const { frontend, agents, admin, health, kubelet } = options;
       const { listen } = frontend;
       const flags: ListenFlag[] = [
         listen.kind === "unix"
@@ -66,6 +66,9 @@ export function serverCommand(start: StartServer): Command {
         ["--agent-port", agents.address],
         ["--admin-port", admin],
         ["--health-port", health],
+        ...(kubelet === undefined
+          ? []
+          : [["--kubelet-port", kubelet.address] as const]),
       ];
       await untilStopped(await namingFlags(flags, () => start(options, log)));
       return ExitCode.OK;

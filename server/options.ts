@@ -13,6 +13,7 @@ import type { ListenAddress } from "../host/listeners.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";
 import type { AuthorizationOptions } from "./policy/authorization.ts";
+import type { KubeletOptions } from "./kubelet/options.ts";
 import type { KubernetesServerOptions } from "./kubernetes/options.ts";
 import type { NodeBinding } from "./identity/binding_judge.ts";
 
@@ -103,6 +104,9 @@ export interface ServerOptions {
 
   /** Agents' tokens and the server's lease; absent: no API server is asked. */
   readonly kubernetes?: KubernetesServerOptions;
+
+  /** A port where callers talk to kubelets; absent: none. */
+  readonly kubelet?: KubeletOptions;
 
   /** Not empty; asked in this order. */
   readonly strategies: readonly StrategyName[];

@@ -55,7 +55,10 @@ export class Registry {
   constructor(options: RegistryOptions) {
     this.#options = options;
     this.#strategies = options.strategies.map(createStrategy);
-    this.#byNode = keyedStrategy("destHost", ({ host }) => host);
+    this.#byNode = keyedStrategy(
+      "destHost",
+      ({ host, ipv4, ipv6 }) => [...host, ...ipv4, ...ipv6],
+    );
     this.#departed = new Departed(options.clock);
   }
 
@@ -119,7 +122,8 @@ export class Registry {
   /**
    * Chooses a link for `target`.
    *
-   * @param node When given, only agents with this `host` identifier qualify.
+   * @param node When given, only agents with this `host` identifier, or serving
+   *   this very address, qualify.
    */
   pick(target: DialTarget, node?: string): Picked | NoAgent {
     if (node !== undefined) {

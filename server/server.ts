@@ -38,6 +38,8 @@ import {
 } from "./identity/agent_trust.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
+import type { KubeletPort } from "./kubelet/kubelet_port.ts";
+import { callerFiles, kubeletFiles } from "./kubelet/options.ts";
 import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import { AgentPort } from "./links/agent_port.ts";
 import type { ServerOptions } from "./options.ts";
@@ -57,6 +59,8 @@ export interface RunningServer {
     readonly agents: string;
     readonly health: string;
     readonly admin: string;
+    /** Of the kubelet front end, if there is one. */
+    readonly kubelet?: string;
   };
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
@@ -105,6 +109,7 @@ class Server {
   /** Set by `open`, before anybody can connect. */
   #trust: AgentTrust | undefined;
   #kubernetes: ServerKubernetes | undefined;
+  #kubelet: KubeletPort | undefined;
 
   constructor(options: ServerOptions, log: Log) {
     this.#options = options;
@@ -155,6 +160,7 @@ class Server {
     const agentCredentials = this.#load(trust.files);
     const frontend = await this.#listenFrontend();
     const agentListener = await this.#listenAgents(trust, agentCredentials);
+    const kubelet = await this.#openKubelet(trust);
     const healthListener = this.#serve(
       health,
       healthHandler({
@@ -183,6 +189,7 @@ class Server {
       agents: agentListener.address,
       health: healthListener.address,
       admin: adminListener.address,
+      ...(kubelet === undefined ? {} : { kubelet: kubelet.address }),
     };
     this.#reportHealth();
     this.#log.info("server started", {
@@ -206,6 +213,7 @@ class Server {
 
   closeListeners(): void {
     this.#trust?.identity?.close();
+    this.#kubelet?.close();
     for (const listener of this.#listeners.splice(0)) listener.close();
   }
 
@@ -373,6 +381,25 @@ class Server {
     });
   }
 
+  async #openKubelet(
+    { files }: AgentTrust,
+  ): Promise<KubeletPort | undefined> {
+    const { kubelet, tls } = this.#options;
+    if (kubelet === undefined) return undefined;
+    // Loaded when wanted: most servers have no such port.
+    const { KubeletPort } = await import("./kubelet/kubelet_port.ts");
+    return this.#kubelet = new KubeletPort(kubelet, {
+      log: this.#log,
+      timers: systemTimers,
+      metrics: this.#metricRegistry,
+      tls,
+      dial: (order, answer) => this.#dialer.dial(order, answer),
+      callers: this.#load(callerFiles(kubelet, files)),
+      kubelets: this.#load(kubeletFiles(kubelet)),
+      turnedAway: () => this.#metrics.callerRefused(),
+    });
+  }
+
   async #openKubernetes(): Promise<ServerKubernetes | undefined> {
     const { kubernetes, serverId, agents } = this.#options;
     if (kubernetes === undefined) return undefined;
@@ -430,6 +457,7 @@ class Server {
     this.#reportHealth();
     const [frontend] = this.#listeners;
     frontend?.close();
+    this.#kubelet?.close();
     this.#frontendPort.shutdown("the server is stopping");
   }
 
@@ -438,6 +466,7 @@ class Server {
     for (const link of [...this.#registry.links]) link.close(reason);
     this.#agentPort.shutdown(reason);
     this.#frontendPort.shutdown(reason);
+    this.#kubelet?.shutdown(reason);
     for (const listener of this.#listeners.splice(1)) listener.close();
     return this.#kubernetes?.stop() ?? Promise.resolve();
   }

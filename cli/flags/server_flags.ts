@@ -18,6 +18,7 @@ import {
   portFlag,
   textFlag,
 } from "./flag.ts";
+import { KUBELET_FLAGS } from "./kubelet_flags.ts";
 import { SERVER_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
@@ -205,6 +206,7 @@ export const SERVER_FLAGS = {
   ...LOG_FLAGS,
 
   ...SERVER_KUBERNETES_FLAGS,
+  ...KUBELET_FLAGS,
 
   "xfr-channel-size": countFlag(10, 1, 1_000_000, {
     group: "Accepted for Konnectivity's sake (no effect)",

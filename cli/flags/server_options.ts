@@ -14,6 +14,7 @@ import type {
 import { UsageError } from "../usage_error.ts";
 import { auditOptions } from "./audit_flags.ts";
 import { keyPair } from "./key_pair.ts";
+import { kubeletOptions } from "./kubelet_options.ts";
 import { serverKubernetes } from "./kubernetes_options.ts";
 import type { FlagReading } from "./read_flags.ts";
 import type { SERVER_FLAGS } from "./server_flags.ts";
@@ -44,6 +45,7 @@ export function serverOptions(
   const agentHost = flags["agent-bind-address"];
   const serverId = flags["server-id"] || newId();
   const kubernetes = serverKubernetes(flags, serverId);
+  const kubelet = kubeletOptions(reading);
   const isAuthenticated = identity !== undefined || caFile !== "" ||
     kubernetes?.agentTokens !== undefined;
   const allowAnonymous = mayBeAnonymous(reading, isAuthenticated);
@@ -75,6 +77,7 @@ export function serverOptions(
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
     ...authorization(flags),
     ...(kubernetes === undefined ? {} : { kubernetes }),
+    ...(kubelet === undefined ? {} : { kubelet }),
     strategies: [...new Set(flags["proxy-strategies"])],
     admin: {
       hostname: flags["admin-bind-address"],

@@ -1,0 +1,50 @@
+/**
+ * `host:port`, as a Host header and its like write it.
+ *
+ * @module
+ */
+
+import { isIP } from "node:net";
+import { hostPort } from "../../host/sockets/deno_socket.ts";
+import { MessageError, quote } from "./message_error.ts";
+
+/** A host without brackets, and a port in 1–65535. */
+export interface Authority {
+  readonly host: string;
+  readonly port: number;
+}
+
+const AUTHORITY = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9A-Za-z._-]+)):([0-9]{1,5})$/;
+
+/**
+ * Reads `text`.
+ *
+ * @param header Where it stood, for the error.
+ * @throws {MessageError}
+ */
+export function parseAuthority(text: string, header: string): Authority {
+  const match = AUTHORITY.exec(text);
+  const port = Number(match?.[3] ?? 0);
+  const host = match?.[1] ?? match?.[2] ?? "";
+  if (
+    port < 1 || port > 65_535 || (match?.[1] !== undefined && isIP(host) !== 6)
+  ) {
+    throw new MessageError(
+      400,
+      `Cannot use the header ${header}: saw ${quote(text)}, wanted ` +
+        "host:port, IPv6 in brackets",
+    );
+  }
+  return { host, port };
+}
+
+/** The other way round. */
+export function authorityText({ host, port }: Authority): string {
+  return hostPort(host, port);
+}
+
+/** 127.0.0.0/8 and ::1: says nothing about which machine is meant. */
+export function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || host === "::1" ||
+    (isIP(host) === 4 && host.startsWith("127."));
+}

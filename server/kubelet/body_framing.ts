@@ -1,0 +1,178 @@
+/**
+ * Where a message's body ends (RFC 9112 §6, §7), found while it passes.
+ *
+ * Octets are counted and chunk headers read, nothing is changed: what belongs
+ * to the body goes on as it came, what stands behind it does not.
+ *
+ * @module
+ */
+
+import type { HeaderFields } from "./header_fields.ts";
+import { MessageError, quote } from "./message_error.ts";
+
+/** How the end of a body is known. */
+export type BodyLength =
+  | { readonly kind: "octets"; readonly octets: number }
+  | { readonly kind: "chunked" }
+  /** Answers only: the body ends with the connection. */
+  | { readonly kind: "untilClose" };
+
+/** There is no body. */
+export const NO_BODY: BodyLength = { kind: "octets", octets: 0 };
+
+/** Longest line of a chunk's size with extensions, which nobody sends. */
+export const CHUNK_LINE_OCTETS_MAX = 256;
+
+/** Most octets of trailer lines: a kubelet sends none. */
+export const TRAILER_OCTETS_MAX = 8192;
+
+/**
+ * What the header says about the length.
+ *
+ * @param status Of the error.
+ * @param otherwise Without a word in the header.
+ * @throws {MessageError} For everything that two parsers could read in two ways
+ *   (RFC 9112 §6.3).
+ */
+export function bodyLength(
+  fields: HeaderFields,
+  otherwise: BodyLength,
+  status: number,
+): BodyLength {
+  const length = fields.one("content-length", status);
+  const coding = fields.one("transfer-encoding", status);
+  if (coding === undefined) {
+    if (length === undefined) return otherwise;
+    if (/^[0-9]{1,15}$/.test(length)) {
+      return { kind: "octets", octets: Number(length) };
+    }
+    throw new MessageError(
+      status,
+      `Cannot use the Content-Length ${quote(length)}, wanted a number`,
+    );
+  }
+  if (length !== undefined) {
+    throw new MessageError(
+      status,
+      "Cannot tell where the body ends: there are Content-Length and " +
+        "Transfer-Encoding",
+    );
+  }
+  if (coding.toLowerCase() === "chunked") return { kind: "chunked" };
+  throw new MessageError(
+    status,
+    `Cannot use the Transfer-Encoding ${quote(coding)}, wanted "chunked"`,
+  );
+}
+
+/** What the next octet of a chunked body is a part of. */
+type ChunkPart = "size" | "data" | "dataEnd" | "trailer" | "done";
+
+/** Follows one body. */
+export class BodyFraming {
+  readonly #length: BodyLength;
+  /** Of the body, or of the chunk. */
+  #leftOctets: number;
+  #part: ChunkPart = "size";
+  #line = "";
+  #trailerOctets = 0;
+
+  constructor(length: BodyLength) {
+    this.#length = length;
+    this.#leftOctets = length.kind === "octets" ? length.octets : 0;
+  }
+
+  /** Nothing more belongs to the body. */
+  get isDone(): boolean {
+    const { kind } = this.#length;
+    if (kind === "octets") return this.#leftOctets === 0;
+    return kind === "chunked" && this.#part === "done";
+  }
+
+  /** Whether the body is whole if nothing more comes. */
+  get mayEnd(): boolean {
+    return this.isDone || this.#length.kind === "untilClose";
+  }
+
+  /**
+   * Looks at the next octets of the connection.
+   *
+   * @returns How many of them belong to the body.
+   * @throws {MessageError} When they are no chunks.
+   */
+  take(octets: Uint8Array): number {
+    switch (this.#length.kind) {
+      case "octets": {
+        const count = Math.min(this.#leftOctets, octets.length);
+        this.#leftOctets -= count;
+        return count;
+      }
+      case "chunked":
+        return this.#takeChunked(octets);
+      case "untilClose":
+        return octets.length;
+    }
+  }
+
+  #takeChunked(octets: Uint8Array): number {
+    let at = 0;
+    while (at < octets.length && this.#part !== "done") {
+      if (this.#part === "data") {
+        const count = Math.min(this.#leftOctets, octets.length - at);
+        this.#leftOctets -= count;
+        at += count;
+        if (this.#leftOctets === 0) this.#part = "dataEnd";
+      } else this.#takeOctet(octets[at++]!);
+    }
+    return at;
+  }
+
+  /** One octet of a line, all of which end with CR LF and nothing less. */
+  #takeOctet(octet: number): void {
+    if (
+      this.#part === "trailer" && ++this.#trailerOctets > TRAILER_OCTETS_MAX
+    ) {
+      throw broken(`trailers of more than ${TRAILER_OCTETS_MAX} octets`);
+    }
+    this.#line += String.fromCharCode(octet);
+    if (octet === LF) {
+      if (!this.#line.endsWith("\r\n")) throw broken("a line without CR");
+      const line = this.#line.slice(0, -2);
+      this.#line = "";
+      if (line.includes("\r")) throw broken("a CR within a line");
+      return this.#onLine(line);
+    }
+    if (this.#part !== "trailer" && this.#line.length > CHUNK_LINE_OCTETS_MAX) {
+      throw broken(`a line of more than ${CHUNK_LINE_OCTETS_MAX} octets`);
+    }
+  }
+
+  #onLine(line: string): void {
+    switch (this.#part) {
+      case "size":
+        this.#leftOctets = chunkSize(line);
+        this.#part = this.#leftOctets === 0 ? "trailer" : "data";
+        return;
+      case "dataEnd":
+        if (line !== "") throw broken("octets behind a chunk's end");
+        this.#part = "size";
+        return;
+      case "trailer":
+        if (line === "") this.#part = "done";
+        else if (!TRAILER.test(line)) throw broken("a trailer that is none");
+    }
+  }
+}
+
+const LF = 10;
+const TRAILER = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*$/;
+
+function chunkSize(line: string): number {
+  const match = /^([0-9A-Fa-f]{1,12})(?:[ \t]*;[\t\x20-\x7e]*)?$/.exec(line);
+  if (match === null) throw broken(`${quote(line)} as a chunk's size`);
+  return parseInt(match[1]!, 16);
+}
+
+function broken(seen: string): MessageError {
+  return new MessageError(400, `Cannot read a chunked body: saw ${seen}`);
+}

@@ -1,0 +1,79 @@
+/**
+ * What went wrong between a caller and a kubelet, as the caller is told.
+ *
+ * @module
+ */
+
+import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+import { DialError } from "../../proto/link/link.ts";
+import { dialFailureStatus } from "../frontends/connect_response.ts";
+import { MessageError } from "./message_error.ts";
+
+/** There is nobody left who could be told anything. */
+export class CallerLeft extends Error {
+  override readonly name = "CallerLeft";
+}
+
+/** A kubelet that could not be reached; `message` says which and why. */
+export class KubeletError extends Error {
+  override readonly name = "KubeletError";
+
+  constructor(readonly status: number, message: string, cause: unknown) {
+    super(message, { cause });
+  }
+}
+
+/** A status line and a sentence. */
+export interface Refusal {
+  readonly status: number;
+  readonly message: string;
+}
+
+/**
+ * The error for a connection that did not come about.
+ *
+ * @param kubelet How to call it.
+ * @throws What is our own fault.
+ */
+export function kubeletError(kubelet: string, error: unknown): KubeletError {
+  const message = error instanceof Error ? error.message : String(error);
+  const sentence = `Cannot reach ${kubelet}: ${message}`;
+  if (error instanceof DialError) {
+    // Upstream's 503 would invite clients to try again at once.
+    const status = error.reason === "no-agent" ? 502 : dialFailureStatus(error);
+    return new KubeletError(status, sentence, error);
+  }
+  if (error instanceof TlsHandshakeError) {
+    const status = error.failure === "timeout" ? 504 : 502;
+    return new KubeletError(status, sentence, error);
+  }
+  throw error;
+}
+
+/**
+ * What the caller is told; `undefined`: nothing, it is gone.
+ *
+ * @throws What is our own fault.
+ */
+export function refusalOf(error: unknown): Refusal | undefined {
+  if (error instanceof CallerLeft) return undefined;
+  if (error instanceof MessageError || error instanceof KubeletError) {
+    const { status, message } = error;
+    return { status, message };
+  }
+  // The kubelet refuses our certificate as late as in the first read.
+  if (error instanceof TlsHandshakeError || isOfTheRoad(error)) {
+    const { message } = error as Error;
+    return {
+      status: 502,
+      message: `the connection to the kubelet broke: ${message}`,
+    };
+  }
+  throw error;
+}
+
+/** Whether a socket failed for the world's reasons; the others are ours. */
+function isOfTheRoad(error: unknown): boolean {
+  return error instanceof Error && !(error instanceof TypeError) &&
+    !(error instanceof RangeError);
+}

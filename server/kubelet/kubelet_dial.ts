@@ -1,0 +1,113 @@
+/**
+ * From a route to an encrypted connection to the kubelet: the dial that every
+ * frontend makes, and TLS inside what it gives.
+ *
+ * @module
+ */
+
+import { ConduitSocket } from "../../host/sockets/conduit_socket.ts";
+import { gatedTlsClientOver } from "../../host/sockets/gated_tls_client.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import type { TlsMaterial } from "../../host/tls/credentials.ts";
+import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+import { abandon } from "../../proto/link/dial_handler.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Dialer } from "../dialer.ts";
+import type { Caller } from "../policy/caller.ts";
+import { kubeletError } from "./exchange_errors.ts";
+import type { KubeletRoute } from "./kubelet_route.ts";
+
+/** How long the handshake with a kubelet may take. */
+export const KUBELET_HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/** What it takes. */
+export interface KubeletDialOptions {
+  readonly timers: Timers;
+  readonly dial: Dialer["dial"];
+  /** As whom, and whom to believe; asked for each connection. */
+  credentials(): TlsMaterial;
+  /** Kubelets' certificates are not looked at. */
+  readonly isUnverified: boolean;
+}
+
+/**
+ * @throws {KubeletError} When it does not come about.
+ * @throws The reason of `signal`, when that gives it up.
+ */
+export async function dialKubelet(
+  route: KubeletRoute,
+  caller: Caller,
+  signal: AbortSignal,
+  options: KubeletDialOptions,
+): Promise<OctetSocket> {
+  const { node, address } = route;
+  const kubelet = `the kubelet of node ${node} (${address})`;
+  try {
+    const socket = await dialed(route, caller, signal, options);
+    return await secured(socket, route, kubelet, signal, options);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw kubeletError(kubelet, error);
+  }
+}
+
+function dialed(
+  { node, address }: KubeletRoute,
+  caller: Caller,
+  signal: AbortSignal,
+  { dial }: KubeletDialOptions,
+): Promise<ConduitSocket> {
+  const { promise, resolve, reject } = Promise.withResolvers<ConduitSocket>();
+  const order = {
+    target: { protocol: "tcp", address },
+    node,
+    caller,
+    takeEarlyData: () => NO_OCTETS,
+  };
+  const pending = dial(order, {
+    connected: (conduit) => {
+      if (signal.aborted) return abandon(conduit, "the caller has left");
+      resolve(new ConduitSocket(conduit, address));
+    },
+    failed: reject,
+  });
+  const onAbort = () => {
+    pending.cancel();
+    reject(signal.reason);
+  };
+  signal.addEventListener("abort", onAbort);
+  return promise.finally(() => signal.removeEventListener("abort", onAbort));
+}
+
+async function secured(
+  socket: OctetSocket,
+  { names }: KubeletRoute,
+  kubelet: string,
+  signal: AbortSignal,
+  { timers, credentials, isUnverified }: KubeletDialOptions,
+): Promise<OctetSocket> {
+  const [serverName = "", ...otherNames] = names;
+  const late = new AbortController();
+  const timer = timers.after(KUBELET_HANDSHAKE_TIMEOUT_MS, () =>
+    late.abort(
+      new TlsHandshakeError(
+        "timeout",
+        `no end of the TLS handshake within ${KUBELET_HANDSHAKE_TIMEOUT_MS} ms`,
+      ),
+    ));
+  try {
+    return await gatedTlsClientOver(socket, {
+      credentials: credentials(),
+      serverName,
+      otherNames,
+      isUnverified,
+      alpn: ["http/1.1"],
+      address: kubelet,
+      signal: AbortSignal.any([signal, late.signal]),
+    });
+  } finally {
+    timer.cancel();
+  }
+}
+
+const NO_OCTETS: Uint8Array = new Uint8Array(0);

@@ -1,0 +1,380 @@
+/**
+ * One caller's connection: one request to a kubelet and its answer, or one
+ * change of protocol and what is said after it.
+ *
+ * The caller's leaving is what ends a request whose answer has no end or does
+ * not begin (`logs -f` of a quiet pod sends not even a head), so the caller is
+ * listened to all the time. As with Go's HTTP server, its half-close counts as
+ * leaving, but for changed protocols, where a half-close is passed on.
+ *
+ * Reading order: `run`, `#serve`, `#followCaller`, `#receive`.
+ *
+ * @module
+ */
+
+import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { transfer } from "../../proto/transfer/transfer.ts";
+import { refusalOctets } from "../frontends/connect_response.ts";
+import type { Caller } from "../policy/caller.ts";
+import { BodyFraming, type BodyLength } from "./body_framing.ts";
+import { CallerLeft, type Refusal, refusalOf } from "./exchange_errors.ts";
+import {
+  type KubeletRoute,
+  routeOf,
+  type RoutingOptions,
+} from "./kubelet_route.ts";
+import { MessageError } from "./message_error.ts";
+import { ReadAheadSocket } from "./read_ahead_socket.ts";
+import {
+  forwardedHead,
+  parseRequestHead,
+  type RequestHead,
+} from "./request_head.ts";
+import { parseResponseHead } from "./response_head.ts";
+
+/** How long a caller may take for its request head, however it dribbles. */
+export const HEAD_TIMEOUT_MS = 10_000;
+
+/** How long a caller may let its body wait. */
+export const BODY_IDLE_TIMEOUT_MS = 60_000;
+
+/** How long a kubelet may take to change the protocol. */
+export const SWITCH_TIMEOUT_MS = 60_000;
+
+/** How long both ends may take to hang up when all is said. */
+export const LINGER_MS = 2_000;
+
+/** Most octets of a request's head; kube-apiserver sends under 2 KiB. */
+export const REQUEST_HEAD_OCTETS_MAX = 32_768;
+
+/** Most octets of an answer's head. */
+export const RESPONSE_HEAD_OCTETS_MAX = 65_536;
+
+/** Most octets behind a request that are dropped; more ends the connection. */
+export const EXCESS_OCTETS_MAX = 65_536;
+
+/** Most answers with 1xx in front of the true one. */
+export const INTERIM_MAX = 8;
+
+/** What an exchange needs from outside. */
+export interface ExchangeOptions {
+  readonly timers: Timers;
+  readonly routing: RoutingOptions;
+  /** Gives an encrypted connection to the kubelet; `signal` gives it up. */
+  connect(
+    route: KubeletRoute,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<OctetSocket>;
+  readonly observer: ExchangeObserver;
+}
+
+/** Hears of every request whose head could be read. */
+export interface ExchangeObserver {
+  began(request: RequestHead): void;
+  /** Paired with `began`. @param status 0 when the caller left without one. */
+  ended(request: RequestHead, status: number, tookMs: number): void;
+  /** We said no, to whatever it was. */
+  refused(caller: Caller, refusal: Refusal): void;
+}
+
+/** See the module description. */
+export class KubeletExchange {
+  readonly #caller: ReadAheadSocket;
+  readonly #options: ExchangeOptions;
+  readonly #abort = new AbortController();
+  /** Has started when the caller's side is read to its end. */
+  #following: Promise<void> | undefined;
+  #kubelet: ReadAheadSocket | undefined;
+  /** The last status that left for the caller. */
+  #status = 0;
+  #phase: "asking" | "switched" | "over" = "asking";
+
+  constructor(caller: OctetSocket, options: ExchangeOptions) {
+    this.#caller = new ReadAheadSocket(caller);
+    this.#options = options;
+  }
+
+  /** Serves the connection to its end. Never rejects for the world's reasons. */
+  async run(): Promise<void> {
+    let request: RequestHead | undefined;
+    const { timers, observer } = this.#options;
+    const startedMs = timers.now();
+    try {
+      const lines = await this.#within(
+        HEAD_TIMEOUT_MS,
+        this.#readHead(this.#caller, REQUEST_HEAD_OCTETS_MAX, 431),
+        () => new MessageError(408, "Cannot wait longer for a request head"),
+      );
+      request = parseRequestHead(lines);
+      observer.began(request);
+      await this.#serve(request);
+    } catch (error) {
+      await this.#fail(
+        this.#abort.signal.aborted ? this.#abort.signal.reason : error,
+      );
+    } finally {
+      if (request !== undefined) {
+        const tookMs = timers.now() - startedMs;
+        observer.ended(request, this.#status, tookMs);
+      }
+    }
+  }
+
+  /** Ends it at once, whatever it is at. */
+  stop(reason: string): void {
+    this.#giveUp(new CallerLeft(reason));
+    this.#kubelet?.reset();
+    this.#caller.reset();
+  }
+
+  async #serve(request: RequestHead): Promise<void> {
+    const { signal } = this.#abort;
+    const connected = Promise.withResolvers<ReadAheadSocket>();
+    // Nobody may be waiting for it when it fails.
+    connected.promise.catch(() => {});
+    this.#following = this.#followCaller(request, connected.promise);
+    let kubelet: ReadAheadSocket;
+    try {
+      const route = await routeOf(request, this.#options.routing);
+      signal.throwIfAborted();
+      const socket = await this.#options.connect(route, this.#caller, signal);
+      kubelet = this.#kubelet = new ReadAheadSocket(socket);
+      await kubelet.writeAll(forwardedHead(request, route.address));
+      connected.resolve(kubelet);
+    } catch (error) {
+      connected.reject(error);
+      throw error;
+    }
+    signal.throwIfAborted();
+    await this.#receive(kubelet, request);
+  }
+
+  // --- From the caller -------------------------------------------------------------
+
+  /** Sends the body on, then waits for the caller to leave. */
+  async #followCaller(
+    { body, upgrade }: RequestHead,
+    connected: Promise<ReadAheadSocket>,
+  ): Promise<void> {
+    try {
+      const framing = new BodyFraming(body);
+      if (!framing.isDone) await this.#sendBody(framing, connected);
+      // What comes behind an upgrade is for later, and is kept.
+      else if (upgrade !== undefined && await this.#caller.fill()) return;
+      let excess = 0;
+      while (this.#phase !== "switched" && await this.#caller.fill()) {
+        excess += this.#dropAll();
+        if (this.#phase === "over" || excess <= EXCESS_OCTETS_MAX) continue;
+        const seen = `more than ${EXCESS_OCTETS_MAX} octets behind a request`;
+        this.#giveUp(new MessageError(400, `Cannot go on: saw ${seen}`));
+      }
+      this.#giveUp(new CallerLeft("the caller has left"));
+    } catch (error) {
+      this.#giveUp(
+        error instanceof MessageError
+          ? error
+          : new CallerLeft(`the caller has left: ${textOf(error)}`),
+      );
+    }
+  }
+
+  async #sendBody(
+    framing: BodyFraming,
+    connected: Promise<ReadAheadSocket>,
+  ): Promise<void> {
+    const late = () =>
+      new MessageError(408, "Cannot wait longer for the rest of a body");
+    let kubelet: ReadAheadSocket | undefined;
+    while (!framing.isDone) {
+      const isFilled = this.#caller.fill();
+      if (!await this.#within(BODY_IDLE_TIMEOUT_MS, isFilled, late)) return;
+      try {
+        kubelet ??= await connected;
+      } catch {
+        return; // There is nobody to send it to, which `#serve` tells.
+      }
+      const { octets } = this.#caller;
+      const count = framing.take(octets);
+      try {
+        await kubelet.writeAll(octets.subarray(0, count));
+      } catch {
+        return; // A kubelet may answer and hang up before it has read it all.
+      }
+      this.#caller.drop(count);
+    }
+  }
+
+  #dropAll(): number {
+    const { length } = this.#caller.octets;
+    this.#caller.drop(length);
+    return length;
+  }
+
+  // --- From the kubelet ------------------------------------------------------------
+
+  async #receive(
+    kubelet: ReadAheadSocket,
+    request: RequestHead,
+  ): Promise<void> {
+    for (let count = 0; count <= INTERIM_MAX; count++) {
+      const reading = this.#readHead(kubelet, RESPONSE_HEAD_OCTETS_MAX, 502);
+      const lines = request.upgrade === undefined
+        ? await reading
+        : await this.#within(SWITCH_TIMEOUT_MS, reading, () =>
+          new MessageError(504, "the kubelet did not answer in time"));
+      const head = parseResponseHead(lines, request);
+      if (head.kind === "switched") return await this.#switch(kubelet, head);
+      if (head.kind === "final") this.#status = head.status;
+      await this.#say(head.octets);
+      if (head.kind === "interim") continue;
+      await this.#relayBody(kubelet, head.body);
+      return await this.#finish(kubelet);
+    }
+    throw new MessageError(
+      502,
+      `the kubelet gave more than ${INTERIM_MAX} interim answers`,
+    );
+  }
+
+  async #relayBody(kubelet: ReadAheadSocket, body: BodyLength): Promise<void> {
+    const framing = new BodyFraming(body);
+    while (!framing.isDone) {
+      if (!await kubelet.fill()) {
+        if (framing.mayEnd) return;
+        throw new MessageError(502, "the kubelet's answer has no end");
+      }
+      const { octets } = kubelet;
+      const count = framing.take(octets);
+      await this.#say(octets.subarray(0, count));
+      kubelet.drop(count);
+    }
+  }
+
+  async #switch(
+    kubelet: ReadAheadSocket,
+    { octets }: { readonly octets: Uint8Array },
+  ): Promise<void> {
+    this.#phase = "switched";
+    this.#status = 101;
+    await this.#say(octets);
+    await transfer(
+      new SocketConduit(this.#caller),
+      new SocketConduit(kubelet),
+    );
+  }
+
+  // --- Both ------------------------------------------------------------------------
+
+  /** @returns The lines of the next head; what follows it stays in `from`. */
+  async #readHead(
+    from: ReadAheadSocket,
+    octetsMax: number,
+    statusTooLarge: number,
+  ): Promise<readonly string[]> {
+    const buffer = new HeadBuffer(octetsMax);
+    while (await from.fill()) {
+      const { octets } = from;
+      const head = buffer.push(octets);
+      if (head.kind === "tooLarge") {
+        throw new MessageError(
+          statusTooLarge,
+          `Cannot read a head of more than ${octetsMax} octets`,
+        );
+      }
+      if (head.kind === "complete") {
+        from.drop(octets.length - head.rest.length);
+        return head.lines;
+      }
+      from.drop(octets.length);
+    }
+    if (from === this.#caller) throw new CallerLeft("the caller has left");
+    throw new MessageError(502, "the kubelet hung up without an answer");
+  }
+
+  async #say(octets: Uint8Array): Promise<void> {
+    try {
+      await this.#caller.writeAll(octets);
+    } catch (error) {
+      throw new CallerLeft(`the caller has left: ${textOf(error)}`);
+    }
+  }
+
+  /** All is said: both connections end in order. */
+  async #finish(kubelet: ReadAheadSocket): Promise<void> {
+    this.#phase = "over";
+    await Promise.all([
+      this.#hangUp(this.#caller, this.#following!),
+      this.#hangUp(kubelet, drained(kubelet)),
+    ]);
+  }
+
+  async #fail(error: unknown): Promise<void> {
+    this.#phase = "over";
+    this.#kubelet?.reset();
+    const refusal = refusalOf(error);
+    if (refusal === undefined || this.#status !== 0) {
+      // A reset, so that half an answer is never taken for a whole one.
+      return this.#caller.reset();
+    }
+    this.#status = refusal.status;
+    this.#options.observer.refused(this.#caller, refusal);
+    const { status, message } = refusal;
+    try {
+      await this.#say(refusalOctets(status, message));
+    } catch {
+      return this.#caller.reset(); // There is nobody left to tell.
+    }
+    await this.#hangUp(this.#caller, this.#following ?? drained(this.#caller));
+  }
+
+  /**
+   * Ends our side and waits for the other one's end: closing at once could turn
+   * what was said into a TCP reset.
+   */
+  async #hangUp(socket: ReadAheadSocket, ended: Promise<void>): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = this.#options.timers.after(LINGER_MS, resolve);
+    const ending = socket.closeWrite().then(() => ended).catch(() => {});
+    await Promise.race([ending, late]);
+    timer.cancel();
+    socket.close();
+  }
+
+  #giveUp(reason: Error): void {
+    if (this.#phase !== "asking" || this.#abort.signal.aborted) return;
+    this.#abort.abort(reason);
+    // Ends every wait for it; `run` tells what for.
+    this.#kubelet?.reset();
+  }
+
+  /** Waits for `action` as long as this, then throws what `late` makes. */
+  async #within<T>(
+    timeoutMs: number,
+    action: Promise<T>,
+    late: () => Error,
+  ): Promise<T> {
+    const { promise, reject } = Promise.withResolvers<never>();
+    const timer = this.#options.timers.after(
+      timeoutMs,
+      () => reject(late()),
+    );
+    try {
+      return await Promise.race([action, promise]);
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+/** Reads `socket` to its end and drops everything. */
+async function drained(socket: ReadAheadSocket): Promise<void> {
+  while (await socket.fill()) socket.drop(socket.octets.length);
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

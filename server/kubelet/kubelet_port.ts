@@ -1,0 +1,184 @@
+/**
+ * The port where callers talk to kubelets as if these were near: what
+ * yurttunnel calls its interceptor.
+ *
+ * Who may connect is whoever shows a certificate of the callers' CA, and what
+ * they may reach is the policy's business; the kubelet sees our certificate,
+ * not theirs.
+ *
+ * @module
+ */
+
+import { connectKubernetes } from "../../host/kubernetes/connect.ts";
+import { type BoundListener, listenTcp } from "../../host/listeners.ts";
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import type { Credentials } from "../../host/tls/credentials.ts";
+import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Dialer } from "../dialer.ts";
+import { refusalOctets } from "../frontends/connect_response.ts";
+import type { TlsLimits } from "../options.ts";
+import {
+  type ExchangeObserver,
+  type ExchangeOptions,
+  KubeletExchange,
+} from "./kubelet_exchange.ts";
+import { dialKubelet } from "./kubelet_dial.ts";
+import { KubeletMetrics } from "./kubelet_metrics.ts";
+import { NodeLookups } from "./node_lookups.ts";
+import type { KubeletOptions } from "./options.ts";
+
+/** How long a caller's handshake may take. */
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/** Most connections at once; each costs some 200 KB with both its ends. */
+export const EXCHANGES_MAX = 2_000;
+
+/** What the port takes from the server. */
+export interface KubeletEnvironment {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly metrics: MetricRegistry;
+  readonly tls: TlsLimits;
+  readonly dial: Dialer["dial"];
+  /** Shown to callers, whose CA it names. */
+  readonly callers: Credentials;
+  /** Shown to kubelets, whose CA it names. */
+  readonly kubelets: Credentials;
+  /** Somebody was turned away who could not ask for anything. */
+  turnedAway(): void;
+}
+
+/** See the module description. */
+export class KubeletPort {
+  readonly #environment: KubeletEnvironment;
+  readonly #exchange: ExchangeOptions;
+  readonly #lookups: NodeLookups | undefined;
+  readonly #exchanges = new Set<KubeletExchange>();
+  readonly #listener: BoundListener;
+  #isOver = false;
+
+  /**
+   * Opens the port.
+   *
+   * @throws {ListenError | KubernetesConfigError}
+   */
+  constructor(options: KubeletOptions, environment: KubeletEnvironment) {
+    const { log, timers, dial, kubelets } = environment;
+    this.#environment = environment;
+    const { lookups, localhostPorts } = options;
+    this.#lookups = lookups &&
+      new NodeLookups(connectKubernetes(lookups, timers), timers);
+    const dialing = {
+      timers,
+      dial,
+      credentials: () => kubelets.current,
+      isUnverified: options.kubeletCaFile === undefined,
+    };
+    this.#exchange = {
+      timers,
+      routing: {
+        localhostPorts: new Set(localhostPorts),
+        ...(this.#lookups === undefined ? {} : { lookups: this.#lookups }),
+      },
+      connect: (route, caller, signal) =>
+        dialKubelet(route, caller, signal, dialing),
+      observer: observerOf(environment),
+    };
+    this.#listener = listenTcp(options.address, {
+      onConnection: (conn) => void this.#accept(conn),
+      onProblem: (line) => log.warn(line),
+    });
+    if (!dialing.isUnverified) return;
+    log.warn(
+      "kubelets' certificates are not verified: whoever can answer in a " +
+        "kubelet's place on a node reads and writes what callers say to it",
+    );
+  }
+
+  get address(): string {
+    return this.#listener.address;
+  }
+
+  /** Accepts nobody any more; what runs goes on. */
+  close(): void {
+    this.#listener.close();
+  }
+
+  /** Ends everything. */
+  shutdown(reason: string): void {
+    this.#isOver = true;
+    for (const exchange of this.#exchanges) exchange.stop(reason);
+    this.#lookups?.[Symbol.dispose]();
+  }
+
+  /** Serves one connection whose caller is known. */
+  async serve(socket: OctetSocket): Promise<void> {
+    if (this.#exchanges.size >= EXCHANGES_MAX) return await turnAway(socket);
+    const exchange = new KubeletExchange(socket, this.#exchange);
+    this.#exchanges.add(exchange);
+    try {
+      await exchange.run();
+    } finally {
+      this.#exchanges.delete(exchange);
+    }
+  }
+
+  async #accept(conn: Deno.TcpConn): Promise<void> {
+    const { callers, tls, turnedAway, log } = this.#environment;
+    let socket: OctetSocket;
+    try {
+      socket = await gatedTlsSocket(conn, {
+        credentials: callers.current,
+        clientCertificate: "required",
+        alpn: ["http/1.1"],
+        handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+        minVersion: tls.minVersion,
+      });
+    } catch (error) {
+      if (!(error instanceof TlsHandshakeError)) throw error;
+      turnedAway();
+      return log.event(error.message);
+    }
+    // The handshake may have outlived the port.
+    if (this.#isOver) return socket.close();
+    await this.serve(socket);
+  }
+}
+
+async function turnAway(socket: OctetSocket): Promise<void> {
+  const sentence = `Cannot serve more than ${EXCHANGES_MAX} requests at once`;
+  try {
+    await socket.write(refusalOctets(503, sentence));
+    await socket.closeWrite();
+  } catch {
+    // It has left already, which is as well.
+  }
+  socket.close();
+}
+
+function observerOf(
+  { log, metrics }: KubeletEnvironment,
+): ExchangeObserver {
+  const counts = new KubeletMetrics(metrics);
+  return {
+    began: ({ path }) => counts.began(path),
+    // Not the query: commands stand there, and what they are given.
+    ended: ({ method, path }, status, tookMs) => {
+      counts.ended(path, status);
+      log.detail("kubelet request ended", {
+        method,
+        path,
+        status,
+        ms: Math.round(tookMs),
+      });
+    },
+    refused: ({ remoteAddress }, { status, message }) =>
+      log.event(
+        `kubelet request of ${remoteAddress} refused with ${status}: ${message}`,
+      ),
+  };
+}

@@ -1,0 +1,21 @@
+/**
+ * A request that is refused before any kubelet hears of it, or a kubelet's
+ * answer that is none.
+ *
+ * @module
+ */
+
+/** Octets that are no HTTP/1.1 message, or none that is passed on. */
+export class MessageError extends Error {
+  override readonly name = "MessageError";
+
+  /** @param status What whoever asked is answered, if there is still time. */
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+/** A peer's text in quotes, harmless for terminals and logs, and not too long. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}

@@ -1,0 +1,141 @@
+/**
+ * The head of a request to a kubelet, and the one that leaves for it.
+ *
+ * @module
+ */
+
+import { type BodyLength, bodyLength, NO_BODY } from "./body_framing.ts";
+import { HeaderFields, headOctets } from "./header_fields.ts";
+import { MessageError, quote } from "./message_error.ts";
+
+/** Protocols that kubelets change to for exec, attach and port-forward. */
+const UPGRADES: ReadonlySet<string> = new Set(["websocket", "spdy/3.1"]);
+
+/** All that a kubelet serves; TRACE and CONNECT would be addressed to us. */
+const METHODS: ReadonlySet<string> = new Set([
+  ...["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"],
+]);
+
+/** A request that can be passed on. */
+export interface RequestHead {
+  readonly method: string;
+  /** Path and query, as they came. */
+  readonly target: string;
+  /** The path alone. */
+  readonly path: string;
+  /** The Host header. */
+  readonly host: string;
+  readonly fields: HeaderFields;
+  readonly body: BodyLength;
+  /** What the connection shall change to; absent: nothing. */
+  readonly upgrade?: string;
+}
+
+/**
+ * Reads a request head.
+ *
+ * @param lines Request line and header lines, octets as code points.
+ * @throws {MessageError} With the status to answer.
+ */
+export function parseRequestHead(lines: readonly string[]): RequestHead {
+  const [requestLine = "", ...rest] = lines;
+  const [method = "", target = "", version, ...more] = requestLine.split(" ");
+  if (version !== "HTTP/1.1" || more.length > 0) {
+    throw new MessageError(
+      version === "HTTP/1.0" ? 505 : 400,
+      `Cannot read the request line ${quote(requestLine)}, ` +
+        `wanted "GET /path HTTP/1.1"`,
+    );
+  }
+  if (!METHODS.has(method)) {
+    throw new MessageError(
+      501,
+      `Cannot pass on ${quote(method)}, wanted one of ` +
+        [...METHODS].join(", "),
+    );
+  }
+  const path = pathOf(target);
+  const fields = HeaderFields.parse(rest, 400);
+  const host = fields.one("host", 400);
+  if (host === undefined) {
+    throw new MessageError(400, "Cannot tell which node is meant: no Host");
+  }
+  const body = bodyLength(fields, NO_BODY, 400);
+  const upgrade = upgradeOf(fields, body);
+  return {
+    method,
+    target,
+    path,
+    host,
+    fields,
+    body,
+    ...(upgrade === undefined ? {} : { upgrade }),
+  };
+}
+
+/**
+ * The path of an origin-form target (RFC 9112 §3.2.1). Paths that a kubelet
+ * would tidy up first are refused: the node is looked up by what stands here.
+ */
+function pathOf(target: string): string {
+  const path = target.split("?", 1)[0]!;
+  const isTidy = /^\/[\x21-\x7e]*$/.test(target) && !target.includes("#") &&
+    !path.includes("//") && !/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(path);
+  if (isTidy) return path;
+  throw new MessageError(
+    400,
+    `Cannot use the request target ${quote(target)}, wanted a path such as ` +
+      "/pods, without empty parts, . and ..",
+  );
+}
+
+/** Other protocols than a kubelet's are not changed to (RFC 9110 §7.8). */
+function upgradeOf(
+  fields: HeaderFields,
+  body: BodyLength,
+): string | undefined {
+  if (!fields.list("connection").includes("upgrade")) return undefined;
+  const upgrade = fields.one("upgrade", 400);
+  if (upgrade === undefined || !UPGRADES.has(upgrade.toLowerCase())) {
+    return undefined;
+  }
+  // Whose octets come first, the body's or the new protocol's, would be
+  // anybody's guess.
+  if (body.kind !== "octets" || body.octets > 0) {
+    throw new MessageError(
+      400,
+      `Cannot change to ${upgrade} behind a body: saw one, wanted none`,
+    );
+  }
+  return upgrade;
+}
+
+/**
+ * What leaves for the kubelet.
+ *
+ * @param authority Its `host:port`.
+ */
+export function forwardedHead(
+  { method, target, fields, upgrade }: RequestHead,
+  authority: string,
+): Uint8Array {
+  const isOurs = (key: string) => key === "host" || isSteering(key);
+  return headOctets([
+    `${method} ${target} HTTP/1.1`,
+    `Host: ${authority}`,
+    ...fields.endToEnd(isOurs, 400),
+    ...connectionLines(upgrade),
+  ]);
+}
+
+/** Headers that speak to us and not to the kubelet. */
+export function isSteering(key: string): boolean {
+  return key.startsWith("x-tunnel-");
+}
+
+/** One request per connection, or a change of protocol. */
+export function connectionLines(upgrade: string | undefined): string[] {
+  return upgrade === undefined
+    ? ["Connection: close"]
+    : ["Connection: Upgrade", `Upgrade: ${upgrade}`];
+}

@@ -1,0 +1,349 @@
+/**
+ * The kubelet front end from a caller's TLS to a kubelet's, through a server, a
+ * link and an agent.
+ *
+ * @module
+ */
+
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
+import type { Carrier } from "../../proto/link/link.ts";
+import { certificates } from "../support/certificates.ts";
+import { KubeletRig } from "../support/kubelet_rig.ts";
+import { concat } from "../support/sockets.ts";
+import { eventually } from "../support/tunnel_harness.ts";
+
+const CARRIERS: readonly Carrier[] = ["streams", "packets"];
+
+for (const carrier of CARRIERS) {
+  Deno.test(`${carrier}: a request reaches the node in its Host, under our certificate, and nothing else of it`, async () => {
+    await using rig = await KubeletRig.open({ carrier });
+    const answer = await rig.ask(
+      "GET /pods?x=1 HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer x\r\n" +
+        "X-Tunnel-Proxy-Host: edge-1:10250\r\nKeep-Alive: 5\r\nTE: trailers\r\n" +
+        "Connection: keep-alive, accept\r\nAccept: a\r\n\r\n",
+    );
+    assertEquals(
+      answer,
+      "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n" +
+        "Connection: close\r\n\r\npods\n",
+    );
+    assertEquals(rig.kubelet.requests, [{
+      method: "GET",
+      target: "/pods?x=1",
+      lines: [
+        "GET /pods?x=1 HTTP/1.1",
+        `Host: 127.0.0.1:${rig.kubelet.port}`,
+        "Authorization: Bearer x",
+        "Connection: close",
+      ],
+      commonName: "tunnel-kubelet-client",
+    }]);
+    const counted = "tunnel_server_kubelet_requests_total" +
+      '{kind="pods",status="2xx"}';
+    await eventually(
+      "it is counted",
+      async () => await rig.tunnel.metric(counted) === 1,
+    );
+  });
+
+  Deno.test(`${carrier}: a followed log comes line by line, and ends with its reader`, async () => {
+    await using rig = await KubeletRig.open({ carrier });
+    const caller = await rig.caller();
+    await caller.say(
+      "GET /containerLogs/default/web/main?follow=true HTTP/1.1\r\n" +
+        `Host: ${rig.host}\r\n\r\n`,
+    );
+    await caller.hears(/the first line\n\r\n$/);
+    await rig.kubelet.followedBy(1);
+    await rig.kubelet.log("another one");
+    assertEquals(
+      await caller.hears(/\r\n$/),
+      "c\r\nanother one\n\r\n",
+    );
+    const inFlight = "tunnel_server_kubelet_requests_in_flight" +
+      '{kind="containerLogs"}';
+    assertEquals(await rig.tunnel.metric(inFlight), 1);
+    caller.socket.close();
+    await rig.kubelet.followedBy(0);
+    await eventually(
+      "nothing is in flight",
+      async () => await rig.tunnel.metric(inFlight) === 0,
+    );
+  });
+
+  Deno.test(`${carrier}: a body is followed to its end, and what stands behind it goes nowhere`, async () => {
+    await using rig = await KubeletRig.open({ carrier });
+    const smuggled = "GET /run/secret HTTP/1.1\r\nHost: HOST\r\n\r\n";
+    const whole = await rig.ask(
+      `POST /echo HTTP/1.1\r\nHost: HOST\r\nContent-Length: 5\r\n\r\nhello` +
+        smuggled,
+    );
+    assertMatch(whole, /\r\n\r\nhello$/);
+    const chunks = "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+    const chunked = await rig.ask(
+      "POST /echo HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\n" +
+        chunks + smuggled,
+    );
+    assert(chunked.endsWith(`\r\n\r\n${chunks}`), chunked);
+    assertEquals(rig.kubelet.requests.length, 2);
+  });
+
+  Deno.test(`${carrier}: large bodies pass in both directions at once`, async () => {
+    await using rig = await KubeletRig.open({ carrier });
+    const body = "0123456789abcdef".repeat(64 * 1024);
+    const answer = await rig.ask(
+      `POST /echo HTTP/1.1\r\nHost: HOST\r\nContent-Length: ${body.length}` +
+        `\r\n\r\n${body}`,
+    );
+    assert(answer.endsWith(`\r\n\r\n${body}`));
+  });
+
+  Deno.test(`${carrier}: after a change of protocol octets pass both ways, half-closes too`, async () => {
+    await using rig = await KubeletRig.open({ carrier });
+    const caller = await rig.caller();
+    await caller.say(
+      `POST /attach/default/web/main HTTP/1.1\r\nHost: ${rig.host}\r\n` +
+        "Content-Length: 0\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n" +
+        "early",
+    );
+    const head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n" +
+      "Upgrade: SPDY/3.1\r\n\r\n";
+    let heard = await caller.hears(/early$/);
+    assertEquals(heard, `${head}early`);
+    const much = "x".repeat(300_000);
+    const saying = caller.say(much).then(() => caller.socket.closeWrite());
+    heard = await caller.rest();
+    await saying;
+    assertEquals(heard.length, much.length);
+  });
+
+  Deno.test(`${carrier}: a reset after a change of protocol is a reset at the other end`, async () => {
+    await using rig = await KubeletRig.open({ carrier });
+    const caller = await rig.caller();
+    await caller.say(
+      `GET /attach/default/web/main HTTP/1.1\r\nHost: ${rig.host}\r\n` +
+        "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
+    );
+    await caller.hears(/\r\n\r\n$/);
+    for (const { running } of rig.tunnel.agents) running.stop("lost");
+    await assertRejects(() => caller.rest());
+  });
+}
+
+Deno.test("exec by WebSocket: what a command says, and how it ended", async () => {
+  await using rig = await KubeletRig.open();
+  const run = async (command: string, input?: string) => {
+    const caller = await rig.caller();
+    await caller.say(
+      `GET /exec/default/web/main?${command}&input=1&output=1 HTTP/1.1\r\n` +
+        `Host: ${rig.host}\r\nConnection: keep-alive, Upgrade\r\n` +
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
+        "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
+    );
+    if (input !== undefined) {
+      await caller.say(clientFrame(0, input));
+      await caller.say(Uint8Array.of(0x82, 0x82, 0, 0, 0, 0, 255, 0));
+    }
+    const heard = await caller.rest();
+    // RFC 6455 §1.3 has this pair.
+    assertMatch(heard, /Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=\r/);
+    return heard;
+  };
+  const said = (channel: number, text: string) =>
+    String.fromCharCode(channel) + text;
+  assertStringIncludes(await run("command=echo&command=hi"), said(1, "hi\n"));
+  const cat = await run("command=cat", "typed");
+  assertStringIncludes(cat, said(1, "typed"));
+  assertMatch(cat, /"status":"Success"/);
+  const exit = await run("command=exit&command=3");
+  assertStringIncludes(exit, said(2, "leaving with 3"));
+  assertMatch(exit, /"reason":"ExitCode","message":"3"/);
+});
+
+Deno.test("a change of protocol that the kubelet refuses is an answer like any other", async () => {
+  await using rig = await KubeletRig.open();
+  const answer = await rig.ask(
+    "GET /denied HTTP/1.1\r\nHost: HOST\r\nConnection: Upgrade\r\n" +
+      "Upgrade: websocket\r\n\r\nearly",
+  );
+  assertEquals(
+    answer,
+    "HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n",
+  );
+});
+
+Deno.test("headers of yurttunnel name the node and what to dial", async () => {
+  await using rig = await KubeletRig.open({ kubelet: { localhostPorts: [] } });
+  const answer = await rig.ask(
+    "GET /metrics HTTP/1.1\r\nHost: tunnel-server:10263\r\n" +
+      "X-Tunnel-Proxy-Host: edge-1\r\n" +
+      `X-Tunnel-Proxy-Dest: ${rig.kubelet.address}\r\n\r\n`,
+  );
+  assertMatch(answer, /^HTTP\/1\.1 200 OK\r\n.*metrics\n$/s);
+});
+
+Deno.test("a node is known by its address as well", async () => {
+  await using rig = await KubeletRig.open();
+  const at = (host: string) =>
+    rig.ask(`GET /pods HTTP/1.1\r\nHost: ${host}:${rig.kubelet.port}\r\n\r\n`);
+  assertMatch(await at("10.1.2.3"), /^HTTP\/1\.1 200 /);
+  assertMatch(await at("10.1.2.4"), /^HTTP\/1\.1 502 .*no agent serves/);
+});
+
+Deno.test("who cannot be reached is named, with the reason, and when it was seen last", async () => {
+  await using rig = await KubeletRig.open();
+  const ask = (node: string) =>
+    rig.ask(
+      `GET /pods HTTP/1.1\r\nHost: HOST\r\nX-Tunnel-Proxy-Host: ${node}\r\n\r\n`,
+    );
+  assertMatch(
+    await ask("edge-9"),
+    /^HTTP\/1\.1 502 .*the kubelet of node edge-9 \(127.*never seen/,
+  );
+  rig.tunnel.agents[0]!.running.stop("going home");
+  await rig.tunnel.log.until(/^agent gone/);
+  assertMatch(
+    await ask("edge-1"),
+    /^HTTP\/1\.1 502 .*no agent is connected \(last seen \d+ s ago/,
+  );
+});
+
+Deno.test("a port that nobody listens on is 502, with the agent's words", async () => {
+  await using rig = await KubeletRig.open({ kubelet: { localhostPorts: [1] } });
+  const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: edge-1:1\r\n\r\n");
+  assertMatch(answer, /^HTTP\/1\.1 502 .*connection refused/);
+});
+
+Deno.test("a kubelet whose certificate is of another CA or another node is not spoken to", async () => {
+  const { otherCa } = await certificates();
+  const folder = await Deno.makeTempDir();
+  const kubeletCaFile = `${folder}/other.crt`;
+  await Deno.writeTextFile(kubeletCaFile, otherCa);
+  {
+    await using rig = await KubeletRig.open({ kubelet: { kubeletCaFile } });
+    const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n");
+    assertMatch(answer, /^HTTP\/1\.1 502 .*not signed by a CA that is trusted/);
+  }
+  await Deno.remove(folder, { recursive: true });
+  await using rig = await KubeletRig.open();
+  await rig.tunnel.link({
+    agentId: "edge-2",
+    identifiers: { host: ["edge-2"] },
+  });
+  const answer = await rig.ask(
+    `GET /pods HTTP/1.1\r\nHost: edge-2:${rig.kubelet.port}\r\n\r\n`,
+  );
+  assertMatch(answer, /^HTTP\/1\.1 502 .*is for another name.*edge-2/);
+  assertEquals(rig.kubelet.requests, []);
+});
+
+Deno.test("without verification any kubelet is spoken to, and the log says what that means", async () => {
+  await using rig = await KubeletRig.open({ without: ["kubeletCaFile"] });
+  await rig.tunnel.log.until(/kubelets' certificates are not verified/);
+  const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n");
+  assertMatch(answer, /^HTTP\/1\.1 200 /);
+});
+
+Deno.test("a kubelet that wants a certificate and sees none is 502, in words", async () => {
+  await using rig = await KubeletRig.open({ without: ["clientKeyPair"] });
+  const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n");
+  assertMatch(answer, /^HTTP\/1\.1 502 .*does it accept our certificate/);
+});
+
+Deno.test("callers without a good certificate do not get in", async () => {
+  await using rig = await KubeletRig.open();
+  const { otherClient } = await certificates();
+  const refused = async () => {
+    const caller = await rig.caller(otherClient);
+    await caller.say(`GET /pods HTTP/1.1\r\nHost: ${rig.host}\r\n\r\n`);
+    return await caller.rest();
+  };
+  await assertRejects(refused);
+  await assertRejects(async () => {
+    const caller = await rig.caller({ cert: "", key: "" });
+    await caller.say(`GET /pods HTTP/1.1\r\nHost: ${rig.host}\r\n\r\n`);
+    return await caller.rest();
+  });
+  await eventually(
+    "both are counted",
+    async () =>
+      await rig.tunnel.metric("tunnel_server_refused_callers_total") === 2,
+  );
+  assertEquals(rig.kubelet.requests, []);
+});
+
+Deno.test("the policy judges callers by their certificates, and the audit log names them", async () => {
+  const folder = await Deno.makeTempDir();
+  const policyFile = `${folder}/policy.json`;
+  const path = `${folder}/audit.log`;
+  const frontends = [{
+    commonName: "node1",
+    nodes: ["edge-2"],
+    allow: ["*:*:*"],
+  }];
+  await Deno.writeTextFile(policyFile, JSON.stringify({ frontends }));
+  {
+    await using rig = await KubeletRig.open({
+      server: {
+        authorization: {
+          policyFile,
+          audit: { path, octetsMax: 1_000_000, filesMax: 2 },
+        },
+      },
+    });
+    const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n");
+    assertMatch(answer, /^HTTP\/1\.1 403 .*is about node edge-1/);
+    assertEquals(rig.kubelet.requests, []);
+  }
+  const [line] = (await Deno.readTextFile(path)).split("\n");
+  const { who, decision } = JSON.parse(line!);
+  assertEquals([who.commonName, decision], ["node1", "refused"]);
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("half an answer is never taken for a whole one", async () => {
+  await using rig = await KubeletRig.open();
+  await assertRejects(() => rig.ask("GET /cut HTTP/1.1\r\nHost: HOST\r\n\r\n"));
+  assertMatch(
+    await rig.ask("GET /none HTTP/1.1\r\nHost: HOST\r\n\r\n"),
+    /^HTTP\/1\.1 502 the connection to the kubelet broke/,
+  );
+  assertMatch(
+    await rig.ask("GET /until-close HTTP/1.1\r\nHost: HOST\r\n\r\n"),
+    /\r\nConnection: close\r\n\r\nto the end$/,
+  );
+});
+
+Deno.test("stopping the server ends what runs on the kubelet port", async () => {
+  const rig = await KubeletRig.open();
+  const follower = await rig.caller();
+  await follower.say(
+    "GET /containerLogs/a/b/c?follow=true HTTP/1.1\r\n" +
+      `Host: ${rig.host}\r\n\r\n`,
+  );
+  await rig.kubelet.followedBy(1);
+  const silent = await rig.caller();
+  rig.tunnel.server.stop("enough");
+  await rig.tunnel.server.finished;
+  await assertRejects(() => follower.rest());
+  await silent.rest().catch(() => {});
+  await rig.kubelet.followedBy(0);
+  await rig[Symbol.asyncDispose]();
+});
+
+/** A masked message with `text` on `channel` (RFC 6455 §5.2). */
+function clientFrame(channel: number, text: string): Uint8Array {
+  const mask = Uint8Array.of(1, 2, 3, 4);
+  const payload = concat([
+    Uint8Array.of(channel),
+    new TextEncoder().encode(text),
+  ]).map((octet, at) => octet ^ mask[at % 4]!);
+  return concat([Uint8Array.of(0x82, 0x80 | payload.length), mask, payload]);
+}
