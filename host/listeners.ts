@@ -9,12 +9,16 @@
  * @module
  */
 
+import net from "node:net";
 import tls from "node:tls";
 import { acceptLoop } from "./accept_loop.ts";
+import { type HttpHandler, HttpPort } from "./http_port.ts";
+import type { Guest, Intake } from "./intake/intake.ts";
+import { TlsDoor } from "./intake/tls_door.ts";
 import { watchAcceptQueue } from "./accept_watchdog.ts";
 import { ListenError, listenError } from "./listen_error.ts";
 import { Reopener } from "./reopen.ts";
-import { hostPort } from "./sockets/deno_socket.ts";
+import { denoSocket, hostPort } from "./sockets/deno_socket.ts";
 import { nodeTlsTransport } from "./sockets/node_tls_transport.ts";
 import { codeOf } from "./sockets/octet_socket.ts";
 import { systemTimers } from "./system_timers.ts";
@@ -63,6 +67,8 @@ export interface AgentPortOptions extends ListenAddress {
   readonly alpn: readonly string[];
   readonly minVersion: tls.SecureVersion;
   readonly handshakeTimeoutMs: number;
+  /** Counts whoever connects; without it nobody does. */
+  readonly intake?: Intake;
   /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
   readonly named?: {
     readonly name: string;
@@ -72,8 +78,12 @@ export interface AgentPortOptions extends ListenAddress {
 
 /** What happens on the agent port. */
 export interface AgentPortEvents {
-  /** Call `start` before returning: see `nodeTlsTransport`. */
-  onConnection(transport: Transport): void;
+  /**
+   * Call `start` before returning: see `nodeTlsTransport`.
+   *
+   * @param guest As the intake counts it, if there is one.
+   */
+  onConnection(transport: Transport, guest: Guest | undefined): void;
   /** A handshake that failed; the connection is gone. */
   onRefused(error: TlsHandshakeError): void;
   onProblem(line: string): void;
@@ -130,7 +140,7 @@ export async function listenAgentPort(
   options: AgentPortOptions,
   events: AgentPortEvents,
 ): Promise<BoundListener> {
-  const { credentials, clientCertificate, named } = options;
+  const { credentials, clientCertificate, named, intake } = options;
   const secure = (material: TlsMaterial) => ({
     cert: material.cert,
     key: material.key,
@@ -146,7 +156,6 @@ export async function listenAgentPort(
     rejectUnauthorized: false,
     ALPNProtocols: [...options.alpn],
     handshakeTimeout: options.handshakeTimeoutMs,
-    noDelay: true,
     allowHalfOpen: true,
     ...(named === undefined ? {} : {
       SNICallback: (name: string, answer: SniAnswer) => {
@@ -162,7 +171,9 @@ export async function listenAgentPort(
     socket.destroy();
     events.onRefused(serverHandshakeError(error, remote));
   });
+  const door = intake && new TlsDoor(intake);
   server.on("secureConnection", (socket: tls.TLSSocket) => {
+    const guest = door?.came(socket);
     const refusal = refuseClient(
       socket,
       clientCertificate,
@@ -170,26 +181,31 @@ export async function listenAgentPort(
       remoteOf(socket),
     );
     if (refusal === undefined) {
-      return events.onConnection(nodeTlsTransport(socket));
+      return events.onConnection(nodeTlsTransport(socket), guest);
     }
     socket.on("error", () => {}); // It is refused already.
     socket.destroy();
     events.onRefused(refusal);
   });
-  await listenNode(server, options.hostname, options.port);
-  const bound = server.address() as { address: string; port: number };
+  // A listener of its own: whom there is no room for costs no handshake.
+  const listener = net.createServer({ noDelay: true, allowHalfOpen: true });
+  listener.on("connection", (socket: net.Socket) => {
+    if (door?.admits(socket) ?? true) server.emit("connection", socket);
+  });
+  await listenNode(listener, options.hostname, options.port);
+  const bound = listener.address() as { address: string; port: number };
   const address = hostPort(bound.address, bound.port);
   const stopReloads = credentials.onChange((material) =>
     server.setSecureContext(secure(material))
   );
-  const stopWatching = keepOpen(server, bound, events);
+  const stopWatching = keepOpen(listener, bound, events);
   return {
     address,
     port: bound.port,
     close: () => {
       stopReloads();
       stopWatching();
-      server.close();
+      listener.close();
     },
   };
 }
@@ -198,7 +214,7 @@ type SniAnswer = (error: Error | null, context: tls.SecureContext) => void;
 
 /** Opens a listener again that has stopped accepting. @returns How to end it. */
 function keepOpen(
-  server: tls.Server,
+  server: net.Server,
   bound: { readonly address: string; readonly port: number },
   events: Pick<AgentPortEvents, "onProblem">,
 ): () => void {
@@ -233,31 +249,32 @@ function keepOpen(
 /**
  * Serves plain HTTP, for health and administration only.
  *
+ * @param evicted A client was ended to make room for another.
  * @throws {ListenError}
  */
 export function listenHttp(
   at: ListenAddress,
-  handler: (request: Request) => Response | Promise<Response>,
+  handler: HttpHandler,
+  evicted: () => void = () => {},
 ): BoundListener & { finished: Promise<void> } {
-  const address = hostPort(at.hostname, at.port);
-  const controller = new AbortController();
-  try {
-    const server = Deno.serve({
-      hostname: at.hostname === "" ? "::" : at.hostname,
-      port: at.port,
-      signal: controller.signal,
-      onListen: () => {},
-    }, handler);
-    const { hostname, port } = server.addr as Deno.NetAddr;
-    return {
-      address: hostPort(hostname, port),
-      port,
-      close: () => controller.abort(),
-      finished: server.finished,
-    };
-  } catch (error) {
-    throw listenError(address, error);
-  }
+  const listener = openTcp(at);
+  const { hostname, port } = listener.addr as Deno.NetAddr;
+  const address = hostPort(hostname, port);
+  const served = new HttpPort(handler, evicted);
+  const finished = acceptLoop(listener, address, {
+    onConnection: (conn) => void served.accept(denoSocket(conn)),
+    // Who looks after the process learns it from the other ports.
+    onProblem: () => {},
+  });
+  return {
+    address,
+    port,
+    close: () => {
+      listener.close();
+      served.close();
+    },
+    finished,
+  };
 }
 
 function openTcp(at: ListenAddress): Deno.TcpListener {
@@ -278,7 +295,7 @@ function openTcp(at: ListenAddress): Deno.TcpListener {
 }
 
 function listenNode(
-  server: tls.Server,
+  server: net.Server,
   host: string,
   port: number,
 ): Promise<void> {

@@ -9,6 +9,7 @@
  * @module
  */
 
+import type { IntakeWish } from "../host/intake/intake_limits.ts";
 import type { ListenAddress } from "../host/listeners.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";
@@ -98,6 +99,9 @@ export interface ServerOptions {
   };
 
   readonly tls: TlsLimits;
+
+  /** How many may connect; what is absent has a default. */
+  readonly intake?: IntakeWish;
 
   /** Who may reach what; absent: every frontend everything, unwritten. */
   readonly authorization?: AuthorizationOptions;

@@ -18,7 +18,7 @@ import {
 } from "../host/listeners.ts";
 import type { Log } from "../host/log.ts";
 import { MetricRegistry } from "../host/metrics.ts";
-import { denoSocket } from "../host/sockets/deno_socket.ts";
+import { addressText, denoSocket } from "../host/sockets/deno_socket.ts";
 import { gatedTlsSocket } from "../host/sockets/gated_tls_socket.ts";
 import { registerProcessMetrics } from "../host/process_metrics.ts";
 import { systemTimers } from "../host/system_timers.ts";
@@ -37,6 +37,7 @@ import {
   reconsider,
 } from "./identity/agent_trust.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
+import { ServerIntake } from "./intake.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
 import type { KubeletPort } from "./kubelet/kubelet_port.ts";
 import { callerFiles, kubeletFiles } from "./kubelet/options.ts";
@@ -100,6 +101,7 @@ class Server {
   readonly #metrics = new ServerMetrics(this.#metricRegistry, systemTimers);
   readonly #health = new HealthService();
   readonly #receiveBudget = new ReceiveBudget();
+  readonly #intake: ServerIntake;
   readonly #registry: Registry;
   readonly #authorization: Authorization;
   readonly #dialer: Dialer;
@@ -118,6 +120,11 @@ class Server {
       strategies: options.strategies,
       clock: systemTimers,
       random: Math.random,
+    });
+    this.#intake = new ServerIntake(options.intake ?? {}, {
+      log,
+      metrics: this.#metricRegistry,
+      clock: systemTimers,
     });
     this.#metrics.watch(this.#registry);
     this.#metrics.watchBudget(this.#receiveBudget);
@@ -225,7 +232,7 @@ class Server {
     let listener: BoundListener;
     if (listen.kind === "unix") {
       listener = await listenUnix(listen.path, {
-        onConnection: (conn) => this.#frontendPort.accept(denoSocket(conn)),
+        onConnection: (conn) => this.#acceptPlain(conn),
         onProblem,
       }, listen.deleteExisting);
     } else {
@@ -259,8 +266,10 @@ class Server {
       alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
       minVersion: tls.minVersion,
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+      intake: this.#intake.intake,
     }, {
-      onConnection: (transport) => this.#agentPort.accept(transport),
+      onConnection: (transport, guest) =>
+        this.#agentPort.accept(transport, guest),
       onRefused: (error) => {
         this.#metrics.agentRefused();
         this.#log.event(error.message);
@@ -271,21 +280,34 @@ class Server {
     return listener;
   }
 
+  /** Who may open the socket is known by that. */
+  #acceptPlain(conn: Deno.UnixConn): void {
+    const close = () => socket.close();
+    const guest = this.#intake.intake.enter(undefined, close);
+    const socket = denoSocket(conn, () => guest?.leave());
+    if (guest === undefined) return socket.close();
+    this.#frontendPort.accept(socket, guest);
+  }
+
   /** A frontend on TCP always wants a certificate, as upstream's. */
   async #acceptTls(
     conn: Deno.TcpConn,
     credentials: Credentials,
   ): Promise<void> {
+    const remoteAddress = addressText(conn.remoteAddr);
+    const guest = this.#intake.intake.enter(remoteAddress, () => conn.close());
+    if (guest === undefined) return conn.close();
     try {
-      conn.setNoDelay(true);
       const socket = await gatedTlsSocket(conn, {
+        closed: () => guest.leave(),
         credentials: credentials.current,
         clientCertificate: "required",
         alpn: [HTTP2_ALPN, "http/1.1"],
         handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
         minVersion: this.#options.tls.minVersion,
       });
-      this.#frontendPort.accept(socket);
+      guest.known();
+      this.#frontendPort.accept(socket, guest);
     } catch (error) {
       if (!(error instanceof TlsHandshakeError)) throw error;
       this.#metrics.callerRefused();
@@ -324,6 +346,7 @@ class Server {
         this.#metrics.callerRefused();
         this.#log.event(`${remoteAddress}: ${reason}`);
       },
+      ended: (end) => this.#intake.ended("frontends", end),
       counted: (protocol, change) => {
         if (protocol === "http1") this.#metrics.httpConnections(change);
       },
@@ -377,6 +400,7 @@ class Server {
           this.#log.event(`${remoteAddress}: ${reason}`);
         },
         counted: (change) => metrics.grpcConnections("Connect", change),
+        ended: (end) => this.#intake.ended("agents", end),
       },
     });
   }
@@ -425,7 +449,11 @@ class Server {
   }
 
   #serve(address: ListenAddress, handler: (request: Request) => Response) {
-    const listener = listenHttp(address, handler);
+    const listener = listenHttp(
+      address,
+      handler,
+      () => this.#intake.reached("http_connections", "all"),
+    );
     this.#listeners.push(listener);
     return listener;
   }

@@ -54,6 +54,8 @@ class Account {
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #all: Account;
+  readonly #allAlone: readonly Account[];
+  readonly #host: Host;
   readonly #sources = new Map<string, Account>();
   /** Sources of {@linkcode QUIET_SOURCES_MAX}, the quietest first. */
   readonly #quiet = new Map<string, Account>();
@@ -61,6 +63,13 @@ export class Intake {
   constructor(options: IntakeOptions) {
     this.#options = options;
     this.#all = new Account(options.plan.all, options.clock.now());
+    this.#allAlone = [this.#all];
+    this.#host = {
+      nowMs: () => options.clock.now(),
+      left: (name) => this.#forget(name),
+      reached: (limit, account) =>
+        options.reached(limit, account === this.#all ? "all" : "source"),
+    };
   }
 
   /** How many are connected. */
@@ -97,25 +106,16 @@ export class Intake {
       return undefined;
     }
     if (name === undefined || source === undefined) {
-      return new Guest([this.#all], close, this.#hostOf());
+      return new Guest(this.#allAlone, close, this.#host, undefined);
     }
     this.#makeWay(source, "source");
     this.#makeWay(this.#all, "all");
     // It may have lost its last connection to make room for this one.
     this.#quiet.delete(name);
     this.#sources.set(name, source);
-    const guest = new Guest([source, this.#all], close, this.#hostOf(name));
+    const guest = new Guest([source, this.#all], close, this.#host, name);
     guest.wait();
     return guest;
-  }
-
-  #hostOf(name?: string): Host {
-    return {
-      nowMs: () => this.#options.clock.now(),
-      left: () => name !== undefined && this.#forget(name),
-      reached: (limit, account) =>
-        this.#options.reached(limit, account === this.#all ? "all" : "source"),
-    };
   }
 
   /** Room for one connection more, if need be instead of a stranger's. */
@@ -159,7 +159,7 @@ export class Intake {
 /** What a guest needs of its host. */
 interface Host {
   nowMs(): number;
-  left(): void;
+  left(source: string): void;
   reached(limit: IntakeLimit, account: Account): void;
 }
 
@@ -168,10 +168,17 @@ export class Guest implements SharedLimits {
   readonly #accounts: readonly Account[];
   readonly #close: () => void;
   readonly #host: Host;
+  readonly #source: string | undefined;
   #isHere = true;
 
-  /** @param accounts Its source's and everybody's. */
-  constructor(accounts: readonly Account[], close: () => void, host: Host) {
+  /** @param accounts Its source's, if it has one, and everybody's. */
+  constructor(
+    accounts: readonly Account[],
+    close: () => void,
+    host: Host,
+    source: string | undefined,
+  ) {
+    this.#source = source;
     this.#accounts = accounts;
     this.#close = close;
     this.#host = host;
@@ -205,7 +212,7 @@ export class Guest implements SharedLimits {
     this.#isHere = false;
     this.known();
     for (const account of this.#accounts) account.connections--;
-    this.#host.left();
+    if (this.#source !== undefined) this.#host.left(this.#source);
   }
 
   takeStream(): boolean {

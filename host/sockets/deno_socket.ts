@@ -15,10 +15,17 @@ import { sendReset } from "./tcp_reset.ts";
 /**
  * Wraps a connected socket and turns Nagle's algorithm off: it would hold small
  * writes back for up to 40 ms.
+ *
+ * @param closed Called when it is closed from here, however often that is.
  */
-export function denoSocket(conn: Deno.Conn): OctetSocket {
+export function denoSocket(
+  conn: Deno.Conn,
+  closed?: () => void,
+): OctetSocket {
   if ("setNoDelay" in conn) setNoDelay(conn as Deno.TcpConn);
-  return new DenoSocket(conn);
+  return closed === undefined
+    ? new DenoSocket(conn)
+    : new WatchedSocket(conn, closed);
 }
 
 class DenoSocket implements OctetSocket {
@@ -67,6 +74,26 @@ class DenoSocket implements OctetSocket {
   reset(): void {
     if (this.#conn.localAddr.transport === "tcp") sendReset(this.#conn);
     close(this.#conn);
+  }
+}
+
+/** One whose end somebody wants to know. */
+class WatchedSocket extends DenoSocket {
+  readonly #closed: () => void;
+
+  constructor(conn: Deno.Conn, closed: () => void) {
+    super(conn);
+    this.#closed = closed;
+  }
+
+  override close(): void {
+    super.close();
+    this.#closed();
+  }
+
+  override reset(): void {
+    super.reset();
+    this.#closed();
   }
 }
 

@@ -35,6 +35,8 @@ export interface GatedTlsOptions {
   readonly minVersion?: tls.SecureVersion;
   /** OpenSSL names joined by `:`. */
   readonly ciphers?: string;
+  /** Called when the connection is closed from here, however often. */
+  readonly closed?: () => void;
 }
 
 /**
@@ -46,7 +48,7 @@ export function gatedTlsSocket(
   conn: Deno.Conn,
   options: GatedTlsOptions,
 ): Promise<OctetSocket> {
-  const socket = denoSocket(conn);
+  const socket = denoSocket(conn, options.closed);
   const gate = new TlsGate(socket);
   return new Promise((resolve, reject) => {
     const refuse = (error: Error) => {

@@ -34,6 +34,11 @@ export class HeadBuffer {
     this.#octetsMax = octetsMax;
   }
 
+  /** Nothing is kept of an incomplete head. */
+  get isEmpty(): boolean {
+    return this.#size === 0;
+  }
+
   /** Takes the next chunk (copied). After `complete` the object is spent. */
   push(chunk: Uint8Array): GatheredHead {
     // Nearly every head comes in one piece, which then need not be copied.

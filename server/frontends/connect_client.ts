@@ -18,6 +18,10 @@
 import { EARLY_OCTETS_MAX } from "../../proto/link/dial_proxy.ts";
 import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
 import type { DialError, PendingDial } from "../../proto/link/link.ts";
+import {
+  type SharedLimits,
+  UNSHARED,
+} from "../../proto/streams/shared_limits.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {
   Conduit,
@@ -69,6 +73,9 @@ export class ConnectClient implements Conduit, ConduitEvents {
   readonly #socket: Conduit;
   readonly #options: ConnectClientOptions;
   readonly #caller: Caller;
+  readonly #shared: SharedLimits;
+  /** Octets of a head that is not complete, as `shared` counts them. */
+  #headOctets = 0;
   #phase: Phase = { kind: "head", head: new ConnectHead() };
   #timer: Timer | undefined;
   /** What the client sent behind its head and nobody has taken yet. */
@@ -84,8 +91,15 @@ export class ConnectClient implements Conduit, ConduitEvents {
   /**
    * @param socket The client's connection; nothing attached to it yet.
    * @param caller Who the client is.
+   * @param shared What it shares with others of its source.
    */
-  constructor(socket: Conduit, caller: Caller, options: ConnectClientOptions) {
+  constructor(
+    socket: Conduit,
+    caller: Caller,
+    options: ConnectClientOptions,
+    shared: SharedLimits = UNSHARED,
+  ) {
+    this.#shared = shared;
     this.#socket = socket;
     this.#caller = caller;
     this.#options = options;
@@ -193,7 +207,8 @@ export class ConnectClient implements Conduit, ConduitEvents {
 
   #onHeadData(head: ConnectHead, chunk: Uint8Array): void {
     const request = head.push(chunk);
-    if (request === undefined) return this.#socket.consumed(chunk.length);
+    if (request === undefined) return this.#onPartOfHead(chunk.length);
+    this.#giveHeadOctets();
     this.#cancelTimer();
     if (request.kind === "refusal") {
       this.#socket.consumed(chunk.length);
@@ -203,6 +218,21 @@ export class ConnectClient implements Conduit, ConduitEvents {
     this.#hasSpoken = request.early.length > 0;
     this.#socket.consumed(chunk.length - request.early.length);
     this.#dial(request);
+  }
+
+  #onPartOfHead(octets: number): void {
+    this.#socket.consumed(octets);
+    if (this.#shared.takeHeaderOctets(octets)) this.#headOctets += octets;
+    else {this.#refuse(
+        503,
+        "Cannot read a request head: too many are incomplete",
+      );}
+  }
+
+  #giveHeadOctets(): void {
+    if (this.#headOctets === 0) return;
+    this.#shared.giveHeaderOctets(this.#headOctets);
+    this.#headOctets = 0;
   }
 
   #dial({ target, headers }: ConnectRequest): void {
@@ -271,6 +301,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
   #refuse(status: number, message: string): void {
     if (this.#phase.kind === "over") return;
     this.#phase = { kind: "lingering" };
+    this.#giveHeadOctets();
     this.#cancelTimer();
     this.#options.refused(status, message);
     this.#socket.write(refusalOctets(status, message));
@@ -294,6 +325,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
 
   #over(): void {
     this.#phase = { kind: "over" };
+    this.#giveHeadOctets();
     this.#cancelTimer();
   }
 

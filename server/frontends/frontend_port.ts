@@ -8,6 +8,11 @@
 import type { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import {
+  type SharedLimits,
+  UNSHARED,
+} from "../../proto/streams/shared_limits.ts";
+import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
@@ -34,6 +39,8 @@ export interface FrontendPortOptions {
   readonly connect: ConnectClientOptions;
   /** A client was turned away before it could ask for anything. */
   turnedAway(remoteAddress: string, reason: string): void;
+  /** An HTTP/2 connection is over. */
+  ended?(end: ConnectionEnd): void;
   /** +1 and −1 for every HTTP/1.1 and every HTTP/2 connection. */
   counted(protocol: "http1" | "http2", change: 1 | -1): void;
 }
@@ -56,13 +63,17 @@ export class FrontendPort {
     };
   }
 
-  /** Serves one accepted connection until it ends. */
-  accept(socket: OctetSocket): void {
+  /**
+   * Serves one accepted connection until it ends.
+   *
+   * @param shared What it shares with others of its source.
+   */
+  accept(socket: OctetSocket, shared: SharedLimits = UNSHARED): void {
     new FirstRead(
       socket,
       this.#options.timers,
       (protocol, reader, octets) =>
-        this.#serve(socket, protocol, { reader, octets }),
+        this.#serve(socket, protocol, { reader, octets }, shared),
     ).start();
   }
 
@@ -71,19 +82,24 @@ export class FrontendPort {
     for (const connection of this.#connections) connection.shutdown(reason);
   }
 
-  #serve(socket: OctetSocket, protocol: SniffedProtocol, first: First): void {
+  #serve(
+    socket: OctetSocket,
+    protocol: SniffedProtocol,
+    first: First,
+    shared: SharedLimits,
+  ): void {
     switch (this.#servable(protocol)) {
       case "http2":
-        return this.#serveHttp2(socket, taken(first));
+        return this.#serveHttp2(socket, taken(first), shared);
       case "http1":
-        return this.#serveHttp1(socket, first);
+        return this.#serveHttp1(socket, first, shared);
     }
     const octets = taken(first);
     const reason = WHY_NOT[protocol];
     this.#options.turnedAway(socket.remoteAddress, reason);
     if (protocol === "unknown" && this.#options.mode !== "http-connect") {
       // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
-      this.#serveHttp2(socket, octets);
+      this.#serveHttp2(socket, octets, shared);
     } else void this.#turnAway(socket, protocol, reason);
   }
 
@@ -94,24 +110,30 @@ export class FrontendPort {
     return undefined;
   }
 
-  #serveHttp1(socket: OctetSocket, first: First): void {
+  #serveHttp1(socket: OctetSocket, first: First, shared: SharedLimits): void {
     this.#options.counted("http1", 1);
     const conduit = new SocketConduit(socket, { first });
-    new ConnectClient(conduit, socket, this.#connect);
+    new ConnectClient(conduit, socket, this.#connect, shared);
   }
 
-  #serveHttp2(socket: OctetSocket, early: Uint8Array): void {
-    const { timers, keepaliveMs, counted } = this.#options;
+  #serveHttp2(
+    socket: OctetSocket,
+    early: Uint8Array,
+    sharedLimits: SharedLimits,
+  ): void {
+    const { timers, keepaliveMs, counted, ended } = this.#options;
     const router = this.#options.routerFor(socket);
     const connection = new Connection({
       role: "server",
       clock: timers,
       keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
       receiveBudget: this.#options.receiveBudget,
+      sharedLimits,
       events: {
         onStream: (stream) => router.accept(stream),
-        onClosed: () => {
+        onClosed: (end) => {
           this.#connections.delete(connection);
+          ended?.(end);
           counted("http2", -1);
         },
       },

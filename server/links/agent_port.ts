@@ -10,6 +10,7 @@
  */
 
 import { driveHttp2 } from "../../host/http2_driver.ts";
+import type { Guest } from "../../host/intake/intake.ts";
 import type { Transport } from "../../host/transport.ts";
 import { VERSION } from "../../host/version.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
@@ -35,6 +36,7 @@ import {
   type StreamsLink,
 } from "../../proto/link/streams_link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import {
   LARGE_FRAME_SIZE,
@@ -43,6 +45,7 @@ import {
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { LinkCandidate } from "./admission.ts";
+import { watchIdle } from "./idle_watch.ts";
 
 /** How long an agent may leave a PING unanswered before its link is lost. */
 const PING_TIMEOUT_MS = 10_000;
@@ -61,6 +64,8 @@ export interface AgentPortObserver extends LinkObserver {
   refused(remoteAddress: string, reason: string): void;
   /** +1 and −1 for every connection that carries packets (gRPC `Connect`). */
   counted(change: 1 | -1): void;
+  /** A connection is over. */
+  ended?(end: ConnectionEnd): void;
 }
 
 /** Who is at the other end of a connection. */
@@ -111,10 +116,16 @@ export class AgentPort {
     this.#options = options;
   }
 
-  /** Serves one accepted connection; starts the transport at once. */
-  accept(transport: Transport): void {
-    if (transport.alpn === STREAMS_ALPN) void this.#openStreams(transport);
-    else this.#servePackets(transport);
+  /**
+   * Serves one accepted connection; starts the transport at once.
+   *
+   * @param guest As the process counts it; a certificate makes it known.
+   */
+  accept(transport: Transport, guest?: Guest): void {
+    if (transport.identity.kind === "certificate") guest?.known();
+    if (transport.alpn === STREAMS_ALPN) {
+      void this.#openStreams(transport, guest);
+    } else this.#servePackets(transport, guest);
   }
 
   /** Ends every connection: gracefully what can be, at once what cannot. */
@@ -128,12 +139,12 @@ export class AgentPort {
   }
 
   /** HTTP/2's client is the server here: it calls its agent. */
-  async #openStreams(transport: Transport): Promise<void> {
+  async #openStreams(transport: Transport, guest?: Guest): Promise<void> {
     const { serverId, serverCount, timers, observer } = this.#options;
     const { remoteAddress, identity } = transport;
     let link: StreamsLink | undefined;
     const connection = this.#connect(
-      transport,
+      { transport, guest },
       "client",
       refusePush,
       () => link !== undefined && this.#replace(link),
@@ -159,6 +170,7 @@ export class AgentPort {
           observer.unlinked(closed, reason);
         },
       });
+      guest?.known();
       this.#links.add(link);
       const bundle = this.#options.authorities?.();
       if (bundle !== undefined) link.announceAuthorities(bundle);
@@ -186,11 +198,11 @@ export class AgentPort {
     this.#retired.set(link, timer);
   }
 
-  #servePackets(transport: Transport): void {
+  #servePackets(transport: Transport, guest?: Guest): void {
     const { serverId, serverCount, timers, observer } = this.#options;
     const { remoteAddress, identity } = transport;
     const connection: Connection = this.#connect(
-      transport,
+      { transport, guest },
       "server",
       (stream) => router.accept(stream),
     );
@@ -210,6 +222,7 @@ export class AgentPort {
           observer,
           admit: (peer, token) => this.#judgeCall({ peer, token }),
           onLink: (link) => {
+            guest?.known();
             observer.counted(1);
             observer.linked(link);
           },
@@ -223,13 +236,15 @@ export class AgentPort {
   }
 
   #connect(
-    transport: Transport,
+    { transport, guest }: { transport: Transport; guest: Guest | undefined },
     role: "client" | "server",
     onStream: (stream: Stream) => StreamEvents,
     onExhausted: () => void = () => {},
   ): Connection {
     const { timers, keepaliveMs, receiveBudget } = this.#options;
     const isLink = role === "client";
+    let stopWatching: (() => void) | undefined;
+    let isOver = false;
     const connection = new Connection({
       role,
       clock: timers,
@@ -239,16 +254,30 @@ export class AgentPort {
         : {},
       limits: isLink ? LINK_LIMITS : {},
       receiveBudget,
+      ...(guest === undefined ? {} : { sharedLimits: guest }),
       ...(isLink ? { firstStreamId: this.#options.firstStreamId ?? 1 } : {}),
       events: {
         onStream,
         onExhausted,
-        onClosed: () => void this.#connections.delete(connection),
+        onClosed: (end) => {
+          this.#connections.delete(connection);
+          isOver = true;
+          stopWatching?.();
+          this.#options.observer.ended?.(end);
+        },
       },
     });
     this.#connections.add(connection);
     connection.start();
     driveHttp2(transport, connection, timers);
+    // A link is watched by its hello, and then by its keepalive.
+    if (isLink || isOver) return connection;
+    stopWatching = watchIdle(connection, {
+      timers,
+      isStranger: () => guest?.isStranger ?? false,
+      ended: (reason) =>
+        this.#options.observer.refused(transport.remoteAddress, reason),
+    });
     return connection;
   }
 

@@ -1,0 +1,103 @@
+/**
+ * Who may connect to a server, how many of them, and what is counted when
+ * somebody overdoes it: `host/intake` with this server's metrics and log.
+ *
+ * @module
+ */
+
+import { Intake } from "../host/intake/intake.ts";
+import {
+  type IntakeLimit,
+  intakePlan,
+  type IntakeScope,
+  type IntakeWish,
+} from "../host/intake/intake_limits.ts";
+import type { Log } from "../host/log.ts";
+import type { MetricRegistry } from "../host/metrics.ts";
+import { descriptorLimit } from "../host/sockets/descriptor_limit.ts";
+import { errorCodeName, WireError } from "../proto/frames/wire_error.ts";
+import { ExcessError } from "../proto/streams/abuse_limits.ts";
+import type { ConnectionEnd } from "../proto/streams/connection_events.ts";
+import type { Clock } from "../proto/sync/clock.ts";
+import { OWN_PREFIX } from "./metric_families.ts";
+
+/** A flood is told once in this time, and counted all the time. */
+export const TOLD_EVERY_MS = 60_000;
+
+/** Which port a peer came to. */
+export type PortName = "agents" | "frontends" | "http";
+
+/** See the module description. */
+export class ServerIntake {
+  readonly intake: Intake;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #reached;
+  readonly #faults;
+  readonly #toldMs = new Map<string, number>();
+
+  constructor(
+    wish: IntakeWish,
+    parts: {
+      readonly log: Log;
+      readonly metrics: MetricRegistry;
+      readonly clock: Clock;
+    },
+  ) {
+    const { metrics, clock } = parts;
+    this.#log = parts.log;
+    this.#clock = clock;
+    this.#reached = metrics.labelled(
+      "counter",
+      `${OWN_PREFIX}limits_reached_total`,
+      "Connections, calls and heads that a shared limit cost, by limit and " +
+        "by whether one source or all together had reached it.",
+      ["limit", "scope"],
+    );
+    this.#faults = metrics.labelled(
+      "counter",
+      `${OWN_PREFIX}peer_faults_total`,
+      "HTTP/2 connections ended because the peer broke a rule, by port, error " +
+        "code, and what it overdid (empty: nothing).",
+      ["port", "code", "excess"],
+    );
+    this.intake = new Intake({
+      plan: intakePlan(wish, descriptorLimit()),
+      clock,
+      reached: (limit, scope) => this.reached(limit, scope),
+    });
+    const gauge = (name: string, help: string, value: () => number) =>
+      metrics.computed("gauge", `${OWN_PREFIX}${name}`, help, value);
+    gauge(
+      "connections",
+      "Connections on all ports.",
+      () => this.intake.connections,
+    );
+    gauge(
+      "strangers",
+      "Connections whose peer has not shown who it is.",
+      () => this.intake.strangers,
+    );
+  }
+
+  /** A limit was reached and has cost somebody something. */
+  reached(limit: IntakeLimit | "http_connections", scope: IntakeScope): void {
+    this.#reached.with(limit, scope).add();
+    const key = `${limit} ${scope}`;
+    const nowMs = this.#clock.now();
+    if (nowMs - (this.#toldMs.get(key) ?? -Infinity) < TOLD_EVERY_MS) return;
+    this.#toldMs.set(key, nowMs);
+    this.#log.warn(
+      `too many ${limit.replace("_", " ")} of ` +
+        `${scope === "all" ? "all sources together" : "one source"}: ` +
+        "some are refused or ended; see tunnel_server_limits_reached_total",
+    );
+  }
+
+  /** An HTTP/2 connection is over. */
+  ended(port: PortName, { error }: ConnectionEnd): void {
+    if (!(error instanceof WireError)) return;
+    const excess = error instanceof ExcessError ? error.excess : "";
+    this.#faults.with(port, errorCodeName(error.code), excess).add();
+  }
+}

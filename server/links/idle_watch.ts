@@ -1,0 +1,67 @@
+/**
+ * Ends connections of the agent port that hold a place and use it for nothing.
+ *
+ * Whoever has business there calls at once: to link, to join, to renew, to ask
+ * for health. Without a call a connection costs memory and a descriptor, and
+ * costs who made it nothing.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/** How often it is looked; without a call at two looks in a row it ends. */
+export const IDLE_CHECK_MS = 5_000;
+
+/**
+ * How long a peer may stay that never shows who it is, calls or not. A token is
+ * reviewed in ten seconds, and joining takes less than that.
+ */
+export const STRANGER_LIFE_MS = 30_000;
+
+/** RFC 9113 §7. */
+const NO_ERROR = 0;
+
+/** The part of `Connection` that is watched. */
+export interface WatchedConnection {
+  readonly openStreams: number;
+  abort(code: number, reason: string): void;
+}
+
+/** What is to be known of a connection's peer. */
+export interface WatchOptions {
+  readonly timers: Timers;
+  /** It has yet to show who it is. */
+  isStranger(): boolean;
+  /** It ends; for the log and the metrics. */
+  ended(reason: string): void;
+}
+
+/** @returns How to stop watching. */
+export function watchIdle(
+  connection: WatchedConnection,
+  { timers, isStranger, ended }: WatchOptions,
+): () => void {
+  const startMs = timers.now();
+  let wasIdle = false;
+  let timer: Timer;
+  const end = (reason: string) => {
+    ended(reason);
+    connection.abort(NO_ERROR, reason);
+  };
+  const look = () => {
+    const isIdle = connection.openStreams === 0;
+    if (isIdle && wasIdle) {
+      return end(`no call was open for ${IDLE_CHECK_MS / 1_000} s`);
+    }
+    if (isStranger() && timers.now() - startMs >= STRANGER_LIFE_MS) {
+      return end(
+        `it did not show who it is for ${STRANGER_LIFE_MS / 1_000} s`,
+      );
+    }
+    wasIdle = isIdle;
+    timer = timers.after(IDLE_CHECK_MS, look);
+  };
+  timer = timers.after(IDLE_CHECK_MS, look);
+  return () => timer.cancel();
+}
