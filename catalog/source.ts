@@ -28,7 +28,8 @@ export interface Source {
 
 /**
  * Services, endpoints, or both. What is absent is not spoken of: a `set` of
- * services alone leaves the endpoints of its source as they are.
+ * services alone leaves the endpoints of its source as they are. What is handed
+ * over is frozen.
  */
 export interface Part {
   readonly services?: readonly Service[];

@@ -1,0 +1,183 @@
+/**
+ * Services and endpoints as they are now, from all sources together, and news of
+ * them for whoever follows.
+ *
+ * The pipeline: a source says SET, ADD or REMOVE to its sink; what it has said
+ * so far (`changes.ts`) is merged with what others say (`mux.ts`) into the next
+ * snapshot; each follower is handed that, and the difference to the one that it
+ * was handed before. All of it happens before the source's call returns, so each
+ * change is seen once and in order. A follower that is still busy misses no
+ * difference: it gets one over all that happened meanwhile, and holds up nobody.
+ *
+ * Reading order: `Catalog.follow`, then `#changed`, `#publish`, `#tell`.
+ *
+ * @module
+ */
+
+import type { Log } from "../host/log.ts";
+import type { Timers } from "../proto/sync/clock.ts";
+import type { SourceEntries } from "./changes.ts";
+import { describeDiff, type Diff, diffSnapshots, isEmptyDiff } from "./diff.ts";
+import { nextSnapshot } from "./mux.ts";
+import { EMPTY_SNAPSHOT, type Snapshot } from "./snapshot.ts";
+import { Reconciler } from "./reconcile.ts";
+import type { Source } from "./source.ts";
+import { SourceInput, type SourceStatus } from "./source_input.ts";
+
+/** Is handed each new snapshot; a promise says that it is busy until then. */
+export type Follower = (
+  snapshot: Snapshot,
+  diff: Diff,
+) => void | Promise<void>;
+
+/** What a catalog is made of. */
+export interface CatalogOptions {
+  /** The first that has a service owns it. */
+  readonly sources: readonly Source[];
+  readonly log: Log;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** See the module description. */
+export class Catalog {
+  readonly #log: Log;
+  readonly #inputs: readonly SourceInput[];
+  readonly #entries: readonly SourceEntries[];
+  readonly #reconciler: Reconciler;
+  readonly #followers = new Set<Following>();
+  #snapshot = EMPTY_SNAPSHOT;
+  #told = EMPTY_SNAPSHOT;
+  #isTelling = false;
+  #synced = Promise.withResolvers<void>();
+
+  /** @throws {TypeError} When a source has no name, or another one's. */
+  constructor({ sources, log, timers, random }: CatalogOptions) {
+    this.#log = log;
+    this.#reconciler = new Reconciler(sources, timers, random);
+    const names = new Set<string>();
+    for (const { name } of sources) {
+      if (name === "" || names.has(name)) {
+        throw new TypeError(
+          `Cannot have a source named "${name}": each has a name of its own`,
+        );
+      }
+      names.add(name);
+    }
+    this.#inputs = sources.map((source) =>
+      new SourceInput(source, {
+        log,
+        onChanged: (touched) => this.#changed(touched),
+        onSynced: () => this.#onSynced(),
+      })
+    );
+    this.#entries = this.#inputs.map(({ entries }) => entries);
+  }
+
+  /** As everything is now. */
+  get snapshot(): Snapshot {
+    return this.#snapshot;
+  }
+
+  /**
+   * Whether every source has said all there is at least once. Before that, what
+   * is missing here may exist.
+   */
+  get isSynced(): boolean {
+    return this.#inputs.every(({ isSynced }) => isSynced);
+  }
+
+  /** In order of precedence. */
+  get status(): readonly SourceStatus[] {
+    return this.#inputs.map((input) => input.status);
+  }
+
+  /** Starts the sources. */
+  start(): void {
+    for (const input of this.#inputs) input.start();
+    this.#reconciler.start();
+    this.#onSynced();
+  }
+
+  /** What was known stays; nothing is new any more. */
+  async stop(): Promise<void> {
+    this.#reconciler.stop();
+    await Promise.all(this.#inputs.map(({ source }) => source.stop()));
+  }
+
+  /** Resolves when {@linkcode isSynced} becomes true. */
+  whenSynced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  /**
+   * Hands over what is known now, if anything, and then everything new.
+   *
+   * @returns Ends it.
+   */
+  follow(follower: Follower): () => void {
+    const following: Following = {
+      follower,
+      seen: EMPTY_SNAPSHOT,
+      isBusy: false,
+    };
+    this.#followers.add(following);
+    this.#tell(following);
+    return () => void this.#followers.delete(following);
+  }
+
+  #changed(touched: Iterable<string>): void {
+    this.#snapshot = nextSnapshot(this.#snapshot, this.#entries, touched);
+    this.#publish();
+  }
+
+  #publish(): void {
+    // A follower may make a source speak; the loop below goes on with that.
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      while (this.#told !== this.#snapshot) {
+        this.#write(diffSnapshots(this.#told, this.#snapshot));
+        this.#told = this.#snapshot;
+        for (const following of this.#followers) this.#tell(following);
+      }
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+
+  #write(diff: Diff): void {
+    if (isEmptyDiff(diff)) return;
+    this.#log.event(`The catalog has changed: ${describeDiff(diff)}`, {
+      version: this.#snapshot.version,
+    });
+  }
+
+  #tell(following: Following): void {
+    const { follower, seen, isBusy } = following;
+    const snapshot = this.#snapshot;
+    if (isBusy || seen === snapshot || !this.#followers.has(following)) return;
+    following.seen = snapshot;
+    const diff = diffSnapshots(seen, snapshot);
+    if (isEmptyDiff(diff)) return;
+    const busy = follower(snapshot, diff);
+    if (busy === undefined) return;
+    following.isBusy = true;
+    void busy.finally(() => {
+      following.isBusy = false;
+      this.#tell(following);
+    });
+  }
+
+  #onSynced(): void {
+    if (this.isSynced) this.#synced.resolve();
+  }
+}
+
+/** A follower and what it was handed last. */
+interface Following {
+  readonly follower: Follower;
+  seen: Snapshot;
+  isBusy: boolean;
+}

@@ -1,0 +1,98 @@
+/**
+ * The catalog as it is at one moment. A snapshot never changes; the next one
+ * shares with it whatever stayed as it was, so that `===` on a service, or on a
+ * list of endpoints, says "unchanged".
+ *
+ * @module
+ */
+
+import type { Endpoint, Service } from "./model.ts";
+
+/** See the module description. All keys are `namespace/name`. */
+export interface Snapshot {
+  /** Counts up by one; 0 before anything was known. */
+  readonly version: number;
+  readonly services: ReadonlyMap<string, Service>;
+  /**
+   * Also of services that are not there (yet): the two come apart from each
+   * other. A service that nobody spoke of endpoints for has no entry.
+   */
+  readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
+}
+
+export const EMPTY_SNAPSHOT: Snapshot = Object.freeze({
+  version: 0,
+  services: new Map(),
+  endpoints: new Map(),
+});
+
+/** One port of one endpoint: what is dialed. */
+export interface Target {
+  readonly address: string;
+  readonly port: number;
+  readonly endpoint: Endpoint;
+}
+
+const NOTHING: readonly Target[] = Object.freeze([]);
+
+/** By list of endpoints, then by the port's name. */
+const known = new WeakMap<
+  readonly Endpoint[],
+  Map<string, readonly Target[]>
+>();
+
+/**
+ * All targets of a service's port, in the order of the source, each (address,
+ * port) once: while a slice is rewritten, one endpoint is in two of them. The
+ * same array for as long as the endpoints are the same.
+ */
+export function targetsOf(
+  { endpoints }: Snapshot,
+  key: string,
+  portName: string,
+): readonly Target[] {
+  const list = endpoints.get(key);
+  if (list === undefined) return NOTHING;
+  let byPort = known.get(list);
+  if (byPort === undefined) known.set(list, byPort = new Map());
+  let targets = byPort.get(portName);
+  if (targets === undefined) {
+    byPort.set(portName, targets = collect(list, portName));
+  }
+  return targets;
+}
+
+/**
+ * Those that may get a new connection or session: the ready ones, and if there
+ * are none, those that still answer while they go away (kube-proxy's rule). For
+ * UDP as well, where Cilium once kept choosing endpoints that went away.
+ */
+export function usableTargets(targets: readonly Target[]): readonly Target[] {
+  const inState = (state: Endpoint["state"]) =>
+    targets.filter(({ endpoint }) => endpoint.state === state);
+  const ready = inState("ready");
+  return ready.length > 0 ? ready : inState("serving");
+}
+
+/** How good an endpoint is; of two that are one, the better word counts. */
+const RANK = { ready: 0, serving: 1, terminating: 2, unready: 3 } as const;
+
+function collect(
+  endpoints: readonly Endpoint[],
+  portName: string,
+): readonly Target[] {
+  const found = new Map<string, Target>();
+  for (const endpoint of endpoints) {
+    for (const { name, port } of endpoint.ports) {
+      if (name !== portName) continue;
+      const { address } = endpoint;
+      const key = `${address} ${port}`;
+      const other = found.get(key)?.endpoint;
+      if (other !== undefined && RANK[other.state] <= RANK[endpoint.state]) {
+        continue;
+      }
+      found.set(key, Object.freeze({ address, port, endpoint }));
+    }
+  }
+  return Object.freeze([...found.values()]);
+}
