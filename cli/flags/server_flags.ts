@@ -19,6 +19,7 @@ import {
   textFlag,
 } from "./flag.ts";
 import { KUBELET_FLAGS } from "./kubelet_flags.ts";
+import { INTAKE_FLAGS } from "./intake_flags.ts";
 import { SERVER_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
@@ -201,6 +202,7 @@ export const SERVER_FLAGS = {
       "none is left. 0: at once. Konnectivity: 0s.",
   }),
 
+  ...INTAKE_FLAGS,
   ...AUDIT_FLAGS,
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,

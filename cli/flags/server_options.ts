@@ -13,6 +13,7 @@ import type {
 } from "../../server/options.ts";
 import { UsageError } from "../usage_error.ts";
 import { auditOptions } from "./audit_flags.ts";
+import { intakeWish } from "./intake_flags.ts";
 import { keyPair } from "./key_pair.ts";
 import { kubeletOptions } from "./kubelet_options.ts";
 import { serverKubernetes } from "./kubernetes_options.ts";
@@ -75,6 +76,7 @@ export function serverOptions(
       keepaliveMs: flags["keepalive-time"],
     },
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
+    intake: intakeWish(reading),
     ...authorization(flags),
     ...(kubernetes === undefined ? {} : { kubernetes }),
     ...(kubelet === undefined ? {} : { kubelet }),

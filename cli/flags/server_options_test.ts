@@ -52,6 +52,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
       keepaliveMs: 10_000,
       nodeBinding: "warn",
     },
+    intake: { sourceConnectionsMax: 20_000, sourceStrangersMax: 2_048 },
     tls: { minVersion: "TLSv1.2" },
     strategies: ["default"],
     admin: { hostname: "127.0.0.1", port: 8095 },
@@ -59,6 +60,20 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
     dialTimeoutMs: 10_000,
     shutdownTimeoutMs: 30_000,
     messageOctetsMax: 16 * 1024 * 1024,
+  });
+});
+
+Deno.test("limits on connections are those of the process unless they are chosen", () => {
+  const { intake } = options(
+    ...[...AGENTS, ...UNIX],
+    ...["--max-connections=500", "--max-connections-per-source=400"],
+    ...["--max-strangers=50", "--max-strangers-per-source=40"],
+  );
+  assertEquals(intake, {
+    connectionsMax: 500,
+    sourceConnectionsMax: 400,
+    strangersMax: 50,
+    sourceStrangersMax: 40,
   });
 });
 
