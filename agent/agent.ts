@@ -16,14 +16,14 @@ import type { Log } from "../host/log.ts";
 import { MetricRegistry } from "../host/metrics.ts";
 import type { ProxyEnvironment } from "../host/proxy_environment.ts";
 import { registerProcessMetrics } from "../host/process_metrics.ts";
+import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/system_timers.ts";
-import { Credentials } from "../host/tls/credentials.ts";
-import { reloadAll } from "../host/tls/reload.ts";
+import type { Credentials } from "../host/tls/credentials.ts";
 import { VERSION } from "../host/version.ts";
 import { NO_IDENTIFIERS } from "../proto/link/identifiers.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./agent_audit.ts";
-import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
+import { AgentMetrics, OWN_PREFIX, watchBudget } from "./agent_metrics.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
 import type { AgentIdentity } from "./enrol/agent_identity.ts";
@@ -57,6 +57,8 @@ export interface AgentEnvironment {
   readonly trustsOnlyGiven?: boolean;
   /** What the node has joined with; see `startJoinedAgent`. */
   readonly identity?: AgentIdentity;
+  /** Uniform in [0, 1); the platform's when absent. */
+  readonly random?: () => number;
 }
 
 /**
@@ -87,6 +89,7 @@ class Agent {
   readonly #metricRegistry = new MetricRegistry();
   readonly #receiveBudget = new ReceiveBudget();
   readonly #metrics = new AgentMetrics(this.#metricRegistry);
+  readonly #files: KeptFiles;
   readonly #credentials: Credentials;
   readonly #audit: AgentAudit | undefined;
   readonly #dialer: TargetDialer;
@@ -102,14 +105,21 @@ class Agent {
     this.#environment = environment;
     registerProcessMetrics(this.#metricRegistry);
     watchBudget(this.#metricRegistry, this.#receiveBudget);
-    this.#credentials = Credentials.load(
+    this.#files = new KeptFiles({
+      log,
+      timers: systemTimers,
+      metrics: this.#metricRegistry,
+      prefix: OWN_PREFIX,
+    });
+    if (options.config !== undefined) this.#files.add(options.config);
+    this.#credentials = this.#files.credentials(
+      "server-link",
       identity?.files ?? {
         ca: server.caFile,
         cert: server.keyPair?.certFile,
         key: server.keyPair?.keyFile,
       },
     );
-    for (const warning of this.#credentials.warnings) log.warn(warning);
     this.#audit = options.audit && new AgentAudit(options.audit, {
       agentId: options.agentId,
       log,
@@ -144,6 +154,7 @@ class Agent {
           problem: () =>
             this.#keeper.linkedServers > 0 ? undefined : "no servers connected",
         }],
+        notes: () => this.#files.notes,
         style: "agent",
       }),
     );
@@ -168,6 +179,7 @@ class Agent {
         () => this.#keeper.reconsider(),
       );
     this.#environment.identity?.start(this.#credentials);
+    this.#files.start();
     this.#keeper.start();
     return {
       addresses,
@@ -175,13 +187,14 @@ class Agent {
       shutdown: () => this.#drain.begin(this.#options.drainTimeoutMs),
       stop: (reason) => this.#drain.now(reason),
       reload: () => {
-        reloadAll([this.#credentials], this.#log);
+        this.#files.reload();
         this.#audit?.reopen();
       },
     };
   }
 
   closeListeners(): void {
+    this.#files.close();
     for (const listener of this.#listeners.splice(0)) listener.close();
   }
 
@@ -255,7 +268,7 @@ class Agent {
     return new LinkKeeper({
       connect: (onClosed) => connector.connect(onClosed),
       timers: systemTimers,
-      random: Math.random,
+      random: this.#environment.random ?? Math.random,
       linksPerServer: server.links,
       intervalCapMs: sync.intervalCapMs,
       serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,

@@ -25,12 +25,13 @@ export async function startJoinedAgent(
   environment: AgentEnvironment,
 ): Promise<RunningAgent> {
   if (options.identity === undefined) return startAgent(options, environment);
-  const { log, proxy, trustsOnlyGiven = false } = environment;
+  const { log, proxy, trustsOnlyGiven, random } = environment;
   const identity = await AgentIdentity.open(options.identity, {
     log,
     servers: options.server.addresses,
     proxy,
-    trustsOnlyGiven,
+    ...(trustsOnlyGiven === undefined ? {} : { trustsOnlyGiven }),
+    ...(random === undefined ? {} : { random }),
     isPatient: true,
   });
   const joined: AgentOptions = {

@@ -44,6 +44,8 @@ export interface IdentityEnvironment {
   readonly trustsOnlyGiven?: boolean;
   /** False: trouble of the road ends a join, as a person would want. */
   readonly isPatient: boolean;
+  /** Uniform in [0, 1); the platform's when absent. */
+  readonly random?: () => number;
 }
 
 /** See the module description. */
@@ -57,7 +59,7 @@ export class AgentIdentity {
 
   private constructor(
     { state, calls }: Asking,
-    { log }: IdentityEnvironment,
+    { log, random = Math.random }: IdentityEnvironment,
     known: Required<AgentIdentityFiles>,
   ) {
     this.#state = state;
@@ -67,7 +69,7 @@ export class AgentIdentity {
     this.#renewer = new Renewer({
       timers: systemTimers,
       now: Date.now,
-      random: Math.random,
+      random,
       certificate: known.certificate,
       authorities: known.authorities,
       renew: (means) => this.#renew(means),
@@ -201,7 +203,8 @@ function askingOf(
   environment: IdentityEnvironment,
   found?: AgentIdentityFiles,
 ): Asking {
-  const { log, proxy, trustsOnlyGiven = false, isPatient } = environment;
+  const { log, proxy, trustsOnlyGiven = false, isPatient, random } =
+    environment;
   const servers = environment.servers.length > 0
     ? environment.servers
     : found?.node.servers ?? [];
@@ -214,7 +217,7 @@ function askingOf(
     askUntilAnswered({
       ask: question,
       timers: systemTimers,
-      random: Math.random,
+      random: random ?? Math.random,
       isPatient,
       waiting: (reason, retryMs) =>
         log.event(`${reason}; trying again in ${Math.round(retryMs)} ms`),

@@ -158,10 +158,44 @@ export class Tunnel implements AsyncDisposable {
     };
   }
 
+  /** As usual, but for what is wished. */
+  async agentOptions(wish: AgentWish = {}): Promise<AgentOptions> {
+    const { ca, client } = await certificates();
+    const { carrier, keyPair = client } = wish;
+    return {
+      agentId: wish.agentId ?? "agent-1",
+      identifiers: identifiers(wish.identifiers),
+      server: {
+        addresses: [{
+          host: "127.0.0.1",
+          port: wish.serverPort ?? this.agentPort,
+        }],
+        caFile: await this.file(wish.ca ?? ca),
+        ...keyPair === "none" ? {} : { keyPair: await this.#keyPair(keyPair) },
+        alpnProtocols: [],
+        ...carrier === undefined ? {} : { carriers: [carrier] },
+        links: 1,
+        keepaliveMs: HOUR_MS,
+      },
+      sync: { intervalMs: 100, intervalCapMs: 1_000, forever: false },
+      dials: {
+        timeoutMs: 5_000,
+        allowUnix: [],
+        hasBenchTarget: true,
+        ...wish.dials,
+      },
+      ...wish.audit === undefined ? {} : { audit: wish.audit },
+      drainTimeoutMs: wish.drainTimeoutMs ?? 10_000,
+      health: LOOPBACK,
+      admin: LOOPBACK,
+      messageOctetsMax: 32 * MIB,
+    };
+  }
+
   /** Starts an agent, linked or not. */
   async agent(wish: AgentWish = {}): Promise<TunnelAgent> {
     const log = new RecordedLog();
-    const options = await this.#agentOptions(wish);
+    const options = await this.agentOptions(wish);
     const running = startAgent(options, { log, proxy: {} });
     const agent = { running, log };
     this.agents.push(agent);
@@ -240,39 +274,6 @@ export class Tunnel implements AsyncDisposable {
     for (const { running } of this.agents) await running.finished;
     await this.#running?.finished;
     await Deno.remove(this.#folder, { recursive: true });
-  }
-
-  async #agentOptions(wish: AgentWish): Promise<AgentOptions> {
-    const { ca, client } = await certificates();
-    const { carrier, keyPair = client } = wish;
-    return {
-      agentId: wish.agentId ?? "agent-1",
-      identifiers: identifiers(wish.identifiers),
-      server: {
-        addresses: [{
-          host: "127.0.0.1",
-          port: wish.serverPort ?? this.agentPort,
-        }],
-        caFile: await this.file(wish.ca ?? ca),
-        ...keyPair === "none" ? {} : { keyPair: await this.#keyPair(keyPair) },
-        alpnProtocols: [],
-        ...carrier === undefined ? {} : { carriers: [carrier] },
-        links: 1,
-        keepaliveMs: HOUR_MS,
-      },
-      sync: { intervalMs: 100, intervalCapMs: 1_000, forever: false },
-      dials: {
-        timeoutMs: 5_000,
-        allowUnix: [],
-        hasBenchTarget: true,
-        ...wish.dials,
-      },
-      ...wish.audit === undefined ? {} : { audit: wish.audit },
-      drainTimeoutMs: wish.drainTimeoutMs ?? 10_000,
-      health: LOOPBACK,
-      admin: LOOPBACK,
-      messageOctetsMax: 32 * MIB,
-    };
   }
 
   async #keyPair({ cert, key }: CertificatePair) {

@@ -1,0 +1,259 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import tls from "node:tls";
+import { AgentIdentity } from "../../agent/enrol/agent_identity.ts";
+import { hasJoined } from "../../agent/enrol/agent_state.ts";
+import { EnrolRefusal } from "../../agent/enrol/enrol_error.ts";
+import { Authority } from "../../host/pki/authority.ts";
+import { factsOf } from "../../host/pki/certificate.ts";
+import { exportPrivateKey, generateKeyPair } from "../../host/pki/key_pair.ts";
+import {
+  activateAuthority,
+  retireAuthority,
+  rotateAuthority,
+} from "../../server/identity/authorities.ts";
+import { Machine } from "../support/enrolled_agent.ts";
+import { IdentityRig } from "../support/identity_rig.ts";
+import type { TunnelAgent } from "../support/tunnel_harness.ts";
+
+// Agents that join by themselves, over sockets, and stay who they are.
+
+const DAY_MS = 24 * 3600_000;
+
+async function stop({ running }: TunnelAgent): Promise<void> {
+  running.stop("done");
+  await running.finished;
+}
+
+/** Puts a certificate of the node's key there that ended a day ago. */
+async function expire(rig: IdentityRig, machine: Machine): Promise<void> {
+  const { x509 } = factsOf(await machine.read("cert.pem"));
+  const publicKey = await crypto.subtle.importKey(
+    "spki",
+    x509.publicKey.export({ type: "spki", format: "der" }) as Uint8Array<
+      ArrayBuffer
+    >,
+    { name: "ECDSA", namedCurve: "P-256" },
+    true,
+    ["verify"],
+  );
+  const { current } = await rig.authorities();
+  const pem = await current.issue({
+    publicKey,
+    commonName: `node:${machine.name}`,
+    organizations: ["tunnel:agents"],
+    usage: "client",
+    notBefore: new Date(Date.now() - 9 * DAY_MS),
+    notAfter: new Date(Date.now() - DAY_MS),
+  });
+  await Deno.writeTextFile(`${machine.stateDirectory}/cert.pem`, pem);
+}
+
+Deno.test("an agent joins with a token, and needs none afterwards", async () => {
+  await using rig = await IdentityRig.open();
+  using machine = new Machine("edge-7");
+  const token = await rig.token({ identifiers: "cidr=10.7.0.0/16" });
+  const agent = await machine.link(rig, { token });
+  const { caller, target } = await rig.tunnel.connect("grpc");
+  caller.send("hello");
+  await target.received(5);
+  assertEquals(target.text, "hello");
+  const [link] = rig.tunnel.log.matching(/^agent linked$/);
+  assertEquals(link?.fields["agent"], "edge-7");
+  await stop(agent);
+  for (const { id } of await rig.tokens.list(Date.now())) {
+    await rig.tokens.revoke(id);
+  }
+  // It also remembers where its servers are.
+  const again = await machine.link(rig, { servers: [] });
+  await stop(again);
+  // A token that is given all the same is not looked at.
+  await machine.link(rig, { token });
+  assertEquals(machine.log.matching(/^joined/).length, 1);
+});
+
+Deno.test("servers are tried in turn, when joining and when linking", async () => {
+  await using rig = await IdentityRig.open();
+  using machine = new Machine("edge-7");
+  const dead = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = dead.addr;
+  dead.close();
+  await machine.link(rig, {
+    token: await rig.token(),
+    servers: [
+      { host: "127.0.0.1", port },
+      { host: "127.0.0.1", port: rig.tunnel.agentPort },
+    ],
+  });
+  assertEquals(machine.log.matching(/trying again/), []);
+});
+
+for (const what of ["expired", "missing"] as const) {
+  Deno.test(`a node whose certificate is ${what} gets a new one by its key`, async () => {
+    await using rig = await IdentityRig.open();
+    using machine = new Machine("edge-7");
+    await stop(await machine.link(rig, { token: await rig.token() }));
+    if (what === "expired") await expire(rig, machine);
+    else await Deno.remove(`${machine.stateDirectory}/cert.pem`);
+    await machine.link(rig);
+    const { notAfterMs } = factsOf(await machine.read("cert.pem"));
+    assert(notAfterMs > Date.now());
+  });
+}
+
+Deno.test("a node that was revoked meanwhile is told so", async () => {
+  await using rig = await IdentityRig.open();
+  using machine = new Machine("edge-7");
+  await stop(await machine.link(rig, { token: await rig.token() }));
+  await expire(rig, machine);
+  await rig.nodes.change("edge-7", (record) => ({
+    ...record,
+    state: "revoked",
+    reason: "stolen",
+  }));
+  const isTold = machine.log.next(
+    /^Cannot renew the certificate of edge-7: the node was revoked \(stolen\)/,
+  );
+  await machine.start(rig);
+  await isTold;
+  await Deno.remove(`${machine.stateDirectory}/cert.pem`);
+  await assertRejects(
+    () => machine.start(rig),
+    EnrolRefusal,
+    "the node was revoked (stolen)",
+  );
+});
+
+Deno.test("a join that is refused ends with the server's reason", async () => {
+  await using rig = await IdentityRig.open();
+  const token = await rig.token({ nodePattern: "shop-*" });
+  using wrong = new Machine("edge-7");
+  await assertRejects(
+    () => wrong.start(rig, { token }),
+    EnrolRefusal,
+    "this token is for nodes named shop-*",
+  );
+  using right = new Machine("shop-1");
+  await right.start(rig, { token });
+  // Set up anew: another key for a name that is taken.
+  using anew = new Machine("shop-1");
+  const other = await rig.token();
+  await assertRejects(
+    () => anew.start(rig, { token: other }),
+    EnrolRefusal,
+    "`tunnel node forget shop-1` on the server",
+  );
+  using nobody = new Machine("edge-8");
+  await assertRejects(
+    () => nobody.start(rig),
+    EnrolRefusal,
+    "this node has not joined",
+  );
+});
+
+/** Somebody in the middle, who hears what is said inside of TLS. */
+async function middleman(chain: string, keys: CryptoKeyPair) {
+  const heard: number[] = [];
+  let connections = 0;
+  const server = tls.createServer({
+    cert: chain,
+    key: await exportPrivateKey(keys.privateKey),
+    ALPNProtocols: ["h2"],
+    requestCert: true,
+    rejectUnauthorized: false,
+  }, (socket) => {
+    socket.on("data", (chunk: Uint8Array) => heard.push(...chunk));
+    socket.on("error", () => {});
+    socket.on("end", () => socket.end());
+  });
+  server.on("connection", () => connections++);
+  server.on("tlsClientError", () => {});
+  await new Promise<void>((resolve) =>
+    server.listen(0, "127.0.0.1", () => resolve())
+  );
+  return {
+    heard,
+    connections: () => connections,
+    address: {
+      host: "127.0.0.1",
+      port: (server.address() as { port: number }).port,
+    },
+    [Symbol.dispose]: () => void server.close(),
+  };
+}
+
+Deno.test("somebody in the middle hears neither the secret nor a request", async () => {
+  await using rig = await IdentityRig.open();
+  const token = await rig.token();
+  const { bundle } = await rig.authorities();
+  const theirs = await Authority.create({
+    commonName: () => "tunnel CA",
+    notAfter: new Date(Date.now() + DAY_MS),
+  });
+  const keys = await generateKeyPair();
+  const leaf = await theirs.issue({
+    publicKey: keys.publicKey,
+    commonName: "tunnel-server",
+    names: [{ type: "dns", value: "tunnel-server" }],
+    usage: "server",
+    notAfter: new Date(Date.now() + DAY_MS),
+  });
+  for (
+    const [chain, words] of [
+      [leaf + theirs.certificate, "is not the one that made this token"],
+      // The true authority's certificate is no secret: anybody can show it.
+      [leaf + bundle, "was not signed by a CA that is trusted here"],
+    ] as const
+  ) {
+    using machine = new Machine("edge-7");
+    using middle = await middleman(chain, keys);
+    const { stateDirectory, name, log } = machine;
+    const joining = AgentIdentity.open({ stateDirectory, node: name, token }, {
+      servers: [middle.address],
+      log,
+      proxy: {},
+      isPatient: false,
+    });
+    await assertRejects(() => joining, EnrolRefusal, words);
+    assert(middle.connections() > 0);
+    assertEquals(middle.heard, []);
+    assertEquals(hasJoined(stateDirectory), false);
+  }
+  assertEquals(rig.nodes.read("edge-7"), undefined);
+});
+
+Deno.test("agents follow a change of the authority, and nothing is dropped", async () => {
+  await using rig = await IdentityRig.open();
+  using machine = new Machine("edge-7");
+  const agent = await machine.link(rig, { token: await rig.token() });
+  const { caller, target } = await rig.tunnel.connect("grpc");
+  const before = factsOf(await machine.read("cert.pem")).x509.serialNumber;
+  const step = async (change: typeof rotateAuthority) => {
+    const isTaken = machine.log.next(/authorities have changed$/);
+    await change(rig.state);
+    await isTaken;
+    const { bundle } = await rig.authorities();
+    assertEquals(await machine.read("ca.pem"), bundle);
+  };
+  await step(rotateAuthority);
+  assertEquals(
+    factsOf(await machine.read("cert.pem")).x509.serialNumber,
+    before,
+  );
+  const isRenewed = machine.log.next(/^certificate renewed$/);
+  await step(activateAuthority);
+  await isRenewed;
+  const { current } = await rig.authorities();
+  const { x509 } = factsOf(await machine.read("cert.pem"));
+  assert(x509.verify(current.facts.x509.publicKey));
+  await step(retireAuthority);
+  caller.send("still there");
+  await target.received(11);
+  assertEquals(target.text, "still there");
+  // And the next link is made with all of the new.
+  await stop(agent);
+  await machine.link(rig);
+  await eventually(
+    "it is linked",
+    async () => await rig.tunnel.metric("tunnel_server_agents") >= 0,
+  );
+});
