@@ -30,6 +30,10 @@ import {
 /** Dated files that stay: the one in use, and the one before it. */
 const KEPT = 2;
 
+/** PKCS #8, or as Go's standard library writes keys of this kind. */
+const KEY_BLOCK =
+  /-----BEGIN (?:EC )?PRIVATE KEY-----[^-]*-----END (?:EC )?PRIVATE KEY-----/;
+
 /** What was found. */
 export type StoredCertificate =
   | { readonly kind: "none" }
@@ -78,7 +82,8 @@ export class CertificateFiles {
     }
     try {
       const [leaf] = readCertificates(pem);
-      if (leaf!.x509.checkPrivateKey(createPrivateKey(pem))) {
+      const key = createPrivateKey(KEY_BLOCK.exec(pem)?.[0] ?? "");
+      if (leaf!.x509.checkPrivateKey(key)) {
         return { kind: "good", leaf: leaf! };
       }
       throw new PkiError("its key is not the certificate's");

@@ -76,6 +76,8 @@ export class CsrCertificate {
   /** It is good, but not for whom it should be. */
   #isForOthers = false;
   #problem = "no certificate was asked for yet";
+  /** The key that certificates are asked for with was made by this process. */
+  #madeKeys = false;
   #running: Promise<void> | undefined;
 
   constructor(options: CsrCertificateOptions) {
@@ -173,6 +175,7 @@ export class CsrCertificate {
   async #obtain(): Promise<void> {
     const { files, request, random, observer } = this.#options;
     const { keys, isNew } = await files.pendingKeys();
+    this.#madeKeys ||= isNew;
     let chain: readonly CertificateFacts[];
     try {
       chain = await request(keys, this.#stopping.signal, (name) => {
@@ -181,7 +184,7 @@ export class CsrCertificate {
       });
       // One for a new key cannot be old, whatever the date is here.
       const found = { facts: chain[0]!, share: 0 };
-      if (!isNew && hasExpired(found, this.#moment())) {
+      if (!this.#madeKeys && hasExpired(found, this.#moment())) {
         throw new CsrError(
           "Cannot use the certificate that was issued earlier: it expired on " +
             `${found.facts.x509.validTo}; asking for another one`,
