@@ -34,6 +34,8 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   token: async () => (await import("./token.ts")).TOKEN_COMMAND,
   node: async () => (await import("./node.ts")).NODE_COMMAND,
   ca: async () => (await import("./ca.ts")).CA_COMMAND,
+  "egress-config": async () =>
+    (await import("./egress_config.ts")).EGRESS_CONFIG_COMMAND,
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   bench: async () => (await import("./bench.ts")).BENCH_COMMAND,

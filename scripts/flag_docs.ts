@@ -39,7 +39,12 @@ ends the program with exit code 2.
 /** The whole page. */
 export async function flagPage(): Promise<string> {
   const parts = [INTRODUCTION, exitCodes()];
-  for (const load of Object.values(COMMANDS)) parts.push(section(await load()));
+  const before: Command[] = [];
+  for (const load of Object.values(COMMANDS)) {
+    const command = await load();
+    parts.push(section(command, before));
+    before.push(command);
+  }
   return parts.join("\n");
 }
 
@@ -52,9 +57,19 @@ function exitCodes(): string {
   }\n`;
 }
 
-function section(command: Command): string {
+/** @param before Commands whose flags need not be told again. */
+function section(command: Command, before: readonly Command[]): string {
   const lines = [`## tunnel ${command.name}`, "", `${command.summary}.`, ""];
-  for (const [group, flags] of flagGroups(command.flags)) {
+  const told = before.find(({ flags }) =>
+    Object.entries(flags).every(([name, flag]) => command.flags[name] === flag)
+  );
+  if (told !== undefined) {
+    lines.push(`All flags of \`tunnel ${told.name}\`, and:`, "");
+  }
+  const own = Object.fromEntries(
+    Object.entries(command.flags).filter(([name]) => !told?.flags[name]),
+  );
+  for (const [group, flags] of flagGroups(own)) {
     lines.push(`### ${group}`, "", "| flag | default | meaning |");
     lines.push("|---|---|---|");
     lines.push(...flags.map(([name, flag]) => row(name, flag)), "");

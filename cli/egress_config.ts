@@ -1,0 +1,163 @@
+/**
+ * `tunnel egress-config`: the EgressSelectorConfiguration with which
+ * kube-apiserver takes the road through a server.
+ *
+ * @module
+ */
+
+import { resolve } from "node:path";
+import { NETWORK_CONTEXTS } from "../client/egress_config.ts";
+import { formatEgressConfig } from "../client/egress_config_text.ts";
+import type { FrontendProtocol, Road } from "../client/road.ts";
+import type { FrontendListen, ServerOptions } from "../server/options.ts";
+import { defineCommand, refuseOperands } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { choiceFlag, choicesFlag, fileFlag, textFlag } from "./flags/flag.ts";
+import type { FlagReading } from "./flags/read_flags.ts";
+import { SERVER_FLAGS } from "./flags/server_flags.ts";
+import { serverOptions } from "./flags/server_options.ts";
+import { defaultStateDirectory } from "./flags/state_directory.ts";
+import { UsageError } from "./usage_error.ts";
+
+const APISERVER = "kube-apiserver's part";
+
+const FLAGS = {
+  "contexts": choicesFlag(NETWORK_CONTEXTS, ["cluster"], {
+    group: APISERVER,
+    help: "What goes through the tunnel: cluster is kubelets, proxies, " +
+      "webhooks and aggregated APIs by Service.",
+  }),
+  "protocol": choiceFlag(["", "grpc", "http-connect"], "", {
+    group: APISERVER,
+    help: "What to speak to the server.",
+    defaultText: "grpc over a unix socket, else http-connect",
+  }),
+  "server-host": textFlag("", {
+    group: APISERVER,
+    placeholder: "HOST",
+    help: "Where kube-apiserver finds a server that listens on a port.",
+    defaultText: "--server-bind-address, or 127.0.0.1",
+  }),
+  "ca-bundle": fileFlag({
+    group: APISERVER,
+    help: "CA of the server's certificate; for a port.",
+  }),
+  "client-cert": fileFlag({
+    group: APISERVER,
+    help: "Certificate that kube-apiserver shows; for a port.",
+  }),
+  "client-key": fileFlag({ group: APISERVER, help: "Its private key." }),
+  "tls-server-name": textFlag("", {
+    group: APISERVER,
+    placeholder: "NAME",
+    help: "Name that the server's certificate must bear.",
+    defaultText: "the host",
+  }),
+  ...SERVER_FLAGS,
+} as const;
+
+type Flags = FlagReading<typeof FLAGS>["values"];
+
+/** See the module description. */
+export const EGRESS_CONFIG_COMMAND = defineCommand({
+  name: "egress-config",
+  summary: "Print kube-apiserver's configuration for the way to a server",
+  operands: "[flags of tunnel server] [flags]",
+  about: [
+    "Takes the command line or the --config file of `tunnel server` and prints " +
+    "what kube-apiserver wants as --egress-selector-config-file to reach that " +
+    "server. Nothing is started and no file is read but --config.",
+  ],
+  examples: [
+    "tunnel egress-config > egress.yaml",
+    "tunnel egress-config --uds-name /run/tunnel.sock --server-port 0",
+    "tunnel egress-config --config server.yaml --ca-bundle ca.crt \\",
+    "  --client-cert apiserver.crt --client-key apiserver.key",
+  ],
+  flags: FLAGS,
+  run(reading, { print, environment }) {
+    refuseOperands(reading.operands);
+    const options = serverOptions(
+      reading,
+      () => "any",
+      defaultStateDirectory("server", environment),
+    );
+    const road = roadTo(options, reading.values);
+    const contexts = new Set(reading.values["contexts"]);
+    print(
+      formatEgressConfig(new Map([...contexts].map((name) => [name, road]))),
+    );
+    return ExitCode.OK;
+  },
+});
+
+function roadTo({ frontend }: ServerOptions, flags: Flags): Road {
+  const { mode, listen } = frontend;
+  const wanted = flags["protocol"] ||
+    (listen.kind === "unix" && mode !== "http-connect"
+      ? "grpc"
+      : "http-connect");
+  if (mode !== "auto" && mode !== wanted) {
+    throw new UsageError(
+      `Cannot speak ${wanted} to a server with --mode=${mode}: ` +
+        (flags["protocol"] === ""
+          ? "kube-apiserver speaks gRPC over unix sockets only; use --uds-name " +
+            "or --mode=auto"
+          : "use --mode=auto, or leave --protocol out"),
+    );
+  }
+  return {
+    kind: "tunnel",
+    protocol: wanted,
+    address: addressOf(listen, wanted, flags),
+  };
+}
+
+function addressOf(
+  listen: FrontendListen,
+  protocol: FrontendProtocol,
+  flags: Flags,
+) {
+  if (listen.kind === "unix") {
+    return { kind: "unix", path: resolve(listen.path) } as const;
+  }
+  if (protocol === "grpc") {
+    throw new UsageError(
+      "Cannot use --protocol=grpc with a port: kube-apiserver speaks gRPC " +
+        "over unix sockets only; use --uds-name or --protocol=http-connect",
+    );
+  }
+  const file = (name: "ca-bundle" | "client-cert" | "client-key") => {
+    const path = flags[name];
+    if (path !== "") return resolve(path);
+    throw new UsageError(
+      `Cannot write a way to a port without --${name}: kube-apiserver and ` +
+        "server prove to each other who they are",
+    );
+  };
+  const { hostname, port } = listen.address;
+  if (port === 0) {
+    throw new UsageError(
+      "Cannot write a way to --server-port=0: it is another one each time; " +
+        "name one",
+    );
+  }
+  const serverName = flags["tls-server-name"];
+  return {
+    kind: "tcp",
+    host: flags["server-host"] || hostToDial(hostname),
+    port,
+    tls: {
+      caFile: file("ca-bundle"),
+      certFile: file("client-cert"),
+      keyFile: file("client-key"),
+      ...(serverName === "" ? {} : { serverName }),
+    },
+  } as const;
+}
+
+/** Every address of the machine is no address to connect to. */
+function hostToDial(hostname: string): string {
+  const isAny = ["", "0.0.0.0", "::", "[::]"].includes(hostname);
+  return isAny ? "127.0.0.1" : hostname.replace(/^\[|\]$/g, "");
+}

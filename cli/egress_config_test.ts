@@ -1,0 +1,106 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { parseEgressConfig } from "../client/egress_config.ts";
+import type { FrontendProtocol, Road } from "../client/road.ts";
+import { EGRESS_CONFIG_COMMAND } from "./egress_config.ts";
+import { ExitCode } from "./exit_codes.ts";
+
+const PORT = [
+  "--server-cert=s.crt",
+  "--server-key=s.key",
+  "--server-ca-cert=clients.crt",
+];
+const CLIENT = [
+  "--ca-bundle=/pki/ca.crt",
+  "--client-cert=/pki/c.crt",
+  "--client-key=/pki/c.key",
+];
+
+async function run(...argv: string[]) {
+  let printed = "";
+  let complaint = "";
+  const code = await EGRESS_CONFIG_COMMAND.run({
+    argv,
+    environment: (name) => name === "XDG_STATE_HOME" ? "/state" : undefined,
+    readFile: () => "",
+    print: (text) => printed += text,
+    printError: (text) => complaint += text,
+  });
+  return { code, printed, complaint };
+}
+
+async function roadFor(...argv: string[]): Promise<Road | undefined> {
+  const { printed, complaint } = await run(...argv);
+  assertEquals(complaint, "");
+  return parseEgressConfig(printed, "what was printed").get("cluster");
+}
+
+Deno.test("tunnel egress-config writes the way to a server on a unix socket", async () => {
+  const at = (protocol: FrontendProtocol): Road => ({
+    kind: "tunnel",
+    protocol,
+    address: { kind: "unix", path: "/run/t.sock" },
+  });
+  const socket = ["--uds-name=/run/t.sock", "--state-dir=/s"];
+  assertEquals(await roadFor(...socket), at("grpc"));
+  assertEquals(
+    await roadFor(...socket, "--mode=http-connect"),
+    at("http-connect"),
+  );
+  assertEquals(
+    await roadFor(...socket, "--protocol=http-connect"),
+    at("http-connect"),
+  );
+});
+
+Deno.test("tunnel egress-config knows where a server without flags listens", async () => {
+  const road = await roadFor("--state-dir=/s");
+  assertEquals(road, {
+    kind: "tunnel",
+    protocol: "grpc",
+    address: { kind: "unix", path: "/s/frontend.sock" },
+  });
+});
+
+Deno.test("tunnel egress-config writes the way to a port, with certificates", async () => {
+  const road = await roadFor(...PORT, ...CLIENT, "--tls-server-name=tunnel");
+  assertEquals(road, {
+    kind: "tunnel",
+    protocol: "http-connect",
+    address: {
+      kind: "tcp",
+      host: "127.0.0.1",
+      port: 8090,
+      tls: {
+        caFile: "/pki/ca.crt",
+        certFile: "/pki/c.crt",
+        keyFile: "/pki/c.key",
+        serverName: "tunnel",
+      },
+    },
+  });
+});
+
+Deno.test("tunnel egress-config sends those contexts through the tunnel that are named", async () => {
+  const { printed } = await run("--contexts=cluster,controlplane");
+  const roads = parseEgressConfig(printed, "what was printed");
+  assertEquals([...roads.keys()], ["cluster", "controlplane"]);
+});
+
+// deno-fmt-ignore: the columns are the point.
+const REFUSED: readonly [name: string, argv: string[], words: RegExp][] = [
+  ["gRPC to a port",            [...PORT, ...CLIENT, "--protocol=grpc"],  /over unix sockets only/],
+  ["a server of gRPC on a port", [...PORT, ...CLIENT, "--mode=grpc"],     /use --uds-name or --mode=auto/],
+  ["the other protocol",        ["--mode=http-connect", "--protocol=grpc"], /leave --protocol out/],
+  ["a port without a CA",       [...PORT],                                /without --ca-bundle/],
+  ["a port without a key",      [...PORT, ...CLIENT.slice(0, 2)],         /without --client-key/],
+  ["any free port",             [...PORT, ...CLIENT, "--server-port=0"],  /--server-port=0/],
+  ["what the server refuses",   ["--server-cert=s.crt"],                  /--server-key/],
+];
+
+for (const [name, argv, words] of REFUSED) {
+  Deno.test(`tunnel egress-config refuses ${name}`, async () => {
+    const { code, complaint, printed } = await run(...argv);
+    assertMatch(complaint, words);
+    assertEquals([code, printed], [ExitCode.USAGE, ""]);
+  });
+}

@@ -1,0 +1,56 @@
+/**
+ * Writes kube-apiserver's `EgressSelectorConfiguration`, which
+ * `egress_config.ts` reads.
+ *
+ * @module
+ */
+
+import { stringify } from "@std/yaml";
+import type { EgressRoads } from "./egress_config.ts";
+import type { FrontendAddress, Road } from "./road.ts";
+
+/**
+ * The configuration as YAML. Paths stand in it as they are given, so they had
+ * better be absolute.
+ *
+ * @throws {TypeError} For gRPC over TCP, which kube-apiserver does not know.
+ */
+export function formatEgressConfig(roads: EgressRoads): string {
+  return stringify({
+    apiVersion: "apiserver.k8s.io/v1beta1",
+    kind: "EgressSelectorConfiguration",
+    egressSelections: [...roads].map(([name, road]) => ({
+      name,
+      connection: connectionOf(road),
+    })),
+  });
+}
+
+function connectionOf(road: Road): object {
+  if (road.kind === "direct") return { proxyProtocol: "Direct" };
+  const { protocol, address } = road;
+  if (protocol === "grpc" && address.kind === "tcp") {
+    throw new TypeError("kube-apiserver speaks gRPC over unix sockets only");
+  }
+  return {
+    proxyProtocol: protocol === "grpc" ? "GRPC" : "HTTPConnect",
+    transport: transportOf(address),
+  };
+}
+
+function transportOf(address: FrontendAddress): object {
+  if (address.kind === "unix") return { uds: { udsName: address.path } };
+  const { host, port, tls } = address;
+  const { caFile, certFile, keyFile, serverName } = tls;
+  return {
+    tcp: {
+      url: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      tlsConfig: {
+        caBundle: caFile,
+        clientCert: certFile,
+        clientKey: keyFile,
+        ...(serverName === undefined ? {} : { tlsServerName: serverName }),
+      },
+    },
+  };
+}
