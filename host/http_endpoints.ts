@@ -33,12 +33,12 @@ export type HttpHandler = (request: Request) => Response;
 
 /** `/healthz`, `/readyz` (and `/ready`), `/metrics`. */
 export function healthHandler(options: HealthOptions): HttpHandler {
-  return router({
-    "/healthz": () => plain(200, "ok"),
-    "/readyz": (url) => readiness(options, url),
-    "/ready": (url) => readiness(options, url),
-    "/metrics": () => metrics(options.metrics),
-  });
+  return router(healthRoutes(options));
+}
+
+/** Everything on one port, as yurttunnel's agents have it. */
+export function metaHandler(options: HealthOptions): HttpHandler {
+  return router({ ...healthRoutes(options), ...PROFILE_ROUTES });
 }
 
 /**
@@ -55,17 +55,30 @@ export function adminHandler(
       "healthPort" in metricsAt
         ? redirect(`//${url.hostname}:${metricsAt.healthPort}/metrics`)
         : metrics(metricsAt),
-    "/debug/pprof": noProfiles,
-    "/debug/pprof/": noProfiles,
-    "/debug/pprof/profile": noProfiles,
-    "/debug/pprof/symbol": noProfiles,
-    "/debug/pprof/trace": noProfiles,
+    ...PROFILE_ROUTES,
   });
 }
 
-function router(
-  routes: Readonly<Record<string, (url: URL) => Response>>,
-): HttpHandler {
+type Routes = Readonly<Record<string, (url: URL) => Response>>;
+
+function healthRoutes(options: HealthOptions): Routes {
+  return {
+    "/healthz": () => plain(200, "ok"),
+    "/readyz": (url) => readiness(options, url),
+    "/ready": (url) => readiness(options, url),
+    "/metrics": () => metrics(options.metrics),
+  };
+}
+
+const PROFILE_ROUTES: Routes = {
+  "/debug/pprof": noProfiles,
+  "/debug/pprof/": noProfiles,
+  "/debug/pprof/profile": noProfiles,
+  "/debug/pprof/symbol": noProfiles,
+  "/debug/pprof/trace": noProfiles,
+};
+
+function router(routes: Routes): HttpHandler {
   return (request) => {
     const url = new URL(request.url);
     const route = Object.hasOwn(routes, url.pathname)

@@ -79,6 +79,11 @@ export class KubernetesClient implements Disposable {
     return this.#access.server;
   }
 
+  /** CAs of the API server's certificate, PEM; absent: public ones. */
+  get authority(): string | undefined {
+    return this.#access.authority();
+  }
+
   /** Where this process runs, or works, when nobody says. */
   get namespace(): string {
     return this.#access.namespace;

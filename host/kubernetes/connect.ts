@@ -1,6 +1,6 @@
 /**
  * A client of the API server that a `--kubeconfig` flag means: the file's, or
- * this Pod's own when it is empty.
+ * this Pod's own when it is empty, at another address if that is given.
  *
  * @module
  */
@@ -15,6 +15,8 @@ import { kubeconfigAccess } from "./kubeconfig.ts";
 export interface KubernetesOptions {
   /** A file; absent: in-cluster. */
   readonly kubeconfig?: string;
+  /** In-cluster only: where the API server is, if not where the Pod is told. */
+  readonly apiServer?: { readonly host: string; readonly port: number };
   readonly rate?: { readonly perSecond: number; readonly burst: number };
 }
 
@@ -50,10 +52,15 @@ export function connectKubernetes(
 }
 
 function accessOf(
-  { kubeconfig }: KubernetesOptions,
+  { kubeconfig, apiServer }: KubernetesOptions,
   timers: Timers,
 ): KubernetesAccess {
-  return kubeconfig === undefined
-    ? inClusterAccess({ clock: timers })
-    : kubeconfigAccess(kubeconfig, { clock: timers });
+  if (kubeconfig !== undefined) {
+    return kubeconfigAccess(kubeconfig, { clock: timers });
+  }
+  if (apiServer === undefined) return inClusterAccess({ clock: timers });
+  const { host, port } = apiServer;
+  const environment = (name: string) =>
+    name === "KUBERNETES_SERVICE_HOST" ? host : `${port}`;
+  return inClusterAccess({ clock: timers, environment });
 }
