@@ -1,0 +1,87 @@
+/**
+ * Which backend a client was sent to, for as long as it keeps coming
+ * (`sessionAffinity: ClientIP`).
+ *
+ * The time to live begins anew with each visit, as kube-proxy has it. Entries
+ * are in the order of their last visit, so what has expired is in front and no
+ * timer is needed to find it.
+ *
+ * @module
+ */
+
+import type { Clock } from "../../../proto/sync/clock.ts";
+import type { Backend } from "./backend.ts";
+
+/**
+ * Clients remembered for one port of a service. Anybody who may connect can
+ * come from many addresses; whoever was not seen for longest is forgotten, and
+ * is only sent elsewhere the next time.
+ */
+export const AFFINITY_CLIENTS_MAX = 16_384;
+
+interface Visit {
+  readonly backend: Backend;
+  atMs: number;
+}
+
+/** See the module description. */
+export class AffinityTable {
+  readonly #clock: Clock;
+  readonly #clientsMax: number;
+  /** Since the last visit. */
+  ttlMs: number;
+  /** By the client's IP address, the longest unseen first. */
+  readonly #visits = new Map<string, Visit>();
+
+  constructor(
+    clock: Clock,
+    ttlMs: number,
+    clientsMax: number = AFFINITY_CLIENTS_MAX,
+  ) {
+    this.#clock = clock;
+    this.ttlMs = ttlMs;
+    this.#clientsMax = clientsMax;
+  }
+
+  get size(): number {
+    return this.#visits.size;
+  }
+
+  /** Where `client` was sent before, which counts as a visit. */
+  visit(client: string): Backend | undefined {
+    this.#forgetExpired();
+    const visit = this.#visits.get(client);
+    if (visit === undefined) return undefined;
+    visit.atMs = this.#clock.now();
+    this.#visits.delete(client);
+    this.#visits.set(client, visit);
+    return visit.backend;
+  }
+
+  /** From now on `client` is sent to `backend`. */
+  set(client: string, backend: Backend): void {
+    this.#visits.delete(client);
+    this.#visits.set(client, { backend, atMs: this.#clock.now() });
+    if (this.#visits.size <= this.#clientsMax) return;
+    this.#forgetExpired();
+    for (const longestUnseen of this.#visits.keys()) {
+      if (this.#visits.size <= this.#clientsMax) return;
+      this.#visits.delete(longestUnseen);
+    }
+  }
+
+  /** These are chosen no more; their clients are new ones when they come. */
+  forget(backends: ReadonlySet<Backend>): void {
+    for (const [client, { backend }] of this.#visits) {
+      if (backends.has(backend)) this.#visits.delete(client);
+    }
+  }
+
+  #forgetExpired(): void {
+    const expired = this.#clock.now() - this.ttlMs;
+    for (const [client, { atMs }] of this.#visits) {
+      if (atMs > expired) return;
+      this.#visits.delete(client);
+    }
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * One target of a service's port, and what has been learned about it.
+ *
+ * It lives from the first update of the catalog that names its address until
+ * one that does not, whatever else changes about it in between, so that counts
+ * and verdicts survive updates. Connections that go on hold it longer.
+ *
+ * @module
+ */
+
+import type { Target } from "../../../catalog/snapshot.ts";
+import { hostPort } from "../../../host/sockets/deno_socket.ts";
+
+/** What a health check has found. */
+export type Health = "unknown" | "well" | "ill";
+
+/** See the module description. */
+export class Backend {
+  /** `host:port`: what tells it from the others of its unit. */
+  readonly key: string;
+  /** As the catalog has it now. */
+  target: Target;
+  /** May get new connections, going by what the catalog says of it. */
+  isUsable = false;
+
+  /** Open connections, or UDP sessions. */
+  connections = 0;
+  /** Connections and sessions, ever. */
+  connectionsTotal = 0;
+  /** Dials that failed, ever. */
+  failuresTotal = 0;
+  octetsSent = 0;
+  octetsReceived = 0;
+
+  /** Dials that failed since the last one that did not. */
+  failures = 0;
+  /** Not chosen before this time, if there is another. */
+  ejectedUntilMs = -Infinity;
+  health: Health = "unknown";
+  /** What went wrong last, of a dial or a health check. */
+  lastError: string | undefined;
+
+  constructor(target: Target) {
+    this.target = target;
+    this.key = hostPort(target.address, target.port);
+  }
+
+  /** A connection or session to it begins. */
+  opened(): void {
+    this.connections++;
+    this.connectionsTotal++;
+  }
+
+  /** One that began has ended. */
+  closed(): void {
+    this.connections--;
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * Chooses a backend for each new connection or session of one service's port.
+ *
+ * Going by the catalog some backends are usable. Of those, ones that are ejected
+ * or ill are left out unless all are; of the rest, near ones come first where
+ * the service wants that; among equals the service's strategy chooses. A client
+ * with affinity gets its backend back as long as that is not left out.
+ *
+ * @module
+ */
+
+import {
+  type Affinity,
+  type Balance,
+  NO_AFFINITY,
+} from "../../../catalog/model.ts";
+import { type Target, usableTargets } from "../../../catalog/snapshot.ts";
+import { hostPort } from "../../../host/sockets/deno_socket.ts";
+import type { Clock } from "../../../proto/sync/clock.ts";
+import { AffinityTable } from "./affinity.ts";
+import { Backend } from "./backend.ts";
+import { isEjected, noteFailure, noteSuccess } from "./ejection.ts";
+import { createStrategy, type Random, type Strategy } from "./strategy.ts";
+import { isNear } from "./zones.ts";
+
+/** What a service wants of its balancer. */
+export interface BalancerPolicy {
+  readonly balance: Balance;
+  readonly affinity: Affinity;
+  /** Endpoints of this zone first; absent: all are the same. */
+  readonly zone?: string;
+}
+
+/** What a balancer takes from outside. */
+export interface BalancerOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+const DEFAULT_POLICY: BalancerPolicy = {
+  balance: "round-robin",
+  affinity: NO_AFFINITY,
+};
+
+const NOBODY: ReadonlySet<Backend> = new Set();
+
+/** See the module description. */
+export class Balancer {
+  readonly #options: BalancerOptions;
+  #policy = DEFAULT_POLICY;
+  #strategy: Strategy;
+  #affinity: AffinityTable | undefined;
+  /** By `host:port`. */
+  readonly #backends = new Map<string, Backend>();
+  #usable: readonly Backend[] = [];
+
+  constructor(options: BalancerOptions) {
+    this.#options = options;
+    this.#strategy = createStrategy(DEFAULT_POLICY.balance, options.random);
+  }
+
+  /** All that the catalog names, usable or not, in its order. */
+  get backends(): Iterable<Backend> {
+    return this.#backends.values();
+  }
+
+  /** How many there are to choose from. */
+  get usableCount(): number {
+    return this.#usable.length;
+  }
+
+  /** Clients that are sent back to where they were. */
+  get affinityClients(): number {
+    return this.#affinity?.size ?? 0;
+  }
+
+  get policy(): BalancerPolicy {
+    return this.#policy;
+  }
+
+  /** From now on another policy; who has affinity keeps it if there still is. */
+  configure(policy: BalancerPolicy): void {
+    if (policy.balance !== this.#policy.balance) {
+      this.#strategy = createStrategy(policy.balance, this.#options.random);
+      this.#strategy.reset(this.#usable);
+    }
+    this.#policy = policy;
+    const { affinity } = policy;
+    if (affinity.kind === "none") this.#affinity = undefined;
+    else if (this.#affinity !== undefined) {
+      this.#affinity.ttlMs = affinity.ttlMs;
+    } else {this.#affinity = new AffinityTable(
+        this.#options.clock,
+        affinity.ttlMs,
+      );}
+  }
+
+  /**
+   * The catalog has these targets now, and no others.
+   *
+   * @returns Backends that were usable and are not any more: UDP sessions with
+   *   them have to move, connections may go on.
+   */
+  update(targets: readonly Target[]): readonly Backend[] {
+    const before = this.#usable;
+    const all = targets.map((target) => this.#keep(target));
+    const named = new Set(all);
+    for (const [key, backend] of this.#backends) {
+      if (!named.has(backend)) this.#backends.delete(key);
+    }
+    const now = usableTargets(targets)
+      .map((target) => this.#backends.get(keyOf(target))!);
+    const isNow = new Set(now);
+    const left = new Set(before.filter((backend) => !isNow.has(backend)));
+    for (const backend of left) backend.isUsable = false;
+    for (const backend of now) backend.isUsable = true;
+    // Only another order is no news: upstream compares sorted lists, too.
+    if (left.size > 0 || now.length !== before.length) {
+      this.#usable = now;
+      this.#strategy.reset(now);
+      this.#affinity?.forget(left);
+    }
+    return [...left];
+  }
+
+  /**
+   * The backend for a new connection or session.
+   *
+   * @param client The client's IP address.
+   * @param tried Backends that failed this client just now. If there are any,
+   *   affinity with another one is given up, too (`sessionAffinityReset`).
+   * @returns `undefined` when there is none, or none that was not tried.
+   */
+  pick(
+    client: string,
+    tried: ReadonlySet<Backend> = NOBODY,
+  ): Backend | undefined {
+    const nowMs = this.#options.clock.now();
+    const isIn = (backend: Backend) =>
+      !tried.has(backend) && backend.health !== "ill" &&
+      !isEjected(backend, nowMs);
+    if (tried.size === 0) {
+      const same = this.#affinity?.visit(client);
+      if (same !== undefined && isIn(same)) return same;
+    }
+    const { zone } = this.#policy;
+    const near = zone === undefined ? undefined : this.#strategy.choose(
+      (backend) => isIn(backend) && isNear(backend.target.endpoint, zone),
+    );
+    const chosen = near ?? this.#strategy.choose(isIn) ??
+      // All are left out, and even so one of them may be better than nobody.
+      this.#strategy.choose((backend) => !tried.has(backend));
+    if (chosen !== undefined) this.#affinity?.set(client, chosen);
+    return chosen;
+  }
+
+  /** A dial to `backend` failed. @returns Whether that ejects it. */
+  failed(backend: Backend, problem: string): boolean {
+    return noteFailure(backend, problem, this.#options.clock.now());
+  }
+
+  /** A dial to `backend` succeeded. */
+  succeeded(backend: Backend): void {
+    noteSuccess(backend);
+  }
+
+  /** How long `backend` will be left out yet; 0: it is not ejected. */
+  ejectedForMs({ ejectedUntilMs }: Backend): number {
+    return Math.max(0, ejectedUntilMs - this.#options.clock.now());
+  }
+
+  #keep(target: Target): Backend {
+    const key = keyOf(target);
+    let backend = this.#backends.get(key);
+    if (backend === undefined) {
+      this.#backends.set(key, backend = new Backend(target));
+    }
+    backend.target = target;
+    return backend;
+  }
+}
+
+function keyOf({ address, port }: Target): string {
+  return hostPort(address, port);
+}

@@ -1,0 +1,27 @@
+/**
+ * Any of them, each as likely as the others.
+ *
+ * @module
+ */
+
+import type { Backend } from "./backend.ts";
+import type { Random, Strategy } from "./strategy.ts";
+
+/** See the module description. */
+export class RandomChoice implements Strategy {
+  readonly #random: Random;
+  #ring: readonly Backend[] = [];
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  reset(ring: readonly Backend[]): void {
+    this.#ring = ring;
+  }
+
+  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
+    const wanted = this.#ring.filter(isWanted);
+    return wanted[Math.floor(this.#random() * wanted.length)];
+  }
+}
