@@ -6,7 +6,11 @@
 
 import { readToken } from "../host/kubernetes/token_file.ts";
 import { dialTarget } from "../host/dial.ts";
-import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
+import {
+  adminHandler,
+  healthHandler,
+  metaHandler,
+} from "../host/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -26,9 +30,9 @@ import { AgentAudit } from "./agent_audit.ts";
 import { AgentMetrics, OWN_PREFIX, watchBudget } from "./agent_metrics.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
-import type { AgentIdentity } from "./enrol/agent_identity.ts";
 import { followLeases, type LeaseCount } from "./kubernetes/lease_count.ts";
 import { Connector } from "./links/connector.ts";
+import type { LinkIdentity } from "./links/link_identity.ts";
 import { LinkKeeper } from "./links/link_keeper.ts";
 import { ServerRoad } from "./links/server_road.ts";
 import type { AgentOptions } from "./options.ts";
@@ -55,8 +59,8 @@ export interface AgentEnvironment {
   readonly proxy: ProxyEnvironment;
   /** The process trusts no public CA; see `connectAgentTls`. */
   readonly trustsOnlyGiven?: boolean;
-  /** What the node has joined with; see `startJoinedAgent`. */
-  readonly identity?: AgentIdentity;
+  /** In place of files; see `startJoinedAgent` and `startKubernetesAgent`. */
+  readonly identity?: LinkIdentity;
   /** Uniform in [0, 1); the platform's when absent. */
   readonly random?: () => number;
 }
@@ -145,9 +149,10 @@ class Agent {
 
   open(): RunningAgent {
     const { health, admin } = this.#options;
+    const answer = admin === undefined ? metaHandler : healthHandler;
     const healthListener = this.#serve(
       health,
-      healthHandler({
+      answer({
         metrics: this.#metricRegistry,
         checks: [{
           name: "server-connected",
@@ -158,13 +163,13 @@ class Agent {
         style: "agent",
       }),
     );
-    const adminListener = this.#serve(
+    const adminListener = admin && this.#serve(
       admin,
       adminHandler({ healthPort: healthListener.port }),
     );
     const addresses = {
       health: healthListener.address,
-      admin: adminListener.address,
+      admin: (adminListener ?? healthListener).address,
     };
     this.#log.info("agent started", {
       agent: this.#options.agentId,
@@ -247,9 +252,9 @@ class Agent {
       observer: this.#metrics.linkObserver(),
       onDial: this.#dialer.dial,
       openTransport: (alpn, use) => road.open(alpn, use),
-      ...(identity === undefined
+      ...(identity?.trust === undefined
         ? {}
-        : { onAuthorities: (bundle) => void identity.trust(bundle) }),
+        : { onAuthorities: (bundle) => void identity.trust?.(bundle) }),
       fellBack: (serverId) => {
         this.#metrics.fellBack();
         this.#log.warn(

@@ -10,6 +10,7 @@
 
 import type { ListenAddress } from "../host/listeners.ts";
 import type { ServerAddress } from "../host/server_addresses.ts";
+import type { ReloadSource } from "../host/reload/reloads.ts";
 import type { AuditLogOptions } from "../host/policy/audit_log.ts";
 import type { RuleSet } from "../host/policy/rule_set.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
@@ -91,7 +92,11 @@ export interface AgentOptions {
   readonly drainTimeoutMs: number;
 
   readonly health: ListenAddress;
-  readonly admin: ListenAddress;
+  /** Absent: what it answers is on the health port, too. */
+  readonly admin?: ListenAddress;
+
+  /** The file that options came from, if some of them may change in it. */
+  readonly config?: ReloadSource;
 
   /** Largest gRPC message that a server may send. */
   readonly messageOctetsMax: number;

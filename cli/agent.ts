@@ -11,6 +11,7 @@ import { ExitCode } from "./exit_codes.ts";
 import { AGENT_FLAGS } from "./flags/agent_flags.ts";
 import { agentOptions } from "./flags/agent_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
+import { liveConfig } from "./flags/live_config.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
 import { type Running, untilStopped } from "./until_stopped.ts";
 
@@ -39,12 +40,12 @@ export function agentCommand(start: StartAgent): Command {
       "  --agent-cert node7.crt --agent-key node7.key --identifiers host=node7",
     ],
     flags: AGENT_FLAGS,
-    async run(reading, { environment }) {
+    async run(reading, context) {
       refuseOperands(reading.operands);
       const options = agentOptions(
         reading,
         () => crypto.randomUUID(),
-        defaultStateDirectory("agent", environment),
+        defaultStateDirectory("agent", context.environment),
       );
       const { values } = reading;
       const log = openLog("agent", {
@@ -52,11 +53,19 @@ export function agentCommand(start: StartAgent): Command {
         level: values["v"],
       });
       for (const notice of reading.notices) log.warn(notice);
+      const config = liveConfig({
+        command: "agent",
+        table: AGENT_FLAGS,
+        sources: context,
+        values,
+        log,
+      });
       const flags: ListenFlag[] = [
-        ["--admin-server-port", options.admin],
+        ["--admin-server-port", options.admin!],
         ["--health-server-port", options.health],
       ];
-      await untilStopped(await namingFlags(flags, () => start(options, log)));
+      const live = { ...options, ...(config && { config }) };
+      await untilStopped(await namingFlags(flags, () => start(live, log)));
       return ExitCode.OK;
     },
   });

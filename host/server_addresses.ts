@@ -74,10 +74,17 @@ export class NoServerError extends ConnectError {
 export class ServerAddresses {
   readonly #options: ServerAddressesOptions;
   readonly #turns: Turns;
+  #addresses: readonly ServerAddress[];
 
   constructor(options: ServerAddressesOptions) {
     this.#options = options;
+    this.#addresses = options.addresses;
     this.#turns = new Turns(options.clock);
+  }
+
+  /** From now on servers are there; at least one. */
+  use(addresses: readonly ServerAddress[]): void {
+    this.#addresses = addresses;
   }
 
   /**
@@ -93,8 +100,7 @@ export class ServerAddresses {
     isOther: (error: unknown) => boolean = isConnecting,
   ): Promise<Result> {
     const errors: Error[] = [];
-    const { addresses } = this.#options;
-    for (const address of this.#turns.order(addresses, keyOf)) {
+    for (const address of this.#turns.order(this.#addresses, keyOf)) {
       let places: readonly ServerPlace[];
       try {
         places = await this.#placesOf(address);

@@ -25,8 +25,10 @@ import {
   type EnrolmentAnswer,
   IDENTITY_MESSAGE_OCTETS_MAX,
 } from "../../proto/identity/identity_messages.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIdentifiers } from "../../proto/link/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
+import type { LinkIdentity } from "../links/link_identity.ts";
 import type { IdentityOptions } from "../options.ts";
 import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
 import { askUntilAnswered } from "./asking.ts";
@@ -49,7 +51,8 @@ export interface IdentityEnvironment {
 }
 
 /** See the module description. */
-export class AgentIdentity {
+export class AgentIdentity implements LinkIdentity {
+  readonly serverName = TUNNEL_SERVER_NAME;
   readonly #state: AgentState;
   readonly #calls: IdentityCalls;
   readonly #log: Log;

@@ -37,9 +37,8 @@ export class ServerRoad {
     this.#servers = systemServerAddresses(addresses, environment.proxy);
     this.#credentials = credentials;
     this.#environment = environment;
-    this.authority = environment.identity === undefined
-      ? addresses[0]!.host
-      : TUNNEL_SERVER_NAME;
+    this.authority = environment.identity?.serverName ??
+      addresses[0]?.host ?? TUNNEL_SERVER_NAME;
   }
 
   /** See `ConnectorOptions.openTransport`. */
@@ -49,11 +48,14 @@ export class ServerRoad {
   ): Promise<Result> {
     const { identity, proxy, trustsOnlyGiven = false } = this.#environment;
     await identity?.ready();
+    const found = await identity?.findServers?.();
+    if (found !== undefined) this.#servers.use(found);
+    const serverName = identity?.serverName;
     try {
       return await this.#servers.connect(async (place) =>
         await connectAgentTls({
           ...place,
-          ...(identity === undefined ? {} : { serverName: TUNNEL_SERVER_NAME }),
+          ...(serverName === undefined ? {} : { serverName }),
           credentials: this.#credentials.current,
           alpn,
           proxyEnv: proxy,
@@ -62,7 +64,7 @@ export class ServerRoad {
         }, use)
       );
     } catch (error) {
-      if (isAboutCertificate(error)) identity?.doubt();
+      if (isAboutCertificate(error)) identity?.doubt?.();
       throw error;
     }
   }

@@ -113,6 +113,16 @@ export class CertificateFiles {
     await this.#removeOld();
   }
 
+  /** @returns `undefined` when none were kept. */
+  async readAuthorities(): Promise<string | undefined> {
+    try {
+      return await Deno.readTextFile(this.authorities);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return undefined;
+      throw error;
+    }
+  }
+
   async keepAuthorities(pem: string): Promise<void> {
     await replaceFile(this.authorities, pem, 0o644);
   }

@@ -1,0 +1,62 @@
+/**
+ * An agent that has its certificate from the cluster: waits for the first one,
+ * and starts then.
+ *
+ * @module
+ */
+
+import { metaHandler } from "../host/http_endpoints.ts";
+import { listenHttp } from "../host/listeners.ts";
+import { MetricRegistry } from "../host/metrics.ts";
+import { registerProcessMetrics } from "../host/process_metrics.ts";
+import {
+  type AgentEnvironment,
+  type RunningAgent,
+  startAgent,
+} from "./agent.ts";
+import { KubernetesIdentity } from "./enrol/kubernetes/kubernetes_identity.ts";
+import type { KubernetesIdentityOptions } from "./enrol/kubernetes/options.ts";
+import type { AgentOptions } from "./options.ts";
+
+/**
+ * Starts an agent. Neither an API server nor a server that cannot be reached is
+ * an error: it goes on trying, and its health port says what is lacking.
+ *
+ * @throws As `startAgent`.
+ */
+export async function startKubernetesAgent(
+  options: AgentOptions,
+  kubernetes: KubernetesIdentityOptions,
+  environment: AgentEnvironment,
+): Promise<RunningAgent> {
+  const identity = await KubernetesIdentity.open(kubernetes, environment.log);
+  try {
+    await untilFirst(identity, options);
+    return startAgent(options, { ...environment, identity });
+  } catch (error) {
+    identity.stop();
+    throw error;
+  }
+}
+
+/** Meanwhile somebody may want to know what is being waited for. */
+async function untilFirst(
+  identity: KubernetesIdentity,
+  { health }: AgentOptions,
+): Promise<void> {
+  const metrics = new MetricRegistry();
+  registerProcessMetrics(metrics);
+  const listener = listenHttp(
+    health,
+    metaHandler({
+      metrics,
+      checks: [{ name: "certificate", problem: () => identity.problem }],
+      style: "agent",
+    }),
+  );
+  try {
+    await identity.first();
+  } finally {
+    listener.close();
+  }
+}
