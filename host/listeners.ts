@@ -140,16 +140,41 @@ export async function listenAgentPort(
   options: AgentPortOptions,
   events: AgentPortEvents,
 ): Promise<BoundListener> {
-  const { credentials, clientCertificate, named, intake } = options;
-  const secure = (material: TlsMaterial) => ({
-    cert: material.cert,
-    key: material.key,
-    minVersion: options.minVersion,
-    // Repeated at each reload, or every client would be refused after it.
-    ...(material.ca === "" ? {} : { ca: [material.ca] }),
+  const { credentials, intake } = options;
+  const door = intake && new TlsDoor(intake);
+  const server = tlsServer(options, events, door);
+  // A listener of its own: whom there is no room for costs no handshake.
+  const listener = net.createServer({ noDelay: true, allowHalfOpen: true });
+  listener.on("connection", (socket: net.Socket) => {
+    if (door?.admits(socket) ?? true) server.emit("connection", socket);
   });
+  await listenNode(listener, options.hostname, options.port);
+  const bound = listener.address() as { address: string; port: number };
+  const address = hostPort(bound.address, bound.port);
+  const stopReloads = credentials.onChange((material) =>
+    server.setSecureContext(secureOptions(options, material))
+  );
+  const stopWatching = keepOpen(listener, bound, events);
+  return {
+    address,
+    port: bound.port,
+    close: () => {
+      stopReloads();
+      stopWatching();
+      listener.close();
+    },
+  };
+}
+
+/** TLS of the agent port, for connections that `door` let in. */
+function tlsServer(
+  options: AgentPortOptions,
+  events: AgentPortEvents,
+  door: TlsDoor | undefined,
+): tls.Server {
+  const { credentials, clientCertificate, named } = options;
   const server = tls.createServer({
-    ...secure(credentials.current),
+    ...secureOptions(options, credentials.current),
     requestCert: clientCertificate !== "none",
     // Verified all the same; `refuseClient` decides and can say why, which
     // the platform cannot once it has refused by itself.
@@ -162,7 +187,8 @@ export async function listenAgentPort(
         const { current } = name === named.name
           ? named.credentials
           : credentials;
-        answer(null, tls.createSecureContext(secure(current)));
+        const secure = secureOptions(options, current);
+        answer(null, tls.createSecureContext(secure));
       },
     }),
   } as tls.TlsOptions);
@@ -171,7 +197,6 @@ export async function listenAgentPort(
     socket.destroy();
     events.onRefused(serverHandshakeError(error, remote));
   });
-  const door = intake && new TlsDoor(intake);
   server.on("secureConnection", (socket: tls.TLSSocket) => {
     const guest = door?.came(socket);
     const refusal = refuseClient(
@@ -187,26 +212,16 @@ export async function listenAgentPort(
     socket.destroy();
     events.onRefused(refusal);
   });
-  // A listener of its own: whom there is no room for costs no handshake.
-  const listener = net.createServer({ noDelay: true, allowHalfOpen: true });
-  listener.on("connection", (socket: net.Socket) => {
-    if (door?.admits(socket) ?? true) server.emit("connection", socket);
-  });
-  await listenNode(listener, options.hostname, options.port);
-  const bound = listener.address() as { address: string; port: number };
-  const address = hostPort(bound.address, bound.port);
-  const stopReloads = credentials.onChange((material) =>
-    server.setSecureContext(secure(material))
-  );
-  const stopWatching = keepOpen(listener, bound, events);
+  return server;
+}
+
+function secureOptions({ minVersion }: AgentPortOptions, from: TlsMaterial) {
   return {
-    address,
-    port: bound.port,
-    close: () => {
-      stopReloads();
-      stopWatching();
-      listener.close();
-    },
+    cert: from.cert,
+    key: from.key,
+    minVersion,
+    // Repeated at each reload, or every client would be refused after it.
+    ...(from.ca === "" ? {} : { ca: [from.ca] }),
   };
 }
 

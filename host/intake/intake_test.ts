@@ -187,7 +187,6 @@ Deno.test("whoever comes, goes and takes, no limit is passed and nothing is left
           ? undefined
           : `10.0.0.${prng.below(4)}:1`;
         let guest: Guest | undefined = undefined;
-        // deno-lint-ignore prefer-const -- closed over before it is known.
         guest = intake.enter(address, () => here.delete(guest!));
         if (guest !== undefined) here.add(guest);
       } else if (here.size > 0) {

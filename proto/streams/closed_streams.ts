@@ -17,6 +17,13 @@
 export const CLOSED_STREAMS_REMEMBERED = 1024;
 
 /**
+ * What may still come on a stream beyond the window that was left when we reset
+ * it: the peer may have heard of a larger first window (SETTINGS) before it
+ * heard of the reset. Also the window of a stream that was refused.
+ */
+export const LATE_OCTETS_EXTRA = 65_536;
+
+/**
  * - `ended`: both ends sent END_STREAM.
  * - `resetByPeer`: it sent RST_STREAM.
  * - `resetByUs`: we did, and the peer may not know yet.
@@ -27,19 +34,31 @@ export type ClosedHow = "ended" | "resetByPeer" | "resetByUs" | "ignored";
 /** See the module description. */
 export class ClosedStreams {
   readonly #how: Map<number, ClosedHow> = new Map();
+  /** Octets that may still come on streams that we gave up. */
+  readonly #late: Map<number, number> = new Map();
   /**
    * Oldest first. One for ever, because it goes on behind what is deleted and
    * sees what is added, while a fresh one would pass all that was deleted.
    */
   readonly #byAge: Iterator<number> = this.#how.keys();
 
-  /** Remembers a stream, and forgets the one that closed longest ago. */
-  remember(streamId: number, how: ClosedHow): void {
+  /**
+   * Remembers a stream, and forgets the one that closed longest ago.
+   *
+   * @param windowOctets What the peer could still send when it closed.
+   */
+  remember(streamId: number, how: ClosedHow, windowOctets = 0): void {
     this.#how.delete(streamId); // So that it becomes the youngest.
     this.#how.set(streamId, how);
+    if (isGivenUp(how)) {
+      const octets = Math.max(0, windowOctets) + LATE_OCTETS_EXTRA;
+      this.#late.set(streamId, octets);
+    }
     if (this.#how.size <= CLOSED_STREAMS_REMEMBERED) return;
     const oldest = this.#byAge.next().value; // A Map keeps its order.
-    if (oldest !== undefined) this.#how.delete(oldest);
+    if (oldest === undefined) return;
+    this.#how.delete(oldest);
+    this.#late.delete(oldest);
   }
 
   /** How a closed stream ended; `forgotten` also if it was never opened (§5.1.1). */
@@ -49,7 +68,21 @@ export class ClosedStreams {
 
   /** What still comes was under way when we gave the stream up (§5.1, §6.8). */
   isUnderWay(streamId: number): boolean {
-    const how = this.#how.get(streamId);
-    return how === "resetByUs" || how === "ignored";
+    return isGivenUp(this.#how.get(streamId));
   }
+
+  /**
+   * DATA has come on such a stream, and is dropped.
+   *
+   * @returns false: more than any window allowed, so the peer ignores resets.
+   */
+  takeLate(streamId: number, octets: number): boolean {
+    const left = (this.#late.get(streamId) ?? 0) - octets;
+    this.#late.set(streamId, left);
+    return left >= 0;
+  }
+}
+
+function isGivenUp(how: ClosedHow | undefined): boolean {
+  return how === "resetByUs" || how === "ignored";
 }

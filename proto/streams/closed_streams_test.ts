@@ -3,6 +3,7 @@ import {
   CLOSED_STREAMS_REMEMBERED,
   type ClosedHow,
   ClosedStreams,
+  LATE_OCTETS_EXTRA,
 } from "./closed_streams.ts";
 
 Deno.test("what was under way when we gave a stream up is told from what is a mistake", () => {
@@ -34,4 +35,13 @@ Deno.test("the one that closed longest ago is forgotten first", () => {
   assertEquals(closed.recall(0), "ended");
   assertEquals(closed.recall(1), "forgotten");
   assertEquals(closed.recall(2), "resetByUs");
+});
+
+Deno.test("what is late has the window that was left, and a little more", () => {
+  const closed = new ClosedStreams();
+  closed.remember(1, "resetByUs", 1_000);
+  assertEquals(closed.takeLate(1, 1_000), true);
+  assertEquals(closed.takeLate(1, LATE_OCTETS_EXTRA), true);
+  assertEquals(closed.takeLate(1, 0), true);
+  assertEquals(closed.takeLate(1, 1), false);
 });

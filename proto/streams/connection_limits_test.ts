@@ -12,6 +12,7 @@ import {
   type ConnectionLimits,
   TINY_INCREMENT_OCTETS,
 } from "./abuse_limits.ts";
+import { LATE_OCTETS_EXTRA } from "./closed_streams.ts";
 
 // Each attack is sent once as often as is allowed, and once more.
 
@@ -201,14 +202,18 @@ Deno.test("what crosses the end of a stream is honest, for every stream anew", (
   assertEquals(engine.ends, []);
 });
 
-Deno.test("a whole window may be under way when we reset an upload", () => {
+Deno.test("a whole window may be under way when we reset an upload, and not for ever more", () => {
   const { engine, peer } = engineAndPeer("server", {
     limits: { idleFrames: FEW },
   });
   peer.headers(1, requestFields());
   engine.accepted[0]!.stream!.reset(ErrorCode.CANCEL);
-  for (let frame = 0; frame < 100; frame++) peer.data(1, 5000);
+  const windowOctets = 65_536 + LATE_OCTETS_EXTRA;
+  const frames = Math.floor(windowOctets / 4096);
+  for (let frame = 0; frame < frames; frame++) peer.data(1, 4096);
   assertEquals(engine.ends, []);
+  peer.data(1, 4096);
+  assertEquals(engine.ends[0]?.code, ErrorCode.FLOW_CONTROL_ERROR);
 });
 
 Deno.test("replies do not pile up for a peer that never reads", () => {

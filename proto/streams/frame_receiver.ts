@@ -196,7 +196,15 @@ export class FrameReceiver {
     }
     // Not counted: it has cost the peer its window, and empty ones are. After
     // our reset of an upload there may be a whole window of it under way.
-    if (streams.closed.isUnderWay(streamId)) return undefined;
+    if (streams.closed.isUnderWay(streamId)) {
+      if (streams.closed.takeLate(streamId, flowOctets)) return undefined;
+      throw new WireError(
+        ErrorCode.FLOW_CONTROL_ERROR,
+        "6.9.1",
+        `Cannot accept DATA on stream ${streamId}: more came since its reset ` +
+          "than its window allowed",
+      );
+    }
     if (streams.absent(streamId) === "idle") throw idleError("DATA", streamId);
     throw new WireError(
       ErrorCode.STREAM_CLOSED,

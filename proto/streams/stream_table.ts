@@ -149,9 +149,11 @@ export class StreamTable {
 
   /** Removes an open stream; `false` if it was not open. */
   remove(streamId: number, how: ClosedHow): boolean {
-    if (!this.#open.delete(streamId)) return false;
+    const stream = this.#open.get(streamId);
+    if (stream === undefined) return false;
+    this.#open.delete(streamId);
     if (this.isLocal(streamId)) this.#localOpen--;
-    this.closed.remember(streamId, how);
+    this.closed.remember(streamId, how, stream.receiveWindow.available);
     return true;
   }
 }

@@ -243,8 +243,7 @@ export class AgentPort {
   ): Connection {
     const { timers, keepaliveMs, receiveBudget } = this.#options;
     const isLink = role === "client";
-    let stopWatching: (() => void) | undefined;
-    let isOver = false;
+    const watch: { stop?: () => void; isOver?: true } = {};
     const connection = new Connection({
       role,
       clock: timers,
@@ -261,8 +260,8 @@ export class AgentPort {
         onExhausted,
         onClosed: (end) => {
           this.#connections.delete(connection);
-          isOver = true;
-          stopWatching?.();
+          watch.isOver = true;
+          watch.stop?.();
           this.#options.observer.ended?.(end);
         },
       },
@@ -271,8 +270,8 @@ export class AgentPort {
     connection.start();
     driveHttp2(transport, connection, timers);
     // A link is watched by its hello, and then by its keepalive.
-    if (isLink || isOver) return connection;
-    stopWatching = watchIdle(connection, {
+    if (isLink || watch.isOver) return connection;
+    watch.stop = watchIdle(connection, {
       timers,
       isStranger: () => guest?.isStranger ?? false,
       ended: (reason) =>

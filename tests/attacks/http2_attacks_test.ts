@@ -1,0 +1,87 @@
+import { assert, assertEquals } from "@std/assert";
+import { FakeTimers } from "../support/fake_timers.ts";
+import type { Frame } from "../../proto/frames/frame.ts";
+import { FrameDecoder } from "../../proto/frames/frame_decoder.ts";
+import { errorCodeName, WireError } from "../../proto/frames/wire_error.ts";
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { ExcessError } from "../../proto/streams/abuse_limits.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
+import { HTTP2_ATTACKS, type Http2Attack } from "./http2_attacks.ts";
+
+/** A method whose call waits for a message that never comes. */
+const PATH = "/wait";
+
+/** Octets that an attack may have said before it is ended, at the very most. */
+const OCTETS_MAX = 4 * 1024 * 1024;
+
+/** What is waiting for the attacker, at most: the limit, and one round. */
+const OUTPUT_OCTETS_MAX = 2.5 * 1024 * 1024;
+
+/** Attacks one engine in memory until it has had enough. */
+function attack(one: Http2Attack) {
+  const timers = new FakeTimers();
+  const ends: ConnectionEnd[] = [];
+  const router = new GrpcRouter({
+    timers,
+    methods: {
+      [PATH]: () => ({
+        onBody() {},
+        onHalfClose() {},
+        onWritable() {},
+        onCancel() {},
+      }),
+    },
+  });
+  const engine = new Connection({
+    role: "server",
+    clock: timers,
+    events: {
+      onStream: (stream) => router.accept(stream),
+      onClosed: (end) => void ends.push(end),
+    },
+  });
+  engine.start();
+  const decoder = new FrameDecoder(0xff_ffff);
+  const heard: Frame[] = [];
+  let unread = 0;
+  const listen = () => {
+    for (let batch; (batch = engine.takeOutput()) !== undefined;) {
+      unread += batch.length;
+      decoder.push(batch.slice());
+      for (let frame; (frame = decoder.next()) !== undefined;) {
+        heard.push(frame);
+      }
+      engine.outputWritten();
+    }
+  };
+  let said = 0;
+  const say = (octets: Uint8Array) => {
+    said += octets.length;
+    engine.receive(octets.slice());
+    if (!one.isDeaf) listen();
+  };
+  say(one.opening(PATH));
+  let rounds = 0;
+  while (ends.length === 0 && said < OCTETS_MAX) {
+    say(one.again(rounds++, PATH));
+  }
+  listen();
+  return { end: ends[0], heard, said, unread };
+}
+
+for (const one of HTTP2_ATTACKS) {
+  Deno.test(`${one.name} (${one.known}) ends in ${one.code}`, () => {
+    const { end, heard, said, unread } = attack(one);
+    assert(end !== undefined, `still open after ${said} octets`);
+    assert(end.error instanceof WireError, end.reason);
+    assertEquals(errorCodeName(end.code), one.code, end.reason);
+    const excess = end.error instanceof ExcessError ? end.error.excess : "";
+    assertEquals(excess, one.excess, end.reason);
+    // The attacker is told, last of all.
+    const last = heard.at(-1);
+    assert(last?.type === "GOAWAY", last?.type);
+    assertEquals(errorCodeName(last.errorCode), one.code);
+    assert(unread < OUTPUT_OCTETS_MAX, `${unread} octets of answers`);
+  });
+}
