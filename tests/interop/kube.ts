@@ -15,6 +15,7 @@ import { KubeCluster } from "../peers/kube_cluster.ts";
 import { Workspace } from "../peers/workspace.ts";
 import type { KubeCases } from "./kube_case.ts";
 import { KUBE_CLIENT_CASES } from "./kube_client.ts";
+import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
 import { Tally } from "./tally.ts";
@@ -26,6 +27,7 @@ const CASES: KubeCases = {
   ...KUBE_CLIENT_CASES,
   ...KUBE_TOKEN_CASES,
   ...KUBE_LEASE_CASES,
+  ...KUBE_KUBELET_CASES,
 };
 
 async function main(): Promise<number> {

@@ -211,8 +211,11 @@ export class StandInKubelet implements AsyncDisposable {
     const server = new SpdyServer(socket, (stream) => {
       const name = stream.headers.get("streamtype") ?? "";
       if (verb === "portForward") {
-        if (name === "data") void echoStream(stream);
-        return;
+        streams.set(name + stream.headers.get("requestid"), stream);
+        if (name !== "data") return;
+        const error = streams.get(`error${stream.headers.get("requestid")}`);
+        // Its end says that all went well.
+        return void echoStream(stream).then(() => error?.end());
       }
       streams.set(name, stream);
       if (names.every((each) => streams.has(each))) {

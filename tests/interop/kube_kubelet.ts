@@ -1,0 +1,444 @@
+/**
+ * `kubectl logs`, `exec` and `port-forward` of a pod behind the tunnel: through
+ * kube-apiserver's EgressSelector as `tunnel egress-config` writes it, and by
+ * kube-apiserver taking our kubelet port for the node's kubelet.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { readToEnd, writeAll } from "../support/sockets.ts";
+import { StandInKubelet } from "../support/kubelet.ts";
+import { findPeer } from "../peers/peers.ts";
+import { KubeCluster, type PkiPair } from "../peers/kube_cluster.ts";
+import { freePort } from "../peers/ports.ts";
+import {
+  ourCommand,
+  type RunningAgent,
+  type RunningServer,
+  type ServerOptions,
+  startAgent,
+  startServer,
+} from "../peers/tunnel.ts";
+import { eventually, type KubeCases, type KubeContext } from "./kube_case.ts";
+
+const NODE = "edge-1";
+const NAMESPACE = "default";
+
+/** Where kube-apiserver looks for the kubelet, and our port is. */
+const NODE_ADDRESS = "127.0.7.1";
+
+/** A cluster with one node and one pod, and a kubelet behind a tunnel. */
+class KubeletCase implements AsyncDisposable {
+  readonly #owned: AsyncDisposable[] = [];
+  readonly #running: (RunningServer | RunningAgent)[] = [];
+  readonly #workspace: KubeContext["workspace"];
+
+  constructor(
+    readonly cluster: KubeCluster,
+    workspace: KubeContext["workspace"],
+  ) {
+    this.#workspace = workspace;
+  }
+
+  /** Ends with the case. */
+  own<T extends AsyncDisposable>(thing: T): T {
+    this.#owned.push(thing);
+    return thing;
+  }
+
+  async tunnel(options: Partial<ServerOptions>): Promise<RunningServer> {
+    const server = await startServer(this.#workspace, {
+      maker: "ours",
+      mode: "grpc",
+      transport: "uds",
+      ...options,
+    });
+    this.#running.push(server);
+    const identifiers = `--agent-identifiers=host=${NODE}&ipv4=${NODE_ADDRESS}`;
+    const flags = [`--agent-id=${NODE}`, identifiers];
+    const agent = await startAgent(this.#workspace, server, "ours", flags);
+    this.#running.push(agent);
+    return server;
+  }
+
+  /** @param names Of its certificate. */
+  async kubelet(
+    names: readonly string[],
+    at: Deno.TcpListenOptions,
+  ): Promise<StandInKubelet> {
+    const { cluster } = this;
+    const pair = await cluster.issue("kubelet", {
+      commonName: `system:node:${NODE}`,
+      organizations: ["system:nodes"],
+      usage: "server",
+      names,
+    });
+    return this.own(
+      new StandInKubelet({
+        cert: await Deno.readTextFile(pair.cert),
+        key: await Deno.readTextFile(pair.key),
+        ca: await Deno.readTextFile(cluster.caFile),
+      }, at),
+    );
+  }
+
+  /** The objects without which there is nothing to look at. */
+  async pod(address: string, port: number): Promise<void> {
+    const { cluster } = this;
+    const objects = [
+      { kind: "Node", metadata: { name: NODE } },
+      {
+        kind: "ServiceAccount",
+        metadata: { name: "default", namespace: NAMESPACE },
+      },
+      {
+        kind: "Pod",
+        metadata: { name: "web", namespace: NAMESPACE },
+        spec: {
+          nodeName: NODE,
+          automountServiceAccountToken: false,
+          containers: [{ name: "main", image: "none" }],
+        },
+      },
+    ];
+    for (const object of objects) {
+      const text = JSON.stringify({ apiVersion: "v1", ...object });
+      await cluster.kubectl(["apply", "-f", "-"], text);
+    }
+    await this.#patchStatus(`node/${NODE}`, {
+      addresses: [{ type: "InternalIP", address }],
+      daemonEndpoints: { kubeletEndpoint: { Port: port } },
+    });
+    await this.#patchStatus("pod/web", { phase: "Running" });
+  }
+
+  async #patchStatus(object: string, status: unknown): Promise<void> {
+    const patch = JSON.stringify({ status });
+    const words = ["patch", object, "--subresource=status", "--type=merge"];
+    await this.cluster.kubectl([...words, `--patch=${patch}`]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const gone = ["pod/web", `node/${NODE}`, "serviceaccount/default"];
+    for (const object of gone) {
+      const words = ["delete", object, "--ignore-not-found", "--force"];
+      await this.cluster.kubectl([...words, "--grace-period=0", "--wait=false"])
+        .catch(() => {}); // With a cluster of its own, that goes with it.
+    }
+    for (const { child } of this.#running.toReversed()) {
+      await child.stop("SIGKILL");
+    }
+    for (const thing of this.#owned.toReversed()) {
+      await thing[Symbol.asyncDispose]();
+    }
+  }
+}
+
+/** A kubectl that takes longer is killed: its output says what is missing. */
+const KUBECTL_TIMEOUT_MS = 20_000;
+
+/** kubectl as a program that goes on. */
+async function kubectl(
+  { adminKubeconfig }: KubeCluster,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Deno.ChildProcess> {
+  return new Deno.Command(await findPeer("kubectl"), {
+    args: [`--kubeconfig=${adminKubeconfig}`, ...args],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+    env: environment,
+    signal: AbortSignal.timeout(KUBECTL_TIMEOUT_MS),
+  }).spawn();
+}
+
+/** Runs kubectl to its end. */
+async function ran(
+  cluster: KubeCluster,
+  args: readonly string[],
+  options: { input?: string; env?: Readonly<Record<string, string>> } = {},
+) {
+  const child = await kubectl(cluster, args, options.env);
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(options.input ?? ""));
+  await writer.close();
+  const { code, stdout, stderr } = await child.output();
+  const text = (octets: Uint8Array) => new TextDecoder().decode(octets);
+  return { code, stdout: text(stdout), stderr: text(stderr) };
+}
+
+/** Reads a program's output until it fits. */
+async function reads(
+  output: ReadableStreamDefaultReader<Uint8Array>,
+  pattern: RegExp,
+): Promise<string> {
+  let text = "";
+  while (!pattern.test(text)) {
+    const { value, done } = await output.read();
+    if (done) throw new Error(`ended with ${JSON.stringify(text)}`);
+    text += new TextDecoder().decode(value);
+  }
+  return text;
+}
+
+/** Reads a pod's log, once and as it comes. */
+async function logs(
+  cluster: KubeCluster,
+  kubelet: StandInKubelet,
+): Promise<void> {
+  const once = await ran(cluster, ["logs", "web"]);
+  assertEquals([once.stdout, once.stderr], ["the first line\n", ""]);
+  await follows(cluster, kubelet);
+}
+
+/** What kubectl speaks to kube-apiserver, which speaks SPDY to kubelets. */
+const WEBSOCKET = { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: "true" };
+const SPDY = { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: "false" };
+
+/** All that an operator does with a pod. */
+async function operates(
+  cluster: KubeCluster,
+  kubelet: StandInKubelet,
+  protocols: readonly Readonly<Record<string, string>>[] = [WEBSOCKET, SPDY],
+): Promise<void> {
+  await logs(cluster, kubelet);
+  for (const env of protocols) {
+    const said = await ran(cluster, ["exec", "web", "--", "echo", "a", "b"], {
+      env,
+    });
+    assertEquals([said.code, said.stdout], [0, "a b\n"], said.stderr);
+    const input = "typed in\n".repeat(10_000);
+    const cat = await ran(cluster, ["exec", "-i", "web", "--", "cat"], {
+      input,
+      env,
+    });
+    assertEquals(cat.stdout.length, input.length, cat.stderr);
+    const left = await ran(cluster, ["exec", "web", "--", "exit", "7"], {
+      env,
+    });
+    assertEquals(left.code, 7);
+    assertMatch(left.stderr, /leaving with 7/);
+  }
+}
+
+/** A followed log: lines as they come, and the end when the reader ends. */
+async function follows(
+  cluster: KubeCluster,
+  kubelet: StandInKubelet,
+): Promise<void> {
+  const child = await kubectl(cluster, ["logs", "-f", "web"]);
+  const output = child.stdout.getReader();
+  await reads(output, /the first line\n/);
+  for (let line = 2; line < 5; line++) {
+    await kubelet.log(`line ${line}`);
+    assertEquals(await reads(output, /\n/), `line ${line}\n`);
+  }
+  child.kill("SIGINT");
+  await child.status;
+  await kubelet.followedBy(0);
+  await Promise.all([
+    output.cancel(),
+    child.stderr.cancel(),
+    child.stdin.close(),
+  ]);
+}
+
+/** Octets there and back through a forwarded port. */
+async function forwards(cluster: KubeCluster): Promise<void> {
+  const child = await kubectl(cluster, ["port-forward", "pod/web", ":80"]);
+  const output = child.stdout.getReader();
+  const line = await reads(output, /127\.0\.0\.1:(\d+) -> 80\n/);
+  const port = Number(/127\.0\.0\.1:(\d+)/.exec(line)![1]);
+  const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  await writeAll(conn, new TextEncoder().encode("there and back"));
+  await conn.closeWrite();
+  const answer = await readToEnd(conn);
+  assertEquals(new TextDecoder().decode(answer), "there and back");
+  conn.close();
+  child.kill("SIGINT");
+  await child.status;
+  await Promise.all([
+    output.cancel(),
+    child.stderr.cancel(),
+    child.stdin.close(),
+  ]);
+}
+
+/** By EgressSelector; the tunnel is up before kube-apiserver reads its file. */
+function byEgress(transport: "uds" | "tcp", protocol: "grpc" | "http-connect") {
+  return async ({ workspace }: KubeContext) => {
+    const folder = workspace.path("cluster");
+    await Deno.mkdir(folder);
+    const port = freePort();
+    const file = `${folder}/egress.yaml`;
+    // The cluster's CA is made with the cluster, so the tunnel's is another one.
+    const { ca, client } = workspace.certificates;
+    const options = { transport, mode: "auto", maker: "ours" } as const;
+    const server = await startServer(workspace, options);
+    const { frontend } = server;
+    const at = frontend.transport === "uds"
+      ? [`--uds-name=${frontend.path}`, "--server-port=0"]
+      : [
+        `--server-port=${frontend.port}`,
+        `--server-cert=${client.cert}`,
+        `--server-key=${client.key}`,
+        `--server-ca-cert=${ca}`,
+        `--ca-bundle=${ca}`,
+        `--client-cert=${client.cert}`,
+        `--client-key=${client.key}`,
+      ];
+    await Deno.writeTextFile(file, await printed(at, protocol));
+    try {
+      await using cluster = await KubeCluster.start(folder, {
+        flags: [`--egress-selector-config-file=${file}`],
+      });
+      await using rig = new KubeletCase(cluster, workspace);
+      const identifiers = `--agent-identifiers=host=${NODE}&ipv4=127.0.0.1`;
+      const flags = [`--agent-id=${NODE}`, identifiers];
+      const agent = await startAgent(workspace, server, "ours", flags);
+      try {
+        const place = { hostname: "127.0.0.1", port };
+        const kubelet = await rig.kubelet(["127.0.0.1"], place);
+        await rig.pod("127.0.0.1", port);
+        await operates(cluster, kubelet);
+        await forwards(cluster);
+        const names = new Set(kubelet.requests.map((each) => each.commonName));
+        assertEquals([...names], ["kube-apiserver-kubelet-client"]);
+        await eventually(
+          "the tunnel has carried them",
+          async () => await dials(server) >= 3,
+        );
+      } finally {
+        await agent.child.stop("SIGKILL");
+      }
+    } finally {
+      await server.child.stop("SIGKILL");
+    }
+  };
+}
+
+/** What `tunnel egress-config` prints. */
+async function printed(
+  flags: readonly string[],
+  protocol: string,
+): Promise<string> {
+  const [program = "", ...words] = ourCommand("egress-config");
+  const { code, stdout, stderr } = await new Deno.Command(program, {
+    args: [...words, ...flags, `--protocol=${protocol}`],
+  }).output();
+  assertEquals(code, 0, new TextDecoder().decode(stderr));
+  return new TextDecoder().decode(stdout);
+}
+
+/** Connections that the server has made. */
+async function dials({ healthUrl }: RunningServer): Promise<number> {
+  const text = await (await fetch(`${healthUrl}/metrics`)).text();
+  const name = "konnectivity_network_proxy_server_dial_duration_seconds_count";
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+}
+
+/**
+ * By our kubelet port under the node's own address; the kubelet behind it is on
+ * the node's loopback, as a port that is redirected to us finds it.
+ */
+function byKubeletPort(isLookingUp: boolean) {
+  return async ({ cluster, workspace }: KubeContext) => {
+    await using rig = new KubeletCase(cluster, workspace);
+    const port = freePort();
+    const front = await cluster.issue("kubelet-front", {
+      commonName: "tunnel",
+      usage: "server",
+      names: [NODE_ADDRESS],
+    });
+    const client = await cluster.issue("kubelet-front-client", {
+      commonName: "tunnel-kubelet-client",
+      usage: "client",
+    });
+    // Under another name than its own it is not looked up by the Host.
+    const names = isLookingUp ? [NODE] : [NODE_ADDRESS];
+    const place = { hostname: "127.0.0.1", port };
+    const kubelet = await rig.kubelet(names, place);
+    await rig.tunnel({
+      extraFlags: kubeletFlags(cluster, front, client, port, isLookingUp),
+    });
+    await rig.pod(NODE_ADDRESS, port);
+    if (isLookingUp) {
+      await operates(cluster, kubelet);
+      await forwards(cluster);
+    } else {
+      await operates(cluster, kubelet, [WEBSOCKET]);
+      // What kubectl says in SPDY is passed on with kube-apiserver's Host.
+      const echo = ["exec", "web", "--", "echo"];
+      const lost = await ran(cluster, echo, { env: SPDY });
+      assertMatch(lost.stderr, /the kubelet of node 127\.0\.0\.1.*no agent/);
+    }
+    const callers = new Set(kubelet.requests.map((each) => each.commonName));
+    assertEquals([...callers], ["tunnel-kubelet-client"]);
+  };
+}
+
+function kubeletFlags(
+  { caFile, adminKubeconfig }: KubeCluster,
+  front: PkiPair,
+  client: PkiPair,
+  port: number,
+  isLookingUp: boolean,
+): string[] {
+  return [
+    `--kubelet-port=${port}`,
+    `--kubelet-bind-address=${NODE_ADDRESS}`,
+    `--kubelet-server-cert=${front.cert}`,
+    `--kubelet-server-key=${front.key}`,
+    `--kubelet-server-ca-cert=${caFile}`,
+    `--kubelet-client-certificate=${client.cert}`,
+    `--kubelet-client-key=${client.key}`,
+    `--kubelet-ca-file=${caFile}`,
+    `--kubelet-localhost-ports=${port}`,
+    ...(isLookingUp
+      ? ["--kubelet-lookup", `--kubeconfig=${adminKubeconfig}`]
+      : []),
+  ];
+}
+
+/** A node whose agent is away: what whoever runs kubectl gets to read. */
+async function saysWhy({ cluster, workspace }: KubeContext): Promise<void> {
+  await using rig = new KubeletCase(cluster, workspace);
+  const port = freePort();
+  const front = await cluster.issue("kubelet-front", {
+    commonName: "tunnel",
+    usage: "server",
+    names: [NODE_ADDRESS],
+  });
+  await rig.tunnel({
+    extraFlags: kubeletFlags(cluster, front, front, port, false)
+      .filter((flag) => !flag.startsWith("--kubelet-client-")),
+  });
+  await rig.pod("127.0.7.2", port);
+  const gone = await ran(cluster, ["logs", "web"]);
+  assert(gone.code !== 0, gone.stdout);
+  await rig.pod(NODE_ADDRESS, port);
+  const refused = await ran(cluster, ["logs", "web"]);
+  assertMatch(refused.stderr, /the kubelet of node 127\.0\.7\.1/);
+}
+
+export const KUBE_KUBELET_CASES: KubeCases = {
+  "kubectl works through the EgressSelector, gRPC over a socket": byEgress(
+    "uds",
+    "grpc",
+  ),
+  "kubectl works through the EgressSelector, CONNECT over a socket": byEgress(
+    "uds",
+    "http-connect",
+  ),
+  "kubectl works through the EgressSelector, CONNECT over TLS": byEgress(
+    "tcp",
+    "http-connect",
+  ),
+  "kubectl works through our kubelet port, nodes known by their addresses":
+    byKubeletPort(false),
+  "kubectl works through our kubelet port, nodes looked up by their pods":
+    byKubeletPort(true),
+  "kubectl shows why our kubelet port cannot reach a kubelet": saysWhy,
+};
