@@ -3,6 +3,7 @@
  * What takes long to go wrong.
  *
  * Usage: `deno task soak [scenarios] [connections] [load] [ids]
+ * [join] [renewals] [rejoin]
  * [--minutes N] [--scenarios N] [--seed N] [--idle N] [--flapping N]
  * [--maker ours|konnectivity]`
  *
@@ -11,7 +12,10 @@
  *   real processes;
  * - `load`: everything at once, with an agent that is killed again and again;
  * - `ids`: new connections for twenty seconds, on links that begin near their
- *   last stream id and so are replaced every few seconds.
+ *   last stream id and so are replaced every few seconds;
+ * - `join`: from nothing to the first octet behind a new node;
+ * - `renewals`: a thousand certificates renewed while connections go on;
+ * - `rejoin`: two hundred agents whose server is killed and started again.
  *
  * All of them when none is named. Ends with `N passed, N failed, N skipped`.
  *
@@ -21,11 +25,17 @@
 import { parseArgs } from "@std/cli";
 import { Tally } from "../interop/tally.ts";
 import { soakConnections } from "./connections.ts";
+import { soakFirstJoin } from "./first_join.ts";
 import { soakMixedLoad } from "./mixed_load.ts";
+import { soakRejoin } from "./rejoin.ts";
+import { soakRenewals } from "./renewals.ts";
 import { soakScenarios } from "./scenarios.ts";
 import { soakStreamIds } from "./stream_ids.ts";
 
-const PARTS = ["scenarios", "connections", "load", "ids"] as const;
+const PARTS = [
+  ...["scenarios", "connections", "load", "ids"] as const,
+  ...["join", "renewals", "rejoin"] as const,
+] as const;
 const DEFAULTS = {
   scenarios: "100000",
   idle: "10000",
@@ -74,6 +84,9 @@ async function main(): Promise<number> {
     await soakMixedLoad(minutes ?? LOAD_MINUTES, maker, tally);
   }
   if (has("ids")) await soakStreamIds(tally);
+  if (has("join")) await soakFirstJoin(tally);
+  if (has("renewals")) await soakRenewals(tally);
+  if (has("rejoin")) await soakRejoin(tally);
   return tally.end();
 }
 

@@ -1,0 +1,55 @@
+import { assertEquals } from "@std/assert";
+import { inMemoryFolder } from "../tests/support/memory_folder.ts";
+import { run } from "./run.ts";
+
+const TOKEN = `tnl1.${"A".repeat(43)}.abcdefg234.${"s".repeat(22)}`;
+
+/** @returns The exit code, and what was said. */
+async function join(
+  ...argv: readonly string[]
+): Promise<[code: number, text: string]> {
+  let text = "";
+  const print = (line: string) => {
+    text += line;
+  };
+  const code = await run({
+    argv: ["join", ...argv],
+    environment: () => undefined,
+    readFile: () => "",
+    print,
+    printError: print,
+  });
+  return [code, text];
+}
+
+Deno.test("tunnel join says what is missing, and never the token", async () => {
+  for (
+    const [argv, words] of [
+      [[], "wanted one token"],
+      [[TOKEN, "more", "--server=a:1"], "wanted one token"],
+      [[TOKEN], "--server is not given"],
+      [[TOKEN, "--server=a"], "wanted HOST:PORT"],
+      [[TOKEN.slice(0, -1), "--server=a:1"], "was the line cut?"],
+      [[TOKEN, "--server=a:1", "--node=A B"], "Cannot use --node"],
+    ] as const
+  ) {
+    const [code, text] = await join(...argv);
+    assertEquals(code, 2, text);
+    assertEquals(text.includes(words), true, text);
+    assertEquals(text.trim().split("\n").length, 1);
+    assertEquals(text.includes("s".repeat(21)), false, text);
+  }
+});
+
+Deno.test("tunnel join does not replace an identity unasked", () =>
+  inMemoryFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/node.json`, "{}");
+    const [code, text] = await join(
+      TOKEN,
+      "--server=a:1",
+      "--node=edge-7",
+      `--state-dir=${folder}`,
+    );
+    assertEquals(code, 1);
+    assertEquals(text.includes("holds an identity already"), true, text);
+  }));

@@ -1,0 +1,50 @@
+import { assert, assertEquals } from "@std/assert";
+import { factsOf } from "../../host/pki/certificate.ts";
+import { Machine } from "../support/enrolled_agent.ts";
+import { IdentityRig } from "../support/identity_rig.ts";
+import { memoryFolder } from "../support/memory_folder.ts";
+
+// What takes seconds, because certificates count in seconds and people wait.
+
+Deno.test("a certificate is renewed at two thirds of its life, under a conduit", async () => {
+  const stateDirectory = memoryFolder();
+  await using rig = await IdentityRig.open({
+    identity: {
+      stateDirectory,
+      serverNames: ["127.0.0.1"],
+      nodeCertificateLifeMs: 3_000,
+    },
+  }, stateDirectory);
+  using machine = new Machine("edge-7");
+  await machine.link(rig, { token: await rig.token() });
+  const { caller, target } = await rig.tunnel.connect("grpc");
+  const serials = new Set<string>();
+  for (let round = 0; round < 3; round++) {
+    const pem = await machine.read("cert.pem");
+    const { x509, notAfterMs } = factsOf(pem);
+    serials.add(x509.serialNumber);
+    const { fields } = await machine.log.next(/^certificate renewed$/);
+    assertEquals(fields["by"], "certificate");
+    assert(Date.now() < notAfterMs, "before the old one has ended");
+    caller.send("x");
+    await target.received(round + 1);
+  }
+  assertEquals(serials.size, 3);
+  assertEquals(machine.log.matching(/^link lost/), []);
+});
+
+Deno.test("a node that has to wait for approval goes on by itself when it has it", async () => {
+  await using rig = await IdentityRig.open();
+  using machine = new Machine("edge-7");
+  const token = await rig.token({ needsApproval: true });
+  const isWaiting = machine.log.next(
+    /^edge-7 waits for approval: .*; trying again in 5000 ms$/,
+  );
+  const linking = machine.link(rig, { token });
+  await isWaiting;
+  await rig.nodes.change("edge-7", (record) => ({
+    ...record,
+    state: "approved",
+  }));
+  await linking;
+});
