@@ -30,6 +30,23 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
       return startJoinedAgent(options, { log, proxy, trustsOnlyGiven });
     });
   },
+  "yurttunnel-agent": async () => {
+    const { startKubernetesAgent } = await import(
+      "../agent/kubernetes_agent.ts"
+    );
+    const { proxyEnvironment } = await import("../host/proxy_environment.ts");
+    const { forgetPublicRootsIfKnown } = await import("./trusted_roots.ts");
+    const { yurttunnelAgentCommand } = await import("./yurttunnel_agent.ts");
+    return yurttunnelAgentCommand(({ agent, kubernetes }, log) => {
+      const { api, bootstrap } = kubernetes;
+      const trustsOnlyGiven = forgetPublicRootsIfKnown(
+        bootstrap === undefined ? [api] : [api, bootstrap],
+      );
+      const proxy = proxyEnvironment((name) => Deno.env.get(name));
+      const environment = { log, proxy, trustsOnlyGiven };
+      return startKubernetesAgent(agent, kubernetes, environment);
+    });
+  },
   join: async () => (await import("./join.ts")).JOIN_COMMAND,
   token: async () => (await import("./token.ts")).TOKEN_COMMAND,
   node: async () => (await import("./node.ts")).NODE_COMMAND,

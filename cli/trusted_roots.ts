@@ -9,6 +9,7 @@ import {
   type KubernetesOptions,
   namesAuthority,
 } from "../host/kubernetes/connect.ts";
+import { KubernetesConfigError } from "../host/kubernetes/errors.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import { trustOnlyGivenAuthorities } from "../host/tls/given_authorities.ts";
 
@@ -25,4 +26,23 @@ export function forgetPublicRoots(
   const isOwn = kubernetes === undefined ||
     namesAuthority(kubernetes, systemTimers);
   return isOwn && trustOnlyGivenAuthorities();
+}
+
+/**
+ * The same where configurations may not be there yet: then nobody knows.
+ *
+ * @param kubernetes Of all API servers that may be asked.
+ */
+export function forgetPublicRootsIfKnown(
+  kubernetes: readonly KubernetesOptions[],
+): boolean {
+  try {
+    const areOwn = kubernetes
+      .every((options) => namesAuthority(options, systemTimers));
+    return areOwn && trustOnlyGivenAuthorities();
+  } catch (error) {
+    // Whoever needs it will say so, and says it to the log.
+    if (error instanceof KubernetesConfigError) return false;
+    throw error;
+  }
 }
