@@ -13,6 +13,7 @@ import {
   type CertificateWish,
   CsrError,
 } from "../../../host/kubernetes/csr.ts";
+import { CLOCK_SKEW_MS } from "../../../host/pki/authority.ts";
 import type { CertificateFacts } from "../../../host/pki/certificate.ts";
 import { canonicalIp } from "../../../proto/link/ip_address.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
@@ -199,9 +200,10 @@ export class CsrCertificate {
     const [leaf] = chain;
     await files.keep(chain, keys);
     this.#isForOthers = false;
+    const obtained = this.#moment();
     this.#hold({
-      facts: leaf!,
-      obtained: this.#moment(),
+      facts: issuedNow(leaf!, obtained),
+      obtained,
       share: random(),
     });
     observer.obtained(leaf!);
@@ -225,6 +227,18 @@ export class CsrCertificate {
       signal.addEventListener("abort", done);
     });
   }
+}
+
+/**
+ * A cluster's certificates begin some minutes before they are issued, which is a
+ * good part of short ones. What counts is the time from now on, if this
+ * machine's clock can be believed at all.
+ */
+function issuedNow(facts: CertificateFacts, at: Moment): CertificateFacts {
+  const { notBeforeMs, notAfterMs } = facts;
+  const isPlausible = notBeforeMs <= at.wallMs && at.wallMs < notAfterMs;
+  if (!isPlausible) return facts;
+  return { ...facts, notBeforeMs: at.wallMs - CLOCK_SKEW_MS };
 }
 
 /** @returns What a certificate lacks, as the end of a sentence. */

@@ -254,6 +254,26 @@ Deno.test("a certificate is renewed between 70 and 90 % of its life, with a new 
   }
 });
 
+Deno.test("a short certificate that begins in the past is renewed before it ends", () =>
+  inMemoryFolder(async (folder) => {
+    await using rig = new Rig(folder);
+    rig.random = 0.999;
+    rig.certificate.start();
+    const first = await rig.asked();
+    const minuteMs = 60_000;
+    const fromMs = rig.nowMs - 5 * minuteMs;
+    first.answer(await issue(first.keys, fromMs, 15 * minuteMs));
+    await rig.until(1);
+    await rig.pass(10 * minuteMs - 30_000);
+    const second = await rig.asked();
+    assertEquals(rig.certificate.problem, undefined, "the old one is good");
+    await rig.pass(minuteMs);
+    assertStringIncludes(rig.certificate.problem!, "expired on");
+    second.answer(await issue(second.keys, rig.nowMs));
+    await rig.until(2);
+    assertEquals(rig.certificate.problem, undefined);
+  }));
+
 Deno.test("what was kept is used again at the next start", () =>
   inMemoryFolder(async (folder) => {
     const nowMs = Date.now();
