@@ -1,0 +1,233 @@
+/**
+ * Services and endpoints from a URL that is asked again and again, in the format
+ * of the file source.
+ *
+ * A server that gives an ETag is asked only whether anything is new
+ * (RFC 9110 §13.1.2). Whatever it answers instead of a good document, the last
+ * good one stays in use.
+ *
+ * Reading order: `#follow`, `#poll`, `#ask`.
+ *
+ * @module
+ */
+
+import { Backoff } from "../../proto/sync/backoff.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Sink, Source } from "../source.ts";
+import {
+  CatalogDocumentError,
+  DOCUMENT_OCTETS_MAX,
+  readCatalogDocument,
+} from "./catalog_document.ts";
+import { pause } from "./pause.ts";
+
+/** Time between two questions, unless told; a tenth more or less of it. */
+export const POLL_INTERVAL_MS = 10_000;
+
+/** For one question, with its whole answer. */
+export const POLL_TIMEOUT_MS = 30_000;
+
+/** Longest wait after failures, whatever the server asks for. */
+export const RETRY_CAP_MS = 60_000;
+
+/** See the module description. */
+export interface HttpSourceOptions {
+  /** `http:` or `https:`. */
+  readonly url: string;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly intervalMs?: number;
+  /** Of whom to believe that they are the server; absent: as the platform. */
+  readonly client?: Deno.HttpClient;
+}
+
+/** A document, or the word that there is no other one. */
+type Answer =
+  | { readonly kind: "document"; readonly text: string; readonly etag: string }
+  | { readonly kind: "unchanged" };
+
+/** A server that gave no document. */
+class PollError extends Error {
+  override readonly name = "PollError";
+
+  constructor(message: string, readonly retryAfterMs = 0) {
+    super(message);
+  }
+}
+
+/** See the module description. */
+export class HttpSource implements Source {
+  readonly name = "http";
+  readonly #options: HttpSourceOptions;
+  readonly #stopping = new AbortController();
+  readonly #backoff: Backoff;
+  #sink: Sink | undefined;
+  /** That the catalog has now, and what the server calls it. */
+  #text: string | undefined;
+  #etag = "";
+  #polls = Promise.resolve();
+  #following: Promise<void> | undefined;
+
+  constructor(options: HttpSourceOptions) {
+    this.#options = options;
+    const { random } = options;
+    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+  }
+
+  start(sink: Sink): void {
+    this.#sink = sink;
+    this.#following = this.#follow();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#following;
+    await this.#polls;
+  }
+
+  /** A server may call another document by the name of the one that it gave. */
+  async reconcile(): Promise<void> {
+    await this.#inTurn(async () => {
+      if (await this.#poll() !== undefined) return;
+      await this.#poll("all");
+    });
+  }
+
+  async #follow(): Promise<void> {
+    const { timers, random, intervalMs = POLL_INTERVAL_MS } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      let waitMs = intervalMs * (.9 + random() / 5);
+      await this.#inTurn(async () => {
+        const failure = await this.#poll();
+        if (failure === undefined) this.#backoff.reset();
+        else waitMs = failure.retryMs;
+      });
+      await pause(timers, waitMs, signal);
+    }
+  }
+
+  /** One question at a time: answers that overtake each other would go back. */
+  #inTurn(act: () => Promise<void>): Promise<void> {
+    return this.#polls = this.#polls.then(act);
+  }
+
+  /**
+   * @param asking For the whole document, whatever is known.
+   * @returns What went wrong, when something did.
+   */
+  async #poll(
+    asking: "news" | "all" = "news",
+  ): Promise<{ retryMs: number } | undefined> {
+    const sink = this.#sink!;
+    const { signal } = this.#stopping;
+    if (signal.aborted) return undefined;
+    try {
+      const answer = await this.#ask(asking);
+      if (answer.kind === "document" && answer.text !== this.#text) {
+        const document = await readCatalogDocument(answer.text);
+        if (signal.aborted) return undefined;
+        const isDrift = this.#text !== undefined && answer.etag !== "" &&
+          answer.etag === this.#etag;
+        sink[isDrift ? "repair" : "set"](document);
+        this.#text = answer.text;
+      }
+      if (answer.kind === "document") this.#etag = answer.etag;
+      if (!signal.aborted) sink.synced();
+      return undefined;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (!isOfTheWorld(error)) throw error;
+      const asked = error instanceof PollError ? error.retryAfterMs : 0;
+      const retryMs = Math.max(
+        this.#backoff.nextMs(),
+        Math.min(asked, RETRY_CAP_MS),
+      );
+      const { url } = this.#options;
+      sink.failed(
+        `Cannot use ${withoutSecrets(url)}: ${innermost(error)}`,
+        retryMs,
+      );
+      return { retryMs };
+    }
+  }
+
+  async #ask(asking: "news" | "all"): Promise<Answer> {
+    const { url, timers, client } = this.#options;
+    const late = new AbortController();
+    const timer = timers.after(
+      POLL_TIMEOUT_MS,
+      () => late.abort(new PollError(`no answer in ${POLL_TIMEOUT_MS} ms`)),
+    );
+    try {
+      const response = await fetch(url, {
+        headers: {
+          accept: "application/yaml, application/json, */*;q=0.5",
+          ...asking === "news" && this.#etag !== ""
+            ? { "if-none-match": this.#etag }
+            : {},
+        },
+        signal: AbortSignal.any([this.#stopping.signal, late.signal]),
+        ...client === undefined ? {} : { client },
+      });
+      if (response.status === 304 && this.#text !== undefined) {
+        return { kind: "unchanged" };
+      }
+      if (!response.ok) {
+        await response.body?.cancel();
+        throw new PollError(
+          `it answered ${response.status}, 200 or 304 is wanted`,
+          retryAfterMs(response),
+        );
+      }
+      const text = await readText(response);
+      const etag = response.headers.get("etag") ?? "";
+      return { kind: "document", text, etag };
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+async function readText(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let octets = 0;
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    octets += chunk.length;
+    if (octets > DOCUMENT_OCTETS_MAX) {
+      throw new CatalogDocumentError(
+        `it is longer than ${DOCUMENT_OCTETS_MAX} octets`,
+      );
+    }
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function retryAfterMs({ headers }: Response): number {
+  const seconds = headers.get("retry-after") ?? "";
+  return /^\d{1,6}$/.test(seconds) ? Number(seconds) * 1000 : 0;
+}
+
+/** Whether the server, the road, or the document is to blame, and not we. */
+function isOfTheWorld(error: unknown): error is Error {
+  return error instanceof PollError || error instanceof CatalogDocumentError ||
+    error instanceof TypeError ||
+    (error instanceof Error && error.name in Deno.errors);
+}
+
+/** The innermost reason, which is the one that says something. */
+function innermost(error: Error): string {
+  let inner = error;
+  while (inner.cause instanceof Error) inner = inner.cause;
+  return inner.message;
+}
+
+/** A URL as it may stand in a log. */
+function withoutSecrets(url: string): string {
+  const parsed = new URL(url);
+  parsed.username = parsed.password = parsed.search = "";
+  return parsed.href;
+}

@@ -1,0 +1,25 @@
+/**
+ * A wait that can be cut short.
+ *
+ * @module
+ */
+
+import type { Timers } from "../../proto/sync/clock.ts";
+
+/** Resolves after `durationMs`, or when `signal` is aborted. */
+export function pause(
+  timers: Timers,
+  durationMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const done = () => {
+      timer.cancel();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = timers.after(durationMs, done);
+    signal.addEventListener("abort", done);
+  });
+}
