@@ -72,10 +72,15 @@ export function transfer(
  * As {@linkcode transfer}, for those who do not wait for the end: connections
  * are many, and a promise for each would cost memory for as long as they live.
  *
+ * @param onOver Called when both are closed.
  * @throws {TypeError} As there.
  */
-export function join(a: Conduit, b: Conduit): void {
-  new Transfer(a, b, {}, undefined).start();
+export function join(
+  a: Conduit,
+  b: Conduit,
+  onOver?: (result: TransferResult) => void,
+): void {
+  new Transfer(a, b, {}, onOver).start();
 }
 
 function assertSameKind(a: Conduit, b: Conduit): void {

@@ -1,0 +1,166 @@
+/**
+ * Where on this machine each proxied port is found.
+ *
+ * A service may say it. Where it does not, the address is made of the service's
+ * name, so that it is the same after a restart and on other machines: a port out
+ * of a range, or an address out of 127.0.0.0/8 at which the service's own port is
+ * kept. Whom a name like that collides with takes the next one that is free.
+ *
+ * @module
+ */
+
+import type { ListenAddress } from "../../host/listeners.ts";
+import {
+  formatIpAddress,
+  parseIpAddress,
+  parseIpPrefix,
+  prefixContains,
+} from "../../proto/link/ip_address.ts";
+import type { ProxiedPort } from "./proxied_port.ts";
+
+/** How addresses are found. */
+export type LocalAddresses =
+  /** A port of its own for each proxied port, all on one address. */
+  | {
+    readonly kind: "ports";
+    readonly host: string;
+    readonly first: number;
+    readonly last: number;
+  }
+  /** The service's own port, as kube-proxy 0.4 does. */
+  | { readonly kind: "original"; readonly host: string }
+  /** An address for each service, and its own ports. */
+  | { readonly kind: "virtual-ips"; readonly range: VirtualRange };
+
+/** Addresses to give away: all of these have the same 32 bits less some. */
+export interface VirtualRange {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** What has to be known of a port to find its place. */
+export type PlacedPort = Pick<ProxiedPort, "key" | "service" | "servicePort">;
+
+const LOOPBACK = parseIpPrefix("127.0.0.0/8")!;
+
+/** @returns `undefined` unless it is a prefix inside 127.0.0.0/8. */
+export function virtualRange(text: string): VirtualRange | undefined {
+  const prefix = parseIpPrefix(text);
+  if (prefix === undefined || prefix.address.length !== 4) return undefined;
+  if (prefix.length < 8 || !prefixContains(LOOPBACK, prefix.address)) {
+    return undefined;
+  }
+  const count = 2 ** (32 - prefix.length);
+  const address = prefix.address.reduce((sum, octet) => sum * 256 + octet, 0);
+  return { first: address - address % count, count };
+}
+
+/** See the module description. */
+export class LocalAddressBook {
+  readonly #addresses: LocalAddresses;
+  /** Who has each number of the range, and the other way round. */
+  readonly #owners = new Map<number, string>();
+  readonly #numbers = new Map<string, number>();
+  /** Ports that use the address of their service. */
+  readonly #users = new Map<string, Set<string>>();
+
+  constructor(addresses: LocalAddresses) {
+    this.#addresses = addresses;
+  }
+
+  /**
+   * The place of `port`: the same one at each call, until it is released.
+   *
+   * @returns `undefined` when the range is full.
+   */
+  place({ key, service, servicePort }: PlacedPort): ListenAddress | undefined {
+    const { port, listen } = servicePort;
+    const addresses = this.#addresses;
+    if (addresses.kind === "ports") {
+      if (listen !== undefined) {
+        this.release({ key, service });
+        return { hostname: listen.host ?? addresses.host, port: listen.port };
+      }
+      const { first, last, host } = addresses;
+      const number = this.#take(key, key, last - first + 1);
+      if (number === undefined) return undefined;
+      return { hostname: host, port: first + number };
+    }
+    if (addresses.kind === "original") {
+      return {
+        hostname: listen?.host ?? addresses.host,
+        port: listen?.port ?? port,
+      };
+    }
+    if (listen?.host !== undefined) {
+      this.release({ key, service });
+      return { hostname: listen.host, port: listen.port };
+    }
+    const number = this.#take(service, key, addresses.range.count);
+    if (number === undefined) return undefined;
+    return {
+      hostname: ipv4Text(addresses.range.first + number),
+      port: listen?.port ?? port,
+    };
+  }
+
+  /** `port` is gone; its number may be another's now. */
+  release({ key, service }: Pick<PlacedPort, "key" | "service">): void {
+    const owner = this.#addresses.kind === "virtual-ips" ? service : key;
+    const users = this.#users.get(owner);
+    users?.delete(key);
+    if (users === undefined || users.size > 0) return;
+    this.#users.delete(owner);
+    this.#owners.delete(this.#numbers.get(owner)!);
+    this.#numbers.delete(owner);
+  }
+
+  #take(owner: string, user: string, count: number): number | undefined {
+    const known = this.#numbers.get(owner);
+    if (known !== undefined) {
+      this.#users.get(owner)!.add(user);
+      return known;
+    }
+    const start = hashOf(owner) % count;
+    for (let step = 0; step < count; step++) {
+      const number = (start + step) % count;
+      if (this.#owners.has(number) || this.#isReserved(number)) continue;
+      this.#owners.set(number, owner);
+      this.#numbers.set(owner, number);
+      this.#users.set(owner, new Set([user]));
+      return number;
+    }
+    return undefined;
+  }
+
+  /** Programs take these two for "this machine" and "everybody". */
+  #isReserved(number: number): boolean {
+    if (this.#addresses.kind !== "virtual-ips") return false;
+    const address = this.#addresses.range.first + number;
+    return address === 0x7f00_0001 || (address & 0xff) === 0 ||
+      (address & 0xff) === 0xff;
+  }
+}
+
+function ipv4Text(address: number): string {
+  const octets = [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff);
+  return formatIpAddress(new Uint8Array(octets));
+}
+
+/** Whether `host` is an address of this machine that no other can reach. */
+export function isLoopback(host: string): boolean {
+  const ip = parseIpAddress(host);
+  if (ip === undefined) return host === "localhost";
+  return ip.length === 4
+    ? ip[0] === 127
+    : ip.every((octet, index) => octet === (index === 15 ? 1 : 0));
+}
+
+/** FNV-1a: the same for the same name, here and everywhere. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const octet of new TextEncoder().encode(text)) {
+    hash = Math.imul(hash ^ octet, 0x01000193);
+  }
+  return hash >>> 0;
+}

@@ -1,0 +1,17 @@
+/**
+ * Who serves which protocol.
+ *
+ * @module
+ */
+
+import type { Protocol } from "../../catalog/model.ts";
+import type { CreatePortProxy } from "./proxied_port.ts";
+import { TcpProxy } from "./tcp_proxy.ts";
+
+/** A protocol that is missing is not served. */
+export type PortProxies = Readonly<Partial<Record<Protocol, CreatePortProxy>>>;
+
+/** See the module description. */
+export const PORT_PROXIES: PortProxies = {
+  tcp: (port, context) => new TcpProxy(port, context),
+};

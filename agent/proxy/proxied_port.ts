@@ -1,0 +1,142 @@
+/**
+ * One port of one service: what is proxied, and what has to be known to do it.
+ *
+ * The seam of this folder. `proxy.ts` makes a {@linkcode ProxiedPort} for each
+ * port of each service and keeps it up to date; `service_listener.ts` decides
+ * where it listens; a {@linkcode PortProxy} (`tcp_proxy.ts`, `udp_sessions.ts`)
+ * serves whoever comes. What a service says may change at any time, so it is
+ * asked for where it is needed and never copied.
+ *
+ * @module
+ */
+
+import {
+  keyOf,
+  type Protocol,
+  type Service,
+  type ServicePolicy,
+  type ServicePort,
+} from "../../catalog/model.ts";
+import type { BoundListener, ListenAddress } from "../../host/listeners.ts";
+import type { Log } from "../../host/log.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Backend } from "./balancer/backend.ts";
+import { Balancer } from "./balancer/balancer.ts";
+import type { Random } from "./balancer/strategy.ts";
+import type { Reach } from "./reach.ts";
+
+/** What a proxy takes from its machine, and what holds where a service is mute. */
+export interface ProxyContext {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly reach: Reach;
+  /** How long the first, second … try of a connection may take to connect. */
+  readonly dialTimeoutsMs: readonly number[];
+  /** After so long without a datagram a UDP session ends. */
+  readonly udpIdleMs: number;
+  /** How long connections may go on when their service is removed. */
+  readonly drainMs: number;
+}
+
+/** Serves one proxied port over one protocol, on whatever listens for it. */
+export interface PortProxy {
+  /**
+   * Listens. Called again for another address, it does so there as well; what
+   * is open on an address does not depend on the listener of another one.
+   *
+   * @returns Closed, it accepts nothing more and its address is free at once.
+   *   Connections go on; UDP sessions through it end.
+   * @throws {ListenError}
+   */
+  open(at: ListenAddress): Promise<BoundListener> | BoundListener;
+  /** Connections or sessions, including those that still look for a backend. */
+  readonly load: number;
+  /** Nothing new may go to these: sessions move, connections may go on. */
+  left(backends: readonly Backend[]): void;
+  /**
+   * The service is gone, and so are the listeners. What runs may go on for
+   * `drainMs`; 0 ends it now. Sessions end now: nobody could tell when they are
+   * over.
+   *
+   * @returns When nothing runs any more.
+   */
+  drain(drainMs: number): Promise<void>;
+}
+
+/** Makes the proxy of a port. */
+export type CreatePortProxy = (
+  port: ProxiedPort,
+  context: ProxyContext,
+) => PortProxy;
+
+/** What is counted of a port; octets and connections are with its backends. */
+export interface PortCounts {
+  /** Clients that came. */
+  accepted: number;
+  /** Clients that were given up, because no backend could be had. */
+  refused: number;
+  /** Tries after a first one that failed. */
+  retries: number;
+  /** Backends that were left out after failures. */
+  ejections: number;
+  octetsFromClients: number;
+  octetsToClients: number;
+}
+
+/** See the module description. */
+export class ProxiedPort {
+  /** `default/web`, or `default/web:http` where the port has a name. */
+  readonly key: string;
+  readonly service: string;
+  readonly name: string;
+  readonly balancer: Balancer;
+  readonly counts: PortCounts = {
+    accepted: 0,
+    refused: 0,
+    retries: 0,
+    ejections: 0,
+    octetsFromClients: 0,
+    octetsToClients: 0,
+  };
+  /** What went wrong last, for people. */
+  lastError: string | undefined;
+  #service: Service;
+  #port: ServicePort;
+
+  constructor(
+    service: Service,
+    port: ServicePort,
+    { timers, random }: Pick<ProxyContext, "timers" | "random">,
+  ) {
+    this.service = keyOf(service);
+    this.name = port.name;
+    this.key = portKey(this.service, port.name);
+    this.balancer = new Balancer({ clock: timers, random });
+    this.#service = service;
+    this.#port = port;
+  }
+
+  get protocol(): Protocol {
+    return this.#port.protocol;
+  }
+
+  get policy(): ServicePolicy {
+    return this.#service.policy;
+  }
+
+  get servicePort(): ServicePort {
+    return this.#port;
+  }
+
+  /** The catalog has it otherwise now. */
+  update(service: Service, port: ServicePort): void {
+    this.#service = service;
+    this.#port = port;
+  }
+}
+
+/** What a port of a service is called. */
+export function portKey(service: string, portName: string): string {
+  return portName === "" ? service : `${service}:${portName}`;
+}

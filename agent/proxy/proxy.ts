@@ -1,0 +1,268 @@
+/**
+ * The service proxy: a local port for each port of each service, and whoever
+ * comes there is connected to an endpoint.
+ *
+ * Follows the catalog. What a change means: ports that are gone are closed and
+ * what runs there may end; new ones are opened; an address that moves from one
+ * port to another is free before it is opened again; all others are left alone.
+ * `tunnel proxy` is this and a process around it, and an agent may have one, too.
+ *
+ * Reading order: `start`, `#onSnapshot`, `#serve`, `#place`.
+ *
+ * @module
+ */
+
+import type { Catalog } from "../../catalog/catalog.ts";
+import type { Diff } from "../../catalog/diff.ts";
+import {
+  type Balance,
+  keyOf,
+  type Protocol,
+  type Service,
+} from "../../catalog/model.ts";
+import { type Snapshot, targetsOf } from "../../catalog/snapshot.ts";
+import type { ListenAddress } from "../../host/listeners.ts";
+import { HealthChecks } from "./health.ts";
+import { LocalAddressBook, type LocalAddresses } from "./local_address.ts";
+import { PORT_PROXIES, type PortProxies } from "./port_proxies.ts";
+import {
+  portKey,
+  type PortProxy,
+  ProxiedPort,
+  type ProxyContext,
+} from "./proxied_port.ts";
+import { addressKey, ServiceListener } from "./service_listener.ts";
+
+/** What a proxy is made of. */
+export interface ProxyOptions {
+  readonly catalog: Catalog;
+  readonly context: ProxyContext;
+  readonly addresses: LocalAddresses;
+  /** Where a service says nothing. */
+  readonly balance: Balance;
+  /** Where this machine is; absent: no endpoint is near. */
+  readonly zone?: string;
+  /** Serves ports; those of this folder unless a test has others. */
+  readonly portProxies?: PortProxies;
+}
+
+/** One port, and everything that serves it. */
+export interface ServedPort {
+  readonly port: ProxiedPort;
+  readonly protocol: Protocol;
+  readonly proxy: PortProxy;
+  readonly listener: ServiceListener;
+  readonly health: HealthChecks;
+  /** Why there is no address to listen on. */
+  problem: string | undefined;
+}
+
+/** See the module description. */
+export class Proxy {
+  readonly #options: ProxyOptions;
+  readonly #book: LocalAddressBook;
+  readonly #served = new Map<string, ServedPort>();
+  /** Of ports that are gone, while connections of theirs go on. */
+  readonly #draining = new Set<Drain>();
+  #unfollow = () => {};
+
+  constructor(options: ProxyOptions) {
+    this.#options = options;
+    this.#book = new LocalAddressBook(options.addresses);
+  }
+
+  /** By service and name of the port. */
+  get served(): ReadonlyMap<string, ServedPort> {
+    return this.#served;
+  }
+
+  /** Connections of services that are gone. */
+  get drainingLoad(): number {
+    let load = 0;
+    for (const { proxy } of this.#draining) load += proxy.load;
+    return load;
+  }
+
+  get catalog(): Catalog {
+    return this.#options.catalog;
+  }
+
+  get #portProxies(): PortProxies {
+    return this.#options.portProxies ?? PORT_PROXIES;
+  }
+
+  /** Serves what the catalog has, and what it will have. */
+  start(): void {
+    this.#unfollow = this.#options.catalog.follow((snapshot, diff) =>
+      this.#onSnapshot(snapshot, diff)
+    );
+  }
+
+  /**
+   * Serves nobody new.
+   *
+   * @param drainMs How long what runs may go on; 0 ends it now.
+   * @returns When nothing runs any more.
+   */
+  async stop(drainMs: number): Promise<void> {
+    this.#unfollow();
+    for (const served of [...this.#served.values()]) {
+      this.#remove(served, drainMs);
+    }
+    if (drainMs === 0) {
+      for (const { proxy } of this.#draining) {
+        proxy.drain(0);
+      }
+    }
+    await Promise.all([...this.#draining].map(({ over }) => over));
+  }
+
+  #onSnapshot(snapshot: Snapshot, diff: Diff): void {
+    const touched = touchedServices(diff);
+    // First whatever goes, so that its addresses are free for what comes.
+    for (const served of this.#touched(touched)) {
+      if (servicePortOf(snapshot, served) === undefined) {
+        this.#remove(served, this.#drainMs(served));
+      }
+    }
+    const changed: ServedPort[] = [];
+    for (const key of touched) {
+      const service = snapshot.services.get(key);
+      if (service === undefined) continue;
+      for (const port of service.ports) {
+        if (this.#portProxies[port.protocol] === undefined) continue;
+        changed.push(this.#serve(snapshot, service, port.name));
+      }
+    }
+    this.#place(changed);
+  }
+
+  /** Brings one port up to date, all but its address. */
+  #serve(snapshot: Snapshot, service: Service, portName: string): ServedPort {
+    const key = portKey(keyOf(service), portName);
+    const port = service.ports.find(({ name }) => name === portName)!;
+    let served = this.#served.get(key);
+    if (served === undefined) {
+      const { context } = this.#options;
+      served = this.#create(new ProxiedPort(service, port, context), port);
+    } else {
+      served.port.update(service, port);
+      // Connections over the old protocol go on where they are.
+      if (served.protocol !== port.protocol) served = this.#flip(served);
+    }
+    const { balancer } = served.port;
+    balancer.configure(this.#balancerPolicy(service));
+    const left = balancer.update(targetsOf(snapshot, keyOf(service), portName));
+    if (left.length > 0) served.proxy.left(left);
+    served.health.update();
+    return served;
+  }
+
+  #create(port: ProxiedPort, { protocol }: { protocol: Protocol }): ServedPort {
+    const { context } = this.#options;
+    const proxy = this.#portProxies[protocol]!(port, context);
+    const served: ServedPort = {
+      port,
+      protocol,
+      proxy,
+      listener: new ServiceListener({
+        name: port.key,
+        log: context.log,
+        timers: context.timers,
+        random: context.random,
+        open: (at) => proxy.open(at),
+      }),
+      health: new HealthChecks(port, context),
+      problem: undefined,
+    };
+    this.#served.set(port.key, served);
+    return served;
+  }
+
+  #flip(served: ServedPort): ServedPort {
+    this.#close(served, this.#drainMs(served));
+    return this.#create(served.port, served.port.servicePort);
+  }
+
+  /** Each listens where it should; who moves away makes room before. */
+  #place(changed: readonly ServedPort[]): void {
+    // Those that insist on an address choose before those that take any.
+    const sorted = [...changed].sort((a, b) => rankOf(a) - rankOf(b));
+    const wanted = new Map<string, [ServedPort, ListenAddress]>();
+    for (const served of sorted) {
+      const at = this.#book.place(served.port);
+      served.problem = at === undefined
+        ? "no address is left in the range of local addresses"
+        : undefined;
+      if (at === undefined) served.listener.close();
+      else wanted.set(`${served.protocol} ${addressKey(at)}`, [served, at]);
+    }
+    for (const served of changed) {
+      const { bound } = served.listener;
+      if (bound === undefined) continue;
+      const key = `${served.protocol} ${addressKey(bound)}`;
+      const [other, at] = wanted.get(key) ?? [served, bound];
+      if (other !== served) served.listener.yield(at);
+    }
+    for (const [served, at] of wanted.values()) served.listener.want(at);
+  }
+
+  #remove(served: ServedPort, drainMs: number): void {
+    this.#served.delete(served.port.key);
+    this.#book.release(served.port);
+    const left = served.port.balancer.update([]);
+    if (left.length > 0) served.proxy.left(left);
+    this.#close(served, drainMs);
+  }
+
+  #close(served: ServedPort, drainMs: number): void {
+    served.listener.close();
+    served.health.stop();
+    const { proxy } = served;
+    const drain = { proxy, over: proxy.drain(drainMs) };
+    this.#draining.add(drain);
+    void drain.over.then(() => this.#draining.delete(drain));
+  }
+
+  #touched(services: ReadonlySet<string>): ServedPort[] {
+    return [...this.#served.values()]
+      .filter(({ port }) => services.has(port.service));
+  }
+
+  #drainMs({ port }: ServedPort): number {
+    return port.policy.drainMs ?? this.#options.context.drainMs;
+  }
+
+  #balancerPolicy({ affinity, policy }: Service) {
+    const { zone, balance } = this.#options;
+    return {
+      balance: policy.balance ?? balance,
+      affinity,
+      ...(policy.zoneAware && zone !== undefined ? { zone } : {}),
+    };
+  }
+}
+
+/** Connections that go on although their port is gone. */
+interface Drain {
+  readonly proxy: PortProxy;
+  readonly over: Promise<void>;
+}
+
+function touchedServices({ services, endpoints }: Diff): Set<string> {
+  return new Set([
+    ...services.added.map(keyOf),
+    ...services.changed.map(({ after }) => keyOf(after)),
+    ...services.removed.map(keyOf),
+    ...endpoints.map(({ service }) => service),
+  ]);
+}
+
+function servicePortOf(snapshot: Snapshot, { port }: ServedPort) {
+  return snapshot.services.get(port.service)?.ports
+    .find(({ name }) => name === port.name);
+}
+
+function rankOf({ port }: ServedPort): number {
+  return port.servicePort.listen === undefined ? 1 : 0;
+}

@@ -1,0 +1,151 @@
+/**
+ * The way to a target: straight from this machine, or through the tunnel.
+ *
+ * @module
+ */
+
+import type { Protocol, Via } from "../../catalog/model.ts";
+import type { Target } from "../../catalog/snapshot.ts";
+import { TunnelDialError } from "../../client/dial_error.ts";
+import type { RoadDialer } from "../../client/road_dialer.ts";
+import { dialTarget } from "../../host/dial.ts";
+import { hostPort } from "../../host/sockets/deno_socket.ts";
+import { DialError } from "../../proto/link/link.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+
+/**
+ * A try through the tunnel gets no less: it takes the round trips to a server
+ * and from there to an agent before the target is even asked.
+ */
+export const AGENT_TIMEOUT_MS_MIN = 2_000;
+
+/** How one dial is to be made. */
+export interface ReachDial {
+  readonly protocol: Protocol;
+  readonly timeoutMs: number;
+  /** Through the tunnel when it cannot be done directly. */
+  readonly agentOnFailure: boolean;
+  /** Gives the dial up. */
+  readonly signal?: AbortSignal;
+}
+
+/** A target that could not be reached. The message is for people. */
+export class ReachError extends Error {
+  override readonly name = "ReachError";
+
+  constructor(
+    /**
+     * `target`: it, or the way to it, is to blame; `here`: this machine is
+     * short of something; `cancelled`: whoever asked gave up.
+     */
+    readonly fault: "target" | "here" | "cancelled",
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
+
+/** Dials targets. */
+export interface Reach {
+  /**
+   * @returns A connected conduit that nobody has attached to.
+   * @throws {ReachError}
+   */
+  dial(target: Target, dial: ReachDial): Promise<Conduit>;
+}
+
+/** How a machine is connected. */
+export interface ReachOptions {
+  /** The road into the tunnel; absent: there is none. */
+  readonly road?: RoadDialer;
+}
+
+/** See the module description. */
+export class MachineReach implements Reach {
+  readonly #road: RoadDialer | undefined;
+
+  constructor({ road }: ReachOptions) {
+    this.#road = road;
+  }
+
+  async dial(target: Target, dial: ReachDial): Promise<Conduit> {
+    const { via } = target.endpoint;
+    if (via.kind === "agent") {
+      return await this.#throughAgent(target, via, dial);
+    }
+    try {
+      return await direct(target, dial);
+    } catch (error) {
+      const mayGoRound = dial.agentOnFailure && this.#road !== undefined &&
+        error instanceof ReachError && error.fault === "target";
+      if (!mayGoRound) throw error;
+      return await this.#throughAgent(target, ANY_AGENT, dial).catch(
+        (other) => {
+          if (!(other instanceof ReachError)) throw other;
+          const both = `${error.message}; through the tunnel: ${other.message}`;
+          throw new ReachError(other.fault, both, other);
+        },
+      );
+    }
+  }
+
+  async #throughAgent(
+    target: Target,
+    { agent }: Extract<Via, { kind: "agent" }>,
+    { protocol, timeoutMs, signal }: ReachDial,
+  ): Promise<Conduit> {
+    const address = hostPort(target.address, target.port);
+    if (this.#road === undefined) {
+      throw new ReachError(
+        "target",
+        `Cannot reach ${address}: it is behind an agent, and no tunnel server ` +
+          "is known; give --server",
+      );
+    }
+    try {
+      return await this.#road.dial({
+        target: { protocol, address },
+        timeoutMs: Math.max(timeoutMs, AGENT_TIMEOUT_MS_MIN),
+        ...(agent === undefined ? {} : { node: nodeText(agent) }),
+        ...(signal === undefined ? {} : { signal }),
+      });
+    } catch (error) {
+      if (!(error instanceof TunnelDialError)) throw error;
+      const fault = error.reason === "context" ? "cancelled" : "target";
+      throw new ReachError(fault, error.message, error);
+    }
+  }
+}
+
+const ANY_AGENT = { kind: "agent" } as const;
+
+/** How an agent is named to a server's frontend; a bare value is a host. */
+function nodeText(
+  { key, value }: { readonly key: string; readonly value: string },
+): string {
+  return key === "host" ? value : `${key}=${value}`;
+}
+
+async function direct(
+  { address, port }: Target,
+  { protocol, timeoutMs, signal }: ReachDial,
+): Promise<Conduit> {
+  try {
+    return await dialTarget({ protocol, address: hostPort(address, port) }, {
+      timeoutMs,
+      ...(signal === undefined ? {} : { signal }),
+    });
+  } catch (error) {
+    if (!(error instanceof DialError)) throw error;
+    throw new ReachError(faultOf(error), error.message, error);
+  }
+}
+
+/** Go's words for having no descriptor or no port left; see `dial_errors.ts`. */
+const SHORT_HERE = /: socket: too many open files|cannot assign requested addr/;
+
+function faultOf({ reason, message }: DialError): ReachError["fault"] {
+  if (reason === "cancelled") return "cancelled";
+  return SHORT_HERE.test(message) ? "here" : "target";
+}

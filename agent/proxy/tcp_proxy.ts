@@ -1,0 +1,252 @@
+/**
+ * Serves a port over TCP: each client is joined with a backend.
+ *
+ * Connecting is no business of the accept loop, so a dead backend holds up only
+ * the client that was to go there, and that one for a try: then the next backend
+ * is dialed, each once at most. What follows is the tunnel's own transfer loop,
+ * with its half-closes and resets.
+ *
+ * @module
+ */
+
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenTcp,
+} from "../../host/listeners.ts";
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import { abandon } from "../../proto/link/dial_handler.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import {
+  type ConduitObserver,
+  ObservedConduit,
+} from "../../proto/transfer/observed_conduit.ts";
+import { join } from "../../proto/transfer/transfer.ts";
+import type { Backend } from "./balancer/backend.ts";
+import type { PortProxy, ProxiedPort, ProxyContext } from "./proxied_port.ts";
+import { ReachError } from "./reach.ts";
+
+/**
+ * Connections of one port at once. Whoever may connect can do so without end,
+ * and each costs two descriptors; with more a process has other troubles.
+ */
+export const CONNECTIONS_MAX = 65_536;
+
+/** See the module description. */
+export class TcpProxy implements PortProxy {
+  readonly #port: ProxiedPort;
+  readonly #context: ProxyContext;
+  readonly #connectionsMax: number;
+  readonly #connections = new Set<Connection>();
+  readonly #drained = Promise.withResolvers<void>();
+  #isDraining = false;
+
+  constructor(
+    port: ProxiedPort,
+    context: ProxyContext,
+    connectionsMax: number = CONNECTIONS_MAX,
+  ) {
+    this.#port = port;
+    this.#context = context;
+    this.#connectionsMax = connectionsMax;
+  }
+
+  open(at: ListenAddress): BoundListener {
+    return listenTcp(at, {
+      onConnection: (conn) => this.#accept(conn),
+      onProblem: (line) => this.#context.log.warn(`${this.#port.key}: ${line}`),
+    });
+  }
+
+  get load(): number {
+    return this.#connections.size;
+  }
+
+  /** What is connected stays so: its backend may well finish what it began. */
+  left(): void {}
+
+  drain(drainMs: number): Promise<void> {
+    this.#isDraining = true;
+    this.#settle();
+    const giveUp = () => {
+      for (const one of [...this.#connections]) {
+        one.stop("the service was removed");
+      }
+    };
+    if (drainMs === 0) giveUp();
+    else if (this.#connections.size > 0) {
+      const deadline = this.#context.timers.after(drainMs, giveUp);
+      void this.#drained.promise.then(() => deadline.cancel());
+    }
+    return this.#drained.promise;
+  }
+
+  #accept(conn: Deno.TcpConn): void {
+    const { counts } = this.#port;
+    counts.accepted++;
+    const socket = denoSocket(conn);
+    if (this.#connections.size >= this.#connectionsMax) {
+      counts.refused++;
+      this.#port.lastError = `more than ${this.#connectionsMax} connections`;
+      return socket.reset();
+    }
+    const connection = new Connection(this.#port, this.#context, {
+      socket,
+      host: conn.remoteAddr.hostname,
+      onOver: () => {
+        this.#connections.delete(connection);
+        this.#settle();
+      },
+    });
+    this.#connections.add(connection);
+    void connection.run();
+  }
+
+  #settle(): void {
+    if (this.#isDraining && this.#connections.size === 0) {
+      this.#drained.resolve();
+    }
+  }
+}
+
+/** Who came. */
+interface Client {
+  readonly socket: OctetSocket;
+  /** Its IP address. */
+  readonly host: string;
+  readonly onOver: () => void;
+}
+
+/** One client, first looking for a backend and then joined with it. */
+class Connection implements ConduitObserver {
+  readonly #port: ProxiedPort;
+  readonly #context: ProxyContext;
+  readonly #client: Client;
+  readonly #dialing = new AbortController();
+  #backend: Backend | undefined;
+  /** Once joined. */
+  #near: Conduit | undefined;
+  #isOver = false;
+
+  constructor(port: ProxiedPort, context: ProxyContext, client: Client) {
+    this.#port = port;
+    this.#context = context;
+    this.#client = client;
+  }
+
+  async run(): Promise<void> {
+    try {
+      const far = await this.#dial();
+      if (far === undefined) return this.#refuse();
+      if (this.#isOver) {
+        this.#backend!.closed();
+        return abandon(far, "the service was removed");
+      }
+      this.#join(far);
+    } catch (error) {
+      this.#refuse();
+      throw error;
+    }
+  }
+
+  /** Ends it, whatever it is doing. */
+  stop(reason: string): void {
+    if (this.#near !== undefined) return this.#near.reset(reason);
+    this.#dialing.abort();
+    this.#refuse();
+  }
+
+  received(octets: number): void {
+    this.#backend!.octetsReceived += octets;
+    this.#port.counts.octetsToClients += octets;
+  }
+
+  sent(octets: number): void {
+    this.#backend!.octetsSent += octets;
+    this.#port.counts.octetsFromClients += octets;
+  }
+
+  ended(): void {
+    this.#backend!.closed();
+  }
+
+  #join(far: Conduit): void {
+    const near = new SocketConduit(this.#client.socket);
+    this.#near = near;
+    join(near, new ObservedConduit(far, this), () => this.#over());
+  }
+
+  /** The first backend that answers; each is tried once, in its turn. */
+  async #dial(): Promise<Conduit | undefined> {
+    const { balancer, counts } = this.#port;
+    const triesMax = this.#context.dialTimeoutsMs.length;
+    const tried = new Set<Backend>();
+    while (tried.size < triesMax && !this.#isOver) {
+      const backend = balancer.pick(this.#client.host, tried);
+      if (backend === undefined) break;
+      if (tried.size > 0) counts.retries++;
+      const far = await this.#try(backend, tried);
+      if (far !== undefined) return far;
+      tried.add(backend);
+    }
+    if (tried.size === 0) this.#port.lastError = "no endpoint is ready";
+    return undefined;
+  }
+
+  async #try(
+    backend: Backend,
+    tried: ReadonlySet<Backend>,
+  ): Promise<Conduit | undefined> {
+    const { balancer, counts, policy } = this.#port;
+    // Counted from here on, or a burst would all go to one backend.
+    backend.opened();
+    this.#backend = backend;
+    try {
+      const far = await this.#context.reach.dial(backend.target, {
+        protocol: "tcp",
+        timeoutMs: this.#timeoutMs(tried.size),
+        agentOnFailure: policy.agentOnFailure ?? false,
+        signal: this.#dialing.signal,
+      });
+      balancer.succeeded(backend);
+      return far;
+    } catch (error) {
+      backend.closed();
+      if (!(error instanceof ReachError)) throw error;
+      this.#port.lastError = error.message;
+      // A machine that is short of something says nothing about a backend.
+      if (error.fault !== "target") return undefined;
+      if (balancer.failed(backend, error.message)) {
+        counts.ejections++;
+        this.#context.log.event(
+          `${this.#port.key}: ${backend.key} is left out for a while: ${error.message}`,
+        );
+      }
+      return undefined;
+    }
+  }
+
+  /** Who is the last hope is given as much time as anybody ever is. */
+  #timeoutMs(triesBefore: number): number {
+    const { balancer, policy } = this.#port;
+    if (policy.dialTimeoutMs !== undefined) return policy.dialTimeoutMs;
+    const list = this.#context.dialTimeoutsMs;
+    const isLast = triesBefore + 1 >= balancer.usableCount;
+    return list[isLast ? list.length - 1 : triesBefore]!;
+  }
+
+  /** A reset says what an end would hide: nobody was there. */
+  #refuse(): void {
+    if (this.#isOver) return;
+    this.#port.counts.refused++;
+    this.#client.socket.reset();
+    this.#over();
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    this.#client.onOver();
+  }
+}
