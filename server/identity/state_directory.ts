@@ -30,6 +30,10 @@ import {
   replaceFile,
   syncDirectory,
 } from "../../host/files/atomic_file.ts";
+import {
+  checkPrivate,
+  PrivateFileError,
+} from "../../host/files/private_files.ts";
 
 /** A state directory, or a file in it, that cannot be used. */
 export class StateError extends Error {
@@ -55,10 +59,6 @@ const MADE: ReadonlySet<string> = new Set([
 ]);
 
 const FOLDERS = ["ca", "tokens", "nodes"] as const;
-
-/** Bits that let a group or everybody do anything, or write. */
-const OTHERS = 0o077;
-const OTHERS_WRITE = 0o022;
 
 /** See the module description. */
 export class StateDirectory {
@@ -149,7 +149,7 @@ export class StateDirectory {
    */
   async readSecret(name: string): Promise<string> {
     const path = this.path(name);
-    await checkOwner(path, OTHERS);
+    await checkOwner(path, "read");
     return await readState(path);
   }
 
@@ -159,7 +159,7 @@ export class StateDirectory {
   }
 
   static async #checked(root: string): Promise<StateDirectory> {
-    await checkOwner(root, OTHERS_WRITE);
+    await checkOwner(root, "change");
     const state = new StateDirectory(root);
     const format = await state.readJson("format") as Partial<typeof FORMAT>;
     if (format?.format !== FORMAT.format) {
@@ -173,7 +173,7 @@ export class StateDirectory {
       );
     }
     for (const folder of FOLDERS) {
-      await checkOwner(state.path(folder), OTHERS_WRITE);
+      await checkOwner(state.path(folder), "change");
     }
     return state;
   }
@@ -248,30 +248,19 @@ async function openForLock(path: string, text: string): Promise<Deno.FsFile> {
   }
 }
 
-/** @throws {StateError} When others than the owner have any of `bits`. */
-async function checkOwner(path: string, bits: number): Promise<void> {
-  let found: Deno.FileInfo;
+/** @throws {StateError} When others than the owner could do that. */
+async function checkOwner(
+  path: string,
+  others: "read" | "change",
+): Promise<void> {
   try {
-    found = await Deno.stat(path);
+    await checkPrivate(path, others);
   } catch (error) {
-    throw unreadable(path, error);
-  }
-  const { mode, uid } = found;
-  if (mode !== null && (mode & bits) !== 0) {
-    const seen = (mode & 0o777).toString(8).padStart(4, "0");
-    const wanted = found.isDirectory ? "0700" : "0600";
-    throw new StateError(
-      `Cannot use ${path}: its mode is ${seen}, wanted ${wanted}: others ` +
-        `could ${bits === OTHERS ? "read" : "change"} it; look who did, then ` +
-        `chmod ${wanted} ${path}`,
-    );
-  }
-  const us = Deno.uid();
-  if (uid !== null && us !== null && uid !== us && uid !== 0) {
-    throw new StateError(
-      `Cannot use ${path}: it belongs to user ${uid}, and this is user ` +
-        `${us}; run as its owner, or change the owner`,
-    );
+    if (!(error instanceof PrivateFileError)) throw error;
+    const { cause, message } = error;
+    throw cause === undefined
+      ? new StateError(message)
+      : unreadable(path, cause);
   }
 }
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import tls from "node:tls";
-import { AgentIdentity } from "../../agent/enrol/agent_identity.ts";
+import { AgentIdentity, joinAgain } from "../../agent/enrol/agent_identity.ts";
 import { hasJoined } from "../../agent/enrol/agent_state.ts";
 import { EnrolRefusal } from "../../agent/enrol/enrol_error.ts";
 import { Authority } from "../../host/pki/authority.ts";
@@ -148,6 +148,23 @@ Deno.test("a join that is refused ends with the server's reason", async () => {
     EnrolRefusal,
     "this node has not joined",
   );
+});
+
+Deno.test("a node that was forgotten joins again with the key it has", async () => {
+  await using rig = await IdentityRig.open();
+  using machine = new Machine("edge-7");
+  const { stateDirectory, name, log } = machine;
+  await stop(await machine.link(rig, { token: await rig.token() }));
+  const key = await machine.read("key.pem");
+  await rig.nodes.forget("edge-7", rig.tokens);
+  await joinAgain({ stateDirectory, node: name, token: await rig.token() }, {
+    servers: [{ host: "127.0.0.1", port: rig.tunnel.agentPort }],
+    log,
+    proxy: {},
+    isPatient: false,
+  });
+  await machine.link(rig);
+  assertEquals(await machine.read("key.pem"), key);
 });
 
 /** Somebody in the middle, who hears what is said inside of TLS. */
