@@ -12,7 +12,9 @@ import type { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import type { TargetObserver } from "./target_dialer.ts";
 
 const UPSTREAM = "konnectivity_network_proxy_agent_";
-const OURS = "tunnel_agent_";
+
+/** In front of our names. */
+export const OWN_PREFIX = "tunnel_agent_";
 
 /** Upstream's buckets, in seconds. */
 const DIAL_BOUNDS = [.005, .025, .1, .5, 2.5, 10, 30];
@@ -81,12 +83,12 @@ export class AgentMetrics {
       ["segment", "code", "packet_type"],
     );
     this.#octets = counters(
-      `${OURS}octets_total`,
+      `${OWN_PREFIX}octets_total`,
       "Octets carried for connections, by direction.",
       ["direction"],
     );
     this.#conduitEnds = counters(
-      `${OURS}connection_ends_total`,
+      `${OWN_PREFIX}connection_ends_total`,
       "Connections to targets that ended, by how: clean, reset or lost.",
       ["end"],
     );
@@ -172,7 +174,7 @@ export class AgentMetrics {
 /** Makes counters under our own names. */
 function ownCounters(registry: MetricRegistry) {
   return (name: string, help: string): Series =>
-    registry.series("counter", `${OURS}${name}_total`, help);
+    registry.series("counter", `${OWN_PREFIX}${name}_total`, help);
 }
 
 /** Adds what waits for slow readers. */
@@ -182,13 +184,13 @@ export function watchBudget(
 ): void {
   registry.computed(
     "gauge",
-    `${OURS}waiting_octets`,
+    `${OWN_PREFIX}waiting_octets`,
     "Octets received that nobody has taken yet, of all connections.",
     () => budget.octets,
   );
   registry.computed(
     "counter",
-    `${OURS}budget_resets_total`,
+    `${OWN_PREFIX}budget_resets_total`,
     "Connections reset because too much waited in this process.",
     () => budget.resets,
   );

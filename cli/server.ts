@@ -11,6 +11,7 @@ import { ExitCode } from "./exit_codes.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
 import { serverOptions } from "./flags/server_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
+import { liveConfig } from "./flags/live_config.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
 import { type Running, untilStopped } from "./until_stopped.ts";
 
@@ -57,6 +58,13 @@ export function serverCommand(start: StartServer): Command {
         level: values["v"],
       });
       for (const notice of reading.notices) log.warn(notice);
+      const config = liveConfig({
+        command: "server",
+        table: SERVER_FLAGS,
+        sources: context,
+        values,
+        log,
+      });
       const { frontend, agents, admin, health, kubelet } = options;
       const { listen } = frontend;
       const flags: ListenFlag[] = [
@@ -70,7 +78,8 @@ export function serverCommand(start: StartServer): Command {
           ? []
           : [["--kubelet-port", kubelet.address] as const]),
       ];
-      await untilStopped(await namingFlags(flags, () => start(options, log)));
+      const live = { ...options, ...(config && { config }) };
+      await untilStopped(await namingFlags(flags, () => start(live, log)));
       return ExitCode.OK;
     },
   });

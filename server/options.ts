@@ -11,6 +11,7 @@
 
 import type { IntakeWish } from "../host/intake/intake_limits.ts";
 import type { ListenAddress } from "../host/listeners.ts";
+import type { ReloadSource } from "../host/reload/reloads.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";
 import type { AuthorizationOptions } from "./policy/authorization.ts";
@@ -123,6 +124,9 @@ export interface ServerOptions {
 
   /** After SIGTERM, what runs may go on this long; 0 ends it at once. */
   readonly shutdownTimeoutMs: number;
+
+  /** The file that options came from, if some of them may change in it. */
+  readonly config?: ReloadSource;
 
   /** Largest gRPC message that a peer may send. */
   readonly messageOctetsMax: number;

@@ -21,9 +21,9 @@ import { MetricRegistry } from "../host/metrics.ts";
 import { addressText, denoSocket } from "../host/sockets/deno_socket.ts";
 import { gatedTlsSocket } from "../host/sockets/gated_tls_socket.ts";
 import { registerProcessMetrics } from "../host/process_metrics.ts";
+import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/system_timers.ts";
-import { Credentials } from "../host/tls/credentials.ts";
-import { reloadAll } from "../host/tls/reload.ts";
+import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../host/tls/tls_errors.ts";
 import { HealthService } from "../proto/grpc/health.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
@@ -46,6 +46,7 @@ import { AgentPort } from "./links/agent_port.ts";
 import type { ServerOptions } from "./options.ts";
 import { Authorization } from "./policy/authorization.ts";
 import { Registry } from "./registry.ts";
+import { OWN_PREFIX } from "./metric_families.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 import { Shutdown } from "./shutdown.ts";
 
@@ -96,8 +97,8 @@ class Server {
   readonly #options: ServerOptions;
   readonly #log: Log;
   readonly #listeners: BoundListener[] = [];
-  readonly #credentials: Credentials[] = [];
   readonly #metricRegistry = new MetricRegistry();
+  readonly #files: KeptFiles;
   readonly #metrics = new ServerMetrics(this.#metricRegistry, systemTimers);
   readonly #health = new HealthService();
   readonly #receiveBudget = new ReceiveBudget();
@@ -116,6 +117,12 @@ class Server {
   constructor(options: ServerOptions, log: Log) {
     this.#options = options;
     this.#log = log;
+    this.#files = new KeptFiles({
+      log,
+      timers: systemTimers,
+      metrics: this.#metricRegistry,
+      prefix: OWN_PREFIX,
+    });
     this.#registry = new Registry({
       strategies: options.strategies,
       clock: systemTimers,
@@ -164,7 +171,7 @@ class Server {
     );
     this.#trust = trust;
     const { identity } = trust;
-    const agentCredentials = this.#load(trust.files);
+    const agentCredentials = this.#load("agent-port", trust.files);
     const frontend = await this.#listenFrontend();
     const agentListener = await this.#listenAgents(trust, agentCredentials);
     const kubelet = await this.#openKubelet(trust);
@@ -173,6 +180,7 @@ class Server {
       healthHandler({
         metrics: this.#metricRegistry,
         checks: [{ name: "agent-connected", problem: () => this.#notReady() }],
+        notes: () => this.#files.notes,
         style: "server",
       }),
     );
@@ -180,7 +188,7 @@ class Server {
       admin,
       adminHandler(this.#metricRegistry),
     );
-    this.#watchIdentity(trust);
+    this.#watchFiles(trust);
     kubernetes?.start();
     await identity?.noteAddress(agentListener.address);
     if (agents.allowAnonymous) {
@@ -210,15 +218,16 @@ class Server {
       shutdown: () => this.#shutdown.begin(this.#options.shutdownTimeoutMs),
       stop: (reason) => this.#shutdown.now(reason),
       reload: () => {
-        reloadAll(this.#credentials, this.#log);
+        this.#files.reload();
         void identity?.reload();
-        this.#authorization.reload();
+        this.#authorization.reopen();
         reconsider(trust, this.#registry.links);
       },
     };
   }
 
   closeListeners(): void {
+    this.#files.close();
     this.#trust?.identity?.close();
     this.#kubelet?.close();
     for (const listener of this.#listeners.splice(0)) listener.close();
@@ -236,7 +245,7 @@ class Server {
         onProblem,
       }, listen.deleteExisting);
     } else {
-      const credentials = this.#load({
+      const credentials = this.#load("frontend", {
         cert: listen.keyPair.certFile,
         key: listen.keyPair.keyFile,
         ca: listen.caFile,
@@ -260,7 +269,10 @@ class Server {
       ...agents.address,
       credentials,
       ...(named === undefined ? {} : {
-        named: { name: named.name, credentials: this.#load(named.files) },
+        named: {
+          name: named.name,
+          credentials: this.#load("agent-port-own", named.files),
+        },
       }),
       clientCertificate: verifies ? "optional" : "none",
       alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
@@ -418,8 +430,8 @@ class Server {
       metrics: this.#metricRegistry,
       tls,
       dial: (order, answer) => this.#dialer.dial(order, answer),
-      callers: this.#load(callerFiles(kubelet, files)),
-      kubelets: this.#load(kubeletFiles(kubelet)),
+      callers: this.#load("kubelet-port", callerFiles(kubelet, files)),
+      kubelets: this.#load("kubelets", kubeletFiles(kubelet)),
       turnedAway: () => this.#metrics.callerRefused(),
     });
   }
@@ -440,9 +452,14 @@ class Server {
     );
   }
 
-  #watchIdentity(trust: AgentTrust): void {
+  #watchFiles(trust: AgentTrust): void {
+    for (const source of [this.#authorization.source, this.#options.config]) {
+      if (source !== undefined) this.#files.add(source);
+    }
+    // What a policy grants may be what a link was admitted for.
+    this.#files.start(() => reconsider(trust, this.#registry.links));
     trust.identity?.watch({
-      onCredentials: () => reloadAll(this.#credentials, this.#log),
+      onCredentials: () => this.#files.check(),
       onAuthorities: (bundle) => this.#agentPort.announceAuthorities(bundle),
       onNode: (node) => reconsider(trust, this.#registry.links, node),
     });
@@ -458,11 +475,8 @@ class Server {
     return listener;
   }
 
-  #load(files: Parameters<typeof Credentials.load>[0]): Credentials {
-    const credentials = Credentials.load(files);
-    for (const warning of credentials.warnings) this.#log.warn(warning);
-    this.#credentials.push(credentials);
-    return credentials;
+  #load(kind: string, files: CredentialFiles): Credentials {
+    return this.#files.credentials(kind, files);
   }
 
   // --- Readiness and the end -------------------------------------------------
@@ -490,6 +504,7 @@ class Server {
   }
 
   #closeAll(reason: string): Promise<void> {
+    this.#files.close();
     this.#trust?.identity?.close();
     for (const link of [...this.#registry.links]) link.close(reason);
     this.#agentPort.shutdown(reason);

@@ -14,7 +14,12 @@
 import { dirname } from "node:path";
 
 /** The platform's news, or a test's. */
-export interface FsEvents extends AsyncIterable<{ readonly paths: string[] }> {
+export interface FsEvents extends
+  AsyncIterable<{
+    readonly paths: string[];
+    /** `rescan`: more has happened at once than could be noted down. */
+    readonly flag?: string | null;
+  }> {
   close(): void;
 }
 
@@ -25,8 +30,8 @@ export type OpenFsEvents = (directories: string[]) => FsEvents;
 export interface DirectoryWatchEvents {
   /** Something happened at these paths, spelled as the directories were. */
   onPaths(paths: readonly string[]): void;
-  /** The watch is new: what happened before it went unseen. */
-  onOpened(): void;
+  /** Something may have happened unseen: the watch is new, or overflowed. */
+  onGap(): void;
   /** Watching does not work, or works again. */
   onState(problem: string | undefined): void;
 }
@@ -85,7 +90,7 @@ export class DirectoryWatch {
     this.#watched = wanted;
     this.#listening = this.#listen(this.#source);
     this.#report(undefined);
-    this.#events.onOpened();
+    this.#events.onGap();
   }
 
   /**
@@ -104,8 +109,10 @@ export class DirectoryWatch {
   async #listen(source: FsEvents): Promise<void> {
     let problem = "the platform has ended the watch";
     try {
-      for await (const { paths } of source) {
-        if (source === this.#source) this.#events.onPaths(paths);
+      for await (const { paths, flag } of source) {
+        if (source !== this.#source) continue;
+        if (flag === "rescan") this.#events.onGap();
+        else this.#events.onPaths(paths);
       }
     } catch (error) {
       problem = messageOf(error);

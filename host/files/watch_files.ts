@@ -88,7 +88,7 @@ class Watch implements FileWatch {
     this.#options = options;
     this.#watch = new DirectoryWatch({
       onPaths: (paths) => this.#onPaths(paths),
-      onOpened: () => this.#look(true),
+      onGap: () => this.#look(true),
       onState: (problem) => this.#onState(problem),
     }, open);
     this.#files = fingerprints(files);
@@ -147,8 +147,8 @@ class Watch implements FileWatch {
     });
   }
 
-  /** @param isFirst Names of entries may be missing: nobody watched. */
-  #look(isFirst = false): void {
+  /** @param hasGap Names of entries may be missing: nobody watched. */
+  #look(hasGap = false): void {
     this.#settling?.cancel();
     this.#settling = undefined;
     // First the watch, then the look: what happens between them is seen twice.
@@ -160,7 +160,7 @@ class Watch implements FileWatch {
     for (const directory of this.#directories.keys()) {
       const isOther = hasChanged(this.#directories, directory);
       const names = this.#named.get(directory);
-      if (names !== undefined && !isFirst) {
+      if (names !== undefined && !hasGap) {
         this.#options.onEntries?.(directory, [...names]);
       } else if (isOther || this.#named.has(directory)) {
         this.#options.onEntries?.(directory, undefined);

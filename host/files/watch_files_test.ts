@@ -16,7 +16,7 @@ class Stage implements AsyncDisposable {
   readonly opened: string[][] = [];
   readonly problems: string[] = [];
   isLimited = false;
-  #tell: (paths: string[]) => void = () => {};
+  #tell: (paths: string[], flag?: string) => void = () => {};
   #close = () => {};
 
   path(name: string): string {
@@ -51,11 +51,19 @@ class Stage implements AsyncDisposable {
     for (let turn = 0; turn < 10; turn++) await Promise.resolve();
   }
 
+  /** More happened at once than the platform could note down. */
+  async overflow(): Promise<string[]> {
+    this.#tell([], "rescan");
+    return await this.news();
+  }
+
   #open(directories: string[]): FsEvents {
     if (this.isLimited) throw new Error("no space left for watches");
     this.opened.push(directories.map((path) => this.#short(path)).sort());
-    let wake: (result: IteratorResult<{ paths: string[] }>) => void = () => {};
-    this.#tell = (paths) => wake({ value: { paths }, done: false });
+    type News = { paths: string[]; flag?: string | null };
+    let wake: (result: IteratorResult<News>) => void = () => {};
+    this.#tell = (paths, flag) =>
+      wake({ value: { paths, flag: flag ?? null }, done: false });
     return {
       close: () => wake({ value: undefined, done: true }),
       [Symbol.asyncIterator]: () => ({
@@ -167,7 +175,9 @@ Deno.test("entries of a directory are told by name, and as all when too many", a
   // What happened while nobody watched is seen at the next look.
   Deno.writeTextFileSync(stage.path("nodes/n3"), "");
   stage.timers.advance(60_000);
-  assertEquals(stage.told, ["nodes: all"]);
+  assertEquals(stage.told.splice(0), ["nodes: all"]);
+  Deno.writeTextFileSync(stage.path("nodes/n4"), "");
+  assertEquals(await stage.overflow(), ["nodes: all"]);
 });
 
 Deno.test("without a watch files are looked at, and it is said once", async () => {

@@ -44,6 +44,7 @@ export class KeptFiles {
     const credentials = Credentials.load(files);
     for (const warning of credentials.warnings) this.#log.warn(warning);
     this.#reloads.add(new CredentialSource(kind, credentials));
+    credentials.onChange(() => this.#expiry.check());
     this.#expiry.add({
       kind,
       get terms() {
@@ -64,10 +65,7 @@ export class KeptFiles {
    * @param onChange Something else is in use from now on.
    */
   start(onChange: () => void = () => {}): void {
-    this.#reloads.onChange = () => {
-      this.#expiry.check();
-      onChange();
-    };
+    this.#reloads.onChange = onChange;
     this.#expiry.check();
     this.#reloads.start();
   }

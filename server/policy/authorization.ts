@@ -1,6 +1,6 @@
 /**
- * The policy file and the audit log of one server, as one thing that it opens,
- * reloads and closes.
+ * The policy file and the audit log of one server, as one thing that it opens
+ * and closes.
  *
  * @module
  */
@@ -10,12 +10,12 @@ import type { MetricRegistry } from "../../host/metrics.ts";
 import { AuditLog, type AuditLogOptions } from "../../host/policy/audit_log.ts";
 import { watchAuditLog } from "../../host/policy/audit_metrics.ts";
 import { AuditTrail } from "../../host/policy/dial_record.ts";
+import type { ReloadSource } from "../../host/reload/reloads.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { OWN_PREFIX } from "../metric_families.ts";
 import { DialControl } from "./dial_control.ts";
-import { PolicyError } from "./policy_error.ts";
 import { PolicyFile } from "./policy_file.ts";
 
 /** What a server is told about it. */
@@ -37,7 +37,6 @@ export interface AuthorizationEnvironment {
 export class Authorization {
   /** Absent: there is nothing to ask and nobody to tell. */
   readonly control?: DialControl;
-  readonly #log: Log;
   readonly #policy: PolicyFile | undefined;
   readonly #audit: AuditLog | undefined;
   readonly #trail: AuditTrail | undefined;
@@ -47,7 +46,6 @@ export class Authorization {
     { policyFile, audit }: AuthorizationOptions,
     { log, timers, metrics }: AuthorizationEnvironment,
   ) {
-    this.#log = log;
     if (policyFile === undefined && audit === undefined) return;
     if (policyFile !== undefined) this.#policy = PolicyFile.load(policyFile);
     if (audit !== undefined) {
@@ -75,21 +73,22 @@ export class Authorization {
     return this.#policy?.current.grantsOf(node) ?? NO_IDENTIFIERS;
   }
 
-  /** Reads the policy again, and opens the audit log anew. */
-  reload(): void {
+  /** The policy file, to be read again when it changes. */
+  get source(): ReloadSource | undefined {
+    const policy = this.#policy;
+    return policy && {
+      kind: "policy",
+      files: [policy.path],
+      reload: () =>
+        policy.reload()
+          ? "policy reloaded, the next dials are judged by it"
+          : undefined,
+    };
+  }
+
+  /** Opens the audit log anew: somebody may have moved it away. */
+  reopen(): void {
     this.#audit?.reopen();
-    if (this.#policy === undefined) return;
-    try {
-      const hasChanged = this.#policy.reload();
-      this.#log.info(
-        hasChanged
-          ? "policy reloaded: the next dials are judged by it"
-          : "policy read again: it has not changed",
-      );
-    } catch (error) {
-      if (!(error instanceof PolicyError)) throw error;
-      this.#log.error(`${error.message}; the one in use stays`);
-    }
   }
 
   /** Writes the audit log to its end. */

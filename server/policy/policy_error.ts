@@ -4,7 +4,9 @@
  * @module
  */
 
+import { FileError } from "../../host/files/file_error.ts";
+
 /** One sentence that names the file, the place in it and the remedy. */
-export class PolicyError extends Error {
+export class PolicyError extends FileError {
   override readonly name = "PolicyError";
 }

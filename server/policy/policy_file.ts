@@ -15,12 +15,12 @@ export const POLICY_OCTETS_MAX = 1024 * 1024;
 
 /** See the module description. */
 export class PolicyFile {
-  readonly #path: string;
+  readonly path: string;
   #text: string;
   #policy: Policy;
 
   private constructor(path: string) {
-    this.#path = path;
+    this.path = path;
     this.#text = readText(path);
     this.#policy = readPolicy(path, this.#text);
   }
@@ -42,9 +42,9 @@ export class PolicyFile {
    * @throws {PolicyError} And the old policy stays in use.
    */
   reload(): boolean {
-    const text = readText(this.#path);
+    const text = readText(this.path);
     if (text === this.#text) return false;
-    this.#policy = readPolicy(this.#path, text);
+    this.#policy = readPolicy(this.path, text);
     this.#text = text;
     return true;
   }

@@ -1,0 +1,88 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { FileError } from "../../host/files/file_error.ts";
+import type { LeveledLog } from "../../host/log.ts";
+import { recordedLog } from "../../tests/support/recorded_log.ts";
+import { AGENT_FLAGS } from "./agent_flags.ts";
+import { liveConfig } from "./live_config.ts";
+import { readFlags } from "./read_flags.ts";
+
+/** An agent that was started with `content` in its file. */
+function started(content: string, ...words: readonly string[]) {
+  const file = { content };
+  const sources = {
+    argv: ["--config", "/etc/agent.yaml", ...words],
+    environment: () => undefined,
+    readFile: () => file.content,
+  };
+  const { values } = readFlags("agent", AGENT_FLAGS, sources);
+  const log: LeveledLog = { ...recordedLog().log, level: values.v };
+  const source = liveConfig({
+    command: "agent",
+    table: AGENT_FLAGS,
+    sources,
+    values,
+    log,
+  })!;
+  const reload = (content: string) => {
+    file.content = content;
+    return source.reload();
+  };
+  return { source, reload, log };
+}
+
+Deno.test("the level of the log follows its file", () => {
+  const { source, reload, log } = started("v: 2");
+  assertEquals(source.files, ["/etc/agent.yaml"]);
+  assertEquals(reload("v: 2 # a comment"), undefined);
+  assertEquals(reload("v: 4"), "the level of the log is 4");
+  assertEquals(log.level, 4);
+  assertEquals(reload(""), "the level of the log is 2");
+  assertEquals(log.level, 2);
+});
+
+Deno.test("a level on the command line stays what it is", () => {
+  const { reload, log } = started("v: 2", "--v=6");
+  assertEquals(reload("v: 4"), undefined);
+  assertEquals(log.level, 6);
+});
+
+Deno.test("what cannot change while the program runs is named", () => {
+  const { reload } = started("v: 2");
+  assertEquals(
+    reload("v: 4\nadmin-server-port: 9000\nlinks: 3"),
+    "the level of the log is 4; taken over at the next start: " +
+      "--links, --admin-server-port",
+  );
+  assertEquals(
+    reload("v: 4\nlinks: 3"),
+    "taken over at the next start: --links",
+  );
+  assertEquals(reload("v: 4"), "as it was at the start");
+});
+
+Deno.test("a file that is wrong changes nothing", () => {
+  const { reload, log } = started("v: 2");
+  for (const content of ["v: 99", "unknown: 1", "v: [", "- v"]) {
+    assertThrows(() => reload(content), FileError, "/etc/agent.yaml");
+  }
+  assertEquals(log.level, 2);
+  assertEquals(reload("v: 4"), "the level of the log is 4");
+});
+
+Deno.test("without a file there is nothing to follow", () => {
+  const sources = {
+    argv: [],
+    environment: () => undefined,
+    readFile: () => "",
+  };
+  const { values } = readFlags("agent", AGENT_FLAGS, sources);
+  const log = { ...recordedLog().log, level: 2 };
+  const options = {
+    command: "agent",
+    table: AGENT_FLAGS,
+    sources,
+    values,
+    log,
+  };
+  assertEquals(liveConfig(options), undefined);
+});
