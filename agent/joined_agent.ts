@@ -10,7 +10,6 @@ import {
   type RunningAgent,
   startAgent,
 } from "./agent.ts";
-import { AgentIdentity } from "./enrol/agent_identity.ts";
 import type { AgentOptions } from "./options.ts";
 
 /**
@@ -26,6 +25,8 @@ export async function startJoinedAgent(
 ): Promise<RunningAgent> {
   if (options.identity === undefined) return startAgent(options, environment);
   const { log, proxy, trustsOnlyGiven, random } = environment;
+  // Loaded when wanted: making requests for certificates is a lot of code.
+  const { AgentIdentity } = await import("./enrol/agent_identity.ts");
   const identity = await AgentIdentity.open(options.identity, {
     log,
     servers: options.server.addresses,

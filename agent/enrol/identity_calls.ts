@@ -13,9 +13,7 @@ import {
   ConnectError,
 } from "../../host/agent_connect.ts";
 import { type UnaryCaller, withCaller } from "../../host/grpc_call.ts";
-import { PkiError } from "../../host/pki/key_pair.ts";
-import { P256 } from "../../host/pki/key_pair.ts";
-import { makeSigningRequest } from "../../host/pki/signing_request.ts";
+import { P256, PkiError } from "../../host/pki/key_pair.ts";
 import type {
   ServerAddress,
   ServerAddresses,
@@ -82,7 +80,7 @@ export class IdentityCalls {
     keys: CryptoKeyPair,
   ): Promise<EnrolmentAnswer> {
     const { authorityPin } = parseJoinToken(token);
-    const csr = await makeSigningRequest(keys);
+    const csr = await signingRequest(keys);
     const software = `tunnel/${VERSION}`;
     const request = joinRequest.encode({ token, node, csr, software });
     return await this.#options.road.connect(async (place) => {
@@ -104,7 +102,7 @@ export class IdentityCalls {
     keys: CryptoKeyPair,
     credentials: TlsMaterial,
   ): Promise<EnrolmentAnswer> {
-    const csr = await makeSigningRequest(keys);
+    const csr = await signingRequest(keys);
     const empty = { nonce: NOTHING, proof: NOTHING };
     const request = renewRequest.encode({ node, csr, ...empty });
     return await this.#call(credentials, async (call) => {
@@ -123,7 +121,7 @@ export class IdentityCalls {
     keys: CryptoKeyPair,
     ca: string,
   ): Promise<EnrolmentAnswer> {
-    const csr = await makeSigningRequest(keys);
+    const csr = await signingRequest(keys);
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", csr));
     // One connection for both: the nonce is good at one server, from one place.
     return await this.#call({ cert: "", key: "", ca }, async (call) => {
@@ -157,6 +155,19 @@ export class IdentityCalls {
       }, use)
     );
   }
+}
+
+/**
+ * Loaded when wanted, every few days: what makes requests takes 15 MB and a
+ * tenth of a second of each start.
+ */
+async function signingRequest(
+  keys: CryptoKeyPair,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { makeSigningRequest } = await import(
+    "../../host/pki/signing_request.ts"
+  );
+  return await makeSigningRequest(keys);
 }
 
 function ask(

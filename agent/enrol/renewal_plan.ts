@@ -7,9 +7,9 @@
  * @module
  */
 
-import { CLOCK_SKEW_MS } from "../../host/pki/authority.ts";
 import {
   type CertificateFacts,
+  CLOCK_SKEW_MS,
   isSignedBy,
 } from "../../host/pki/certificate.ts";
 

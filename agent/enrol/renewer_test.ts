@@ -1,6 +1,10 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { Authority, CLOCK_SKEW_MS } from "../../host/pki/authority.ts";
-import { type CertificateFacts, factsOf } from "../../host/pki/certificate.ts";
+import { Authority } from "../../host/pki/authority.ts";
+import {
+  type CertificateFacts,
+  CLOCK_SKEW_MS,
+  factsOf,
+} from "../../host/pki/certificate.ts";
 import { generateKeyPair } from "../../host/pki/key_pair.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";

@@ -9,6 +9,7 @@ import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 import {
   type CertificateFacts,
+  CLOCK_SKEW_MS,
   factsOf,
   readCertificates,
 } from "./certificate.ts";
@@ -21,9 +22,6 @@ import {
   publicKeyInfo,
   sha256Hex,
 } from "./key_pair.ts";
-
-/** A certificate is good from an hour ago on, because clocks differ. */
-export const CLOCK_SKEW_MS = 3600_000;
 
 /** Whose certificate, for what, until when. */
 export interface LeafWish {

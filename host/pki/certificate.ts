@@ -9,6 +9,9 @@ import { PkiError, sha256Hex } from "./key_pair.ts";
 
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
+/** A certificate is good from an hour before its issue on: clocks differ. */
+export const CLOCK_SKEW_MS = 3600_000;
+
 /** A certificate that was read. */
 export interface CertificateFacts {
   /** As the platform reads it. */

@@ -13,8 +13,10 @@ import {
   type CertificateWish,
   CsrError,
 } from "../../../host/kubernetes/csr.ts";
-import { CLOCK_SKEW_MS } from "../../../host/pki/authority.ts";
-import type { CertificateFacts } from "../../../host/pki/certificate.ts";
+import {
+  type CertificateFacts,
+  CLOCK_SKEW_MS,
+} from "../../../host/pki/certificate.ts";
 import { canonicalIp } from "../../../proto/link/ip_address.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
