@@ -81,7 +81,7 @@ export class Authorization {
       files: [policy.path],
       reload: () =>
         policy.reload()
-          ? "policy reloaded, the next dials are judged by it"
+          ? "reloaded, the next dials are judged by it"
           : undefined,
     };
   }

@@ -183,14 +183,14 @@ for (const protocol of PROTOCOLS) {
     const name = /CN=([^)]+)/.exec(error.message)![1]!;
     await policyOf(files, [{ commonName: name, allow: ["tcp:127.0.0.1:*"] }]);
     tunnel.server.reload();
-    await tunnel.log.until(/^policy reloaded/);
+    await tunnel.log.until(/^policy: reloaded/);
     const pair = await tunnel.connect(protocol);
     pair.caller.send("fine");
     await pair.target.received(4);
     // A file that cannot be used changes nothing.
     await Deno.writeTextFile(policyFile, "{");
     tunnel.server.reload();
-    await tunnel.log.until(/is not JSON.*; the one in use stays$/);
+    await tunnel.log.until(/is not JSON.*; what was read before stays in use$/);
     const again = await tunnel.connect(protocol);
     again.caller.send("fine");
     await again.target.received(4);
