@@ -58,5 +58,7 @@ async function untilFirst(
     await identity.first();
   } finally {
     listener.close();
+    // The agent wants the same port.
+    await listener.finished;
   }
 }

@@ -1,8 +1,8 @@
 // deno-lint-ignore-file no-console -- a command that prints its results.
 /**
  * Everything that has to do with a real kube-apiserver: our client of it,
- * agents with ServiceAccount tokens and servers with leases, ours and
- * Konnectivity's on either end.
+ * agents with ServiceAccount tokens or certificates of the cluster and servers
+ * with leases, ours and Konnectivity's on either end.
  *
  * Usage: `deno task kube [REGEX]`; REGEX picks cases by their sentence. Ends
  * with `N passed, N failed, N skipped`; nothing is ever skipped.
@@ -15,6 +15,7 @@ import { KubeCluster } from "../peers/kube_cluster.ts";
 import { Workspace } from "../peers/workspace.ts";
 import type { KubeCases } from "./kube_case.ts";
 import { KUBE_CLIENT_CASES } from "./kube_client.ts";
+import { KUBE_CSR_CASES } from "./kube_csr.ts";
 import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
@@ -27,6 +28,7 @@ const CASES: KubeCases = {
   ...KUBE_CLIENT_CASES,
   ...KUBE_TOKEN_CASES,
   ...KUBE_LEASE_CASES,
+  ...KUBE_CSR_CASES,
   ...KUBE_KUBELET_CASES,
 };
 
@@ -36,7 +38,9 @@ async function main(): Promise<number> {
   endChildrenOnSignals(() => Promise.resolve());
   const workspace = await Workspace.make();
   try {
-    await using cluster = await KubeCluster.start(workspace.folder);
+    await using cluster = await KubeCluster.start(workspace.folder, {
+      controllerManager: true,
+    });
     for (const [sentence, check] of Object.entries(CASES)) {
       if (!pattern.test(sentence)) continue;
       await tally.run(sentence, () => within(check({ cluster, workspace })));
