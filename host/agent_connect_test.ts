@@ -1,9 +1,11 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { X509Certificate } from "node:crypto";
 import { certificates } from "../tests/support/certificates.ts";
 import {
   type AgentConnectOptions,
   connectAgentTls,
   ConnectError,
+  shownCertificates,
 } from "./agent_connect.ts";
 import { type AgentPortOptions, listenAgentPort } from "./listeners.ts";
 import { Credentials } from "./tls/credentials.ts";
@@ -183,6 +185,32 @@ Deno.test("the agent goes through the proxy that the environment names", async (
     assertEquals(await server.heard(5), "hello");
     agent.transport.close();
     await server.closed;
+    await proxy.close();
+  });
+});
+
+Deno.test("whoever answers can be looked at, and hears nothing", async () => {
+  const { server } = await certificates();
+  await withPort({ clientCertificate: "optional" }, async (port) => {
+    const proxy = startProxy(port.port);
+    for (const httpsProxy of ["", `127.0.0.1:${proxy.port}`]) {
+      const [leaf] = await shownCertificates({
+        host: httpsProxy === "" ? "127.0.0.1" : "tunnel-server",
+        port: port.port,
+        alpn: ["h2"],
+        serverName: "tunnel-server",
+        proxyEnv: { httpsProxy },
+        timeoutMs: 10_000,
+      });
+      assertEquals(
+        new X509Certificate(leaf!).fingerprint256,
+        new X509Certificate(server.cert).fingerprint256,
+      );
+      const seen = await port.connection();
+      await seen.ended;
+      assertEquals(await seen.heard(0), "");
+      seen.transport.close();
+    }
     await proxy.close();
   });
 });

@@ -1,0 +1,88 @@
+import { assertEquals } from "@std/assert";
+import { freePort } from "../peers/ports.ts";
+import { ourCommand } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { IdentityStage } from "../soak/identity_stage.ts";
+
+// What people see who join wrongly: one line, what to do, and an exit code.
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  /** The last line of standard error. */
+  readonly line: string;
+}
+
+async function tunnel(...words: readonly string[]): Promise<Ended> {
+  const [program, ...args] = ourCommand(...words);
+  const { code, stdout, stderr } = await new Deno.Command(program!, { args })
+    .output();
+  const decoder = new TextDecoder();
+  return {
+    code,
+    stdout: decoder.decode(stdout),
+    line: decoder.decode(stderr).trim().split("\n").at(-1)!,
+  };
+}
+
+const QUIET = [
+  "--health-server-host=127.0.0.1",
+  "--health-server-port=0",
+  "--admin-server-port=0",
+];
+
+Deno.test("a join that cannot be ends with one line and what to do", async () => {
+  const workspace = await Workspace.make();
+  const [stage, other] = [
+    new IdentityStage(workspace),
+    new IdentityStage(workspace),
+  ];
+  try {
+    await Promise.all([stage.start(), other.start()]);
+    const at = (port: number) => `--server=127.0.0.1:${port}`;
+    const token = await stage.createToken("--node=edge-*");
+    const wrongSecret = token.slice(0, -2) +
+      (token.endsWith("AA") ? "BA" : "AA");
+    const directory = () => `--state-dir=${workspace.path("agent")}`;
+    for (
+      const [name, port, said, words] of [
+        ["edge-7", stage.agentPort, wrongSecret, "tunnel token create"],
+        ["edge-7", freePort(), token, "is the server running there?"],
+        ["edge-7", other.agentPort, token, "correct --server, or make a token"],
+        ["shop-1", stage.agentPort, token, "use such a name"],
+      ] as const
+    ) {
+      const flags = [at(port), `--node=${name}`];
+      const once = await tunnel("join", said, ...flags, directory());
+      assertEquals(once.line.startsWith("tunnel join: Cannot "), true);
+      assertEquals(
+        [once.code, once.line.includes(words)],
+        [1, true],
+        once.line,
+      );
+      if (words.includes("running")) continue; // An agent waits for that one.
+      const all = [...flags, `--join=${said}`, directory(), ...QUIET];
+      const agent = await tunnel("agent", ...all);
+      assertEquals(agent.line.startsWith("tunnel agent: Cannot "), true);
+      assertEquals(
+        [agent.code, agent.line.includes(words)],
+        [1, true],
+        agent.line,
+      );
+    }
+    const mine = directory();
+    const good = ["join", token, at(stage.agentPort), "--node=edge-7", mine];
+    const joined = await tunnel(...good);
+    assertEquals([joined.code, joined.stdout], [
+      0,
+      "Joined as edge-7. Next: tunnel agent\n",
+    ]);
+    const twice = await tunnel(...good);
+    assertEquals([twice.code, twice.line.includes("--again")], [1, true]);
+    assertEquals((await tunnel(...good, "--again")).code, 0);
+  } finally {
+    await stage.server?.stop("SIGKILL");
+    await other.server?.stop("SIGKILL");
+    await workspace.remove();
+  }
+});
