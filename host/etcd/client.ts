@@ -14,7 +14,12 @@ import type { MessageCodec } from "../../proto/grpc/protos.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { AuthToken, type EtcdUser } from "./auth_token.ts";
-import { failureOf, isAboutMember, isAboutToken } from "./errors.ts";
+import {
+  type EtcdError,
+  failureOf,
+  isAboutMember,
+  isAboutToken,
+} from "./errors.ts";
 import { type Entry, entryOf, octetsOf, prefixEnd } from "./keys.ts";
 import type { MemberAddress } from "./member_address.ts";
 import type { ConnectMember } from "./member_connect.ts";
@@ -56,6 +61,8 @@ export interface EtcdClientOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** {@linkcode KEYS_MAX} unless given. */
+  readonly keysMax?: number;
 }
 
 /** All keys under a prefix as they were at one moment. */
@@ -85,6 +92,7 @@ export class EtcdClient implements Disposable {
    */
   async list(prefix: string): Promise<Listing> {
     const doing = `read ${prefix}`;
+    const { keysMax = KEYS_MAX } = this.#options;
     const key = octetsOf(prefix);
     const rangeEnd = prefixEnd(key);
     const entries: Entry[] = [];
@@ -106,7 +114,7 @@ export class EtcdClient implements Disposable {
       }
       first ??= page;
       for (const kv of page.kvs) entries.push(entryOf(kv));
-      if (entries.length > KEYS_MAX) throw tooMany(prefix);
+      if (entries.length > keysMax) throw tooMany(prefix, keysMax);
       const last = page.kvs.at(-1);
       if (!page.more || last === undefined) {
         const { revision, clusterId } = first.header;
@@ -344,12 +352,12 @@ async function saying<Answer>(
   }
 }
 
-function tooMany(prefix: string) {
+function tooMany(prefix: string, keysMax: number): EtcdError {
   return failureOf(
     `hold ${prefix}`,
     new GrpcError(
       StatusCode.RESOURCE_EXHAUSTED,
-      `it has more than ${KEYS_MAX} keys; use a longer prefix`,
+      `it has more than ${keysMax} keys; use a longer prefix`,
     ),
   );
 }

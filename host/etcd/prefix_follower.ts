@@ -52,6 +52,8 @@ export class PrefixFollower {
   #known: { revision: bigint; readonly clusterId: string } | undefined;
   #watch: Watch | undefined;
   #hasProblem = false;
+  /** The last watch was lost soon after it was opened. */
+  #isLost = false;
   /** Changes that were said while all is being read. */
   readonly #recordings = new Set<Change[]>();
 
@@ -147,12 +149,15 @@ export class PrefixFollower {
     });
     const end = await this.#watch.ended;
     this.#watch = undefined;
-    if (end.kind === "lost") this.#known = undefined;
     const wasLong = openedMs !== undefined &&
       timers.now() - openedMs >= YOUNG_MS;
     if (wasLong) this.#backoff.reset();
+    if (end.kind === "broken") throw end.error;
     // To lose one's place is no failure, unless it happens all the time.
-    if (end.kind === "broken" || !wasLong) throw end.error;
+    this.#known = undefined;
+    const wasLost = this.#isLost;
+    this.#isLost = !wasLong;
+    if (wasLost && !wasLong) throw end.error;
   }
 
   #follows(): void {
