@@ -163,6 +163,33 @@ Deno.test("a server of another CA or another name is refused in words", async ()
   }
 });
 
+Deno.test("any one of several names will do, and no certificate of another CA", async () => {
+  const { otherCa, client } = await certificates();
+  const names = { serverName: "edge-1", otherNames: ["10.0.0.7", "localhost"] };
+  await withEnds(() => Promise.resolve(), names);
+  await withEnds(() => Promise.resolve(), {
+    serverName: "10.0.0.7",
+    otherNames: ["127.0.0.1"],
+  });
+  await using port = await TlsServer.open((socket) => socket.close());
+  const refusal = async (options: Partial<GatedTlsClientOptions>) =>
+    await assertRejects(() => connect(port.port, options), TlsHandshakeError);
+  const wrong = await refusal({ ...names, otherNames: ["edge-2"] });
+  assertEquals(wrong.failure, "wrong-name");
+  const credentials = { ...client, ca: otherCa };
+  const untrusted = await refusal({ ...names, credentials });
+  assertEquals(untrusted.failure, "untrusted-certificate");
+});
+
+Deno.test("who asks for no verification gets none", async () => {
+  const { otherCa, client } = await certificates();
+  await withEnds(() => Promise.resolve(), {
+    credentials: { ...client, ca: otherCa },
+    serverName: "edge-1",
+    isUnverified: true,
+  });
+});
+
 Deno.test("a server that does not trust us says so at the first read", async () => {
   const all = await certificates();
   const strangers: Partial<GatedTlsOptions>["credentials"] = {

@@ -1,0 +1,333 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { ConduitSocket } from "../../host/sockets/conduit_socket.ts";
+import { DialError } from "../../proto/link/link.ts";
+import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import { kubeletError, type Refusal } from "./exchange_errors.ts";
+import {
+  BODY_IDLE_TIMEOUT_MS,
+  EXCESS_OCTETS_MAX,
+  type ExchangeOptions,
+  HEAD_TIMEOUT_MS,
+  INTERIM_MAX,
+  KubeletExchange,
+  LINGER_MS,
+  REQUEST_HEAD_OCTETS_MAX,
+  RESPONSE_HEAD_OCTETS_MAX,
+  SWITCH_TIMEOUT_MS,
+} from "./kubelet_exchange.ts";
+
+/** An exchange with both its ends in a test's hands. */
+class Rig {
+  readonly timers = new FakeTimers();
+  readonly caller: ConduitProbe;
+  readonly refusals: Refusal[] = [];
+  /** Method and path when it began, the status when it ended. */
+  readonly seen: (string | number)[] = [];
+  readonly running: Promise<void>;
+  readonly #exchange: KubeletExchange;
+  #kubelet = Promise.withResolvers<ConduitProbe>();
+
+  constructor(connect?: ExchangeOptions["connect"]) {
+    const [near, far] = MemoryConduit.pair();
+    this.caller = new ConduitProbe(far);
+    this.#exchange = new KubeletExchange(new ConduitSocket(near, "caller"), {
+      timers: this.timers,
+      routing: { localhostPorts: new Set() },
+      connect: connect ?? (() => {
+        const [ours, kubelets] = MemoryConduit.pair();
+        this.#kubelet.resolve(new ConduitProbe(kubelets));
+        return Promise.resolve(new ConduitSocket(ours, "kubelet"));
+      }),
+      observer: {
+        began: ({ method, path }) => this.seen.push(`${method} ${path}`),
+        ended: (_request, status) => this.seen.push(status),
+        refused: (_caller, refusal) => this.refusals.push(refusal),
+      },
+    });
+    this.running = this.#exchange.run();
+  }
+
+  get kubelet(): Promise<ConduitProbe> {
+    return this.#kubelet.promise;
+  }
+
+  stop(): void {
+    this.#exchange.stop("enough");
+  }
+}
+
+const GET = "GET /pods HTTP/1.1\r\nHost: a:1\r\n\r\n";
+const POST = "POST /x HTTP/1.1\r\nHost: a:1\r\nContent-Length: 10\r\n\r\n";
+const UPGRADE = "GET /exec HTTP/1.1\r\nHost: a:1\r\nConnection: Upgrade\r\n" +
+  "Upgrade: SPDY/3.1\r\n\r\n";
+
+/** Ends both connections as peers do. */
+async function hangUp(rig: Rig): Promise<void> {
+  (await rig.kubelet).finish();
+  rig.caller.finish();
+  await rig.running;
+}
+
+Deno.test("an exchange passes a request and its answer on, and ends both connections", async () => {
+  const rig = new Rig();
+  rig.caller.send(GET);
+  const kubelet = await rig.kubelet;
+  kubelet.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more");
+  await rig.caller.ended;
+  await hangUp(rig);
+  assertEquals(
+    kubelet.text,
+    GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"),
+  );
+  assertMatch(rig.caller.text, /\r\n\r\nok$/);
+  assertEquals(rig.seen, ["GET /pods", 200]);
+  assertEquals([await rig.caller.closed, await kubelet.closed], [
+    { kind: "clean" },
+    { kind: "clean" },
+  ]);
+  assertEquals(rig.timers.pendingCount, 0);
+});
+
+Deno.test("an answer leaves as it comes, not when it is whole", async () => {
+  const rig = new Rig();
+  rig.caller.send(GET);
+  const kubelet = await rig.kubelet;
+  kubelet.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+  await settled();
+  assertMatch(rig.caller.text, /\r\n\r\n$/);
+  for (const chunk of ["1\r\na\r\n", "1\r\nb"]) {
+    kubelet.send(chunk);
+    await settled();
+    assertEquals(rig.caller.text.endsWith(chunk), true);
+  }
+  kubelet.send("\r\n0\r\n\r\n");
+  await rig.caller.ended;
+  await hangUp(rig);
+});
+
+Deno.test("a caller that leaves takes the kubelet's connection with it, answered or not", async () => {
+  for (const answer of ["", "HTTP/1.1 200 OK\r\n\r\nfirst"]) {
+    const rig = new Rig();
+    rig.caller.send(GET);
+    const kubelet = await rig.kubelet;
+    kubelet.send(answer);
+    await settled();
+    rig.caller.finish();
+    assertEquals((await kubelet.closed).kind, "reset");
+    await rig.running;
+    assertEquals(rig.refusals, []);
+    assertEquals(rig.seen[1], answer === "" ? 0 : 200);
+  }
+});
+
+Deno.test("a caller that leaves while its kubelet is looked for is not waited for", async () => {
+  let aborted = false;
+  const rig = new Rig((_route, _caller, signal) =>
+    new Promise((_, reject) =>
+      signal.addEventListener("abort", () => {
+        aborted = true;
+        reject(signal.reason);
+      })
+    )
+  );
+  rig.caller.send(GET);
+  await settled();
+  rig.caller.reset("gone");
+  await rig.running;
+  assertEquals(aborted, true);
+});
+
+Deno.test("half a body is never passed for a whole one", async () => {
+  const rig = new Rig();
+  rig.caller.send(`${POST}12345`);
+  const kubelet = await rig.kubelet;
+  await settled();
+  rig.caller.finish();
+  assertEquals((await kubelet.closed).kind, "reset");
+  assertEquals(kubelet.hasEnded, false);
+  await rig.running;
+});
+
+Deno.test("a body in broken chunks is refused, and the kubelet's connection reset", async () => {
+  const rig = new Rig();
+  rig.caller.send(
+    POST.replace("Content-Length: 10", "Transfer-Encoding: chunked") + "zz\r\n",
+  );
+  assertEquals((await (await rig.kubelet).closed).kind, "reset");
+  await rig.caller.ended;
+  rig.caller.finish();
+  await rig.running;
+  assertMatch(rig.caller.text, /^HTTP\/1\.1 400 Cannot read a chunked body/);
+});
+
+Deno.test("an answer before the end of the body is passed on, too", async () => {
+  const rig = new Rig();
+  rig.caller.send(`${POST}12`);
+  const kubelet = await rig.kubelet;
+  kubelet.send("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+  await rig.caller.ended;
+  await hangUp(rig);
+  assertMatch(rig.caller.text, /^HTTP\/1\.1 401 /);
+});
+
+// --- Limits and deadlines ----------------------------------------------------------
+
+Deno.test("a head that comes octet by octet has the same time as any other", async () => {
+  const rig = new Rig();
+  for (const octet of "GET / HTTP") {
+    rig.caller.send(octet);
+    await settled();
+    rig.timers.advance(HEAD_TIMEOUT_MS / 11);
+  }
+  assertEquals(rig.caller.text, "");
+  rig.timers.advance(HEAD_TIMEOUT_MS / 11);
+  await settled();
+  assertMatch(rig.caller.text, /^HTTP\/1\.1 408 /);
+  rig.timers.advance(LINGER_MS);
+  await rig.running;
+  assertEquals((await rig.caller.closed).kind, "reset");
+});
+
+Deno.test("a head that is too large is refused", async () => {
+  const rig = new Rig();
+  rig.caller.send(
+    `GET / HTTP/1.1\r\nX: ${"x".repeat(REQUEST_HEAD_OCTETS_MAX)}`,
+  );
+  await rig.caller.ended;
+  rig.caller.finish();
+  await rig.running;
+  assertMatch(rig.caller.text, /^HTTP\/1\.1 431 /);
+});
+
+Deno.test("a body that stops coming is not waited for", async () => {
+  const rig = new Rig();
+  rig.caller.send(`${POST}1`);
+  await rig.kubelet;
+  await settled();
+  rig.timers.advance(BODY_IDLE_TIMEOUT_MS);
+  await rig.caller.ended;
+  rig.caller.finish();
+  await rig.running;
+  assertMatch(rig.caller.text, /^HTTP\/1\.1 408 /);
+});
+
+Deno.test("a kubelet that does not say whether it changes the protocol is not waited for", async () => {
+  const rig = new Rig();
+  rig.caller.send(UPGRADE);
+  await rig.kubelet;
+  await settled();
+  rig.timers.advance(SWITCH_TIMEOUT_MS);
+  await rig.caller.ended;
+  rig.caller.finish();
+  await rig.running;
+  assertMatch(rig.caller.text, /^HTTP\/1\.1 504 /);
+});
+
+Deno.test("an answer may take as long as its caller waits: a quiet log has no head", async () => {
+  const rig = new Rig();
+  rig.caller.send(GET);
+  const kubelet = await rig.kubelet;
+  await settled();
+  rig.timers.advance(24 * 3600_000);
+  kubelet.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate");
+  await rig.caller.ended;
+  await hangUp(rig);
+  assertMatch(rig.caller.text, /late$/);
+});
+
+Deno.test("who sends on and on behind a request is cut off", async () => {
+  const rig = new Rig();
+  rig.caller.send(GET);
+  const kubelet = await rig.kubelet;
+  rig.caller.send("x".repeat(EXCESS_OCTETS_MAX));
+  await settled();
+  assertEquals(kubelet.end, undefined);
+  rig.caller.send("x");
+  assertEquals((await kubelet.closed).kind, "reset");
+  rig.caller.finish();
+  await rig.running;
+  assertMatch(rig.caller.text, /^HTTP\/1\.1 400 /);
+});
+
+Deno.test("interim answers pass, up to a number", async () => {
+  const interim = "HTTP/1.1 103 Early\r\n\r\n";
+  for (const count of [INTERIM_MAX, INTERIM_MAX + 1]) {
+    const rig = new Rig();
+    rig.caller.send(GET);
+    const kubelet = await rig.kubelet;
+    const final = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    kubelet.send(interim.repeat(count) + final);
+    await Promise.race([rig.caller.ended, rig.caller.closed]);
+    rig.caller.finish();
+    if (count === INTERIM_MAX) kubelet.finish();
+    await rig.running;
+    assertEquals(rig.seen[1], count === INTERIM_MAX ? 200 : 502);
+  }
+});
+
+Deno.test("an answer's head that is too large is the kubelet's fault", async () => {
+  const rig = new Rig();
+  rig.caller.send(GET);
+  const kubelet = await rig.kubelet;
+  kubelet.send(`HTTP/1.1 200 OK\r\nX: ${"x".repeat(RESPONSE_HEAD_OCTETS_MAX)}`);
+  await rig.caller.ended;
+  rig.caller.finish();
+  await rig.running;
+  assertMatch(rig.caller.text, /^HTTP\/1\.1 502 /);
+});
+
+Deno.test("who does not hang up after an answer is not waited for", async () => {
+  const rig = new Rig();
+  rig.caller.send(GET);
+  const kubelet = await rig.kubelet;
+  kubelet.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  await rig.caller.ended;
+  rig.timers.advance(LINGER_MS);
+  await rig.running;
+  assertEquals((await rig.caller.closed).kind, "reset");
+  assertEquals((await kubelet.closed).kind, "reset");
+});
+
+Deno.test("stop() ends an exchange wherever it is", async () => {
+  for (const said of ["", "GET /", GET, `${POST}1`, UPGRADE]) {
+    const rig = new Rig();
+    rig.caller.send(said);
+    await settled();
+    rig.stop();
+    await rig.running;
+    assertEquals((await rig.caller.closed).kind, "reset");
+    assertEquals(rig.caller.text, "");
+  }
+});
+
+// deno-fmt-ignore: the columns are the point.
+const DIAL_STATUS = [
+  ["no-agent", "No agent available",            502],
+  ["refused",  "refused by the server's rule",  403],
+  ["timeout",  "timed out",                     504],
+  ["endpoint", "dial tcp: connection refused",  502],
+  ["endpoint", "dial tcp 10.0.0.1:1: i/o timeout", 504],
+  ["link-lost", "the link was lost",            502],
+] as const;
+
+for (const [reason, message, status] of DIAL_STATUS) {
+  Deno.test(`a dial that fails (${reason}: ${message}) is ${status}`, async () => {
+    const rig = new Rig(() =>
+      Promise.reject(
+        kubeletError("the kubelet of a", new DialError(reason, message)),
+      )
+    );
+    rig.caller.send(GET);
+    await rig.caller.ended;
+    rig.caller.finish();
+    await rig.running;
+    const sentence = `Cannot reach the kubelet of a: ${message}`;
+    assertEquals(
+      rig.caller.text.startsWith(`HTTP/1.1 ${status} ${sentence}`),
+      true,
+    );
+    assertEquals(rig.refusals, [{ status, message: sentence }]);
+  });
+}
