@@ -194,8 +194,12 @@ export class Tunnel implements AsyncDisposable {
 
   /** Starts an agent, linked or not. */
   async agent(wish: AgentWish = {}): Promise<TunnelAgent> {
+    return this.startAgent(await this.agentOptions(wish));
+  }
+
+  /** Starts an agent whose options a test has made. */
+  startAgent(options: AgentOptions): TunnelAgent {
     const log = new RecordedLog();
-    const options = await this.agentOptions(wish);
     const running = startAgent(options, { log, proxy: {} });
     const agent = { running, log };
     this.agents.push(agent);
