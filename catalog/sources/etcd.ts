@@ -98,11 +98,11 @@ export class EtcdSource implements Source {
       else this.#entries.remove(change.key);
     }
     const touched = this.#entries.takeTouched();
-    const services = sorted(
+    const services = thereAndGone(
       touched.services,
       (key) => this.#entries.serviceOf(key),
     );
-    const endpoints = sorted(
+    const endpoints = thereAndGone(
       touched.endpoints,
       (key) => this.#entries.endpointsOf(key),
     );
@@ -115,7 +115,7 @@ export class EtcdSource implements Source {
 }
 
 /** What is there of `keys`, and what is not. */
-function sorted<T>(
+function thereAndGone<T>(
   keys: readonly string[],
   find: (key: string) => T | undefined,
 ): { readonly there: readonly T[]; readonly gone: readonly string[] } {

@@ -69,7 +69,7 @@ function placeOf(key: string): KeyPlace {
 function readSpec(key: string, _place: KeyPlace, text: string): Service {
   const id = idOf(key);
   const { port, protocol } = readObject(text, "Service", id);
-  if (!isPort(port)) {
+  if (typeof port !== "number" || !isPort(port)) {
     throw new LayoutError(
       `its port is ${JSON.stringify(port)}, wanted 1 to 65535`,
     );

@@ -186,81 +186,89 @@ export class FakeEtcd {
   }
 
   #methods(port: number): Record<string, MethodHandler> {
-    const unary = <Request, Answer>(
-      path: string,
-      request: MessageCodec<Request>,
-      answer: MessageCodec<Answer>,
-      serve: (request: Request) => Answer,
-    ): [string, MethodHandler] => [
-      path,
-      unaryMethod((octets, call) => {
-        this.#note(`${path} ${port}`);
-        if (path !== METHODS.authenticate) this.#admit(call);
-        const failure = this.failures.get(path)?.shift();
-        if (failure !== undefined) throw failure;
-        const said = serve(request.decode(octets));
-        queueMicrotask(() => this.#happened());
-        return Promise.resolve(answer.encode(said));
-      }),
-    ];
     const header = () => this.#header();
-    return Object.fromEntries([
-      unary(
-        METHODS.range,
-        CODECS.rangeRequest,
-        CODECS.rangeResponse,
+    const { range, put, deleteRange, txn, authenticate } = METHODS;
+    return {
+      [range]: this.#unary(
+        [range, port, CODECS.rangeRequest, CODECS.rangeResponse],
         (request) => this.#range(request),
       ),
-      unary(
-        METHODS.put,
-        CODECS.putRequest,
-        CODECS.headerResponse,
+      [put]: this.#unary(
+        [put, port, CODECS.putRequest, CODECS.headerResponse],
         (request) => this.#put(request),
       ),
-      unary(
-        METHODS.deleteRange,
-        CODECS.deleteRangeRequest,
-        CODECS.headerResponse,
+      [deleteRange]: this.#unary(
+        [deleteRange, port, CODECS.deleteRangeRequest, CODECS.headerResponse],
         ({ key }) => {
           this.change({ [DECODER.decode(key)]: undefined });
           return header();
         },
       ),
-      unary(METHODS.txn, CODECS.txnRequest, CODECS.txnResponse, (request) => {
-        const succeeded = request.compare.every((one) => this.#holds(one));
-        const ops = succeeded ? request.success : request.failure ?? [];
-        for (const op of ops) this.#do(op);
-        return { ...header(), succeeded };
-      }),
-      unary(
-        METHODS.leaseGrant,
-        CODECS.leaseGrantRequest,
-        CODECS.leaseGrantResponse,
+      [txn]: this.#unary(
+        [txn, port, CODECS.txnRequest, CODECS.txnResponse],
+        (request) => {
+          const succeeded = request.compare.every((one) => this.#holds(one));
+          const ops = succeeded ? request.success : request.failure ?? [];
+          for (const op of ops) this.#do(op);
+          return { ...header(), succeeded };
+        },
+      ),
+      [authenticate]: this.#unary(
+        [
+          authenticate,
+          port,
+          CODECS.authenticateRequest,
+          CODECS.authenticateResponse,
+        ],
+        (request) => this.#authenticate(request),
+      ),
+      ...this.#leaseMethods(port),
+      [METHODS.watch]: (call) => this.#watch(call, port),
+      [METHODS.leaseKeepAlive]: (call) => this.#keepAlive(call, port),
+    };
+  }
+
+  #leaseMethods(port: number): Record<string, MethodHandler> {
+    const { leaseGrant, leaseRevoke } = METHODS;
+    const { leaseGrantRequest, leaseGrantResponse } = CODECS;
+    return {
+      [leaseGrant]: this.#unary(
+        [leaseGrant, port, leaseGrantRequest, leaseGrantResponse],
         ({ TTL }) => {
           const ID = `${this.#nextLease++}`;
           this.leases.add(ID);
           return { ID, TTL, error: "" };
         },
       ),
-      unary(
-        METHODS.leaseRevoke,
-        CODECS.leaseRequest,
-        CODECS.headerResponse,
+      [leaseRevoke]: this.#unary(
+        [leaseRevoke, port, CODECS.leaseRequest, CODECS.headerResponse],
         ({ ID }) => {
           if (!this.leases.has(ID)) throw leaseNotFound();
           this.expire(ID);
-          return header();
+          return this.#header();
         },
       ),
-      unary(
-        METHODS.authenticate,
-        CODECS.authenticateRequest,
-        CODECS.authenticateResponse,
-        (request) => this.#authenticate(request),
-      ),
-      [METHODS.watch, (call) => this.#watch(call, port)],
-      [METHODS.leaseKeepAlive, (call) => this.#keepAlive(call, port)],
-    ]);
+    };
+  }
+
+  #unary<Request, Answer>(
+    [path, port, request, answer]: readonly [
+      path: string,
+      port: number,
+      request: MessageCodec<Request>,
+      answer: MessageCodec<Answer>,
+    ],
+    serve: (request: Request) => Answer,
+  ): MethodHandler {
+    return unaryMethod((octets, call) => {
+      this.#note(`${path} ${port}`);
+      if (path !== METHODS.authenticate) this.#admit(call);
+      const failure = this.failures.get(path)?.shift();
+      if (failure !== undefined) throw failure;
+      const said = serve(request.decode(octets));
+      queueMicrotask(() => this.#happened());
+      return Promise.resolve(answer.encode(said));
+    });
   }
 
   #admit({ metadata }: ServerCall): void {
