@@ -20,8 +20,8 @@ export interface Source {
   stop(): Promise<void>;
   /**
    * Reads everything again, whatever a watch has said, and gives it to
-   * `sink.repair` once the watch had the chance to say the same. Failures are
-   * said to the sink.
+   * `sink.repair` once the watch had the chance to say the same. A failure
+   * leaves all as it is; the next call comes.
    */
   reconcile(): Promise<void>;
 }

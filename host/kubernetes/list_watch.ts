@@ -64,6 +64,8 @@ export interface ListWatchOptions<T> {
   readonly onChanges: (changes: readonly ObjectChange<T>[]) => void;
   /** The copy is complete: after the first list, and after each later one. */
   readonly onSynced?: () => void;
+  /** A watch is open: from here on nothing is missed. */
+  readonly onFollowing?: () => void;
   /** It is not being followed now; the next attempt comes in `retryMs`. */
   readonly onProblem?: (error: Error, retryMs: number) => void;
 }
@@ -191,6 +193,7 @@ export class ListWatch<T extends KubernetesObject> {
       openedMs = timers.now();
       silence = new Silence(timers, () => ending.abort());
       this.#isStale = false;
+      this.#options.onFollowing?.();
       for await (const event of watchEvents<T>(body, ending.signal)) {
         if (this.#stopping.signal.aborted) return;
         silence.broken();

@@ -117,6 +117,13 @@ export interface Service extends KubernetesObject {
     readonly clusterIP?: string;
     readonly clusterIPs?: readonly string[];
     readonly externalName?: string;
+    /** `ClientIP` or `None`. */
+    readonly sessionAffinity?: string;
+    readonly sessionAffinityConfig?: {
+      readonly clientIP?: { readonly timeoutSeconds?: number };
+    };
+    /** `PreferClose` and the like: endpoints of the client's zone first. */
+    readonly trafficDistribution?: string;
     readonly ports?: readonly {
       readonly name?: string;
       readonly protocol?: string;
@@ -150,6 +157,10 @@ export interface EndpointSlice extends KubernetesObject {
       };
       readonly nodeName?: string;
       readonly zone?: string;
+      /** Whom it is meant for. */
+      readonly hints?: {
+        readonly forZones?: readonly { readonly name: string }[];
+      };
     }[]
     | null;
   readonly ports?:

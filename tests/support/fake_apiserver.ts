@@ -26,6 +26,7 @@ export type Fault = (seen: SeenRequest) => Response | Promise<Response>;
 
 /** An open watch, in the test's hands. */
 export interface FakeWatch {
+  readonly collection: string;
   readonly query: URLSearchParams;
   send(type: string, object: unknown): void;
   /** Octets as they are. */
@@ -34,10 +35,6 @@ export interface FakeWatch {
   end(): void;
   /** The connection breaks. */
   cut(): void;
-}
-
-interface OpenWatch extends FakeWatch {
-  readonly collection: string;
 }
 
 /** See the module description. */
@@ -50,10 +47,11 @@ export class FakeApiServer implements AsyncDisposable {
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #objects = new Map<string, KubernetesObject>();
   readonly #faults: Fault[] = [];
-  readonly #watches = new Set<OpenWatch>();
-  readonly #unclaimed: OpenWatch[] = [];
+  readonly #watches = new Set<FakeWatch>();
+  readonly #unclaimed: FakeWatch[] = [];
   readonly #waiting: ((watch: FakeWatch) => void)[] = [];
   #version = 100;
+  #isMute = false;
 
   private constructor(tls: { cert: string; key: string } | undefined) {
     this.#server = Deno.serve({
@@ -101,6 +99,13 @@ export class FakeApiServer implements AsyncDisposable {
     const object = this.#objects.get(path)!;
     this.#objects.delete(path);
     this.#announce(collection, "DELETED", this.#versioned(object));
+  }
+
+  /** What `act` does is told to no watch, as a faulty server would. */
+  mute(act: () => void): void {
+    this.#isMute = true;
+    act();
+    this.#isMute = false;
   }
 
   find(path: string): KubernetesObject | undefined {
@@ -221,7 +226,7 @@ export class FakeApiServer implements AsyncDisposable {
       cancel: forget,
     });
     const sendRaw = (text: string) => controller.enqueue(encoder.encode(text));
-    const watch: OpenWatch = {
+    const watch: FakeWatch = {
       collection,
       query,
       sendRaw,
@@ -254,6 +259,7 @@ export class FakeApiServer implements AsyncDisposable {
   }
 
   #announce(collection: string, type: string, object: KubernetesObject): void {
+    if (this.#isMute) return;
     for (const watch of this.#watches) {
       if (watch.collection === collection) watch.send(type, object);
     }
