@@ -14,6 +14,7 @@ import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import { KubeCluster } from "../peers/kube_cluster.ts";
 import { Workspace } from "../peers/workspace.ts";
 import type { KubeCases } from "./kube_case.ts";
+import { KUBE_CATALOG_CASES } from "./kube_catalog.ts";
 import { KUBE_CLIENT_CASES } from "./kube_client.ts";
 import { KUBE_CSR_CASES } from "./kube_csr.ts";
 import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
@@ -28,6 +29,7 @@ const CASES: KubeCases = {
   ...KUBE_CLIENT_CASES,
   ...KUBE_TOKEN_CASES,
   ...KUBE_LEASE_CASES,
+  ...KUBE_CATALOG_CASES,
   ...KUBE_CSR_CASES,
   ...KUBE_KUBELET_CASES,
 };
