@@ -38,23 +38,14 @@ import {
 import type { ServerAddress } from "../../host/server_addresses.ts";
 import type { CredentialFiles } from "../../host/tls/credentials.ts";
 import type { Enrolment } from "../../proto/identity/identity_messages.ts";
-import { isNodeName } from "../../proto/identity/node_name.ts";
 import {
-  IdentifiersError,
-  parseIdentifiers,
-} from "../../proto/link/identifiers.ts";
+  formatJoinedNode,
+  type JoinedNode,
+  parseJoinedNode,
+} from "./joined_node.ts";
 
 const FILES = ["key.pem", "ca.pem", "cert.pem", "node.json"] as const;
 type FileName = typeof FILES[number];
-
-/** What the server has said about the node, and where. */
-export interface JoinedNode {
-  readonly name: string;
-  /** URL query of what it may call itself besides its name. */
-  readonly identifiers: string;
-  /** Where it joined. */
-  readonly servers: readonly ServerAddress[];
-}
 
 /** What a directory holds. */
 export interface AgentIdentityFiles {
@@ -147,7 +138,7 @@ export class AgentState {
    */
   async read(): Promise<AgentIdentityFiles | undefined> {
     if (!hasJoined(this.root)) return undefined;
-    const node = await this.#reading("node.json", parseNode);
+    const node = await this.#reading("node.json", parseJoinedNode);
     const keys = await this.keys();
     const authorities = await this.#reading("ca.pem", readCertificates);
     const identity = { node, keys, authorities };
@@ -174,7 +165,11 @@ export class AgentState {
     const authorities = decoder.decode(enrolment.authorities);
     const certificate = decoder.decode(enrolment.certificate);
     const identity = {
-      node: nodeOf(enrolment, servers),
+      node: {
+        name: enrolment.node,
+        identifiers: enrolment.identifiers,
+        servers,
+      },
       keys,
       authorities: readCertificates(authorities),
       certificate: readCertificates(certificate)[0]!,
@@ -186,7 +181,7 @@ export class AgentState {
     }
     await this.#replace("ca.pem", authorities);
     await this.#replace("cert.pem", certificate);
-    await this.#replace("node.json", formatNode(identity.node));
+    await this.#replace("node.json", formatJoinedNode(identity.node));
     return identity;
   }
 
@@ -240,61 +235,6 @@ async function belongs(
   { publicKey }: CryptoKeyPair,
 ): Promise<boolean> {
   return publicKeySha256 === sha256Hex(await publicKeyInfo(publicKey));
-}
-
-function nodeOf(
-  { node, identifiers }: Enrolment,
-  servers: readonly ServerAddress[],
-): JoinedNode {
-  return { name: node, identifiers, servers };
-}
-
-function formatNode({ name, identifiers, servers }: JoinedNode): string {
-  return JSON.stringify(
-    { format: "tunnel-agent-state", version: 1, name, identifiers, servers },
-    null,
-    2,
-  ) + "\n";
-}
-
-/** @throws {PkiError} Because whoever catches one says which file it was. */
-function parseNode(text: string): JoinedNode {
-  let found: Record<string, unknown>;
-  try {
-    found = Object(JSON.parse(text));
-  } catch {
-    throw new PkiError("it is no whole JSON document");
-  }
-  const { format, version, name, identifiers, servers } = found;
-  if (format !== "tunnel-agent-state") {
-    throw new PkiError("it is not of an agent");
-  }
-  if (version !== 1) {
-    throw new PkiError(
-      `it has version ${String(version)}, wanted 1 (of a newer tunnel?)`,
-    );
-  }
-  const isWhole = typeof name === "string" && isNodeName(name) &&
-    typeof identifiers === "string" && isIdentifiers(identifiers) &&
-    Array.isArray(servers) && servers.every(isServer);
-  if (!isWhole) throw new PkiError("it does not say which node this is");
-  return { name, identifiers, servers };
-}
-
-function isServer(found: unknown): found is ServerAddress {
-  const { host, port } = Object(found);
-  return typeof host === "string" && host !== "" && Number.isInteger(port) &&
-    port > 0 && port < 65_536;
-}
-
-function isIdentifiers(query: string): boolean {
-  try {
-    parseIdentifiers(query, "server");
-    return true;
-  } catch (error) {
-    if (error instanceof IdentifiersError) return false;
-    throw error;
-  }
 }
 
 async function exists(path: string): Promise<boolean> {

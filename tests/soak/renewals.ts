@@ -66,7 +66,17 @@ export async function soakRenewals(tally: Tally): Promise<void> {
   else tally.fail("certificates are renewed under load", line);
   tally.note(`     ${troubles.length} renewals were tried again`);
   for (const { message } of troubles.slice(0, 3)) tally.note(`     ${message}`);
-  for (const machine of machines) {
-    machine[Symbol.dispose]();
+  for (const { running } of rig.tunnel.agents) running.stop("it is over");
+  await untilQuiet(rig);
+  for (const machine of machines) machine[Symbol.dispose]();
+}
+
+/** What was asked for last is still being written. */
+async function untilQuiet(rig: IdentityRig): Promise<void> {
+  let before = NaN;
+  for (let now = 0; now !== before;) {
+    before = now;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    now = await rig.tunnel.metric(RENEWED);
   }
 }
