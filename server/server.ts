@@ -429,6 +429,7 @@ class Server {
       timers: systemTimers,
       metrics: this.#metricRegistry,
       tls,
+      intake: this.#intake.intake,
       dial: (order, answer) => this.#dialer.dial(order, answer),
       callers: this.#load("kubelet-port", callerFiles(kubelet, files)),
       kubelets: this.#load("kubelets", kubeletFiles(kubelet)),

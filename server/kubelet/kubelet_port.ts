@@ -11,8 +11,10 @@
 
 import { connectKubernetes } from "../../host/kubernetes/connect.ts";
 import { type BoundListener, listenTcp } from "../../host/listeners.ts";
+import type { Intake } from "../../host/intake/intake.ts";
 import type { Log } from "../../host/log.ts";
 import type { MetricRegistry } from "../../host/metrics.ts";
+import { addressText } from "../../host/sockets/deno_socket.ts";
 import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";
@@ -34,7 +36,7 @@ import type { KubeletOptions } from "./options.ts";
 /** How long a caller's handshake may take. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** Most connections at once; each costs some 200 KB with both its ends. */
+/** Most connections at once; one that waits costs some 140 KB with both ends. */
 export const EXCHANGES_MAX = 2_000;
 
 /** What the port takes from the server. */
@@ -43,6 +45,8 @@ export interface KubeletEnvironment {
   readonly timers: Timers;
   readonly metrics: MetricRegistry;
   readonly tls: TlsLimits;
+  /** Counts callers along with everybody else. */
+  readonly intake: Intake;
   readonly dial: Dialer["dial"];
   /** Shown to callers, whose CA it names. */
   readonly callers: Credentials;
@@ -128,10 +132,14 @@ export class KubeletPort {
   }
 
   async #accept(conn: Deno.TcpConn): Promise<void> {
-    const { callers, tls, turnedAway, log } = this.#environment;
+    const { callers, tls, intake, turnedAway, log } = this.#environment;
+    const remoteAddress = addressText(conn.remoteAddr);
+    const guest = intake.enter(remoteAddress, () => conn.close());
+    if (guest === undefined) return conn.close();
     let socket: OctetSocket;
     try {
       socket = await gatedTlsSocket(conn, {
+        closed: () => guest.leave(),
         credentials: callers.current,
         clientCertificate: "required",
         alpn: ["http/1.1"],
@@ -143,6 +151,7 @@ export class KubeletPort {
       turnedAway();
       return log.event(error.message);
     }
+    guest.known();
     // The handshake may have outlived the port.
     if (this.#isOver) return socket.close();
     await this.serve(socket);
