@@ -95,17 +95,21 @@ function describeEndpoints(diff: EndpointsDiff): string {
     ...diff.changed.map(({ before, after }) =>
       before.state === after.state
         ? `~${endpointText(after)}`
-        : `${endpointText(after)} ${after.state}, was ${before.state}`
+        : `${addressText(after)} ${after.state}, was ${before.state}`
     ),
   ];
   return texts.length === 0 ? "other order" : shorten(texts, " ");
 }
 
-function endpointText({ address, ports, state }: Endpoint): string {
+function endpointText(endpoint: Endpoint): string {
+  const text = addressText(endpoint);
+  return endpoint.state === "ready" ? text : `${text} (${endpoint.state})`;
+}
+
+function addressText({ address, ports }: Endpoint): string {
   const host = address.includes(":") ? `[${address}]` : address;
   const numbers = ports.map(({ port }) => port).join("|");
-  const text = numbers === "" ? host : `${host}:${numbers}`;
-  return state === "ready" ? text : `${text} (${state})`;
+  return numbers === "" ? host : `${host}:${numbers}`;
 }
 
 function shorten(texts: readonly string[], between: string): string {

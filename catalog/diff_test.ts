@@ -1,0 +1,71 @@
+import { assert, assertEquals } from "@std/assert";
+import { endpointOf, serviceOf } from "../tests/support/scripted_source.ts";
+import { describeDiff, diffSnapshots, isEmptyDiff } from "./diff.ts";
+import { type Endpoint, keyOf, type Service } from "./model.ts";
+import { EMPTY_SNAPSHOT, type Snapshot } from "./snapshot.ts";
+
+function snapshot(
+  services: readonly Service[],
+  endpoints: Record<string, readonly Endpoint[]> = {},
+): Snapshot {
+  return {
+    version: 1,
+    services: new Map(services.map((service) => [keyOf(service), service])),
+    endpoints: new Map(Object.entries(endpoints)),
+  };
+}
+
+const said = (before: Snapshot, after: Snapshot) =>
+  describeDiff(diffSnapshots(before, after));
+
+Deno.test("services that come, go and change are told by name", () => {
+  const [a, b, c] = [serviceOf("a"), serviceOf("b"), serviceOf("x/c")] as const;
+  const changed = serviceOf("b", 81);
+  assertEquals(
+    said(snapshot([a, b]), snapshot([changed, c])),
+    "+x/c; -default/a; default/b: ports 81/tcp, was 80/tcp",
+  );
+  const sticky = serviceOf("a", 80, {
+    affinity: { kind: "client-ip", ttlMs: 1 },
+  });
+  assertEquals(
+    said(snapshot([a]), snapshot([sticky])),
+    "default/a: other settings",
+  );
+});
+
+Deno.test("endpoints are told by address, port and state", () => {
+  const [one, two] = [
+    endpointOf("10.0.0.1:80"),
+    endpointOf("fd00::2:80"),
+  ] as const;
+  const serving = endpointOf("10.0.0.1:80", { state: "serving" });
+  const heavy = endpointOf("10.0.0.1:80", { weight: 9 });
+  const of = (...endpoints: readonly Endpoint[]) =>
+    snapshot([], { "default/a": endpoints });
+  assertEquals(
+    said(of(), of(one, two)),
+    "default/a: +10.0.0.1:80 +[fd00::2]:80",
+  );
+  assertEquals(said(of(one, two), of(two)), "default/a: -10.0.0.1:80");
+  assertEquals(
+    said(of(one), of(serving)),
+    "default/a: 10.0.0.1:80 serving, was ready",
+  );
+  assertEquals(said(of(one), of(heavy)), "default/a: ~10.0.0.1:80");
+  assertEquals(said(of(one, two), of(two, one)), "default/a: other order");
+});
+
+Deno.test("a long difference ends with a count", () => {
+  const many = Array.from({ length: 1_000 }, (_, i) => serviceOf(`s${i}`));
+  const line = said(EMPTY_SNAPSHOT, snapshot(many));
+  assert(line.endsWith("+default/s4; and 995 more"));
+});
+
+Deno.test("no endpoints and an empty list of them are no difference", () => {
+  const diff = diffSnapshots(
+    EMPTY_SNAPSHOT,
+    snapshot([], { "default/a": [] }),
+  );
+  assert(isEmptyDiff(diff));
+});
