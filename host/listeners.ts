@@ -89,16 +89,22 @@ export interface AgentPortEvents {
   onProblem(line: string): void;
 }
 
-/** @throws {ListenError} */
+/**
+ * Listens for connections.
+ *
+ * @returns Its `finished` settles when it is closed and the port is free, which
+ *   takes the platform a moment.
+ * @throws {ListenError}
+ */
 export function listenTcp(
   at: ListenAddress,
   events: ConnectionEvents<Deno.TcpConn>,
-): BoundListener {
+): BoundListener & { readonly finished: Promise<void> } {
   const listener = openTcp(at);
   const { hostname, port } = listener.addr as Deno.NetAddr;
   const address = hostPort(hostname, port);
-  acceptLoop(listener, address, events);
-  return { address, port, close: () => listener.close() };
+  const finished = acceptLoop(listener, address, events);
+  return { address, port, close: () => listener.close(), finished };
 }
 
 /**

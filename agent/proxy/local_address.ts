@@ -27,6 +27,8 @@ export type LocalAddresses =
     readonly first: number;
     readonly last: number;
   }
+  /** Any that is free, another one after each start. */
+  | { readonly kind: "anywhere"; readonly host: string }
   /** The service's own port, as kube-proxy 0.4 does. */
   | { readonly kind: "original"; readonly host: string }
   /** An address for each service, and its own ports. */
@@ -85,6 +87,12 @@ export class LocalAddressBook {
       const number = this.#take(key, key, last - first + 1);
       if (number === undefined) return undefined;
       return { hostname: host, port: first + number };
+    }
+    if (addresses.kind === "anywhere") {
+      return {
+        hostname: listen?.host ?? addresses.host,
+        port: listen?.port ?? 0,
+      };
     }
     if (addresses.kind === "original") {
       return {

@@ -39,17 +39,24 @@ export interface ProxyContext {
   readonly drainMs: number;
 }
 
+/**
+ * A listener of a port. Closed, it accepts nothing more; connections go on, and
+ * UDP sessions through it end.
+ */
+export interface PortListener extends BoundListener {
+  /** Settles when the address is free; absent: when `close` returns. */
+  readonly finished?: Promise<void>;
+}
+
 /** Serves one proxied port over one protocol, on whatever listens for it. */
 export interface PortProxy {
   /**
    * Listens. Called again for another address, it does so there as well; what
    * is open on an address does not depend on the listener of another one.
    *
-   * @returns Closed, it accepts nothing more and its address is free at once.
-   *   Connections go on; UDP sessions through it end.
    * @throws {ListenError}
    */
-  open(at: ListenAddress): Promise<BoundListener> | BoundListener;
+  open(at: ListenAddress): Promise<PortListener> | PortListener;
   /** Connections or sessions, including those that still look for a backend. */
   readonly load: number;
   /** Nothing new may go to these: sessions move, connections may go on. */

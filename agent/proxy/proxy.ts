@@ -31,7 +31,11 @@ import {
   ProxiedPort,
   type ProxyContext,
 } from "./proxied_port.ts";
-import { addressKey, ServiceListener } from "./service_listener.ts";
+import {
+  addressKey,
+  OwnAddresses,
+  ServiceListener,
+} from "./service_listener.ts";
 
 /** What a proxy is made of. */
 export interface ProxyOptions {
@@ -64,6 +68,7 @@ export class Proxy {
   readonly #served = new Map<string, ServedPort>();
   /** Of ports that are gone, while connections of theirs go on. */
   readonly #draining = new Set<Drain>();
+  readonly #own = new OwnAddresses();
   #unfollow = () => {};
 
   constructor(options: ProxyOptions) {
@@ -167,6 +172,8 @@ export class Proxy {
       proxy,
       listener: new ServiceListener({
         name: port.key,
+        protocol,
+        own: this.#own,
         log: context.log,
         timers: context.timers,
         random: context.random,
@@ -188,23 +195,25 @@ export class Proxy {
   #place(changed: readonly ServedPort[]): void {
     // Those that insist on an address choose before those that take any.
     const sorted = [...changed].sort((a, b) => rankOf(a) - rankOf(b));
-    const wanted = new Map<string, [ServedPort, ListenAddress]>();
+    const placed: (readonly [ServedPort, ListenAddress])[] = [];
     for (const served of sorted) {
       const at = this.#book.place(served.port);
       served.problem = at === undefined
         ? "no address is left in the range of local addresses"
         : undefined;
       if (at === undefined) served.listener.close();
-      else wanted.set(`${served.protocol} ${addressKey(at)}`, [served, at]);
+      else placed.push([served, at]);
     }
-    for (const served of changed) {
-      const { bound } = served.listener;
+    const wanted = new Set(
+      placed.map(([{ protocol }, at]) => addressKey(protocol, at)),
+    );
+    for (const [{ protocol, listener }, at] of placed) {
+      const { bound } = listener;
       if (bound === undefined) continue;
-      const key = `${served.protocol} ${addressKey(bound)}`;
-      const [other, at] = wanted.get(key) ?? [served, bound];
-      if (other !== served) served.listener.yield(at);
+      const key = addressKey(protocol, bound);
+      if (key !== addressKey(protocol, at) && wanted.has(key)) listener.yield();
     }
-    for (const [served, at] of wanted.values()) served.listener.want(at);
+    for (const [{ listener }, at] of placed) listener.want(at);
   }
 
   #remove(served: ServedPort, drainMs: number): void {

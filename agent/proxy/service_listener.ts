@@ -8,25 +8,65 @@
  * @module
  */
 
+import type { Protocol } from "../../catalog/model.ts";
 import { ListenError } from "../../host/listen_error.ts";
-import type { BoundListener, ListenAddress } from "../../host/listeners.ts";
+import type { ListenAddress } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { PortListener } from "./proxied_port.ts";
 
 /** Longest wait before an address that could not be had is tried again. */
 export const BIND_RETRY_MS_MAX = 10_000;
+
+/**
+ * Addresses that are ours, and those that were until just now: the platform
+ * needs a moment to close a listener, in which nobody can have its address.
+ */
+export class OwnAddresses {
+  readonly #holders = new Map<string, string>();
+  readonly #closing = new Map<string, Promise<void>>();
+
+  /** @param name Who has `key` now. */
+  opened(key: string, name: string): void {
+    this.#holders.set(key, name);
+  }
+
+  /** Closes a listener that was opened as `key`. */
+  close(key: string, listener: PortListener): void {
+    this.#holders.delete(key);
+    listener.close();
+    if (listener.finished === undefined) return;
+    const free = listener.finished.then(() => {
+      if (this.#closing.get(key) === free) this.#closing.delete(key);
+    });
+    this.#closing.set(key, free);
+  }
+
+  /** Who has `key`, if it is one of ours. */
+  holderOf(key: string): string | undefined {
+    return this.#holders.get(key);
+  }
+
+  /** Settles when `key` is free; absent: it is, as far as we are concerned. */
+  whenFree(key: string): Promise<void> | undefined {
+    return this.#closing.get(key);
+  }
+}
 
 /** What a listener takes from outside. */
 export interface ServiceListenerOptions {
   /** What is listened for: `default/web:http`. */
   readonly name: string;
+  readonly protocol: Protocol;
+  /** One for all that may want the same addresses. */
+  readonly own: OwnAddresses;
   readonly log: Log;
   readonly timers: Timers;
   readonly random: () => number;
   /** @throws {ListenError} */
-  open(at: ListenAddress): Promise<BoundListener> | BoundListener;
+  open(at: ListenAddress): Promise<PortListener> | PortListener;
 }
 
 /** See the module description. */
@@ -35,7 +75,7 @@ export class ServiceListener {
   readonly #backoff: Backoff;
   #wanted: ListenAddress | undefined;
   #opened:
-    | { readonly at: ListenAddress; readonly listener: BoundListener }
+    | { readonly at: ListenAddress; readonly listener: PortListener }
     | undefined;
   #problem: string | undefined;
   #retry: Timer | undefined;
@@ -76,20 +116,29 @@ export class ServiceListener {
     this.#try();
   }
 
-  /** Another one of ours is to have `at`: it must be free now. */
-  yield(at: ListenAddress): void {
-    if (this.#opened === undefined || !isSame(this.#opened.at, at)) return;
-    this.#opened.listener.close();
-    this.#opened = undefined;
+  /** Another one of ours is to have the present address; `want` comes next. */
+  yield(): void {
+    this.#wanted = undefined;
+    this.#closeOpened();
   }
 
-  /** Not anywhere any more; the address is free when this returns. */
+  /** Not anywhere any more. */
   close(): void {
     this.#attempt++;
     this.#retry?.cancel();
     this.#wanted = undefined;
-    this.#opened?.listener.close();
+    this.#closeOpened();
+  }
+
+  #closeOpened(): void {
+    if (this.#opened === undefined) return;
+    const { at, listener } = this.#opened;
     this.#opened = undefined;
+    this.#options.own.close(this.#keyOf(at), listener);
+  }
+
+  #keyOf(at: ListenAddress): string {
+    return addressKey(this.#options.protocol, at);
   }
 
   #try(): void {
@@ -100,7 +149,13 @@ export class ServiceListener {
       this.#problem = undefined;
       return;
     }
-    let opening: Promise<BoundListener> | BoundListener;
+    const free = this.#options.own.whenFree(this.#keyOf(at));
+    if (free !== undefined) {
+      return void free.then(() => {
+        if (attempt === this.#attempt) this.#try();
+      });
+    }
+    let opening: Promise<PortListener> | PortListener;
     try {
       opening = this.#options.open(at);
     } catch (error) {
@@ -116,10 +171,12 @@ export class ServiceListener {
     });
   }
 
-  #onOpen(at: ListenAddress, listener: BoundListener): void {
-    const { log, name } = this.#options;
-    this.#opened?.listener.close();
+  #onOpen(at: ListenAddress, listener: PortListener): void {
+    const { log, name, own } = this.#options;
+    this.#closeOpened();
     this.#opened = { at, listener };
+    // Any free port is nobody else's wish.
+    if (at.port !== 0) own.opened(this.#keyOf(at), name);
     this.#problem = undefined;
     this.#backoff.reset();
     log.event(`${name} is served on ${listener.address}`);
@@ -127,24 +184,31 @@ export class ServiceListener {
 
   #onFailure(error: unknown): void {
     if (!(error instanceof ListenError)) throw error;
-    const { log, name, timers } = this.#options;
+    const { log, name, own, timers } = this.#options;
+    const holder = own.holderOf(this.#keyOf(this.#wanted!));
+    const problem = holder === undefined
+      ? error.message
+      : `Cannot listen on ${error.address}: ${holder} is served there`;
     // Said once and not at each try.
-    if (error.message !== this.#problem) {
+    if (problem !== this.#problem) {
       const meanwhile = this.#opened === undefined
         ? ""
         : `, and serving on ${this.#opened.listener.address} until then`;
-      log.warn(`${name}: ${error.message}; trying again${meanwhile}`);
+      log.warn(`${name}: ${problem}; trying again${meanwhile}`);
     }
-    this.#problem = error.message;
+    this.#problem = problem;
     this.#retry = timers.after(this.#backoff.nextMs(), () => this.#try());
   }
 }
 
 function isSame(one: ListenAddress, other: ListenAddress): boolean {
-  return addressKey(one) === addressKey(other);
+  return one.hostname === other.hostname && one.port === other.port;
 }
 
-/** `host:port`, as wanted and not as bound. */
-export function addressKey({ hostname, port }: ListenAddress): string {
-  return hostPort(hostname, port);
+/** `tcp host:port`, as wanted and not as bound. */
+export function addressKey(
+  protocol: Protocol,
+  { hostname, port }: ListenAddress,
+): string {
+  return `${protocol} ${hostPort(hostname, port)}`;
 }

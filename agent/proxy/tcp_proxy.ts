@@ -9,11 +9,7 @@
  * @module
  */
 
-import {
-  type BoundListener,
-  type ListenAddress,
-  listenTcp,
-} from "../../host/listeners.ts";
+import { type ListenAddress, listenTcp } from "../../host/listeners.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
@@ -25,7 +21,12 @@ import {
 } from "../../proto/transfer/observed_conduit.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import type { Backend } from "./balancer/backend.ts";
-import type { PortProxy, ProxiedPort, ProxyContext } from "./proxied_port.ts";
+import type {
+  PortListener,
+  PortProxy,
+  ProxiedPort,
+  ProxyContext,
+} from "./proxied_port.ts";
 import { ReachError } from "./reach.ts";
 
 /**
@@ -53,7 +54,7 @@ export class TcpProxy implements PortProxy {
     this.#connectionsMax = connectionsMax;
   }
 
-  open(at: ListenAddress): BoundListener {
+  open(at: ListenAddress): PortListener {
     return listenTcp(at, {
       onConnection: (conn) => this.#accept(conn),
       onProblem: (line) => this.#context.log.warn(`${this.#port.key}: ${line}`),
