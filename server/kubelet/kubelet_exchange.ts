@@ -127,6 +127,7 @@ export class KubeletExchange {
   /** Ends it at once, whatever it is at. */
   stop(reason: string): void {
     this.#giveUp(new CallerLeft(reason));
+    // After a change of protocol nobody waits but those two.
     this.#kubelet?.reset();
     this.#caller.reset();
   }
@@ -347,8 +348,9 @@ export class KubeletExchange {
   #giveUp(reason: Error): void {
     if (this.#phase !== "asking" || this.#abort.signal.aborted) return;
     this.#abort.abort(reason);
-    // Ends every wait for it; `run` tells what for.
+    // Ends every wait for them; `run` tells what for.
     this.#kubelet?.reset();
+    if (reason instanceof CallerLeft) this.#caller.reset();
   }
 
   /** Waits for `action` as long as this, then throws what `late` makes. */

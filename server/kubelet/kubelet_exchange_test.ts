@@ -122,6 +122,19 @@ Deno.test("a caller that leaves takes the kubelet's connection with it, answered
   }
 });
 
+Deno.test("a caller that reads nothing and leaves is not written to for ever", async () => {
+  const rig = new Rig();
+  rig.caller.stopReading();
+  rig.caller.send(GET);
+  const kubelet = await rig.kubelet;
+  kubelet.send("HTTP/1.1 200 OK\r\n\r\n" + "x".repeat(300_000));
+  await settled();
+  assertEquals(kubelet.queuedOctets > 0, true);
+  rig.caller.finish();
+  await rig.running;
+  assertEquals((await kubelet.closed).kind, "reset");
+});
+
 Deno.test("a caller that leaves while its kubelet is looked for is not waited for", async () => {
   let aborted = false;
   const rig = new Rig((_route, _caller, signal) =>

@@ -189,6 +189,39 @@ Deno.test("headers of yurttunnel name the node and what to dial", async () => {
   assertMatch(answer, /^HTTP\/1\.1 200 OK\r\n.*metrics\n$/s);
 });
 
+Deno.test("without a certificate of its own the port shows what agents are shown", async () => {
+  await using rig = await KubeletRig.open({ without: ["keyPair"] });
+  const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n");
+  assertMatch(answer, /^HTTP\/1\.1 200 /);
+});
+
+Deno.test("stopping ends changed protocols and callers that do not read, too", async () => {
+  const rig = await KubeletRig.open();
+  const switched = await rig.caller();
+  await switched.say(
+    `GET /attach/a/b HTTP/1.1\r\nHost: ${rig.host}\r\n` +
+      "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
+  );
+  await switched.hears(/\r\n\r\n$/);
+  const deaf = await rig.caller();
+  const body = "x".repeat(8 << 20);
+  const saying = deaf.say(
+    `POST /echo HTTP/1.1\r\nHost: ${rig.host}\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+  ).catch(() => {});
+  const inFlight = 'tunnel_server_kubelet_requests_in_flight{kind="other"}';
+  await eventually(
+    "it is there",
+    async () => await rig.tunnel.metric(inFlight) === 1,
+  );
+  rig.tunnel.server.stop("enough");
+  await rig.tunnel.server.finished;
+  await assertRejects(() => switched.rest());
+  await saying;
+  deaf.socket.close();
+  await rig[Symbol.asyncDispose]();
+});
+
 Deno.test("a kubelet's certificate may bear the node's address instead of its name", async () => {
   await using rig = await KubeletRig.open();
   await rig.tunnel.link({ agentId: "box", identifiers: { host: ["box"] } });

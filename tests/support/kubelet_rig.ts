@@ -53,7 +53,7 @@ export interface KubeletWish {
   readonly carrier?: Carrier;
   readonly kubelet?: Partial<KubeletOptions>;
   /** Left out of the options. */
-  readonly without?: readonly ("clientKeyPair" | "kubeletCaFile")[];
+  readonly without?: readonly ("keyPair" | "clientKeyPair" | "kubeletCaFile")[];
   readonly server?: Partial<ServerOptions>;
   /** The agent is not there. */
   readonly isUnlinked?: boolean;
