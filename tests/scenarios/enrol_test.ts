@@ -5,12 +5,17 @@ import { hasJoined } from "../../agent/enrol/agent_state.ts";
 import { EnrolRefusal } from "../../agent/enrol/enrol_error.ts";
 import { Authority } from "../../host/pki/authority.ts";
 import { factsOf } from "../../host/pki/certificate.ts";
-import { exportPrivateKey, generateKeyPair } from "../../host/pki/key_pair.ts";
+import {
+  exportPrivateKey,
+  generateKeyPair,
+  P256,
+} from "../../host/pki/key_pair.ts";
 import {
   activateAuthority,
   retireAuthority,
   rotateAuthority,
 } from "../../server/identity/authorities.ts";
+import { certificates } from "../support/certificates.ts";
 import { Machine } from "../support/enrolled_agent.ts";
 import { IdentityRig } from "../support/identity_rig.ts";
 import type { TunnelAgent } from "../support/tunnel_harness.ts";
@@ -24,26 +29,23 @@ async function stop({ running }: TunnelAgent): Promise<void> {
   await running.finished;
 }
 
-/** Puts a certificate of the node's key there that ended a day ago. */
-async function expire(rig: IdentityRig, machine: Machine): Promise<void> {
+/** Puts another certificate of the node's key there: here one that ended. */
+async function replaceCertificate(
+  machine: Machine,
+  authority: Authority,
+  ageMs = 9 * DAY_MS,
+): Promise<void> {
   const { x509 } = factsOf(await machine.read("cert.pem"));
-  const publicKey = await crypto.subtle.importKey(
-    "spki",
-    x509.publicKey.export({ type: "spki", format: "der" }) as Uint8Array<
-      ArrayBuffer
-    >,
-    { name: "ECDSA", namedCurve: "P-256" },
-    true,
-    ["verify"],
-  );
-  const { current } = await rig.authorities();
-  const pem = await current.issue({
+  const spki = x509.publicKey.export({ type: "spki", format: "der" });
+  const publicKey = await crypto.subtle
+    .importKey("spki", new Uint8Array(spki), P256, true, ["verify"]);
+  const pem = await authority.issue({
     publicKey,
     commonName: `node:${machine.name}`,
     organizations: ["tunnel:agents"],
     usage: "client",
-    notBefore: new Date(Date.now() - 9 * DAY_MS),
-    notAfter: new Date(Date.now() - DAY_MS),
+    notBefore: new Date(Date.now() - ageMs),
+    notAfter: new Date(Date.now() - ageMs + 8 * DAY_MS),
   });
   await Deno.writeTextFile(`${machine.stateDirectory}/cert.pem`, pem);
 }
@@ -92,7 +94,8 @@ for (const what of ["expired", "missing"] as const) {
     await using rig = await IdentityRig.open();
     using machine = new Machine("edge-7");
     await stop(await machine.link(rig, { token: await rig.token() }));
-    if (what === "expired") await expire(rig, machine);
+    const { current } = await rig.authorities();
+    if (what === "expired") await replaceCertificate(machine, current);
     else await Deno.remove(`${machine.stateDirectory}/cert.pem`);
     await machine.link(rig);
     const { notAfterMs } = factsOf(await machine.read("cert.pem"));
@@ -100,11 +103,42 @@ for (const what of ["expired", "missing"] as const) {
   });
 }
 
+Deno.test("a server that does not take a certificate is shown the key", async () => {
+  await using rig = await IdentityRig.open();
+  using machine = new Machine("edge-7");
+  await stop(await machine.link(rig, { token: await rig.token() }));
+  const forgotten = await Authority.create({
+    commonName: () => "forgotten",
+    notAfter: new Date(Date.now() + DAY_MS),
+  });
+  // Good by its dates: only the server knows that it is of no use.
+  await replaceCertificate(machine, forgotten, 0);
+  const isRenewed = machine.log.next(/^certificate renewed$/);
+  await machine.link(rig, { random: () => 0.999 });
+  assertEquals((await isRenewed).fields["by"], "proof");
+});
+
+Deno.test("nodes join a server that shows others a certificate from elsewhere", async () => {
+  const { ca, server } = await certificates();
+  using folder = new Machine("files");
+  await Deno.mkdir(folder.stateDirectory);
+  const file = (name: string) => `${folder.stateDirectory}/${name}`;
+  await Deno.writeTextFile(file("ca"), ca);
+  await Deno.writeTextFile(file("cert"), server.cert);
+  await Deno.writeTextFile(file("key"), server.key);
+  await using rig = await IdentityRig.open({
+    keyPair: { certFile: file("cert"), keyFile: file("key") },
+    caFile: file("ca"),
+  });
+  using machine = new Machine("edge-7");
+  await machine.link(rig, { token: await rig.token() });
+});
+
 Deno.test("a node that was revoked meanwhile is told so", async () => {
   await using rig = await IdentityRig.open();
   using machine = new Machine("edge-7");
   await stop(await machine.link(rig, { token: await rig.token() }));
-  await expire(rig, machine);
+  await replaceCertificate(machine, (await rig.authorities()).current);
   await rig.nodes.change("edge-7", (record) => ({
     ...record,
     state: "revoked",
