@@ -42,6 +42,8 @@ const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$/;
 const NAMESPACE = /^[A-Za-z0-9](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9])?$/;
 const PORT_NAME = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
 const HOST_NAME = /^[a-z0-9_][-a-z0-9_]{0,62}(?:\.[a-z0-9_][-a-z0-9_]{0,62})*$/;
 
 /** Longest name of a node, a zone, an agent. */
@@ -83,6 +85,8 @@ export function checkEndpoints(
 
 /** The one way of writing an address; `undefined` when it is none. */
 export function canonicalAddress(text: string): string | undefined {
+  // Most are, thousands at a time, and those have no other spelling.
+  if (IPV4.test(text)) return text;
   if (parseIpAddress(text) !== undefined) return canonicalIp(text);
   const name = plainName(text);
   const isName = HOST_NAME.test(name) && name.length <= NAME_LENGTH_MAX &&

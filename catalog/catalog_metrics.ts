@@ -1,0 +1,90 @@
+/**
+ * What is counted of a catalog and of its sources (`tunnel_catalog_…`). Labels
+ * are names of sources, of which there are as many as were configured.
+ *
+ * @module
+ */
+
+import type { MetricRegistry } from "../host/metrics.ts";
+import type { Catalog } from "./catalog.ts";
+import type { SourceStatus } from "./source_input.ts";
+
+const PREFIX = "tunnel_catalog_";
+
+/** Registers everything; values are asked for at each scrape. */
+export function registerCatalogMetrics(
+  registry: MetricRegistry,
+  catalog: Catalog,
+): void {
+  registry.computed(
+    "gauge",
+    `${PREFIX}version`,
+    "How often the catalog has changed since the start.",
+    () => catalog.snapshot.version,
+  );
+  registry.computed(
+    "gauge",
+    `${PREFIX}services`,
+    "Services that are known, from all sources together.",
+    () => catalog.snapshot.services.size,
+  );
+  registerSources(registry, catalog);
+}
+
+function registerSources(registry: MetricRegistry, catalog: Catalog): void {
+  const bySource = (
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    value: (status: SourceStatus) => number,
+  ) =>
+    registry.computedLabelled(
+      kind,
+      `${PREFIX}source_${name}`,
+      help,
+      ["source"],
+      () => catalog.status.map((status) => [[status.name], value(status)]),
+    );
+  bySource(
+    "gauge",
+    "services",
+    "Services that a source has.",
+    (status) => status.services,
+  );
+  bySource(
+    "gauge",
+    "endpoints",
+    "Endpoints that a source has.",
+    (status) => status.endpoints,
+  );
+  bySource(
+    "gauge",
+    "up",
+    "1 while a source is followed, 0 while it is away or unusable.",
+    ({ isSynced, problem }) => isSynced && problem === undefined ? 1 : 0,
+  );
+  bySource(
+    "counter",
+    "changes_total",
+    "Services and lists of endpoints that were new, other, or gone.",
+    (status) => status.changes,
+  );
+  bySource(
+    "counter",
+    "refused_total",
+    "Services and lists of endpoints that were not as they must be.",
+    (status) => status.refused,
+  );
+  bySource(
+    "counter",
+    "failures_total",
+    "Times that a source could not be followed.",
+    (status) => status.failures,
+  );
+  bySource(
+    "counter",
+    "drift_repaired_total",
+    "Entries whose change was missed until all was read again.",
+    (status) => status.driftRepaired,
+  );
+}
