@@ -204,7 +204,8 @@ class Agent {
   }
 
   #createDialer(): TargetDialer {
-    const { hasBenchTarget, ...dials } = this.#options.dials;
+    const { liveRules } = this.#options;
+    const { hasBenchTarget, rules, ...dials } = this.#options.dials;
     const bench = new BenchTargets(
       {
         agentId: this.#options.agentId,
@@ -219,8 +220,13 @@ class Agent {
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
       connect: (target, controller, onVerdict) => {
         if (!isBenchDial(target)) {
-          const told = onVerdict === undefined ? {} : { onVerdict };
-          return dialTarget(target, { ...dials, ...told, controller });
+          const now = liveRules === undefined ? rules : liveRules();
+          return dialTarget(target, {
+            ...dials,
+            ...(now === undefined ? {} : { rules: now }),
+            ...(onVerdict === undefined ? {} : { onVerdict }),
+            controller,
+          });
         }
         onVerdict?.({ isAllowed: true, rule: "--bench-target" });
         return bench.dial();

@@ -85,6 +85,9 @@ export interface AgentOptions {
     readonly hasBenchTarget: boolean;
   };
 
+  /** Instead of `dials.rules`, where they change: asked for each dial. */
+  readonly liveRules?: () => RuleSet | undefined;
+
   /** Absent: no audit log. */
   readonly audit?: AuditLogOptions;
 

@@ -9,7 +9,7 @@ import type { AgentOptions } from "../agent/options.ts";
 import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { AGENT_FLAGS } from "./flags/agent_flags.ts";
-import { agentOptions } from "./flags/agent_options.ts";
+import { agentOptions, RULE_FLAGS, rulesOf } from "./flags/agent_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { liveConfig } from "./flags/live_config.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
@@ -53,18 +53,26 @@ export function agentCommand(start: StartAgent): Command {
         level: values["v"],
       });
       for (const notice of reading.notices) log.warn(notice);
+      let { rules } = options.dials;
       const config = liveConfig({
         command: "agent",
         table: AGENT_FLAGS,
         sources: context,
         values,
         log,
+        live: {
+          flags: RULE_FLAGS,
+          take: (values) => rules = rulesOf(values),
+        },
       });
       const flags: ListenFlag[] = [
         ["--admin-server-port", options.admin!],
         ["--health-server-port", options.health],
       ];
-      const live = { ...options, ...(config && { config }) };
+      const live = {
+        ...options,
+        ...(config && { config, liveRules: () => rules }),
+      };
       await untilStopped(await namingFlags(flags, () => start(live, log)));
       return ExitCode.OK;
     },

@@ -6,6 +6,7 @@
  */
 
 import type { AgentOptions } from "../../agent/options.ts";
+import type { RuleSet } from "../../host/policy/rule_set.ts";
 import { UsageError } from "../usage_error.ts";
 import { belonging } from "./agent_identity.ts";
 import type { AGENT_FLAGS } from "./agent_flags.ts";
@@ -83,6 +84,23 @@ function audited(
   return audit === undefined ? {} : { audit };
 }
 
+/** Flags that say together what may be dialed. */
+export const RULE_FLAGS = ["allow", "deny", "allow-preset"] as const;
+
+/** What {@linkcode RULE_FLAGS} say; see `agentRules`. */
+export function rulesOf(
+  flags: Pick<
+    FlagReading<typeof AGENT_FLAGS>["values"],
+    (typeof RULE_FLAGS)[number]
+  >,
+): RuleSet | undefined {
+  return agentRules({
+    allow: flags["allow"],
+    deny: flags["deny"],
+    preset: flags["allow-preset"],
+  });
+}
+
 function dials(
   flags: FlagReading<typeof AGENT_FLAGS>["values"],
 ): AgentOptions["dials"] {
@@ -92,11 +110,7 @@ function dials(
       `Cannot use --allow-unix: saw "${relative}", wanted an absolute path`,
     );
   }
-  const rules = agentRules({
-    allow: flags["allow"],
-    deny: flags["deny"],
-    preset: flags["allow-preset"],
-  });
+  const rules = rulesOf(flags);
   return {
     timeoutMs: flags["dial-timeout"],
     ...(rules === undefined ? {} : { rules }),

@@ -1,6 +1,7 @@
 /**
  * A `--config` file that changes while the program runs: the level of the log
- * follows it at once, the rest is for the next start, and is named.
+ * and what else can follow it do so at once, the rest is for the next start,
+ * and is named.
  *
  * @module
  */
@@ -9,51 +10,58 @@ import { FileError } from "../../host/files/file_error.ts";
 import type { LeveledLog } from "../../host/log.ts";
 import type { ReloadSource } from "../../host/reload/reloads.ts";
 import { UsageError } from "../usage_error.ts";
-import type { FlagTable } from "./flag.ts";
+import type { FlagTable, FlagValues } from "./flag.ts";
 import { type FlagSources, readFlags } from "./read_flags.ts";
 
-/** Flags whose values are taken over at once. */
-const LIVE_FLAGS: ReadonlySet<string> = new Set(["v"]);
-
 /** What {@linkcode liveConfig} needs to read flags as the start did. */
-export interface LiveConfigOptions {
+export interface LiveConfigOptions<T extends FlagTable> {
   /** For messages, such as `server`. */
   readonly command: string;
-  readonly table: FlagTable;
+  readonly table: T;
   readonly sources: FlagSources;
   /** As the start has read them. */
-  readonly values: Readonly<Record<string, unknown>>;
+  readonly values: FlagValues<T>;
   readonly log: LeveledLog;
+  /** Flags besides `v` that are taken over at once, by `take`. */
+  readonly live?: {
+    readonly flags: readonly string[];
+    take(values: FlagValues<T>): void;
+  };
 }
 
 /** @returns `undefined` when there is no such file. */
-export function liveConfig(
-  { command, table, sources, values, log }: LiveConfigOptions,
+export function liveConfig<T extends FlagTable>(
+  options: LiveConfigOptions<T>,
 ): ReloadSource | undefined {
-  const { config: path } = values;
+  const { command, table, sources, values: atStart, log, live } = options;
+  const path: unknown = atStart["config"];
   if (typeof path !== "string" || path === "") return undefined;
-  let known = values;
+  let known = atStart;
   return {
     kind: "config",
     files: [path],
     reload() {
       const read = readAgain(command, table, sources);
-      const isNews = differences(read, known).length > 0;
+      const changed = differences(read, known);
       known = read;
-      if (!isNews) return undefined;
-      const level = log.level;
-      if (typeof read["v"] === "number") log.level = read["v"];
-      const now = level === log.level
-        ? []
-        : [`the level of the log is ${log.level}`];
-      const late = differences(read, values)
-        .filter((name) => !LIVE_FLAGS.has(name));
-      const then = late.length === 0
-        ? []
-        : [`taken over at the next start: --${late.join(", --")}`];
-      return [...now, ...then].join("; ") || "as it was at the start";
+      if (changed.length === 0) return undefined;
+      if (changed.includes("v")) log.level = Number(read["v"]);
+      const taken = changed.filter((name) => live?.flags.includes(name));
+      if (taken.length > 0) live!.take(read);
+      const late = differences(read, atStart)
+        .filter((name) => name !== "v" && !live?.flags.includes(name));
+      const news = [
+        changed.includes("v") ? `the level of the log is ${log.level}` : "",
+        named("taken over", taken),
+        named("taken over at the next start", late),
+      ].filter((text) => text !== "");
+      return news.join("; ") || "as it was at the start";
     },
   };
+}
+
+function named(what: string, flags: readonly string[]): string {
+  return flags.length === 0 ? "" : `${what}: --${flags.join(", --")}`;
 }
 
 function differences(
@@ -65,11 +73,11 @@ function differences(
   );
 }
 
-function readAgain(
+function readAgain<T extends FlagTable>(
   command: string,
-  table: FlagTable,
+  table: T,
   sources: FlagSources,
-): Readonly<Record<string, unknown>> {
+): FlagValues<T> {
   try {
     return readFlags(command, table, sources).values;
   } catch (error) {

@@ -2,7 +2,9 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { FileError } from "../../host/files/file_error.ts";
 import type { LeveledLog } from "../../host/log.ts";
 import { recordedLog } from "../../tests/support/recorded_log.ts";
+import type { RuleSet } from "../../host/policy/rule_set.ts";
 import { AGENT_FLAGS } from "./agent_flags.ts";
+import { RULE_FLAGS, rulesOf } from "./agent_options.ts";
 import { liveConfig } from "./live_config.ts";
 import { readFlags } from "./read_flags.ts";
 
@@ -16,18 +18,23 @@ function started(content: string, ...words: readonly string[]) {
   };
   const { values } = readFlags("agent", AGENT_FLAGS, sources);
   const log: LeveledLog = { ...recordedLog().log, level: values.v };
+  const taken: (RuleSet | undefined)[] = [];
   const source = liveConfig({
     command: "agent",
     table: AGENT_FLAGS,
     sources,
     values,
     log,
+    live: {
+      flags: RULE_FLAGS,
+      take: (values) => taken.push(rulesOf(values)),
+    },
   })!;
   const reload = (content: string) => {
     file.content = content;
     return source.reload();
   };
-  return { source, reload, log };
+  return { source, reload, log, taken };
 }
 
 Deno.test("the level of the log follows its file", () => {
@@ -58,6 +65,16 @@ Deno.test("what cannot change while the program runs is named", () => {
     "taken over at the next start: --links",
   );
   assertEquals(reload("v: 4"), "as it was at the start");
+});
+
+Deno.test("rules follow their file, and a wrong one keeps the old", () => {
+  const { reload, taken } = started("deny: tcp:*:22");
+  assertEquals(reload("deny: [tcp:*:22, tcp:*:23]"), "taken over: --deny");
+  assertEquals(taken.length, 1);
+  assertThrows(() => reload("deny: nonsense"), FileError, "wanted rules");
+  assertEquals(reload(""), "taken over: --deny");
+  assertEquals(taken.at(-1), undefined);
+  assertEquals(taken.length, 2);
 });
 
 Deno.test("a file that is wrong changes nothing", () => {
