@@ -1,15 +1,23 @@
 /**
- * A thousand certificates renewed while connections go on: nobody may notice.
+ * A thousand certificates renewed, and the authority changed, while connections
+ * go on: nobody may notice.
  *
  * Certificates live for seconds here; everything else is as it always is.
  *
  * @module
  */
 
+import { factsOf } from "../../host/pki/certificate.ts";
+import {
+  activateAuthority,
+  retireAuthority,
+  rotateAuthority,
+} from "../../server/identity/authorities.ts";
 import type { Tally } from "../interop/tally.ts";
 import { Machine } from "../support/enrolled_agent.ts";
 import { IdentityRig } from "../support/identity_rig.ts";
 import { memoryFolder } from "../support/memory_folder.ts";
+import { eventually } from "../support/tunnel_harness.ts";
 import { EchoLoad } from "./echo_load.ts";
 
 const RENEWALS = 1_000;
@@ -53,12 +61,18 @@ export async function soakRenewals(tally: Tally): Promise<void> {
     renewals = await rig.tunnel.metric(RENEWED) - before;
   }
   const seconds = (performance.now() - startMs) / 1_000;
+  for (const change of [rotateAuthority, activateAuthority, retireAuthority]) {
+    await change(rig.state);
+    await untilFollowed(rig, machines);
+  }
   const { open, messages, dropped } = load.counts;
   const logs = machines.map(({ log }) => log);
   const lost = logs.flatMap((log) => log.matching(/^link lost/));
   const troubles = logs.flatMap((log) => log.matching(/trying again/));
   const line = `${renewals} certificates renewed in ${seconds.toFixed(0)} s ` +
-    `by ${AGENTS} agents, ${dropped.length} of ${open + dropped.length} ` +
+    `and the authority changed by ${AGENTS} agents, ${dropped.length} of ${
+      open + dropped.length
+    } ` +
     `connections dropped, ${lost.length} links lost, ${messages} messages`;
   const isGood = renewals >= RENEWALS && dropped.length === 0 &&
     lost.length === 0;
@@ -69,6 +83,21 @@ export async function soakRenewals(tally: Tally): Promise<void> {
   for (const { running } of rig.tunnel.agents) running.stop("it is over");
   await untilQuiet(rig);
   for (const machine of machines) machine[Symbol.dispose]();
+}
+
+/** All trust what the server trusts, and are of the authority that issues. */
+async function untilFollowed(
+  rig: IdentityRig,
+  machines: readonly Machine[],
+): Promise<void> {
+  const { bundle, current } = await rig.authorities();
+  const { publicKey } = current.facts.x509;
+  for (const machine of machines) {
+    await eventually(`${machine.name} follows`, async () => {
+      if (await machine.read("ca.pem") !== bundle) return false;
+      return factsOf(await machine.read("cert.pem")).x509.verify(publicKey);
+    });
+  }
 }
 
 /** What was asked for last is still being written. */
