@@ -11,6 +11,7 @@ import { CONNECTION_CLIENT, CONNECTION_SERVER } from "./targets/connection.ts";
 import { FRAMES } from "./targets/frames.ts";
 import { GRPC_MESSAGES } from "./targets/grpc_messages.ts";
 import { HPACK } from "./targets/hpack.ts";
+import { KUBELET_REQUEST } from "./targets/kubelet_request.ts";
 import { PACKETS } from "./targets/packets.ts";
 
 /** In the order in which they run. None may ever break. */
@@ -20,6 +21,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   GRPC_MESSAGES,
   PACKETS,
   CONNECT_HEAD,
+  KUBELET_REQUEST,
   CONNECTION_SERVER,
   CONNECTION_CLIENT,
 ];

@@ -1,0 +1,176 @@
+/**
+ * Requests to kubelets: whatever comes in, what leaves is a request that can be
+ * read in one way only, and not an octet more than belongs to it.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { HeadBuffer } from "../../../proto/bytes/head_buffer.ts";
+import { BodyFraming } from "../../../server/kubelet/body_framing.ts";
+import { MessageError } from "../../../server/kubelet/message_error.ts";
+import {
+  forwardedHead,
+  parseRequestHead,
+  type RequestHead,
+} from "../../../server/kubelet/request_head.ts";
+import { cut, prngOf } from "../cutting.ts";
+import type { FuzzTarget } from "../target.ts";
+
+/** Small, so that the limit is met. */
+const HEAD_OCTETS_MAX = 600;
+
+const AUTHORITY = "10.0.0.7:10250";
+
+const WORDS = [
+  ...["GET / HTTP/1.1\r\n", "HTTP/1.0", "Host: b:1\r\n", "\r\n\r\n", "\n\n"],
+  ...["\r", "\n ", "\t", " :", "\0", "0\r\n\r\n", "5\r\nhello\r\n", "ffffffff"],
+  ...["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "chunked"],
+  ...["Transfer-Encoding : chunked\r\n", "Connection: content-length\r\n"],
+  ...["Connection: Upgrade\r\nUpgrade: websocket\r\n", "Trailer: x\r\n"],
+  ...["X-Tunnel-Proxy-Host: x\r\n", "/../", "%2e%2e", ";ext=1"],
+];
+
+/** See the module description. */
+export const KUBELET_REQUEST: FuzzTarget = {
+  name: "kubelet_request",
+  seeds: [
+    "GET /pods?x=1 HTTP/1.1\r\nHost: edge-1:10250\r\n\r\n",
+    "POST /run/a/b/c HTTP/1.1\r\nHost: a:1\r\nContent-Length: 5\r\n\r\nhello!",
+    "POST /x HTTP/1.1\r\nHost: a:1\r\nTransfer-Encoding: chunked\r\n\r\n" +
+    "5\r\nhello\r\n3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\nGET /y HTTP/1.1\r\n\r\n",
+    "GET /exec/a/b HTTP/1.1\r\nHost: a:1\r\nX-Tunnel-Proxy-Host: n\r\n" +
+    "Connection: keep-alive, Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nearly",
+    `GET / HTTP/1.1\r\nHost: a:1\r\nX: ${"x".repeat(HEAD_OCTETS_MAX)}\r\n\r\n`,
+  ].map(octetsOf),
+  dictionary: WORDS.map(octetsOf),
+
+  split(input) {
+    const lines: Uint8Array[] = [];
+    for (let at = 0; at < input.length;) {
+      const feed = input.indexOf(0x0a, at);
+      const end = feed < 0 ? input.length : feed + 1;
+      lines.push(input.subarray(at, end));
+      at = end;
+    }
+    return lines;
+  },
+
+  repair(record) {
+    return record.at(-1) === 0x0a
+      ? record
+      : Uint8Array.of(...record, 0x0d, 0x0a);
+  },
+
+  run(input) {
+    const whole = forwarded([input.slice()]);
+    assertEquals(forwarded(cut(input, prngOf(input))), whole);
+    return whole.kind;
+  },
+};
+
+/** What becomes of a connection's octets. */
+interface Outcome {
+  readonly kind: string;
+  /** All that leaves, octets as code points. */
+  readonly text: string;
+}
+
+function forwarded(chunks: readonly Uint8Array[]): Outcome {
+  const buffer = new HeadBuffer(HEAD_OCTETS_MAX);
+  for (const [index, chunk] of chunks.entries()) {
+    const gathered = buffer.push(chunk);
+    chunk.fill(0xaa); // Nothing that was kept may still look at the chunk.
+    if (gathered.kind === "incomplete") continue;
+    if (gathered.kind === "tooLarge") return { kind: "tooLarge", text: "" };
+    const rest = [gathered.rest, ...chunks.slice(index + 1)];
+    return request(gathered.lines, rest);
+  }
+  return { kind: "incomplete", text: "" };
+}
+
+function request(
+  lines: readonly string[],
+  rest: readonly Uint8Array[],
+): Outcome {
+  let head: RequestHead;
+  let leaving: string;
+  try {
+    head = parseRequestHead(lines);
+    leaving = textOf(forwardedHead(head, AUTHORITY));
+  } catch (error) {
+    if (!(error instanceof MessageError)) throw error;
+    assert(error.status >= 400 && error.status <= 505);
+    return { kind: `refused ${error.status}`, text: "" };
+  }
+  assertPlain(leaving, head);
+  const body = bodyOf(head, rest);
+  if (body === undefined) return { kind: "broken body", text: leaving };
+  const kind = `${head.method} ${head.body.kind} ${head.upgrade ?? ""}`;
+  return { kind: `${kind} ${body.isWhole}`, text: leaving + body.text };
+}
+
+/** What leaves is read in the same way by us, and hardly otherwise by others. */
+function assertPlain(leaving: string, head: RequestHead): void {
+  assert(leaving.endsWith("\r\n\r\n"));
+  const lines = leaving.slice(0, -4).split("\r\n");
+  assert(lines.every((line) => /^[\t\x20-\x7e\x80-\xff]+$/.test(line)));
+  const named = (name: string) =>
+    lines.filter((line) => line.toLowerCase().startsWith(`${name}:`));
+  assertEquals(named("host"), [`Host: ${AUTHORITY}`]);
+  const lengths = [...named("content-length"), ...named("transfer-encoding")];
+  assert(lengths.length <= 1);
+  assertEquals(named("connection").length, 1);
+  assertEquals(named("upgrade").length, head.upgrade === undefined ? 0 : 1);
+  assert(!lines.some((line) => /^x-tunnel-/i.test(line)));
+  const again = parseRequestHead(lines);
+  assertEquals(again.body, head.body);
+  assertEquals(textOf(forwardedHead(again, AUTHORITY)), leaving);
+}
+
+/** The octets that belong to the body; absent: they are no body. */
+function bodyOf(
+  { body }: RequestHead,
+  rest: readonly Uint8Array[],
+): { readonly text: string; readonly isWhole: boolean } | undefined {
+  const framing = new BodyFraming(body);
+  const all = rest.map(textOf).join("");
+  let taken = 0;
+  try {
+    for (const chunk of rest) taken += framing.take(chunk);
+  } catch (error) {
+    if (!(error instanceof MessageError)) throw error;
+    return undefined;
+  }
+  const text = all.slice(0, taken);
+  if (body.kind === "octets") {
+    assertEquals(taken, Math.min(body.octets, all.length));
+  } else if (framing.isDone) assertChunks(text);
+  else assertEquals(taken, all.length);
+  return { text, isWhole: framing.isDone };
+}
+
+/** Reads a chunked body in the plainest way; it ends where the text does. */
+function assertChunks(text: string): void {
+  let at = 0;
+  for (;;) {
+    const end = text.indexOf("\r\n", at);
+    const size = parseInt(text.slice(at, end), 16);
+    assert(end >= 0 && size >= 0);
+    at = end + 2;
+    if (size === 0) break;
+    assertEquals(text.slice(at + size, at + size + 2), "\r\n");
+    at += size + 2;
+  }
+  const trailers = text.slice(at);
+  assert(trailers === "\r\n" || trailers.endsWith("\r\n\r\n"));
+  assertEquals(trailers.indexOf("\r\n\r\n") + 4, Math.max(trailers.length, 3));
+}
+
+function octetsOf(text: string): Uint8Array {
+  return Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+}
+
+function textOf(octets: Uint8Array): string {
+  return [...octets].map((octet) => String.fromCharCode(octet)).join("");
+}
