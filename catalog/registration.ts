@@ -1,0 +1,149 @@
+/**
+ * Endpoints that are in etcd for as long as somebody says so.
+ *
+ * They are bound to a lease: when whoever registered them dies, so do they, and
+ * when the lease is lost for any other reason they are written again under
+ * another one. Keys and values are those of our own layout (docs/etcd.md).
+ *
+ * @module
+ */
+
+import type { EtcdClient } from "../host/etcd/client.ts";
+import type { EtcdError } from "../host/etcd/errors.ts";
+import { octetsOf } from "../host/etcd/keys.ts";
+import { LeaseKeeper } from "../host/etcd/lease_keeper.ts";
+import {
+  CompareResult,
+  CompareTarget,
+  type PutRequest,
+} from "../host/etcd/messages.ts";
+import type { Timers } from "../proto/sync/clock.ts";
+import {
+  DEFAULT_WEIGHT,
+  type Endpoint,
+  type EndpointPort,
+  type Protocol,
+} from "./model.ts";
+import { endpointKeyIn, serviceKeyOf } from "./sources/etcd_tunnel_layout.ts";
+
+/** etcd takes so many operations at once unless it is told otherwise. */
+export const ENDPOINTS_MAX = 128;
+
+/** A service as whoever registers its endpoints wants it. */
+export interface RegisteredPort extends EndpointPort {
+  readonly protocol: Protocol;
+}
+
+/** See the module description. */
+export interface RegistrationOptions {
+  readonly client: EtcdClient;
+  /** Of the layout's keys. */
+  readonly prefix: string;
+  /** `namespace/name`. */
+  readonly service: string;
+  /** Each with one port; {@linkcode ENDPOINTS_MAX} at most. */
+  readonly endpoints: readonly Endpoint[];
+  /** The service is written, too, unless there is one; it stays. */
+  readonly servicePort?: RegisteredPort;
+  readonly ttlSeconds: number;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly onHeld: (lease: string) => void;
+  readonly onLost: () => void;
+  readonly onProblem: (error: EtcdError, retryMs: number) => void;
+}
+
+/** See the module description. */
+export class Registration {
+  readonly #options: RegistrationOptions;
+  readonly #keeper: LeaseKeeper;
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+    this.#keeper = new LeaseKeeper({
+      ...options,
+      write: (lease) => this.#write(lease),
+    });
+  }
+
+  start(): void {
+    this.#keeper.start();
+  }
+
+  /**
+   * Takes the endpoints away at once.
+   *
+   * @throws {EtcdError} When etcd could not be told; they end with their lease.
+   */
+  async stop(): Promise<void> {
+    await this.#keeper.stop();
+  }
+
+  async #write(lease: string): Promise<void> {
+    const { client, service, endpoints, prefix, servicePort } = this.#options;
+    if (servicePort !== undefined) {
+      const key = octetsOf(serviceKeyOf(prefix, service));
+      const value = octetsOf(
+        JSON.stringify({ ports: [portValue(servicePort)] }),
+      );
+      await client.txn(`write service ${service}`, {
+        compare: [{
+          key,
+          result: CompareResult.EQUAL,
+          target: CompareTarget.CREATE,
+          createRevision: "0",
+        }],
+        success: [{ requestPut: { key, value } }],
+      });
+    }
+    const puts = endpoints.map((endpoint): PutRequest => ({
+      key: octetsOf(endpointKeyIn(prefix, service, endpointId(endpoint))),
+      value: octetsOf(JSON.stringify(endpointValue(endpoint))),
+      lease,
+    }));
+    // All or none, and one event for who watches.
+    await client.txn(`write endpoints of ${service}`, {
+      compare: [],
+      success: puts.map((requestPut) => ({ requestPut })),
+    });
+  }
+}
+
+/** `10.0.0.7:5432`, and behind it the port's name if it has one. */
+export function endpointId({ address, ports }: Endpoint): string {
+  const host = address.includes(":") ? `[${address}]` : address;
+  return ports.map(({ name, port }) =>
+    name === "" ? `${host}:${port}` : `${host}:${port}:${name}`
+  ).join(",");
+}
+
+/** As the file source has it, without what goes without saying. */
+function endpointValue(endpoint: Endpoint): Readonly<Record<string, unknown>> {
+  const { address, ports, node, zone, weight, via } = endpoint;
+  const [only, ...others] = ports;
+  const isPlain = only !== undefined && only.name === "" && others.length === 0;
+  const isDirect = via.kind === "direct";
+  return {
+    address,
+    ...isPlain
+      ? { port: only.port }
+      : { ports: Object.fromEntries(ports.map((it) => [it.name, it.port])) },
+    ...node === undefined ? {} : { node },
+    ...zone === undefined ? {} : { zone },
+    ...weight === DEFAULT_WEIGHT ? {} : { weight },
+    ...isDirect
+      ? {}
+      : { via: via.agent ? { [via.agent.key]: via.agent.value } : "agent" },
+  };
+}
+
+function portValue(
+  { name, port, protocol }: RegisteredPort,
+): Readonly<Record<string, unknown>> {
+  return {
+    ...name === "" ? {} : { name },
+    port,
+    ...protocol === "tcp" ? {} : { protocol },
+  };
+}

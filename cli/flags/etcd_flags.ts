@@ -1,0 +1,146 @@
+/**
+ * Flags about an etcd cluster, for every command that reads or writes one, and
+ * what they mean.
+ *
+ * @module
+ */
+
+import type { EtcdOptions } from "../../host/etcd/connect.ts";
+import { TUNNEL_PREFIX } from "../../catalog/sources/etcd_tunnel_layout.ts";
+import type { CommandContext } from "../command.ts";
+import { UsageError } from "../usage_error.ts";
+import { parseEtcdConfigFile } from "./etcd_config_file.ts";
+import { fileFlag, type FlagValues, listFlag, textFlag } from "./flag.ts";
+import { keyPair } from "./key_pair.ts";
+
+const ETCD = "etcd";
+
+export const ETCD_FLAGS = {
+  "etcd": listFlag([], {
+    group: ETCD,
+    placeholder: "URL,…",
+    help: "Members of the cluster: http://HOST:PORT, https://HOST:PORT or " +
+      "HOST:PORT. Each is tried; one is used.",
+  }),
+  "etcd-ca-cert": fileFlag({
+    group: ETCD,
+    help: "CA of the members' certificates.",
+    defaultText: "the public ones",
+  }),
+  "etcd-cert": fileFlag({
+    group: ETCD,
+    help: "Certificate that is shown to etcd.",
+  }),
+  "etcd-key": fileFlag({ group: ETCD, help: "Its key." }),
+  "etcd-user": textFlag("", {
+    group: ETCD,
+    placeholder: "NAME",
+    help: "User of etcd's own, with --etcd-password-file.",
+  }),
+  "etcd-password-file": fileFlag({
+    group: ETCD,
+    help: "File with that user's password and nothing else.",
+  }),
+  "etcd-prefix": textFlag(TUNNEL_PREFIX, {
+    group: ETCD,
+    placeholder: "PREFIX",
+    help: "What the keys of services and endpoints begin with.",
+  }),
+  "etcd-config": fileFlag({
+    group: ETCD,
+    help: "Members and files from go-etcd's JSON instead, as kube-proxy 0.4 " +
+      "takes it.",
+  }),
+} as const;
+
+type EtcdFlagValues = FlagValues<typeof ETCD_FLAGS>;
+
+/**
+ * Where etcd is; `undefined` when no flag says so.
+ *
+ * @throws {UsageError} One line.
+ */
+export function etcdOptions(
+  flags: EtcdFlagValues,
+  context: Pick<CommandContext, "readFile">,
+): EtcdOptions | undefined {
+  const { etcd: servers, "etcd-config": configFile } = flags;
+  const pair = keyPair(
+    "etcd-cert",
+    flags["etcd-cert"],
+    "etcd-key",
+    flags["etcd-key"],
+  );
+  const ca = flags["etcd-ca-cert"];
+  const user = userOf(flags, context);
+  const hasTls = pair !== undefined || ca !== "";
+  if (configFile !== "") {
+    if (servers.length > 0 || hasTls) {
+      throw new UsageError(
+        "Cannot use --etcd-config together with --etcd or its files: both " +
+          "say where etcd is; keep one of them",
+      );
+    }
+    const options = parseEtcdConfigFile(
+      configFile,
+      readText("--etcd-config", configFile, context),
+    );
+    return { ...options, ...user };
+  }
+  if (servers.length === 0) {
+    if (!hasTls && user === undefined) return undefined;
+    throw new UsageError(
+      "Cannot reach etcd: wanted --etcd, such as --etcd=https://10.0.0.1:2379",
+    );
+  }
+  return {
+    servers,
+    tls: { cert: pair?.certFile, key: pair?.keyFile, ca: ca || undefined },
+    ...user,
+  };
+}
+
+/** @throws {UsageError} When the prefix cannot hold a layout. */
+export function etcdPrefix(flags: EtcdFlagValues): string {
+  const prefix = flags["etcd-prefix"];
+  if (prefix !== "" && prefix !== "/") {
+    return prefix.endsWith("/") ? prefix : `${prefix}/`;
+  }
+  throw new UsageError(
+    `Cannot use --etcd-prefix: saw "${prefix}", wanted one such as ` +
+      TUNNEL_PREFIX,
+  );
+}
+
+function userOf(
+  flags: EtcdFlagValues,
+  context: Pick<CommandContext, "readFile">,
+): Pick<EtcdOptions, "user"> | undefined {
+  const { "etcd-user": name, "etcd-password-file": file } = flags;
+  if (name === "" && file === "") return undefined;
+  if (name === "" || file === "") {
+    const [seen, lacking] = name === ""
+      ? ["etcd-password-file", "etcd-user"]
+      : ["etcd-user", "etcd-password-file"];
+    throw new UsageError(
+      `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
+    );
+  }
+  const text = readText("--etcd-password-file", file, context);
+  // Editors end the last line; no password does.
+  return { user: { name, password: text.replace(/\r?\n$/, "") } };
+}
+
+function readText(
+  flag: string,
+  path: string,
+  context: Pick<CommandContext, "readFile">,
+): string {
+  try {
+    return context.readFile(path);
+  } catch (error) {
+    throw new UsageError(
+      `Cannot use ${flag}: ${path}: ${(error as Error).message}`,
+    );
+  }
+}

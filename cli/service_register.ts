@@ -1,0 +1,270 @@
+/**
+ * `tunnel service register`: says in etcd that a service is to be had here, for
+ * as long as it runs.
+ *
+ * @module
+ */
+
+import {
+  AGENT_KEYS,
+  DEFAULT_WEIGHT,
+  DIRECT,
+  type Endpoint,
+  keyFrom,
+  NO_AFFINITY,
+  NO_POLICY,
+  type Via,
+  WEIGHT_MAX,
+} from "../catalog/model.ts";
+import { ENDPOINTS_MAX, Registration } from "../catalog/registration.ts";
+import {
+  canonicalAddress,
+  checkEndpoints,
+  checkService,
+} from "../catalog/validate.ts";
+import { connectEtcd } from "../host/etcd/connect.ts";
+import { EtcdConfigError } from "../host/etcd/errors.ts";
+import { systemTimers } from "../host/system_timers.ts";
+import { type CommandContext, defineCommand } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { parseHostPort } from "./flags/addresses.ts";
+import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./flags/etcd_flags.ts";
+import {
+  choiceFlag,
+  countFlag,
+  durationFlag,
+  listFlag,
+  portFlag,
+  textFlag,
+} from "./flags/flag.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import type { FlagReading } from "./flags/read_flags.ts";
+import { type Running, untilStopped } from "./until_stopped.ts";
+import { UsageError } from "./usage_error.ts";
+import { readVerb } from "./verbs.ts";
+
+const WHAT = "What is registered";
+
+const FLAGS = {
+  "endpoint": listFlag([], {
+    group: WHAT,
+    placeholder: "ADDRESS:PORT,…",
+    help: "Where the service is to be had.",
+  }),
+  "port-name": textFlag("", {
+    group: WHAT,
+    placeholder: "NAME",
+    help: "The service's port that this is, when it has several.",
+  }),
+  "service-port": portFlag(0, {
+    group: WHAT,
+    help: "Write the service as well, with this port, unless there is one.",
+    defaultText: "the service is written by somebody else",
+  }),
+  "protocol": choiceFlag(["tcp", "udp"], "tcp", {
+    group: WHAT,
+    help: "Of that port.",
+  }),
+  "node": textFlag("", { group: WHAT, help: "Node that it is on." }),
+  "zone": textFlag("", { group: WHAT, help: "Zone that it is in." }),
+  "weight": countFlag(DEFAULT_WEIGHT, 1, WEIGHT_MAX, {
+    group: WHAT,
+    help: "How much of the load it takes, where that counts.",
+  }),
+  "via": textFlag("direct", {
+    group: WHAT,
+    placeholder: "ROAD",
+    help: "direct, agent, or which agent: host=NODE, uid=ID, cidr=RANGE.",
+  }),
+  "ttl": durationFlag(15_000, 3_000, {
+    group: WHAT,
+    help: "How long it is still there after this program has died.",
+  }),
+  ...ETCD_FLAGS,
+  ...GENERAL_FLAGS,
+} as const;
+
+type Values = FlagReading<typeof FLAGS>["values"];
+
+/** See the module description. */
+export const SERVICE_COMMAND = defineCommand({
+  name: "service",
+  summary: "Register endpoints of a service in etcd",
+  operands: "register [NAMESPACE/]NAME --endpoint ADDRESS:PORT --etcd URL",
+  about: [
+    "Writes the endpoints under a lease and renews it until it is " +
+    "interrupted; then they are taken away at once. When this program dies " +
+    "they end with the lease, and when etcd loses the lease they are written " +
+    "again. The keys are described in docs/etcd.md.",
+  ],
+  examples: [
+    "tunnel service register db --endpoint 10.0.0.7:5432 --service-port 5432 \\",
+    "  --etcd http://10.0.0.1:2379",
+    "tunnel service register shop/web --endpoint 10.0.0.7:8080 \\",
+    "  --via host=edge-7 --etcd https://etcd.example --etcd-ca-cert ca.crt",
+  ],
+  flags: FLAGS,
+  async run({ values, operands, given }, context) {
+    const verbs = { register: { operand: "NAME" } } as const;
+    const { operand } = readVerb("service", verbs, operands, given);
+    const wish = readWish(operand, values);
+    const etcd = etcdOptions(values, context);
+    if (etcd === undefined) {
+      throw new UsageError(
+        "Cannot register without etcd: wanted --etcd, such as " +
+          "--etcd=http://10.0.0.1:2379",
+      );
+    }
+    const prefix = etcdPrefix(values);
+    let client: ReturnType<typeof connectEtcd>;
+    try {
+      client = connectEtcd(etcd, systemTimers);
+    } catch (error) {
+      if (!(error instanceof EtcdConfigError)) throw error;
+      throw new UsageError(error.message);
+    }
+    const ttlSeconds = Math.ceil(values["ttl"] / 1_000);
+    await untilStopped(
+      new RunningRegistration({ ...wish, client, prefix, ttlSeconds }, context),
+    );
+    return ExitCode.OK;
+  },
+});
+
+type Wish = Pick<
+  ConstructorParameters<typeof Registration>[0],
+  "service" | "endpoints" | "servicePort"
+>;
+
+type RegistrationWish =
+  & Wish
+  & Pick<
+    ConstructorParameters<typeof Registration>[0],
+    "client" | "prefix" | "ttlSeconds"
+  >;
+
+/** What the user is told, and how it ends. */
+class RunningRegistration implements Running {
+  readonly #registration: Registration;
+  readonly #wish: RegistrationWish;
+  readonly #context: CommandContext;
+  readonly #finished = Promise.withResolvers<void>();
+
+  constructor(wish: RegistrationWish, context: CommandContext) {
+    this.#wish = wish;
+    this.#context = context;
+    const { service, endpoints } = wish;
+    const places = endpoints.map(({ address, ports }) =>
+      `${address.includes(":") ? `[${address}]` : address}:${ports[0]!.port}`
+    );
+    this.#registration = new Registration({
+      ...wish,
+      timers: systemTimers,
+      random: Math.random,
+      onHeld: (lease) =>
+        context.print(
+          `${service} is registered at ${places.join(", ")}, lease ${lease}\n`,
+        ),
+      onLost: () => this.#complain("the lease was lost; getting another one"),
+      onProblem: ({ message }, retryMs) =>
+        this.#complain(`${message}; next try in ${Math.ceil(retryMs)} ms`),
+    });
+    this.#registration.start();
+  }
+
+  get finished(): Promise<void> {
+    return this.#finished.promise;
+  }
+
+  shutdown(): void {
+    this.#registration.stop().then(
+      () => this.#end(),
+      (error) => {
+        this.#complain(`${error.message}; the endpoints end with their lease`);
+        this.#end();
+      },
+    );
+  }
+
+  stop(): void {
+    this.#end();
+  }
+
+  reload(): void {
+    // Certificates are read again for each connection.
+  }
+
+  #end(): void {
+    this.#wish.client[Symbol.dispose]();
+    this.#finished.resolve();
+  }
+
+  #complain(line: string): void {
+    this.#context.printError(`tunnel service register: ${line}\n`);
+  }
+}
+
+/** @throws {UsageError} One line. */
+function readWish(name: string, values: Values): Wish {
+  const service = keyFrom(name);
+  const portName = values["port-name"];
+  const places = values["endpoint"];
+  if (places.length === 0 || places.length > ENDPOINTS_MAX) {
+    throw new UsageError(
+      `Cannot register ${places.length} endpoints: wanted 1 to ` +
+        `${ENDPOINTS_MAX}, such as --endpoint=10.0.0.7:5432`,
+    );
+  }
+  const endpoints = places.map((place): Endpoint => {
+    const { host, port } = parseHostPort("--endpoint", place);
+    const address = canonicalAddress(host);
+    if (address === undefined) {
+      throw new UsageError(
+        `Cannot use --endpoint: saw "${host}", wanted an IP address or a ` +
+          "host name",
+      );
+    }
+    return {
+      address,
+      ports: [{ name: portName, port }],
+      state: "ready",
+      weight: values["weight"],
+      via: viaOf(values["via"]),
+      ...values["node"] === "" ? {} : { node: values["node"] },
+      ...values["zone"] === "" ? {} : { zone: values["zone"] },
+    };
+  });
+  const port = values["service-port"];
+  const { protocol } = values;
+  const servicePort = { name: portName, port, protocol };
+  const problem = checkEndpoints({ service, endpoints }) ??
+    (port === 0 ? undefined : problemOf(service, servicePort));
+  if (problem !== undefined) {
+    throw new UsageError(`Cannot register: ${problem}`);
+  }
+  return { service, endpoints, ...port === 0 ? {} : { servicePort } };
+}
+
+function problemOf(
+  key: string,
+  port: NonNullable<Wish["servicePort"]>,
+): string | undefined {
+  const [namespace = "", name = ""] = key.split("/");
+  const ports = [port];
+  const affinity = NO_AFFINITY;
+  return checkService({ namespace, name, ports, affinity, policy: NO_POLICY });
+}
+
+function viaOf(text: string): Via {
+  if (text === "direct") return DIRECT;
+  if (text === "agent") return { kind: "agent" };
+  const [word, value = ""] = text.split("=", 2);
+  const key = AGENT_KEYS.find((known) => known === word);
+  if (key !== undefined && value !== "") {
+    return { kind: "agent", agent: { key, value } };
+  }
+  throw new UsageError(
+    `Cannot use --via: saw "${text}", wanted direct, agent, host=NODE, ` +
+      "uid=ID or cidr=RANGE",
+  );
+}
