@@ -47,8 +47,13 @@ Deno.test("a request without alternative names has none", async () => {
 
 Deno.test("requests that two readers could read in two ways are refused", async () => {
   const second = new x509.ExtensionsAttribute([names("edge2")]);
+  const both = new x509.Attribute(second.type, [
+    ...new x509.ExtensionsAttribute([names("edge1")]).values,
+    ...second.values,
+  ]);
   const wishes: Partial<x509.Pkcs10CertificateRequestCreateParams>[] = [
     { extensions: [names("edge1")], attributes: [second] },
+    { attributes: [both] },
     { extensions: [names("edge1"), names("edge2")] },
     { extensions: [new x509.BasicConstraintsExtension(true)] },
     { attributes: [new x509.ChallengePasswordAttribute("secret")] },

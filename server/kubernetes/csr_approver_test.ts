@@ -147,6 +147,7 @@ Deno.test("what is decided already is not even looked at", async () => {
   rig.server.put(REQUESTS, csr("good"));
   await rig.until("approved CertificateSigningRequest good");
   assertEquals(rig.written, ["good/approval Approved"]);
+  assertEquals(rig.said.length, 1);
 });
 
 Deno.test("after a conflict the request is judged as it is then", async () => {
@@ -174,11 +175,13 @@ Deno.test("after a conflict the request is judged as it is then", async () => {
   rig.server.put(REQUESTS, csr("swapped"));
   await rig.until("denied CertificateSigningRequest swapped");
   // Nobody waits for one that was deleted.
-  rig.server.failNext(conflict, () => failure(404, "NotFound", "gone"));
+  const gone = () => failure(404, "NotFound", "gone");
+  rig.server.failNext(conflict, gone, gone);
   rig.server.put(REQUESTS, csr("gone"));
+  rig.server.put(REQUESTS, csr("gone too"));
   rig.server.put(REQUESTS, csr("last"));
   await rig.until("approved CertificateSigningRequest last");
-  assert(!rig.said.some((line) => line.includes("Request gone")));
+  assert(!rig.said.some((line) => line.includes("Request gone")), rig.said[0]);
 });
 
 Deno.test("an API server that does not let us decide is asked again, later", async () => {

@@ -131,7 +131,7 @@ Deno.test("a certificate for more than calling is denied", async () => {
   }
 });
 
-Deno.test("a bound token is as good as the node that it is bound to, if it is of the named ServiceAccount", async () => {
+Deno.test("a bound token is as good as its node, if it is of the named ServiceAccount", async () => {
   const spec = {
     username: "system:serviceaccount:kube-system:agent",
     groups: ["system:serviceaccounts"],
