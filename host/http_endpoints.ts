@@ -36,9 +36,16 @@ export function healthHandler(options: HealthOptions): HttpHandler {
   return router(healthRoutes(options));
 }
 
-/** Everything on one port, as yurttunnel's agents have it. */
-export function metaHandler(options: HealthOptions): HttpHandler {
-  return router({ ...healthRoutes(options), ...PROFILE_ROUTES });
+/**
+ * Everything on one port, as yurttunnel's agents have it.
+ *
+ * @param more What else is answered there, by path.
+ */
+export function metaHandler(
+  options: HealthOptions,
+  more: Routes = {},
+): HttpHandler {
+  return router({ ...healthRoutes(options), ...PROFILE_ROUTES, ...more });
 }
 
 /**
@@ -46,9 +53,11 @@ export function metaHandler(options: HealthOptions): HttpHandler {
  *
  * @param metricsAt The registry, or the port that has them (the agent's admin
  *   port redirects, as upstream's does).
+ * @param more What else is answered there, by path.
  */
 export function adminHandler(
   metricsAt: MetricRegistry | { readonly healthPort: number },
+  more: Routes = {},
 ): HttpHandler {
   return router({
     "/metrics": (url) =>
@@ -56,10 +65,12 @@ export function adminHandler(
         ? redirect(`//${url.hostname}:${metricsAt.healthPort}/metrics`)
         : metrics(metricsAt),
     ...PROFILE_ROUTES,
+    ...more,
   });
 }
 
-type Routes = Readonly<Record<string, (url: URL) => Response>>;
+/** Answers by path. */
+export type Routes = Readonly<Record<string, (url: URL) => Response>>;
 
 function healthRoutes(options: HealthOptions): Routes {
   return {
@@ -133,6 +144,13 @@ function noProfiles(): Response {
 
 function redirect(location: string): Response {
   return new Response(null, { status: 301, headers: { location } });
+}
+
+/** Data, for programs. */
+export function jsonAnswer(value: unknown): Response {
+  return new Response(`${JSON.stringify(value)}\n`, {
+    headers: { "content-type": "application/json" },
+  });
 }
 
 function plain(status: number, body: string): Response {

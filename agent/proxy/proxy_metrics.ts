@@ -1,0 +1,270 @@
+/**
+ * What a proxy counts, for Prometheus: `tunnel_proxy_…`.
+ *
+ * Whoever writes the catalog names the labels, so there are only so many of
+ * them: ports and endpoints beyond the limits are counted together.
+ *
+ * @module
+ */
+
+import type { SourceStatus } from "../../catalog/source_input.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import type { Backend } from "./balancer/backend.ts";
+import type { Proxy, ServedPort } from "./proxy.ts";
+
+/** Ports with labels of their own. */
+export const PORT_SERIES_MAX = 2_000;
+
+/** Endpoints with labels of their own, over all ports. */
+export const ENDPOINT_SERIES_MAX = 5_000;
+
+/** The label of all the others. */
+export const OTHERS = "(others)";
+
+const PREFIX = "tunnel_proxy_";
+
+const PORT_LABELS = ["service", "port", "protocol"] as const;
+const ENDPOINT_LABELS = ["service", "port", "endpoint"] as const;
+
+type Sample = readonly [labels: readonly string[], value: number];
+
+/** Adds everything; values are asked for at each scrape. */
+export function registerProxyMetrics(
+  registry: MetricRegistry,
+  proxy: Proxy,
+): void {
+  registerWhole(registry, proxy);
+  registerPorts(registry, proxy);
+  registerEndpoints(registry, proxy);
+  registerSources(registry, proxy);
+}
+
+function registerWhole(registry: MetricRegistry, proxy: Proxy): void {
+  const gauge = (name: string, help: string, value: () => number) =>
+    registry.computed("gauge", `${PREFIX}${name}`, help, value);
+  const count = (counts: (served: ServedPort) => boolean) => () =>
+    [...proxy.served.values()].filter(counts).length;
+  gauge("ports", "Ports of services.", () => proxy.served.size);
+  gauge(
+    "unserved_ports",
+    "Ports of services that are listened for nowhere.",
+    count(({ listener }) => listener.address === undefined),
+  );
+  gauge(
+    "empty_ports",
+    "Ports of services without any endpoint that may be used.",
+    count(({ port }) => port.balancer.usableCount === 0),
+  );
+  gauge(
+    "draining_connections",
+    "Connections of services that are gone.",
+    () => proxy.drainingLoad,
+  );
+}
+
+function registerPorts(registry: MetricRegistry, proxy: Proxy): void {
+  const add = (
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    value: (served: ServedPort) => number,
+  ) =>
+    registry.computedLabelled(
+      kind,
+      `${PREFIX}${name}`,
+      help,
+      PORT_LABELS,
+      () => summed(portSamples(proxy, value)),
+    );
+  add(
+    "gauge",
+    "open_connections",
+    "Connections, and UDP sessions.",
+    ({ proxy }) => proxy.load,
+  );
+  add(
+    "counter",
+    "connections_total",
+    "Clients that came.",
+    ({ port }) => port.counts.accepted,
+  );
+  add(
+    "counter",
+    "refused_connections_total",
+    "Clients for which no endpoint could be reached.",
+    ({ port }) => port.counts.refused,
+  );
+  add(
+    "counter",
+    "retries_total",
+    "Dials of a further endpoint after one that failed.",
+    ({ port }) => port.counts.retries,
+  );
+  add(
+    "counter",
+    "ejections_total",
+    "Times that an endpoint was left out after failures.",
+    ({ port }) => port.counts.ejections,
+  );
+  add(
+    "counter",
+    "octets_from_clients_total",
+    "Octets that went to endpoints.",
+    ({ port }) => port.counts.octetsFromClients,
+  );
+  add(
+    "counter",
+    "octets_to_clients_total",
+    "Octets that came from endpoints.",
+    ({ port }) => port.counts.octetsToClients,
+  );
+}
+
+function registerEndpoints(registry: MetricRegistry, proxy: Proxy): void {
+  const add = (
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    value: (backend: SeenBackend) => number,
+  ) =>
+    registry.computedLabelled(
+      kind,
+      `${PREFIX}endpoint_${name}`,
+      help,
+      ENDPOINT_LABELS,
+      () => summed(endpointSamples(proxy, value)),
+    );
+  add(
+    "gauge",
+    "open_connections",
+    "Connections, and UDP sessions.",
+    ({ backend }) => backend.connections,
+  );
+  add(
+    "counter",
+    "connections_total",
+    "Connections and sessions, dials included.",
+    ({ backend }) => backend.connectionsTotal,
+  );
+  add(
+    "counter",
+    "dial_failures_total",
+    "Dials that failed.",
+    ({ backend }) => backend.failuresTotal,
+  );
+  add(
+    "gauge",
+    "is_out",
+    "1: ejected after failures, or ill by its health check.",
+    ({ backend, ejectedForMs }) =>
+      ejectedForMs > 0 || backend.health === "ill" ? 1 : 0,
+  );
+  add(
+    "counter",
+    "octets_sent_total",
+    "Octets to it.",
+    ({ backend }) => backend.octetsSent,
+  );
+  add(
+    "counter",
+    "octets_received_total",
+    "Octets from it.",
+    ({ backend }) => backend.octetsReceived,
+  );
+}
+
+function registerSources(registry: MetricRegistry, proxy: Proxy): void {
+  const add = (
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    value: (status: SourceStatus) => number,
+  ) =>
+    registry.computedLabelled(
+      kind,
+      `${PREFIX}source_${name}`,
+      help,
+      ["source"],
+      () =>
+        proxy.catalog.status
+          .map((status): Sample => [[status.name], value(status)]),
+    );
+  add(
+    "gauge",
+    "followed",
+    "Whether the source is followed now.",
+    ({ isSynced, problem }) => isSynced && problem === undefined ? 1 : 0,
+  );
+  add("gauge", "services", "Services that it has.", (one) => one.services);
+  add("gauge", "endpoints", "Endpoints that it has.", (one) => one.endpoints);
+  add(
+    "counter",
+    "changes_total",
+    "Entries that were new, other, or gone.",
+    ({ changes }) => changes,
+  );
+  add(
+    "counter",
+    "refused_total",
+    "Entries that could not be used.",
+    ({ refused }) => refused,
+  );
+  add(
+    "counter",
+    "failures_total",
+    "Times that it could not be followed.",
+    ({ failures }) => failures,
+  );
+  add(
+    "counter",
+    "drift_repaired_total",
+    "Changes that were missed until everything was read again.",
+    ({ driftRepaired }) => driftRepaired,
+  );
+}
+
+function* portSamples(
+  proxy: Proxy,
+  value: (served: ServedPort) => number,
+): Iterable<Sample> {
+  let seen = 0;
+  for (const served of proxy.served.values()) {
+    const { port, protocol } = served;
+    const labels = ++seen <= PORT_SERIES_MAX
+      ? [port.service, port.name, protocol]
+      : [OTHERS, OTHERS, protocol];
+    yield [labels, value(served)];
+  }
+}
+
+interface SeenBackend {
+  readonly backend: Backend;
+  readonly ejectedForMs: number;
+}
+
+function* endpointSamples(
+  proxy: Proxy,
+  value: (seen: SeenBackend) => number,
+): Iterable<Sample> {
+  let seen = 0;
+  for (const { port } of proxy.served.values()) {
+    const { balancer } = port;
+    for (const backend of balancer.backends) {
+      const labels = ++seen <= ENDPOINT_SERIES_MAX
+        ? [port.service, port.name, backend.key]
+        : [OTHERS, OTHERS, OTHERS];
+      const ejectedForMs = balancer.ejectedForMs(backend);
+      yield [labels, value({ backend, ejectedForMs })];
+    }
+  }
+}
+
+/** One sample for each set of labels. */
+function summed(samples: Iterable<Sample>): Iterable<Sample> {
+  const sums = new Map<string, readonly [readonly string[], number]>();
+  for (const [labels, value] of samples) {
+    const key = labels.join("\0");
+    sums.set(key, [labels, (sums.get(key)?.[1] ?? 0) + value]);
+  }
+  return sums.values();
+}

@@ -1,0 +1,184 @@
+/**
+ * What a proxy tells about itself: `/debug/proxy`, and what `tunnel services` and
+ * `tunnel endpoints` make of it. Plain data that survives JSON.
+ *
+ * @module
+ */
+
+import type { SourceStatus } from "../../catalog/source_input.ts";
+import type { Balance, Endpoint, Protocol, Via } from "../../catalog/model.ts";
+import type { Backend } from "./balancer/backend.ts";
+import type { Proxy, ServedPort } from "./proxy.ts";
+
+/** See the module description. */
+export interface ProxyStatus {
+  /** Counts changes of the catalog. */
+  readonly version: number;
+  readonly isSynced: boolean;
+  readonly sources: readonly SourceStatus[];
+  readonly ports: readonly PortStatus[];
+  /** Connections of services that are gone. */
+  readonly draining: number;
+}
+
+/** One port of a service. */
+export interface PortStatus {
+  /** `namespace/name`. */
+  readonly service: string;
+  /** Empty for the only one. */
+  readonly port: string;
+  readonly protocol: Protocol;
+  /** The service's own. */
+  readonly number: number;
+  /** `host:port`; absent: nowhere, see `problem`. */
+  readonly listening?: string;
+  /** Why it is not served, or not where it should be. */
+  readonly problem?: string;
+  readonly balance: Balance;
+  readonly affinity: "none" | "client-ip";
+  readonly affinityClients: number;
+  readonly open: number;
+  readonly accepted: number;
+  readonly refused: number;
+  readonly retries: number;
+  readonly ejections: number;
+  readonly octetsFromClients: number;
+  readonly octetsToClients: number;
+  readonly lastError?: string;
+  readonly endpoints: readonly EndpointStatus[];
+}
+
+/** Whether an endpoint gets new connections, and why not. */
+export type EndpointVerdict =
+  | "in use"
+  /** Others are better: it goes away while they are ready. */
+  | "spared"
+  /** The catalog says so. */
+  | "unready"
+  | "terminating"
+  /** Dials failed. */
+  | "ejected"
+  /** The health check failed. */
+  | "ill";
+
+/** One endpoint of a port. */
+export interface EndpointStatus {
+  /** `host:port`. */
+  readonly address: string;
+  readonly verdict: EndpointVerdict;
+  /** Of all but `in use`: one sentence. */
+  readonly why?: string;
+  readonly state: Endpoint["state"];
+  /** `direct`, `agent`, `agent host=n1`. */
+  readonly via: string;
+  readonly node?: string;
+  readonly zone?: string;
+  readonly weight: number;
+  readonly open: number;
+  readonly total: number;
+  readonly failures: number;
+  readonly octetsSent: number;
+  readonly octetsReceived: number;
+  readonly lastError?: string;
+}
+
+/** @param service Of this one alone: `namespace/name`. */
+export function proxyStatus(proxy: Proxy, service?: string): ProxyStatus {
+  const { catalog } = proxy;
+  const served = [...proxy.served.values()]
+    .filter(({ port }) => service === undefined || port.service === service);
+  return {
+    version: catalog.snapshot.version,
+    isSynced: catalog.isSynced,
+    sources: catalog.status,
+    ports: served.map(portStatus).sort(byName),
+    draining: proxy.drainingLoad,
+  };
+}
+
+function portStatus(served: ServedPort): PortStatus {
+  const { port, protocol, listener, proxy } = served;
+  const { balancer, counts, lastError } = port;
+  const problem = served.problem ?? listener.problem;
+  const listening = listener.address;
+  return {
+    service: port.service,
+    port: port.name,
+    protocol,
+    number: port.servicePort.port,
+    ...(listening === undefined ? {} : { listening }),
+    ...(problem === undefined ? {} : { problem }),
+    balance: balancer.policy.balance,
+    affinity: balancer.policy.affinity.kind,
+    affinityClients: balancer.affinityClients,
+    open: proxy.load,
+    ...counts,
+    ...(lastError === undefined ? {} : { lastError }),
+    endpoints: [...balancer.backends]
+      .map((backend) => endpointStatus(backend, balancer)),
+  };
+}
+
+function endpointStatus(
+  backend: Backend,
+  balancer: { ejectedForMs(backend: Backend): number },
+): EndpointStatus {
+  const { endpoint } = backend.target;
+  const { state, node, zone, weight, via } = endpoint;
+  const { lastError } = backend;
+  return {
+    address: backend.key,
+    ...judge(backend, balancer.ejectedForMs(backend)),
+    state,
+    via: viaText(via),
+    ...(node === undefined ? {} : { node }),
+    ...(zone === undefined ? {} : { zone }),
+    weight,
+    open: backend.connections,
+    total: backend.connectionsTotal,
+    failures: backend.failuresTotal,
+    octetsSent: backend.octetsSent,
+    octetsReceived: backend.octetsReceived,
+    ...(lastError === undefined ? {} : { lastError }),
+  };
+}
+
+function judge(
+  backend: Backend,
+  ejectedForMs: number,
+): Pick<EndpointStatus, "verdict" | "why"> {
+  const { isUsable, health, failures, lastError } = backend;
+  const { state } = backend.target.endpoint;
+  if (!isUsable) {
+    if (state === "serving") {
+      return { verdict: "spared", why: "it goes away, and others are ready" };
+    }
+    return state === "terminating"
+      ? { verdict: "terminating", why: "it goes away and answers no more" }
+      : { verdict: "unready", why: "its source says that it is not ready" };
+  }
+  const because = lastError === undefined ? "" : `: ${lastError}`;
+  if (health === "ill") {
+    return { verdict: "ill", why: `its health check failed${because}` };
+  }
+  if (ejectedForMs > 0) {
+    const seconds = Math.ceil(ejectedForMs / 1_000);
+    return {
+      verdict: "ejected",
+      why: `${failures} dials in a row failed; ${seconds} s more${because}`,
+    };
+  }
+  return { verdict: "in use" };
+}
+
+/** The road to an endpoint, in words. */
+export function viaText(via: Via): string {
+  if (via.kind === "direct") return "direct";
+  const { agent } = via;
+  return agent === undefined ? "agent" : `agent ${agent.key}=${agent.value}`;
+}
+
+function byName(one: PortStatus, other: PortStatus): number {
+  const names = [one, other].map(({ service, port }) => `${service}:${port}`);
+  return names[0]! < names[1]! ? -1 : 1;
+}

@@ -1,0 +1,116 @@
+/**
+ * A service proxy put together: sources, catalog, the road into the tunnel, the
+ * proxy, and what it counts. A node's own process has one, and an agent may.
+ *
+ * @module
+ */
+
+import { Catalog } from "../../catalog/catalog.ts";
+import type { Balance } from "../../catalog/model.ts";
+import type { Source } from "../../catalog/source.ts";
+import type { Road } from "../../client/road.ts";
+import { openRoad } from "../../client/road_dialer.ts";
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { LocalAddresses } from "./local_address.ts";
+import { Proxy } from "./proxy.ts";
+import { registerProxyMetrics } from "./proxy_metrics.ts";
+import { type ProxyStatus, proxyStatus } from "./proxy_status.ts";
+import { MachineReach } from "./reach.ts";
+
+/** What a service proxy is told. */
+export interface ServiceProxyOptions {
+  /** The first that has a service owns it; names are unique. */
+  readonly sources: readonly Source[];
+  readonly addresses: LocalAddresses;
+  /** Where a service says nothing. */
+  readonly balance: Balance;
+  /** Where this machine is; absent: no endpoint is near. */
+  readonly zone?: string;
+  /** To endpoints behind agents; absent: they cannot be reached. */
+  readonly road?: Road;
+  /** Of the first, second … try of a connection; at least one. */
+  readonly dialTimeoutsMs: readonly number[];
+  /** After so long without a datagram a UDP session ends. */
+  readonly udpIdleMs: number;
+  /** How long connections may go on when their service is removed. */
+  readonly drainMs: number;
+}
+
+/** See the module description. */
+export class ServiceProxy {
+  readonly #catalog: Catalog;
+  readonly #proxy: Proxy;
+  readonly #sources: readonly Source[];
+  readonly #closeRoad: () => void;
+  #catalogStopped: Promise<void> | undefined;
+
+  constructor(
+    options: ServiceProxyOptions,
+    { log, metrics }: { readonly log: Log; readonly metrics: MetricRegistry },
+  ) {
+    const { sources, road, zone } = options;
+    const dialer = road === undefined ? undefined : openRoad(road);
+    this.#closeRoad = () => dialer?.close();
+    this.#sources = sources;
+    this.#catalog = new Catalog({
+      sources,
+      log,
+      timers: systemTimers,
+      random: Math.random,
+    });
+    this.#proxy = new Proxy({
+      catalog: this.#catalog,
+      context: {
+        log,
+        timers: systemTimers,
+        random: Math.random,
+        reach: new MachineReach(dialer === undefined ? {} : { road: dialer }),
+        dialTimeoutsMs: options.dialTimeoutsMs,
+        udpIdleMs: options.udpIdleMs,
+        drainMs: options.drainMs,
+      },
+      addresses: options.addresses,
+      balance: options.balance,
+      ...(zone === undefined ? {} : { zone }),
+    });
+    registerProxyMetrics(metrics, this.#proxy);
+  }
+
+  /** Why it does not serve everything yet. */
+  get problem(): string | undefined {
+    const waiting = this.#catalog.status.filter(({ isSynced }) => !isSynced);
+    if (waiting.length === 0) return undefined;
+    const names = waiting.map(({ name, problem }) =>
+      problem === undefined ? name : `${name} (${problem})`
+    );
+    return `nothing is known yet of ${names.join(", ")}`;
+  }
+
+  /** For `/debug/proxy`. */
+  status(service?: string): ProxyStatus {
+    return proxyStatus(this.#proxy, service);
+  }
+
+  start(): void {
+    this.#proxy.start();
+    this.#catalog.start();
+  }
+
+  /** Reads all sources again. */
+  reload(): void {
+    for (const source of this.#sources) void source.reconcile();
+  }
+
+  /**
+   * Serves nobody new. Called again, what runs may have less time.
+   *
+   * @param drainMs How long what runs may go on.
+   */
+  async stop(drainMs: number): Promise<void> {
+    this.#catalogStopped ??= this.#catalog.stop();
+    await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
+    this.#closeRoad();
+  }
+}
