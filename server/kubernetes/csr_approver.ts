@@ -37,6 +37,9 @@ const TIMEOUT_MS = 10_000;
 /** How often a decision is tried again because somebody wrote meanwhile. */
 export const CONFLICTS_MAX = 5;
 
+/** Requests that may be good soon are looked at again after this. */
+export const LOOK_AGAIN_MS = 60_000;
+
 /** Longest wait after the API server could not be asked. */
 export const RETRY_CAP_MS = 30_000;
 
@@ -47,7 +50,7 @@ export interface ApproverClient extends ListWatchClient {
 
 /** What is counted and said. */
 export interface ApproverObserver {
-  /** `approved`, `denied`, `ignored` or `failed`. */
+  /** `approved`, `denied`, `waiting`, `ignored` or `failed`. */
   decided(outcome: string): void;
   /** Something was decided. */
   event(message: string): void;
@@ -73,6 +76,9 @@ export class CsrApprover {
   readonly #stopping = new AbortController();
   /** Names of requests that are to be looked at, in order. */
   readonly #due = new Set<string>();
+  /** Names of those that may be good soon. */
+  readonly #waiting = new Set<string>();
+  #waitTimer: Timer | undefined;
   #isWorking = false;
   #working: Promise<void> | undefined;
   #timer: Timer | undefined;
@@ -90,8 +96,10 @@ export class CsrApprover {
       onChanges: (changes) => {
         for (const { type, object } of changes) {
           const { name = "" } = object.metadata;
-          if (type === "removed") this.#due.delete(name);
-          else if (!isDecided(object)) this.#due.add(name);
+          this.#due.delete(name);
+          if (type === "removed" || isDecided(object)) {
+            this.#waiting.delete(name);
+          } else this.#due.add(name);
         }
         this.#work();
       },
@@ -110,8 +118,9 @@ export class CsrApprover {
   /** Settles when nothing is under way any more. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#timer?.cancel();
     await Promise.all([this.#requests.stop(), this.#working]);
+    this.#timer?.cancel();
+    this.#waitTimer?.cancel();
   }
 
   #work(): void {
@@ -168,8 +177,9 @@ export class CsrApprover {
     for (let conflicts = 0; request !== undefined; conflicts++) {
       const verdict = await judgeCsr(request, this.#options);
       try {
-        if (verdict.kind !== "ignore") await this.#write(request, verdict);
-        return this.#report(request, verdict);
+        await this.#write(request, verdict);
+        this.#report(request, verdict);
+        return this.#wait(name, verdict);
       } catch (error) {
         const code = error instanceof KubernetesError ? error.code : undefined;
         // Deleted meanwhile: then nobody waits for it.
@@ -195,8 +205,9 @@ export class CsrApprover {
 
   async #write(
     request: CertificateSigningRequest,
-    verdict: Exclude<CsrVerdict, { kind: "ignore" }>,
+    verdict: CsrVerdict,
   ): Promise<void> {
+    if (verdict.kind === "ignore" || verdict.kind === "wait") return;
     const { name } = request.metadata;
     const condition = verdict.kind === "approve"
       ? {
@@ -223,6 +234,16 @@ export class CsrApprover {
     );
   }
 
+  #wait(name: string, { kind }: CsrVerdict): void {
+    if (kind !== "wait") return void this.#waiting.delete(name);
+    this.#waiting.add(name);
+    this.#waitTimer ??= this.#options.timers.after(LOOK_AGAIN_MS, () => {
+      this.#waitTimer = undefined;
+      for (const name of this.#waiting) this.#due.add(name);
+      this.#work();
+    });
+  }
+
   #report(request: CertificateSigningRequest, verdict: CsrVerdict): void {
     const { observer } = this.#options;
     const { metadata: { name }, spec: { username = "" } } = request;
@@ -232,6 +253,10 @@ export class CsrApprover {
     if (verdict.kind === "approve") {
       observer.decided("approved");
       observer.event(`approved ${what} for node ${verdict.node}`);
+    } else if (verdict.kind === "wait") {
+      observer.decided("waiting");
+      if (this.#waiting.has(name!)) return;
+      observer.warn(`${what} has to wait: ${verdict.why}`);
     } else if (verdict.kind === "deny") {
       observer.decided("denied");
       observer.warn(`denied ${what}: ${verdict.why}`);

@@ -12,16 +12,22 @@ import {
 } from "../../tests/support/fake_apiserver.ts";
 import { REQUESTS } from "../../tests/support/fake_signer.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { CONFLICTS_MAX, CsrApprover } from "./csr_approver.ts";
+import { CONFLICTS_MAX, CsrApprover, LOOK_AGAIN_MS } from "./csr_approver.ts";
 
-const request = btoa(
-  await makeNamedRequest(await generateKeyPair(), {
-    commonName: "tunnel-agent-client",
-    organizations: ["openyurt:yurttunnel"],
-    dnsNames: ["edge1"],
-    ipAddresses: [],
-  }),
-);
+const keys = await generateKeyPair();
+
+async function encoded(...ipAddresses: string[]): Promise<string> {
+  return btoa(
+    await makeNamedRequest(keys, {
+      commonName: "tunnel-agent-client",
+      organizations: ["openyurt:yurttunnel"],
+      dnsNames: ["edge1"],
+      ipAddresses,
+    }),
+  );
+}
+
+const request = await encoded();
 
 function csr(
   name: string,
@@ -46,6 +52,8 @@ class Rig implements AsyncDisposable {
   readonly server = FakeApiServer.start();
   readonly timers = new FakeTimers();
   readonly said: string[] = [];
+  /** Addresses of every node. */
+  addresses: string[] = [];
   readonly approver: CsrApprover;
   readonly #client: KubernetesClient;
   #waiting: { readonly words: string; resolve(): void }[] = [];
@@ -68,7 +76,9 @@ class Rig implements AsyncDisposable {
       client: this.#client,
       timers: this.timers,
       random: () => 0,
-      addresses: { of: () => Promise.resolve(NO_IDENTIFIERS) },
+      addresses: {
+        of: () => Promise.resolve({ ...NO_IDENTIFIERS, ipv4: this.addresses }),
+      },
       observer: {
         decided: () => {},
         event: say("event"),
@@ -182,6 +192,23 @@ Deno.test("after a conflict the request is judged as it is then", async () => {
   rig.server.put(REQUESTS, csr("last"));
   await rig.until("approved CertificateSigningRequest last");
   assert(!rig.said.some((line) => line.includes("Request gone")), rig.said[0]);
+});
+
+Deno.test("a request that may be good soon is looked at again, and that is said once", async () => {
+  await using rig = new Rig();
+  rig.approver.start();
+  await rig.server.nextWatch();
+  const spec = { ...csr("early").spec, request: await encoded("10.0.0.7") };
+  rig.server.put(REQUESTS, csr("early", "edge1", { spec }));
+  const line = await rig.until("early of");
+  assertStringIncludes(line, "has to wait: 10.0.0.7 is no address of node");
+  rig.timers.advance(LOOK_AGAIN_MS);
+  rig.server.put(REQUESTS, csr("other"));
+  await rig.until("approved CertificateSigningRequest other");
+  rig.addresses = ["10.0.0.7"];
+  rig.timers.advance(LOOK_AGAIN_MS);
+  await rig.until("approved CertificateSigningRequest early");
+  assertEquals(rig.said.length, 3);
 });
 
 Deno.test("an API server that does not let us decide is asked again, later", async () => {

@@ -41,6 +41,8 @@ export type CsrVerdict =
   /** Not ours, or decided already; `why` is a part of a sentence. */
   | { readonly kind: "ignore"; readonly why: string }
   | { readonly kind: "approve"; readonly node: string }
+  /** It may be good soon: nodes get addresses, and change them. */
+  | { readonly kind: "wait"; readonly why: string }
   | { readonly kind: "deny"; readonly why: string };
 
 /** What the judge goes by. */
@@ -139,7 +141,8 @@ async function judgeNames(
   const strange = ipAddresses
     .find((ip) => !known.ipv4.includes(ip) && !known.ipv6.includes(ip));
   if (strange === undefined) return { kind: "approve", node };
-  return deny(`${strange} is no address of node ${JSON.stringify(node)}`);
+  const why = `${strange} is no address of node ${JSON.stringify(node)}`;
+  return { kind: "wait", why };
 }
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {

@@ -44,7 +44,7 @@ export function countCsrDecisions(
     "counter",
     `${OWN_PREFIX}csr_decisions_total`,
     "CertificateSigningRequests looked at, by outcome: approved, denied, " +
-      "ignored or failed.",
+      "waiting, ignored or failed.",
     ["outcome"],
   );
   return (outcome) => decisions.with(outcome).add();
