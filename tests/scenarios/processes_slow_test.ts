@@ -109,6 +109,30 @@ Deno.test("a server that is not empty ends at its timeout, or on the second SIGT
   }
 });
 
+Deno.test("a --config file is followed, and SIGHUP says what came of each file", async () => {
+  const folder = await Deno.makeTempDir();
+  const config = `${folder}/agent.yaml`;
+  await Deno.writeTextFile(config, "");
+  {
+    await using tunnel = await TunnelProcesses.start({
+      agentFlags: [`--config=${config}`, "--v=1"],
+    });
+    const { child } = tunnel.agent;
+    const before = await tunnel.connect("grpc");
+    await Deno.writeTextFile(config, "deny: tcp:*:*");
+    await child.untilPrinted(/config: taken over: --deny$/m);
+    const error = await tunnel.connect("grpc").catch((error) => error);
+    assertMatch(String(error), /refused by the agent's rule --deny/);
+    await Deno.writeTextFile(config, "deny: nonsense");
+    await child.untilPrinted(/ERROR Cannot use .*agent.yaml.*stays in use/);
+    child.signal("SIGHUP");
+    await child.untilPrinted(/server-link: read again, nothing has changed/);
+    before.caller.send("still here");
+    await before.target.received(10);
+  }
+  await Deno.remove(folder, { recursive: true });
+});
+
 Deno.test("cancelled dials and killed callers leave no descriptor behind", async () => {
   await using tunnel = await TunnelProcesses.start();
   const pids = [tunnel.server.child.pid, tunnel.agent.child.pid];
