@@ -1,6 +1,6 @@
 /**
  * Runs something until it ends or the user has had enough: the first signal
- * asks it to end in order, the second one ends it. SIGHUP reloads certificates.
+ * asks it to end in order, the second one ends it. SIGHUP reads files again.
  * Meanwhile memory that is not needed any more is given back.
  *
  * @module
@@ -17,7 +17,7 @@ export interface Running {
   shutdown(): void;
   /** Ends at once. */
   stop(reason: string): void;
-  /** Reads certificates and keys again; what runs is not disturbed. */
+  /** Reads its files again; what runs is not disturbed. */
   reload(): void;
 }
 

@@ -1,7 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { FileError } from "../../host/files/file_error.ts";
-import type { LeveledLog } from "../../host/log.ts";
-import { recordedLog } from "../../tests/support/recorded_log.ts";
+import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import type { RuleSet } from "../../host/policy/rule_set.ts";
 import { AGENT_FLAGS } from "./agent_flags.ts";
 import { RULE_FLAGS, rulesOf } from "./agent_options.ts";
@@ -17,7 +16,7 @@ function started(content: string, ...words: readonly string[]) {
     readFile: () => file.content,
   };
   const { values } = readFlags("agent", AGENT_FLAGS, sources);
-  const log: LeveledLog = { ...recordedLog().log, level: values.v };
+  const log = Object.assign(new RecordedLog(), { level: values.v });
   const taken: (RuleSet | undefined)[] = [];
   const source = liveConfig({
     command: "agent",
@@ -93,7 +92,7 @@ Deno.test("without a file there is nothing to follow", () => {
     readFile: () => "",
   };
   const { values } = readFlags("agent", AGENT_FLAGS, sources);
-  const log = { ...recordedLog().log, level: 2 };
+  const log = Object.assign(new RecordedLog(), { level: 2 });
   const options = {
     command: "agent",
     table: AGENT_FLAGS,

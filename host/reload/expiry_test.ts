@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { recordedLog } from "../../tests/support/recorded_log.ts";
+import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import { MetricRegistry } from "../metrics.ts";
 import type { CertificateTerm } from "../tls/credentials.ts";
 import { ExpiryWatch, SHOWN_CERTIFICATES_MAX } from "./expiry.ts";
@@ -23,7 +23,7 @@ function stage(...terms: CertificateTerm[]) {
   const timers = new FakeTimers();
   const start = timers.now();
   const metrics = new MetricRegistry();
-  const { log, lines } = recordedLog();
+  const log = new RecordedLog();
   const expiry = new ExpiryWatch({
     log,
     timers,
@@ -41,7 +41,7 @@ function stage(...terms: CertificateTerm[]) {
     metrics,
     after: (days: number) => {
       timers.advance(days * DAY_MS);
-      return lines.splice(0).map((line) => line.replace(/, on .*/, ""));
+      return log.take().map((line) => line.replace(/, on .*/, ""));
     },
   };
 }

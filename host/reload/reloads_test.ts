@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { recordedLog } from "../../tests/support/recorded_log.ts";
+import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import { FileError } from "../files/file_error.ts";
 import type { FileWatchOptions } from "../files/watch_files.ts";
 import { MetricRegistry } from "../metrics.ts";
@@ -30,7 +30,7 @@ class Source implements ReloadSource {
 function stage() {
   const timers = new FakeTimers();
   const metrics = new MetricRegistry();
-  const { log, lines } = recordedLog();
+  const log = new RecordedLog();
   let watched: FileWatchOptions | undefined;
   let now = 1_000_000;
   const reloads = new Reloads({
@@ -56,7 +56,7 @@ function stage() {
     timers,
     tell: (...files: string[]) => watched!.onFiles!(files),
     watched: () => watched!.files,
-    said: () => lines.splice(0),
+    said: () => log.take(),
     metric: (name: string) =>
       metrics.expose().split("\n").find((line) => line.startsWith(name)),
     later: () => now += 5_000,

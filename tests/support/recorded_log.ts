@@ -32,6 +32,12 @@ export class RecordedLog implements Log {
   detail = this.#write("detail");
   packet = this.#write("packet");
 
+  /** Takes what was written so far away, as `level: message`. */
+  take(): string[] {
+    return this.lines.splice(0)
+      .map(({ level, message }) => `${level}: ${message}`);
+  }
+
   /** Lines whose message matches, oldest first. */
   matching(pattern: RegExp): RecordedLine[] {
     return this.lines.filter(({ message }) => pattern.test(message));
@@ -57,21 +63,4 @@ export class RecordedLog implements Log {
       for (const { resolve } of due) resolve(line);
     };
   }
-}
-
-/** Lines as `level: message`, for whoever wants nothing else. */
-export function recordedLog(): { readonly log: Log; readonly lines: string[] } {
-  const lines: string[] = [];
-  const at = (level: string) => (message: string) =>
-    void lines.push(`${level}: ${message}`);
-  const log: Log = {
-    error: at("error"),
-    warn: at("warn"),
-    info: at("info"),
-    event: at("event"),
-    detail: at("detail"),
-    wantsPackets: false,
-    packet: at("packet"),
-  };
-  return { log, lines };
 }
