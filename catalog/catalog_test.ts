@@ -46,8 +46,10 @@ Deno.test("the first source that has a service owns it and its endpoints", () =>
     endpoints: [endpointsOf("db", "127.0.0.1:6432")],
   });
   assertEquals([port(), address()], [6432, "127.0.0.1"]);
+  const before = catalog.snapshot;
   etcd!.add({ endpoints: [endpointsOf("db", "10.0.0.2:5432")] });
   assertEquals(address(), "127.0.0.1");
+  assert(catalog.snapshot === before);
   file!.remove({ services: ["default/db"], endpoints: ["default/db"] });
   assertEquals([port(), address()], [5432, "10.0.0.2"]);
 });
@@ -92,6 +94,8 @@ Deno.test("changes that belong together are one", () => {
   sink!.together(() => {
     sink!.add({ services: [serviceOf("a"), serviceOf("b")] });
     sink!.together(() => sink!.remove({ services: ["default/a"] }));
+    sink!.together(() => sink!.add({ services: [serviceOf("c")] }));
+    sink!.remove({ services: ["default/c"] });
   });
   assertEquals(seen.map(({ services }) => [...services.keys()]), [
     ["default/b"],
@@ -135,8 +139,11 @@ Deno.test("a busy follower gets one difference over all it missed", async () => 
 
 Deno.test("a follower that makes a source speak does not break the order", () => {
   const { sinks: [sink], catalog } = open("file");
+  let depth = 0;
   catalog.follow((snapshot) => {
+    assertEquals(++depth, 1, "it is told while it is being told");
     if (snapshot.version === 1) sink!.add({ services: [serviceOf("b")] });
+    depth--;
   });
   const versions: number[] = [];
   catalog.follow((snapshot) => void versions.push(snapshot.version));

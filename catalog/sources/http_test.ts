@@ -132,6 +132,11 @@ Deno.test("failures are repeated after more and more, or when the server says", 
   headers["retry-after"] = "86400";
   await rig.turn();
   assertEquals(rig.delays.at(-1), 60_000);
+  rig.answer = () => new Response(WEB);
+  await rig.turn();
+  rig.answer = () => new Response("", { status: 500 });
+  await rig.turn();
+  assertEquals(rig.delays.at(-1), rig.delays[0]);
 });
 
 Deno.test("a document without end is not read to its end", async () => {

@@ -178,8 +178,11 @@ Deno.test("reading all again repairs nothing that the watch says, too", async ()
   await heard;
   rig.timers.advance(WATCH_GRACE_MS);
   await reconciling;
+  const same = rig.sink.next(/add|repair/);
+  server.put(SERVICES, service("last"));
+  await same;
   assertEquals(rig.sink.calls.filter((call) => call === "repair"), []);
-  assertEquals(rig.names, ["shop/late", "shop/web"]);
+  assertEquals(rig.names, ["shop/last", "shop/late", "shop/web"]);
 });
 
 Deno.test("what the watch has missed is repaired and counted", async () => {
