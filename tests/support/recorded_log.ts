@@ -64,3 +64,18 @@ export class RecordedLog implements Log {
     };
   }
 }
+
+/** A log whose lines are told as `level: message`, as they come. */
+export function recordedLog(): { readonly log: Log; readonly lines: string[] } {
+  const lines: string[] = [];
+  const log = new RecordedLog();
+  const at = (level: string) => (message: string) =>
+    void lines.push(`${level}: ${message}`);
+  log.error = at("error");
+  log.warn = at("warn");
+  log.info = at("info");
+  log.event = at("event");
+  log.detail = at("detail");
+  log.packet = at("packet");
+  return { log, lines };
+}
