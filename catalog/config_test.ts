@@ -1,6 +1,7 @@
 /**
- * kube-proxy 0.4's tests of its configuration pipeline (`config_test`,
- * `api_test`, `util/config`), by their names, on ours.
+ * kube-proxy 0.4's tests of its configuration pipeline (`config_test` and
+ * `util/config`), by their names, on ours. Those of `api_test` are in
+ * `sources/kubernetes_test.ts`.
  */
 
 import { assertEquals, assertThrows } from "@std/assert";
@@ -146,7 +147,7 @@ Deno.test("ConfigurationChannels: one name stands for one source", () => {
   assertThrows(() => new Config(""), TypeError, '""');
 });
 
-Deno.test("MergeInvoked: what one source says is merged as its own", () => {
+Deno.test("MergeInvoked, MergeFuncInvoked: what one source says is merged as its own", () => {
   const config = new Config("one", "two");
   const seen = config.handler();
   const [foo, bar] = [serviceOf("foo", 10), serviceOf("bar", 20)] as const;
@@ -158,7 +159,17 @@ Deno.test("MergeInvoked: what one source says is merged as its own", () => {
   assertServices(seen, [foo]);
 });
 
-Deno.test("ServicesFromZeroError, ServicesAddedModifiedDeleted: the full list after each", () => {
+Deno.test("Broadcaster: all are told, in the order in which they came", () => {
+  const config = new Config("one");
+  const told: string[] = [];
+  for (const name of ["first", "second"]) {
+    config.catalog.follow(() => void told.push(name));
+  }
+  config.sink().add({ services: [serviceOf("foo")] });
+  assertEquals(told, ["first", "second"]);
+});
+
+Deno.test("services are added, modified and deleted: the full list after each", () => {
   const config = new Config("api");
   const seen = config.handler();
   config.sink().set({ services: [] });
@@ -178,7 +189,7 @@ Deno.test("ServicesFromZeroError, ServicesAddedModifiedDeleted: the full list af
   assertServices(seen, []);
 });
 
-Deno.test("EndpointsAddedModifiedDeleted: the full list after each", () => {
+Deno.test("endpoints are added, modified and deleted: the full list after each", () => {
   const config = new Config("api");
   const seen = config.handler();
   const foo = endpointsOf("foo", "10.0.0.1:1");

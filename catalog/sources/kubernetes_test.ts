@@ -92,6 +92,51 @@ function slice(
   };
 }
 
+// The two by kube-proxy's names; later ones are ours.
+
+Deno.test("NewServicesSourceApi_UpdatesAndMultipleServices", async () => {
+  await using rig = await Rig.open();
+  assertEquals([rig.names, rig.sink.calls[0]], [[], "set"]);
+  const steps: readonly [() => void, readonly string[]][] = [
+    [() => rig.server.put(SERVICES, service("s1", 10)), ["s1 10"]],
+    [() => rig.server.put(SERVICES, service("s2", 20)), ["s1 10", "s2 20"]],
+    [() => rig.server.put(SERVICES, service("s1", 11)), ["s1 11", "s2 20"]],
+    [() => rig.server.remove(SERVICES, "s1"), ["s2 20"]],
+    [() => rig.server.remove(SERVICES, "s2"), []],
+  ];
+  for (const [act, expected] of steps) {
+    const heard = rig.sink.next(/remove/);
+    act();
+    await heard;
+    const seen = [...rig.sink.entries.services.values()]
+      .map(({ name, ports: [first] }) => `${name} ${first!.port}`);
+    assertEquals(seen, expected);
+  }
+});
+
+Deno.test("NewEndpointsSourceApi_UpdatesAndMultipleEndpoints", async () => {
+  await using rig = await Rig.open();
+  const put = (of: string, ...addresses: readonly string[]) => () =>
+    rig.server.put(SLICES, slice(of, of, ...addresses));
+  const steps: readonly [() => void, Record<string, readonly string[]>][] = [
+    [put("e1", "1.2.3.4"), { e1: ["1.2.3.4"] }],
+    [put("e2", "5.6.7.8"), { e1: ["1.2.3.4"], e2: ["5.6.7.8"] }],
+    [put("e1", "4.3.2.1"), { e1: ["4.3.2.1"], e2: ["5.6.7.8"] }],
+    [() => rig.server.remove(SLICES, "e1"), { e2: ["5.6.7.8"] }],
+    [() => rig.server.remove(SLICES, "e2"), {}],
+  ];
+  for (const [act, expected] of steps) {
+    const heard = rig.sink.next(/remove/);
+    act();
+    await heard;
+    const seen = [...rig.sink.entries.endpoints].map(([key, endpoints]) => [
+      key.replace("shop/", ""),
+      endpoints.map(({ address }) => address),
+    ]);
+    assertEquals(Object.fromEntries(seen), expected);
+  }
+});
+
 Deno.test("what is there is said whole, then what changes", async () => {
   const server = FakeApiServer.start();
   server.put(SERVICES, service("web"));
