@@ -28,8 +28,10 @@ import {
   type ExchangeOptions,
   KubeletExchange,
 } from "./kubelet_exchange.ts";
+import type { Refusal } from "./exchange_errors.ts";
 import { dialKubelet } from "./kubelet_dial.ts";
 import { KubeletMetrics } from "./kubelet_metrics.ts";
+import { nodeRefusal } from "./node_callers.ts";
 import { NodeLookups } from "./node_lookups.ts";
 import type { KubeletOptions } from "./options.ts";
 
@@ -121,7 +123,14 @@ export class KubeletPort {
 
   /** Serves one connection whose caller is known. */
   async serve(socket: OctetSocket): Promise<void> {
-    if (this.#exchanges.size >= EXCHANGES_MAX) return await turnAway(socket);
+    const refusal = this.#refusalFor(socket);
+    if (refusal !== undefined) {
+      this.#environment.turnedAway();
+      this.#environment.log.event(
+        `${socket.remoteAddress}: ${refusal.message}`,
+      );
+      return await turnAway(socket, refusal);
+    }
     const exchange = new KubeletExchange(socket, this.#exchange);
     this.#exchanges.add(exchange);
     try {
@@ -129,6 +138,16 @@ export class KubeletPort {
     } finally {
       this.#exchanges.delete(exchange);
     }
+  }
+
+  #refusalFor({ identity }: OctetSocket): Refusal | undefined {
+    const message = nodeRefusal(identity);
+    if (message !== undefined) return { status: 403, message };
+    if (this.#exchanges.size < EXCHANGES_MAX) return undefined;
+    return {
+      status: 503,
+      message: `Cannot serve more than ${EXCHANGES_MAX} requests at once`,
+    };
   }
 
   async #accept(conn: Deno.TcpConn): Promise<void> {
@@ -158,10 +177,12 @@ export class KubeletPort {
   }
 }
 
-async function turnAway(socket: OctetSocket): Promise<void> {
-  const sentence = `Cannot serve more than ${EXCHANGES_MAX} requests at once`;
+async function turnAway(
+  socket: OctetSocket,
+  { status, message }: Refusal,
+): Promise<void> {
   try {
-    await socket.write(refusalOctets(503, sentence));
+    await socket.write(refusalOctets(status, message));
     await socket.closeWrite();
   } catch {
     // It has left already, which is as well.

@@ -12,6 +12,7 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "@std/assert";
+import { ThrowawayCa } from "../../host/tls/throwaway_ca.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { certificates } from "../support/certificates.ts";
 import { KubeletRig } from "../support/kubelet_rig.ts";
@@ -320,6 +321,52 @@ Deno.test("callers without a good certificate do not get in", async () => {
       await rig.tunnel.metric("tunnel_server_refused_callers_total") === 2,
   );
   assertEquals(rig.kubelet.requests, []);
+});
+
+Deno.test("a node is no caller, though its certificate is of the callers' CA", async () => {
+  const folder = await Deno.makeTempDir();
+  const ca = await ThrowawayCa.create("one CA for all");
+  const callerCaFile = `${folder}/ca.crt`;
+  await Deno.writeTextFile(callerCaFile, ca.cert);
+  await using rig = await KubeletRig.open({ kubelet: { callerCaFile } });
+  for (const group of ["system:nodes", "tunnel:agents", "system:masters"]) {
+    const pair = await ca.issue({
+      commonName: "somebody",
+      organizations: [group],
+      usage: "client",
+    });
+    const caller = await rig.caller(pair);
+    await caller.say(`GET /pods HTTP/1.1\r\nHost: ${rig.host}\r\n\r\n`);
+    const answer = await caller.rest();
+    if (group === "system:masters") assertMatch(answer, /^HTTP\/1\.1 200 /);
+    else assertMatch(answer, /^HTTP\/1\.1 403 .*certificate is a node's/);
+  }
+  assertEquals(rig.kubelet.requests.length, 1);
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("resets after a change of protocol pass in both directions", async () => {
+  await using rig = await KubeletRig.open();
+  const open = async (path: string) => {
+    const caller = await rig.caller();
+    await caller.say(
+      `GET ${path} HTTP/1.1\r\nHost: ${rig.host}\r\n` +
+        "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
+    );
+    await caller.hears(/\r\n\r\n$/);
+    return caller;
+  };
+  const one = await open("/attach/reset");
+  await one.say("now");
+  await assertRejects(() => one.rest());
+  const other = await open("/attach/echo");
+  await other.say("x");
+  await other.hears(/x/);
+  other.socket.reset();
+  await eventually(
+    "the kubelet sees it",
+    () => rig.kubelet.failures.length === 1,
+  );
 });
 
 Deno.test("the policy judges callers by their certificates, and the audit log names them", async () => {

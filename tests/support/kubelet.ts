@@ -46,6 +46,8 @@ export class StandInKubelet implements AsyncDisposable {
   readonly port: number;
   /** In order of arrival. */
   readonly requests: KubeletRequest[] = [];
+  /** How connections ended that did not end in order. */
+  readonly failures: unknown[] = [];
   /** Logs that are being followed now. */
   readonly followers = new Set<ReadAheadSocket>();
   readonly #listener: Deno.TcpListener;
@@ -101,8 +103,9 @@ export class StandInKubelet implements AsyncDisposable {
       // Go's clients keep connections for the next request.
       while (await this.#serveOne(new ReadAheadSocket(socket)));
       await socket.closeWrite();
-    } catch {
+    } catch (error) {
       // The caller has left, which some tests are about.
+      this.failures.push(error);
     } finally {
       socket.close();
       this.#sockets.delete(socket);
@@ -180,7 +183,9 @@ export class StandInKubelet implements AsyncDisposable {
     }
     if (verb === "attach") {
       await say(socket, switching([`Upgrade: ${upgrade}`]));
-      return await echo(socket);
+      if (url.pathname !== "/attach/reset") return await echo(socket);
+      await socket.fill();
+      return socket.reset();
     }
     if (upgrade.toLowerCase() === "websocket") {
       return await webSocket(socket, fields, url);
