@@ -22,7 +22,7 @@ import { eventually } from "../support/tunnel_harness.ts";
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 
 for (const carrier of CARRIERS) {
-  Deno.test(`${carrier}: a request reaches the node in its Host, under our certificate, and nothing else of it`, async () => {
+  Deno.test(`${carrier}: a request reaches the node in its Host, under our certificate`, async () => {
     await using rig = await KubeletRig.open({ carrier });
     const answer = await rig.ask(
       "GET /pods?x=1 HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer x\r\n" +
