@@ -74,6 +74,8 @@ export class FileSource implements Source {
   }
 
   async reconcile(): Promise<void> {
+    // Before anything was good there is nothing that could have been missed.
+    if (this.#text === undefined) return this.#inTurn(() => this.#read("set"));
     const text = await readFile(this.#path).catch(() => undefined);
     if (text === this.#text) return;
     const { signal } = this.#stopping;

@@ -132,3 +132,10 @@ Deno.test("a change that no watch told of is found and counted", async () => {
   assertEquals(rig.names, ["default/db"]);
   assertEquals(rig.sink.drift, 4);
 });
+
+Deno.test("a first file that no watch told of is no drift", async () => {
+  await using rig = await Rig.open();
+  await Deno.writeTextFile(rig.path, WEB);
+  await rig.source.reconcile();
+  assertEquals([rig.names, rig.sink.drift], [["default/web"], 0]);
+});

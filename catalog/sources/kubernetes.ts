@@ -63,7 +63,8 @@ export class KubernetesSource implements Source {
   async reconcile(): Promise<void> {
     const { signal } = this.#stopping;
     const follower = this.#follower;
-    if (follower === undefined) return;
+    // Before it has said all, nothing can be missing from it.
+    if (follower?.isSynced !== true) return;
     try {
       if (!await this.#hasMissed(follower)) return;
     } catch (error) {

@@ -90,6 +90,11 @@ export class KubernetesFollower {
     ];
   }
 
+  /** Whether both were said whole. */
+  get isSynced(): boolean {
+    return this.#isSaid.services && this.#isSaid.endpoints;
+  }
+
   start(): void {
     this.#services.start();
     this.#slices.start();
