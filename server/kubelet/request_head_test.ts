@@ -5,6 +5,7 @@ import { forwardedHead, parseRequestHead } from "./request_head.ts";
 
 const LINE = "GET /pods HTTP/1.1";
 const HOST = "Host: edge-1:10250";
+const UPGRADE = ["Connection: upgrade", "Upgrade: websocket"];
 
 function forwarded(...lines: string[]): string[] {
   const octets = forwardedHead(parseRequestHead(lines), "10.0.0.7:10250");
@@ -88,8 +89,8 @@ const REFUSED: readonly [name: string, status: number, ...lines: string[]][] = [
   ["a NUL within a header",         400, LINE, HOST, "X: a\0"],
   ["two lengths",                   400, LINE, HOST, "Content-Length: 1", "Content-Length: 1"],
   ["a length and chunks",           400, LINE, HOST, "Content-Length: 1", "Transfer-Encoding: chunked"],
-  ["a body before another protocol", 400, LINE, HOST, "Connection: upgrade", "Upgrade: websocket", "Content-Length: 1"],
-  ["chunks before another protocol", 400, LINE, HOST, "Connection: upgrade", "Upgrade: websocket", "Transfer-Encoding: chunked"],
+  ["a body before another protocol", 400, LINE, HOST, ...UPGRADE, "Content-Length: 1"],
+  ["chunks before another protocol", 400, LINE, HOST, ...UPGRADE, "Transfer-Encoding: chunked"],
   ["too many headers",              431, LINE, HOST, ...Array(HEADER_LINES_MAX).fill("a: b")],
 ];
 
