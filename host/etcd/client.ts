@@ -285,7 +285,9 @@ export class EtcdClient implements Disposable {
         }
         if (!isAboutMember(error.code)) throw error;
         this.#members.leave(connection);
-        if (may === "once" || tried > this.#members.count) throw error;
+        if (may === "once" || tried > this.#members.count) {
+          throw explained(error, connection);
+        }
       }
     }
   }
@@ -330,6 +332,18 @@ export class EtcdClient implements Disposable {
 export interface EtcdStream extends MessageStream {
   /** What was seen on it is the member's or the token's fault. */
   blame(error: { readonly code: StatusCode; readonly message: string }): void;
+}
+
+/** TLS 1.3 refuses a client when that one believes to be connected. */
+function explained(
+  error: GrpcError,
+  { member, hasAnswered }: MemberConnection,
+): GrpcError {
+  if (!member.isTls || hasAnswered) return error;
+  return new GrpcError(
+    error.code,
+    `${error.message}, as members do that want a certificate, or another one`,
+  );
 }
 
 /** A call with one answer. */

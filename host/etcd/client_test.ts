@@ -192,6 +192,15 @@ Deno.test("a token that is not good any more is replaced", async () => {
   ]);
 });
 
+Deno.test("a user is shown when a cluster begins to ask for users", async () => {
+  const user = { name: "edge", password: "secret" };
+  using at = rig({ user });
+  await at.client.get("/a");
+  at.etcd.user = user;
+  await at.client.get("/a");
+  assertEquals(at.etcd.calls.at(-2), `${METHODS.authenticate} 2379`);
+});
+
 Deno.test("a token that is never good is not asked for without end", async () => {
   const user = { name: "edge", password: "secret" };
   using at = rig({ user });

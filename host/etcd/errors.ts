@@ -39,10 +39,14 @@ const REMEDIES: readonly (readonly [words: string, remedy: string])[] = [
   ["authentication failed", "the user or its password is wrong"],
 ];
 
-/** The token that was shown is not good, or not any more: get another one. */
+/**
+ * The token that was shown is not good, or not any more, or none was shown
+ * because none was asked for before: get another one.
+ */
 export function isAboutToken(message: string): boolean {
   return message.includes("invalid auth token") ||
-    message.includes("revision of auth store is old");
+    message.includes("revision of auth store is old") ||
+    message.includes("user name is empty");
 }
 
 /** Another member, or this one in a moment, may do better. */

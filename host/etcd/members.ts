@@ -36,6 +36,8 @@ export interface MembersOptions {
 export interface MemberConnection {
   readonly member: MemberAddress;
   readonly http2: Connection;
+  /** Whether anything was ever said there. */
+  readonly hasAnswered: boolean;
 }
 
 /** See the module description. */
@@ -105,13 +107,25 @@ export class Members {
   #connect(member: MemberAddress): Promise<MemberConnection> {
     const { signal } = this.#closing;
     return this.#options.connect(member, signal, (transport) => {
-      const http2 = this.#drive(transport, member);
+      let hasAnswered = false;
+      const onAnswer = () => hasAnswered = true;
+      const http2 = this.#drive(transport, member, onAnswer);
       if (signal.aborted) http2.abort(0, "the client is closed");
-      return { member, http2 };
+      return {
+        member,
+        http2,
+        get hasAnswered() {
+          return hasAnswered;
+        },
+      };
     });
   }
 
-  #drive(transport: Transport, member: MemberAddress): Connection {
+  #drive(
+    transport: Transport,
+    member: MemberAddress,
+    onAnswer: () => void,
+  ): Connection {
     const { timers } = this.#options;
     const http2 = new Connection({
       role: "client",
@@ -121,6 +135,7 @@ export class Members {
         onStream: () => {
           throw new TypeError("Cannot accept a stream: push is disabled");
         },
+        onPeerSettings: onAnswer,
         onClosed: () => {
           this.#open.delete(http2);
           if (this.#current?.http2 === http2) this.#current = undefined;

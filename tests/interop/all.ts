@@ -1,6 +1,6 @@
 /**
  * Everything that needs a real peer: the matrix, the promises, upstream's suite,
- * grpcurl, the gRPC peers and a Kubernetes API server. Ends with `N passed, N failed, N skipped`.
+ * grpcurl, the gRPC peers, a Kubernetes API server and etcd. Ends with `N passed, N failed, N skipped`.
  *
  * Usage: `deno task interop [--strict]`; strict as in `suite.ts`.
  *
@@ -18,6 +18,7 @@ if (import.meta.main) {
     { name: "grpcurl", task: ["grpcurl"] },
     { name: "gRPC peers", task: ["interop:grpc"] },
     { name: "kube-apiserver", task: ["kube"] },
+    { name: "etcd", task: ["etcd"] },
     { name: "Konnectivity's suite", task: ["suite", ...Deno.args] },
   ], tally);
   Deno.exit(tally.end());
