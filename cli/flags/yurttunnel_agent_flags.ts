@@ -59,7 +59,7 @@ export const YURTTUNNEL_AGENT_FLAGS = {
     placeholder: "NAME",
     help:
       "Name that the servers' certificates must bear, whatever address is " +
-      "dialed. yurttunnel's have x-tunnel-server-svc, ours tunnel-server.",
+      "dialed. Those of yurttunnel's servers bear x-tunnel-server-svc.",
     defaultText: "the address",
   }),
   "ca-cert": fileFlag({

@@ -9,7 +9,11 @@ import type { KubernetesIdentityOptions } from "../../agent/enrol/kubernetes/opt
 import type { DiscoveryOptions } from "../../agent/enrol/kubernetes/service_discovery.ts";
 import type { AgentOptions } from "../../agent/options.ts";
 import type { KubernetesOptions } from "../../host/kubernetes/connect.ts";
-import { API_CLIENT_SIGNER, CLIENT_USAGES } from "../../host/kubernetes/csr.ts";
+import {
+  AGENT_SUBJECT,
+  API_CLIENT_SIGNER,
+  CLIENT_USAGES,
+} from "../../host/kubernetes/csr.ts";
 import {
   IdentifiersError,
   parseIdentifiers,
@@ -99,8 +103,7 @@ export function yurttunnelAgentOptions(
         wish: {
           signerName: API_CLIENT_SIGNER,
           usages: CLIENT_USAGES,
-          commonName: "tunnel-agent-client",
-          organizations: ["openyurt:yurttunnel"],
+          ...AGENT_SUBJECT,
           dnsNames: [name],
           ipAddresses: [certificateIp],
           expirationSeconds: CERTIFICATE_SECONDS,

@@ -32,6 +32,12 @@ export const CLIENT_USAGES: readonly string[] = [
   "client auth",
 ];
 
+/** Subject of every agent's certificate; yurttunnel's servers look for it. */
+export const AGENT_SUBJECT = {
+  commonName: "tunnel-agent-client",
+  organizations: ["openyurt:yurttunnel"],
+} as const;
+
 /** How long a request may wait for its certificate; as client-go. */
 export const ISSUE_TIMEOUT_MS = 15 * 60_000;
 

@@ -12,7 +12,11 @@
  * @module
  */
 
-import { API_CLIENT_SIGNER, CLIENT_USAGES } from "../../host/kubernetes/csr.ts";
+import {
+  AGENT_SUBJECT,
+  API_CLIENT_SIGNER,
+  CLIENT_USAGES,
+} from "../../host/kubernetes/csr.ts";
 import type { CertificateSigningRequest } from "../../host/kubernetes/objects.ts";
 import { NODE_NAME } from "../../host/kubernetes/token_review.ts";
 import { PkiError } from "../../host/pki/key_pair.ts";
@@ -22,11 +26,6 @@ import {
 } from "../../host/pki/named_request.ts";
 import { SIGNING_REQUEST_OCTETS_MAX } from "../../host/pki/signing_request.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
-
-/** Subject of every agent's certificate; yurttunnel's servers look for it. */
-export const AGENT_COMMON_NAME = "tunnel-agent-client";
-/** The same. */
-export const AGENT_ORGANIZATION = "openyurt:yurttunnel";
 
 /** Whom node identities are of, besides their name. */
 const NODES_GROUP = "system:nodes";
@@ -71,11 +70,11 @@ export async function judgeCsr(
   }
   const read = await readRequest(spec.request);
   if (typeof read === "string") return ignore(read);
-  if (read.commonName !== AGENT_COMMON_NAME) {
+  if (read.commonName !== AGENT_SUBJECT.commonName) {
     return ignore(`it is for ${JSON.stringify(read.commonName)}`);
   }
   const { organizations } = read;
-  if (organizations.length !== 1 || organizations[0] !== AGENT_ORGANIZATION) {
+  if (!isSame(organizations, AGENT_SUBJECT.organizations)) {
     return deny(`its subject has O=${JSON.stringify(organizations)}`);
   }
   if (!isSame(spec.usages ?? [], CLIENT_USAGES)) {

@@ -21,6 +21,7 @@ import {
   makeNamedRequest,
   type RequestedNames,
 } from "../../host/pki/named_request.ts";
+import { CLOUD_NODES } from "../../agent/enrol/kubernetes/service_discovery.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import {
@@ -200,17 +201,19 @@ class CsrCase implements AsyncDisposable {
       : `${condition.type}: ${condition.message}`;
   }
 
-  /** The Service that agents look for, with this annotation. */
-  async service(address: string): Promise<void> {
+  /** The Service that agents look for, with this annotation or none. */
+  async service(address?: string, spec: object = {}): Promise<void> {
     const service = {
       apiVersion: "v1",
       kind: "Service",
       metadata: {
         name: "x-tunnel-server-svc",
         namespace: "kube-system",
-        annotations: { "x-tunnel-server-external-addr": address },
+        annotations: address === undefined
+          ? {}
+          : { "x-tunnel-server-external-addr": address },
       },
-      spec: { ports: [{ name: "tcp", port: 10262 }] },
+      spec: { ports: [{ name: "tcp", port: 10262 }], ...spec },
     };
     const { cluster } = this.context;
     await cluster.kubectl(["apply", "-f", "-"], JSON.stringify(service));
@@ -402,5 +405,39 @@ export const KUBE_CSR_CASES: KubeCases = {
     await agent.child.untilPrinted(new RegExp(`addresses=.*${agentPort}`));
     await first.child.stop("SIGKILL");
     await getsIn(second, agent);
+  },
+
+  "servers are found behind a load balancer and on nodes' ports": async (
+    context,
+  ) => {
+    await using stage = new CsrCase(context);
+    const { cluster } = context;
+    const approver = await stage.approver();
+    const server = await stage.server("ours", approver);
+    const ports = [{ name: "tcp", port: server.agentPort }];
+    await stage.service(undefined, { type: "LoadBalancer", ports });
+    const agent = stage.agent("edge7", await stage.node("edge7"), []);
+    await agent.child.untilPrinted(/its load balancer has no address yet/);
+    const status = { loadBalancer: { ingress: [{ ip: "127.0.0.1" }] } };
+    await cluster.kubectl([
+      "patch",
+      "service/x-tunnel-server-svc",
+      "--namespace=kube-system",
+      "--subresource=status",
+      "--type=merge",
+      `--patch=${JSON.stringify({ status })}`,
+    ]);
+    await getsIn(server, agent);
+    // A node's identity may not list nodes any more, and that is said.
+    const nodePorts = [{ name: "tcp", port: 10262, nodePort: 30262 }];
+    await stage.service(undefined, { type: "NodePort", ports: nodePorts });
+    await agent.child.untilPrinted(
+      /nodes cannot be listed.*servers are looked for where they were/,
+    );
+    await cluster.kubectl(["label", "node/edge7", CLOUD_NODES]);
+    const other = stage.agent("edge7", cluster.adminKubeconfig, [
+      `--cert-dir=${agent.directory}`,
+    ]);
+    await other.child.untilPrinted(/addresses="127.0.0.1 30262"/);
   },
 };
