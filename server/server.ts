@@ -460,6 +460,7 @@ class Server {
     // What a policy grants may be what a link was admitted for.
     this.#files.start(() => reconsider(trust, this.#registry.links));
     trust.identity?.watch({
+      onReloaded: this.#files.follow("authorities"),
       onCredentials: () => this.#files.check(),
       onAuthorities: (bundle) => this.#agentPort.announceAuthorities(bundle),
       onNode: (node) => reconsider(trust, this.#registry.links, node),

@@ -10,7 +10,7 @@ import type { Log } from "../log.ts";
 import type { MetricRegistry } from "../metrics.ts";
 import { type CredentialFiles, Credentials } from "../tls/credentials.ts";
 import { ExpiryWatch } from "./expiry.ts";
-import { Reloads, type ReloadSource } from "./reloads.ts";
+import { type Outcome, Reloads, type ReloadSource } from "./reloads.ts";
 
 /** What {@linkcode KeptFiles} needs. */
 export interface KeptFilesOptions {
@@ -57,6 +57,11 @@ export class KeptFiles {
   /** Keeps something else that comes from files. */
   add(source: ReloadSource): void {
     this.#reloads.add(source);
+  }
+
+  /** See {@linkcode Reloads.follow}. */
+  follow(kind: string): Outcome {
+    return this.#reloads.follow(kind);
   }
 
   /**

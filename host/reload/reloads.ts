@@ -50,19 +50,29 @@ export interface ReloadsOptions {
   readonly watch?: typeof watchFiles;
 }
 
-/** One source, and how it fares. */
-interface Entry {
+/** What the reader of other files says: it is well, or what is wrong. */
+export type Outcome = (problem?: string) => void;
+
+/** How a kind of files fares. */
+interface State {
+  readonly kind: string;
+  /** What is wrong with the files that stand there now. */
+  problem: string | undefined;
+}
+
+/** One source that is read here. */
+interface Entry extends State {
   readonly source: ReloadSource;
   /** Set while the files may still be on their way. */
   waiting: Timer | undefined;
-  /** What is wrong with the files that stand there now. */
-  problem: string | undefined;
 }
 
 /** See the module description. */
 export class Reloads {
   readonly #options: ReloadsOptions;
   readonly #entries: Entry[] = [];
+  /** Of what is read elsewhere. */
+  readonly #followed: State[] = [];
   readonly #failures: LabelledSeries;
   readonly #successes: LabelledSeries;
   #watch: FileWatch | undefined;
@@ -96,10 +106,29 @@ export class Reloads {
 
   /** From now on `source` is read again; what it holds counts as good. */
   add(source: ReloadSource): void {
-    this.#entries.push({ source, waiting: undefined, problem: undefined });
-    this.#failures.with(source.kind);
-    this.#succeeded(source);
+    const { kind } = source;
+    const entry = { kind, source, waiting: undefined, problem: undefined };
+    this.#entries.push(entry);
+    this.#failures.with(kind);
+    this.#succeeded(entry);
     if (this.#watch !== undefined) this.start();
+  }
+
+  /**
+   * For files that somebody else reads and writes about in the log.
+   *
+   * @returns What to call after each reading; the first one counts as good.
+   */
+  follow(kind: string): Outcome {
+    const state: State = { kind, problem: undefined };
+    this.#followed.push(state);
+    this.#failures.with(kind);
+    this.#succeeded(state);
+    return (problem) => {
+      state.problem = problem;
+      if (problem === undefined) this.#succeeded(state);
+      else this.#failures.with(kind).add();
+    };
   }
 
   /** Starts to watch, and looks once at what has changed until now. */
@@ -134,9 +163,9 @@ export class Reloads {
 
   /** What whoever looks at readiness should know; empty when all is well. */
   get notes(): readonly string[] {
-    return this.#entries.flatMap(({ source, problem }) =>
+    return this.#states().flatMap(({ kind, problem }) =>
       problem === undefined ? [] : [
-        `${source.kind}: the new file cannot be used, the old one stays in ` +
+        `${kind}: the new file cannot be used, the old one stays in ` +
         "use; the log says why",
       ]
     );
@@ -172,7 +201,7 @@ export class Reloads {
     entry.waiting = undefined;
     const wasBad = entry.problem !== undefined;
     entry.problem = undefined;
-    this.#succeeded(source);
+    this.#succeeded(entry);
     if (change === undefined) {
       if (wasBad) log.info(`${source.kind}: the files are good again`);
       return "same";
@@ -194,11 +223,15 @@ export class Reloads {
     entry.waiting?.cancel();
     entry.waiting = undefined;
     entry.problem = problem;
-    this.#failures.with(entry.source.kind).add();
+    this.#failures.with(entry.kind).add();
     this.#options.log.error(`${problem}; what was read before stays in use`);
   }
 
-  #succeeded({ kind }: ReloadSource): void {
+  #states(): readonly State[] {
+    return [...this.#entries, ...this.#followed];
+  }
+
+  #succeeded({ kind }: State): void {
     const seconds = Math.floor(this.#options.now() / 1000);
     this.#successes.with(kind).set(seconds);
   }
@@ -206,9 +239,9 @@ export class Reloads {
   /** Sources of one kind are stale together. */
   #stale(): Iterable<readonly [readonly string[], number]> {
     const stale = new Map<string, number>();
-    for (const { source, problem } of this.#entries) {
-      const known = stale.get(source.kind) ?? 0;
-      stale.set(source.kind, Math.max(known, problem === undefined ? 0 : 1));
+    for (const { kind, problem } of this.#states()) {
+      const known = stale.get(kind) ?? 0;
+      stale.set(kind, Math.max(known, problem === undefined ? 0 : 1));
     }
     return [...stale].map(([kind, value]) => [[kind], value] as const);
   }

@@ -138,6 +138,25 @@ Deno.test("who asks is told about every source, and of failures at once", () => 
   ]);
 });
 
+Deno.test("what is read elsewhere fares as told", () => {
+  const { reloads, metric, said } = stage();
+  const outcome = reloads.follow("state");
+  const failures = 't_reload_failures_total{kind="state"}';
+  const stale = 't_reload_stale{kind="state"}';
+  assertEquals(metric(failures), `${failures} 0`);
+  outcome("roles.json: it is empty");
+  // Who asks about the other files does not mend it.
+  reloads.reloadAll();
+  assertEquals([metric(failures), metric(stale)], [
+    `${failures} 1`,
+    `${stale} 1`,
+  ]);
+  assertEquals(reloads.notes.length, 1);
+  outcome();
+  assertEquals([metric(stale), reloads.notes], [`${stale} 0`, []]);
+  assertEquals(said().filter((line) => line.includes("state")), []);
+});
+
 Deno.test("nothing is read after the end, and errors of ours are not hidden", () => {
   const { reloads, pair, timers, tell, said } = stage();
   pair.there = new TypeError("ours");

@@ -51,6 +51,8 @@ export interface IdentityEvents {
   onCredentials(): void;
   /** Other authorities are trusted, or another one issues: tell the agents. */
   onAuthorities(bundle: Uint8Array): void;
+  /** How reading the authorities went: what is wrong with them, if anything. */
+  onReloaded(problem?: string): void;
   /** Links of a node may no longer be good; of any node, without a name. */
   onNode(name?: string): void;
 }
@@ -200,6 +202,7 @@ export class ServerIdentity {
       this.#authorities = await loadAuthorities(this.#state);
       const hasChanged = this.#authorities.bundle !== before;
       const isRenewed = await this.#renewFiles();
+      this.#events?.onReloaded();
       if (hasChanged || isRenewed) this.#events?.onCredentials();
       if (!hasChanged) return;
       this.#log.info("the certificate authorities have changed", {
@@ -208,6 +211,7 @@ export class ServerIdentity {
       this.#events?.onAuthorities(this.bundle);
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
+      this.#events?.onReloaded(error.message);
       this.#log.error(`${error.message}; what was read before stays in use`);
     }
   }

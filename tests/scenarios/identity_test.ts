@@ -205,6 +205,8 @@ Deno.test("authorities that cannot be read leave those in use", async () => {
   await Deno.truncate(rig.state.path("ca/roles.json"));
   rig.tunnel.server.reload();
   await rig.tunnel.log.until(/roles.json: it is empty.*stays in use$/);
+  const stale = 'tunnel_server_reload_stale{kind="authorities"}';
+  assertEquals(await rig.tunnel.metric(stale), 1);
   await node.renew(place);
   assertEquals(rig.tunnel.log.matching(/^agent gone/), []);
 });
