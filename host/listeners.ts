@@ -147,12 +147,14 @@ export async function listenAgentPort(
   events: AgentPortEvents,
 ): Promise<BoundListener> {
   const { credentials, intake } = options;
-  const door = intake && new TlsDoor(intake);
+  const door = intake && new TlsDoor(intake, systemTimers);
   const server = tlsServer(options, events, door);
   // A listener of its own: whom there is no room for costs no handshake.
   const listener = net.createServer({ noDelay: true, allowHalfOpen: true });
   listener.on("connection", (socket: net.Socket) => {
-    if (door?.admits(socket) ?? true) server.emit("connection", socket);
+    const letIn = () => void server.emit("connection", socket);
+    if (door === undefined) letIn();
+    else door.knock(socket, letIn);
   });
   await listenNode(listener, options.hostname, options.port);
   const bound = listener.address() as { address: string; port: number };

@@ -14,11 +14,12 @@
 import type { SharedLimits } from "../../proto/streams/shared_limits.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import type {
-  IntakeLimit,
-  IntakeLimits,
-  IntakePlan,
-  IntakeScope,
+import {
+  type IntakeLimit,
+  type IntakeLimits,
+  type IntakePlan,
+  type IntakeScope,
+  STRANGER_OCTETS_MAX,
 } from "./intake_limits.ts";
 import { sourceOf } from "./source.ts";
 
@@ -44,9 +45,13 @@ class Account {
   /** In the order in which they came. */
   readonly strangers = new Set<Guest>();
   readonly resets: TokenBucket;
+  readonly handshakes: TokenBucket;
+  readonly work: TokenBucket;
 
   constructor(readonly limits: IntakeLimits, nowMs: number) {
     this.resets = new TokenBucket(limits.resets, nowMs);
+    this.handshakes = new TokenBucket(limits.handshakes, nowMs);
+    this.work = new TokenBucket(limits.work, nowMs);
   }
 }
 
@@ -68,7 +73,7 @@ export class Intake {
       nowMs: () => options.clock.now(),
       left: (name) => this.#forget(name),
       reached: (limit, account) =>
-        options.reached(limit, account === this.#all ? "all" : "source"),
+        options.reached(limit, this.#scopeOf(account)),
     };
   }
 
@@ -115,7 +120,9 @@ export class Intake {
     this.#sources.set(name, source);
     const guest = new Guest([source, this.#all], close, this.#host, name);
     guest.wait();
-    return guest;
+    if (guest.takeHandshake()) return guest;
+    guest.leave();
+    return undefined;
   }
 
   /** Room for one connection more, if need be instead of a stranger's. */
@@ -127,6 +134,11 @@ export class Intake {
     const [oldest] = strangers;
     oldest?.evict();
     return oldest !== undefined;
+  }
+
+  #scopeOf(account: Account | undefined): IntakeScope {
+    if (account === undefined) return "connection";
+    return account === this.#all ? "all" : "source";
   }
 
   /** Room for one stranger more. */
@@ -160,7 +172,8 @@ export class Intake {
 interface Host {
   nowMs(): number;
   left(source: string): void;
-  reached(limit: IntakeLimit, account: Account): void;
+  /** @param account Whose limit; `undefined`: the connection's own. */
+  reached(limit: IntakeLimit, account: Account | undefined): void;
 }
 
 /** One connection, as long as it lasts. */
@@ -170,6 +183,7 @@ export class Guest implements SharedLimits {
   readonly #host: Host;
   readonly #source: string | undefined;
   #isHere = true;
+  #octets = 0;
 
   /** @param accounts Its source's, if it has one, and everybody's. */
   constructor(
@@ -197,7 +211,11 @@ export class Guest implements SharedLimits {
 
   /** It has shown who it is. */
   known(): void {
-    for (const { strangers } of this.#accounts) strangers.delete(this);
+    if (!this.isStranger) return;
+    for (const { strangers, handshakes } of this.#accounts) {
+      strangers.delete(this);
+      handshakes.refund();
+    }
   }
 
   /** Its place is wanted for another. */
@@ -210,8 +228,10 @@ export class Guest implements SharedLimits {
   leave(): void {
     if (!this.#isHere) return;
     this.#isHere = false;
-    this.known();
-    for (const account of this.#accounts) account.connections--;
+    for (const account of this.#accounts) {
+      account.strangers.delete(this);
+      account.connections--;
+    }
     if (this.#source !== undefined) this.#host.left(this.#source);
   }
 
@@ -242,9 +262,33 @@ export class Guest implements SharedLimits {
   }
 
   takeReset(): boolean {
+    return this.#spend("resets", 1);
+  }
+
+  /** It will shake hands. @returns false: one too many. */
+  takeHandshake(): boolean {
+    return this.#spend("handshakes", 1);
+  }
+
+  /** A stranger has said so much. @returns false: it was too much. */
+  takeOctets(octets: number): boolean {
+    this.#octets += octets;
+    if (this.#octets <= STRANGER_OCTETS_MAX) return true;
+    this.#host.reached("octets", undefined);
+    return false;
+  }
+
+  /** A stranger has made so much work. @returns false: it was too much. */
+  takeWork(ms: number): boolean {
+    return this.#spend("work", ms);
+  }
+
+  #spend(limit: "resets" | "handshakes" | "work", tokens: number): boolean {
     const nowMs = this.#host.nowMs();
-    const empty = this.#accounts.find(({ resets }) => !resets.spend(nowMs));
-    return empty === undefined || this.#refuse("resets", empty);
+    const empty = this.#accounts.find((account) =>
+      !account[limit].spend(nowMs, tokens)
+    );
+    return empty === undefined || this.#refuse(limit, empty);
   }
 
   #refuse(limit: IntakeLimit, account: Account): false {

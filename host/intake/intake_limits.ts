@@ -19,10 +19,20 @@ export type IntakeLimit =
   | "connections"
   | "streams"
   | "header_octets"
-  | "resets";
+  | "resets"
+  | "handshakes"
+  | "octets"
+  | "work";
 
 /** Whom a limit is on. */
-export type IntakeScope = "source" | "all";
+export type IntakeScope = "connection" | "source" | "all";
+
+/**
+ * What a stranger may say, all in all. It takes that much to become known: a
+ * token (16 KiB), identifiers (64 KiB), or a message of Join (64 KiB), and
+ * HTTP/2 around it.
+ */
+export const STRANGER_OCTETS_MAX = 128 * 1024;
 
 /** The limits of one scope. */
 export interface IntakeLimits {
@@ -41,6 +51,14 @@ export interface IntakeLimits {
   readonly headerOctets: number;
   /** Calls that were begun and thrown away. */
   readonly resets: BucketSize;
+  /**
+   * Handshakes that nobody known came out of: one more is not begun. Whoever
+   * shows who it is gets its own back. Each is a signature, a key exchange and
+   * their objects, about two milliseconds.
+   */
+  readonly handshakes: BucketSize;
+  /** Milliseconds of work that strangers made; who makes more is ended. */
+  readonly work: BucketSize;
 }
 
 /** Both scopes. */
@@ -63,6 +81,11 @@ export const SOURCE_LIMITS_DEFAULT: IntakeLimits = {
   headerOctets: 8 * MIB,
   // All calls of a busy API server are cancelled at once, and again.
   resets: { burst: 65_536, perSecond: 5_000 },
+  // 200 nodes come back with expired certificates, two calls each; then a tenth
+  // of the time.
+  handshakes: { burst: 1_024, perSecond: 50 },
+  // 200 nodes join at once, at five milliseconds each; then a tenth.
+  work: { burst: 1_000, perSecond: 100 },
 };
 
 /** What all sources may hold together unless the process chooses otherwise. */
@@ -72,6 +95,9 @@ export const ALL_LIMITS_DEFAULT: IntakeLimits = {
   streams: 262_144,
   headerOctets: 64 * MIB,
   resets: { burst: 262_144, perSecond: 20_000 },
+  // Half of the time is left to those who are known.
+  handshakes: { burst: 4_096, perSecond: 250 },
+  work: { burst: 2_000, perSecond: 250 },
 };
 
 /** Descriptors left to targets, files and names when none may connect. */

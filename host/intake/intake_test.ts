@@ -16,6 +16,8 @@ const MANY: IntakeLimits = {
   streams: 100,
   headerOctets: 1_000,
   resets: { burst: 100, perSecond: 10 },
+  handshakes: { burst: 1e9, perSecond: 0 },
+  work: { burst: 1e9, perSecond: 0 },
 };
 
 /** An intake, what it said, and whom it closed. */
@@ -149,6 +151,36 @@ Deno.test("hanging up gives nobody a fresh budget of resets", () => {
   assertEquals([granted, reached.length, intake.sources], [3, 7, 0]);
   timers.advance(2_000);
   assertEquals(enter("10.0.0.1:9")!.takeReset(), true);
+});
+
+Deno.test("handshakes of strangers are counted, whoever shows who it is gets its own back", () => {
+  const { timers, reached, enter } = intakeOf({
+    source: { handshakes: { burst: 3, perSecond: 1 } },
+  });
+  for (let index = 0; index < 50; index++) enter(`10.0.0.1:${index}`)!.known();
+  for (let index = 0; index < 3; index++) enter(`10.0.0.1:${index}`)!.leave();
+  assertEquals(enter("10.0.0.1:1"), undefined);
+  assert(enter("10.0.0.2:1") !== undefined);
+  assertEquals(reached, ["source handshakes"]);
+  timers.advance(1_000);
+  assert(enter("10.0.0.1:1") !== undefined);
+});
+
+Deno.test("strangers of a source have so much work, and pay their debts", () => {
+  const { timers, reached, enter } = intakeOf({
+    source: { work: { burst: 10, perSecond: 10 } },
+  });
+  const [one, two] = [enter("10.0.0.1:1")!, enter("10.0.0.1:2")!];
+  assertEquals([one.takeWork(5), two.takeWork(25), one.takeWork(1)], [
+    true,
+    true,
+    false,
+  ]);
+  timers.advance(2_000);
+  assertEquals(one.takeWork(1), false);
+  timers.advance(1_000);
+  assertEquals(one.takeWork(1), true);
+  assertEquals(reached, ["source work", "source work"]);
 });
 
 Deno.test("sources that left are remembered up to a limit", () => {

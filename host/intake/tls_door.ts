@@ -7,20 +7,61 @@
 
 import type net from "node:net";
 import type tls from "node:tls";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Guest, Intake } from "./intake.ts";
+
+/**
+ * Between the beginnings of two handshakes. Each costs about as much, so that
+ * this slows nobody down; but what came in between has its turn in between.
+ */
+export const HANDSHAKE_PACE_MS = 1;
 
 /** See the module description. */
 export class TlsDoor {
   readonly #intake: Intake;
+  readonly #timers: Timers;
+  /** No more than the intake lets be strangers. */
+  readonly #waiting: { socket: net.Socket; letIn: () => void }[] = [];
+  #timer: Timer | undefined;
+  #lastMs = -Infinity;
   /** By the peer's address and port, which no two open sockets share. */
   readonly #inHandshake = new Map<string, Guest>();
 
-  constructor(intake: Intake) {
+  constructor(intake: Intake, timers: Timers) {
     this.#intake = intake;
+    this.#timers = timers;
   }
 
+  /**
+   * Somebody has connected: lets it in when it is its turn, or closes it.
+   *
+   * @param letIn Begins the handshake.
+   */
+  knock(socket: net.Socket, letIn: () => void): void {
+    if (!this.#admits(socket)) return;
+    const sinceMs = this.#timers.now() - this.#lastMs;
+    if (this.#waiting.length === 0 && sinceMs >= HANDSHAKE_PACE_MS) {
+      this.#lastMs = this.#timers.now();
+      return letIn();
+    }
+    this.#waiting.push({ socket, letIn });
+    this.#timer ??= this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
+  }
+
+  readonly #next = () => {
+    this.#timer = undefined;
+    // Whoever has left meanwhile takes no turn.
+    let next = this.#waiting.shift();
+    while (next?.socket.destroyed) next = this.#waiting.shift();
+    if (next === undefined) return;
+    this.#lastMs = this.#timers.now();
+    next.letIn();
+    if (this.#waiting.length === 0) return;
+    this.#timer = this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
+  };
+
   /** @returns false: there is no room, and the socket is closed. */
-  admits(socket: net.Socket): boolean {
+  #admits(socket: net.Socket): boolean {
     const peer = peerOf(socket);
     const guest = this.#intake.enter(peer, () => socket.destroy());
     if (guest === undefined) {

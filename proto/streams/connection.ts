@@ -242,6 +242,7 @@ export class Connection {
     return Math.min(
       nextDeadlineMs,
       this.#settings.nextDeadlineMs,
+      this.#receiver.nextDeadlineMs,
       this.#liveness.nextDeadlineMs,
     );
   }
@@ -251,7 +252,7 @@ export class Connection {
     const nowMs = this.#nowMs = this.#clock.now();
     this.#life.onDeadline(nowMs);
     if (this.#life.isClosed) return;
-    const overdue = this.#settings.check(nowMs);
+    const overdue = this.#settings.check(nowMs) ?? this.#receiver.check(nowMs);
     if (overdue !== undefined) return this.#life.fail(overdue);
     const lost = this.#liveness.check(nowMs);
     if (lost !== undefined) this.#life.transportClosed(lost);

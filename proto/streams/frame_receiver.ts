@@ -64,6 +64,16 @@ export class FrameReceiver {
     return this.#decoder.isBetweenFrames && this.#headers.pending === undefined;
   }
 
+  /** When {@linkcode check} is due. */
+  get nextDeadlineMs(): number {
+    return this.#headers.nextDeadlineMs;
+  }
+
+  /** @returns What is wrong when something was begun and is overdue. */
+  check(nowMs: number): WireError | undefined {
+    return this.#headers.check(nowMs);
+  }
+
   /** The connection is over. */
   drop(): void {
     this.#headers.drop();

@@ -15,6 +15,13 @@ import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import { ExcessError } from "./abuse_limits.ts";
 import { type SharedLimits, UNSHARED } from "./shared_limits.ts";
 
+/**
+ * How long a block may take from HEADERS to its last CONTINUATION. Nothing else
+ * can be said on the connection meanwhile, so whoever begins one completes it;
+ * the longest there may be comes through 60 kbit/s in that time.
+ */
+export const HEADER_BLOCK_TIMEOUT_MS = 20_000;
+
 /** What is known of a block besides its octets. */
 export interface PendingBlock {
   readonly streamId: number;
@@ -33,6 +40,7 @@ export class HeaderBlockGatherer {
   #frames = 0;
   /** Of `shared`, until the block is complete. */
   #taken = 0;
+  #deadlineMs = Infinity;
 
   /**
    * @param octetsMax The longest block, coded, over all its frames.
@@ -54,8 +62,23 @@ export class HeaderBlockGatherer {
     return this.#pending;
   }
 
+  /** When {@linkcode overdue} is due. */
+  get deadlineMs(): number {
+    return this.#deadlineMs;
+  }
+
+  /** Why the connection ends when a block is not complete by its deadline. */
+  overdue(): ExcessError {
+    return new ExcessError(
+      "headerBlock",
+      `a header block is not complete after ${HEADER_BLOCK_TIMEOUT_MS} ms`,
+      "10.5.1",
+    );
+  }
+
   /** Starts a block whose HEADERS lacks END_HEADERS. */
-  begin(frame: HeadersFrame): void {
+  begin(frame: HeadersFrame, nowMs: number): void {
+    this.#deadlineMs = nowMs + HEADER_BLOCK_TIMEOUT_MS;
     const { streamId, endStream, dependsOn } = frame;
     this.#pending = { streamId, endStream, dependsOn };
     this.#add(frame.fragment);
@@ -126,5 +149,6 @@ export class HeaderBlockGatherer {
     this.#frames = 0;
     this.#shared.giveHeaderOctets(this.#taken);
     this.#taken = 0;
+    this.#deadlineMs = Infinity;
   }
 }

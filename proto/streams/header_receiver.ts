@@ -52,6 +52,16 @@ export class HeaderReceiver {
     return this.#blocks.pending;
   }
 
+  /** When {@linkcode check} is due. */
+  get nextDeadlineMs(): number {
+    return this.#blocks.deadlineMs;
+  }
+
+  /** @returns What is wrong when a block takes too long. */
+  check(nowMs: number): WireError | undefined {
+    return nowMs < this.#blocks.deadlineMs ? undefined : this.#blocks.overdue();
+  }
+
   /** The connection is over: what was gathered is for nobody. */
   drop(): void {
     this.#blocks.drop();
@@ -59,7 +69,9 @@ export class HeaderReceiver {
 
   /** HEADERS. */
   onHeaders(frame: HeadersFrame): void {
-    if (!frame.endHeaders) return this.#blocks.begin(frame);
+    if (!frame.endHeaders) {
+      return this.#blocks.begin(frame, this.#host.nowMs());
+    }
     const { streamId, endStream, dependsOn } = frame;
     this.#onBlock({ streamId, endStream, dependsOn }, frame.fragment);
   }

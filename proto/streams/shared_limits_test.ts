@@ -6,6 +6,8 @@ import { ErrorCode } from "../frames/wire_error.ts";
 import { ExcessError } from "./abuse_limits.ts";
 import { Connection } from "./connection.ts";
 import type { ConnectionEnd } from "./connection_events.ts";
+import { HEADER_BLOCK_TIMEOUT_MS } from "./header_block.ts";
+import { SETTINGS_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 
 /** Limits that count, and how much of them is left. */
 function scene(limits: {
@@ -13,6 +15,7 @@ function scene(limits: {
   readonly octets?: number;
   readonly resets?: number;
 }) {
+  const timers = new FakeTimers();
   const left = { streams: 9, octets: 99, resets: 9, ...limits };
   const take = (what: keyof typeof left, amount: number) => {
     if (left[what] < amount) return false;
@@ -22,7 +25,7 @@ function scene(limits: {
   const ends: ConnectionEnd[] = [];
   const engine = new Connection({
     role: "server",
-    clock: new FakeTimers(),
+    clock: timers,
     sharedLimits: {
       takeStream: () => take("streams", 1),
       giveStream: () => void left.streams++,
@@ -42,7 +45,7 @@ function scene(limits: {
   engine.start();
   const peer = new ScriptedHttp2Peer(engine, "client");
   peer.shakeHands();
-  return { engine, peer, left, ends };
+  return { timers, engine, peer, left, ends };
 }
 
 /** A HEADERS frame whose block goes on, and how it goes on. */
@@ -96,4 +99,20 @@ Deno.test("resets are counted where they are shared, whoever provokes them", () 
   peer.windowUpdate(3, 0x7fff_ffff);
   peer.wants(`GOAWAY 3 ${ErrorCode.ENHANCE_YOUR_CALM}`);
   assertEquals((ends[0]?.error as ExcessError).excess, "shared");
+});
+
+Deno.test("a block that is begun must be completed in time", () => {
+  const { timers, engine, peer, left, ends } = scene({ octets: 50 });
+  timers.advance(SETTINGS_ACK_TIMEOUT_MS);
+  engine.onDeadline();
+  peer.send(head(1, 20));
+  assertEquals(engine.nextDeadlineMs, timers.now() + HEADER_BLOCK_TIMEOUT_MS);
+  timers.advance(HEADER_BLOCK_TIMEOUT_MS - 1);
+  engine.onDeadline();
+  assertEquals(ends, []);
+  timers.advance(1);
+  engine.onDeadline();
+  peer.wants(`GOAWAY 0 ${ErrorCode.ENHANCE_YOUR_CALM}`);
+  assertEquals((ends[0]?.error as ExcessError).excess, "headerBlock");
+  assertEquals(left.octets, 50);
 });

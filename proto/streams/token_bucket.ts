@@ -24,11 +24,16 @@ export class TokenBucket {
     this.#filledMs = nowMs;
   }
 
-  /** Takes one token; `false` if there is none. */
-  spend(nowMs: number): boolean {
+  /**
+   * Takes one token; `false` if there is none.
+   *
+   * @param tokens If it is known only now how many were used: there may be a
+   *   debt, which has to fill before there is one again.
+   */
+  spend(nowMs: number, tokens = 1): boolean {
     if (this.#tokens < 1) this.#fill(nowMs);
     if (this.#tokens < 1) return false;
-    this.#tokens -= 1;
+    this.#tokens -= tokens;
     return true;
   }
 

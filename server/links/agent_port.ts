@@ -13,6 +13,7 @@ import { driveHttp2 } from "../../host/http2_driver.ts";
 import type { Guest } from "../../host/intake/intake.ts";
 import type { Transport } from "../../host/transport.ts";
 import { VERSION } from "../../host/version.ts";
+import { ErrorCode } from "../../proto/frames/wire_error.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
@@ -46,6 +47,7 @@ import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { LinkCandidate } from "./admission.ts";
 import { watchIdle } from "./idle_watch.ts";
+import { meteredTransport } from "./metered_transport.ts";
 
 /** How long an agent may leave a PING unanswered before its link is lost. */
 const PING_TIMEOUT_MS = 10_000;
@@ -268,7 +270,16 @@ export class AgentPort {
     });
     this.#connections.add(connection);
     connection.start();
-    driveHttp2(transport, connection, timers);
+    const metered = guest === undefined ? transport : meteredTransport(
+      transport,
+      guest,
+      timers,
+      (reason) => {
+        this.#options.observer.refused(transport.remoteAddress, reason);
+        connection.abort(ErrorCode.ENHANCE_YOUR_CALM, reason);
+      },
+    );
+    driveHttp2(metered, connection, timers);
     // A link is watched by its hello, and then by its keepalive.
     if (isLink || watch.isOver) return connection;
     watch.stop = watchIdle(connection, {

@@ -1,0 +1,140 @@
+/**
+ * Rations what a stranger may have done for it, until it has shown who it is.
+ *
+ * The budgets of the engine are each about one kind of frame. This is about what
+ * all of them are for: time on the one processor that carries everybody else's
+ * octets. A stranger's octets are taken in slices, with a turn for others behind
+ * each; there are only so many of them; and the time that they take is charged
+ * to where they come from.
+ *
+ * @module
+ */
+
+import type { Guest } from "../../host/intake/intake.ts";
+import { STRANGER_OCTETS_MAX } from "../../host/intake/intake_limits.ts";
+import type { Transport, TransportEvents } from "../../host/transport.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/** Some forty small frames, a fraction of a millisecond. */
+export const SLICE_OCTETS = 4 * 1024;
+
+/** The next slice is for the next turn of the loop, or the one behind it. */
+const TURN_MS = 0;
+
+/** The part of `Guest` that is charged. */
+export type Charged = Pick<Guest, "isStranger" | "takeWork" | "takeOctets">;
+
+/** @param over It was too much; called once, nothing more is delivered. */
+export function meteredTransport(
+  transport: Transport,
+  guest: Charged,
+  timers: Timers,
+  over: (reason: string) => void,
+): Transport {
+  if (!guest.isStranger) return transport;
+  return {
+    remoteAddress: transport.remoteAddress,
+    localAddress: transport.localAddress,
+    alpn: transport.alpn,
+    identity: transport.identity,
+    start: (events) => transport.start(new Meter(events, guest, timers, over)),
+    write: (octets, done) => transport.write(octets, done),
+    closeWrite: () => transport.closeWrite(),
+    close: () => transport.close(),
+  };
+}
+
+/** See the module description. */
+class Meter implements TransportEvents {
+  readonly #events: TransportEvents;
+  readonly #guest: Charged;
+  readonly #timers: Timers;
+  readonly #over: (reason: string) => void;
+  /** Slices that wait for their turn. */
+  #waiting: Uint8Array[] = [];
+  #timer: Timer | undefined;
+  #hasEnded = false;
+  #isOver = false;
+
+  constructor(
+    events: TransportEvents,
+    guest: Charged,
+    timers: Timers,
+    over: (reason: string) => void,
+  ) {
+    this.#events = events;
+    this.#guest = guest;
+    this.#timers = timers;
+    this.#over = over;
+  }
+
+  onChunk(chunk: Uint8Array): void {
+    if (this.#isOver) return;
+    if (this.#waiting.length === 0) {
+      if (!this.#guest.isStranger) return this.#events.onChunk(chunk);
+      if (!this.#count(chunk.length)) return;
+      this.#deliver(chunk.subarray(0, SLICE_OCTETS));
+      this.#keep(chunk.subarray(SLICE_OCTETS));
+    } else if (this.#count(chunk.length)) this.#keep(chunk);
+  }
+
+  onEnd(): void {
+    if (this.#waiting.length === 0) this.#events.onEnd();
+    else this.#hasEnded = true;
+  }
+
+  onClose(error: Error | undefined): void {
+    this.#timer?.cancel();
+    this.#waiting = [];
+    this.#events.onClose(error);
+  }
+
+  #count(octets: number): boolean {
+    if (this.#guest.takeOctets(octets)) return true;
+    this.#end(
+      `it said more than ${STRANGER_OCTETS_MAX} octets, and not who it is`,
+    );
+    return false;
+  }
+
+  #deliver(slice: Uint8Array): void {
+    const startMs = this.#timers.now();
+    this.#events.onChunk(slice);
+    if (!this.#guest.isStranger) return;
+    if (this.#guest.takeWork(this.#timers.now() - startMs)) return;
+    this.#end("strangers from there made too much work");
+  }
+
+  /** Copies: the chunk is only good during the call. */
+  #keep(octets: Uint8Array): void {
+    if (octets.length === 0 || this.#isOver) return;
+    for (let at = 0; at < octets.length; at += SLICE_OCTETS) {
+      this.#waiting.push(octets.slice(at, at + SLICE_OCTETS));
+    }
+    this.#timer ??= this.#timers.after(TURN_MS, this.#next);
+  }
+
+  readonly #next = () => {
+    this.#timer = undefined;
+    const slice = this.#waiting.shift();
+    if (slice !== undefined) this.#deliver(slice);
+    // Whoever is known now waits no longer.
+    while (!this.#guest.isStranger && !this.#isOver) {
+      const rest = this.#waiting.shift();
+      if (rest === undefined) break;
+      this.#events.onChunk(rest);
+    }
+    if (this.#isOver) return;
+    if (this.#waiting.length > 0) {
+      this.#timer = this.#timers.after(TURN_MS, this.#next);
+    } else if (this.#hasEnded) this.#events.onEnd();
+  };
+
+  #end(reason: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#waiting = [];
+    this.#timer?.cancel();
+    this.#over(reason);
+  }
+}

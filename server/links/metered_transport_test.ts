@@ -1,0 +1,103 @@
+import { assertEquals } from "@std/assert";
+import { STRANGER_OCTETS_MAX } from "../../host/intake/intake_limits.ts";
+import type { Transport, TransportEvents } from "../../host/transport.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { forAll } from "../../tests/support/prng.ts";
+import { concat } from "../../tests/support/sockets.ts";
+import { meteredTransport, SLICE_OCTETS } from "./metered_transport.ts";
+
+/** A stranger with so much work, who costs `costMs` a chunk, and what came of it. */
+function scene(budgetMs: number, costMs = 0) {
+  const timers = new FakeTimers();
+  const guest = { isStranger: true, charged: 0, octets: 0 };
+  const ends: string[] = [];
+  const chunks: Uint8Array[] = [];
+  let events: TransportEvents | undefined;
+  const transport = meteredTransport(
+    { start: (given: TransportEvents) => void (events = given) } as Transport,
+    {
+      get isStranger() {
+        return guest.isStranger;
+      },
+      takeOctets: (octets) => (guest.octets += octets) <= STRANGER_OCTETS_MAX,
+      takeWork: (ms) => (guest.charged += ms) <= budgetMs,
+    },
+    timers,
+    (reason) => ends.push(reason),
+  );
+  transport.start({
+    onChunk: (chunk) => {
+      chunks.push(chunk.slice());
+      if (costMs > 0) timers.advance(costMs);
+    },
+    onEnd: () => ends.push("end"),
+    onClose: () => ends.push("close"),
+  });
+  return { timers, guest, ends, chunks, events: events! };
+}
+
+Deno.test("a stranger's octets come in slices, with a turn behind each", () => {
+  const { timers, ends, chunks, events } = scene(1_000);
+  events.onChunk(new Uint8Array(3 * SLICE_OCTETS));
+  events.onEnd();
+  assertEquals(chunks.map(({ length }) => length), [SLICE_OCTETS]);
+  timers.advance(1);
+  timers.advance(1);
+  assertEquals(chunks.length, 3);
+  assertEquals(ends, ["end"]);
+});
+
+Deno.test("the time that they take is charged, and ends it when there is none left", () => {
+  const { ends, chunks, events } = scene(2, 1);
+  for (let index = 0; index < 5; index++) events.onChunk(new Uint8Array(999));
+  assertEquals(ends, ["strangers from there made too much work"]);
+  assertEquals(chunks.length, 3);
+});
+
+Deno.test("a stranger who says too much is ended, read or not", () => {
+  const { ends, chunks, events } = scene(1_000);
+  events.onChunk(new Uint8Array(STRANGER_OCTETS_MAX));
+  assertEquals(ends, []);
+  events.onChunk(new Uint8Array(1));
+  assertEquals(ends, ["it said more than 131072 octets, and not who it is"]);
+  assertEquals(chunks.length, 1);
+});
+
+Deno.test("whoever has shown who it is pays nothing and waits for nothing", () => {
+  const { timers, guest, ends, chunks, events } = scene(20);
+  events.onChunk(new Uint8Array(3 * SLICE_OCTETS));
+  guest.isStranger = false;
+  timers.advance(1);
+  assertEquals(chunks.length, 3);
+  const { charged } = guest;
+  for (let index = 0; index < 9; index++) {
+    events.onChunk(new Uint8Array(STRANGER_OCTETS_MAX));
+  }
+  assertEquals([chunks.length, guest.charged, ends], [12, charged, []]);
+});
+
+Deno.test("what waits when the connection is lost is nobody's", () => {
+  const { timers, ends, chunks, events } = scene(20);
+  events.onChunk(new Uint8Array(3 * SLICE_OCTETS));
+  events.onClose(undefined);
+  timers.advance(10);
+  assertEquals([chunks.length, ends, timers.pendingCount], [1, ["close"], 0]);
+});
+
+Deno.test("however it is cut and whenever it is known, all of it comes in order", () =>
+  forAll(20, (prng) => {
+    const { timers, guest, ends, chunks, events } = scene(1e9);
+    const said = new Uint8Array(STRANGER_OCTETS_MAX)
+      .map((_, index) => index % 251);
+    for (let at = 0; at < said.length;) {
+      const end = at + 1 + prng.below(20_000);
+      events.onChunk(said.slice(at, end));
+      at = end;
+      if (prng.below(3) === 0) timers.advance(1);
+      if (prng.below(20) === 0) guest.isStranger = false;
+    }
+    events.onEnd();
+    while (timers.pendingCount > 0) timers.advance(1);
+    assertEquals(concat(chunks), said);
+    assertEquals(ends, ["end"]);
+  }));

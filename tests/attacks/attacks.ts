@@ -1,0 +1,260 @@
+// deno-lint-ignore-file no-console -- a command that prints a table.
+/**
+ * What attacks cost a server, and what its neighbours feel of them.
+ *
+ * Usage: `deno task attacks [NAME…] [--rounds N] [--json FILE]`; without names
+ * all of them, several minutes. `--list` names them.
+ *
+ * A server, an agent, a neighbour and the attacker are processes of their own;
+ * the attacker is `nice`, for it stands in for another machine. Each round
+ * measures the neighbour without and with the attack, one right behind the
+ * other; the ratio is formed in the round, and the median over rounds counts.
+ *
+ * @module
+ */
+
+import { parseArgs } from "@std/cli";
+import { usageOf } from "../bench/processes.ts";
+import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
+import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import { pause } from "./hostile_peer.ts";
+import {
+  LIVE_ATTACKS,
+  type LiveAttack,
+  type Report,
+  type Site,
+} from "./live_attacks.ts";
+import { changesOf, readCounters } from "./moved_counters.ts";
+import type { Latency } from "./neighbour.ts";
+import { SpokenChild } from "./spoken_child.ts";
+
+/** How long the neighbour is measured without an attack, before each. */
+const CALM_MS = 3_000;
+
+/** What memory may come down in when an attack is over. */
+const SETTLE_MS = 2_000;
+
+/** Behind the server and the neighbour, who would not share a machine with it. */
+const ATTACKER_NICENESS = 5;
+
+const RSS_LOOK_MS = 250;
+const MIB = 1024 * 1024;
+
+/** What one attack came to. */
+export interface Row {
+  readonly name: string;
+  readonly known: string;
+  readonly wanted: string;
+  readonly endings: Readonly<Record<string, number>>;
+  readonly reason: string;
+  readonly connections: number;
+  readonly peak: number | undefined;
+  readonly closedMs: number | undefined;
+  readonly rssMib: readonly [before: number, peak: number, after: number];
+  readonly cpuSeconds: number;
+  readonly attackSeconds: number;
+  readonly calm: Latency;
+  readonly attacked: Latency;
+  /** Of the neighbour's p99, by round. */
+  readonly ratios: readonly number[];
+  readonly counters: readonly string[];
+}
+
+/** Processes that an attack is made with. */
+interface Stage {
+  readonly tunnel: TunnelProcesses;
+  readonly neighbour: SpokenChild;
+  readonly site: Omit<Site, "part">;
+  readonly metricsUrl: string;
+}
+
+async function openStage(): Promise<Stage> {
+  const tunnel = await TunnelProcesses.start({
+    // Two authorities: the port also lets nodes join.
+    serverFlags: [`--state-dir=${await Deno.makeTempDir({ prefix: "ta-" })}`],
+  });
+  const { frontend, agentPort, healthUrl } = tunnel.server;
+  if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
+  const neighbour = new SpokenChild("neighbour.ts", [frontend.path]);
+  return {
+    tunnel,
+    neighbour,
+    metricsUrl: `${healthUrl}/metrics`,
+    site: {
+      socket: frontend.path,
+      agentPort,
+      healthPort: Number(new URL(healthUrl).port),
+      ca: await Deno.readTextFile(tunnel.workspace.certificates.ca),
+      floodPort: Number(await neighbour.line()),
+    },
+  };
+}
+
+async function latency(neighbour: SpokenChild): Promise<Latency> {
+  return JSON.parse(await neighbour.ask("now"));
+}
+
+/** Runs one attack with all its attackers; they are ready before it begins. */
+async function attackOnce(stage: Stage, attack: LiveAttack) {
+  const { server } = stage.tunnel;
+  const attackers = Array.from(
+    { length: attack.attackers ?? 1 },
+    (_, part) =>
+      new SpokenChild(
+        "attacker.ts",
+        [attack.name, JSON.stringify({ ...stage.site, part })],
+        ATTACKER_NICENESS,
+      ),
+  );
+  try {
+    for (const one of attackers) await one.line();
+    await latency(stage.neighbour);
+    await pause(CALM_MS);
+    const calm = await latency(stage.neighbour);
+    const before = await usageOf(server.child.pid);
+    let peakOctets = before.rssOctets;
+    const looker = setInterval(async () => {
+      const { rssOctets } = await usageOf(server.child.pid);
+      peakOctets = Math.max(peakOctets, rssOctets);
+    }, RSS_LOOK_MS);
+    for (const one of attackers) await one.say("go");
+    await pause(attack.seconds * 1_000);
+    const attacked = await latency(stage.neighbour);
+    const after = await usageOf(server.child.pid);
+    const reports: Report[] = [];
+    for (const one of attackers) reports.push(JSON.parse(await one.line()));
+    clearInterval(looker);
+    return {
+      calm,
+      attacked,
+      reports,
+      rssBefore: before.rssOctets,
+      rssPeak: peakOctets,
+      cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+    };
+  } finally {
+    for (const one of attackers) await one.stop();
+  }
+}
+
+async function measure(
+  stage: Stage,
+  attack: LiveAttack,
+  rounds: number,
+): Promise<Row> {
+  const countersBefore = await readCounters(stage.metricsUrl);
+  const runs = [];
+  for (let round = 0; round < rounds; round++) {
+    runs.push(await attackOnce(stage, attack));
+  }
+  await pause(SETTLE_MS);
+  const rssAfter = (await usageOf(stage.tunnel.server.child.pid)).rssOctets;
+  const counters = changesOf(
+    countersBefore,
+    await readCounters(stage.metricsUrl),
+  );
+  const reports = runs.flatMap((run) => run.reports);
+  const endings: Record<string, number> = {};
+  for (const report of reports) {
+    for (const [what, count] of Object.entries(report.endings)) {
+      endings[what] = (endings[what] ?? 0) + count;
+    }
+  }
+  const byRatio = runs.map((run) => ({
+    run,
+    ratio: run.attacked.p99Ms / run.calm.p99Ms,
+  })).sort((one, other) => one.ratio - other.ratio);
+  const { run } = byRatio[Math.floor(byRatio.length / 2)]!;
+  const peaks = runs.map((one) =>
+    one.reports.reduce((sum, { peak }) => sum + (peak ?? 0), 0)
+  );
+  return {
+    name: attack.name,
+    known: attack.known,
+    wanted: attack.wanted,
+    endings,
+    reason: reports.find(({ reason }) => reason)?.reason ?? "",
+    connections: reports.reduce((sum, one) => sum + one.connections, 0),
+    peak: Math.max(...peaks) || undefined,
+    closedMs: median(reports.flatMap(({ closedMs }) => closedMs)),
+    rssMib: [
+      Math.round(runs[0]!.rssBefore / MIB),
+      Math.round(Math.max(...runs.map(({ rssPeak }) => rssPeak)) / MIB),
+      Math.round(rssAfter / MIB),
+    ],
+    cpuSeconds: median(runs.map(({ cpuSeconds }) => cpuSeconds))!,
+    attackSeconds: attack.seconds,
+    calm: run.calm,
+    attacked: run.attacked,
+    ratios: byRatio.map(({ ratio }) => Math.round(ratio * 100) / 100),
+    counters,
+  };
+}
+
+function median(values: readonly number[]): number | undefined {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.floor(sorted.length / 2)];
+}
+
+/** A line of the table in docs/security.md. */
+export function tableLine(row: Row): string {
+  const endings = Object.entries(row.endings)
+    .map(([what, count]) => `${what} ×${count}`).join(", ");
+  const ratio = row.ratios[Math.floor(row.ratios.length / 2)]!;
+  const cells = [
+    `\`${row.name}\` ${row.known}`,
+    row.counters.join(", ") || "none",
+    endings || row.wanted,
+    row.closedMs === undefined ? "" : duration(row.closedMs),
+    row.rssMib.join(" / "),
+    `${row.cpuSeconds.toFixed(1)} of ${row.attackSeconds}`,
+    `${row.calm.p99Ms.toFixed(1)} / ${row.attacked.p99Ms.toFixed(1)} ms`,
+    `${ratio.toFixed(2)} (${row.ratios.join(", ")})`,
+  ];
+  return `| ${cells.join(" | ")} |`;
+}
+
+function duration(ms: number): string {
+  return ms >= 1_000 ? `${(ms / 1_000).toFixed(1)} s` : `${ms.toFixed(0)} ms`;
+}
+
+const HEAD = [
+  "| attack | counters that moved | what the attacker saw | closed after (median) | server's RSS before / peak / after, MiB | its CPU seconds | neighbour's p99 without / with | ratio |",
+  "|---|---|---|---|---|---|---|---|",
+];
+
+if (import.meta.main) {
+  const args = parseArgs(Deno.args, {
+    string: ["rounds", "json"],
+    boolean: ["list"],
+  });
+  const names = args._.map(String);
+  if (args.list) {
+    for (const { name, known } of LIVE_ATTACKS) {
+      console.log(`${name}: ${known}`);
+    }
+    Deno.exit();
+  }
+  const chosen = LIVE_ATTACKS.filter(({ name }) =>
+    names.length === 0 || names.includes(name)
+  );
+  endChildrenOnSignals(() => Promise.resolve());
+  const stage = await openStage();
+  const rows: Row[] = [];
+  try {
+    console.log(HEAD.join("\n"));
+    for (const attack of chosen) {
+      const row = await measure(stage, attack, Number(args.rounds ?? 3));
+      rows.push(row);
+      console.log(tableLine(row));
+    }
+  } finally {
+    await stage.neighbour.stop();
+    await stage.tunnel[Symbol.asyncDispose]();
+    await killAllChildren();
+  }
+  if (args.json !== undefined) {
+    await Deno.writeTextFile(String(args.json), JSON.stringify(rows, null, 2));
+  }
+  Deno.exit();
+}

@@ -1,0 +1,505 @@
+/**
+ * Attacks on a server that runs: those of `http2_attacks.ts` over sockets, and
+ * those that need sockets, time or numbers.
+ *
+ * @module
+ */
+
+import net from "node:net";
+import { JOIN_PATH } from "../../proto/identity/identity_messages.ts";
+import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
+import { encodePacket } from "../../proto/packets/packet_codec.ts";
+import { connect, HostilePeer, pause, type Road } from "./hostile_peer.ts";
+import { HTTP2_ATTACKS, type Http2Attack } from "./http2_attacks.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  frame,
+  greeting,
+  grpcHead,
+  joined,
+  literal,
+  many,
+  setting,
+  Type,
+  uint32,
+} from "./octets.ts";
+
+/** What is attacked, and with what at hand. */
+export interface Site {
+  readonly socket: string;
+  readonly agentPort: number;
+  readonly healthPort: number;
+  /** PEM. */
+  readonly ca: string;
+  /** Sends for ever to whoever connects. */
+  readonly floodPort: number;
+  /** First part of the sources this attacker uses; 0 to 255. */
+  readonly part: number;
+}
+
+/** What an attacker has seen. */
+export interface Report {
+  connections: number;
+  /** By code of GOAWAY, or by what happened instead. */
+  readonly endings: Record<string, number>;
+  /** Of connections that the server ended. */
+  readonly closedMs: number[];
+  /** The most that were open at once. */
+  peak?: number;
+  reason?: string;
+}
+
+/** See the module description. */
+export interface LiveAttack {
+  readonly name: string;
+  readonly known: string;
+  /** What the server should say or do. */
+  readonly wanted: string;
+  readonly seconds: number;
+  /** Attackers at once, each a process. */
+  readonly attackers?: number;
+  run(site: Site, untilMs: number): Promise<Report>;
+}
+
+const SECONDS = 3;
+
+const agentRoad = (site: Site, alpn = "h2"): Road => ({
+  kind: "tls",
+  port: site.agentPort,
+  ca: site.ca,
+  alpn,
+});
+const frontRoad = (site: Site): Road => ({ kind: "unix", path: site.socket });
+
+/** One connection after the other, each until the server ends it. */
+async function again(
+  untilMs: number,
+  open: () => Promise<HostilePeer>,
+  attack: (peer: HostilePeer, isOver: () => boolean) => Promise<void>,
+): Promise<Report> {
+  const report: Report = { connections: 0, endings: {}, closedMs: [] };
+  const isOver = () => performance.now() >= untilMs;
+  while (!isOver()) {
+    const peer = await open().catch(() => undefined);
+    if (peer === undefined) {
+      note(report, "refused");
+      await pause(10);
+      continue;
+    }
+    report.connections++;
+    await attack(peer, isOver);
+    // The answer may be under way: what was said last has to be read first.
+    const ending = await Promise.race([peer.ended, pause(2_000)]);
+    peer.close();
+    if (ending === undefined) {
+      note(report, "open");
+      continue;
+    }
+    note(report, ending.code);
+    report.closedMs.push(ending.afterMs);
+    report.reason = ending.reason;
+  }
+  return report;
+}
+
+function note({ endings }: Report, what: string): void {
+  endings[what] = (endings[what] ?? 0) + 1;
+}
+
+function overHttp2(
+  one: Http2Attack,
+  suffix: string,
+  roadOf: (site: Site) => Road,
+  path: string,
+): LiveAttack {
+  return {
+    name: `${one.name}${suffix}`,
+    known: one.known,
+    wanted: one.code,
+    seconds: SECONDS,
+    run: (site, untilMs) =>
+      again(
+        untilMs,
+        () => HostilePeer.open(roadOf(site), { isDeaf: one.isDeaf ?? false }),
+        async (peer, isOver) => {
+          let isHeard = await peer.say(one.opening(path));
+          for (let round = 0; isHeard && !isOver(); round++) {
+            isHeard = await peer.say(one.again(round, path));
+          }
+          peer.giveUp();
+        },
+      ),
+  };
+}
+
+/** `octets` one at a time, so many a second, until the server has had enough. */
+function slowly(
+  name: string,
+  known: string,
+  wanted: string,
+  seconds: number,
+  open: (site: Site) => Promise<Deno.Conn>,
+  first: Uint8Array,
+  octets: Uint8Array,
+): LiveAttack {
+  return {
+    name,
+    known,
+    wanted,
+    seconds,
+    run: async (site, untilMs) => {
+      const peers = await Promise.all(
+        Array.from(
+          { length: 50 },
+          async () => new HostilePeer(await open(site), {}),
+        ),
+      );
+      const report: Report = {
+        connections: peers.length,
+        endings: {},
+        closedMs: [],
+      };
+      let open_ = peers.length;
+      for (const peer of peers) {
+        void peer.ended.then(({ code, afterMs, reason }) => {
+          open_--;
+          if (performance.now() >= untilMs) return note(report, "open");
+          note(report, code);
+          report.closedMs.push(afterMs);
+          if (reason !== "") report.reason = reason;
+        });
+      }
+      if (first.length > 0) { for (const peer of peers) await peer.say(first); }
+      for (let at = 0; open_ > 0 && performance.now() < untilMs; at++) {
+        const octet = octets.subarray(at % octets.length).subarray(0, 1);
+        for (const peer of peers) await peer.say(octet);
+        await pause(500);
+      }
+      for (const peer of peers) peer.close();
+      await Promise.all(peers.map(({ ended }) => ended));
+      return report;
+    },
+  };
+}
+
+/** As many connections as there can be, from many addresses, kept open. */
+function crowd(
+  name: string,
+  known: string,
+  wanted: string,
+  seconds: number,
+  attackers: number,
+  count: number,
+  open: (site: Site, index: number) => net.Socket,
+): LiveAttack {
+  return {
+    name,
+    known,
+    wanted,
+    seconds,
+    attackers,
+    run: async (site, untilMs) => {
+      const report: Report = { connections: 0, endings: {}, closedMs: [] };
+      let isOver = false;
+      let here = 0;
+      report.peak = 0;
+      const sockets: net.Socket[] = [];
+      for (let index = 0; index < count; index++) {
+        if (performance.now() >= untilMs) break;
+        const startMs = performance.now();
+        const socket = open(site, index);
+        sockets.push(socket);
+        socket.on("error", () => {});
+        socket.once("connect", () => {
+          report.connections++;
+          report.peak = Math.max(report.peak!, ++here);
+          socket.once("close", () => {
+            here--;
+            if (isOver) return;
+            note(report, "closed");
+            report.closedMs.push(performance.now() - startMs);
+          });
+        });
+        socket.resume();
+        if (index % 50 === 49) await pause(5);
+      }
+      while (performance.now() < untilMs) await pause(100);
+      isOver = true;
+      if (here > 0) report.endings.open = here;
+      for (const socket of sockets) socket.destroy();
+      return report;
+    },
+  };
+}
+
+/** Another address of the loopback network for each thousand connections. */
+function sourceOf({ part }: Site, index: number): string {
+  return `127.${10 + part}.${index >> 8 & 255}.${1 + (index & 127)}`;
+}
+
+/** A gRPC message around a packet. */
+function message(packet: Parameters<typeof encodePacket>[0]): Uint8Array {
+  const octets = encodePacket(packet);
+  return joined([new Uint8Array(1), uint32(octets.length), octets]);
+}
+
+const oversizedMessage = joined([new Uint8Array(1), uint32(0xffff_ffff)]);
+
+/** A stranger's calls, each with what the server will not take. */
+function calls(
+  name: string,
+  known: string,
+  wanted: string,
+  roadOf: (site: Site) => Road,
+  once: (streamId: number) => Uint8Array,
+): LiveAttack {
+  return {
+    name,
+    known,
+    wanted,
+    seconds: SECONDS,
+    run: (site, untilMs) =>
+      again(
+        untilMs,
+        () => HostilePeer.open(roadOf(site)),
+        async (peer, isOver) => {
+          let isHeard = await peer.say(greeting());
+          for (let index = 0; isHeard && !isOver(); index += 50) {
+            isHeard = await peer.say(
+              many(50, (at) => once(2 * (index + at) + 1)),
+            );
+          }
+          peer.giveUp();
+        },
+      ),
+  };
+}
+
+const request = (streamId: number, path: string, flags = END_HEADERS) =>
+  frame(Type.HEADERS, flags, streamId, grpcHead(path));
+
+/** Calls that flood back and are never read (CVE-2019-9517's other half). */
+const ZERO_WINDOW: LiveAttack = {
+  name: "zero-window",
+  known: "100 dials to a target that never stops, window 0",
+  wanted: "open, bounded",
+  seconds: 5,
+  run: (site, untilMs) =>
+    again(
+      untilMs,
+      () => HostilePeer.open(frontRoad(site)),
+      async (peer, isOver) => {
+        await peer.say(greeting(setting(4, 0)));
+        const address = `127.0.0.1:${site.floodPort}`;
+        for (let index = 0; index < 100; index++) {
+          const dial = message({
+            type: "DIAL_REQ",
+            protocol: "tcp",
+            address,
+            random: BigInt(index + 1),
+          });
+          const streamId = 2 * index + 1;
+          await peer.say(joined([
+            request(streamId, PROXY_PATH),
+            frame(Type.DATA, 0, streamId, dial),
+          ]));
+        }
+        while (!isOver()) await pause(50);
+      },
+    ),
+};
+
+/** A gRPC call cut into single octets, over and over. */
+const OCTET_BY_OCTET: LiveAttack = {
+  name: "one-octet-writes",
+  known: "a legal call, an octet in each write",
+  wanted: "served",
+  seconds: SECONDS,
+  run: (site, untilMs) =>
+    again(
+      untilMs,
+      () => HostilePeer.open(frontRoad(site)),
+      async (peer, isOver) => {
+        await peer.say(greeting());
+        for (let index = 0; !isOver(); index++) {
+          const streamId = 2 * index + 1;
+          const path = "/grpc.health.v1.Health/Check";
+          const octets = joined([
+            request(streamId, path),
+            frame(Type.DATA, END_STREAM, streamId, new Uint8Array(5)),
+          ]);
+          for (let at = 0; at < octets.length; at++) {
+            if (!await peer.say(octets.subarray(at, at + 1))) return;
+          }
+        }
+      },
+    ),
+};
+
+/** Whole handshakes without a certificate, one behind the other. */
+const HANDSHAKES: LiveAttack = {
+  name: "handshakes",
+  known: "TLS handshakes as fast as they go, 16 at once",
+  wanted: "closed",
+  seconds: SECONDS,
+  run: async (site, untilMs) => {
+    const report: Report = { connections: 0, endings: {}, closedMs: [] };
+    await Promise.all(Array.from({ length: 16 }, async () => {
+      while (performance.now() < untilMs) {
+        try {
+          const conn = await connect(agentRoad(site)) as Deno.TlsConn;
+          await conn.handshake();
+          report.connections++;
+          conn.close();
+        } catch {
+          note(report, "refused");
+        }
+      }
+    }));
+    return report;
+  },
+};
+
+const text = (words: string) => new TextEncoder().encode(words);
+const tcp = (port: number) => connect({ kind: "tcp", port });
+const CLIENT_HELLO_BEGIN = new Uint8Array([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]);
+const NOTHING = new Uint8Array(0);
+
+/** See the module description. */
+export const LIVE_ATTACKS: readonly LiveAttack[] = [
+  ...HTTP2_ATTACKS.map((one) =>
+    overHttp2(one, "", (site) => agentRoad(site), JOIN_PATH)
+  ),
+  ...HTTP2_ATTACKS.filter(({ name }) =>
+    [
+      "rapid-reset",
+      "made-you-reset",
+      "continuation-empty",
+      "settings",
+      "ping-deaf",
+      "data-empty",
+      "window-shrink",
+      "hpack-bomb",
+    ].includes(name)
+  ).map((one) => overHttp2(one, " (frontend)", frontRoad, PROXY_PATH)),
+  calls(
+    "calls-unknown",
+    "calls of methods there are not, as fast as they go",
+    "open",
+    (site) => agentRoad(site),
+    (streamId) => request(streamId, "/no/such", END_HEADERS | END_STREAM),
+  ),
+  calls(
+    "join-oversized",
+    "Join with a message of 4 GiB",
+    "RESOURCE_EXHAUSTED",
+    (site) => agentRoad(site),
+    (streamId) =>
+      joined([
+        request(streamId, JOIN_PATH),
+        frame(Type.DATA, 0, streamId, oversizedMessage),
+      ]),
+  ),
+  calls(
+    "head-oversized",
+    "agent identifiers of 16 KiB, five times, in each head",
+    "ENHANCE_YOUR_CALM",
+    (site) => agentRoad(site),
+    (streamId) =>
+      joined([
+        frame(Type.HEADERS, 0, streamId, grpcHead("/AgentService/Connect")),
+        ...Array.from({ length: 5 }, (_, index) =>
+          frame(
+            Type.CONTINUATION,
+            index === 4 ? END_HEADERS : 0,
+            streamId,
+            literal("agentidentifiers", "h".repeat(16_000)),
+          )),
+      ]),
+  ),
+  slowly(
+    "slow-tls",
+    "slowloris: a ClientHello, two octets a second",
+    "closed in 10 s",
+    14,
+    ({ agentPort }) => tcp(agentPort),
+    CLIENT_HELLO_BEGIN,
+    new Uint8Array(1),
+  ),
+  slowly(
+    "slow-preface",
+    "slowloris: HTTP/2's preface, two octets a second",
+    "closed in 10 s",
+    14,
+    (site) => connect(agentRoad(site)),
+    NOTHING,
+    text("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+  ),
+  slowly(
+    "slow-headers",
+    "slowloris: a header block, two octets a second",
+    "closed in 10 s",
+    14,
+    (site) => connect(agentRoad(site)),
+    joined([
+      greeting(),
+      frame(Type.SETTINGS, 1, 0),
+      new Uint8Array([0, 64, 0, Type.HEADERS, 0, 0, 0, 0, 1]),
+    ]),
+    new Uint8Array([0x82]),
+  ),
+  slowly(
+    "slow-connect",
+    "slowloris: a CONNECT head, two octets a second",
+    "408 after 60 s",
+    64,
+    ({ socket }) => connect({ kind: "unix", path: socket }),
+    text("CONNECT localhost:1 HTTP/1.1\r\n"),
+    text("x: y\r\n"),
+  ),
+  slowly(
+    "slow-health",
+    "slowloris: a request for /healthz, two octets a second",
+    "closed in 10 s",
+    14,
+    ({ healthPort }) => tcp(healthPort),
+    text("GET /healthz HTTP/1.1\r\n"),
+    text("x: y\r\n"),
+  ),
+  ZERO_WINDOW,
+  OCTET_BY_OCTET,
+  HANDSHAKES,
+  crowd(
+    "crowd",
+    "connections that say nothing, from many addresses",
+    "4096 kept, the rest closed",
+    25,
+    6,
+    17_000,
+    (site, index) =>
+      net.connect({
+        host: "127.0.0.1",
+        port: site.agentPort,
+        localAddress: sourceOf(site, index),
+      }),
+  ),
+  crowd(
+    "crowd-one-source",
+    "connections that say nothing, from one address",
+    "2048 kept, the rest closed",
+    12,
+    1,
+    17_000,
+    ({ agentPort }) => net.connect({ host: "127.0.0.1", port: agentPort }),
+  ),
+  crowd(
+    "crowd-health",
+    "connections that say nothing to the health port",
+    "256 kept, the rest closed",
+    12,
+    1,
+    10_000,
+    ({ healthPort }) => net.connect({ host: "127.0.0.1", port: healthPort }),
+  ),
+];
