@@ -53,6 +53,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   ca: async () => (await import("./ca.ts")).CA_COMMAND,
   "egress-config": async () =>
     (await import("./egress_config.ts")).EGRESS_CONFIG_COMMAND,
+  proxy: async () => (await import("./proxy.ts")).PROXY_COMMAND,
+  services: async () => (await import("./services.ts")).SERVICES_COMMAND,
+  endpoints: async () => (await import("./endpoints.ts")).ENDPOINTS_COMMAND,
   service: async () => (await import("./service_register.ts")).SERVICE_COMMAND,
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,

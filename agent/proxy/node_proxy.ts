@@ -10,6 +10,7 @@ import { type ListenAddress, listenHttp } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import { MetricRegistry } from "../../host/metrics.ts";
 import { registerProcessMetrics } from "../../host/process_metrics.ts";
+import { PROXY_PATH } from "./proxy_path.ts";
 import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
 
 /** What a node's proxy is told. */
@@ -71,9 +72,6 @@ export function startNodeProxy(
     reload: () => proxy.reload(),
   };
 }
-
-/** Where a proxy tells about its services, on whichever port. */
-export const PROXY_PATH = "/debug/proxy";
 
 /** All of it, or `?service=namespace/name`. */
 export function proxyAnswer(proxy: ServiceProxy, url: URL): Response {

@@ -136,6 +136,11 @@ export class ProxiedPort {
     return this.#port;
   }
 
+  /** Among the service's ports, as its source has them. */
+  get position(): number {
+    return this.#service.ports.indexOf(this.#port);
+  }
+
   /** The catalog has it otherwise now. */
   update(service: Service, port: ServicePort): void {
     this.#service = service;
@@ -146,4 +151,17 @@ export class ProxiedPort {
 /** What a port of a service is called. */
 export function portKey(service: string, portName: string): string {
   return portName === "" ? service : `${service}:${portName}`;
+}
+
+/**
+ * Who insists on an address chooses before those that take any; the rest by
+ * name, so that places are the same whatever order services come in.
+ */
+export function inOrderOfPlacing<
+  T extends Pick<ProxiedPort, "key" | "servicePort">,
+>(ports: readonly T[]): T[] {
+  const rank = ({ servicePort }: T) => servicePort.listen === undefined ? 1 : 0;
+  return [...ports].sort((one, other) =>
+    rank(one) - rank(other) || (one.key < other.key ? -1 : 1)
+  );
 }

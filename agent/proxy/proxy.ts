@@ -26,6 +26,7 @@ import { HealthChecks } from "./health.ts";
 import { LocalAddressBook, type LocalAddresses } from "./local_address.ts";
 import { PORT_PROXIES, type PortProxies } from "./port_proxies.ts";
 import {
+  inOrderOfPlacing,
   portKey,
   type PortProxy,
   ProxiedPort,
@@ -193,11 +194,11 @@ export class Proxy {
 
   /** Each listens where it should; who moves away makes room before. */
   #place(changed: readonly ServedPort[]): void {
-    // Those that insist on an address choose before those that take any.
-    const sorted = [...changed].sort((a, b) => rankOf(a) - rankOf(b));
     const placed: (readonly [ServedPort, ListenAddress])[] = [];
-    for (const served of sorted) {
-      const at = this.#book.place(served.port);
+    const byPort = new Map(changed.map((served) => [served.port, served]));
+    for (const port of inOrderOfPlacing([...byPort.keys()])) {
+      const served = byPort.get(port)!;
+      const at = this.#book.place(port);
       served.problem = at === undefined
         ? "no address is left in the range of local addresses"
         : undefined;
@@ -270,8 +271,4 @@ function touchedServices({ services, endpoints }: Diff): Set<string> {
 function servicePortOf(snapshot: Snapshot, { port }: ServedPort) {
   return snapshot.services.get(port.service)?.ports
     .find(({ name }) => name === port.name);
-}
-
-function rankOf({ port }: ServedPort): number {
-  return port.servicePort.listen === undefined ? 1 : 0;
 }

@@ -143,7 +143,7 @@ function registerEndpoints(registry: MetricRegistry, proxy: Proxy): void {
   add(
     "counter",
     "connections_total",
-    "Connections and sessions, dials included.",
+    "Dials that succeeded.",
     ({ backend }) => backend.connectionsTotal,
   );
   add(

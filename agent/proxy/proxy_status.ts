@@ -16,6 +16,7 @@ export interface ProxyStatus {
   readonly version: number;
   readonly isSynced: boolean;
   readonly sources: readonly SourceStatus[];
+  /** By service, then as its source has them. */
   readonly ports: readonly PortStatus[];
   /** Connections of services that are gone. */
   readonly draining: number;
@@ -91,7 +92,7 @@ export function proxyStatus(proxy: Proxy, service?: string): ProxyStatus {
     version: catalog.snapshot.version,
     isSynced: catalog.isSynced,
     sources: catalog.status,
-    ports: served.map(portStatus).sort(byName),
+    ports: served.sort(byService).map(portStatus),
     draining: proxy.drainingLoad,
   };
 }
@@ -178,7 +179,8 @@ export function viaText(via: Via): string {
   return agent === undefined ? "agent" : `agent ${agent.key}=${agent.value}`;
 }
 
-function byName(one: PortStatus, other: PortStatus): number {
-  const names = [one, other].map(({ service, port }) => `${service}:${port}`);
-  return names[0]! < names[1]! ? -1 : 1;
+function byService(one: ServedPort, other: ServedPort): number {
+  const [a, b] = [one.port, other.port];
+  if (a.service !== b.service) return a.service < b.service ? -1 : 1;
+  return a.position - b.position;
 }

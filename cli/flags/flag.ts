@@ -48,6 +48,8 @@ export interface FlagDetails {
   readonly defaultText?: string;
   /** The value's name in the help. */
   readonly placeholder?: string;
+  /** The file that it names gives values to other flags. */
+  readonly holdsFlags?: boolean;
 }
 
 /** One flag. `V` is the type of its value once read. */

@@ -30,6 +30,7 @@ export const GENERAL_FLAGS = {
   }),
   "config": fileFlag({
     group: GENERAL_GROUP,
+    holdsFlags: true,
     help: "Read flags from this .json or .yaml file: one map, same names. " +
       "Command line and TUNNEL_* variables win over it.",
   }),

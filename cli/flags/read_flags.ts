@@ -142,7 +142,7 @@ function configTexts(
 ): { path: string; texts: ReadonlyMap<string, readonly string[]> } {
   const path = words.texts.get("config")?.at(-1) ||
     sources.environment(environmentName("config")) || "";
-  if (path === "" || table["config"] === undefined) {
+  if (path === "" || !table["config"]?.holdsFlags) {
     return { path, texts: new Map() };
   }
   let content: string;

@@ -24,7 +24,7 @@ const TABLE = {
   "v": countFlag(2, 0, 10, details),
   "alpn-proto": listFlag([], details),
   "strategies": choicesFlag(["a", "b"], ["a"], details),
-  "config": fileFlag(details),
+  "config": fileFlag({ ...details, holdsFlags: true }),
   "old": textFlag("", {
     ...details,
     status: { kind: "idle", because: "times have changed" },

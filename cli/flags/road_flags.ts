@@ -29,8 +29,8 @@ const FILE_SAYS: readonly string[] = [
   "tls-server-name",
 ];
 
-/** Shared by every command that dials. */
-export const ROAD_FLAGS = {
+/** Which road. */
+export const ROAD_ONLY_FLAGS = {
   "server": textFlag("", {
     group: ROAD,
     placeholder: "ADDRESS",
@@ -62,6 +62,11 @@ export const ROAD_FLAGS = {
     group: ROAD,
     help: "Which of its roads.",
   }),
+} as const;
+
+/** Shared by every command that dials. */
+export const ROAD_FLAGS = {
+  ...ROAD_ONLY_FLAGS,
   "node": textFlag("", {
     group: TARGET,
     placeholder: "NAME",
@@ -80,7 +85,7 @@ export const ROAD_FLAGS = {
  * @throws {UsageError} When flags contradict each other or lack something.
  */
 export function roadOf(
-  { values: flags, given }: FlagReading<typeof ROAD_FLAGS>,
+  { values: flags, given }: FlagReading<typeof ROAD_ONLY_FLAGS>,
   { readFile, environment }: Pick<FlagSources, "readFile" | "environment">,
 ): Road {
   if (flags["egress-config"] !== "") {
@@ -100,6 +105,24 @@ export function roadOf(
     );
   }
   return roadFromFlags(flags, () => defaultFrontend(environment));
+}
+
+/**
+ * The road, if there is one: where no flag names it and no server is on this
+ * machine, it is missing.
+ *
+ * @throws {UsageError} When flags contradict each other or lack something.
+ */
+export function roadIfAny(
+  reading: FlagReading<typeof ROAD_ONLY_FLAGS>,
+  sources: Pick<FlagSources, "readFile" | "environment">,
+): Road | undefined {
+  const isNamed = Object.keys(ROAD_ONLY_FLAGS)
+    .some((name) => reading.given.has(name));
+  if (isNamed || isSocket(frontendPath(sources.environment))) {
+    return roadOf(reading, sources);
+  }
+  return undefined;
 }
 
 function roadFromFile(
@@ -122,13 +145,18 @@ function roadFromFile(
 function defaultFrontend(
   environment: (name: string) => string | undefined,
 ): string {
-  const directory = defaultStateDirectory("server", environment);
-  const path = `${directory}/${FRONTEND_SOCKET}`;
+  const path = frontendPath(environment);
   if (isSocket(path)) return `unix:${path}`;
   throw new UsageError(
     `Cannot find the tunnel: --server is not given, and no server listens on ` +
       `${path}; wanted unix:/path or host:port of a server's frontend`,
   );
+}
+
+function frontendPath(
+  environment: (name: string) => string | undefined,
+): string {
+  return `${defaultStateDirectory("server", environment)}/${FRONTEND_SOCKET}`;
 }
 
 function isSocket(path: string): boolean {
@@ -141,7 +169,7 @@ function isSocket(path: string): boolean {
 }
 
 function roadFromFlags(
-  flags: FlagReading<typeof ROAD_FLAGS>["values"],
+  flags: FlagReading<typeof ROAD_ONLY_FLAGS>["values"],
   localFrontend: () => string,
 ): Road {
   const server = flags["server"] || localFrontend();

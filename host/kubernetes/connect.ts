@@ -10,11 +10,14 @@ import type { KubernetesAccess } from "./access.ts";
 import { KubernetesClient } from "./client.ts";
 import { inClusterAccess } from "./in_cluster.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
+import { openAccess } from "./open_access.ts";
 
 /** Where to, and how often. */
 export interface KubernetesOptions {
   /** A file; absent: in-cluster. */
   readonly kubeconfig?: string;
+  /** In place of both: an API server that wants nothing to be shown. */
+  readonly master?: string;
   /** In-cluster only: where the API server is, if not where the Pod is told. */
   readonly apiServer?: { readonly host: string; readonly port: number };
   readonly rate?: { readonly perSecond: number; readonly burst: number };
@@ -52,9 +55,10 @@ export function connectKubernetes(
 }
 
 function accessOf(
-  { kubeconfig, apiServer }: KubernetesOptions,
+  { kubeconfig, apiServer, master }: KubernetesOptions,
   timers: Timers,
 ): KubernetesAccess {
+  if (master !== undefined) return openAccess(master);
   if (kubeconfig !== undefined) {
     return kubeconfigAccess(kubeconfig, { clock: timers });
   }

@@ -23,9 +23,9 @@ export class Backend {
   /** May get new connections, going by what the catalog says of it. */
   isUsable = false;
 
-  /** Open connections, or UDP sessions. */
+  /** Open connections, or UDP sessions; dials count from their beginning. */
   connections = 0;
-  /** Connections and sessions, ever. */
+  /** Dials that succeeded, ever. */
   connectionsTotal = 0;
   /** Dials that failed, ever. */
   failuresTotal = 0;
@@ -45,10 +45,9 @@ export class Backend {
     this.key = hostPort(target.address, target.port);
   }
 
-  /** A connection or session to it begins. */
+  /** A dial to it begins, and so may a connection or a session. */
   opened(): void {
     this.connections++;
-    this.connectionsTotal++;
   }
 
   /** One that began has ended. */

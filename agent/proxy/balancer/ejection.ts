@@ -32,6 +32,7 @@ export function noteFailure(
 
 /** A dial has succeeded. */
 export function noteSuccess(backend: Backend): void {
+  backend.connectionsTotal++;
   backend.failures = 0;
   backend.ejectedUntilMs = -Infinity;
 }

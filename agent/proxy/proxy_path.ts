@@ -1,0 +1,7 @@
+/**
+ * Where a proxy tells about its services, on whichever port.
+ *
+ * @module
+ */
+
+export const PROXY_PATH = "/debug/proxy";

@@ -1,0 +1,136 @@
+/**
+ * Flags about sources of services to the sources.
+ *
+ * @module
+ */
+
+import type { Source } from "../../catalog/source.ts";
+import { EtcdSource } from "../../catalog/sources/etcd.ts";
+import type { EtcdLayout } from "../../catalog/sources/etcd_layout.ts";
+import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd_registry_layout.ts";
+import { tunnelLayout } from "../../catalog/sources/etcd_tunnel_layout.ts";
+import { FileSource } from "../../catalog/sources/file.ts";
+import { HttpSource } from "../../catalog/sources/http.ts";
+import { KubernetesSource } from "../../catalog/sources/kubernetes.ts";
+import { connectEtcd, type EtcdOptions } from "../../host/etcd/connect.ts";
+import { EtcdConfigError } from "../../host/etcd/errors.ts";
+import {
+  connectKubernetes,
+  type KubernetesOptions,
+} from "../../host/kubernetes/connect.ts";
+import { KubernetesConfigError } from "../../host/kubernetes/errors.ts";
+import type { Log } from "../../host/log.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { CommandContext } from "../command.ts";
+import { UsageError } from "../usage_error.ts";
+import type { CATALOG_FLAGS } from "./catalog_flags.ts";
+import { etcdOptions, etcdPrefix } from "./etcd_flags.ts";
+import type { FlagValues } from "./flag.ts";
+
+type Values = FlagValues<typeof CATALOG_FLAGS>;
+
+/**
+ * The sources that flags name, in order of precedence. Nothing is read yet, but
+ * for what it takes to reach them.
+ *
+ * @throws {UsageError} One line; also when there is none at all.
+ */
+export function catalogSources(
+  values: Values,
+  context: Pick<CommandContext, "readFile">,
+  log: Log,
+): readonly Source[] {
+  const sources: Source[] = [];
+  const tools = { timers: systemTimers, random: Math.random };
+  if (values["config"] !== "") {
+    sources.push(new FileSource({ path: values["config"], ...tools }));
+  }
+  if (values["services-url"] !== "") {
+    sources.push(new HttpSource({ url: urlOf(values), ...tools }));
+  }
+  const cluster = clusterOf(values);
+  if (cluster !== undefined) {
+    const client = orUsage(() => connectKubernetes(cluster, systemTimers));
+    const namespace = values["namespace"];
+    sources.push(
+      new KubernetesSource({
+        client,
+        ...(namespace === "" ? {} : { namespace }),
+        ...tools,
+      }),
+    );
+  }
+  for (const [options, layout] of etcdsOf(values, context)) {
+    const client = orUsage(() => connectEtcd(options, systemTimers));
+    sources.push(new EtcdSource({ client, layout, log, ...tools }));
+  }
+  if (sources.length > 0) return sources;
+  throw new UsageError(
+    "Cannot serve nothing: no flag says where services come from; wanted " +
+      "--config FILE, --services-url, --kubernetes, --kubeconfig, --master, " +
+      "--etcd or --etcd-servers",
+  );
+}
+
+function urlOf(values: Values): string {
+  const text = values["services-url"];
+  if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
+  throw new UsageError(
+    `Cannot use --services-url: saw "${text}", wanted http://… or https://…`,
+  );
+}
+
+function clusterOf(values: Values): KubernetesOptions | undefined {
+  const { kubeconfig, master } = values;
+  const given = [
+    ...(values["kubernetes"] ? ["--kubernetes"] : []),
+    ...(kubeconfig === "" ? [] : ["--kubeconfig"]),
+    ...(master === "" ? [] : ["--master"]),
+  ];
+  if (given.length > 1) {
+    throw new UsageError(
+      `Cannot use ${given.join(" together with ")}: each says where the API ` +
+        "server is; keep one of them",
+    );
+  }
+  if (given.length === 0) return undefined;
+  if (master !== "") return { master };
+  return kubeconfig === "" ? {} : { kubeconfig };
+}
+
+/** Two at most: one of our own keys, one of kube-proxy 0.4's. */
+function* etcdsOf(
+  values: Values,
+  context: Pick<CommandContext, "readFile">,
+): Iterable<readonly [EtcdOptions, EtcdLayout]> {
+  const members = values["etcd-servers"];
+  const hasConfig = values["etcd-config"] !== "";
+  if (hasConfig && members.length > 0) {
+    throw new UsageError(
+      "Cannot use --etcd-config together with --etcd-servers: both say where " +
+        "etcd is; keep one of them",
+    );
+  }
+  // How to get in is said once, and holds for both.
+  const hasOwn = values["etcd"].length > 0;
+  const hasRegistry = hasConfig || members.length > 0;
+  if (hasOwn || !hasRegistry) {
+    const own = etcdOptions({ ...values, "etcd-config": "" }, context);
+    if (own !== undefined) yield [own, tunnelLayout(etcdPrefix(values))];
+  }
+  if (!hasRegistry) return;
+  const registry = etcdOptions({ ...values, "etcd": members }, context);
+  if (registry !== undefined) yield [registry, REGISTRY_LAYOUT];
+}
+
+/** What is wrong with a configuration is wrong with the command line. */
+function orUsage<T>(connect: () => T): T {
+  try {
+    return connect();
+  } catch (error) {
+    const isConfig = error instanceof EtcdConfigError ||
+      error instanceof KubernetesConfigError;
+    if (!isConfig) throw error;
+    throw new UsageError((error as Error).message);
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Flags of `tunnel proxy`: kube-proxy 0.4's by their names, and ours.
+ *
+ * @module
+ */
+
+import { BALANCES } from "../../catalog/model.ts";
+import { CATALOG_FLAGS } from "./catalog_flags.ts";
+import {
+  booleanFlag,
+  choiceFlag,
+  durationFlag,
+  type Flag,
+  FlagValueError,
+  parsedFlag,
+  portFlag,
+  textFlag,
+} from "./flag.ts";
+import { parseGoDuration, parseWholeNumber } from "./go_values.ts";
+import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
+import { PROXY_ADMIN_PORT } from "./proxy_admin_port.ts";
+import { ROAD_ONLY_FLAGS } from "./road_flags.ts";
+
+const LOCAL = "Local addresses";
+const ENDPOINTS = "Endpoints";
+const OPERATION = "Operation";
+
+/** Ports where services are found, when they say nothing. */
+const PORT_RANGE = { first: 20_000, last: 29_999 } as const;
+
+/** Tries of one connection; kube-proxy's. */
+const DIAL_TIMEOUTS_MS: readonly number[] = [250, 500, 1_000, 2_000];
+
+/** More tries than that, and a client has gone elsewhere. */
+const TRIES_MAX = 16;
+
+const { config: _holdsFlags, ...GENERAL } = GENERAL_FLAGS;
+
+export const PROXY_FLAGS = {
+  ...CATALOG_FLAGS,
+  "bind-address": textFlag("127.0.0.1", {
+    group: LOCAL,
+    placeholder: "ADDRESS",
+    help:
+      "Where services are served that do not say it. kube-proxy: 0.0.0.0, " +
+      "which lets everybody in who reaches this machine.",
+  }),
+  "local-addresses": choiceFlag(["ports", "original", "virtual-ips"], "ports", {
+    group: LOCAL,
+    help:
+      "ports: each port of a service gets one of --port-range, always the " +
+      "same one. original: the service's own, as kube-proxy has it. " +
+      "virtual-ips: each service gets an address of --virtual-range and keeps " +
+      "its ports.",
+  }),
+  "port-range": portRangeFlag(PORT_RANGE),
+  "virtual-range": textFlag("127.100.0.0/16", {
+    group: LOCAL,
+    placeholder: "PREFIX",
+    help: "Addresses for services, inside 127.0.0.0/8.",
+  }),
+  "print-env": booleanFlag(false, {
+    group: LOCAL,
+    help: "Print where services are as environment variables " +
+      "(WEB_SERVICE_HOST, WEB_SERVICE_PORT), and end.",
+  }),
+  "print-hosts": booleanFlag(false, {
+    group: LOCAL,
+    help: "Print where services are as lines of /etc/hosts, and end.",
+  }),
+  "balance": choiceFlag(BALANCES, "round-robin", {
+    group: ENDPOINTS,
+    help: "How an endpoint is chosen for services that do not say it.",
+  }),
+  "zone": textFlag("", {
+    group: ENDPOINTS,
+    placeholder: "NAME",
+    help: "Where this machine is: services that want it get endpoints of the " +
+      "same zone first.",
+  }),
+  "dial-timeouts": dialTimeoutsFlag(),
+  "udp-idle": durationFlag(60_000, 100, {
+    group: ENDPOINTS,
+    aliases: ["udp-timeout"],
+    help: "A UDP session is over after so long without a datagram.",
+  }),
+  ...ROAD_ONLY_FLAGS,
+  "admin-bind-address": textFlag("127.0.0.1", {
+    group: OPERATION,
+    placeholder: "ADDRESS",
+    help: "Address for /healthz, /readyz, /metrics and /debug/proxy.",
+  }),
+  "admin-port": portFlag(PROXY_ADMIN_PORT, {
+    group: OPERATION,
+    help: "Its port.",
+  }),
+  "service-drain": durationFlag(600_000, 0, {
+    group: OPERATION,
+    help: "How long connections may go on when their service is removed. " +
+      "kube-proxy: for ever.",
+  }),
+  "drain-timeout": durationFlag(30_000, 0, {
+    group: OPERATION,
+    help: "How long connections may go on after SIGTERM. 0: end at once.",
+  }),
+  ...GENERAL,
+  ...LOG_FLAGS,
+  ...KLOG_FLAGS,
+} as const;
+
+function portRangeFlag(
+  fallback: { readonly first: number; readonly last: number },
+): Flag<{ readonly first: number; readonly last: number }> {
+  return parsedFlag(fallback, (text) => {
+    const match = /^(\d+)-(\d+)$/.exec(text);
+    const [first, last] = [match?.[1], match?.[2]]
+      .map((part) => parseWholeNumber(part ?? "") ?? 0);
+    if (first! < 1 || last! > 65_535 || first! > last!) {
+      throw new FlagValueError("wanted a range of ports such as 20000-29999");
+    }
+    return { first: first!, last: last! };
+  }, {
+    group: LOCAL,
+    placeholder: "FIRST-LAST",
+    help: "Ports for services.",
+    defaultText: `${fallback.first}-${fallback.last}`,
+  });
+}
+
+function dialTimeoutsFlag(): Flag<readonly number[]> {
+  return parsedFlag(DIAL_TIMEOUTS_MS, (text) => {
+    const list = text.split(",").map((part) => parseGoDuration(part.trim()));
+    const isGood = list.length <= TRIES_MAX &&
+      list.every((ms) => ms !== undefined && ms >= 1 && ms < 2 ** 31);
+    if (isGood) return list as number[];
+    throw new FlagValueError(
+      `wanted 1 to ${TRIES_MAX} durations such as 250ms,500ms,1s,2s`,
+    );
+  }, {
+    group: ENDPOINTS,
+    placeholder: "DURATION,…",
+    help:
+      "Limit on connecting, of the first, second … endpoint that is tried " +
+      "for a connection. The last one that is left gets the last of them.",
+    defaultText: "250ms,500ms,1s,2s",
+  });
+}

@@ -1,0 +1,100 @@
+/**
+ * Flags of `tunnel proxy` to what it is told.
+ *
+ * @module
+ */
+
+import {
+  isLoopback,
+  type LocalAddresses,
+  virtualRange,
+} from "../../agent/proxy/local_address.ts";
+import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
+import type { Log } from "../../host/log.ts";
+import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import type { CommandContext } from "../command.ts";
+import { UsageError } from "../usage_error.ts";
+import { catalogSources } from "./catalog_sources.ts";
+import type { FlagValues } from "./flag.ts";
+import type { PROXY_FLAGS } from "./proxy_flags.ts";
+import type { FlagReading } from "./read_flags.ts";
+import { roadIfAny } from "./road_flags.ts";
+
+type Values = FlagValues<typeof PROXY_FLAGS>;
+
+/** @throws {UsageError} One line. */
+export function proxyOptions(
+  reading: FlagReading<typeof PROXY_FLAGS>,
+  context: CommandContext,
+  log: Log,
+): NodeProxyOptions {
+  const { values } = reading;
+  const addresses = localAddresses(reading);
+  const road = roadIfAny(reading, context);
+  const { zone } = values;
+  return {
+    sources: catalogSources(values, context, log),
+    addresses,
+    balance: values["balance"],
+    ...(zone === "" ? {} : { zone }),
+    ...(road === undefined ? {} : { road }),
+    dialTimeoutsMs: values["dial-timeouts"],
+    udpIdleMs: values["udp-idle"],
+    drainMs: values["service-drain"],
+    admin: {
+      hostname: values["admin-bind-address"],
+      port: values["admin-port"],
+    },
+    drainTimeoutMs: values["drain-timeout"],
+  };
+}
+
+/** @throws {UsageError} One line. */
+export function localAddresses(
+  { values, given }: {
+    readonly values: Pick<
+      Values,
+      "bind-address" | "local-addresses" | "port-range" | "virtual-range"
+    >;
+    readonly given: ReadonlySet<string>;
+  },
+): LocalAddresses {
+  const kind = values["local-addresses"];
+  const host = values["bind-address"];
+  const misplaced = MISPLACED[kind].find((name) => given.has(name));
+  if (misplaced !== undefined) {
+    throw new UsageError(
+      `Cannot use --${misplaced} with --local-addresses=${kind}: it says ` +
+        "nothing about those; remove it",
+    );
+  }
+  if (parseIpAddress(host) === undefined) {
+    throw new UsageError(
+      `Cannot use --bind-address: saw "${host}", wanted an IP address such as ` +
+        "127.0.0.1",
+    );
+  }
+  if (kind === "ports") return { kind, host, ...values["port-range"] };
+  if (kind === "original") return { kind, host };
+  const range = virtualRange(values["virtual-range"]);
+  if (range !== undefined) return { kind, range };
+  throw new UsageError(
+    `Cannot use --virtual-range: saw "${values["virtual-range"]}", wanted a ` +
+      "prefix inside 127.0.0.0/8, such as 127.100.0.0/16",
+  );
+}
+
+const MISPLACED = {
+  "ports": ["virtual-range"],
+  "original": ["virtual-range", "port-range"],
+  "virtual-ips": ["port-range", "bind-address"],
+} as const;
+
+/** For the log, when services are open to other machines. */
+export function exposureNotice(addresses: LocalAddresses): string | undefined {
+  if (addresses.kind === "virtual-ips" || isLoopback(addresses.host)) {
+    return undefined;
+  }
+  return `services are served on ${addresses.host}: whoever reaches this ` +
+    "machine reaches them, and no one is asked who they are";
+}

@@ -1,0 +1,94 @@
+/**
+ * `tunnel proxy`: local ports for services, balanced over their endpoints.
+ *
+ * @module
+ */
+
+import {
+  environmentText,
+  hostsText,
+  type LocalName,
+} from "../agent/proxy/local_names.ts";
+import {
+  type NodeProxyOptions,
+  startNodeProxy,
+} from "../agent/proxy/node_proxy.ts";
+import { plannedNames } from "../agent/proxy/planned_names.ts";
+import { type Log, openLog } from "../host/log.ts";
+import {
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { PROXY_FLAGS } from "./flags/proxy_flags.ts";
+import { exposureNotice, proxyOptions } from "./flags/proxy_options.ts";
+import { namingFlags } from "./listen_flags.ts";
+import { untilStopped } from "./until_stopped.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** See the module description. */
+export const PROXY_COMMAND = defineCommand({
+  name: "proxy",
+  summary: "Serve services on local ports, balanced over their endpoints",
+  operands: "--config FILE | --kubernetes | --etcd URL … [flags]",
+  about: [
+    "Gives each service a port on this machine, and connects whoever comes to " +
+    "one of its endpoints: directly, or through the tunnel where the endpoint " +
+    "is behind an agent. Services and endpoints may come and go meanwhile, " +
+    "from several sources at once. Takes the flags of kube-proxy 0.4.",
+    "tunnel services and tunnel endpoints show what it does. docs/proxy.md " +
+    "says how.",
+  ],
+  examples: [
+    "tunnel proxy --config services.yaml",
+    "tunnel proxy --config services.yaml --local-addresses virtual-ips",
+    "tunnel proxy --config services.yaml --print-env > services.env",
+    "tunnel proxy --etcd-servers http://10.0.0.1:2379 --bind-address 0.0.0.0 \\",
+    "  --local-addresses original",
+  ],
+  flags: PROXY_FLAGS,
+  async run(reading, context) {
+    refuseOperands(reading.operands);
+    const { values } = reading;
+    const isPrinting = values["print-env"] || values["print-hosts"];
+    const log = openLog("proxy", {
+      format: values["log-format"],
+      // Who wants a list wants nothing else.
+      level: isPrinting ? 0 : values["v"],
+    });
+    const options = proxyOptions(reading, context, log);
+    for (const notice of reading.notices) log.warn(notice);
+    if (isPrinting) return await print(values, options, log, context);
+    const exposure = exposureNotice(options.addresses);
+    if (exposure !== undefined) log.warn(exposure);
+    const running = await namingFlags(
+      [["--admin-port", options.admin]],
+      () => startNodeProxy(options, log),
+    );
+    await untilStopped(running);
+    return ExitCode.OK;
+  },
+});
+
+async function print(
+  values: {
+    readonly "print-env": boolean;
+    readonly "print-hosts": boolean;
+    readonly "local-addresses": string;
+  },
+  options: NodeProxyOptions,
+  log: Log,
+  context: CommandContext,
+): Promise<ExitCode> {
+  if (values["print-hosts"] && values["local-addresses"] !== "virtual-ips") {
+    throw new UsageError(
+      "Cannot print hosts where services differ by their ports: a hosts file " +
+        "knows none; add --local-addresses=virtual-ips",
+    );
+  }
+  const names: readonly LocalName[] = await plannedNames(options, log);
+  if (values["print-env"]) context.print(environmentText(names));
+  if (values["print-hosts"]) context.print(hostsText(names));
+  return ExitCode.OK;
+}

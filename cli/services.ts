@@ -1,0 +1,123 @@
+/**
+ * `tunnel services`: what a running proxy serves, and where.
+ *
+ * @module
+ */
+
+import {
+  environmentText,
+  hostsText,
+  type LocalName,
+} from "../agent/proxy/local_names.ts";
+import type { PortStatus, ProxyStatus } from "../agent/proxy/proxy_status.ts";
+import { defineCommand, refuseOperands } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { parseHostPort } from "./flags/addresses.ts";
+import { booleanFlag } from "./flags/flag.ts";
+import { QUERY_FLAGS, queryProxy, shortCount } from "./proxy_query.ts";
+import { UsageError } from "./usage_error.ts";
+import { textTable } from "./verbs.ts";
+
+const FLAGS = {
+  "env": booleanFlag(false, {
+    group: "Where",
+    help: "Print where services are as environment variables.",
+  }),
+  "hosts": booleanFlag(false, {
+    group: "Where",
+    help: "Print where services are as lines of /etc/hosts.",
+  }),
+  ...QUERY_FLAGS,
+} as const;
+
+/** See the module description. */
+export const SERVICES_COMMAND = defineCommand({
+  name: "services",
+  summary: "Show what a proxy serves, and where",
+  operands: "[flags]",
+  about: [
+    "Asks a running tunnel proxy. Octets are those from and to clients; IN USE " +
+    "is how many endpoints get new connections.",
+  ],
+  examples: [
+    "tunnel services",
+    "tunnel services --json",
+    "tunnel services --env",
+  ],
+  flags: FLAGS,
+  async run({ operands, values }, context) {
+    refuseOperands(operands);
+    const forms = (["json", "env", "hosts"] as const)
+      .filter((name) => values[name]);
+    if (forms.length > 1) {
+      throw new UsageError(
+        `Cannot use --${forms[0]} together with --${forms[1]}: keep one`,
+      );
+    }
+    const status = await queryProxy(values["proxy"]);
+    const names = () => status.ports.flatMap(localName);
+    switch (forms[0]) {
+      case "json":
+        context.print(`${JSON.stringify(status, null, 2)}\n`);
+        break;
+      case "env":
+        context.print(environmentText(names()));
+        break;
+      case "hosts":
+        context.print(hostsText(names()));
+        break;
+      case undefined:
+        context.print(servicesText(status));
+    }
+    return ExitCode.OK;
+  },
+});
+
+/** For people. */
+export function servicesText(
+  { ports, sources, draining }: ProxyStatus,
+): string {
+  const rows = ports.map((port) => [
+    portText(port),
+    `${port.number}/${port.protocol}`,
+    port.listening ?? "-",
+    `${
+      port.endpoints.filter(({ verdict }) => verdict === "in use").length
+    }/${port.endpoints.length}`,
+    String(port.open),
+    shortCount(port.accepted),
+    shortCount(port.refused),
+    shortCount(port.octetsFromClients),
+    shortCount(port.octetsToClients),
+    port.problem ?? port.lastError ?? "",
+  ]);
+  const table = textTable([
+    "SERVICE",
+    "PORT",
+    "SERVED ON",
+    "IN USE",
+    "OPEN",
+    "CLIENTS",
+    "REFUSED",
+    "FROM",
+    "TO",
+    "PROBLEM OR LAST ERROR",
+  ], rows);
+  const notes = sources
+    .filter(({ problem }) => problem !== undefined)
+    .map(({ name, problem }) => `source ${name}: ${problem}\n`);
+  if (draining > 0) {
+    notes.push(`${draining} connections of services that are gone\n`);
+  }
+  return table + notes.join("");
+}
+
+function portText({ service, port }: PortStatus): string {
+  return port === "" ? service : `${service}:${port}`;
+}
+
+function localName({ service, port, listening }: PortStatus): LocalName[] {
+  if (listening === undefined) return [];
+  const at = parseHostPort("address", listening);
+  return [{ service, port, address: { hostname: at.host, port: at.port } }];
+}
