@@ -143,12 +143,16 @@ type RegistrationWish =
     "client" | "prefix" | "ttlSeconds"
   >;
 
+/** How long etcd may take to hear that it is over. */
+const GOODBYE_MS = 5_000;
+
 /** What the user is told, and how it ends. */
 class RunningRegistration implements Running {
   readonly #registration: Registration;
   readonly #wish: RegistrationWish;
   readonly #context: CommandContext;
   readonly #finished = Promise.withResolvers<void>();
+  #isOver = false;
 
   constructor(wish: RegistrationWish, context: CommandContext) {
     this.#wish = wish;
@@ -177,13 +181,14 @@ class RunningRegistration implements Running {
   }
 
   shutdown(): void {
+    const late = systemTimers.after(
+      GOODBYE_MS,
+      () => this.#endUntold("etcd does not answer"),
+    );
     this.#registration.stop().then(
       () => this.#end(),
-      (error) => {
-        this.#complain(`${error.message}; the endpoints end with their lease`);
-        this.#end();
-      },
-    );
+      (error) => this.#endUntold(error.message),
+    ).finally(() => late.cancel());
   }
 
   stop(): void {
@@ -194,7 +199,14 @@ class RunningRegistration implements Running {
     // Certificates are read again for each connection.
   }
 
+  #endUntold(problem: string): void {
+    if (this.#isOver) return;
+    this.#complain(`${problem}; the endpoints end with their lease`);
+    this.#end();
+  }
+
   #end(): void {
+    this.#isOver = true;
     this.#wish.client[Symbol.dispose]();
     this.#finished.resolve();
   }

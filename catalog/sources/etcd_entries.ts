@@ -34,6 +34,7 @@ const DECODER = new TextDecoder();
 export class EtcdEntries {
   readonly #layout: EtcdLayout;
   readonly #log: Log;
+  readonly #keysMax: number;
   #services: ServiceTable = new Map();
   #endpoints: EndpointTable = new Map();
   #endpointKeys = 0;
@@ -44,9 +45,11 @@ export class EtcdEntries {
     endpoints: new Set<string>(),
   };
 
-  constructor(layout: EtcdLayout, log: Log) {
+  /** @param keysMax Keys with endpoints that are kept. */
+  constructor(layout: EtcdLayout, log: Log, keysMax = KEYS_MAX) {
     this.#layout = layout;
     this.#log = log;
+    this.#keysMax = keysMax;
   }
 
   get services(): readonly Service[] {
@@ -172,8 +175,8 @@ export class EtcdEntries {
   #setEndpoints(entry: Entry, service: string, word: EndpointsKey): void {
     let keys = this.#endpoints.get(service);
     if (!keys?.has(entry.key)) {
-      if (this.#endpointKeys >= KEYS_MAX) {
-        const problem = `there are ${KEYS_MAX} keys already`;
+      if (this.#endpointKeys >= this.#keysMax) {
+        const problem = `there are ${this.#keysMax} keys already`;
         return this.#refuse(entry, new LayoutError(problem));
       }
       this.#endpointKeys++;

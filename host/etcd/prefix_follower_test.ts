@@ -5,7 +5,7 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { METHODS } from "./messages.ts";
 import { PrefixFollower, YOUNG_MS } from "./prefix_follower.ts";
-import { ANSWER_MS, SILENCE_MS } from "./watch.ts";
+import { ANSWER_MS, EVENTS_MAX, SILENCE_MS } from "./watch.ts";
 
 const DECODER = new TextDecoder();
 
@@ -263,6 +263,21 @@ Deno.test("reading all again gives what the watch has said meanwhile", async () 
   // Whichever came first, the answer or the change: never half of it.
   const isBefore = keys.join() === "/a/1,/a/2";
   assert(isBefore || keys.join() === "/a/2,/a/3", keys.join());
+});
+
+Deno.test("a revision without end is not kept", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  const events = Array.from({ length: EVENTS_MAX / 2 + 1 }, () => ({
+    type: 1,
+    kv: null,
+  }));
+  rig.etcd.say({ events, fragment: true });
+  await soon();
+  assertEquals(rig.said, []);
+  rig.etcd.say({ events, fragment: true });
+  const [problem] = await rig.until(1);
+  assert(problem!.includes(`more than ${EVENTS_MAX} changes`), problem);
 });
 
 Deno.test("nothing is said after it was stopped", async () => {

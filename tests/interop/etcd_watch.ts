@@ -5,7 +5,11 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
+import { EtcdClient } from "../../host/etcd/client.ts";
 import { octetsOf } from "../../host/etcd/keys.ts";
+import { parseMember } from "../../host/etcd/member_address.ts";
+import { memberConnector } from "../../host/etcd/member_connect.ts";
+import { systemTimers } from "../../host/system_timers.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { CuttableRoad } from "../support/cuttable_road.ts";
 import { Prng } from "../support/prng.ts";
@@ -123,15 +127,23 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     assertEquals(new Set(entries.map(({ key }) => key)).size, 2_500);
   },
 
-  "large values come in fragments of one change": async ({ cluster }) => {
-    await using copy = new FollowedCopy(clientOf(cluster), "/large/");
-    await copy.until("following");
+  "what piled up while away comes in fragments, whole": async (context) => {
+    const { cluster } = context;
+    await using at = behindRoad(context, "/large/");
+    await at.copy.until("following");
+    at.road.block("up");
+    at.road.cut();
     using client = clientOf(cluster);
-    // Each is near etcd's limit on a request; one by one they are events that
-    // a watch that was away gets together, in more than one message.
-    const value = octetsOf("x".repeat(1_400_000));
-    for (let i = 0; i < 4; i++) await client.put(`/large/${i}`, value);
-    await eventually("all are there", () => copy.keys.size === 4);
+    // Each is near etcd's limit on a request and on a message of a watch; one
+    // who was away gets them all at once.
+    const value = "x".repeat(1_400_000);
+    for (let i = 0; i < 4; i++) {
+      await client.put(`/large/${i}`, octetsOf(value));
+    }
+    at.road.unblock("up");
+    await eventually("all are there", () => at.copy.keys.size === 4);
+    assertEquals(at.copy.lists, 1);
+    assertEquals([...at.copy.keys.values()], Array(4).fill(value));
     const { entries } = await client.list("/large/");
     assertEquals(
       entries.map((it) => it.value.length),
@@ -247,6 +259,36 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     await cluster.put("/m/a", "again");
     await copy.until("/m/a=again");
     await copy.equals(cluster, "/m/");
+  },
+
+  "a member that hangs is left for another": async ({ workspace }) => {
+    await using cluster = await EtcdCluster.start(workspace, { members: 3 });
+    // One of the three is ours alone to use, until it hangs.
+    const road = new CuttableRoad(cluster.members[0]!.port);
+    const [, ...others] = cluster.urls;
+    const ours = { urls: [`http://127.0.0.1:${road.port}`] };
+    await using alone = new FollowedCopy(clientOf(ours), "/hangs/");
+    await using either = new FollowedCopy(
+      new EtcdClient({
+        members: [...ours.urls, ...others].map((it) => parseMember(it, false)),
+        connect: memberConnector(() => ({ cert: "", key: "", ca: "" })),
+        timers: systemTimers,
+        // The first one first.
+        random: () => 0,
+      }),
+      "/hangs/",
+    );
+    await alone.until("following");
+    await either.until("following");
+    road.block("down");
+    await cluster.put("/hangs/a", "1");
+    await either.until("/hangs/a=1");
+    assertEquals(either.said[2]?.startsWith("problem"), true, either.said[2]);
+    await alone.until("problem");
+    road.unblock("down");
+    await alone.until("/hangs/a=1");
+    road.close();
+    assertEquals(either.lists, 1);
   },
 
   "a storm with cuts: at quiescence the copy is the original": async (

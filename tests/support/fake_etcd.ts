@@ -209,7 +209,8 @@ export class FakeEtcd {
         (request) => {
           const succeeded = request.compare.every((one) => this.#holds(one));
           const ops = succeeded ? request.success : request.failure ?? [];
-          for (const op of ops) this.#do(op);
+          this.revision++;
+          this.#publish(ops.flatMap((op) => this.#do(op)));
           return { ...header(), succeeded };
         },
       ),
@@ -344,18 +345,21 @@ export class FakeEtcd {
     return { ...this.#header(), kvs, more: found.length > limit };
   }
 
-  #put({ key, value, lease = "0" }: PutRequest) {
-    if (lease !== "0" && !this.leases.has(lease)) throw leaseNotFound();
+  #put(request: PutRequest) {
+    this.#needLease(request);
     this.revision++;
-    this.#publish(this.#write(key, value, lease));
+    this.#publish(this.#do({ requestPut: request }));
     return this.#header();
   }
 
-  #do(op: RequestOp): void {
-    if (op.requestPut) this.#put(op.requestPut);
-    if (op.requestDeleteRange) {
-      this.change({ [DECODER.decode(op.requestDeleteRange.key)]: undefined });
-    }
+  #needLease({ lease = "0" }: PutRequest): void {
+    if (lease !== "0" && !this.leases.has(lease)) throw leaseNotFound();
+  }
+
+  #do({ requestPut: put, requestDeleteRange: erase }: RequestOp): FakeEvent[] {
+    if (put === undefined) return this.#erase(DECODER.decode(erase?.key));
+    this.#needLease(put);
+    return this.#write(put.key, put.value, put.lease ?? "0");
   }
 
   #holds({ key, createRevision }: Compare): boolean {
