@@ -22,7 +22,10 @@ export const DIAL_TIMEOUT_MS = 30_000;
 /** One dial. */
 export interface RoadDial {
   readonly target: DialTarget;
-  /** The `host` identifier of the only node wanted. */
+  /**
+   * The `host` identifier of the only node wanted; `uid=` and `cidr=` in front
+   * mean those identifiers.
+   */
   readonly node?: string;
   /**
    * What the caller has to say at once, at most `EARLY_OCTETS_MAX` octets;

@@ -12,7 +12,8 @@ import type { AgentLink, DialTarget } from "../proto/link/link.ts";
 import type { Clock } from "../proto/sync/clock.ts";
 import { Departed } from "./departed.ts";
 import { LinkGroup, Rank } from "./link_group.ts";
-import { hostKey, keyedStrategy } from "./strategies/keyed.ts";
+import { NamedAgents } from "./named_agents.ts";
+import { hostKey } from "./strategies/keyed.ts";
 import type { StrategyName } from "./options.ts";
 import { createStrategy } from "./strategies/create_strategy.ts";
 import type { Strategy } from "./strategies/strategy.ts";
@@ -43,8 +44,7 @@ export interface Picked {
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #strategies: readonly Strategy[];
-  /** For dials that name their node, whatever the strategies are. */
-  readonly #byNode: Strategy;
+  readonly #named = new NamedAgents();
   readonly #links = new Set<AgentLink>();
   readonly #groups = new Map<string, LinkGroup>();
   readonly #groupOf = new Map<AgentLink, LinkGroup>();
@@ -55,10 +55,6 @@ export class Registry {
   constructor(options: RegistryOptions) {
     this.#options = options;
     this.#strategies = options.strategies.map(createStrategy);
-    this.#byNode = keyedStrategy(
-      "destHost",
-      ({ host, ipv4, ipv6 }) => [...host, ...ipv4, ...ipv6],
-    );
     this.#departed = new Departed(options.clock);
   }
 
@@ -87,7 +83,7 @@ export class Registry {
     const count = (this.#newest.get(agentId)?.count ?? 0) + 1;
     this.#newest.set(agentId, { atMs: link.lastHeardMs, count });
     this.#join(link);
-    this.#byNode.add(link);
+    this.#named.add(link);
     for (const strategy of this.#strategies) strategy.add(link);
   }
 
@@ -113,7 +109,7 @@ export class Registry {
     const newest = this.#newest.get(agentId)!;
     if (--newest.count === 0) this.#newest.delete(agentId);
     this.#leave(link);
-    this.#byNode.remove(link);
+    this.#named.remove(link);
     for (const strategy of this.#strategies) strategy.remove(link);
     for (const key of namesOf(link)) this.#departed.note(key, remoteAddress);
     this.#departed.note(ANY_AGENT, remoteAddress);
@@ -123,13 +119,13 @@ export class Registry {
    * Chooses a link for `target`.
    *
    * @param node When given, only agents with this `host` identifier, or serving
-   *   this very address, qualify.
+   *   this very address, qualify; `uid=` and `cidr=` in front mean those.
    */
   pick(target: DialTarget, node?: string): Picked | NoAgent {
     if (node !== undefined) {
-      const link = this.#choose(this.#byNode.find(node));
+      const link = this.#choose(this.#named.find(node));
       return link === undefined
-        ? this.#refuse(`host=${node}`)
+        ? this.#refuse(node.includes("=") ? node : `host=${node}`)
         : { kind: "picked", link };
     }
     const host = targetHost(target.address);
@@ -187,7 +183,7 @@ export class Registry {
   };
 
   #refuse(wanted: string): NoAgent {
-    const key = wanted.slice("host=".length);
+    const key = wanted.slice(wanted.indexOf("=") + 1);
     const which = this.#links.size === 0
       ? `no agent is connected (${this.#departed.describe(ANY_AGENT)})`
       : `no agent serves ${wanted}; ${this.#departed.describe(hostKey(key))}`;

@@ -181,6 +181,23 @@ Deno.test("a dial that names its node goes there or nowhere", () => {
   assertEquals(served("127.0.0.1:80", "gamma"), []);
 });
 
+Deno.test("a dial may name its agent by uid or by prefix, and means that one only", () => {
+  const { registry, add, served } = setUp("default");
+  add("a", { uid: ["7"], cidr: ["10.1.0.0/16"] });
+  const b = add("b", { uid: ["8"], cidr: ["10.1.2.0/24"] });
+  add("c", { host: ["7", "10.1.0.0"] });
+  assertEquals(served("x:1", "uid=7"), ["a"]);
+  assertEquals(served("x:1", "cidr=10.1.0.0/16"), ["a"]);
+  assertEquals(served("x:1", "cidr=10.1.2.0/24"), ["b"]);
+  assertEquals(served("x:1", "host=7"), ["c"]);
+  assertEquals(served("x:1", "7"), ["c"]);
+  registry.remove(b);
+  assertEquals(served("x:1", "uid=8"), []);
+  const refused = registry.pick({ protocol: "tcp", address: "x:1" }, "uid=8");
+  assert(refused.kind === "noAgent");
+  assertStringIncludes(refused.message, "no agent serves uid=8; last seen");
+});
+
 Deno.test("a refusal says which node, and since when", () => {
   const { clock, registry, add } = setUp("destHost");
   const refusal = (address: string) => {
