@@ -27,24 +27,30 @@ export const CONFIRM_MS = 250;
 const LATE_MS = 100;
 
 /**
- * Calls `onStuck` when connections were waiting at two looks in a row.
+ * Calls `onStuck` when connections were waiting at two looks in a row, and none
+ * was accepted in between: in a flood some are always waiting.
  *
  * @param port The listener's port.
+ * @param accepted How many connections it has accepted in its life.
  * @returns How to stop watching.
  */
 export function watchAcceptQueue(
   port: number,
   timers: Timers,
+  accepted: () => number,
   onStuck: () => void,
   queueLength: (port: number) => number = acceptQueueLength,
 ): () => void {
   let timer: Timer;
+  let acceptedBefore = 0;
   const arm = (delayMs: number, isSuspect: boolean) => {
     const dueMs = timers.now() + delayMs;
     timer = timers.after(delayMs, () => {
       const isLate = timers.now() > dueMs + LATE_MS;
       const isWaiting = !isLate && queueLength(port) > 0;
-      if (isWaiting && isSuspect) onStuck();
+      const isMoving = accepted() !== acceptedBefore;
+      acceptedBefore = accepted();
+      if (isWaiting && isSuspect && !isMoving) onStuck();
       if (isWaiting && !isSuspect) arm(CONFIRM_MS, true);
       else arm(WATCH_INTERVAL_MS, false);
     });

@@ -150,9 +150,14 @@ export async function listenAgentPort(
   const door = intake && new TlsDoor(intake, systemTimers);
   const server = tlsServer(options, events, door);
   // A listener of its own: whom there is no room for costs no handshake.
-  const listener = net.createServer({ noDelay: true, allowHalfOpen: true });
+  const listener = net.createServer({ allowHalfOpen: true });
+  let accepted = 0;
   listener.on("connection", (socket: net.Socket) => {
-    const letIn = () => void server.emit("connection", socket);
+    accepted++;
+    const letIn = () => {
+      socket.setNoDelay(true);
+      server.emit("connection", socket);
+    };
     if (door === undefined) letIn();
     else door.knock(socket, letIn);
   });
@@ -162,7 +167,7 @@ export async function listenAgentPort(
   const stopReloads = credentials.onChange((material) =>
     server.setSecureContext(secureOptions(options, material))
   );
-  const stopWatching = keepOpen(listener, bound, events);
+  const stopWatching = keepOpen(listener, bound, () => accepted, events);
   return {
     address,
     port: bound.port,
@@ -233,12 +238,20 @@ function secureOptions({ minVersion }: AgentPortOptions, from: TlsMaterial) {
   };
 }
 
+/**
+ * Connections that the kernel holds for us. All of them are accepted in one
+ * turn, in which nobody else has one, and an accept costs 70 µs; what does not
+ * fit comes again a second later.
+ */
+const BACKLOG = 256;
+
 type SniAnswer = (error: Error | null, context: tls.SecureContext) => void;
 
 /** Opens a listener again that has stopped accepting. @returns How to end it. */
 function keepOpen(
   server: net.Server,
   bound: { readonly address: string; readonly port: number },
+  accepted: () => number,
   events: Pick<AgentPortEvents, "onProblem">,
 ): () => void {
   const address = hostPort(bound.address, bound.port);
@@ -251,15 +264,20 @@ function keepOpen(
     onFailure: ({ message }) => onProblem(`${message}; trying again`),
     onOpen: () => onProblem(`Accepting on ${address} again`),
   });
-  const stopWatching = watchAcceptQueue(bound.port, systemTimers, () => {
-    if (reopener.isOpening) return;
-    onProblem(
-      `Cannot accept on ${address}: the listener is stuck, probably for want ` +
-        `of file descriptors; opening it again`,
-    );
-    server.close();
-    reopener.start();
-  });
+  const stopWatching = watchAcceptQueue(
+    bound.port,
+    systemTimers,
+    accepted,
+    () => {
+      if (reopener.isOpening) return;
+      onProblem(
+        `Cannot accept on ${address}: the listener is stuck, probably for want ` +
+          `of file descriptors; opening it again`,
+      );
+      server.close();
+      reopener.start();
+    },
+  );
   server.on("error", (error: Error) => {
     if (!reopener.isOpening) onProblem(error.message);
   });
@@ -326,7 +344,8 @@ function listenNode(
     const onError = (error: Error) =>
       reject(listenError(hostPort(host, port), error));
     server.once("error", onError);
-    server.listen({ port, ...(host === "" ? {} : { host }) }, () => {
+    const at = { port, ...(host === "" ? {} : { host }), backlog: BACKLOG };
+    server.listen(at, () => {
       server.off("error", onError);
       resolve();
     });

@@ -35,7 +35,7 @@ const CALM_MS = 3_000;
 const SETTLE_MS = 2_000;
 
 /** Behind the server and the neighbour, who would not share a machine with it. */
-const ATTACKER_NICENESS = 5;
+const ATTACKER_NICENESS = 19;
 
 const RSS_LOOK_MS = 250;
 const MIB = 1024 * 1024;
