@@ -37,6 +37,9 @@ const TIMEOUT_MS = 10_000;
 /** How often a decision is tried again because somebody wrote meanwhile. */
 export const CONFLICTS_MAX = 5;
 
+/** Decisions under way at a time: a cluster's nodes may all ask at once. */
+const AT_ONCE = 8;
+
 /** Requests that may be good soon are looked at again after this. */
 export const LOOK_AGAIN_MS = 60_000;
 
@@ -79,9 +82,11 @@ export class CsrApprover {
   /** Names of those that may be good soon. */
   readonly #waiting = new Set<string>();
   #waitTimer: Timer | undefined;
-  #isWorking = false;
-  #working: Promise<void> | undefined;
-  #timer: Timer | undefined;
+  /** How many decisions are under way. */
+  #running = 0;
+  readonly #workers = new Set<Promise<void>>();
+  /** Set while the API server is left alone. */
+  #retryTimer: Timer | undefined;
 
   constructor(options: CsrApproverOptions) {
     const { client, timers, random, observer } = options;
@@ -118,30 +123,38 @@ export class CsrApprover {
   /** Settles when nothing is under way any more. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([this.#requests.stop(), this.#working]);
-    this.#timer?.cancel();
+    await Promise.all([this.#requests.stop(), ...this.#workers]);
+    this.#retryTimer?.cancel();
     this.#waitTimer?.cancel();
   }
 
   #work(): void {
-    if (this.#isWorking) return;
-    this.#isWorking = true;
-    this.#working = this.#decideAll();
+    if (this.#mustPause) return;
+    while (this.#running < AT_ONCE && this.#due.size > 0) {
+      this.#running++;
+      const worker = this.#decideDue();
+      this.#workers.add(worker);
+      worker.finally(() => this.#workers.delete(worker));
+    }
   }
 
-  async #decideAll(): Promise<void> {
-    const { signal } = this.#stopping;
+  async #decideDue(): Promise<void> {
     try {
-      for (const name of this.#due) {
-        if (signal.aborted) return;
+      while (true) {
+        const [name] = this.#due;
+        if (name === undefined || this.#mustPause) return;
         this.#due.delete(name);
         const error = await this.#attempt(name);
-        if (error !== undefined) return this.#failed(name, error);
+        if (error !== undefined) this.#failed(name, error);
       }
     } finally {
       // In the turn of the last look, so that nothing new is overlooked.
-      this.#isWorking = false;
+      this.#running--;
     }
+  }
+
+  get #mustPause(): boolean {
+    return this.#retryTimer !== undefined || this.#stopping.signal.aborted;
   }
 
   /** @returns What of the world has prevented it. */
@@ -157,19 +170,25 @@ export class CsrApprover {
     }
   }
 
-  /** Whatever it is, it most likely stands in the way of the others, too. */
+  /**
+   * Whatever it is, it most likely stands in the way of the others, too. They
+   * come first the next time, should it be this one's fault.
+   */
   #failed(name: string, error: Error): void {
     const { observer, timers } = this.#options;
-    const retryMs = this.#backoff.nextMs();
     observer.decided("failed");
+    this.#due.add(name);
+    // Another one has failed for the same reason, most likely.
+    if (this.#retryTimer !== undefined) return;
+    const retryMs = this.#backoff.nextMs();
     observer.warn(
       `cannot decide about CertificateSigningRequest ${name}: ` +
         `${error.message}; trying again in ${Math.round(retryMs)} ms`,
     );
-    // The others come first, should it be this one's fault.
-    this.#due.add(name);
-    this.#timer?.cancel();
-    this.#timer = timers.after(retryMs, () => this.#work());
+    this.#retryTimer = timers.after(retryMs, () => {
+      this.#retryTimer = undefined;
+      this.#work();
+    });
   }
 
   async #decide(name: string): Promise<void> {

@@ -223,6 +223,22 @@ Deno.test("an API server that does not let us decide is asked again, later", asy
   await rig.until("approved CertificateSigningRequest good");
 });
 
+Deno.test("a whole cluster that asks at once is decided about, each once", async () => {
+  await using rig = new Rig();
+  const names = Array.from({ length: 50 }, (_, i) => `csr-${i}`);
+  for (const name of names.slice(0, 40)) rig.server.put(REQUESTS, csr(name));
+  rig.approver.start();
+  await rig.server.nextWatch();
+  for (const name of names.slice(40)) rig.server.put(REQUESTS, csr(name));
+  for (const name of names) {
+    await rig.until(`approved CertificateSigningRequest ${name} `);
+  }
+  assertEquals(
+    rig.written.sort(),
+    names.map((n) => `${n}/approval Approved`).sort(),
+  );
+});
+
 Deno.test("conflicts without end are given up for a while", async () => {
   await using rig = new Rig();
   rig.approver.start();
