@@ -75,7 +75,15 @@ Deno.test("a long listing is read in pages of one moment", async () => {
   const { entries, revision } = await at.client.list("/a/");
   assertEquals(entries.map(({ key }) => key), keys.sort());
   assertEquals(revision, 3n);
-  assertEquals(at.etcd.calls.length, 3);
+  assertEquals(at.etcd.listed, ["0", "3", "3"]);
+});
+
+Deno.test("pages that are compacted while they are read are no listing", async () => {
+  using at = rig();
+  const keys = Array.from({ length: PAGE_KEYS + 1 }, (_, i) => [`/a/${i}`, ""]);
+  at.etcd.change(Object.fromEntries(keys));
+  at.etcd.compact();
+  await assertRejects(() => at.client.list("/a/"), EtcdError, "compacted");
 });
 
 Deno.test("a page that is too large is asked for again in parts", async () => {

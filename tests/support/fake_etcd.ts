@@ -49,6 +49,8 @@ export class FakeEtcd {
   readonly members: readonly MemberAddress[];
   /** Paths that were called, in order, with the port of the member. */
   readonly calls: string[] = [];
+  /** The revisions that lists were asked for; "0" is the newest. */
+  readonly listed: string[] = [];
   readonly leases = new Set<string>();
   /** Ports of members that answer nobody. */
   readonly down = new Set<number>();
@@ -330,6 +332,7 @@ export class FakeEtcd {
     readonly limit?: number;
     readonly revision?: string;
   }) {
+    this.listed.push(`${request.revision}`);
     if (Number(request.revision) !== 0 && this.compacted > 0) {
       throw new GrpcError(
         StatusCode.OUT_OF_RANGE,
