@@ -16,6 +16,7 @@ import {
   replaceFile,
   syncDirectory,
 } from "../../../host/files/atomic_file.ts";
+import { inWords } from "../../../host/files/private_files.ts";
 import {
   type CertificateFacts,
   readCertificates,
@@ -67,9 +68,13 @@ export class CertificateFiles {
     return this.#path("ca.pem");
   }
 
-  /** Makes the directory. @throws {Error} The platform's. */
+  /** Makes the directory. @throws {PrivateFileError} */
   async open(): Promise<void> {
-    await Deno.mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    const mode = 0o700;
+    await inWords(
+      this.#directory,
+      () => Deno.mkdir(this.#directory, { recursive: true, mode }),
+    );
   }
 
   async read(): Promise<StoredCertificate> {
@@ -93,8 +98,19 @@ export class CertificateFiles {
     }
   }
 
-  /** Puts a new certificate in the place of the old one, which stays beside. */
+  /**
+   * Puts a new certificate in the place of the old one, which stays beside.
+   *
+   * @throws {PrivateFileError} With the old one still in place.
+   */
   async keep(
+    chain: readonly CertificateFacts[],
+    keys: CryptoKeyPair,
+  ): Promise<void> {
+    await inWords(this.current, () => this.#replace(chain, keys));
+  }
+
+  async #replace(
     chain: readonly CertificateFacts[],
     keys: CryptoKeyPair,
   ): Promise<void> {
@@ -127,7 +143,11 @@ export class CertificateFiles {
     await replaceFile(this.authorities, pem, 0o644);
   }
 
-  /** The key to ask for a certificate with: the same until that was kept. */
+  /**
+   * The key to ask for a certificate with: the same until that was kept.
+   *
+   * @throws {PrivateFileError} When it cannot be kept.
+   */
   async pendingKeys(): Promise<
     { readonly keys: CryptoKeyPair; readonly isNew: boolean }
   > {
@@ -141,7 +161,7 @@ export class CertificateFiles {
     }
     const keys = await generateKeyPair();
     const pem = await exportPrivateKey(keys.privateKey);
-    await replaceFile(this.#pending, pem);
+    await inWords(this.#pending, () => replaceFile(this.#pending, pem));
     return { keys, isNew: true };
   }
 

@@ -81,7 +81,7 @@ export class KubernetesIdentity implements LinkIdentity {
   /**
    * Begins to see to a certificate.
    *
-   * @throws {Error} The platform's, when its directory cannot be made.
+   * @throws {PrivateFileError} When its directory cannot be made.
    */
   static async open(
     options: KubernetesIdentityOptions,

@@ -4,6 +4,7 @@ import {
   CLIENT_USAGES,
 } from "../../../host/kubernetes/csr.ts";
 import { KubernetesConfigError } from "../../../host/kubernetes/errors.ts";
+import { PrivateFileError } from "../../../host/files/private_files.ts";
 import { Authority } from "../../../host/pki/authority.ts";
 import { readCertificates } from "../../../host/pki/certificate.ts";
 import { generateKeyPair } from "../../../host/pki/key_pair.ts";
@@ -109,6 +110,16 @@ Deno.test("a cluster that names no authority needs to be told one", () =>
       "give --ca-cert",
     );
     identity.stop();
+  }));
+
+Deno.test("a directory that cannot be made is named", () =>
+  inMemoryFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/pki`, "a file");
+    await assertRejects(
+      () => open(folder),
+      PrivateFileError,
+      `Cannot use ${folder}/pki: `,
+    );
   }));
 
 Deno.test("with a certificate that has expired no link is tried", () =>
