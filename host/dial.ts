@@ -50,6 +50,8 @@ export interface DialOptions extends DialRules {
   readonly controller?: AbortController;
   /** Default: {@linkcode UDP_IDLE_TIMEOUT_MS}. */
   readonly udpIdleTimeoutMs?: number;
+  /** A UDP flow is one of thousands; see `DatagramConduitOptions.isSession`. */
+  readonly udpIsSession?: boolean;
 }
 
 /**
@@ -173,6 +175,7 @@ async function dialUdp(attempt: Attempt): Promise<Conduit> {
     port,
     timers: attempt.timers,
     idleTimeoutMs: attempt.options.udpIdleTimeoutMs ?? UDP_IDLE_TIMEOUT_MS,
+    isSession: attempt.options.udpIsSession ?? false,
   }).catch((error) => {
     throw connectError("udp", hostPort(address!, port), error);
   });

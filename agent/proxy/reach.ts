@@ -134,6 +134,9 @@ async function direct(
   try {
     return await dialTarget({ protocol, address: hostPort(address, port) }, {
       timeoutMs,
+      // Who keeps the sessions knows best when they are over.
+      udpIsSession: true,
+      udpIdleTimeoutMs: Infinity,
       ...(signal === undefined ? {} : { signal }),
     });
   } catch (error) {
@@ -143,7 +146,8 @@ async function direct(
 }
 
 /** Go's words for having no descriptor or no port left; see `dial_errors.ts`. */
-const SHORT_HERE = /: socket: too many open files|cannot assign requested addr/;
+const SHORT_HERE =
+  /: socket: too many open files|cannot assign requested addr|address already in use/i;
 
 function faultOf({ reason, message }: DialError): ReachError["fault"] {
   if (reason === "cancelled") return "cancelled";

@@ -6,8 +6,8 @@
  * no backpressure either: when the reader is behind, datagrams are dropped, as
  * a full socket buffer would.
  *
- * Senders are compared here: a connected UDP socket would do that, but the
- * platform has none.
+ * Senders are compared here: a connected UDP socket does that, but the platform
+ * has none, and only some systems let us connect one.
  *
  * @module
  */
@@ -19,6 +19,7 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
+import { SESSION_BUFFER_OCTETS } from "./datagram_descriptor.ts";
 import { type DatagramSocket, openDatagramSocket } from "./datagram_socket.ts";
 
 /** Delivered octets that may wait for `consumed` before datagrams are dropped. */
@@ -33,8 +34,16 @@ export interface DatagramConduitOptions {
   readonly address: string;
   readonly port: number;
   readonly timers: Timers;
-  /** After so long without a datagram in either direction it is over. */
+  /**
+   * After so long without a datagram in either direction it is over. Infinity:
+   * whoever owns the flow looks after that.
+   */
   readonly idleTimeoutMs: number;
+  /**
+   * One of thousands: the kernel is asked to hold less for it. And one that is
+   * refused (ICMP) is over, where the system can tell.
+   */
+  readonly isSession?: boolean;
 }
 
 /** See the module description. */
@@ -72,14 +81,28 @@ export class DatagramConduit implements Conduit {
    * @throws A system error, such as one with code `EMFILE`.
    */
   static async open(options: DatagramConduitOptions): Promise<DatagramConduit> {
-    const hostname = options.address.includes(":") ? "::" : "0.0.0.0";
-    const socket = await openDatagramSocket({ hostname, port: 0 });
+    const { address, port, isSession } = options;
+    const hostname = address.includes(":") ? "::" : "0.0.0.0";
+    const socket = await openDatagramSocket(
+      { hostname, port: 0 },
+      isSession
+        ? {
+          peer: { hostname: address, port },
+          kernelOctets: SESSION_BUFFER_OCTETS,
+        }
+        : {},
+    );
     return new DatagramConduit(socket, options);
   }
 
   /** Datagrams that were dropped because the reader was behind. */
   get droppedDatagrams(): number {
     return this.#dropped;
+  }
+
+  /** Whether what is written from now on is lost. */
+  get isOver(): boolean {
+    return this.#isClosed;
   }
 
   attach(events: ConduitEvents): void {
@@ -159,6 +182,7 @@ export class DatagramConduit implements Conduit {
 
   #arm(): void {
     if (this.#isClosed || this.#events === undefined) return;
+    if (this.#idleMs === Infinity) return;
     const { timers } = this.#options;
     this.#timer?.cancel();
     const silentMs = timers.now() - this.#lastHeardMs;

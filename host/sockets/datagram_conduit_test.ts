@@ -1,8 +1,9 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { Listener } from "../../tests/support/sockets.ts";
 import { systemTimers } from "../system_timers.ts";
 import { DatagramConduit, UNCONSUMED_OCTETS_MAX } from "./datagram_conduit.ts";
+import { openDatagramSocket } from "./datagram_socket.ts";
 
 const text = new TextEncoder();
 
@@ -44,6 +45,56 @@ Deno.test("a stranger's datagram is not delivered", async () => {
     await heard.closed();
   });
   stranger.close();
+});
+
+Deno.test("a session is over once its target refuses datagrams", async () => {
+  const dead = await openDatagramSocket({ hostname: "127.0.0.1", port: 0 });
+  const { port } = dead.address;
+  await new Promise<void>((resolve) => dead.close(resolve));
+  const conduit = await open(port, Infinity, true);
+  const heard = new Listener(conduit);
+  // On loopback the refusal is there as soon as the datagram has left.
+  conduit.write(text.encode("?"));
+  await Promise.resolve();
+  assert(!conduit.isOver);
+  conduit.write(text.encode("?"));
+  assert(conduit.isOver);
+  const end = await heard.closed();
+  assertEquals(end.kind, "lost");
+  assertMatch((end as { reason: string }).reason, /refused/i);
+});
+
+Deno.test("a session asks the kernel for less, and takes the longest datagrams", async () => {
+  await withEcho(async (port) => {
+    const conduit = await open(port, Infinity, true);
+    const heard = new Listener(conduit);
+    for (let count = 1; count <= 3; count++) {
+      conduit.write(new Uint8Array(65_507).fill(count));
+    }
+    await heard.until(() => heard.chunks.length === 3);
+    assertEquals(heard.chunks.map(({ length }) => length), [
+      65_507,
+      65_507,
+      65_507,
+    ]);
+    conduit.reset("done");
+    await heard.closed();
+  });
+});
+
+Deno.test("a session to where no way leads is not opened", async () => {
+  await assertRejects(
+    () =>
+      DatagramConduit.open({
+        address: "fe80::1", // Which says nothing without a zone.
+        port: 9,
+        timers: systemTimers,
+        idleTimeoutMs: Infinity,
+        isSession: true,
+      }),
+    Error,
+    "no route",
+  );
 });
 
 Deno.test("silence ends the flow, with its reason", async () => {
@@ -88,12 +139,17 @@ Deno.test("a reader that is behind loses datagrams, not memory", async () => {
   });
 });
 
-function open(port: number, idleTimeoutMs = 10_000): Promise<DatagramConduit> {
+function open(
+  port: number,
+  idleTimeoutMs = 10_000,
+  isSession = false,
+): Promise<DatagramConduit> {
   return DatagramConduit.open({
     address: "127.0.0.1",
     port,
     timers: systemTimers,
     idleTimeoutMs,
+    isSession,
   });
 }
 

@@ -13,6 +13,7 @@ import { inetDescriptors, type LibC, nameOf, openLibc } from "./libc.ts";
 import { pointerTo, pointTo } from "./pointers.ts";
 import {
   type DatagramAddress,
+  encodeSocketAddress,
   SOCKET_ADDRESS_OCTETS,
   SocketAddressReader,
 } from "./socket_address.ts";
@@ -25,6 +26,12 @@ import {
  */
 export const KERNEL_BUFFER_OCTETS: number = 2 * 1024 * 1024;
 
+/**
+ * The same for a socket that is one of thousands, of whom none has much to say:
+ * the longest datagram has room in it four times over.
+ */
+export const SESSION_BUFFER_OCTETS: number = 256 * 1024;
+
 /** Datagrams that one system call reads. */
 export const DATAGRAMS_PER_READ = 32;
 
@@ -34,6 +41,7 @@ const SLOT_OCTETS = 65_536;
 /** From `asm-generic/socket.h`, which x86-64 and arm64 have in common. */
 const SOL_SOCKET = 1;
 const SO_TYPE = 3;
+const SO_ERROR = 4;
 const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
 const SO_SNDBUFFORCE = 32;
@@ -57,11 +65,13 @@ interface BoundSocket {
 /**
  * Opens a socket of the platform and finds its descriptor.
  *
+ * @param kernelOctets What the kernel is asked to hold, each way.
  * @returns No descriptor where there is no C library to ask.
  * @throws What `open` throws.
  */
 export function openWithDescriptor<Socket extends BoundSocket>(
   open: () => Socket,
+  kernelOctets: number = KERNEL_BUFFER_OCTETS,
 ): { socket: Socket; descriptor: DatagramDescriptor | undefined } {
   const library = openLibc();
   if (library === undefined) return { socket: open(), descriptor: undefined };
@@ -72,7 +82,8 @@ export function openWithDescriptor<Socket extends BoundSocket>(
   const socket = open();
   const number = find(library, socket.addr, guess);
   if (number === undefined) return { socket, descriptor: undefined };
-  return { socket, descriptor: new DatagramDescriptor(library, number) };
+  const descriptor = new DatagramDescriptor(library, number, kernelOctets);
+  return { socket, descriptor };
 }
 
 /** See the module description. Not to be used once the socket is closed. */
@@ -80,11 +91,32 @@ export class DatagramDescriptor {
   readonly library: LibC;
   readonly number: number;
 
-  constructor(library: LibC, number: number) {
+  constructor(library: LibC, number: number, kernelOctets: number) {
     this.library = library;
     this.number = number;
-    this.#enlarge(SO_RCVBUFFORCE, SO_RCVBUF);
-    this.#enlarge(SO_SNDBUFFORCE, SO_SNDBUF);
+    this.#enlarge(kernelOctets, SO_RCVBUFFORCE, SO_RCVBUF);
+    this.#enlarge(kernelOctets, SO_SNDBUFFORCE, SO_SNDBUF);
+  }
+
+  /**
+   * From now on nobody but `peer` is heard, and that it refuses datagrams
+   * (ICMP) is an error of the socket.
+   *
+   * @returns Whether the kernel knows a way to it.
+   */
+  connect(peer: DatagramAddress): boolean {
+    const name = encodeSocketAddress(peer);
+    if (name === undefined) return false;
+    const { library, number } = this;
+    return library.connect(number, name, name.length) === 0;
+  }
+
+  /**
+   * What went wrong since it was last asked, in Linux's numbers; 0: nothing.
+   * Nobody is woken for a refusal, neither here nor by the platform.
+   */
+  takeError(): number {
+    return optionOf(this.library, this.number, SO_ERROR);
   }
 
   /** Octets that the kernel holds before it drops, overhead included. */
@@ -128,8 +160,8 @@ export class DatagramDescriptor {
   }
 
   /** @param forced The option that needs CAP_NET_ADMIN and knows no limit. */
-  #enlarge(forced: number, polite: number): void {
-    const wanted = new Uint8Array(Int32Array.of(KERNEL_BUFFER_OCTETS).buffer);
+  #enlarge(octets: number, forced: number, polite: number): void {
+    const wanted = new Uint8Array(Int32Array.of(octets).buffer);
     const set = (option: number) =>
       this.library.setsockopt(
         this.number,
@@ -192,9 +224,18 @@ function find(
 }
 
 function optionOf(library: LibC, number: number, option: number): number {
-  const value = new Int32Array(1);
-  const length = new Uint8Array(Uint32Array.of(value.byteLength).buffer);
-  const octets = new Uint8Array(value.buffer);
-  library.getsockopt(number, SOL_SOCKET, option, octets, length);
-  return value[0]!;
+  optionLength[0] = optionValue.byteLength;
+  library.getsockopt(
+    number,
+    SOL_SOCKET,
+    option,
+    optionOctets,
+    optionLengthOctets,
+  );
+  return optionValue[0]!;
 }
+
+const optionValue = new Int32Array(1);
+const optionOctets = new Uint8Array(optionValue.buffer);
+const optionLength = new Uint32Array(1);
+const optionLengthOctets = new Uint8Array(optionLength.buffer);

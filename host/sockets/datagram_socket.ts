@@ -24,6 +24,18 @@ export interface DatagramEvents {
   onError(error: Error): void;
 }
 
+/** How a socket is to be, unless it is for whoever comes. */
+export interface DatagramSocketWish {
+  /**
+   * The only one that it is for: others are not heard, and any error ends it,
+   * a refusal (ICMP) too. Only where the C library can be asked, so whoever
+   * owns the socket compares senders all the same.
+   */
+  readonly peer?: DatagramAddress;
+  /** What the kernel is asked to hold, each way. */
+  readonly kernelOctets?: number;
+}
+
 /** An open socket. */
 export interface DatagramSocket {
   /** As bound. */
@@ -47,9 +59,10 @@ export interface DatagramSocket {
  */
 export function openDatagramSocket(
   at: DatagramAddress,
+  wish: DatagramSocketWish = {},
 ): Promise<DatagramSocket> {
   const listen = platformListen();
   return listen === undefined
-    ? NodeDatagramSocket.open(at)
-    : DenoDatagramSocket.open(at, listen);
+    ? NodeDatagramSocket.open(at, wish)
+    : DenoDatagramSocket.open(at, listen, wish);
 }

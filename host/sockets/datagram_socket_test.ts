@@ -17,7 +17,8 @@ const KINDS: Readonly<
 > = {
   node: (at) => NodeDatagramSocket.open(at),
   ...(listen === undefined ? {} : {
-    deno: (at: DatagramAddress) => DenoDatagramSocket.open(at, listen, true),
+    deno: (at: DatagramAddress) =>
+      DenoDatagramSocket.open(at, listen, { isPlain: true }),
     "deno and libc": (at: DatagramAddress) =>
       DenoDatagramSocket.open(at, listen),
   }),
@@ -159,6 +160,18 @@ for (const [kind, open] of Object.entries(KINDS)) {
     await closed(one);
     assertEquals((await heard)[0], Uint8Array.of(1));
     await closed(other);
+  });
+
+  Deno.test(`${kind}: a closed socket's port is free once it says so`, async () => {
+    const first = await open(LOOPBACK);
+    const at = first.address;
+    void next(first).catch(() => {});
+    await closed(first);
+    for (let count = 0; count < 20; count++) {
+      const again = await open(at);
+      void next(again).catch(() => {});
+      await closed(again);
+    }
   });
 
   Deno.test(`${kind}: a port that is taken is refused`, async () => {

@@ -6,17 +6,20 @@
  */
 
 import { setImmediate } from "node:timers";
+import { giveBuffer, takeBuffer } from "./datagram_buffers.ts";
 import {
   type DatagramDescriptor,
   DATAGRAMS_PER_READ,
   openWithDescriptor,
 } from "./datagram_descriptor.ts";
 import { DatagramSender } from "./datagram_outbox.ts";
-import type { DatagramEvents, DatagramSocket } from "./datagram_socket.ts";
+import type {
+  DatagramEvents,
+  DatagramSocket,
+  DatagramSocketWish,
+} from "./datagram_socket.ts";
+import { codeOf } from "./octet_socket.ts";
 import type { DatagramAddress } from "./socket_address.ts";
-
-/** The longest datagram there is, rounded up (RFC 768). */
-const DATAGRAM_OCTETS_MAX = 65_536;
 
 /**
  * Reads that may fail one after the other. Some systems report there that an
@@ -37,6 +40,13 @@ export const DATAGRAMS_PER_TURN: number = 4 * DATAGRAMS_PER_READ;
  */
 const WAITING_OCTETS_MAX = 4 * 1024 * 1024;
 const WAITING_COSTS_OCTETS = 512;
+
+/** What ICMP says, by Linux's numbers. */
+const ERROR_WORDS: Readonly<Record<number, string>> = {
+  101: "network is unreachable",
+  111: "connection refused",
+  113: "no route to host",
+};
 
 /** The part of `Deno.DatagramConn` that is used. */
 interface PlatformSocket {
@@ -59,15 +69,22 @@ export class DenoDatagramSocket implements DatagramSocket {
   readonly #socket: PlatformSocket;
   readonly #descriptor: DatagramDescriptor | undefined;
   readonly #sender: DatagramSender | undefined;
+  /** Whether it is for one peer only. */
+  readonly #isConnected: boolean;
+  #events: DatagramEvents | undefined;
   #waitingOctets = 0;
   #isClosed = false;
+  /** While it reads. */
+  #reading: Promise<void> | undefined;
 
   private constructor(
     socket: PlatformSocket,
     descriptor: DatagramDescriptor | undefined,
+    isConnected = false,
   ) {
     this.#socket = socket;
     this.#descriptor = descriptor;
+    this.#isConnected = isConnected;
     this.#sender = descriptor &&
       new DatagramSender(
         descriptor,
@@ -75,18 +92,28 @@ export class DenoDatagramSocket implements DatagramSocket {
       );
   }
 
-  /** @param isPlain Whether to do without the C library. */
+  /** @param wish `isPlain`: to do without the C library. */
   // deno-lint-ignore require-await -- what it throws is to be a rejection
   static async open(
     { hostname, port }: DatagramAddress,
     listen: Listen,
-    isPlain = false,
+    { isPlain = false, peer, kernelOctets }:
+      & DatagramSocketWish
+      & { readonly isPlain?: boolean } = {},
   ): Promise<DatagramSocket> {
     const at = hostname === "" ? "0.0.0.0" : hostname;
     const bind = () => listen({ transport: "udp", hostname: at, port });
     if (isPlain) return new DenoDatagramSocket(bind(), undefined);
-    const { socket, descriptor } = openWithDescriptor(bind);
-    return new DenoDatagramSocket(socket, descriptor);
+    const { socket, descriptor } = openWithDescriptor(bind, kernelOctets);
+    const isConnected = peer !== undefined && descriptor !== undefined;
+    if (isConnected && !descriptor.connect(peer)) {
+      socket.close();
+      // The platform gives no way to ask connect(2) which of its reasons it has.
+      throw Object.assign(new Error("no route to host"), {
+        code: "EHOSTUNREACH",
+      });
+    }
+    return new DenoDatagramSocket(socket, descriptor, isConnected);
   }
 
   get address(): DatagramAddress {
@@ -94,11 +121,12 @@ export class DenoDatagramSocket implements DatagramSocket {
   }
 
   listen(events: DatagramEvents): void {
-    void this.#receive(events);
+    this.#events = events;
+    this.#reading = this.#receive(events);
   }
 
   send(octets: Uint8Array, to: DatagramAddress): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed || this.#hasFailed()) return;
     if (this.#sender === undefined) this.#sendLater(octets, to);
     else this.#sender.send(octets, to);
   }
@@ -110,7 +138,17 @@ export class DenoDatagramSocket implements DatagramSocket {
     }
     // From here on the descriptor may be somebody else's.
     this.#isClosed = true;
-    if (closed !== undefined) queueMicrotask(closed);
+    // The platform keeps the port for as long as a read of it is under way.
+    if (closed !== undefined) void Promise.resolve(this.#reading).then(closed);
+  }
+
+  /** Nobody is told of a refusal, so it is asked for. */
+  #hasFailed(): boolean {
+    if (!this.#isConnected) return false;
+    const error = this.#descriptor!.takeError();
+    if (error === 0) return false;
+    this.#fail(new Error(ERROR_WORDS[error] ?? `system error ${error}`));
+    return true;
   }
 
   /** The platform waits for room, and knows what cannot be sent at all. */
@@ -124,12 +162,31 @@ export class DenoDatagramSocket implements DatagramSocket {
     // Copied, because the platform keeps it until the system has taken it.
     const copy = octets.slice();
     this.#socket.send(copy, { transport: "udp", hostname, port })
-      .then(over, over);
+      .then(over, (error) => {
+        over();
+        const isTooLong = codeOf(error) === "EMSGSIZE";
+        if (this.#isConnected && !isTooLong) this.#fail(error);
+      });
+  }
+
+  #fail(error: unknown): void {
+    if (!this.#isClosed) this.#events?.onError(error as Error);
   }
 
   async #receive(events: DatagramEvents): Promise<void> {
-    // Its pages are the system's until a datagram is long enough to need them.
-    const buffer = new Uint8Array(DATAGRAM_OCTETS_MAX);
+    const buffer = takeBuffer();
+    try {
+      await this.#receiveInto(buffer, events);
+    } finally {
+      giveBuffer(buffer);
+    }
+  }
+
+  async #receiveInto(
+    buffer: Uint8Array,
+    events: DatagramEvents,
+  ): Promise<void> {
+    const failuresMax = this.#isConnected ? 1 : READ_FAILURES_MAX;
     let inTurn = 0;
     for (let failures = 0; !this.#isClosed;) {
       let received: [Uint8Array, DatagramAddress];
@@ -137,8 +194,8 @@ export class DenoDatagramSocket implements DatagramSocket {
         received = await this.#socket.receive(buffer);
       } catch (error) {
         if (this.#isClosed) return;
-        if (++failures < READ_FAILURES_MAX) continue;
-        return events.onError(error as Error);
+        if (++failures < failuresMax) continue;
+        return this.#fail(error);
       }
       failures = 0;
       const [octets, { hostname, port }] = received;

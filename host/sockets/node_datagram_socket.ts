@@ -6,7 +6,11 @@
 
 import { createSocket } from "node:dgram";
 import { KERNEL_BUFFER_OCTETS } from "./datagram_descriptor.ts";
-import type { DatagramEvents, DatagramSocket } from "./datagram_socket.ts";
+import type {
+  DatagramEvents,
+  DatagramSocket,
+  DatagramSocketWish,
+} from "./datagram_socket.ts";
 import { plainOctets } from "./octet_socket.ts";
 import type { DatagramAddress } from "./socket_address.ts";
 
@@ -19,13 +23,16 @@ export class NodeDatagramSocket implements DatagramSocket {
     this.#socket = socket;
   }
 
-  static open({ hostname, port }: DatagramAddress): Promise<DatagramSocket> {
+  static open(
+    { hostname, port }: DatagramAddress,
+    { kernelOctets = KERNEL_BUFFER_OCTETS }: DatagramSocketWish = {},
+  ): Promise<DatagramSocket> {
     const family = hostname.includes(":") ? "udp6" : "udp4";
     return new Promise((resolve, reject) => {
       const socket = createSocket({
         type: family,
-        recvBufferSize: KERNEL_BUFFER_OCTETS,
-        sendBufferSize: KERNEL_BUFFER_OCTETS,
+        recvBufferSize: kernelOctets,
+        sendBufferSize: kernelOctets,
       });
       socket.once("error", reject);
       socket.bind(port, hostname, () => {

@@ -34,7 +34,7 @@ const IPV6_AT = 8;
  */
 export function encodeSocketAddress(
   { hostname, port }: DatagramAddress,
-): Uint8Array | undefined {
+): Uint8Array<ArrayBuffer> | undefined {
   const ip = parseIpAddress(hostname);
   if (ip === undefined) return undefined;
   const isIpv4 = ip.length === 4;
