@@ -20,6 +20,7 @@ import {
   ObservedConduit,
 } from "../../proto/transfer/observed_conduit.ts";
 import { join } from "../../proto/transfer/transfer.ts";
+import { dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "./balancer/backend.ts";
 import type {
   PortListener,
@@ -27,7 +28,6 @@ import type {
   ProxiedPort,
   ProxyContext,
 } from "./proxied_port.ts";
-import { ReachError } from "./reach.ts";
 
 /**
  * Connections of one port at once. Whoever may connect can do so without end,
@@ -139,13 +139,16 @@ class Connection implements ConduitObserver {
 
   async run(): Promise<void> {
     try {
-      const far = await this.#dial();
-      if (far === undefined) return this.#refuse();
-      if (this.#isOver) {
-        this.#backend!.closed();
-        return abandon(far, "the service was removed");
-      }
-      this.#join(far);
+      const found = await dialBackend(this.#port, this.#context, {
+        protocol: "tcp",
+        clientHost: this.#client.host,
+        signal: this.#dialing.signal,
+      });
+      if (found.kind !== "backend") return this.#refuse();
+      this.#backend = found.backend;
+      if (!this.#isOver) return this.#join(found.conduit);
+      found.backend.closed();
+      abandon(found.conduit, "the service was removed");
     } catch (error) {
       this.#refuse();
       throw error;
@@ -177,65 +180,6 @@ class Connection implements ConduitObserver {
     const near = new SocketConduit(this.#client.socket);
     this.#near = near;
     join(near, new ObservedConduit(far, this), () => this.#over());
-  }
-
-  /** The first backend that answers; each is tried once, in its turn. */
-  async #dial(): Promise<Conduit | undefined> {
-    const { balancer, counts } = this.#port;
-    const triesMax = this.#context.dialTimeoutsMs.length;
-    const tried = new Set<Backend>();
-    while (tried.size < triesMax && !this.#isOver) {
-      const backend = balancer.pick(this.#client.host, tried);
-      if (backend === undefined) break;
-      if (tried.size > 0) counts.retries++;
-      const far = await this.#try(backend, tried);
-      if (far !== undefined) return far;
-      tried.add(backend);
-    }
-    if (tried.size === 0) this.#port.lastError = "no endpoint is ready";
-    return undefined;
-  }
-
-  async #try(
-    backend: Backend,
-    tried: ReadonlySet<Backend>,
-  ): Promise<Conduit | undefined> {
-    const { balancer, counts, policy } = this.#port;
-    // Counted from here on, or a burst would all go to one backend.
-    backend.opened();
-    this.#backend = backend;
-    try {
-      const far = await this.#context.reach.dial(backend.target, {
-        protocol: "tcp",
-        timeoutMs: this.#timeoutMs(tried.size),
-        agentOnFailure: policy.agentOnFailure ?? false,
-        signal: this.#dialing.signal,
-      });
-      balancer.succeeded(backend);
-      return far;
-    } catch (error) {
-      backend.closed();
-      if (!(error instanceof ReachError)) throw error;
-      this.#port.lastError = error.message;
-      // A machine that is short of something says nothing about a backend.
-      if (error.fault !== "target") return undefined;
-      if (balancer.failed(backend, error.message)) {
-        counts.ejections++;
-        this.#context.log.event(
-          `${this.#port.key}: ${backend.key} is left out for a while: ${error.message}`,
-        );
-      }
-      return undefined;
-    }
-  }
-
-  /** Who is the last hope is given as much time as anybody ever is. */
-  #timeoutMs(triesBefore: number): number {
-    const { balancer, policy } = this.#port;
-    if (policy.dialTimeoutMs !== undefined) return policy.dialTimeoutMs;
-    const list = this.#context.dialTimeoutsMs;
-    const isLast = triesBefore + 1 >= balancer.usableCount;
-    return list[isLast ? list.length - 1 : triesBefore]!;
   }
 
   /** A reset says what an end would hide: nobody was there. */

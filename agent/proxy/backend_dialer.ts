@@ -1,0 +1,120 @@
+/**
+ * Finds a backend for a client: the first that can be dialed, each tried once
+ * at most, in the order in which the balancer has them.
+ *
+ * @module
+ */
+
+import type { Protocol } from "../../catalog/model.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import type { Backend } from "./balancer/backend.ts";
+import type { ProxiedPort, ProxyContext } from "./proxied_port.ts";
+import { ReachError } from "./reach.ts";
+
+/** Who wants a backend. */
+export interface BackendDial {
+  readonly protocol: Protocol;
+  /** The client's IP address. */
+  readonly clientHost: string;
+  /** Gives it up. */
+  readonly signal: AbortSignal;
+  /** A backend is dialed; it counts as open from here on. */
+  readonly onTry?: (backend: Backend) => void;
+}
+
+/** What came of it. */
+export type BackendFound =
+  /** A conduit that nobody has attached to; `closed` is to be told its end. */
+  | {
+    readonly kind: "backend";
+    readonly backend: Backend;
+    readonly conduit: Conduit;
+  }
+  /** There is none, none could be reached, or it was given up. */
+  | { readonly kind: "nobody" }
+  /** This machine is short of something, whoever is dialed. */
+  | { readonly kind: "short" };
+
+/** Dials until there is one; `port` is told what happened. */
+export async function dialBackend(
+  port: ProxiedPort,
+  context: ProxyContext,
+  dial: BackendDial,
+): Promise<BackendFound> {
+  const triesMax = context.dialTimeoutsMs.length;
+  const tried = new Set<Backend>();
+  let isShort = false;
+  while (tried.size < triesMax && !dial.signal.aborted) {
+    const backend = port.balancer.pick(dial.clientHost, tried);
+    if (backend === undefined) break;
+    if (tried.size > 0) port.counts.retries++;
+    const timeoutMs = timeoutOf(port, context, tried.size);
+    const answer = await tryOne(port, context, { backend, timeoutMs, dial });
+    if (!(answer instanceof ReachError)) {
+      return { kind: "backend", backend, conduit: answer };
+    }
+    isShort = answer.fault === "here";
+    tried.add(backend);
+  }
+  if (tried.size === 0) port.lastError = "no endpoint is ready";
+  return { kind: isShort ? "short" : "nobody" };
+}
+
+interface Try {
+  readonly backend: Backend;
+  readonly timeoutMs: number;
+  readonly dial: BackendDial;
+}
+
+async function tryOne(
+  port: ProxiedPort,
+  { reach, log }: ProxyContext,
+  { backend, timeoutMs, dial }: Try,
+): Promise<Conduit | ReachError> {
+  const { protocol, signal, onTry } = dial;
+  // Counted from here on, or a burst would all go to one backend.
+  backend.opened();
+  onTry?.(backend);
+  try {
+    const conduit = await reach.dial(backend.target, {
+      protocol,
+      timeoutMs,
+      agentOnFailure: port.policy.agentOnFailure ?? false,
+      signal,
+    });
+    // That a UDP socket was opened says nothing about who is there.
+    if (protocol === "tcp") port.balancer.succeeded(backend);
+    return conduit;
+  } catch (error) {
+    backend.closed();
+    if (!(error instanceof ReachError)) throw error;
+    port.lastError = error.message;
+    // A machine that is short of something says nothing about a backend.
+    if (error.fault === "target") blame(port, backend, error.message, log);
+    return error;
+  }
+}
+
+/** `backend` did not do what a backend is for. */
+export function blame(
+  port: ProxiedPort,
+  backend: Backend,
+  problem: string,
+  log: ProxyContext["log"],
+): void {
+  port.lastError = problem;
+  if (!port.balancer.failed(backend, problem)) return;
+  port.counts.ejections++;
+  log.event(`${port.key}: ${backend.key} is left out for a while: ${problem}`);
+}
+
+/** Who is the last hope is given as much time as anybody ever is. */
+function timeoutOf(
+  { balancer, policy }: ProxiedPort,
+  { dialTimeoutsMs }: ProxyContext,
+  triesBefore: number,
+): number {
+  if (policy.dialTimeoutMs !== undefined) return policy.dialTimeoutMs;
+  const isLast = triesBefore + 1 >= balancer.usableCount;
+  return dialTimeoutsMs[isLast ? dialTimeoutsMs.length - 1 : triesBefore]!;
+}
