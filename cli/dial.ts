@@ -19,7 +19,7 @@ import { UsageError } from "./usage_error.ts";
 /** See the module description. */
 export const DIAL_COMMAND = defineCommand({
   name: "dial",
-  summary: "Connect to a target through the tunnel (netcat, ProxyCommand)",
+  summary: "Connect to a target through the tunnel (netcat, for ssh)",
   operands: "HOST:PORT [flags]",
   about: [
     "Connects to HOST:PORT as an agent sees it and carries standard input " +
