@@ -13,10 +13,10 @@ import type { Backend } from "./balancer/backend.ts";
 import type { Proxy, ServedPort } from "./proxy.ts";
 
 /** Ports with labels of their own. */
-export const PORT_SERIES_MAX = 2_000;
+export const PORT_SERIES_MAX = 1_000;
 
 /** Endpoints with labels of their own, over all ports. */
-export const ENDPOINT_SERIES_MAX = 5_000;
+export const ENDPOINT_SERIES_MAX = 2_000;
 
 /** The label of all the others. */
 export const OTHERS = "(others)";

@@ -1,0 +1,67 @@
+/**
+ * Things in the order in which they were last heard of, so that the oldest is
+ * at hand however many there are: a search for it would be a gift to whoever
+ * makes sessions up.
+ *
+ * @module
+ */
+
+/** What can be in a list; in one at a time. */
+export class IdleLink {
+  /** When it was last heard of. */
+  lastHeardMs = 0;
+  /** For the list: its neighbours. */
+  older: IdleLink | undefined;
+  newer: IdleLink | undefined;
+}
+
+/** See the module description. */
+export class IdleList<Item extends IdleLink> {
+  #oldest: Item | undefined;
+  #newest: Item | undefined;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get oldest(): Item | undefined {
+    return this.#oldest;
+  }
+
+  /** It is new, and heard of now. */
+  add(item: Item, nowMs: number): void {
+    item.lastHeardMs = nowMs;
+    this.#append(item);
+    this.#size++;
+  }
+
+  /** It is heard of now. */
+  touch(item: Item, nowMs: number): void {
+    item.lastHeardMs = nowMs;
+    if (this.#newest === item) return;
+    this.#unlink(item);
+    this.#append(item);
+  }
+
+  delete(item: Item): void {
+    this.#unlink(item);
+    this.#size--;
+  }
+
+  #append(item: Item): void {
+    item.older = this.#newest;
+    if (this.#newest === undefined) this.#oldest = item;
+    else this.#newest.newer = item;
+    this.#newest = item;
+  }
+
+  #unlink(item: Item): void {
+    const { older, newer } = item;
+    if (older === undefined) this.#oldest = newer as Item | undefined;
+    else older.newer = newer;
+    if (newer === undefined) this.#newest = older as Item | undefined;
+    else newer.older = older;
+    item.older = item.newer = undefined;
+  }
+}

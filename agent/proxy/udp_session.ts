@@ -1,0 +1,203 @@
+/**
+ * One client's datagrams to one backend, and what it answers.
+ *
+ * ```
+ * dialing ──► open ──► leaving ──► over
+ *    └──────────┴──────────────────►
+ * ```
+ *
+ * While it is dialed for, some datagrams wait. A session whose backend goes is
+ * leaving: it takes nothing more from its client, and answers that are under way
+ * still arrive. Who its neighbours are, and when it is over, is its keeper's.
+ *
+ * @module
+ */
+
+import { DatagramConduit } from "../../host/sockets/datagram_conduit.ts";
+import type { DatagramAddress } from "../../host/sockets/datagram_socket.ts";
+import { abandon } from "../../proto/link/dial_handler.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
+import type { Backend } from "./balancer/backend.ts";
+import { IdleLink } from "./idle_list.ts";
+import type { ProxiedPort, ProxyContext } from "./proxied_port.ts";
+
+/** Datagrams that wait for a dial; more are dropped, as by a network. */
+export const WAITING_DATAGRAMS_MAX = 64;
+
+/** And their octets: of the longest datagrams there is room for one. */
+export const WAITING_OCTETS_MAX = 64 * 1024;
+
+/** Who has sessions. */
+export interface SessionKeeper {
+  readonly port: ProxiedPort;
+  readonly context: ProxyContext;
+  /** The backend has said something. */
+  onAnswer(session: UdpSession, octets: Uint8Array): void;
+  /** No backend could be had; `why` is not `backend`. */
+  onRefused(session: UdpSession, why: BackendFound["kind"]): void;
+  /** It takes nothing more from its client, by no doing of its keeper's. */
+  onLost(session: UdpSession): void;
+  /** All that it had is free; once. */
+  onClosed(session: UdpSession): void;
+}
+
+/** See the module description. */
+export class UdpSession extends IdleLink implements ConduitEvents {
+  readonly client: DatagramAddress;
+  readonly #keeper: SessionKeeper;
+  #state: "dialing" | "open" | "leaving" | "over" = "dialing";
+  #backend: Backend | undefined;
+  #far: Conduit | undefined;
+  #dialing: AbortController | undefined;
+  #waiting: Uint8Array[] | undefined = [];
+  #hasAnswered = false;
+
+  constructor(client: DatagramAddress, keeper: SessionKeeper) {
+    super();
+    this.client = client;
+    this.#keeper = keeper;
+  }
+
+  /** The one that it has, or that is being dialed for it. */
+  get backend(): Backend | undefined {
+    return this.#backend;
+  }
+
+  /** Finds a backend; called once. */
+  async start(): Promise<void> {
+    const { port, context } = this.#keeper;
+    this.#dialing = new AbortController();
+    const found = await dialBackend(port, context, {
+      protocol: "udp",
+      clientHost: this.client.hostname,
+      signal: this.#dialing.signal,
+      onTry: (backend) => this.#backend = backend,
+    });
+    this.#dialing = undefined;
+    if (this.#state === "over") {
+      if (found.kind === "backend") {
+        found.backend.closed();
+        abandon(found.conduit, "the session is over");
+      }
+      this.#keeper.onClosed(this);
+    } else if (found.kind === "backend") this.#open(found.conduit);
+    else {
+      this.#backend = undefined;
+      this.#keeper.onRefused(this, found.kind);
+    }
+  }
+
+  /**
+   * A datagram of the client; it is copied.
+   *
+   * @returns Whether this session will do anything for it.
+   */
+  hear(octets: Uint8Array): boolean {
+    if (this.#far !== undefined) return this.#send(octets);
+    const waiting = this.#waiting;
+    if (waiting === undefined) return false;
+    const isFull = waiting.length >= WAITING_DATAGRAMS_MAX ||
+      lengthOf(waiting) + octets.length > WAITING_OCTETS_MAX;
+    if (isFull) this.#keeper.port.counts.datagramsDropped++;
+    else waiting.push(octets.slice());
+    return true;
+  }
+
+  /**
+   * Its backend goes: nothing more is taken from the client.
+   *
+   * @returns Whether answers are still to be waited for.
+   */
+  leave(): boolean {
+    if (this.#state !== "open") return false;
+    this.#state = "leaving";
+    this.#backend!.closed();
+    return true;
+  }
+
+  /** Datagrams that nobody has sent; they are somebody else's from now on. */
+  takeWaiting(): readonly Uint8Array[] {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    return waiting;
+  }
+
+  /** Ends it, whatever it is doing. */
+  end(reason: string): void {
+    const was = this.#state;
+    if (was === "over") return;
+    this.#state = "over";
+    if (was === "open") this.#backend!.closed();
+    if (this.#far !== undefined) return this.#far.reset(reason);
+    if (this.#dialing !== undefined) return this.#dialing.abort();
+    this.#keeper.onClosed(this);
+  }
+
+  onData(octets: Uint8Array): void {
+    this.#far!.consumed(octets.length);
+    if (this.#state === "over") return;
+    const { port } = this.#keeper;
+    if (!this.#hasAnswered) port.balancer.succeeded(this.#backend!);
+    this.#hasAnswered = true;
+    this.#backend!.octetsReceived += octets.length;
+    port.counts.octetsToClients += octets.length;
+    this.#keeper.onAnswer(this, octets);
+  }
+
+  /** Datagrams are taken or dropped. */
+  onWritable(): void {}
+
+  /** The far end of a tunnel has had enough; UDP itself has no ends. */
+  onEnd(): void {
+    this.#far!.reset("the other end is over");
+  }
+
+  onClose(end: ConduitEnd): void {
+    const isRefusal = end.kind === "lost" &&
+      this.#far instanceof DatagramConduit;
+    if (isRefusal) {
+      const { port, context } = this.#keeper;
+      blame(port, this.#backend!, `udp: ${end.reason}`, context.log);
+    }
+    this.#lose();
+    this.#keeper.onClosed(this);
+  }
+
+  #open(far: Conduit): void {
+    this.#state = "open";
+    this.#far = far;
+    far.attach(this);
+    for (const octets of this.takeWaiting()) this.#send(octets);
+  }
+
+  #send(octets: Uint8Array): boolean {
+    if (this.#state !== "open") return false;
+    const far = this.#far!;
+    far.write(octets);
+    if (far instanceof DatagramConduit && far.isOver) {
+      // That an earlier one was refused is found out by trying another.
+      this.#lose();
+      return false;
+    }
+    this.#backend!.octetsSent += octets.length;
+    this.#keeper.port.counts.octetsFromClients += octets.length;
+    return true;
+  }
+
+  #lose(): void {
+    const was = this.#state;
+    this.#state = "over";
+    if (was === "over") return;
+    if (was === "open") this.#backend!.closed();
+    this.#keeper.onLost(this);
+  }
+}
+
+function lengthOf(waiting: readonly Uint8Array[]): number {
+  return waiting.reduce((sum, { length }) => sum + length, 0);
+}
