@@ -17,6 +17,7 @@ import { type EtcdLayout, type KeyPlace, LayoutError } from "./etcd_layout.ts";
 interface EndpointsKey {
   /** As it is now; read again when its service is another one. */
   readonly text: string;
+  readonly modRevision: bigint;
   /** As it was when it could be read. */
   readonly endpoints: readonly Endpoint[];
 }
@@ -114,7 +115,7 @@ export class EtcdEntries {
       services: this.#services,
       endpoints: this.#endpoints,
     });
-    if (place.kind === "service") this.#readEndpointsAgain(service, entry);
+    if (place.kind === "service") this.#readEndpointsAgain(service);
   }
 
   remove(key: string): void {
@@ -129,7 +130,9 @@ export class EtcdEntries {
     }
     const { kind, service } = place;
     if (kind === "service") {
-      if (this.#services.delete(service)) this.#touched.services.add(service);
+      if (!this.#services.delete(service)) return;
+      this.#touched.services.add(service);
+      this.#readEndpointsAgain(service);
       return;
     }
     const keys = this.#endpoints.get(service);
@@ -169,7 +172,8 @@ export class EtcdEntries {
     const text = DECODER.decode(entry.value);
     const endpoints = this.#readEndpoints(entry, text, service) ??
       last?.endpoints ?? [];
-    this.#setEndpoints(entry, service, { text, endpoints });
+    const { modRevision } = entry;
+    this.#setEndpoints(entry, service, { text, endpoints, modRevision });
   }
 
   #setEndpoints(entry: Entry, service: string, word: EndpointsKey): void {
@@ -187,13 +191,13 @@ export class EtcdEntries {
   }
 
   /** What a port is called there depends on the service. */
-  #readEndpointsAgain(service: string, { modRevision }: Entry): void {
+  #readEndpointsAgain(service: string): void {
     const keys = this.#endpoints.get(service);
     if (keys === undefined) return;
-    for (const [key, { text, endpoints }] of keys) {
+    for (const [key, { text, endpoints, modRevision }] of keys) {
       const entry = { key, modRevision };
       const good = this.#readEndpoints(entry, text, service) ?? endpoints;
-      keys.set(key, { text, endpoints: good });
+      keys.set(key, { text, endpoints: good, modRevision });
     }
     this.#touched.endpoints.add(service);
   }

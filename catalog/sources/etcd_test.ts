@@ -3,6 +3,7 @@ import { EtcdClient } from "../../host/etcd/client.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { FakeEtcd } from "../../tests/support/fake_etcd.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { forAll, type Prng } from "../../tests/support/prng.ts";
 import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import { RecordedSink } from "../../tests/support/recorded_sink.ts";
 import { EtcdSource } from "./etcd.ts";
@@ -176,6 +177,70 @@ Deno.test("an event that etcd never sent is found by reading all again", async (
   await rig.source.reconcile();
   assertEquals(rig.services, []);
   assertEquals(rig.sink.drift, 1);
+});
+
+/** Something that happens to a cluster with three services. */
+async function happen(rig: Rig, prng: Prng): Promise<void> {
+  const name = prng.pick(["web", "db", "dns"]);
+  const port = prng.pick([80, 81]);
+  const portName = prng.pick(["", "main"]);
+  const service = JSON.stringify({ ports: [{ port, name: portName }] });
+  const endpoint = JSON.stringify({ address: `10.0.0.${port}`, port });
+  switch (prng.below(8)) {
+    case 0:
+      return rig.etcd.change({
+        [`/tunnel/services/default/${name}`]: undefined,
+      });
+    case 1:
+      rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: no leader");
+      return await soon();
+    case 2:
+      return rig.etcd.compact();
+    case 3:
+      return rig.timers.advance(prng.below(2_000));
+    case 4:
+      return await soon();
+    case 5:
+      return rig.etcd.change({ [`/tunnel/services/default/${name}`]: service });
+    default: {
+      const key = `/tunnel/endpoints/default/${name}/${prng.below(4)}`;
+      return rig.etcd.change({ [key]: prng.pick([endpoint, undefined]) });
+    }
+  }
+}
+
+Deno.test("whatever happens, in the end the source says what etcd has", async () => {
+  await forAll(30, async (prng) => {
+    await using rig = new Rig();
+    await rig.started();
+    for (let step = 0; step < 60; step++) await happen(rig, prng);
+    do {
+      await soon();
+      rig.timers.advance(1_000);
+      await soon();
+    } while (rig.etcd.watchCount !== 1);
+    // Who begins now hears the same.
+    const fresh = new RecordedSink();
+    const { members, connect } = rig.etcd;
+    const { timers, log } = rig;
+    const random = () => 0;
+    const source = new EtcdSource({
+      client: new EtcdClient({ members, connect, timers, random }),
+      layout: tunnelLayout(),
+      timers,
+      random,
+      log,
+    });
+    const synced = fresh.next(/^synced$/);
+    source.start(fresh);
+    await synced;
+    const sorted = (map: ReadonlyMap<string, unknown>) =>
+      [...map].sort(([a], [b]) => a < b ? -1 : 1);
+    const { services, endpoints } = rig.sink.entries;
+    assertEquals(sorted(services), sorted(fresh.entries.services));
+    assertEquals(sorted(endpoints), sorted(fresh.entries.endpoints));
+    await source.stop();
+  });
 });
 
 const SPEC = "/registry/services/specs/web";

@@ -84,6 +84,28 @@ export const ETCD_SERVICE_CASES: EtcdCases = {
     assertEquals(followed.lines, []);
   },
 
+  "a user registers with rights to its own keys and no others": async (
+    { workspace },
+  ) => {
+    await using cluster = await EtcdCluster.start(workspace);
+    const edge = { name: "edge", password: "a secret" };
+    const prefix = "/tunnel/endpoints/default/web/";
+    await cluster.enableAuth([{ ...edge, prefix }]);
+    const passwordFile = workspace.path("password");
+    await Deno.writeTextFile(passwordFile, `${edge.password}\n`);
+    await using child = await register(
+      workspace,
+      cluster,
+      ...["web", "--endpoint=10.0.0.7:1"],
+      ...["--etcd-user=edge", `--etcd-password-file=${passwordFile}`],
+    );
+    assertEquals((await endpointKeys(cluster, "default/web")).length, 1);
+    await child.stop();
+    assertEquals((await endpointKeys(cluster, "default/web")).length, 0);
+    const log = await child.logTail();
+    assertEquals(log.trim().split("\n").length, 1, log);
+  },
+
   "what dies is gone with its lease": async ({ cluster, workspace }) => {
     const child = await register(
       workspace,

@@ -46,6 +46,7 @@ export class EtcdCluster implements AsyncDisposable {
   readonly #http: Deno.HttpClient | undefined;
   /** For the gateway, once users are asked for. */
   #token = "";
+  #hasUsers = false;
 
   private constructor(
     workspace: Workspace,
@@ -136,7 +137,7 @@ export class EtcdCluster implements AsyncDisposable {
     for (;;) {
       try {
         // Members that were restarted know no tokens.
-        if (this.#token !== "") await this.#authenticate();
+        if (this.#hasUsers) await this.#authenticate();
         await this.call("/v3/kv/range", { key: btoa("ready") });
         return;
       } catch (error) {
@@ -199,11 +200,14 @@ export class EtcdCluster implements AsyncDisposable {
       await this.call("/v3/auth/user/grant", { user: name, role: name });
     }
     await this.call("/v3/auth/enable", {});
+    this.#hasUsers = true;
     await this.#authenticate();
   }
 
   /** A token for the gateway. */
   async #authenticate(): Promise<void> {
+    // etcd 3.4 refuses even this to who shows an old one.
+    this.#token = "";
     const { token } = await this.call("/v3/auth/authenticate", {
       name: "root",
       password: "root",
