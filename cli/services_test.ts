@@ -1,0 +1,173 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import type { PortStatus, ProxyStatus } from "../agent/proxy/proxy_status.ts";
+import { PROXY_PATH } from "../agent/proxy/proxy_path.ts";
+import { jsonAnswer } from "../host/http_endpoints.ts";
+import { listenHttp } from "../host/listeners.ts";
+import { deadPort } from "../tests/support/proxy_rig.ts";
+import type { CommandContext } from "./command.ts";
+import { ENDPOINTS_COMMAND } from "./endpoints.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { shortCount } from "./proxy_query.ts";
+import { SERVICES_COMMAND } from "./services.ts";
+
+const WEB: PortStatus = {
+  service: "default/web",
+  port: "http",
+  protocol: "tcp",
+  number: 80,
+  listening: "127.0.0.1:20019",
+  balance: "round-robin",
+  affinity: "client-ip",
+  affinityClients: 3,
+  open: 1,
+  accepted: 12_345,
+  refused: 2,
+  retries: 0,
+  ejections: 1,
+  octetsFromClients: 1_500_000,
+  octetsToClients: 10,
+  endpoints: [
+    {
+      address: "10.0.0.1:80",
+      verdict: "in use",
+      state: "ready",
+      via: "direct",
+      weight: 1,
+      open: 1,
+      total: 9,
+      failures: 0,
+      octetsSent: 5,
+      octetsReceived: 6,
+    },
+    {
+      address: "10.0.0.2:80",
+      verdict: "ejected",
+      why: "3 dials in a row failed; 7 s more: connection refused",
+      state: "ready",
+      via: "agent host=n1",
+      zone: "a",
+      weight: 2,
+      open: 0,
+      total: 0,
+      failures: 3,
+      octetsSent: 0,
+      octetsReceived: 0,
+    },
+  ],
+};
+
+const DB: PortStatus = {
+  ...WEB,
+  service: "shop/db",
+  port: "",
+  number: 5_432,
+  problem: "Cannot listen on 127.0.0.1:25120: another process listens there",
+  affinity: "none",
+  endpoints: [],
+};
+
+const STATUS: ProxyStatus = {
+  version: 4,
+  isSynced: true,
+  sources: [],
+  ports: [WEB, withoutAddress(DB)],
+  draining: 2,
+};
+
+function withoutAddress({ listening: _, ...port }: PortStatus): PortStatus {
+  return port;
+}
+
+/** A proxy that says so, and what a command makes of it. */
+async function run(
+  command: typeof SERVICES_COMMAND,
+  ...argv: readonly string[]
+) {
+  const listener = listenHttp({ hostname: "127.0.0.1", port: 0 }, (request) => {
+    const url = new URL(request.url);
+    if (url.pathname !== PROXY_PATH) return new Response("", { status: 404 });
+    const service = url.searchParams.get("service");
+    const ports = STATUS.ports
+      .filter((port) => service === null || port.service === service);
+    return jsonAnswer({ ...STATUS, ports });
+  });
+  const said = await runAt(command, listener.address, ...argv);
+  listener.close();
+  await listener.finished;
+  return said;
+}
+
+async function runAt(
+  command: typeof SERVICES_COMMAND,
+  address: string,
+  ...argv: readonly string[]
+) {
+  const said = { out: "", error: "" };
+  const context: CommandContext = {
+    argv: [...argv, `--proxy=${address}`],
+    environment: () => undefined,
+    readFile: () => "",
+    print: (text) => void (said.out += text),
+    printError: (text) => void (said.error += text),
+  };
+  const code = await command.run(context);
+  return { code, ...said };
+}
+
+Deno.test("tunnel services shows a line for each port", async () => {
+  const { code, out } = await run(SERVICES_COMMAND);
+  assertEquals(code, ExitCode.OK);
+  const lines = out.split("\n");
+  assertMatch(
+    lines[1]!,
+    /^default\/web:http +80\/tcp +127\.0\.0\.1:20019 +1\/2 +1 +12k +2 +1\.5M +10$/,
+  );
+  assertMatch(lines[2]!, /^shop\/db +5432\/tcp +- +0\/0 .*another process/);
+  assertEquals(lines[3], "2 connections of services that are gone");
+});
+
+Deno.test("and gives programs what they read", async () => {
+  const json = await run(SERVICES_COMMAND, "--json");
+  assertEquals(JSON.parse(json.out), STATUS);
+  const { out } = await run(SERVICES_COMMAND, "--env");
+  assertStringIncludes(out, "WEB_SERVICE_PORT_HTTP=20019\n");
+  assertEquals(out.includes("DB"), false, "it is served nowhere");
+  const both = await run(SERVICES_COMMAND, "--env", "--hosts");
+  assertEquals(both.code, ExitCode.USAGE);
+});
+
+Deno.test("tunnel endpoints says why one is left out", async () => {
+  const { code, out } = await run(ENDPOINTS_COMMAND, "web");
+  assertEquals(code, ExitCode.OK);
+  const lines = out.split("\n");
+  assertEquals(
+    lines[0],
+    "default/web:http 80/tcp, served on 127.0.0.1:20019, round-robin, " +
+      "3 clients with affinity",
+  );
+  assertMatch(lines[2]!, /^10\.0\.0\.1:80 +in use +direct +- +1 +1 +9 +0 +5/);
+  assertMatch(
+    lines[3]!,
+    /^10\.0\.0\.2:80 +ejected +agent host=n1 +a .*7 s more/,
+  );
+  const json = await run(ENDPOINTS_COMMAND, "shop/db", "--json");
+  assertEquals(JSON.parse(json.out)[0].number, 5_432);
+  const empty = await run(ENDPOINTS_COMMAND, "shop/db");
+  assertMatch(empty.out, /served nowhere \(Cannot listen.*\nno endpoints\n/);
+});
+
+Deno.test("a service that is not there is a failure, and so is no proxy", async () => {
+  const missing = await run(ENDPOINTS_COMMAND, "nope");
+  assertEquals(missing.code, ExitCode.FAILURE);
+  assertStringIncludes(missing.error, "knows no service default/nope");
+  const said = await runAt(SERVICES_COMMAND, `127.0.0.1:${deadPort()}`);
+  assertEquals(said.code, ExitCode.FAILURE);
+  assertMatch(said.error, /Cannot ask the proxy at .*: nobody answers there/);
+});
+
+Deno.test("counts are short", () => {
+  assertEquals(
+    [0, 999, 1_000, 9_949, 12_345, 1_500_000, 2e12].map(shortCount),
+    ["0", "999", "1.0k", "9.9k", "12k", "1.5M", "2.0T"],
+  );
+});
