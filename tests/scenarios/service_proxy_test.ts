@@ -1,0 +1,106 @@
+/**
+ * Services whose endpoints are behind agents, through whole tunnels.
+ *
+ * @module
+ */
+
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import type { AgentIdentifier } from "../../catalog/model.ts";
+import { openRoad } from "../../client/road_dialer.ts";
+import type { FrontendProtocol } from "../../client/road.ts";
+import type { Carrier } from "../../proto/link/link.ts";
+import { MachineReach } from "../../agent/proxy/reach.ts";
+import { ask, endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
+import { readToEnd, writeAll } from "../support/sockets.ts";
+import { portOf, Tunnel } from "../support/tunnel_harness.ts";
+
+const KEY = "default/web";
+const encode = (text: string) => new TextEncoder().encode(text);
+const decode = (octets: Uint8Array) => new TextDecoder().decode(octets);
+
+/** A proxy whose road is `tunnel`'s, with one endpoint behind an agent. */
+async function proxyThrough(
+  tunnel: Tunnel,
+  way: FrontendProtocol,
+  port: number,
+  agent?: AgentIdentifier,
+) {
+  const road = openRoad(await tunnel.road(way));
+  const rig = new ProxyRig({ reach: new MachineReach({ road }) });
+  rig.sink.set({
+    services: [service("web")],
+    endpoints: [
+      endpoints("web", [port], {
+        via: { kind: "agent", ...(agent && { agent }) },
+      }),
+    ],
+  });
+  return {
+    rig,
+    async [Symbol.asyncDispose]() {
+      await rig[Symbol.asyncDispose]();
+      road.close();
+    },
+  };
+}
+
+for (const carrier of ["streams", "packets"] as readonly Carrier[]) {
+  for (const way of ["grpc", "http-connect"] as const) {
+    Deno.test(`${carrier}, ${way}: a service behind an agent carries both ways, with its ends`, async () => {
+      await using tunnel = await Tunnel.linked(carrier);
+      const { target } = tunnel;
+      await using through = await proxyThrough(
+        tunnel,
+        way,
+        portOf(target.address),
+      );
+      const caller = await through.rig.connect(KEY);
+      await writeAll(caller, encode("all of it"));
+      await caller.closeWrite();
+      const far = await target.next();
+      await far.ended;
+      assertEquals(decode(far.octets), "all of it");
+      far.send(encode("and back"));
+      far.finish();
+      assertEquals(decode(await readToEnd(caller)), "and back");
+      caller.close();
+    });
+  }
+}
+
+Deno.test("an endpoint finds its agent by host, by uid and by prefix, or nobody", async () => {
+  await using tunnel = await Tunnel.open();
+  await tunnel.link({
+    agentId: "a",
+    identifiers: { host: ["n1"], uid: ["42"], cidr: ["10.1.0.0/16"] },
+  });
+  const names: readonly AgentIdentifier[] = [
+    { key: "host", value: "n1" },
+    { key: "uid", value: "42" },
+    { key: "cidr", value: "10.1.0.0/16" },
+  ];
+  for (const way of ["grpc", "http-connect"] as const) {
+    for (const agent of names) {
+      await using through = await proxyThrough(tunnel, way, 1, agent);
+      const { rig } = through;
+      const echo = endpoints("web", [rig.echo()], {
+        via: { kind: "agent", agent },
+      });
+      rig.sink.add({ endpoints: [echo] });
+      const caller = await rig.connect(KEY);
+      assertEquals(await ask(caller, "hello"), "hello");
+      caller.close();
+    }
+    const other = { key: "uid", value: "43" } as const;
+    await using through = await proxyThrough(tunnel, way, 1, other);
+    const { rig } = through;
+    const caller = await rig.connect(KEY);
+    await assertRejects(
+      () => readToEnd(caller),
+      Deno.errors.ConnectionReset,
+    );
+    caller.close();
+    const [backend] = rig.proxy.served.get(KEY)!.port.balancer.backends;
+    assertMatch(backend!.lastError!, /no agent serves uid=43/);
+  }
+});
