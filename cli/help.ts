@@ -41,12 +41,15 @@ async function overview(): Promise<string> {
     "",
     "Commands:",
   ];
+  const width = Math.max(...Object.keys(COMMANDS).map(({ length }) => length));
+  const line = (name: string, summary: string) =>
+    `  ${name.padEnd(width)}  ${summary}`;
   for (const load of Object.values(COMMANDS)) {
     const { name, summary } = await load();
-    lines.push(`  ${name.padEnd(10)}${summary}`);
+    lines.push(line(name, summary));
   }
   lines.push(
-    `  ${"help".padEnd(10)}Explain a command: tunnel help COMMAND`,
+    line("help", "Explain a command: tunnel help COMMAND"),
     "",
     "Flags may stand in a file (--config tunnel.yaml) and in the environment",
     "(TUNNEL_SERVER_PORT for --server-port); the command line wins.",

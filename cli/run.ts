@@ -4,6 +4,7 @@
  * @module
  */
 
+import { withoutTokens } from "../proto/identity/join_token.ts";
 import type { CommandContext } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -20,9 +21,12 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
 /**
  * Runs the command that `argv` names.
  *
- * @param context Whose `argv` still begins with the command's name.
+ * @param asked Whose `argv` still begins with the command's name.
  */
-export async function run(context: CommandContext): Promise<ExitCode> {
+export async function run(asked: CommandContext): Promise<ExitCode> {
+  // Refusals repeat the words they are about; logs and tickets keep refusals.
+  const printError = (text: string) => asked.printError(withoutTokens(text));
+  const context = { ...asked, printError };
   const [word = "help", ...argv] = context.argv;
   const name = ALIASES.get(word) ?? word;
   try {

@@ -60,7 +60,8 @@ Deno.test("tunnel alone lists the commands", async () => {
   const { code, output } = await tunnel();
   assertEquals(code, ExitCode.OK);
   for (const name of Object.keys(COMMANDS)) {
-    assertStringIncludes(output, `\n  ${name.padEnd(10)}`);
+    // Two blanks behind the longest, too.
+    assertStringIncludes(output, `\n  ${name}  `);
   }
   assertEquals((await tunnel("--help")).output, output);
 });
@@ -85,6 +86,35 @@ Deno.test("tunnel version prints semantic versions for people and machines", asy
     (await tunnel("--version")).output,
     (await tunnel("version")).output,
   );
+});
+
+Deno.test("no refusal repeats a token that stands in the wrong place", async () => {
+  const token = `tnl1.${"P".repeat(43)}.abcdefg234.${"s".repeat(22)}`;
+  const cut = token.slice(2);
+  for (const text of [token, `${token},${token}`, cut, `x${token}`]) {
+    for (
+      const argv of [
+        [text],
+        ["help", text],
+        ["agent", text],
+        ["server", text],
+        ["dial", text],
+        ["forward", text],
+        ["agent", "--server", text],
+        ["agent", "--node", text],
+        ["agent", `--${text}`],
+        ["token", text],
+        ["token", "list", text],
+        ["token", "create", "--node", text],
+        ["node", "approve", text, "--identifiers", text],
+      ]
+    ) {
+      const { code, errors } = await tunnel(...argv);
+      assertEquals(code, ExitCode.USAGE, errors);
+      assertStringIncludes(errors, "tnl1.…");
+      assertEquals(/s{4}|P{4}/.test(errors), false, errors);
+    }
+  }
 });
 
 Deno.test("a word that belongs to no flag is refused", async () => {

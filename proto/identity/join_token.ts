@@ -52,6 +52,14 @@ export function parseJoinToken(text: string): JoinToken {
   );
 }
 
+/** A token, whole or cut: by its first word, or by its last three. */
+const IN_TEXT = /tnl1\.[\w.-]*|[\w-]{43}\.[a-z2-7]{10}\.[\w-]+/g;
+
+/** Text to show, without the tokens that somebody put into it by mistake. */
+export function withoutTokens(text: string): string {
+  return text.replaceAll(IN_TEXT, `${PREFIX}.…`);
+}
+
 /** Whether `text` can name a token: 10 letters of base32. */
 export function isTokenId(text: string): boolean {
   return ID.test(text);
