@@ -99,6 +99,27 @@ Deno.test("tunnel token create prints the line to run on the node", () =>
     assertEquals(again.errors.startsWith("tunnel token: Cannot revoke"), true);
   }));
 
+Deno.test("a token's line makes the node ask for the one name that it may have", () =>
+  inState(async (run) => {
+    const lines = async (...flags: string[]) => {
+      const { printed } = await run(TOKEN_COMMAND, "create", ...flags);
+      const [comment, command] = printed.split("\n");
+      return [
+        /^# On (.+), before/.exec(comment!)?.[1],
+        / --node .*/.exec(command!)?.[0],
+      ];
+    };
+    assertEquals(await lines("--node=edge-7"), [
+      "one node named edge-7",
+      " --node edge-7",
+    ]);
+    assertEquals(await lines("--node=shop-*", "--uses=50"), [
+      "up to 50 nodes named shop-*",
+      undefined,
+    ]);
+    assertEquals(await lines(), ["one node of any name", undefined]);
+  }));
+
 Deno.test("a token's line names the server as it was started", () =>
   inState(async (run, state) => {
     const serving = (agents: string, names: string[] = []) =>
@@ -141,7 +162,7 @@ Deno.test("tunnel node approves, revokes and forgets", () =>
       "edge-7",
       "--identifiers=x=1",
     );
-    assertEquals(wrong.code, 1);
+    assertEquals(wrong.code, 2);
     assertEquals((await run(NODE_COMMAND, "forget", "edge-7")).code, 0);
     for (const verb of ["approve", "revoke", "forget"]) {
       const { errors } = await run(NODE_COMMAND, verb, "edge-7");
@@ -174,6 +195,9 @@ Deno.test("words that do not fit the verb are refused", () =>
         [TOKEN_COMMAND, ["revoke"], "wanted tunnel token revoke ID"],
         [TOKEN_COMMAND, ["list", "x"], 'Unexpected word "x"'],
         [TOKEN_COMMAND, ["list", "--ttl=1h"], "it belongs to create"],
+        [TOKEN_COMMAND, ["create", "--node=A?"], "wanted lower-case letters"],
+        [TOKEN_COMMAND, ["create", "--identifiers=ipv4=x"], "no such address"],
+        [TOKEN_COMMAND, ["create", "--identifiers=-"], "wanted key=value"],
         [NODE_COMMAND, ["revoke", "a", "b"], 'Unexpected word "b"'],
         [CA_COMMAND, ["rotate", "--force"], "it belongs to retire"],
       ] as const

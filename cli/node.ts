@@ -7,11 +7,11 @@
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
-import { parseIdentifiers } from "../proto/link/identifiers.ts";
 import { defineCommand } from "./command.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
+import { grantsFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import {
   defaultStateDirectory,
@@ -20,16 +20,17 @@ import {
 import { readVerb, textTable } from "./verbs.ts";
 
 const WHERE = "Where";
+/** An empty text counts as a flag that was not given. */
+const NO_GRANTS = "-";
 
 const FLAGS = {
   "state-dir": stateDirectoryFlag("server", WHERE),
   "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
-  "identifiers": textFlag("", {
+  "identifiers": grantsFlag({
     group: "tunnel node approve",
-    placeholder: "QUERY",
     help: "What the node may call itself besides its name from now on, such " +
       "as ipv4=10.0.0.7&default-route=true; none: --identifiers=-.",
-  }),
+  }, NO_GRANTS),
   "reason": textFlag("", {
     group: "tunnel node revoke",
     help: "Told to the node.",
@@ -96,8 +97,7 @@ export const NODE_COMMAND = defineCommand({
 
 /** @param identifiers Empty: as they are; `-`: none. */
 function approval(identifiers: string) {
-  const granted = identifiers === "-" ? "" : identifiers;
-  parseIdentifiers(granted, "flag");
+  const granted = identifiers === NO_GRANTS ? "" : identifiers;
   return ({ reason: _, ...record }: NodeRecord): NodeRecord => ({
     ...record,
     state: "approved",

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { isNodeName } from "../proto/identity/node_name.ts";
 import {
   loadAuthorities,
   pinOfCurrent,
@@ -12,6 +13,7 @@ import { joinAddress } from "../server/identity/join_address.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
 import {
   type ListedToken,
+  type TokenRecord,
   TokenStore,
 } from "../server/identity/token_store.ts";
 import { type CommandContext, defineCommand } from "./command.ts";
@@ -23,6 +25,7 @@ import {
   durationFlag,
   textFlag,
 } from "./flags/flag.ts";
+import { grantsFlag, namePatternFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
@@ -45,14 +48,12 @@ const FLAGS = {
     group: CREATE,
     help: "How many nodes may join with it.",
   }),
-  "node": textFlag("*", {
+  "node": namePatternFlag({
     group: CREATE,
-    placeholder: "PATTERN",
-    help: "Names that may join with it; * and ? stand for others.",
+    help: "Names that may join with it; * stands for any characters.",
   }),
-  "identifiers": textFlag("", {
+  "identifiers": grantsFlag({
     group: CREATE,
-    placeholder: "QUERY",
     help: "What its nodes may call themselves besides their name, such as " +
       "ipv4=10.0.0.7&cidr=10.1.0.0/16&default-route=true.",
   }),
@@ -147,14 +148,24 @@ async function create(
     Date.now(),
   );
   const server = values["server"] || await joinAddress(state);
-  const command = `tunnel agent --server ${server} --join ${token}`;
-  const { id, expiresAt } = record;
+  const { id, expiresAt, nodePattern } = record;
+  // Else the node would ask to be called by its host name, and be refused.
+  const name = isNodeName(nodePattern) ? ` --node ${nodePattern}` : "";
+  const command = `tunnel agent --server ${server} --join ${token}${name}`;
   print(
     values["json"]
       ? JSON.stringify({ token, id, expiresAt, server, command }) + "\n"
-      : `# On the node, before ${expiresAt}:\n${command}\n`,
+      : `# On ${nodesText(record)}, before ${expiresAt}:\n${command}\n`,
   );
   return ExitCode.OK;
+}
+
+/** Whom a token lets in, for people: one for all names is worth a look. */
+function nodesText({ nodePattern, uses }: TokenRecord): string {
+  const nodes = uses === 1 ? "one node" : `up to ${uses} nodes`;
+  return nodePattern === "*"
+    ? `${nodes} of any name`
+    : `${nodes} named ${nodePattern}`;
 }
 
 function listText(tokens: readonly ListedToken[], asJson: boolean): string {

@@ -15,13 +15,14 @@ import {
   removeFile,
   replaceFile,
 } from "../../host/files/atomic_file.ts";
+import { Wildcard } from "../../host/policy/wildcard.ts";
 import {
   formatJoinToken,
   isTokenId,
   type JoinToken,
 } from "../../proto/identity/join_token.ts";
 import { parseIdentifiers } from "../../proto/link/identifiers.ts";
-import { isNamePattern, matchesPattern } from "./name_pattern.ts";
+import { isNamePattern } from "./name_pattern.ts";
 import {
   damaged,
   parseState,
@@ -120,7 +121,9 @@ export class TokenStore {
       ...content,
     };
     const text = JSON.stringify(record, null, 2) + "\n";
-    await replaceFile(this.#path(`${id}.json`), text);
+    await this.#state.inWords(() =>
+      replaceFile(this.#path(`${id}.json`), text)
+    );
     return { token: formatJoinToken({ authorityPin, id, secret }), record };
   }
 
@@ -168,7 +171,7 @@ export class TokenStore {
           "another server); `tunnel token create` on the server makes a new one",
       );
     }
-    if (!matchesPattern(record.nodePattern, use.node)) {
+    if (!new Wildcard(record.nodePattern).matches(use.node)) {
       throw new TokenRefusal(
         "other-node",
         `Cannot join as ${use.node}: this token is for nodes named ` +
@@ -273,7 +276,7 @@ function checkWish({ nodePattern, identifiers, uses }: TokenWish): void {
   if (!isNamePattern(nodePattern)) {
     throw new StateError(
       `Cannot make a token for nodes named "${nodePattern}": wanted lower-` +
-        'case letters, digits, ".", "_", "-", and "*" or "?" for others',
+        'case letters, digits, ".", "_", "-", and "*" for any',
     );
   }
   if (uses < 1 || uses > TOKEN_USES_MAX) {

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
-import { isNamePattern, matchesPattern } from "./name_pattern.ts";
+import { isNamePattern } from "./name_pattern.ts";
 import { StateDirectory, StateError } from "./state_directory.ts";
 import { TokenRefusal, TokenStore, type TokenWish } from "./token_store.ts";
 
@@ -85,9 +85,9 @@ Deno.test("stores over one directory do not give a use away twice", () =>
 
 Deno.test("a token is for names that match its pattern", () =>
   inStore(async (store) => {
-    const token = await made(store, { nodePattern: "shop-?*" });
+    const token = await made(store, { nodePattern: "shop-*" });
     await store.check(token, use("shop-7"), NOW);
-    await refused(store.check(token, use("shop-"), NOW), "other-node");
+    await refused(store.check(token, use("a-shop-7"), NOW), "other-node");
     await refused(store.check(token, use("office-7"), NOW), "other-node");
   }));
 
@@ -144,22 +144,15 @@ Deno.test("wishes that make no sense are refused", () =>
     await assertRejects(() => made(store, { identifiers: "ipv4=x" }), Error);
   }));
 
-Deno.test("patterns match as a shell's do, in little time", () => {
-  const rows: [string, string, boolean][] = [
-    ["*", "a", true],
-    ["a", "a", true],
-    ["a", "ab", false],
-    ["a*", "ab", true],
-    ["*b", "ab", true],
-    ["a?c", "abc", true],
-    ["a?c", "ac", false],
-    ["a*b*c", "a1b2b3c", true],
-    ["a*b*c", "a1b2b3", false],
-    ["", "a", false],
-  ];
-  for (const [pattern, name, matches] of rows) {
-    assertEquals(matchesPattern(pattern, name), matches, `${pattern} ${name}`);
-  }
-  matchesPattern("*a".repeat(100), "a".repeat(199) + "b");
-  assertEquals([isNamePattern("a-*.?"), isNamePattern("a/b")], [true, false]);
+Deno.test("a pattern has the letters of names", () => {
+  for (
+    const [pattern, isOne] of [
+      ["edge-*", true],
+      ["a.b_c", true],
+      ["", false],
+      ["a?", false],
+      ["a/b", false],
+      ["a".repeat(201), false],
+    ] as const
+  ) assertEquals(isNamePattern(pattern), isOne, pattern);
 });

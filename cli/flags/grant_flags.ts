@@ -1,0 +1,48 @@
+/**
+ * Flags of the commands that decide about nodes: which names, and what they
+ * may announce. Checked here, so that a mistake is one of the command line.
+ *
+ * @module
+ */
+
+import {
+  IdentifiersError,
+  parseIdentifiers,
+} from "../../proto/link/identifiers.ts";
+import { isNamePattern } from "../../server/identity/name_pattern.ts";
+import {
+  type Flag,
+  type FlagDetails,
+  FlagValueError,
+  parsedFlag,
+} from "./flag.ts";
+
+/** A pattern of node names; `*`, which all have, if not given. */
+export function namePatternFlag(details: FlagDetails): Flag<string> {
+  return parsedFlag("*", (text) => {
+    if (isNamePattern(text)) return text;
+    throw new FlagValueError(
+      'wanted lower-case letters, digits, ".", "_", "-", and "*" for any',
+    );
+  }, { placeholder: "PATTERN", defaultText: "*", ...details });
+}
+
+/**
+ * A URL query of identifiers, kept as it was written.
+ *
+ * @param none A text that stands for no identifiers at all.
+ */
+export function grantsFlag(details: FlagDetails, none?: string): Flag<string> {
+  return parsedFlag("", (text) => {
+    if (text === none) return text;
+    try {
+      parseIdentifiers(text, "flag");
+      return text;
+    } catch (error) {
+      if (!(error instanceof IdentifiersError)) throw error;
+      throw new FlagValueError(
+        `wanted key=value pairs joined by &. ${error.message}`,
+      );
+    }
+  }, { placeholder: "QUERY", ...details });
+}
