@@ -4,6 +4,35 @@
  * @module
  */
 
+/** What the machine's errors mean to whoever started the program. */
+const SYSTEM_PROBLEMS: ReadonlyMap<string, string> = new Map([
+  ["ENOENT", "there is no such file"],
+  ["EACCES", "permission denied; run as its owner"],
+  ["EPERM", "permission denied; run as its owner"],
+  ["ENOSPC", "the disk is full; make room and try again"],
+  ["EDQUOT", "the disk quota is used up; make room and try again"],
+  ["EROFS", "the file system is read-only; name a path on another one"],
+  ["ENOTDIR", "a part of the path is no directory; name another one"],
+  ["EISDIR", "it is a directory; name a file"],
+]);
+
+/** The machine's fault, such as a full disk: not a peer's, and no bug. */
+export function isSystemError(
+  error: unknown,
+): error is Error & { readonly code: string } {
+  return error instanceof Error && "code" in error &&
+    typeof error.code === "string" && /^E[A-Z]+$/.test(error.code);
+}
+
+/** What the machine said, as the end of a sentence about a path. */
+export function systemProblem(error: unknown): string {
+  if (error instanceof Deno.errors.NotCapable) {
+    return SYSTEM_PROBLEMS.get("EACCES")!;
+  }
+  const problem = isSystemError(error) && SYSTEM_PROBLEMS.get(error.code);
+  return problem || (error instanceof Error ? error.message : String(error));
+}
+
 /** A file that cannot be used. `message` names it and the remedy. */
 export class FileError extends Error {
   override readonly name: string = "FileError";

@@ -8,6 +8,8 @@
  * @module
  */
 
+import { systemProblem } from "./file_error.ts";
+
 /** A file or folder that cannot be used. One sentence. */
 export class PrivateFileError extends Error {
   override readonly name = "PrivateFileError";
@@ -56,12 +58,7 @@ export async function inWords<Result>(
   } catch (error) {
     const isSystems = error instanceof Error && "code" in error;
     if (!isSystems) throw error;
-    const seen = error instanceof Deno.errors.NotFound
-      ? "there is no such file"
-      : error instanceof Deno.errors.PermissionDenied ||
-          error instanceof Deno.errors.NotCapable
-      ? "permission denied; run as its owner"
-      : error.message;
-    throw new PrivateFileError(`Cannot use ${path}: ${seen}`, { cause: error });
+    const sentence = `Cannot use ${path}: ${systemProblem(error)}`;
+    throw new PrivateFileError(sentence, { cause: error });
   }
 }

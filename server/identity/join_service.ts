@@ -318,7 +318,7 @@ export class JoinService {
     this.#options.log.error(error.message);
     return new GrpcError(
       StatusCode.UNAVAILABLE,
-      "The server cannot read its own state; see the server's log",
+      "The server cannot use its own state; see the server's log",
     );
   }
 }

@@ -30,6 +30,7 @@ import {
   replaceFile,
   syncDirectory,
 } from "../../host/files/atomic_file.ts";
+import { isSystemError, systemProblem } from "../../host/files/file_error.ts";
 import {
   checkPrivate,
   PrivateFileError,
@@ -108,7 +109,8 @@ export class StateDirectory {
       // Another process may have made it while this one waited.
       content = await contentOf(root);
       if (content !== "complete") {
-        await create(root, () => fill(new StateDirectory(root)));
+        const state = new StateDirectory(root);
+        await state.inWords(() => create(root, () => fill(state)));
         isNew = true;
       }
     }
@@ -130,16 +132,23 @@ export class StateDirectory {
   exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
     const turn = this.#queue.then(async () => {
       using file = await openForLock(this.path("lock"), "");
-      try {
+      return await this.inWords(async () => {
         await file.lock(true);
         return await change();
-      } catch (error) {
-        throw isSystemError(error) ? unreadable(this.root, error) : error;
-      }
+      });
     });
     // A change that failed is its caller's; the next one runs all the same.
     this.#queue = turn.catch(() => {});
     return turn;
+  }
+
+  /** @throws {StateError} When the machine refuses; else what `act` throws. */
+  async inWords<Result>(act: () => Promise<Result>): Promise<Result> {
+    try {
+      return await act();
+    } catch (error) {
+      throw isSystemError(error) ? unreadable(this.root, error) : error;
+    }
   }
 
   /**
@@ -288,29 +297,27 @@ export function parseState(path: string, text: string): unknown {
 
 /** Something in the directory that is not as it was written. */
 export function damaged(path: string, seen: string): StateError {
+  // One token or node is no reason to go back to a backup.
+  const [, what, name] = /\/(token|node)s\/([^/]+?)(?:\.json|\.use-\d+)$/
+    .exec(path) ?? [];
+  const remedy = what === "token"
+    ? `\`tunnel token revoke ${name}\` removes it`
+    : what === "node"
+    ? `\`tunnel node forget ${name}\` removes it, and the node joins again`
+    : "restore the state directory from a backup (docs/identity.md)";
   return new StateError(
-    `Cannot use ${path}: ${seen}; restore the state directory from a backup ` +
-      "(docs/identity.md). Nothing was changed",
+    `Cannot use ${path}: ${seen}; ${remedy}. Nothing was changed`,
   );
 }
 
 function unreadable(path: string, error: unknown): StateError {
-  const seen = error instanceof Deno.errors.NotFound
-    ? "there is no such file; restore the state directory from a backup " +
-      "(docs/identity.md)"
-    : error instanceof Deno.errors.PermissionDenied ||
-        error instanceof Deno.errors.NotCapable
-    ? "permission denied; run as its owner"
-    : error instanceof Error
-    ? error.message
-    : String(error);
-  return new StateError(`Cannot use ${path}: ${seen}`, { cause: error });
-}
-
-/** The machine's fault, such as a full disk: not a peer's, and no bug. */
-function isSystemError(error: unknown): boolean {
-  return error instanceof Error && "code" in error &&
-    typeof error.code === "string" && /^E[A-Z]+$/.test(error.code);
+  const seen = systemProblem(error);
+  const remedy = error instanceof Deno.errors.NotFound
+    ? "; restore the state directory from a backup (docs/identity.md)"
+    : "";
+  return new StateError(`Cannot use ${path}: ${seen}${remedy}`, {
+    cause: error,
+  });
 }
 
 function foreignSentence(root: string, found: readonly string[]): string {

@@ -1,6 +1,6 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createAuthorities, loadAuthorities } from "./authorities.ts";
-import { StateDirectory, StateError } from "./state_directory.ts";
+import { damaged, StateDirectory, StateError } from "./state_directory.ts";
 import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
 
 /** The authority's key, which must never be another one silently. */
@@ -91,3 +91,34 @@ Deno.test("changes wait for each other, and a failed one stops nobody", () =>
       assertEquals(seen[index]!.split(" ")[0], seen[index + 1]!.split(" ")[0]);
     }
   }));
+
+Deno.test("a full disk is said to be one, with the directory", () =>
+  inMemoryFolder(async (folder) => {
+    const full = () =>
+      Promise.reject(Object.assign(new Error("os error"), { code: "ENOSPC" }));
+    const sentence =
+      `Cannot use ${folder}/state: the disk is full; make room and try again`;
+    await assertRejects(
+      () => StateDirectory.openOrCreate(`${folder}/state`, full),
+      StateError,
+      sentence,
+    );
+    const { state } = await StateDirectory.openOrCreate(
+      `${folder}/state`,
+      createAuthorities,
+    );
+    await assertRejects(() => state.exclusively(full), StateError, sentence);
+  }));
+
+Deno.test("a damaged token or node can be removed, anything else is restored", () => {
+  const remedyOf = (path: string) =>
+    damaged(`/s/${path}`, "it is empty").message;
+  for (
+    const [path, remedy] of [
+      ["tokens/abc.json", "`tunnel token revoke abc` removes it"],
+      ["tokens/abc.use-3", "`tunnel token revoke abc` removes it"],
+      ["nodes/a.b.json", "`tunnel node forget a.b` removes it"],
+      ["ca/roles.json", "from a backup"],
+    ] as const
+  ) assertStringIncludes(remedyOf(path), remedy);
+});
