@@ -21,6 +21,7 @@ export const CONTENDER_NAMES = [
   "chisel",
   "ssh",
   "nginx",
+  "haproxy",
   "direct",
 ] as const;
 
@@ -33,6 +34,7 @@ export const LETTERS = {
   C: "chisel",
   S: "ssh",
   N: "nginx",
+  H: "haproxy",
   D: "direct",
 } as const satisfies Record<string, ContenderName>;
 

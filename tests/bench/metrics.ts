@@ -10,6 +10,7 @@ import { BULK_METRICS } from "./metrics/bulk.ts";
 import { CONNECTION_METRICS } from "./metrics/connections.ts";
 import { IDLE_METRICS } from "./metrics/idle.ts";
 import { REQUEST_METRICS } from "./metrics/requests.ts";
+import { PROXY_METRICS } from "./proxies/mod.ts";
 import { STALLED_METRICS } from "./metrics/stalled.ts";
 
 export const METRICS: Readonly<Record<string, Metric>> = {
@@ -19,4 +20,5 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   ...STALLED_METRICS,
   ...IDLE_METRICS,
   ...LINE_METRICS,
+  ...PROXY_METRICS,
 };

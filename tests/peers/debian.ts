@@ -13,6 +13,15 @@ interface Recipe {
   readonly packages: readonly string[];
 }
 
+/** Libraries of name servers, and of their tools. */
+const DNSTAP = ["libfstrm0", "libprotobuf-c1"];
+
+/** The server is a name of one of the tools. */
+const REDIS = [
+  ...["redis-server", "redis-tools", "libhiredis0.14", "libjemalloc2"],
+  ...["liblua5.1-0", "liblzf1", "lua-bitop", "lua-cjson"],
+];
+
 const RECIPES = {
   "nginx": {
     path: "usr/sbin/nginx",
@@ -22,7 +31,26 @@ const RECIPES = {
     path: "usr/sbin/sshd",
     packages: ["openssh-server", "libwrap0"],
   },
+  "haproxy": {
+    path: "usr/sbin/haproxy",
+    packages: [
+      ...["haproxy", "liblua5.3-0"],
+      ...["libopentracing1", "libopentracing-c-wrapper0"],
+    ],
+  },
+  "nsd": { path: "usr/sbin/nsd", packages: ["nsd", ...DNSTAP] },
+  "dig": {
+    path: "usr/bin/dig",
+    packages: [
+      ...["bind9-dnsutils", "bind9-libs", ...DNSTAP],
+      ...["libjemalloc2", "liblmdb0", "libmaxminddb0"],
+    ],
+  },
+  "redis-server": { path: "usr/bin/redis-server", packages: REDIS },
+  "redis-cli": { path: "usr/bin/redis-cli", packages: REDIS },
 } satisfies Record<string, Recipe>;
+
+export type DebianName = keyof typeof RECIPES;
 
 export interface DebianProgram {
   readonly path: string;
@@ -30,6 +58,17 @@ export interface DebianProgram {
   readonly root: string;
   /** Folders of libraries that came with it, for `LD_LIBRARY_PATH`. */
   readonly libraries: readonly string[];
+}
+
+/**
+ * The words that start a program, with the libraries that came along.
+ *
+ * @throws {PeerMissingError} As {@linkcode findDebianProgram} does.
+ */
+export async function debianCommand(name: DebianName): Promise<string[]> {
+  const { path, libraries } = await findDebianProgram(name);
+  if (libraries.length === 0) return [path];
+  return ["env", `LD_LIBRARY_PATH=${libraries.join(":")}`, path];
 }
 
 const SYSTEM_FOLDERS = ["/usr/sbin", "/usr/local/sbin"];
@@ -41,7 +80,7 @@ const SYSTEM_FOLDERS = ["/usr/sbin", "/usr/local/sbin"];
  * to install.
  */
 export async function findDebianProgram(
-  name: keyof typeof RECIPES,
+  name: DebianName,
 ): Promise<DebianProgram> {
   const folders = (Deno.env.get("PATH") ?? "").split(":");
   for (const folder of [...folders, ...SYSTEM_FOLDERS]) {

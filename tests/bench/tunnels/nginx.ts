@@ -1,6 +1,6 @@
 /**
- * Two nginx with `stream` one behind the other: what any two processes that
- * copy octets can reach without encryption.
+ * nginx with `stream`: two one behind the other are what any two processes that
+ * copy octets can reach without encryption; one alone is a service proxy.
  *
  * @module
  */
@@ -8,6 +8,7 @@
 import { Child } from "../../peers/child.ts";
 import { findDebianProgram } from "../../peers/debian.ts";
 import { freePort } from "../../peers/ports.ts";
+import type { Workspace } from "../../peers/workspace.ts";
 import { forwarded } from "./forwarders.ts";
 import type { Site, Tunnel } from "./site.ts";
 
@@ -19,24 +20,38 @@ export async function startNginx(site: Site): Promise<Tunnel> {
   }
   const outer = `${site.serverHost}:${freePort()}`;
   const inner = `${site.serverHost}:${freePort()}`;
-  const hops = [
-    await startHop(site, outer, inner),
-    await startHop(site, inner, site.target),
-  ];
+  const { workspace, serverSide: prefix } = site;
+  const hop = (listen: string, onward: string) =>
+    startNginxHop(workspace, { listen, targets: [onward], prefix });
+  const hops = [await hop(outer, inner), await hop(inner, site.target)];
   return forwarded(outer, hops);
 }
 
-async function startHop(
-  site: Site,
-  listen: string,
-  onward: string,
+/** One process. */
+export interface NginxHop {
+  /** `host:port`. */
+  readonly listen: string;
+  /** `host:port` each, used in turns. */
+  readonly targets: readonly string[];
+  readonly protocol?: "tcp" | "udp";
+  readonly prefix?: readonly string[];
+}
+
+/**
+ * Starts one that gives up a dial, and leaves a target out, as our service
+ * proxy does by default.
+ */
+export async function startNginxHop(
+  workspace: Workspace,
+  { listen, targets, protocol = "tcp", prefix = [] }: NginxHop,
 ): Promise<Child> {
-  const { workspace } = site;
   const nginx = await findDebianProgram("nginx");
   const folder = workspace.path("nginx");
   await Deno.mkdir(folder);
   const module = `${nginx.root}/usr/lib/nginx/modules/ngx_stream_module.so`;
   const isDynamic = await isThere(module);
+  const servers = targets
+    .map((target) => `server ${target} max_fails=3 fail_timeout=10s;`);
   const configuration = [
     ...(isDynamic ? [`load_module ${module};`] : []),
     // As root it would else become a user who may not read this folder.
@@ -46,14 +61,16 @@ async function startHop(
     `error_log ${folder}/error.log error;`,
     `worker_rlimit_nofile ${CONNECTIONS_MAX * 2};`,
     `events { worker_connections ${CONNECTIONS_MAX}; }`,
-    `stream { server { listen ${listen}; proxy_pass ${onward}; } }`,
+    `stream { upstream targets { ${servers.join(" ")} }`,
+    `server { listen ${listen}${protocol === "udp" ? " udp" : ""};`,
+    "proxy_connect_timeout 250ms; proxy_pass targets; } }",
     "",
   ].join("\n");
   await Deno.writeTextFile(`${folder}/nginx.conf`, configuration);
   return new Child({
     name: `nginx at ${listen}`,
     command: [
-      ...[...site.serverSide, nginx.path],
+      ...[...prefix, nginx.path],
       ...["-p", folder, "-c", `${folder}/nginx.conf`],
       ...["-e", `${folder}/error.log`],
     ],

@@ -10,6 +10,7 @@ import { findDebianProgram } from "../../peers/debian.ts";
 import { findPeer } from "../../peers/peers.ts";
 import { startDirect } from "./direct.ts";
 import { startChisel, startFrp } from "./forwarders.ts";
+import { startHaproxy } from "./haproxy.ts";
 import { startNginx } from "./nginx.ts";
 import type { Site, Tunnel, Wish } from "./site.ts";
 import { startSsh } from "./ssh.ts";
@@ -29,6 +30,7 @@ const STARTERS: Readonly<
   "chisel": startChisel,
   "ssh": startSsh,
   "nginx": startNginx,
+  "haproxy": startHaproxy,
   "direct": startDirect,
 };
 
@@ -49,6 +51,7 @@ const PROGRAMS: Readonly<
   "chisel": () => findPeer("chisel"),
   "ssh": () => findDebianProgram("sshd"),
   "nginx": () => findDebianProgram("nginx"),
+  "haproxy": () => findDebianProgram("haproxy"),
   "direct": () => Promise.resolve(),
 };
 

@@ -1,0 +1,64 @@
+/**
+ * Starts one process that serves a port and connects whoever comes with one of
+ * several targets: ours, nginx, HAProxy.
+ *
+ * @module
+ */
+
+import { freePort } from "../../peers/ports.ts";
+import { ServiceProxyProcess } from "../../peers/service_proxy.ts";
+import type { Workspace } from "../../peers/workspace.ts";
+import type { ContenderName } from "../metric.ts";
+import { forwarded } from "../tunnels/forwarders.ts";
+import { startHaproxyHop } from "../tunnels/haproxy.ts";
+import { startNginxHop } from "../tunnels/nginx.ts";
+import type { Tunnel } from "../tunnels/site.ts";
+
+/** Who can be measured as a proxy of TCP. */
+export const TCP_PROXIES = ["ours", "nginx", "haproxy"] as const;
+
+/** HAProxy knows no datagrams. */
+export const UDP_PROXIES = ["ours", "nginx"] as const;
+
+/** What a proxy is to do. */
+export interface ProxyWish {
+  readonly workspace: Workspace;
+  readonly protocol?: "tcp" | "udp";
+  /** `ip:port` each. */
+  readonly targets: readonly string[];
+}
+
+/** A proxy, and where it is found. */
+export interface RunningProxy extends Tunnel {
+  readonly port: number;
+}
+
+/**
+ * Starts the proxy of `name`; it may need a moment until it listens.
+ *
+ * @throws {TypeError} For who is none.
+ */
+export async function startProxy(
+  name: ContenderName,
+  { workspace, protocol = "tcp", targets }: ProxyWish,
+): Promise<RunningProxy> {
+  const port = freePort();
+  const listen = `127.0.0.1:${port}`;
+  const start = async () => {
+    switch (name) {
+      case "ours": {
+        const wish = {
+          ...{ name: "bench", protocol, listen: port, endpoints: targets },
+        };
+        return (await ServiceProxyProcess.start(workspace, [wish])).child;
+      }
+      case "nginx":
+        return await startNginxHop(workspace, { listen, targets, protocol });
+      case "haproxy":
+        return await startHaproxyHop(workspace, { listen, targets });
+      default:
+        throw new TypeError(`${name} is no service proxy`);
+    }
+  };
+  return { ...forwarded(listen, [await start()]), port };
+}
