@@ -210,7 +210,7 @@ async function happen(rig: Rig, prng: Prng): Promise<void> {
 }
 
 Deno.test("whatever happens, in the end the source says what etcd has", async () => {
-  await forAll(30, async (prng) => {
+  await forAll(6, async (prng) => {
     await using rig = new Rig();
     await rig.started();
     for (let step = 0; step < 60; step++) await happen(rig, prng);

@@ -5,7 +5,7 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { METHODS } from "./messages.ts";
 import { PrefixFollower, YOUNG_MS } from "./prefix_follower.ts";
-import { ANSWER_MS, EVENTS_MAX, SILENCE_MS } from "./watch.ts";
+import { ANSWER_MS, ASK_AGAIN_MS, EVENTS_MAX, SILENCE_MS } from "./watch.ts";
 
 const DECODER = new TextDecoder();
 
@@ -263,6 +263,29 @@ Deno.test("reading all again gives what the watch has said meanwhile", async () 
   // Whichever came first, the answer or the change: never half of it.
   const isBefore = keys.join() === "/a/1,/a/2";
   assert(isBefore || keys.join() === "/a/2,/a/3", keys.join());
+});
+
+Deno.test("a question that etcd forgets is asked again", async () => {
+  await using rig = new Rig();
+  rig.etcd.change({ "/a/1": "x" });
+  await rig.started();
+  rig.etcd.isSilent = true;
+  const reading = rig.follower.readAll();
+  await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
+  rig.etcd.isSilent = false;
+  rig.timers.advance(ASK_AGAIN_MS);
+  assertEquals((await reading)?.map(({ key }) => key), ["/a/1"]);
+});
+
+Deno.test("events tell how far the watch has come, too", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  rig.etcd.isSilent = true;
+  const reading = rig.follower.readAll();
+  await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
+  rig.etcd.isSilent = false;
+  rig.etcd.change({ "/a/1": "x" });
+  assertEquals((await reading)?.map(({ key }) => key), ["/a/1"]);
 });
 
 Deno.test("a revision without end is not kept", async () => {

@@ -28,7 +28,13 @@ import {
  */
 export const SILENCE_MS = 30_000;
 
-/** And so long it is waited for. */
+/**
+ * And asked again, because etcd from 3.4.25 and 3.5.8 on forgets the question
+ * if a watch is behind when it comes.
+ */
+export const ASK_AGAIN_MS = 1_000;
+
+/** After so long without a word in spite of that the watch is given up. */
 export const ANSWER_MS = 10_000;
 
 /**
@@ -77,9 +83,8 @@ export class Watch {
   #stream: EtcdStream | undefined;
   #fragments: EventMessage[] = [];
   #timer: Timer | undefined;
-  #isAsked = false;
-  /** Somebody came after the question was asked. */
-  #isLate = false;
+  /** When it was first asked and has not been heard since. */
+  #askedMs: number | undefined;
   /** What waits for a sign that all up to a revision was said. */
   readonly #waiting = new Set<{
     readonly revision: bigint;
@@ -106,14 +111,13 @@ export class Watch {
 
   /**
    * Settles when all changes up to `revision` were said, or it has ended. etcd
-   * is asked; old versions do not answer while they are behind.
+   * is asked, and asked again: it does not answer while the watch is behind.
    */
   reached(revision: bigint): Promise<void> {
     return new Promise((resolve) => {
       if (this.#isOver) return resolve();
       this.#waiting.add({ revision, resolve });
-      this.#isLate = this.#isAsked;
-      this.#askProgress();
+      this.#ask();
     });
   }
 
@@ -167,9 +171,6 @@ export class Watch {
     const revision = BigInt(header.revision);
     if (response.watchId !== "-1") this.#options.onChanges([], revision);
     this.#tell(revision);
-    if (this.#waiting.size > 0 && response.watchId === "-1") {
-      this.#askOnceMore();
-    }
   }
 
   /** Whether this is another store, or an older state of ours. */
@@ -213,6 +214,8 @@ export class Watch {
       return its > most ? its : most;
     }, 0n);
     this.#options.onChanges(changes, revision);
+    // In order: nothing before them is still to come.
+    this.#tell(revision);
   }
 
   #tell(revision: bigint): void {
@@ -226,33 +229,30 @@ export class Watch {
   // --- Silence -------------------------------------------------------------------
 
   #listen(): void {
+    this.#askedMs = undefined;
+    const isAwaited = this.#waiting.size > 0;
+    this.#askIn(isAwaited ? ASK_AGAIN_MS : SILENCE_MS);
+  }
+
+  #askIn(delayMs: number): void {
     this.#timer?.cancel();
-    this.#isAsked = false;
-    this.#timer = this.#options.timers.after(
-      SILENCE_MS,
-      () => this.#askProgress(),
+    this.#timer = this.#options.timers.after(delayMs, () => this.#ask());
+  }
+
+  #ask(): void {
+    if (this.#stream === undefined) return;
+    const nowMs = this.#options.timers.now();
+    this.#askedMs ??= nowMs;
+    if (nowMs - this.#askedMs < ANSWER_MS) {
+      this.#stream.send(CODECS.watchRequest.encode({ progressRequest: {} }));
+      return this.#askIn(ASK_AGAIN_MS);
+    }
+    const error = new GrpcError(
+      StatusCode.UNAVAILABLE,
+      `nothing was heard of it for ${ANSWER_MS} ms`,
     );
-  }
-
-  #askOnceMore(): void {
-    if (!this.#isLate) return;
-    this.#isLate = false;
-    this.#askProgress();
-  }
-
-  #askProgress(): void {
-    if (this.#isAsked || this.#stream === undefined) return;
-    this.#isAsked = true;
-    this.#timer?.cancel();
-    this.#stream.send(CODECS.watchRequest.encode({ progressRequest: {} }));
-    this.#timer = this.#options.timers.after(ANSWER_MS, () => {
-      const error = new GrpcError(
-        StatusCode.UNAVAILABLE,
-        `nothing was heard of it for ${ANSWER_MS} ms`,
-      );
-      this.#stream?.blame(error);
-      this.#break(error);
-    });
+    this.#stream.blame(error);
+    this.#break(error);
   }
 
   // --- End -----------------------------------------------------------------------
