@@ -10,6 +10,7 @@ import {
   adminHandler,
   healthHandler,
   metaHandler,
+  type Routes,
 } from "../host/http_endpoints.ts";
 import {
   type BoundListener,
@@ -36,6 +37,8 @@ import type { LinkIdentity } from "./links/link_identity.ts";
 import { LinkKeeper } from "./links/link_keeper.ts";
 import { ServerRoad } from "./links/server_road.ts";
 import type { AgentOptions } from "./options.ts";
+import { PROXY_PATH } from "./proxy/proxy_path.ts";
+import type { ServiceProxy } from "./proxy/service_proxy.ts";
 import { TargetDialer } from "./target_dialer.ts";
 
 /** An agent that is up; its links may not be. */
@@ -63,6 +66,8 @@ export interface AgentEnvironment {
   readonly identity?: LinkIdentity;
   /** Uniform in [0, 1); the platform's when absent. */
   readonly random?: () => number;
+  /** Makes the service proxy that is to run beside; absent: there is none. */
+  readonly openProxy?: (metrics: MetricRegistry) => ServiceProxy;
 }
 
 /**
@@ -99,6 +104,7 @@ class Agent {
   readonly #dialer: TargetDialer;
   readonly #keeper: LinkKeeper;
   readonly #drain: Drain;
+  readonly #proxy: ServiceProxy | undefined;
   #leases: LeaseCount | undefined;
 
   constructor(options: AgentOptions, environment: AgentEnvironment) {
@@ -130,6 +136,7 @@ class Agent {
       timers: systemTimers,
       metrics: this.#metricRegistry,
     });
+    this.#proxy = environment.openProxy?.(this.#metricRegistry);
     this.#dialer = this.#createDialer();
     this.#keeper = this.#createKeeper(this.#createConnector());
     this.#drain = new Drain({
@@ -137,7 +144,7 @@ class Agent {
         log.info("draining: what runs and what still comes is served");
         this.#keeper.drain();
       },
-      load: () => this.#dialer.load,
+      load: () => this.#dialer.load + (this.#proxy?.load ?? 0),
       close: (reason) => {
         this.#leases?.stop();
         identity?.stop();
@@ -150,6 +157,10 @@ class Agent {
   open(): RunningAgent {
     const { health, admin } = this.#options;
     const answer = admin === undefined ? metaHandler : healthHandler;
+    const proxy = this.#proxy;
+    const more: Routes = proxy === undefined
+      ? {}
+      : { [PROXY_PATH]: (url) => proxy.answer(url) };
     const healthListener = this.#serve(
       health,
       answer({
@@ -161,11 +172,11 @@ class Agent {
         }],
         notes: () => this.#files.notes,
         style: "agent",
-      }),
+      }, more),
     );
     const adminListener = admin && this.#serve(
       admin,
-      adminHandler({ healthPort: healthListener.port }),
+      adminHandler({ healthPort: healthListener.port }, more),
     );
     const addresses = {
       health: healthListener.address,
@@ -186,12 +197,21 @@ class Agent {
     this.#environment.identity?.start(this.#credentials);
     this.#files.start();
     this.#keeper.start();
+    this.#proxy?.start();
     return {
       addresses,
-      finished: this.#drain.finished.finally(() => this.#audit?.close()),
-      shutdown: () => this.#drain.begin(this.#options.drainTimeoutMs),
+      finished: this.#drain.finished
+        .then(() => this.#proxy?.stop(0))
+        .finally(() => this.#audit?.close()),
+      shutdown: () => {
+        const { drainTimeoutMs } = this.#options;
+        void this.#proxy?.stop(drainTimeoutMs)
+          .then(() => this.#drain.loadChanged());
+        this.#drain.begin(drainTimeoutMs);
+      },
       stop: (reason) => this.#drain.now(reason),
       reload: () => {
+        this.#proxy?.reload();
         this.#files.reload();
         this.#audit?.reopen();
       },

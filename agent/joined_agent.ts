@@ -23,7 +23,8 @@ export async function startJoinedAgent(
   options: AgentOptions,
   environment: AgentEnvironment,
 ): Promise<RunningAgent> {
-  if (options.identity === undefined) return startAgent(options, environment);
+  const whole = await withProxy(options, environment);
+  if (options.identity === undefined) return startAgent(options, whole);
   const { log, proxy, trustsOnlyGiven, random } = environment;
   // Loaded when wanted: making requests for certificates is a lot of code.
   const { AgentIdentity } = await import("./enrol/agent_identity.ts");
@@ -41,5 +42,19 @@ export async function startJoinedAgent(
     identifiers: options.identifiers ?? identity.identifiers,
     server: { ...options.server, addresses: identity.servers },
   };
-  return startAgent(joined, { ...environment, identity });
+  return startAgent(joined, { ...whole, identity });
+}
+
+/** Loaded when wanted as well: few agents serve services. */
+async function withProxy(
+  { servicesFile }: AgentOptions,
+  environment: AgentEnvironment,
+): Promise<AgentEnvironment> {
+  if (servicesFile === undefined) return environment;
+  const { openAgentProxy } = await import("./proxy/agent_proxy.ts");
+  const { log } = environment;
+  return {
+    ...environment,
+    openProxy: (metrics) => openAgentProxy(servicesFile, { log, metrics }),
+  };
 }

@@ -88,6 +88,9 @@ export interface AgentOptions {
   /** Instead of `dials.rules`, where they change: asked for each dial. */
   readonly liveRules?: () => RuleSet | undefined;
 
+  /** Of services to be served on this machine; absent: none is. */
+  readonly servicesFile?: string;
+
   /** Absent: no audit log. */
   readonly audit?: AuditLogOptions;
 

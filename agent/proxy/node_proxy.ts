@@ -5,7 +5,7 @@
  * @module
  */
 
-import { jsonAnswer, metaHandler } from "../../host/http_endpoints.ts";
+import { metaHandler } from "../../host/http_endpoints.ts";
 import { type ListenAddress, listenHttp } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import { MetricRegistry } from "../../host/metrics.ts";
@@ -54,7 +54,7 @@ export function startNodeProxy(
       metrics,
       checks: [{ name: "sources-read", problem: () => proxy.problem }],
       style: "agent",
-    }, { [PROXY_PATH]: (url) => proxyAnswer(proxy, url) }),
+    }, { [PROXY_PATH]: (url) => proxy.answer(url) }),
   );
   log.info("proxy started", { admin: admin.address });
   proxy.start();
@@ -71,9 +71,4 @@ export function startNodeProxy(
     },
     reload: () => proxy.reload(),
   };
-}
-
-/** All of it, or `?service=namespace/name`. */
-export function proxyAnswer(proxy: ServiceProxy, url: URL): Response {
-  return jsonAnswer(proxy.status(url.searchParams.get("service") ?? undefined));
 }

@@ -10,13 +10,14 @@ import type { Balance } from "../../catalog/model.ts";
 import type { Source } from "../../catalog/source.ts";
 import type { Road } from "../../client/road.ts";
 import { openRoad } from "../../client/road_dialer.ts";
+import { jsonAnswer } from "../../host/http_endpoints.ts";
 import type { Log } from "../../host/log.ts";
 import type { MetricRegistry } from "../../host/metrics.ts";
 import { systemTimers } from "../../host/system_timers.ts";
 import type { LocalAddresses } from "./local_address.ts";
 import { Proxy } from "./proxy.ts";
 import { registerProxyMetrics } from "./proxy_metrics.ts";
-import { type ProxyStatus, proxyStatus } from "./proxy_status.ts";
+import { proxyStatus } from "./proxy_status.ts";
 import { MachineReach } from "./reach.ts";
 
 /** What a service proxy is told. */
@@ -88,9 +89,17 @@ export class ServiceProxy {
     return `nothing is known yet of ${names.join(", ")}`;
   }
 
-  /** For `/debug/proxy`. */
-  status(service?: string): ProxyStatus {
-    return proxyStatus(this.#proxy, service);
+  /** Connections and sessions, of services that are gone, too. */
+  get load(): number {
+    let load = this.#proxy.drainingLoad;
+    for (const { proxy } of this.#proxy.served.values()) load += proxy.load;
+    return load;
+  }
+
+  /** `/debug/proxy`: all of it, or `?service=namespace/name`. */
+  answer(url: URL): Response {
+    const service = url.searchParams.get("service") ?? undefined;
+    return jsonAnswer(proxyStatus(this.#proxy, service));
   }
 
   start(): void {

@@ -25,6 +25,7 @@ import { ALLOW_PRESETS, rulesFlag } from "./rules_flag.ts";
 const SERVERS = "Servers (where to connect)";
 const IDENTITY = "Identity (what this agent is and serves)";
 const TARGETS = "Targets (what is dialed)";
+const SERVICES = "Services (for programs on this machine)";
 const OPERATION = "Health, admin, shutdown";
 const IDLE = "Accepted for Konnectivity's sake (no effect)";
 
@@ -132,6 +133,12 @@ export const AGENT_FLAGS = {
     group: TARGETS,
     help: "Answer tunnel bench. It opens nothing to anybody who could not " +
       "dial before; 128 connections of 120 s at most.",
+  }),
+
+  "proxy-config": fileFlag({
+    group: SERVICES,
+    help: "Serve the services in this file on ports of loopback, as tunnel " +
+      "proxy does. They are shown on the admin port.",
   }),
 
   "health-server-host": textFlag("", {

@@ -63,6 +63,9 @@ export function agentOptions(
     sync: { intervalMs, intervalCapMs, forever: flags["sync-forever"] },
     ...(leases === undefined ? {} : { leases }),
     dials: dials(flags),
+    ...(flags["proxy-config"] === ""
+      ? {}
+      : { servicesFile: flags["proxy-config"] }),
     ...audited(flags),
     drainTimeoutMs: flags["drain-timeout"],
     health: {

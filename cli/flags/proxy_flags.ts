@@ -4,6 +4,12 @@
  * @module
  */
 
+import {
+  DIAL_TIMEOUTS_MS,
+  PORT_RANGE,
+  SERVICE_DRAIN_MS,
+  UDP_IDLE_MS,
+} from "../../agent/proxy/defaults.ts";
 import { BALANCES } from "../../catalog/model.ts";
 import { CATALOG_FLAGS } from "./catalog_flags.ts";
 import {
@@ -24,12 +30,6 @@ import { ROAD_ONLY_FLAGS } from "./road_flags.ts";
 const LOCAL = "Local addresses";
 const ENDPOINTS = "Endpoints";
 const OPERATION = "Operation";
-
-/** Ports where services are found, when they say nothing. */
-const PORT_RANGE = { first: 20_000, last: 29_999 } as const;
-
-/** Tries of one connection; kube-proxy's. */
-const DIAL_TIMEOUTS_MS: readonly number[] = [250, 500, 1_000, 2_000];
 
 /** More tries than that, and a client has gone elsewhere. */
 const TRIES_MAX = 16;
@@ -79,7 +79,7 @@ export const PROXY_FLAGS = {
       "same zone first.",
   }),
   "dial-timeouts": dialTimeoutsFlag(),
-  "udp-idle": durationFlag(60_000, 100, {
+  "udp-idle": durationFlag(UDP_IDLE_MS, 100, {
     group: ENDPOINTS,
     aliases: ["udp-timeout"],
     help: "A UDP session is over after so long without a datagram.",
@@ -94,7 +94,7 @@ export const PROXY_FLAGS = {
     group: OPERATION,
     help: "Its port.",
   }),
-  "service-drain": durationFlag(600_000, 0, {
+  "service-drain": durationFlag(SERVICE_DRAIN_MS, 0, {
     group: OPERATION,
     help: "How long connections may go on when their service is removed. " +
       "kube-proxy: for ever.",

@@ -10,6 +10,9 @@ import { openRoad } from "../../client/road_dialer.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { MachineReach } from "../../agent/proxy/reach.ts";
+import { startJoinedAgent } from "../../agent/joined_agent.ts";
+import { proxyEnvironment } from "../../host/proxy_environment.ts";
+import { RecordedLog } from "../support/recorded_log.ts";
 import { ask, endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
 import { readToEnd, writeAll } from "../support/sockets.ts";
 import { portOf, Tunnel } from "../support/tunnel_harness.ts";
@@ -103,4 +106,42 @@ Deno.test("an endpoint finds its agent by host, by uid and by prefix, or nobody"
     const [backend] = rig.proxy.served.get(KEY)!.port.balancer.backends;
     assertMatch(backend!.lastError!, /no agent serves uid=43/);
   }
+});
+
+Deno.test("an agent serves the services of a file, shows them, and ends them with itself", async () => {
+  await using tunnel = await Tunnel.open();
+  await using echo = new ProxyRig();
+  const listening = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listening.addr;
+  listening.close();
+  const servicesFile = await tunnel.file(JSON.stringify({
+    services: [{
+      name: "web",
+      ports: [{ port: 80, listen: `127.0.0.1:${port}` }],
+      endpoints: [{ address: "127.0.0.1", port: echo.echo() }],
+    }],
+  }));
+  const log = new RecordedLog();
+  const running = await startJoinedAgent(
+    { ...await tunnel.agentOptions(), servicesFile, drainTimeoutMs: 0 },
+    { log, proxy: proxyEnvironment(() => undefined) },
+  );
+  await log.until(/^default\/web is served on/);
+  const caller = await Deno.connect({ hostname: "127.0.0.1", port });
+  assertEquals(await ask(caller, "hello"), "hello");
+  const response = await fetch(
+    `http://${running.addresses.admin}/debug/proxy?service=default/web`,
+  );
+  const { ports } = await response.json();
+  assertEquals(ports[0].listening, `127.0.0.1:${port}`);
+  assertEquals([ports[0].open, ports[0].octetsToClients], [1, 5]);
+  const metrics = await fetch(`http://${running.addresses.health}/metrics`);
+  assertMatch(await metrics.text(), /^tunnel_proxy_ports 1$/m);
+  running.shutdown();
+  await assertRejects(
+    () => readToEnd(caller),
+    Deno.errors.ConnectionReset,
+  );
+  caller.close();
+  await running.finished;
 });

@@ -1,0 +1,28 @@
+/**
+ * What a service proxy does where nobody says otherwise.
+ *
+ * @module
+ */
+
+import type { ServiceProxyOptions } from "./service_proxy.ts";
+
+/** Ports where services are found that do not say it. */
+export const PORT_RANGE = { first: 20_000, last: 29_999 } as const;
+
+/** Of the tries of one connection; kube-proxy's. */
+export const DIAL_TIMEOUTS_MS: readonly number[] = [250, 500, 1_000, 2_000];
+
+/** kube-proxy's first; its later 250 ms ended DNS queries under way. */
+export const UDP_IDLE_MS = 60_000;
+
+/** Of connections whose service was removed. */
+export const SERVICE_DRAIN_MS = 600_000;
+
+/** All but where services come from. */
+export const PROXY_DEFAULTS: Omit<ServiceProxyOptions, "sources"> = {
+  addresses: { kind: "ports", host: "127.0.0.1", ...PORT_RANGE },
+  balance: "round-robin",
+  dialTimeoutsMs: DIAL_TIMEOUTS_MS,
+  udpIdleMs: UDP_IDLE_MS,
+  drainMs: SERVICE_DRAIN_MS,
+};
