@@ -14,6 +14,8 @@ import { PERMISSIONS, V8_FLAGS } from "../cli/self_command.ts";
 const { code } = await new Deno.Command(Deno.execPath(), {
   args: [
     "compile",
+    // What is shipped is what deno.lock has hashes of.
+    "--frozen",
     V8_FLAGS,
     "--no-prompt",
     ...PERMISSIONS,

@@ -11,6 +11,12 @@
  * @module
  */
 
+import {
+  permissionGroups,
+  RUNS_PLUGINS,
+  USUAL_PERMISSIONS,
+} from "../cli/permissions.ts";
+
 /** A file that the script carries, compressed with gzip. */
 export interface CarriedFile {
   /** Of the uncompressed content, in hex; enough of it to be unique. */
@@ -25,8 +31,26 @@ export interface LauncherParts {
   readonly machine: "x86_64" | "aarch64";
   readonly runtime: CarriedFile;
   readonly program: CarriedFile;
-  /** Flags of `deno run`. */
+  /** Flags of `deno run`, permissions excepted. */
   readonly runFlags: readonly string[];
+}
+
+/** What the command in `$1` may do; see `cli/permissions.ts`. */
+export function permissionCase(): string {
+  const groups = permissionGroups().map((group) =>
+    `  ${group.commands.join("|")}) allow="${group.flags.join(" ")}"` +
+    `${group.mayRunPlugins ? " runs=$plugins" : ""} ;;`
+  );
+  const { words, variables } = RUNS_PLUGINS;
+  const named = variables.map((name) => `\${${name}:-}`).join("");
+  return `plugins="${named}"
+case "$*" in ${words.map((word) => `*${word}*`).join("|")}) plugins=yes ;; esac
+runs=
+case \${1:-help} in
+${groups.join("\n")}
+  *) allow="${USUAL_PERMISSIONS.join(" ")}" runs=$plugins ;;
+esac
+[ -z "$runs" ] || allow="$allow --allow-run"`;
 }
 
 /** The script; the runtime and then the program follow at once. */
@@ -92,8 +116,11 @@ not mounted noexec; name another with TUNNEL_CACHE_DIR" ;; esac
 unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedOctets}
 unpack "$folder/tunnel-${program.hash}.js" ${programAt} ${program.compressedOctets}
 
+${permissionCase()}
+# $allow is a list of words:
+# shellcheck disable=SC2086
 DENO_NO_UPDATE_CHECK=1 DENO_DIR="$folder/deno" \\
-  exec "$folder/deno-${runtime.hash}" run ${runFlags.join(" ")} \\
+  exec "$folder/deno-${runtime.hash}" run ${runFlags.join(" ")} $allow \\
   "$folder/tunnel-${program.hash}.js" "$@"
 `;
 }

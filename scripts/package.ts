@@ -10,7 +10,7 @@
 
 import { parseArgs } from "@std/cli";
 import { toBytes } from "@std/streams";
-import { PERMISSIONS, V8_FLAGS } from "../cli/self_command.ts";
+import { V8_FLAGS } from "../cli/self_command.ts";
 import { VERSION } from "../host/version.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";
 import { fetchTarball, findPackage } from "./npm_registry.ts";
@@ -32,7 +32,6 @@ const RUN_FLAGS: readonly string[] = [
   "--no-npm",
   "--cached-only",
   V8_FLAGS,
-  ...PERMISSIONS,
 ];
 
 /** Packages for one architecture; gives the file's path. */
@@ -74,7 +73,8 @@ export async function bundleProgram(): Promise<Uint8Array<ArrayBuffer>> {
   const path = `${CACHE}/main-${Deno.pid}.js`;
   try {
     const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: ["bundle", "--quiet", "--output", path, "main.ts"],
+      // Frozen: what is shipped is what deno.lock has hashes of.
+      args: ["bundle", "--quiet", "--frozen", "--output", path, "main.ts"],
     }).output();
     if (!success) {
       const words = new TextDecoder().decode(stderr).trim();

@@ -152,7 +152,7 @@ function slowly(
       const peers = await Promise.all(
         Array.from(
           { length: 50 },
-          async () => new HostilePeer(await open(site), {}),
+          async () => new HostilePeer(await open(site), { isRude: true }),
         ),
       );
       const report: Report = {

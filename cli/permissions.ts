@@ -1,0 +1,95 @@
+/**
+ * What each command of the packaged program asks the platform for, and why: the
+ * launcher gives no command more. From source all run with
+ * {@linkcode PERMISSIONS} of `self_command.ts`, which is the union.
+ *
+ * Reading and the environment are open to all: which files and variables are
+ * read is what flags say. Nothing is asked for at run time (`--no-prompt`).
+ *
+ * @module
+ */
+
+/** Ids and modes of private files, the host's name as a default. */
+const SYS = "--allow-sys=uid,gid,hostname";
+
+const LOOK = ["--allow-read", "--allow-env", SYS] as const;
+
+/**
+ * Sockets: connecting to a unix socket counts as reading and writing its path,
+ * FFI is what TCP needs of the C library (`host/sockets/libc.ts`; the platform
+ * cannot limit it to a library that the system finds by its name).
+ */
+const SOCKETS = [
+  ...LOOK,
+  "--allow-net",
+  "--allow-write",
+  "--allow-ffi",
+  "--unstable-net",
+] as const;
+
+/** Listens on unix sockets: `umask` has no name of its own among `sys`. */
+const LISTENS = [
+  ...SOCKETS.filter((flag) => flag !== SYS),
+  "--allow-sys",
+] as const;
+
+/** Files of a state directory, and no network. */
+const FILES = [...LOOK, "--allow-write"] as const;
+
+/** Starts servers and agents of its own. */
+const SELF = [...LISTENS, "--allow-run"] as const;
+
+/** Commands that need other than {@linkcode SOCKETS}. */
+const SPECIAL: Readonly<Record<string, readonly string[]>> = {
+  demo: SELF,
+  server: LISTENS,
+  token: FILES,
+  node: FILES,
+  ca: FILES,
+  "egress-config": FILES,
+  version: LOOK,
+  help: LOOK,
+};
+
+/**
+ * A kubeconfig may name a program that gives credentials (exec plugins). Only
+ * with a word of this in its flags, or one of these variables, may a command
+ * run others.
+ */
+export const RUNS_PLUGINS = {
+  words: ["kube", "config"],
+  variables: ["KUBECONFIG", "TUNNEL_KUBECONFIG", "TUNNEL_KUBE_CONFIG"],
+} as const;
+
+/** Flags of `deno run` for a command; unknown ones only print help. */
+export function permissionsOf(command: string): readonly string[] {
+  return SPECIAL[command] ?? SOCKETS;
+}
+
+/** Whether a command may run programs once a kubeconfig is named. */
+function mayRunPlugins(command: string): boolean {
+  return SPECIAL[command] === undefined || SPECIAL[command] === LISTENS;
+}
+
+/** Commands of equal permissions. */
+export interface PermissionGroup {
+  readonly commands: readonly string[];
+  readonly flags: readonly string[];
+  readonly mayRunPlugins: boolean;
+}
+
+/** For a `case` of the shell. */
+export function permissionGroups(): readonly PermissionGroup[] {
+  const groups = new Map<readonly string[], string[]>();
+  for (const [command, flags] of Object.entries(SPECIAL)) {
+    groups.set(flags, [...groups.get(flags) ?? [], command]);
+  }
+  return [...groups].map(([flags, commands]) => ({
+    commands,
+    flags,
+    mayRunPlugins: commands.some(mayRunPlugins),
+  }));
+}
+
+/** Of every command that is in no group. */
+export const USUAL_PERMISSIONS: readonly string[] = SOCKETS;
