@@ -141,6 +141,8 @@ export interface ProxyRigOptions {
   readonly zone?: string;
   readonly drainMs?: number;
   readonly reach?: Reach;
+  /** More sources, of lower rank than the rig's own. */
+  readonly sources?: readonly Source[];
 }
 
 /** See the module description. */
@@ -156,7 +158,7 @@ export class ProxyRig implements AsyncDisposable {
 
   constructor(options: ProxyRigOptions = {}) {
     this.catalog = new Catalog({
-      sources: [this.source],
+      sources: [this.source, ...options.sources ?? []],
       log: this.log,
       timers: this.timers,
       random: () => 0,
@@ -198,6 +200,14 @@ export class ProxyRig implements AsyncDisposable {
     while (this.proxy.served.get(key)?.listener.bound?.port !== port) {
       await this.log.next(/ is served on /);
     }
+  }
+
+  /** Resolves when `key` is served. @returns Where. */
+  async listening(key: string): Promise<number> {
+    while (this.proxy.served.get(key)?.listener.bound === undefined) {
+      await this.log.next(/ is served on /);
+    }
+    return this.portOf(key);
   }
 
   connect(key: string): Promise<Deno.TcpConn> {
