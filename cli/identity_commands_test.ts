@@ -213,6 +213,7 @@ Deno.test("root keeps its state in /var/lib, everybody else at home", () => {
   const at = (set: Record<string, string>, isRoot = false) =>
     defaultStateDirectory("server", environment(set), isRoot);
   assertEquals(at({}, true), "/var/lib/tunnel/server");
+  assertEquals(at({}), "/var/lib/tunnel/server");
   assertEquals(at({ HOME: "/h" }), "/h/.local/state/tunnel/server");
   assertEquals(at({ HOME: "/h", XDG_STATE_HOME: "/x" }), "/x/tunnel/server");
 });

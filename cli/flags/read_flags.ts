@@ -6,6 +6,7 @@
  * @module
  */
 
+import { systemProblem } from "../../host/files/file_error.ts";
 import { UsageError } from "../usage_error.ts";
 import { type Arguments, sortArguments } from "./arguments.ts";
 import { readConfig } from "./config_file.ts";
@@ -149,8 +150,9 @@ function configTexts(
   try {
     content = sources.readFile(path);
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause);
-    throw new UsageError(`Cannot use --config ${path}: ${problem}`);
+    throw new UsageError(
+      `Cannot use --config ${path}: ${systemProblem(cause)}`,
+    );
   }
   return { path, texts: readConfig(table, path, content) };
 }

@@ -45,7 +45,7 @@ function read(
     environment: (name) => environment[name],
     readFile(path) {
       const content = files[path];
-      if (content === undefined) throw new Error("No such file");
+      if (content === undefined) throw new Deno.errors.NotFound("No such file");
       return content;
     },
   };
@@ -178,7 +178,7 @@ const BAD_FILES: readonly [path: string, content: string | undefined, line: stri
   ["t.yaml", "config: u.yaml",      'Cannot use --config t.yaml: unknown key "config"'],
   ["t.yaml", "server-port: x",      'Cannot use "server-port" in t.yaml: saw "x", wanted a port (0 to 65535)'],
   ["t.yaml", "soon: true",          'Cannot use "soon" in t.yaml: it is not built yet; remove it'],
-  ["gone.yaml", undefined,          "Cannot use --config gone.yaml: No such file"],
+  ["gone.yaml", undefined,          "Cannot use --config gone.yaml: there is no such file"],
 ];
 
 for (const [path, content, line] of BAD_FILES) {

@@ -27,6 +27,7 @@ export function stateDirectoryFlag(
 
 /**
  * The directory when no flag names one (XDG Base Directory Specification).
+ * Never one that depends on where the program was started.
  *
  * @param isRoot Whether the process may write to `/var/lib`.
  */
@@ -36,7 +37,8 @@ export function defaultStateDirectory(
   isRoot: boolean = Deno.uid() === 0,
 ): string {
   if (isRoot) return `/var/lib/tunnel/${owner}`;
-  const home = environment("HOME") || ".";
-  const base = environment("XDG_STATE_HOME") || `${home}/.local/state`;
+  const home = environment("HOME");
+  const base = environment("XDG_STATE_HOME") ||
+    (home ? `${home}/.local/state` : "/var/lib");
   return `${base}/tunnel/${owner}`;
 }

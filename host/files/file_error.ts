@@ -26,11 +26,15 @@ export function isSystemError(
 
 /** What the machine said, as the end of a sentence about a path. */
 export function systemProblem(error: unknown): string {
-  if (error instanceof Deno.errors.NotCapable) {
-    return SYSTEM_PROBLEMS.get("EACCES")!;
-  }
-  const problem = isSystemError(error) && SYSTEM_PROBLEMS.get(error.code);
-  return problem || (error instanceof Error ? error.message : String(error));
+  const code = error instanceof Deno.errors.NotFound
+    ? "ENOENT"
+    : error instanceof Deno.errors.NotCapable
+    ? "EACCES"
+    : isSystemError(error)
+    ? error.code
+    : "";
+  return SYSTEM_PROBLEMS.get(code) ??
+    (error instanceof Error ? error.message : String(error));
 }
 
 /** A file that cannot be used. `message` names it and the remedy. */

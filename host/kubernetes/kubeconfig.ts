@@ -12,6 +12,7 @@
 
 import { parse as parseYaml } from "@std/yaml";
 import type { Clock } from "../../proto/sync/clock.ts";
+import { systemProblem } from "../files/file_error.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
 import { ExecCredentials, type ExecPlugin, readExecPlugin } from "./exec.ts";
@@ -72,12 +73,8 @@ function readFile(path: string): Fields {
   try {
     text = Deno.readTextFileSync(path);
   } catch (error) {
-    const isMissing = error instanceof Deno.errors.NotFound;
     throw new KubernetesConfigError(
-      `Cannot read kubeconfig ${path}: ` +
-        (isMissing
-          ? "there is no such file; check the path"
-          : (error as Error).message),
+      `Cannot read kubeconfig ${path}: ${systemProblem(error)}; check the path`,
       { cause: error },
     );
   }

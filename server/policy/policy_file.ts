@@ -6,6 +6,7 @@
  */
 
 import { parse as parseYaml } from "@std/yaml";
+import { systemProblem } from "../../host/files/file_error.ts";
 import { FieldError } from "./fields.ts";
 import { Policy } from "./policy.ts";
 import { PolicyError } from "./policy_error.ts";
@@ -59,7 +60,7 @@ function readText(path: string): string {
     return Deno.readTextFileSync(path);
   } catch (error) {
     if (error instanceof PolicyError) throw error;
-    throw refusal(path, error instanceof Error ? error.message : String(error));
+    throw refusal(path, systemProblem(error));
   }
 }
 

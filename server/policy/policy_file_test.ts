@@ -45,7 +45,7 @@ Deno.test("a new file counts after a reload, a bad one leaves the old one", () =
       assertEquals(mayDial(file), true);
     }
     await Deno.remove(path);
-    assertThrows(() => file.reload(), PolicyError, "No such file");
+    assertThrows(() => file.reload(), PolicyError, "there is no such file");
     assertEquals(mayDial(file), true);
     await Deno.writeTextFile(path, "frontends: []");
     assertEquals([file.reload(), mayDial(file)], [true, false]);

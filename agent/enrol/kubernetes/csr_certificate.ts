@@ -37,8 +37,12 @@ export const LOOK_MS = 60_000;
 /** Longest wait between attempts. */
 export const RETRY_CAP_MS = 30_000;
 
+const NOT_ASKED = "no certificate was asked for yet";
+
 /** What happens to the certificate. For the log. */
 export interface CsrObserver {
+  /** The API server is asked for the first one; its answer may take long. */
+  asking(): void;
   /** Somebody has to approve the request of that name. */
   pending(name: string): void;
   obtained(leaf: CertificateFacts): void;
@@ -78,7 +82,7 @@ export class CsrCertificate {
   #held: HeldCertificate | undefined;
   /** It is good, but not for whom it should be. */
   #isForOthers = false;
-  #problem = "no certificate was asked for yet";
+  #problem = NOT_ASKED;
   /** The key that certificates are asked for with was made by this process. */
   #madeKeys = false;
   #running: Promise<void> | undefined;
@@ -161,6 +165,10 @@ export class CsrCertificate {
 
   async #attempt(): Promise<void> {
     const { observer } = this.#options;
+    if (this.#problem === NOT_ASKED) {
+      this.#problem = "the API server has not answered yet";
+      observer.asking();
+    }
     try {
       await this.#obtain();
       this.#backoff.reset();

@@ -105,6 +105,7 @@ class Rig implements AsyncDisposable {
           else waiting(asked);
         }),
       observer: {
+        asking: () => this.askings++,
         pending: (name) => this.#say(`pending ${name}`),
         obtained: () => this.#say("obtained"),
         failed: (reason, retryMs) => this.#say(`failed ${reason} ${retryMs}`),
@@ -112,6 +113,9 @@ class Rig implements AsyncDisposable {
       },
     });
   }
+
+  /** How often it was said that the API server is asked. */
+  askings = 0;
 
   get nowMs(): number {
     return this.#startMs + this.timers.now();
@@ -173,6 +177,8 @@ Deno.test("the first certificate is asked for, kept, and there for TLS", () =>
     await using rig = new Rig(folder);
     rig.certificate.start();
     const { keys, answer, onPending } = await rig.asked();
+    assertStringIncludes(rig.certificate.problem!, "has not answered yet");
+    assertEquals(rig.askings, 1);
     onPending("tunnel-1");
     assertStringIncludes(rig.certificate.problem!, "tunnel-1 waits");
     const chain = await issue(keys, rig.nowMs);

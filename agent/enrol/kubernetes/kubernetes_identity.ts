@@ -204,6 +204,7 @@ export class KubernetesIdentity implements LinkIdentity {
 
 function observerOf(log: Log): CsrObserver {
   return {
+    asking: () => log.event("asking the cluster for a certificate"),
     pending: (name) =>
       log.event("a certificate was asked for; somebody has to approve it", {
         request: name,
@@ -213,7 +214,7 @@ function observerOf(log: Log): CsrObserver {
         until: new Date(notAfterMs).toISOString(),
       }),
     failed: (reason, retryMs) =>
-      log.warn(`${reason}; trying again in ${Math.ceil(retryMs / 1000)} s`),
+      log.warn(`${reason}; trying again in ${Math.round(retryMs)} ms`),
     warn: (message) => log.warn(message),
   };
 }
