@@ -21,7 +21,7 @@ import {
   isAboutToken,
 } from "./errors.ts";
 import { type Entry, entryOf, octetsOf, prefixEnd } from "./keys.ts";
-import type { MemberAddress } from "./member_address.ts";
+import { type MemberAddress, memberName } from "./member_address.ts";
 import type { ConnectMember } from "./member_connect.ts";
 import { type MemberConnection, Members } from "./members.ts";
 import {
@@ -334,16 +334,20 @@ export interface EtcdStream extends MessageStream {
   blame(error: { readonly code: StatusCode; readonly message: string }): void;
 }
 
-/** TLS 1.3 refuses a client when that one believes to be connected. */
+/**
+ * What a member may mean that hangs up before it says a word. TLS 1.3 refuses a
+ * client when that one believes to be connected.
+ */
 function explained(
   error: GrpcError,
   { member, hasAnswered }: MemberConnection,
 ): GrpcError {
-  if (!member.isTls || hasAnswered) return error;
-  return new GrpcError(
-    error.code,
-    `${error.message}, as members do that want a certificate, or another one`,
-  );
+  if (hasAnswered || error.code !== StatusCode.UNAVAILABLE) return error;
+  const why = member.isTls
+    ? "as members do that want a certificate, or another one"
+    : "as members do that speak TLS: try https://";
+  const message = `${memberName(member)}: ${error.message}, ${why}`;
+  return new GrpcError(error.code, message);
 }
 
 /** A call with one answer. */

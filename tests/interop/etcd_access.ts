@@ -98,6 +98,6 @@ export const ETCD_ACCESS_CASES: EtcdCases = {
     );
     const urls = cluster.urls.map((url) => url.replace("https", "http"));
     using plain = clientOf({ urls });
-    await assertRejects(() => plain.get("/tls/a"), EtcdError);
+    await assertRejects(() => plain.get("/tls/a"), EtcdError, "try https://");
   },
 };
