@@ -29,6 +29,15 @@ export class IdleList<Item extends IdleLink> {
     return this.#oldest;
   }
 
+  /** From the oldest on; whoever is at hand may leave the list. */
+  *[Symbol.iterator](): Iterator<Item> {
+    for (let item = this.#oldest; item !== undefined;) {
+      const next = item.newer as Item | undefined;
+      yield item;
+      item = next;
+    }
+  }
+
   /** It is new, and heard of now. */
   add(item: Item, nowMs: number): void {
     item.lastHeardMs = nowMs;

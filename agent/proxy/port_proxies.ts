@@ -7,6 +7,7 @@
 import type { Protocol } from "../../catalog/model.ts";
 import type { CreatePortProxy } from "./proxied_port.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
+import { UdpSessions } from "./udp_sessions.ts";
 
 /** A protocol that is missing is not served. */
 export type PortProxies = Readonly<Partial<Record<Protocol, CreatePortProxy>>>;
@@ -14,4 +15,5 @@ export type PortProxies = Readonly<Partial<Record<Protocol, CreatePortProxy>>>;
 /** See the module description. */
 export const PORT_PROXIES: PortProxies = {
   tcp: (port, context) => new TcpProxy(port, context),
+  udp: (port, context) => new UdpSessions(port, context),
 };

@@ -89,6 +89,12 @@ export interface PortCounts {
   ejections: number;
   octetsFromClients: number;
   octetsToClients: number;
+  /** UDP sessions whose backend left them. */
+  moved: number;
+  /** UDP sessions that made room for others, at the limit. */
+  crowdedOut: number;
+  /** Datagrams of clients that nobody was there for. */
+  datagramsDropped: number;
 }
 
 /** See the module description. */
@@ -105,6 +111,9 @@ export class ProxiedPort {
     ejections: 0,
     octetsFromClients: 0,
     octetsToClients: 0,
+    moved: 0,
+    crowdedOut: 0,
+    datagramsDropped: 0,
   };
   /** What went wrong last, for people. */
   lastError: string | undefined;

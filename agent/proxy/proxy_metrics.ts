@@ -35,6 +35,7 @@ export function registerProxyMetrics(
 ): void {
   registerWhole(registry, proxy);
   registerPorts(registry, proxy);
+  registerSessions(registry, proxy);
   registerEndpoints(registry, proxy);
   registerSources(registry, proxy);
 }
@@ -63,19 +64,7 @@ function registerWhole(registry: MetricRegistry, proxy: Proxy): void {
 }
 
 function registerPorts(registry: MetricRegistry, proxy: Proxy): void {
-  const add = (
-    kind: "counter" | "gauge",
-    name: string,
-    help: string,
-    value: (served: ServedPort) => number,
-  ) =>
-    registry.computedLabelled(
-      kind,
-      `${PREFIX}${name}`,
-      help,
-      PORT_LABELS,
-      () => summed(portSamples(proxy, value)),
-    );
+  const add = portAdder(registry, proxy);
   add(
     "gauge",
     "open_connections",
@@ -118,6 +107,44 @@ function registerPorts(registry: MetricRegistry, proxy: Proxy): void {
     "Octets that came from endpoints.",
     ({ port }) => port.counts.octetsToClients,
   );
+}
+
+function registerSessions(registry: MetricRegistry, proxy: Proxy): void {
+  const add = portAdder(registry, proxy);
+  add(
+    "counter",
+    "sessions_moved_total",
+    "UDP sessions that ended because their endpoint went.",
+    ({ port }) => port.counts.moved,
+  );
+  add(
+    "counter",
+    "sessions_crowded_out_total",
+    "UDP sessions that made room for others, at the limit.",
+    ({ port }) => port.counts.crowdedOut,
+  );
+  add(
+    "counter",
+    "dropped_datagrams_total",
+    "Datagrams of clients for which no endpoint could be reached.",
+    ({ port }) => port.counts.datagramsDropped,
+  );
+}
+
+function portAdder(registry: MetricRegistry, proxy: Proxy) {
+  return (
+    kind: "counter" | "gauge",
+    name: string,
+    help: string,
+    value: (served: ServedPort) => number,
+  ) =>
+    registry.computedLabelled(
+      kind,
+      `${PREFIX}${name}`,
+      help,
+      PORT_LABELS,
+      () => summed(portSamples(proxy, value)),
+    );
 }
 
 function registerEndpoints(registry: MetricRegistry, proxy: Proxy): void {

@@ -45,6 +45,9 @@ export interface PortStatus {
   readonly ejections: number;
   readonly octetsFromClients: number;
   readonly octetsToClients: number;
+  readonly moved: number;
+  readonly crowdedOut: number;
+  readonly datagramsDropped: number;
   readonly lastError?: string;
   readonly endpoints: readonly EndpointStatus[];
 }

@@ -14,7 +14,10 @@
  */
 
 import { DatagramConduit } from "../../host/sockets/datagram_conduit.ts";
-import type { DatagramAddress } from "../../host/sockets/datagram_socket.ts";
+import type {
+  DatagramAddress,
+  DatagramSocket,
+} from "../../host/sockets/datagram_socket.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type {
   Conduit,
@@ -32,12 +35,19 @@ export const WAITING_DATAGRAMS_MAX = 64;
 /** And their octets: of the longest datagrams there is room for one. */
 export const WAITING_OCTETS_MAX = 64 * 1024;
 
+/** A socket that clients send to, and the sessions of those who did. */
+export interface SessionHome {
+  readonly socket: DatagramSocket;
+  /** By the client's `host:port`. */
+  readonly sessions: Map<string, UdpSession>;
+}
+
 /** Who has sessions. */
 export interface SessionKeeper {
   readonly port: ProxiedPort;
   readonly context: ProxyContext;
-  /** The backend has said something. */
-  onAnswer(session: UdpSession, octets: Uint8Array): void;
+  /** The backend has said something, which was passed on. */
+  onAnswer(session: UdpSession): void;
   /** No backend could be had; `why` is not `backend`. */
   onRefused(session: UdpSession, why: BackendFound["kind"]): void;
   /** It takes nothing more from its client, by no doing of its keeper's. */
@@ -49,6 +59,7 @@ export interface SessionKeeper {
 /** See the module description. */
 export class UdpSession extends IdleLink implements ConduitEvents {
   readonly client: DatagramAddress;
+  readonly home: SessionHome;
   readonly #keeper: SessionKeeper;
   #state: "dialing" | "open" | "leaving" | "over" = "dialing";
   #backend: Backend | undefined;
@@ -57,15 +68,29 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   #waiting: Uint8Array[] | undefined = [];
   #hasAnswered = false;
 
-  constructor(client: DatagramAddress, keeper: SessionKeeper) {
+  constructor(
+    client: DatagramAddress,
+    home: SessionHome,
+    keeper: SessionKeeper,
+  ) {
     super();
     this.client = client;
+    this.home = home;
     this.#keeper = keeper;
   }
 
   /** The one that it has, or that is being dialed for it. */
   get backend(): Backend | undefined {
     return this.#backend;
+  }
+
+  /** Whether it only waits for answers that are under way. */
+  get isLeaving(): boolean {
+    return this.#state === "leaving";
+  }
+
+  get isOver(): boolean {
+    return this.#state === "over";
   }
 
   /** Finds a backend; called once. */
@@ -146,7 +171,8 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.#hasAnswered = true;
     this.#backend!.octetsReceived += octets.length;
     port.counts.octetsToClients += octets.length;
-    this.#keeper.onAnswer(this, octets);
+    this.home.socket.send(octets, this.client);
+    this.#keeper.onAnswer(this);
   }
 
   /** Datagrams are taken or dropped. */

@@ -1,0 +1,288 @@
+/**
+ * Serves a port over UDP: each client address has a session with a backend, for
+ * as long as datagrams go either way.
+ *
+ * UDP tells nobody that a backend is gone, so it is told here: sessions with a
+ * backend that goes leave it at once, and the client's next datagram finds
+ * another one. Answers that are under way still arrive for {@linkcode GRACE_MS}.
+ * Without a usable backend there is no session, so there is nothing to be stuck
+ * to when there is one again.
+ *
+ * @module
+ */
+
+import { listenError } from "../../host/listen_error.ts";
+import type { ListenAddress } from "../../host/listeners.ts";
+import {
+  type DatagramAddress,
+  openDatagramSocket,
+} from "../../host/sockets/datagram_socket.ts";
+import { hostPort } from "../../host/sockets/deno_socket.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
+import type { BackendFound } from "./backend_dialer.ts";
+import type { Backend } from "./balancer/backend.ts";
+import { IdleList } from "./idle_list.ts";
+import type {
+  PortListener,
+  PortProxy,
+  ProxiedPort,
+  ProxyContext,
+} from "./proxied_port.ts";
+import {
+  type SessionHome,
+  type SessionKeeper,
+  UdpSession,
+} from "./udp_session.ts";
+
+/**
+ * Sessions of one port at once; then the one that was silent for longest makes
+ * room. Whoever can send to the port can make up clients, and each costs a port
+ * towards its backend, of which Linux has 28,232 for everybody.
+ */
+export const SESSIONS_MAX = 20_000;
+
+/** How long answers of a backend that goes are still passed on. */
+export const GRACE_MS = 2_000;
+
+/**
+ * How long datagrams of a client are dropped when no backend could be dialed:
+ * nobody can tell a UDP client to stop asking.
+ */
+export const REFUSED_PAUSE_MS = 1_000;
+
+/** How long there are no new sessions when this machine is short of something. */
+export const SHORT_PAUSE_MS = 100;
+
+/** Looks for silent sessions: at most so often in the time that ends one, */
+const SWEEPS_PER_IDLE = 16;
+
+/** and at least so often, because a service may come to want another time. */
+const SWEEP_MS_MAX = 5_000;
+
+/** See the module description. */
+export class UdpSessions implements PortProxy, SessionKeeper {
+  readonly port: ProxiedPort;
+  readonly context: ProxyContext;
+  readonly #sessionsMax: number;
+  /** Those that take datagrams of their clients. */
+  readonly #current = new IdleList<UdpSession>();
+  /** Those whose backend goes. */
+  readonly #leaving = new Set<UdpSession>();
+  readonly #homes = new Set<SessionHome>();
+  readonly #drained = Promise.withResolvers<void>();
+  #isDraining = false;
+  /** Sessions that hold anything at all. */
+  #unclosed = 0;
+  #sweep: Timer | undefined;
+  #shortUntilMs = -Infinity;
+
+  constructor(
+    port: ProxiedPort,
+    context: ProxyContext,
+    sessionsMax: number = SESSIONS_MAX,
+  ) {
+    this.port = port;
+    this.context = context;
+    this.#sessionsMax = sessionsMax;
+  }
+
+  async open({ hostname, port }: ListenAddress): Promise<PortListener> {
+    const socket = await openDatagramSocket({ hostname, port })
+      .catch((error) => {
+        throw listenError(hostPort(hostname, port), error);
+      });
+    const home: SessionHome = { socket, sessions: new Map() };
+    this.#homes.add(home);
+    socket.listen({
+      onDatagram: (octets, hostname, port) =>
+        this.#hear(home, octets, hostname, port),
+      onError: (error) =>
+        this.context.log.warn(`${this.port.key}: ${error.message}`),
+    });
+    const finished = Promise.withResolvers<void>();
+    const { address } = socket;
+    return {
+      address: hostPort(address.hostname, address.port),
+      port: address.port,
+      finished: finished.promise,
+      close: () => {
+        this.#homes.delete(home);
+        this.#endAll(home, "the port is not served any more");
+        socket.close(finished.resolve);
+      },
+    };
+  }
+
+  get load(): number {
+    return this.#unclosed;
+  }
+
+  left(backends: readonly Backend[]): void {
+    const gone = new Set(backends);
+    const leaving: UdpSession[] = [];
+    const moved = [...this.#current]
+      .filter(({ backend }) => backend !== undefined && gone.has(backend));
+    for (const session of moved) {
+      this.port.counts.moved++;
+      this.#forget(session);
+      if (session.leave()) leaving.push(session);
+      else this.#again(session);
+    }
+    if (leaving.length === 0) return;
+    for (const session of leaving) this.#leaving.add(session);
+    this.context.timers.after(GRACE_MS, () => {
+      for (const session of leaving) {
+        this.#leaving.delete(session);
+        session.end("its endpoint is gone");
+      }
+    });
+  }
+
+  drain(_drainMs: number): Promise<void> {
+    this.#isDraining = true;
+    for (const home of this.#homes) {
+      this.#endAll(home, "the service was removed");
+    }
+    this.#settle();
+    return this.#drained.promise;
+  }
+
+  onAnswer(session: UdpSession): void {
+    if (session.isLeaving) return;
+    this.#current.touch(session, this.context.timers.now());
+  }
+
+  onRefused(session: UdpSession, why: BackendFound["kind"]): void {
+    this.port.counts.refused++;
+    this.port.counts.datagramsDropped += session.takeWaiting().length;
+    const { timers } = this.context;
+    const end = () => {
+      // It may have made room for another one meanwhile.
+      if (!session.isOver) this.#forget(session);
+      session.end("no endpoint could be reached");
+    };
+    if (why !== "short") return void timers.after(REFUSED_PAUSE_MS, end);
+    end();
+    this.#shortUntilMs = timers.now() + SHORT_PAUSE_MS;
+  }
+
+  onLost(session: UdpSession): void {
+    this.#forget(session);
+  }
+
+  onClosed(_session: UdpSession): void {
+    this.#unclosed--;
+    this.#shortUntilMs = -Infinity;
+    this.#settle();
+  }
+
+  #hear(
+    home: SessionHome,
+    octets: Uint8Array,
+    hostname: string,
+    port: number,
+  ): void {
+    const key = hostPort(hostname, port);
+    const session = home.sessions.get(key);
+    if (session === undefined) {
+      return this.#welcome(home, octets, { hostname, port });
+    }
+    this.#current.touch(session, this.context.timers.now());
+    if (session.hear(octets)) return;
+    if (home.sessions.has(key)) this.port.counts.datagramsDropped++;
+    else this.#welcome(home, octets, session.client);
+  }
+
+  /** A session for whoever has none. */
+  #welcome(
+    home: SessionHome,
+    octets: Uint8Array,
+    client: DatagramAddress,
+  ): void {
+    const { timers } = this.context;
+    const isShort = timers.now() < this.#shortUntilMs;
+    if (isShort || this.port.balancer.usableCount === 0) {
+      this.port.counts.refused++;
+      this.port.counts.datagramsDropped++;
+      if (!isShort) this.port.lastError = "no endpoint is ready";
+      return;
+    }
+    if (this.#current.size >= this.#sessionsMax) this.#crowdOut();
+    const session = new UdpSession(client, home, this);
+    home.sessions.set(keyOf(session), session);
+    this.#current.add(session, timers.now());
+    this.#unclosed++;
+    this.port.counts.accepted++;
+    this.#armSweep();
+    session.hear(octets);
+    void session.start();
+  }
+
+  /** What waited in a session for a backend that goes waits in the next one. */
+  #again(session: UdpSession): void {
+    const waiting = session.takeWaiting();
+    session.end("its endpoint is gone");
+    const { client: { hostname, port }, home } = session;
+    for (const octets of waiting) this.#hear(home, octets, hostname, port);
+  }
+
+  #crowdOut(): void {
+    const session = this.#current.oldest!;
+    this.port.counts.crowdedOut++;
+    this.#forget(session);
+    session.end("another client needs its place");
+  }
+
+  /** Its client's next datagram begins another one. */
+  #forget(session: UdpSession): void {
+    if (this.#leaving.delete(session)) return;
+    session.home.sessions.delete(keyOf(session));
+    this.#current.delete(session);
+  }
+
+  #endAll(home: SessionHome, reason: string): void {
+    for (const session of [...home.sessions.values(), ...this.#leaving]) {
+      if (session.home !== home) continue;
+      this.#forget(session);
+      session.end(reason);
+    }
+  }
+
+  get #idleMs(): number {
+    return this.port.policy.udpIdleMs ?? this.context.udpIdleMs;
+  }
+
+  /** One timer for all of them, which looks when it fires. */
+  #armSweep(): void {
+    const { oldest } = this.#current;
+    if (this.#sweep !== undefined || oldest === undefined) return;
+    const { timers } = this.context;
+    const dueMs = oldest.lastHeardMs + this.#idleMs - timers.now();
+    const delayMs = Math.max(dueMs, this.#idleMs / SWEEPS_PER_IDLE);
+    this.#sweep = timers.after(Math.min(delayMs, SWEEP_MS_MAX), () => {
+      this.#sweep = undefined;
+      this.#endIdle();
+      this.#armSweep();
+    });
+  }
+
+  #endIdle(): void {
+    const sinceMs = this.context.timers.now() - this.#idleMs;
+    for (;;) {
+      const { oldest } = this.#current;
+      if (oldest === undefined || oldest.lastHeardMs > sinceMs) return;
+      this.#forget(oldest);
+      oldest.end("no datagram in either direction");
+    }
+  }
+
+  #settle(): void {
+    if (!this.#isDraining || this.#unclosed > 0) return;
+    this.#sweep?.cancel();
+    this.#drained.resolve();
+  }
+}
+
+function keyOf({ client }: UdpSession): string {
+  return hostPort(client.hostname, client.port);
+}
