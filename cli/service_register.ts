@@ -90,7 +90,7 @@ type Values = FlagReading<typeof FLAGS>["values"];
 export const SERVICE_COMMAND = defineCommand({
   name: "service",
   summary: "Register endpoints of a service in etcd",
-  operands: "register [NAMESPACE/]NAME --endpoint ADDRESS:PORT --etcd URL",
+  operands: "register [NAMESPACE/]NAME --endpoint ADDR:PORT --etcd URL",
   about: [
     "Writes the endpoints under a lease and renews it until it is " +
     "interrupted; then they are taken away at once. When this program dies " +
