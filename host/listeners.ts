@@ -385,11 +385,15 @@ async function answers(path: string): Promise<boolean> {
 }
 
 function remoteOf(socket: tls.TLSSocket): string {
+  // After a failed handshake the TLS socket knows nothing any more, but the
+  // TCP socket below it does; there is no documented way from one to the other.
+  const { _parent: below } = socket as { _parent?: net.Socket };
+  const { remoteAddress, remotePort } = socket.remoteAddress === undefined
+    ? below ?? socket
+    : socket;
+  if (remoteAddress === undefined) return "an unknown address";
   return hostPort(
-    (socket.remoteAddress ?? "an unknown address").replace(
-      /^::ffff:(?=[0-9.]+$)/,
-      "",
-    ),
-    socket.remotePort ?? 0,
+    remoteAddress.replace(/^::ffff:(?=[0-9.]+$)/, ""),
+    remotePort ?? 0,
   );
 }
