@@ -205,6 +205,10 @@ class Agent {
         .finally(() => this.#audit?.close()),
       shutdown: () => {
         const { drainTimeoutMs } = this.#options;
+        // Without a link nothing runs here, and nothing can come.
+        if (this.#keeper.linkedServers === 0 && !this.#proxy) {
+          return this.#drain.now("the agent is stopping");
+        }
         void this.#proxy?.stop(drainTimeoutMs)
           .then(() => this.#drain.loadChanged());
         this.#drain.begin(drainTimeoutMs);

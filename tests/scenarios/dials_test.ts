@@ -237,6 +237,11 @@ Deno.test("an agent may come, go and come back in any order", async () => {
   await before.server.finished;
   const agent = await before.agent({ serverPort: port });
   await agent.log.until(/connection refused.*trying again in \d+ ms$/);
+  // Whom no server can ask for anything has nothing to wait for.
+  const idle = await before.agent({ serverPort: port });
+  idle.running.shutdown();
+  await idle.running.finished;
+  assertEquals(idle.log.matching(/draining/), []);
   const agents = { address: { hostname: "127.0.0.1", port } };
   await using tunnel = await Tunnel.open({ serverAgents: agents });
   await agent.log.until(/^linked to server$/);
