@@ -134,13 +134,13 @@ export class ServerIdentity {
       options,
       environment,
     );
-    await identity.#renewFiles();
     if (isNew) {
       environment.log.info("made a certificate authority of our own", {
         directory: state.root,
         authority: authorityId(authorities.current.facts),
       });
     }
+    await identity.#renewFiles();
     return identity;
   }
 
