@@ -40,6 +40,12 @@ export interface ConnectionLimits {
 /** Smaller increments than this let a peer make us send DATA by the octet. */
 export const TINY_INCREMENT_OCTETS = 1024;
 
+/**
+ * Entries in one SETTINGS. RFC 9113 names six, extensions a handful more; a
+ * frame has room for 2,730, each of which is looked at.
+ */
+export const SETTINGS_ENTRIES_MAX = 64;
+
 /** The limits unless the caller chooses others. */
 export const CONNECTION_LIMITS_DEFAULT: ConnectionLimits = {
   // Twice the default header list: coding makes blocks shorter, hardly longer.

@@ -10,6 +10,7 @@ import { ErrorCode } from "../frames/wire_error.ts";
 import {
   CONNECTION_LIMITS_DEFAULT,
   type ConnectionLimits,
+  SETTINGS_ENTRIES_MAX,
   TINY_INCREMENT_OCTETS,
 } from "./abuse_limits.ts";
 import { LATE_OCTETS_EXTRA } from "./closed_streams.ts";
@@ -281,3 +282,15 @@ Deno.test("only the last closed streams are remembered", () => {
 function unknown(): Frame {
   return { type: "UNKNOWN", code: 0x42, streamId: 0, payloadOctets: 3 };
 }
+
+Deno.test("SETTINGS have so many entries", () => {
+  const entry = { id: 0xff, value: 1 };
+  const say = (entries: number) => {
+    const { engine, peer } = engineAndPeer("server");
+    const settings = new Array(entries).fill(entry);
+    peer.send({ type: "SETTINGS", ack: false, settings });
+    return engine.ends[0]?.code;
+  };
+  assertEquals(say(SETTINGS_ENTRIES_MAX), undefined);
+  assertEquals(say(SETTINGS_ENTRIES_MAX + 1), ErrorCode.ENHANCE_YOUR_CALM);
+});

@@ -24,6 +24,7 @@ import { ErrorCode, errorCodeName, WireError } from "../frames/wire_error.ts";
 import {
   type ConnectionLimits,
   ExcessError,
+  SETTINGS_ENTRIES_MAX,
   TINY_INCREMENT_OCTETS,
 } from "./abuse_limits.ts";
 import type { EngineStream } from "./engine_stream.ts";
@@ -262,6 +263,13 @@ export class FrameReceiver {
   #onSettings(ack: boolean, settings: readonly Setting[]): void {
     if (ack) return this.#host.onSettingsAck();
     this.#host.guard.count("settings", this.#host.nowMs());
+    if (settings.length > SETTINGS_ENTRIES_MAX) {
+      throw new ExcessError(
+        "settings",
+        `SETTINGS with ${settings.length} entries, wanted at most ` +
+          `${SETTINGS_ENTRIES_MAX}`,
+      );
+    }
     this.#host.onSettings(settings);
   }
 

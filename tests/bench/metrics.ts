@@ -8,6 +8,7 @@ import { LINE_METRICS } from "./lines/mod.ts";
 import type { Metric } from "./metric.ts";
 import { BULK_METRICS } from "./metrics/bulk.ts";
 import { CONNECTION_METRICS } from "./metrics/connections.ts";
+import { HANDSHAKE_METRICS } from "./metrics/handshakes.ts";
 import { IDLE_METRICS } from "./metrics/idle.ts";
 import { REQUEST_METRICS } from "./metrics/requests.ts";
 import { PROXY_METRICS } from "./proxies/mod.ts";
@@ -17,6 +18,7 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   ...BULK_METRICS,
   ...REQUEST_METRICS,
   ...CONNECTION_METRICS,
+  ...HANDSHAKE_METRICS,
   ...STALLED_METRICS,
   ...IDLE_METRICS,
   ...LINE_METRICS,

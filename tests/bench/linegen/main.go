@@ -13,10 +13,10 @@ import (
 
 func main() {
 	modes := map[string]func([]string) map[string]any{
-		"first": first, "beside": beside, "bulk": bulk, "udp": udp,
+		"first": first, "beside": beside, "bulk": bulk, "udp": udp, "handshakes": handshakes,
 	}
 	if len(os.Args) < 2 || modes[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: linegen first|beside|bulk|udp [flags]")
+		fmt.Fprintln(os.Stderr, "usage: linegen first|beside|bulk|udp|handshakes [flags]")
 		os.Exit(2)
 	}
 	line, err := json.Marshal(modes[os.Args[1]](os.Args[2:]))
