@@ -1,6 +1,7 @@
 /**
  * Everything that needs a real peer: the matrix, the promises, upstream's suite,
- * grpcurl, the gRPC peers, a Kubernetes API server and etcd. Ends with `N passed, N failed, N skipped`.
+ * grpcurl, the gRPC peers, a Kubernetes API server, etcd, and real programs
+ * through the service proxy. Ends with `N passed, N failed, N skipped`.
  *
  * Usage: `deno task interop [--strict]`; strict as in `suite.ts`.
  *
@@ -19,6 +20,7 @@ if (import.meta.main) {
     { name: "gRPC peers", task: ["interop:grpc"] },
     { name: "kube-apiserver", task: ["kube"] },
     { name: "etcd", task: ["etcd"] },
+    { name: "the service proxy", task: ["proxy-real"] },
     { name: "Konnectivity's suite", task: ["suite", ...Deno.args] },
   ], tally);
   Deno.exit(tally.end());

@@ -28,8 +28,10 @@ export interface ServiceWish {
 export interface SeenPort {
   readonly service: string;
   readonly listening?: string;
+  /** Connections or sessions. */
   readonly open: number;
   readonly refused: number;
+  readonly endpoints: readonly { readonly address: string }[];
 }
 
 /** See the module description. */
