@@ -281,9 +281,20 @@ Deno.test("a port may go to a service that is new when its own is gone", async (
   assertEquals(rig.log.matching(/Cannot listen/), []);
 });
 
+Deno.test("a service may go while its port is still being closed", async () => {
+  await using rig = new ProxyRig();
+  const port = deadPort();
+  rig.sink.set({ services: [at("a", port)] });
+  rig.sink.set({ services: [at("b", port)] });
+  rig.sink.set({ services: [] });
+  await assertClosed(port);
+  assertEquals(rig.log.matching(/is served on/).length, 1);
+});
+
 /** Says over which protocol it was opened, and where. */
 function recordingProxies() {
   const open = new Set<string>();
+  const left: string[][] = [];
   const create = (protocol: string) => (): PortProxy => ({
     load: 0,
     open({ hostname, port }: ListenAddress): BoundListener {
@@ -292,10 +303,14 @@ function recordingProxies() {
       open.add(address);
       return { address, port, close: () => void open.delete(address) };
     },
-    left: () => {},
+    left: (backends) => void left.push(backends.map(({ key }) => key)),
     drain: () => Promise.resolve(),
   });
-  return { open, portProxies: { tcp: create("tcp"), udp: create("udp") } };
+  return {
+    open,
+    left,
+    portProxies: { tcp: create("tcp"), udp: create("udp") },
+  };
 }
 
 Deno.test("a port may change its protocol, and others notice nothing", async () => {
@@ -317,6 +332,23 @@ Deno.test("a port may change its protocol, and others notice nothing", async () 
     rig.proxy.served.get("default/dns:dns")!.port.balancer,
     balancer,
   );
+});
+
+Deno.test("whoever serves a port hears of endpoints that are gone", async () => {
+  const { left, portProxies } = recordingProxies();
+  await using rig = new ProxyRig({ portProxies });
+  rig.sink.set({
+    services: [service("a")],
+    endpoints: [endpoints("a", [1, 2, 3])],
+  });
+  assertEquals(left, []);
+  rig.sink.add({ endpoints: [endpoints("a", [2, 4])] });
+  assertEquals(left.splice(0), [["127.0.0.1:1", "127.0.0.1:3"]]);
+  rig.sink.remove({ endpoints: ["default/a"] });
+  assertEquals(left.splice(0), [["127.0.0.1:2", "127.0.0.1:4"]]);
+  rig.sink.add({ endpoints: [endpoints("a", [2])] });
+  rig.sink.remove({ services: ["default/a"] });
+  assertEquals(left, [["127.0.0.1:2"]]);
 });
 
 Deno.test("one number may be served over both protocols", async () => {
@@ -394,4 +426,23 @@ Deno.test("a virtual address is one per service, and keeps its ports", () => {
   assertEquals(place("web", 443, "https").hostname, web.hostname);
   assertEquals(place("web", 443, "https").port, 443);
   assert(place("db", 80).hostname !== web.hostname);
+});
+
+Deno.test("an address is another's when the last port of its service is gone", () => {
+  // .1 and .2 are to be had, and nothing else.
+  const range = { first: 0x7f64_0001, count: 2 };
+  const book = new LocalAddressBook({ kind: "virtual-ips", range });
+  const port = (name: string, portName = "") => ({
+    key: `${name}:${portName}`,
+    service: name,
+    servicePort: tcp(portName, 80),
+  });
+  const first = book.place(port("a", "p"))!;
+  book.place(port("a", "q"));
+  book.release(port("a", "p"));
+  const second = book.place(port("b"))!;
+  assert(second.hostname !== first.hostname);
+  assertEquals(book.place(port("c")), undefined);
+  book.release(port("a", "q"));
+  assertEquals(book.place(port("c"))!.hostname, first.hostname);
 });

@@ -90,12 +90,14 @@ Deno.test("a dial that is given up is nobody's failure", async () => {
   road.refusal = new TunnelDialError("context", "the caller gave up");
   const signal = AbortSignal.abort();
   const reach = new MachineReach({ road });
+  const how = { ...HOW, signal, agentOnFailure: true };
   const dials = [
-    reach.dial(behind(), { ...HOW, signal }),
-    reach.dial(target(`127.0.0.1:${deadPort()}`), { ...HOW, signal }),
+    reach.dial(target(`127.0.0.1:${deadPort()}`), how),
+    reach.dial(behind(), how),
   ];
   for (const dial of dials) {
     const error = await assertRejects(() => dial, ReachError);
     assertEquals(error.fault, "cancelled");
   }
+  assertEquals(road.dials.length, 1, "nobody wants to go round any more");
 });

@@ -249,6 +249,19 @@ Deno.test("what runs on a removed service ends at its deadline", async () => {
   assertEquals(rig.proxy.drainingLoad, 0);
 });
 
+Deno.test("no deadline is left when what runs has ended before it", async () => {
+  await using rig = new ProxyRig({ drainMs: 5_000 });
+  serveAt(rig, [rig.echo()]);
+  const conn = await rig.connect(KEY);
+  assertEquals(await ask(conn, "x"), "x");
+  const before = rig.timers.pendingCount;
+  rig.sink.set({ services: [] });
+  assertEquals(rig.timers.pendingCount, before + 1);
+  conn.close();
+  await rig.proxy.stop(60_000);
+  assertEquals(rig.timers.pendingCount, before);
+});
+
 Deno.test("a service may say how long that is", async () => {
   await using rig = new ProxyRig({ drainMs: 5_000 });
   serveAt(rig, [rig.echo()], { policy: { drainMs: 0 } });

@@ -65,6 +65,13 @@ Deno.test("after that one failure is enough, and one success ends it", () => {
   assert(picks(3).includes("a:1"));
 });
 
+Deno.test("a success ends an ejection before its time", () => {
+  const { balancer, picks, fail, backend } = balancerOf(three());
+  for (const key of ["a:1", "b:1", "c:1"]) fail(key, EJECTION_FAILURES);
+  balancer.succeeded(backend("b:1"));
+  assertEquals(picks(2), ["b:1", "b:1"]);
+});
+
 Deno.test("failures with a success between them eject nobody", () => {
   const { balancer, picks, fail, backend } = balancerOf(three());
   for (let i = 0; i < 5; i++) {
@@ -121,6 +128,10 @@ Deno.test("an update says which backends may not be used any more", () => {
     target("c:1"),
   ]);
   assertEquals(left.map(({ key }) => key), ["a:1", "b:1"]);
+  assertEquals(
+    [...balancer.backends].map(({ isUsable }) => isUsable),
+    [false, true],
+  );
   assertEquals([...balancer.backends].map(({ key }) => key), ["a:1", "c:1"]);
   assertEquals(balancer.update([]).map(({ key }) => key), ["c:1"]);
 });
@@ -249,6 +260,16 @@ Deno.test("affinity goes with its endpoint, and with the wish for it", () => {
   balancer.configure({ balance: "round-robin", affinity: { kind: "none" } });
   assertEquals(balancer.affinityClients, 0);
   assertEquals([pick("y"), pick("y")], ["c:1", "b:1"]);
+});
+
+Deno.test("who retries takes the next one, whatever its affinity is by now", () => {
+  const { balancer, pick, backend } = balancerOf(three(), {
+    affinity: { kind: "client-ip", ttlMs: 1_000 },
+  });
+  assertEquals([pick("x"), pick("y")], ["a:1", "b:1"]);
+  const tried = new Set([backend("b:1")]);
+  assertEquals(balancer.pick("x", tried)?.key, "c:1");
+  assertEquals(pick("x"), "c:1");
 });
 
 Deno.test("the table of clients is bounded, and forgets the longest unseen", () => {
