@@ -21,7 +21,7 @@ export const DEMO_COMMAND = defineCommand({
   summary: "Show it all on this machine, then clean up",
   operands: "[target]",
   about: [
-    "Makes a throw-away CA, starts a server, two agents and a target as " +
+    "Starts a server, two agents that join it with a token, and a target, as " +
     "processes of their own, sends requests and 256 MiB through gRPC and " +
     "CONNECT to both nodes, ends one agent, shows the refusal, and removes " +
     "everything. Listens on loopback only. With the word target it is that " +

@@ -6,7 +6,6 @@
  */
 
 import { TextLineStream } from "@std/streams";
-import { ThrowawayCa } from "../../host/tls/throwaway_ca.ts";
 import { selfCommand } from "../self_command.ts";
 
 /** How long a process may take to get ready. */
@@ -22,20 +21,15 @@ interface Actor {
   readonly process: Deno.ChildProcess;
   /** The end of its log. */
   readonly lines: string[];
+  /** Settles when it has ended and all that it said is in `lines`. */
+  readonly through: Promise<Deno.CommandStatus>;
   hasEnded: boolean;
-}
-
-/** Files of a certificate and its key. */
-export interface CertificateFiles {
-  readonly cert: string;
-  readonly key: string;
 }
 
 /** See the module description. */
 export class Stage {
   readonly #folder: string;
   readonly #actors = new Map<string, Actor>();
-  #ca: ThrowawayCa | undefined;
   #isStruck = false;
 
   constructor() {
@@ -46,30 +40,6 @@ export class Stage {
   /** A path inside the demo's folder. */
   path(name: string): string {
     return `${this.#folder}/${name}`;
-  }
-
-  /** Makes the authority; its certificate is `ca.crt`. */
-  async makeAuthority(): Promise<void> {
-    this.#ca = await ThrowawayCa.create("tunnel demo");
-    await Deno.writeTextFile(this.path("ca.crt"), this.#ca.cert);
-  }
-
-  /** Issues a certificate for `name`; a server's is for loopback. */
-  async issue(
-    name: string,
-    usage: "server" | "client",
-  ): Promise<CertificateFiles> {
-    const names = usage === "server"
-      ? ["tunnel-server", "localhost", "127.0.0.1"]
-      : [name];
-    const pair = await this.#ca!.issue({ commonName: name, usage, names });
-    const files = {
-      cert: this.path(`${name}.crt`),
-      key: this.path(`${name}.key`),
-    };
-    await Deno.writeTextFile(files.cert, pair.cert);
-    await Deno.writeTextFile(files.key, pair.key);
-    return files;
   }
 
   /** Starts this program again, with other words. */
@@ -83,11 +53,24 @@ export class Stage {
       stdout: "piped",
       stderr: "piped",
     }).spawn();
-    const actor: Actor = { name, process, lines: [], hasEnded: false };
+    const lines: string[] = [];
+    const through = Promise.all([
+      process.status,
+      keepLastLines(process.stdout, lines),
+      keepLastLines(process.stderr, lines),
+    ]).then(([status]) => status);
+    const actor: Actor = { name, process, lines, through, hasEnded: false };
     this.#actors.set(name, actor);
     void process.status.then(() => actor.hasEnded = true);
-    void keepLastLines(process.stdout, actor.lines);
-    void keepLastLines(process.stderr, actor.lines);
+  }
+
+  /** Runs a command to its end, and returns the last line that it printed. */
+  async run(name: string, ...args: string[]): Promise<string> {
+    this.start(name, ...args);
+    const { lines, through } = this.#actors.get(name)!;
+    const { success } = await through;
+    if (success) return lines.at(-1) ?? "";
+    throw new Error(`Cannot run the ${name}: it said: ${lines.join(" | ")}`);
   }
 
   /** Starts a process and waits for the first line that it prints. */
@@ -97,9 +80,13 @@ export class Stage {
     return await this.#until(name, () => lines[0]);
   }
 
-  /** Waits until `http://127.0.0.1:port/readyz` says so. */
-  async ready(name: string, port: number): Promise<void> {
-    const url = `http://127.0.0.1:${port}/readyz`;
+  /** Waits until `http://127.0.0.1:port/path` says so. */
+  async ready(
+    name: string,
+    port: number,
+    path: "healthz" | "readyz",
+  ): Promise<void> {
+    const url = `http://127.0.0.1:${port}/${path}`;
     await this.#until(name, async () => {
       try {
         const response = await fetch(url);
