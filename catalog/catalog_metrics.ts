@@ -72,7 +72,7 @@ function registerSources(registry: MetricRegistry, catalog: Catalog): void {
   bySource(
     "counter",
     "refused_total",
-    "Services and lists of endpoints that were not as they must be.",
+    "Entries of a source that were not as they must be.",
     (status) => status.refused,
   );
   bySource(

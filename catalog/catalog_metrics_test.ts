@@ -25,6 +25,7 @@ Deno.test("a scrape shows what each source has, and what went wrong", () => {
     services: [serviceOf("a"), serviceOf("b", 0)],
     endpoints: [endpointsOf("a", "10.0.0.1:80", "10.0.0.2:80")],
   });
+  source.sink.refused("/tunnel/x of etcd: it is no JSON");
   source.sink.synced();
   source.sink.repair({ services: [] });
   source.sink.failed("Cannot use it: gone");
@@ -36,7 +37,7 @@ Deno.test("a scrape shows what each source has, and what went wrong", () => {
     'tunnel_catalog_source_endpoints{source="file"} 2',
     'tunnel_catalog_source_up{source="file"} 0',
     'tunnel_catalog_source_changes_total{source="file"} 3',
-    'tunnel_catalog_source_refused_total{source="file"} 1',
+    'tunnel_catalog_source_refused_total{source="file"} 2',
     'tunnel_catalog_source_failures_total{source="file"} 1',
     'tunnel_catalog_source_drift_repaired_total{source="file"} 1',
   ];

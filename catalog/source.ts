@@ -59,6 +59,14 @@ export interface Sink {
   repair(part: Part): void;
   /** Several of the above as one change. */
   together(act: () => void): void;
+  /**
+   * One entry cannot be used and is left out of what is said; what it said before
+   * may stay. It is counted and logged, so a source says it once for each version
+   * of an entry.
+   *
+   * @param problem Which entry, and why.
+   */
+  refused(problem: string): void;
   /** Everything there is was said: after the first list, and each later one. */
   synced(): void;
   /**

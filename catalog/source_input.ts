@@ -116,6 +116,13 @@ export class SourceInput implements Sink {
     }
   }
 
+  refused(problem: string): void {
+    this.#refused++;
+    this.#events.log.warn(`Cannot use an entry: ${problem}`, {
+      source: this.source.name,
+    });
+  }
+
   synced(): void {
     if (this.#problem !== undefined) {
       this.#events.log.event("The source is followed again", {

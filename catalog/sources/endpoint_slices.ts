@@ -88,6 +88,23 @@ export class EndpointSlices {
   }
 }
 
+/** Addresses that one refusal names. */
+const NAMED_MAX = 3;
+
+/** @returns Which endpoints of a slice are left out, and why; `undefined`: none. */
+export function problemOf(slice: EndpointSlice): string | undefined {
+  const bad = (slice.endpoints ?? [])
+    .map(({ addresses }) => addresses[0] ?? "")
+    .filter((address) => canonicalAddress(address) === undefined);
+  if (bad.length === 0) return undefined;
+  const more = bad.length > NAMED_MAX ? " …" : "";
+  return `EndpointSlice ${objectKeyOf(slice)}: ${bad.length} endpoints are ` +
+    `left out; saw ${
+      bad.slice(0, NAMED_MAX).map((address) => JSON.stringify(address))
+        .join(", ")
+    }${more}, wanted an IP address or a host name`;
+}
+
 function serviceOf({ metadata }: EndpointSlice): string | undefined {
   const name = metadata.labels?.[SERVICE_NAME] ?? "";
   const { namespace = "" } = metadata;

@@ -1,9 +1,9 @@
 /**
  * Services and endpoints from etcd: what keys say, by one of two layouts.
  *
- * A key whose value cannot be used is refused alone, with a line in the log;
- * what it said before stays until it is deleted. An endpoints key that goes
- * takes no service with it, nor the other way round.
+ * A key whose value cannot be used is refused alone; what it said before stays
+ * until it is deleted. An endpoints key that goes takes no service with it, nor
+ * the other way round.
  *
  * Reading order: `start`, `#replaced`, `#change`.
  *
@@ -29,7 +29,7 @@ export interface EtcdSourceOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Told of keys that cannot be used. */
+  /** Told when nothing could be compared. */
   readonly log: Log;
 }
 
@@ -43,10 +43,13 @@ export class EtcdSource implements Source {
   #isStopped = false;
 
   constructor(options: EtcdSourceOptions) {
-    const { client, layout, timers, random, log } = options;
+    const { client, layout, timers, random } = options;
     this.#options = options;
     this.name = layout.sourceName;
-    this.#entries = new EtcdEntries(layout, log);
+    this.#entries = new EtcdEntries(
+      layout,
+      (problem) => this.#sink?.refused(problem),
+    );
     this.#follower = new PrefixFollower({
       client,
       prefix: layout.prefix,

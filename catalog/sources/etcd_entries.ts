@@ -9,7 +9,6 @@
 
 import { KEYS_MAX } from "../../host/etcd/client.ts";
 import type { Entry } from "../../host/etcd/keys.ts";
-import type { Log } from "../../host/log.ts";
 import type { Endpoint, Service, ServiceEndpoints } from "../model.ts";
 import { type EtcdLayout, type KeyPlace, LayoutError } from "./etcd_layout.ts";
 
@@ -26,7 +25,7 @@ type ServiceTable = Map<string, Service>;
 /** By service, then by key. */
 type EndpointTable = Map<string, Map<string, EndpointsKey>>;
 
-/** Refused keys that are remembered, to be named in the log only once. */
+/** Refused keys that are remembered, to be named only once. */
 export const REFUSED_MAX = 1_000;
 
 const DECODER = new TextDecoder();
@@ -34,7 +33,7 @@ const DECODER = new TextDecoder();
 /** See the module description. */
 export class EtcdEntries {
   readonly #layout: EtcdLayout;
-  readonly #log: Log;
+  readonly #onRefused: (problem: string) => void;
   readonly #keysMax: number;
   #services: ServiceTable = new Map();
   #endpoints: EndpointTable = new Map();
@@ -46,10 +45,17 @@ export class EtcdEntries {
     endpoints: new Set<string>(),
   };
 
-  /** @param keysMax Keys with endpoints that are kept. */
-  constructor(layout: EtcdLayout, log: Log, keysMax = KEYS_MAX) {
+  /**
+   * @param onRefused Told once of each value that cannot be used, and why.
+   * @param keysMax Keys with endpoints that are kept.
+   */
+  constructor(
+    layout: EtcdLayout,
+    onRefused: (problem: string) => void,
+    keysMax = KEYS_MAX,
+  ) {
     this.#layout = layout;
-    this.#log = log;
+    this.#onRefused = onRefused;
     this.#keysMax = keysMax;
   }
 
@@ -248,6 +254,6 @@ export class EtcdEntries {
     if (this.#refused.get(key) === modRevision) return;
     if (!this.#refused.has(key) && this.#refused.size >= REFUSED_MAX) return;
     this.#refused.set(key, modRevision);
-    this.#log.warn(`Cannot use ${key} of etcd: ${error.message}`);
+    this.#onRefused(`${key} of etcd: ${error.message}`);
   }
 }

@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
 import type { Entry } from "../../host/etcd/keys.ts";
-import { recordedLog } from "../../tests/support/recorded_log.ts";
 import { EtcdEntries, REFUSED_MAX } from "./etcd_entries.ts";
 import { tunnelLayout } from "./etcd_tunnel_layout.ts";
 
@@ -19,8 +18,12 @@ function endpoint(id: number): Entry {
 }
 
 Deno.test("keys beyond the limit are refused, and taken when there is room", () => {
-  const { log, lines } = recordedLog();
-  const entries = new EtcdEntries(tunnelLayout(), log, 2);
+  const lines: string[] = [];
+  const entries = new EtcdEntries(
+    tunnelLayout(),
+    (line) => lines.push(line),
+    2,
+  );
   for (const id of [1, 2, 3]) entries.put(endpoint(id));
   assertEquals(entries.endpointsOf("default/web")?.endpoints.length, 2);
   assertEquals(lines.length, 1);
@@ -36,8 +39,8 @@ Deno.test("keys beyond the limit are refused, and taken when there is room", () 
 });
 
 Deno.test("each bad value is named once, and not without end", () => {
-  const { log, lines } = recordedLog();
-  const entries = new EtcdEntries(tunnelLayout(), log);
+  const lines: string[] = [];
+  const entries = new EtcdEntries(tunnelLayout(), (line) => lines.push(line));
   const bad = (i: number, revision: bigint) =>
     entry(`/tunnel/services/default/s${i}`, "?", revision);
   for (const revision of [1n, 1n, 2n]) entries.put(bad(0, revision));
@@ -47,8 +50,8 @@ Deno.test("each bad value is named once, and not without end", () => {
 });
 
 Deno.test("only what was touched need be said again", () => {
-  const { log } = recordedLog();
-  const entries = new EtcdEntries(tunnelLayout(), log);
+  const lines: string[] = [];
+  const entries = new EtcdEntries(tunnelLayout(), (line) => lines.push(line));
   const port = '{"ports": [{"port": 80}]}';
   entries.put(entry("/tunnel/services/default/web", port));
   entries.put(entry("/tunnel/services/default/db", port));

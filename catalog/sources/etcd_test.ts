@@ -51,9 +51,8 @@ class Rig implements AsyncDisposable {
       );
   }
 
-  get warnings(): string[] {
-    return this.log.lines.filter(({ level }) => level === "warn")
-      .map(({ message }) => message);
+  get refusals(): readonly string[] {
+    return this.sink.refusals;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -88,7 +87,7 @@ Deno.test("services and endpoints come from keys of their own", async () => {
   await rig.change({ [WEB]: undefined });
   assertEquals(rig.services, []);
   assertEquals(rig.endpoints("default/web"), ["10.0.0.2 :8080"]);
-  assertEquals(rig.warnings, []);
+  assertEquals(rig.refusals, []);
 });
 
 Deno.test("the order of endpoints does not depend on who came first", async () => {
@@ -123,14 +122,14 @@ Deno.test("a value that cannot be used is refused alone, and what it said stays"
     "/tunnel/else": "",
   });
   assertEquals(rig.endpoints("default/web"), ["10.0.0.1 :80", "10.0.0.2 :80"]);
-  assertEquals(rig.warnings.length, 3);
-  assert(rig.warnings.some((line) => line.includes("99999")));
-  assert(rig.warnings.some((line) => line.includes("it is no JSON")));
+  assertEquals(rig.refusals.length, 3);
+  assert(rig.refusals.some((line) => line.includes("99999")));
+  assert(rig.refusals.some((line) => line.includes("it is no JSON")));
   // Read again, it is still so, and was said.
   await rig.source.reconcile();
   assertEquals(rig.services, ["default/web"]);
   assertEquals(rig.endpoints("default/web"), ["10.0.0.1 :80", "10.0.0.2 :80"]);
-  assertEquals(rig.warnings.length, 3);
+  assertEquals(rig.refusals.length, 3);
   await rig.change({ [WEB_1]: undefined });
   assertEquals(rig.endpoints("default/web"), ["10.0.0.2 :80"]);
 });
@@ -144,8 +143,8 @@ Deno.test("a service cannot be other than its key says", async () => {
       '{"ports": [{"port": 80}], "endpoints": [{"address": "10.0.0.1"}]}',
   });
   assertEquals(rig.services, []);
-  assert(rig.warnings[0]!.includes('its key says "web"'), rig.warnings[0]);
-  assert(rig.warnings[1]!.includes("keys of their own"), rig.warnings[1]);
+  assert(rig.refusals[0]!.includes('its key says "web"'), rig.refusals[0]);
+  assert(rig.refusals[1]!.includes("keys of their own"), rig.refusals[1]);
 });
 
 Deno.test("what was deleted while nobody watched is gone", async () => {
@@ -272,8 +271,8 @@ Deno.test("of kube-proxy 0.4's endpoints, bad ones are left out", async () => {
   const endpoints = ["10.0.0.1:80", "foobar", "foobar:-1", "10.0.0.2:99999"];
   await rig.change({ [ADDRESSES]: JSON.stringify({ id: "web", endpoints }) });
   assertEquals(rig.endpoints("default/web"), ["10.0.0.1 :80"]);
-  assertEquals(rig.warnings.length, 1);
-  assert(rig.warnings[0]!.includes('"foobar:-1" is left out'));
+  assertEquals(rig.refusals.length, 1);
+  assert(rig.refusals[0]!.includes('"foobar:-1" is left out'));
 });
 
 Deno.test("what later clusters write is refused, by name", async () => {
@@ -289,7 +288,7 @@ Deno.test("what later clusters write is refused, by name", async () => {
     "/registry/services/specs/f": '{"id":"f","port":"80"}',
   });
   assertEquals(rig.services, []);
-  const reasons = rig.warnings.map((line) => line.split(": ")[1]);
+  const reasons = rig.refusals.map((line) => line.split(": ")[1]);
   assertEquals(reasons, [
     "it has a namespace, as in clusters after 0.4; take services from their " +
     "API server",

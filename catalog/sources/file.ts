@@ -11,6 +11,7 @@
 
 import type { OpenFsEvents } from "../../host/files/directory_watch.ts";
 import { type FileWatch, watchFiles } from "../../host/files/watch_files.ts";
+import { pause } from "../../host/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Sink, Source } from "../source.ts";
 import {
@@ -18,7 +19,6 @@ import {
   DOCUMENT_OCTETS_MAX,
   readCatalogDocument,
 } from "./catalog_document.ts";
-import { pause } from "./pause.ts";
 
 /**
  * A file that was found to be other than it was read may still be on its way

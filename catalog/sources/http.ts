@@ -11,6 +11,7 @@
  * @module
  */
 
+import { pause } from "../../host/pause.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Sink, Source } from "../source.ts";
@@ -19,7 +20,6 @@ import {
   DOCUMENT_OCTETS_MAX,
   readCatalogDocument,
 } from "./catalog_document.ts";
-import { pause } from "./pause.ts";
 
 /** Time between two questions, unless told; a tenth more or less of it. */
 export const POLL_INTERVAL_MS = 10_000;

@@ -18,13 +18,13 @@ import type {
   KubernetesObject,
   ObjectList,
 } from "../../host/kubernetes/objects.ts";
+import { pause } from "../../host/pause.ts";
 import type { Sink, Source } from "../source.ts";
 import {
   KubernetesFollower,
   type KubernetesFollowerOptions,
   PROXIED,
 } from "./kubernetes_follower.ts";
-import { pause } from "./pause.ts";
 
 /** Objects per page, as kubectl and client-go have it. */
 const PAGE_OBJECTS = 500;

@@ -27,7 +27,7 @@ import {
 import type { Timers } from "../../proto/sync/clock.ts";
 import { keyOf, type Service } from "../model.ts";
 import type { Sink } from "../source.ts";
-import { EndpointSlices } from "./endpoint_slices.ts";
+import { EndpointSlices, problemOf } from "./endpoint_slices.ts";
 import { serviceFrom } from "./kubernetes_service.ts";
 
 /**
@@ -170,6 +170,7 @@ export class KubernetesFollower {
   #onSlices(changes: readonly ObjectChange<EndpointSlice>[]): void {
     const touched = new Set<string | undefined>();
     for (const change of changes) {
+      this.#refuse(change);
       // It may have been another service's before.
       if (change.type === "updated") {
         touched.add(this.#joined.remove(change.previous));
@@ -189,6 +190,15 @@ export class KubernetesFollower {
         endpoints: keys.filter((_, i) => endpoints[i] === undefined),
       });
     });
+  }
+
+  /** Says what is left out of a slice, unless it was so before. */
+  #refuse(change: ObjectChange<EndpointSlice>): void {
+    if (change.type === "removed") return;
+    const problem = problemOf(change.object);
+    const isNews = change.type === "added" ||
+      problemOf(change.previous) !== problem;
+    if (problem !== undefined && isNews) this.#sink.refused(problem);
   }
 }
 

@@ -187,6 +187,20 @@ Deno.test("a slice that changes its service leaves the other without it", async 
   assertEquals(rig.sink.addresses("shop/db"), ["10.0.0.1"]);
 });
 
+Deno.test("an address that is none is refused once, and the others are used", async () => {
+  await using rig = await Rig.open();
+  for (const last of ["10.0.0.2", "10.0.0.3"]) {
+    const heard = rig.sink.next(/remove/);
+    rig.server.put(SLICES, slice("web-1", "web", "not/one", last));
+    await heard;
+    assertEquals(rig.sink.addresses("shop/web"), [last]);
+  }
+  assertEquals(rig.sink.refusals, [
+    'EndpointSlice shop/web-1: 1 endpoints are left out; saw "not/one", ' +
+    "wanted an IP address or a host name",
+  ]);
+});
+
 Deno.test("while the API server is away all stays, and it is said when that ends", async () => {
   const server = FakeApiServer.start();
   server.put(SERVICES, service("web"));

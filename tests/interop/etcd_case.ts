@@ -144,6 +144,7 @@ export class FollowedSource implements AsyncDisposable {
         this.drift += this.entries.set(part).count;
       },
       together: (act) => act(),
+      refused: (problem) => void this.lines.push(problem),
       synced: () => this.problem = undefined,
       failed: (problem) => this.problem = problem,
     };

@@ -7,7 +7,7 @@
 import { SourceEntries } from "../../catalog/changes.ts";
 import type { Part, PartKeys, Sink } from "../../catalog/source.ts";
 
-/** What was said: `set`, `add`, `remove`, `repair`, `synced`, `failed: why`. */
+/** What was said: `set`, `add`, `remove`, `repair`, `synced`, `failed: why`, …. */
 export type SinkCall = string;
 
 /** See the module description. */
@@ -15,6 +15,8 @@ export class RecordedSink implements Sink {
   /** What the source has said so far, taken together. */
   readonly entries = new SourceEntries();
   readonly calls: SinkCall[] = [];
+  /** Entries that could not be used. */
+  readonly refusals: string[] = [];
   /** How many entries differed in all `repair`. */
   drift = 0;
   #waiters: { readonly pattern: RegExp; readonly resolve: () => void }[] = [];
@@ -41,6 +43,11 @@ export class RecordedSink implements Sink {
 
   together(act: () => void): void {
     act();
+  }
+
+  refused(problem: string): void {
+    this.refusals.push(problem);
+    this.#note(`refused: ${problem}`);
   }
 
   synced(): void {
