@@ -1,0 +1,208 @@
+/**
+ * A port where DNS questions are asked, over UDP and over TCP.
+ *
+ * @module
+ */
+
+import { listenError } from "../../host/listen_error.ts";
+import { type ListenAddress, listenTcp } from "../../host/listeners.ts";
+import type { Log } from "../../host/log.ts";
+import { openDatagramSocket } from "../../host/sockets/datagram_socket.ts";
+import { hostPort } from "../../host/sockets/deno_socket.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { type DnsRoad, QUESTION_OCTETS_MAX } from "./dns.ts";
+import type { PortListener } from "./proxied_port.ts";
+
+/** Over TCP at once; questions come over UDP, all but a few. */
+export const CONNECTIONS_MAX = 64;
+
+/** After so long without a question a connection ends (RFC 7766 §6.2.3). */
+export const TCP_IDLE_MS = 10_000;
+
+/** In front of each message over TCP (RFC 1035 §4.2.2). */
+const LENGTH_OCTETS = 2;
+
+/** Of any free port: the one of UDP may be another's over TCP. */
+const FREE_PORT_TRIES = 8;
+
+/** Answers questions. */
+export interface DnsAnswers {
+  /** @returns `undefined` where there is nothing to be answered. */
+  answer(octets: Uint8Array, road: DnsRoad): Uint8Array | undefined;
+}
+
+/** What a listener takes from its machine. */
+export interface DnsContext {
+  readonly log: Log;
+  readonly timers: Timers;
+}
+
+/**
+ * Listens over both; port 0 is any that is free.
+ *
+ * @throws {ListenError} Then nothing stays open.
+ */
+export async function listenDns(
+  { hostname, port }: ListenAddress,
+  answers: DnsAnswers,
+  context: DnsContext,
+): Promise<PortListener> {
+  for (let tries = 1;; tries++) {
+    const overTcp = listenQuestions({ hostname, port }, answers, context);
+    try {
+      const at = { hostname, port: overTcp.port };
+      return together(overTcp, await listenDatagrams(at, answers, context));
+    } catch (error) {
+      overTcp.close();
+      await overTcp.finished;
+      if (port !== 0 || tries === FREE_PORT_TRIES) {
+        throw listenError(hostPort(hostname, port), error);
+      }
+    }
+  }
+}
+
+async function listenDatagrams(
+  at: ListenAddress,
+  answers: DnsAnswers,
+  { log }: DnsContext,
+): Promise<Closing> {
+  const socket = await openDatagramSocket(at);
+  socket.listen({
+    onDatagram(octets, hostname, port) {
+      const answer = answers.answer(octets, "udp");
+      if (answer !== undefined) socket.send(answer, { hostname, port });
+    },
+    onError: (error) => log.warn(`DNS over UDP: ${error.message}`),
+  });
+  const closed = Promise.withResolvers<void>();
+  return {
+    close: () => socket.close(closed.resolve),
+    finished: closed.promise,
+  };
+}
+
+function listenQuestions(
+  at: ListenAddress,
+  answers: DnsAnswers,
+  { log, timers }: DnsContext,
+): PortListener & Closing {
+  const open = new Set<Questions>();
+  const listener = listenTcp(at, {
+    onConnection(conn) {
+      if (open.size >= CONNECTIONS_MAX) return conn.close();
+      const questions = new Questions(conn, timers);
+      open.add(questions);
+      void questions.answer(answers).finally(() => open.delete(questions));
+    },
+    onProblem: (line) => log.warn(`DNS: ${line}`),
+  });
+  return {
+    ...listener,
+    close() {
+      listener.close();
+      for (const questions of open) questions.close();
+    },
+  };
+}
+
+interface Closing {
+  close(): void;
+  /** Settles when the address is free. */
+  readonly finished: Promise<void>;
+}
+
+function together(one: PortListener & Closing, other: Closing): PortListener {
+  return {
+    address: one.address,
+    port: one.port,
+    close() {
+      one.close();
+      other.close();
+    },
+    finished: Promise.all([one.finished, other.finished]).then(() => {}),
+  };
+}
+
+/** The questions of one connection, one after the other. */
+class Questions {
+  readonly #conn: Deno.TcpConn;
+  readonly #timers: Timers;
+  readonly #buffer = new Uint8Array(LENGTH_OCTETS + QUESTION_OCTETS_MAX);
+  #filled = 0;
+  #isClosed = false;
+
+  constructor(conn: Deno.TcpConn, timers: Timers) {
+    this.#conn = conn;
+    this.#timers = timers;
+  }
+
+  async answer(answers: DnsAnswers): Promise<void> {
+    try {
+      while (await this.#once(answers));
+    } catch (error) {
+      // A connection that breaks off is nobody's trouble.
+      if (!(error instanceof Deno.errors.BadResource) && !isBroken(error)) {
+        throw error;
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#conn.close();
+  }
+
+  /** Reads one and answers it. @returns Whether there may be more. */
+  async #once(answers: DnsAnswers): Promise<boolean> {
+    const deadline = this.#timers.after(TCP_IDLE_MS, () => this.close());
+    try {
+      if (!await this.#fill(LENGTH_OCTETS)) return false;
+      const length = (this.#buffer[0]! << 8) | this.#buffer[1]!;
+      // Nobody has so much to ask, and behind it nothing could be found.
+      if (length > QUESTION_OCTETS_MAX) return false;
+      const end = LENGTH_OCTETS + length;
+      if (!await this.#fill(end)) return false;
+      const answer = answers.answer(
+        this.#buffer.slice(LENGTH_OCTETS, end),
+        "tcp",
+      );
+      this.#buffer.copyWithin(0, end, this.#filled);
+      this.#filled -= end;
+      if (answer === undefined) return false;
+      await this.#write(answer);
+      return true;
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  async #fill(octets: number): Promise<boolean> {
+    while (this.#filled < octets) {
+      const count = await this.#conn.read(this.#buffer.subarray(this.#filled));
+      if (count === null) return false;
+      this.#filled += count;
+    }
+    return true;
+  }
+
+  /** The length leaves with the message: some read them apart and give up. */
+  async #write(answer: Uint8Array): Promise<void> {
+    const { length } = answer;
+    const message = Uint8Array.of(length >> 8, length & 0xff, ...answer);
+    for (let sent = 0; sent < message.length;) {
+      sent += await this.#conn.write(message.subarray(sent));
+    }
+  }
+}
+
+function isBroken(error: unknown): boolean {
+  return error instanceof Deno.errors.ConnectionReset ||
+    error instanceof Deno.errors.BrokenPipe ||
+    error instanceof Deno.errors.ConnectionAborted ||
+    error instanceof Deno.errors.Interrupted ||
+    error instanceof Deno.errors.TimedOut;
+}
