@@ -8,15 +8,17 @@
 
 import { LIVE_ATTACKS, type Site } from "./live_attacks.ts";
 
-const [name, siteText] = Deno.args;
-const attack = LIVE_ATTACKS.find((one) => one.name === name);
-if (attack === undefined) throw new Error(`There is no attack ${name}`);
-const site: Site = JSON.parse(siteText!);
-console.log("ready");
-await Deno.stdin.read(new Uint8Array(16));
-const report = await attack.run(
-  site,
-  performance.now() + attack.seconds * 1_000,
-);
-console.log(JSON.stringify(report));
-Deno.exit();
+/** This file, for who starts it. */
+export const ATTACKER = "attacker.ts";
+
+if (import.meta.main) {
+  const [name, siteText] = Deno.args;
+  const attack = LIVE_ATTACKS.find((one) => one.name === name);
+  if (attack === undefined) throw new Error(`There is no attack ${name}`);
+  const site: Site = JSON.parse(siteText!);
+  console.log("ready");
+  await Deno.stdin.read(new Uint8Array(16));
+  const untilMs = performance.now() + attack.seconds * 1_000;
+  console.log(JSON.stringify(await attack.run(site, untilMs)));
+  Deno.exit();
+}

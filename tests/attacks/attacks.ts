@@ -17,6 +17,7 @@ import { parseArgs } from "@std/cli";
 import { usageOf } from "../bench/processes.ts";
 import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import { ATTACKER } from "./attacker.ts";
 import { pause } from "./hostile_peer.ts";
 import {
   LIVE_ATTACKS,
@@ -101,7 +102,7 @@ async function attackOnce(stage: Stage, attack: LiveAttack) {
     { length: attack.attackers ?? 1 },
     (_, part) =>
       new SpokenChild(
-        "attacker.ts",
+        ATTACKER,
         [attack.name, JSON.stringify({ ...stage.site, part })],
         ATTACKER_NICENESS,
       ),
@@ -219,7 +220,9 @@ function duration(ms: number): string {
 }
 
 const HEAD = [
-  "| attack | counters that moved | what the attacker saw | closed after (median) | server's RSS before / peak / after, MiB | its CPU seconds | neighbour's p99 without / with | ratio |",
+  "| attack | counters that moved | what the attacker saw | closed after " +
+  "(median) | server's RSS before / peak / after, MiB | its CPU seconds | " +
+  "neighbour's p99 without / with | ratio |",
   "|---|---|---|---|---|---|---|---|",
 ];
 
