@@ -11,9 +11,11 @@ import type { Source } from "../../catalog/source.ts";
 import type { Road } from "../../client/road.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import { jsonAnswer } from "../../host/http_endpoints.ts";
+import type { ListenAddress } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import type { MetricRegistry } from "../../host/metrics.ts";
 import { systemTimers } from "../../host/system_timers.ts";
+import { DnsService } from "./dns_service.ts";
 import type { LocalAddresses } from "./local_address.ts";
 import { Proxy } from "./proxy.ts";
 import { registerProxyMetrics } from "./proxy_metrics.ts";
@@ -37,6 +39,8 @@ export interface ServiceProxyOptions {
   readonly udpIdleMs: number;
   /** How long connections may go on when their service is removed. */
   readonly drainMs: number;
+  /** Where it is answered over DNS where services are; absent: nowhere. */
+  readonly dns?: ListenAddress;
 }
 
 /** See the module description. */
@@ -45,6 +49,7 @@ export class ServiceProxy {
   readonly #proxy: Proxy;
   readonly #sources: readonly Source[];
   readonly #closeRoad: () => void;
+  readonly #dns: DnsService | undefined;
   #catalogStopped: Promise<void> | undefined;
 
   constructor(
@@ -77,6 +82,8 @@ export class ServiceProxy {
       ...(zone === undefined ? {} : { zone }),
     });
     registerProxyMetrics(metrics, this.#proxy);
+    this.#dns = options.dns &&
+      new DnsService(options.dns, this.#proxy, { log, metrics });
   }
 
   /** Why it does not serve everything yet. */
@@ -105,6 +112,7 @@ export class ServiceProxy {
   start(): void {
     this.#proxy.start();
     this.#catalog.start();
+    this.#dns?.start();
   }
 
   /** Reads all sources again. */
@@ -119,6 +127,7 @@ export class ServiceProxy {
    */
   async stop(drainMs: number): Promise<void> {
     this.#catalogStopped ??= this.#catalog.stop();
+    this.#dns?.stop();
     await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
     this.#closeRoad();
   }

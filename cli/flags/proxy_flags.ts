@@ -68,6 +68,13 @@ export const PROXY_FLAGS = {
     group: LOCAL,
     help: "Print where services are as lines of /etc/hosts, and end.",
   }),
+  "dns-listen": textFlag("", {
+    group: LOCAL,
+    placeholder: "HOST:PORT",
+    help:
+      "Answer over DNS where services are, such as web.default.svc.tunnel " +
+      "and _http._tcp.web.default.svc.tunnel; over UDP and TCP.",
+  }),
   "balance": choiceFlag(BALANCES, "round-robin", {
     group: ENDPOINTS,
     help: "How an endpoint is chosen for services that do not say it.",

@@ -10,10 +10,12 @@ import {
   virtualRange,
 } from "../../agent/proxy/local_address.ts";
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
+import type { ListenAddress } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
+import { parseHostPort } from "./addresses.ts";
 import { catalogSources } from "./catalog_sources.ts";
 import type { FlagValues } from "./flag.ts";
 import type { PROXY_FLAGS } from "./proxy_flags.ts";
@@ -32,6 +34,7 @@ export function proxyOptions(
   const addresses = localAddresses(reading);
   const road = roadIfAny(reading, context);
   const { zone } = values;
+  const dns = dnsAddress(values["dns-listen"]);
   return {
     sources: catalogSources(values, context, log),
     addresses,
@@ -41,12 +44,24 @@ export function proxyOptions(
     dialTimeoutsMs: values["dial-timeouts"],
     udpIdleMs: values["udp-idle"],
     drainMs: values["service-drain"],
+    ...(dns === undefined ? {} : { dns }),
     admin: {
       hostname: values["admin-bind-address"],
       port: values["admin-port"],
     },
     drainTimeoutMs: values["drain-timeout"],
   };
+}
+
+/** @throws {UsageError} One line. */
+function dnsAddress(text: string): ListenAddress | undefined {
+  if (text === "") return undefined;
+  const { host, port } = parseHostPort("--dns-listen", text);
+  if (parseIpAddress(host) !== undefined) return { hostname: host, port };
+  throw new UsageError(
+    `Cannot use --dns-listen: saw "${text}", wanted an IP address and a port ` +
+      "such as 127.0.0.1:5353",
+  );
 }
 
 /** @throws {UsageError} One line. */

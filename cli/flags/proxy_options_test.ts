@@ -147,3 +147,18 @@ Deno.test("services that others reach are worth a warning", () => {
     true,
   );
 });
+
+Deno.test("--dns-listen wants an address and a port", () => {
+  assertEquals(optionsOf("--config=s.yaml").dns, undefined);
+  assertEquals(optionsOf("--config=s.yaml", "--dns-listen=[::1]:53").dns, {
+    hostname: "::1",
+    port: 53,
+  });
+  for (const text of ["127.0.0.1", "localhost:53", "127.0.0.1:0"]) {
+    assertThrows(
+      () => optionsOf("--config=s.yaml", `--dns-listen=${text}`),
+      UsageError,
+      "--dns-listen",
+    );
+  }
+});

@@ -1,0 +1,55 @@
+/**
+ * A proxy's DNS, kept up: a port that somebody else has is tried until it is
+ * free, as with those of services.
+ *
+ * @module
+ */
+
+import type { ListenAddress } from "../../host/listeners.ts";
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import { DnsResponder } from "./dns.ts";
+import { listenDns } from "./dns_listener.ts";
+import { DnsZone } from "./dns_zone.ts";
+import type { Proxy } from "./proxy.ts";
+import { OwnAddresses, ServiceListener } from "./service_listener.ts";
+
+/** See the module description. */
+export class DnsService {
+  readonly #at: ListenAddress;
+  readonly #listener: ServiceListener;
+
+  constructor(
+    at: ListenAddress,
+    proxy: Proxy,
+    { log, metrics }: { readonly log: Log; readonly metrics: MetricRegistry },
+  ) {
+    const responder = new DnsResponder(new DnsZone(proxy));
+    this.#at = at;
+    this.#listener = new ServiceListener({
+      name: "DNS",
+      protocol: "udp",
+      own: new OwnAddresses(),
+      log,
+      timers: systemTimers,
+      random: Math.random,
+      open: (at) => listenDns(at, responder, { log, timers: systemTimers }),
+    });
+    metrics.computedLabelled(
+      "counter",
+      "tunnel_proxy_dns_answers_total",
+      "Answers to DNS questions.",
+      ["code"],
+      () => [...responder.counts].map(([code, count]) => [[code], count]),
+    );
+  }
+
+  start(): void {
+    this.#listener.want(this.#at);
+  }
+
+  stop(): void {
+    this.#listener.close();
+  }
+}
