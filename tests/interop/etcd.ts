@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console -- a command that prints its results.
 /**
  * Everything that has to do with a real etcd: our client of it, the catalog's
- * source, and `tunnel service register`.
+ * source, `tunnel service register`, and `tunnel proxy` with all of them.
  *
  * Usage: `deno task etcd [REGEX]`; REGEX picks cases by their sentence. Ends
  * with `N passed, N failed, N skipped`; nothing is ever skipped.
@@ -16,6 +16,7 @@ import { ETCD_ACCESS_CASES } from "./etcd_access.ts";
 import type { EtcdCases } from "./etcd_case.ts";
 import { ETCD_SERVICE_CASES } from "./etcd_services.ts";
 import { ETCD_WATCH_CASES } from "./etcd_watch.ts";
+import { PROXY_ETCD_CASES } from "./proxy_etcd.ts";
 import { Tally } from "./tally.ts";
 
 /** For one case; the longest kills six members one after the other. */
@@ -25,6 +26,7 @@ const CASES: EtcdCases = {
   ...ETCD_WATCH_CASES,
   ...ETCD_ACCESS_CASES,
   ...ETCD_SERVICE_CASES,
+  ...PROXY_ETCD_CASES,
 };
 
 async function main(): Promise<number> {

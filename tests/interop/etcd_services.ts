@@ -15,7 +15,7 @@ import { clientOf, type EtcdCases, FollowedSource } from "./etcd_case.ts";
 import { eventually } from "./kube_case.ts";
 
 /** A `tunnel service register` that has registered. */
-async function register(
+export async function registerService(
   workspace: Workspace,
   cluster: EtcdCluster,
   ...flags: readonly string[]
@@ -47,12 +47,12 @@ export const ETCD_SERVICE_CASES: EtcdCases = {
   ) => {
     await using followed = new FollowedSource(clientOf(cluster));
     await followed.synced();
-    const first = await register(
+    const first = await registerService(
       workspace,
       cluster,
       ...["db", "--endpoint=10.0.0.7:5433", "--service-port=5432"],
     );
-    await using _second = await register(
+    await using _second = await registerService(
       workspace,
       cluster,
       ...["db", "--endpoint=10.0.0.8:5432", "--weight=3", "--via=host=edge-8"],
@@ -93,7 +93,7 @@ export const ETCD_SERVICE_CASES: EtcdCases = {
     await cluster.enableAuth([{ ...edge, prefix }]);
     const passwordFile = workspace.path("password");
     await Deno.writeTextFile(passwordFile, `${edge.password}\n`);
-    await using child = await register(
+    await using child = await registerService(
       workspace,
       cluster,
       ...["web", "--endpoint=10.0.0.7:1"],
@@ -107,7 +107,7 @@ export const ETCD_SERVICE_CASES: EtcdCases = {
   },
 
   "what dies is gone with its lease": async ({ cluster, workspace }) => {
-    const child = await register(
+    const child = await registerService(
       workspace,
       cluster,
       ...["dies", "--endpoint=10.0.0.7:1"],
@@ -126,7 +126,7 @@ export const ETCD_SERVICE_CASES: EtcdCases = {
   },
 
   "a lease that is lost is replaced": async ({ cluster, workspace }) => {
-    await using child = await register(
+    await using child = await registerService(
       workspace,
       cluster,
       ...["lost", "--endpoint=10.0.0.7:1"],
@@ -147,7 +147,7 @@ export const ETCD_SERVICE_CASES: EtcdCases = {
     await using cluster = await EtcdCluster.start(workspace, { members: 3 });
     await using followed = new FollowedSource(clientOf(cluster));
     await followed.synced();
-    await using _child = await register(
+    await using _child = await registerService(
       workspace,
       cluster,
       ...["web", "--endpoint=10.0.0.7:1"],

@@ -57,16 +57,27 @@ export class CuttableRoad {
 
   async #accept(): Promise<void> {
     for await (const near of this.#listener) {
-      const far = await Deno.connect({
-        hostname: "127.0.0.1",
-        port: this.#toPort,
-      });
+      const far = await this.#goOn();
+      if (far === undefined) {
+        near.close();
+        continue;
+      }
       for (const conn of [near, far]) {
         conn.setNoDelay(true);
         this.#conns.add(conn);
       }
       void this.#carry("up", near, far);
       void this.#carry("down", far, near);
+    }
+  }
+
+  /** @returns `undefined` when nobody is there, as when that end was killed. */
+  async #goOn(): Promise<Deno.TcpConn | undefined> {
+    try {
+      return await Deno.connect({ hostname: "127.0.0.1", port: this.#toPort });
+    } catch (error) {
+      if (error instanceof Deno.errors.ConnectionRefused) return undefined;
+      throw error;
     }
   }
 
