@@ -17,6 +17,8 @@ import { dirname } from "node:path";
 export interface FsEvents extends
   AsyncIterable<{
     readonly paths: string[];
+    /** `rename`: it came to the last of the paths as a whole. */
+    readonly kind?: string;
     /** `rescan`: more has happened at once than could be noted down. */
     readonly flag?: string | null;
   }> {
@@ -28,8 +30,12 @@ export type OpenFsEvents = (directories: string[]) => FsEvents;
 
 /** What is told. */
 export interface DirectoryWatchEvents {
-  /** Something happened at these paths, spelled as the directories were. */
-  onPaths(paths: readonly string[]): void;
+  /**
+   * Something happened at these paths, spelled as the directories were.
+   *
+   * @param arrived The one among them that was renamed into its place.
+   */
+  onPaths(paths: readonly string[], arrived: string | undefined): void;
   /** Something may have happened unseen: the watch is new, or overflowed. */
   onGap(): void;
   /** Watching does not work, or works again. */
@@ -109,10 +115,13 @@ export class DirectoryWatch {
   async #listen(source: FsEvents): Promise<void> {
     let problem = "the platform has ended the watch";
     try {
-      for await (const { paths, flag } of source) {
+      for await (const { paths, kind, flag } of source) {
         if (source !== this.#source) continue;
         if (flag === "rescan") this.#events.onGap();
-        else this.#events.onPaths(paths);
+        else {
+          const arrived = kind === "rename" ? paths.at(-1) : undefined;
+          this.#events.onPaths(paths, arrived);
+        }
       }
     } catch (error) {
       problem = messageOf(error);

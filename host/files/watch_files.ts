@@ -21,10 +21,15 @@ export const WATCHED_FILES_MAX = 256;
 /** Names of entries that are kept until they are told. */
 export const TOLD_ENTRIES_MAX = 1_000;
 
-/** Changes that come this close behind each other are looked at once … */
+/**
+ * Changes that come this close behind each other are looked at once: whoever
+ * writes a file does so in pieces, and a key comes behind its certificate. A file
+ * that is watched alone and was renamed into its place is looked at immediately,
+ * unless it was just now; …
+ */
 const SETTLE_MS = 100;
 
-/** … but not later than this after the first. */
+/** … all others not later than this after the first. */
 const SETTLE_MS_MAX = 1_000;
 
 /** How often everything is looked at, with and without a watch that works. */
@@ -72,6 +77,9 @@ class Watch implements FileWatch {
   /** Entries that were named since the last look; `undefined`: too many. */
   readonly #named = new Map<string, Set<string> | undefined>();
   readonly #watch: DirectoryWatch;
+  /** The file that is watched alone. */
+  readonly #only: string | undefined;
+  #arrivedMs = -Infinity;
   #isWatched = true;
   #settling: Timer | undefined;
   #firstNewsMs = 0;
@@ -87,11 +95,14 @@ class Watch implements FileWatch {
     }
     this.#options = options;
     this.#watch = new DirectoryWatch({
-      onPaths: (paths) => this.#onPaths(paths),
+      onPaths: (paths, arrived) => this.#onPaths(paths, arrived),
       onGap: () => this.#look(true),
       onState: (problem) => this.#onState(problem),
     }, open);
     this.#files = fingerprints(files);
+    this.#only = count === 1 && files[0] !== undefined
+      ? resolve(files[0])
+      : undefined;
     this.#directories = fingerprints(directories);
     this.#watch.follow(this.#wanted());
   }
@@ -102,10 +113,15 @@ class Watch implements FileWatch {
     this.#nextLook?.cancel();
   }
 
-  #onPaths(paths: readonly string[]): void {
+  #onPaths(paths: readonly string[], arrived: string | undefined): void {
     for (const path of paths) this.#name(dirname(path), basename(path));
     const { timers } = this.#options;
     const now = timers.now();
+    const isArrival = arrived !== undefined && arrived === this.#only;
+    if (isArrival && now - this.#arrivedMs >= SETTLE_MS) {
+      this.#arrivedMs = now;
+      return this.#look();
+    }
     if (this.#settling === undefined) this.#firstNewsMs = now;
     this.#settling?.cancel();
     const left = this.#firstNewsMs + SETTLE_MS_MAX - now;

@@ -16,7 +16,7 @@ class Stage implements AsyncDisposable {
   readonly opened: string[][] = [];
   readonly problems: string[] = [];
   isLimited = false;
-  #tell: (paths: string[], flag?: string) => void = () => {};
+  #tell: (paths: string[], flag?: string, kind?: string) => void = () => {};
   #close = () => {};
 
   path(name: string): string {
@@ -51,6 +51,14 @@ class Stage implements AsyncDisposable {
     for (let turn = 0; turn < 10; turn++) await Promise.resolve();
   }
 
+  /** `from` was renamed to `to`. */
+  async rename(from: string, to: string): Promise<string[]> {
+    Deno.renameSync(this.path(from), this.path(to));
+    this.#tell([this.path(from), this.path(to)], undefined, "rename");
+    await this.tell();
+    return this.told.splice(0);
+  }
+
   /** More happened at once than the platform could note down. */
   async overflow(): Promise<string[]> {
     this.#tell([], "rescan");
@@ -60,10 +68,10 @@ class Stage implements AsyncDisposable {
   #open(directories: string[]): FsEvents {
     if (this.isLimited) throw new Error("no space left for watches");
     this.opened.push(directories.map((path) => this.#short(path)).sort());
-    type News = { paths: string[]; flag?: string | null };
+    type News = { paths: string[]; flag?: string | null; kind?: string };
     let wake: (result: IteratorResult<News>) => void = () => {};
-    this.#tell = (paths, flag) =>
-      wake({ value: { paths, flag: flag ?? null }, done: false });
+    this.#tell = (paths, flag, kind = "modify") =>
+      wake({ value: { paths, flag: flag ?? null, kind }, done: false });
     return {
       close: () => wake({ value: undefined, done: true }),
       [Symbol.asyncIterator]: () => ({
@@ -158,6 +166,27 @@ Deno.test("changes that come together are told together, but not ever later", as
     stage.timers.advance(50);
   }
   assertEquals(stage.told, ["a"]);
+});
+
+Deno.test("a file that is watched alone is told at once when it was renamed into its place", async () => {
+  await using stage = new Stage();
+  stage.watch(["a"]);
+  const write = (text: string) =>
+    Deno.writeTextFileSync(stage.path("new"), text);
+  write("1");
+  assertEquals(await stage.rename("new", "other"), []);
+  write("22");
+  assertEquals(await stage.rename("new", "a"), ["a"]);
+  write("333");
+  assertEquals(await stage.rename("new", "a"), [], "it came just now");
+  stage.timers.advance(100);
+  assertEquals(stage.told.splice(0), ["a"]);
+  await using pair = new Stage();
+  pair.watch(["a", "key"]);
+  Deno.writeTextFileSync(pair.path("new"), "1");
+  assertEquals(await pair.rename("new", "a"), [], "its key may come yet");
+  pair.timers.advance(100);
+  assertEquals(pair.told, ["a"]);
 });
 
 Deno.test("entries of a directory are told by name, and as all when too many", async () => {
