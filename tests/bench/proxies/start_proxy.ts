@@ -33,8 +33,20 @@ export interface RunningProxy extends Tunnel {
   readonly port: number;
 }
 
+/** A port that nobody listens on refuses, which costs the generator a try. */
+async function untilBound(port: number): Promise<void> {
+  const local = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
+  for (let isBound = false; !isBound;) {
+    // Deno opens /proc to nobody with less than all permissions; `cat` may.
+    const { stdout } = await new Deno.Command("cat", {
+      args: ["/proc/net/udp"],
+    }).output();
+    isBound = new TextDecoder().decode(stdout).includes(local);
+  }
+}
+
 /**
- * Starts the proxy of `name`; it may need a moment until it listens.
+ * Starts the proxy of `name`; over TCP it may need a moment until it listens.
  *
  * @throws {TypeError} For who is none.
  */
@@ -60,5 +72,7 @@ export async function startProxy(
         throw new TypeError(`${name} is no service proxy`);
     }
   };
-  return { ...forwarded(listen, [await start()]), port };
+  const child = await start();
+  if (protocol === "udp") await untilBound(port);
+  return { ...forwarded(listen, [child]), port };
 }
