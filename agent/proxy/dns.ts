@@ -35,15 +35,15 @@ const PLAIN_OCTETS_MAX = 512;
 
 const HEADER_OCTETS = 12;
 
-/** In the first octet of flags: an answer, the operation. */
+/** In the first octet of flags: an answer, the operation, what comes back. */
 const FLAG_ANSWER = 0x80;
+const FLAGS_KEPT = 0x79; // The operation, and that recursion is wanted.
 const OPERATION_SHIFT = 3;
 const OPERATION_QUERY = 0;
 
 /** Flags of an answer. */
 const FLAG_AUTHORITATIVE = 0x0400;
 const FLAG_TRUNCATED = 0x0200;
-const FLAG_RECURSION_WANTED = 0x0100;
 const FLAG_DNSSEC_WANTED = 0x8000;
 
 /** RFC 1035 §4.1.1, and RFC 6891 §6.1.3, which takes eight bits more. */
@@ -187,10 +187,9 @@ interface Question {
 }
 
 function headerOf(octets: Uint8Array): Header {
-  const isRecursionWanted = (octets[2]! & 1) === 1;
   return {
     id: (octets[0]! << 8) | octets[1]!,
-    flags: isRecursionWanted ? FLAG_RECURSION_WANTED : 0,
+    flags: (octets[2]! & FLAGS_KEPT) << 8,
   };
 }
 

@@ -70,6 +70,7 @@ declare namespace packet {
     readonly flag_tc: boolean;
     readonly flag_rd: boolean;
     readonly rcode: string;
+    readonly opcode: string;
   }
 }
 

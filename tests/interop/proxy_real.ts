@@ -12,11 +12,16 @@
 import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import { Workspace } from "../peers/workspace.ts";
 import type { ProxyCases } from "./proxy_case.ts";
+import { PROXY_DNS_CASES } from "./proxy_dns.ts";
 import { PROXY_TCP_CASES } from "./proxy_tcp.ts";
 import { PROXY_UDP_CASES } from "./proxy_udp.ts";
 import { Tally } from "./tally.ts";
 
-const CASES: ProxyCases = { ...PROXY_TCP_CASES, ...PROXY_UDP_CASES };
+const CASES: ProxyCases = {
+  ...PROXY_TCP_CASES,
+  ...PROXY_UDP_CASES,
+  ...PROXY_DNS_CASES,
+};
 
 async function main(): Promise<number> {
   const pattern = new RegExp(Deno.args[0] ?? ".");
