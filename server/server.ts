@@ -13,18 +13,13 @@ import {
   type ListenAddress,
   listenAgentPort,
   listenHttp,
-  listenTcp,
-  listenUnix,
 } from "../host/listeners.ts";
 import type { Log } from "../host/log.ts";
 import { MetricRegistry } from "../host/metrics.ts";
-import { addressText, denoSocket } from "../host/sockets/deno_socket.ts";
-import { gatedTlsSocket } from "../host/sockets/gated_tls_socket.ts";
 import { registerProcessMetrics } from "../host/process_metrics.ts";
 import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
-import { TlsHandshakeError } from "../host/tls/tls_errors.ts";
 import { HealthService } from "../proto/grpc/health.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
@@ -36,6 +31,7 @@ import {
   openAgentTrust,
   reconsider,
 } from "./identity/agent_trust.ts";
+import { listenFrontend } from "./frontends/frontend_listener.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { ServerIntake } from "./intake.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
@@ -236,25 +232,19 @@ class Server {
   // --- The ports -------------------------------------------------------------
 
   async #listenFrontend(): Promise<BoundListener> {
-    const { listen } = this.#options.frontend;
-    const onProblem = (line: string) => this.#log.warn(line);
-    let listener: BoundListener;
-    if (listen.kind === "unix") {
-      listener = await listenUnix(listen.path, {
-        onConnection: (conn) => this.#acceptPlain(conn),
-        onProblem,
-      }, listen.deleteExisting);
-    } else {
-      const credentials = this.#load("frontend", {
-        cert: listen.keyPair.certFile,
-        key: listen.keyPair.keyFile,
-        ca: listen.caFile,
-      });
-      listener = listenTcp(listen.address, {
-        onConnection: (conn) => void this.#acceptTls(conn, credentials),
-        onProblem,
-      });
-    }
+    const listener = await listenFrontend({
+      listen: this.#options.frontend.listen,
+      tls: this.#options.tls,
+      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+      intake: this.#intake.intake,
+      load: (files) => this.#load("frontend", files),
+      accept: (socket, guest) => this.#frontendPort.accept(socket, guest),
+      refused: (reason) => {
+        this.#metrics.callerRefused();
+        this.#log.event(reason);
+      },
+      onProblem: (line) => this.#log.warn(line),
+    });
     this.#listeners.push(listener);
     return listener;
   }
@@ -290,41 +280,6 @@ class Server {
     });
     this.#listeners.push(listener);
     return listener;
-  }
-
-  /** Who may open the socket is known by that. */
-  #acceptPlain(conn: Deno.UnixConn): void {
-    const close = () => socket.close();
-    const guest = this.#intake.intake.enter(undefined, close);
-    const socket = denoSocket(conn, () => guest?.leave());
-    if (guest === undefined) return socket.close();
-    this.#frontendPort.accept(socket, guest);
-  }
-
-  /** A frontend on TCP always wants a certificate, as upstream's. */
-  async #acceptTls(
-    conn: Deno.TcpConn,
-    credentials: Credentials,
-  ): Promise<void> {
-    const remoteAddress = addressText(conn.remoteAddr);
-    const guest = this.#intake.intake.enter(remoteAddress, () => conn.close());
-    if (guest === undefined) return conn.close();
-    try {
-      const socket = await gatedTlsSocket(conn, {
-        closed: () => guest.leave(),
-        credentials: credentials.current,
-        clientCertificate: "required",
-        alpn: [HTTP2_ALPN, "http/1.1"],
-        handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
-        minVersion: this.#options.tls.minVersion,
-      });
-      guest.known();
-      this.#frontendPort.accept(socket, guest);
-    } catch (error) {
-      if (!(error instanceof TlsHandshakeError)) throw error;
-      this.#metrics.callerRefused();
-      this.#log.event(error.message);
-    }
   }
 
   #createFrontendPort(): FrontendPort {

@@ -1,0 +1,104 @@
+/**
+ * Where callers connect: a unix socket, or TCP with mutual TLS.
+ *
+ * Lets connections in and shakes hands; what they ask for is the port's.
+ *
+ * @module
+ */
+
+import {
+  type BoundListener,
+  listenTcp,
+  listenUnix,
+} from "../../host/listeners.ts";
+import type { Guest, Intake } from "../../host/intake/intake.ts";
+import { addressText, denoSocket } from "../../host/sockets/deno_socket.ts";
+import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import type {
+  CredentialFiles,
+  Credentials,
+} from "../../host/tls/credentials.ts";
+import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+import { HTTP2_ALPN } from "../../proto/link/hello.ts";
+import type { FrontendListen, TlsLimits } from "../options.ts";
+
+/** What {@linkcode listenFrontend} needs. */
+export interface FrontendListenerOptions {
+  readonly listen: FrontendListen;
+  readonly tls: TlsLimits;
+  readonly handshakeTimeoutMs: number;
+  /** Every connection is counted there. */
+  readonly intake: Intake;
+  /** Loads files that are read again when they change. */
+  load(files: CredentialFiles): Credentials;
+  /** A connection that may speak; over TCP it has shown its certificate. */
+  accept(socket: OctetSocket, guest: Guest): void;
+  /** A caller's handshake failed. */
+  refused(reason: string): void;
+  onProblem(line: string): void;
+}
+
+/**
+ * Starts to listen.
+ *
+ * @throws {CredentialsError | ListenError} One sentence; nothing stays open.
+ */
+export async function listenFrontend(
+  options: FrontendListenerOptions,
+): Promise<BoundListener> {
+  const { listen, onProblem } = options;
+  if (listen.kind === "unix") {
+    return await listenUnix(listen.path, {
+      onConnection: (conn) => acceptPlain(conn, options),
+      onProblem,
+    }, listen.deleteExisting);
+  }
+  const credentials = options.load({
+    cert: listen.keyPair.certFile,
+    key: listen.keyPair.keyFile,
+    ca: listen.caFile,
+  });
+  return listenTcp(listen.address, {
+    onConnection: (conn) => void acceptTls(conn, credentials, options),
+    onProblem,
+  });
+}
+
+/** Who may open the socket is known by that. */
+function acceptPlain(
+  conn: Deno.UnixConn,
+  { intake, accept }: FrontendListenerOptions,
+): void {
+  const guest = intake.enter(undefined, () => socket.close());
+  const socket = denoSocket(conn, () => guest?.leave());
+  if (guest === undefined) return socket.close();
+  accept(socket, guest);
+}
+
+/** A frontend on TCP always wants a certificate, as upstream's. */
+async function acceptTls(
+  conn: Deno.TcpConn,
+  credentials: Credentials,
+  options: FrontendListenerOptions,
+): Promise<void> {
+  const { intake, accept, refused } = options;
+  const remoteAddress = addressText(conn.remoteAddr);
+  const guest = intake.enter(remoteAddress, () => conn.close());
+  if (guest === undefined) return conn.close();
+  try {
+    const socket = await gatedTlsSocket(conn, {
+      closed: () => guest.leave(),
+      credentials: credentials.current,
+      clientCertificate: "required",
+      alpn: [HTTP2_ALPN, "http/1.1"],
+      handshakeTimeoutMs: options.handshakeTimeoutMs,
+      minVersion: options.tls.minVersion,
+    });
+    guest.known();
+    accept(socket, guest);
+  } catch (error) {
+    if (!(error instanceof TlsHandshakeError)) throw error;
+    refused(error.message);
+  }
+}
