@@ -1,8 +1,9 @@
 // deno-lint-ignore-file no-console -- a command that prints its results.
 /**
- * Where the time of our server or agent goes under one of the bench's loads.
+ * Where the time of our server, agent or proxy goes under one of the bench's
+ * loads.
  *
- * Usage: `deno task profile server|agent METRIC [--quick] [--rows N]
+ * Usage: `deno task profile server|agent|proxy METRIC [--quick] [--rows N]
  * [--save FILE.cpuprofile]`
  *
  * Only the main thread is seen: V8's compilers, its collectors and the
@@ -27,8 +28,10 @@ import { loopback } from "./tunnels/site.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 
+const ROLES = ["server", "agent", "proxy"] as const;
+
 interface Plan {
-  readonly role: "server" | "agent";
+  readonly role: typeof ROLES[number];
   readonly metric: Metric;
   readonly scale: Scale;
   readonly rows: number;
@@ -41,9 +44,11 @@ function readPlan(args: readonly string[]): Plan | string {
     boolean: ["quick"],
     string: ["rows", "save"],
   });
-  const [role, name, ...others] = flags._.map(String);
-  if ((role !== "server" && role !== "agent") || others.length > 0) {
-    return "usage: profile server|agent METRIC [--quick] [--rows N] [--save FILE]";
+  const [word, name, ...others] = flags._.map(String);
+  const role = ROLES.find((known) => known === word);
+  if (role === undefined || others.length > 0) {
+    return `usage: profile ${ROLES.join("|")} METRIC [--quick] [--rows N] ` +
+      "[--save FILE]";
   }
   const metric = METRICS[name ?? ""];
   if (metric === undefined || metric.isFresh) {
@@ -117,6 +122,7 @@ async function main(): Promise<number> {
     contender.measure(plan.metric, plan.scale)
   );
   inspector.close();
+  await plan.metric.close?.();
   await Promise.all([contender.stop(), target.stop()]);
   await workspace.remove();
   if (plan.saveFile !== undefined) {

@@ -17,22 +17,15 @@ import { freePort } from "../peers/ports.ts";
 import { startAgent, startServer } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { type Holding, holding } from "./holding.ts";
-import { lowest, type Sample, slopePerMinute } from "./slope.ts";
+import { grade, gradeMemory, WARM_UP_SHARE } from "./growth.ts";
+import type { Sample } from "./slope.ts";
 
 const SAMPLE_EVERY_MS = 2_000;
-
-/** Samples of which the lowest counts: half a minute. */
-const SAMPLES_PER_POINT = 15;
-
-/** Part of the time in which caches fill and code is compiled. */
-const WARM_UP_SHARE = 0.25;
 
 /** How long the idle ones may take to be opened. */
 const OPEN_TIMEOUT_MS = 120_000;
 
 /** What may be more at the end than behind the warm-up, and is no growth. */
-const MEMORY_SLACK_KIB = 4 * 1024;
-const MEMORY_SLACK_SHARE = 0.01;
 const DESCRIPTOR_SLACK = 20;
 
 /** Both programs. */
@@ -165,15 +158,8 @@ function judge(
   );
   const measured = minutes * (1 - WARM_UP_SHARE);
   for (const end of ENDS) {
-    const memory = lowest(
-      series(warm, (round) => round[end].memoryKib),
-      SAMPLES_PER_POINT,
-    );
-    const held = memory[0]?.value ?? 0;
-    const slackKib = MEMORY_SLACK_KIB + MEMORY_SLACK_SHARE * held;
-    grade(`memory of the ${end} (KiB)`, memory, slackKib / measured, tally);
-    const points = memory.map(({ value }) => value);
-    tally.note(`     lowest of each half minute: ${points.join(" ")}`);
+    const memory = series(warm, (round) => round[end].memoryKib);
+    gradeMemory(`the ${end}`, memory, measured, tally);
     const descriptors = series(warm, (round) => round[end].descriptors);
     const bar = DESCRIPTOR_SLACK / measured;
     grade(`descriptors of the ${end}`, descriptors, bar, tally);
@@ -188,20 +174,6 @@ function series(
     atMinutes: round.atMinutes,
     value: value(round),
   }));
-}
-
-function grade(
-  what: string,
-  samples: readonly Sample[],
-  barPerMinute: number,
-  tally: Tally,
-): void {
-  const slope = slopePerMinute(samples);
-  const name = `${what}: ${samples[0]?.value} to ${samples.at(-1)?.value}, ` +
-    `slope ${slope.toFixed(1)} per minute, bar ${barPerMinute.toFixed(1)}`;
-  if (samples.length < 2) tally.fail(name, "too few samples: run for longer");
-  else if (slope <= barPerMinute) tally.pass(name);
-  else tally.fail(name, "it grows");
 }
 
 function sleep(ms: number): Promise<void> {

@@ -3,7 +3,7 @@
  * What takes long to go wrong.
  *
  * Usage: `deno task soak [scenarios] [connections] [load] [ids]
- * [join] [renewals] [rejoin]
+ * [join] [renewals] [rejoin] [flap]
  * [--minutes N] [--scenarios N] [--seed N] [--idle N] [--flapping N]
  * [--maker ours|konnectivity]`
  *
@@ -15,7 +15,8 @@
  *   last stream id and so are replaced every few seconds;
  * - `join`: from nothing to the first octet behind a new node;
  * - `renewals`: a thousand certificates renewed while connections go on;
- * - `rejoin`: two hundred agents whose server is killed and started again.
+ * - `rejoin`: two hundred agents whose server is killed and started again;
+ * - `flap`: a service proxy under TCP and UDP load while endpoints come and go.
  *
  * All of them when none is named. Ends with `N passed, N failed, N skipped`.
  *
@@ -26,6 +27,7 @@ import { parseArgs } from "@std/cli";
 import { Tally } from "../interop/tally.ts";
 import { soakConnections } from "./connections.ts";
 import { soakFirstJoin } from "./first_join.ts";
+import { soakFlap } from "./flap.ts";
 import { soakMixedLoad } from "./mixed_load.ts";
 import { soakRejoin } from "./rejoin.ts";
 import { soakRenewals } from "./renewals.ts";
@@ -34,7 +36,7 @@ import { soakStreamIds } from "./stream_ids.ts";
 
 const PARTS = [
   ...["scenarios", "connections", "load", "ids"] as const,
-  ...["join", "renewals", "rejoin"] as const,
+  ...["join", "renewals", "rejoin", "flap"] as const,
 ] as const;
 const DEFAULTS = {
   scenarios: "100000",
@@ -46,6 +48,7 @@ const DEFAULTS = {
 /** Minutes of the parts that have a duration. */
 const CONNECTIONS_MINUTES = 10;
 const LOAD_MINUTES = 5;
+const FLAP_MINUTES = 30;
 
 /** Seeds are 32-bit numbers; there must be room for a run behind the first. */
 const SEED_LIMIT = 2 ** 31;
@@ -87,6 +90,7 @@ async function main(): Promise<number> {
   if (has("join")) await soakFirstJoin(tally);
   if (has("renewals")) await soakRenewals(tally);
   if (has("rejoin")) await soakRejoin(tally);
+  if (has("flap")) await soakFlap(minutes ?? FLAP_MINUTES, tally);
   return tally.end();
 }
 
