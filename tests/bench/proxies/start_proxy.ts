@@ -62,7 +62,9 @@ export async function startProxy(
         const wish = {
           ...{ name: "bench", protocol, listen: port, endpoints: targets },
         };
-        return (await ServiceProxyProcess.start(workspace, [wish])).child;
+        const flags = ["--udp-idle=1h"];
+        return (await ServiceProxyProcess.start(workspace, [wish], flags))
+          .child;
       }
       case "nginx":
         return await startNginxHop(workspace, { listen, targets, protocol });

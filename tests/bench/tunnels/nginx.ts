@@ -63,7 +63,8 @@ export async function startNginxHop(
     `events { worker_connections ${CONNECTIONS_MAX}; }`,
     `stream { upstream targets { ${servers.join(" ")} }`,
     `server { listen ${listen}${protocol === "udp" ? " udp" : ""};`,
-    "proxy_connect_timeout 250ms; proxy_pass targets; } }",
+    "proxy_connect_timeout 250ms; proxy_timeout 1h;",
+    "proxy_pass targets; } }",
     "",
   ].join("\n");
   await Deno.writeTextFile(`${folder}/nginx.conf`, configuration);
