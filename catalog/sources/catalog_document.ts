@@ -272,37 +272,36 @@ function readHealth(policy: Fields): HealthCheck | undefined {
 
 // --- Endpoints -------------------------------------------------------------------
 
+const ENDPOINT_FIELDS = [
+  ...["address", "port", "ports", "state"],
+  ...["node", "zone", "weight", "via"],
+] as const;
+
+const STATES = ["ready", "serving", "terminating", "unready"] as const;
+
 export function readEndpoint(
   value: unknown,
   place: Place,
   of: readonly ServicePort[],
 ): Endpoint {
-  const fields = new Fields(value, place, [
-    "address",
-    "port",
-    "ports",
-    "state",
-    "node",
-    "zone",
-    "weight",
-    "via",
-  ]);
+  const fields = new Fields(value, place, ENDPOINT_FIELDS);
   const given = fields.text("address") ??
     fields.refuse("address", "wanted an IP address or a host name");
-  return withoutAbsent<Endpoint>({
+  const node = fields.text("node");
+  const zone = fields.text("zone");
+  // Not `withoutAbsent`: of these there are tens of thousands.
+  return {
     address: canonicalAddress(given) ?? fields.refuse(
       "address",
       `"${given}" is neither an IP address nor a host name; ports go to port`,
     ),
     ports: readEndpointPorts(fields, of),
-    state:
-      fields.word("state", ["ready", "serving", "terminating", "unready"]) ??
-        "ready",
-    node: fields.text("node"),
-    zone: fields.text("zone"),
+    state: fields.word("state", STATES) ?? "ready",
+    ...(node === undefined ? {} : { node }),
+    ...(zone === undefined ? {} : { zone }),
     weight: fields.number("weight", 1, WEIGHT_MAX) ?? DEFAULT_WEIGHT,
     via: readVia(fields),
-  });
+  };
 }
 
 /** Without a word about ports they are the service's own. */
