@@ -83,7 +83,7 @@ export const SOURCE_LIMITS_DEFAULT: IntakeLimits = {
   resets: { burst: 65_536, perSecond: 5_000 },
   // 200 nodes come back with expired certificates, two calls each; then a tenth
   // of the time.
-  handshakes: { burst: 1_024, perSecond: 50 },
+  handshakes: { burst: 512, perSecond: 50 },
   // 200 nodes join at once, at five milliseconds each; then a tenth.
   work: { burst: 1_000, perSecond: 100 },
 };

@@ -36,6 +36,7 @@ import {
   openStreamsLink,
   type StreamsLink,
 } from "../../proto/link/streams_link.ts";
+import type { ConnectionLimits } from "../../proto/streams/abuse_limits.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -48,6 +49,11 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { LinkCandidate } from "./admission.ts";
 import { watchIdle } from "./idle_watch.ts";
 import { meteredTransport } from "./metered_transport.ts";
+
+/** Whoever calls here makes one call, or a few; resets are hardly honest. */
+const CALL_LIMITS: Partial<ConnectionLimits> = {
+  resets: { burst: 100, perSecond: 10 },
+};
 
 /** How long an agent may leave a PING unanswered before its link is lost. */
 const PING_TIMEOUT_MS = 10_000;
@@ -253,7 +259,7 @@ export class AgentPort {
       settings: isLink
         ? { maxFrameSize: LARGE_FRAME_SIZE, ...this.#options.linkSettings }
         : {},
-      limits: isLink ? LINK_LIMITS : {},
+      limits: isLink ? LINK_LIMITS : CALL_LIMITS,
       receiveBudget,
       ...(guest === undefined ? {} : { sharedLimits: guest }),
       ...(isLink ? { firstStreamId: this.#options.firstStreamId ?? 1 } : {}),

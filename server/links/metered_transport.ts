@@ -15,8 +15,11 @@ import { STRANGER_OCTETS_MAX } from "../../host/intake/intake_limits.ts";
 import type { Transport, TransportEvents } from "../../host/transport.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
-/** Some forty small frames, a fraction of a millisecond. */
-export const SLICE_OCTETS = 4 * 1024;
+/**
+ * A hundred of the smallest frames, each refused with words of its own: three
+ * milliseconds at the very worst.
+ */
+export const SLICE_OCTETS = 1024;
 
 /** The next slice is for the next turn of the loop, or the one behind it. */
 const TURN_MS = 0;

@@ -12,6 +12,7 @@ import { encodePacket } from "../../proto/packets/packet_codec.ts";
 import { connect, HostilePeer, pause, type Road } from "./hostile_peer.ts";
 import { HTTP2_ATTACKS, type Http2Attack } from "./http2_attacks.ts";
 import {
+  ACK,
   END_HEADERS,
   END_STREAM,
   frame,
@@ -319,9 +320,10 @@ const OCTET_BY_OCTET: LiveAttack = {
   run: (site, untilMs) =>
     again(
       untilMs,
-      () => HostilePeer.open(frontRoad(site)),
+      // Its own ACK of SETTINGS would come between the octets of a frame.
+      () => HostilePeer.open(frontRoad(site), { isRude: true }),
       async (peer, isOver) => {
-        await peer.say(greeting());
+        await peer.say(joined([greeting(), frame(Type.SETTINGS, ACK, 0)]));
         for (let index = 0; !isOver(); index++) {
           const streamId = 2 * index + 1;
           const path = "/grpc.health.v1.Health/Check";
