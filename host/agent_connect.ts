@@ -293,6 +293,9 @@ function openTls<Result>(
       ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
       ...(cert === "" ? {} : { cert, key }),
       ...(ca === "" ? {} : { ca: [ca] }),
+      // Where the public authorities are forgotten, the platform refuses every
+      // server unless it is given a list, even if nobody is to be verified.
+      ...(isVerified ? {} : { ca: [] }),
       rejectUnauthorized: isVerified,
       ALPNProtocols: [...options.alpn],
       minVersion: "TLSv1.2",

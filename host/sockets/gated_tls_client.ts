@@ -102,7 +102,8 @@ function tlsOptions(
     ...(cert === "" ? {} : { cert, key }),
     ...(ca === "" ? {} : { ca: [ca] }),
     ...(alpn.length === 0 ? {} : { ALPNProtocols: [...alpn] }),
-    ...(options.isUnverified ? { rejectUnauthorized: false } : {}),
+    // A list, if an empty one: see `openTls` in `agent_connect.ts`.
+    ...(options.isUnverified ? { ca: [], rejectUnauthorized: false } : {}),
     ...(otherNames.length === 0 ? {} : {
       checkServerIdentity: (_host: string, shown: tls.PeerCertificate) =>
         nameProblem([serverName, ...otherNames], shown),

@@ -13,10 +13,24 @@ interface Ended {
   readonly line: string;
 }
 
+/**
+ * A machine on which nobody has set anything: variables that name authorities,
+ * such as `NODE_EXTRA_CA_CERTS`, have hidden that nodes could not join.
+ */
+const PLAIN_ENVIRONMENT = Object.fromEntries(
+  ["PATH", "HOME", "DENO_DIR"].flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [[name, value]];
+  }),
+);
+
 async function tunnel(...words: readonly string[]): Promise<Ended> {
   const [program, ...args] = ourCommand(...words);
-  const { code, stdout, stderr } = await new Deno.Command(program!, { args })
-    .output();
+  const { code, stdout, stderr } = await new Deno.Command(program!, {
+    args,
+    clearEnv: true,
+    env: PLAIN_ENVIRONMENT,
+  }).output();
   const decoder = new TextDecoder();
   return {
     code,
