@@ -48,7 +48,10 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
   /** Over all attempts; default {@linkcode REQUEST_TIMEOUT_MS}. */
   readonly timeoutMs?: number;
-  /** It does no harm twice. GET never does. */
+  /**
+   * It does no harm twice. Absent: a GET never does. Who asks again by itself, and
+   * wants to hear of each failure, says that it is not.
+   */
   readonly isRepeatable?: boolean;
 }
 
@@ -297,8 +300,7 @@ function isWorthRepeating(
   retryAfterMs: number | undefined,
 ): boolean {
   if (code === 429 || (code >= 500 && retryAfterMs !== undefined)) return true;
-  return (code === 0 || code >= 500) &&
-    (method === "GET" || isRepeatable === true);
+  return (code === 0 || code >= 500) && (isRepeatable ?? method === "GET");
 }
 
 function retryAfter(response: Response, body: string): number | undefined {

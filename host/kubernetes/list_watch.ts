@@ -155,6 +155,8 @@ export class ListWatch<T extends KubernetesObject> {
               ...next === "" ? {} : { continue: next },
             },
             signal: this.#stopping.signal,
+            // `#follow` asks again, and says that it has to.
+            isRepeatable: false,
           },
         );
       } catch (error) {
@@ -233,6 +235,7 @@ export class ListWatch<T extends KubernetesObject> {
         timeoutSeconds: `${seconds}`,
       },
       signal,
+      isRepeatable: false,
     });
   }
 

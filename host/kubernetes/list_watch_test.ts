@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import {
   failure,
   FakeApiServer,
@@ -295,6 +295,22 @@ Deno.test("an API server that is away is asked again, ever more rarely", async (
   }
   assertEquals((await rig.until(4))[3], "synced");
   assertEquals(rig.server.requests.slice(0, 4).length, 4);
+});
+
+Deno.test("an API server that breaks is a problem at once, not after half a minute", async () => {
+  await using rig = new Rig();
+  const broken = () => failure(500, "InternalError", "etcd");
+  rig.server.failNext(broken);
+  rig.listWatch.start();
+  assertStringIncludes((await rig.until(1))[0]!, "problem: ");
+  await pass(rig, 30_000);
+  assertEquals((await rig.until(2))[1], "synced");
+  const watch = await rig.server.nextWatch();
+  await grow(rig, watch, "a");
+  rig.server.failNext(broken);
+  const said = rig.until(rig.said.length + 1);
+  watch.end();
+  assertStringIncludes((await said).at(-1)!, "problem: ");
 });
 
 Deno.test("stopping ends the watch, and nothing is said after it", async () => {
