@@ -2,7 +2,7 @@
 /**
  * Everything that has to do with a real kube-apiserver: our client of it,
  * agents with ServiceAccount tokens or certificates of the cluster and servers
- * with leases, ours and Konnectivity's on either end.
+ * with leases, ours and Konnectivity's on either end, and `tunnel proxy`.
  *
  * Usage: `deno task kube [REGEX]`; REGEX picks cases by their sentence. Ends
  * with `N passed, N failed, N skipped`; nothing is ever skipped.
@@ -20,6 +20,7 @@ import { KUBE_CSR_CASES } from "./kube_csr.ts";
 import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
+import { PROXY_KUBE_CASES } from "./proxy_kube.ts";
 import { Tally } from "./tally.ts";
 
 /** For one case; the longest waits for leases to expire. */
@@ -30,6 +31,7 @@ const CASES: KubeCases = {
   ...KUBE_TOKEN_CASES,
   ...KUBE_LEASE_CASES,
   ...KUBE_CATALOG_CASES,
+  ...PROXY_KUBE_CASES,
   ...KUBE_CSR_CASES,
   ...KUBE_KUBELET_CASES,
 };

@@ -155,11 +155,17 @@ export class KubeCluster implements AsyncDisposable {
     throw new Error(`kubectl ${args.join(" ")}: ${said(stderr)}`);
   }
 
-  /** Stops the API server and starts it again. It has forgotten the past. */
-  async restartApiServer(): Promise<void> {
+  /**
+   * Stops the API server and starts it again. It has forgotten the past.
+   *
+   * @param meanwhile Done while there is none; it is killed then, since the
+   *   polite way keeps watches for seconds.
+   */
+  async restartApiServer(meanwhile?: () => Promise<void>): Promise<void> {
     const { apiServer } = this;
-    await apiServer.stop();
+    await apiServer.stop(meanwhile === undefined ? "SIGTERM" : "SIGKILL");
     this.#children.splice(this.#children.indexOf(apiServer), 1);
+    await meanwhile?.();
     await this.#startApiServer();
   }
 
