@@ -11,6 +11,7 @@
 
 import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import { Workspace } from "../peers/workspace.ts";
+import { PROXY_AGENT_CASES } from "./proxy_agents.ts";
 import type { ProxyCases } from "./proxy_case.ts";
 import { PROXY_DNS_CASES } from "./proxy_dns.ts";
 import { PROXY_TCP_CASES } from "./proxy_tcp.ts";
@@ -21,6 +22,7 @@ const CASES: ProxyCases = {
   ...PROXY_TCP_CASES,
   ...PROXY_UDP_CASES,
   ...PROXY_DNS_CASES,
+  ...PROXY_AGENT_CASES,
 };
 
 async function main(): Promise<number> {
