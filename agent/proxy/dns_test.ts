@@ -395,7 +395,7 @@ Deno.test("connections are limited", async () => {
 
 Deno.test("a port that is taken over UDP is not kept over TCP", async () => {
   await using rig = new Rig();
-  await using other = await DatagramPeer.open();
+  await using other = await freeOverTcp();
   const at = { ...LOOPBACK, port: other.port };
   const problem = await listenDns(at, rig.dns, rig.proxy.context)
     .then(() => undefined, (error) => error);
@@ -403,6 +403,20 @@ Deno.test("a port that is taken over UDP is not kept over TCP", async () => {
   assertEquals(problem.problem, "in-use");
   Deno.listen({ hostname: "127.0.0.1", port: at.port }).close();
 });
+
+/** Has a port over UDP that nobody has over TCP. */
+async function freeOverTcp(): Promise<DatagramPeer> {
+  for (;;) {
+    const peer = await DatagramPeer.open();
+    try {
+      Deno.listen({ hostname: "127.0.0.1", port: peer.port }).close();
+      return peer;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+      await peer[Symbol.asyncDispose]();
+    }
+  }
+}
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 

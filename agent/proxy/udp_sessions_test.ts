@@ -8,7 +8,12 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Service } from "../../catalog/model.ts";
 import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
 import { DatagramPeer } from "../../tests/support/datagrams.ts";
-import { endpoints, ProxyRig, service } from "../../tests/support/proxy_rig.ts";
+import {
+  ask,
+  endpoints,
+  ProxyRig,
+  service,
+} from "../../tests/support/proxy_rig.ts";
 import {
   GRACE_MS,
   REFUSED_PAUSE_MS,
@@ -51,10 +56,18 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve));
 }
 
-/** A UDP port where nobody is. */
+/** A port where nobody is, over UDP or TCP. */
 async function freePort(): Promise<number> {
-  await using peer = await DatagramPeer.open();
-  return peer.port;
+  for (;;) {
+    await using peer = await DatagramPeer.open();
+    const { port } = peer;
+    try {
+      Deno.listen({ hostname: "127.0.0.1", port }).close();
+      return port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
 }
 
 /** Passes when nobody has the port. */
@@ -169,12 +182,16 @@ Deno.test("a port that becomes UDP, or TCP again, is served as what it is", asyn
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
-  const tcp = rig.echo();
+  const port = await freePort();
   rig.sink.set({
-    services: [service("echo")],
-    endpoints: [endpoints("echo", [tcp])],
+    services: [
+      echo({ ports: [{ ...udp("", 53), protocol: "tcp", listen: { port } }] }),
+    ],
+    endpoints: [endpoints("echo", [rig.echo()])],
   });
-  const port = rig.portOf(KEY);
+  const conn = await rig.connect(KEY);
+  assertEquals(await ask(conn, "hello"), "hello");
+  conn.close();
   rig.sink.set({
     services: [at(port)],
     endpoints: [endpoints("echo", [backend.port])],

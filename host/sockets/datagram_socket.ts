@@ -10,8 +10,14 @@
  * @module
  */
 
-import { DenoDatagramSocket, platformListen } from "./deno_datagram_socket.ts";
+import {
+  connectedSockets,
+  DenoDatagramSocket,
+  platformListen,
+} from "./deno_datagram_socket.ts";
+import { type LibC, openLibc } from "./libc.ts";
 import { NodeDatagramSocket } from "./node_datagram_socket.ts";
+import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
 import type { DatagramAddress } from "./socket_address.ts";
 
 export type { DatagramAddress } from "./socket_address.ts";
@@ -52,6 +58,12 @@ export interface DatagramSocket {
 }
 
 /**
+ * So many sockets for one peer each are the platform's: it answers faster, and
+ * takes 15 KiB for each. Those beyond are waited for together.
+ */
+export const PLATFORM_SESSIONS_MAX = 256;
+
+/**
  * Binds a socket.
  *
  * @param at Port 0: any free one.
@@ -61,8 +73,20 @@ export function openDatagramSocket(
   at: DatagramAddress,
   wish: DatagramSocketWish = {},
 ): Promise<DatagramSocket> {
+  const { peer } = wish;
+  if (peer !== undefined && connectedSockets() >= PLATFORM_SESSIONS_MAX) {
+    return openPolled(openLibc()!, peer);
+  }
   const listen = platformListen();
   return listen === undefined
     ? NodeDatagramSocket.open(at, wish)
     : DenoDatagramSocket.open(at, listen, wish);
+}
+
+// deno-lint-ignore require-await -- what it throws is to be a rejection
+async function openPolled(
+  library: LibC,
+  peer: DatagramAddress,
+): Promise<DatagramSocket> {
+  return PolledDatagramSocket.open(library, peer);
 }

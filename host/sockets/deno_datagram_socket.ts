@@ -64,6 +64,13 @@ export function platformListen(): Listen | undefined {
   return (Deno as unknown as { listenDatagram?: Listen }).listenDatagram;
 }
 
+let connected = 0;
+
+/** How many are open that have one peer each; none without the C library. */
+export function connectedSockets(): number {
+  return connected;
+}
+
 /** See the module description. */
 export class DenoDatagramSocket implements DatagramSocket {
   readonly #socket: PlatformSocket;
@@ -113,6 +120,7 @@ export class DenoDatagramSocket implements DatagramSocket {
         code: "EHOSTUNREACH",
       });
     }
+    if (isConnected) connected++;
     return new DenoDatagramSocket(socket, descriptor, isConnected);
   }
 
@@ -133,6 +141,7 @@ export class DenoDatagramSocket implements DatagramSocket {
 
   close(closed?: () => void): void {
     if (!this.#isClosed) {
+      if (this.#isConnected) connected--;
       this.#sender?.flush();
       this.#socket.close();
     }

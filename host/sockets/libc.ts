@@ -40,6 +40,20 @@ const SYMBOLS = {
     parameters: ["i32", "buffer", "u32", "i32", "pointer"],
     result: "i32",
   },
+  socket: { parameters: ["i32", "i32", "i32"], result: "i32" },
+  epoll_create1: { parameters: ["i32"], result: "i32" },
+  epoll_ctl: { parameters: ["i32", "i32", "i32", "buffer"], result: "i32" },
+  epoll_wait: { parameters: ["i32", "buffer", "i32", "i32"], result: "i32" },
+  epoll_wait_elsewhere: {
+    name: "epoll_wait",
+    parameters: ["i32", "buffer", "i32", "i32"],
+    result: "i32",
+    nonblocking: true,
+  },
+  eventfd: { parameters: ["u32", "i32"], result: "i32" },
+  eventfd_read: { parameters: ["i32", "buffer"], result: "i32" },
+  eventfd_write: { parameters: ["i32", "u64"], result: "i32" },
+  __errno_location: { parameters: [], result: "pointer" },
   sendmmsg: { parameters: ["i32", "buffer", "u32", "i32"], result: "i32" },
 } as const;
 
@@ -59,6 +73,12 @@ let libc: LibC | undefined | "unavailable";
 export function openLibc(): LibC | undefined {
   libc ??= load() ?? "unavailable";
   return libc === "unavailable" ? undefined : libc;
+}
+
+/** Why the call just before failed, in the system's numbers. */
+export function lastError(library: LibC): number {
+  const at = library.__errno_location();
+  return at === null ? 0 : new Deno.UnsafePointerView(at).getInt32();
 }
 
 function load(): LibC | undefined {
