@@ -17,6 +17,7 @@ import type { EtcdCases } from "./etcd_case.ts";
 import { ETCD_SERVICE_CASES } from "./etcd_services.ts";
 import { ETCD_WATCH_CASES } from "./etcd_watch.ts";
 import { PROXY_ETCD_CASES } from "./proxy_etcd.ts";
+import { PROXY_ETCD_ACCESS_CASES } from "./proxy_etcd_access.ts";
 import { Tally } from "./tally.ts";
 
 /** For one case; the longest kills six members one after the other. */
@@ -27,6 +28,7 @@ const CASES: EtcdCases = {
   ...ETCD_ACCESS_CASES,
   ...ETCD_SERVICE_CASES,
   ...PROXY_ETCD_CASES,
+  ...PROXY_ETCD_ACCESS_CASES,
 };
 
 async function main(): Promise<number> {

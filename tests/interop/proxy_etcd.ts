@@ -16,7 +16,7 @@ import { eventually } from "./kube_case.ts";
 import { call, Callers, NamedBackend, ProxyRun } from "./proxied_services.ts";
 
 /** Below the ports that other peers get. */
-const PORT_RANGE = "--port-range=10000-19999";
+export const PORT_RANGE = "--port-range=10000-19999";
 
 /** An endpoint's key and value. */
 function endpointPut(
@@ -33,14 +33,16 @@ function endpointPut(
 const SPECS = "/registry/services/specs";
 const ENDPOINTS = "/registry/services/endpoints";
 
-function spec(id: string, port: number): readonly [string, string] {
+/** A service, and where it is served. */
+export function spec(id: string, port: number): readonly [string, string] {
   return [
     `${SPECS}/${id}`,
     JSON.stringify({ kind: "Service", id, apiVersion: "v1beta1", port }),
   ];
 }
 
-function endpoints(
+/** All of its endpoints. */
+export function endpoints(
   id: string,
   ...backends: readonly NamedBackend[]
 ): readonly [string, string] {
