@@ -189,7 +189,9 @@ Deno.test("a damaged record lets nobody in, and is named in the server's log", a
   const isRefused = agent.log.next(/cannot read what it knows about its nodes/);
   await Deno.truncate(path, 40);
   await isRefused;
-  await rig.tunnel.log.until(new RegExp(`^Cannot use ${path}: .* backup`));
+  await rig.tunnel.log.until(
+    new RegExp(`^Cannot use ${path}: .*tunnel node forget edge-7`),
+  );
   await refused(
     node.renew(await rig.place()),
     StatusCode.UNAVAILABLE,
