@@ -1,0 +1,57 @@
+/**
+ * Services over UDP whose endpoints are behind agents, through whole tunnels.
+ *
+ * @module
+ */
+
+import { assertEquals } from "@std/assert";
+import { MachineReach } from "../../agent/proxy/reach.ts";
+import type { FrontendProtocol } from "../../client/road.ts";
+import { openRoad } from "../../client/road_dialer.ts";
+import type { Carrier } from "../../proto/link/link.ts";
+import { DatagramPeer } from "../support/datagrams.ts";
+import { endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
+import { Tunnel } from "../support/tunnel_harness.ts";
+
+const KEY = "default/echo";
+
+const AGENT = { via: { kind: "agent" } } as const;
+
+/** CONNECT carries TCP only. */
+const WAYS: readonly (readonly [Carrier, FrontendProtocol])[] = [
+  ["streams", "grpc"],
+  ["packets", "grpc"],
+];
+
+for (const [carrier, way] of WAYS) {
+  Deno.test(`${carrier}, ${way}: each UDP client has a conduit, follows endpoints, and sends long datagrams`, async () => {
+    await using tunnel = await Tunnel.linked(carrier);
+    await using a = await DatagramPeer.echo("a:");
+    await using b = await DatagramPeer.echo("b:");
+    await using one = await DatagramPeer.open();
+    await using two = await DatagramPeer.open();
+    const road = openRoad(await tunnel.road(way));
+    {
+      await using rig = new ProxyRig({ reach: new MachineReach({ road }) });
+      rig.sink.set({
+        services: [
+          service("echo", {
+            ports: [{ name: "", port: 53, protocol: "udp" }],
+          }),
+        ],
+        endpoints: [endpoints("echo", [a.port], AGENT)],
+      });
+      const port = await rig.listening(KEY);
+      assertEquals(await one.ask("1", port), "a:1");
+      assertEquals(await two.ask("2", port), "a:2");
+      const { proxy } = rig.proxy.served.get(KEY)!;
+      assertEquals(proxy.load, 2);
+      rig.sink.add({ endpoints: [endpoints("echo", [b.port], AGENT)] });
+      assertEquals(await one.ask("3", port), "b:3");
+      const long = "x".repeat(65_000);
+      assertEquals((await two.ask(long, port)).length, long.length + 2);
+      assertEquals(a.count, 2);
+    }
+    road.close();
+  });
+}
