@@ -6,6 +6,7 @@
  */
 
 import { Catalog } from "../../catalog/catalog.ts";
+import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
 import type { Balance } from "../../catalog/model.ts";
 import type { Source } from "../../catalog/source.ts";
 import type { Road } from "../../client/road.ts";
@@ -81,6 +82,7 @@ export class ServiceProxy {
       balance: options.balance,
       ...(zone === undefined ? {} : { zone }),
     });
+    registerCatalogMetrics(metrics, this.#catalog);
     registerProxyMetrics(metrics, this.#proxy);
     this.#dns = options.dns &&
       new DnsService(options.dns, this.#proxy, { log, metrics });

@@ -5,11 +5,12 @@ Deno.test("what the machine says about files becomes seen and remedy", async () 
   const problemOf = (act: () => Promise<unknown>) =>
     act().then(() => "nothing", systemProblem);
   const me = import.meta.filename!;
+  const fullDisk = Object.assign(new Error("os error 28"), { code: "ENOSPC" });
   assertEquals(
     await Promise.all([
       problemOf(() => Deno.readTextFile(`${me}.none`)),
       problemOf(() => Deno.readTextFile(`${me}/none`)),
-      problemOf(() => Deno.writeTextFile("/dev/full", "x")),
+      problemOf(() => Promise.reject(fullDisk)),
       problemOf(() => Promise.reject(new Error("another"))),
     ]),
     [
