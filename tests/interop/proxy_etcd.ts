@@ -164,8 +164,9 @@ export const PROXY_ETCD_CASES: EtcdCases = {
     },
 
   "kube-proxy 0.4's flags and keys make the service proxy that it was": async (
-    { cluster, workspace },
+    { workspace },
   ) => {
+    await using cluster = await EtcdCluster.start(workspace);
     using a = new NamedBackend("a");
     using b = new NamedBackend("b");
     const [port, other] = [freePort(), freePort()];
@@ -211,8 +212,5 @@ export const PROXY_ETCD_CASES: EtcdCases = {
       async () => (await proxy.status()).ports.length === 0,
     );
     await assertRejects(() => call(at(other)), Deno.errors.ConnectionRefused);
-    for (const key of [`${SPECS}/default/new`, `${ENDPOINTS}/old`]) {
-      await cluster.delete(key);
-    }
   },
 };
