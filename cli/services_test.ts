@@ -26,6 +26,9 @@ const WEB: PortStatus = {
   ejections: 1,
   octetsFromClients: 1_500_000,
   octetsToClients: 10,
+  moved: 0,
+  crowdedOut: 0,
+  datagramsDropped: 0,
   endpoints: [
     {
       address: "10.0.0.1:80",
