@@ -297,17 +297,21 @@ Deno.test("answers under way still arrive, for two seconds (#45976)", async () =
   assertEquals(await client.ask("again", port), "quick:again");
 });
 
-Deno.test("a session that leaves is not kept by answers", async () => {
+Deno.test("a session that leaves is not kept by answers, nor keeps others", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.open();
+  await using other = await DatagramPeer.echo("other:");
   await using client = await DatagramPeer.open();
   const port = await serveAt(rig, [backend.port]);
   client.send("subscribe", port);
   const { from } = await backend.next();
-  move(rig, []);
+  move(rig, [other.port]);
+  assertEquals(await client.ask("hello", port), "other:hello");
   backend.send("news", from.port);
   assertEquals(await client.nextText(), "news");
   rig.timers.advance(GRACE_MS);
+  await until(() => loadOf(rig) === 1);
+  rig.timers.advance(70_000);
   await until(() => loadOf(rig) === 0);
 });
 
@@ -377,6 +381,17 @@ Deno.test("an endpoint that refuses is left for another, and then left out", asy
   await until(() => portOf(rig).counts.ejections === 1);
   assertMatch(portOf(rig).lastError!, /connection refused/);
   assertEquals(rig.log.matching(/is left out for a while/).length, 1);
+});
+
+Deno.test("a datagram that shows that an endpoint is dead goes to the next one", async () => {
+  await using rig = new ProxyRig();
+  await using live = await DatagramPeer.echo("live:");
+  await using client = await DatagramPeer.open();
+  const port = await serveAt(rig, [await freePort(), live.port]);
+  const [dead] = portOf(rig).balancer.backends;
+  client.send("1", port);
+  await until(() => dead!.octetsSent === 1);
+  assertEquals(await client.ask("2", port), "live:2");
 });
 
 Deno.test("only the endpoint may answer", async () => {
