@@ -62,7 +62,7 @@ export interface Flag<V> extends FlagDetails {
   /**
    * Reads one text.
    *
-   * @throws {FlagValueError} Whose message goes on after "saw this, ".
+   * @throws {FlagValueError} Whose message goes on after "saw this, ", or stands alone.
    */
   readonly parse: (text: string) => V;
 }
@@ -78,6 +78,11 @@ export type FlagValues<T extends FlagTable> = {
 /** Says what was wanted instead, such as `wanted a port (0 to 65535)`. */
 export class FlagValueError extends Error {
   override readonly name = "FlagValueError";
+
+  /** @param quotes The message itself shows what was seen. */
+  constructor(message: string, readonly quotes = false) {
+    super(message);
+  }
 }
 
 /** `setTimeout` takes 31 bits of milliseconds; nothing here waits longer. */

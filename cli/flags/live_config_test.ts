@@ -70,7 +70,11 @@ Deno.test("rules follow their file, and a wrong one keeps the old", () => {
   const { reload, taken } = started("deny: tcp:*:22");
   assertEquals(reload("deny: [tcp:*:22, tcp:*:23]"), "taken over: --deny");
   assertEquals(taken.length, 1);
-  assertThrows(() => reload("deny: nonsense"), FileError, "wanted rules");
+  assertThrows(
+    () => reload("deny: nonsense"),
+    FileError,
+    'the rule "nonsense", column 1',
+  );
   assertEquals(reload(""), "taken over: --deny");
   assertEquals(taken.at(-1), undefined);
   assertEquals(taken.length, 2);

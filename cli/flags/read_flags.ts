@@ -130,9 +130,8 @@ function readText<V>(flag: Flag<V>, text: string, origin: string): V {
   } catch (error) {
     if (!(error instanceof FlagValueError)) throw error;
     const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text;
-    throw new UsageError(
-      `Cannot use ${origin}: saw "${shown}", ${error.message}`,
-    );
+    const seen = error.quotes ? "" : `saw "${shown}", `;
+    throw new UsageError(`Cannot use ${origin}: ${seen}${error.message}`);
   }
 }
 

@@ -40,7 +40,7 @@ export function rulesFlag(details: FlagDetails): Flag<readonly Rule[]> {
         return text.split(/,\s*(?=(?:tcp|udp|unix|\*):)/i).map(parseRule);
       } catch (error) {
         if (!(error instanceof RuleError)) throw error;
-        throw new FlagValueError(`wanted rules. ${error.message}`);
+        throw new FlagValueError(error.detail, true);
       }
     },
   };

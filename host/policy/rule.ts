@@ -57,14 +57,17 @@ export type Rule =
 export class RuleError extends Error {
   override readonly name = "RuleError";
 
+  /** The message without its verb, for who says what cannot be done. */
+  readonly detail: string;
+
   /**
    * @param column Where in the rule, counted from 1.
    * @param problem What was seen there, what was wanted, what to write.
    */
   constructor(rule: string, readonly column: number, problem: string) {
-    super(
-      `Cannot read the rule "${clipped(rule)}", column ${column}: ${problem}`,
-    );
+    const detail = `the rule "${clipped(rule)}", column ${column}: ${problem}`;
+    super(`Cannot read ${detail}`);
+    this.detail = detail;
   }
 }
 
