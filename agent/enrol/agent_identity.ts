@@ -16,9 +16,10 @@ import {
   systemServerAddresses,
 } from "../../host/server_addresses.ts";
 import { systemTimers } from "../../host/system_timers.ts";
-import type {
-  CredentialFiles,
-  Credentials,
+import {
+  type CredentialFiles,
+  type Credentials,
+  CredentialsError,
 } from "../../host/tls/credentials.ts";
 import {
   type Enrolment,
@@ -59,6 +60,8 @@ export class AgentIdentity implements LinkIdentity {
   readonly #known: AgentIdentityFiles;
   readonly #renewer: Renewer;
   #credentials: Credentials | undefined;
+  /** Trusted already, while damaged files keep it from `#credentials`. */
+  #authoritiesAhead: string | undefined;
 
   private constructor(
     { state, calls }: Asking,
@@ -137,6 +140,7 @@ export class AgentIdentity implements LinkIdentity {
   /** Begins to look after the certificate that `credentials` has read. */
   start(credentials: Credentials): void {
     this.#credentials = credentials;
+    credentials.onFailure(() => void this.#replaceDamaged());
     this.#renewer.start();
   }
 
@@ -164,7 +168,7 @@ export class AgentIdentity implements LinkIdentity {
       const authorities = readCertificates(pem);
       if (this.#credentials?.current.ca !== pem) {
         await this.#state.keepAuthorities(pem);
-        this.#credentials?.reload();
+        this.#useAuthorities(pem);
         this.#log.info("the server's certificate authorities have changed", {
           trusted: authorities.length,
         });
@@ -178,9 +182,31 @@ export class AgentIdentity implements LinkIdentity {
     }
   }
 
+  /** A damaged file of another kind must not keep them from renewing. */
+  #useAuthorities(pem: string): void {
+    this.#authoritiesAhead = undefined;
+    try {
+      this.#credentials?.reload();
+    } catch (error) {
+      if (!(error instanceof CredentialsError)) throw error;
+      this.#authoritiesAhead = pem;
+    }
+  }
+
+  /** Files could not be read again: the certificate is one that can be had. */
+  async #replaceDamaged(): Promise<void> {
+    if (await this.#state.holdsCertificate(this.#known.keys)) return;
+    if (!this.#renewer.replace()) return;
+    this.#log.warn(
+      `${this.files.cert} is damaged or missing: asking for another one with ` +
+        "the node's key; until then the old one stays in use",
+    );
+  }
+
   async #renew(means: RenewalMeans): Promise<Renewed> {
     const { keys } = this.#known;
-    const { current } = this.#credentials!;
+    const { current: inUse } = this.#credentials!;
+    const current = { ...inUse, ca: this.#authoritiesAhead ?? inUse.ca };
     const answer = means === "certificate"
       ? await this.#calls.renew(this.node, keys, current)
       : await this.#calls.renewByProof(this.node, keys, current.ca);
@@ -188,6 +214,7 @@ export class AgentIdentity implements LinkIdentity {
       throw new Error(`Cannot renew yet: ${answer.pending.reason}`);
     }
     const kept = await this.#state.keep(answer.enrolment, this.servers);
+    this.#authoritiesAhead = undefined;
     this.#credentials!.reload();
     return kept;
   }

@@ -185,6 +185,19 @@ export class AgentState {
     return identity;
   }
 
+  /** Whether a certificate of this key is kept; its file may be anything. */
+  async holdsCertificate(keys: CryptoKeyPair): Promise<boolean> {
+    try {
+      const [leaf] = readCertificates(
+        await Deno.readTextFile(this.#path("cert.pem")),
+      );
+      return await belongs(leaf!, keys);
+    } catch {
+      // Whatever it is, the key gets another one.
+      return false;
+    }
+  }
+
   /** Keeps whom to trust from now on. @param pem Already read. */
   keepAuthorities(pem: string): Promise<void> {
     return this.#replace("ca.pem", pem);

@@ -72,6 +72,8 @@ export class Renewer {
   #authorities: readonly CertificateFacts[];
   /** When to renew because of another authority, elapsed time. */
   #reissueMs: number | undefined;
+  /** When to renew because what was kept is damaged, elapsed time. */
+  #replaceMs: number | undefined;
   /** When to try again after a failure, elapsed time. */
   #retryMs: number | undefined;
   /** The server's last word, when it was a refusal. */
@@ -107,6 +109,21 @@ export class Renewer {
     this.#authorities = authorities;
     this.#expectReissue();
     if (!this.#isStopped) this.#look();
+  }
+
+  /**
+   * What was kept of the certificate is damaged or gone. Another one is asked
+   * for at once, but after the last one no sooner than {@linkcode DOUBT_MS}:
+   * whatever damages files may go on doing so.
+   *
+   * @returns Whether that is news.
+   */
+  replace(): boolean {
+    if (this.#replaceMs !== undefined) return false;
+    const { elapsedMs: lastMs = -Infinity } = this.#held.obtained ?? {};
+    this.#replaceMs = Math.max(this.#options.timers.now(), lastMs + DOUBT_MS);
+    if (!this.#isStopped) this.#look();
+    return true;
   }
 
   /**
@@ -164,6 +181,7 @@ export class Renewer {
     const dueMs = Math.min(
       untilRenewal(this.#held, at),
       (this.#reissueMs ?? Infinity) - at.elapsedMs,
+      (this.#replaceMs ?? Infinity) - at.elapsedMs,
     );
     const waitMs = Math.max(
       dueMs,
@@ -220,6 +238,7 @@ export class Renewer {
     };
     this.#authorities = renewed.authorities;
     this.#reissueMs = undefined;
+    this.#replaceMs = undefined;
     this.#retryMs = undefined;
     this.#refusal = undefined;
     this.#isDoubted = false;

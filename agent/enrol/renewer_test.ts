@@ -208,6 +208,26 @@ Deno.test("when another authority issues, the certificate is renewed soon", asyn
   world.renewer.stop();
 });
 
+Deno.test("a certificate whose file was damaged is replaced at once, but seldom", async () => {
+  const world = new World();
+  world.refusals = [away(), away()];
+  world.renewer.start();
+  assertEquals([world.renewer.replace(), world.renewer.replace()], [
+    true,
+    false,
+  ]);
+  await settle();
+  await world.pass(LOOK_MS);
+  assertEquals(world.log, ["away", "renewed by certificate"]);
+  assertEquals(world.renewer.replace(), true);
+  world.renewer.authoritiesChanged([one.facts]);
+  await world.pass(DOUBT_MS / 2);
+  world.timers.advance(DOUBT_MS / 2);
+  await settle();
+  assertEquals(world.log.length, 3);
+  world.renewer.stop();
+});
+
 Deno.test("a clock that goes forward is noticed within a minute", async () => {
   const world = new World();
   world.renewer.start();

@@ -52,6 +52,7 @@ export class CredentialsError extends FileError {
 export class Credentials {
   readonly #files: CredentialFiles;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
+  readonly #failureListeners = new Set<() => void>();
   #checked: Checked;
 
   private constructor(files: CredentialFiles) {
@@ -92,7 +93,7 @@ export class Credentials {
    * @throws {CredentialsError} With the old credentials still in use.
    */
   reload(): boolean {
-    const checked = read(this.#files);
+    const checked = this.#readAgain();
     const { material: old } = this.#checked;
     this.#checked = checked;
     const { material } = checked;
@@ -108,6 +109,20 @@ export class Credentials {
   onChange(listener: (material: TlsMaterial) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /** Calls `listener` after each reload that failed, before it throws. */
+  onFailure(listener: () => void): void {
+    this.#failureListeners.add(listener);
+  }
+
+  #readAgain(): Checked {
+    try {
+      return read(this.#files);
+    } catch (error) {
+      for (const listener of this.#failureListeners) listener();
+      throw error;
+    }
   }
 }
 

@@ -201,6 +201,37 @@ Deno.test("a node that was forgotten joins again with the key it has", async () 
   assertEquals(await machine.read("key.pem"), key);
 });
 
+// deno-fmt-ignore: the columns are the point.
+const DAMAGES: readonly [what: string, damage: (path: string) => Promise<void>][] = [
+  ["cut",     (path) => Deno.truncate(path, 200)],
+  ["emptied", (path) => Deno.truncate(path)],
+  ["removed", (path) => Deno.remove(path)],
+];
+
+for (const [what, damage] of DAMAGES) {
+  Deno.test(`an agent whose certificate was ${what} while it ran gets another, and follows the authority`, async () => {
+    await using rig = await IdentityRig.open();
+    using machine = new Machine("edge-7");
+    const agent = await machine.link(rig, { token: await rig.token() });
+    for (const change of [rotateAuthority, activateAuthority]) {
+      const isRenewed = machine.log.next(/^certificate renewed$/);
+      await damage(`${machine.stateDirectory}/cert.pem`);
+      const isTaken = machine.log.next(/authorities have changed$/);
+      await change(rig.state);
+      await Promise.all([isRenewed, isTaken]);
+      const { bundle } = await rig.authorities();
+      assertEquals(await machine.read("ca.pem"), bundle);
+      if (change === activateAuthority) break;
+      factsOf(await machine.read("cert.pem"));
+    }
+    const { current } = await rig.authorities();
+    const { x509 } = factsOf(await machine.read("cert.pem"));
+    assert(x509.verify(current.facts.x509.publicKey));
+    await stop(agent);
+    await machine.link(rig);
+  });
+}
+
 /** Somebody in the middle, who hears what is said inside of TLS. */
 async function middleman(chain: string, keys: CryptoKeyPair) {
   const heard: number[] = [];
