@@ -129,6 +129,7 @@ class Agent {
         cert: server.keyPair?.certFile,
         key: server.keyPair?.keyFile,
       },
+      identity === undefined ? "by hand" : "by itself",
     );
     this.#audit = options.audit && new AgentAudit(options.audit, {
       agentId: options.agentId,

@@ -8,7 +8,7 @@
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Log } from "../log.ts";
 import type { MetricRegistry } from "../metrics.ts";
-import type { CertificateTerm } from "../tls/credentials.ts";
+import type { CertificateTerm, Renewal } from "../tls/credentials.ts";
 
 const DAY_MS = 24 * 3600_000;
 
@@ -31,6 +31,8 @@ export const SHOWN_CERTIFICATES_MAX = 32;
 export interface TermSource {
   /** One of few words that the code knows. */
   readonly kind: string;
+  /** Of leaves: whom a warning is for. */
+  readonly renewal: Renewal;
   /** Of what is in use now. */
   readonly terms: readonly CertificateTerm[];
 }
@@ -75,9 +77,10 @@ export class ExpiryWatch {
     const seen = new Map<string, number>();
     const now = this.#options.now();
     let waitMs = LOOK_MS_MAX;
-    for (const { kind, terms } of this.#sources) {
+    for (const source of this.#sources) {
+      const { terms } = source;
       for (const term of terms) {
-        const step = this.#step(kind, term, now);
+        const step = this.#step(source, term, now);
         seen.set(term.fingerprint, step);
         waitMs = Math.min(waitMs, ...untilSteps(term, now));
       }
@@ -88,25 +91,23 @@ export class ExpiryWatch {
   }
 
   /** Warns if need be; @returns the days of the last warning. */
-  #step(kind: string, term: CertificateTerm, now: number): number {
+  #step(source: TermSource, term: CertificateTerm, now: number): number {
     const before = this.#seen.get(term.fingerprint);
     const due = dueStep(term, now);
     // Whoever read a certificate that had expired has said so.
     const isNews = due < (before ?? Infinity) &&
       (due > 0 || before !== undefined);
-    if (isNews) this.#options.log.warn(`${kind}: ${sentence(term, now)}`);
+    if (isNews) this.#options.log.warn(sentence(source, term, now));
     return Math.min(due, before ?? Infinity);
   }
 
   /** What whoever looks at readiness should know; empty when all is well. */
   get notes(): readonly string[] {
     const now = this.#options.now();
-    return this.#sources.flatMap(({ kind, terms }) =>
-      terms.filter((term) => dueStep(term, now) < Infinity).slice(
-        0,
-        SHOWN_CERTIFICATES_MAX,
-      )
-        .map((term) => `${kind}: ${sentence(term, now)}`)
+    return this.#sources.flatMap((source) =>
+      source.terms.filter((term) => dueStep(term, now) < Infinity)
+        .slice(0, SHOWN_CERTIFICATES_MAX)
+        .map((term) => sentence(source, term, now))
     );
   }
 
@@ -145,14 +146,27 @@ function untilSteps(term: CertificateTerm, now: number): number[] {
     .filter((untilMs) => untilMs > 0);
 }
 
-function sentence(term: CertificateTerm, now: number): string {
-  const { role, subject, notAfterMs } = term;
-  const what = role === "leaf" ? "certificate" : "authority";
+function sentence(
+  { kind, renewal }: TermSource,
+  term: CertificateTerm,
+  now: number,
+): string {
+  const { subject, notAfterMs } = term;
+  const isLeaf = term.role === "leaf";
+  const role = isLeaf ? "certificate" : "authority";
+  const what = `${kind}: the ${role} ${subject}`;
   const on = new Date(notAfterMs).toISOString();
+  const renewsItself = isLeaf && renewal === "by itself";
   if (notAfterMs <= now) {
-    return `the ${what} ${subject} expired on ${on}; peers refuse it: renew it`;
+    const remedy = renewsItself
+      ? "it renews itself before it is shown; the log says what is in the way"
+      : "peers refuse it: renew it";
+    return `${what} expired on ${on}; ${remedy}`;
   }
+  const remedy = renewsItself
+    ? "it should have renewed itself; the log says what is in the way"
+    : "renew it";
   const hours = Math.floor((notAfterMs - now) / 3600_000);
   const left = hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
-  return `the ${what} ${subject} expires in ${left}, on ${on}: renew it`;
+  return `${what} expires in ${left}, on ${on}: ${remedy}`;
 }

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import { MetricRegistry } from "../metrics.ts";
-import type { CertificateTerm } from "../tls/credentials.ts";
+import type { CertificateTerm, Renewal } from "../tls/credentials.ts";
 import { ExpiryWatch, SHOWN_CERTIFICATES_MAX } from "./expiry.ts";
 
 const DAY_MS = 24 * 3600_000;
@@ -31,7 +31,7 @@ function stage(...terms: CertificateTerm[]) {
     prefix: "t_",
     now: () => START_MS + timers.now() - start,
   });
-  const source = { kind: "frontend", terms };
+  const source = { kind: "frontend", renewal: "by hand" as Renewal, terms };
   expiry.add(source);
   expiry.check();
   return {
@@ -66,6 +66,23 @@ Deno.test("the end of a certificate is told at 30, 7 and 1 days, once each", () 
   ]);
   assertEquals(after(100), []);
   assertEquals(expiry.notes.length, 1);
+});
+
+Deno.test("nobody is told to renew what renews itself", () => {
+  const { expiry, source, after } = stage(
+    term("node:edge-7", 8, 2),
+    { ...term("tunnel CA", 3650, 2), role: "authority" },
+  );
+  source.renewal = "by itself";
+  after(1);
+  const remedies = () => expiry.notes.map((note) => note.split(/Z[:;] /)[1]);
+  const words = "renewed itself; the log says what is in the way";
+  assertEquals(remedies(), [`it should have ${words}`, "renew it"]);
+  after(1.1);
+  assertEquals(remedies(), [
+    "it renews itself before it is shown; the log says what is in the way",
+    "peers refuse it: renew it",
+  ]);
 });
 
 Deno.test("who starts late is told the most urgent only", () => {

@@ -8,7 +8,11 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Log } from "../log.ts";
 import type { MetricRegistry } from "../metrics.ts";
-import { type CredentialFiles, Credentials } from "../tls/credentials.ts";
+import {
+  type CredentialFiles,
+  Credentials,
+  type Renewal,
+} from "../tls/credentials.ts";
 import { ExpiryWatch } from "./expiry.ts";
 import { type Outcome, Reloads, type ReloadSource } from "./reloads.ts";
 
@@ -38,15 +42,21 @@ export class KeptFiles {
    * Loads credentials and keeps them.
    *
    * @param kind What they are for: one of few words that the code knows.
+   * @param renewal Of the certificate that is shown.
    * @throws {CredentialsError}
    */
-  credentials(kind: string, files: CredentialFiles): Credentials {
-    const credentials = Credentials.load(files);
+  credentials(
+    kind: string,
+    files: CredentialFiles,
+    renewal: Renewal = "by hand",
+  ): Credentials {
+    const credentials = Credentials.load(files, renewal);
     for (const warning of credentials.warnings) this.#log.warn(warning);
     this.#reloads.add(new CredentialSource(kind, credentials));
     credentials.onChange(() => this.#expiry.check());
     this.#expiry.add({
       kind,
+      renewal,
       get terms() {
         return credentials.terms;
       },

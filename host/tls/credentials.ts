@@ -43,6 +43,9 @@ export interface CertificateTerm {
   readonly notAfterMs: number;
 }
 
+/** Who sees to it that the certificate of `cert` does not expire. */
+export type Renewal = "by hand" | "by itself";
+
 /** Credentials that cannot be used. `message` names the file and the remedy. */
 export class CredentialsError extends FileError {
   override readonly name = "CredentialsError";
@@ -53,16 +56,24 @@ export class Credentials {
   readonly #files: CredentialFiles;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   readonly #failureListeners = new Set<() => void>();
+  readonly #renewal: Renewal;
   #checked: Checked;
 
-  private constructor(files: CredentialFiles) {
+  private constructor(files: CredentialFiles, renewal: Renewal) {
     this.#files = files;
-    this.#checked = read(files);
+    this.#renewal = renewal;
+    this.#checked = read(files, renewal);
   }
 
-  /** @throws {CredentialsError} */
-  static load(files: CredentialFiles): Credentials {
-    return new Credentials(files);
+  /**
+   * @param renewal For the words of warnings.
+   * @throws {CredentialsError}
+   */
+  static load(
+    files: CredentialFiles,
+    renewal: Renewal = "by hand",
+  ): Credentials {
+    return new Credentials(files, renewal);
   }
 
   /** What is in use now. Read it per connection, or listen for changes. */
@@ -118,7 +129,7 @@ export class Credentials {
 
   #readAgain(): Checked {
     try {
-      return read(this.#files);
+      return read(this.#files, this.#renewal);
     } catch (error) {
       for (const listener of this.#failureListeners) listener();
       throw error;
@@ -135,7 +146,7 @@ interface Checked {
   readonly warnings: readonly string[];
 }
 
-function read(files: CredentialFiles): Checked {
+function read(files: CredentialFiles, renewal: Renewal): Checked {
   const { cert: certFile, key: keyFile } = files;
   const caFiles = [files.ca ?? []].flat();
   if ((certFile === undefined) !== (keyFile === undefined)) {
@@ -152,7 +163,7 @@ function read(files: CredentialFiles): Checked {
   if (certFile !== undefined && keyFile !== undefined) {
     const [leaf] = parseCertificates("certificate", certFile, cert);
     checkPair(leaf!, certFile, parseKey(keyFile, key), keyFile);
-    warnings.push(...checkDates(leaf!, certFile));
+    warnings.push(...checkDates(leaf!, certFile, renewal));
     terms.push(termOf("leaf", leaf!));
   }
   let ca = "";
@@ -160,7 +171,7 @@ function read(files: CredentialFiles): Checked {
     const bundle = readFile("CA bundle", caFile);
     for (const authority of parseCertificates("CA bundle", caFile, bundle)) {
       checkVersion(authority, caFile);
-      warnings.push(...checkDates(authority, caFile));
+      warnings.push(...checkDates(authority, caFile, "by hand"));
       terms.push(termOf("authority", authority));
     }
     ca += bundle.endsWith("\n") ? bundle : bundle + "\n";
@@ -295,12 +306,18 @@ function termOf(
   };
 }
 
-function checkDates(certificate: X509Certificate, path: string): string[] {
+function checkDates(
+  certificate: X509Certificate,
+  path: string,
+  renewal: Renewal,
+): string[] {
   const subject = oneLine(certificate.subject);
   if (Date.parse(certificate.validTo) < Date.now()) {
+    const remedy = renewal === "by itself"
+      ? "it renews itself before it is shown"
+      : "peers will refuse it: renew it";
     return [
-      `${path} (${subject}) expired on ${certificate.validTo}; peers will ` +
-      `refuse it: renew it`,
+      `${path} (${subject}) expired on ${certificate.validTo}; ${remedy}`,
     ];
   }
   if (Date.parse(certificate.validFrom) > Date.now()) {

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import tls from "node:tls";
 import { AgentIdentity, joinAgain } from "../../agent/enrol/agent_identity.ts";
 import { hasJoined } from "../../agent/enrol/agent_state.ts";
@@ -100,6 +100,9 @@ for (const what of ["expired", "missing"] as const) {
     await machine.link(rig);
     const { notAfterMs } = factsOf(await machine.read("cert.pem"));
     assert(notAfterMs > Date.now());
+    const told = machine.log.matching(/expired on/).map((line) => line.message);
+    assertEquals(told.length, what === "expired" ? 1 : 0);
+    for (const line of told) assertMatch(line, /; it renews itself before/);
   });
 }
 
