@@ -32,6 +32,7 @@ import { AgentMetrics, OWN_PREFIX, watchBudget } from "./agent_metrics.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
 import { followLeases, type LeaseCount } from "./kubernetes/lease_count.ts";
+import { AttemptLog } from "./links/attempt_log.ts";
 import { Connector } from "./links/connector.ts";
 import type { LinkIdentity } from "./links/link_identity.ts";
 import { LinkKeeper } from "./links/link_keeper.ts";
@@ -301,6 +302,7 @@ class Agent {
   #createKeeper(connector: Connector): LinkKeeper {
     const { server, sync } = this.#options;
     const log = this.#log;
+    const attempts = new AttemptLog(log);
     return new LinkKeeper({
       connect: (onClosed) => connector.connect(onClosed),
       timers: systemTimers,
@@ -310,19 +312,21 @@ class Agent {
       serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
       forever: sync.forever,
       observer: {
-        linked: ({ serverId, carrier, serverCount }) =>
+        linked: ({ serverId, carrier, serverCount }) => {
+          attempts.linked();
           log.event("linked to server", {
             server: serverId,
             carrier,
             servers: serverCount,
-          }),
+          });
+        },
         lost: ({ serverId }, reason) => {
           this.#metrics.serverFailed();
           log.event(`link lost: ${reason}`, { server: serverId });
         },
-        failed: (reason, retryMs) => {
+        failed: (reason, retryMs, error) => {
           this.#metrics.serverFailed();
-          log.event(`${reason}; trying again in ${Math.round(retryMs)} ms`);
+          attempts.failed(reason, retryMs, error);
         },
         counted: (linked, known) => this.#metrics.servers(linked, known),
       },

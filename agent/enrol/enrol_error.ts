@@ -6,6 +6,7 @@
  */
 
 import { NoServerError } from "../../host/server_addresses.ts";
+import { LinkRefusedError } from "../../proto/link/hello.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 
 /** Asking again would be answered in the same way. One sentence. */
@@ -34,6 +35,7 @@ const DEFINITE: ReadonlySet<StatusCode> = new Set([
 export function isDefinite(error: unknown): boolean {
   if (error instanceof NoServerError) return error.errors.every(isDefinite);
   return error instanceof EnrolRefusal || error instanceof PinError ||
+    error instanceof LinkRefusedError ||
     (error instanceof GrpcError && DEFINITE.has(error.code));
 }
 

@@ -152,7 +152,7 @@ export class Connector {
         }
       },
       onFailed: (error) => {
-        opening.over(error.message);
+        opening.over(error.message, error);
         connection.shutdown(error.message);
       },
     });
@@ -220,7 +220,7 @@ export class Connector {
         });
       },
       onClosed: (error) => {
-        if (connection.isUsable) opening.over(error.message);
+        if (connection.isUsable) opening.over(error.message, error);
         else opening.disconnected(error.message);
         connection.shutdown(error.message);
       },

@@ -37,8 +37,12 @@ export interface ServerLink {
 export interface LinkObserver {
   linked(link: ServerLink): void;
   lost(link: ServerLink, reason: string): void;
-  /** An attempt failed; the next one comes in `retryMs`. */
-  failed(reason: string, retryMs: number): void;
+  /**
+   * An attempt failed; the next one comes in `retryMs`.
+   *
+   * @param error What it rejected with; `undefined` when a link was lost early.
+   */
+  failed(reason: string, retryMs: number, error: unknown): void;
   /** The number of distinct servers linked, or known, changed. */
   counted(linked: number, known: number): void;
 }
@@ -149,16 +153,16 @@ export class LinkKeeper {
       });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      return this.#onFailed(reason);
+      return this.#onFailed(reason, error);
     }
     if (closedReason !== undefined) return this.#onFailed(closedReason);
     this.#onLinked(link);
   }
 
-  #onFailed(reason: string): void {
+  #onFailed(reason: string, error?: unknown): void {
     if (this.#isStopped()) return;
     const retryMs = this.#backoff.nextMs();
-    this.#options.observer.failed(reason, retryMs);
+    this.#options.observer.failed(reason, retryMs, error);
     this.#wait(retryMs);
   }
 

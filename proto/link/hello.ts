@@ -28,6 +28,9 @@ export class LinkError extends Error {
   override readonly name = "LinkError";
 }
 
+/** The server will not have this agent as it is: a person must change that. */
+export class LinkRefusedError extends LinkError {}
+
 /**
  * Whether an end of version `ours` works with one of version `theirs`.
  *

@@ -18,7 +18,7 @@ import type { Conduit } from "../transfer/conduit.ts";
 import { transfer } from "../transfer/transfer.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
-import { LinkError } from "./hello.ts";
+import { LinkError, LinkRefusedError } from "./hello.ts";
 import type { PendingDial } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import { CONNECT_PATH } from "./packets_link.ts";
@@ -170,11 +170,15 @@ export class PacketsAgentLink implements ClientCallEvents {
     if (status.code !== StatusCode.OK) {
       this.#options.observer?.streamFailed?.(status.code);
     }
+    const reason = status.message ||
+      (status.code === StatusCode.OK
+        ? "the server ended the link"
+        : statusName(status.code));
+    const isRefusal = status.code === StatusCode.PERMISSION_DENIED ||
+      status.code === StatusCode.UNAUTHENTICATED;
     this.#over(
-      status.message ||
-        (status.code === StatusCode.OK
-          ? "the server ended the link"
-          : statusName(status.code)),
+      reason,
+      isRefusal ? new LinkRefusedError(reason) : new LinkError(reason),
     );
   }
 
@@ -230,7 +234,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     this.#mux.say({ type: "DIAL_RSP", error, connectId: 0, random });
   }
 
-  #over(reason: string): void {
+  #over(reason: string, error: LinkError = new LinkError(reason)): void {
     if (this.#state === "over") return;
     this.#state = "over";
     this.#headWait.cancel();
@@ -238,7 +242,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     this.#dials.clear();
     for (const { pending } of dials) pending?.cancel();
     this.#mux.lose(reason);
-    this.#options.onClosed(new LinkError(reason));
+    this.#options.onClosed(error);
   }
 }
 

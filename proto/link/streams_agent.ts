@@ -29,6 +29,7 @@ import {
   CONTROL_PATH,
   HELLO_DEADLINE_MS,
   LinkError,
+  LinkRefusedError,
   versionProblem,
 } from "./hello.ts";
 import { proxyMethod, type ProxyMethodOptions } from "./proxy_method.ts";
@@ -168,7 +169,11 @@ class StreamsAgent implements ServerCallEvents {
     if (event.type === "hello") return this.#onHello(event.hello);
     if (event.type === "unknown") return;
     if (event.type === "refusal") {
-      return this.#fail(StatusCode.OK, event.reason);
+      // Said to a link that stands, it ends just that link.
+      const error = this.#state === "open"
+        ? new LinkError(event.reason)
+        : new LinkRefusedError(event.reason);
+      return this.#fail(StatusCode.OK, event.reason, error);
     }
     if (this.#state === "hello") {
       return this.#fail(
@@ -211,11 +216,15 @@ class StreamsAgent implements ServerCallEvents {
     });
   }
 
-  #fail(code: StatusCode, message: string): void {
+  #fail(
+    code: StatusCode,
+    message: string,
+    error: LinkError = new LinkError(message),
+  ): void {
     if (this.#state === "over") return;
     this.#state = "over";
     this.#deadline.cancel();
     this.#call?.finish({ code, message });
-    this.#options.onFailed(new LinkError(message));
+    this.#options.onFailed(error);
   }
 }

@@ -151,7 +151,7 @@ Deno.test("a node that was revoked meanwhile is told so", async () => {
     /^Cannot renew the certificate of edge-7: the node was revoked \(stolen\)/,
   );
   await machine.start(rig);
-  await isTold;
+  assertEquals((await isTold).level, "warn");
   await Deno.remove(`${machine.stateDirectory}/cert.pem`);
   await assertRejects(
     () => machine.start(rig),
@@ -203,6 +203,23 @@ Deno.test("a node that was forgotten joins again with the key it has", async () 
   await machine.link(rig);
   assertEquals(await machine.read("key.pem"), key);
 });
+
+for (const carrier of ["streams", "packets"] as const) {
+  Deno.test(`a link that is refused is a warning, once, over ${carrier}`, async () => {
+    await using rig = await IdentityRig.open();
+    using machine = new Machine("edge-7");
+    await stop(await machine.link(rig, { token: await rig.token() }));
+    await rig.nodes.change("edge-7", (record) => ({
+      ...record,
+      state: "revoked",
+    }));
+    const refused = /^Cannot admit edge-7: the node was revoked/;
+    const first = machine.log.next(refused);
+    await machine.start(rig, { carriers: [carrier] });
+    assertEquals((await first).level, "warn");
+    assertEquals((await machine.log.next(refused)).level, "event");
+  });
+}
 
 // deno-fmt-ignore: the columns are the point.
 const DAMAGES: readonly [what: string, damage: (path: string) => Promise<void>][] = [

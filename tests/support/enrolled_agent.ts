@@ -7,6 +7,7 @@
 
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
 import type { ServerAddress } from "../../host/server_addresses.ts";
+import type { Carrier } from "../../proto/link/link.ts";
 import type { IdentityRig } from "./identity_rig.ts";
 import { memoryFolder } from "./memory_folder.ts";
 import { RecordedLog } from "./recorded_log.ts";
@@ -19,6 +20,8 @@ export interface EnrolledWish {
   /** The rig's when absent; none: those that the node remembers. */
   readonly servers?: readonly ServerAddress[];
   readonly links?: number;
+  /** Both when absent. */
+  readonly carriers?: readonly Carrier[];
   /** 0, so that what is spread over time happens at once. */
   readonly random?: () => number;
 }
@@ -40,7 +43,7 @@ export class Machine implements Disposable {
 
   /** Starts it, linked or not. The rig stops it. */
   async start(rig: IdentityRig, wish: EnrolledWish = {}): Promise<TunnelAgent> {
-    const { token, servers, links = 1, random = () => 0 } = wish;
+    const { token, servers, links = 1, carriers, random = () => 0 } = wish;
     const { identifiers: _, ...usual } = await rig.tunnel.agentOptions();
     const running = await startJoinedAgent({
       ...usual,
@@ -54,6 +57,7 @@ export class Machine implements Disposable {
         addresses: servers ?? usual.server.addresses,
         caFile: "",
         links,
+        ...(carriers === undefined ? {} : { carriers }),
       },
     }, { log: this.log, proxy: {}, random });
     const agent = { running, log: this.log };
