@@ -60,6 +60,8 @@ export class AgentIdentity implements LinkIdentity {
   readonly #known: AgentIdentityFiles;
   readonly #renewer: Renewer;
   #credentials: Credentials | undefined;
+  /** What a server has said last while linked. */
+  #lastBundle: string | undefined;
   /** Trusted already, while damaged files keep it from `#credentials`. */
   #authoritiesAhead: string | undefined;
 
@@ -166,6 +168,7 @@ export class AgentIdentity implements LinkIdentity {
         throw new PkiError(`it has ${bundle.length} octets`);
       }
       const authorities = readCertificates(pem);
+      this.#lastBundle = pem;
       if (this.#credentials?.current.ca !== pem) {
         await this.#state.keepAuthorities(pem);
         this.#useAuthorities(pem);
@@ -206,6 +209,7 @@ export class AgentIdentity implements LinkIdentity {
   async #renew(means: RenewalMeans): Promise<Renewed> {
     const { keys } = this.#known;
     const { current: inUse } = this.#credentials!;
+    const bundleBefore = this.#lastBundle;
     const current = { ...inUse, ca: this.#authoritiesAhead ?? inUse.ca };
     const answer = means === "certificate"
       ? await this.#calls.renew(this.node, keys, current)
@@ -215,8 +219,16 @@ export class AgentIdentity implements LinkIdentity {
     }
     const kept = await this.#state.keep(answer.enrolment, this.servers);
     this.#authoritiesAhead = undefined;
+    const bundle = this.#lastBundle;
+    if (bundle === undefined || bundle === bundleBefore) {
+      this.#credentials!.reload();
+      return kept;
+    }
+    // The answer may be older than what was said meanwhile; if it is newer,
+    // the link says so as well.
+    await this.#state.keepAuthorities(bundle);
     this.#credentials!.reload();
-    return kept;
+    return { ...kept, authorities: readCertificates(bundle) };
   }
 }
 

@@ -238,6 +238,7 @@ export class Renewer {
     };
     this.#authorities = renewed.authorities;
     this.#reissueMs = undefined;
+    this.#expectReissue();
     this.#replaceMs = undefined;
     this.#retryMs = undefined;
     this.#refusal = undefined;

@@ -62,6 +62,8 @@ class World {
   /** What the server says instead. */
   refusals: Error[] = [];
   issuer = one;
+  /** Who is trusted after a renewal; the issuer when absent. */
+  answered: CertificateFacts[] | undefined;
   /** What the server's clock says, less elapsed time. */
   readonly serverMs: number;
   wallMs: number;
@@ -91,7 +93,8 @@ class World {
     if (refusal !== undefined) return Promise.reject(refusal);
     const nowMs = this.serverMs + this.timers.now();
     const certificate = issue(this.issuer, nowMs);
-    return Promise.resolve({ certificate, authorities: [this.issuer.facts] });
+    const authorities = this.answered ?? [this.issuer.facts];
+    return Promise.resolve({ certificate, authorities });
   }
 
   /** Lets time pass and what was begun come to its end. */
@@ -205,6 +208,18 @@ Deno.test("when another authority issues, the certificate is renewed soon", asyn
   assertEquals(world.means, ["certificate"]);
   await world.pass(HOUR_MS);
   assertEquals(world.means.length, 1);
+  world.renewer.stop();
+});
+
+Deno.test("an authority that changed while the old one answered is asked as well", async () => {
+  const world = new World();
+  world.renewer.start();
+  world.answered = [two.facts, one.facts];
+  world.renewer.replace();
+  await settle();
+  world.issuer = two;
+  await world.pass(HOUR_MS);
+  assertEquals(world.means.length, 2);
   world.renewer.stop();
 });
 
