@@ -197,99 +197,152 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
+/** A connection, and two that are refused: by the agent, and by the server. */
+async function auditedDials(
+  carrier: typeof CARRIERS[number],
+  protocol: typeof PROTOCOLS[number],
+  folder: string,
+) {
+  const file = (name: string) => ({
+    path: `${folder}/${name}.log`,
+    octetsMax: 1_000_000,
+    filesMax: 2,
+  });
+  const policyFile = `${folder}/policy.json`;
+  const entry = { socket: "*", allow: ["tcp:127.0.0.1:*", "tcp:n.test:1"] };
+  await Deno.writeTextFile(
+    policyFile,
+    JSON.stringify({ frontends: [entry] }),
+  );
+  let address = "";
+  let socket = "";
+  {
+    await using tunnel = await Tunnel.open({
+      server: { authorization: { policyFile, audit: file("server") } },
+    });
+    const { running } = await tunnel.link({
+      carrier,
+      audit: file("agent"),
+      dials: { rules: rules("tcp:*:*", "tcp:*:22") },
+    });
+    socket = tunnel.socketPath;
+    ({ address } = tunnel.target);
+    const pair = await tunnel.connect(protocol);
+    pair.caller.send("a secret of the caller");
+    await pair.target.received(22);
+    pair.target.send("and one");
+    await pair.caller.received(7);
+    pair.caller.finish();
+    pair.target.finish();
+    await Promise.all([pair.caller.closed, pair.target.closed]);
+    const dial = (address: string) =>
+      tunnel.dial(protocol, { target: { protocol: "tcp", address } });
+    await refusal(dial("127.0.0.1:22"));
+    await refusal(dial("10.0.0.1:80"));
+    running.stop("enough");
+    await running.finished;
+  }
+  return {
+    socket,
+    address,
+    server: await linesOf(file("server").path),
+    agent: await linesOf(file("agent").path),
+  };
+}
+
+function serverLines(socket: string, address: string) {
+  const who = { who: { socket }, node: "agent-1", protocol: "tcp" };
+  const refused = "Cannot dial tcp 127.0.0.1:22: refused by the agent's " +
+    "rule --deny tcp:*:22";
+  const rule = "frontends[0].allow[0] tcp:127.0.0.1:*";
+  return [
+    {
+      event: "dial",
+      dial: 1,
+      ...who,
+      target: address,
+      decision: "allowed",
+      rule,
+    },
+    {
+      event: "end",
+      dial: 1,
+      ...who,
+      target: address,
+      end: "clean",
+      octetsToTarget: 22,
+      octetsFromTarget: 7,
+    },
+    {
+      event: "dial",
+      dial: 2,
+      ...who,
+      target: "127.0.0.1:22",
+      decision: "allowed",
+      rule,
+    },
+    {
+      event: "end",
+      dial: 2,
+      ...who,
+      target: "127.0.0.1:22",
+      end: "failed",
+      reason: refused,
+      octetsToTarget: 0,
+      octetsFromTarget: 0,
+    },
+    {
+      event: "dial",
+      dial: 3,
+      ...who,
+      target: "10.0.0.1:80",
+      decision: "refused",
+      rule: "",
+    },
+  ];
+}
+
+function agentLines(address: string) {
+  const here = { node: "agent-1", protocol: "tcp" };
+  return [
+    {
+      event: "dial",
+      dial: 1,
+      ...here,
+      target: address,
+      decision: "allowed",
+      rule: "--allow tcp:*:*",
+    },
+    {
+      event: "end",
+      dial: 1,
+      ...here,
+      target: address,
+      end: "clean",
+      octetsToTarget: 22,
+      octetsFromTarget: 7,
+    },
+    {
+      event: "dial",
+      dial: 2,
+      ...here,
+      target: "127.0.0.1:22",
+      decision: "refused",
+      rule: "--deny tcp:*:22",
+    },
+  ];
+}
+
 for (const carrier of CARRIERS) {
   for (const protocol of PROTOCOLS) {
     Deno.test(`${carrier}, ${protocol}: both audit logs tell who was let where, and how it ended`, async () => {
       const folder = await Deno.makeTempDir({ prefix: "audit-" });
-      const file = (name: string) => ({
-        path: `${folder}/${name}.log`,
-        octetsMax: 1_000_000,
-        filesMax: 2,
-      });
-      const policyFile = `${folder}/policy.json`;
-      const entry = { socket: "*", allow: ["tcp:127.0.0.1:*", "tcp:n.test:1"] };
-      await Deno.writeTextFile(
-        policyFile,
-        JSON.stringify({ frontends: [entry] }),
+      const { socket, address, server, agent } = await auditedDials(
+        carrier,
+        protocol,
+        folder,
       );
-      let address = "";
-      let socket = "";
-      {
-        await using tunnel = await Tunnel.open({
-          server: { authorization: { policyFile, audit: file("server") } },
-        });
-        const { running } = await tunnel.link({
-          carrier,
-          audit: file("agent"),
-          dials: { rules: rules("tcp:*:*", "tcp:*:22") },
-        });
-        socket = tunnel.socketPath;
-        ({ address } = tunnel.target);
-        const pair = await tunnel.connect(protocol);
-        pair.caller.send("a secret of the caller");
-        await pair.target.received(22);
-        pair.target.send("and one");
-        await pair.caller.received(7);
-        pair.caller.finish();
-        pair.target.finish();
-        await Promise.all([pair.caller.closed, pair.target.closed]);
-        const dial = (address: string) =>
-          tunnel.dial(protocol, { target: { protocol: "tcp", address } });
-        await refusal(dial("127.0.0.1:22"));
-        await refusal(dial("10.0.0.1:80"));
-        running.stop("enough");
-        await running.finished;
-      }
-      const server = await linesOf(file("server").path);
-      const who = { who: { socket }, node: "agent-1", protocol: "tcp" };
-      const refused = "Cannot dial tcp 127.0.0.1:22: refused by the agent's " +
-        "rule --deny tcp:*:22";
-      const rule = "frontends[0].allow[0] tcp:127.0.0.1:*";
-      assertEquals(server.map(steady), [
-        {
-          event: "dial",
-          dial: 1,
-          ...who,
-          target: address,
-          decision: "allowed",
-          rule,
-        },
-        {
-          event: "end",
-          dial: 1,
-          ...who,
-          target: address,
-          end: "clean",
-          octetsToTarget: 22,
-          octetsFromTarget: 7,
-        },
-        {
-          event: "dial",
-          dial: 2,
-          ...who,
-          target: "127.0.0.1:22",
-          decision: "allowed",
-          rule,
-        },
-        {
-          event: "end",
-          dial: 2,
-          ...who,
-          target: "127.0.0.1:22",
-          end: "failed",
-          reason: refused,
-          octetsToTarget: 0,
-          octetsFromTarget: 0,
-        },
-        {
-          event: "dial",
-          dial: 3,
-          ...who,
-          target: "10.0.0.1:80",
-          decision: "refused",
-          rule: "",
-        },
-      ]);
+      assertEquals(server.map(steady), serverLines(socket, address));
       for (const { time, from, durationMs, event } of server) {
         assertMatch(String(time), /^\d{4}-\d\d-\d\dT.*Z$/);
         assertEquals(from, "unix");
@@ -298,35 +351,7 @@ for (const carrier of CARRIERS) {
           event === "end" ? "number" : "undefined",
         );
       }
-      const agent = await linesOf(file("agent").path);
-      const here = { node: "agent-1", protocol: "tcp" };
-      assertEquals(agent.map(steady), [
-        {
-          event: "dial",
-          dial: 1,
-          ...here,
-          target: address,
-          decision: "allowed",
-          rule: "--allow tcp:*:*",
-        },
-        {
-          event: "end",
-          dial: 1,
-          ...here,
-          target: address,
-          end: "clean",
-          octetsToTarget: 22,
-          octetsFromTarget: 7,
-        },
-        {
-          event: "dial",
-          dial: 2,
-          ...here,
-          target: "127.0.0.1:22",
-          decision: "refused",
-          rule: "--deny tcp:*:22",
-        },
-      ]);
+      assertEquals(agent.map(steady), agentLines(address));
       const all = JSON.stringify([server, agent]);
       assert(!all.includes("secret"), "nothing that a connection carried");
       await Deno.remove(folder, { recursive: true });
