@@ -64,21 +64,24 @@ export interface Row {
 /** Processes that an attack is made with. */
 interface Stage {
   readonly tunnel: TunnelProcesses;
+  readonly stateDirectory: string;
   readonly neighbour: SpokenChild;
   readonly site: Omit<Site, "part">;
   readonly metricsUrl: string;
 }
 
 async function openStage(): Promise<Stage> {
+  // Two authorities: the port also lets nodes join.
+  const stateDirectory = await Deno.makeTempDir({ prefix: "tunnel-attacks-" });
   const tunnel = await TunnelProcesses.start({
-    // Two authorities: the port also lets nodes join.
-    serverFlags: [`--state-dir=${await Deno.makeTempDir({ prefix: "ta-" })}`],
+    serverFlags: [`--state-dir=${stateDirectory}`],
   });
   const { frontend, agentPort, healthUrl } = tunnel.server;
   if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
   const neighbour = new SpokenChild("neighbour.ts", [frontend.path]);
   return {
     tunnel,
+    stateDirectory,
     neighbour,
     metricsUrl: `${healthUrl}/metrics`,
     site: {
@@ -255,6 +258,7 @@ if (import.meta.main) {
     await stage.neighbour.stop();
     await stage.tunnel[Symbol.asyncDispose]();
     await killAllChildren();
+    await Deno.remove(stage.stateDirectory, { recursive: true });
   }
   if (args.json !== undefined) {
     await Deno.writeTextFile(String(args.json), JSON.stringify(rows, null, 2));
