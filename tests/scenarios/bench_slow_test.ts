@@ -14,7 +14,7 @@ import { identifiers } from "../support/fake_link.ts";
 import { Tunnel } from "../support/tunnel_harness.ts";
 import { TunnelProcesses } from "../support/tunnel_processes.ts";
 
-const QUICK = ["--duration=100ms", "--connections=4"];
+const QUICK = ["--duration=250ms", "--connections=4"];
 
 /** Flags that say what `road` says. */
 function flagsOf(road: Road): string[] {

@@ -179,8 +179,10 @@ export class Exchange {
     const isExcused = this.#mayBeLost || this.wasHeld ||
       this.callerCut !== undefined ||
       // What is said early waits in a stream of the dial's own, but not in the
-      // packets carrier; and a reset may catch up with CONNECT's 200.
-      (mayReset && reason === "link-lost" &&
+      // packets carrier; and a reset may catch up with CONNECT's 200, or come
+      // before it, and then only its words tell what was reset.
+      (mayReset &&
+        (reason === "link-lost" || /ENHANCE_YOUR_CALM$/.test(error.message)) &&
         (this.plan.way !== "direct" || this.link?.isPackets !== true)) ||
       // It stood behind somebody else's octets (SPEC.md, 4.4).
       (mayHoldDials && this.link?.isPackets === true) ||
