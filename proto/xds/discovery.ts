@@ -1,0 +1,83 @@
+/**
+ * What clients and servers of xDS say to each other, as both state machines see
+ * it.
+ *
+ * Layer: xDS. Names and rules are those of the xDS v3 protocol
+ * (`envoy.service.discovery.v3`); octets are for `discovery_codec.ts`.
+ *
+ * @module
+ */
+
+import type { Resource } from "./resource.ts";
+
+/** State of the world, or only what differs. */
+export type DiscoveryMode = "sotw" | "delta";
+
+/** Who asks: `envoy.config.core.v3.Node`. */
+export interface DiscoveryNode {
+  readonly id: string;
+  readonly cluster: string;
+  /** A `google.protobuf.Struct` as plain data. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly locality: {
+    readonly region: string;
+    readonly zone: string;
+    readonly subZone: string;
+  };
+  readonly userAgentName: string;
+  readonly userAgentVersion: string;
+  readonly clientFeatures: readonly string[];
+}
+
+/** Why a response was refused: `google.rpc.Status`. Its presence is the NACK. */
+export interface ErrorDetail {
+  readonly code: number;
+  readonly message: string;
+}
+
+/** `DiscoveryRequest`. */
+export interface SotwRequest {
+  readonly mode: "sotw";
+  /** Only sure to be there in the first request of a stream. */
+  readonly node: DiscoveryNode | undefined;
+  readonly typeUrl: string;
+  readonly versionInfo: string;
+  /**
+   * In the order of the request. Equal lists are the same array for as long as
+   * somebody has it: a thousand clients that ask for the same share one, and
+   * `===` says that nothing is new.
+   */
+  readonly resourceNames: readonly string[];
+  /** Empty: not about a response. */
+  readonly responseNonce: string;
+  readonly errorDetail: ErrorDetail | undefined;
+}
+
+/** `DeltaDiscoveryRequest`. */
+export interface DeltaRequest {
+  readonly mode: "delta";
+  readonly node: DiscoveryNode | undefined;
+  readonly typeUrl: string;
+  readonly subscribe: readonly string[];
+  readonly unsubscribe: readonly string[];
+  /** What a client that comes back has, by name; only in a first request. */
+  readonly initialVersions: ReadonlyMap<string, string>;
+  readonly responseNonce: string;
+  readonly errorDetail: ErrorDetail | undefined;
+}
+
+export type DiscoveryRequest = SotwRequest | DeltaRequest;
+
+/** A response, all but its nonce: what many clients can be told alike. */
+export interface DiscoveryReply {
+  readonly typeUrl: string;
+  /**
+   * Replies that say the same have the same array where that costs nothing, so
+   * that it is encoded once.
+   */
+  readonly resources: readonly Resource[];
+  /** Delta only: names that are gone, or are not there. */
+  readonly removed: readonly string[];
+  /** `version_info`, or `system_version_info` of Delta. */
+  readonly version: string;
+}

@@ -1,0 +1,59 @@
+/**
+ * What xDS calls a resource, and the four kinds of it that are served here.
+ *
+ * Layer: xDS. A resource is opaque octets with a name and a version; what is in
+ * it is said where it is made, and read where it is used.
+ *
+ * @module
+ */
+
+/** Kinds, in the order in which changes are sent: make before break. */
+export const RESOURCE_KINDS = [
+  "cluster",
+  "endpoints",
+  "listener",
+  "route",
+] as const;
+
+export type ResourceKind = typeof RESOURCE_KINDS[number];
+
+/** By kind, as requests and responses name them (xDS v3). */
+export const TYPE_URLS: Readonly<Record<ResourceKind, string>> = {
+  cluster: "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+  endpoints:
+    "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+  listener: "type.googleapis.com/envoy.config.listener.v3.Listener",
+  route: "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+};
+
+const KINDS_BY_URL: ReadonlyMap<string, ResourceKind> = new Map(
+  RESOURCE_KINDS.map((kind) => [TYPE_URLS[kind], kind]),
+);
+
+/** @returns `undefined` for a type that is not served. */
+export function kindOfUrl(typeUrl: string): ResourceKind | undefined {
+  return KINDS_BY_URL.get(typeUrl);
+}
+
+/**
+ * Whether a response is the whole state of the kind: what a SotW response does
+ * not name is gone (listeners, clusters), or is as it was (the others). Only the
+ * former know a wildcard.
+ */
+export function isWholeState(kind: ResourceKind): boolean {
+  return kind === "cluster" || kind === "listener";
+}
+
+/** One resource. Never changes; `===` says "the same content". */
+export interface Resource {
+  readonly kind: ResourceKind;
+  /** For endpoints the name that their cluster asks for. */
+  readonly name: string;
+  /**
+   * Made of the content and of nothing else, so that it survives a restart of
+   * the server: clients that come back say what they have.
+   */
+  readonly version: string;
+  /** `google.protobuf.Any`, encoded. */
+  readonly any: Uint8Array;
+}
