@@ -1,12 +1,14 @@
 /**
  * Runs something until it ends or the user has had enough: the first signal
  * asks it to end in order, the second one ends it. SIGHUP reads files again.
- * Meanwhile memory that is not needed any more is given back.
+ * Meanwhile memory that is not needed any more is given back, and peers that
+ * vanished are found out about.
  *
  * @module
  */
 
 import { MemoryRelief } from "../host/memory_relief.ts";
+import { DeadPeers } from "../host/sockets/dead_peers.ts";
 import { systemTimers } from "../host/system_timers.ts";
 
 /** A server or an agent that is up. */
@@ -43,11 +45,14 @@ export async function untilStopped(
   const onReload = () => running.reload();
   for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
   signals.addSignalListener("SIGHUP", onReload);
-  const relief = new MemoryRelief(systemTimers);
+  const watches = [
+    new MemoryRelief(systemTimers),
+    new DeadPeers(systemTimers),
+  ];
   try {
     await running.finished;
   } finally {
-    relief.stop();
+    for (const watch of watches) watch.stop();
     signals.removeSignalListener("SIGHUP", onReload);
     for (const signal of SIGNALS) {
       signals.removeSignalListener(signal, onSignal);

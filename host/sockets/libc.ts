@@ -18,7 +18,7 @@ const SOCKADDR_OCTETS = 128;
  * gives out the lowest that is free, so they lie close together; one more try
  * costs a fraction of a microsecond.
  */
-const GAP_MAX = 1024;
+export const DESCRIPTOR_GAP_MAX = 1024;
 
 const SYMBOLS = {
   getsockname: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
@@ -103,7 +103,7 @@ export function* inetDescriptors(
   library: LibC,
 ): Generator<{ descriptor: number; local: SocketName }> {
   let last = 0;
-  for (let descriptor = 0; descriptor - last < GAP_MAX; descriptor++) {
+  for (let descriptor = 0; descriptor - last < DESCRIPTOR_GAP_MAX; descriptor++) {
     const local = nameOf(library.getsockname, descriptor);
     if (local === undefined) continue;
     last = descriptor;
