@@ -1,0 +1,269 @@
+/**
+ * How services and endpoints travel in the resources that a tunnel's discovery
+ * server makes for a node proxy, so that nothing of them is lost on the way:
+ * what xDS has a field for is there, and the rest is `tunnel` in the metadata
+ * of clusters and of their endpoints.
+ *
+ * In a cluster (one for each port of a service, named `namespace/name:PORT`):
+ * `filter_metadata.tunnel = {service, port}`, the whole service and the name of
+ * the port. In a load assignment, which has one locality so that the order
+ * stays: the address, the port, the weight, and {@linkcode endpointForm}.
+ *
+ * Unknown fields are ignored: a server may be newer than its proxies.
+ *
+ * @module
+ */
+
+import {
+  AGENT_KEYS,
+  BALANCES,
+  DEFAULT_WEIGHT,
+  DIRECT,
+  type Endpoint,
+  type EndpointPort,
+  type EndpointState,
+  type HealthCheck,
+  type ListenAddress,
+  NO_AFFINITY,
+  type Service,
+  type ServicePolicy,
+  type ServicePort,
+  type Via,
+} from "./model.ts";
+
+/** Where both kinds of metadata stand in `filter_metadata`. */
+export const TUNNEL_METADATA = "tunnel";
+
+/** What a `google.protobuf.Struct` can hold. */
+export type Form = { readonly [field: string]: unknown };
+
+/** A form that no tunnel server wrote, or a newer one; the rest of a sentence. */
+export class FormError extends Error {
+  override readonly name = "FormError";
+}
+
+/** `filter_metadata.tunnel` of the cluster of one port. */
+export function clusterForm(service: Service, portName: string): Form {
+  // Plain data already, and without fields that are undefined.
+  return { service, port: portName };
+}
+
+/**
+ * `filter_metadata.tunnel` of an endpoint in the assignment of one port.
+ *
+ * @returns `undefined`: address, port and weight say it all.
+ */
+export function endpointForm(
+  { ports, state, node, zone, forZones, via }: Endpoint,
+): Form | undefined {
+  const form = {
+    // One port is that of the assignment.
+    ...ports.length === 1 ? {} : { ports },
+    ...state === "ready" ? {} : { state },
+    ...node === undefined ? {} : { node },
+    ...zone === undefined ? {} : { zone },
+    ...forZones === undefined ? {} : { forZones },
+    ...via.kind === "direct" ? {} : { via: via.agent ?? "agent" },
+  };
+  return Object.keys(form).length === 0 ? undefined : form;
+}
+
+/**
+ * What {@linkcode clusterForm} has written.
+ *
+ * @throws {FormError}
+ */
+export function readClusterForm(
+  form: unknown,
+): { readonly service: Service; readonly port: string } {
+  const { service, port } = object(form, "no metadata of a tunnel server");
+  return {
+    service: readService(object(service, "no service in its metadata")),
+    port: text(port, "port"),
+  };
+}
+
+/** What xDS has fields for. */
+export interface PlainEndpoint {
+  readonly address: string;
+  readonly port: number;
+  /** 0: none was given. */
+  readonly weight: number;
+}
+
+/**
+ * What {@linkcode endpointForm} has written.
+ *
+ * @param portName Of the assignment's port.
+ * @throws {FormError}
+ */
+export function readEndpointForm(
+  { address, port, weight }: PlainEndpoint,
+  form: unknown,
+  portName: string,
+): Endpoint {
+  const { ports, state, node, zone, forZones, via } = form === undefined
+    ? NO_FORM
+    : object(form, "metadata that is no map");
+  return {
+    address,
+    ports: ports === undefined
+      ? [{ name: portName, port }]
+      : list(ports, "ports").map(readEndpointPort),
+    state: state === undefined ? "ready" : word(STATES, state, "state"),
+    ...node === undefined ? {} : { node: text(node, "node") },
+    ...zone === undefined ? {} : { zone: text(zone, "zone") },
+    ...forZones === undefined ? {} : {
+      forZones: list(forZones, "forZones").map((each) => text(each, "zone")),
+    },
+    weight: weight === 0 ? DEFAULT_WEIGHT : weight,
+    via: readVia(via),
+  };
+}
+
+const NO_FORM: Form = {};
+
+const STATES: readonly EndpointState[] = [
+  "ready",
+  "serving",
+  "terminating",
+  "unready",
+];
+
+function readService(form: Form): Service {
+  return {
+    namespace: text(form["namespace"], "namespace"),
+    name: text(form["name"], "name"),
+    ports: list(form["ports"], "ports").map(readPort),
+    affinity: readAffinity(form["affinity"]),
+    policy: readPolicy(object(form["policy"] ?? {}, "a policy that is no map")),
+  };
+}
+
+function readPort(value: unknown): ServicePort {
+  const form = object(value, "a port that is no map");
+  const { appProtocol, listen } = form;
+  return {
+    name: text(form["name"], "name of a port"),
+    port: number(form["port"], "port"),
+    protocol: word(["tcp", "udp"], form["protocol"], "protocol"),
+    ...appProtocol === undefined
+      ? {}
+      : { appProtocol: text(appProtocol, "appProtocol") },
+    ...listen === undefined ? {} : { listen: readListen(listen) },
+  };
+}
+
+function readListen(value: unknown): ListenAddress {
+  const { host, port } = object(value, "a listen that is no map");
+  return {
+    ...host === undefined ? {} : { host: text(host, "host to listen on") },
+    port: number(port, "port to listen on"),
+  };
+}
+
+function readAffinity(value: unknown): Service["affinity"] {
+  if (value === undefined) return NO_AFFINITY;
+  const { kind, ttlMs } = object(value, "an affinity that is no map");
+  const known = word(["none", "client-ip"], kind, "affinity");
+  return known === "none"
+    ? NO_AFFINITY
+    : { kind: known, ttlMs: number(ttlMs, "ttlMs") };
+}
+
+function readPolicy(form: Form): ServicePolicy {
+  const { balance, health } = form;
+  const read = <T>(
+    field: string,
+    as: (value: unknown, what: string) => T,
+  ): { readonly [field: string]: T } =>
+    form[field] === undefined ? {} : { [field]: as(form[field], field) };
+  return {
+    ...balance === undefined
+      ? {}
+      : { balance: word(BALANCES, balance, "balance") },
+    ...read("zoneAware", flag),
+    ...read("dialTimeoutMs", number),
+    ...read("udpIdleMs", number),
+    ...read("drainMs", number),
+    ...read("agentOnFailure", flag),
+    ...health === undefined ? {} : { health: readHealth(health) },
+  };
+}
+
+function readHealth(value: unknown): HealthCheck {
+  const form = object(value, "a health check that is no map");
+  const times = {
+    intervalMs: number(form["intervalMs"], "intervalMs"),
+    timeoutMs: number(form["timeoutMs"], "timeoutMs"),
+  };
+  const kind = word(["tcp", "http"], form["kind"], "health check");
+  return kind === "tcp"
+    ? { kind, ...times }
+    : { kind, path: text(form["path"], "path"), ...times };
+}
+
+function readEndpointPort(value: unknown): EndpointPort {
+  const { name, port } = object(value, "a port that is no map");
+  return { name: text(name, "name of a port"), port: number(port, "port") };
+}
+
+function readVia(value: unknown): Via {
+  if (value === undefined) return DIRECT;
+  if (value === "agent") return { kind: "agent" };
+  const form = object(value, "a road that is neither agent nor a map");
+  return {
+    kind: "agent",
+    agent: {
+      key: word(AGENT_KEYS, form["key"], "key of an agent"),
+      value: text(form["value"], "value of an agent"),
+    },
+  };
+}
+
+// --- Plain data of strangers -----------------------------------------------------
+
+function object(value: unknown, seen: string): Form {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return value as Form;
+  }
+  throw new FormError(`it has ${seen}`);
+}
+
+function list(value: unknown, what: string): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw wrong(what, value, "a list");
+}
+
+function text(value: unknown, what: string): string {
+  if (typeof value === "string") return value;
+  throw wrong(what, value, "a text");
+}
+
+function number(value: unknown, what: string): number {
+  if (typeof value === "number") return value;
+  throw wrong(what, value, "a number");
+}
+
+function flag(value: unknown, what: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw wrong(what, value, "true or false");
+}
+
+function word<const W extends string>(
+  words: readonly W[],
+  value: unknown,
+  what: string,
+): W {
+  const found = words.find((each) => each === value);
+  if (found !== undefined) return found;
+  throw wrong(what, value, `one of ${words.join(", ")}`);
+}
+
+/** A part of a value is enough to know it by. */
+const SHOWN_MAX = 60;
+
+function wrong(what: string, value: unknown, wanted: string): FormError {
+  const seen = (JSON.stringify(value) ?? "nothing").slice(0, SHOWN_MAX);
+  return new FormError(`its ${what} is ${seen}, wanted ${wanted}`);
+}

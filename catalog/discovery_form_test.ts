@@ -1,0 +1,120 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import {
+  clusterForm,
+  endpointForm,
+  FormError,
+  readClusterForm,
+  readEndpointForm,
+} from "./discovery_form.ts";
+import {
+  DIRECT,
+  type Endpoint,
+  NO_AFFINITY,
+  NO_POLICY,
+  type Service,
+} from "./model.ts";
+
+const PLAIN: Service = {
+  namespace: "default",
+  name: "web",
+  ports: [{ name: "", port: 80, protocol: "tcp" }],
+  affinity: NO_AFFINITY,
+  policy: NO_POLICY,
+};
+
+const FULL: Service = {
+  namespace: "shop",
+  name: "db.main",
+  ports: [
+    {
+      name: "sql",
+      port: 5432,
+      protocol: "tcp",
+      appProtocol: "postgres",
+      listen: { host: "127.0.0.1", port: 15432 },
+    },
+    { name: "probe", port: 53, protocol: "udp", listen: { port: 5300 } },
+  ],
+  affinity: { kind: "client-ip", ttlMs: 60_000 },
+  policy: {
+    balance: "least-connections",
+    zoneAware: true,
+    dialTimeoutMs: 300,
+    udpIdleMs: 5_000,
+    drainMs: 0,
+    agentOnFailure: true,
+    health: { kind: "http", path: "/ok", intervalMs: 1_000, timeoutMs: 200 },
+  },
+};
+
+/** As it is after a `google.protobuf.Struct`. */
+function travelled(form: unknown): unknown {
+  return form === undefined ? undefined : JSON.parse(JSON.stringify(form));
+}
+
+Deno.test("a service comes back as it was, with everything and with nothing", () => {
+  for (const service of [PLAIN, FULL]) {
+    const port = service.ports[0]!.name;
+    const form = travelled(clusterForm(service, port));
+    assertEquals(readClusterForm(form), { service, port });
+  }
+  const tcp = { kind: "tcp", intervalMs: 1, timeoutMs: 2 } as const;
+  const service = { ...PLAIN, policy: { health: tcp } };
+  const form = travelled(clusterForm(service, ""));
+  assertEquals(readClusterForm(form).service, service);
+});
+
+Deno.test("an endpoint comes back as it was, by whatever road", () => {
+  const plain: Endpoint = {
+    address: "10.0.0.1",
+    ports: [{ name: "sql", port: 5433 }],
+    state: "ready",
+    weight: 1,
+    via: DIRECT,
+  };
+  const all: readonly Endpoint[] = [
+    plain,
+    { ...plain, state: "terminating", weight: 7 },
+    { ...plain, node: "n1", zone: "a", forZones: ["a", "b"] },
+    { ...plain, via: { kind: "agent" } },
+    { ...plain, via: { kind: "agent", agent: { key: "uid", value: "42" } } },
+    { ...plain, ports: [...plain.ports, { name: "probe", port: 9 }] },
+  ];
+  for (const endpoint of all) {
+    const { address, weight } = endpoint;
+    const form = travelled(endpointForm(endpoint));
+    const seen = { address, port: 5433, weight };
+    assertEquals(readEndpointForm(seen, form, "sql"), endpoint);
+  }
+  assertEquals(endpointForm(plain), undefined);
+});
+
+Deno.test("what a newer server writes besides is ignored", () => {
+  const form = { service: { ...FULL, colour: "red" }, port: "sql", more: 1 };
+  assertEquals(readClusterForm(form).service, FULL);
+});
+
+Deno.test("what is no form says what is wrong with it", () => {
+  const endpoint = { address: "10.0.0.1", port: 1, weight: 1 };
+  const wrongs: readonly (readonly [() => unknown, string])[] = [
+    [() => readClusterForm(undefined), "it has no metadata of a tunnel server"],
+    [() => readClusterForm({ port: "" }), "it has no service in its metadata"],
+    [
+      () => readClusterForm({ service: { ...PLAIN, ports: 1 }, port: "" }),
+      "its ports is 1, wanted a list",
+    ],
+    [
+      () => readClusterForm({ service: { ...PLAIN, name: null }, port: "" }),
+      "its name is null, wanted a text",
+    ],
+    [
+      () => readEndpointForm(endpoint, { state: "odd" }, ""),
+      'its state is "odd", wanted one of ready, serving, terminating, unready',
+    ],
+    [
+      () => readEndpointForm(endpoint, { via: { key: "ip", value: "1" } }, ""),
+      'its key of an agent is "ip", wanted one of uid, host, cidr',
+    ],
+  ];
+  for (const [read, message] of wrongs) assertThrows(read, FormError, message);
+});
