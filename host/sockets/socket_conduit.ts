@@ -13,6 +13,7 @@
  * @module
  */
 
+import { setImmediate } from "node:timers";
 import type {
   Conduit,
   ConduitEnd,
@@ -48,6 +49,14 @@ const GATHERED_OCTETS = 56 * 1024;
  * Nothing that is still under way is waited for.
  */
 const GATHERING_MICROTASKS = 8;
+
+/**
+ * Octets for a peer that takes none which are thrown away in one turn of the
+ * event loop. Somebody may have octets without end (a bench target, a copy of
+ * `/dev/zero`); without a pause he would keep the loop to himself, and what says
+ * that the connection is over comes through the loop.
+ */
+export const DROPPED_OCTETS_PER_TURN: number = 1024 * 1024;
 
 /** What else a {@linkcode SocketConduit} can be told. */
 export interface SocketConduitOptions {
@@ -87,6 +96,8 @@ export class SocketConduit implements Conduit {
   /** Microtasks that a scheduled flush still waits. */
   #patience = 0;
   #wantsRoom = false;
+  /** Dropped in this turn of the event loop. */
+  #droppedOctets = 0;
   #sending: "open" | "ending" | "closing" | "ended" | "broken" = "open";
 
   #end: ConduitEnd | undefined;
@@ -114,10 +125,9 @@ export class SocketConduit implements Conduit {
   }
 
   write(chunk: Uint8Array): number {
-    // Over or broken: the octets go nowhere, and `onClose` says so.
-    if (this.#end !== undefined || this.#sending === "broken") {
-      return chunk.length;
-    }
+    // The octets go nowhere, and `onClose` says so.
+    if (this.#end !== undefined) return 0;
+    if (this.#sending === "broken") return this.#drop(chunk.length);
     if (this.#sending !== "open") {
       throw new TypeError("Cannot write to a conduit after its end");
     }
@@ -276,6 +286,23 @@ export class SocketConduit implements Conduit {
   #landed(): void {
     this.#batch.recycle();
     this.#inFlight = undefined;
+  }
+
+  /** Takes what nobody will get, see {@linkcode DROPPED_OCTETS_PER_TURN}. */
+  #drop(octets: number): number {
+    if (this.#droppedOctets === 0) setImmediate(() => this.#dropFurther());
+    const room = DROPPED_OCTETS_PER_TURN - this.#droppedOctets;
+    const taken = Math.min(room, octets);
+    this.#droppedOctets += taken;
+    if (taken < octets) this.#wantsRoom = true;
+    return taken;
+  }
+
+  #dropFurther(): void {
+    this.#droppedOctets = 0;
+    if (this.#end !== undefined || !this.#wantsRoom) return;
+    this.#wantsRoom = false;
+    this.#events?.onWritable();
   }
 
   #closeWrite(): void {

@@ -10,7 +10,13 @@ import {
 import { denoSocket } from "./deno_socket.ts";
 import type { OctetSocket } from "./octet_socket.ts";
 import { BUFFER_OCTETS_MAX } from "../../proto/bytes/buffer_pool.ts";
-import { conduitReader, SocketConduit } from "./socket_conduit.ts";
+import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
+import { settled } from "../../tests/support/conduit_probe.ts";
+import {
+  conduitReader,
+  DROPPED_OCTETS_PER_TURN,
+  SocketConduit,
+} from "./socket_conduit.ts";
 import { PENDING_OCTETS_SOFT_LIMIT } from "./write_batch.ts";
 
 const text = new TextEncoder();
@@ -250,6 +256,40 @@ Deno.test("what came before a failed write is still delivered", async () => {
   assertEquals(end.kind, "reset");
   assertEquals(listener.ended, false);
   assertEquals(listener.received, text.encode("413 too large"));
+});
+
+Deno.test("octets without end for a peer that is gone leave the event loop alone", async () => {
+  const socket = new ScriptedSocket();
+  socket.writeError = new Deno.errors.BrokenPipe("Broken pipe");
+  const conduit = new SocketConduit(socket);
+  const chunk = new Uint8Array(64 * 1024);
+  const atOnceMax = 4 * DROPPED_OCTETS_PER_TURN;
+  let [dropped, atOnce] = [0, 0];
+  const offer = () => {
+    for (let taken = chunk.length; taken === chunk.length;) {
+      taken = conduit.write(chunk);
+      dropped += taken;
+      atOnce += taken;
+      if (atOnce > atOnceMax) return; // A failure, and not a test for ever.
+    }
+  };
+  const closed = Promise.withResolvers<ConduitEnd>();
+  conduit.attach({
+    onData() {},
+    onEnd() {},
+    onWritable: offer,
+    onClose: closed.resolve,
+  });
+  offer();
+  for (let turn = 0; turn < 10; turn++) {
+    await settled();
+    assert(atOnce <= atOnceMax, `${atOnce} octets in one turn`);
+    atOnce = 0;
+  }
+  assert(dropped > 4 * DROPPED_OCTETS_PER_TURN, "it stopped taking them");
+  socket.refuse(new Deno.errors.ConnectionReset());
+  assertEquals((await closed.promise).kind, "reset");
+  assertEquals(conduit.write(chunk), 0, "it is over");
 });
 
 Deno.test("an error that is no reset is a loss", async () => {

@@ -61,6 +61,9 @@ export interface Conduit {
    *
    * @returns How many were taken: all, some or none. A datagram is taken whole
    *   or dropped (UDP promises nothing), and its length is returned either way.
+   *   Of octets that nobody will get, only so many are taken in one turn of the
+   *   event loop, and `onWritable` comes in another: whoever has octets without
+   *   end must not keep the loop to himself.
    */
   write(chunk: Uint8Array): number;
 
