@@ -113,7 +113,7 @@ Deno.test("what is no form says what is wrong with it", () => {
     ],
     [
       () => readEndpointForm(endpoint, { via: { key: "ip", value: "1" } }, ""),
-      'its key of an agent is "ip", wanted one of uid, host, cidr',
+      'its key of an agent is "ip", wanted one of uid, host, cidr, id',
     ],
   ];
   for (const [read, message] of wrongs) assertThrows(read, FormError, message);

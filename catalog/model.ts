@@ -152,7 +152,8 @@ export interface AgentIdentifier {
   readonly value: string;
 }
 
-export const AGENT_KEYS = ["uid", "host", "cidr"] as const;
+/** `id` is the agent's own name; the others are identifiers that it announced. */
+export const AGENT_KEYS = ["uid", "host", "cidr", "id"] as const;
 
 export const DIRECT: Via = Object.freeze({ kind: "direct" });
 

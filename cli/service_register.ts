@@ -74,7 +74,8 @@ const FLAGS = {
   "via": textFlag("direct", {
     group: WHAT,
     placeholder: "ROAD",
-    help: "direct, agent, or which agent: host=NODE, uid=ID, cidr=RANGE.",
+    help: "direct, agent, or which agent: host=NODE, uid=ID, cidr=RANGE, " +
+      "id=AGENT.",
   }),
   "ttl": durationFlag(15_000, 3_000, {
     group: WHAT,
@@ -277,6 +278,6 @@ function viaOf(text: string): Via {
   }
   throw new UsageError(
     `Cannot use --via: saw "${text}", wanted direct, agent, host=NODE, ` +
-      "uid=ID or cidr=RANGE",
+      "uid=ID, cidr=RANGE or id=AGENT",
   );
 }

@@ -24,7 +24,7 @@ export interface RoadDial {
   readonly target: DialTarget;
   /**
    * The `host` identifier of the only node wanted; `uid=` and `cidr=` in front
-   * mean those identifiers.
+   * mean those identifiers, `id=` the agent's own name.
    */
   readonly node?: string;
   /**

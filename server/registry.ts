@@ -119,7 +119,7 @@ export class Registry {
    * Chooses a link for `target`.
    *
    * @param node When given, only agents with this `host` identifier, or serving
-   *   this very address, qualify; `uid=` and `cidr=` in front mean those.
+   *   this very address, qualify; `uid=`, `cidr=` and `id=` in front mean those.
    */
   pick(target: DialTarget, node?: string): Picked | NoAgent {
     if (node !== undefined) {
@@ -196,5 +196,6 @@ const ANY_AGENT = "*";
 
 function namesOf({ peer }: AgentLink): Set<string> {
   const { host, ipv4, ipv6, uid } = peer.identifiers;
-  return new Set([...host, ...ipv4, ...ipv6, ...uid].map(hostKey));
+  const names = [...host, ...ipv4, ...ipv6, ...uid, peer.agentId];
+  return new Set(names.map(hostKey));
 }

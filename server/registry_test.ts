@@ -198,6 +198,20 @@ Deno.test("a dial may name its agent by uid or by prefix, and means that one onl
   assertStringIncludes(refused.message, "no agent serves uid=8; last seen");
 });
 
+Deno.test("an agent that announces nothing is reached by its own name", () => {
+  const { registry, add, served } = setUp("destHost");
+  const plain = add("Plain");
+  add("other", { host: ["Plain"], uid: ["Plain"] });
+  assertEquals(served("x:1", "id=Plain"), ["Plain"]);
+  assertEquals(served("x:1", "id=plain"), []);
+  add("Plain");
+  registry.remove(plain);
+  assertEquals(served("x:1", "id=Plain"), ["Plain"]);
+  const refused = registry.pick({ protocol: "tcp", address: "x:1" }, "id=c");
+  assert(refused.kind === "noAgent");
+  assertStringIncludes(refused.message, "no agent serves id=c; never seen");
+});
+
 Deno.test("a refusal says which node, and since when", () => {
   const { clock, registry, add } = setUp("destHost");
   const refusal = (address: string) => {
