@@ -45,6 +45,7 @@ export class FakeTimers implements Timers {
       this.#nowMs = Math.max(this.#nowMs, next.atMs);
       next.callback();
     }
-    this.#nowMs = untilMs;
+    // A callback may have moved it further.
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 }

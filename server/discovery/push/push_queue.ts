@@ -1,0 +1,113 @@
+/**
+ * Who is to be told next: each client once, first come, first served, a few
+ * milliseconds at a time.
+ *
+ * A push to a thousand clients takes longer than a link may wait for its turn,
+ * so it is cut into slices. A client that is queued while it waits keeps its
+ * place, and is told what is true when its turn comes; one that is queued while
+ * it is told comes again.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+
+/** How long the event loop waits for a slice, milliseconds. */
+export const SLICE_MS = 5;
+
+/** What {@linkcode PushQueue} needs. */
+export interface PushQueueOptions<Client> {
+  readonly timers: Timers;
+  /**
+   * Tells one client; must not wait.
+   *
+   * @param sinceMs When it began to wait.
+   */
+  tell(client: Client, sinceMs: number): void;
+}
+
+/** See the module description. */
+export class PushQueue<Client> {
+  readonly #options: PushQueueOptions<Client>;
+  /** In the order of their turns, with the time of the first reason. */
+  readonly #waiting = new Map<Client, number>();
+  #drained: (() => void)[] = [];
+  #timer: Timer | undefined;
+  #isTelling = false;
+
+  constructor(options: PushQueueOptions<Client>) {
+    this.#options = options;
+  }
+
+  /** How many wait. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** Queues one, unless it waits already. */
+  add(client: Client): void {
+    this.#queue(client);
+    this.#begin();
+  }
+
+  /**
+   * Queues many.
+   *
+   * @param drained Called when nobody waits any more.
+   */
+  addAll(clients: Iterable<Client>, drained: () => void): void {
+    for (const client of clients) this.#queue(client);
+    this.#drained.push(drained);
+    this.#begin();
+  }
+
+  /** It is gone: nothing is told to it any more. */
+  remove(client: Client): void {
+    this.#waiting.delete(client);
+  }
+
+  /** Forgets everybody. */
+  stop(): void {
+    this.#waiting.clear();
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#drained = [];
+  }
+
+  #queue(client: Client): void {
+    if (this.#waiting.has(client)) return;
+    this.#waiting.set(client, this.#options.timers.now());
+  }
+
+  #begin(): void {
+    if (this.#timer === undefined && !this.#isTelling) this.#slice();
+  }
+
+  #slice(): void {
+    const { timers, tell } = this.#options;
+    const untilMs = timers.now() + SLICE_MS;
+    this.#isTelling = true;
+    try {
+      for (const [client, sinceMs] of this.#waiting) {
+        this.#waiting.delete(client);
+        tell(client, sinceMs);
+        if (timers.now() >= untilMs) break;
+      }
+    } finally {
+      this.#isTelling = false;
+      // Also when telling somebody failed: the others have done nothing.
+      if (this.#waiting.size > 0) this.#wait();
+    }
+    if (this.#waiting.size > 0) return;
+    const drained = this.#drained;
+    this.#drained = [];
+    for (const call of drained) call();
+  }
+
+  #wait(): void {
+    this.#timer ??= this.#options.timers.after(0, () => {
+      this.#timer = undefined;
+      this.#slice();
+    });
+  }
+}

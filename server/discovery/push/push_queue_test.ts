@@ -1,0 +1,137 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { FakeTimers } from "../../../tests/support/fake_timers.ts";
+import { PushQueue, SLICE_MS } from "./push_queue.ts";
+
+/** Each told client costs `costMs`. */
+class Rig {
+  readonly timers = new FakeTimers();
+  readonly told: string[] = [];
+  readonly waitedMs: number[] = [];
+  readonly queue: PushQueue<string>;
+  onTold: (client: string) => void = () => {};
+  drained = 0;
+
+  constructor(costMs = 0) {
+    this.queue = new PushQueue({
+      timers: this.timers,
+      tell: (client, sinceMs) => {
+        this.told.push(client);
+        this.waitedMs.push(this.timers.now() - sinceMs);
+        this.timers.advance(costMs);
+        this.onTold(client);
+      },
+    });
+  }
+
+  addAll(...clients: readonly string[]): void {
+    this.queue.addAll(clients, () => this.drained++);
+  }
+
+  run(): void {
+    while (this.queue.size > 0) this.timers.advance(0);
+  }
+}
+
+const MANY = Array.from({ length: 1_000 }, (_, index) => `client-${index}`);
+
+Deno.test("PushQueue tells a client that was added", () => {
+  const rig = new Rig();
+  rig.queue.add("a");
+  assertEquals(rig.told, ["a"]);
+  assertEquals(rig.queue.size, 0);
+});
+
+Deno.test("PushQueue tells many in the order in which they were added", () => {
+  const rig = new Rig();
+  rig.addAll(...MANY);
+  assertEquals(rig.told, MANY);
+  assertEquals(rig.drained, 1);
+});
+
+Deno.test("PushQueue tells a client once that was added while it waited", () => {
+  const rig = new Rig(SLICE_MS);
+  rig.addAll("a", "b");
+  rig.queue.add("b");
+  rig.addAll("b");
+  rig.run();
+  assertEquals(rig.told, ["a", "b"]);
+  assertEquals(rig.drained, 2);
+});
+
+Deno.test("PushQueue keeps the time and place of the first reason", () => {
+  const rig = new Rig(SLICE_MS);
+  rig.addAll("a", "b", "c");
+  rig.queue.add("b");
+  rig.run();
+  assertEquals(rig.told, ["a", "b", "c"]);
+  assertEquals(rig.waitedMs, [0, SLICE_MS, 2 * SLICE_MS]);
+});
+
+Deno.test("PushQueue comes again to a client that was added while it was told", () => {
+  const rig = new Rig();
+  rig.onTold = () => {
+    if (rig.told.length < 2) rig.queue.add("a");
+  };
+  rig.addAll("a", "b");
+  assertEquals(rig.told, ["a", "b", "a"]);
+  assertEquals(rig.drained, 1);
+});
+
+Deno.test("PushQueue lets a client come again only behind all others", () => {
+  const rig = new Rig(SLICE_MS);
+  rig.addAll("a", "b", "c");
+  rig.queue.add("a");
+  rig.run();
+  assertEquals(rig.told, ["a", "b", "c", "a"]);
+});
+
+Deno.test("PushQueue tells nothing to a client that was removed", () => {
+  const rig = new Rig(SLICE_MS);
+  rig.addAll("a", "b", "c");
+  rig.queue.remove("b");
+  rig.queue.remove("b");
+  rig.run();
+  assertEquals(rig.told, ["a", "c"]);
+  assertEquals(rig.drained, 1);
+});
+
+Deno.test("PushQueue is drained when the last one was removed", () => {
+  const rig = new Rig(SLICE_MS);
+  rig.addAll("a", "b");
+  rig.queue.remove("b");
+  rig.run();
+  assertEquals(rig.told, ["a"]);
+  assertEquals(rig.drained, 1);
+});
+
+Deno.test("PushQueue lets the event loop have its turn between slices", () => {
+  const rig = new Rig(1);
+  rig.addAll(...MANY);
+  assertEquals(rig.told.length, SLICE_MS);
+  assertEquals(rig.drained, 0);
+  assertEquals(rig.timers.pendingCount, 1);
+  rig.timers.advance(MANY.length);
+  assertEquals(rig.told, MANY);
+  assertEquals(rig.drained, 1);
+});
+
+Deno.test("PushQueue goes on with the others when telling one failed", () => {
+  const rig = new Rig();
+  rig.onTold = (client) => {
+    if (client === "a") throw new TypeError("a bug");
+  };
+  assertThrows(() => rig.addAll("a", "b"), TypeError, "a bug");
+  rig.run();
+  assertEquals(rig.told, ["a", "b"]);
+  assertEquals(rig.drained, 1);
+});
+
+Deno.test("PushQueue forgets everybody when it is stopped", () => {
+  const rig = new Rig(SLICE_MS);
+  rig.addAll("a", "b");
+  rig.queue.stop();
+  rig.timers.advance(1_000);
+  assertEquals(rig.told, ["a"]);
+  assertEquals(rig.queue.size, 0);
+  assertEquals(rig.timers.pendingCount, 0);
+});
