@@ -28,7 +28,7 @@ class Rig {
   }
 
   run(): void {
-    while (this.queue.size > 0) this.timers.advance(0);
+    do this.timers.advance(0); while (this.queue.size > 0);
   }
 }
 
