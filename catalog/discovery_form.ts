@@ -56,9 +56,14 @@ export function clusterForm(service: Service, portName: string): Form {
 export function endpointForm(
   { ports, state, node, zone, forZones, via }: Endpoint,
 ): Form | undefined {
+  const [only] = ports;
   const form = {
-    // One port is that of the assignment.
-    ...ports.length === 1 ? {} : { ports },
+    // The number of the only one is that of the assignment.
+    ...only === undefined || ports.length > 1
+      ? { ports }
+      : only.name === ""
+      ? {}
+      : { port: only.name },
     ...state === "ready" ? {} : { state },
     ...node === undefined ? {} : { node },
     ...zone === undefined ? {} : { zone },
@@ -94,21 +99,18 @@ export interface PlainEndpoint {
 /**
  * What {@linkcode endpointForm} has written.
  *
- * @param portName Of the assignment's port.
  * @throws {FormError}
  */
 export function readEndpointForm(
-  { address, port, weight }: PlainEndpoint,
+  { address, port: number, weight }: PlainEndpoint,
   form: unknown,
-  portName: string,
 ): Endpoint {
-  const { ports, state, node, zone, forZones, via } = form === undefined
-    ? NO_FORM
-    : object(form, "metadata that is no map");
+  const { ports, port = "", state, node, zone, forZones, via } =
+    form === undefined ? NO_FORM : object(form, "metadata that is no map");
   return {
     address,
     ports: ports === undefined
-      ? [{ name: portName, port }]
+      ? [{ name: text(port, "port"), port: number }]
       : list(ports, "ports").map(readEndpointPort),
     state: state === undefined ? "ready" : word(STATES, state, "state"),
     ...node === undefined ? {} : { node: text(node, "node") },

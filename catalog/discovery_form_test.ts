@@ -79,14 +79,16 @@ Deno.test("an endpoint comes back as it was, by whatever road", () => {
     { ...plain, via: { kind: "agent" } },
     { ...plain, via: { kind: "agent", agent: { key: "uid", value: "42" } } },
     { ...plain, ports: [...plain.ports, { name: "probe", port: 9 }] },
+    { ...plain, ports: [{ name: "", port: 5433 }] },
   ];
   for (const endpoint of all) {
     const { address, weight } = endpoint;
     const form = travelled(endpointForm(endpoint));
     const seen = { address, port: 5433, weight };
-    assertEquals(readEndpointForm(seen, form, "sql"), endpoint);
+    assertEquals(readEndpointForm(seen, form), endpoint);
   }
-  assertEquals(endpointForm(plain), undefined);
+  const nameless = { ...plain, ports: [{ name: "", port: 5433 }] };
+  assertEquals(endpointForm(nameless), undefined);
 });
 
 Deno.test("what a newer server writes besides is ignored", () => {
@@ -108,11 +110,11 @@ Deno.test("what is no form says what is wrong with it", () => {
       "its name is null, wanted a text",
     ],
     [
-      () => readEndpointForm(endpoint, { state: "odd" }, ""),
+      () => readEndpointForm(endpoint, { state: "odd" }),
       'its state is "odd", wanted one of ready, serving, terminating, unready',
     ],
     [
-      () => readEndpointForm(endpoint, { via: { key: "ip", value: "1" } }, ""),
+      () => readEndpointForm(endpoint, { via: { key: "ip", value: "1" } }),
       'its key of an agent is "ip", wanted one of uid, host, cidr, id',
     ],
   ];
