@@ -1,0 +1,204 @@
+/**
+ * Which cluster gets a request: `envoy.config.route.v3`.
+ *
+ * See `google_messages.ts` about the texts.
+ *
+ * @module
+ */
+
+import type { Metadata, RegexMatcher, StringMatcher } from "./core_messages.ts";
+import type { Fields } from "./fields.ts";
+import type { BoolValue, Duration, NumberValue } from "./google_messages.ts";
+
+/** All but `name`, `invertMatch` and `treatMissingHeaderAsEmpty` exclude each other. */
+export type HeaderMatcher = Fields<{
+  name: string;
+  exactMatch: string;
+  rangeMatch: Fields<{ start: number; end: number }>;
+  presentMatch: boolean;
+  invertMatch: boolean;
+  prefixMatch: string;
+  suffixMatch: string;
+  safeRegexMatch: RegexMatcher;
+  containsMatch: string;
+  stringMatch: StringMatcher;
+  treatMissingHeaderAsEmpty: boolean;
+}>;
+
+/** The first four exclude each other; Envoy and gRPC demand one of them. */
+export type RouteMatch = Fields<{
+  prefix: string;
+  path: string;
+  safeRegex: RegexMatcher;
+  /** `/a` matches `/a` and `/a/b`, and not `/ab`; gRPC does not know it. */
+  pathSeparatedPrefix: string;
+  caseSensitive: BoolValue;
+  headers: readonly HeaderMatcher[];
+}>;
+
+/** One of the first three in each. */
+export type RouteHashPolicy = Fields<{
+  header: Fields<{ headerName: string }>;
+  cookie: Fields<{ name: string; ttl: Duration; path: string }>;
+  connectionProperties: Fields<{ sourceIp: boolean }>;
+  terminal: boolean;
+}>;
+
+export type RouteAction = Fields<{
+  cluster: string;
+  weightedClusters: Fields<{
+    clusters: readonly Fields<{ name: string; weight: NumberValue }>[];
+  }>;
+  /** Of the whole request; 15 s unless given, 0 for never. gRPC does not read it. */
+  timeout: Duration;
+  retryPolicy: Fields<{
+    /** Such as `connect-failure,refused-stream`. */
+    retryOn: string;
+    numRetries: NumberValue;
+    perTryTimeout: Duration;
+  }>;
+  hashPolicy: readonly RouteHashPolicy[];
+  idleTimeout: Duration;
+  upgradeConfigs: readonly Fields<
+    { upgradeType: string; enabled: BoolValue }
+  >[];
+  maxStreamDuration: Fields<{
+    maxStreamDuration: Duration;
+    grpcTimeoutHeaderMax: Duration;
+  }>;
+}>;
+
+/** Of `route` and `directResponse` one. */
+export type Route = Fields<{
+  match: RouteMatch;
+  route: RouteAction;
+  metadata: Metadata;
+  /** gRPC ignores a route that has it, and refuses what matches. */
+  directResponse: Fields<{ status: number }>;
+  name: string;
+}>;
+
+export type VirtualHost = Fields<{
+  name: string;
+  /** At least one, each in one virtual host only: exact, `*.x`, `x.*` or `*`. */
+  domains: readonly string[];
+  routes: readonly Route[];
+}>;
+
+export type RouteConfiguration = Fields<{
+  name: string;
+  virtualHosts: readonly VirtualHost[];
+  /** Whether unknown clusters are an error; not by RDS unless said. */
+  validateClusters: BoolValue;
+  ignorePortInHostMatching: boolean;
+  metadata: Metadata;
+}>;
+
+/** See `google_messages.ts`. */
+export const ROUTE_PROTO = `
+syntax = "proto3";
+package envoy.config.route.v3;
+
+message HeaderMatcher {
+  string name = 1;
+  oneof header_match_specifier {
+    string exact_match = 4;
+    envoy.type.v3.Int64Range range_match = 6;
+    bool present_match = 7;
+    string prefix_match = 9;
+    string suffix_match = 10;
+    envoy.type.matcher.v3.RegexMatcher safe_regex_match = 11;
+    string contains_match = 12;
+    envoy.type.matcher.v3.StringMatcher string_match = 13;
+  }
+  bool invert_match = 8;
+  bool treat_missing_header_as_empty = 14;
+}
+
+message RouteMatch {
+  oneof path_specifier {
+    string prefix = 1;
+    string path = 2;
+    envoy.type.matcher.v3.RegexMatcher safe_regex = 10;
+    string path_separated_prefix = 14;
+  }
+  google.protobuf.BoolValue case_sensitive = 4;
+  repeated HeaderMatcher headers = 6;
+}
+
+message WeightedCluster {
+  message ClusterWeight {
+    string name = 1;
+    google.protobuf.UInt32Value weight = 2;
+  }
+  repeated ClusterWeight clusters = 1;
+}
+
+message RetryPolicy {
+  string retry_on = 1;
+  google.protobuf.UInt32Value num_retries = 2;
+  google.protobuf.Duration per_try_timeout = 3;
+}
+
+message RouteAction {
+  message HashPolicy {
+    message Header { string header_name = 1; }
+    message Cookie {
+      string name = 1;
+      google.protobuf.Duration ttl = 2;
+      string path = 3;
+    }
+    message ConnectionProperties { bool source_ip = 1; }
+    oneof policy_specifier {
+      Header header = 1;
+      Cookie cookie = 2;
+      ConnectionProperties connection_properties = 3;
+    }
+    bool terminal = 4;
+  }
+  message UpgradeConfig {
+    string upgrade_type = 1;
+    google.protobuf.BoolValue enabled = 2;
+  }
+  message MaxStreamDuration {
+    google.protobuf.Duration max_stream_duration = 1;
+    google.protobuf.Duration grpc_timeout_header_max = 2;
+  }
+  oneof cluster_specifier {
+    string cluster = 1;
+    WeightedCluster weighted_clusters = 3;
+  }
+  google.protobuf.Duration timeout = 8;
+  RetryPolicy retry_policy = 9;
+  repeated HashPolicy hash_policy = 15;
+  google.protobuf.Duration idle_timeout = 24;
+  repeated UpgradeConfig upgrade_configs = 25;
+  MaxStreamDuration max_stream_duration = 36;
+}
+
+message DirectResponseAction { uint32 status = 1; }
+
+message Route {
+  RouteMatch match = 1;
+  oneof action {
+    RouteAction route = 2;
+    DirectResponseAction direct_response = 7;
+  }
+  envoy.config.core.v3.Metadata metadata = 4;
+  string name = 14;
+}
+
+message VirtualHost {
+  string name = 1;
+  repeated string domains = 2;
+  repeated Route routes = 3;
+}
+
+message RouteConfiguration {
+  string name = 1;
+  repeated VirtualHost virtual_hosts = 2;
+  google.protobuf.BoolValue validate_clusters = 7;
+  bool ignore_port_in_host_matching = 14;
+  envoy.config.core.v3.Metadata metadata = 17;
+}
+`;

@@ -1,0 +1,211 @@
+/**
+ * Codecs for the messages of xDS that are not hot: resources, and what stands in
+ * their `Any` fields.
+ *
+ * Layer: xDS. What the messages are is said in `messages/`; unknown fields pass.
+ * The texts are read at first use, for most commands never speak xDS.
+ *
+ * @module
+ */
+
+import protobuf from "protobufjs";
+import { GrpcError, StatusCode } from "../grpc/status.ts";
+import type { MessageCodec } from "../grpc/protos.ts";
+import {
+  type Cluster,
+  CLUSTER_PROTOS,
+  type Http11ProxyTransport,
+  type HttpProtocolOptions,
+} from "./messages/cluster_messages.ts";
+import {
+  type Address,
+  CORE_PROTOS,
+  type Metadata,
+  type Node,
+} from "./messages/core_messages.ts";
+import {
+  type DeltaDiscoveryRequestMessage,
+  type DeltaDiscoveryResponseMessage,
+  DISCOVERY_PROTO,
+  type DiscoveryRequestMessage,
+  type DiscoveryResponseMessage,
+} from "./messages/discovery_messages.ts";
+import {
+  type ClusterLoadAssignment,
+  ENDPOINT_PROTO,
+} from "./messages/endpoint_messages.ts";
+import {
+  type Any,
+  GOOGLE_PROTOS,
+  type RpcStatus,
+  type Struct,
+} from "./messages/google_messages.ts";
+import {
+  type HttpConnectionManager,
+  type Listener,
+  LISTENER_PROTOS,
+  type TcpProxy,
+  type UdpProxyConfig,
+  type UdpRoute,
+} from "./messages/listener_messages.ts";
+import {
+  ROUTE_PROTO,
+  type RouteConfiguration,
+} from "./messages/route_messages.ts";
+
+/** All texts; together they are complete. */
+export const XDS_PROTOS: readonly string[] = [
+  ...GOOGLE_PROTOS,
+  ...CORE_PROTOS,
+  ENDPOINT_PROTO,
+  CLUSTER_PROTOS,
+  ROUTE_PROTO,
+  LISTENER_PROTOS,
+  DISCOVERY_PROTO,
+].flat();
+
+/** A message, its codec, and what an `Any` calls it. */
+export interface MessageKind<T extends object> extends MessageCodec<T> {
+  /** `type.googleapis.com/` and the full name. */
+  readonly typeUrl: string;
+}
+
+const TYPE_URL_PREFIX = "type.googleapis.com/";
+
+/** A message without fields. */
+export type Nothing = Readonly<Record<never, never>>;
+
+export const address: MessageKind<Address> = kindOf(
+  "envoy.config.core.v3.Address",
+);
+export const metadata: MessageKind<Metadata> = kindOf(
+  "envoy.config.core.v3.Metadata",
+);
+export const node: MessageKind<Node> = kindOf("envoy.config.core.v3.Node");
+export const anyMessage: MessageKind<Any> = kindOf("google.protobuf.Any");
+export const struct: MessageKind<Struct> = kindOf("google.protobuf.Struct");
+export const rpcStatus: MessageKind<RpcStatus> = kindOf("google.rpc.Status");
+
+export const cluster: MessageKind<Cluster> = kindOf(
+  "envoy.config.cluster.v3.Cluster",
+);
+export const clusterLoadAssignment: MessageKind<ClusterLoadAssignment> = kindOf(
+  "envoy.config.endpoint.v3.ClusterLoadAssignment",
+);
+export const listener: MessageKind<Listener> = kindOf(
+  "envoy.config.listener.v3.Listener",
+);
+export const routeConfiguration: MessageKind<RouteConfiguration> = kindOf(
+  "envoy.config.route.v3.RouteConfiguration",
+);
+
+export const tcpProxy: MessageKind<TcpProxy> = kindOf(
+  "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+);
+export const udpProxy: MessageKind<UdpProxyConfig> = kindOf(
+  "envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig",
+);
+export const udpRoute: MessageKind<UdpRoute> = kindOf(
+  "envoy.extensions.filters.udp.udp_proxy.v3.Route",
+);
+export const httpConnectionManager: MessageKind<HttpConnectionManager> = kindOf(
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+);
+export const router: MessageKind<Nothing> = kindOf(
+  "envoy.extensions.filters.http.router.v3.Router",
+);
+export const httpProtocolOptions: MessageKind<HttpProtocolOptions> = kindOf(
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+);
+export const http11ProxyTransport: MessageKind<Http11ProxyTransport> = kindOf(
+  "envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport",
+);
+export const rawBuffer: MessageKind<Nothing> = kindOf(
+  "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
+);
+
+export const discoveryRequest: MessageKind<DiscoveryRequestMessage> = kindOf(
+  "envoy.service.discovery.v3.DiscoveryRequest",
+);
+export const discoveryResponse: MessageKind<DiscoveryResponseMessage> = kindOf(
+  "envoy.service.discovery.v3.DiscoveryResponse",
+);
+export const deltaDiscoveryRequest: MessageKind<DeltaDiscoveryRequestMessage> =
+  kindOf("envoy.service.discovery.v3.DeltaDiscoveryRequest");
+export const deltaDiscoveryResponse: MessageKind<
+  DeltaDiscoveryResponseMessage
+> = kindOf("envoy.service.discovery.v3.DeltaDiscoveryResponse");
+
+/** `message` as an `Any`, for a field of another message. */
+export function pack<T extends object>(
+  kind: MessageKind<T>,
+  message: T,
+): Any {
+  return { typeUrl: kind.typeUrl, value: kind.encode(message) };
+}
+
+/** `message` as an encoded `Any`, such as `Resource.any`. */
+export function encodeAny<T extends object>(
+  kind: MessageKind<T>,
+  message: T,
+): Uint8Array {
+  return anyMessage.encode(pack(kind, message));
+}
+
+/**
+ * What `any` carries.
+ *
+ * @returns `undefined` when that is of another type, or of none.
+ * @throws {GrpcError} INVALID_ARGUMENT when it is broken.
+ */
+export function unpack<T extends object>(
+  kind: MessageKind<T>,
+  any: Any | undefined,
+): T | undefined {
+  if (any?.typeUrl !== kind.typeUrl) return undefined;
+  return kind.decode(any.value ?? new Uint8Array(0));
+}
+
+/** Like {@linkcode unpack}, out of an encoded `Any`. */
+export function decodeAny<T extends object>(
+  kind: MessageKind<T>,
+  octets: Uint8Array,
+): T | undefined {
+  return unpack(kind, anyMessage.decode(octets));
+}
+
+let root: protobuf.Root | undefined;
+
+/** The types of all texts. Made once, at first use. */
+function xdsRoot(): protobuf.Root {
+  if (root === undefined) {
+    root = new protobuf.Root();
+    for (const text of XDS_PROTOS) protobuf.parse(text, root);
+    root.resolveAll();
+  }
+  return root;
+}
+
+/** Codecs whose messages lack what is not on the wire; int64 are numbers. */
+function kindOf<T extends object>(name: string): MessageKind<T> {
+  let type: protobuf.Type | undefined;
+  const typeOf = () => type ??= xdsRoot().lookupType(name);
+  return {
+    typeUrl: `${TYPE_URL_PREFIX}${name}`,
+    encode: (message) =>
+      typeOf().encode(typeOf().fromObject(message as Record<string, unknown>))
+        .finish(),
+    decode(octets) {
+      try {
+        const message = typeOf().decode(octets);
+        return typeOf().toObject(message, { longs: Number }) as T;
+      } catch (error) {
+        // Whatever protobufjs throws here is about the peer's octets.
+        throw new GrpcError(
+          StatusCode.INVALID_ARGUMENT,
+          `Cannot read a ${name}: ${(error as Error).message}`,
+        );
+      }
+    },
+  };
+}
