@@ -1,6 +1,7 @@
 // deno-lint-ignore-file no-console -- also a command: `peers.ts [name…]` builds.
 /**
- * Finds the real peers to test against, or builds them from their Go modules.
+ * Finds the real peers to test against, or builds them from their Go modules;
+ * `packages.ts` has those that are packages.
  *
  * They live in `$PEERS_BIN`, else in `tunnel-peers/bin` of the user's cache
  * folder, each beside a stamp of what it was built from. Without a Go toolchain
@@ -10,6 +11,11 @@
  *
  * @module
  */
+
+import { PeerMissingError } from "./missing.ts";
+import { PACKAGED } from "./packages.ts";
+
+export { PeerMissingError };
 
 /** A folder here with a go.mod, and the package to build in it. */
 interface Recipe {
@@ -91,16 +97,15 @@ const RECIPES = {
   ),
   "linegen": { folder: "../bench", package: "./linegen" },
   "wan": { folder: "../bench", package: "./wan" },
+  "xds-gcp": { folder: "xds", package: "./gcp" },
+  "xds-goclient": { folder: "xds", package: "./goclient" },
+  "xds-backend": { folder: "xds", package: "./backend" },
+  "xds-adsload": { folder: "xds", package: "./adsload" },
 } satisfies Record<string, Recipe>;
 
 export type PeerName = keyof typeof RECIPES;
 
 export const PEER_NAMES = Object.keys(RECIPES) as readonly PeerName[];
-
-/** A peer that is neither there nor can be built here; the message says why. */
-export class PeerMissingError extends Error {
-  override name = "PeerMissingError";
-}
 
 /**
  * The path of a peer's executable, built first if it has to be.
@@ -218,12 +223,16 @@ async function readIfThere(path: string): Promise<string> {
 }
 
 if (import.meta.main) {
-  const names = Deno.args.length > 0 ? Deno.args : PEER_NAMES;
-  for (const name of names) {
-    if (!(name in RECIPES)) {
-      console.error(`unknown peer '${name}', known: ${PEER_NAMES.join(" ")}`);
+  const known = [...PEER_NAMES, ...Object.keys(PACKAGED)];
+  for (const name of Deno.args.length > 0 ? Deno.args : known) {
+    if (!known.includes(name)) {
+      console.error(`unknown peer '${name}', known: ${known.join(" ")}`);
       Deno.exit(2);
     }
-    console.log(await findPeer(name as PeerName));
+    console.log(
+      name in PACKAGED
+        ? await PACKAGED[name as keyof typeof PACKAGED]()
+        : await findPeer(name as PeerName),
+    );
   }
 }

