@@ -32,6 +32,31 @@ export interface AgentHello {
   readonly capabilities: readonly string[];
   /** Which of the agent's links to this server this is, from 0. */
   readonly linkIndex: number;
+  /** What its node serves for others; absent: nothing. */
+  readonly services?: readonly AnnouncedService[];
+}
+
+/** One port of a service, and where the agent that announces it dials it. */
+export interface AnnouncedService {
+  readonly name: string;
+  /** Empty: `default`. */
+  readonly namespace: string;
+  /** The service's own number. */
+  readonly port: number;
+  /** `tcp` or `udp`; empty: `tcp`. */
+  readonly protocol: string;
+  /** Such as `grpc`; empty: not told. */
+  readonly appProtocol: string;
+  /** An IP address or a host name. */
+  readonly host: string;
+  readonly targetPort: number;
+}
+
+/** An announced service that a server does not take. */
+export interface ServiceRefusal {
+  /** For people: which one. */
+  readonly service: string;
+  readonly reason: string;
 }
 
 /** What a server says. */
@@ -49,6 +74,11 @@ export type ServerEvent =
   /** The agent's hello was accepted: the link stands. */
   | { readonly type: "admission" }
   | { readonly type: "refusal"; readonly reason: string }
+  /** Of what the agent announced last; sent only when there is any. */
+  | {
+    readonly type: "service-refusals";
+    readonly refused: readonly ServiceRefusal[];
+  }
   /** From a newer server; ignored. */
   | { readonly type: "unknown" };
 
@@ -56,6 +86,11 @@ export type ServerEvent =
 export type AgentEvent =
   | { readonly type: "hello"; readonly hello: AgentHello }
   | { readonly type: "drain" }
+  /** All that the node serves for others from now on. */
+  | {
+    readonly type: "services";
+    readonly services: readonly AnnouncedService[];
+  }
   | { readonly type: "unknown" };
 
 /** Thrown for octets that are no control message; the peer's fault. */
@@ -82,6 +117,7 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                     "announcedServices",
                     "refusal",
                     "admission",
+                    "serviceRefusals",
                   ],
                 },
               },
@@ -94,13 +130,15 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                 announcedServices: { type: "AnnouncedServices", id: 6 },
                 refusal: { type: "Refusal", id: 7 },
                 admission: { type: "Admission", id: 8 },
+                serviceRefusals: { type: "ServiceRefusals", id: 9 },
               },
             },
             FromAgent: {
-              oneofs: { event: { oneof: ["hello", "drain"] } },
+              oneofs: { event: { oneof: ["hello", "drain", "services"] } },
               fields: {
                 hello: { type: "AgentHello", id: 1 },
                 drain: { type: "Drain", id: 2 },
+                services: { type: "ServiceAnnouncement", id: 3 },
               },
             },
             ServerHello: {
@@ -121,6 +159,23 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                 token: { type: "string", id: 5 },
                 capabilities: { rule: "repeated", type: "string", id: 6 },
                 linkIndex: { type: "uint32", id: 7 },
+                services: { rule: "repeated", type: "AnnouncedService", id: 8 },
+              },
+            },
+            ServiceAnnouncement: {
+              fields: {
+                services: { rule: "repeated", type: "AnnouncedService", id: 1 },
+              },
+            },
+            AnnouncedService: {
+              fields: {
+                name: { type: "string", id: 1 },
+                namespace: { type: "string", id: 2 },
+                port: { type: "uint32", id: 3 },
+                protocol: { type: "string", id: 4 },
+                appProtocol: { type: "string", id: 5 },
+                host: { type: "string", id: 6 },
+                targetPort: { type: "uint32", id: 7 },
               },
             },
             Drain: { fields: {} },
@@ -138,6 +193,17 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
             CaBundle: { fields: { pem: { type: "bytes", id: 1 } } },
             AnnouncedServices: {
               fields: { names: { rule: "repeated", type: "string", id: 1 } },
+            },
+            ServiceRefusals: {
+              fields: {
+                refused: { rule: "repeated", type: "ServiceRefusal", id: 1 },
+              },
+            },
+            ServiceRefusal: {
+              fields: {
+                service: { type: "string", id: 1 },
+                reason: { type: "string", id: 2 },
+              },
             },
             Admission: { fields: {} },
             Refusal: { fields: { reason: { type: "string", id: 1 } } },
@@ -190,6 +256,11 @@ export function decodeServerEvent(octets: Uint8Array): ServerEvent {
       return { type: "admission" };
     case "refusal":
       return { type: "refusal", reason: value.reason as string };
+    case "serviceRefusals":
+      return {
+        type: "service-refusals",
+        refused: value.refused as ServiceRefusal[],
+      };
     default:
       return { type: "unknown" };
   }
@@ -203,6 +274,11 @@ export function decodeAgentEvent(octets: Uint8Array): AgentEvent {
       return { type: "hello", hello: value as unknown as AgentHello };
     case "drain":
       return { type: "drain" };
+    case "services":
+      return {
+        type: "services",
+        services: value.services as AnnouncedService[],
+      };
     default:
       return { type: "unknown" };
   }

@@ -2,6 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import protobuf from "protobufjs";
 import {
   type AgentEvent,
+  type AnnouncedService,
   CONTROL_SCHEMA,
   ControlError,
   decodeAgentEvent,
@@ -29,7 +30,21 @@ const SERVER_EVENTS: readonly Exclude<ServerEvent, { type: "unknown" }>[] = [
   { type: "announced-services", names: ["dns"] },
   { type: "admission" },
   { type: "refusal", reason: "the certificate expired, ü" },
+  {
+    type: "service-refusals",
+    refused: [{ service: "shop/web:80", reason: "it is not yours" }],
+  },
 ];
+
+const WEB: AnnouncedService = {
+  name: "web",
+  namespace: "shop",
+  port: 80,
+  protocol: "tcp",
+  appProtocol: "http",
+  host: "127.0.0.1",
+  targetPort: 8080,
+};
 
 const AGENT_EVENTS: readonly Exclude<AgentEvent, { type: "unknown" }>[] = [
   {
@@ -42,9 +57,12 @@ const AGENT_EVENTS: readonly Exclude<AgentEvent, { type: "unknown" }>[] = [
       token: "",
       capabilities: [],
       linkIndex: 0,
+      services: [WEB],
     },
   },
   { type: "drain" },
+  { type: "services", services: [WEB, { ...WEB, name: "dns", port: 53 }] },
+  { type: "services", services: [] },
 ];
 
 Deno.test("the schema in code is link.proto", async () => {
@@ -56,6 +74,8 @@ Deno.test("the schema in code is link.proto", async () => {
       ["FromServer", "FromAgent", "ServerHello", "AgentHello"]
         .concat("Drain", "Reconnect", "PeerAddresses", "CaBundle")
         .concat("AnnouncedServices", "Admission", "Refusal")
+        .concat("ServiceAnnouncement", "AnnouncedService")
+        .concat("ServiceRefusals", "ServiceRefusal")
         .map((name) => {
           const type = root.lookupType(`tunnel.v1.${name}`);
           const fields = type.fieldsArray.map((field) =>
@@ -107,4 +127,47 @@ Deno.test("octets that are no message are the peer's fault", () => {
     );
     assertThrows(() => decodeAgentEvent(Uint8Array.from(octets)), ControlError);
   }
+});
+
+/** As the version before knew it: nobody announced services. */
+function schemaBefore(): protobuf.Root {
+  const json = structuredClone(CONTROL_SCHEMA);
+  const messages = (json.nested!.tunnel as protobuf.INamespace)
+    .nested!.v1 as protobuf.INamespace;
+  const typeOf = (name: string) => messages.nested![name] as protobuf.IType;
+  const forget = (name: string, field: string) => {
+    const type = typeOf(name);
+    delete type.fields[field];
+    const event = type.oneofs?.event;
+    if (event !== undefined) {
+      event.oneof = event.oneof.filter((member) => member !== field);
+    }
+  };
+  forget("AgentHello", "services");
+  forget("FromAgent", "services");
+  forget("FromServer", "serviceRefusals");
+  return protobuf.Root.fromJSON(json);
+}
+
+Deno.test("services are unknown to the version before, and harm nobody", () => {
+  const before = schemaBefore();
+  const fromAgent = before.lookupType("tunnel.v1.FromAgent");
+  const fromServer = before.lookupType("tunnel.v1.FromServer");
+  const [hello] = AGENT_EVENTS;
+  const read = fromAgent.toObject(fromAgent.decode(encodeAgentEvent(hello!)));
+  assertEquals(Object.keys(read), ["hello"]);
+  assertEquals(read.hello.agentId, "a1");
+  assertEquals("services" in read.hello, false);
+  const services = encodeAgentEvent({ type: "services", services: [WEB] });
+  assertEquals(fromAgent.toObject(fromAgent.decode(services)), {});
+  const refusals = encodeServerEvent({
+    type: "service-refusals",
+    refused: [{ service: "web:80", reason: "not yours" }],
+  });
+  assertEquals(fromServer.toObject(fromServer.decode(refusals)), {});
+  const old = fromAgent.encode(fromAgent.fromObject({
+    hello: { version: 1, agentId: "a1", identifiers: "host=node1" },
+  })).finish();
+  const heard = decodeAgentEvent(old);
+  assertEquals(heard.type === "hello" && heard.hello.services, []);
 });

@@ -6,6 +6,7 @@
  */
 
 import { StatusCode } from "../grpc/status.ts";
+import type { AnnouncedService, ServiceRefusal } from "./control_messages.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 
 /** Which of DESIGN §2's carriers a link speaks. */
@@ -152,6 +153,11 @@ export interface AgentLink {
   readonly peer: LinkPeer;
   /** It announced DRAIN: used only when no other agent serves the target. */
   readonly isDraining: boolean;
+  /**
+   * What its node serves for others, as it says, unjudged; a new array whenever
+   * it says so anew. Absent where the carrier cannot tell.
+   */
+  readonly services?: readonly AnnouncedService[];
   /** Milliseconds (clock) when anything last arrived from the agent. */
   readonly lastHeardMs: number;
   /** Conduits and pending dials now. */
@@ -168,6 +174,8 @@ export interface AgentLink {
     events: DialEvents,
     options?: DialOptions,
   ): PendingDial;
+  /** Tells the agent which of its services are not taken, and why. */
+  refuseServices?(refused: readonly ServiceRefusal[]): void;
   /** Ends the link; its conduits are lost with `reason`. */
   close(reason: string): void;
 }

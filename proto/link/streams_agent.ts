@@ -17,6 +17,7 @@ import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type { Timer } from "../sync/clock.ts";
 import {
   type AgentHello,
+  type AnnouncedService,
   ControlError,
   decodeServerEvent,
   encodeAgentEvent,
@@ -38,6 +39,8 @@ import { proxyMethod, type ProxyMethodOptions } from "./proxy_method.ts";
 export interface AgentControl {
   /** Announces that this agent is going; what runs and still comes is served. */
   drain(): void;
+  /** Says what the node serves for others from now on. */
+  announce(services: readonly AnnouncedService[]): void;
   /** Ends the link: what still runs on it is lost. */
   end(reason: string): void;
 }
@@ -211,6 +214,10 @@ class StreamsAgent implements ServerCallEvents {
       drain: () => {
         if (this.#state !== "open") return;
         call.sendMessage(encodeAgentEvent({ type: "drain" }));
+      },
+      announce: (services) => {
+        if (this.#state !== "open") return;
+        call.sendMessage(encodeAgentEvent({ type: "services", services }));
       },
       end: (reason) => this.#fail(StatusCode.OK, reason),
     });

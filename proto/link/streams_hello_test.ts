@@ -10,6 +10,7 @@ import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import {
   type AgentHello,
+  type AnnouncedService,
   decodeServerEvent,
   encodeAgentEvent,
   encodeServerEvent,
@@ -92,7 +93,10 @@ class ScriptedAgent {
   }
 
   hello(hello: Partial<AgentHello> = {}): void {
-    const event = { type: "hello", hello: { ...AGENT, ...hello } } as const;
+    this.say({ type: "hello", hello: { ...AGENT, ...hello } });
+  }
+
+  say(event: Parameters<typeof encodeAgentEvent>[0]): void {
     this.call.sendMessage(encodeAgentEvent(event));
   }
 }
@@ -136,6 +140,45 @@ Deno.test("an agent is told whom to trust, once it is admitted and later", async
   link.announceAuthorities(new Uint8Array(100));
   await settled();
   assertEquals(agent.heard, ["hello", "admission", "ca-bundle", "ca-bundle"]);
+});
+
+const WEB: AnnouncedService = {
+  name: "web",
+  namespace: "",
+  port: 80,
+  protocol: "tcp",
+  appProtocol: "",
+  host: "127.0.0.1",
+  targetPort: 8080,
+};
+
+Deno.test("what an agent announces is there when its link stands, and changes with it", async () => {
+  const agent = new ScriptedAgent();
+  const heard: (number | "drain")[] = [];
+  const opening = agent.open({
+    onChanged: ({ isDraining, services }) =>
+      heard.push(isDraining ? "drain" : services!.length),
+  });
+  await settled();
+  agent.hello({ services: [WEB] });
+  const link = await opening;
+  assertEquals(link.services, [WEB]);
+  agent.say({ type: "services", services: [WEB, { ...WEB, port: 81 }] });
+  agent.say({ type: "services", services: [] });
+  agent.say({ type: "drain" });
+  await settled();
+  assertEquals(heard, [2, 0, "drain"]);
+  link.refuseServices([{ service: "web:80", reason: "it is not yours" }]);
+  await settled();
+  assertEquals(agent.heard, ["hello", "admission", "service-refusals"]);
+});
+
+Deno.test("an agent of the version before announces nothing", async () => {
+  const agent = new ScriptedAgent();
+  const opening = agent.open();
+  await settled();
+  agent.hello();
+  assertEquals((await opening).services, []);
 });
 
 Deno.test("an agent that says no hello is given up after 10 s", async () => {

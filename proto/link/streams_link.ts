@@ -15,11 +15,13 @@ import { GrpcError, type Status, statusName } from "../grpc/status.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import {
   type AgentHello,
+  type AnnouncedService,
   ControlError,
   decodeAgentEvent,
   encodeServerEvent,
   type ServerEvent,
   type ServerHello,
+  type ServiceRefusal,
 } from "./control_messages.ts";
 import { dialProxy, proxyHead } from "./dial_proxy.ts";
 import {
@@ -70,6 +72,8 @@ export interface StreamsLinkOptions {
   readonly observer?: LinkObserver;
   /** Whether this agent may connect. */
   readonly admit?: (peer: LinkPeer, hello: AgentHello) => Admission;
+  /** An agent whose link stands announces other services, or its drain. */
+  readonly onChanged?: (link: AgentLink) => void;
   /** The link is over; called once, and only after it was handed out. */
   readonly onClosed?: (link: AgentLink, reason: string) => void;
 }
@@ -119,6 +123,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
   #deadline: Timer | undefined;
   #state: "hello" | "admission" | "open" | "over" = "hello";
   #isDraining = false;
+  #services: readonly AnnouncedService[] = [];
   #dials = 0;
   #load = 0;
 
@@ -162,6 +167,10 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
 
   get isDraining(): boolean {
     return this.#isDraining || !this.#connection.isUsable;
+  }
+
+  get services(): readonly AnnouncedService[] {
+    return this.#services;
   }
 
   get lastHeardMs(): number {
@@ -222,6 +231,11 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     this.#say({ type: "reconnect", reason, delayMs });
   }
 
+  /** See `AgentLink.refuseServices`. */
+  refuseServices(refused: readonly ServiceRefusal[]): void {
+    this.#say({ type: "service-refusals", refused });
+  }
+
   /** Tells the agent why, and ends everything. */
   close(reason: string): void {
     if (this.#state === "over") return;
@@ -259,10 +273,18 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
         return this.#onHello(event.hello);
       case "drain":
         this.#isDraining = true;
-        return;
+        return this.#changed();
+      case "services":
+        this.#services = event.services;
+        return this.#changed();
       case "unknown":
         return;
     }
+  }
+
+  /** What is said before the link stands is there when it does. */
+  #changed(): void {
+    if (this.#state === "open") this.#options.onChanged?.(this);
   }
 
   #onHello(hello: AgentHello): void {
@@ -288,6 +310,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
       software: hello.software,
     };
     this.#peer = peer;
+    this.#services = hello.services ?? [];
     this.#state = "admission";
     this.#admit(admit?.(peer, hello));
   }
