@@ -1,0 +1,136 @@
+/**
+ * To whom services are told, as far as that makes a difference to what is told:
+ * clients of one audience are told the same, and share one view.
+ *
+ * Who a client is, and what it may see, is decided elsewhere (`access/`).
+ *
+ * @module
+ */
+
+import type { Service } from "../../../catalog/model.ts";
+import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
+
+/** What kind of program asks; each has resources that only it understands. */
+export type Form = typeof FORMS[number];
+
+export const FORMS = ["proxy", "grpc", "envoy"] as const;
+
+/** Services that a client may see. */
+export interface Visibility {
+  /** The same for all who see the same. */
+  readonly id: string;
+  /** @param service `namespace/name`. */
+  sees(service: string): boolean;
+}
+
+/** Of whom no rule says otherwise. */
+export const SEES_EVERYTHING: Visibility = Object.freeze({
+  id: "*",
+  sees: () => true,
+});
+
+/** An HTTP CONNECT proxy on the client's own machine: an IP address, a port. */
+export interface ConnectProxy {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** See the module description. */
+export interface Audience {
+  /** The same text for all of one audience. */
+  readonly key: string;
+  readonly form: Form;
+  readonly visible: Visibility;
+  /** Absent: endpoints behind agents are out of its reach. */
+  readonly connectProxy?: ConnectProxy;
+  /** Where it is; absent: nobody knows. */
+  readonly zone?: string;
+}
+
+/** An audience, less what makes no difference to the service in hand. */
+export type Variant = Omit<Audience, "key" | "visible">;
+
+/** What the server knows of a client besides what the client says. */
+export interface AudienceFacts {
+  readonly visible: Visibility;
+  /**
+   * What the relay on its node offers (metadata `tunnel-connect`); counts only
+   * for clients that ask for it, since others would refuse their clusters.
+   */
+  readonly connectProxy?: ConnectProxy;
+}
+
+/**
+ * A client's audience. Its node's metadata decides: in a map `tunnel`, or with
+ * names such as `tunnel.kind`,
+ *
+ * - `kind`: `proxy`, `grpc` or `envoy`; without it the user agent says it, and
+ *   who has none that is known is told what Envoy is told.
+ * - `http_11_proxy`: true for those that know `Http11ProxyUpstreamTransport`
+ *   (gRFC A86).
+ */
+export function audienceOf(
+  node: DiscoveryNode,
+  { visible, connectProxy }: AudienceFacts,
+): Audience {
+  const form = formOf(node);
+  const { zone } = node.locality;
+  const asksForProxy = form !== "proxy" &&
+    tunnelMetadata(node, "http_11_proxy") === true;
+  return audience(form, visible, {
+    ...zone === "" ? {} : { zone },
+    ...asksForProxy && connectProxy !== undefined ? { connectProxy } : {},
+  });
+}
+
+/** An audience with its key. */
+export function audience(
+  form: Form,
+  visible: Visibility,
+  rest: Pick<Audience, "connectProxy" | "zone"> = {},
+): Audience {
+  const { connectProxy, zone } = rest;
+  const key = JSON.stringify([
+    form,
+    visible.id,
+    connectProxy === undefined ? "" : connectText(connectProxy),
+    zone ?? "",
+  ]);
+  return Object.freeze({ key, form, visible, ...rest });
+}
+
+/** What of an audience makes a difference to what it is told of `service`. */
+export function variantFor(
+  { policy }: Service,
+  { form, connectProxy, zone }: Audience,
+): Variant {
+  // A proxy is told everything, and finds its own zone and its own road.
+  if (form === "proxy") return { form };
+  return {
+    form,
+    ...connectProxy === undefined ? {} : { connectProxy },
+    ...zone !== undefined && policy.zoneAware === true ? { zone } : {},
+  };
+}
+
+/** `127.0.0.1:3128`. */
+export function connectText({ host, port }: ConnectProxy): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function formOf(node: DiscoveryNode): Form {
+  const kind = FORMS.find((form) => form === tunnelMetadata(node, "kind"));
+  if (kind !== undefined) return kind;
+  // grpc-go: "gRPC Go", C-core: "gRPC C-core linux Python", grpc-js: "gRPC Node
+  // Pure JS".
+  if (node.userAgentName.startsWith("gRPC")) return "grpc";
+  return node.userAgentName === "tunnel" ? "proxy" : "envoy";
+}
+
+function tunnelMetadata({ metadata }: DiscoveryNode, name: string): unknown {
+  const map = metadata["tunnel"];
+  if (typeof map === "object" && map !== null && Object.hasOwn(map, name)) {
+    return (map as Readonly<Record<string, unknown>>)[name];
+  }
+  return metadata[`tunnel.${name}`];
+}
