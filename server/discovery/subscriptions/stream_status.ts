@@ -1,0 +1,56 @@
+/**
+ * What one stream was told and what it said to that, for people: Pilot's
+ * syncz, per kind.
+ *
+ * @module
+ */
+
+import type { ResourceKind } from "../../../proto/xds/resource.ts";
+
+/** A response, and when it was sent or answered. */
+export interface StampedReply {
+  readonly version: string;
+  readonly nonce: string;
+  readonly atMs: number;
+}
+
+/** A response that was refused. */
+export interface RefusedReply extends StampedReply {
+  /** The client's words, cut to `NACK_MESSAGE_MAX`. */
+  readonly message: string;
+  /** Of `google.rpc.Code`; clients choose it as they like. */
+  readonly code: number;
+  /** The resources that the client named, or all that the response brought. */
+  readonly names: readonly string[];
+}
+
+/** One kind on one stream. */
+export interface KindStatus {
+  readonly kind: ResourceKind;
+  readonly isWildcard: boolean;
+  /** Names that the client asked for; a wildcard is none of them. */
+  readonly nameCount: number;
+  readonly sent: StampedReply | undefined;
+  readonly acked: StampedReply | undefined;
+  /** The last one, until a later response is taken. */
+  readonly nacked: RefusedReply | undefined;
+  /** Since when a response waits for its answer. */
+  readonly inFlightSinceMs: number | undefined;
+  /** Whether there is something that the client should have, and was not sent. */
+  readonly isBehind: boolean;
+  /** Resources that the client refused, and that are not sent until they change. */
+  readonly parkedNames: readonly string[];
+  readonly replies: number;
+  readonly acks: number;
+  readonly nacks: number;
+  /** Requests about a response that was not the last (SotW: ignored). */
+  readonly staleRequests: number;
+}
+
+/** One stream. */
+export interface StreamStatus {
+  /** In the order in which they are sent; only what was asked for. */
+  readonly kinds: readonly KindStatus[];
+  /** Asked for, and not served here. */
+  readonly foreignTypes: readonly string[];
+}
