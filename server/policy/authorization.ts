@@ -14,6 +14,10 @@ import type { ReloadSource } from "../../host/reload/reloads.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
+import {
+  SEES_EVERYTHING,
+  type Visibility,
+} from "../discovery/generate/audience.ts";
 import { OWN_PREFIX } from "../metric_families.ts";
 import { DialControl } from "./dial_control.ts";
 import { PolicyFile } from "./policy_file.ts";
@@ -71,6 +75,11 @@ export class Authorization {
   /** What the policy lets `node` say that it serves, besides its own name. */
   grantsOf(node: string): Identifiers {
     return this.#policy?.current.grantsOf(node) ?? NO_IDENTIFIERS;
+  }
+
+  /** The services that the policy lets `node` know of; all without one. */
+  visibleTo(node: string): Visibility {
+    return this.#policy?.current.visibleTo(node) ?? SEES_EVERYTHING;
   }
 
   /** The policy file, to be read again when it changes. */

@@ -1,6 +1,6 @@
 /**
- * A policy: which caller may reach which targets behind which nodes, and which
- * addresses a node may claim to serve. Pure.
+ * A policy: which caller may reach which targets behind which nodes, which
+ * addresses a node may claim to serve, and which services it is told of. Pure.
  *
  * @module
  */
@@ -13,7 +13,9 @@ import {
 } from "../../host/policy/rule_set.ts";
 import { subjectOf } from "../../host/policy/subject.ts";
 import type { DialTarget, Identifiers } from "../../proto/link/link.ts";
+import type { Visibility } from "../discovery/generate/audience.ts";
 import { type Caller, nameOf } from "./caller.ts";
+import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";
 import { FieldError, Fields } from "./fields.ts";
 import { FrontendEntry } from "./frontend_entry.ts";
 import { joined, NodeGrants } from "./node_grants.ts";
@@ -30,6 +32,8 @@ export class Policy {
   /** Absent: callers are not restricted. */
   readonly #frontends: readonly FrontendEntry[] | undefined;
   readonly #nodes: readonly NodeGrants[];
+  /** Absent: every service is told to everybody. */
+  readonly #discovery: readonly DiscoveryEntry[] | undefined;
   readonly #ruleSets = new Map<string, RuleSet>();
 
   /**
@@ -37,13 +41,16 @@ export class Policy {
    * @throws {FieldError}
    */
   constructor(document: unknown) {
-    const fields = new Fields(document, "", ["frontends", "nodes"]);
+    const known = ["frontends", "nodes", "discovery"];
+    const fields = new Fields(document, "", known);
     const frontends = limited(fields.list("frontends"), "frontends");
     this.#frontends = frontends?.map(([value, place]) =>
       new FrontendEntry(value, place)
     );
     this.#nodes = (limited(fields.list("nodes"), "nodes") ?? [])
       .map(([value, place]) => new NodeGrants(value, place));
+    this.#discovery = limited(fields.list("discovery"), "discovery")
+      ?.map(([value, place]) => new DiscoveryEntry(value, place));
     const rules = (this.#frontends ?? [])
       .reduce((sum, { allow, deny }) => sum + allow.length + deny.length, 0);
     if (rules > RULES_MAX) {
@@ -86,6 +93,15 @@ export class Policy {
   grantsOf(node: string): Identifiers {
     const about = this.#nodes.filter((grants) => grants.isAbout(node));
     return joined(about.map(({ identifiers }) => identifiers));
+  }
+
+  /**
+   * The services that `node` is told of.
+   *
+   * @param node Empty for who is nobody's node.
+   */
+  visibleTo(node: string): Visibility {
+    return visibilityOf(this.#discovery, node);
   }
 
   #rulesOf(entries: readonly FrontendEntry[]): RuleSet {

@@ -1,0 +1,66 @@
+/**
+ * Whether a subscriber may subscribe: the same judges decide that say who may be
+ * an agent, since it is nodes that subscribe.
+ *
+ * @module
+ */
+
+import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
+import type { Metadata } from "../../../proto/grpc/metadata.ts";
+import { NO_IDENTIFIERS } from "../../../proto/link/identifiers.ts";
+import type { Admission, LinkRefusal } from "../../../proto/link/link.ts";
+import type { LinkCandidate } from "../../links/admission.ts";
+import { type Arrival, bearerToken, type Subscriber } from "./subscriber.ts";
+
+/** Asks the judges of agents. */
+export type Admit = (candidate: LinkCandidate) => Admission;
+
+/**
+ * Judges one subscriber.
+ *
+ * @param metadata Of its call, with a token if it has one.
+ * @returns Nothing when it may go on, and then maybe only after a while.
+ * @throws {GrpcError} Or rejects with it: why it may not.
+ */
+export function admitSubscriber(
+  arrival: Arrival,
+  subscriber: Subscriber,
+  metadata: Metadata,
+  admit: Admit,
+): void | Promise<void> {
+  if (arrival.isOpen) return;
+  const { identity, remoteAddress } = arrival;
+  const token = bearerToken(metadata);
+  const isNobody = identity.kind === "anonymous" && token === "";
+  // Agents may be let in without proof; what is served here is for nodes.
+  if (isNobody && !isLoopback(remoteAddress)) {
+    throw new GrpcError(
+      StatusCode.UNAUTHENTICATED,
+      "Cannot serve this client: it showed neither a certificate nor a " +
+        "token; use the node's, or the relay of an agent (--xds-listen)",
+    );
+  }
+  const verdict = admit({
+    peer: {
+      agentId: subscriber.node ?? "",
+      identifiers: NO_IDENTIFIERS,
+      identity,
+      remoteAddress,
+      carrier: "packets",
+      software: subscriber.said.userAgentName,
+    },
+    token,
+  });
+  if (verdict instanceof Promise) return verdict.then(throwRefusal);
+  throwRefusal(verdict);
+}
+
+function throwRefusal(refusal: LinkRefusal | undefined): void {
+  if (refusal === undefined) return;
+  throw new GrpcError(refusal.code, refusal.message);
+}
+
+function isLoopback(remoteAddress: string): boolean {
+  return /^(?:\[?(?:::ffff:)?127\.\d+\.\d+\.\d+\]?|\[?::1\]?):\d+$/
+    .test(remoteAddress);
+}

@@ -1,0 +1,73 @@
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { Metadata } from "../../../proto/grpc/metadata.ts";
+import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
+import type { LinkCandidate } from "../../links/admission.ts";
+import {
+  certifiedCaller,
+  socketCaller,
+} from "../../../tests/support/fake_caller.ts";
+import { discoveryNode } from "../../../tests/support/discovery_node.ts";
+import { type Admit, admitSubscriber } from "./admission.ts";
+import { type Arrival, subscriberOf } from "./subscriber.ts";
+
+const REFUSAL = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
+
+function judge(
+  arrival: Arrival,
+  metadata: Metadata,
+  admit: Admit,
+): void | Promise<void> {
+  const said = discoveryNode({ id: "edge-1/envoy", userAgentName: "envoy" });
+  const subscriber = subscriberOf(arrival, metadata, said);
+  return admitSubscriber(arrival, subscriber, metadata, admit);
+}
+
+const byCertificate: Arrival = {
+  ...certifiedCaller("node:edge-1"),
+  isOpen: false,
+};
+const byNothing: Arrival = { ...socketCaller(), isOpen: false };
+
+Deno.test("a subscriber is judged as an agent of its node's name would be", () => {
+  const asked: LinkCandidate[] = [];
+  const admit: Admit = (candidate) => void asked.push(candidate);
+  judge(byCertificate, new Metadata(), admit);
+  const token = new Metadata({ authorization: "Bearer t" });
+  judge(byNothing, token, admit);
+  assertEquals(
+    asked.map(({ peer, token }) => [peer.agentId, peer.software, token]),
+    [["edge-1", "envoy", ""], ["edge-1", "envoy", "t"]],
+  );
+});
+
+Deno.test("whom the judges refuse is refused with their words", async () => {
+  assertThrows(
+    () => judge(byCertificate, new Metadata(), () => REFUSAL),
+    GrpcError,
+    "revoked",
+  );
+  await assertRejects(
+    () => judge(byCertificate, new Metadata(), async () => await REFUSAL)!,
+    GrpcError,
+    "revoked",
+  );
+});
+
+Deno.test("who shows nothing is served on loopback at most", () => {
+  let asked = 0;
+  const admit: Admit = () => void asked++;
+  const from = (remoteAddress: string) =>
+    judge({ ...byNothing, remoteAddress }, new Metadata(), admit);
+  for (const address of ["192.0.2.7:1", "[fd00::1]:1", "[::2]:1", "unix"]) {
+    assertThrows(() => from(address), GrpcError, "neither a certificate");
+  }
+  assertEquals(asked, 0);
+  for (const address of ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"]) {
+    from(address);
+  }
+  assertEquals(asked, 3);
+});
+
+Deno.test("nobody is judged where nobody has to prove anything", () => {
+  judge({ ...byNothing, isOpen: true }, new Metadata(), () => REFUSAL);
+});
