@@ -25,6 +25,7 @@ import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { Credentials } from "../host/tls/credentials.ts";
 import { VERSION } from "../host/version.ts";
+import type { AnnouncedService } from "../proto/link/control_messages.ts";
 import { NO_IDENTIFIERS } from "../proto/link/identifiers.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./agent_audit.ts";
@@ -90,6 +91,8 @@ export function startAgent(
   }
 }
 
+const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
+
 /** See the module description. */
 class Agent {
   readonly #options: AgentOptions;
@@ -107,11 +110,14 @@ class Agent {
   readonly #drain: Drain;
   readonly #proxy: ServiceProxy | undefined;
   #leases: LeaseCount | undefined;
+  /** What servers were told last that this node serves for others. */
+  #announced: readonly AnnouncedService[];
 
   constructor(options: AgentOptions, environment: AgentEnvironment) {
     const { log, identity } = environment;
     const { server } = options;
     this.#options = options;
+    this.#announced = this.#services;
     this.#log = log;
     this.#environment = environment;
     registerProcessMetrics(this.#metricRegistry);
@@ -197,7 +203,7 @@ class Agent {
         () => this.#keeper.reconsider(),
       );
     this.#environment.identity?.start(this.#credentials);
-    this.#files.start();
+    this.#files.start(() => this.#announceNew());
     this.#keeper.start();
     this.#proxy?.start();
     return {
@@ -227,6 +233,19 @@ class Agent {
   closeListeners(): void {
     this.#files.close();
     for (const listener of this.#listeners.splice(0)) listener.close();
+  }
+
+  /** Files were read again: what is served for others may be something else. */
+  #announceNew(): void {
+    const services = this.#services;
+    if (services === this.#announced) return;
+    this.#announced = services;
+    this.#keeper.announce(services);
+  }
+
+  get #services(): readonly AnnouncedService[] {
+    const { services, liveServices } = this.#options;
+    return liveServices?.() ?? services ?? NO_SERVICES;
   }
 
   #createDialer(): TargetDialer {
@@ -274,6 +293,18 @@ class Agent {
       ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
       agentId,
       identifiers: identifiers ?? NO_IDENTIFIERS,
+      services: () => this.#services,
+      onServicesRefused: (refused) => {
+        for (const { service, reason } of refused) {
+          this.#log.warn(`the server does not take ${service}: ${reason}`);
+        }
+      },
+      notAnnounced: (serverId) =>
+        this.#log.warn(
+          "the services of --announce are not announced: the link speaks " +
+            "Konnectivity's protocol, which has no word for them",
+          { server: serverId },
+        ),
       alpnProtocols: server.alpnProtocols,
       carriers: server.carriers ?? ["streams", "packets"],
       authority: road.authority,

@@ -14,6 +14,7 @@ import type { ReloadSource } from "../host/reload/reloads.ts";
 import type { AuditLogOptions } from "../host/policy/audit_log.ts";
 import type { RuleSet } from "../host/policy/rule_set.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
+import type { AnnouncedService } from "../proto/link/control_messages.ts";
 import type { LeaseCountOptions } from "./kubernetes/options.ts";
 import type { Carrier, Identifiers } from "../proto/link/link.ts";
 
@@ -87,6 +88,15 @@ export interface AgentOptions {
 
   /** Instead of `dials.rules`, where they change: asked for each dial. */
   readonly liveRules?: () => RuleSet | undefined;
+
+  /** What this node serves for others, told to servers; absent: nothing. */
+  readonly services?: readonly AnnouncedService[];
+
+  /**
+   * Instead of `services`, where they change: asked for each link, and whenever
+   * files were read again. The same array until they differ.
+   */
+  readonly liveServices?: () => readonly AnnouncedService[];
 
   /** Of services to be served on this machine; absent: none is. */
   readonly servicesFile?: string;

@@ -9,6 +9,7 @@ import type { AgentOptions } from "../agent/options.ts";
 import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { AGENT_FLAGS } from "./flags/agent_flags.ts";
+import { announcedServices } from "./flags/announce_flag.ts";
 import { agentOptions, RULE_FLAGS, rulesOf } from "./flags/agent_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { liveConfig } from "./flags/live_config.ts";
@@ -54,6 +55,7 @@ export function agentCommand(start: StartAgent): Command {
       });
       for (const notice of reading.notices) log.warn(notice);
       let { rules } = options.dials;
+      let { services = [] } = options;
       const config = liveConfig({
         command: "agent",
         table: AGENT_FLAGS,
@@ -61,8 +63,12 @@ export function agentCommand(start: StartAgent): Command {
         values,
         log,
         live: {
-          flags: RULE_FLAGS,
-          take: (values) => rules = rulesOf(values),
+          flags: [...RULE_FLAGS, "announce"],
+          take: (values) => {
+            const announced = announcedServices(values["announce"]);
+            rules = rulesOf(values);
+            if (!isSame(announced, services)) services = announced;
+          },
         },
       });
       const flags: ListenFlag[] = [
@@ -71,10 +77,19 @@ export function agentCommand(start: StartAgent): Command {
       ];
       const live = {
         ...options,
-        ...(config && { config, liveRules: () => rules }),
+        ...(config && {
+          config,
+          liveRules: () => rules,
+          liveServices: () => services,
+        }),
       };
       await untilStopped(await namingFlags(flags, () => start(live, log)));
       return ExitCode.OK;
     },
   });
+}
+
+/** Plain data, written by the same code. */
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
 }

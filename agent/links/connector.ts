@@ -10,6 +10,11 @@ import { driveHttp2 } from "../../host/http2_driver.ts";
 import { VERSION } from "../../host/version.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
+import type {
+  AgentHello,
+  AnnouncedService,
+  ServiceRefusal,
+} from "../../proto/link/control_messages.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
 import {
   HTTP2_ALPN,
@@ -44,6 +49,12 @@ const PING_TIMEOUT_MS = 10_000;
 export interface ConnectorOptions {
   readonly agentId: string;
   readonly identifiers: Identifiers;
+  /** What this node serves for others now; the same array until it differs. */
+  readonly services?: () => readonly AnnouncedService[];
+  /** A server does not take some of them. */
+  readonly onServicesRefused?: (refused: readonly ServiceRefusal[]) => void;
+  /** They cannot be announced over the packets carrier. */
+  readonly notAnnounced?: (serverId: string) => void;
   /** Read for each link: what is shown beside the certificate. */
   readonly token?: () => Promise<string>;
   /** ALPN names that mean `h2`, offered before it. */
@@ -106,6 +117,24 @@ export class Connector {
     );
   }
 
+  #hello(token: string, services: readonly AnnouncedService[]): AgentHello {
+    const { agentId, identifiers } = this.#options;
+    return {
+      version: LINK_VERSION,
+      software: `tunnel/${VERSION}`,
+      agentId,
+      identifiers: formatIdentifiers(identifiers),
+      token,
+      capabilities: CAPABILITIES,
+      linkIndex: this.#linkIndex++,
+      services,
+    };
+  }
+
+  get #services(): readonly AnnouncedService[] {
+    return this.#options.services?.() ?? NO_SERVICES;
+  }
+
   #alpn(): string[] {
     const { carriers, alpnProtocols } = this.#options;
     return [
@@ -116,39 +145,38 @@ export class Connector {
 
   /** HTTP/2's server is the agent here: the tunnel's server calls it. */
   #serveStreams(transport: Transport, token: string, opening: Opening): void {
-    const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
-      this.#options;
+    const { timers, onDial, observer, keepaliveMs } = this.#options;
+    const services = this.#services;
     const link = serveStreamsLink({
-      hello: {
-        version: LINK_VERSION,
-        software: `tunnel/${VERSION}`,
-        agentId,
-        identifiers: formatIdentifiers(identifiers),
-        token,
-        capabilities: CAPABILITIES,
-        linkIndex: this.#linkIndex++,
-      },
+      hello: this.#hello(token, services),
       onDial,
       join,
       timers,
       observer,
       messageOctetsMax: this.#options.messageOctetsMax,
-      onServerHello: (hello, control) =>
+      onServerHello: (hello, control) => {
+        // They may have changed since the hello left.
+        if (this.#services !== services) control.announce(this.#services);
         opening.succeed({
           serverId: hello.serverId,
           serverCount: hello.serverCount,
           carrier: "streams",
           drain: () => control.drain(),
+          announce: (services) => control.announce(services),
           close: (reason) => {
             control.end(reason);
             connection.shutdown(reason);
           },
-        }),
+        });
+      },
       onEvent: (event) => {
         // Another link takes over while this one serves what it carries.
         if (event.type === "reconnect") opening.retire(event.reason);
         if (event.type === "ca-bundle") {
           this.#options.onAuthorities?.(event.pem);
+        }
+        if (event.type === "service-refusals") {
+          this.#options.onServicesRefused?.(event.refused);
         }
       },
       onFailed: (error) => {
@@ -208,6 +236,7 @@ export class Connector {
       onServerInfo: (serverId, serverCount, isOurs) => {
         const hasOfferedStreams = this.#options.carriers.includes("streams");
         if (isOurs && hasOfferedStreams) this.#options.fellBack(serverId);
+        if (this.#services.length > 0) this.#options.notAnnounced?.(serverId);
         opening.succeed({
           serverId,
           serverCount,
@@ -227,6 +256,8 @@ export class Connector {
     });
   }
 }
+
+const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 
 /** A link on its way to being handed over, told apart from one that was. */
 class Opening {

@@ -14,6 +14,7 @@
 
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { AnnouncedService } from "../../proto/link/control_messages.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 
 /**
@@ -30,6 +31,8 @@ export interface ServerLink {
   readonly carrier: Carrier;
   /** Tells the server that this agent wants no new conduits. */
   drain(): void;
+  /** Tells it what this node serves for others; absent where none can be told. */
+  announce?(services: readonly AnnouncedService[]): void;
   close(reason: string): void;
 }
 
@@ -124,6 +127,11 @@ export class LinkKeeper {
   drain(): void {
     this.#stopTrying("draining");
     for (const link of this.#all()) link.drain();
+  }
+
+  /** Tells every server what this node serves for others from now on. */
+  announce(services: readonly AnnouncedService[]): void {
+    for (const link of this.#all()) link.announce?.(services);
   }
 
   /** Closes everything. */

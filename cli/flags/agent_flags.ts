@@ -4,6 +4,7 @@
  * @module
  */
 
+import { announceFlag } from "./announce_flag.ts";
 import { AUDIT_FLAGS } from "./audit_flags.ts";
 import {
   booleanFlag,
@@ -25,7 +26,7 @@ import { ALLOW_PRESETS, rulesFlag } from "./rules_flag.ts";
 const SERVERS = "Servers (where to connect)";
 const IDENTITY = "Identity (what this agent is and serves)";
 const TARGETS = "Targets (what is dialed)";
-const SERVICES = "Services (for programs on this machine)";
+const SERVICES = "Services (what this node serves and uses)";
 const OPERATION = "Health, admin, shutdown";
 const IDLE = "Accepted for Konnectivity's sake (no effect)";
 
@@ -135,6 +136,13 @@ export const AGENT_FLAGS = {
       "dial before; 128 connections of 120 s at most.",
   }),
 
+  "announce": announceFlag({
+    group: SERVICES,
+    help: "Let others reach this through the server's catalog: " +
+      "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp][,app=PROTOCOL], such as " +
+      "web:80=127.0.0.1:8080,app=http. The service's own port is that of the " +
+      "target unless it is given. Repeat for more.",
+  }),
   "proxy-config": fileFlag({
     group: SERVICES,
     help: "Serve the services in this file on ports of loopback, as tunnel " +

@@ -9,6 +9,7 @@ import type { AgentOptions } from "../../agent/options.ts";
 import type { RuleSet } from "../../host/policy/rule_set.ts";
 import { UsageError } from "../usage_error.ts";
 import { belonging } from "./agent_identity.ts";
+import { announcedServices } from "./announce_flag.ts";
 import type { AGENT_FLAGS } from "./agent_flags.ts";
 import { auditOptions } from "./audit_flags.ts";
 import { formatGoDuration } from "./go_values.ts";
@@ -63,6 +64,7 @@ export function agentOptions(
     sync: { intervalMs, intervalCapMs, forever: flags["sync-forever"] },
     ...(leases === undefined ? {} : { leases }),
     dials: dials(flags),
+    ...announced(flags),
     ...(flags["proxy-config"] === ""
       ? {}
       : { servicesFile: flags["proxy-config"] }),
@@ -78,6 +80,13 @@ export function agentOptions(
     },
     messageOctetsMax: flags["message-size-limit"],
   };
+}
+
+function announced(
+  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+): Pick<AgentOptions, "services"> {
+  const services = announcedServices(flags["announce"]);
+  return services.length === 0 ? {} : { services };
 }
 
 function audited(

@@ -25,6 +25,7 @@ export interface LiveConfigOptions<T extends FlagTable> {
   /** Flags besides `v` that are taken over at once, by `take`. */
   readonly live?: {
     readonly flags: readonly string[];
+    /** @throws {UsageError} Then all stays as it was. */
     take(values: FlagValues<T>): void;
   };
 }
@@ -41,13 +42,13 @@ export function liveConfig<T extends FlagTable>(
     kind: "config",
     files: [path],
     reload() {
-      const read = readAgain(command, table, sources);
+      const read = inFileWords(() => readFlags(command, table, sources).values);
       const changed = differences(read, known);
+      const taken = changed.filter((name) => live?.flags.includes(name));
+      if (taken.length > 0) inFileWords(() => live!.take(read));
       known = read;
       if (changed.length === 0) return undefined;
       if (changed.includes("v")) log.level = Number(read["v"]);
-      const taken = changed.filter((name) => live?.flags.includes(name));
-      if (taken.length > 0) live!.take(read);
       const late = differences(read, atStart)
         .filter((name) => name !== "v" && !live?.flags.includes(name));
       const news = [
@@ -73,13 +74,9 @@ function differences(
   );
 }
 
-function readAgain<T extends FlagTable>(
-  command: string,
-  table: T,
-  sources: FlagSources,
-): FlagValues<T> {
+function inFileWords<Result>(act: () => Result): Result {
   try {
-    return readFlags(command, table, sources).values;
+    return act();
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     throw new FileError(error.message, { cause: error });
