@@ -15,16 +15,11 @@ import type { Metadata } from "../../../proto/grpc/metadata.ts";
 import { parseIpAddress } from "../../../proto/link/ip_address.ts";
 import type { PeerIdentity } from "../../../proto/link/link.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
+import { CONNECT_FIELD, RELAY_FIELD } from "../../../proto/xds/relay_fields.ts";
 import type { ConnectProxy } from "../generate/audience.ts";
 
 /** Longest `node.id` that is listed and logged. */
 export const NODE_ID_OCTETS_MAX = 1_024;
-
-/** Set (to `1`) by nodes that pass on what programs on them say. */
-export const RELAY_FIELD = "tunnel-relay";
-
-/** `IP:PORT` of the HTTP CONNECT proxy that a relay has for its programs. */
-export const CONNECT_FIELD = "tunnel-connect";
 
 /** Words in front of a node's name in certificates: Kubernetes' and ours. */
 const NAME_PREFIX = /^(?:system:node:|node:)/;

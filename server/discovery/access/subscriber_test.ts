@@ -3,12 +3,11 @@ import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { GrpcError, statusName } from "../../../proto/grpc/status.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 import { certifiedCaller } from "../../../tests/support/fake_caller.ts";
+import { CONNECT_FIELD, RELAY_FIELD } from "../../../proto/xds/relay_fields.ts";
 import { discoveryNode } from "../../../tests/support/discovery_node.ts";
 import {
   type Arrival,
-  CONNECT_FIELD,
   NODE_ID_OCTETS_MAX,
-  RELAY_FIELD,
   subscriberOf,
 } from "./subscriber.ts";
 
