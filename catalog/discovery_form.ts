@@ -30,6 +30,7 @@ import {
   type ServicePort,
   type Via,
 } from "./model.ts";
+import type { Route } from "./routes.ts";
 
 /** Where both kinds of metadata stand in `filter_metadata`. */
 export const TUNNEL_METADATA = "tunnel";
@@ -144,7 +145,7 @@ function readService(form: Form): Service {
 
 function readPort(value: unknown): ServicePort {
   const form = object(value, "a port that is no map");
-  const { appProtocol, listen } = form;
+  const { appProtocol, routes, listen } = form;
   return {
     name: text(form["name"], "name of a port"),
     port: number(form["port"], "port"),
@@ -152,7 +153,35 @@ function readPort(value: unknown): ServicePort {
     ...appProtocol === undefined
       ? {}
       : { appProtocol: text(appProtocol, "appProtocol") },
+    ...routes === undefined
+      ? {}
+      : { routes: list(routes, "routes").map(readRoute) },
     ...listen === undefined ? {} : { listen: readListen(listen) },
+  };
+}
+
+function readRoute(value: unknown): Route {
+  const { host, prefix, headers, to } = object(value, "a route that is no map");
+  return {
+    ...host === undefined ? {} : { host: text(host, "host of a route") },
+    prefix: text(prefix, "prefix"),
+    ...headers === undefined ? {} : {
+      headers: list(headers, "headers").map((each) => {
+        const { name, value } = object(each, "a header that is no map");
+        return {
+          name: text(name, "name of a header"),
+          value: text(value, "value of a header"),
+        };
+      }),
+    },
+    to: list(to, "to").map((each) => {
+      const { service, port, weight } = object(each, "a target that is no map");
+      return {
+        service: text(service, "service of a route"),
+        port: number(port, "port of a route"),
+        weight: number(weight, "weight of a route"),
+      };
+    }),
   };
 }
 

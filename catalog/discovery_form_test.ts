@@ -34,6 +34,21 @@ const FULL: Service = {
       listen: { host: "127.0.0.1", port: 15432 },
     },
     { name: "probe", port: 53, protocol: "udp", listen: { port: 5300 } },
+    {
+      name: "api",
+      port: 80,
+      protocol: "tcp",
+      appProtocol: "http",
+      routes: [
+        {
+          host: "*.example.com",
+          prefix: "/v2",
+          headers: [{ name: "x-canary", value: "1" }],
+          to: [{ service: "shop/next", port: 81, weight: 9 }],
+        },
+        { prefix: "/", to: [{ service: "shop/db.main", port: 80, weight: 1 }] },
+      ],
+    },
   ],
   affinity: { kind: "client-ip", ttlMs: 60_000 },
   policy: {

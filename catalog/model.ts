@@ -8,6 +8,8 @@
  * @module
  */
 
+import type { Route } from "./routes.ts";
+
 /** How octets travel between a program and an endpoint. */
 export type Protocol = "tcp" | "udp";
 
@@ -40,8 +42,13 @@ export interface ServicePort {
   readonly name: string;
   readonly port: number;
   readonly protocol: Protocol;
-  /** Such as `http` or `redis`: a hint for people and for discovery. */
+  /**
+   * Such as `http` or `redis`: a hint for people, and for discovery (see
+   * `app_protocol.ts`).
+   */
   readonly appProtocol?: string;
+  /** Requests that go elsewhere; only where `appProtocol` says what they are. */
+  readonly routes?: readonly Route[];
   /** Where a proxy listens for it; absent: where the proxy thinks best. */
   readonly listen?: ListenAddress;
 }

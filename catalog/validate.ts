@@ -24,6 +24,7 @@ import {
   type ServicePort,
   WEIGHT_MAX,
 } from "./model.ts";
+import { checkRoutes } from "./routes.ts";
 
 /** Of one source; a cluster is meant to have at most half of it. */
 export const SERVICES_MAX = 20_000;
@@ -109,7 +110,8 @@ function checkPorts(ports: readonly ServicePort[]): string | undefined {
   }
   const names = new Set<string>();
   const numbers = new Set<string>();
-  for (const { name, port, protocol, listen } of ports) {
+  for (const servicePort of ports) {
+    const { name, port, protocol, listen } = servicePort;
     if (!isPortName(name)) return `"${clip(name)}" is no name of a port`;
     if (!isPort(port)) return notAPort(name, port);
     if (listen !== undefined && !isPort(listen.port)) {
@@ -125,6 +127,8 @@ function checkPorts(ports: readonly ServicePort[]): string | undefined {
     if (numbers.has(`${port}/${protocol}`)) {
       return `two of its ports are ${port}/${protocol}`;
     }
+    const problem = checkRoutes(servicePort);
+    if (problem !== undefined) return `port "${name}": ${problem}`;
     names.add(name);
     numbers.add(`${port}/${protocol}`);
   }

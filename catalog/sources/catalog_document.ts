@@ -44,6 +44,7 @@ import {
   SERVICES_MAX,
 } from "../validate.ts";
 import { FieldError, Fields, kindOf, type Place } from "./document_fields.ts";
+import { readRoutes } from "./document_routes.ts";
 import { findLines } from "./line_finder.ts";
 
 /** 20,000 services with 10 endpoints each, written out, are half of it. */
@@ -171,10 +172,12 @@ export function readService(
     "policy",
     "endpoints",
   ]);
+  const namespace = fields.text("namespace") ?? DEFAULT_NAMESPACE;
   const service: Service = {
-    namespace: fields.text("namespace") ?? DEFAULT_NAMESPACE,
+    namespace,
     name: fields.text("name") ?? fields.refuse("name", "wanted a name"),
-    ports: fields.list("ports").map(([item, at]) => readPort(item, at)),
+    ports: fields.list("ports")
+      .map(([item, at]) => readPort(item, at, namespace)),
     affinity: readAffinity(fields),
     policy: readPolicy(fields),
   };
@@ -187,15 +190,21 @@ export function readService(
   return { service, behind };
 }
 
-function readPort(value: unknown, place: Place): ServicePort {
+function readPort(
+  value: unknown,
+  place: Place,
+  namespace: string,
+): ServicePort {
   const fields = new Fields(value, place, [
     "name",
     "port",
     "protocol",
     "appProtocol",
+    "routes",
     "listen",
   ]);
   const appProtocol = fields.text("appProtocol");
+  const routes = readRoutes(fields, namespace);
   const listen = readListen(fields);
   return {
     name: fields.text("name") ?? "",
@@ -203,6 +212,7 @@ function readPort(value: unknown, place: Place): ServicePort {
       fields.refuse("port", "wanted a number"),
     protocol: fields.word("protocol", ["tcp", "udp"]) ?? "tcp",
     ...appProtocol === undefined ? {} : { appProtocol },
+    ...routes === undefined ? {} : { routes },
     ...listen === undefined ? {} : { listen },
   };
 }

@@ -53,6 +53,33 @@ const EXAMPLE_SERVICES: CatalogDocument["services"] = [
     policy: { udpIdleMs: 10_000 },
   },
   {
+    namespace: "shop",
+    name: "api",
+    ports: [{
+      name: "",
+      port: 80,
+      protocol: "tcp",
+      appProtocol: "http",
+      routes: [
+        {
+          host: "*.shop.example",
+          prefix: "/v2",
+          to: [{ service: "shop/api-v2", port: 8080, weight: 1 }],
+        },
+        {
+          prefix: "/",
+          headers: [{ name: "x-canary", value: "yes" }],
+          to: [
+            { service: "shop/api", port: 80, weight: 9 },
+            { service: "next/api", port: 80, weight: 1 },
+          ],
+        },
+      ],
+    }],
+    affinity: NO_AFFINITY,
+    policy: NO_POLICY,
+  },
+  {
     namespace: "default",
     name: "idle",
     ports: [{ name: "", port: 7, protocol: "tcp" }],
@@ -96,6 +123,7 @@ const EXAMPLE_ENDPOINTS: CatalogDocument["endpoints"] = [
       via: { kind: "agent", agent: { key: "host", value: "node2" } },
     }],
   },
+  { service: "shop/api", endpoints: [] },
   { service: "default/idle", endpoints: [] },
 ];
 
@@ -143,6 +171,70 @@ Deno.test("what is wrong is said with its line", async () => {
     JSON.stringify({ services: [{ name: 7, ports: [] }] }, null, 1),
     "line 4: services[0].name: saw a number, wanted a text",
   );
+});
+
+Deno.test("what is wrong with a route is said with its line", async () => {
+  const text = `services:
+- name: a
+  ports:
+  - port: 80
+    appProtocol: http
+    routes:
+    - prefix: /a
+      to: [{service: b}]
+    - prefix: /b
+      goto: c
+    - headers: {x: 1}
+      to: [{service: b, port: 80}]
+    - {prefix: /c, to: []}
+- name: b
+  ports:
+  - port: 80
+    appProtocol: grpc
+    routes: [{prefix: b, to: [{service: a, port: 80}]}]
+- name: c
+  ports: [{port: 80, appProtocol: http, routes: [{host: A.example}]}]
+- name: d
+  ports:
+  - {port: 80, appProtocol: redis, routes: [{to: [{service: a, port: 80}]}]}
+`;
+  const [a = "", b = "", c = "", d = ""] = text.split(/^(?=- name)/m).slice(1);
+  const cases = [
+    [a, "line 8: services[0].ports[0].routes[0].to[0].port: wanted a number"],
+    [
+      a.replace("{service: b}", "{service: b, port: 80}"),
+      "line 10: services[0].ports[0].routes[1].goto: there is no such field",
+    ],
+    [
+      a.replace("{service: b}", "{service: b, port: 80}").replace("goto", "to"),
+      "line 10: services[0].ports[0].routes[1].to: saw a string, wanted a list",
+    ],
+    [
+      a.replace("{service: b}", "{service: b, port: 80}")
+        .replace("goto: c", "to: [{service: c, port: 1}]"),
+      "line 11: services[0].ports[0].routes[2].headers.x: saw a number, wanted",
+    ],
+    [b, 'port "": route 1: "b" is no prefix of paths'],
+    [c, "routes[0].to: wanted a list of {service: NAME, port: PORT}"],
+    [d, "routes are for TCP ports with appProtocol http"],
+  ] as const;
+  for (const [service, problem] of cases) {
+    await refused(`services:\n${service}`, problem);
+  }
+});
+
+Deno.test("hosts and headers of routes are in lower case, whoever wrote them", async () => {
+  const { services } = await readCatalogDocument(
+    "services:\n- name: a\n  ports:\n  - {port: 80, appProtocol: http, routes: " +
+      "[{host: WWW.Example, headers: {X-A: B}, to: [{service: a, port: 80}]}]}",
+  );
+  const [route] = services[0]?.ports[0]?.routes ?? [];
+  assertEquals(route, {
+    host: "www.example",
+    prefix: "/",
+    headers: [{ name: "x-a", value: "B" }],
+    to: [{ service: "default/a", port: 80, weight: 1 }],
+  });
 });
 
 Deno.test("many problems are a few and a count", async () => {

@@ -90,6 +90,26 @@ Deno.test("services and endpoints come from keys of their own", async () => {
   assertEquals(rig.refusals, []);
 });
 
+Deno.test("a service's routes come with it, and are refused with it", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  const portOf = (routes: readonly unknown[]) =>
+    JSON.stringify({ ports: [{ port: 80, appProtocol: "grpc", routes }] });
+  const SHOP = "/tunnel/services/shop/web";
+  const route = { to: [{ service: "next", port: 80 }] };
+  await rig.change({ [SHOP]: portOf([route]) });
+  const routes = () =>
+    rig.sink.entries.services.get("shop/web")?.ports[0]?.routes;
+  const read = [{
+    prefix: "/",
+    to: [{ service: "shop/next", port: 80, weight: 1 }],
+  }];
+  assertEquals(routes(), read);
+  await rig.change({ [SHOP]: portOf([{ ...route, prefix: "v1" }]) });
+  assertEquals(routes(), read);
+  assertEquals(rig.refusals.length, 1);
+});
+
 Deno.test("the order of endpoints does not depend on who came first", async () => {
   await using rig = new Rig();
   await rig.started();

@@ -18,6 +18,8 @@ Deno.test("a Service has its ports, and no affinity unless it says so", () => {
       { name: "dns", port: 53, protocol: "UDP" },
       { name: "phone", port: 5060, protocol: "SCTP" },
       { port: 9100 },
+      { name: "h2", port: 8080, appProtocol: "kubernetes.io/h2c" },
+      { name: "rpc", port: 50051, protocol: "TCP", appProtocol: "grpc" },
     ],
   });
   assertEquals(serviceFrom(object), {
@@ -27,6 +29,13 @@ Deno.test("a Service has its ports, and no affinity unless it says so", () => {
       { name: "http", port: 80, protocol: "tcp", appProtocol: "http" },
       { name: "dns", port: 53, protocol: "udp" },
       { name: "", port: 9100, protocol: "tcp" },
+      {
+        name: "h2",
+        port: 8080,
+        protocol: "tcp",
+        appProtocol: "kubernetes.io/h2c",
+      },
+      { name: "rpc", port: 50051, protocol: "tcp", appProtocol: "grpc" },
     ],
     affinity: NO_AFFINITY,
     policy: NO_POLICY,
