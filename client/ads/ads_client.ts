@@ -1,0 +1,435 @@
+/**
+ * A client of xDS: asks for resources, keeps what it is told, and says what it
+ * makes of that. State of the world or Delta; streams come and go, what is held
+ * stays.
+ *
+ * Sans-IO: requests leave by the callback of the stream that is open, responses
+ * come in by `receive`, time is handed in. What a resource says is for the judge
+ * that it is made with; who serves the stream is not known here.
+ *
+ * One resource that cannot be used is refused alone, by name: the others of its
+ * response are taken, and what was held by its name stays. Since that is what
+ * Envoy and gRPC do as well, a server must not take a refusal for "all is as it
+ * was".
+ *
+ * Reading order: `want`, `opened`, `receive`, `#answer`, `#askAll`.
+ *
+ * @module
+ */
+
+import type {
+  DiscoveryMode,
+  DiscoveryNode,
+  DiscoveryRequest,
+} from "../../proto/xds/discovery.ts";
+import {
+  isWholeState,
+  kindOfUrl,
+  RESOURCE_KINDS,
+  type ResourceKind,
+} from "../../proto/xds/resource.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { AdsKind, type AdsKindStatus } from "./ads_kind.ts";
+import {
+  type AdsChange,
+  type Held,
+  type Judge,
+  type Judged,
+  type Received,
+  type ReceivedResource,
+  RejectedResource,
+} from "./received.ts";
+import { subscription } from "./subscription.ts";
+
+/**
+ * A resource that was asked for on an open stream, and of which nothing was
+ * heard for so long, does not exist (xDS v3, "Knowing when a requested resource
+ * does not exist").
+ */
+export const ABSENT_AFTER_MS = 15_000;
+
+/** Of all kinds together: twice what a catalog may have of each. */
+export const HELD_MAX = 200_000;
+
+/** Resources that one refusal names. */
+const NAMED_MAX = 20;
+
+/** A refusal is logged by servers, and travels in each status of theirs. */
+const MESSAGE_LENGTH_MAX = 2_000;
+
+/** What a client is made of. */
+export interface AdsClientOptions<T> {
+  readonly mode: DiscoveryMode;
+  /** Who asks; said in the first request of each stream. */
+  readonly node: DiscoveryNode;
+  readonly judge: Judge<T>;
+  readonly timers: Timers;
+  /** All that one response, or one lapse of time, has changed. */
+  readonly onChanged: (changes: readonly AdsChange<T>[]) => void;
+  /** A response, and whether it was accepted. */
+  readonly onAnswered?: (kind: ResourceKind, refusal?: string) => void;
+  /** True: responses of the kind are taken and never answered; for tests. */
+  readonly isMute?: (kind: ResourceKind) => boolean;
+  /** {@linkcode HELD_MAX} unless given. */
+  readonly heldMax?: number;
+}
+
+/** Where requests go while a stream is open. */
+export type SendRequest = (request: DiscoveryRequest) => void;
+
+/** A resource of which only the octets are known, from an earlier process. */
+export interface Recalled extends ReceivedResource {
+  readonly kind: ResourceKind;
+}
+
+/** See the module description. */
+export class AdsClient<T> {
+  readonly #options: AdsClientOptions<T>;
+  readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;
+  #send: SendRequest | undefined;
+  #hasSaidNode = false;
+  #timer: Timer | undefined;
+  #unasked = 0;
+
+  constructor(options: AdsClientOptions<T>) {
+    this.#options = options;
+    this.#kinds = Object.fromEntries(
+      RESOURCE_KINDS.map((kind) => [kind, new AdsKind<T>(kind)]),
+    ) as unknown as Readonly<Record<ResourceKind, AdsKind<T>>>;
+  }
+
+  get mode(): DiscoveryMode {
+    return this.#options.mode;
+  }
+
+  /** What is held of a kind, by name. */
+  held(kind: ResourceKind): ReadonlyMap<string, Held<T>> {
+    return this.#kinds[kind].held;
+  }
+
+  /** Names that are asked for and were found not to exist. */
+  absent(kind: ResourceKind): ReadonlySet<string> {
+    return this.#kinds[kind].absent;
+  }
+
+  /** Whether a response of the kind was ever taken. */
+  hasHeard(kind: ResourceKind): boolean {
+    return this.#kinds[kind].responses > 0;
+  }
+
+  /** Whether anything that is asked for is still waited for. */
+  get isWaiting(): boolean {
+    return Object.values(this.#kinds).some(({ awaited }) => awaited.size > 0);
+  }
+
+  /** Of each kind that is wanted, or ever was. */
+  get status(): Readonly<Partial<Record<ResourceKind, AdsKindStatus>>> {
+    return Object.fromEntries(
+      RESOURCE_KINDS.filter((kind) => {
+        const { wanted, responses } = this.#kinds[kind];
+        return !wanted.isEmpty || responses > 0;
+      }).map((kind) => [kind, this.#kinds[kind].status]),
+    );
+  }
+
+  /** Responses of kinds that were not asked for; none is answered. */
+  get unasked(): number {
+    return this.#unasked;
+  }
+
+  /**
+   * Wants these from now on, and what they need; what was wanted before and is
+   * not named is forgotten.
+   *
+   * @param isWildcard All there are, besides.
+   */
+  want(
+    kind: ResourceKind,
+    isWildcard: boolean,
+    names: Iterable<string> = [],
+  ): void {
+    this.#kinds[kind].wanted.choose(isWildcard, names);
+    const changes: AdsChange<T>[] = [];
+    this.#forgetUnwanted(kind, changes);
+    this.#tell(changes);
+    this.#askAll();
+  }
+
+  /**
+   * Takes what was held by an earlier process. Servers are told the names, for
+   * what is gone, and no versions: another server's may mean another content.
+   *
+   * @returns How many of them are of use.
+   */
+  recall(resources: readonly Recalled[]): number {
+    const changes: AdsChange<T>[] = [];
+    // Clusters first: they say which endpoints are wanted.
+    for (const kind of RESOURCE_KINDS) {
+      const state = this.#kinds[kind];
+      for (const resource of resources) {
+        if (resource.kind !== kind || !state.wanted.has(resource.name)) {
+          continue;
+        }
+        const problem = this.#take(state, resource, changes);
+        if (problem === undefined) state.recalled.add(resource.name);
+      }
+    }
+    this.#tell(changes);
+    return changes.length;
+  }
+
+  /** A stream is open. */
+  opened(send: SendRequest): void {
+    this.#send = send;
+    this.#hasSaidNode = false;
+    for (const state of Object.values(this.#kinds)) {
+      state.subscription = subscription(this.#options.mode, state);
+    }
+    this.#askAll();
+  }
+
+  /** The stream is over; what is held stays. */
+  closed(): void {
+    this.#send = undefined;
+    this.#timer?.cancel();
+    for (const state of Object.values(this.#kinds)) {
+      state.subscription = undefined;
+      // A server that cannot be asked says nothing by its silence (gRFC A57).
+      state.awaited.clear();
+    }
+  }
+
+  /** The server has spoken. */
+  receive(received: Received): void {
+    const kind = kindOfUrl(received.typeUrl);
+    const state = kind && this.#kinds[kind];
+    // What is not wanted any more is answered all the same: a server may wait.
+    if (state === undefined || !state.subscription?.isBegun) {
+      this.#unasked++;
+      return;
+    }
+    state.responses++;
+    const changes: AdsChange<T>[] = [];
+    const problems: string[] = [];
+    const seen = new Set<string>();
+    for (const resource of received.resources) {
+      const { name } = resource;
+      const problem = seen.has(name)
+        ? "it is there twice"
+        : this.#take(state, resource, changes);
+      seen.add(name);
+      if (problem !== undefined) problems.push(`${name}: ${problem}`);
+    }
+    if (this.#options.mode === "sotw" && isWholeState(state.kind)) {
+      for (const name of [...state.held.keys()]) {
+        if (!seen.has(name)) this.#remove(state, name, changes);
+      }
+    }
+    for (const name of received.removed) this.#remove(state, name, changes);
+    this.#tell(changes);
+    this.#answer(state, received, problems);
+    this.#askAll();
+  }
+
+  // --- What is held --------------------------------------------------------------
+
+  /** @returns What is wrong with it. */
+  #take(
+    state: AdsKind<T>,
+    resource: ReceivedResource,
+    changes: AdsChange<T>[],
+  ): string | undefined {
+    const { name, version, value } = resource;
+    // Asked for when the response left, perhaps, and not any more.
+    if (!state.wanted.has(name)) return undefined;
+    const before = state.held.get(name);
+    let judged: Judged<T>;
+    try {
+      if (before !== undefined && isSame(before.value, value)) judged = before;
+      else judged = this.#judge(state, resource);
+    } catch (error) {
+      if (!(error instanceof RejectedResource)) throw error;
+      // It exists, whatever it is like.
+      state.awaited.delete(name);
+      return error.message;
+    }
+    state.awaited.delete(name);
+    state.absent.delete(name);
+    state.recalled.delete(name);
+    const { content, needs } = judged;
+    const held = { name, version, value, content, needs };
+    state.held.set(name, held);
+    if (judged === before) return undefined;
+    changes.push({ kind: state.kind, name, held });
+    this.#exchangeNeeds(before?.needs ?? [], needs, changes);
+    return undefined;
+  }
+
+  /** @throws {RejectedResource} */
+  #judge(state: AdsKind<T>, resource: ReceivedResource): Judged<T> {
+    const { kind, held, typeUrl } = state;
+    if (resource.name === "") throw new RejectedResource("it has no name");
+    if (resource.typeUrl !== typeUrl) {
+      throw new RejectedResource(
+        `its type is ${resource.typeUrl}, wanted ${typeUrl}`,
+      );
+    }
+    const { heldMax = HELD_MAX } = this.#options;
+    if (!held.has(resource.name) && this.#heldCount >= heldMax) {
+      throw new RejectedResource(`there are ${heldMax} resources already`);
+    }
+    return this.#options.judge(kind, resource);
+  }
+
+  get #heldCount(): number {
+    return Object.values(this.#kinds)
+      .reduce((sum, { held }) => sum + held.size, 0);
+  }
+
+  #remove(state: AdsKind<T>, name: string, changes: AdsChange<T>[]): void {
+    const held = state.held.get(name);
+    const isNamed = state.wanted.names.has(name);
+    const wasAwaited = state.awaited.delete(name);
+    if (isNamed) state.absent.add(name);
+    if (held === undefined && !wasAwaited) return;
+    this.#forget(state, name);
+    changes.push({ kind: state.kind, name });
+    if (held !== undefined) this.#exchangeNeeds(held.needs, [], changes);
+  }
+
+  #exchangeNeeds(
+    before: Held<T>["needs"],
+    after: Held<T>["needs"],
+    changes: AdsChange<T>[],
+  ): void {
+    for (const { kind, name } of after) this.#kinds[kind].wanted.need(name);
+    for (const { kind, name } of before) {
+      this.#kinds[kind].wanted.release(name);
+      this.#forgetIfUnwanted(kind, name, changes);
+    }
+  }
+
+  #forgetUnwanted(kind: ResourceKind, changes: AdsChange<T>[]): void {
+    const { held, absent, awaited } = this.#kinds[kind];
+    for (const name of [...held.keys(), ...absent, ...awaited.keys()]) {
+      this.#forgetIfUnwanted(kind, name, changes);
+    }
+  }
+
+  #forgetIfUnwanted(
+    kind: ResourceKind,
+    name: string,
+    changes: AdsChange<T>[],
+  ): void {
+    const state = this.#kinds[kind];
+    if (state.wanted.has(name)) return;
+    const held = state.held.get(name);
+    state.absent.delete(name);
+    state.awaited.delete(name);
+    if (held === undefined) return;
+    this.#forget(state, name);
+    changes.push({ kind, name });
+    this.#exchangeNeeds(held.needs, [], changes);
+  }
+
+  #forget(state: AdsKind<T>, name: string): void {
+    state.held.delete(name);
+    state.recalled.delete(name);
+  }
+
+  #tell(changes: readonly AdsChange<T>[]): void {
+    if (changes.length > 0) this.#options.onChanged(changes);
+  }
+
+  // --- What is said --------------------------------------------------------------
+
+  #answer(
+    state: AdsKind<T>,
+    { version, nonce }: Received,
+    problems: readonly string[],
+  ): void {
+    const refusal = problems.length === 0 ? undefined : refusalOf(problems);
+    if (refusal === undefined) {
+      state.accepted++;
+      state.acceptedVersion = version;
+      state.refusal = undefined;
+    } else {
+      state.refused++;
+      const atMs = this.#options.timers.now();
+      state.refusal = { message: refusal, version, atMs };
+    }
+    this.#options.onAnswered?.(state.kind, refusal);
+    if (this.#options.isMute?.(state.kind)) return;
+    const code = StatusCode.INVALID_ARGUMENT;
+    const errorDetail = refusal === undefined
+      ? undefined
+      : { code, message: refusal };
+    this.#send?.(state.subscription!.answer(nonce, errorDetail));
+  }
+
+  /** Asks for whatever is wanted and was not asked for. */
+  #askAll(): void {
+    const send = this.#send;
+    if (send === undefined) return;
+    const dueMs = this.#options.timers.now() + ABSENT_AFTER_MS;
+    for (const state of Object.values(this.#kinds)) {
+      const node = this.#hasSaidNode ? undefined : this.#options.node;
+      const request = state.subscription!.ask(node);
+      if (request !== undefined) {
+        this.#hasSaidNode = true;
+        send(request);
+      }
+      for (const name of state.wanted.names) {
+        const isKnown = state.held.has(name) || state.absent.has(name);
+        if (!isKnown && !state.awaited.has(name)) {
+          state.awaited.set(name, dueMs);
+        }
+      }
+    }
+    this.#arm();
+  }
+
+  // --- What does not exist -------------------------------------------------------
+
+  #arm(): void {
+    this.#timer?.cancel();
+    let dueMs = Infinity;
+    for (const { awaited } of Object.values(this.#kinds)) {
+      const [first] = awaited.values();
+      if (first !== undefined && first < dueMs) dueMs = first;
+    }
+    if (dueMs === Infinity) return;
+    const { timers } = this.#options;
+    const delayMs = Math.max(0, dueMs - timers.now());
+    this.#timer = timers.after(delayMs, () => this.#giveUpWaiting());
+  }
+
+  #giveUpWaiting(): void {
+    const nowMs = this.#options.timers.now();
+    const changes: AdsChange<T>[] = [];
+    for (const state of Object.values(this.#kinds)) {
+      for (const [name, dueMs] of [...state.awaited]) {
+        if (dueMs > nowMs) break;
+        this.#remove(state, name, changes);
+      }
+    }
+    this.#tell(changes);
+    this.#askAll();
+  }
+}
+
+function refusalOf(problems: readonly string[]): string {
+  const rest = problems.length - NAMED_MAX;
+  const named = problems.slice(0, NAMED_MAX).join("; ") +
+    (rest > 0 ? `; and ${rest} more` : "");
+  return named.length > MESSAGE_LENGTH_MAX
+    ? `${named.slice(0, MESSAGE_LENGTH_MAX)}…`
+    : named;
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}

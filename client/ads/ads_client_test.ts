@@ -1,0 +1,402 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import type {
+  DiscoveryMode,
+  DiscoveryRequest,
+} from "../../proto/xds/discovery.ts";
+import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { ABSENT_AFTER_MS, AdsClient } from "./ads_client.ts";
+import { type Need, RejectedResource } from "./received.ts";
+
+const MODES: readonly DiscoveryMode[] = ["sotw", "delta"];
+
+/** A client, all that it says and all that it tells, as short texts. */
+class Rig {
+  readonly timers = new FakeTimers();
+  readonly said: string[] = [];
+  readonly told: string[] = [];
+  readonly client: AdsClient<string>;
+
+  constructor(
+    readonly mode: DiscoveryMode,
+    more: { readonly heldMax?: number; readonly isMute?: boolean } = {},
+  ) {
+    const { heldMax, isMute = false } = more;
+    this.client = new AdsClient<string>({
+      mode,
+      node: {
+        id: "n1",
+        cluster: "",
+        metadata: {},
+        locality: { region: "", zone: "", subZone: "" },
+        userAgentName: "test",
+        userAgentVersion: "1",
+        clientFeatures: [],
+      },
+      judge: (_kind, { value }) => {
+        const content = new TextDecoder().decode(value);
+        if (content === "bad") throw new RejectedResource("it is bad");
+        return { content, needs: needsOf(content) };
+      },
+      timers: this.timers,
+      onChanged: (changes) => {
+        for (const { kind, name, held } of changes) {
+          this.told.push(`${kind} ${name} ${held?.content ?? "-"}`);
+        }
+      },
+      ...heldMax === undefined ? {} : { heldMax },
+      isMute: () => isMute,
+    });
+  }
+
+  /** Opens a stream. @returns What is said at once. */
+  open(): string[] {
+    this.client.opened((request) => this.said.push(shown(request)));
+    return this.take();
+  }
+
+  /** @param resources By name: its content, perhaps `content@version`. */
+  answer(
+    kind: ResourceKind,
+    version: string,
+    resources: Readonly<Record<string, string>>,
+    removed: readonly string[] = [],
+  ): string[] {
+    const typeUrl = TYPE_URLS[kind];
+    this.client.receive({
+      typeUrl,
+      version,
+      nonce: `n${version}`,
+      resources: Object.entries(resources).map(([name, text]) => {
+        const [content = "", own = version] = text.split("@");
+        return { name, version: own, typeUrl, value: encode(content) };
+      }),
+      removed,
+    });
+    return this.take();
+  }
+
+  take(): string[] {
+    return this.said.splice(0);
+  }
+
+  takeTold(): string[] {
+    return this.told.splice(0);
+  }
+}
+
+/** `needs a b`: the assignments a and b. */
+function needsOf(content: string): readonly Need[] {
+  const [word, ...names] = content.split(" ");
+  if (word !== "needs") return [];
+  return names.map((name) => ({ kind: "endpoints", name }));
+}
+
+/** `cluster v=1 nonce=n1 [a b] -c NACK: why`, without what is empty. */
+function shown(request: DiscoveryRequest): string {
+  const [kind] = Object.entries(TYPE_URLS)
+    .find(([, url]) => url === request.typeUrl)!;
+  const { node, responseNonce, errorDetail } = request;
+  return [
+    kind,
+    ...node === undefined ? [] : [`node=${node.id}`],
+    ...request.mode === "sotw"
+      ? [`v=${request.versionInfo}`, `[${request.resourceNames.join(" ")}]`]
+      : [
+        ...request.subscribe.map((name) => `+${name}`),
+        ...request.unsubscribe.map((name) => `-${name}`),
+        ...[...request.initialVersions].map(([name, v]) => `${name}=${v}`),
+      ],
+    ...responseNonce === "" ? [] : [`nonce=${responseNonce}`],
+    ...errorDetail === undefined
+      ? []
+      : [`NACK ${errorDetail.code}: ${errorDetail.message}`],
+  ].join(" ");
+}
+
+const encode = (text: string) => new TextEncoder().encode(text);
+
+Deno.test("sotw: a wildcard and names are asked for, and acknowledged with all names", () => {
+  const rig = new Rig("sotw");
+  rig.client.want("cluster", true);
+  rig.client.want("endpoints", false, ["a", "b"]);
+  assertEquals(rig.open(), ["cluster node=n1 v= []", "endpoints v= [a b]"]);
+  assertEquals(rig.answer("endpoints", "1", { a: "x" }), [
+    "endpoints v=1 [a b] nonce=n1",
+  ]);
+  rig.client.want("endpoints", false, ["b", "c"]);
+  assertEquals(rig.take(), ["endpoints v=1 [b c] nonce=n1"]);
+  rig.client.want("cluster", true, ["special"]);
+  assertEquals(rig.take(), ["cluster v= [* special]"]);
+  rig.client.want("cluster", true);
+  assertEquals(rig.take(), ["cluster v= [*]"]);
+  rig.client.want("endpoints", false);
+  assertEquals(rig.take(), ["endpoints v=1 [] nonce=n1"]);
+  rig.client.want("endpoints", false);
+  assertEquals(rig.take(), []);
+});
+
+Deno.test("delta: requests say what differs, and answers nothing but the nonce", () => {
+  const rig = new Rig("delta");
+  rig.client.want("cluster", true);
+  rig.client.want("endpoints", false, ["a", "b"]);
+  assertEquals(rig.open(), ["cluster node=n1", "endpoints +a +b"]);
+  assertEquals(rig.answer("endpoints", "1", { a: "x" }), [
+    "endpoints nonce=n1",
+  ]);
+  rig.client.want("endpoints", false, ["b", "c"]);
+  assertEquals(rig.take(), ["endpoints +c -a"]);
+  rig.client.want("cluster", true, ["special"]);
+  assertEquals(rig.take(), ["cluster +special"]);
+  rig.client.want("cluster", false, ["special"]);
+  assertEquals(rig.take(), ["cluster -*"]);
+});
+
+Deno.test("a name is awaited, and known not to exist after 15 s or a word of the server", () => {
+  for (const mode of MODES) {
+    const rig = new Rig(mode);
+    rig.client.want("endpoints", false, ["a", "b"]);
+    rig.open();
+    rig.answer("endpoints", "1", { a: "x" });
+    assertEquals(rig.takeTold(), ["endpoints a x"]);
+    rig.timers.advance(ABSENT_AFTER_MS - 1);
+    assertEquals([rig.client.isWaiting, rig.takeTold()], [true, []]);
+    rig.timers.advance(1);
+    assertEquals(rig.takeTold(), ["endpoints b -"]);
+    assertEquals([...rig.client.absent("endpoints")], ["b"]);
+    rig.answer("endpoints", "2", { b: "y" });
+    assertEquals(rig.takeTold(), ["endpoints b y"]);
+    assertEquals([...rig.client.absent("endpoints")], []);
+  }
+  const rig = new Rig("delta");
+  rig.client.want("endpoints", false, ["a"]);
+  rig.open();
+  rig.answer("endpoints", "1", {}, ["a"]);
+  assertEquals(rig.takeTold(), ["endpoints a -"]);
+  assertEquals(rig.client.isWaiting, false);
+});
+
+Deno.test("nothing is given up while there is no stream", () => {
+  for (const mode of MODES) {
+    const rig = new Rig(mode);
+    rig.client.want("endpoints", false, ["a"]);
+    rig.timers.advance(2 * ABSENT_AFTER_MS);
+    rig.open();
+    rig.timers.advance(ABSENT_AFTER_MS - 1);
+    rig.client.closed();
+    rig.timers.advance(ABSENT_AFTER_MS);
+    assertEquals(rig.takeTold(), []);
+    rig.open();
+    rig.timers.advance(ABSENT_AFTER_MS - 1);
+    assertEquals(rig.takeTold(), []);
+    rig.timers.advance(1);
+    assertEquals(rig.takeTold(), ["endpoints a -"]);
+  }
+});
+
+Deno.test("what a cluster needs is asked for with it, and forgotten with it", () => {
+  for (const mode of MODES) {
+    const rig = new Rig(mode);
+    rig.client.want("cluster", true);
+    rig.open();
+    const first = rig.answer("cluster", "1", {
+      one: "needs a b",
+      two: "needs b",
+    });
+    assertEquals(
+      first,
+      mode === "sotw"
+        ? ["cluster v=1 [] nonce=n1", "endpoints v= [a b]"]
+        : ["cluster nonce=n1", "endpoints +a +b"],
+    );
+    rig.answer("endpoints", "2", { a: "x", b: "y" });
+    rig.takeTold();
+    const second = mode === "sotw"
+      ? rig.answer("cluster", "3", { two: "needs b" })
+      : rig.answer("cluster", "3", {}, ["one"]);
+    assertEquals(rig.takeTold(), ["cluster one -", "endpoints a -"]);
+    assertEquals(
+      second,
+      mode === "sotw"
+        ? ["cluster v=3 [] nonce=n3", "endpoints v=2 [b] nonce=n2"]
+        : ["cluster nonce=n3", "endpoints -a"],
+    );
+    const third = rig.answer("cluster", "4", { two: "needs c" });
+    assertEquals(rig.takeTold(), ["cluster two needs c", "endpoints b -"]);
+    assertMatch(third[1]!, mode === "sotw" ? /\[c\]/ : /\+c -b/);
+  }
+});
+
+Deno.test("a response that is the whole state takes away what it does not name, others do not", () => {
+  const rig = new Rig("sotw");
+  rig.client.want("cluster", true);
+  rig.client.want("endpoints", false, ["a", "b"]);
+  rig.open();
+  rig.answer("cluster", "1", { one: "x", two: "y" });
+  rig.answer("endpoints", "2", { a: "x", b: "y" });
+  rig.takeTold();
+  rig.answer("cluster", "3", { two: "y" });
+  rig.answer("endpoints", "4", { b: "z" });
+  assertEquals(rig.takeTold(), ["cluster one -", "endpoints b z"]);
+  rig.answer("cluster", "5", {});
+  assertEquals(rig.takeTold(), ["cluster two -"]);
+});
+
+Deno.test("one resource that is bad is refused by name, and the others are taken", () => {
+  for (const mode of MODES) {
+    const rig = new Rig(mode);
+    rig.client.want("cluster", true);
+    rig.open();
+    rig.answer("cluster", "1", { one: "old", two: "old" });
+    rig.takeTold();
+    const [answer] = rig.answer("cluster", "2", { one: "bad", two: "new" });
+    assertEquals(
+      answer,
+      mode === "sotw"
+        ? "cluster v=1 [] nonce=n2 NACK 3: one: it is bad"
+        : "cluster nonce=n2 NACK 3: one: it is bad",
+    );
+    assertEquals(rig.takeTold(), ["cluster two new"]);
+    assertEquals(rig.client.held("cluster").get("one")!.content, "old");
+    assertEquals(rig.client.status.cluster?.refusal?.message, "one: it is bad");
+    rig.answer("cluster", "3", { one: "good", two: "new" });
+    assertEquals(rig.takeTold(), ["cluster one good"]);
+    assertEquals(rig.client.status.cluster?.refusal, undefined);
+  }
+});
+
+Deno.test("a name that is there twice, none, another type and too much are refused", () => {
+  const rig = new Rig("sotw", { heldMax: 2 });
+  rig.client.want("cluster", true);
+  rig.open();
+  const typeUrl = TYPE_URLS.cluster;
+  const of = (name: string, type = typeUrl) => ({
+    name,
+    version: "1",
+    typeUrl: type,
+    value: encode(name),
+  });
+  const resources = [of("a"), of("a"), of(""), of("b", "other"), of("c")];
+  rig.client.receive({
+    typeUrl,
+    version: "1",
+    nonce: "n",
+    resources: [...resources, of("d")],
+    removed: [],
+  });
+  assertMatch(
+    rig.take()[0]!,
+    /NACK 3: a: it is there twice; : it has no name; b: its type is other, wanted .*; d: there are 2 resources already$/,
+  );
+  assertEquals(rig.takeTold(), ["cluster a a", "cluster c c"]);
+});
+
+Deno.test("a refusal names twenty resources, and is bounded", () => {
+  const rig = new Rig("sotw");
+  rig.client.want("cluster", true);
+  rig.open();
+  const names = Array.from({ length: 30 }, (_, i) => `c${i}`);
+  const bad = Object.fromEntries(names.map((name) => [name, "bad"]));
+  assertMatch(rig.answer("cluster", "1", bad)[0]!, /c19: .*; and 10 more$/);
+  const long = { ["x".repeat(10_000)]: "bad" };
+  assertEquals(rig.answer("cluster", "2", long)[0]!.length < 2_100, true);
+});
+
+Deno.test("who comes back says what it has", () => {
+  const sotw = new Rig("sotw");
+  const delta = new Rig("delta");
+  for (const rig of [sotw, delta]) {
+    rig.client.want("cluster", true);
+    rig.open();
+    rig.answer("cluster", "1", { one: "needs a@v1", two: "x@v2" });
+    rig.answer("endpoints", "2", { a: "y@v3" });
+    rig.client.closed();
+    rig.takeTold();
+  }
+  assertEquals(sotw.open(), ["cluster node=n1 v=1 []", "endpoints v=2 [a]"]);
+  assertEquals(delta.open(), [
+    "cluster node=n1 one=v1 two=v2",
+    "endpoints +a a=v3",
+  ]);
+  assertEquals([sotw.takeTold(), delta.takeTold()], [[], []]);
+  delta.answer("cluster", "3", {}, ["one"]);
+  assertEquals(delta.takeTold(), ["cluster one -", "endpoints a -"]);
+});
+
+Deno.test("what an earlier process held is used, and believed of no server's versions", () => {
+  const recalled = [
+    { kind: "endpoints", name: "a", content: "y" },
+    { kind: "endpoints", name: "stray", content: "y" },
+    { kind: "cluster", name: "one", content: "needs a" },
+    { kind: "cluster", name: "odd", content: "bad" },
+  ] as const;
+  for (const mode of MODES) {
+    const rig = new Rig(mode);
+    rig.client.want("cluster", true);
+    const count = rig.client.recall(recalled.map(({ kind, name, content }) => ({
+      kind,
+      name,
+      version: "v1",
+      typeUrl: TYPE_URLS[kind],
+      value: encode(content),
+    })));
+    assertEquals(count, 2);
+    assertEquals(rig.takeTold(), ["cluster one needs a", "endpoints a y"]);
+    assertEquals(
+      rig.open(),
+      mode === "sotw"
+        ? ["cluster node=n1 v= []", "endpoints v= [a]"]
+        : ["cluster node=n1 one=", "endpoints +a a="],
+    );
+    rig.answer("cluster", "1", { one: "needs a@v1" });
+    assertEquals(rig.takeTold(), []);
+    rig.client.closed();
+    const [again] = rig.open();
+    assertMatch(again!, mode === "sotw" ? /v=1 \[\]/ : /one=v1/);
+  }
+});
+
+Deno.test("what nobody asked for is not taken", () => {
+  for (const mode of MODES) {
+    const rig = new Rig(mode);
+    rig.client.want("endpoints", false, ["a"]);
+    rig.open();
+    assertEquals(rig.answer("cluster", "1", { one: "x" }), []);
+    assertEquals(rig.client.unasked, 1);
+    assertEquals(rig.answer("endpoints", "2", { a: "x", b: "y" }).length, 1);
+    assertEquals(rig.takeTold(), ["endpoints a x"]);
+  }
+});
+
+Deno.test("a response that crosses the end of a subscription is answered", () => {
+  const rig = new Rig("sotw");
+  rig.client.want("endpoints", false, ["a"]);
+  rig.open();
+  rig.client.want("endpoints", false);
+  rig.take();
+  assertEquals(rig.answer("endpoints", "1", { a: "x" }), [
+    "endpoints v=1 [] nonce=n1",
+  ]);
+  assertEquals(rig.takeTold(), []);
+});
+
+Deno.test("content that stays is no news, whatever its version", () => {
+  for (const mode of MODES) {
+    const rig = new Rig(mode);
+    rig.client.want("cluster", true);
+    rig.open();
+    rig.answer("cluster", "1", { one: "x@1" });
+    rig.takeTold();
+    rig.answer("cluster", "2", { one: "x@2" });
+    assertEquals(rig.takeTold(), []);
+    assertEquals(rig.client.held("cluster").get("one")!.version, "2");
+  }
+});
+
+Deno.test("who is mute takes what it is told, and says nothing", () => {
+  const rig = new Rig("sotw", { isMute: true });
+  rig.client.want("cluster", true);
+  rig.open();
+  assertEquals(rig.answer("cluster", "1", { one: "x" }), []);
+  assertEquals(rig.takeTold(), ["cluster one x"]);
+});

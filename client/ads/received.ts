@@ -1,0 +1,76 @@
+/**
+ * What a client of xDS hears, and what it makes of it: the types around
+ * `ads_client.ts`. Pure data.
+ *
+ * @module
+ */
+
+import type { ResourceKind } from "../../proto/xds/resource.ts";
+
+/** A response of either mode. */
+export interface Received {
+  readonly typeUrl: string;
+  /** `version_info`, or `system_version_info` of Delta. */
+  readonly version: string;
+  readonly nonce: string;
+  readonly resources: readonly ReceivedResource[];
+  /** Delta only. */
+  readonly removed: readonly string[];
+}
+
+/** One resource of it. */
+export interface ReceivedResource {
+  /** Its own, whatever the mode. */
+  readonly name: string;
+  /** Its own in Delta, that of the response in SotW. */
+  readonly version: string;
+  /** Of what is in `value`. */
+  readonly typeUrl: string;
+  readonly value: Uint8Array;
+}
+
+/** Other resources that one is of no use without. */
+export interface Need {
+  readonly kind: ResourceKind;
+  readonly name: string;
+}
+
+/** What a resource was found to say. */
+export interface Judged<T> {
+  readonly content: T;
+  /** Asked for as long as the resource is held. */
+  readonly needs: readonly Need[];
+}
+
+/** A resource that cannot be used. The message goes on after its name. */
+export class RejectedResource extends Error {
+  override readonly name = "RejectedResource";
+}
+
+/**
+ * Reads a resource, and says whether it can be used.
+ *
+ * @throws {RejectedResource} It is refused alone; what was held by its name
+ *   stays.
+ */
+export type Judge<T> = (
+  kind: ResourceKind,
+  resource: ReceivedResource,
+) => Judged<T>;
+
+/** A resource that a client has. */
+export interface Held<T> {
+  readonly name: string;
+  readonly version: string;
+  readonly value: Uint8Array;
+  readonly content: T;
+  readonly needs: readonly Need[];
+}
+
+/** Something that is other than it was. */
+export interface AdsChange<T> {
+  readonly kind: ResourceKind;
+  readonly name: string;
+  /** Absent: it is gone, or was found not to exist. */
+  readonly held?: Held<T>;
+}

@@ -1,0 +1,172 @@
+/**
+ * One kind of resources on one stream: what was asked for there, and so what is
+ * to be said next. Two ways of saying it, one for each mode of xDS v3.
+ *
+ * Knows nothing of what resources say, nor of time.
+ *
+ * @module
+ */
+
+import type {
+  DiscoveryMode,
+  DiscoveryNode,
+  DiscoveryRequest,
+  ErrorDetail,
+} from "../../proto/xds/discovery.ts";
+import type { WantedNames } from "./wanted_names.ts";
+
+/** What a subscription needs to know of its kind. */
+export interface SubscribedKind {
+  readonly typeUrl: string;
+  readonly wanted: WantedNames;
+  /** Of the last response that was accepted, on whatever stream (SotW). */
+  readonly acceptedVersion: string;
+  /** Versions of what is held, by name, for a server to compare (Delta). */
+  heldVersions(): ReadonlyMap<string, string>;
+}
+
+/** See the module description. */
+export interface Subscription {
+  /** Whether anything was ever asked for. */
+  readonly isBegun: boolean;
+  /**
+   * Asks for what is wanted and was not asked for, and takes back the rest.
+   *
+   * @param node In the first request of a stream.
+   * @returns Nothing when nothing is new.
+   */
+  ask(node?: DiscoveryNode): DiscoveryRequest | undefined;
+  /** Accepts the response of `nonce`, or refuses it. */
+  answer(nonce: string, errorDetail?: ErrorDetail): DiscoveryRequest;
+}
+
+/** All resources there are. */
+const WILDCARD = "*";
+
+/** One for a stream that has just begun. */
+export function subscription(
+  mode: DiscoveryMode,
+  kind: SubscribedKind,
+): Subscription {
+  return mode === "sotw"
+    ? new SotwSubscription(kind)
+    : new DeltaSubscription(kind);
+}
+
+/** Each request says all names; an empty list says something else each time. */
+class SotwSubscription implements Subscription {
+  readonly #kind: SubscribedKind;
+  /** What was said last; absent: nothing. */
+  #said:
+    | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
+    | undefined;
+  /** Once a name was said, an empty list is the end of the subscription. */
+  #hasNamed = false;
+  #nonce = "";
+
+  constructor(kind: SubscribedKind) {
+    this.#kind = kind;
+  }
+
+  get isBegun(): boolean {
+    return this.#said !== undefined;
+  }
+
+  ask(node?: DiscoveryNode): DiscoveryRequest | undefined {
+    const { wanted } = this.#kind;
+    const { names, isWildcard } = wanted;
+    if (this.#said === undefined && wanted.isEmpty) return undefined;
+    const isSaid = this.#said?.isWildcard === isWildcard &&
+      isSameSet(this.#said.names, names);
+    return isSaid ? undefined : this.#request(undefined, node);
+  }
+
+  answer(nonce: string, errorDetail?: ErrorDetail): DiscoveryRequest {
+    this.#nonce = nonce;
+    return this.#request(errorDetail);
+  }
+
+  #request(
+    errorDetail: ErrorDetail | undefined,
+    node?: DiscoveryNode,
+  ): DiscoveryRequest {
+    const { typeUrl, wanted, acceptedVersion } = this.#kind;
+    const { names, isWildcard } = wanted;
+    this.#said = { names, isWildcard };
+    this.#hasNamed ||= names.size > 0;
+    return {
+      mode: "sotw",
+      node,
+      typeUrl,
+      versionInfo: acceptedVersion,
+      resourceNames: isWildcard && this.#hasNamed
+        ? [WILDCARD, ...names]
+        : [...names],
+      responseNonce: this.#nonce,
+      errorDetail,
+    };
+  }
+}
+
+/** Requests say what differs. */
+class DeltaSubscription implements Subscription {
+  readonly #kind: SubscribedKind;
+  #said: ReadonlySet<string> | undefined;
+
+  constructor(kind: SubscribedKind) {
+    this.#kind = kind;
+  }
+
+  get isBegun(): boolean {
+    return this.#said !== undefined;
+  }
+
+  ask(node?: DiscoveryNode): DiscoveryRequest | undefined {
+    const { wanted } = this.#kind;
+    const said = this.#said;
+    if (said === undefined && wanted.isEmpty) return undefined;
+    const names = wanted.isWildcard
+      ? new Set([WILDCARD, ...wanted.names])
+      : wanted.names;
+    const subscribe = [...names].filter((name) => !said?.has(name));
+    const unsubscribe = [...said ?? []].filter((name) => !names.has(name));
+    if (subscribe.length === 0 && unsubscribe.length === 0) return undefined;
+    this.#said = names;
+    const isFirst = said === undefined;
+    return {
+      ...this.#blank(),
+      node,
+      // Older servers know the wildcard by the empty list of a first request.
+      subscribe: isFirst && names.size === 1 && wanted.isWildcard
+        ? []
+        : subscribe,
+      unsubscribe,
+      initialVersions: isFirst ? this.#kind.heldVersions() : NO_VERSIONS,
+    };
+  }
+
+  answer(nonce: string, errorDetail?: ErrorDetail): DiscoveryRequest {
+    return { ...this.#blank(), responseNonce: nonce, errorDetail };
+  }
+
+  #blank() {
+    return {
+      mode: "delta",
+      node: undefined,
+      typeUrl: this.#kind.typeUrl,
+      subscribe: NO_NAMES,
+      unsubscribe: NO_NAMES,
+      initialVersions: NO_VERSIONS,
+      responseNonce: "",
+      errorDetail: undefined,
+    } as const;
+  }
+}
+
+const NO_NAMES: readonly string[] = Object.freeze([]);
+const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
+
+function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  if (a === b) return true;
+  return a.size === b.size && [...a].every((name) => b.has(name));
+}
