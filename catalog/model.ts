@@ -191,9 +191,20 @@ export function portOf(
   return ports.find(({ name }) => name === portName)?.port;
 }
 
-/** What tells an endpoint from others of its service: address and ports. */
-export function endpointKeyOf({ address, ports }: Endpoint): string {
-  return `${address} ${
+/** What tells an endpoint from others of its service: address, ports, network. */
+export function endpointKeyOf(endpoint: Endpoint): string {
+  const { address, ports } = endpoint;
+  return `${address}${networkOf(endpoint)} ${
     ports.map(({ name, port }) => `${name}:${port}`).join(",")
   }`;
+}
+
+/**
+ * In whose network an endpoint's address means something: `@id=edge-1` behind
+ * that agent; empty where it is one for all. `127.0.0.1` is another machine
+ * behind each agent.
+ */
+export function networkOf({ via }: Endpoint): string {
+  if (via.kind === "direct" || via.agent === undefined) return "";
+  return `@${via.agent.key}=${via.agent.value}`;
 }

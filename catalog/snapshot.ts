@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { Endpoint, Service } from "./model.ts";
+import { type Endpoint, networkOf, type Service } from "./model.ts";
 
 /** See the module description. All keys are `namespace/name`. */
 export interface Snapshot {
@@ -43,7 +43,7 @@ const known = new WeakMap<
 
 /**
  * All targets of a service's port, in the order of the source, each (address,
- * port) once: while a slice is rewritten, one endpoint is in two of them. The
+ * port, network) once: while a slice is rewritten, one endpoint is in two of them. The
  * same array for as long as the endpoints are the same.
  */
 export function targetsOf(
@@ -83,10 +83,11 @@ function collect(
 ): readonly Target[] {
   const found = new Map<string, Target>();
   for (const endpoint of endpoints) {
+    const network = networkOf(endpoint);
     for (const { name, port } of endpoint.ports) {
       if (name !== portName) continue;
       const { address } = endpoint;
-      const key = `${address} ${port}`;
+      const key = `${address} ${port}${network}`;
       const other = found.get(key)?.endpoint;
       if (other !== undefined && RANK[other.state] <= RANK[endpoint.state]) {
         continue;

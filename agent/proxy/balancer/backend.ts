@@ -8,6 +8,7 @@
  * @module
  */
 
+import { networkOf } from "../../../catalog/model.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
 import { hostPort } from "../../../host/sockets/deno_socket.ts";
 
@@ -16,7 +17,7 @@ export type Health = "unknown" | "well" | "ill";
 
 /** See the module description. */
 export class Backend {
-  /** `host:port`: what tells it from the others of its unit. */
+  /** What tells it from the others of its unit; see {@linkcode backendKeyOf}. */
   readonly key: string;
   /** As the catalog has it now. */
   target: Target;
@@ -42,7 +43,7 @@ export class Backend {
 
   constructor(target: Target) {
     this.target = target;
-    this.key = hostPort(target.address, target.port);
+    this.key = backendKeyOf(target);
   }
 
   /** A dial to it begins, and so may a connection or a session. */
@@ -54,4 +55,9 @@ export class Backend {
   closed(): void {
     this.connections--;
   }
+}
+
+/** `host:port`, and behind an agent that is named also which, `@id=edge-1`. */
+export function backendKeyOf({ address, port, endpoint }: Target): string {
+  return `${hostPort(address, port)}${networkOf(endpoint)}`;
 }

@@ -15,10 +15,9 @@ import {
   NO_AFFINITY,
 } from "../../../catalog/model.ts";
 import { type Target, usableTargets } from "../../../catalog/snapshot.ts";
-import { hostPort } from "../../../host/sockets/deno_socket.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { AffinityTable } from "./affinity.ts";
-import { Backend } from "./backend.ts";
+import { Backend, backendKeyOf } from "./backend.ts";
 import { isEjected, noteFailure, noteSuccess } from "./ejection.ts";
 import { createStrategy, type Random, type Strategy } from "./strategy.ts";
 import { isNear } from "./zones.ts";
@@ -50,7 +49,7 @@ export class Balancer {
   #policy = DEFAULT_POLICY;
   #strategy: Strategy;
   #affinity: AffinityTable | undefined;
-  /** By `host:port`. */
+  /** By {@linkcode Backend.key}. */
   readonly #backends = new Map<string, Backend>();
   #usable: readonly Backend[] = [];
 
@@ -109,7 +108,7 @@ export class Balancer {
       if (!named.has(backend)) this.#backends.delete(key);
     }
     const now = usableTargets(targets)
-      .map((target) => this.#backends.get(keyOf(target))!);
+      .map((target) => this.#backends.get(backendKeyOf(target))!);
     const isNow = new Set(now);
     const left = new Set(before.filter((backend) => !isNow.has(backend)));
     for (const backend of left) backend.isUsable = false;
@@ -170,7 +169,7 @@ export class Balancer {
   }
 
   #keep(target: Target): Backend {
-    const key = keyOf(target);
+    const key = backendKeyOf(target);
     let backend = this.#backends.get(key);
     if (backend === undefined) {
       this.#backends.set(key, backend = new Backend(target));
@@ -178,8 +177,4 @@ export class Balancer {
     backend.target = target;
     return backend;
   }
-}
-
-function keyOf({ address, port }: Target): string {
-  return hostPort(address, port);
 }

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Affinity, Balance, Endpoint } from "../../../catalog/model.ts";
-import type { Target } from "../../../catalog/snapshot.ts";
+import { type Target, targetsOf } from "../../../catalog/snapshot.ts";
 import { FakeTimers } from "../../../tests/support/fake_timers.ts";
 import { forAll } from "../../../tests/support/prng.ts";
 import { target } from "../../../tests/support/targets.ts";
@@ -331,4 +331,26 @@ Deno.test("whatever happens, somebody is picked as long as anybody is usable", a
       timers.advance(prng.below(5_000));
     }
   });
+});
+
+Deno.test("one address behind two agents is two backends", () => {
+  const behind = (value: string): Partial<Endpoint> => ({
+    via: { kind: "agent", agent: { key: "id", value } },
+  });
+  const endpoints = [
+    target("127.0.0.1:80", behind("edge-1")).endpoint,
+    target("127.0.0.1:80", behind("edge-2")).endpoint,
+  ];
+  const service = "default/web";
+  const snapshot = {
+    version: 1,
+    services: new Map(),
+    endpoints: new Map([[service, endpoints]]),
+  };
+  const { picks } = balancerOf(targetsOf(snapshot, service, ""));
+  assertEquals(picks(3), [
+    "127.0.0.1:80@id=edge-1",
+    "127.0.0.1:80@id=edge-2",
+    "127.0.0.1:80@id=edge-1",
+  ]);
 });
