@@ -26,9 +26,11 @@ export interface CallBody {
    * sent in order as room comes; `sendFrame` must not be used meanwhile
    * (`room` is 0 as long as anything is kept).
    *
+   * @param shared The rest of the message, if many calls send the same and it
+   *   never changes: it is kept as it is, not as a copy.
    * @returns `false` when octets had to be kept: wait for `onWritable`.
    */
-  sendMessage(message: Uint8Array): boolean;
+  sendMessage(message: Uint8Array, shared?: Uint8Array): boolean;
   /** Octets kept by `sendMessage`. */
   readonly keptOctets: number;
   /** Returns credit; see `Stream.consumed`. */

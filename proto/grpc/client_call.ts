@@ -83,10 +83,10 @@ export class ClientCallStream implements ClientCall, StreamEvents {
     this.#body.sendFrame(head, body);
   }
 
-  sendMessage(message: Uint8Array): boolean {
+  sendMessage(message: Uint8Array, shared?: Uint8Array): boolean {
     if (this.#isOver) return false;
     this.#assertOpen();
-    return this.#body.sendMessage(message);
+    return this.#body.sendMessage(message, shared);
   }
 
   awaitRoom(): void {

@@ -51,7 +51,8 @@ export class OutgoingBody {
   }
 
   /** See `CallBody.sendMessage`. */
-  sendMessage(message: Uint8Array): boolean {
+  sendMessage(message: Uint8Array, shared?: Uint8Array): boolean {
+    if (shared !== undefined) return this.#sendShared(message, shared);
     if (this.#keptOctets > 0) return this.#keep(frameMessage(message));
     const room = this.#stream.room;
     if (room < MESSAGE_PREFIX_OCTETS) {
@@ -104,7 +105,25 @@ export class OutgoingBody {
     this.#ending = undefined;
   }
 
+  #sendShared(message: Uint8Array, shared: Uint8Array): boolean {
+    const head = new Uint8Array(MESSAGE_PREFIX_OCTETS + message.length);
+    writeMessagePrefix(head, message.length + shared.length);
+    head.set(message, MESSAGE_PREFIX_OCTETS);
+    const room = this.room;
+    if (room < head.length) {
+      if (this.#keptOctets === 0) this.#stream.awaitRoom();
+      this.#keep(head);
+      return this.#keep(shared);
+    }
+    let sent = Math.min(shared.length, room - head.length);
+    this.#stream.sendFrame(head, shared.subarray(0, sent));
+    if (sent < shared.length) sent += this.#stream.write(shared.subarray(sent));
+    return sent === shared.length || this.#keep(shared.subarray(sent));
+  }
+
   #keep(octets: Uint8Array): false {
+    // An empty chunk would never be taken away.
+    if (octets.length === 0) return false;
     this.#kept.push(octets);
     this.#keptOctets += octets.length;
     return false;

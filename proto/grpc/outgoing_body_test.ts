@@ -40,6 +40,27 @@ Deno.test("what does not fit is kept as a copy and there is no room meanwhile", 
   assertEquals(body.room, stream.room);
 });
 
+Deno.test("a shared rest is one message with its head, and kept as it is", () => {
+  const shared = Uint8Array.of(3, 4, 5);
+  const whole = [0, 0, 0, 0, 5, 1, 2, 3, 4, 5];
+  for (let credit = 0; credit <= whole.length; credit++) {
+    const stream = new FakeStream();
+    stream.credit = credit;
+    const body = new OutgoingBody(stream);
+    const message = Uint8Array.of(1, 2);
+    const isAllSent = credit === whole.length;
+    assertEquals(body.sendMessage(message, shared), isAllSent);
+    message.fill(9);
+    assertEquals(stream.isAwaitingRoom, !isAllSent);
+    // Less than the head of the message is not begun with.
+    assertEquals(body.keptOctets, credit < 7 ? 10 : 10 - credit);
+    assertEquals(body.sendMessage(message, new Uint8Array(0)), false);
+    stream.credit = 100;
+    assertEquals(body.resume(), true);
+    assertEquals(stream.body, [...whole, 0, 0, 0, 0, 2, 9, 9]);
+  }
+});
+
 Deno.test("less room than a prefix is left alone", () => {
   for (let credit = 0; credit < 5; credit++) {
     const stream = new FakeStream();

@@ -102,10 +102,10 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     this.#body.sendFrame(head, body);
   }
 
-  sendMessage(message: Uint8Array): boolean {
+  sendMessage(message: Uint8Array, shared?: Uint8Array): boolean {
     if (this.#state === "over") return false;
     this.#prepareToSend();
-    return this.#body.sendMessage(message);
+    return this.#body.sendMessage(message, shared);
   }
 
   awaitRoom(): void {

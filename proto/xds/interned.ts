@@ -1,0 +1,112 @@
+/**
+ * One value for equal octets: what a thousand clients repeat is read once.
+ *
+ * Layer: xDS. A value is known for as long as somebody else has it; the octets
+ * that it was read from are kept as long, so that finding it again costs a hash
+ * and a comparison and makes nothing.
+ *
+ * Attack in mind: octets made to have one hash would make one long row to be
+ * compared with. Beyond {@linkcode ROW_MAX} values of one hash more are read and
+ * not kept.
+ *
+ * @module
+ */
+
+/** Values of one hash that are told apart. */
+export const ROW_MAX = 4;
+
+interface Entry<T extends object> {
+  readonly octets: Uint8Array;
+  readonly value: WeakRef<T>;
+}
+
+/** See the module description. */
+export class Interned<T extends object> {
+  readonly #rows = new Map<number, Entry<T>[]>();
+  readonly #collected = new FinalizationRegistry<number>((hash) =>
+    this.#sweep(hash)
+  );
+
+  /** Different octets that are known. */
+  get size(): number {
+    let size = 0;
+    for (const row of this.#rows.values()) size += row.length;
+    return size;
+  }
+
+  /**
+   * The value of `octets`, made by `read` unless it is known.
+   *
+   * @param octets Only looked at during the call.
+   * @param read Gets octets that never change. What it throws is passed on.
+   */
+  valueOf(octets: Uint8Array, read: (octets: Uint8Array) => T): T {
+    const view = new DataView(
+      octets.buffer,
+      octets.byteOffset,
+      octets.byteLength,
+    );
+    const hash = hashOf(view);
+    const row = this.#rows.get(hash);
+    if (row !== undefined) {
+      for (const { octets: known, value } of row) {
+        if (!isEqual(view, known)) continue;
+        const there = value.deref();
+        if (there !== undefined) return there;
+      }
+      if (row.length >= ROW_MAX) this.#sweep(hash);
+    }
+    return this.#add(hash, octets.slice(), read);
+  }
+
+  #add(
+    hash: number,
+    octets: Uint8Array,
+    read: (octets: Uint8Array) => T,
+  ): T {
+    const value = read(octets);
+    const row = this.#rows.get(hash) ?? [];
+    if (row.length >= ROW_MAX) return value;
+    row.push({ octets, value: new WeakRef(value) });
+    this.#rows.set(hash, row);
+    this.#collected.register(value, hash);
+    return value;
+  }
+
+  /** Forgets what nobody has any more. */
+  #sweep(hash: number): void {
+    const row = this.#rows.get(hash);
+    const left = row?.filter(({ value }) => value.deref() !== undefined);
+    if (left === undefined || left.length === 0) this.#rows.delete(hash);
+    else this.#rows.set(hash, left);
+  }
+}
+
+/** FNV-1a over words of 32 bits; the same on every machine. */
+function hashOf(view: DataView): number {
+  const words = view.byteLength & ~3;
+  let hash = 0x811c9dc5 ^ view.byteLength;
+  let at = 0;
+  for (; at < words; at += 4) {
+    hash = Math.imul(hash ^ view.getUint32(at), 0x01000193);
+    hash ^= hash >>> 15;
+  }
+  for (; at < view.byteLength; at++) {
+    hash = Math.imul(hash ^ view.getUint8(at), 0x01000193);
+  }
+  return hash;
+}
+
+function isEqual(view: DataView, known: Uint8Array): boolean {
+  if (view.byteLength !== known.length) return false;
+  const other = new DataView(known.buffer, known.byteOffset, known.length);
+  const words = known.length & ~3;
+  let at = 0;
+  for (; at < words; at += 4) {
+    if (view.getUint32(at) !== other.getUint32(at)) return false;
+  }
+  for (; at < known.length; at++) {
+    if (view.getUint8(at) !== other.getUint8(at)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,163 @@
+/**
+ * What a server tells its clients, as octets.
+ *
+ * Layer: xDS. A message is a client's own part, its nonce, and a body that is
+ * the same for everybody who is told the same. Protobuf does not mind the order
+ * of fields, so the nonce goes first and a thousand clients share one body:
+ *
+ *     call.sendMessage(encodeNonce(nonce), encodeReply(mode, reply))
+ *
+ * @module
+ */
+
+import type { DiscoveryMode, DiscoveryReply } from "./discovery.ts";
+import type { Resource } from "./resource.ts";
+
+/** Of `DiscoveryResponse`; those of `DeltaDiscoveryResponse` are the same … */
+const VERSION_FIELD = 1;
+const RESOURCES_FIELD = 2;
+const TYPE_URL_FIELD = 4;
+const NONCE_FIELD = 5;
+/** … and this one comes in addition. */
+const REMOVED_FIELD = 6;
+
+/** Of `envoy.service.discovery.v3.Resource`. */
+const RESOURCE_VERSION_FIELD = 1;
+const RESOURCE_ANY_FIELD = 2;
+const RESOURCE_NAME_FIELD = 3;
+
+const UTF8 = new TextEncoder();
+
+/** A body, and what it was made of besides the array that it is found by. */
+interface Body {
+  readonly reply: DiscoveryReply;
+  readonly octets: Uint8Array;
+}
+
+/** By what is longest in a reply; one body each, the last one. */
+const bodies: Readonly<Record<DiscoveryMode, WeakMap<object, Body>>> = {
+  sotw: new WeakMap(),
+  delta: new WeakMap(),
+};
+
+/**
+ * All of a response but its nonce. Replies with the same array of resources (or,
+ * without resources, of removed names) get the same octets, as long as the rest
+ * of them is the same too.
+ *
+ * @returns Shared: never change it.
+ */
+export function encodeReply(
+  mode: DiscoveryMode,
+  reply: DiscoveryReply,
+): Uint8Array {
+  const key = reply.resources.length > 0 ? reply.resources : reply.removed;
+  const known = bodies[mode].get(key);
+  if (known !== undefined && isSame(known.reply, reply)) return known.octets;
+  const octets = mode === "sotw" ? sotwBody(reply) : deltaBody(reply);
+  bodies[mode].set(key, { reply, octets });
+  return octets;
+}
+
+/** The field that is a client's own; the same for both modes. */
+export function encodeNonce(nonce: string): Uint8Array {
+  const writer = new Writer(sizeOfText(nonce));
+  writer.text(NONCE_FIELD, nonce);
+  return writer.octets;
+}
+
+function isSame(one: DiscoveryReply, other: DiscoveryReply): boolean {
+  return one.resources === other.resources && one.removed === other.removed &&
+    one.version === other.version && one.typeUrl === other.typeUrl;
+}
+
+function sotwBody({ typeUrl, version, resources }: DiscoveryReply): Uint8Array {
+  let size = sizeOfText(version) + sizeOfText(typeUrl);
+  for (const { any } of resources) size += sizeOfField(any.length);
+  const writer = new Writer(size);
+  writer.text(VERSION_FIELD, version);
+  for (const { any } of resources) writer.field(RESOURCES_FIELD, any);
+  writer.text(TYPE_URL_FIELD, typeUrl);
+  return writer.octets;
+}
+
+function deltaBody(reply: DiscoveryReply): Uint8Array {
+  const { typeUrl, version, resources, removed } = reply;
+  const sizes = resources.map(sizeOfResource);
+  let size = sizeOfText(version) + sizeOfText(typeUrl);
+  for (const one of sizes) size += sizeOfField(one);
+  for (const name of removed) size += sizeOfField(octetsOf(name));
+  const writer = new Writer(size);
+  writer.text(VERSION_FIELD, version);
+  resources.forEach((resource, index) => {
+    writer.head(RESOURCES_FIELD, sizes[index]!);
+    writer.text(RESOURCE_VERSION_FIELD, resource.version);
+    writer.field(RESOURCE_ANY_FIELD, resource.any);
+    writer.text(RESOURCE_NAME_FIELD, resource.name);
+  });
+  writer.text(TYPE_URL_FIELD, typeUrl);
+  for (const name of removed) {
+    writer.head(REMOVED_FIELD, octetsOf(name));
+    writer.utf8(name);
+  }
+  return writer.octets;
+}
+
+function sizeOfResource({ version, any, name }: Resource): number {
+  return sizeOfText(version) + sizeOfField(any.length) + sizeOfText(name);
+}
+
+/** A text field; an empty one is not written. */
+function sizeOfText(text: string): number {
+  return text === "" ? 0 : sizeOfField(octetsOf(text));
+}
+
+/** A field of `length` octets with a tag of one octet. */
+function sizeOfField(length: number): number {
+  let octets = 2 + length;
+  for (let rest = length >>> 7; rest > 0; rest >>>= 7) octets++;
+  return octets;
+}
+
+/** Octets of `text` in UTF-8. */
+function octetsOf(text: string): number {
+  for (let at = 0; at < text.length; at++) {
+    if (text.charCodeAt(at) >= 0x80) return UTF8.encode(text).length;
+  }
+  return text.length;
+}
+
+/** Writes length-delimited fields into exactly as many octets as they have. */
+class Writer {
+  readonly octets: Uint8Array;
+  #at = 0;
+
+  constructor(size: number) {
+    this.octets = new Uint8Array(size);
+  }
+
+  text(field: number, text: string): void {
+    if (text === "") return;
+    this.head(field, octetsOf(text));
+    this.utf8(text);
+  }
+
+  field(field: number, octets: Uint8Array): void {
+    this.head(field, octets.length);
+    this.octets.set(octets, this.#at);
+    this.#at += octets.length;
+  }
+
+  head(field: number, length: number): void {
+    this.octets[this.#at++] = field << 3 | 2;
+    let rest = length;
+    for (; rest > 0x7f; rest >>>= 7) {
+      this.octets[this.#at++] = rest & 0x7f | 0x80;
+    }
+    this.octets[this.#at++] = rest;
+  }
+
+  utf8(text: string): void {
+    this.#at += UTF8.encodeInto(text, this.octets.subarray(this.#at)).written;
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * Requests of clients, out of octets.
+ *
+ * Layer: xDS. Hot: a thousand clients answer every response, and each repeats
+ * all its names. So requests are walked by hand, and names are read only when
+ * they are new (`name_lists.ts`). Tests compare with what protobufjs reads.
+ *
+ * Like every protobuf decoder it lets pass what it does not know: unknown fields
+ * and known fields of another wire type.
+ *
+ * @module
+ */
+
+import protobuf from "protobufjs/minimal.js";
+import { GrpcError, StatusCode } from "../grpc/status.ts";
+import type {
+  DeltaRequest,
+  DiscoveryMode,
+  DiscoveryNode,
+  DiscoveryRequest,
+  ErrorDetail,
+  SotwRequest,
+} from "./discovery.ts";
+import {
+  NAME_OCTETS_MAX,
+  type NameCount,
+  NameLists,
+  passSection,
+} from "./name_lists.ts";
+import { decodeNode } from "./node_codec.ts";
+import { readText, readView } from "./text_fields.ts";
+import { rpcStatus } from "./xds_messages.ts";
+
+const { Reader } = protobuf;
+
+/**
+ * The longest request, for whoever gathers messages: 20,000 names of 100 octets.
+ * A client can make the server hold one that is not complete.
+ */
+export const REQUEST_OCTETS_MAX = 2_097_152;
+
+/** Octets of a type URL, a version and a nonce. */
+export const REQUEST_TEXT_OCTETS_MAX = 1_024;
+
+/** Characters that are kept of what a client says in a NACK. */
+export const ERROR_MESSAGE_MAX = 4_096;
+
+/** Into how many places of a request one field may be strewn. */
+export const PIECES_MAX = 64;
+
+/** How octets of a field are put together. */
+type FieldKind =
+  /** The last one counts. */
+  | "text"
+  /** Put after each other they are what merging them gives. */
+  | "message"
+  /** With their tags; see `name_lists.ts`. */
+  | "names"
+  | "versions";
+
+type Shape = Readonly<Record<number, FieldKind>>;
+
+const SOTW = {
+  versionInfo: 1,
+  node: 2,
+  resourceNames: 3,
+  typeUrl: 4,
+  responseNonce: 5,
+  errorDetail: 6,
+} as const;
+
+const SOTW_SHAPE: Shape = {
+  [SOTW.versionInfo]: "text",
+  [SOTW.node]: "message",
+  [SOTW.resourceNames]: "names",
+  [SOTW.typeUrl]: "text",
+  [SOTW.responseNonce]: "text",
+  [SOTW.errorDetail]: "message",
+};
+
+const DELTA = {
+  node: 1,
+  typeUrl: 2,
+  subscribe: 3,
+  unsubscribe: 4,
+  initialVersions: 5,
+  responseNonce: 6,
+  errorDetail: 7,
+} as const;
+
+const DELTA_SHAPE: Shape = {
+  [DELTA.node]: "message",
+  [DELTA.typeUrl]: "text",
+  [DELTA.subscribe]: "names",
+  [DELTA.unsubscribe]: "names",
+  [DELTA.initialVersions]: "versions",
+  [DELTA.responseNonce]: "text",
+  [DELTA.errorDetail]: "message",
+};
+
+const LENGTH_DELIMITED = 2;
+
+/** See the module description; one serves all clients. */
+export class RequestDecoder {
+  readonly #lists = new NameLists();
+
+  /** Different lists of names that somebody has. */
+  get nameLists(): number {
+    return this.#lists.size;
+  }
+
+  /**
+   * Reads `DiscoveryRequest` or `DeltaDiscoveryRequest`.
+   *
+   * @param octets Only looked at during the call.
+   * @throws {GrpcError} INVALID_ARGUMENT when they are no such message,
+   *   RESOURCE_EXHAUSTED over one of the limits.
+   */
+  decode(mode: DiscoveryMode, octets: Uint8Array): DiscoveryRequest {
+    try {
+      return mode === "sotw" ? this.#sotw(octets) : this.#delta(octets);
+    } catch (error) {
+      if (error instanceof GrpcError) throw error;
+      // The readers answer malformed octets with errors of their own, and
+      // nothing else in there can fail.
+      throw new GrpcError(
+        StatusCode.INVALID_ARGUMENT,
+        `Cannot read a discovery request of ${octets.length} octets: ${
+          (error as Error).message
+        }`,
+      );
+    }
+  }
+
+  #sotw(octets: Uint8Array): SotwRequest {
+    const fields = new Fields(octets, SOTW_SHAPE);
+    return {
+      mode: "sotw",
+      node: nodeOf(fields.section(SOTW.node)),
+      typeUrl: fields.text(SOTW.typeUrl),
+      versionInfo: fields.text(SOTW.versionInfo),
+      resourceNames: this.#lists.namesOf(fields.section(SOTW.resourceNames)),
+      responseNonce: fields.text(SOTW.responseNonce),
+      errorDetail: errorOf(fields.section(SOTW.errorDetail)),
+    };
+  }
+
+  #delta(octets: Uint8Array): DeltaRequest {
+    const fields = new Fields(octets, DELTA_SHAPE);
+    const versions = fields.section(DELTA.initialVersions);
+    return {
+      mode: "delta",
+      node: nodeOf(fields.section(DELTA.node)),
+      typeUrl: fields.text(DELTA.typeUrl),
+      subscribe: this.#lists.namesOf(fields.section(DELTA.subscribe)),
+      unsubscribe: this.#lists.namesOf(fields.section(DELTA.unsubscribe)),
+      initialVersions: this.#lists.versionsOf(versions),
+      responseNonce: fields.text(DELTA.responseNonce),
+      errorDetail: errorOf(fields.section(DELTA.errorDetail)),
+    };
+  }
+}
+
+/** Octets of one request by field number, not read yet. */
+class Fields {
+  // Some are strewn over several places; a Map would cost more than all this.
+  readonly #pieces: (Uint8Array[] | undefined)[] = [];
+
+  /** @throws {Error} When `octets` are malformed, or too much of something. */
+  constructor(octets: Uint8Array, shape: Shape) {
+    const reader = new Reader(octets);
+    const count: NameCount = { names: 0 };
+    while (reader.pos < reader.len) {
+      const start = reader.pos;
+      const tag = reader.tag();
+      const field = tag >>> 3;
+      const kind = (tag & 7) === LENGTH_DELIMITED ? shape[field] : undefined;
+      switch (kind) {
+        case undefined:
+          reader.skipType(tag & 7, 0, field);
+          break;
+        case "text":
+          this.#pieces[field] = [readView(reader)];
+          break;
+        case "message":
+          this.#add(field, readView(reader));
+          break;
+        case "names":
+          passSection(reader, tag, count, NAME_OCTETS_MAX);
+          this.#add(field, octets.subarray(start, reader.pos));
+          break;
+        case "versions":
+          passSection(reader, tag, count, 2 * NAME_OCTETS_MAX);
+          this.#add(field, octets.subarray(start, reader.pos));
+          break;
+      }
+    }
+  }
+
+  text(field: number): string {
+    const octets = this.#pieces[field]?.[0];
+    if (octets === undefined) return "";
+    if (octets.length > REQUEST_TEXT_OCTETS_MAX) {
+      throw tooMuch(
+        `field ${field} has ${octets.length} octets, at most ${REQUEST_TEXT_OCTETS_MAX} are accepted`,
+      );
+    }
+    return readText(octets);
+  }
+
+  /** All pieces of a field after each other; `undefined` if it is not there. */
+  section(field: number): Uint8Array | undefined {
+    const pieces = this.#pieces[field];
+    return pieces === undefined || pieces.length === 1
+      ? pieces?.[0]
+      : concatenate(pieces);
+  }
+
+  #add(field: number, piece: Uint8Array): void {
+    const pieces = this.#pieces[field];
+    if (pieces === undefined) this.#pieces[field] = [piece];
+    else if (pieces.push(piece) > PIECES_MAX) {
+      throw tooMuch(
+        `field ${field} is strewn over more than ${PIECES_MAX} places`,
+      );
+    }
+  }
+}
+
+function nodeOf(octets: Uint8Array | undefined): DiscoveryNode | undefined {
+  return octets === undefined ? undefined : decodeNode(octets);
+}
+
+function errorOf(octets: Uint8Array | undefined): ErrorDetail | undefined {
+  if (octets === undefined) return undefined;
+  const { code = 0, message = "" } = rpcStatus.decode(octets);
+  return { code, message: message.slice(0, ERROR_MESSAGE_MAX) };
+}
+
+function concatenate(pieces: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(
+    pieces.reduce((sum, { length }) => sum + length, 0),
+  );
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}
+
+function tooMuch(what: string): GrpcError {
+  return new GrpcError(
+    StatusCode.RESOURCE_EXHAUSTED,
+    `Cannot read a discovery request: ${what}`,
+  );
+}
