@@ -15,12 +15,12 @@ import {
   NO_AFFINITY,
 } from "../../../catalog/model.ts";
 import { type Target, usableTargets } from "../../../catalog/snapshot.ts";
+import { isNear } from "../../../catalog/zones.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { AffinityTable } from "./affinity.ts";
 import { Backend, backendKeyOf } from "./backend.ts";
 import { isEjected, noteFailure, noteSuccess } from "./ejection.ts";
 import { createStrategy, type Random, type Strategy } from "./strategy.ts";
-import { isNear } from "./zones.ts";
 
 /** What a service wants of its balancer. */
 export interface BalancerPolicy {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Endpoint } from "../../../catalog/model.ts";
+import type { Endpoint } from "./model.ts";
 
 /**
  * Whether `endpoint` is meant for `zone` (topology hints), or is in it where
