@@ -16,13 +16,11 @@ import { parseIpAddress } from "../../../proto/link/ip_address.ts";
 import type { PeerIdentity } from "../../../proto/link/link.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 import { CONNECT_FIELD, RELAY_FIELD } from "../../../proto/xds/relay_fields.ts";
+import { provenNames } from "../../identity/proven_names.ts";
 import type { ConnectProxy } from "../generate/audience.ts";
 
 /** Longest `node.id` that is listed and logged. */
 export const NODE_ID_OCTETS_MAX = 1_024;
-
-/** Words in front of a node's name in certificates: Kubernetes' and ours. */
-const NAME_PREFIX = /^(?:system:node:|node:)/;
 
 /** See the module description. */
 export interface Subscriber {
@@ -103,20 +101,6 @@ export function subscriberOf(
 export function bearerToken(metadata: Metadata): string {
   const value = metadata.text("authorization") ?? "";
   return value.startsWith("Bearer ") ? value.slice("Bearer ".length) : "";
-}
-
-/**
- * The names that a certificate proves.
- *
- * @returns `undefined` when none was shown: a token may prove one.
- */
-function provenNames(
-  { kind, commonName, names }: PeerIdentity,
-): readonly string[] | undefined {
-  if (kind === "anonymous") return undefined;
-  const dns = names.flatMap((name) => /^DNS:(.+)$/.exec(name)?.[1] ?? []);
-  return [commonName.replace(NAME_PREFIX, ""), ...dns]
-    .filter((name) => name !== "");
 }
 
 function speaksFor(node: string, id: string): boolean {
