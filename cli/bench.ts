@@ -7,6 +7,7 @@
 import { BenchError } from "../client/bench/bench_error.ts";
 import type {
   BenchFigure,
+  BenchGap,
   BenchProgress,
   BenchResult,
 } from "../client/bench/figures.ts";
@@ -16,7 +17,7 @@ import { describeRoad, type Road } from "../client/road.ts";
 import { openRoad } from "../client/road_dialer.ts";
 import { ListenError } from "../host/listen_error.ts";
 import type { BenchHost } from "../proto/link/bench_wire.ts";
-import { figureRow, progressLine, resultJson } from "./bench_report.ts";
+import { figureRow, gapRow, progressLine, resultJson } from "./bench_report.ts";
 import { serveBench } from "./bench_serve.ts";
 import { CommandFailure } from "./command_failure.ts";
 import {
@@ -67,7 +68,8 @@ export function benchCommand(
       "Measures through a running tunnel, against the agent itself: round " +
       "trips of 64 octets, throughput from and to the agent, new connections " +
       "per second. It sends as fast as it can, for some twelve seconds; " +
-      "others feel that. Interrupted, it prints what it has.",
+      "others feel that. Interrupted, it prints what it has. A measurement " +
+      "that comes to nothing says why behind a dash.",
       "An agent of Konnectivity's, or one with --bench-target=false, has " +
       "nothing to measure against: run tunnel bench --serve PORT beside it, " +
       "and name that address with --target.",
@@ -98,6 +100,7 @@ class Bench {
   readonly #asJson: boolean;
   readonly #isLive: boolean;
   readonly #figures: BenchFigure[] = [];
+  readonly #gaps: BenchGap[] = [];
   #host: BenchHost | undefined;
 
   constructor(
@@ -139,6 +142,7 @@ class Bench {
         ...(values["node"] === "" ? {} : { node: values["node"] }),
         onHost: (host) => this.#showHost(host),
         onFigure: (figure) => this.#showFigure(figure),
+        onGap: (gap) => this.#showGap(gap),
         onProgress: (progress) => this.#showProgress(progress),
       });
       return this.#finish(result);
@@ -169,6 +173,12 @@ class Bench {
     if (!this.#asJson) this.#context.print(`${figureRow(figure)}\n`);
   }
 
+  #showGap(gap: BenchGap): void {
+    this.#gaps.push(gap);
+    this.#clearLine();
+    if (!this.#asJson) this.#context.print(`${gapRow(gap)}\n`);
+  }
+
   /** On a terminal only: a log is no place for a line that is written over. */
   #showProgress(progress: BenchProgress): void {
     if (!this.#isLive) return;
@@ -183,15 +193,15 @@ class Bench {
   #finish(result: BenchResult): ExitCode {
     this.#clearLine();
     if (this.#asJson) this.#printJson(result);
-    if (!result.isInterrupted) return ExitCode.OK;
-    if (result.figures.length > 0) {
-      this.#context.printError("tunnel bench: interrupted\n");
-      return ExitCode.OK;
+    const { figures, gaps, isInterrupted } = result;
+    if (figures.length === 0) {
+      const why = isInterrupted
+        ? "interrupted before anything was measured"
+        : `nothing was measured: ${gaps[0]?.reason}`;
+      throw new CommandFailure(ExitCode.FAILURE, why);
     }
-    throw new CommandFailure(
-      ExitCode.FAILURE,
-      "interrupted before anything was measured",
-    );
+    if (isInterrupted) this.#context.printError("tunnel bench: interrupted\n");
+    return ExitCode.OK;
   }
 
   #failure(error: unknown): unknown {
@@ -201,11 +211,11 @@ class Bench {
     if (!isOurs) return error;
     const { message } = error;
     if (this.#asJson) {
-      const figures = this.#figures;
       const host = this.#host;
       this.#printJson({
         ...(host === undefined ? {} : { host }),
-        figures,
+        figures: this.#figures,
+        gaps: this.#gaps,
         isInterrupted: false,
       }, message);
     }

@@ -7,6 +7,7 @@
 
 import type {
   BenchFigure,
+  BenchGap,
   BenchPlan,
   BenchProgress,
   BenchResult,
@@ -26,6 +27,12 @@ export function figureRow(figure: BenchFigure): string {
   return row.trimEnd();
 }
 
+/** The row of a measurement that came to nothing. */
+export function gapRow(gap: BenchGap): string {
+  const label = labelOf(gap).padEnd(LABEL_COLUMNS);
+  return `  ${label}${"–".padStart(VALUE_COLUMNS)}   ${gap.reason}`;
+}
+
 /** What runs now, in less than 80 columns and without an end. */
 export function progressLine(progress: BenchProgress): string {
   const { plan, figure, elapsedMs, durationMs } = progress;
@@ -40,7 +47,7 @@ export function progressLine(progress: BenchProgress): string {
 
 /** One line of JSON. `error` is why there is no more. */
 export function resultJson(
-  { host, figures, isInterrupted }: BenchResult,
+  { host, figures, gaps, isInterrupted }: BenchResult,
   about: { readonly road: string; readonly target: string },
   error?: string,
 ): string {
@@ -51,6 +58,7 @@ export function resultJson(
     interrupted: isInterrupted,
     error,
     figures: figures.map(rounded),
+    gaps,
   });
 }
 

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { figureRow, progressLine, resultJson } from "./bench_report.ts";
+import { figureRow, gapRow, progressLine, resultJson } from "./bench_report.ts";
 
 const TRIPS = {
   kind: "roundTrip",
@@ -35,6 +35,13 @@ Deno.test("figures stand in one column, whatever they are", () => {
   ]);
 });
 
+Deno.test("what came to no figure says why, in the same columns", () => {
+  assertEquals(
+    gapRow({ kind: "up", connections: 4, reason: "nothing came back" }),
+    "  up, 4 connections                              –   nothing came back",
+  );
+});
+
 Deno.test("the line that lives fits a terminal, before and after the first sample", () => {
   const plan = { kind: "roundTrip", connections: 1 } as const;
   for (const figure of [undefined, TRIPS]) {
@@ -51,7 +58,8 @@ Deno.test("the line that lives fits a terminal, before and after the first sampl
 Deno.test("JSON says who, by which road, what, and why there is no more", () => {
   const about = { road: "grpc over unix:/s", target: "the agent" };
   const host = { agentId: "node7", software: "tunnel/0" };
-  const result = { host, figures: [TRIPS], isInterrupted: true };
+  const gap = { kind: "up", connections: 4, reason: "nothing" } as const;
+  const result = { host, figures: [TRIPS], gaps: [gap], isInterrupted: true };
   assertEquals(JSON.parse(resultJson(result, about, "no more")), {
     road: "grpc over unix:/s",
     target: "the agent",
@@ -64,5 +72,6 @@ Deno.test("JSON says who, by which road, what, and why there is no more", () => 
       minMs: 0.211,
       p50Ms: 0.24,
     }],
+    gaps: [gap],
   });
 });

@@ -49,11 +49,18 @@ export interface BenchPlan {
   readonly connections: number;
 }
 
+/** A measurement that came to no figure. */
+export interface BenchGap extends BenchPlan {
+  /** Half a sentence: what was waited for, and for how long. */
+  readonly reason: string;
+}
+
 /** Everything. */
 export interface BenchResult {
   /** Who answered; absent when nothing did before it was interrupted. */
   readonly host?: BenchHost;
   readonly figures: readonly BenchFigure[];
+  readonly gaps: readonly BenchGap[];
   readonly isInterrupted: boolean;
 }
 

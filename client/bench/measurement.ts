@@ -6,8 +6,14 @@
 
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { DIAL_TIMEOUT_MS } from "../road_dialer.ts";
 import type { BenchConnEvents, BenchRoad } from "./bench_conn.ts";
-import type { BenchFigure, BenchPlan, BenchProgress } from "./figures.ts";
+import type {
+  BenchFigure,
+  BenchGap,
+  BenchPlan,
+  BenchProgress,
+} from "./figures.ts";
 
 /** What a measurement works with. */
 export interface BenchStage {
@@ -41,6 +47,20 @@ export interface Measurement {
 /** How often progress is reported. */
 const PROGRESS_MS = 200;
 
+/**
+ * What a measurement's connections may take to stand, beyond the limit of their
+ * dials: the target's answer, and in front of new connections one that is made
+ * and closed (a Go agent's may take 12 s, `proto/link/quiet_close.ts`).
+ */
+export const STAND_MS = 15_000;
+
+/** What a measurement came to. */
+export type BenchMeasured =
+  | { readonly kind: "figure"; readonly figure: BenchFigure }
+  | { readonly kind: "gap"; readonly gap: BenchGap }
+  /** Ended before the first sample. */
+  | { readonly kind: "interrupted" };
+
 /** How {@linkcode measure} is told what to do. */
 export interface MeasureOptions {
   readonly road: BenchRoad;
@@ -55,20 +75,21 @@ export interface MeasureOptions {
 }
 
 /**
- * Runs one measurement.
+ * Runs one measurement. Whatever becomes of its connections, it ends: some time
+ * after the limit of its dials when they do not stand by then, and after its
+ * duration when they do.
  *
- * @returns Nothing when it was ended before the first sample.
  * @throws {TunnelDialError | BenchError}
  */
 export async function measure(
   options: MeasureOptions,
   create: (stage: BenchStage) => Measurement,
-): Promise<BenchFigure | undefined> {
+): Promise<BenchMeasured> {
   const { signal, timers, plan, durationMs } = options;
   const ended = new AbortController();
   const broken = Promise.withResolvers<never>();
   const onSignal = () => ended.abort();
-  if (signal.aborted) return undefined;
+  if (signal.aborted) return INTERRUPTED;
   signal.addEventListener("abort", onSignal);
   broken.promise.catch(() => {}); // It may break when nobody waits any more.
   const measurement = create({
@@ -78,7 +99,18 @@ export async function measure(
   });
   let timer: Timer | undefined;
   try {
-    options.onOpen(await Promise.race([measurement.open(), broken.promise]));
+    const standMs = (options.road.timeoutMs ?? DIAL_TIMEOUT_MS) + STAND_MS;
+    const late = new Promise<undefined>((resolve) => {
+      timer = timers.after(standMs, () => resolve(undefined));
+    });
+    const opening = [measurement.open(), broken.promise, late];
+    const host = await Promise.race(opening);
+    timer?.cancel();
+    if (host === undefined) {
+      const reason = `its connections did not stand after ${standMs / 1000} s`;
+      return { kind: "gap", gap: { ...plan, reason } };
+    }
+    options.onOpen(host);
     measurement.begin();
     const startMs = timers.now();
     const over = new Promise<void>((resolve) => {
@@ -97,10 +129,14 @@ export async function measure(
       tick();
     });
     await Promise.race([over, broken.promise]);
-    return measurement.figure();
+    const figure = measurement.figure();
+    if (figure !== undefined) return { kind: "figure", figure };
+    if (signal.aborted) return INTERRUPTED;
+    const reason = `nothing came back within ${durationMs} ms: measure longer`;
+    return { kind: "gap", gap: { ...plan, reason } };
   } catch (error) {
     // Given up before it had begun: there is nothing to say.
-    if (signal.aborted) return undefined;
+    if (signal.aborted) return INTERRUPTED;
     throw error;
   } finally {
     timer?.cancel();
@@ -109,3 +145,5 @@ export async function measure(
     measurement.close();
   }
 }
+
+const INTERRUPTED = { kind: "interrupted" } as const;

@@ -13,6 +13,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { BenchRoad } from "./bench_conn.ts";
 import type {
   BenchFigure,
+  BenchGap,
   BenchPlan,
   BenchProgress,
   BenchResult,
@@ -35,6 +36,8 @@ export interface BenchOptions extends BenchRoad {
   readonly onProgress?: (progress: BenchProgress) => void;
   /** A measurement is done. */
   readonly onFigure?: (figure: BenchFigure) => void;
+  /** A measurement is over and came to none. */
+  readonly onGap?: (gap: BenchGap) => void;
   /** Called once, when it is known who answers. */
   readonly onHost?: (host: BenchHost) => void;
 }
@@ -42,16 +45,19 @@ export interface BenchOptions extends BenchRoad {
 /**
  * Measures.
  *
+ * @returns When every measurement has come to a figure or a gap; none waits
+ *   without end.
  * @throws {TunnelDialError | BenchError} What was found out before that was
  *   handed to `onFigure`.
  */
 export async function runBench(options: BenchOptions): Promise<BenchResult> {
   const signal = options.signal ?? new AbortController().signal;
   const figures: BenchFigure[] = [];
+  const gaps: BenchGap[] = [];
   let host: BenchHost | undefined;
   for (const plan of options.plans) {
     if (signal.aborted) break;
-    const figure = await measure({
+    const measured = await measure({
       road: options,
       timers: options.timers ?? systemTimers,
       plan,
@@ -63,13 +69,22 @@ export async function runBench(options: BenchOptions): Promise<BenchResult> {
         host ??= who;
       },
     }, MEASUREMENTS[plan.kind]);
-    if (figure === undefined) continue;
-    figures.push(figure);
-    options.onFigure?.(figure);
+    switch (measured.kind) {
+      case "figure":
+        figures.push(measured.figure);
+        options.onFigure?.(measured.figure);
+        break;
+      case "gap":
+        gaps.push(measured.gap);
+        options.onGap?.(measured.gap);
+        break;
+      case "interrupted":
+    }
   }
   return {
     ...(host === undefined ? {} : { host }),
     figures,
+    gaps,
     isInterrupted: signal.aborted,
   };
 }

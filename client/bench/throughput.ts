@@ -43,10 +43,7 @@ export class Throughput implements Measurement {
       { length: connections },
       () => this.#kind === "down" ? this.#openDown() : this.#openUp(),
     );
-    const all = await Promise.allSettled(opening);
-    for (const one of all) {
-      if (one.status === "fulfilled") this.#conns.push(one.value);
-    }
+    const all = await Promise.allSettled(opening.map(this.#keep));
     for (const one of all) {
       if (one.status === "rejected") throw one.reason;
     }
@@ -74,6 +71,13 @@ export class Throughput implements Measurement {
   close(): void {
     for (const conn of this.#conns) conn.close();
   }
+
+  /** So that those that stand are let go of though others never will. */
+  readonly #keep = async (opening: Promise<BenchConn>): Promise<void> => {
+    const conn = await opening;
+    this.#conns.push(conn);
+    if (this.#stage.signal.aborted) conn.close();
+  };
 
   #openDown(): Promise<BenchConn> {
     const { road, signal, fail } = this.#stage;
