@@ -81,3 +81,28 @@ export interface DiscoveryReply {
   /** `version_info`, or `system_version_info` of Delta. */
   readonly version: string;
 }
+
+/** One resource, as a client gets it. */
+export interface ReceivedResource {
+  /** Its own, in both modes. */
+  readonly name: string;
+  /** Its own in Delta, that of the response in SotW. */
+  readonly version: string;
+  /**
+   * Of what is in `value`. Empty when Delta says that a resource is as it was (a
+   * heartbeat).
+   */
+  readonly typeUrl: string;
+  readonly value: Uint8Array;
+}
+
+/** A response, as a client gets it. */
+export interface DiscoveryResponse {
+  readonly typeUrl: string;
+  /** `version_info`, or `system_version_info` of Delta. */
+  readonly version: string;
+  readonly nonce: string;
+  readonly resources: readonly ReceivedResource[];
+  /** Delta only. */
+  readonly removed: readonly string[];
+}

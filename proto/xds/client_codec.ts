@@ -1,0 +1,167 @@
+/**
+ * The client's side of xDS on the wire: requests out, responses in.
+ *
+ * Layer: xDS. Unlike a server's (`request_decoder.ts`, `reply_encoder.ts`) it is
+ * not hot, so requests are written by protobufjs. Responses are walked by hand:
+ * resources stay octets until somebody wants to know what is in them, and one
+ * that is broken spoils no other.
+ *
+ * @module
+ */
+
+import protobuf from "protobufjs/minimal.js";
+import { GrpcError, StatusCode } from "../grpc/status.ts";
+import type {
+  DiscoveryMode,
+  DiscoveryRequest,
+  DiscoveryResponse,
+  ReceivedResource,
+} from "./discovery.ts";
+import { nodeMessage } from "./node_codec.ts";
+import { readText, readView } from "./text_fields.ts";
+import { deltaDiscoveryRequest, discoveryRequest } from "./xds_messages.ts";
+
+const { Reader } = protobuf;
+
+/** Of both responses. */
+const VERSION_FIELD = 1;
+const RESOURCES_FIELD = 2;
+const TYPE_URL_FIELD = 4;
+const NONCE_FIELD = 5;
+/** Of `DeltaDiscoveryResponse`. */
+const REMOVED_FIELD = 6;
+
+/** Of `envoy.service.discovery.v3.Resource`. */
+const RESOURCE_VERSION_FIELD = 1;
+const RESOURCE_ANY_FIELD = 2;
+const RESOURCE_NAME_FIELD = 3;
+
+/** Of `google.protobuf.Any`. */
+const ANY_TYPE_URL_FIELD = 1;
+const ANY_VALUE_FIELD = 2;
+
+/** All four kinds of resources have their name in their first field. */
+const OWN_NAME_FIELD = 1;
+
+const LENGTH_DELIMITED = 2;
+const NO_OCTETS = new Uint8Array(0);
+
+/** Writes `DiscoveryRequest` or `DeltaDiscoveryRequest`. */
+export function encodeRequest(request: DiscoveryRequest): Uint8Array {
+  const { typeUrl, responseNonce, errorDetail } = request;
+  const node = request.node && nodeMessage(request.node);
+  if (request.mode === "sotw") {
+    const { versionInfo, resourceNames } = request;
+    return discoveryRequest.encode({
+      ...{ node, typeUrl, versionInfo },
+      ...{ resourceNames, responseNonce, errorDetail },
+    });
+  }
+  return deltaDiscoveryRequest.encode({
+    ...{ node, typeUrl, responseNonce, errorDetail },
+    resourceNamesSubscribe: request.subscribe,
+    resourceNamesUnsubscribe: request.unsubscribe,
+    initialResourceVersions: Object.fromEntries(request.initialVersions),
+  });
+}
+
+/**
+ * Reads `DiscoveryResponse` or `DeltaDiscoveryResponse`.
+ *
+ * @returns What is in it are views of `octets`.
+ * @throws {GrpcError} INVALID_ARGUMENT when they are no such message.
+ */
+export function decodeResponse(
+  mode: DiscoveryMode,
+  octets: Uint8Array,
+): DiscoveryResponse {
+  try {
+    return readResponse(mode, octets);
+  } catch (error) {
+    // The readers answer malformed octets with errors of their own, and nothing
+    // else in there can fail.
+    throw new GrpcError(
+      StatusCode.INVALID_ARGUMENT,
+      `Cannot read a discovery response of ${octets.length} octets: ${
+        (error as Error).message
+      }`,
+    );
+  }
+}
+
+function readResponse(
+  mode: DiscoveryMode,
+  octets: Uint8Array,
+): DiscoveryResponse {
+  let [version, typeUrl, nonce] = ["", "", ""];
+  const resources: Uint8Array[] = [];
+  const removed: string[] = [];
+  for (const { field, value } of fieldsOf(octets)) {
+    if (field === VERSION_FIELD) version = readText(value);
+    else if (field === RESOURCES_FIELD) resources.push(value);
+    else if (field === TYPE_URL_FIELD) typeUrl = readText(value);
+    else if (field === NONCE_FIELD) nonce = readText(value);
+    // SotW has something else in this field.
+    else if (field === REMOVED_FIELD && mode === "delta") {
+      removed.push(readText(value));
+    }
+  }
+  const read = mode === "delta"
+    ? readResource
+    // Fields may come in any order: only now is the version known.
+    : (any: Uint8Array) => readAny(any, version);
+  return { typeUrl, version, nonce, resources: resources.map(read), removed };
+}
+
+/** `envoy.service.discovery.v3.Resource`. */
+function readResource(octets: Uint8Array): ReceivedResource {
+  let [version, name] = ["", ""];
+  let any: Uint8Array = NO_OCTETS;
+  for (const { field, value } of fieldsOf(octets)) {
+    if (field === RESOURCE_VERSION_FIELD) version = readText(value);
+    else if (field === RESOURCE_ANY_FIELD) any = value;
+    else if (field === RESOURCE_NAME_FIELD) name = readText(value);
+  }
+  return name === ""
+    ? readAny(any, version)
+    : { ...readAny(any, version), name };
+}
+
+/** `google.protobuf.Any`; the name is the one that its content has. */
+function readAny(any: Uint8Array, version: string): ReceivedResource {
+  let typeUrl = "";
+  let value: Uint8Array = NO_OCTETS;
+  for (const { field, value: octets } of fieldsOf(any)) {
+    if (field === ANY_TYPE_URL_FIELD) typeUrl = readText(octets);
+    else if (field === ANY_VALUE_FIELD) value = octets;
+  }
+  return { name: nameIn(value), version, typeUrl, value };
+}
+
+/** The name that a resource has; empty when it is broken. */
+function nameIn(resource: Uint8Array): string {
+  let name = "";
+  try {
+    for (const { field, value } of fieldsOf(resource)) {
+      if (field === OWN_NAME_FIELD) name = readText(value);
+    }
+  } catch {
+    // Whoever wants to know what is in it will say what is wrong with it.
+    return "";
+  }
+  return name;
+}
+
+/** Length-delimited fields in their order, as views. */
+function* fieldsOf(
+  octets: Uint8Array,
+): Generator<{ field: number; value: Uint8Array }> {
+  const reader = new Reader(octets);
+  while (reader.pos < reader.len) {
+    const tag = reader.tag();
+    const field = tag >>> 3;
+    if ((tag & 7) === LENGTH_DELIMITED) {
+      yield { field, value: readView(reader) };
+    } else reader.skipType(tag & 7, 0, field);
+  }
+}
