@@ -19,21 +19,17 @@ const same = (octets) => octets;
 
 /** @returns The backend's name, or what went wrong. */
 function call() {
-  const { promise, resolve } = Promise.withResolvers();
-  const options = { deadline: Date.now() + TIMEOUT_MS };
-  let backend;
-  const answered = (error) => resolve(error ? { error } : { backend });
-  client.makeUnaryRequest(
-    "/grpc.health.v1.Health/Check",
-    same,
-    same,
-    Buffer.alloc(0),
-    new grpc.Metadata(),
-    options,
-    answered,
-  )
-    .on("metadata", (header) => backend = String(header.get("backend")[0]));
-  return promise;
+  return new Promise((resolve) => {
+    let backend;
+    const path = "/grpc.health.v1.Health/Check";
+    const options = { deadline: Date.now() + TIMEOUT_MS };
+    client.makeUnaryRequest(
+      ...[path, same, same, Buffer.alloc(0), new grpc.Metadata(), options],
+      (error) => resolve(error ? { error } : { backend }),
+    ).on("metadata", (header) => {
+      backend = String(header.get("backend")[0]);
+    });
+  });
 }
 
 let isOver = false;

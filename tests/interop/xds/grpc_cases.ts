@@ -1,0 +1,129 @@
+/**
+ * gRPC applications that find their backends by xDS.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import type { DiscoveredService } from "../../peers/discovery_server.ts";
+import {
+  XDS_CLIENTS,
+  XdsClient,
+  type XdsClientName,
+} from "../../peers/xds_client.ts";
+import { eventually } from "../kube_case.ts";
+import { sleep } from "../proxy_case.ts";
+import {
+  assertNoRejects,
+  startDiscovery,
+  type XdsCases,
+  type XdsContext,
+} from "./xds_case.ts";
+
+/** Longer than any client waits before it tries the server again at first. */
+const ABSENCE_MS = 2_000;
+
+function echo(...endpoints: readonly string[]): DiscoveredService {
+  return { name: "echo", appProtocol: "grpc", endpoints };
+}
+
+/** The calls that it made all went well, and there were some. */
+async function assertAllWell(client: XdsClient): Promise<void> {
+  const { calls, failed, errors } = await client.finish();
+  assert(calls > 8, `only ${calls} calls`);
+  assertEquals([failed, errors], [0, []]);
+}
+
+function startClient(
+  { workspace }: XdsContext,
+  name: XdsClientName,
+  port: number,
+): Promise<XdsClient> {
+  return XdsClient.start(workspace, { name, port, service: "echo" });
+}
+
+async function follows(
+  context: XdsContext,
+  name: XdsClientName,
+): Promise<void> {
+  const [a, b, c] = context.backends.grpc as [string, string, string];
+  await using server = await startDiscovery(context, [echo(a, b)]);
+  await using client = await startClient(context, name, server.port);
+  await client.untilAnsweredBy(a, b);
+  await server.rewrite([echo(b, c)]);
+  await client.untilAnsweredBy(b, c);
+  await server.rewrite([echo(a)]);
+  await client.untilAnsweredBy(a);
+  await assertNoRejects(server);
+  await assertAllWell(client);
+}
+
+async function survives(
+  context: XdsContext,
+  name: XdsClientName,
+): Promise<void> {
+  const [a, b, c] = context.backends.grpc as [string, string, string];
+  await using server = await startDiscovery(context, [echo(a, b)]);
+  await using client = await startClient(context, name, server.port);
+  await client.untilAnsweredBy(a, b);
+  await server.stop("SIGKILL");
+  await sleep(ABSENCE_MS);
+  await server.begin();
+  await server.rewrite([echo(b, c)]);
+  await client.untilAnsweredBy(b, c);
+  // Again, politely, and with another catalog in the meantime.
+  await server.stop("SIGTERM");
+  await server.rewrite([echo(c, a)]);
+  await server.begin();
+  await client.untilAnsweredBy(c, a);
+  await assertNoRejects(server);
+  await assertAllWell(client);
+}
+
+async function rejects(
+  context: XdsContext,
+  name: XdsClientName,
+): Promise<void> {
+  const [a, b, c] = context.backends.grpc as [string, string, string];
+  await using server = await startDiscovery(context, [echo(a, b)]);
+  await using client = await startClient(context, name, server.port);
+  await client.untilAnsweredBy(a, b);
+  await server.rewrite([{ ...echo(b, c), spoilt: true }]);
+  await eventually(
+    "the server hears of it",
+    async () => (await server.rejects()).length > 0,
+  );
+  const [reject] = await server.rejects();
+  assertEquals(reject?.type, "ClusterLoadAssignment");
+  assert(reject!.message.length > 0);
+  await client.untilAnsweredBy(a, b);
+  await server.rewrite([echo(c)]);
+  await client.untilAnsweredBy(c);
+  await assertAllWell(client);
+}
+
+const BY_SENTENCE = {
+  "balances over two backends and follows their changes": follows,
+  "loses no call while the server is killed, restarted, and moved on": survives,
+};
+
+/** For any server. */
+export const GRPC_CASES: XdsCases = casesOf(BY_SENTENCE);
+
+/** For one that sends what it is told to. */
+export const SPOILT_GRPC_CASES: XdsCases = casesOf({
+  "rejects spoilt content, visibly, and keeps what it had": rejects,
+});
+
+type Check = (context: XdsContext, name: XdsClientName) => Promise<void>;
+
+function casesOf(bySentence: Readonly<Record<string, Check>>): XdsCases {
+  return Object.fromEntries(
+    XDS_CLIENTS.flatMap((name) =>
+      Object.entries(bySentence).map(([sentence, check]) => [
+        `${name} ${sentence}`,
+        (context: XdsContext) => check(context, name),
+      ])
+    ),
+  );
+}

@@ -1,0 +1,155 @@
+/**
+ * gRPC applications that find their backends by xDS, in three implementations;
+ * `xds/clients/README.md` says what they do and print.
+ *
+ * @module
+ */
+
+import { Child } from "./child.ts";
+import { findGrpcio, findGrpcJs } from "./packages.ts";
+import { findPeer } from "./peers.ts";
+import type { Workspace } from "./workspace.ts";
+
+export const XDS_CLIENTS = ["grpc-go", "grpc-js", "C-core"] as const;
+
+export type XdsClientName = typeof XDS_CLIENTS[number];
+
+/** How one is started. */
+export interface XdsClientWish {
+  readonly name: XdsClientName;
+  /** Where ADS is on 127.0.0.1. */
+  readonly port: number;
+  /** Of the service. */
+  readonly service: string;
+  readonly id?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** What it says at its end. */
+export interface XdsCalls {
+  readonly calls: number;
+  readonly failed: number;
+  /** The first of them. */
+  readonly errors: readonly string[];
+}
+
+const TIMEOUT_MS = 30_000;
+const POLL_MS = 20;
+const ERRORS_KEPT = 5;
+const CLIENTS = new URL("xds/clients/", import.meta.url).pathname;
+
+/** See the module description. */
+export class XdsClient implements AsyncDisposable {
+  private constructor(readonly child: Child) {}
+
+  /** Starts one; nobody waits for its first answer. */
+  static async start(
+    workspace: Workspace,
+    wish: XdsClientWish,
+  ): Promise<XdsClient> {
+    const { command, env } = await PROGRAMS[wish.name]();
+    const { name } = wish;
+    const child = new Child({
+      name,
+      command: [...command, `xds:///${wish.service}`],
+      logFile: workspace.path(`${name}.log`),
+      env: {
+        ...env,
+        ...wish.env,
+        GRPC_XDS_BOOTSTRAP_CONFIG: JSON.stringify({
+          xds_servers: [{
+            server_uri: `127.0.0.1:${wish.port}`,
+            channel_creds: [{ type: "insecure" }],
+            server_features: ["xds_v3"],
+          }],
+          node: {
+            id: wish.id ?? `${name}-1`,
+            // grpc-js cannot do without.
+            locality: {},
+            metadata: wish.metadata ?? {},
+          },
+        }),
+      },
+    });
+    return new XdsClient(child);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.child.stop("SIGKILL");
+  }
+
+  /** Waits until exactly these have answered its last calls. */
+  async untilAnsweredBy(...backends: readonly string[]): Promise<void> {
+    const wanted = backends.toSorted().join(" ");
+    await this.#until(
+      (lines) => lines.findLast(isAnswer)?.slice("backends ".length) === wanted,
+      `${wanted} did not answer`,
+    );
+  }
+
+  /** Waits until a call has failed. */
+  async untilFailed(): Promise<void> {
+    await this.#until(
+      (lines) => lines.some((line) => line.startsWith("error ")),
+      "no call failed",
+    );
+  }
+
+  /** Ends it. @returns What it counted. */
+  async finish(): Promise<XdsCalls> {
+    await this.child.stop();
+    const lines = await this.#lines();
+    const [, calls, failed] = lines.findLast((line) => line.startsWith("done "))
+      ?.split(" ") ?? [];
+    if (failed === undefined) {
+      throw new Error(`${this.child.name}: ${await this.child.logTail()}`);
+    }
+    const errors = lines.filter((line) => line.startsWith("error "));
+    return {
+      calls: Number(calls),
+      failed: Number(failed),
+      errors: errors.slice(0, ERRORS_KEPT),
+    };
+  }
+
+  async #until(
+    isSo: (lines: readonly string[]) => boolean,
+    otherwise: string,
+  ): Promise<void> {
+    const deadline = Date.now() + TIMEOUT_MS;
+    while (!isSo(await this.#lines())) {
+      if (this.child.hasEnded || Date.now() > deadline) {
+        const tail = await this.child.logTail();
+        throw new Error(`${this.child.name}: ${otherwise}:\n${tail}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  async #lines(): Promise<readonly string[]> {
+    const log = await Deno.readTextFile(this.child.logFile).catch(() => "");
+    return log.split("\n");
+  }
+}
+
+function isAnswer(line: string): boolean {
+  return line.startsWith("backends ");
+}
+
+interface Program {
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const PROGRAMS: Readonly<Record<XdsClientName, () => Promise<Program>>> = {
+  "grpc-go": async () => ({ command: [await findPeer("xds-goclient")] }),
+  "grpc-js": async () => ({
+    command: ["node", `${CLIENTS}client.cjs`],
+    env: { NODE_PATH: `${await findGrpcJs()}/node_modules` },
+  }),
+  "C-core": async () => ({
+    command: ["python3", `${CLIENTS}client.py`],
+    env: { PYTHONPATH: await findGrpcio() },
+  }),
+};
