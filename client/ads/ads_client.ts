@@ -21,6 +21,8 @@ import type {
   DiscoveryMode,
   DiscoveryNode,
   DiscoveryRequest,
+  DiscoveryResponse,
+  ReceivedResource,
 } from "../../proto/xds/discovery.ts";
 import {
   isWholeState,
@@ -36,8 +38,6 @@ import {
   type Held,
   type Judge,
   type Judged,
-  type Received,
-  type ReceivedResource,
   RejectedResource,
 } from "./received.ts";
 import { subscription } from "./subscription.ts";
@@ -201,7 +201,7 @@ export class AdsClient<T> {
   }
 
   /** The server has spoken. */
-  receive(received: Received): void {
+  receive(received: DiscoveryResponse): void {
     const kind = kindOfUrl(received.typeUrl);
     const state = kind && this.#kinds[kind];
     // What is not wanted any more is answered all the same: a server may wait.
@@ -246,8 +246,10 @@ export class AdsClient<T> {
     const before = state.held.get(name);
     let judged: Judged<T>;
     try {
-      if (before !== undefined && isSame(before.value, value)) judged = before;
-      else judged = this.#judge(state, resource);
+      // Without content it is a sign of life.
+      const isOld = before !== undefined &&
+        (value.length === 0 || isSame(before.value, value));
+      judged = isOld ? before : this.#judge(state, resource);
     } catch (error) {
       if (!(error instanceof RejectedResource)) throw error;
       // It exists, whatever it is like.
@@ -258,7 +260,9 @@ export class AdsClient<T> {
     state.absent.delete(name);
     state.recalled.delete(name);
     const { content, needs } = judged;
-    const held = { name, version, value, content, needs };
+    // A view of its response would keep all of that.
+    const own = judged === before ? before.value : value.slice();
+    const held = { name, version, value: own, content, needs };
     state.held.set(name, held);
     if (judged === before) return undefined;
     changes.push({ kind: state.kind, name, held });
@@ -346,7 +350,7 @@ export class AdsClient<T> {
 
   #answer(
     state: AdsKind<T>,
-    { version, nonce }: Received,
+    { version, nonce }: DiscoveryResponse,
     problems: readonly string[],
   ): void {
     const refusal = problems.length === 0 ? undefined : refusalOf(problems);

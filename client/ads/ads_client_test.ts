@@ -390,6 +390,9 @@ Deno.test("content that stays is no news, whatever its version", () => {
     rig.answer("cluster", "2", { one: "x@2" });
     assertEquals(rig.takeTold(), []);
     assertEquals(rig.client.held("cluster").get("one")!.version, "2");
+    rig.answer("cluster", "3", { one: "@3" });
+    assertEquals(rig.takeTold(), []);
+    assertEquals(rig.client.held("cluster").get("one")!.content, "x");
   }
 });
 

@@ -1,33 +1,12 @@
 /**
- * What a client of xDS hears, and what it makes of it: the types around
+ * What a client of xDS makes of what it hears: the types around
  * `ads_client.ts`. Pure data.
  *
  * @module
  */
 
+import type { ReceivedResource } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
-
-/** A response of either mode. */
-export interface Received {
-  readonly typeUrl: string;
-  /** `version_info`, or `system_version_info` of Delta. */
-  readonly version: string;
-  readonly nonce: string;
-  readonly resources: readonly ReceivedResource[];
-  /** Delta only. */
-  readonly removed: readonly string[];
-}
-
-/** One resource of it. */
-export interface ReceivedResource {
-  /** Its own, whatever the mode. */
-  readonly name: string;
-  /** Its own in Delta, that of the response in SotW. */
-  readonly version: string;
-  /** Of what is in `value`. */
-  readonly typeUrl: string;
-  readonly value: Uint8Array;
-}
 
 /** Other resources that one is of no use without. */
 export interface Need {
@@ -62,6 +41,7 @@ export type Judge<T> = (
 export interface Held<T> {
   readonly name: string;
   readonly version: string;
+  /** The message, encoded. */
   readonly value: Uint8Array;
   readonly content: T;
   readonly needs: readonly Need[];

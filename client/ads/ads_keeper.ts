@@ -1,0 +1,237 @@
+/**
+ * Keeps one ADS stream open for a client: connects, notices that a server is
+ * gone, waits, connects to the next one.
+ *
+ * A stream that ended after the server had said something is opened again soon;
+ * one that ended without a word waits longer each time (gRFC A57). Waits differ
+ * from client to client, so that a thousand do not come back in one instant.
+ *
+ * @module
+ */
+
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import { pause } from "../../host/pause.ts";
+import type { Transport } from "../../host/transport.ts";
+import { ErrorCode } from "../../proto/frames/wire_error.ts";
+import type { Metadata } from "../../proto/grpc/metadata.ts";
+import {
+  type Status,
+  StatusCode,
+  statusName,
+} from "../../proto/grpc/status.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import { Backoff } from "../../proto/sync/backoff.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { AdsClient } from "./ads_client.ts";
+import type { AdsRoad } from "./ads_road.ts";
+import { type AdsStream, openAdsStream } from "./ads_stream.ts";
+
+/** A server is asked whether it lives after so long without a word … */
+export const KEEPALIVE_MS = 10_000;
+
+/** … and is gone when it does not answer for so long. */
+export const KEEPALIVE_TIMEOUT_MS = 5_000;
+
+/** Servers that are asked too often say so; no longer wait is needed (gRFC A8). */
+const KEEPALIVE_MS_MAX = 600_000;
+
+/**
+ * A server that has said nothing so long after it was asked is left for the
+ * next one. Ours answers within a second of knowing its own services.
+ */
+export const FIRST_WORD_MS = 20_000;
+
+/** Longest wait between two tries. */
+export const RETRY_CAP_MS = 15_000;
+
+/** Where a keeper is. */
+export type AdsState =
+  | { readonly kind: "connecting" }
+  /** The server has spoken. */
+  | { readonly kind: "open"; readonly server: string; readonly sinceMs: number }
+  | { readonly kind: "waiting"; readonly problem: string }
+  | { readonly kind: "stopped" };
+
+/** What a keeper is made of. */
+export interface AdsKeeperOptions<T> {
+  readonly client: AdsClient<T>;
+  readonly road: AdsRoad;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly metadata?: Metadata;
+  /** {@linkcode KEEPALIVE_MS} unless given. */
+  readonly keepaliveMs?: number;
+  /** See `AdsStreamOptions`. */
+  readonly readDelayMs?: number;
+  /** The server has spoken on a new stream. */
+  readonly onOpen?: () => void;
+  /**
+   * There is no stream, and why; it goes on trying.
+   *
+   * @param retryMs Until the next try.
+   */
+  readonly onProblem?: (problem: string, retryMs: number) => void;
+  /**
+   * A server hung up without a word, as one may that dislikes the certificate.
+   */
+  readonly onSilentEnd?: () => void;
+}
+
+/** How a stream ended. */
+interface StreamEnd {
+  readonly problem: string;
+  /** The server had said something. */
+  readonly wasHeard: boolean;
+}
+
+/** See the module description. */
+export class AdsKeeper<T> {
+  readonly #options: AdsKeeperOptions<T>;
+  readonly #backoff: Backoff;
+  readonly #stopping = new AbortController();
+  #keepaliveMs: number;
+  #state: AdsState = { kind: "connecting" };
+  #end: ((problem: string) => void) | undefined;
+  #running: Promise<void> | undefined;
+  #opened = 0;
+
+  constructor(options: AdsKeeperOptions<T>) {
+    this.#options = options;
+    this.#keepaliveMs = options.keepaliveMs ?? KEEPALIVE_MS;
+    const { random } = options;
+    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+  }
+
+  get state(): AdsState {
+    return this.#state;
+  }
+
+  /** Streams on which a server has spoken. */
+  get opened(): number {
+    return this.#opened;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Ends the stream; nothing is said to the client after. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#end?.("the client stops");
+    await this.#running;
+  }
+
+  /** Ends the stream that is open, if one is, and opens another. */
+  reconnect(reason: string): void {
+    this.#end?.(reason);
+  }
+
+  async #run(): Promise<void> {
+    const { timers, road, onProblem } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      this.#state = { kind: "connecting" };
+      let end: StreamEnd;
+      try {
+        const session = await road.connect(
+          (transport) => ({ ended: this.#serve(transport) }),
+          signal,
+        );
+        end = await session.ended;
+      } catch (error) {
+        // Whatever the road says is about the world; it says it in a sentence.
+        if (error instanceof TypeError || !(error instanceof Error)) {
+          throw error;
+        }
+        end = { problem: error.message, wasHeard: false };
+      }
+      if (signal.aborted) break;
+      if (end.wasHeard) this.#backoff.reset();
+      const retryMs = this.#backoff.nextMs();
+      this.#state = { kind: "waiting", problem: end.problem };
+      onProblem?.(end.problem, retryMs);
+      await pause(timers, retryMs, signal);
+    }
+    this.#state = { kind: "stopped" };
+  }
+
+  /** Runs a stream over `transport` until it ends. */
+  #serve(transport: Transport): Promise<StreamEnd> {
+    const { client, timers, onOpen, onSilentEnd } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<StreamEnd>();
+    const server = transport.remoteAddress;
+    let wasHeard = false;
+    let stream: AdsStream | undefined;
+    const end = (problem: string) => {
+      if (this.#end !== end) return;
+      this.#end = undefined;
+      timer.cancel();
+      stream?.cancel();
+      client.closed();
+      connection.shutdown(problem);
+      resolve({ problem, wasHeard });
+    };
+    const connection = new Connection({
+      role: "client",
+      clock: timers,
+      keepalive: {
+        intervalMs: this.#keepaliveMs,
+        timeoutMs: KEEPALIVE_TIMEOUT_MS,
+      },
+      events: {
+        onStream: () => {
+          throw new TypeError("Cannot accept a stream: push is disabled");
+        },
+        onGoaway: ({ code }) => {
+          if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#askLess();
+        },
+        onClosed: ({ reason }) => end(`lost the server ${server}: ${reason}`),
+      },
+    });
+    this.#end = end;
+    const timer = timers.after(FIRST_WORD_MS, () => {
+      end(`the server ${server} has said nothing for ${FIRST_WORD_MS} ms`);
+    });
+    connection.start();
+    driveHttp2(transport, connection, timers);
+    stream = openAdsStream(connection, {
+      ...this.#options,
+      mode: client.mode,
+      authority: this.#options.road.authority,
+      scheme: this.#options.road.scheme,
+    }, {
+      onReceived: (received) => {
+        if (this.#end !== end) return;
+        timer.cancel();
+        if (!wasHeard) {
+          wasHeard = true;
+          this.#opened++;
+          this.#state = { kind: "open", server, sinceMs: timers.now() };
+          onOpen?.();
+        }
+        client.receive(received);
+      },
+      onEnd: (status, isLost) => {
+        stream = undefined;
+        if (!wasHeard && isLost) onSilentEnd?.();
+        end(endText(server, status));
+      },
+    });
+    client.opened((request) => stream?.send(request));
+    return promise;
+  }
+
+  #askLess(): void {
+    this.#keepaliveMs = Math.min(2 * this.#keepaliveMs, KEEPALIVE_MS_MAX);
+  }
+}
+
+function endText(server: string, { code, message }: Status): string {
+  const name = statusName(code);
+  return code === StatusCode.OK
+    ? `the server ${server} has ended the stream`
+    : `the server ${server} has ended the stream with ${name}` +
+      (message === "" ? "" : `: ${message}`);
+}

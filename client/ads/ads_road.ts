@@ -1,0 +1,137 @@
+/**
+ * How a client of xDS gets to a server: which of several, over what, as whom.
+ *
+ * @module
+ */
+
+import { connectAgentTls, ConnectError } from "../../host/agent_connect.ts";
+import type { ProxyEnvironment } from "../../host/proxy_environment.ts";
+import {
+  type ServerAddress,
+  type ServerPlace,
+  systemServerAddresses,
+} from "../../host/server_addresses.ts";
+import { denoSocket, hostPort } from "../../host/sockets/deno_socket.ts";
+import { codeOf } from "../../host/sockets/octet_socket.ts";
+import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import type { TlsMaterial } from "../../host/tls/credentials.ts";
+import type { Transport } from "../../host/transport.ts";
+import { parseIpAddress } from "../../proto/link/ip_address.ts";
+
+/** For name, TCP and handshake, of each server that is tried. */
+export const CONNECT_TIMEOUT_MS = 10_000;
+
+/** See the module description. */
+export interface AdsRoad {
+  /** `:authority` of requests. */
+  readonly authority: string;
+  readonly scheme: "http" | "https";
+  /**
+   * Connects to the next server that lets us.
+   *
+   * @param use Called in the turn in which there is a connection; starts the
+   *   transport before it returns.
+   * @throws {Error} One sentence.
+   */
+  connect<Result>(
+    use: (transport: Transport) => Result,
+    signal: AbortSignal,
+  ): Promise<Result>;
+}
+
+/** As whom, and whom to trust. */
+export interface TlsRoadOptions {
+  readonly addresses: readonly ServerAddress[];
+  /** Read for each connection, so that files may be replaced. */
+  readonly credentials: () => TlsMaterial;
+  /** What servers' certificates must be for; the address dialed unless given. */
+  readonly serverName?: string;
+  readonly proxyEnv: ProxyEnvironment;
+  /** The process trusts no public CA; see `connectAgentTls`. */
+  readonly trustsOnlyGiven?: boolean;
+}
+
+/** To agent ports of tunnel servers, or whoever speaks ADS with TLS. */
+export function tlsRoad(options: TlsRoadOptions): AdsRoad {
+  const { addresses, serverName, proxyEnv, trustsOnlyGiven = false } = options;
+  const servers = systemServerAddresses(addresses, proxyEnv);
+  return {
+    authority: serverName ?? addresses[0]!.host,
+    scheme: "https",
+    connect: (use, signal) =>
+      servers.connect((place) =>
+        connectAgentTls({
+          ...place,
+          ...serverName === undefined ? {} : { serverName },
+          credentials: options.credentials(),
+          alpn: ["h2"],
+          proxyEnv,
+          trustsOnlyGiven,
+          timeoutMs: CONNECT_TIMEOUT_MS,
+          signal,
+        }, use)
+      ),
+  };
+}
+
+/**
+ * Over plain TCP, HTTP/2 from its first octet ("prior knowledge"): to servers
+ * and relays on this machine, and to nobody else.
+ */
+export function plainRoad(addresses: readonly ServerAddress[]): AdsRoad {
+  // No proxy of the environment leads to this machine.
+  const servers = systemServerAddresses(addresses, {});
+  return {
+    authority: "localhost",
+    scheme: "http",
+    connect: (use, signal) =>
+      servers.connect(async (place) => use(await connectPlain(place, signal))),
+  };
+}
+
+/** Whether `ip` is an address of this machine that no other reaches. */
+export function isLoopbackIp(ip: string): boolean {
+  const octets = parseIpAddress(ip);
+  if (octets?.length === 4) return octets[0] === 127;
+  return octets?.length === 16 &&
+    octets.every((octet, i) => octet === (i === 15 ? 1 : 0));
+}
+
+async function connectPlain(
+  { host, port, ip = host }: ServerPlace,
+  signal: AbortSignal,
+): Promise<Transport> {
+  const name = hostPort(host, port);
+  if (!isLoopbackIp(ip)) {
+    throw new ConnectError(
+      `Cannot connect to ${name} without TLS: ${ip} is another machine`,
+    );
+  }
+  const late = new AbortController();
+  const giveUp = () => late.abort();
+  const timer = setTimeout(giveUp, CONNECT_TIMEOUT_MS);
+  signal.addEventListener("abort", giveUp);
+  try {
+    signal.throwIfAborted();
+    const conn = await Deno.connect({
+      hostname: ip,
+      port,
+      signal: late.signal,
+    });
+    conn.setNoDelay();
+    return socketTransport(denoSocket(conn));
+  } catch (error) {
+    // Whatever the kernel says here is about the world.
+    const words = signal.aborted
+      ? "given up"
+      : late.signal.aborted
+      ? `no answer within ${CONNECT_TIMEOUT_MS} ms`
+      : codeOf(error) === "ECONNREFUSED"
+      ? "connection refused; is a server running there?"
+      : (error as Error).message;
+    throw new ConnectError(`Cannot connect to ${name}: ${words}`);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", giveUp);
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * One ADS stream: a gRPC call that carries a client's requests and the server's
+ * responses, for as long as it lasts.
+ *
+ * @module
+ */
+
+import type { ClientCall } from "../../proto/grpc/call.ts";
+import { type CallOptions, startCall } from "../../proto/grpc/client.ts";
+import {
+  ACCEPTED_ENCODINGS,
+  encodingOf,
+  MessageReader,
+} from "../../proto/grpc/message_reader.ts";
+import { GrpcError, type Status } from "../../proto/grpc/status.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
+import type {
+  DiscoveryMode,
+  DiscoveryRequest,
+  DiscoveryResponse,
+} from "../../proto/xds/discovery.ts";
+
+/** Paths of the two methods (`envoy.service.discovery.v3`). */
+export const ADS_PATHS: Readonly<Record<DiscoveryMode, string>> = {
+  sotw:
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+  delta:
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+};
+
+/**
+ * Longest response accepted. Responses about clusters cannot be divided: 20,000
+ * services with all that a node proxy is told of them are a third of it.
+ */
+export const RESPONSE_OCTETS_MAX = 64 * 1024 * 1024;
+
+/** What a stream needs. */
+export interface AdsStreamOptions
+  extends Pick<CallOptions, "authority" | "scheme" | "metadata"> {
+  readonly mode: DiscoveryMode;
+  readonly timers: Timers;
+  /** Octets are read so long after they came, and no sooner; for tests. */
+  readonly readDelayMs?: number;
+}
+
+/** What is heard on it. */
+export interface AdsStreamEvents {
+  /** A `GrpcError` that this throws ends the call with that status. */
+  onReceived(received: DiscoveryResponse): void;
+  /**
+   * The end, once, unless it was cancelled. OK is an end, too.
+   *
+   * @param isLost No status came from the server: the road broke.
+   */
+  onEnd(status: Status, isLost: boolean): void;
+}
+
+/** See the module description. */
+export interface AdsStream {
+  /** Nothing happens when the call is over. */
+  send(request: DiscoveryRequest): void;
+  /** Gives the call up; no event follows. */
+  cancel(): void;
+}
+
+/**
+ * Starts the call.
+ *
+ * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
+ */
+export function openAdsStream(
+  connection: Connection,
+  options: AdsStreamOptions,
+  events: AdsStreamEvents,
+): AdsStream {
+  const { mode, timers, readDelayMs = 0 } = options;
+  let reader: MessageReader | undefined;
+  let isOver = false;
+  const read = (chunk: Uint8Array) => {
+    reader?.push(chunk);
+    call.consumed(chunk.length);
+  };
+  const readLate = (chunk: Uint8Array) => {
+    if (isOver) return;
+    try {
+      read(chunk);
+    } catch (error) {
+      // Outside of the call's own event: nobody else ends it.
+      if (!(error instanceof GrpcError)) throw error;
+      isOver = true;
+      call.cancel();
+      events.onEnd(error, false);
+    }
+  };
+  const call: ClientCall = startCall(connection, {
+    ...options,
+    path: ADS_PATHS[mode],
+    acceptEncoding: ACCEPTED_ENCODINGS,
+  }, {
+    onMetadata(metadata) {
+      reader = new MessageReader({
+        messageOctetsMax: RESPONSE_OCTETS_MAX,
+        encoding: encodingOf(metadata),
+        onMessage: (message) =>
+          events.onReceived(decodeResponse(mode, message)),
+      });
+    },
+    onBody(chunk) {
+      if (readDelayMs === 0) return read(chunk);
+      const kept = chunk.slice();
+      timers.after(readDelayMs, () => readLate(kept));
+    },
+    onWritable() {},
+    onStatus(status, _trailers, isLost) {
+      if (isOver) return;
+      isOver = true;
+      events.onEnd(status, isLost);
+    },
+  });
+  return {
+    send: (request) => void call.sendMessage(encodeRequest(request)),
+    cancel() {
+      isOver = true;
+      call.cancel();
+    },
+  };
+}
