@@ -10,7 +10,8 @@ import type { Sample } from "./generator.ts";
 
 /**
  * Who can be measured. `ours-server` is our server with Konnectivity's agent,
- * `ours-agent` our agent at Konnectivity's server, `direct` the target itself.
+ * `ours-agent` our agent at Konnectivity's server, `direct` the target itself;
+ * `gcp-…` are discovery servers and no tunnels.
  */
 export const CONTENDER_NAMES = [
   "ours",
@@ -23,6 +24,8 @@ export const CONTENDER_NAMES = [
   "nginx",
   "haproxy",
   "direct",
+  "gcp-linear",
+  "gcp-snapshot",
 ] as const;
 
 export type ContenderName = typeof CONTENDER_NAMES[number];
@@ -36,6 +39,8 @@ export const LETTERS = {
   N: "nginx",
   H: "haproxy",
   D: "direct",
+  L: "gcp-linear",
+  G: "gcp-snapshot",
 } as const satisfies Record<string, ContenderName>;
 
 export type Letter = keyof typeof LETTERS;
@@ -139,6 +144,7 @@ export interface Metric {
 /** Who is measured with this metric. */
 export function supports(metric: Metric, name: ContenderName): boolean {
   if (metric.contenders !== undefined) return metric.contenders.includes(name);
+  if (name.startsWith("gcp-")) return false;
   return (metric.road ?? "connect-uds") === "connect-uds" ||
     WITH_FRONTENDS.includes(name);
 }

@@ -13,6 +13,7 @@ import { IDLE_METRICS } from "./metrics/idle.ts";
 import { REQUEST_METRICS } from "./metrics/requests.ts";
 import { PROXY_METRICS } from "./proxies/mod.ts";
 import { STALLED_METRICS } from "./metrics/stalled.ts";
+import { XDS_METRICS } from "./xds/mod.ts";
 
 export const METRICS: Readonly<Record<string, Metric>> = {
   ...BULK_METRICS,
@@ -23,4 +24,5 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   ...IDLE_METRICS,
   ...LINE_METRICS,
   ...PROXY_METRICS,
+  ...XDS_METRICS,
 };

@@ -32,7 +32,17 @@ const STARTERS: Readonly<
   "nginx": startNginx,
   "haproxy": startHaproxy,
   "direct": startDirect,
+  "gcp-linear": noTunnel,
+  "gcp-snapshot": noTunnel,
 };
+
+/** Nothing asks for it, since no metric of tunnels is for discovery servers. */
+function noTunnel(): Promise<never> {
+  return Promise.reject(new TypeError("a discovery server carries nothing"));
+}
+
+const reference = (): Promise<unknown> =>
+  Promise.all([findPeer("xds-gcp"), findPeer("xds-adsload")]);
 
 const konnectivity = (): Promise<unknown> =>
   Promise.all([
@@ -53,6 +63,8 @@ const PROGRAMS: Readonly<
   "nginx": () => findDebianProgram("nginx"),
   "haproxy": () => findDebianProgram("haproxy"),
   "direct": () => Promise.resolve(),
+  "gcp-linear": reference,
+  "gcp-snapshot": reference,
 };
 
 /**
