@@ -8,7 +8,11 @@
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { Metadata } from "../../../proto/grpc/metadata.ts";
 import { NO_IDENTIFIERS } from "../../../proto/link/identifiers.ts";
-import type { Admission, LinkRefusal } from "../../../proto/link/link.ts";
+import type {
+  Admission,
+  LinkPeer,
+  LinkRefusal,
+} from "../../../proto/link/link.ts";
 import type { LinkCandidate } from "../../links/admission.ts";
 import { type Arrival, bearerToken, type Subscriber } from "./subscriber.ts";
 
@@ -30,6 +34,7 @@ export function admitSubscriber(
 ): void | Promise<void> {
   if (arrival.isOpen) return;
   const { identity, remoteAddress } = arrival;
+  const peer = peerOf(arrival, subscriber);
   const token = bearerToken(metadata);
   const isNobody = identity.kind === "anonymous" && token === "";
   // Agents may be let in without proof; what is served here is for nodes.
@@ -40,19 +45,24 @@ export function admitSubscriber(
         "token; use the node's, or the relay of an agent (--xds-listen)",
     );
   }
-  const verdict = admit({
-    peer: {
-      agentId: subscriber.node ?? "",
-      identifiers: NO_IDENTIFIERS,
-      identity,
-      remoteAddress,
-      carrier: "packets",
-      software: subscriber.said.userAgentName,
-    },
-    token,
-  });
+  const verdict = admit({ peer, token });
   if (verdict instanceof Promise) return verdict.then(throwRefusal);
   throwRefusal(verdict);
+}
+
+/** A subscriber as judges of agents see it. */
+export function peerOf(
+  { identity, remoteAddress }: Arrival,
+  { node, said }: Subscriber,
+): LinkPeer {
+  return {
+    agentId: node ?? "",
+    identifiers: NO_IDENTIFIERS,
+    identity,
+    remoteAddress,
+    carrier: "packets",
+    software: said.userAgentName,
+  };
 }
 
 function throwRefusal(refusal: LinkRefusal | undefined): void {

@@ -42,6 +42,8 @@ export interface Arrival {
   readonly identity: PeerIdentity;
   /** Whether it had to prove who it is. */
   readonly isOpen: boolean;
+  /** To be called when it was let in: it is nobody's stranger any more. */
+  readonly known?: () => void;
 }
 
 /**

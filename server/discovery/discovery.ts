@@ -1,0 +1,304 @@
+/**
+ * Discovery: tells the catalog to whoever subscribes, each in its own form.
+ *
+ * The catalog says that something changed; the debounce says when that is told;
+ * views are what each audience is told; the queue says who is next; a stream
+ * knows what its client has, and asks for nothing but its audience's view.
+ *
+ * Nothing is told before every source has said all it has: a client that was
+ * told less would believe that the rest is gone. A source that is lost later
+ * leaves everything as it was.
+ *
+ * Reading order: the constructor, `start`, `#onChange`, `#push`.
+ *
+ * @module
+ */
+
+import { Catalog } from "../../catalog/catalog.ts";
+import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
+import type { Diff } from "../../catalog/diff.ts";
+import { keyOf } from "../../catalog/model.ts";
+import type { Source } from "../../catalog/source.ts";
+import type { Routes } from "../../host/http_endpoints.ts";
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { RequestDecoder } from "../../proto/xds/request_decoder.ts";
+import { type Admit, admitSubscriber, peerOf } from "./access/admission.ts";
+import type { Arrival } from "./access/subscriber.ts";
+import {
+  type Audience,
+  audienceOf,
+  type Visibility,
+} from "./generate/audience.ts";
+import type { Generate } from "./generate/service_resources.ts";
+import { Views } from "./generate/views.ts";
+import type { DiscoveryServerOptions } from "./options.ts";
+import { Debounce } from "./push/debounce.ts";
+import { PushQueue } from "./push/push_queue.ts";
+import { debugRoutes } from "./status/debug_endpoints.ts";
+import { DiscoveryMetrics } from "./status/discovery_metrics.ts";
+import { UnservedLog } from "./status/unserved_log.ts";
+import { adsMethods } from "./streams/ads_methods.ts";
+import { type AdsHost, AdsStream } from "./streams/ads_stream.ts";
+import type { View } from "./view.ts";
+
+/** Streams at once, of all clients together; an idle one costs some 20 KB. */
+export const STREAMS_MAX = 20_000;
+
+/** How often streams are looked at for what is due without an event. */
+export const TICK_MS = 1_000;
+
+/** What discovery takes from the server. */
+export interface DiscoveryEnvironment {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly metrics: MetricRegistry;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** `generateService`, unless a test wants to see to it. */
+  readonly generate: Generate;
+  /** Sources besides those of the options; asked last. */
+  readonly sources: readonly Source[];
+  /** Whether somebody may be the node that it says. */
+  readonly admit: Admit;
+  /** The services that a node may know of; empty: nobody's node. */
+  visibleTo(node: string): Visibility;
+}
+
+/** A subscriber as far as it is like an agent's link: known, and ended. */
+export interface SubscriberLink {
+  readonly peer: LinkPeer;
+  close(reason: string): void;
+}
+
+/** See the module description. */
+export class Discovery {
+  readonly catalog: Catalog;
+  readonly views: Views;
+  readonly #environment: DiscoveryEnvironment;
+  readonly #metrics: DiscoveryMetrics;
+  readonly #unserved: UnservedLog;
+  readonly #debounce: Debounce;
+  readonly #queue: PushQueue<AdsStream>;
+  readonly #host: AdsHost;
+  readonly #streams = new Set<AdsStream>();
+  /** When the first of the changes came that the next push tells. */
+  #changedMs: number | undefined;
+  /** The same of the push that goes on, or was last. */
+  #toldMs = 0;
+  /** In front of all nonces: not what they were before a restart. */
+  readonly #epoch: string;
+  #state: "starting" | "serving" | "draining" = "starting";
+  #streamCount = 0;
+  #timer: Timer | undefined;
+  #unfollow: () => void = () => {};
+
+  constructor(
+    options: DiscoveryServerOptions,
+    environment: DiscoveryEnvironment,
+  ) {
+    const { log, timers, metrics, random, sources } = environment;
+    this.#environment = environment;
+    this.#epoch = Math.floor(random() * 36 ** 5).toString(36);
+    this.catalog = new Catalog({
+      sources: [...options.sources, ...sources],
+      log,
+      timers,
+      random,
+    });
+    registerCatalogMetrics(metrics, this.catalog);
+    this.views = new Views(environment.generate);
+    this.#unserved = new UnservedLog(this.views, log);
+    this.#metrics = new DiscoveryMetrics(metrics, log, this);
+    this.#debounce = new Debounce({
+      windowMinMs: options.windowMinMs,
+      windowMaxMs: options.windowMaxMs,
+      timers,
+      push: (done) => this.#push(done),
+      merged: () => this.#metrics.merged(),
+    });
+    this.#queue = new PushQueue({
+      timers,
+      tell: (stream, sinceMs) => {
+        this.#metrics.waited(timers.now() - sinceMs);
+        stream.tell(this.#toldMs);
+      },
+    });
+    this.#host = this.#createHost();
+  }
+
+  /** All streams there are, also those that have not said who they are. */
+  get streams(): ReadonlySet<AdsStream> {
+    return this.#streams;
+  }
+
+  /** Ports of services that some clients may see and cannot be served. */
+  get unservedCount(): number {
+    return this.views.isReady ? this.#unserved.count : 0;
+  }
+
+  /** Whether clients are answered: the sources have said all they have. */
+  get isReady(): boolean {
+    return this.#state === "serving";
+  }
+
+  /**
+   * What clients of an audience are told.
+   *
+   * @returns Nothing before the sources have synced.
+   */
+  viewOf(audience: Audience): View | undefined {
+    return this.views.isReady ? this.views.viewOf(audience) : undefined;
+  }
+
+  /** For the admin port. */
+  get routes(): Routes {
+    return debugRoutes(this, this.#environment.timers);
+  }
+
+  /** Subscribers that had to prove something, to be judged again. */
+  get links(): readonly SubscriberLink[] {
+    const links: SubscriberLink[] = [];
+    for (const stream of this.#streams) {
+      const { arrival, subscriber } = stream;
+      if (subscriber === undefined || arrival.isOpen) continue;
+      const peer = peerOf(arrival, subscriber);
+      const code = StatusCode.PERMISSION_DENIED;
+      const close = (message: string) => stream.end({ code, message });
+      links.push({ peer, close });
+    }
+    return links;
+  }
+
+  /** Starts the sources; answers begin when they have synced. */
+  start(): void {
+    this.#unfollow = this.catalog.follow((_snapshot, diff) =>
+      this.#onChange(diff)
+    );
+    this.catalog.start();
+    void this.catalog.whenSynced().then(() => this.#onSynced());
+  }
+
+  /** The methods as one connection may call them. */
+  methods(arrival: Arrival): Readonly<Record<string, MethodHandler>> {
+    return adsMethods((form) => (call) => {
+      this.#assertRoom();
+      const prefix = `${this.#epoch}.${(++this.#streamCount).toString(36)}.`;
+      const stream = new AdsStream(call, arrival, form, this.#host, prefix);
+      this.#streams.add(stream);
+      this.#timer ??= this.#tickLater();
+      return stream;
+    });
+  }
+
+  /** Rules about who sees what may be others now. */
+  reconsider(): void {
+    if (this.#state !== "serving") return;
+    for (const stream of this.#streams) stream.lookAgain();
+    this.#debounce.changed();
+  }
+
+  /** Nobody is served any more; clients are told to look for another server. */
+  drain(reason: string): void {
+    if (this.#state === "draining") return;
+    this.#state = "draining";
+    this.#debounce.stop();
+    this.#queue.stop();
+    this.#timer?.cancel();
+    this.#unfollow();
+    const status = { code: StatusCode.UNAVAILABLE, message: reason };
+    for (const stream of [...this.#streams]) stream.end(status);
+  }
+
+  /** Ends the sources, too. */
+  async stop(reason: string): Promise<void> {
+    this.drain(reason);
+    await this.catalog.stop();
+  }
+
+  #createHost(): AdsHost {
+    const { timers, admit, visibleTo } = this.#environment;
+    return {
+      clock: timers,
+      decoder: new RequestDecoder(),
+      observer: this.#metrics,
+      admit: ({ arrival, subscriber, call }) =>
+        admitSubscriber(arrival, subscriber!, call.metadata, admit),
+      audienceOf: ({ node, said, connectProxy }) =>
+        audienceOf(said, {
+          visible: visibleTo(node ?? ""),
+          ...(connectProxy === undefined ? {} : { connectProxy }),
+        }),
+      viewOf: (audience) => this.viewOf(audience),
+      joined: (stream) => {
+        stream.arrival.known?.();
+        this.#metrics.joined(stream);
+      },
+      ended: (stream, reason) => {
+        this.#queue.remove(stream);
+        if (this.#streams.delete(stream)) this.#metrics.ended(stream, reason);
+      },
+    };
+  }
+
+  #assertRoom(): void {
+    if (this.#state === "draining") {
+      throw new GrpcError(StatusCode.UNAVAILABLE, "the server is stopping");
+    }
+    if (this.#streams.size < STREAMS_MAX) return;
+    throw new GrpcError(
+      StatusCode.RESOURCE_EXHAUSTED,
+      `Cannot serve more than ${STREAMS_MAX} discovery streams at once`,
+    );
+  }
+
+  #onSynced(): void {
+    if (this.#state !== "starting") return;
+    this.#state = "serving";
+    this.#changedMs = this.#environment.timers.now();
+    this.#debounce.changed();
+  }
+
+  #onChange(diff: Diff): void {
+    if (this.#state !== "serving") return;
+    this.#changedMs ??= this.#environment.timers.now();
+    this.#debounce.changed(losersIn(diff));
+  }
+
+  #push(done: () => void): void {
+    const { timers } = this.#environment;
+    const startMs = timers.now();
+    this.#toldMs = this.#changedMs ?? startMs;
+    this.#changedMs = undefined;
+    this.views.update(this.catalog.snapshot);
+    this.#queue.addAll(this.#streams, () => {
+      this.#metrics.pushed(timers.now() - startMs);
+      this.#unserved.look();
+      done();
+    });
+  }
+
+  #tickLater(): Timer {
+    return this.#environment.timers.after(TICK_MS, () => {
+      const nowMs = this.#environment.timers.now();
+      for (const stream of this.#streams) stream.tick(nowMs);
+      this.#timer = this.#streams.size > 0 ? this.#tickLater() : undefined;
+    });
+  }
+}
+
+/** Services of which clients may still use what is not there any more. */
+function* losersIn({ services, endpoints }: Diff): Iterable<string> {
+  for (const service of services.removed) yield keyOf(service);
+  for (const { service, removed, changed } of endpoints) {
+    const isLost = removed.length > 0 ||
+      changed.some(({ before, after }) =>
+        before.state === "ready" && after.state !== "ready"
+      );
+    if (isLost) yield service;
+  }
+}

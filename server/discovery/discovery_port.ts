@@ -1,0 +1,104 @@
+/**
+ * A port for programs on this machine: discovery without TLS and without proof,
+ * so it listens on loopback and nowhere else.
+ *
+ * @module
+ */
+
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import type { Guest, Intake } from "../../host/intake/intake.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenTcp,
+} from "../../host/listeners.ts";
+import type { Log } from "../../host/log.ts";
+import { addressText, denoSocket } from "../../host/sockets/deno_socket.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Arrival } from "./access/subscriber.ts";
+
+/** PING a client after this long without a sign of life, milliseconds. */
+const KEEPALIVE_MS = 30_000;
+
+/** Longest wait for the answer to a PING, as grpc-go's default. */
+const PING_TIMEOUT_MS = 20_000;
+
+/** What the port takes from the server. */
+export interface DiscoveryPortEnvironment {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly receiveBudget: ReceiveBudget;
+  /** Counts clients along with everybody else. */
+  readonly intake: Intake;
+  methods(arrival: Arrival): Readonly<Record<string, MethodHandler>>;
+}
+
+/** See the module description. */
+export class DiscoveryPort {
+  readonly #environment: DiscoveryPortEnvironment;
+  readonly #listener: BoundListener;
+  readonly #connections = new Set<Connection>();
+
+  /**
+   * Opens the port.
+   *
+   * @param at An address of loopback: the caller has seen to it.
+   * @throws {ListenError}
+   */
+  constructor(at: ListenAddress, environment: DiscoveryPortEnvironment) {
+    this.#environment = environment;
+    this.#listener = listenTcp(at, {
+      onConnection: (conn) => this.#accept(conn),
+      onProblem: (line) => environment.log.warn(line),
+    });
+  }
+
+  get address(): string {
+    return this.#listener.address;
+  }
+
+  /** Lets nobody in any more; calls that run go on to their end. */
+  shutdown(reason: string): void {
+    this.#listener.close();
+    for (const connection of this.#connections) connection.shutdown(reason);
+  }
+
+  #accept(conn: Deno.TcpConn): void {
+    const { intake } = this.#environment;
+    const remoteAddress = addressText(conn.remoteAddr);
+    const guest = intake.enter(remoteAddress, () => conn.close());
+    if (guest === undefined) return conn.close();
+    // Who is on this machine has shown all there is to show.
+    guest.known();
+    this.#serve(denoSocket(conn, () => guest.leave()), guest);
+  }
+
+  #serve(socket: OctetSocket, guest: Guest): void {
+    const { timers, receiveBudget, methods } = this.#environment;
+    const { remoteAddress, identity } = socket;
+    const router = new GrpcRouter({
+      timers,
+      methods: methods({ remoteAddress, identity, isOpen: true }),
+    });
+    const connection = new Connection({
+      role: "server",
+      clock: timers,
+      keepalive: { intervalMs: KEEPALIVE_MS, timeoutMs: PING_TIMEOUT_MS },
+      receiveBudget,
+      sharedLimits: guest,
+      events: {
+        onStream: (stream) => router.accept(stream),
+        onClosed: () => void this.#connections.delete(connection),
+      },
+    });
+    this.#connections.add(connection);
+    connection.start();
+    driveHttp2(socketTransport(socket), connection, timers);
+  }
+}

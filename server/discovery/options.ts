@@ -1,0 +1,19 @@
+/**
+ * What a server that serves discovery is told about it.
+ *
+ * @module
+ */
+
+import type { Source } from "../../catalog/source.ts";
+import type { ListenAddress } from "../../host/listeners.ts";
+
+/** See the module description. */
+export interface DiscoveryServerOptions {
+  /** Of the catalog; the first that has a service owns it. */
+  readonly sources: readonly Source[];
+  /** For programs on this machine, who need to prove nothing; absent: none. */
+  readonly listen?: ListenAddress;
+  /** Between two pushes while changes keep coming; see `push/debounce.ts`. */
+  readonly windowMinMs: number;
+  readonly windowMaxMs: number;
+}

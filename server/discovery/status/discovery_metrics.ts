@@ -1,0 +1,197 @@
+/**
+ * What is counted of discovery (`tunnel_server_discovery_…`), in the line of
+ * Pilot's metrics, and what is logged of it.
+ *
+ * Series are looked up once: a push to a thousand clients counts thousands of
+ * things. Labels are kinds and forms, never what a client says.
+ *
+ * @module
+ */
+
+import type { Log } from "../../../host/log.ts";
+import type {
+  Histogram,
+  MetricRegistry,
+  Series,
+} from "../../../host/metrics.ts";
+import {
+  RESOURCE_KINDS,
+  type ResourceKind,
+} from "../../../proto/xds/resource.ts";
+import { OWN_PREFIX } from "../../metric_families.ts";
+import type { AdsObserver, AdsStream } from "../streams/ads_stream.ts";
+
+const PREFIX = `${OWN_PREFIX}discovery_`;
+
+/** In seconds; from what one client takes to what ten thousand take. */
+// deno-fmt-ignore: one line is enough for a list of numbers.
+const SECONDS_BOUNDS = [.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30];
+
+/** Longest part of what a client said that is logged. */
+const QUOTE_LENGTH_MAX = 500;
+
+/** What is asked for at each scrape. */
+export interface DiscoveryFigures {
+  readonly streams: ReadonlySet<AdsStream>;
+  /** Services of which something is not served, over all audiences. */
+  readonly unservedCount: number;
+}
+
+/** See the module description. */
+export class DiscoveryMetrics implements AdsObserver {
+  readonly #log: Log;
+  readonly #pushes: Series;
+  readonly #merged: Series;
+  readonly #stalled: Series;
+  readonly #pushSeconds: Histogram;
+  readonly #queueSeconds: Histogram;
+  readonly #convergenceSeconds: Histogram;
+  readonly #requests: BySort;
+  readonly #responses: BySort;
+  readonly #octets: BySort;
+  readonly #rejects: BySort;
+
+  constructor(registry: MetricRegistry, log: Log, figures: DiscoveryFigures) {
+    this.#log = log;
+    const counter = (name: string, help: string) =>
+      registry.series("counter", `${PREFIX}${name}`, help);
+    const byType = (name: string, help: string) =>
+      bySort(registry, `${PREFIX}${name}`, help);
+    const seconds = (name: string, help: string) =>
+      registry.histogram(`${PREFIX}${name}_seconds`, help, SECONDS_BOUNDS);
+    this.#pushes = counter(
+      "pushes_total",
+      "Times that changes were told to all clients.",
+    );
+    this.#merged = counter(
+      "merged_changes_total",
+      "Changes that were told together with one before them.",
+    );
+    this.#stalled = counter(
+      "stalled_clients_reset_total",
+      "Streams ended because the client took no octet of a response.",
+    );
+    this.#requests = byType("requests_total", "Requests, ACKs among them.");
+    this.#responses = byType("responses_total", "Responses.");
+    this.#octets = byType(
+      "response_octets_total",
+      "Octets of responses, before they are framed.",
+    );
+    this.#rejects = byType("rejects_total", "Responses that clients refused.");
+    this.#pushSeconds = seconds(
+      "push",
+      "From the begin of a push until it was the last client's turn.",
+    );
+    this.#queueSeconds = seconds(
+      "queue",
+      "How long clients wait for their turn in a push.",
+    );
+    this.#convergenceSeconds = seconds(
+      "convergence",
+      "From a change until a client has acknowledged all that it was told.",
+    );
+    registry.computedLabelled(
+      "gauge",
+      `${PREFIX}clients`,
+      "Subscribers, by form and by what their streams are.",
+      ["form", "mode"],
+      () => countClients(figures.streams),
+    );
+    registry.computed(
+      "gauge",
+      `${PREFIX}unserved`,
+      "Ports of services that some clients may see and cannot be served.",
+      () => figures.unservedCount,
+    );
+  }
+
+  // --- Pushes ----------------------------------------------------------------
+
+  merged(): void {
+    this.#merged.add();
+  }
+
+  /** A client's turn came. */
+  waited(tookMs: number): void {
+    this.#queueSeconds.observe(tookMs / 1_000);
+  }
+
+  /** It was everybody's turn. */
+  pushed(tookMs: number): void {
+    this.#pushes.add();
+    this.#pushSeconds.observe(tookMs / 1_000);
+  }
+
+  // --- Streams ---------------------------------------------------------------
+
+  joined({ subscriber, audience, arrival, form }: AdsStream): void {
+    this.#log.event("discovery client joined", {
+      client: subscriber!.name,
+      form: audience!.form,
+      mode: form.mode,
+      from: arrival.remoteAddress,
+      software: subscriber!.said.userAgentName,
+    });
+  }
+
+  ended({ subscriber, arrival }: AdsStream, reason: string): void {
+    const from = arrival.remoteAddress;
+    const client = subscriber === undefined ? {} : { client: subscriber.name };
+    this.#log.event(`discovery client gone: ${reason}`, { ...client, from });
+  }
+
+  requested(kind: ResourceKind | undefined): void {
+    this.#requests[kind ?? "other"].add();
+  }
+
+  sent(kind: ResourceKind, octets: number): void {
+    this.#responses[kind].add();
+    this.#octets[kind].add(octets);
+  }
+
+  refused({ subscriber }: AdsStream, kind: ResourceKind, said: string): void {
+    this.#rejects[kind].add();
+    const message = said.length > QUOTE_LENGTH_MAX
+      ? `${said.slice(0, QUOTE_LENGTH_MAX)}…`
+      : said;
+    this.#log.warn(
+      `a discovery client refuses what it was told; it keeps what it had: ${
+        JSON.stringify(message)
+      }`,
+      { client: subscriber!.name, kind },
+    );
+  }
+
+  converged(tookMs: number): void {
+    this.#convergenceSeconds.observe(tookMs / 1_000);
+  }
+
+  stalled(): void {
+    this.#stalled.add();
+  }
+}
+
+/** One series each; `other` is what is not served. */
+type BySort = Readonly<Record<ResourceKind | "other", Series>>;
+
+function bySort(registry: MetricRegistry, name: string, help: string): BySort {
+  const family = registry.labelled("counter", name, help, ["type"]);
+  const sorts = [...RESOURCE_KINDS, "other"] as const;
+  return Object.fromEntries(
+    sorts.map((sort) => [sort, family.with(sort)]),
+  ) as BySort;
+}
+
+function countClients(
+  streams: Iterable<AdsStream>,
+): Iterable<readonly [readonly string[], number]> {
+  const counts = new Map<string, [readonly string[], number]>();
+  for (const { audience, form } of streams) {
+    if (audience === undefined) continue;
+    const key = `${audience.form} ${form.mode}`;
+    const count = counts.get(key);
+    if (count === undefined) counts.set(key, [[audience.form, form.mode], 1]);
+    else count[1]++;
+  }
+  return counts.values();
+}

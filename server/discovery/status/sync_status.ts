@@ -1,0 +1,146 @@
+/**
+ * How far each client is, by kind: Pilot's syncz.
+ *
+ * @module
+ */
+
+import { TYPE_URLS } from "../../../proto/xds/resource.ts";
+import type { AdsStream } from "../streams/ads_stream.ts";
+import type {
+  KindStatus,
+  StampedReply,
+} from "../subscriptions/stream_status.ts";
+
+/** A response, and how long ago it was sent or answered. */
+export interface ReplySummary {
+  readonly version: string;
+  readonly nonce: string;
+  readonly agoMs: number;
+}
+
+/** One kind of one client. */
+export interface KindSummary {
+  readonly kind: string;
+  /** As clients call it: `ClusterLoadAssignment`. */
+  readonly type: string;
+  /** Names that it asked for. */
+  readonly names: number;
+  readonly wildcard: boolean;
+  readonly sent?: ReplySummary;
+  readonly acked?: ReplySummary;
+  /** What it refused last, if it has not taken anything since. */
+  readonly nacked?: ReplySummary & {
+    readonly message: string;
+    readonly names: readonly string[];
+  };
+  /** `synced`, `waiting` for its answer, `behind`, or `refused`. */
+  readonly state: SyncState;
+  /** For how long it has not answered a response. */
+  readonly lagMs: number;
+  readonly responses: number;
+  readonly acks: number;
+  readonly nacks: number;
+  /** Requests about responses that were not the last. */
+  readonly stale: number;
+}
+
+export type SyncState = "synced" | "waiting" | "behind" | "refused";
+
+/** One client, on one stream. */
+export interface ClientSummary {
+  readonly client: string;
+  /** The node that answers for it. */
+  readonly node?: string;
+  readonly form: string;
+  readonly mode: string;
+  readonly from: string;
+  readonly software: string;
+  readonly connectedMs: number;
+  /** Octets of a response that it has not taken. */
+  readonly keptOctets: number;
+  readonly kinds: readonly KindSummary[];
+  /** Types that it asked for and that are not served. */
+  readonly foreignTypes: readonly string[];
+}
+
+/** All clients, in the order of their names; of one name the latest first. */
+export function clientSummaries(
+  streams: Iterable<AdsStream>,
+  nowMs: number,
+): readonly ClientSummary[] {
+  return [...streams]
+    .flatMap((stream) => clientSummary(stream, nowMs) ?? [])
+    .sort((a, b) =>
+      a.client < b.client
+        ? -1
+        : a.client > b.client
+        ? 1
+        : a.connectedMs - b.connectedMs
+    );
+}
+
+/** @returns `undefined` for who is not a subscriber (yet). */
+export function clientSummary(
+  stream: AdsStream,
+  nowMs: number,
+): ClientSummary | undefined {
+  const { subscriber, audience, form, arrival, state } = stream;
+  if (subscriber === undefined || audience === undefined) return undefined;
+  const { kinds, foreignTypes } = state.status;
+  const { node, name, said } = subscriber;
+  return {
+    client: name,
+    ...(node === undefined ? {} : { node }),
+    form: audience.form,
+    mode: form.mode,
+    from: arrival.remoteAddress,
+    software: `${said.userAgentName} ${said.userAgentVersion}`.trim(),
+    connectedMs: Math.round(nowMs - stream.sinceMs),
+    keptOctets: stream.keptOctets,
+    kinds: kinds.map((status) => kindSummary(status, nowMs)),
+    foreignTypes,
+  };
+}
+
+function kindSummary(status: KindStatus, nowMs: number): KindSummary {
+  const { kind, sent, acked, nacked, inFlightSinceMs } = status;
+  const summary = ({ version, nonce, atMs }: StampedReply): ReplySummary => ({
+    version,
+    nonce,
+    agoMs: Math.round(nowMs - atMs),
+  });
+  return {
+    kind,
+    type: typeName(TYPE_URLS[kind]),
+    names: status.nameCount,
+    wildcard: status.isWildcard,
+    ...(sent === undefined ? {} : { sent: summary(sent) }),
+    ...(acked === undefined ? {} : { acked: summary(acked) }),
+    ...(nacked === undefined ? {} : {
+      nacked: {
+        ...summary(nacked),
+        message: nacked.message,
+        names: nacked.names,
+      },
+    }),
+    state: stateOf(status),
+    lagMs: inFlightSinceMs === undefined
+      ? 0
+      : Math.round(nowMs - inFlightSinceMs),
+    responses: status.replies,
+    acks: status.acks,
+    nacks: status.nacks,
+    stale: status.staleRequests,
+  };
+}
+
+function stateOf(status: KindStatus): SyncState {
+  if (status.inFlightSinceMs !== undefined) return "waiting";
+  if (status.parkedNames.length > 0) return "refused";
+  return status.isBehind ? "behind" : "synced";
+}
+
+/** `type.googleapis.com/envoy.config.cluster.v3.Cluster` → `Cluster`. */
+function typeName(typeUrl: string): string {
+  return typeUrl.slice(typeUrl.lastIndexOf(".") + 1);
+}

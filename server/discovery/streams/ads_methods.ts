@@ -1,0 +1,55 @@
+/**
+ * Paths of the services that discovery is: all kinds on one stream (ADS), or one
+ * kind each, and each of them as state of the world or as differences.
+ *
+ * The `Fetch…` methods are not served: nobody who follows a catalog polls.
+ *
+ * @module
+ */
+
+import type { MethodHandler } from "../../../proto/grpc/call.ts";
+import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
+import type { ResourceKind } from "../../../proto/xds/resource.ts";
+
+/** What a method's streams are like. */
+export interface StreamForm {
+  readonly mode: DiscoveryMode;
+  /** The only kind; absent: all of them. */
+  readonly kind?: ResourceKind;
+}
+
+/** By kind: the package of its service, its service, and what it streams. */
+const SERVICES: Readonly<
+  Record<ResourceKind, readonly [service: string, resources: string]>
+> = {
+  cluster: ["cluster.v3.ClusterDiscoveryService", "Clusters"],
+  endpoints: ["endpoint.v3.EndpointDiscoveryService", "Endpoints"],
+  listener: ["listener.v3.ListenerDiscoveryService", "Listeners"],
+  route: ["route.v3.RouteDiscoveryService", "Routes"],
+};
+
+const AGGREGATED = "/envoy.service.discovery.v3.AggregatedDiscoveryService/";
+
+/** All methods, each served by what `handlerOf` makes. */
+export function adsMethods(
+  handlerOf: (form: StreamForm) => MethodHandler,
+): Readonly<Record<string, MethodHandler>> {
+  const methods: Record<string, MethodHandler> = {
+    [`${AGGREGATED}StreamAggregatedResources`]: handlerOf({ mode: "sotw" }),
+    [`${AGGREGATED}DeltaAggregatedResources`]: handlerOf({ mode: "delta" }),
+  };
+  for (const [kind, names] of Object.entries(SERVICES)) {
+    const form = { kind: kind as ResourceKind };
+    const [service, resources] = names;
+    const prefix = `/envoy.service.${service}/`;
+    methods[`${prefix}Stream${resources}`] = handlerOf({
+      ...form,
+      mode: "sotw",
+    });
+    methods[`${prefix}Delta${resources}`] = handlerOf({
+      ...form,
+      mode: "delta",
+    });
+  }
+  return methods;
+}

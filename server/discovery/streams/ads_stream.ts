@@ -1,0 +1,322 @@
+/**
+ * One discovery stream: a gRPC call on one side, what the client was told and
+ * has to be told on the other.
+ *
+ * A client becomes a subscriber with its first request, which has its node; what
+ * comes while somebody thinks about whether it may waits, bounded by the call's
+ * window. After that everything happens within the call or the push that brings
+ * it: a stream never waits for anything.
+ *
+ * What a client does not take costs one response and no more: while octets of
+ * one are kept, nothing else is made for it.
+ *
+ * Reading order: `onBody`, `#onRequest`, `tell`, `#flush`.
+ *
+ * @module
+ */
+
+import type { ServerCall, ServerCallEvents } from "../../../proto/grpc/call.ts";
+import {
+  encodingOf,
+  MessageReader,
+} from "../../../proto/grpc/message_reader.ts";
+import {
+  GrpcError,
+  type Status,
+  StatusCode,
+} from "../../../proto/grpc/status.ts";
+import type { Clock } from "../../../proto/sync/clock.ts";
+import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
+import { encodeNonce, encodeReply } from "../../../proto/xds/reply_encoder.ts";
+import {
+  REQUEST_OCTETS_MAX,
+  type RequestDecoder,
+} from "../../../proto/xds/request_decoder.ts";
+import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
+import type { Arrival, Subscriber } from "../access/subscriber.ts";
+import { subscriberOf } from "../access/subscriber.ts";
+import type { Audience } from "../generate/audience.ts";
+import { StreamState } from "../subscriptions/stream_state.ts";
+import type { View } from "../view.ts";
+import type { StreamForm } from "./ads_methods.ts";
+
+/** After so long without taking an octet of a response a client is given up. */
+export const STALLED_MS = 60_000;
+
+/** What a stream needs of the server. */
+export interface AdsHost {
+  readonly clock: Clock;
+  readonly decoder: RequestDecoder;
+  /** @throws {GrpcError} Or rejects with it, when it may not subscribe. */
+  admit(stream: AdsStream): void | Promise<void>;
+  audienceOf(subscriber: Subscriber): Audience;
+  /** What it is to be told now; nothing before the sources have synced. */
+  viewOf(audience: Audience): View | undefined;
+  /** It has become a subscriber: tell it what is new, until it ends. */
+  joined(stream: AdsStream): void;
+  /** Once for every stream, also for those that never joined. */
+  ended(stream: AdsStream, reason: string): void;
+  readonly observer: AdsObserver;
+}
+
+/** What happens on streams, for the metrics and the log. */
+export interface AdsObserver {
+  requested(kind: ResourceKind | undefined): void;
+  sent(kind: ResourceKind, octets: number): void;
+  refused(stream: AdsStream, kind: ResourceKind, message: string): void;
+  /** Everything that was told of a change was answered, so long after it. */
+  converged(tookMs: number): void;
+  /** A client is given up that takes nothing. */
+  stalled(): void;
+}
+
+/** How far a stream has come. */
+type Phase =
+  | { readonly kind: "unknown" }
+  /** Somebody thinks about it; its requests wait. */
+  | {
+    readonly kind: "judged";
+    readonly held: DiscoveryRequest[];
+    octets: number;
+  }
+  | { readonly kind: "joined"; audience: Audience }
+  | { readonly kind: "over" };
+
+/** See the module description. */
+export class AdsStream implements ServerCallEvents {
+  readonly form: StreamForm;
+  readonly arrival: Arrival;
+  readonly call: ServerCall;
+  readonly sinceMs: number;
+  readonly state: StreamState;
+  readonly #host: AdsHost;
+  readonly #reader: MessageReader;
+  #phase: Phase = { kind: "unknown" };
+  #subscriber: Subscriber | undefined;
+  /** By kind: the response that waits for its answer. */
+  readonly #unanswered = new Map<ResourceKind, string>();
+  /** Since when there is something new that was not answered. */
+  #newSinceMs: number | undefined;
+  /** What is kept of a response, and since when it is that much. */
+  #kept = { octets: 0, sinceMs: 0 };
+
+  constructor(
+    call: ServerCall,
+    arrival: Arrival,
+    form: StreamForm,
+    host: AdsHost,
+    noncePrefix: string,
+  ) {
+    this.call = call;
+    this.arrival = arrival;
+    this.form = form;
+    this.sinceMs = host.clock.now();
+    this.#host = host;
+    this.state = new StreamState({
+      mode: form.mode,
+      ...(form.kind === undefined ? {} : { kinds: [form.kind] }),
+      noncePrefix,
+    });
+    this.#reader = new MessageReader({
+      messageOctetsMax: REQUEST_OCTETS_MAX,
+      encoding: encodingOf(call.metadata),
+      onMessage: (message) => this.#onMessage(message),
+    });
+  }
+
+  /** Who is at the other end; absent before the first request. */
+  get subscriber(): Subscriber | undefined {
+    return this.#subscriber;
+  }
+
+  /** Whom it is told like; absent before it was let in. */
+  get audience(): Audience | undefined {
+    return this.#phase.kind === "joined" ? this.#phase.audience : undefined;
+  }
+
+  /** Octets of a response that the client has not taken. */
+  get keptOctets(): number {
+    return this.call.keptOctets;
+  }
+
+  // --- The client speaks -----------------------------------------------------
+
+  onBody(chunk: Uint8Array): void {
+    if (this.#phase.kind === "over") return this.call.consumed(chunk.length);
+    try {
+      this.#reader.push(chunk);
+    } catch (error) {
+      this.#leave((error as Error).message);
+      throw error;
+    }
+    if (this.#phase.kind === "judged") this.#phase.octets += chunk.length;
+    else this.call.consumed(chunk.length);
+  }
+
+  onHalfClose(): void {
+    // Nobody could acknowledge anything any more.
+    this.end({ code: StatusCode.OK, message: "" });
+  }
+
+  onWritable(): void {
+    if (this.#phase.kind === "joined") this.#flush();
+  }
+
+  onCancel({ message }: { readonly message: string }): void {
+    this.#leave(message);
+  }
+
+  // --- The server speaks -----------------------------------------------------
+
+  /**
+   * Tells what is new, as far as the client takes it now.
+   *
+   * @param changedMs When that changed.
+   */
+  tell(changedMs: number): void {
+    if (this.#phase.kind !== "joined") return;
+    const view = this.#host.viewOf(this.#phase.audience);
+    if (view === undefined) return;
+    this.state.onView(view, this.#host.clock.now());
+    this.#flush();
+    if (this.#unanswered.size > 0) this.#newSinceMs ??= changedMs;
+  }
+
+  /** It may be of another audience now: rules have changed. */
+  lookAgain(): void {
+    if (this.#phase.kind !== "joined") return;
+    this.#phase.audience = this.#host.audienceOf(this.#subscriber!);
+  }
+
+  /** Something may be due by now. */
+  tick(nowMs: number): void {
+    if (this.#phase.kind !== "joined") return;
+    const { keptOctets } = this.call;
+    if (keptOctets > 0) return this.#watch(keptOctets, nowMs);
+    if (this.state.dueMs <= nowMs) this.#flush();
+  }
+
+  /** Ends the stream; the client is told why. */
+  end(status: Status): void {
+    if (this.#phase.kind === "over") return;
+    this.#leave(status.message);
+    // What is kept would have to go first, and may never go.
+    if (this.call.keptOctets > 0) this.call.abort(status);
+    else this.call.finish(status);
+  }
+
+  #watch(octets: number, nowMs: number): void {
+    if (octets !== this.#kept.octets) {
+      this.#kept = { octets, sinceMs: nowMs };
+    } else if (nowMs - this.#kept.sinceMs >= STALLED_MS) {
+      this.#host.observer.stalled();
+      this.end({
+        code: StatusCode.RESOURCE_EXHAUSTED,
+        message: `The client took nothing of a response for ${
+          STALLED_MS / 1_000
+        } s; connect again to get everything`,
+      });
+    }
+  }
+
+  #onMessage(message: Uint8Array): void {
+    if (this.#phase.kind === "over") return;
+    this.#onRequest(this.#host.decoder.decode(this.form.mode, message));
+  }
+
+  #onRequest(request: DiscoveryRequest): void {
+    switch (this.#phase.kind) {
+      case "unknown":
+        return this.#onFirst(request);
+      case "judged":
+        this.#phase.held.push(request);
+        return;
+      case "joined":
+        return this.#take(request);
+      case "over":
+        return;
+    }
+  }
+
+  /** Only the first request is sure to say who asks. */
+  #onFirst(request: DiscoveryRequest): void {
+    const { arrival, call } = this;
+    this.#subscriber = subscriberOf(arrival, call.metadata, request.node);
+    const judging = this.#host.admit(this);
+    if (judging === undefined) {
+      this.#join();
+      return this.#take(request);
+    }
+    const held = [request];
+    this.#phase = { kind: "judged", held, octets: 0 };
+    judging.then(() => this.#joinLate(), (error) => this.#refuse(error));
+  }
+
+  #join(): void {
+    const audience = this.#host.audienceOf(this.#subscriber!);
+    this.#phase = { kind: "joined", audience };
+    this.#host.joined(this);
+    const view = this.#host.viewOf(audience);
+    if (view !== undefined) this.state.onView(view, this.#host.clock.now());
+  }
+
+  #joinLate(): void {
+    if (this.#phase.kind !== "judged") return;
+    const { held, octets } = this.#phase;
+    this.#join();
+    try {
+      for (const request of held) this.#onRequest(request);
+    } catch (error) {
+      return this.#refuse(error);
+    }
+    this.call.consumed(octets);
+  }
+
+  #refuse(error: unknown): void {
+    if (!(error instanceof GrpcError)) throw error;
+    this.end({ code: error.code, message: error.message });
+  }
+
+  #take(request: DiscoveryRequest): void {
+    const { observer, clock } = this.#host;
+    const nowMs = clock.now();
+    this.state.onRequest(request, nowMs);
+    const kind = this.form.kind ?? kindOfUrl(request.typeUrl);
+    observer.requested(kind);
+    if (kind !== undefined) this.#noteAnswer(kind, request);
+    this.#flush();
+    if (this.#unanswered.size > 0 || this.#newSinceMs === undefined) return;
+    observer.converged(nowMs - this.#newSinceMs);
+    this.#newSinceMs = undefined;
+  }
+
+  #noteAnswer(kind: ResourceKind, request: DiscoveryRequest): void {
+    const { responseNonce, errorDetail } = request;
+    if (this.#unanswered.get(kind) !== responseNonce) return;
+    this.#unanswered.delete(kind);
+    if (errorDetail === undefined) return;
+    this.#newSinceMs = undefined;
+    this.#host.observer.refused(this, kind, errorDetail.message);
+  }
+
+  #flush(): void {
+    const { clock, observer } = this.#host;
+    const { call, state, form } = this;
+    while (call.keptOctets === 0) {
+      const out = state.next(clock.now());
+      if (out === undefined) return;
+      const { kind, reply, nonce } = out;
+      const body = encodeReply(form.mode, reply);
+      this.#unanswered.set(kind, nonce);
+      call.sendMessage(encodeNonce(nonce), body);
+      observer.sent(kind, body.length);
+    }
+    this.#kept = { octets: call.keptOctets, sinceMs: clock.now() };
+  }
+
+  #leave(reason: string): void {
+    if (this.#phase.kind === "over") return;
+    this.#phase = { kind: "over" };
+    this.#host.ended(this, reason);
+  }
+}
