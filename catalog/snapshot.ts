@@ -52,7 +52,14 @@ export function targetsOf(
   portName: string,
 ): readonly Target[] {
   const list = endpoints.get(key);
-  if (list === undefined) return NOTHING;
+  return list === undefined ? NOTHING : targetsIn(list, portName);
+}
+
+/** The same for a list at hand, which is a catalog's: it never changes. */
+export function targetsIn(
+  list: readonly Endpoint[],
+  portName: string,
+): readonly Target[] {
   let byPort = known.get(list);
   if (byPort === undefined) known.set(list, byPort = new Map());
   let targets = byPort.get(portName);

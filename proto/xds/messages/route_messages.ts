@@ -36,11 +36,13 @@ export type RouteMatch = Fields<{
   headers: readonly HeaderMatcher[];
 }>;
 
-/** One of the first three in each. */
+/** One of the first four in each. */
 export type RouteHashPolicy = Fields<{
   header: Fields<{ headerName: string }>;
   cookie: Fields<{ name: string; ttl: Duration; path: string }>;
   connectionProperties: Fields<{ sourceIp: boolean }>;
+  /** gRPC knows `io.grpc.channel_id` (gRFC A42), the same for a channel's life. */
+  filterState: Fields<{ key: string }>;
   terminal: boolean;
 }>;
 
@@ -149,10 +151,12 @@ message RouteAction {
       string path = 3;
     }
     message ConnectionProperties { bool source_ip = 1; }
+    message FilterState { string key = 1; }
     oneof policy_specifier {
       Header header = 1;
       Cookie cookie = 2;
       ConnectionProperties connection_properties = 3;
+      FilterState filter_state = 6;
     }
     bool terminal = 4;
   }

@@ -1,0 +1,248 @@
+/**
+ * Load assignments: the endpoints of one port, as far as a client can reach
+ * them.
+ *
+ * gRPC clients and Envoy are told those that are to get connections and no
+ * others, by the rule that our own proxies have (`usableTargets`): told of the
+ * rest they would use them in a panic. Node proxies are told all.
+ *
+ * @module
+ */
+
+import {
+  endpointForm,
+  TUNNEL_METADATA,
+} from "../../../catalog/discovery_form.ts";
+import {
+  DEFAULT_WEIGHT,
+  type Endpoint,
+  type EndpointState,
+  portOf,
+  type Service,
+  type ServicePort,
+} from "../../../catalog/model.ts";
+import {
+  type Target,
+  targetsIn,
+  usableTargets,
+} from "../../../catalog/snapshot.ts";
+import { isNear } from "../../../catalog/zones.ts";
+import { parseIpAddress } from "../../../proto/link/ip_address.ts";
+import { PROXY_ADDRESS_KEY } from "../../../proto/xds/messages/cluster_messages.ts";
+import {
+  type Address,
+  HealthStatus,
+  type Metadata,
+  SocketProtocol,
+} from "../../../proto/xds/messages/core_messages.ts";
+import type {
+  ClusterLoadAssignment,
+  LbEndpoint,
+  LocalityLbEndpoints,
+} from "../../../proto/xds/messages/endpoint_messages.ts";
+import { structOf } from "../../../proto/xds/struct_data.ts";
+import {
+  address as addressKind,
+  pack,
+} from "../../../proto/xds/xds_messages.ts";
+import type { ConnectProxy, Variant } from "./audience.ts";
+import { portName } from "./names.ts";
+import { leftOutText, type WhyLeftOut } from "./left_out.ts";
+import type { ServiceInput } from "./service_resources.ts";
+import { virtualAddressOfEndpoint } from "./virtual_addresses.ts";
+
+/** An assignment, and what it lacks. */
+export interface Assigned {
+  readonly assignment: ClusterLoadAssignment;
+  /** For people; absent: nothing. */
+  readonly leftOut?: string;
+}
+
+/** The assignment of one port. */
+export function assignmentOf(
+  { service, endpoints }: ServiceInput,
+  port: ServicePort,
+  variant: Variant,
+): Assigned {
+  const clusterName = portName(service, port);
+  if (variant.form === "proxy") {
+    return {
+      assignment: {
+        clusterName,
+        endpoints: proxyEndpoints(endpoints, port),
+      },
+    };
+  }
+  const reasons = new Map<WhyLeftOut, Target[]>();
+  const targets = targetsIn(endpoints, port.name);
+  const reachable = targets.filter((target) => {
+    const why = whyLeftOut(target, port, variant);
+    if (why === undefined) return true;
+    const others = reasons.get(why);
+    if (others === undefined) reasons.set(why, [target]);
+    else others.push(target);
+    return false;
+  });
+  return {
+    assignment: {
+      clusterName,
+      endpoints: byPriority(usableTargets(reachable), variant)
+        .flatMap((tier, priority) =>
+          localitiesOf(tier, priority, service, port, variant)
+        ),
+    },
+    ...reasons.size === 0
+      ? {}
+      : { leftOut: leftOutText(reasons, targets.length) },
+  };
+}
+
+/** In the place of an assignment that is not there. */
+export function noEndpoints(clusterName: string): ClusterLoadAssignment {
+  return { clusterName, endpoints: [] };
+}
+
+// --- For node proxies ------------------------------------------------------------
+
+/** Everything, in one locality so that the order stays. */
+function proxyEndpoints(
+  endpoints: readonly Endpoint[],
+  { name, protocol }: ServicePort,
+): readonly LocalityLbEndpoints[] {
+  const lbEndpoints = endpoints.flatMap((endpoint) => {
+    const port = portOf(endpoint, name);
+    return port === undefined ? [] : [proxyEndpoint(endpoint, port, protocol)];
+  });
+  return lbEndpoints.length === 0
+    ? []
+    : [{ locality: {}, loadBalancingWeight: { value: 1 }, lbEndpoints }];
+}
+
+/** For those who read no metadata of ours; the whole truth is there. */
+const HEALTH: Readonly<Record<EndpointState, number>> = {
+  ready: HealthStatus.HEALTHY,
+  serving: HealthStatus.DRAINING,
+  terminating: HealthStatus.DRAINING,
+  unready: HealthStatus.UNHEALTHY,
+};
+
+function proxyEndpoint(
+  endpoint: Endpoint,
+  portValue: number,
+  protocol: ServicePort["protocol"],
+): LbEndpoint {
+  const form = endpointForm(endpoint);
+  return {
+    endpoint: { address: socketAddress(endpoint.address, portValue, protocol) },
+    healthStatus: HEALTH[endpoint.state],
+    ...form === undefined
+      ? {}
+      : { metadata: { filterMetadata: { [TUNNEL_METADATA]: structOf(form) } } },
+    ...weightOf(endpoint),
+  };
+}
+
+// --- For gRPC clients and Envoy --------------------------------------------------
+
+function whyLeftOut(
+  { address, endpoint: { via } }: Target,
+  { protocol }: ServicePort,
+  { connectProxy }: Variant,
+): WhyLeftOut | undefined {
+  if (via.kind === "agent") {
+    if (protocol === "udp") return "udp-behind-agent";
+    return connectProxy === undefined ? "behind-agent" : undefined;
+  }
+  return parseIpAddress(address) === undefined ? "host-name" : undefined;
+}
+
+/** Tiers, none of them empty: a gap between priorities is refused. */
+function byPriority(
+  targets: readonly Target[],
+  { zone }: Variant,
+): readonly (readonly Target[])[] {
+  if (zone === undefined) return targets.length === 0 ? [] : [targets];
+  const near = targets.filter(({ endpoint }) => isNear(endpoint, zone));
+  const far = targets.filter(({ endpoint }) => !isNear(endpoint, zone));
+  return [near, far].filter(({ length }) => length > 0);
+}
+
+/**
+ * One locality, so that everybody takes turns among all. But gRPC's round robin
+ * knows no weights of endpoints, only of localities: there, where weights count,
+ * those of one weight are a locality.
+ */
+function localitiesOf(
+  tier: readonly Target[],
+  priority: number,
+  { policy }: Service,
+  { protocol }: ServicePort,
+  { form, connectProxy }: Variant,
+): readonly LocalityLbEndpoints[] {
+  const isWeighted = policy.balance === "weighted";
+  const groups = isWeighted && form === "grpc"
+    ? Map.groupBy(tier, ({ endpoint }) => endpoint.weight)
+    : new Map([[0, tier]]);
+  return [...groups].map(([weight, targets]) => ({
+    locality: weight === 0 ? {} : { subZone: `weight-${weight}` },
+    lbEndpoints: targets.map((target) =>
+      lbEndpointOf(target, protocol, isWeighted, connectProxy)
+    ),
+    loadBalancingWeight: { value: Math.max(1, weight) * targets.length },
+    ...priority === 0 ? {} : { priority },
+  }));
+}
+
+function lbEndpointOf(
+  { address, port, endpoint }: Target,
+  protocol: ServicePort["protocol"],
+  isWeighted: boolean,
+  connectProxy: ConnectProxy | undefined,
+): LbEndpoint {
+  const virtual = virtualAddressOfEndpoint(endpoint);
+  return {
+    endpoint: { address: socketAddress(virtual ?? address, port, protocol) },
+    healthStatus: HealthStatus.HEALTHY,
+    ...virtual === undefined ? {} : { metadata: throughProxy(connectProxy!) },
+    ...isWeighted ? weightOf(endpoint) : {},
+  };
+}
+
+/** One for each proxy: there are as many as nodes, and endpoints are more. */
+const proxyMetadata = new WeakMap<ConnectProxy, Metadata>();
+
+function throughProxy(proxy: ConnectProxy): Metadata {
+  let metadata = proxyMetadata.get(proxy);
+  if (metadata === undefined) {
+    const address = socketAddress(proxy.host, proxy.port, "tcp");
+    metadata = {
+      typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(addressKind, address) },
+    };
+    proxyMetadata.set(proxy, metadata);
+  }
+  return metadata;
+}
+
+// --- For all ---------------------------------------------------------------------
+
+function socketAddress(
+  address: string,
+  portValue: number,
+  protocol: ServicePort["protocol"],
+): Address {
+  return {
+    socketAddress: {
+      ...protocol === "udp" ? { protocol: SocketProtocol.UDP } : {},
+      address,
+      portValue,
+    },
+  };
+}
+
+function weightOf(
+  { weight }: Endpoint,
+): Pick<LbEndpoint, "loadBalancingWeight"> {
+  return weight === DEFAULT_WEIGHT
+    ? {}
+    : { loadBalancingWeight: { value: weight } };
+}

@@ -1,0 +1,192 @@
+/**
+ * Clusters: how endpoints of one port are chosen and talked to.
+ *
+ * @module
+ */
+
+import { appProtocolOf } from "../../../catalog/app_protocol.ts";
+import {
+  clusterForm,
+  TUNNEL_METADATA,
+} from "../../../catalog/discovery_form.ts";
+import type {
+  HealthCheck as CatalogHealthCheck,
+  Service,
+  ServicePort,
+} from "../../../catalog/model.ts";
+import {
+  type Cluster,
+  DiscoveryType,
+  HTTP_OPTIONS_KEY,
+  LbPolicy,
+} from "../../../proto/xds/messages/cluster_messages.ts";
+import type {
+  HealthCheck,
+  TransportSocket,
+} from "../../../proto/xds/messages/core_messages.ts";
+import { durationOf } from "../../../proto/xds/messages/google_messages.ts";
+import { structOf } from "../../../proto/xds/struct_data.ts";
+import {
+  http11ProxyTransport,
+  httpProtocolOptions,
+  pack,
+  rawBuffer,
+} from "../../../proto/xds/xds_messages.ts";
+import type { Variant } from "./audience.ts";
+import { portName } from "./names.ts";
+import { ADS } from "./resource_of.ts";
+
+/**
+ * Connections and requests at once, of one client to one cluster. Envoy and gRPC
+ * have 1,024 unless told; our own proxies have no such limit, and more than this
+ * no client has ports for.
+ */
+export const CIRCUIT_MAX = 65_536;
+
+/** A connection through an agent takes so long at least (docs/proxy.md). */
+const AGENT_CONNECT_MS_MIN = 2_000;
+
+/**
+ * With fewer healthy endpoints than this, in percent, all are used: like our own
+ * proxies, when none is. Envoy's 50 would use ill ones while others are well.
+ */
+const PANIC_PERCENT = 1;
+
+/** The cluster of one port. */
+export function clusterOf(
+  service: Service,
+  port: ServicePort,
+  variant: Variant,
+): Cluster {
+  const name = portName(service, port);
+  if (variant.form === "proxy") return proxyCluster(name, service, port);
+  const circuit = { value: CIRCUIT_MAX };
+  return {
+    ...plainCluster(name),
+    ...connectTimeout(service, variant),
+    lbPolicy: lbPolicyOf(service, variant),
+    circuitBreakers: {
+      thresholds: [{
+        maxConnections: circuit,
+        maxPendingRequests: circuit,
+        maxRequests: circuit,
+      }],
+    },
+    ...variant.connectProxy === undefined || port.protocol === "udp"
+      ? {}
+      : { transportSocket: THROUGH_PROXY() },
+    ...variant.form === "envoy" ? envoyFields(service, port, variant) : {},
+  };
+}
+
+/**
+ * In the place of a cluster that is not there, so that who is led to it fails at
+ * once: gRPC waits 15 s for a cluster that nobody tells of.
+ */
+export function plainCluster(name: string): Cluster {
+  return {
+    name,
+    type: DiscoveryType.EDS,
+    edsClusterConfig: { edsConfig: ADS },
+  };
+}
+
+/** A node proxy takes all it needs from the service. */
+function proxyCluster(
+  name: string,
+  service: Service,
+  port: ServicePort,
+): Cluster {
+  const form = structOf(clusterForm(service, port.name));
+  return {
+    ...plainCluster(name),
+    metadata: { filterMetadata: { [TUNNEL_METADATA]: form } },
+  };
+}
+
+function connectTimeout(
+  { policy: { dialTimeoutMs } }: Service,
+  { connectProxy }: Variant,
+): Pick<Cluster, "connectTimeout"> {
+  if (dialTimeoutMs === undefined) return {};
+  const ms = connectProxy === undefined
+    ? dialTimeoutMs
+    : Math.max(dialTimeoutMs, AGENT_CONNECT_MS_MIN);
+  return { connectTimeout: durationOf(ms) };
+}
+
+function lbPolicyOf({ affinity, policy }: Service, { form }: Variant): number {
+  // The hash is that of the source's address; see listeners and routes.
+  if (affinity.kind === "client-ip") return LbPolicy.RING_HASH;
+  // gRPC refuses clusters with the others unless variables are set.
+  if (form === "grpc") return LbPolicy.ROUND_ROBIN;
+  switch (policy.balance) {
+    case "least-connections":
+      return LbPolicy.LEAST_REQUEST;
+    case "random":
+      return LbPolicy.RANDOM;
+    default:
+      return LbPolicy.ROUND_ROBIN;
+  }
+}
+
+function envoyFields(
+  { policy: { health } }: Service,
+  port: ServicePort,
+  { connectProxy }: Variant,
+): Cluster {
+  // Envoy's checks do not go through the proxy, so all would seem ill.
+  const isChecked = health !== undefined && port.protocol === "tcp" &&
+    connectProxy === undefined;
+  const application = appProtocolOf(port);
+  return {
+    ...isChecked
+      ? {
+        healthChecks: [healthCheckOf(health)],
+        commonLbConfig: { healthyPanicThreshold: { value: PANIC_PERCENT } },
+        // Who is removed is gone, however well it seems.
+        ignoreHealthOnHostRemoval: true,
+      }
+      : {},
+    ...application === "h2c" || application === "grpc"
+      ? { typedExtensionProtocolOptions: { [HTTP_OPTIONS_KEY]: HTTP_2() } }
+      : {},
+  };
+}
+
+/** One answer is enough, either way, as with our own proxies. */
+function healthCheckOf(check: CatalogHealthCheck): HealthCheck {
+  const once = { value: 1 };
+  return {
+    timeout: durationOf(check.timeoutMs),
+    interval: durationOf(check.intervalMs),
+    unhealthyThreshold: once,
+    healthyThreshold: once,
+    ...check.kind === "http"
+      ? { httpHealthCheck: { path: check.path } }
+      : { tcpHealthCheck: {} },
+  };
+}
+
+/** Endpoints without a proxy's address in their metadata are dialed directly. */
+const THROUGH_PROXY = once<TransportSocket>(() => ({
+  name: "envoy.transport_sockets.http_11_proxy",
+  typedConfig: pack(http11ProxyTransport, {
+    transportSocket: {
+      name: "envoy.transport_sockets.raw_buffer",
+      typedConfig: pack(rawBuffer, {}),
+    },
+  }),
+}));
+
+const HTTP_2 = once(() =>
+  pack(httpProtocolOptions, {
+    explicitHttpConfig: { http2ProtocolOptions: {} },
+  })
+);
+
+/** Not while modules are loaded: most commands never speak xDS. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => made ??= make();
+}

@@ -1,0 +1,193 @@
+/**
+ * Listeners: where programs come in, or, for gRPC clients, which listen nowhere,
+ * what a name means.
+ *
+ * @module
+ */
+
+import {
+  type AppProtocol,
+  appProtocolOf,
+} from "../../../catalog/app_protocol.ts";
+import type { Service, ServicePort } from "../../../catalog/model.ts";
+import { canonicalIp } from "../../../proto/link/ip_address.ts";
+import {
+  type Address,
+  SocketProtocol,
+} from "../../../proto/xds/messages/core_messages.ts";
+import {
+  type Any,
+  durationOf,
+} from "../../../proto/xds/messages/google_messages.ts";
+import type {
+  HttpConnectionManager,
+  Listener,
+} from "../../../proto/xds/messages/listener_messages.ts";
+import {
+  httpConnectionManager,
+  pack,
+  router,
+  tcpProxy,
+  udpProxy,
+  udpRoute,
+} from "../../../proto/xds/xds_messages.ts";
+import { portName } from "./names.ts";
+import { ADS } from "./resource_of.ts";
+
+/** Where programs find a service that does not say it. */
+export const LISTEN_HOST = "127.0.0.1";
+
+/**
+ * Connections, and requests in HTTP, on which nothing happens. Envoy has an hour
+ * for the one and five minutes for the other, which would end watches.
+ */
+export const IDLE_MS = 3_600_000;
+
+/** Endpoints that are tried for one connection, as by our own proxies. */
+export const CONNECT_ATTEMPTS = 4;
+
+/** A datagram's most. Envoy takes 1,500 unless told, and loses longer ones. */
+const DATAGRAM_OCTETS_MAX = 65_535;
+
+/** `xds:///NAME` of a gRPC client. */
+export function grpcListener(name: string, routeConfigName: string): Listener {
+  const manager = httpManager(name, routeConfigName);
+  return {
+    name,
+    apiListener: { apiListener: pack(httpConnectionManager, manager) },
+  };
+}
+
+/** Where a program on a machine with Envoy finds a port. */
+export function envoyListener(service: Service, port: ServicePort): Listener {
+  if (port.protocol === "udp") return udpListener(service, port);
+  const application = appProtocolOf(port);
+  return application === undefined
+    ? tcpListener(service, port)
+    : httpListener(service, port, application);
+}
+
+/** A node proxy knows by itself how it serves a port: with it, it may. */
+export function proxyListener(service: Service, port: ServicePort): Listener {
+  return port.protocol === "udp"
+    ? udpListener(service, port)
+    : tcpListener(service, port);
+}
+
+/** `tcp 127.0.0.1:80`: no two listeners can have the same. */
+export function listenPlace({ listen, port, protocol }: ServicePort): string {
+  const host = canonicalIp(listen?.host ?? LISTEN_HOST);
+  const text = host.includes(":") ? `[${host}]` : host;
+  return `${protocol} ${text}:${listen?.port ?? port}`;
+}
+
+function tcpListener(service: Service, port: ServicePort): Listener {
+  const name = portName(service, port);
+  const isSticky = service.affinity.kind === "client-ip";
+  return filterListener(
+    name,
+    port,
+    "envoy.filters.network.tcp_proxy",
+    () =>
+      pack(tcpProxy, {
+        statPrefix: name,
+        cluster: name,
+        idleTimeout: durationOf(IDLE_MS),
+        maxConnectAttempts: { value: CONNECT_ATTEMPTS },
+        ...isSticky ? { hashPolicy: [{ sourceIp: {} }] } : {},
+      }),
+  );
+}
+
+function httpListener(
+  service: Service,
+  port: ServicePort,
+  application: AppProtocol,
+): Listener {
+  const name = portName(service, port);
+  return filterListener(
+    name,
+    port,
+    "envoy.filters.network.http_connection_manager",
+    () =>
+      pack(httpConnectionManager, {
+        ...httpManager(name, name),
+        // Who a client is, is who it is connected as, whatever it says.
+        useRemoteAddress: { value: true },
+        generateRequestId: { value: false },
+        streamIdleTimeout: durationOf(IDLE_MS),
+        ...application === "http"
+          ? { upgradeConfigs: [{ upgradeType: "websocket" }] }
+          : {},
+      }),
+  );
+}
+
+/** The least that gRPC and Envoy take. */
+function httpManager(
+  statPrefix: string,
+  routeConfigName: string,
+): HttpConnectionManager {
+  return {
+    statPrefix,
+    rds: { configSource: ADS, routeConfigName },
+    httpFilters: [{
+      name: "envoy.filters.http.router",
+      typedConfig: pack(router, {}),
+    }],
+  };
+}
+
+function filterListener(
+  name: string,
+  port: ServicePort,
+  filterName: string,
+  typedConfig: () => Any,
+): Listener {
+  return {
+    name,
+    address: listenAddress(port),
+    filterChains: [{
+      filters: [{ name: filterName, typedConfig: typedConfig() }],
+    }],
+  };
+}
+
+function udpListener(service: Service, port: ServicePort): Listener {
+  const name = portName(service, port);
+  const { policy: { udpIdleMs }, affinity } = service;
+  const socketConfig = { maxRxDatagramSize: { value: DATAGRAM_OCTETS_MAX } };
+  const action = {
+    name: "route",
+    typedConfig: pack(udpRoute, { cluster: name }),
+  };
+  return {
+    name,
+    address: listenAddress(port),
+    udpListenerConfig: { downstreamSocketConfig: socketConfig },
+    listenerFilters: [{
+      name: "envoy.filters.udp_listener.udp_proxy",
+      typedConfig: pack(udpProxy, {
+        statPrefix: name,
+        matcher: { onNoMatch: { action } },
+        upstreamSocketConfig: socketConfig,
+        ...udpIdleMs === undefined
+          ? {}
+          : { idleTimeout: durationOf(udpIdleMs) },
+        ...affinity.kind === "client-ip"
+          ? { hashPolicies: [{ sourceIp: true }] }
+          : {},
+      }),
+    }],
+  };
+}
+
+function listenAddress({ listen, port, protocol }: ServicePort): Address {
+  return {
+    socketAddress: {
+      ...protocol === "udp" ? { protocol: SocketProtocol.UDP } : {},
+      address: listen?.host ?? LISTEN_HOST,
+      portValue: listen?.port ?? port,
+    },
+  };
+}

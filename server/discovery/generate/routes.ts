@@ -1,0 +1,143 @@
+/**
+ * Route configurations: which requests of a port go to which cluster.
+ *
+ * A port's routes are asked in their order, and each may be for one host. xDS
+ * first finds the most telling virtual host and then asks its routes alone; so
+ * every host that is named gets a virtual host with all routes that could be
+ * meant for it, in their order, and that comes to the same.
+ *
+ * @module
+ */
+
+import {
+  keyOf,
+  type Service,
+  type ServicePort,
+} from "../../../catalog/model.ts";
+import type { Route } from "../../../catalog/routes.ts";
+import { durationOf } from "../../../proto/xds/messages/google_messages.ts";
+import type {
+  Route as RouteMessage,
+  RouteAction,
+  RouteConfiguration,
+  RouteMatch,
+  VirtualHost,
+} from "../../../proto/xds/messages/route_messages.ts";
+import type { Variant } from "./audience.ts";
+import { CONNECT_ATTEMPTS } from "./listeners.ts";
+import { portName } from "./names.ts";
+
+/** What of a catalog's route says whereto. */
+type Targets = Route["to"];
+
+/** The route configuration of one port. */
+export function routesOf(
+  service: Service,
+  port: ServicePort,
+  { form }: Variant,
+): RouteConfiguration {
+  const { routes = [] } = port;
+  const own: Route = {
+    prefix: "/",
+    to: [{ service: keyOf(service), port: port.port, weight: 1 }],
+  };
+  const all = [...routes, own];
+  const hosts = new Set(routes.flatMap(({ host }) => host ?? []));
+  const name = portName(service, port);
+  return {
+    name,
+    virtualHosts: [...hosts, undefined].map((host): VirtualHost => ({
+      name: host ?? name,
+      domains: domainsOf(host, form),
+      routes: all.filter((route) => isMeantFor(route, host))
+        .map((route) => routeMessage(route, form)),
+    })),
+    ...form === "envoy" ? { ignorePortInHostMatching: true } : {},
+  };
+}
+
+/** Clusters that a port's routes lead to, but its own: names, each once. */
+export function targetsOfRoutes(
+  service: Service,
+  { routes = [] }: ServicePort,
+): readonly string[] {
+  const own = new Set(
+    service.ports.filter(({ protocol }) => protocol === "tcp")
+      .map((port) => portName(service, port)),
+  );
+  const names = routes.flatMap(({ to }) => to.map(clusterName));
+  return [...new Set(names)].filter((name) => !own.has(name));
+}
+
+/** Whether requests for `host`, or for none that is named, could be its. */
+function isMeantFor(route: Route, host: string | undefined): boolean {
+  if (route.host === undefined || route.host === host) return true;
+  return host !== undefined && route.host.startsWith("*.") &&
+    host.endsWith(route.host.slice(1));
+}
+
+/** gRPC's names may end in a port, which it does not leave out. */
+function domainsOf(
+  host: string | undefined,
+  form: Variant["form"],
+): readonly string[] {
+  if (host === undefined) return ["*"];
+  return form === "envoy" || host.startsWith("*.")
+    ? [host]
+    : [host, `${host}:*`];
+}
+
+function routeMessage(
+  { prefix, headers = [], to }: Route,
+  form: Variant["form"],
+): RouteMessage {
+  const match: RouteMatch = {
+    prefix,
+    ...headers.length === 0 ? {} : {
+      headers: headers.map(({ name, value }) => ({
+        name,
+        stringMatch: { exact: value },
+      })),
+    },
+  };
+  return { match, route: { ...clusterOf(to), ...fieldsFor(form) } };
+}
+
+function clusterOf(to: Targets): RouteAction {
+  const [only, ...others] = to;
+  if (only !== undefined && others.length === 0) {
+    return { cluster: clusterName(only) };
+  }
+  return {
+    weightedClusters: {
+      clusters: to.map((target) => ({
+        name: clusterName(target),
+        weight: { value: target.weight },
+      })),
+    },
+  };
+}
+
+function clusterName(target: Targets[number]): string {
+  const [namespace = "", name = ""] = target.service.split("/");
+  const { port } = target;
+  return portName({ namespace, name }, { port, protocol: "tcp" });
+}
+
+/** What requests are hashed by counts only where the cluster has affinity. */
+function fieldsFor(form: Variant["form"]): RouteAction {
+  if (form === "grpc") {
+    // A program is one client; it cannot hash by its own address.
+    return { hashPolicy: [{ filterState: { key: "io.grpc.channel_id" } }] };
+  }
+  return {
+    hashPolicy: [{ connectionProperties: { sourceIp: true } }],
+    // Envoy would end every request after 15 s.
+    timeout: durationOf(0),
+    retryPolicy: {
+      // Of those no endpoint has seen anything yet.
+      retryOn: "connect-failure,refused-stream",
+      numRetries: { value: CONNECT_ATTEMPTS - 1 },
+    },
+  };
+}
