@@ -51,7 +51,9 @@ export interface DialerOptions {
   /** How long an agent may take to answer; 0 waits for ever. */
   readonly dialTimeoutMs: number;
   readonly observer: DialObserver;
-  /** Absent: everybody may dial everything, and nobody writes it down. */
+  /**
+   * Absent: everybody but nodes may dial everything, and nobody writes it down.
+   */
   readonly control?: DialControl;
 }
 
@@ -78,6 +80,9 @@ export class Dialer {
     const { registry, control } = this.#options;
     const picked = registry.pick(order.target, order.node);
     const link = picked.kind === "noAgent" ? undefined : picked.link;
+    if (control === undefined && order.caller.node !== undefined) {
+      throw new TypeError("Cannot dial for a node: nobody would judge it");
+    }
     const admission = control?.admit(order, link?.peer);
     if (admission?.refusal !== undefined) {
       return this.#fail(admission.refusal, "refused", answer);

@@ -35,6 +35,7 @@ import { listenFrontend } from "./frontends/frontend_listener.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { ServerIntake } from "./intake.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
+import type { ServerDiscovery } from "./discovery/server_discovery.ts";
 import type { KubeletPort } from "./kubelet/kubelet_port.ts";
 import { callerFiles, kubeletFiles } from "./kubelet/options.ts";
 import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
@@ -59,6 +60,8 @@ export interface RunningServer {
     readonly admin: string;
     /** Of the kubelet front end, if there is one. */
     readonly kubelet?: string;
+    /** Of discovery for programs on this machine, if there is any. */
+    readonly discovery?: string;
   };
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
@@ -109,6 +112,7 @@ class Server {
   #trust: AgentTrust | undefined;
   #kubernetes: ServerKubernetes | undefined;
   #kubelet: KubeletPort | undefined;
+  #discovery: ServerDiscovery | undefined;
 
   constructor(options: ServerOptions, log: Log) {
     this.#options = options;
@@ -142,9 +146,8 @@ class Server {
       timers: systemTimers,
       metrics: this.#metricRegistry,
     });
-    const { control } = this.#authorization;
     this.#dialer = new Dialer({
-      ...(control === undefined ? {} : { control }),
+      control: this.#authorization.control,
       registry: this.#registry,
       timers: systemTimers,
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
@@ -168,6 +171,7 @@ class Server {
     this.#trust = trust;
     const { identity } = trust;
     const agentCredentials = this.#load("agent-port", trust.files);
+    const discovery = await this.#openDiscovery(trust);
     const frontend = await this.#listenFrontend();
     const agentListener = await this.#listenAgents(trust, agentCredentials);
     const kubelet = await this.#openKubelet(trust);
@@ -182,10 +186,11 @@ class Server {
     );
     const adminListener = this.#serve(
       admin,
-      adminHandler(this.#metricRegistry),
+      adminHandler(this.#metricRegistry, discovery?.routes),
     );
     this.#watchFiles(trust);
     kubernetes?.start();
+    discovery?.start();
     await identity?.noteAddress(agentListener.address);
     if (agents.allowAnonymous) {
       this.#log.warn(
@@ -201,6 +206,7 @@ class Server {
       health: healthListener.address,
       admin: adminListener.address,
       ...(kubelet === undefined ? {} : { kubelet: kubelet.address }),
+      ...(discovery?.address && { discovery: discovery.address }),
     };
     this.#reportHealth();
     this.#log.info("server started", {
@@ -217,7 +223,7 @@ class Server {
         this.#files.reload();
         void identity?.reload();
         this.#authorization.reopen();
-        reconsider(trust, this.#registry.links);
+        this.#reconsider(trust);
       },
     };
   }
@@ -226,6 +232,7 @@ class Server {
     this.#files.close();
     this.#trust?.identity?.close();
     this.#kubelet?.close();
+    void this.#discovery?.stop("the server does not start");
     for (const listener of this.#listeners.splice(0)) listener.close();
   }
 
@@ -338,6 +345,7 @@ class Server {
       methodsFor: (caller) => ({
         ...this.#health.methods,
         ...this.#trust?.identity?.methods(caller),
+        ...this.#discovery?.methods(caller),
       }),
       authorities: () => this.#trust?.identity?.bundle,
       observer: {
@@ -392,6 +400,27 @@ class Server {
     });
   }
 
+  async #openDiscovery(
+    trust: AgentTrust,
+  ): Promise<ServerDiscovery | undefined> {
+    const { discovery } = this.#options;
+    if (discovery === undefined) return undefined;
+    // Loaded when wanted: most servers have no catalog.
+    const { ServerDiscovery } = await import(
+      "./discovery/server_discovery.ts"
+    );
+    return this.#discovery = new ServerDiscovery(discovery, {
+      log: this.#log,
+      timers: systemTimers,
+      metrics: this.#metricRegistry,
+      receiveBudget: this.#receiveBudget,
+      intake: this.#intake.intake,
+      sources: [],
+      admit: (candidate) => admit(trust, candidate),
+      visibleTo: (node) => this.#authorization.visibleTo(node),
+    });
+  }
+
   async #openKubernetes(): Promise<ServerKubernetes | undefined> {
     const { kubernetes, serverId, agents } = this.#options;
     if (kubernetes === undefined) return undefined;
@@ -413,13 +442,19 @@ class Server {
       if (source !== undefined) this.#files.add(source);
     }
     // What a policy grants may be what a link was admitted for.
-    this.#files.start(() => reconsider(trust, this.#registry.links));
+    this.#files.start(() => this.#reconsider(trust));
     trust.identity?.watch({
       onReloaded: this.#files.follow("authorities"),
       onCredentials: () => this.#files.check(),
       onAuthorities: (bundle) => this.#agentPort.announceAuthorities(bundle),
-      onNode: (node) => reconsider(trust, this.#registry.links, node),
+      onNode: (node) => this.#reconsider(trust, node),
     });
+  }
+
+  #reconsider(trust: AgentTrust, node?: string): void {
+    const links = [...this.#registry.links, ...this.#discovery?.links ?? []];
+    reconsider(trust, links, node);
+    this.#discovery?.reconsider();
   }
 
   #serve(address: ListenAddress, handler: (request: Request) => Response) {
@@ -456,11 +491,12 @@ class Server {
     this.#reportHealth();
     const [frontend] = this.#listeners;
     frontend?.close();
+    this.#discovery?.drain("the server is stopping");
     this.#kubelet?.close();
     this.#frontendPort.shutdown("the server is stopping");
   }
 
-  #closeAll(reason: string): Promise<void> {
+  async #closeAll(reason: string): Promise<void> {
     this.#files.close();
     this.#trust?.identity?.close();
     for (const link of [...this.#registry.links]) link.close(reason);
@@ -468,6 +504,9 @@ class Server {
     this.#frontendPort.shutdown(reason);
     this.#kubelet?.shutdown(reason);
     for (const listener of this.#listeners.splice(1)) listener.close();
-    return this.#kubernetes?.stop() ?? Promise.resolve();
+    await Promise.all([
+      this.#kubernetes?.stop(),
+      this.#discovery?.stop(reason),
+    ]);
   }
 }

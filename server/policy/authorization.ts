@@ -39,8 +39,8 @@ export interface AuthorizationEnvironment {
 
 /** See the module description. */
 export class Authorization {
-  /** Absent: there is nothing to ask and nobody to tell. */
-  readonly control?: DialControl;
+  /** Judges every dial. */
+  readonly control: DialControl;
   readonly #policy: PolicyFile | undefined;
   readonly #audit: AuditLog | undefined;
   readonly #trail: AuditTrail | undefined;
@@ -50,7 +50,6 @@ export class Authorization {
     { policyFile, audit }: AuthorizationOptions,
     { log, timers, metrics }: AuthorizationEnvironment,
   ) {
-    if (policyFile === undefined && audit === undefined) return;
     if (policyFile !== undefined) this.#policy = PolicyFile.load(policyFile);
     if (audit !== undefined) {
       this.#audit = AuditLog.open(audit, { log, timers });
@@ -60,7 +59,7 @@ export class Authorization {
     const refusals = metrics.series(
       "counter",
       `${OWN_PREFIX}refused_dials_total`,
-      "Dials that the policy file forbade, before any agent was asked.",
+      "Dials that the policy forbade, before any agent was asked.",
     );
     this.control = new DialControl({
       ...(this.#policy === undefined ? {} : { policy: this.#policy }),
@@ -75,6 +74,11 @@ export class Authorization {
   /** What the policy lets `node` say that it serves, besides its own name. */
   grantsOf(node: string): Identifiers {
     return this.#policy?.current.grantsOf(node) ?? NO_IDENTIFIERS;
+  }
+
+  /** Whether the policy lets `node` announce a service, `namespace/name`. */
+  mayOffer(node: string, service: string): boolean {
+    return this.#policy?.current.mayOffer(node, service) ?? true;
   }
 
   /** The services that the policy lets `node` know of; all without one. */

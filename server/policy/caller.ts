@@ -1,5 +1,6 @@
 /**
- * Who asks for a connection, as the frontend's socket proves it.
+ * Who asks for a connection, as the socket of its frontend, or of the agent
+ * port, proves it.
  *
  * @module
  */
@@ -13,6 +14,8 @@ export interface Caller {
   readonly remoteAddress: string;
   /** Of a unix socket its path, which is who may connect to it. */
   readonly localAddress: string;
+  /** It came to the agent port, as this node. */
+  readonly node?: string;
 }
 
 /** The socket that a caller without a certificate came through. */
@@ -22,6 +25,7 @@ export function socketOf({ identity, localAddress }: Caller): string {
 
 /** For a sentence. */
 export function nameOf(caller: Caller): string {
+  if (caller.node !== undefined) return `node ${caller.node}`;
   return caller.identity.kind === "certificate"
     ? `CN=${caller.identity.commonName}`
     : `socket ${caller.localAddress}`;
@@ -30,6 +34,7 @@ export function nameOf(caller: Caller): string {
 /** For the audit log: what is public about a caller, and nothing else. */
 export function factsOf(caller: Caller): Readonly<Record<string, string>> {
   const { kind, commonName, fingerprint } = caller.identity;
+  if (caller.node !== undefined) return { node: caller.node, fingerprint };
   return kind === "certificate"
     ? { commonName, fingerprint }
     : { socket: caller.localAddress };

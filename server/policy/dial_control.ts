@@ -10,9 +10,10 @@ import {
   type DialRecord,
 } from "../../host/policy/dial_record.ts";
 import { refusal } from "../../host/policy/refusal.ts";
-import type { Verdict } from "../../host/policy/rule_set.ts";
+import { NOT_ALLOWED, type Verdict } from "../../host/policy/rule_set.ts";
 import type { DialError, DialTarget, LinkPeer } from "../../proto/link/link.ts";
 import { type Caller, factsOf } from "./caller.ts";
+import type { CatalogReach } from "./catalog_reach.ts";
 import { type Policy, UNRESTRICTED } from "./policy.ts";
 
 /** What is asked about. */
@@ -41,9 +42,14 @@ export interface DialControlOptions {
   refused(error: DialError): void;
 }
 
+/** Where there is nothing to judge by, and nobody to tell. */
+const ADMITTED: Admission = Object.freeze({});
+
 /** See the module description. */
 export class DialControl {
   readonly #options: DialControlOptions;
+  /** Set once there is a catalog; without one nodes may dial what rules allow. */
+  reach: Pick<CatalogReach, "serviceOf"> | undefined;
 
   constructor(options: DialControlOptions) {
     this.#options = options;
@@ -58,20 +64,36 @@ export class DialControl {
   admit(dial: ControlledDial, agent: LinkPeer | undefined): Admission {
     const { policy, trail } = this.#options;
     const { target, caller, node } = dial;
+    const isFree = policy === undefined && trail === undefined &&
+      caller.node === undefined;
+    if (isFree) return ADMITTED;
     const record = trail?.begin({
       who: factsOf(caller),
       from: caller.remoteAddress,
       ...(agent === undefined ? {} : { node: agent.agentId }),
       target,
     });
-    const verdict =
-      policy?.current.judge(caller, namesOf(agent, node), target) ??
-        UNRESTRICTED;
+    const verdict = this.#judge(dial, namesOf(agent, node));
     record?.decided(verdict);
     return {
       ...(record === undefined ? {} : { record }),
       ...(verdict.isAllowed ? {} : { refusal: this.#refuse(target, verdict) }),
     };
+  }
+
+  #judge(dial: ControlledDial, agents: readonly string[]): Verdict {
+    const policy = this.#options.policy?.current;
+    const { target, caller } = dial;
+    if (caller.node === undefined) {
+      return policy?.judge(caller, agents, target) ?? UNRESTRICTED;
+    }
+    const verdict = policy?.judgeNode(caller.node, agents, target) ??
+      NOT_ALLOWED;
+    if (verdict.isAllowed || verdict.rule !== "") return verdict;
+    const service = this.reach?.serviceOf(caller.node, dial.node, target);
+    return service === undefined
+      ? { ...NOT_ALLOWED, note: `no service that ${caller.node} sees has it` }
+      : { isAllowed: true, rule: `the catalog's ${service}` };
   }
 
   #refuse(target: DialTarget, verdict: Verdict): DialError {

@@ -57,3 +57,68 @@ Deno.test("who may not reach a node does not learn whether it is there", () => {
   // This one is told that there is no such agent, by the dialer.
   assertEquals(ask("a:80", "edge-9"), undefined);
 });
+
+/** A server on which the catalog has `web` at 10.0.0.7:80 behind edge-1. */
+function setUpNodes(policy?: Policy) {
+  const refused: string[] = [];
+  const control = new DialControl({
+    ...(policy === undefined ? {} : { policy: { current: policy } }),
+    refused: ({ message }) => void refused.push(message),
+  });
+  const ask = (address: string, agent?: string) => {
+    const caller = { ...certifiedCaller("node:edge-9"), node: "edge-9" };
+    const { refusal } = control.admit({
+      target: { protocol: "tcp", address },
+      caller,
+      node: agent === undefined ? undefined : `id=${agent}`,
+    }, agent === undefined ? undefined : new FakeLink(agent).peer);
+    return refusal?.message;
+  };
+  return { ask, refused, control };
+}
+
+const REACH = {
+  serviceOf: (node: string, agent: string | undefined, { address }: {
+    readonly address: string;
+  }) =>
+    node === "edge-9" && agent === "id=edge-1" && address === "10.0.0.7:80"
+      ? "default/web"
+      : undefined,
+};
+
+Deno.test("a node may dial services that it sees, and nothing else", () => {
+  const { ask, control, refused } = setUpNodes();
+  const why = "Cannot dial tcp 10.0.0.7:80: refused, no rule of the server " +
+    "allows it (no service that edge-9 sees has it); add an allow rule for it " +
+    "to its policy file";
+  assertEquals(ask("10.0.0.7:80", "edge-1"), why);
+  control.reach = REACH;
+  assertEquals(ask("10.0.0.7:80", "edge-1"), undefined);
+  assertEquals(ask("10.0.0.7:80"), why);
+  assertEquals(ask("10.0.0.7:80", "edge-2"), why);
+  assertMatch(ask("10.0.0.7:22", "edge-1")!, /no service that edge-9 sees/);
+  assertEquals(refused.length, 4);
+});
+
+Deno.test("rules for frontends are not about nodes, and theirs about nobody else", () => {
+  const policy = new Policy({
+    frontends: [{ commonName: "*", allow: ["*:*:*"] }],
+    dials: [
+      { node: "edge-*", nodes: ["gw-*"], allow: ["tcp:10.0.0.0/8:*"] },
+      { node: "*", deny: ["tcp:*:22", "tcp:10.0.0.7:*"] },
+    ],
+  });
+  const { ask, control } = setUpNodes(policy);
+  control.reach = REACH;
+  assertEquals(ask("10.1.0.1:80", "gw-1"), undefined);
+  assertMatch(ask("10.1.0.1:80", "edge-1")!, /no service that edge-9 sees/);
+  assertMatch(ask("10.1.0.1:22", "gw-1")!, /rule dials\[1\]\.deny\[0\]/);
+  // Denied is denied, in the catalog or not.
+  assertMatch(ask("10.0.0.7:80", "edge-1")!, /rule dials\[1\]\.deny\[1\]/);
+  const caller = certifiedCaller("node:edge-9");
+  const target = { protocol: "tcp", address: "10.0.0.7:22" };
+  const { refusal } = control.admit({ target, caller, node: undefined }, {
+    ...new FakeLink("core").peer,
+  });
+  assertEquals(refusal, undefined);
+});

@@ -76,7 +76,14 @@ function texts(patterns: readonly Wildcard[]): readonly string[] {
   return [...new Set(patterns.map(({ pattern }) => pattern))].sort();
 }
 
-function servicePattern([text, place]: readonly [string, string]): Wildcard {
+/**
+ * Which services a text means.
+ *
+ * @throws {FieldError}
+ */
+export function servicePattern(
+  [text, place]: readonly [string, string],
+): Wildcard {
   if (text === "*" || text.includes("/")) return new Wildcard(text);
   throw new FieldError(
     place,

@@ -22,21 +22,13 @@ export class FrontendEntry {
   readonly #nodes: readonly Wildcard[];
 
   /** @throws {FieldError} */
-  constructor(value: unknown, place: string) {
+  constructor(value: unknown, readonly place: string) {
     const fields = new Fields(value, place, FIELDS);
     this.#who = whoIn(fields, place);
-    const nodes = fields.texts("nodes") ?? [["*", ""] as const];
-    this.#nodes = nodes.map(([text]) => new Wildcard(text.toLowerCase()));
-    const allow = fields.texts("allow");
-    const deny = fields.texts("deny");
-    if (allow === undefined && deny === undefined) {
-      throw new FieldError(
-        place,
-        "it neither allows nor denies anything; add allow or deny",
-      );
-    }
-    this.allow = (allow ?? []).map(labelledRule);
-    this.deny = (deny ?? []).map(labelledRule);
+    const { nodes, allow, deny } = rulesIn(fields, place);
+    this.#nodes = nodes;
+    this.allow = allow;
+    this.deny = deny;
   }
 
   /** Whether the entry is about `caller`: all that it says of one must fit. */
@@ -57,11 +49,45 @@ export class FrontendEntry {
 
   /** Whether it is about an agent that has these names. */
   isAboutNode(names: readonly string[]): boolean {
-    return this.#nodes.some((pattern) =>
-      names.some((name) => pattern.matches(name.toLowerCase())) ||
-      pattern.pattern === "*"
+    return fitsNode(this.#nodes, names);
+  }
+}
+
+/** Whether patterns are about an agent that has these names. */
+export function fitsNode(
+  patterns: readonly Wildcard[],
+  names: readonly string[],
+): boolean {
+  return patterns.some((pattern) =>
+    names.some((name) => pattern.matches(name.toLowerCase())) ||
+    pattern.pattern === "*"
+  );
+}
+
+/**
+ * What an entry says of targets: behind which nodes, and which of them.
+ *
+ * @throws {FieldError}
+ */
+export function rulesIn(fields: Fields, place: string): {
+  readonly nodes: readonly Wildcard[];
+  readonly allow: readonly LabelledRule[];
+  readonly deny: readonly LabelledRule[];
+} {
+  const nodes = fields.texts("nodes") ?? [["*", ""] as const];
+  const allow = fields.texts("allow");
+  const deny = fields.texts("deny");
+  if (allow === undefined && deny === undefined) {
+    throw new FieldError(
+      place,
+      "it neither allows nor denies anything; add allow or deny",
     );
   }
+  return {
+    nodes: nodes.map(([text]) => new Wildcard(text.toLowerCase())),
+    allow: (allow ?? []).map(labelledRule),
+    deny: (deny ?? []).map(labelledRule),
+  };
 }
 
 function whoIn(fields: Fields, place: string) {

@@ -1,5 +1,6 @@
 /**
- * What a node may say that it serves, besides its own name.
+ * What a node may say that it serves: addresses besides its own name, and
+ * services for others.
  *
  * @module
  */
@@ -11,18 +12,24 @@ import {
 } from "../../proto/link/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
 import { Wildcard } from "../../host/policy/wildcard.ts";
+import { servicePattern } from "./discovery_entry.ts";
 import { FieldError, Fields } from "./fields.ts";
 
 /** One entry of a policy's `nodes`. */
 export class NodeGrants {
   readonly identifiers: Identifiers;
+  /** Services that it may announce; absent: the entry does not speak of them. */
+  readonly services?: readonly Wildcard[];
   readonly #name: Wildcard;
 
   /** @throws {FieldError} */
   constructor(value: unknown, place: string) {
-    const fields = new Fields(value, place, ["name", "identifiers"]);
+    const known = ["name", "identifiers", "services"];
+    const fields = new Fields(value, place, known);
     const name = fields.text("name");
-    const identifiers = fields.texts("identifiers");
+    const services = fields.texts("services");
+    const identifiers = fields.texts("identifiers") ??
+      (services === undefined ? undefined : []);
     if (name === undefined || identifiers === undefined) {
       const missing = name === undefined ? "name" : "identifiers";
       throw new FieldError(fields.placeOf(missing), "it is missing; add it");
@@ -31,6 +38,7 @@ export class NodeGrants {
     this.identifiers = joined(
       identifiers.map(([text, at]) => grantOf(text, at)),
     );
+    if (services !== undefined) this.services = services.map(servicePattern);
   }
 
   isAbout(node: string): boolean {

@@ -1,6 +1,7 @@
 /**
  * A policy: which caller may reach which targets behind which nodes, which
- * addresses a node may claim to serve, and which services it is told of. Pure.
+ * addresses and services a node may claim to serve, which services it is told of,
+ * and what it may dial. Pure.
  *
  * @module
  */
@@ -18,6 +19,7 @@ import { type Caller, nameOf } from "./caller.ts";
 import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";
 import { FieldError, Fields } from "./fields.ts";
 import { FrontendEntry } from "./frontend_entry.ts";
+import { NodeDialEntry } from "./node_dial_entry.ts";
 import { joined, NodeGrants } from "./node_grants.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */
@@ -34,6 +36,8 @@ export class Policy {
   readonly #nodes: readonly NodeGrants[];
   /** Absent: every service is told to everybody. */
   readonly #discovery: readonly DiscoveryEntry[] | undefined;
+  /** What nodes may dial besides services that they see. */
+  readonly #dials: readonly NodeDialEntry[];
   readonly #ruleSets = new Map<string, RuleSet>();
 
   /**
@@ -41,7 +45,7 @@ export class Policy {
    * @throws {FieldError}
    */
   constructor(document: unknown) {
-    const known = ["frontends", "nodes", "discovery"];
+    const known = ["frontends", "nodes", "discovery", "dials"];
     const fields = new Fields(document, "", known);
     const frontends = limited(fields.list("frontends"), "frontends");
     this.#frontends = frontends?.map(([value, place]) =>
@@ -51,14 +55,10 @@ export class Policy {
       .map(([value, place]) => new NodeGrants(value, place));
     this.#discovery = limited(fields.list("discovery"), "discovery")
       ?.map(([value, place]) => new DiscoveryEntry(value, place));
-    const rules = (this.#frontends ?? [])
-      .reduce((sum, { allow, deny }) => sum + allow.length + deny.length, 0);
-    if (rules > RULES_MAX) {
-      throw new FieldError(
-        "frontends",
-        `saw ${rules} rules, ${RULES_MAX} are allowed`,
-      );
-    }
+    this.#dials = (limited(fields.list("dials"), "dials") ?? [])
+      .map(([value, place]) => new NodeDialEntry(value, place));
+    assertRules(this.#frontends ?? [], "frontends");
+    assertRules(this.#dials, "dials");
   }
 
   /**
@@ -89,6 +89,36 @@ export class Policy {
     return this.#rulesOf(here).judgeUnresolved(subjectOf(target));
   }
 
+  /**
+   * Judges a dial of a node's, as far as rules go: what none of them is about
+   * depends on the services that it may see.
+   *
+   * @param nodes The names of the agent that would be asked.
+   */
+  judgeNode(
+    node: string,
+    nodes: readonly string[],
+    target: DialTarget,
+  ): Verdict {
+    const about = this.#dials.filter((entry) =>
+      entry.isAbout(node) && entry.isAboutNode(nodes)
+    );
+    if (about.length === 0) return NOT_ALLOWED;
+    return this.#rulesOf(about).judgeUnresolved(subjectOf(target));
+  }
+
+  /** Whether `node` may announce a service, `namespace/name`. */
+  mayOffer(node: string, service: string): boolean {
+    // Where nobody speaks of services, names are free.
+    if (!this.#nodes.some(({ services }) => services !== undefined)) {
+      return true;
+    }
+    return this.#nodes.some((grants) =>
+      grants.isAbout(node) &&
+      grants.services?.some((pattern) => pattern.matches(service)) === true
+    );
+  }
+
   /** What `node` may say that it serves, besides its own name. */
   grantsOf(node: string): Identifiers {
     const about = this.#nodes.filter((grants) => grants.isAbout(node));
@@ -104,12 +134,12 @@ export class Policy {
     return visibilityOf(this.#discovery, node);
   }
 
-  #rulesOf(entries: readonly FrontendEntry[]): RuleSet {
-    const key = entries.map((entry) => this.#frontends!.indexOf(entry)).join();
+  #rulesOf(entries: readonly RuleEntry[]): RuleSet {
+    const key = entries.map(({ place }) => place).join();
     let rules = this.#ruleSets.get(key);
     if (rules === undefined) {
       if (this.#ruleSets.size >= RULE_SETS_MAX) this.#ruleSets.clear();
-      const all = (of: (entry: FrontendEntry) => readonly LabelledRule[]) =>
+      const all = (of: (entry: RuleEntry) => readonly LabelledRule[]) =>
         entries.flatMap(of);
       rules = new RuleSet({
         allow: all(({ allow }) => allow),
@@ -119,6 +149,22 @@ export class Policy {
     }
     return rules;
   }
+}
+
+/** An entry with rules about targets. */
+interface RuleEntry {
+  /** Where it stands, such as `frontends[2]`. */
+  readonly place: string;
+  readonly allow: readonly LabelledRule[];
+  readonly deny: readonly LabelledRule[];
+}
+
+function assertRules(entries: readonly RuleEntry[], place: string): void {
+  const rules = entries
+    .reduce((sum, { allow, deny }) => sum + allow.length + deny.length, 0);
+  if (rules <= RULES_MAX) return;
+  const problem = `saw ${rules} rules, ${RULES_MAX} are allowed`;
+  throw new FieldError(place, problem);
 }
 
 /** The verdict where callers are not restricted. */

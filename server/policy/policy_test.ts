@@ -130,6 +130,27 @@ Deno.test("a node may claim what all entries about it grant", () => {
   assertEquals(granted("core-1"), "");
 });
 
+Deno.test("names of services are free until somebody says whose they are", () => {
+  const free = new Policy({
+    nodes: [{ name: "edge-*", identifiers: ["ipv4=192.0.2.7"] }],
+  });
+  assert(free.mayOffer("any", "default/web"));
+  const said = new Policy({
+    nodes: [
+      { name: "edge-*", services: ["shop/*", "default/web"] },
+      { name: "edge-1", services: ["infra/dns"] },
+      { name: "core", identifiers: [] },
+    ],
+  });
+  const may = (node: string, ...services: string[]) =>
+    services.filter((service) => said.mayOffer(node, service));
+  const all = ["shop/a", "default/web", "infra/dns", "default/webs"];
+  assertEquals(may("EDGE-1", ...all), ["shop/a", "default/web", "infra/dns"]);
+  assertEquals(may("edge-2", ...all), ["shop/a", "default/web"]);
+  assertEquals(may("core", ...all), []);
+  assertEquals(may("", ...all), []);
+});
+
 const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
   [null, "the document: saw nothing, wanted a map of frontends, nodes"],
   [[], "the document: saw a list"],
@@ -173,6 +194,19 @@ const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
   [
     { frontends: [{ commonName: "a", deny: ["tcp:*:*", "tcp:10.0.0.7/8:*"] }] },
     'frontends[0].deny[1]: Cannot read the rule "tcp:10.0.0.7/8:*", column 5',
+  ],
+  [
+    { nodes: [{ name: "a", services: ["web"] }] },
+    'nodes[0].services[0]: saw "web", wanted NAMESPACE/NAME',
+  ],
+  [{ dials: [{ allow: [] }] }, "dials[0].node: it is missing; add the name"],
+  [
+    { dials: [{ node: "a" }] },
+    "dials[0]: it neither allows nor denies anything; add allow or deny",
+  ],
+  [
+    { dials: [{ node: "a", allow: ["tcp:a"] }] },
+    'dials[0].allow[0]: Cannot read the rule "tcp:a"',
   ],
   [{ nodes: [{ name: "a" }] }, "nodes[0].identifiers: it is missing; add it"],
   [{ nodes: [{ identifiers: [] }] }, "nodes[0].name: it is missing; add it"],

@@ -1,0 +1,154 @@
+/**
+ * Which targets belong to services of the catalog: what a node may dial without
+ * any rule, as far as it may see the service.
+ *
+ * A target is one by what is asked for: this address and port, in the network
+ * of this agent. Another name of the same agent is another question, which the
+ * catalog does not answer.
+ *
+ * @module
+ */
+
+import type { Follower } from "../../catalog/catalog.ts";
+import type {
+  AgentIdentifier,
+  Endpoint,
+  Protocol,
+  Service,
+} from "../../catalog/model.ts";
+import { keyOf } from "../../catalog/model.ts";
+import type { Snapshot } from "../../catalog/snapshot.ts";
+import { canonicalAddress } from "../../catalog/validate.ts";
+import { splitAddress } from "../../host/target_address.ts";
+import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import type { Visibility } from "../discovery/generate/audience.ts";
+import { hostKey } from "../strategies/keyed.ts";
+
+/** What `CatalogReach` needs from outside. */
+export interface CatalogReachOptions {
+  readonly catalog: { follow(follower: Follower): () => void };
+  /** The services that a node may see. */
+  visibleTo(node: string): Visibility;
+}
+
+/** See the module description. */
+export class CatalogReach {
+  readonly #options: CatalogReachOptions;
+  /** By target: the services that have it. */
+  readonly #services = new Map<string, Set<string>>();
+  /** By service: its targets, as they are above. */
+  readonly #targets = new Map<string, readonly string[]>();
+
+  constructor(options: CatalogReachOptions) {
+    this.#options = options;
+    options.catalog.follow((snapshot, { services, endpoints }) => {
+      const touched = new Set([
+        ...services.added.map(keyOf),
+        ...services.removed.map(keyOf),
+        ...services.changed.map(({ after }) => keyOf(after)),
+        ...endpoints.map(({ service }) => service),
+      ]);
+      for (const key of touched) this.#index(snapshot, key);
+    });
+  }
+
+  /**
+   * The service that makes `target` one which `node` may dial.
+   *
+   * @param agent The agent that is named, as dials name it; absent: any.
+   * @returns Its `namespace/name`; `undefined`: there is none.
+   */
+  serviceOf(
+    node: string,
+    agent: string | undefined,
+    target: DialTarget,
+  ): string | undefined {
+    const key = keyOfTarget(agent, target);
+    const services = key === undefined ? undefined : this.#services.get(key);
+    if (services === undefined) return undefined;
+    const visible = this.#options.visibleTo(node);
+    for (const service of services) if (visible.sees(service)) return service;
+    return undefined;
+  }
+
+  #index({ services, endpoints }: Snapshot, key: string): void {
+    for (const target of this.#targets.get(key) ?? []) {
+      const having = this.#services.get(target);
+      having?.delete(key);
+      if (having?.size === 0) this.#services.delete(target);
+    }
+    const targets = targetsOf(services.get(key), endpoints.get(key) ?? []);
+    if (targets.length === 0) this.#targets.delete(key);
+    else this.#targets.set(key, targets);
+    for (const target of targets) {
+      let having = this.#services.get(target);
+      if (having === undefined) {
+        this.#services.set(target, having = new Set());
+      }
+      having.add(key);
+    }
+  }
+}
+
+/** Each once; also of endpoints that are not ready: health checks ask those. */
+function targetsOf(
+  service: Service | undefined,
+  endpoints: readonly Endpoint[],
+): readonly string[] {
+  if (service === undefined) return [];
+  const protocols = new Map<string, Protocol>(
+    service.ports.map(({ name, protocol }) => [name, protocol]),
+  );
+  const targets = new Set<string>();
+  for (const { via, address, ports } of endpoints) {
+    const isBehindAgent = via.kind === "agent" ||
+      service.policy.agentOnFailure === true;
+    if (!isBehindAgent) continue;
+    const agent = via.kind === "agent" && via.agent !== undefined
+      ? agentKey(via.agent)
+      : "";
+    for (const { name, port } of ports) {
+      const protocol = protocols.get(name);
+      if (protocol === undefined) continue;
+      targets.add(targetKey(agent, protocol, address, port));
+    }
+  }
+  return [...targets];
+}
+
+function keyOfTarget(
+  agent: string | undefined,
+  target: DialTarget,
+): string | undefined {
+  const { protocol } = target;
+  if (protocol !== "tcp" && protocol !== "udp") return undefined;
+  try {
+    const { host, port } = splitAddress(target);
+    const address = canonicalAddress(host);
+    if (address === undefined) return undefined;
+    const [, key, value = ""] = /^(uid|cidr|host|id)=(.*)$/.exec(agent ?? "") ??
+      [];
+    const named = agent === undefined ? "" : agentKey({
+      key: (key ?? "host") as AgentIdentifier["key"],
+      value: key === undefined ? agent : value,
+    });
+    return targetKey(named, protocol, address, port);
+  } catch (error) {
+    if (error instanceof DialError) return undefined;
+    throw error;
+  }
+}
+
+/** As agents are found: by their own names exactly, by others in any spelling. */
+function agentKey({ key, value }: AgentIdentifier): string {
+  return `${key}=${key === "id" ? value : hostKey(value)}`;
+}
+
+function targetKey(
+  agent: string,
+  protocol: Protocol,
+  address: string,
+  port: number,
+): string {
+  return `${agent} ${protocol} ${address} ${port}`;
+}

@@ -1,0 +1,47 @@
+/**
+ * One entry of a policy's `dials`: which nodes it is about, and which targets
+ * behind which other nodes it allows and denies them.
+ *
+ * @module
+ */
+
+import type { LabelledRule } from "../../host/policy/rule_set.ts";
+import { Wildcard } from "../../host/policy/wildcard.ts";
+import { FieldError, Fields } from "./fields.ts";
+import { fitsNode, rulesIn } from "./frontend_entry.ts";
+
+/** See the module description. */
+export class NodeDialEntry {
+  readonly allow: readonly LabelledRule[];
+  readonly deny: readonly LabelledRule[];
+  readonly #caller: Wildcard;
+  readonly #nodes: readonly Wildcard[];
+
+  /** @throws {FieldError} */
+  constructor(value: unknown, readonly place: string) {
+    const known = ["node", "nodes", "allow", "deny"];
+    const fields = new Fields(value, place, known);
+    const node = fields.text("node");
+    if (node === undefined) {
+      throw new FieldError(
+        fields.placeOf("node"),
+        'it is missing; add the name of the node that dials, or "*" for all',
+      );
+    }
+    const { nodes, allow, deny } = rulesIn(fields, place);
+    this.#caller = new Wildcard(node.toLowerCase());
+    this.#nodes = nodes;
+    this.allow = allow;
+    this.deny = deny;
+  }
+
+  /** @param node The one that dials. */
+  isAbout(node: string): boolean {
+    return this.#caller.matches(node.toLowerCase());
+  }
+
+  /** Whether it is about dials of an agent that has these names. */
+  isAboutNode(names: readonly string[]): boolean {
+    return fitsNode(this.#nodes, names);
+  }
+}
