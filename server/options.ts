@@ -15,6 +15,7 @@ import type { ReloadSource } from "../host/reload/reloads.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";
 import type { AuthorizationOptions } from "./policy/authorization.ts";
+import type { DiscoveryServerOptions } from "./discovery/options.ts";
 import type { KubeletOptions } from "./kubelet/options.ts";
 import type { KubernetesServerOptions } from "./kubernetes/options.ts";
 import type { NodeBinding } from "./identity/binding_judge.ts";
@@ -112,6 +113,9 @@ export interface ServerOptions {
 
   /** A port where callers talk to kubelets; absent: none. */
   readonly kubelet?: KubeletOptions;
+
+  /** The catalog, and who is told of it; absent: there is none. */
+  readonly discovery?: DiscoveryServerOptions;
 
   /** Not empty; asked in this order. */
   readonly strategies: readonly StrategyName[];

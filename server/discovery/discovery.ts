@@ -198,7 +198,12 @@ export class Discovery {
   /** Rules about who sees what may be others now. */
   reconsider(): void {
     if (this.#state !== "serving") return;
-    for (const stream of this.#streams) stream.lookAgain();
+    let isAnyOther = false;
+    for (const stream of this.#streams) {
+      if (stream.lookAgain()) isAnyOther = true;
+    }
+    if (!isAnyOther) return;
+    this.#changedMs ??= this.#environment.timers.now();
     this.#debounce.changed();
   }
 

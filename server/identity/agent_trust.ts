@@ -47,13 +47,14 @@ export function admit(
 }
 
 /**
- * Ends links that our own authority would not admit any more.
+ * Ends links, and what is like them, that our own authority would not admit any
+ * more.
  *
  * @param node The one whose record has changed; all when absent.
  */
 export function reconsider(
   { identity }: AgentTrust,
-  links: Iterable<AgentLink>,
+  links: Iterable<Pick<AgentLink, "peer" | "close">>,
   node?: string,
 ): void {
   if (identity === undefined) return;

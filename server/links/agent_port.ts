@@ -81,6 +81,8 @@ export interface Caller {
   readonly identity: PeerIdentity;
   /** `ip:port`. */
   readonly remoteAddress: string;
+  /** To be called when it has shown who it is otherwise, such as by a token. */
+  readonly known?: () => void;
 }
 
 /** What `AgentPort` needs from outside. */
@@ -217,7 +219,11 @@ export class AgentPort {
     const router = new GrpcRouter({
       timers,
       methods: {
-        ...this.#options.methodsFor({ identity, remoteAddress }),
+        ...this.#options.methodsFor({
+          identity,
+          remoteAddress,
+          known: () => guest?.known(),
+        }),
         [CONNECT_PATH]: connectMethod({
           serverId,
           serverCount: () => serverCount,

@@ -182,10 +182,16 @@ export class AdsStream implements ServerCallEvents {
     if (this.#unanswered.size > 0) this.#newSinceMs ??= changedMs;
   }
 
-  /** It may be of another audience now: rules have changed. */
-  lookAgain(): void {
-    if (this.#phase.kind !== "joined") return;
+  /**
+   * Rules have changed.
+   *
+   * @returns Whether it is of another audience now.
+   */
+  lookAgain(): boolean {
+    if (this.#phase.kind !== "joined") return false;
+    const before = this.#phase.audience.key;
     this.#phase.audience = this.#host.audienceOf(this.#subscriber!);
+    return this.#phase.audience.key !== before;
   }
 
   /** Something may be due by now. */

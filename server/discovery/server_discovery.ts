@@ -1,0 +1,101 @@
+/**
+ * Discovery as a server has it: on the agent port by who calls, on a port of its
+ * own for programs on this machine, and on the admin port for people.
+ *
+ * @module
+ */
+
+import type { Source } from "../../catalog/source.ts";
+import type { Routes } from "../../host/http_endpoints.ts";
+import type { Intake } from "../../host/intake/intake.ts";
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Caller } from "../links/agent_port.ts";
+import type { Admit } from "./access/admission.ts";
+import { Discovery, type SubscriberLink } from "./discovery.ts";
+import { DiscoveryPort } from "./discovery_port.ts";
+import type { Visibility } from "./generate/audience.ts";
+import { generateService } from "./generate/generate_service.ts";
+import type { DiscoveryServerOptions } from "./options.ts";
+
+/** What is taken from the server. */
+export interface ServerDiscoveryEnvironment {
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly metrics: MetricRegistry;
+  readonly receiveBudget: ReceiveBudget;
+  readonly intake: Intake;
+  /** Of what the server knows by itself; behind those of the options. */
+  readonly sources: readonly Source[];
+  readonly admit: Admit;
+  visibleTo(node: string): Visibility;
+}
+
+/** See the module description. */
+export class ServerDiscovery {
+  readonly #discovery: Discovery;
+  readonly #port: DiscoveryPort | undefined;
+
+  /** @throws {ListenError} */
+  constructor(
+    options: DiscoveryServerOptions,
+    environment: ServerDiscoveryEnvironment,
+  ) {
+    const random = Math.random;
+    const generate = generateService;
+    this.#discovery = new Discovery(options, {
+      ...environment,
+      random,
+      generate,
+    });
+    this.#port = options.listen && new DiscoveryPort(options.listen, {
+      ...environment,
+      methods: (arrival) => this.#discovery.methods(arrival),
+    });
+  }
+
+  /** Where programs on this machine are served; absent: nowhere. */
+  get address(): string | undefined {
+    return this.#port?.address;
+  }
+
+  /** For the admin port. */
+  get routes(): Routes {
+    return this.#discovery.routes;
+  }
+
+  /** Of subscribers on the agent port, to be judged again with agents. */
+  get links(): readonly SubscriberLink[] {
+    return this.#discovery.links;
+  }
+
+  /** The server listens: reads the catalog, and answers. */
+  start(): void {
+    this.#discovery.start();
+  }
+
+  /** Methods of one connection to the agent port. */
+  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+    return this.#discovery.methods({ ...caller, isOpen: false });
+  }
+
+  /** The policy may be another one. */
+  reconsider(): void {
+    this.#discovery.reconsider();
+  }
+
+  /** Sends clients to other servers, and lets nobody in any more. */
+  drain(reason: string): void {
+    this.#discovery.drain(reason);
+    this.#port?.shutdown(reason);
+  }
+
+  /** Settles when the sources have ended. */
+  async stop(reason: string): Promise<void> {
+    this.drain(reason);
+    await this.#discovery.stop(reason);
+  }
+}
