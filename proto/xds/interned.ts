@@ -56,7 +56,8 @@ export class Interned<T extends object> {
       }
       if (row.length >= ROW_MAX) this.#sweep(hash);
     }
-    return this.#add(hash, octets.slice(), read);
+    // Not `slice`: of a Buffer that would be the same octets again.
+    return this.#add(hash, new Uint8Array(octets), read);
   }
 
   #add(

@@ -192,9 +192,13 @@ function kindOf<T extends object>(name: string): MessageKind<T> {
   const typeOf = () => type ??= xdsRoot().lookupType(name);
   return {
     typeUrl: `${TYPE_URL_PREFIX}${name}`,
-    encode: (message) =>
-      typeOf().encode(typeOf().fromObject(message as Record<string, unknown>))
-        .finish(),
+    encode(message) {
+      const type = typeOf();
+      const plain = message as Record<string, unknown>;
+      // A copy, because resources are kept: protobufjs gives a Buffer that may
+      // be a piece of a larger one.
+      return new Uint8Array(type.encode(type.fromObject(plain)).finish());
+    },
     decode(octets) {
       try {
         const message = typeOf().decode(octets);

@@ -1,0 +1,143 @@
+import { assertEquals, assertStrictEquals } from "@std/assert";
+import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { decodeResponse } from "./client_codec.ts";
+import type { DiscoveryMode, DiscoveryReply } from "./discovery.ts";
+import { encodeNonce, encodeReply } from "./reply_encoder.ts";
+import { type Resource, TYPE_URLS } from "./resource.ts";
+import {
+  anyMessage,
+  cluster,
+  deltaDiscoveryResponse,
+  discoveryResponse,
+  encodeAny,
+} from "./xds_messages.ts";
+
+function resource(name: string, version = "v"): Resource {
+  return {
+    ...{ kind: "cluster", name, version },
+    any: encodeAny(cluster, { name }),
+  };
+}
+
+function reply(changes: Partial<DiscoveryReply> = {}): DiscoveryReply {
+  return {
+    typeUrl: TYPE_URLS.cluster,
+    resources: [resource("a", "1"), resource("b", "2")],
+    removed: [],
+    version: "7",
+    ...changes,
+  };
+}
+
+/** The message as a client gets it. */
+function message(
+  mode: DiscoveryMode,
+  said: DiscoveryReply,
+  nonce: string,
+): Uint8Array {
+  return Uint8Array.of(...encodeNonce(nonce), ...encodeReply(mode, said));
+}
+
+Deno.test("a SotW response is what protobufjs reads in it", () => {
+  const said = reply();
+  assertEquals(discoveryResponse.decode(message("sotw", said, "n")), {
+    versionInfo: "7",
+    resources: said.resources.map(({ any }) => anyMessage.decode(any)),
+    typeUrl: TYPE_URLS.cluster,
+    nonce: "n",
+  });
+});
+
+Deno.test("a Delta response is what protobufjs reads in it", () => {
+  const said = reply({ removed: ["x", "é"] });
+  assertEquals(deltaDiscoveryResponse.decode(message("delta", said, "n")), {
+    systemVersionInfo: "7",
+    resources: said.resources.map(({ name, version, any }) => ({
+      ...{ name, version },
+      resource: anyMessage.decode(any),
+    })),
+    typeUrl: TYPE_URLS.cluster,
+    nonce: "n",
+    removedResources: ["x", "é"],
+  });
+});
+
+Deno.test("a response without anything is one", () => {
+  const said = reply({ resources: [], version: "" });
+  const heard = { typeUrl: TYPE_URLS.cluster, nonce: "1" };
+  assertEquals(discoveryResponse.decode(message("sotw", said, "1")), heard);
+  assertEquals(
+    deltaDiscoveryResponse.decode(message("delta", said, "1")),
+    heard,
+  );
+});
+
+Deno.test("one body serves all clients that are told the same", () => {
+  const said = reply();
+  const body = encodeReply("sotw", said);
+  assertStrictEquals(encodeReply("sotw", { ...said }), body);
+  // The other mode has a body of its own beside it.
+  const delta = encodeReply("delta", said);
+  assertEquals(delta === body, false);
+  assertStrictEquals(encodeReply("delta", { ...said }), delta);
+  assertStrictEquals(encodeReply("sotw", said), body);
+});
+
+Deno.test("one array in replies that differ otherwise makes other bodies", () => {
+  const said = reply();
+  for (
+    const other of [
+      { ...said, version: "8" },
+      { ...said, typeUrl: TYPE_URLS.listener },
+      { ...said, removed: ["gone"] },
+      { ...said, resources: [] },
+    ]
+  ) {
+    encodeReply("delta", said);
+    const heard = decodeResponse("delta", message("delta", other, "1"));
+    assertEquals(heard.version, other.version);
+    assertEquals(heard.typeUrl, other.typeUrl);
+    assertEquals(heard.removed, other.removed);
+    assertEquals(heard.resources.length, other.resources.length);
+  }
+});
+
+Deno.test("whatever is said, both decoders read it", async () => {
+  await forAll(200, (prng) => {
+    const said = reply({
+      version: text(prng),
+      removed: many(prng, () => text(prng)),
+      resources: many(prng, () => resource(text(prng), text(prng))),
+    });
+    const nonce = text(prng);
+    const sotw = decodeResponse("sotw", message("sotw", said, nonce));
+    assertEquals(sotw, {
+      ...{ typeUrl: said.typeUrl, version: said.version, nonce, removed: [] },
+      resources: said.resources.map(({ name, any }) => ({
+        ...{ name, version: said.version, typeUrl: TYPE_URLS.cluster },
+        value: anyMessage.decode(any).value ?? new Uint8Array(0),
+      })),
+    });
+    const delta = decodeResponse("delta", message("delta", said, nonce));
+    assertEquals(
+      delta.resources.map(({ name, version }) => [name, version]),
+      said.resources.map(({ name, version }) => [name, version]),
+    );
+    assertEquals(delta.removed, said.removed);
+    const oracle = deltaDiscoveryResponse.decode(message("delta", said, nonce));
+    assertEquals(oracle.removedResources ?? [], said.removed);
+    assertEquals(oracle.resources?.length ?? 0, said.resources.length);
+  });
+});
+
+function many<T>(prng: Prng, make: () => T): T[] {
+  return Array.from({ length: prng.below(5) }, make);
+}
+
+function text(prng: Prng): string {
+  const letters = ["a", "/", ":", "é", "漢", "😀", "-"];
+  return Array.from(
+    { length: prng.below(prng.pick([4, 300])) },
+    () => prng.pick(letters),
+  ).join("");
+}
