@@ -8,6 +8,7 @@ import { type Log, openLog } from "../host/log.ts";
 import type { ServerOptions } from "../server/options.ts";
 import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
+import { discoveryOptions } from "./flags/discovery_options.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
 import { serverOptions } from "./flags/server_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
@@ -65,6 +66,7 @@ export function serverCommand(start: StartServer): Command {
         values,
         log,
       });
+      const discovery = discoveryOptions(reading, context, log);
       const { frontend, agents, admin, health, kubelet } = options;
       const { listen } = frontend;
       const flags: ListenFlag[] = [
@@ -77,8 +79,15 @@ export function serverCommand(start: StartServer): Command {
         ...(kubelet === undefined
           ? []
           : [["--kubelet-port", kubelet.address] as const]),
+        ...(discovery?.listen === undefined
+          ? []
+          : [["--discovery-listen", discovery.listen] as const]),
       ];
-      const live = { ...options, ...(config && { config }) };
+      const live = {
+        ...options,
+        ...(config && { config }),
+        ...(discovery && { discovery }),
+      };
       await untilStopped(await namingFlags(flags, () => start(live, log)));
       return ExitCode.OK;
     },

@@ -18,6 +18,7 @@ import {
   portFlag,
   textFlag,
 } from "./flag.ts";
+import { DISCOVERY_FLAGS } from "./discovery_flags.ts";
 import { KUBELET_FLAGS } from "./kubelet_flags.ts";
 import { INTAKE_FLAGS } from "./intake_flags.ts";
 import { SERVER_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
@@ -209,6 +210,7 @@ export const SERVER_FLAGS = {
 
   ...SERVER_KUBERNETES_FLAGS,
   ...KUBELET_FLAGS,
+  ...DISCOVERY_FLAGS,
 
   "xfr-channel-size": countFlag(10, 1, 1_000_000, {
     group: "Accepted for Konnectivity's sake (no effect)",
