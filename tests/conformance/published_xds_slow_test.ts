@@ -5,8 +5,8 @@
 
 import { assert, assertEquals } from "@std/assert";
 import protobuf from "protobufjs";
-import { findGrpcJs } from "../../tests/peers/packages.ts";
-import { XDS_PROTOS } from "./xds_messages.ts";
+import { findGrpcJs } from "../peers/packages.ts";
+import { XDS_PROTOS } from "../../proto/xds/xds_messages.ts";
 
 /** Folders of the package that file names in the texts are relative to. */
 const ROOTS = ["envoy-api", "xds", "googleapis", "protoc-gen-validate"];
