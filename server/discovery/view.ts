@@ -25,40 +25,52 @@ export interface View {
 /** By kind: names whose resource is new, differs or is gone. */
 export type ViewChanges = Readonly<Record<ResourceKind, ReadonlySet<string>>>;
 
-/** Views that changed from one to another are few: clients move together. */
-const known = new WeakMap<View, WeakMap<View, ViewChanges>>();
+/** All of one kind, by name. */
+export type ByName = ReadonlyMap<string, Resource>;
+
+/** Kinds that changed from one to another are few: clients move together. */
+const known = new WeakMap<ByName, WeakMap<ByName, ReadonlySet<string>>>();
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/**
+ * Names whose resource is new, differs or is gone; the same set for all who ask.
+ * A resource that was made again and says the same is not among them.
+ */
+export function changedNames(
+  before: ByName,
+  after: ByName,
+): ReadonlySet<string> {
+  if (before === after) return NOTHING;
+  let byAfter = known.get(before);
+  if (byAfter === undefined) known.set(before, byAfter = new WeakMap());
+  let changed = byAfter.get(after);
+  if (changed === undefined) {
+    byAfter.set(after, changed = compare(before, after));
+  }
+  return changed;
+}
 
 /** What a client that was told `before` has to hear about `after`. */
 export function changesBetween(before: View, after: View): ViewChanges {
-  let byAfter = known.get(before);
-  if (byAfter === undefined) known.set(before, byAfter = new WeakMap());
-  let changes = byAfter.get(after);
-  if (changes === undefined) {
-    byAfter.set(after, changes = compare(before, after));
-  }
-  return changes;
-}
-
-function compare(before: View, after: View): ViewChanges {
-  return Object.freeze(Object.fromEntries(
+  return Object.fromEntries(
     RESOURCE_KINDS.map((kind) => [
       kind,
-      compareMaps(before.resources[kind], after.resources[kind]),
+      changedNames(before.resources[kind], after.resources[kind]),
     ]),
-  )) as ViewChanges;
+  ) as ViewChanges;
 }
 
-function compareMaps(
-  before: ReadonlyMap<string, Resource>,
-  after: ReadonlyMap<string, Resource>,
-): ReadonlySet<string> {
+function compare(before: ByName, after: ByName): ReadonlySet<string> {
   const changed = new Set<string>();
-  if (before === after) return changed;
   for (const [name, resource] of after) {
-    if (before.get(name) !== resource) changed.add(name);
+    const old = before.get(name);
+    if (old !== resource && old?.version !== resource.version) {
+      changed.add(name);
+    }
   }
   for (const name of before.keys()) {
     if (!after.has(name)) changed.add(name);
   }
-  return changed;
+  return changed.size === 0 ? NOTHING : changed;
 }

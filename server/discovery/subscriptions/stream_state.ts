@@ -7,17 +7,36 @@
  * {@linkcode StreamState.onView}, and at {@linkcode StreamState.dueMs}, call
  * {@linkcode StreamState.next} until it has nothing.
  *
+ * Here is what ties the kinds together: nonces, and the order in which a client
+ * hears of things, make before break. Of one kind knows `subscription.ts`, and
+ * what differs between the two protocols `sotw_subscription.ts` and
+ * `delta_subscription.ts`.
+ *
  * @module
  */
 
+import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type {
   DiscoveryMode,
   DiscoveryReply,
   DiscoveryRequest,
 } from "../../../proto/xds/discovery.ts";
-import type { ResourceKind } from "../../../proto/xds/resource.ts";
+import {
+  kindOfUrl,
+  RESOURCE_KINDS,
+  type ResourceKind,
+} from "../../../proto/xds/resource.ts";
 import type { View } from "../view.ts";
+import { DeltaSubscription } from "./delta_subscription.ts";
+import { PARENTS } from "./removals.ts";
+import { SotwSubscription } from "./sotw_subscription.ts";
 import type { StreamStatus } from "./stream_status.ts";
+
+/** Types that are not served and are remembered, for people. */
+export const FOREIGN_TYPES_MAX = 16;
+
+/** Characters of one of them. */
+export const FOREIGN_TYPE_LENGTH_MAX = 256;
 
 export interface StreamStateOptions {
   readonly mode: DiscoveryMode;
@@ -37,10 +56,32 @@ export interface OutgoingReply {
   readonly nonce: string;
 }
 
+type OneSubscription = SotwSubscription | DeltaSubscription;
+
 /** See the module description. */
 export class StreamState {
-  constructor(options: StreamStateOptions) {
-    void options;
+  readonly #mode: DiscoveryMode;
+  readonly #kinds: readonly ResourceKind[];
+  readonly #noncePrefix: string;
+  /** In the order in which they are sent; only what was asked for. */
+  #subscriptions: readonly OneSubscription[] = [];
+  #foreignTypes: Set<string> | undefined;
+  #view: View | undefined;
+  #generation = 0;
+  #replies = 0;
+  /** Whether something happened since `next` had nothing. */
+  #isStirred = false;
+  #dueMs = Infinity;
+
+  constructor({ mode, kinds, noncePrefix }: StreamStateOptions) {
+    this.#mode = mode;
+    this.#kinds = kinds ?? RESOURCE_KINDS;
+    this.#noncePrefix = noncePrefix ?? "";
+  }
+
+  /** When `next` may have something without a request or view; else Infinity. */
+  get dueMs(): number {
+    return this.#dueMs;
   }
 
   /**
@@ -48,27 +89,152 @@ export class StreamState {
    *   end with it.
    */
   onRequest(request: DiscoveryRequest, nowMs: number): void {
-    void request, nowMs;
+    const kind = this.#kindOf(request.typeUrl);
+    if (kind === undefined) return;
+    this.#isStirred = true;
+    const subscription = this.#find(kind) ?? this.#add(kind);
+    if (request.mode === "sotw" && subscription instanceof SotwSubscription) {
+      subscription.onRequest(request, nowMs);
+    } else if (
+      request.mode === "delta" && subscription instanceof DeltaSubscription
+    ) {
+      subscription.onRequest(request, nowMs);
+    } else {
+      throw new TypeError(
+        `A request of ${request.mode} on a stream of ${this.#mode}`,
+      );
+    }
   }
 
   /** What is to be told from now on. Nothing is told before the first view. */
-  onView(view: View, nowMs: number): void {
-    void view, nowMs;
+  onView(view: View, _nowMs: number): void {
+    if (view === this.#view) return;
+    this.#view = view;
+    this.#generation++;
+    this.#isStirred = true;
   }
 
   /** Counts as sent when it is returned. */
   next(nowMs: number): OutgoingReply | undefined {
-    void nowMs;
+    if (!this.#isStirred && nowMs < this.#dueMs) return undefined;
+    if (this.#view === undefined) return undefined;
+    this.#observe(this.#view, nowMs);
+    let isClusterBlocked = false;
+    for (const subscription of this.#subscriptions) {
+      const { kind } = subscription;
+      // It could lead to clusters that the client has not heard of.
+      const waits = isClusterBlocked && !subscription.isAsked &&
+        kind !== "endpoints";
+      const reply = waits ? undefined : this.#take(subscription, nowMs);
+      if (reply !== undefined) return reply;
+      if (kind === "cluster") {
+        isClusterBlocked = subscription.isBlocked(nowMs);
+      }
+    }
+    this.#isStirred = false;
+    this.#dueMs = Infinity;
+    for (const { dueMs } of this.#subscriptions) {
+      if (dueMs < this.#dueMs) this.#dueMs = dueMs;
+    }
     return undefined;
-  }
-
-  /** When `next` may have something without a request or view; else Infinity. */
-  get dueMs(): number {
-    return Infinity;
   }
 
   /** Made when it is asked for. */
   get status(): StreamStatus {
-    return { kinds: [], foreignTypes: [] };
+    return {
+      kinds: this.#subscriptions.map(({ status }) => status),
+      foreignTypes: [...this.#foreignTypes ?? []],
+    };
   }
+
+  /** `undefined` for a type that is not served, which is no error. */
+  #kindOf(typeUrl: string): ResourceKind | undefined {
+    const only = this.#kinds.length === 1 ? this.#kinds[0] : undefined;
+    if (typeUrl === "") {
+      if (only !== undefined) return only;
+      throw invalid("has no type_url, which tells what it asks for");
+    }
+    const kind = kindOfUrl(typeUrl);
+    if (kind !== undefined && this.#kinds.includes(kind)) return kind;
+    const shown = typeUrl.slice(0, FOREIGN_TYPE_LENGTH_MAX);
+    if (only !== undefined) {
+      throw invalid(`asks for ${shown} where there is only ${only}`);
+    }
+    this.#foreignTypes ??= new Set();
+    if (this.#foreignTypes.size < FOREIGN_TYPES_MAX) {
+      this.#foreignTypes.add(shown);
+    }
+    return undefined;
+  }
+
+  #find(kind: ResourceKind): OneSubscription | undefined {
+    for (const subscription of this.#subscriptions) {
+      if (subscription.kind === kind) return subscription;
+    }
+    return undefined;
+  }
+
+  #add(kind: ResourceKind): OneSubscription {
+    const subscription = this.#mode === "sotw"
+      ? new SotwSubscription(kind)
+      : new DeltaSubscription(kind);
+    this.#subscriptions = [...this.#subscriptions, subscription].sort((a, b) =>
+      RESOURCE_KINDS.indexOf(a.kind) - RESOURCE_KINDS.indexOf(b.kind)
+    );
+    return subscription;
+  }
+
+  #observe({ resources }: View, nowMs: number): void {
+    for (const subscription of this.#subscriptions) {
+      const { kind } = subscription;
+      const holds = this.#holdsRemovals(kind);
+      subscription.observe(resources[kind], this.#generation, nowMs, holds);
+      if (subscription instanceof SotwSubscription) subscription.tick(nowMs);
+    }
+    for (const subscription of this.#subscriptions) {
+      if (!subscription.isHolding) continue;
+      subscription.release(this.#clearedTo(subscription.kind), nowMs);
+    }
+  }
+
+  /** SotW tells of clusters and listeners only that they are gone. */
+  #holdsRemovals(kind: ResourceKind): boolean {
+    if (this.#mode === "sotw" && kind !== "cluster") return false;
+    return PARENTS[kind].some((parent) =>
+      this.#find(parent)?.isEmpty === false
+    );
+  }
+
+  /** The generation up to which all that leads to `kind` was acknowledged. */
+  #clearedTo(kind: ResourceKind): number {
+    let clearedTo = Infinity;
+    for (const kindOfParent of PARENTS[kind]) {
+      const parent = this.#find(kindOfParent);
+      if (parent === undefined || parent.isEmpty) continue;
+      clearedTo = Math.min(clearedTo, parent.clearedTo);
+    }
+    return clearedTo;
+  }
+
+  #take(
+    subscription: OneSubscription,
+    nowMs: number,
+  ): OutgoingReply | undefined {
+    const taken = subscription.take(this.#nonce, nowMs);
+    if (taken === undefined) return undefined;
+    const { kind, nonce } = subscription;
+    if (kind === "cluster") {
+      this.#find("endpoints")?.onParentsTold(taken.fresh);
+    }
+    return { kind, reply: taken.reply, nonce };
+  }
+
+  readonly #nonce = (): string => `${this.#noncePrefix}${++this.#replies}`;
+}
+
+function invalid(what: string): GrpcError {
+  return new GrpcError(
+    StatusCode.INVALID_ARGUMENT,
+    `The discovery request ${what}`,
+  );
 }

@@ -1,0 +1,168 @@
+/**
+ * One kind on a stream of differences.
+ *
+ * A request changes what the client asks for, answers a response, or both; a
+ * change counts whatever response the request speaks of. What the client asks for
+ * is told even if it has been told before, and what is not there is told as
+ * removed, so that nobody has to wait for it.
+ *
+ * @module
+ */
+
+import type { DeltaRequest } from "../../../proto/xds/discovery.ts";
+import {
+  isWholeState,
+  type Resource,
+  type ResourceKind,
+} from "../../../proto/xds/resource.ts";
+import type { ByName } from "../view.ts";
+import {
+  EVERYTHING,
+  minusNames,
+  type NameSet,
+  nameSetOfList,
+  NOTHING_NAMED,
+  plusNames,
+} from "./name_set.ts";
+import { select, type Selection, selectionOf } from "./selection.ts";
+import {
+  type Names,
+  namesOf,
+  namesOfList,
+  union,
+  within,
+} from "./shared_names.ts";
+import { Subscription } from "./subscription.ts";
+
+/** See the module description. */
+export class DeltaSubscription extends Subscription {
+  /** What the client says it has, until it was first told something. */
+  #initial: ReadonlyMap<string, string> | undefined;
+  #isKnown = false;
+  readonly #knowsWildcard: boolean;
+
+  constructor(kind: ResourceKind) {
+    super(kind);
+    this.#knowsWildcard = isWholeState(kind);
+  }
+
+  protected override get tellsGone(): boolean {
+    return true;
+  }
+
+  protected override get namesGone(): boolean {
+    return true;
+  }
+
+  /** @throws {GrpcError} RESOURCE_EXHAUSTED when it asks for too much. */
+  onRequest(request: DeltaRequest, nowMs: number): void {
+    const { responseNonce, errorDetail } = request;
+    if (responseNonce !== "" && this.nonce !== "") {
+      if (responseNonce === this.nonce) this.noteAnswer(errorDetail, nowMs);
+      else this.staleRequests++;
+    }
+    if (!this.#isKnown) {
+      this.#isKnown = true;
+      this.#onFirst(request);
+      return;
+    }
+    this.#subscribe(this.#setOf(request.subscribe));
+    this.#unsubscribe(this.#setOf(request.unsubscribe));
+  }
+
+  /** Clusters were told anew, and each wants its endpoints after that. */
+  onParentsTold(clusters: Names): void {
+    const asked = within(clusters, this.names);
+    if (asked.size === 0) return;
+    this.owe(namesOfList(select(asked, this.now).resources));
+  }
+
+  #setOf(list: readonly string[]): NameSet {
+    return list.length === 0
+      ? NOTHING_NAMED
+      : nameSetOfList(list, this.#knowsWildcard);
+  }
+
+  #onFirst({ subscribe, unsubscribe, initialVersions }: DeltaRequest): void {
+    const isAll = subscribe.length === 0 && unsubscribe.length === 0;
+    this.names = isAll && this.#knowsWildcard
+      ? EVERYTHING
+      : minusNames(this.#setOf(subscribe), this.#setOf(unsubscribe));
+    if (initialVersions.size > 0) this.#initial = initialVersions;
+  }
+
+  #subscribe(more: NameSet): void {
+    if (more.isEmpty) return;
+    const asked = more.isWildcard ? namesOf(this.now) : more.names;
+    this.names = plusNames(this.names, more);
+    if (this.told === undefined) return; // All of it is owed then.
+    this.isAsked = true;
+    if (more.isWildcard) {
+      this.mustAnswer = true;
+      this.owe(more.names);
+    }
+    this.owe(asked);
+  }
+
+  #unsubscribe(less: NameSet): void {
+    if (less.isEmpty) return;
+    const { names } = this.names;
+    const gone = [...less.names].filter((name) => names.has(name));
+    this.names = minusNames(this.names, less);
+    if (this.told === undefined || !this.names.isWildcard) return;
+    if (gone.length === 0) return;
+    // It cannot know whether they are among all that it asked for.
+    this.isAsked = true;
+    this.owe(new Set(gone));
+  }
+
+  protected override firstOwed(now: ByName): Names {
+    this.isAsked = true;
+    this.mustAnswer = this.names.isWildcard;
+    const initial = this.#initial;
+    this.#initial = undefined;
+    if (initial !== undefined) return this.#differences(now, initial);
+    const named = this.names.isOwn
+      ? new Set(this.names.names)
+      : this.names.names;
+    return this.names.isWildcard ? union(namesOf(now), named) : named;
+  }
+
+  /** What is not as the client says it has it. */
+  #differences(now: ByName, initial: ReadonlyMap<string, string>): Names {
+    const names = new Set<string>();
+    for (const name of this.names.names) {
+      const version = now.get(name)?.version;
+      if (version === undefined || version !== initial.get(name)) {
+        names.add(name);
+      }
+    }
+    if (this.names.isWildcard) {
+      for (const [name, { version }] of now) {
+        if (version !== initial.get(name)) names.add(name);
+      }
+    }
+    for (const name of initial.keys()) {
+      if (!now.has(name) && this.names.covers(name)) names.add(name);
+    }
+    return names;
+  }
+
+  protected override compose(names: Names): Selection {
+    const { now, held } = this;
+    const selection = select(names, now);
+    if (this.parking === undefined && !this.isHolding) return selection;
+    const resources: Resource[] = [];
+    const missing: string[] = [];
+    for (const resource of selection.resources) {
+      const taken = this.taken(resource);
+      if (taken !== undefined) resources.push(taken);
+    }
+    for (const name of selection.missing) {
+      const kept = held?.get(name);
+      if (kept === undefined) missing.push(name);
+      else resources.push(kept);
+    }
+    return selectionOf(resources, missing);
+  }
+}

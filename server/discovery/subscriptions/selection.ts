@@ -1,0 +1,201 @@
+/**
+ * What a response says: the resources of some names, as they are now.
+ *
+ * Clients with the same names on the way between the same states get the same
+ * arrays, so that a response is selected, hashed and encoded once for a thousand
+ * of them.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import type { DiscoveryReply } from "../../../proto/xds/discovery.ts";
+import {
+  type Resource,
+  RESOURCE_KINDS,
+  type ResourceKind,
+  TYPE_URLS,
+} from "../../../proto/xds/resource.ts";
+import type { ByName } from "../view.ts";
+import { PairMemo } from "./pair_memo.ts";
+import { type Names, NO_NAMES } from "./shared_names.ts";
+
+/**
+ * A response with more is sent in parts, where the protocol allows it: gRPC
+ * clients take 4 MiB. Octets.
+ */
+export const REPLY_OCTETS_MAX: number = 3 * 1024 * 1024;
+
+/** What is around a resource in a response, beside its name and version. */
+const FRAME_OCTETS = 32;
+
+/** Some names, looked up. */
+export interface Selection {
+  readonly resources: readonly Resource[];
+  /** Names without a resource. */
+  readonly missing: readonly string[];
+}
+
+const NOTHING_MISSING: readonly string[] = Object.freeze([]);
+
+const selected = new PairMemo<Names, ByName, Selection>((names, resources) => {
+  const found: Resource[] = [];
+  const missing: string[] = [];
+  for (const name of names) {
+    const resource = resources.get(name);
+    if (resource === undefined) missing.push(name);
+    else found.push(resource);
+  }
+  return selectionOf(found, missing);
+});
+
+/** The resources of `names`, in their order. */
+export function select(names: Names, resources: ByName): Selection {
+  return selected.of(names, resources);
+}
+
+/** For what only one client is told. */
+export function selectionOf(
+  resources: readonly Resource[],
+  missing: readonly string[],
+): Selection {
+  return Object.freeze({
+    resources,
+    missing: missing.length === 0 ? NOTHING_MISSING : missing,
+  });
+}
+
+/** A response's worth of a selection, and what is left of it. */
+export interface Part {
+  readonly selection: Selection;
+  readonly rest: Names;
+}
+
+const parts = new WeakMap<Selection, Part>();
+
+/** What fits into one response; a larger resource goes alone. */
+export function firstPart(selection: Selection): Part {
+  let part = parts.get(selection);
+  if (part === undefined) parts.set(selection, part = divide(selection));
+  return part;
+}
+
+function divide(selection: Selection): Part {
+  const { resources, missing } = selection;
+  let octets = 0;
+  let count = 0;
+  for (const { any, name, version } of resources) {
+    octets += any.length + octetsOf(name) + version.length + FRAME_OCTETS;
+    if (octets > REPLY_OCTETS_MAX && count > 0) {
+      return {
+        selection: selectionOf(resources.slice(0, count), NOTHING_MISSING),
+        rest: new Set([
+          ...resources.slice(count).map(({ name }) => name),
+          ...missing,
+        ]),
+      };
+    }
+    count++;
+  }
+  for (const [index, name] of missing.entries()) {
+    octets += octetsOf(name);
+    if (octets > REPLY_OCTETS_MAX && index > 0) {
+      return {
+        selection: selectionOf(resources, missing.slice(0, index)),
+        rest: new Set(missing.slice(index)),
+      };
+    }
+  }
+  return { selection, rest: NO_NAMES };
+}
+
+/** At most so many, whatever characters it has. */
+function octetsOf(name: string): number {
+  return name.length * 3;
+}
+
+/** By name: what stands in the place of a resource, or that nothing does. */
+export type Patches = ReadonlyMap<string, Resource | undefined>;
+
+const patchedLists = new WeakMap<
+  readonly Resource[],
+  Map<string, readonly Resource[]>
+>();
+
+/**
+ * A whole state with some resources exchanged, left out or added. Clients with
+ * the same patches get the same array.
+ */
+export function patched(
+  resources: readonly Resource[],
+  patches: Patches,
+): readonly Resource[] {
+  let byPatches = patchedLists.get(resources);
+  if (byPatches === undefined) {
+    patchedLists.set(resources, byPatches = new Map());
+  }
+  const key = [...patches].map(([name, resource]) =>
+    `${name.length}:${name}${resource?.version ?? "-"}`
+  ).sort().join(" ");
+  let list = byPatches.get(key);
+  if (list === undefined) {
+    byPatches.set(key, list = patch(resources, patches));
+  }
+  return list;
+}
+
+function patch(
+  resources: readonly Resource[],
+  patches: Patches,
+): readonly Resource[] {
+  const list = resources.filter(({ name }) => !patches.has(name));
+  for (const resource of patches.values()) {
+    if (resource !== undefined) list.push(resource);
+  }
+  return list;
+}
+
+const versions = new WeakMap<readonly Resource[], string>();
+
+/**
+ * Made of what a response brings and of nothing else: it survives a restart of
+ * the server, and differs between two responses with different content.
+ */
+export function versionOf(resources: readonly Resource[]): string {
+  let version = versions.get(resources);
+  if (version === undefined) {
+    versions.set(resources, version = hash(resources));
+  }
+  return version;
+}
+
+function hash(resources: readonly Resource[]): string {
+  const lines = resources.map(({ name, version }) => `${name}\0${version}\n`);
+  const digest = createHash("sha256").update(lines.sort().join(""));
+  return digest.digest("hex").slice(0, 32);
+}
+
+const replies = Object.fromEntries(RESOURCE_KINDS.map((kind) => [
+  kind,
+  new PairMemo<readonly Resource[], readonly string[], DiscoveryReply>(
+    (resources, removed) =>
+      Object.freeze({
+        typeUrl: TYPE_URLS[kind],
+        resources,
+        removed,
+        version: versionOf(resources),
+      }),
+  ),
+])) as Record<
+  ResourceKind,
+  PairMemo<readonly Resource[], readonly string[], DiscoveryReply>
+>;
+
+/** The response with a selection; what is missing is told as removed, or not. */
+export function replyOf(
+  kind: ResourceKind,
+  { resources, missing }: Selection,
+  tellsMissing: boolean,
+): DiscoveryReply {
+  return replies[kind].of(resources, tellsMissing ? missing : NOTHING_MISSING);
+}

@@ -1,0 +1,88 @@
+/**
+ * Sets of names that many clients have in common: what is to be told, cut to what
+ * a client asked for, joined with what it is owed.
+ *
+ * Each result is the same object for the same arguments, so that whatever is
+ * made of it is made once too.
+ *
+ * @module
+ */
+
+import type { Resource } from "../../../proto/xds/resource.ts";
+import type { ByName } from "../view.ts";
+import type { NameSet } from "./name_set.ts";
+import { PairMemo } from "./pair_memo.ts";
+
+export type Names = ReadonlySet<string>;
+
+export const NO_NAMES: Names = new Set();
+
+const joined = new PairMemo<Names, Names, Names>((a, b) => {
+  const [large, small] = a.size >= b.size ? [a, b] : [b, a];
+  let all: Set<string> | undefined;
+  for (const name of small) {
+    if (!large.has(name)) (all ??= new Set(large)).add(name);
+  }
+  return all ?? large;
+});
+
+/** Names of either. */
+export function union(a: Names, b: Names): Names {
+  if (a.size === 0 || a === b) return b;
+  if (b.size === 0) return a;
+  return joined.of(a, b);
+}
+
+const cut = new PairMemo<Names, NameSet, Names>(intersect);
+
+/** Those of `names` that the client asked for. */
+export function within(names: Names, asked: NameSet): Names {
+  if (names.size === 0 || asked.isWildcard) return names;
+  if (asked.names.size === 0) return NO_NAMES;
+  return asked.isOwn ? intersect(names, asked) : cut.of(names, asked);
+}
+
+function intersect(names: Names, asked: NameSet): Names {
+  const found = new Set<string>();
+  for (const name of names) if (asked.names.has(name)) found.add(name);
+  if (found.size === 0) return NO_NAMES;
+  return found.size === names.size ? names : found;
+}
+
+const added = new PairMemo<NameSet, NameSet, Names>((before, after) => {
+  const names = new Set<string>();
+  for (const name of after.names) if (!before.names.has(name)) names.add(name);
+  return names.size === 0
+    ? NO_NAMES
+    : names.size === after.names.size
+    ? after.names
+    : names;
+});
+
+/** Names in `after` that `before` did not name, wildcard or not. */
+export function addedNames(before: NameSet, after: NameSet): Names {
+  return before === after ? NO_NAMES : added.of(before, after);
+}
+
+const keys = new WeakMap<ByName, Names>();
+
+/** Names of all that there is. */
+export function namesOf(resources: ByName): Names {
+  let names = keys.get(resources);
+  if (names === undefined) {
+    keys.set(resources, names = new Set(resources.keys()));
+  }
+  return names;
+}
+
+const listed = new WeakMap<readonly Resource[], Names>();
+
+/** Names of resources in a response. */
+export function namesOfList(resources: readonly Resource[]): Names {
+  if (resources.length === 0) return NO_NAMES;
+  let names = listed.get(resources);
+  if (names === undefined) {
+    listed.set(resources, names = new Set(resources.map(({ name }) => name)));
+  }
+  return names;
+}

@@ -1,0 +1,189 @@
+/**
+ * One kind on a stream of the state of the world.
+ *
+ * A request repeats all that the client asks for, answers the last response, or
+ * both. One about an older response is stale: it says what the client wanted
+ * before it knew better, and another one follows. Listeners and clusters are told
+ * as the whole state, where absence is removal; the others bit by bit, and are
+ * never removed but by what leads to them.
+ *
+ * @module
+ */
+
+import type { SotwRequest } from "../../../proto/xds/discovery.ts";
+import {
+  isWholeState,
+  type Resource,
+  type ResourceKind,
+} from "../../../proto/xds/resource.ts";
+import type { ByName } from "../view.ts";
+import {
+  EVERYTHING,
+  type NameSet,
+  nameSetOfList,
+  NOTHING_NAMED,
+} from "./name_set.ts";
+import { patched, select, type Selection, selectionOf } from "./selection.ts";
+import {
+  addedNames,
+  type Names,
+  namesOf,
+  namesOfList,
+  NO_NAMES,
+  union,
+  within,
+} from "./shared_names.ts";
+import { Subscription } from "./subscription.ts";
+
+/**
+ * A client that asks again for what it was told is told again, but not more
+ * often than this: it may be one that answers everything twice.
+ */
+export const REPEAT_WAIT_MS = 1_000;
+
+/** See the module description. */
+export class SotwSubscription extends Subscription {
+  /** As the client sent it, so that its repetition is known by identity. */
+  #list: readonly string[] | undefined;
+  #hasNamed = false;
+  /** Clusters that were told anew, whose endpoints are asked for again. */
+  #warming: Names = NO_NAMES;
+  #repeatAfterMs = 0;
+  #isRepeatOwed = false;
+  readonly #isWhole: boolean;
+
+  constructor(kind: ResourceKind) {
+    super(kind);
+    this.#isWhole = isWholeState(kind);
+  }
+
+  override get dueMs(): number {
+    const dueMs = super.dueMs;
+    return this.#isRepeatOwed ? Math.min(dueMs, this.#repeatAfterMs) : dueMs;
+  }
+
+  protected override get tellsGone(): boolean {
+    return this.#isWhole;
+  }
+
+  protected override get namesGone(): boolean {
+    return false;
+  }
+
+  /** @throws {GrpcError} RESOURCE_EXHAUSTED when it asks for too much. */
+  onRequest(request: SotwRequest, nowMs: number): void {
+    const { resourceNames, responseNonce, errorDetail } = request;
+    const isFirst = this.nonce === "";
+    const isOfLast = !isFirst && responseNonce === this.nonce;
+    if (!isFirst && responseNonce !== "" && !isOfLast) {
+      this.staleRequests++;
+      return;
+    }
+    const isAnswer = isOfLast &&
+      (this.last === "open" || errorDetail !== undefined);
+    if (isAnswer) this.noteAnswer(errorDetail, nowMs);
+    const isChanged = this.#setNames(resourceNames);
+    if (isChanged || isAnswer || isFirst) return;
+    // Listeners and clusters were told whole, and nobody waits for them.
+    if (!this.#isWhole || responseNonce === "") this.#onRepeated(nowMs);
+  }
+
+  /** Clusters were told anew, and each wants its endpoints after that. */
+  onParentsTold(clusters: Names): void {
+    this.#warming = within(union(this.#warming, clusters), this.names);
+    this.#oweExisting(clusters);
+  }
+
+  /** When a client may be told once more what it has asked for again. */
+  tick(nowMs: number): void {
+    if (!this.#isRepeatOwed || nowMs < this.#repeatAfterMs) return;
+    this.#isRepeatOwed = false;
+    this.#repeatAfterMs = nowMs + REPEAT_WAIT_MS;
+    if (this.#isWhole) this.mustAnswer = true;
+    else this.#oweExisting(this.names.names);
+  }
+
+  /** @returns Whether the client asks for something else than before. */
+  #setNames(list: readonly string[]): boolean {
+    if (list === this.#list) return false;
+    const before = this.names;
+    const names = this.#namesOf(list);
+    this.#list = list;
+    if (list.length > 0) this.#hasNamed = true;
+    if (names === before) return false;
+    this.names = names;
+    if (this.told === undefined) return true; // All of it is owed then.
+    const isWildcardNew = names.isWildcard && !before.isWildcard;
+    const added = addedNames(before, names);
+    if (!isWildcardNew && added.size === 0) return true;
+    this.isAsked = true;
+    this.mustAnswer ||= this.#isWhole;
+    this.owe(isWildcardNew ? namesOf(this.now) : added);
+    return true;
+  }
+
+  /** Who never named anything means everything, where there is a wildcard. */
+  #namesOf(list: readonly string[]): NameSet {
+    if (list.length > 0) return nameSetOfList(list, this.#isWhole);
+    return this.#isWhole && !this.#hasNamed ? EVERYTHING : NOTHING_NAMED;
+  }
+
+  /**
+   * The client says again what it said. Envoy does so for endpoints when their
+   * cluster has changed, with a nonce that it has answered before, and keeps its
+   * answer about clusters until it is told.
+   */
+  #onRepeated(nowMs: number): void {
+    this.isAsked = true;
+    const warming = within(this.#warming, this.names);
+    this.#warming = NO_NAMES;
+    if (warming.size > 0) return this.#oweExisting(warming);
+    this.#isRepeatOwed = true;
+    this.tick(nowMs);
+  }
+
+  #oweExisting(names: Names): void {
+    const asked = within(names, this.names);
+    if (asked.size === 0) return;
+    this.owe(namesOfList(select(asked, this.now).resources));
+  }
+
+  protected override firstOwed(now: ByName): Names {
+    this.isAsked = true;
+    this.mustAnswer = this.#isWhole && !this.names.isEmpty;
+    return this.names.isWildcard ? namesOf(now) : this.names.names;
+  }
+
+  protected override compose(names: Names): Selection {
+    return this.#isWhole ? this.#composeWhole() : this.#composeSome(names);
+  }
+
+  #composeWhole(): Selection {
+    const { names, now, parking, held } = this;
+    const asked = names.isWildcard ? namesOf(now) : names.names;
+    const { resources } = select(asked, now);
+    const patches = new Map<string, Resource | undefined>();
+    for (const name of parking?.names ?? []) {
+      const resource = names.covers(name) ? now.get(name) : undefined;
+      if (resource === undefined) continue;
+      const taken = this.taken(resource);
+      if (taken !== resource) patches.set(name, taken);
+    }
+    for (const resource of held?.resources ?? []) {
+      if (names.covers(resource.name)) patches.set(resource.name, resource);
+    }
+    if (patches.size === 0) return select(asked, now);
+    return selectionOf(patched(resources, patches), []);
+  }
+
+  #composeSome(names: Names): Selection {
+    const selection = select(names, this.now);
+    if (this.parking === undefined) return selection;
+    const resources: Resource[] = [];
+    for (const resource of selection.resources) {
+      const taken = this.taken(resource);
+      if (taken !== undefined) resources.push(taken);
+    }
+    return selectionOf(resources, []);
+  }
+}
