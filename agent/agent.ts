@@ -25,7 +25,10 @@ import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { Credentials } from "../host/tls/credentials.ts";
 import { VERSION } from "../host/version.ts";
-import type { AnnouncedService } from "../proto/link/control_messages.ts";
+import type {
+  AnnouncedService,
+  ServiceRefusal,
+} from "../proto/link/control_messages.ts";
 import { NO_IDENTIFIERS } from "../proto/link/identifiers.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./agent_audit.ts";
@@ -112,6 +115,8 @@ class Agent {
   #leases: LeaseCount | undefined;
   /** What servers were told last that this node serves for others. */
   #announced: readonly AnnouncedService[];
+  /** What servers do not take of it, as it was logged last. */
+  #refusals = "";
 
   constructor(options: AgentOptions, environment: AgentEnvironment) {
     const { log, identity } = environment;
@@ -240,12 +245,23 @@ class Agent {
     const services = this.#services;
     if (services === this.#announced) return;
     this.#announced = services;
+    this.#refusals = "";
     this.#keeper.announce(services);
   }
 
   get #services(): readonly AnnouncedService[] {
     const { services, liveServices } = this.#options;
     return liveServices?.() ?? services ?? NO_SERVICES;
+  }
+
+  /** Each link of a server hears the same. */
+  #servicesRefused(refused: readonly ServiceRefusal[]): void {
+    const text = JSON.stringify(refused);
+    if (text === this.#refusals) return;
+    this.#refusals = text;
+    for (const { service, reason } of refused) {
+      this.#log.warn(`the server does not take ${service}: ${reason}`);
+    }
   }
 
   #createDialer(): TargetDialer {
@@ -294,11 +310,7 @@ class Agent {
       agentId,
       identifiers: identifiers ?? NO_IDENTIFIERS,
       services: () => this.#services,
-      onServicesRefused: (refused) => {
-        for (const { service, reason } of refused) {
-          this.#log.warn(`the server does not take ${service}: ${reason}`);
-        }
-      },
+      onServicesRefused: (refused) => this.#servicesRefused(refused),
       notAnnounced: (serverId) =>
         this.#log.warn(
           "the services of --announce are not announced: the link speaks " +

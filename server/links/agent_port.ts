@@ -68,6 +68,8 @@ export const RETIRED_CHECK_MS = 10_000;
 export interface AgentPortObserver extends LinkObserver {
   linked(link: AgentLink): void;
   unlinked(link: AgentLink, reason: string): void;
+  /** An agent that is linked announces other services, or its drain. */
+  changed?(link: AgentLink): void;
   /** A peer connected and did not become an agent. */
   refused(remoteAddress: string, reason: string): void;
   /** +1 and −1 for every connection that carries packets (gRPC `Connect`). */
@@ -173,6 +175,7 @@ export class AgentPort {
         identity,
         observer,
         admit: (peer, { token }) => this.#options.admit({ peer, token }),
+        onChanged: (link) => observer.changed?.(link),
         onClosed: (closed, reason) => {
           this.#links.delete(closed as StreamsLink);
           this.#retired.get(closed)?.cancel();

@@ -1,0 +1,216 @@
+/**
+ * What of an agent's announcement is taken: services that its node may offer,
+ * at addresses that are the node's own. Pure.
+ *
+ * An address means what it means to the agent that announces it, which dials it
+ * itself: so the loopback of its machine, what it was let announce as its own
+ * (identifiers), and what a policy grants its node. A name may be anybody's
+ * unless a policy says whose; services that another source of the catalog has
+ * are that source's, whoever announces them.
+ *
+ * @module
+ */
+
+import {
+  DEFAULT_NAMESPACE,
+  keyOf,
+  NO_AFFINITY,
+  NO_POLICY,
+  type Protocol,
+} from "../../../catalog/model.ts";
+import { canonicalAddress, checkService } from "../../../catalog/validate.ts";
+import { subjectOf } from "../../../host/policy/subject.ts";
+import {
+  ANNOUNCED_SERVICES_MAX,
+  ANNOUNCED_TEXT_LENGTH_MAX,
+  announcedName,
+} from "../../../proto/link/announced_services.ts";
+import type {
+  AnnouncedService,
+  ServiceRefusal,
+} from "../../../proto/link/control_messages.ts";
+import {
+  parseIpAddress,
+  parseIpPrefix,
+  prefixContains,
+} from "../../../proto/link/ip_address.ts";
+import type { Identifiers, LinkPeer } from "../../../proto/link/link.ts";
+import { provenNames } from "../../identity/proven_names.ts";
+
+/** One port of a service as an agent serves it. Frozen. */
+export interface Offer {
+  /** `namespace/name` of the service. */
+  readonly service: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+  /** Empty: not told. */
+  readonly appProtocol: string;
+  /** Canonical. */
+  readonly address: string;
+  readonly targetPort: number;
+}
+
+/** What agents may announce. */
+export interface AnnouncementRules {
+  /** Agents that show nothing may link: whose word counts then? Nobody's. */
+  readonly letsAnonymous: boolean;
+  /** What `node` may call itself besides its name. */
+  grantsOf(node: string): Identifiers;
+  /** Whether `node` may offer a service; empty: who proved no name. */
+  mayOffer(node: string, service: string): boolean;
+}
+
+/** What became of an announcement. */
+export interface Judged {
+  readonly offers: readonly Offer[];
+  readonly refused: readonly ServiceRefusal[];
+}
+
+/** See the module description. */
+export function judgeAnnouncement(
+  peer: LinkPeer,
+  services: readonly AnnouncedService[],
+  rules: AnnouncementRules,
+): Judged {
+  const offers = new Map<string, Offer>();
+  const refused: ServiceRefusal[] = [];
+  const whole = problemOfAgent(peer, rules);
+  for (const [index, service] of services.entries()) {
+    const problem = index >= ANNOUNCED_SERVICES_MAX ? TOO_MANY : whole;
+    const judged = problem ?? judge(peer, service, rules);
+    if (typeof judged === "string") {
+      refused.push({ service: announcedName(service), reason: judged });
+      // One line stands for all that follow: there may be thousands.
+      if (judged === TOO_MANY) break;
+      continue;
+    }
+    offers.set(offerKey(judged), judged);
+  }
+  return { offers: Object.freeze([...offers.values()]), refused };
+}
+
+const TOO_MANY = `only ${ANNOUNCED_SERVICES_MAX} services of one agent are ` +
+  "taken; this one and what follows is left out";
+
+/** Why nothing of an agent can be taken. */
+function problemOfAgent(
+  { agentId, identity }: LinkPeer,
+  { letsAnonymous }: AnnouncementRules,
+): string | undefined {
+  if (letsAnonymous && identity.kind === "anonymous") {
+    return "the agent showed no certificate, and this server lets everybody " +
+      "be an agent; join the node";
+  }
+  // It is how proxies name the agent to the server.
+  const canBeNamed = /^[\x21-\x7e]+$/.test(agentId) &&
+    agentId.length <= ANNOUNCED_TEXT_LENGTH_MAX;
+  return canBeNamed
+    ? undefined
+    : "the agent's id cannot be named in a dial: visible ASCII is wanted, " +
+      `${ANNOUNCED_TEXT_LENGTH_MAX} characters at most; set --agent-id`;
+}
+
+/** @returns Why not, or what is taken. */
+function judge(
+  peer: LinkPeer,
+  announced: AnnouncedService,
+  rules: AnnouncementRules,
+): Offer | string {
+  const { name, port, appProtocol, host, targetPort } = announced;
+  const namespace = announced.namespace || DEFAULT_NAMESPACE;
+  const protocol = announced.protocol || "tcp";
+  if (protocol !== "tcp" && protocol !== "udp") {
+    return `its protocol is ${shown(protocol)}, tcp or udp is wanted`;
+  }
+  if (!APP_PROTOCOL.test(appProtocol)) {
+    return `${shown(appProtocol)} is no application protocol`;
+  }
+  const problem = checkService({
+    namespace,
+    name,
+    ports: [{ name: "", port, protocol }],
+    affinity: NO_AFFINITY,
+    policy: NO_POLICY,
+  });
+  if (problem !== undefined) return problem;
+  if (!Number.isInteger(targetPort) || targetPort < 1 || targetPort > 65_535) {
+    return `its target's port is ${targetPort}, 1 to 65535 is wanted`;
+  }
+  const node = provenNames(peer.identity)?.[0] ?? "";
+  const service = keyOf({ namespace, name });
+  if (!rules.mayOffer(node, service)) {
+    return `no rule of the server lets ${node || "this agent"} announce ` +
+      `${service}; add it to services of its nodes entry in the policy file`;
+  }
+  const address = canonicalAddress(host);
+  if (address === undefined) {
+    return `${shown(host)} is no address: an IP address or a host name is ` +
+      "wanted";
+  }
+  if (!isOwn(address, peer, rules.grantsOf(node))) {
+    return `${shown(host)} is not the agent's own: 127.0.0.1, or an address ` +
+      "that it announces (--agent-identifiers), or that a nodes entry of the " +
+      "policy file grants it";
+  }
+  return Object.freeze({
+    service,
+    namespace,
+    name,
+    port,
+    protocol,
+    appProtocol,
+    address,
+    targetPort,
+  });
+}
+
+/** As Kubernetes has it: letters, digits, and what names are joined with. */
+const APP_PROTOCOL = /^[A-Za-z0-9./_-]{0,63}$/;
+
+/** One agent serves one port of a service at one address once. */
+function offerKey(offer: Offer): string {
+  const { service, port, protocol, address, targetPort } = offer;
+  return `${service} ${port}/${protocol} ${address} ${targetPort}`;
+}
+
+function isOwn(
+  address: string,
+  { identifiers }: LinkPeer,
+  granted: Identifiers,
+): boolean {
+  if (isLoopback(address)) return true;
+  const { host, ipv4, ipv6, cidr } = identifiers;
+  const own = [...host, ...ipv4, ...ipv6, ...granted.ipv4, ...granted.ipv6];
+  if (own.includes(address)) return true;
+  const ip = parseIpAddress(address);
+  if (ip === undefined) return false;
+  return [...cidr, ...granted.cidr].some((text) => {
+    const prefix = parseIpPrefix(text);
+    return prefix !== undefined && prefixContains(prefix, ip);
+  });
+}
+
+/** Also where the unspecified address leads to, and `localhost`. */
+function isLoopback(address: string): boolean {
+  if (address === "localhost") return true;
+  const subject = subjectOf({ protocol: "tcp", address: hostPort(address) });
+  if (subject.kind !== "endpoint" || subject.host.kind !== "addresses") {
+    return false;
+  }
+  return subject.host.addresses.every((ip) =>
+    ip.length === 4
+      ? ip[0] === 127
+      : ip.every((octet, index) => octet === (index === 15 ? 1 : 0))
+  );
+}
+
+function hostPort(address: string): string {
+  return address.includes(":") ? `[${address}]:1` : `${address}:1`;
+}
+
+/** A peer's text, made safe for a log line. */
+function shown(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+}

@@ -1,0 +1,290 @@
+import { assertEquals } from "@std/assert";
+import { Catalog } from "../../../catalog/catalog.ts";
+import type {
+  AnnouncedService,
+  ServiceRefusal,
+} from "../../../proto/link/control_messages.ts";
+import { FakeLink, identifiers } from "../../../tests/support/fake_link.ts";
+import { FakeTimers } from "../../../tests/support/fake_timers.ts";
+import { RecordedLog } from "../../../tests/support/recorded_log.ts";
+import {
+  endpointsOf,
+  ScriptedSource,
+  serviceOf,
+} from "../../../tests/support/scripted_source.ts";
+import { judgeAnnouncement } from "./announcement.ts";
+import {
+  ANNOUNCE_INTERVAL_MS,
+  FORGET_MS,
+  GATHER_MS,
+  LOST_AGENTS_MAX,
+  MembershipSource,
+  SETTLE_MS,
+} from "./membership_source.ts";
+
+/** A link of an agent that announces. */
+class AnnouncingLink extends FakeLink {
+  readonly refusals: string[] = [];
+
+  constructor(agentId: string, public services: readonly AnnouncedService[]) {
+    super(agentId);
+  }
+
+  refuseServices(refused: readonly ServiceRefusal[]): void {
+    this.refusals.push(...refused.map(({ service }) => service));
+  }
+}
+
+/** `web` on 127.0.0.1:8080, or as is said. */
+function offer(change: Partial<AnnouncedService> = {}): AnnouncedService {
+  return {
+    name: "web",
+    namespace: "",
+    port: 80,
+    protocol: "tcp",
+    appProtocol: "",
+    host: "127.0.0.1",
+    targetPort: 8080,
+    ...change,
+  };
+}
+
+function setUp(settleMs = 0) {
+  const timers = new FakeTimers();
+  const log = new RecordedLog();
+  let denied = "";
+  const source = new MembershipSource({
+    log,
+    timers,
+    settleMs,
+    judge: (peer, services) =>
+      judgeAnnouncement(peer, services, {
+        letsAnonymous: false,
+        grantsOf: () => identifiers(),
+        mayOffer: (_node, service) => service !== denied,
+      }),
+  });
+  const first = new ScriptedSource("first");
+  const catalog = new Catalog({
+    sources: [first, source],
+    log: new RecordedLog(),
+    timers,
+    random: () => 0,
+  });
+  catalog.start();
+  /** Each endpoint as `agent address:port state`, of a service. */
+  const endpoints = (service = "default/web") =>
+    catalog.snapshot.endpoints.get(service)?.map((
+      { via, address, ports, state },
+    ) =>
+      `${
+        via.kind === "agent" ? `${via.agent?.key}=${via.agent?.value}` : "-"
+      } ` +
+      `${address}:${ports.map(({ port }) => port).join()} ${state}`
+    );
+  const ports = (service = "default/web") =>
+    catalog.snapshot.services.get(service)?.ports.map((
+      { name, port, protocol, appProtocol },
+    ) => [name, port, protocol, appProtocol ?? ""].join(" "));
+  const link = (agentId: string, ...services: AnnouncedService[]) => {
+    const link = new AnnouncingLink(agentId, services);
+    source.linked(link);
+    timers.advance(GATHER_MS);
+    return link;
+  };
+  const say = (link: AnnouncingLink, ...services: AnnouncedService[]) => {
+    link.services = services;
+    changed(link);
+  };
+  const changed = (link: AnnouncingLink) => {
+    source.changed(link);
+    timers.advance(GATHER_MS);
+  };
+  const unlink = (link: AnnouncingLink) => {
+    source.unlinked(link);
+    timers.advance(GATHER_MS);
+  };
+  const deny = (service: string) => {
+    denied = service;
+    source.reconsider();
+    timers.advance(GATHER_MS);
+  };
+  return {
+    ...{ timers, log, source, first, catalog },
+    ...{ endpoints, ports, link, say, changed, unlink, deny },
+  };
+}
+
+Deno.test("what an agent announces is there at once, behind just that agent", () => {
+  const { endpoints, ports, link } = setUp();
+  link("edge-1", offer({ appProtocol: "http" }));
+  assertEquals(ports(), [" 80 tcp http"]);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+});
+
+Deno.test("agents that come at one moment are one change, or two", () => {
+  const { catalog, source, timers } = setUp();
+  const versions = () => catalog.snapshot.version;
+  for (let index = 0; index < 1_000; index++) {
+    source.linked(new AnnouncingLink(`a${index}`, [offer()]));
+  }
+  assertEquals(versions(), 1);
+  timers.advance(GATHER_MS);
+  assertEquals(versions(), 2);
+  const { endpoints } = catalog.snapshot;
+  assertEquals(endpoints.get("default/web")!.length, 1_000);
+});
+
+Deno.test("agents that announce one service are its endpoints, in one order", () => {
+  const { endpoints, ports, link } = setUp();
+  link("edge-2", offer({ appProtocol: "grpc" }), offer({ targetPort: 9090 }));
+  link("edge-1", offer(), offer({ port: 53, protocol: "udp" }));
+  assertEquals(ports(), ["udp-53 53 udp ", "tcp-80 80 tcp grpc"]);
+  assertEquals(endpoints(), [
+    "id=edge-1 127.0.0.1:8080 ready",
+    "id=edge-1 127.0.0.1:8080 ready",
+    "id=edge-2 127.0.0.1:8080 ready",
+    "id=edge-2 127.0.0.1:9090 ready",
+  ]);
+});
+
+Deno.test("an agent is unready with its last link, not before, and ready with the next", () => {
+  const { endpoints, unlink, link } = setUp();
+  const one = link("edge-1", offer());
+  const other = link("edge-1", offer());
+  unlink(one);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+  unlink(other);
+  unlink(other);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 unready"]);
+  link("edge-1", offer());
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+});
+
+Deno.test("an agent that is gone is forgotten after ten minutes, unless it came back", () => {
+  const { endpoints, ports, source, timers, link, unlink } = setUp();
+  unlink(link("edge-1", offer()));
+  timers.advance(FORGET_MS - 1);
+  const back = link("edge-1", offer());
+  timers.advance(FORGET_MS);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+  unlink(back);
+  timers.advance(FORGET_MS - GATHER_MS - 1);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 unready"]);
+  timers.advance(1);
+  assertEquals([endpoints(), ports()], [undefined, undefined]);
+  assertEquals(source.agents, 0);
+});
+
+Deno.test("an agent whose links all drain is used while nobody else is ready", () => {
+  const { endpoints, changed, link } = setUp();
+  const one = link("edge-1", offer());
+  const other = link("edge-1", offer());
+  one.isDraining = true;
+  changed(one);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+  other.isDraining = true;
+  changed(other);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 serving"]);
+});
+
+Deno.test("what was announced last counts, and is heard so often at most", () => {
+  const { endpoints, ports, source, timers, link, say } = setUp();
+  const one = link("edge-1", offer());
+  timers.advance(ANNOUNCE_INTERVAL_MS);
+  say(one, offer({ targetPort: 1 }));
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:1 ready"]);
+  for (let port = 2; port < 100; port++) {
+    one.services = [offer({ targetPort: port })];
+    source.changed(one);
+  }
+  timers.advance(GATHER_MS);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:1 ready"]);
+  timers.advance(ANNOUNCE_INTERVAL_MS);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:99 ready"]);
+  timers.advance(ANNOUNCE_INTERVAL_MS);
+  say(one, offer({ name: "db", port: 5432 }));
+  assertEquals(endpoints(), undefined);
+  assertEquals(ports("default/db"), [" 5432 tcp "]);
+});
+
+Deno.test("an agent that comes back and announces nothing offers nothing", () => {
+  const { endpoints, source, timers, link, unlink } = setUp();
+  unlink(link("edge-1", offer()));
+  timers.advance(ANNOUNCE_INTERVAL_MS);
+  link("edge-1");
+  assertEquals([endpoints(), source.agents], [undefined, 0]);
+});
+
+Deno.test("refusals are told to the agent each time, and logged once", () => {
+  const { endpoints, log, link } = setUp();
+  const bad = offer({ name: "meta", host: "169.254.169.254" });
+  const links = [link("edge-1", offer(), bad)];
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+  assertEquals(endpoints("default/meta"), undefined);
+  links.push(link("edge-1", offer(), bad));
+  assertEquals(links[0]!.refusals, ["default/meta:80"]);
+  const lines = log.take();
+  assertEquals(lines.length, 1, lines.join("\n"));
+  assertEquals(
+    lines[0]!.startsWith(
+      "warn: agent edge-1 may not announce default/meta:80: " +
+        '"169.254.169.254" is not the agent\'s own',
+    ),
+    true,
+  );
+});
+
+Deno.test("another policy takes away what it does not allow, and gives it back", () => {
+  const { endpoints, link, deny } = setUp();
+  const one = link("edge-1", offer());
+  deny("default/web");
+  assertEquals([endpoints(), one.refusals], [undefined, ["default/web:80"]]);
+  deny("");
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+});
+
+Deno.test("a service that another source has is that source's, whoever announces it", () => {
+  const { first, endpoints, ports, link } = setUp();
+  first.sink.set({
+    services: [serviceOf("web", 443)],
+    endpoints: [endpointsOf("web", "10.0.0.1:443")],
+  });
+  link("edge-1", offer());
+  assertEquals(ports(), [" 443 tcp "]);
+  assertEquals(endpoints(), ["- 10.0.0.1:443 ready"]);
+});
+
+Deno.test("agents have time to come back before anybody is told that they are gone", () => {
+  const { catalog, first, timers, link } = setUp(SETTLE_MS);
+  first.sink.synced();
+  timers.advance(SETTLE_MS - GATHER_MS - 1);
+  link("edge-1", offer());
+  assertEquals(catalog.isSynced, false);
+  timers.advance(1);
+  assertEquals(catalog.isSynced, true);
+});
+
+Deno.test("so many agents are remembered, and who is gone for longest goes first", () => {
+  const { source, catalog, timers } = setUp();
+  for (let index = 0; index <= LOST_AGENTS_MAX; index++) {
+    const services = [offer({ name: `s${index}` })];
+    const link = new AnnouncingLink(`a${index}`, services);
+    source.linked(link);
+    source.unlinked(link);
+  }
+  timers.advance(GATHER_MS);
+  assertEquals(source.agents, LOST_AGENTS_MAX);
+  assertEquals(catalog.snapshot.services.has("default/s0"), false);
+  assertEquals(catalog.snapshot.services.has("default/s1"), true);
+});
+
+Deno.test("nothing is said after the source was stopped", async () => {
+  const { catalog, timers, link, endpoints, say } = setUp();
+  const one = link("edge-1", offer());
+  say(one, offer({ targetPort: 1 }));
+  await catalog.stop();
+  timers.advance(FORGET_MS);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
+  assertEquals(timers.pendingCount, 0);
+});

@@ -1,0 +1,100 @@
+/**
+ * From what agents offer to a service of the catalog and its endpoints. Pure.
+ *
+ * @module
+ */
+
+import {
+  DEFAULT_WEIGHT,
+  type Endpoint,
+  type EndpointState,
+  NO_AFFINITY,
+  NO_POLICY,
+  type Service,
+  type ServiceEndpoints,
+  type ServicePort,
+  type Via,
+} from "../../../catalog/model.ts";
+import type { Offer } from "./announcement.ts";
+
+/** An agent that offers something. */
+export interface Member {
+  /** The agent's. */
+  readonly id: string;
+  readonly offers: readonly Offer[];
+  readonly state: EndpointState;
+}
+
+/**
+ * The service that `members` offer together: all ports that any of them has.
+ *
+ * @param key `namespace/name`.
+ * @param members Sorted; of those who say different application protocols for
+ *   one port the first is believed.
+ */
+export function serviceFrom(
+  key: string,
+  members: readonly Member[],
+): Service {
+  const ports = new Map<string, Omit<ServicePort, "name">>();
+  for (const { port, protocol, appProtocol } of offersOf(key, members)) {
+    const id = portId({ port, protocol });
+    if (ports.get(id)?.appProtocol !== undefined) continue;
+    ports.set(id, {
+      port,
+      protocol,
+      ...appProtocol === "" ? {} : { appProtocol },
+    });
+  }
+  const sorted = [...ports.values()].sort((one, other) =>
+    one.port - other.port || (one.protocol < other.protocol ? -1 : 1)
+  );
+  const [namespace = "", name = ""] = key.split("/");
+  return {
+    namespace,
+    name,
+    ports: sorted.map((port) => ({
+      name: sorted.length === 1 ? "" : portId(port),
+      ...port,
+    })),
+    affinity: NO_AFFINITY,
+    policy: NO_POLICY,
+  };
+}
+
+/** Where `service` is to be had: each offer is an endpoint behind its agent. */
+export function endpointsFrom(
+  service: Service,
+  members: readonly Member[],
+): ServiceEndpoints {
+  const { namespace, name, ports } = service;
+  const key = `${namespace}/${name}`;
+  const nameOf = new Map(ports.map((port) => [portId(port), port.name]));
+  const endpoints = members.flatMap(({ id, offers, state }) => {
+    const via: Via = { kind: "agent", agent: { key: "id", value: id } };
+    return offers
+      .filter((offer) => offer.service === key)
+      .map((offer): Endpoint => ({
+        address: offer.address,
+        ports: [{ name: nameOf.get(portId(offer))!, port: offer.targetPort }],
+        state,
+        node: id,
+        weight: DEFAULT_WEIGHT,
+        via,
+      }));
+  });
+  return { service: key, endpoints };
+}
+
+function offersOf(key: string, members: readonly Member[]): readonly Offer[] {
+  return members.flatMap(({ offers }) =>
+    offers.filter(({ service }) => service === key)
+  );
+}
+
+/** `tcp-80`: a port's name where a service has several. */
+function portId(
+  { port, protocol }: Pick<ServicePort, "port" | "protocol">,
+): string {
+  return `${protocol}-${port}`;
+}
