@@ -48,8 +48,13 @@ export function generateService(
           clusterOf(input.service, port, variant),
         ),
         rank: OWN,
+        service: key,
       },
-      { resource: resourceOf("endpoints", assignment), rank: OWN },
+      {
+        resource: resourceOf("endpoints", assignment),
+        rank: OWN,
+        service: key,
+      },
       ...listenersOf(input, port, variant),
       ...routeClaims(input, port, variant),
     );
@@ -68,11 +73,16 @@ function listenersOf(
   if (form === "proxy") {
     // It finds places by itself, and tells of those that it cannot have.
     const listener = proxyListener(service, port);
-    return [{ resource: resourceOf("listener", listener), rank: OWN }];
+    return [{
+      service: keyOf(service),
+      resource: resourceOf("listener", listener),
+      rank: OWN,
+    }];
   }
   if (form === "grpc") {
     const routeConfig = portName(service, port);
     return grpcNames(service, port).map(({ name, rank }) => ({
+      service: keyOf(service),
       resource: resourceOf("listener", grpcListener(name, routeConfig)),
       rank,
       whenLost: `${portText(port)}: xds:///${name} is the name of`,
@@ -80,6 +90,7 @@ function listenersOf(
   }
   const place = listenPlace(port);
   return [{
+    service: keyOf(service),
     resource: resourceOf("listener", envoyListener(service, port)),
     // Who asks for a place gets it before those who have none to ask for.
     rank: port.listen === undefined ? 1 : 0,
@@ -98,20 +109,26 @@ function routeClaims(
   const hasRoutes = form === "grpc" ||
     (form === "envoy" && appProtocolOf(port) !== undefined);
   if (!hasRoutes) return [];
+  const key = keyOf(service);
   const routes = routesOf(service, port, variant);
   const standIns = targetsOfRoutes(service, port).flatMap((name): Claim[] => [
     {
+      service: key,
       resource: resourceOf("cluster", plainCluster(name)),
       rank: STAND_IN,
       whenHeld: `${portText(port)}: its routes lead to ${name}, and there is ` +
         "no such TCP port that this client may see; add it, or mend the routes",
     },
     {
+      service: key,
       resource: resourceOf("endpoints", noEndpoints(name)),
       rank: STAND_IN,
     },
   ]);
-  return [{ resource: resourceOf("route", routes), rank: OWN }, ...standIns];
+  return [
+    { service: key, resource: resourceOf("route", routes), rank: OWN },
+    ...standIns,
+  ];
 }
 
 function portText({ port, protocol }: ServicePort): string {

@@ -14,6 +14,8 @@ import type { Variant } from "./audience.ts";
  * the lowest rank gets it, then who comes first in the order of names.
  */
 export interface Claim {
+  /** Whose it is: `namespace/name`. */
+  readonly service: string;
   readonly resource: Resource;
   readonly rank: number;
   /** Besides its name, an address that only one listener can have. */

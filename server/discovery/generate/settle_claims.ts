@@ -22,56 +22,52 @@ export interface Settled {
   readonly conflicts: readonly Unserved[];
 }
 
-interface Holder {
-  readonly service: string;
-  readonly claim: Claim;
-}
-
 /** @param services By `namespace/name`, in any order. */
 export function settleClaims(
   services: ReadonlyMap<string, ServiceResources>,
 ): Settled {
-  const inOrder = [...services.keys()].sort();
-  const holders = new Map<string, Holder>();
-  const eachClaim = function* (): Generator<Holder> {
-    for (const service of inOrder) {
-      for (const claim of services.get(service)!.claims) {
-        yield { service, claim };
-      }
-    }
-  };
-  for (const each of eachClaim()) {
-    for (const thing of thingsOf(each.claim)) {
-      const holder = holders.get(thing);
-      // Of equals the first.
-      if (holder === undefined || each.claim.rank < holder.claim.rank) {
-        holders.set(thing, each);
-      }
+  const inOrder = [...services.keys()].sort()
+    .map((service) => services.get(service)!);
+  const names = mapsByKind<Claim>();
+  const addresses = new Map<string, Claim>();
+  for (const { claims } of inOrder) {
+    for (const claim of claims) {
+      const { resource: { kind, name }, address } = claim;
+      take(names[kind], name, claim);
+      if (address !== undefined) take(addresses, address, claim);
     }
   }
-  const resources = Object.fromEntries(
-    RESOURCE_KINDS.map((kind) => [kind, new Map<string, Resource>()]),
-  ) as Record<ResourceKind, Map<string, Resource>>;
+  const resources = mapsByKind<Resource>();
   const conflicts: Unserved[] = [];
-  for (const { service, claim } of eachClaim()) {
-    const lost = thingsOf(claim)
-      .find((thing) => holders.get(thing)!.claim !== claim);
-    const { resource, whenLost, whenHeld } = claim;
-    if (lost === undefined) {
-      resources[resource.kind].set(resource.name, resource);
-      if (whenHeld !== undefined) conflicts.push({ service, reason: whenHeld });
-    } else if (whenLost !== undefined) {
-      const { service: other } = holders.get(lost)!;
-      conflicts.push({ service, reason: `${whenLost} ${other}` });
+  for (const { claims } of inOrder) {
+    for (const claim of claims) {
+      const { resource, address, service, whenLost, whenHeld } = claim;
+      let holder = names[resource.kind].get(resource.name)!;
+      if (holder === claim && address !== undefined) {
+        holder = addresses.get(address)!;
+      }
+      if (holder === claim) {
+        resources[resource.kind].set(resource.name, resource);
+        if (whenHeld !== undefined) {
+          conflicts.push({ service, reason: whenHeld });
+        }
+      } else if (whenLost !== undefined) {
+        const reason = `${whenLost} ${holder.service}`;
+        conflicts.push({ service, reason });
+      }
     }
   }
   return { resources, conflicts };
 }
 
-/** What a claim lays claim to. */
-function thingsOf(
-  { resource: { kind, name }, address }: Claim,
-): readonly string[] {
-  const resource = `${kind} ${name}`;
-  return address === undefined ? [resource] : [resource, `at ${address}`];
+/** Of equals the first. */
+function take(held: Map<string, Claim>, thing: string, claim: Claim): void {
+  const holder = held.get(thing);
+  if (holder === undefined || claim.rank < holder.rank) held.set(thing, claim);
+}
+
+function mapsByKind<T>(): Record<ResourceKind, Map<string, T>> {
+  return Object.fromEntries(
+    RESOURCE_KINDS.map((kind) => [kind, new Map<string, T>()]),
+  ) as Record<ResourceKind, Map<string, T>>;
 }
