@@ -69,6 +69,8 @@ export interface AdsClientOptions<T> {
   readonly onChanged: (changes: readonly AdsChange<T>[]) => void;
   /** A response, and whether it was accepted. */
   readonly onAnswered?: (kind: ResourceKind, refusal?: string) => void;
+  /** A response, or a lapse of time, is dealt with; all is asked for. */
+  readonly onSettled?: () => void;
   /** True: responses of the kind are taken and never answered; for tests. */
   readonly isMute?: (kind: ResourceKind) => boolean;
   /** {@linkcode HELD_MAX} unless given. */
@@ -230,6 +232,7 @@ export class AdsClient<T> {
     this.#tell(changes);
     this.#answer(state, received, problems);
     this.#askAll();
+    this.#options.onSettled?.();
   }
 
   // --- What is held --------------------------------------------------------------
@@ -420,6 +423,7 @@ export class AdsClient<T> {
     }
     this.#tell(changes);
     this.#askAll();
+    this.#options.onSettled?.();
   }
 }
 

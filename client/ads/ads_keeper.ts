@@ -216,7 +216,7 @@ export class AdsKeeper<T> {
       onEnd: (status, isLost) => {
         stream = undefined;
         if (!wasHeard && isLost) onSilentEnd?.();
-        end(endText(server, status));
+        end(endText(server, status, isLost));
       },
     });
     client.opened((request) => stream?.send(request));
@@ -228,7 +228,12 @@ export class AdsKeeper<T> {
   }
 }
 
-function endText(server: string, { code, message }: Status): string {
+function endText(
+  server: string,
+  { code, message }: Status,
+  isLost: boolean,
+): string {
+  if (isLost) return `lost the server ${server}: ${message}`;
   const name = statusName(code);
   return code === StatusCode.OK
     ? `the server ${server} has ended the stream`

@@ -1,0 +1,102 @@
+/**
+ * Resources out of their octets, and what each is of no use without: a cluster
+ * its load assignment, a listener the routes of the requests that it takes.
+ *
+ * @module
+ */
+
+import { GrpcError } from "../../proto/grpc/status.ts";
+import type { ReceivedResource } from "../../proto/xds/discovery.ts";
+import {
+  type Cluster,
+  DiscoveryType,
+} from "../../proto/xds/messages/cluster_messages.ts";
+import type { ClusterLoadAssignment } from "../../proto/xds/messages/endpoint_messages.ts";
+import type { Any } from "../../proto/xds/messages/google_messages.ts";
+import type { Listener } from "../../proto/xds/messages/listener_messages.ts";
+import type { RouteConfiguration } from "../../proto/xds/messages/route_messages.ts";
+import type { ResourceKind } from "../../proto/xds/resource.ts";
+import {
+  cluster,
+  clusterLoadAssignment,
+  httpConnectionManager,
+  listener,
+  routeConfiguration,
+  unpack,
+} from "../../proto/xds/xds_messages.ts";
+import { type Need, RejectedResource } from "./received.ts";
+
+/** A resource, as what it is. */
+export type ResourceMessage =
+  | { readonly kind: "cluster"; readonly message: Cluster }
+  | { readonly kind: "endpoints"; readonly message: ClusterLoadAssignment }
+  | { readonly kind: "listener"; readonly message: Listener }
+  | { readonly kind: "route"; readonly message: RouteConfiguration };
+
+/** @throws {RejectedResource} When its octets are no such message. */
+export function readResource(
+  kind: ResourceKind,
+  { value }: Pick<ReceivedResource, "value">,
+): ResourceMessage {
+  try {
+    switch (kind) {
+      case "cluster":
+        return { kind, message: cluster.decode(value) };
+      case "endpoints":
+        return { kind, message: clusterLoadAssignment.decode(value) };
+      case "listener":
+        return { kind, message: listener.decode(value) };
+      case "route":
+        return { kind, message: routeConfiguration.decode(value) };
+    }
+  } catch (error) {
+    if (!(error instanceof GrpcError)) throw error;
+    throw new RejectedResource(error.message);
+  }
+}
+
+/**
+ * What is to be asked for with a resource.
+ *
+ * @throws {RejectedResource} When a part of it is broken.
+ */
+export function needsOf(resource: ResourceMessage): readonly Need[] {
+  switch (resource.kind) {
+    case "cluster": {
+      const name = assignmentOf(resource.message);
+      return name === undefined ? [] : [{ kind: "endpoints", name }];
+    }
+    case "listener":
+      return routesOf(resource.message)
+        .map((name) => ({ kind: "route", name }));
+    case "endpoints":
+    case "route":
+      return [];
+  }
+}
+
+/** By which name a cluster's load assignment is asked for. */
+export function assignmentOf(
+  { name, type, edsClusterConfig }: Cluster,
+): string | undefined {
+  if (type !== DiscoveryType.EDS) return undefined;
+  return edsClusterConfig?.serviceName || name;
+}
+
+function routesOf({ apiListener, filterChains = [] }: Listener): string[] {
+  const configs: readonly (Any | undefined)[] = [
+    apiListener?.apiListener,
+    ...filterChains.flatMap(({ filters = [] }) =>
+      filters.map(({ typedConfig }) => typedConfig)
+    ),
+  ];
+  const names = configs.flatMap((any) => {
+    try {
+      return unpack(httpConnectionManager, any)?.rds?.routeConfigName ?? [];
+    } catch (error) {
+      if (!(error instanceof GrpcError)) throw error;
+      throw new RejectedResource(error.message);
+    }
+  });
+  return [...new Set(names)];
+}
