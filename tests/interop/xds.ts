@@ -15,6 +15,7 @@ import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import type { DiscoveryMaker } from "../peers/discovery_server.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { Tally } from "./tally.ts";
+import { ABSENCE_CASES } from "./xds/absence_cases.ts";
 import { ENVOY_CASES } from "./xds/envoy_cases.ts";
 import { GRPC_CASES, SPOILT_GRPC_CASES } from "./xds/grpc_cases.ts";
 import { startBackends, type XdsCases } from "./xds/xds_case.ts";
@@ -26,7 +27,7 @@ const CONTROL: XdsCases = {
 };
 
 const CASES: Readonly<Record<DiscoveryMaker, XdsCases>> = {
-  "ours": { ...GRPC_CASES, ...ENVOY_CASES },
+  "ours": { ...GRPC_CASES, ...ENVOY_CASES, ...ABSENCE_CASES },
   "gcp-linear": CONTROL,
   "gcp-snapshot": CONTROL,
 };

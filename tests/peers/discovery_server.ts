@@ -6,6 +6,8 @@
  * @module
  */
 
+import { SYNCZ_PATH } from "../../server/discovery/status/status_paths.ts";
+import type { ClientSummary } from "../../server/discovery/status/sync_status.ts";
 import { Child } from "./child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";
@@ -117,8 +119,13 @@ export class DiscoveryServer implements AsyncDisposable {
 
   /** Replaces the catalog as a whole. */
   async rewrite(services: readonly DiscoveredService[]): Promise<void> {
+    await this.rewriteAs(documentOf(services));
+  }
+
+  /** The same with all that docs/catalog.md knows. */
+  async rewriteAs(document: string): Promise<void> {
     const fresh = `${this.file}.new`;
-    await Deno.writeTextFile(fresh, documentOf(services));
+    await Deno.writeTextFile(fresh, document);
     await Deno.rename(fresh, this.file);
   }
 
@@ -155,7 +162,7 @@ export class DiscoveryServer implements AsyncDisposable {
     const { ca, server } = this.#workspace.certificates;
     return [
       ...ourCommand("server", "--v=0"),
-      ...["--discovery", `--config=${this.file}`],
+      ...["--discovery", `--discovery-config=${this.file}`],
       `--discovery-listen=127.0.0.1:${this.port}`,
       ...["--mode=auto", `--uds-name=${this.#socket}`, "--server-port=0"],
       ...["--agent-bind-address=127.0.0.1", `--agent-port=${this.agentPort}`],
@@ -168,11 +175,39 @@ export class DiscoveryServer implements AsyncDisposable {
     ];
   }
 
-  async #rejectsOfOurs(): Promise<readonly Reject[]> {
+  /** Ours alone: its clients, and how far they are. */
+  async clients(): Promise<readonly ClientSummary[]> {
     const response = await fetch(
-      `http://127.0.0.1:${this.adminPort}/debug/syncz`,
+      `http://127.0.0.1:${this.adminPort}${SYNCZ_PATH}`,
     );
-    throw new Error(`not known yet: ${await response.text()}`);
+    return (await response.json()).clients;
+  }
+
+  async #rejectsOfOurs(): Promise<readonly Reject[]> {
+    const rejects = (await this.clients()).flatMap(({ client, kinds }) =>
+      kinds.filter(({ nacks }) => nacks > 0).map(({ type, nacked }) => ({
+        node: client,
+        type,
+        // It may have taken something else since.
+        message: nacked?.message ?? "",
+      }))
+    );
+    const total = await this.#metric("rejects_total");
+    if (rejects.length > 0 || total === 0) return rejects;
+    const message = `${total} by clients that are gone`;
+    return [{ node: "?", type: "?", message }];
+  }
+
+  /** The sum of a counter of discovery over its labels. */
+  async #metric(name: string): Promise<number> {
+    const url = `http://127.0.0.1:${this.adminPort}/metrics`;
+    const text = await (await fetch(url)).text();
+    const lines = text.matchAll(
+      new RegExp(`^\\w*discovery_${name}(?:\\{.*\\})? (\\d+)$`, "gm"),
+    );
+    const values = [...lines].map(([, value]) => Number(value));
+    if (values.length === 0) throw new Error(`no metric ${name}:\n${text}`);
+    return values.reduce((sum, value) => sum + value, 0);
   }
 }
 
@@ -212,7 +247,7 @@ async function untilListening(child: Child, port: number): Promise<void> {
 }
 
 /** As in docs/catalog.md. */
-function documentOf(services: readonly DiscoveredService[]): string {
+export function documentOf(services: readonly DiscoveredService[]): string {
   return JSON.stringify({
     services: services.map((service) => {
       const { name, protocol = "tcp", appProtocol, listen, spoilt } = service;
