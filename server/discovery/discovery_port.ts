@@ -44,6 +44,7 @@ export class DiscoveryPort {
   readonly #environment: DiscoveryPortEnvironment;
   readonly #listener: BoundListener;
   readonly #connections = new Set<Connection>();
+  #isOpen = true;
 
   /**
    * Opens the port.
@@ -65,7 +66,8 @@ export class DiscoveryPort {
 
   /** Lets nobody in any more; calls that run go on to their end. */
   shutdown(reason: string): void {
-    this.#listener.close();
+    if (this.#isOpen) this.#listener.close();
+    this.#isOpen = false;
     for (const connection of this.#connections) connection.shutdown(reason);
   }
 

@@ -1,0 +1,235 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { StatusCode, statusName } from "../../proto/grpc/status.ts";
+import { TYPE_URLS } from "../../proto/xds/resource.ts";
+import { certificates } from "../support/certificates.ts";
+import { DiscoveryRig } from "../support/discovery_rig.ts";
+import { endpointsOf, serviceOf } from "../support/scripted_source.ts";
+import { eventually } from "../support/tunnel_harness.ts";
+import {
+  addressesIn,
+  namesIn,
+  type SotwProbe,
+  type XdsProbe,
+} from "../support/xds_probe.ts";
+
+const NODE = { id: "probe", userAgentName: "envoy" };
+const WEB = "default/web:80";
+
+const oneService = {
+  services: [serviceOf("web")],
+  endpoints: [endpointsOf("web", "10.0.0.1:8080")],
+};
+
+/** Takes a response and acknowledges it, as honest clients do. */
+async function taken(
+  stream: SotwProbe,
+  kind: "cluster" | "endpoints",
+  resourceNames: readonly string[] = [],
+) {
+  const response = await stream.next(kind);
+  stream.send({
+    typeUrl: TYPE_URLS[kind],
+    versionInfo: response.versionInfo!,
+    responseNonce: response.nonce!,
+    resourceNames,
+  });
+  return response;
+}
+
+/** A client that has clusters and the endpoints of one. */
+async function subscribed(probe: XdsProbe, node = NODE): Promise<SotwProbe> {
+  const stream = probe.sotw();
+  stream.send({ node, typeUrl: TYPE_URLS.cluster });
+  await taken(stream, "cluster");
+  stream.send({ typeUrl: TYPE_URLS.endpoints, resourceNames: [WEB] });
+  await taken(stream, "endpoints", [WEB]);
+  return stream;
+}
+
+Deno.test("a client on loopback is told of services, and of what changes", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  const stream = (await rig.plain()).sotw();
+  stream.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
+  assertEquals(namesIn("cluster", await taken(stream, "cluster")), [WEB]);
+  stream.send({ typeUrl: TYPE_URLS.endpoints, resourceNames: [WEB] });
+  const first = await taken(stream, "endpoints", [WEB]);
+  assertEquals(addressesIn(first), ["10.0.0.1:8080"]);
+  rig.source.sink.add({
+    endpoints: [endpointsOf("web", "10.0.0.1:8080", "10.0.0.2:8080")],
+  });
+  const second = await taken(stream, "endpoints", [WEB]);
+  assertEquals(addressesIn(second), ["10.0.0.1:8080", "10.0.0.2:8080"]);
+});
+
+Deno.test("a client of differences is told what changed, and what is gone", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  const stream = (await rig.plain()).delta();
+  const typeUrl = TYPE_URLS.cluster;
+  stream.send({ node: NODE, typeUrl });
+  const first = await stream.next();
+  assertEquals(first.resources?.map(({ name }) => name), [WEB]);
+  stream.send({ typeUrl, responseNonce: first.nonce! });
+  rig.source.sink.add({ services: [serviceOf("db", 5432)] });
+  const second = await stream.next();
+  assertEquals(
+    second.resources?.map(({ name }) => name),
+    ["default/db:5432"],
+  );
+  stream.send({ typeUrl, responseNonce: second.nonce! });
+  rig.source.sink.remove({ services: ["default/web"] });
+  const third = await stream.next();
+  assertEquals(third.removedResources, [WEB]);
+});
+
+Deno.test("each kind has a service of its own, too", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  const probe = await rig.plain();
+  const paths = [
+    ["cluster", "cluster.v3.ClusterDiscoveryService/StreamClusters"],
+    ["endpoints", "endpoint.v3.EndpointDiscoveryService/StreamEndpoints"],
+    ["listener", "listener.v3.ListenerDiscoveryService/StreamListeners"],
+  ] as const;
+  for (const [kind, path] of paths) {
+    const stream = probe.sotw({}, `/envoy.service.${path}`);
+    // A type URL says nothing there, and may be left out.
+    stream.send({ node: NODE, resourceNames: [WEB] });
+    const { typeUrl } = await stream.next();
+    assertEquals(typeUrl, TYPE_URLS[kind]);
+  }
+  const stream = probe.sotw({}, `/envoy.service.${paths[0][1]}`);
+  stream.send({ node: NODE, typeUrl: TYPE_URLS.listener });
+  assertEquals((await stream.status).code, StatusCode.INVALID_ARGUMENT);
+  const delta = probe.delta(
+    {},
+    "/envoy.service.route.v3.RouteDiscoveryService/DeltaRoutes",
+  );
+  delta.send({ node: NODE, resourceNamesSubscribe: ["nothing"] });
+  assertEquals((await delta.next()).removedResources, ["nothing"]);
+});
+
+Deno.test("nobody is answered before the sources have synced, then everybody", async () => {
+  await using rig = await DiscoveryRig.open();
+  rig.source.sink.set({ services: [serviceOf("early")] });
+  const probes = await Promise.all([1, 2, 3].map(() => rig.plain()));
+  const streams = probes.map((probe) => probe.sotw());
+  for (const stream of streams) {
+    stream.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
+  }
+  await eventually("all have joined", async () => {
+    const { clients } = await rig.admin("/debug/syncz") as {
+      clients: unknown[];
+    };
+    return clients.length === streams.length;
+  });
+  rig.source.sink.set(oneService);
+  for (const { responses } of streams) assertEquals(responses, []);
+  rig.source.sink.synced();
+  for (const stream of streams) {
+    assertEquals(namesIn("cluster", await stream.next()), [WEB]);
+  }
+});
+
+Deno.test("a source that is lost later changes nothing", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  rig.source.sink.failed("it went away");
+  const stream = await subscribed(await rig.plain());
+  assertEquals(stream.responses, []);
+});
+
+Deno.test("a node is served on the agent port, by its certificate", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  const { client } = await certificates();
+  const probe = await rig.tls(client);
+  await subscribed(probe, { ...NODE, id: "node1" });
+  await subscribed(probe, { ...NODE, id: "node1/envoy" });
+  const relayed = probe.sotw({ "tunnel-relay": "1" });
+  relayed.send({ node: { ...NODE, id: "any" }, typeUrl: TYPE_URLS.cluster });
+  await relayed.next();
+  const { clients } = await rig.admin("/debug/syncz") as {
+    clients: { client: string; node: string }[];
+  };
+  assertEquals(
+    clients.map(({ client, node }) => [client, node]),
+    [["node1", "node1"], ["node1/envoy", "node1"], ["node1~any", "node1"]],
+  );
+});
+
+Deno.test("nobody else is served on the agent port, and no node for another", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  const { client } = await certificates();
+  const refused = async (probe: XdsProbe, id: string) => {
+    const stream = probe.sotw();
+    stream.send({ node: { ...NODE, id }, typeUrl: TYPE_URLS.cluster });
+    const { code, message } = await stream.status;
+    assertEquals(stream.responses, []);
+    return `${statusName(code)}: ${message}`;
+  };
+  assertMatch(
+    await refused(await rig.tls(client), "node2"),
+    /^PERMISSION_DENIED: Cannot serve node.id "node2": the certificate is for "node1"/,
+  );
+  assertMatch(
+    await refused(await rig.tls(client), ""),
+    /^INVALID_ARGUMENT: .*no node\.id/,
+  );
+  assertMatch(
+    await refused(await rig.tls(), "node1"),
+    /^UNAUTHENTICATED: Cannot admit this agent/,
+  );
+});
+
+Deno.test("a server that stops sends its clients elsewhere", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  const { client } = await certificates();
+  const streams = [
+    await subscribed(await rig.plain()),
+    await subscribed(await rig.tls(client), { ...NODE, id: "node1" }),
+  ];
+  rig.tunnel.server.shutdown();
+  for (const stream of streams) {
+    const { code, message } = await stream.status;
+    assertEquals([code, message], [
+      StatusCode.UNAVAILABLE,
+      "the server is stopping",
+    ]);
+  }
+  await rig.tunnel.server.finished;
+  assertEquals(rig.source.isStopped, true);
+});
+
+Deno.test("the old stream of a client does not take the new one with it", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  const old = await rig.plain();
+  await subscribed(old);
+  const stream = await subscribed(await rig.plain());
+  old[Symbol.dispose]();
+  await eventually(
+    "the old one is gone",
+    async () => await rig.metric('clients{form="envoy",mode="sotw"}') === 1,
+  );
+  rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.9:1")] });
+  assertEquals(addressesIn(await stream.next()), ["10.0.0.9:1"]);
+});
+
+Deno.test("what a client refuses is seen, counted, and not sent again", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  const stream = (await rig.plain()).sotw();
+  stream.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
+  const { nonce } = await stream.next();
+  const isLogged = rig.tunnel.log.until(/refuses what it was told/);
+  stream.send({
+    typeUrl: TYPE_URLS.cluster,
+    responseNonce: nonce!,
+    errorDetail: { code: 13, message: `${WEB}: no such thing` },
+  });
+  assertMatch((await isLogged).message, /default\/web:80: no such thing/);
+  assertEquals(await rig.metric('rejects_total{type="cluster"}'), 1);
+  const { clients } = await rig.admin("/debug/syncz") as {
+    clients: { kinds: { nacked: { message: string }; state: string }[] }[];
+  };
+  const [kind] = clients[0]!.kinds;
+  assertEquals(kind!.nacked.message, `${WEB}: no such thing`);
+  assertEquals(kind!.state, "refused");
+  rig.source.sink.add({ services: [serviceOf("db", 5432)] });
+  assert(namesIn("cluster", await stream.next()).includes("default/db:5432"));
+});
