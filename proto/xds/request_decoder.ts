@@ -16,7 +16,6 @@ import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type {
   DeltaRequest,
   DiscoveryMode,
-  DiscoveryNode,
   DiscoveryRequest,
   ErrorDetail,
   SotwRequest,
@@ -52,7 +51,7 @@ export const PIECES_MAX = 64;
 type FieldKind =
   /** The last one counts. */
   | "text"
-  /** Put after each other they are what merging them gives. */
+  /** Several are merged. */
   | "message"
   /** With their tags; see `name_lists.ts`. */
   | "names"
@@ -136,12 +135,12 @@ export class RequestDecoder {
     const fields = new Fields(octets, SOTW_SHAPE);
     return {
       mode: "sotw",
-      node: nodeOf(fields.section(SOTW.node)),
+      node: fields.message(SOTW.node, decodeNode),
       typeUrl: fields.text(SOTW.typeUrl),
       versionInfo: fields.text(SOTW.versionInfo),
       resourceNames: this.#lists.namesOf(fields.section(SOTW.resourceNames)),
       responseNonce: fields.text(SOTW.responseNonce),
-      errorDetail: errorOf(fields.section(SOTW.errorDetail)),
+      errorDetail: fields.message(SOTW.errorDetail, decodeError),
     };
   }
 
@@ -150,20 +149,21 @@ export class RequestDecoder {
     const versions = fields.section(DELTA.initialVersions);
     return {
       mode: "delta",
-      node: nodeOf(fields.section(DELTA.node)),
+      node: fields.message(DELTA.node, decodeNode),
       typeUrl: fields.text(DELTA.typeUrl),
       subscribe: this.#lists.namesOf(fields.section(DELTA.subscribe)),
       unsubscribe: this.#lists.namesOf(fields.section(DELTA.unsubscribe)),
       initialVersions: this.#lists.versionsOf(versions),
       responseNonce: fields.text(DELTA.responseNonce),
-      errorDetail: errorOf(fields.section(DELTA.errorDetail)),
+      errorDetail: fields.message(DELTA.errorDetail, decodeError),
     };
   }
 }
 
-/** Octets of one request by field number, not read yet. */
+/** One request by field number: texts, and octets that are not read yet. */
 class Fields {
-  // Some are strewn over several places; a Map would cost more than all this.
+  // Arrays, for a Map would cost more than all the rest.
+  readonly #texts: (string | undefined)[] = [];
   readonly #pieces: (Uint8Array[] | undefined)[] = [];
 
   /** @throws {Error} When `octets` are malformed, or too much of something. */
@@ -180,7 +180,7 @@ class Fields {
           reader.skipType(tag & 7, 0, field);
           break;
         case "text":
-          this.#pieces[field] = [readView(reader)];
+          this.#texts[field] = shortText(field, readView(reader));
           break;
         case "message":
           this.#add(field, readView(reader));
@@ -198,22 +198,25 @@ class Fields {
   }
 
   text(field: number): string {
-    const octets = this.#pieces[field]?.[0];
-    if (octets === undefined) return "";
-    if (octets.length > REQUEST_TEXT_OCTETS_MAX) {
-      throw tooMuch(
-        `field ${field} has ${octets.length} octets, at most ${REQUEST_TEXT_OCTETS_MAX} are accepted`,
-      );
-    }
-    return readText(octets);
+    return this.#texts[field] ?? "";
   }
 
-  /** All pieces of a field after each other; `undefined` if it is not there. */
+  /** A section with names; `undefined` if there is none. */
   section(field: number): Uint8Array | undefined {
     const pieces = this.#pieces[field];
-    return pieces === undefined || pieces.length === 1
-      ? pieces?.[0]
-      : concatenate(pieces);
+    return pieces && concatenate(pieces);
+  }
+
+  /** A message; in several pieces, what merging them gives. */
+  message<T>(
+    field: number,
+    decode: (octets: Uint8Array) => T,
+  ): T | undefined {
+    const pieces = this.#pieces[field];
+    if (pieces === undefined) return undefined;
+    // Each for itself must be well formed: two broken ones may make a whole.
+    if (pieces.length > 1) pieces.forEach((piece) => decode(piece));
+    return decode(concatenate(pieces));
   }
 
   #add(field: number, piece: Uint8Array): void {
@@ -227,17 +230,20 @@ class Fields {
   }
 }
 
-function nodeOf(octets: Uint8Array | undefined): DiscoveryNode | undefined {
-  return octets === undefined ? undefined : decodeNode(octets);
+function shortText(field: number, octets: Uint8Array): string {
+  if (octets.length <= REQUEST_TEXT_OCTETS_MAX) return readText(octets);
+  throw tooMuch(
+    `field ${field} has ${octets.length} octets, at most ${REQUEST_TEXT_OCTETS_MAX} are accepted`,
+  );
 }
 
-function errorOf(octets: Uint8Array | undefined): ErrorDetail | undefined {
-  if (octets === undefined) return undefined;
+function decodeError(octets: Uint8Array): ErrorDetail {
   const { code = 0, message = "" } = rpcStatus.decode(octets);
   return { code, message: message.slice(0, ERROR_MESSAGE_MAX) };
 }
 
 function concatenate(pieces: readonly Uint8Array[]): Uint8Array {
+  if (pieces.length === 1) return pieces[0]!;
   const whole = new Uint8Array(
     pieces.reduce((sum, { length }) => sum + length, 0),
   );

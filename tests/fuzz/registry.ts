@@ -8,6 +8,7 @@ import type { FuzzTarget } from "./target.ts";
 import { CANARY } from "./targets/canary.ts";
 import { CONNECT_HEAD } from "./targets/connect_head.ts";
 import { CONNECTION_CLIENT, CONNECTION_SERVER } from "./targets/connection.ts";
+import { DISCOVERY } from "./targets/discovery.ts";
 import { FRAMES } from "./targets/frames.ts";
 import { GRPC_MESSAGES } from "./targets/grpc_messages.ts";
 import { HPACK } from "./targets/hpack.ts";
@@ -22,6 +23,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   PACKETS,
   CONNECT_HEAD,
   KUBELET_REQUEST,
+  DISCOVERY,
   CONNECTION_SERVER,
   CONNECTION_CLIENT,
 ];
