@@ -1,0 +1,97 @@
+import { assertEquals, assertNotEquals } from "@std/assert";
+import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
+import { serviceOf } from "../../../tests/support/scripted_source.ts";
+import {
+  audience,
+  audienceOf,
+  type Form,
+  SEES_EVERYTHING,
+  variantFor,
+} from "./audience.ts";
+
+const CONNECT = { host: "127.0.0.1", port: 3128 };
+
+function node(rest: Partial<DiscoveryNode> = {}): DiscoveryNode {
+  return {
+    ...{ id: "n1", cluster: "", metadata: {}, clientFeatures: [] },
+    locality: { region: "", zone: "", subZone: "" },
+    ...{ userAgentName: "", userAgentVersion: "" },
+    ...rest,
+  };
+}
+
+Deno.test("metadata says what a client is, then its user agent", () => {
+  const cases: readonly (readonly [Partial<DiscoveryNode>, Form])[] = [
+    [{ userAgentName: "gRPC Go" }, "grpc"],
+    [{ userAgentName: "gRPC C-core linux Python" }, "grpc"],
+    [{ userAgentName: "gRPC Node Pure JS" }, "grpc"],
+    [{ userAgentName: "envoy" }, "envoy"],
+    [{ userAgentName: "tunnel" }, "proxy"],
+    [{}, "envoy"],
+    [{ metadata: { tunnel: { kind: "grpc" } } }, "grpc"],
+    [{ metadata: { "tunnel.kind": "proxy" } }, "proxy"],
+    [
+      { userAgentName: "gRPC Go", metadata: { tunnel: { kind: "envoy" } } },
+      "envoy",
+    ],
+    [
+      { userAgentName: "gRPC Go", metadata: { tunnel: { kind: "other" } } },
+      "grpc",
+    ],
+    [{ metadata: { tunnel: "proxy" } }, "envoy"],
+    [{ metadata: { tunnel: null } }, "envoy"],
+  ];
+  for (const [fields, form] of cases) {
+    const facts = { visible: SEES_EVERYTHING };
+    assertEquals(audienceOf(node(fields), facts).form, form);
+  }
+});
+
+Deno.test("only who asks for a CONNECT proxy is told of it, and no proxy of ours", () => {
+  const facts = { visible: SEES_EVERYTHING, connectProxy: CONNECT };
+  const of = (metadata: Record<string, unknown>, userAgentName = "envoy") =>
+    audienceOf(node({ metadata, userAgentName }), facts).connectProxy;
+  assertEquals(of({}), undefined);
+  assertEquals(of({ tunnel: { http_11_proxy: true } }), CONNECT);
+  assertEquals(of({ "tunnel.http_11_proxy": true }, "gRPC Go"), CONNECT);
+  assertEquals(of({ tunnel: { http_11_proxy: "true" } }), undefined);
+  assertEquals(of({ tunnel: { http_11_proxy: true } }, "tunnel"), undefined);
+  const asks = node({ metadata: { tunnel: { http_11_proxy: true } } });
+  const none = audienceOf(asks, { visible: SEES_EVERYTHING });
+  assertEquals(none.connectProxy, undefined);
+});
+
+Deno.test("audiences have one key exactly where they are told the same", () => {
+  const some = { id: "some", sees: () => false };
+  const keys = [
+    audience("grpc", SEES_EVERYTHING),
+    audience("envoy", SEES_EVERYTHING),
+    audience("grpc", some),
+    audience("grpc", SEES_EVERYTHING, { zone: "some" }),
+    audience("grpc", SEES_EVERYTHING, { connectProxy: CONNECT }),
+  ].map(({ key }) => key);
+  assertEquals(new Set(keys).size, keys.length);
+  const locality = { region: "r", zone: "z", subZone: "s" };
+  const one = audienceOf(node({ id: "n1", locality }), { visible: some });
+  const other = audienceOf(node({ id: "n2", locality }), { visible: some });
+  assertEquals(one.key, other.key);
+  assertEquals(one.zone, "z");
+  const elsewhere = { ...locality, zone: "y" };
+  assertNotEquals(
+    audienceOf(node({ locality: elsewhere }), { visible: some }).key,
+    one.key,
+  );
+});
+
+Deno.test("what makes no difference to a service does not count", () => {
+  const near = serviceOf("a", 80, { policy: { zoneAware: true } });
+  const all = { zone: "z", connectProxy: CONNECT };
+  const grpc = audience("grpc", SEES_EVERYTHING, all);
+  assertEquals(variantFor(serviceOf("a"), grpc), {
+    form: "grpc",
+    connectProxy: CONNECT,
+  });
+  assertEquals(variantFor(near, grpc), { form: "grpc", ...all });
+  const proxy = audience("proxy", SEES_EVERYTHING, all);
+  assertEquals(variantFor(near, proxy), { form: "proxy" });
+});
