@@ -32,6 +32,7 @@ import { PROXY_ADDRESS_KEY } from "../../../proto/xds/messages/cluster_messages.
 import {
   type Address,
   HealthStatus,
+  type Locality,
   type Metadata,
   SocketProtocol,
 } from "../../../proto/xds/messages/core_messages.ts";
@@ -156,15 +157,27 @@ function whyLeftOut(
   return parseIpAddress(address) === undefined ? "host-name" : undefined;
 }
 
+/** Those of one priority. */
+interface Tier {
+  readonly targets: readonly Target[];
+  /** Tells it from others: gRPC knows children by their locality. */
+  readonly locality: Locality;
+}
+
 /** Tiers, none of them empty: a gap between priorities is refused. */
 function byPriority(
   targets: readonly Target[],
   { zone }: Variant,
-): readonly (readonly Target[])[] {
-  if (zone === undefined) return targets.length === 0 ? [] : [targets];
-  const near = targets.filter(({ endpoint }) => isNear(endpoint, zone));
-  const far = targets.filter(({ endpoint }) => !isNear(endpoint, zone));
-  return [near, far].filter(({ length }) => length > 0);
+): readonly Tier[] {
+  const isIn = ({ endpoint }: Target) =>
+    zone !== undefined && isNear(endpoint, zone);
+  const near = targets.filter(isIn);
+  const far = targets.filter((target) => !isIn(target));
+  const tiers: readonly Tier[] = [
+    { targets: near, locality: { zone } },
+    { targets: far, locality: {} },
+  ];
+  return tiers.filter(({ targets }) => targets.length > 0);
 }
 
 /**
@@ -173,7 +186,7 @@ function byPriority(
  * those of one weight are a locality.
  */
 function localitiesOf(
-  tier: readonly Target[],
+  { targets: all, locality }: Tier,
   priority: number,
   { policy }: Service,
   { protocol }: ServicePort,
@@ -181,10 +194,12 @@ function localitiesOf(
 ): readonly LocalityLbEndpoints[] {
   const isWeighted = policy.balance === "weighted";
   const groups = isWeighted && form === "grpc"
-    ? Map.groupBy(tier, ({ endpoint }) => endpoint.weight)
-    : new Map([[0, tier]]);
+    ? Map.groupBy(all, ({ endpoint }) => endpoint.weight)
+    : new Map([[0, all]]);
   return [...groups].map(([weight, targets]) => ({
-    locality: weight === 0 ? {} : { subZone: `weight-${weight}` },
+    locality: weight === 0
+      ? locality
+      : { ...locality, subZone: `weight-${weight}` },
     lbEndpoints: targets.map((target) =>
       lbEndpointOf(target, protocol, isWeighted, connectProxy)
     ),

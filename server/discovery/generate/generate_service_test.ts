@@ -158,6 +158,12 @@ Deno.test("near endpoints come first, and no priority is left out", () => {
     assertEquals(tiers({ form, zone: "x" }, near, ...endpoints), [
       ["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"],
     ]);
+    const localities = made({ form, zone: "a" }, near, ...endpoints)
+      .one("endpoints").endpoints;
+    assertEquals(
+      localities.map(({ locality }: { locality: unknown }) => locality),
+      [{ zone: "a" }, {}],
+    );
     const meant = endpointOf("10.0.0.9:80", { zone: "z", forZones: ["x"] });
     assertEquals(tiers({ form, zone: "x" }, near, ...endpoints, meant)[0], [
       "10.0.0.9:80",

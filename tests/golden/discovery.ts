@@ -1,0 +1,95 @@
+// deno-lint-ignore-file no-console -- a command that says what it wrote.
+/**
+ * All that each kind of client is told of one catalog, as text: a change of the
+ * generator shows in its diff what becomes of clients.
+ *
+ * `discovery_test.ts` compares. After a change that is meant:
+ *
+ * ```
+ * deno run --allow-read --allow-write tests/golden/discovery.ts --update
+ * ```
+ *
+ * @module
+ */
+
+import type { Snapshot } from "../../catalog/snapshot.ts";
+import { keyOf } from "../../catalog/model.ts";
+import { readCatalogDocument } from "../../catalog/sources/catalog_document.ts";
+import { type Resource, RESOURCE_KINDS } from "../../proto/xds/resource.ts";
+import {
+  type Audience,
+  audience,
+  SEES_EVERYTHING,
+} from "../../server/discovery/generate/audience.ts";
+import { generateService } from "../../server/discovery/generate/generate_service.ts";
+import { Views } from "../../server/discovery/generate/views.ts";
+import { resourceJson } from "../support/resource_json.ts";
+
+const FOLDER = new URL("./discovery/", import.meta.url);
+
+const CONNECT = { host: "127.0.0.1", port: 3128 };
+
+/** By file. */
+export const GOLDEN_AUDIENCES: Readonly<Record<string, Audience>> = {
+  "grpc.json": audience("grpc", SEES_EVERYTHING),
+  "grpc_connect.json": audience("grpc", SEES_EVERYTHING, {
+    connectProxy: CONNECT,
+  }),
+  "envoy.json": audience("envoy", SEES_EVERYTHING, { zone: "a" }),
+  "envoy_connect.json": audience("envoy", SEES_EVERYTHING, {
+    connectProxy: CONNECT,
+  }),
+  "proxy.json": audience("proxy", SEES_EVERYTHING),
+};
+
+/** Where a golden file is. */
+export function goldenFile(name: string): URL {
+  return new URL(name, FOLDER);
+}
+
+/** Views of the catalog that all golden files are made of. */
+export async function goldenViews(): Promise<Views> {
+  const text = await Deno.readTextFile(goldenFile("catalog.yaml"));
+  const { services, endpoints } = await readCatalogDocument(text);
+  const snapshot: Snapshot = {
+    version: 1,
+    services: new Map(services.map((service) => [keyOf(service), service])),
+    endpoints: new Map(
+      endpoints.map(({ service, endpoints }) => [service, endpoints]),
+    ),
+  };
+  const views = new Views(generateService);
+  views.update(snapshot);
+  return views;
+}
+
+/** All resources of an audience, in the order in which they are sent. */
+export function goldenResources(views: Views, of: Audience): Resource[] {
+  const { resources } = views.viewOf(of);
+  return RESOURCE_KINDS.flatMap((kind) => [...resources[kind].values()]);
+}
+
+/** What a golden file says. */
+export function goldenText(views: Views, of: Audience): string {
+  const resources = goldenResources(views, of)
+    .map(({ kind, name, version, any }) => ({
+      kind,
+      name,
+      version,
+      message: resourceJson(any),
+    }));
+  const unserved = views.unservedTo(of);
+  return `${JSON.stringify({ unserved, resources }, null, 1)}\n`;
+}
+
+if (import.meta.main) {
+  if (Deno.args.length !== 1 || Deno.args[0] !== "--update") {
+    console.error("Cannot write golden files without --update");
+    Deno.exit(2);
+  }
+  const views = await goldenViews();
+  for (const [name, audience] of Object.entries(GOLDEN_AUDIENCES)) {
+    await Deno.writeTextFile(goldenFile(name), goldenText(views, audience));
+    console.log(`wrote ${name}`);
+  }
+}
