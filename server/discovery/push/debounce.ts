@@ -8,9 +8,9 @@
  * one, twice as long. A window in which nothing came ends that.
  *
  * Removals jump the queue: clients fail on what is gone, and only miss what is
- * new. They wait for a quarter of the window. A service that keeps losing
- * endpoints would then decide the pace for everybody, so one that lost some a
- * moment ago waits like all others.
+ * new. They wait for a quarter of the window, or for the shortest one there is.
+ * A service that keeps losing endpoints would then decide the pace for
+ * everybody, so one that lost some a moment ago waits like all others.
  *
  * @module
  */
@@ -125,9 +125,11 @@ export class Debounce {
 
   #arm(): void {
     this.#timer?.cancel();
-    const { timers } = this.#options;
-    const share = this.#isUrgent ? REMOVAL_SHARE : 1;
-    const dueMs = this.#openedMs + share * this.#windowMs;
+    const { timers, windowMinMs } = this.#options;
+    const waitMs = this.#isUrgent
+      ? Math.max(REMOVAL_SHARE * this.#windowMs, windowMinMs)
+      : this.#windowMs;
+    const dueMs = this.#openedMs + waitMs;
     this.#timer = timers.after(Math.max(0, dueMs - timers.now()), () => {
       this.#timer = undefined;
       if (!this.#isPushing) this.#next();
