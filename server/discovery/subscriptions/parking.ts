@@ -54,14 +54,17 @@ export class Parking {
     return this.#parked.get(name)?.good;
   }
 
-  /**
-   * Forgets what is not asked for any more, and what is gone.
-   *
-   * @param told What the client was told last.
-   */
-  forgetGone(asked: NameSet, told: ByName): void {
+  /** A client that asks again is told again. */
+  forgetUnasked(asked: NameSet): void {
     for (const name of this.#parked.keys()) {
-      if (!asked.covers(name) || !told.has(name)) this.#parked.delete(name);
+      if (!asked.covers(name)) this.#parked.delete(name);
+    }
+  }
+
+  /** Nothing is refused of what is not there. */
+  forgetGone(told: ByName): void {
+    for (const name of this.#parked.keys()) {
+      if (!told.has(name)) this.#parked.delete(name);
     }
   }
 

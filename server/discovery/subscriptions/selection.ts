@@ -170,7 +170,9 @@ export function versionOf(resources: readonly Resource[]): string {
 }
 
 function hash(resources: readonly Resource[]): string {
-  const lines = resources.map(({ name, version }) => `${name}\0${version}\n`);
+  const lines = resources.map(({ kind, name, version }) =>
+    `${kind}\0${name}\0${version}\n`
+  );
   const digest = createHash("sha256").update(lines.sort().join(""));
   return digest.digest("hex").slice(0, 32);
 }

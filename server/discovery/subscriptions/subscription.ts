@@ -79,7 +79,7 @@ const NO_RESOURCES: ByName = new Map();
 /** See the module description. */
 export abstract class Subscription {
   readonly kind: ResourceKind;
-  protected names: NameSet = NOTHING_NAMED;
+  #names: NameSet = NOTHING_NAMED;
   /** Absent before the first view. */
   protected told: ByName | undefined;
   /** What there is. */
@@ -121,8 +121,19 @@ export abstract class Subscription {
   /** Whether a response names all that is gone, else it just is not in it. */
   protected abstract get namesGone(): boolean;
 
+  /** What the client asks for. */
+  protected get names(): NameSet {
+    return this.#names;
+  }
+
+  /** What it does not ask for any more, it may ask for afresh. */
+  protected set names(names: NameSet) {
+    this.#names = names;
+    this.parking?.forgetUnasked(names);
+  }
+
   get isEmpty(): boolean {
-    return this.names.isEmpty;
+    return this.#names.isEmpty;
   }
 
   /** Whether something is gone that the client was not told of. */
@@ -286,8 +297,10 @@ export abstract class Subscription {
     this.#sent = { version: reply.version, nonce: nonce(), atMs: nowMs };
     this.last = "open";
     this.#replies++;
-    const fresh = this.#isWhole ? names : namesOfList(reply.resources);
-    return { reply, fresh };
+    const brought = this.#isWhole
+      ? select(names, this.now).resources
+      : reply.resources;
+    return { reply, fresh: namesOfList(brought) };
   }
 
   #isWaiting(nowMs: number): boolean {
@@ -356,7 +369,7 @@ export abstract class Subscription {
   #park(refused: readonly Resource[], flight: Flight): void {
     if (refused.length === 0) return;
     this.parking ??= new Parking();
-    this.parking.forgetGone(this.names, this.told!);
+    this.parking.forgetGone(this.told!);
     for (const resource of refused) {
       this.parking.park(resource, this.#goodBefore(resource, flight));
     }

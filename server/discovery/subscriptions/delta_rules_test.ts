@@ -1,0 +1,211 @@
+/** The rules of Delta, in the order of the protocol's text. */
+
+import { assertEquals } from "@std/assert";
+import { ScriptedSubscriber } from "../../../tests/support/scripted_subscriber.ts";
+
+const WORLD = {
+  cluster: { a: "1", b: "1" },
+  endpoints: { a: "1", b: "1" },
+  listener: { a: "1" },
+  route: { r: "1" },
+} as const;
+
+function inWorld(): ScriptedSubscriber {
+  const client = new ScriptedSubscriber("delta");
+  client.see(WORLD);
+  return client;
+}
+
+Deno.test("Delta: nonces pair ACK and NACK with responses", () => {
+  const client = inWorld();
+  client.ask("cluster");
+  client.ack("cluster");
+  assertEquals(client.statusOf("cluster").acked?.nonce, "1");
+  client.see({ ...WORLD, cluster: { a: "2", b: "1" } });
+  client.nack("cluster", "no");
+  assertEquals(client.statusOf("cluster").nacked?.nonce, "2");
+});
+
+Deno.test("Delta: a nonce is not used to reject a request: names on a stale one count", () => {
+  const client = inWorld();
+  client.ask("endpoints", ["a"]);
+  client.settle();
+  client.see({ ...WORLD, endpoints: { a: "2", b: "1" } });
+  assertEquals(client.ask("endpoints", ["b"], { nonce: "1" }), []);
+  assertEquals(client.statusOf("endpoints").staleRequests, 1);
+  assertEquals(client.ack("endpoints"), ["endpoints b=1"]);
+});
+
+Deno.test("Delta: names that ride on an ACK count", () => {
+  const client = inWorld();
+  client.ask("endpoints", ["a"]);
+  const nonce = client.nonceOf("endpoints");
+  assertEquals(client.ask("endpoints", ["b"], { nonce }), ["endpoints b=1"]);
+  assertEquals(client.statusOf("endpoints").acks, 1);
+});
+
+Deno.test("Delta: a spontaneous request omits the nonce and answers nothing", () => {
+  const client = inWorld();
+  client.ask("endpoints", ["a"]);
+  assertEquals(client.ask("endpoints", ["b"]), []);
+  assertEquals(client.statusOf("endpoints").acks, 0);
+  assertEquals(client.ack("endpoints"), ["endpoints b=1"]);
+});
+
+Deno.test("Delta: subscribing to a name that is subscribed to sends it again", () => {
+  const client = inWorld();
+  client.ask("endpoints", ["a", "b"]);
+  client.settle();
+  assertEquals(client.ask("endpoints", ["a"]), ["endpoints a=1"]);
+});
+
+Deno.test("Delta: an unknown name is answered with removed_resources, and sent when it appears", () => {
+  const client = inWorld();
+  assertEquals(client.ask("endpoints", ["a", "new"]), ["endpoints a=1 -new"]);
+  client.settle();
+  assertEquals(
+    client.see({ ...WORLD, endpoints: { a: "1", b: "1", new: "1" } }),
+    ["endpoints new=1"],
+  );
+});
+
+Deno.test("Delta: unsubscribing needs no answer", () => {
+  const client = inWorld();
+  client.ask("endpoints", ["a", "b"]);
+  client.settle();
+  assertEquals(client.ask("endpoints", [], { unsubscribe: ["a"] }), []);
+  assertEquals(client.see({ ...WORLD, endpoints: { a: "2", b: "2" } }), [
+    "endpoints b=2",
+  ]);
+});
+
+Deno.test("Delta: unsubscribing what nobody subscribed to is ignored", () => {
+  const client = inWorld();
+  client.ask("endpoints", ["a"]);
+  client.settle();
+  assertEquals(client.ask("endpoints", [], { unsubscribe: ["x", "*"] }), []);
+  client.ask("cluster");
+  client.settle();
+  assertEquals(client.ask("cluster", [], { unsubscribe: ["a"] }), []);
+});
+
+Deno.test("Delta: unsubscribing a name beside a wildcard is answered with it, or as removed", () => {
+  const client = inWorld();
+  client.ask("cluster", ["*", "a", "new"]);
+  client.settle();
+  assertEquals(client.ask("cluster", [], { unsubscribe: ["a", "new"] }), [
+    "cluster a=1 -new",
+  ]);
+});
+
+Deno.test("Delta: a first request with initial_resource_versions is told the differences", () => {
+  const client = inWorld();
+  assertEquals(
+    client.ask("endpoints", ["a", "b"], { initial: { a: "1", b: "0" } }),
+    ["endpoints b=1"],
+  );
+  assertEquals(
+    client.ask("cluster", [], { initial: { a: "0", b: "1" } }),
+    ["cluster a=1"],
+  );
+});
+
+Deno.test("Delta: names in initial_resource_versions that exist no longer are removed", () => {
+  const client = inWorld();
+  assertEquals(
+    client.ask("cluster", [], { initial: { a: "1", b: "1", old: "7" } }),
+    ["cluster -old"],
+  );
+  assertEquals(
+    client.ask("endpoints", ["a", "old"], { initial: { a: "1", old: "7" } }),
+    ["endpoints -old"],
+  );
+});
+
+Deno.test("Delta: when nothing differs, all of a kind is answered with nothing, and names not at all", () => {
+  const client = inWorld();
+  assertEquals(client.ask("cluster", [], { initial: { a: "1", b: "1" } }), [
+    "cluster",
+  ]);
+  assertEquals(client.ask("listener", ["*"], { initial: { a: "1" } }), [
+    "listener",
+  ]);
+  assertEquals(client.ask("endpoints", ["a"], { initial: { a: "1" } }), []);
+});
+
+Deno.test("Delta: initial_resource_versions count in a first request only", () => {
+  const client = inWorld();
+  client.ask("endpoints", ["a"]);
+  client.settle();
+  assertEquals(client.ask("endpoints", ["b"], { initial: { b: "1" } }), [
+    "endpoints b=1",
+  ]);
+});
+
+Deno.test("Delta: an empty world is told to who asks for all of it", () => {
+  const client = new ScriptedSubscriber("delta");
+  client.see({});
+  assertEquals(client.ask("cluster"), ["cluster"]);
+  assertEquals(client.ask("endpoints"), []);
+});
+
+Deno.test("Delta: a NACK is of the response, and names the resource when it can", () => {
+  const client = inWorld();
+  client.ask("endpoints", ["a", "b"]);
+  client.nack("endpoints", "bad: a: no such thing");
+  assertEquals(client.statusOf("endpoints").parkedNames, ["a"]);
+  assertEquals(client.see({ ...WORLD, endpoints: { a: "1", b: "2" } }), [
+    "endpoints b=2",
+  ]);
+});
+
+Deno.test("Delta: what is gone is told by its name, once", () => {
+  const client = inWorld();
+  client.ask("listener");
+  client.settle();
+  assertEquals(client.see({ ...WORLD, listener: {} }), ["listener -a"]);
+  client.settle();
+  assertEquals(client.see({ ...WORLD, cluster: {}, listener: {} }), []);
+});
+
+Deno.test("Delta: nothing is told of what came and went unseen", () => {
+  const client = inWorld();
+  client.ask("cluster");
+  client.see({ ...WORLD, cluster: { a: "1", b: "1", c: "1" } });
+  client.see(WORLD);
+  assertEquals(client.ack("cluster"), []);
+});
+
+Deno.test("Delta wildcard: a first request without names is all, and names come beside it", () => {
+  const client = inWorld();
+  assertEquals(client.ask("cluster"), ["cluster a=1 b=1"]);
+  client.settle();
+  assertEquals(client.ask("cluster", ["a"]), ["cluster a=1"]);
+  client.settle();
+  assertEquals(client.ask("cluster", [], { unsubscribe: ["*"] }), []);
+  assertEquals(client.see({ ...WORLD, cluster: { a: "2", b: "2" } }), [
+    "cluster a=2",
+  ]);
+  client.settle();
+  assertEquals(client.ask("cluster", [], { unsubscribe: ["a"] }), []);
+  assertEquals(client.see({ ...WORLD, cluster: { a: "3", b: "3" } }), []);
+});
+
+Deno.test("Delta wildcard: it is told again to who asks for it again", () => {
+  const client = inWorld();
+  client.ask("cluster", ["*"]);
+  client.settle();
+  assertEquals(client.ask("cluster", ["*"]), ["cluster a=1 b=1"]);
+});
+
+Deno.test("Delta wildcard: for EDS a first request without names is nothing, and `*` does not exist", () => {
+  const client = inWorld();
+  assertEquals(client.ask("endpoints"), []);
+  assertEquals(client.ask("endpoints", ["*"]), ["endpoints -*"]);
+});
+
+Deno.test("Delta wildcard: a first request that only unsubscribes is no wildcard", () => {
+  const client = inWorld();
+  assertEquals(client.ask("cluster", [], { unsubscribe: ["a"] }), []);
+  assertEquals(client.statusOf("cluster").isWildcard, false);
+});

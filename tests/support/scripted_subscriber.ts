@@ -1,0 +1,209 @@
+/**
+ * A client of discovery that says what a test has it say, to the state of one
+ * stream, and writes down what it hears.
+ *
+ * Responses read `cluster a=1 b=2` in SotW, and `cluster a=1 -b` in Delta, where
+ * `b` is gone; names are sorted.
+ *
+ * @module
+ */
+
+import type {
+  DiscoveryMode,
+  DiscoveryReply,
+} from "../../proto/xds/discovery.ts";
+import {
+  type Resource,
+  type ResourceKind,
+  TYPE_URLS,
+} from "../../proto/xds/resource.ts";
+import {
+  type OutgoingReply,
+  StreamState,
+  type StreamStateOptions,
+} from "../../server/discovery/subscriptions/stream_state.ts";
+import type { KindStatus } from "../../server/discovery/subscriptions/stream_status.ts";
+import type { View } from "../../server/discovery/view.ts";
+
+/** By kind, then by name: the version, which is all that is in it. */
+export type Parts = Readonly<
+  Partial<Record<ResourceKind, Readonly<Record<string, string>>>>
+>;
+
+/** @param octets Size of each resource. */
+export function viewOf(parts: Parts, octets = 8): View {
+  const mapOf = (kind: ResourceKind) =>
+    new Map(
+      Object.entries(parts[kind] ?? {}).map((
+        [name, version],
+      ) => [name, resourceOf(kind, name, version, octets)]),
+    );
+  return {
+    resources: {
+      cluster: mapOf("cluster"),
+      endpoints: mapOf("endpoints"),
+      listener: mapOf("listener"),
+      route: mapOf("route"),
+    },
+  };
+}
+
+export function resourceOf(
+  kind: ResourceKind,
+  name: string,
+  version: string,
+  octets = 8,
+): Resource {
+  return { kind, name, version, any: new Uint8Array(octets) };
+}
+
+/** A response as tests write it. */
+export function textOf(kind: ResourceKind, reply: DiscoveryReply): string {
+  const resources = reply.resources.map(({ name, version }) =>
+    `${name}=${version}`
+  );
+  const removed = [...reply.removed].sort().map((name) => `-${name}`);
+  return [kind, ...resources.sort(), ...removed].join(" ");
+}
+
+/** What a request has beside what the client would say by itself. */
+export interface Said {
+  readonly nonce?: string;
+  readonly version?: string;
+  readonly error?: string;
+  readonly unsubscribe?: readonly string[];
+  /** Delta: what it has, by name. */
+  readonly initial?: Readonly<Record<string, string>>;
+}
+
+/** See the module description. */
+export class ScriptedSubscriber {
+  readonly state: StreamState;
+  readonly mode: DiscoveryMode;
+  /** All that it heard, in order. */
+  readonly heard: OutgoingReply[] = [];
+  nowMs = 0;
+  readonly #names = new Map<ResourceKind, readonly string[]>();
+  readonly #last = new Map<ResourceKind, OutgoingReply>();
+
+  constructor(
+    mode: DiscoveryMode,
+    options: Omit<StreamStateOptions, "mode"> = {},
+  ) {
+    this.mode = mode;
+    this.state = new StreamState({ mode, ...options });
+  }
+
+  /** There is something else to be told. */
+  see(view: View | Parts): readonly string[] {
+    this.state.onView("resources" in view ? view : viewOf(view), this.nowMs);
+    return this.#hear();
+  }
+
+  /**
+   * SotW: asks for `names`, with the last nonce. Delta: asks for `names` beside
+   * what it asked for, with no nonce.
+   */
+  ask(
+    kind: ResourceKind,
+    names: readonly string[] = [],
+    said: Said = {},
+  ): readonly string[] {
+    this.#names.set(kind, names);
+    const last = this.mode === "sotw" ? this.nonceOf(kind) : "";
+    this.#say(kind, names, { nonce: last, ...said });
+    return this.#hear();
+  }
+
+  /** Takes the last response of the kind. */
+  ack(kind: ResourceKind, said: Said = {}): readonly string[] {
+    const version = this.#last.get(kind)?.reply.version ?? "";
+    this.#say(kind, this.mode === "sotw" ? this.#names.get(kind) ?? [] : [], {
+      nonce: this.nonceOf(kind),
+      version,
+      ...said,
+    });
+    return this.#hear();
+  }
+
+  /** Refuses the last response of the kind. */
+  nack(
+    kind: ResourceKind,
+    error: string,
+    said: Said = {},
+  ): readonly string[] {
+    return this.ack(kind, { version: "", error, ...said });
+  }
+
+  /** Takes all that comes, until nothing does. */
+  settle(): readonly string[] {
+    const lines: string[] = [];
+    for (;;) {
+      const open = this.state.status.kinds.filter(({ inFlightSinceMs }) =>
+        inFlightSinceMs !== undefined
+      );
+      if (open.length === 0) return lines;
+      for (const { kind } of open) lines.push(...this.ack(kind));
+    }
+  }
+
+  /** Time passes. */
+  pass(ms: number): readonly string[] {
+    this.nowMs += ms;
+    return this.#hear();
+  }
+
+  nonceOf(kind: ResourceKind): string {
+    return this.#last.get(kind)?.nonce ?? "";
+  }
+
+  versionOf(kind: ResourceKind): string {
+    return this.#last.get(kind)?.reply.version ?? "";
+  }
+
+  /** @throws {TypeError} If it has not asked for that. */
+  statusOf(kind: ResourceKind): KindStatus {
+    const status = this.state.status.kinds.find((one) => one.kind === kind);
+    if (status === undefined) throw new TypeError(`Nobody asked for ${kind}`);
+    return status;
+  }
+
+  #say(kind: ResourceKind, names: readonly string[], said: Said): void {
+    const every = {
+      node: undefined,
+      typeUrl: TYPE_URLS[kind],
+      responseNonce: said.nonce ?? "",
+      errorDetail: said.error === undefined
+        ? undefined
+        : { code: 3, message: said.error },
+    };
+    this.state.onRequest(
+      this.mode === "sotw"
+        ? {
+          ...every,
+          mode: "sotw",
+          versionInfo: said.version ?? "",
+          resourceNames: names,
+        }
+        : {
+          ...every,
+          mode: "delta",
+          subscribe: names,
+          unsubscribe: said.unsubscribe ?? [],
+          initialVersions: new Map(Object.entries(said.initial ?? {})),
+        },
+      this.nowMs,
+    );
+  }
+
+  #hear(): readonly string[] {
+    const lines: string[] = [];
+    for (;;) {
+      const out = this.state.next(this.nowMs);
+      if (out === undefined) return lines;
+      this.heard.push(out);
+      this.#last.set(out.kind, out);
+      lines.push(textOf(out.kind, out.reply));
+    }
+  }
+}
