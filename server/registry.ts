@@ -77,6 +77,11 @@ export class Registry {
     });
   }
 
+  /** Whether an agent has announced this very host or address. */
+  serves(host: string): boolean {
+    return this.#named.find(`host=${host}`).length > 0;
+  }
+
   add(link: AgentLink): void {
     const { agentId } = link.peer;
     this.#links.add(link);

@@ -394,6 +394,7 @@ class Server {
       tls,
       intake: this.#intake.intake,
       dial: (order, answer) => this.#dialer.dial(order, answer),
+      isServed: (host) => this.#registry.serves(host),
       callers: this.#load("kubelet-port", callerFiles(kubelet, files)),
       kubelets: this.#load("kubelets", kubeletFiles(kubelet)),
       turnedAway: () => this.#metrics.callerRefused(),

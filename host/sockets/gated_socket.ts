@@ -31,6 +31,7 @@ export class GatedTlsSocket implements OctetSocket {
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly alpn: string;
+  readonly serverName: string;
   readonly identity: PeerIdentity;
   readonly #socket: OctetSocket;
   readonly #gate: TlsGate;
@@ -49,6 +50,9 @@ export class GatedTlsSocket implements OctetSocket {
     this.remoteAddress = socket.remoteAddress;
     this.localAddress = socket.localAddress;
     this.alpn = secure.alpnProtocol || "";
+    // `false` or `null` without; no name that could be in there is longer.
+    const { servername } = secure as { servername?: string | false | null };
+    this.serverName = servername || "";
     this.identity = peerIdentityOf(secure);
     this.#socket = socket;
     this.#gate = gate;

@@ -29,6 +29,28 @@ Deno.test("a client with a good certificate is known by it", async () => {
   server.close();
 });
 
+Deno.test("what a client called us is known, when it named anybody", async () => {
+  const all = await certificates();
+  for (const hostname of ["localhost", "127.0.0.1"]) {
+    const [client, server] = await tcpPair();
+    const [secured, ours] = await Promise.all([
+      Deno.startTls(client, { hostname, caCerts: [all.ca] })
+        .then(async (conn) => {
+          await conn.handshake();
+          return conn;
+        }),
+      gatedTlsSocket(server, {
+        ...options(all),
+        clientCertificate: "none",
+      }),
+    ]);
+    const isName = hostname === "localhost";
+    assertEquals(ours.serverName, isName ? hostname : "");
+    secured.close();
+    ours.close();
+  }
+});
+
 Deno.test("8 MiB go both ways and both ends are clean under TLS", async () => {
   const { client, server } = await connect(await certificates());
   const conduit = new SocketConduit(server);

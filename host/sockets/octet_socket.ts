@@ -17,6 +17,8 @@ export interface OctetSocket {
   readonly localAddress: string;
   /** What TLS negotiated; empty without TLS or ALPN. */
   readonly alpn: string;
+  /** What a TLS client called us (SNI); absent or empty when it did not. */
+  readonly serverName?: string;
   readonly identity: PeerIdentity;
 
   /**

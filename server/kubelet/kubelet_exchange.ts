@@ -140,7 +140,8 @@ export class KubeletExchange {
     this.#following = this.#followCaller(request, connected.promise);
     let kubelet: ReadAheadSocket;
     try {
-      const route = await routeOf(request, this.#options.routing);
+      const { routing } = this.#options;
+      const route = await routeOf(request, this.#caller, routing);
       signal.throwIfAborted();
       const socket = await this.#options.connect(route, this.#caller, signal);
       kubelet = this.#kubelet = new ReadAheadSocket(socket);

@@ -34,7 +34,7 @@ class Rig {
     this.caller = new ConduitProbe(far);
     this.#exchange = new KubeletExchange(new ConduitSocket(near, "caller"), {
       timers: this.timers,
-      routing: { localhostPorts: new Set() },
+      routing: { localhostPorts: new Set(), isServed: () => true },
       connect: connect ?? (() => {
         const [ours, kubelets] = MemoryConduit.pair();
         this.#kubelet.resolve(new ConduitProbe(kubelets));

@@ -50,6 +50,8 @@ export interface KubeletEnvironment {
   /** Counts callers along with everybody else. */
   readonly intake: Intake;
   readonly dial: Dialer["dial"];
+  /** Whether an agent serves this very name or address now. */
+  isServed(host: string): boolean;
   /** Shown to callers, whose CA it names. */
   readonly callers: Credentials;
   /** Shown to kubelets, whose CA it names. */
@@ -87,6 +89,7 @@ export class KubeletPort {
     this.#exchange = {
       timers,
       routing: {
+        isServed: (host) => environment.isServed(host),
         localhostPorts: new Set(localhostPorts),
         ...(this.#lookups === undefined ? {} : { lookups: this.#lookups }),
       },

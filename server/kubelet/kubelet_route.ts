@@ -5,6 +5,9 @@
  * 1. `X-Tunnel-Proxy-Host` names the node, `X-Tunnel-Proxy-Dest` what to dial.
  * 2. Else, with an API server at hand, the pod in the path tells the node.
  * 3. Else the Host header does, by name or address.
+ * 4. Where the Host names no node that is here, the name by which the caller
+ *    greeted us in TLS may: SPDY, which kube-apiserver passes on as it came, has
+ *    the Host by which kubectl called kube-apiserver.
  *
  * @module
  */
@@ -30,8 +33,18 @@ export interface KubeletRoute {
   readonly names: readonly string[];
 }
 
+/** How the caller came to us. */
+export interface Arrival {
+  /** By SNI; empty when it named nobody, as with addresses. */
+  readonly serverName: string;
+  /** `ip:port`; the port is the one it takes for the kubelet's. */
+  readonly localAddress: string;
+}
+
 /** What routing needs from outside. */
 export interface RoutingOptions {
+  /** Whether an agent serves this very name or address now. */
+  isServed(host: string): boolean;
   /** Absent: no API server is asked. */
   readonly lookups?: Pick<NodeLookups, "nodeOfPod" | "kubeletOf">;
   /** Ports that are dialed on the node's loopback instead. */
@@ -45,6 +58,7 @@ const POD_PATH =
 /** @throws {MessageError} When that cannot be found out. */
 export async function routeOf(
   request: RequestHead,
+  arrival: Arrival,
   options: RoutingOptions,
 ): Promise<KubeletRoute> {
   const { fields } = request;
@@ -54,7 +68,7 @@ export async function routeOf(
     ? undefined
     : parseAuthority(wanted, "X-Tunnel-Proxy-Dest");
   const { node, kubelet } = named === undefined || named === ""
-    ? await nodeOf(request, options)
+    ? await nodeOf(request, arrival, options)
     : { node: targetHost(named), kubelet: undefined };
   const target = dest ?? kubelet ?? parseAuthority(request.host, "Host");
   return {
@@ -65,20 +79,39 @@ export async function routeOf(
 }
 
 async function nodeOf(
-  { path, host: text }: RequestHead,
-  { lookups }: RoutingOptions,
+  request: RequestHead,
+  arrival: Arrival,
+  { lookups, isServed }: RoutingOptions,
 ): Promise<{ readonly node: string; readonly kubelet: Authority }> {
-  const [, namespace, pod] = POD_PATH.exec(path) ?? [];
+  const [, namespace, pod] = POD_PATH.exec(request.path) ?? [];
   if (lookups !== undefined && pod !== undefined) {
     const node = await lookups.nodeOfPod(namespace!, pod);
     return { node, kubelet: await lookups.kubeletOf(node) };
   }
-  const { host, port } = parseAuthority(text, "Host");
+  const { host, port } = meantBy(request, arrival, isServed);
   if (lookups === undefined || isIP(host) !== 0) {
     return { node: host, kubelet: { host, port } };
   }
   const kubelet = await lookups.kubeletOf(host);
   return { node: host, kubelet: { host: kubelet.host, port } };
+}
+
+/**
+ * Host or SNI. Who names a node in a Host of his own is believed, whatever he
+ * called us; but SPDY is what kube-apiserver passes on, and the Host that comes
+ * with it may even be that of another node.
+ */
+function meantBy(
+  { host: text, upgrade }: RequestHead,
+  { serverName, localAddress }: Arrival,
+  isServed: RoutingOptions["isServed"],
+): Authority {
+  const said = parseAuthority(text, "Host");
+  if (serverName === "" || !isServed(serverName)) return said;
+  const isPassedOn = upgrade?.toLowerCase().startsWith("spdy/") === true;
+  if (!isPassedOn && isServed(said.host)) return said;
+  const { port } = parseAuthority(localAddress, "Host");
+  return { host: serverName, port };
 }
 
 function dialed(

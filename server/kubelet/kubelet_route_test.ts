@@ -38,11 +38,17 @@ class FakeApi implements Disposable {
 function route(
   path: string,
   headers: readonly string[],
-  options: { lookups?: NodeLookups; ports?: readonly number[] } = {},
+  options: {
+    lookups?: NodeLookups;
+    ports?: readonly number[];
+    serverName?: string;
+    served?: readonly string[];
+  } = {},
 ): Promise<KubeletRoute> {
   const request = parseRequestHead([`GET ${path} HTTP/1.1`, ...headers]);
-  const { lookups, ports = [] } = options;
-  return routeOf(request, {
+  const { lookups, ports = [], serverName = "", served = [] } = options;
+  return routeOf(request, { serverName, localAddress: "10.0.0.1:10250" }, {
+    isServed: (host) => served.includes(host),
     localhostPorts: new Set(ports),
     ...(lookups === undefined ? {} : { lookups }),
   });
@@ -126,6 +132,34 @@ Deno.test("ports of the list are dialed on the node's loopback, under the node's
   });
   assertEquals((await at("[fd00::7]")).address, "[::1]:10250");
   assertEquals((await at("edge-1")).address, "127.0.0.1:10250");
+});
+
+// deno-fmt-ignore: the columns are the point.
+const NAMED: readonly [says: string, host: string, upgrade: string, serverName: string, wanted: string][] = [
+  ["the Host of a node wins",                       "edge-1:10250",   "",          "edge-2",   "edge-1:10250"],
+  ["the Host of none loses",                        "api.local:6443", "",          "edge-2",   "edge-2:10250"],
+  ["kube-apiserver's SPDY has a Host of no account","edge-1:6443",    "SPDY/3.1",  "edge-2",   "edge-2:10250"],
+  ["a WebSocket's Host is the caller's own",        "edge-1:10250",   "websocket", "edge-2",   "edge-1:10250"],
+  ["our own name is no node's",                     "api.local:6443", "SPDY/3.1",  "tunnel-1", "api.local:6443"],
+  ["without a name the Host is all there is",       "10.0.0.7:10250", "SPDY/3.1",  "",         "10.0.0.7:10250"],
+];
+
+for (const [says, host, upgrade, serverName, wanted] of NAMED) {
+  Deno.test(`TLS may name the node: ${says}`, async () => {
+    const { node, address, names } = await route("/exec/web/nginx-0/main", [
+      `Host: ${host}`,
+      ...(upgrade === "" ? [] : [`Upgrade: ${upgrade}`, "Connection: upgrade"]),
+    ], { serverName, served: ["edge-1", "edge-2"] });
+    const [name] = wanted.split(":");
+    assertEquals([node, address, names], [name, wanted, [name]]);
+  });
+}
+
+Deno.test("the API server tells the address of a node that TLS has named", async () => {
+  const lookups = new NodeLookups(new FakeApi(), new FakeTimers());
+  const wish = { lookups, serverName: "edge-1", served: ["edge-1"] };
+  const { node, address } = await route("/metrics", ["Host: api:6443"], wish);
+  assertEquals([node, address], ["edge-1", "10.0.0.7:10250"]);
 });
 
 // deno-fmt-ignore: the columns are the point.

@@ -17,6 +17,7 @@ export class ReadAheadSocket implements OctetSocket {
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly alpn: string;
+  readonly serverName: string;
   readonly identity: PeerIdentity;
   readonly #socket: OctetSocket;
   readonly #buffer = new Uint8Array(READ_OCTETS);
@@ -29,6 +30,7 @@ export class ReadAheadSocket implements OctetSocket {
     this.remoteAddress = socket.remoteAddress;
     this.localAddress = socket.localAddress;
     this.alpn = socket.alpn;
+    this.serverName = socket.serverName ?? "";
     this.identity = socket.identity;
     this.#socket = socket;
   }

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { isIP } from "node:net";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd, writeAll } from "../support/sockets.ts";
 import { StandInKubelet } from "../support/kubelet.ts";
@@ -106,8 +107,9 @@ class KubeletCase implements AsyncDisposable {
       const text = JSON.stringify({ apiVersion: "v1", ...object });
       await cluster.kubectl(["apply", "-f", "-"], text);
     }
+    const type = isIP(address) === 0 ? "Hostname" : "InternalIP";
     await this.#patchStatus(`node/${NODE}`, {
-      addresses: [{ type: "InternalIP", address }],
+      addresses: [{ type, address }],
       daemonEndpoints: { kubeletEndpoint: { Port: port } },
     });
     await this.#patchStatus("pod/web", { phase: "Running" });
@@ -379,6 +381,43 @@ function byKubeletPort(isLookingUp: boolean) {
   };
 }
 
+/**
+ * By our kubelet port under the node's name, which kube-apiserver finds in a
+ * hosts file of its own; nobody is asked about pods.
+ */
+async function byName({ workspace }: KubeContext): Promise<void> {
+  const folder = workspace.path("named");
+  await Deno.mkdir(folder);
+  const hosts = `${folder}/hosts`;
+  const lines = ["127.0.0.1 localhost", `${NODE_ADDRESS} ${NODE}`, ""];
+  await Deno.writeTextFile(hosts, lines.join("\n"));
+  const script = 'mount --bind "$0" /etc/hosts && exec "$@"';
+  await using cluster = await KubeCluster.start(folder, {
+    prefix: ["unshare", "--mount", "sh", "-c", script, hosts],
+  });
+  await using rig = new KubeletCase(cluster, workspace);
+  const port = freePort();
+  const [front, client] = await Promise.all([
+    cluster.issue("front", {
+      commonName: "tunnel",
+      usage: "server",
+      names: [NODE],
+    }),
+    cluster.issue("client", {
+      commonName: "tunnel-kubelet-client",
+      usage: "client",
+    }),
+  ]);
+  const place = { hostname: "127.0.0.1", port };
+  const kubelet = await rig.kubelet([NODE], place);
+  await rig.tunnel({
+    extraFlags: kubeletFlags(cluster, front, client, port, false),
+  });
+  await rig.pod(NODE, port);
+  await operates(cluster, kubelet);
+  await forwards(cluster);
+}
+
 function kubeletFlags(
   { caFile, adminKubeconfig }: KubeCluster,
   front: PkiPair,
@@ -438,6 +477,7 @@ export const KUBE_KUBELET_CASES: KubeCases = {
   ),
   "kubectl works through our kubelet port, nodes known by their addresses":
     byKubeletPort(false),
+  "kubectl works through our kubelet port, nodes known by their names": byName,
   "kubectl works through our kubelet port, nodes looked up by their pods":
     byKubeletPort(true),
   "kubectl shows why our kubelet port cannot reach a kubelet": saysWhy,

@@ -45,6 +45,8 @@ export interface ClusterWish {
   /** Of kube-apiserver, such as `--egress-selector-config-file=…`. */
   readonly flags?: readonly string[];
   readonly controllerManager?: boolean;
+  /** Words before kube-apiserver's command, such as `unshare …`. */
+  readonly prefix?: readonly string[];
 }
 
 /** See the module description. */
@@ -56,6 +58,7 @@ export class KubeCluster implements AsyncDisposable {
   readonly #etcdPort = freePort();
   #kubectl = "";
   #flags: readonly string[] = [];
+  #prefix: readonly string[] = [];
   /** What signs tokens; those that were given stay good after a restart. */
   #tokens: { privateKey: string; publicKey: string } | undefined;
 
@@ -174,8 +177,9 @@ export class KubeCluster implements AsyncDisposable {
     this.#httpClient.close();
   }
 
-  async #startAll({ flags = [], controllerManager }: ClusterWish) {
+  async #startAll({ flags = [], controllerManager, prefix = [] }: ClusterWish) {
     this.#flags = flags;
+    this.#prefix = prefix;
     this.#kubectl = await findPeer("kubectl");
     const admin = await this.issue("admin", {
       commonName: "admin",
@@ -219,34 +223,39 @@ export class KubeCluster implements AsyncDisposable {
       usage: "client",
     });
     const tokens = this.#tokens ??= await this.#pki.keyPair("service-account");
-    await this.#launch("kube-apiserver", [
-      "--bind-address=127.0.0.1",
-      "--advertise-address=127.0.0.1",
-      "--endpoint-reconciler-type=none",
-      `--secure-port=${this.#port}`,
-      `--etcd-servers=http://127.0.0.1:${this.#etcdPort}`,
-      `--service-cluster-ip-range=${SERVICE_RANGE}`,
-      "--authorization-mode=Node,RBAC",
-      "--enable-admission-plugins=NodeRestriction",
-      `--client-ca-file=${this.caFile}`,
-      `--tls-cert-file=${server.cert}`,
-      `--tls-private-key-file=${server.key}`,
-      `--kubelet-certificate-authority=${this.caFile}`,
-      "--kubelet-preferred-address-types=InternalIP,Hostname",
-      `--kubelet-client-certificate=${kubelets.cert}`,
-      `--kubelet-client-key=${kubelets.key}`,
-      `--requestheader-client-ca-file=${this.caFile}`,
-      "--requestheader-allowed-names=front-proxy-client",
-      "--requestheader-username-headers=X-Remote-User",
-      "--requestheader-group-headers=X-Remote-Group",
-      "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-      `--proxy-client-cert-file=${frontProxy.cert}`,
-      `--proxy-client-key-file=${frontProxy.key}`,
-      `--service-account-issuer=${this.server}`,
-      `--service-account-key-file=${tokens.publicKey}`,
-      `--service-account-signing-key-file=${tokens.privateKey}`,
-      ...this.#flags,
-    ], `${this.server}/readyz`);
+    await this.#launch(
+      "kube-apiserver",
+      [
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        "--endpoint-reconciler-type=none",
+        `--secure-port=${this.#port}`,
+        `--etcd-servers=http://127.0.0.1:${this.#etcdPort}`,
+        `--service-cluster-ip-range=${SERVICE_RANGE}`,
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
+        `--client-ca-file=${this.caFile}`,
+        `--tls-cert-file=${server.cert}`,
+        `--tls-private-key-file=${server.key}`,
+        `--kubelet-certificate-authority=${this.caFile}`,
+        "--kubelet-preferred-address-types=InternalIP,Hostname",
+        `--kubelet-client-certificate=${kubelets.cert}`,
+        `--kubelet-client-key=${kubelets.key}`,
+        `--requestheader-client-ca-file=${this.caFile}`,
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        `--proxy-client-cert-file=${frontProxy.cert}`,
+        `--proxy-client-key-file=${frontProxy.key}`,
+        `--service-account-issuer=${this.server}`,
+        `--service-account-key-file=${tokens.publicKey}`,
+        `--service-account-signing-key-file=${tokens.privateKey}`,
+        ...this.#flags,
+      ],
+      `${this.server}/readyz`,
+      this.#prefix,
+    );
   }
 
   async #startControllerManager(): Promise<void> {
@@ -283,10 +292,11 @@ export class KubeCluster implements AsyncDisposable {
     name: "etcd" | "kube-apiserver" | "kube-controller-manager",
     flags: readonly string[],
     readyUrl: string,
+    prefix: readonly string[] = [],
   ): Promise<void> {
     const child = new Child({
       name,
-      command: [await findPeer(name), ...flags],
+      command: [...prefix, await findPeer(name), ...flags],
       logFile: `${this.folder}/${name}.log`,
     });
     this.#children.push(child);
