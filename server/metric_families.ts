@@ -111,6 +111,7 @@ export interface OwnFamilies {
   readonly droppedDatagrams: Series;
   readonly refusedAgents: Series;
   readonly refusedCallers: Series;
+  readonly nodeConnections: Series;
 }
 
 /** Registers ours. */
@@ -145,6 +146,11 @@ export function ownFamilies(registry: MetricRegistry): OwnFamilies {
     refusedCallers: counter(
       "refused_callers",
       "Callers turned away before they could ask for a connection.",
+    ),
+    nodeConnections: registry.series(
+      "gauge",
+      `${OWN_PREFIX}node_connections`,
+      "Connections from nodes to other nodes, through the agent port.",
     ),
   };
 }

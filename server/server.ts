@@ -21,7 +21,9 @@ import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { HealthService } from "../proto/grpc/health.ts";
+import { announcedName } from "../proto/link/announced_services.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
+import type { AgentLink } from "../proto/link/link.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { join } from "../proto/transfer/transfer.ts";
 import { Dialer } from "./dialer.ts";
@@ -31,7 +33,10 @@ import {
   openAgentTrust,
   reconsider,
 } from "./identity/agent_trust.ts";
+import { VirtualAddresses } from "./discovery/generate/virtual_addresses.ts";
+import type { MembershipSource } from "./discovery/membership/membership_source.ts";
 import { listenFrontend } from "./frontends/frontend_listener.ts";
+import { NodeFrontend } from "./frontends/node_frontend.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { ServerIntake } from "./intake.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
@@ -42,6 +47,7 @@ import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import { AgentPort } from "./links/agent_port.ts";
 import type { ServerOptions } from "./options.ts";
 import { Authorization } from "./policy/authorization.ts";
+import { CatalogReach } from "./policy/catalog_reach.ts";
 import { Registry } from "./registry.ts";
 import { OWN_PREFIX } from "./metric_families.ts";
 import { ServerMetrics } from "./server_metrics.ts";
@@ -113,6 +119,9 @@ class Server {
   #kubernetes: ServerKubernetes | undefined;
   #kubelet: KubeletPort | undefined;
   #discovery: ServerDiscovery | undefined;
+  #membership: MembershipSource | undefined;
+  readonly #virtualAddresses = new VirtualAddresses();
+  readonly #nodeFrontend: NodeFrontend;
 
   constructor(options: ServerOptions, log: Log) {
     this.#options = options;
@@ -153,6 +162,7 @@ class Server {
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
       observer: this.#metrics.dialObserver(() => this.#shutdown.loadChanged()),
     });
+    this.#nodeFrontend = this.#createNodeFrontend();
     this.#agentPort = this.#createAgentPort();
     this.#frontendPort = this.#createFrontendPort();
   }
@@ -327,6 +337,23 @@ class Server {
     });
   }
 
+  #createNodeFrontend(): NodeFrontend {
+    const connections = this.#metrics.nodeConnections;
+    return new NodeFrontend({
+      timers: systemTimers,
+      observer: this.#metrics.linkObserver("client"),
+      messageOctetsMax: this.#options.messageOctetsMax,
+      admit: (candidate) => admit(this.#trust!, candidate),
+      dial: (order, answer) => this.#dialer.dial(order, answer),
+      resolve: (host) => this.#virtualAddresses.resolve(host),
+      refused: (remoteAddress, reason) => {
+        this.#metrics.callerRefused();
+        this.#log.event(`${remoteAddress}: ${reason}`);
+      },
+      counted: (change) => connections.add(change),
+    });
+  }
+
   #createAgentPort(): AgentPort {
     const { agents, serverId, serverCount, messageOctetsMax } = this.#options;
     const metrics = this.#metrics;
@@ -346,12 +373,14 @@ class Server {
         ...this.#health.methods,
         ...this.#trust?.identity?.methods(caller),
         ...this.#discovery?.methods(caller),
+        ...this.#nodeFrontend.methods(caller),
       }),
       authorities: () => this.#trust?.identity?.bundle,
       observer: {
         ...metrics.linkObserver("agent"),
         linked: (link) => {
           this.#registry.add(link);
+          this.#announced("linked", link);
           this.#reportHealth();
           const { agentId, carrier, remoteAddress, software } = link.peer;
           this.#log.event("agent linked", {
@@ -363,6 +392,7 @@ class Server {
         },
         unlinked: (link, reason) => {
           this.#registry.remove(link);
+          this.#membership?.unlinked(link);
           this.#reportHealth();
           const { agentId, remoteAddress } = link.peer;
           this.#log.event(`agent gone: ${reason}`, {
@@ -370,6 +400,7 @@ class Server {
             from: remoteAddress,
           });
         },
+        changed: (link) => this.#announced("changed", link),
         refused: (remoteAddress, reason) => {
           metrics.agentRefused();
           this.#log.event(`${remoteAddress}: ${reason}`);
@@ -410,16 +441,56 @@ class Server {
     const { ServerDiscovery } = await import(
       "./discovery/server_discovery.ts"
     );
-    return this.#discovery = new ServerDiscovery(discovery, {
+    const membership = this.#membership = await this.#openMembership();
+    this.#discovery = new ServerDiscovery(discovery, {
       log: this.#log,
       timers: systemTimers,
       metrics: this.#metricRegistry,
       receiveBudget: this.#receiveBudget,
       intake: this.#intake.intake,
-      sources: [],
+      sources: [membership],
       admit: (candidate) => admit(trust, candidate),
       visibleTo: (node) => this.#authorization.visibleTo(node),
     });
+    const { catalog } = this.#discovery;
+    catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
+    this.#authorization.control.reach = new CatalogReach({
+      catalog,
+      visibleTo: (node) => this.#authorization.visibleTo(node),
+    });
+    return this.#discovery;
+  }
+
+  async #openMembership(): Promise<MembershipSource> {
+    const { MembershipSource } = await import(
+      "./discovery/membership/membership_source.ts"
+    );
+    const { judgeAnnouncement } = await import(
+      "./discovery/membership/announcement.ts"
+    );
+    const { agents, discovery } = this.#options;
+    const settleMs = discovery?.settleMs;
+    const authorization = this.#authorization;
+    return new MembershipSource({
+      log: this.#log,
+      timers: systemTimers,
+      ...(settleMs === undefined ? {} : { settleMs }),
+      judge: (peer, services) =>
+        judgeAnnouncement(peer, services, {
+          letsAnonymous: agents.allowAnonymous,
+          grantsOf: (node) => authorization.grantsOf(node),
+          mayOffer: (node, service) => authorization.mayOffer(node, service),
+        }),
+    });
+  }
+
+  /** What an agent announces is for the catalog, where there is one. */
+  #announced(event: "linked" | "changed", link: AgentLink): void {
+    if (this.#membership !== undefined) return this.#membership[event](link);
+    const reason = "this server has no catalog; start it with --discovery";
+    const refused = (link.services ?? []).slice(0, 1)
+      .map((service) => ({ service: announcedName(service), reason }));
+    if (refused.length > 0) link.refuseServices?.(refused);
   }
 
   async #openKubernetes(): Promise<ServerKubernetes | undefined> {
@@ -453,9 +524,16 @@ class Server {
   }
 
   #reconsider(trust: AgentTrust, node?: string): void {
-    const links = [...this.#registry.links, ...this.#discovery?.links ?? []];
+    const links = [
+      ...this.#registry.links,
+      ...this.#discovery?.links ?? [],
+      ...this.#nodeFrontend.links,
+    ];
     reconsider(trust, links, node);
+    this.#nodeFrontend.reconsider();
     this.#discovery?.reconsider();
+    // Changes of one node's record are not changes of what it may announce.
+    if (node === undefined) this.#membership?.reconsider();
   }
 
   #serve(address: ListenAddress, handler: (request: Request) => Response) {
@@ -493,6 +571,7 @@ class Server {
     const [frontend] = this.#listeners;
     frontend?.close();
     this.#discovery?.drain("the server is stopping");
+    this.#nodeFrontend.drain();
     this.#kubelet?.close();
     this.#frontendPort.shutdown("the server is stopping");
   }

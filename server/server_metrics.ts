@@ -193,6 +193,11 @@ export class ServerMetrics {
     this.#upstream.grpcConnections.with(method).add(change);
   }
 
+  /** Connections that nodes have to other nodes. */
+  get nodeConnections(): Series {
+    return this.#ours.nodeConnections;
+  }
+
   httpConnections(change: 1 | -1): void {
     this.#upstream.httpConnections.add(change);
   }

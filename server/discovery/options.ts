@@ -13,6 +13,8 @@ export interface DiscoveryServerOptions {
   readonly sources: readonly Source[];
   /** For programs on this machine, who need to prove nothing; absent: none. */
   readonly listen?: ListenAddress;
+  /** How long agents have to come back after a start; 2 s unless given. */
+  readonly settleMs?: number;
   /** Between two pushes while changes keep coming; see `push/debounce.ts`. */
   readonly windowMinMs: number;
   readonly windowMaxMs: number;

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Catalog } from "../../catalog/catalog.ts";
 import type { Source } from "../../catalog/source.ts";
 import type { Routes } from "../../host/http_endpoints.ts";
 import type { Intake } from "../../host/intake/intake.ts";
@@ -60,6 +61,10 @@ export class ServerDiscovery {
   /** Where programs on this machine are served; absent: nowhere. */
   get address(): string | undefined {
     return this.#port?.address;
+  }
+
+  get catalog(): Catalog {
+    return this.#discovery.catalog;
   }
 
   /** For the admin port. */

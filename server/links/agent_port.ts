@@ -55,6 +55,15 @@ const CALL_LIMITS: Partial<ConnectionLimits> = {
   resets: { burst: 100, perSecond: 10 },
 };
 
+/** A node's proxy makes many: its own programs come and go, and hang up. */
+const NODE_LIMITS: Partial<ConnectionLimits> = {
+  resets: { burst: 4_096, perSecond: 1_000 },
+  idleFrames: { burst: 3 * 4_096, perSecond: 3_000 },
+};
+
+/** How long a connection that is a node's may be open without a call. */
+const NODE_IDLE_MS = 300_000;
+
 /** How long an agent may leave a PING unanswered before its link is lost. */
 const PING_TIMEOUT_MS = 10_000;
 
@@ -260,6 +269,7 @@ export class AgentPort {
   ): Connection {
     const { timers, keepaliveMs, receiveBudget } = this.#options;
     const isLink = role === "client";
+    const isNode = transport.identity.kind === "certificate";
     const watch: { stop?: () => void; isOver?: true } = {};
     const connection = new Connection({
       role,
@@ -268,7 +278,7 @@ export class AgentPort {
       settings: isLink
         ? { maxFrameSize: LARGE_FRAME_SIZE, ...this.#options.linkSettings }
         : {},
-      limits: isLink ? LINK_LIMITS : CALL_LIMITS,
+      limits: isLink ? LINK_LIMITS : isNode ? NODE_LIMITS : CALL_LIMITS,
       receiveBudget,
       ...(guest === undefined ? {} : { sharedLimits: guest }),
       ...(isLink ? { firstStreamId: this.#options.firstStreamId ?? 1 } : {}),
@@ -300,6 +310,7 @@ export class AgentPort {
     watch.stop = watchIdle(connection, {
       timers,
       isStranger: () => guest?.isStranger ?? false,
+      ...(isNode ? { idleMs: NODE_IDLE_MS } : {}),
       ended: (reason) =>
         this.#options.observer.refused(transport.remoteAddress, reason),
     });

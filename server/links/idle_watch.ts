@@ -10,7 +10,7 @@
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
-/** How often it is looked; without a call at two looks in a row it ends. */
+/** How often it is looked, and how long there may be no call. */
 export const IDLE_CHECK_MS = 5_000;
 
 /**
@@ -33,6 +33,8 @@ export interface WatchOptions {
   readonly timers: Timers;
   /** It has yet to show who it is. */
   isStranger(): boolean;
+  /** How long there may be no call; {@linkcode IDLE_CHECK_MS} unless given. */
+  readonly idleMs?: number;
   /** It ends; for the log and the metrics. */
   ended(reason: string): void;
 }
@@ -40,26 +42,28 @@ export interface WatchOptions {
 /** @returns How to stop watching. */
 export function watchIdle(
   connection: WatchedConnection,
-  { timers, isStranger, ended }: WatchOptions,
+  { timers, isStranger, ended, idleMs = IDLE_CHECK_MS }: WatchOptions,
 ): () => void {
   const startMs = timers.now();
-  let wasIdle = false;
+  /** Since which look there has been no call. */
+  let idleSinceMs = Infinity;
   let timer: Timer;
   const end = (reason: string) => {
     ended(reason);
     connection.abort(NO_ERROR, reason);
   };
   const look = () => {
-    const isIdle = connection.openStreams === 0;
-    if (isIdle && wasIdle) {
-      return end(`no call was open for ${IDLE_CHECK_MS / 1_000} s`);
+    const nowMs = timers.now();
+    if (connection.openStreams > 0) idleSinceMs = Infinity;
+    else if (idleSinceMs === Infinity) idleSinceMs = nowMs;
+    if (nowMs - idleSinceMs >= idleMs) {
+      return end(`no call was open for ${idleMs / 1_000} s`);
     }
-    if (isStranger() && timers.now() - startMs >= STRANGER_LIFE_MS) {
+    if (isStranger() && nowMs - startMs >= STRANGER_LIFE_MS) {
       return end(
         `it did not show who it is for ${STRANGER_LIFE_MS / 1_000} s`,
       );
     }
-    wasIdle = isIdle;
     timer = timers.after(IDLE_CHECK_MS, look);
   };
   timer = timers.after(IDLE_CHECK_MS, look);

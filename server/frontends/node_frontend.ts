@@ -1,0 +1,320 @@
+/**
+ * Nodes that ask for connections to other nodes, on the agent port: the same
+ * method as the gRPC frontend has, for callers with a node's certificate.
+ *
+ * Who a caller is, is decided as for agents, by the same judges; what it may
+ * reach, by the policy, with the node as caller. A virtual address is replaced
+ * by the agent and the address that it stands for before anybody judges it, so
+ * nodes whose addresses overlap are told apart.
+ *
+ * It refuses to know what a node may reach, and who carries the connection.
+ *
+ * @module
+ */
+
+import { hostPort } from "../../host/sockets/deno_socket.ts";
+import { splitAddress } from "../../host/target_address.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import {
+  type DialAnswer,
+  type DialContext,
+  NODE_FIELD,
+} from "../../proto/link/dial_handler.ts";
+import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
+import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import {
+  type Admission,
+  DialError,
+  type DialTarget,
+  internalRefusal,
+  type LinkPeer,
+  type LinkRefusal,
+  type PendingDial,
+} from "../../proto/link/link.ts";
+import type { LinkObserver } from "../../proto/link/observer.ts";
+import { proxyMethod } from "../../proto/link/proxy_method.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { transfer } from "../../proto/transfer/transfer.ts";
+import type { DialOrder } from "../dialer.ts";
+import {
+  isVirtualAddress,
+  type VirtualTarget,
+} from "../discovery/generate/virtual_addresses.ts";
+import { provenNames } from "../identity/proven_names.ts";
+import type { LinkCandidate } from "../links/admission.ts";
+import type { Caller } from "../links/agent_port.ts";
+
+/**
+ * Connections and dials of one node at once, over all that it calls on. A proxy
+ * of a busy node has hundreds; at this many one node could hold a quarter of a
+ * GiB of windows.
+ */
+export const NODE_CONDUITS_MAX = 4_096;
+
+/** What the node frontend needs from outside. */
+export interface NodeFrontendOptions {
+  readonly timers: Timers;
+  readonly observer: LinkObserver;
+  readonly messageOctetsMax: number;
+  /** Whether somebody may be the node that its certificate names. */
+  admit(candidate: LinkCandidate): Admission;
+  dial(order: DialOrder, answer: DialAnswer): PendingDial;
+  /** What a virtual address stands for. */
+  resolve(host: string): VirtualTarget | undefined;
+  /** A caller was refused before its target was looked at. */
+  refused(remoteAddress: string, reason: string): void;
+  /** +1 and −1 for every connection. */
+  counted(change: 1 | -1): void;
+}
+
+/** A node's calls, as far as they are like an agent's link: known, and ended. */
+export interface NodeCalls {
+  readonly peer: LinkPeer;
+  close(reason: string): void;
+}
+
+/** See the module description. */
+export class NodeFrontend {
+  readonly #options: NodeFrontendOptions;
+  /** Connections and dials, by node. */
+  readonly #load = new Map<string, number>();
+  /** Those with a connection. */
+  readonly #callers = new Set<NodeCaller>();
+  /** Counts up whenever who was admitted might not be any more. */
+  #judgements = 0;
+  #isDraining = false;
+
+  constructor(options: NodeFrontendOptions) {
+    this.#options = options;
+  }
+
+  /** Callers that have a connection, to be judged again with agents. */
+  get links(): readonly NodeCalls[] {
+    return [...this.#callers];
+  }
+
+  /** Who was admitted might not be any more: the next dials are judged anew. */
+  reconsider(): void {
+    this.#judgements++;
+  }
+
+  /** No new connections; those there are go on. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** The method, as one connection to the agent port may call it. */
+  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+    const node = provenNames(caller.identity)?.[0];
+    if (node === undefined) return { [PROXY_PATH]: refuseNobody };
+    const { timers, observer, messageOctetsMax } = this.#options;
+    const calls = new NodeCaller(caller, node);
+    const serve = proxyMethod({
+      timers,
+      observer,
+      messageOctetsMax,
+      onDial: (target, answer, context) =>
+        this.#dial(calls, target, answer, context),
+      join: (conduit, target) => void this.#join(calls, conduit, target),
+    });
+    const assertRunning: MethodHandler = (call) => {
+      if (!this.#isDraining) return serve(call);
+      const message = "the server is stopping; ask another one";
+      throw new GrpcError(StatusCode.UNAVAILABLE, message);
+    };
+    return { [PROXY_PATH]: assertRunning };
+  }
+
+  #dial(
+    calls: NodeCaller,
+    target: DialTarget,
+    answer: DialAnswer,
+    context: DialContext,
+  ): PendingDial {
+    const load = this.#load.get(calls.node) ?? 0;
+    if (load >= NODE_CONDUITS_MAX) {
+      const error = new DialError(
+        "refused",
+        `Cannot dial ${target.address}: ${calls.node} has ${load} ` +
+          "connections, and no node may have more",
+      );
+      return this.#fail(calls, error, answer);
+    }
+    const verdict = this.#admit(calls);
+    if (!(verdict instanceof Promise)) {
+      return this.#dialAs(verdict, calls, target, answer, context);
+    }
+    let pending: PendingDial | undefined;
+    let isCancelled = false;
+    verdict.catch(internalRefusal).then((refusal) => {
+      if (isCancelled) return;
+      pending = this.#dialAs(refusal, calls, target, answer, context);
+    });
+    return {
+      cancel() {
+        isCancelled = true;
+        pending?.cancel();
+      },
+    };
+  }
+
+  /** Judging reads a record and checks a signature: not for every dial. */
+  #admit(calls: NodeCaller): Admission {
+    const judgement = this.#judgements;
+    if (calls.admittedBy === judgement) return undefined;
+    const admitted = (refusal: LinkRefusal | undefined) => {
+      if (refusal === undefined) calls.admittedBy = judgement;
+      return refusal;
+    };
+    const verdict = this.#options.admit({ peer: calls.peer, token: "" });
+    return verdict instanceof Promise
+      ? verdict.then(admitted)
+      : admitted(verdict);
+  }
+
+  #dialAs(
+    refusal: LinkRefusal | undefined,
+    calls: NodeCaller,
+    target: DialTarget,
+    answer: DialAnswer,
+    { metadata, takeEarlyData }: DialContext,
+  ): PendingDial {
+    if (refusal !== undefined) {
+      const error = new DialError("refused", refusal.message);
+      return this.#fail(calls, error, answer);
+    }
+    const asked = { target, node: metadata.text(NODE_FIELD) };
+    const meant = this.#meant(asked);
+    if (meant instanceof DialError) return this.#fail(calls, meant, answer);
+    const { remoteAddress, identity, node } = calls;
+    const caller = { remoteAddress, identity, node, localAddress: "" };
+    this.#count(calls, 1);
+    let isOver = false;
+    const over = () => {
+      if (!isOver) this.#count(calls, -1);
+      isOver = true;
+    };
+    const pending = this.#options.dial({ ...meant, caller, takeEarlyData }, {
+      connected: (conduit) => {
+        // Counted on by who joins it.
+        answer.connected(conduit);
+        over();
+      },
+      failed: (error) => {
+        over();
+        answer.failed(error);
+      },
+    });
+    return {
+      cancel() {
+        over();
+        pending.cancel();
+      },
+      sendEarly: (octets) => pending.sendEarly?.(octets) ?? 0,
+    };
+  }
+
+  /** What a dial means: a virtual address is another one behind an agent. */
+  #meant(
+    asked: Pick<DialOrder, "target" | "node">,
+  ): Pick<DialOrder, "target" | "node"> | DialError {
+    const { protocol, address } = asked.target;
+    if (protocol === "unix") return asked;
+    let host: string;
+    let port: number;
+    try {
+      ({ host, port } = splitAddress(asked.target));
+    } catch (error) {
+      if (error instanceof DialError) return error;
+      throw error;
+    }
+    if (!isVirtualAddress(host)) return asked;
+    const found = this.#options.resolve(host);
+    if (found === undefined) {
+      return new DialError(
+        "no-agent",
+        `Cannot dial ${address}: no endpoint that is there has this virtual ` +
+          "address",
+      );
+    }
+    const { agent } = found;
+    return {
+      target: { protocol, address: hostPort(found.address, port) },
+      node: agent && `${agent.key}=${agent.value}`,
+    };
+  }
+
+  async #join(
+    calls: NodeCaller,
+    conduit: Conduit,
+    target: Conduit,
+  ): Promise<void> {
+    this.#options.counted(1);
+    this.#count(calls, 1);
+    calls.conduits.add(conduit);
+    this.#callers.add(calls);
+    await transfer(conduit, target);
+    calls.conduits.delete(conduit);
+    if (calls.conduits.size === 0) this.#callers.delete(calls);
+    this.#count(calls, -1);
+    this.#options.counted(-1);
+  }
+
+  #count({ node }: NodeCaller, change: 1 | -1): void {
+    const load = (this.#load.get(node) ?? 0) + change;
+    if (load === 0) this.#load.delete(node);
+    else this.#load.set(node, load);
+  }
+
+  #fail(
+    { remoteAddress }: NodeCaller,
+    error: DialError,
+    answer: DialAnswer,
+  ): PendingDial {
+    this.#options.refused(remoteAddress, error.message);
+    answer.failed(error);
+    return { cancel: () => {} };
+  }
+}
+
+/** What one connection to the agent port, which is a node's, has open. */
+class NodeCaller implements NodeCalls {
+  readonly peer: LinkPeer;
+  readonly conduits = new Set<Conduit>();
+  /** The judgement by which it may call. */
+  admittedBy = -1;
+
+  constructor({ identity, remoteAddress }: Caller, readonly node: string) {
+    this.peer = {
+      agentId: node,
+      identifiers: NO_IDENTIFIERS,
+      identity,
+      remoteAddress,
+      carrier: "packets",
+      software: "",
+    };
+  }
+
+  get identity() {
+    return this.peer.identity;
+  }
+
+  get remoteAddress(): string {
+    return this.peer.remoteAddress;
+  }
+
+  close(reason: string): void {
+    for (const conduit of [...this.conduits]) conduit.reset(reason);
+  }
+}
+
+/** Agents may be let in without proof; connections to other nodes need one. */
+const refuseNobody: MethodHandler = () => {
+  throw new GrpcError(
+    StatusCode.UNAUTHENTICATED,
+    "Cannot connect this caller to anybody: it showed no certificate; use that " +
+      "of a node that joined",
+  );
+};

@@ -1,0 +1,200 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
+import { dialProxy } from "../../proto/link/dial_proxy.ts";
+import type { Admission, DialError } from "../../proto/link/link.ts";
+import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
+import {
+  certifiedCaller,
+  socketCaller,
+} from "../../tests/support/fake_caller.ts";
+import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import type { DialOrder } from "../dialer.ts";
+import { virtualAddressOf } from "../discovery/generate/virtual_addresses.ts";
+import { NODE_CONDUITS_MAX, NodeFrontend } from "./node_frontend.ts";
+
+const VIRTUAL = virtualAddressOf({
+  agent: { key: "id", value: "edge-1" },
+  address: "10.0.0.7",
+});
+
+function setUp(admission: () => Admission = () => undefined) {
+  const timers = new FakeTimers();
+  const orders: { order: DialOrder; answer: DialAnswer; gone: boolean }[] = [];
+  const refused: string[] = [];
+  let open = 0;
+  let judged = 0;
+  const frontend = new NodeFrontend({
+    timers,
+    observer: SILENT_OBSERVER,
+    messageOctetsMax: 1024 * 1024,
+    admit: ({ peer }) => {
+      judged++;
+      assertEquals(peer.agentId, "edge-9");
+      return admission();
+    },
+    dial: (order, answer) => {
+      const dial = { order, answer, gone: false };
+      orders.push(dial);
+      return { cancel: () => void (dial.gone = true) };
+    },
+    resolve: (host) =>
+      host === VIRTUAL
+        ? { agent: { key: "id", value: "edge-1" }, address: "10.0.0.7" }
+        : undefined,
+    refused: (_from, reason) => refused.push(reason),
+    counted: (change) => void (open += change),
+  });
+  /** Whoever calls on a connection of its own, and what it hears. */
+  const connect = (caller = certifiedCaller("node:edge-9")) => {
+    const router = new GrpcRouter({
+      timers,
+      methods: frontend.methods(caller),
+    });
+    const pair = new ConnectionPair({
+      clock: timers,
+      onStream: (stream) => router.accept(stream),
+      server: { settings: { maxConcurrentStreams: 2 * NODE_CONDUITS_MAX } },
+    });
+    const dial = (address: string, node?: string) => {
+      const heard: { conduit?: ConduitProbe; error?: DialError } = {};
+      const pending = dialProxy(pair.client, { protocol: "tcp", address }, {
+        onConnected: (conduit) => heard.conduit = new ConduitProbe(conduit),
+        onFailed: (error) => heard.error = error,
+      }, {
+        authority: "server",
+        timers,
+        dialId: 1,
+        ...(node && { metadata: new Metadata({ [NODE_FIELD]: node }) }),
+      });
+      return { pending, heard };
+    };
+    return { dial };
+  };
+  return {
+    ...{ frontend, orders, refused, connect },
+    open: () => open,
+    judged: () => judged,
+  };
+}
+
+Deno.test("a node's call is a dial of that node's", async () => {
+  const { orders, connect, judged, open } = setUp();
+  const { dial } = connect();
+  const { heard } = dial("10.0.0.7:80", "id=edge-1");
+  dial("10.0.0.8:80");
+  await settled();
+  assertEquals(
+    orders.map(({ order: { target, node, caller } }) => [
+      target.address,
+      node,
+      caller.node,
+      caller.identity.commonName,
+    ]),
+    [
+      ["10.0.0.7:80", "id=edge-1", "edge-9", "node:edge-9"],
+      ["10.0.0.8:80", undefined, "edge-9", "node:edge-9"],
+    ],
+  );
+  // Two calls on one connection are judged once.
+  assertEquals(judged(), 1);
+  const [end, target] = MemoryConduit.pair();
+  const far = new ConduitProbe(target);
+  orders[0]!.answer.connected(end);
+  await settled();
+  heard.conduit!.send("hello");
+  await settled();
+  assertEquals(far.text, "hello");
+  assertEquals(open(), 1);
+});
+
+Deno.test("a virtual address is the agent and the address that it stands for", async () => {
+  const { orders, connect, refused } = setUp();
+  const { dial } = connect();
+  dial(`[${VIRTUAL}]:80`, "id=edge-7");
+  const unknown = virtualAddressOf({ address: "10.0.0.9" });
+  const { heard } = dial(`[${unknown}]:80`);
+  await settled();
+  assertEquals(
+    orders.map(({ order }) => [order.target.address, order.node]),
+    [["10.0.0.7:80", "id=edge-1"]],
+  );
+  assertEquals(heard.error?.reason, "no-agent");
+  assertMatch(heard.error!.message, /no endpoint that is there has this/);
+  assertEquals(refused.length, 1);
+});
+
+Deno.test("who shows no certificate is connected to nobody", async () => {
+  const { orders, connect } = setUp();
+  const { heard } = connect(socketCaller()).dial("10.0.0.7:80");
+  await settled();
+  assertMatch(heard.error!.message, /it showed no certificate/);
+  assertEquals(orders, []);
+});
+
+Deno.test("whom the judges refuse hears why, at once or later", async () => {
+  const refusal = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
+  for (const verdict of [() => refusal, () => Promise.resolve(refusal)]) {
+    const { orders, connect } = setUp(verdict);
+    const { heard } = connect().dial("10.0.0.7:80");
+    await settled();
+    assertEquals([heard.error?.reason, heard.error?.message], [
+      "refused",
+      "revoked",
+    ]);
+    assertEquals(orders, []);
+  }
+});
+
+Deno.test("who is refused later loses what it has", async () => {
+  const { frontend, orders, connect, judged, open } = setUp();
+  const { dial } = connect();
+  const { heard } = dial("10.0.0.7:80");
+  await settled();
+  assertEquals(frontend.links.length, 0);
+  orders[0]!.answer.connected(MemoryConduit.pair()[0]);
+  await settled();
+  const [calls] = frontend.links;
+  assertEquals(calls!.peer.identity.commonName, "node:edge-9");
+  frontend.reconsider();
+  calls!.close("the node was revoked");
+  await settled();
+  assertEquals(heard.conduit!.end?.kind, "reset");
+  assertEquals([frontend.links.length, open()], [0, 0]);
+  dial("10.0.0.7:80");
+  await settled();
+  assertEquals(judged(), 2);
+});
+
+Deno.test("a node has so many connections, and those that are over do not count", async () => {
+  const { orders, connect, refused } = setUp();
+  const { dial } = connect();
+  const dials = Array.from(
+    { length: NODE_CONDUITS_MAX },
+    () => dial("10.0.0.7:80"),
+  );
+  await settled();
+  const full = connect().dial("10.0.0.7:80");
+  await settled();
+  assertMatch(full.heard.error!.message, /has 4096 connections, and no node/);
+  assertEquals([orders.length, refused.length], [NODE_CONDUITS_MAX, 1]);
+  dials[0]!.pending.cancel();
+  await settled();
+  assertEquals(orders[0]!.gone, true);
+  connect().dial("10.0.0.7:80");
+  await settled();
+  assertEquals(orders.length, NODE_CONDUITS_MAX + 1);
+});
+
+Deno.test("a server that is stopping connects nobody any more", async () => {
+  const { frontend, connect } = setUp();
+  frontend.drain();
+  const { heard } = connect().dial("10.0.0.7:80");
+  await settled();
+  assertEquals(heard.error?.reason, "link-lost");
+});
