@@ -28,6 +28,7 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { View } from "../view.ts";
 import { DeltaSubscription } from "./delta_subscription.ts";
+import type { Holding } from "./holdings.ts";
 import { PARENTS } from "./removals.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
 import type { StreamStatus } from "./stream_status.ts";
@@ -145,6 +146,13 @@ export class StreamState {
       kinds: this.#subscriptions.map(({ status }) => status),
       foreignTypes: [...this.#foreignTypes ?? []],
     };
+  }
+
+  /** By kind, what the client has and should have; for people. */
+  get holdings(): ReadonlyMap<ResourceKind, readonly Holding[]> {
+    return new Map(
+      this.#subscriptions.map(({ kind, holdings }) => [kind, holdings]),
+    );
   }
 
   /** `undefined` for a type that is not served, which is no error. */

@@ -26,6 +26,7 @@ import {
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames } from "../view.ts";
+import { type Holding, holdingsOf } from "./holdings.ts";
 import { NAME_LENGTH_MAX, type NameSet, NOTHING_NAMED } from "./name_set.ts";
 import { NACK_MESSAGE_MAX, Parking, resourcesNamedIn } from "./parking.ts";
 import { HeldRemovals } from "./removals.ts";
@@ -388,6 +389,23 @@ export abstract class Subscription {
       return this.#isWhole && !owed.has(name) ? resource : undefined;
     }
     return owed.has(name) ? undefined : good;
+  }
+
+  /** What the client has and should have, name by name; for people. */
+  get holdings(): readonly Holding[] {
+    const { names, told, now, owed, parking, held, last } = this;
+    const flight = last === "open" ? this.#flight : undefined;
+    const wasSent = last !== "none";
+    return holdingsOf({
+      names,
+      told,
+      now,
+      owed,
+      parking,
+      held,
+      flight,
+      wasSent,
+    });
   }
 
   /** For people. */
