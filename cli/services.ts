@@ -9,6 +9,7 @@ import {
   hostsText,
   type LocalName,
 } from "../agent/proxy/local_names.ts";
+import type { DiscoveryStatus } from "../agent/proxy/discovery/discovery_status.ts";
 import type { PortStatus, ProxyStatus } from "../agent/proxy/proxy_status.ts";
 import { defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -75,7 +76,7 @@ export const SERVICES_COMMAND = defineCommand({
 
 /** For people. */
 export function servicesText(
-  { ports, sources, draining }: ProxyStatus,
+  { ports, sources, discovery, draining }: ProxyStatus,
 ): string {
   const rows = ports.map((port) => [
     portText(port),
@@ -106,10 +107,33 @@ export function servicesText(
   const notes = sources
     .filter(({ problem }) => problem !== undefined)
     .map(({ name, problem }) => `source ${name}: ${problem}\n`);
+  if (discovery !== undefined) notes.push(...discoveryLines(discovery));
   if (draining > 0) {
     notes.push(`${draining} connections of services that are gone\n`);
   }
   return table + notes.join("");
+}
+
+function discoveryLines(
+  { state, server, mode, node, kinds, waiting, recalledFrom, kept }:
+    DiscoveryStatus,
+): string[] {
+  const lines = [
+    state === "open"
+      ? `discovery: ${node} follows ${server} (${mode})`
+      : `discovery: ${node} follows no server (${state})`,
+    ...recalledFrom === undefined
+      ? []
+      : [`discovery: what is served was kept at ${recalledFrom}`],
+    ...Object.entries(kinds).flatMap(([kind, { refusal }]) =>
+      refusal === undefined ? [] : `refused of ${kind}: ${refusal.message}`
+    ),
+    ...waiting.map(({ service, for: part }) => `${service} waits for ${part}`),
+    ...kept?.problem === undefined
+      ? []
+      : [`discovery: ${kept.path} is not written: ${kept.problem}`],
+  ];
+  return lines.map((line) => `${line}\n`);
 }
 
 function portText({ service, port }: PortStatus): string {

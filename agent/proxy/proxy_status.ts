@@ -8,6 +8,7 @@
 import type { SourceStatus } from "../../catalog/source_input.ts";
 import type { Balance, Endpoint, Protocol, Via } from "../../catalog/model.ts";
 import type { Backend } from "./balancer/backend.ts";
+import type { DiscoveryStatus } from "./discovery/discovery_status.ts";
 import type { Proxy, ServedPort } from "./proxy.ts";
 
 /** See the module description. */
@@ -16,6 +17,8 @@ export interface ProxyStatus {
   readonly version: number;
   readonly isSynced: boolean;
   readonly sources: readonly SourceStatus[];
+  /** Of the discovery server that is followed; absent: none is. */
+  readonly discovery?: DiscoveryStatus;
   /** By service, then as its source has them. */
   readonly ports: readonly PortStatus[];
   /** Connections of services that are gone. */

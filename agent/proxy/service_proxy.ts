@@ -16,6 +16,10 @@ import type { ListenAddress } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import type { MetricRegistry } from "../../host/metrics.ts";
 import { systemTimers } from "../../host/system_timers.ts";
+import {
+  type DiscoveryFollower,
+  registerDiscoveryClientMetrics,
+} from "./discovery/discovery_client_metrics.ts";
 import { DnsService } from "./dns_service.ts";
 import type { LocalAddresses } from "./local_address.ts";
 import { Proxy } from "./proxy.ts";
@@ -27,6 +31,8 @@ import { MachineReach } from "./reach.ts";
 export interface ServiceProxyOptions {
   /** The first that has a service owns it; names are unique. */
   readonly sources: readonly Source[];
+  /** The one of them that follows a discovery server, if one does. */
+  readonly discovery?: DiscoveryFollower;
   readonly addresses: LocalAddresses;
   /** Where a service says nothing. */
   readonly balance: Balance;
@@ -51,13 +57,14 @@ export class ServiceProxy {
   readonly #sources: readonly Source[];
   readonly #closeRoad: () => void;
   readonly #dns: DnsService | undefined;
+  readonly #discovery: DiscoveryFollower | undefined;
   #catalogStopped: Promise<void> | undefined;
 
   constructor(
     options: ServiceProxyOptions,
     { log, metrics }: { readonly log: Log; readonly metrics: MetricRegistry },
   ) {
-    const { sources, road, zone } = options;
+    const { sources, road, zone, discovery } = options;
     const dialer = road === undefined ? undefined : openRoad(road);
     this.#closeRoad = () => dialer?.close();
     this.#sources = sources;
@@ -84,6 +91,10 @@ export class ServiceProxy {
     });
     registerCatalogMetrics(metrics, this.#catalog);
     registerProxyMetrics(metrics, this.#proxy);
+    this.#discovery = discovery;
+    if (discovery !== undefined) {
+      registerDiscoveryClientMetrics(metrics, discovery);
+    }
     this.#dns = options.dns &&
       new DnsService(options.dns, this.#proxy, { log, metrics });
   }
@@ -108,7 +119,12 @@ export class ServiceProxy {
   /** `/debug/proxy`: all of it, or `?service=namespace/name`. */
   answer(url: URL): Response {
     const service = url.searchParams.get("service") ?? undefined;
-    return jsonAnswer(proxyStatus(this.#proxy, service));
+    return jsonAnswer({
+      ...proxyStatus(this.#proxy, service),
+      ...this.#discovery === undefined
+        ? {}
+        : { discovery: this.#discovery.status },
+    });
   }
 
   start(): void {

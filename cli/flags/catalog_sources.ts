@@ -29,16 +29,26 @@ import type { FlagValues } from "./flag.ts";
 
 type Values = FlagValues<typeof CATALOG_FLAGS>;
 
+/** A source by a flag that not every command has. */
+export interface FurtherSource {
+  /** With its dashes. */
+  readonly flag: string;
+  /** Absent: it was not given. */
+  readonly source: Source | undefined;
+}
+
 /**
  * The sources that flags name, in order of precedence. Nothing is read yet, but
  * for what it takes to reach them.
  *
+ * @param further Comes last.
  * @throws {UsageError} One line; also when there is none at all.
  */
 export function catalogSources(
   values: Values,
   context: Pick<CommandContext, "readFile">,
   log: Log,
+  further?: FurtherSource,
 ): readonly Source[] {
   const sources: Source[] = [];
   const tools = { timers: systemTimers, random: Math.random };
@@ -64,11 +74,16 @@ export function catalogSources(
     const client = orUsage(() => connectEtcd(options, systemTimers));
     sources.push(new EtcdSource({ client, layout, log, ...tools }));
   }
+  if (further?.source !== undefined) sources.push(further.source);
   if (sources.length > 0) return sources;
+  const flags = [
+    ...["--config FILE", "--services-url", "--kubernetes", "--kubeconfig"],
+    ...["--master", "--etcd", "--etcd-servers"],
+    ...further === undefined ? [] : [further.flag],
+  ];
   throw new UsageError(
     "Cannot serve nothing: no flag says where services come from; wanted " +
-      "--config FILE, --services-url, --kubernetes, --kubeconfig, --master, " +
-      "--etcd or --etcd-servers",
+      `${flags.slice(0, -1).join(", ")} or ${flags.at(-1)}`,
   );
 }
 

@@ -12,6 +12,7 @@ import {
 } from "../../agent/proxy/defaults.ts";
 import { BALANCES } from "../../catalog/model.ts";
 import { CATALOG_FLAGS } from "./catalog_flags.ts";
+import { DISCOVERY_CLIENT_FLAGS } from "./discovery_client_flags.ts";
 import {
   booleanFlag,
   choiceFlag,
@@ -38,6 +39,7 @@ const { config: _holdsFlags, ...GENERAL } = GENERAL_FLAGS;
 
 export const PROXY_FLAGS = {
   ...CATALOG_FLAGS,
+  ...DISCOVERY_CLIENT_FLAGS,
   "bind-address": textFlag("127.0.0.1", {
     group: LOCAL,
     placeholder: "ADDRESS",

@@ -17,6 +17,7 @@ import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
 import { catalogSources } from "./catalog_sources.ts";
+import { discoverySource } from "./discovery_client_options.ts";
 import type { FlagValues } from "./flag.ts";
 import type { PROXY_FLAGS } from "./proxy_flags.ts";
 import type { FlagReading } from "./read_flags.ts";
@@ -35,8 +36,13 @@ export function proxyOptions(
   const road = roadIfAny(reading, context);
   const { zone } = values;
   const dns = dnsAddress(values["dns-listen"]);
+  const discovery = discoverySource(reading, context, log, zone);
   return {
-    sources: catalogSources(values, context, log),
+    sources: catalogSources(values, context, log, {
+      flag: "--discovery",
+      source: discovery,
+    }),
+    ...(discovery === undefined ? {} : { discovery }),
     addresses,
     balance: values["balance"],
     ...(zone === "" ? {} : { zone }),

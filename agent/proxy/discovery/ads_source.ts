@@ -14,8 +14,7 @@
 
 import type { Sink, Source } from "../../../catalog/source.ts";
 import { AdsClient, type Recalled } from "../../../client/ads/ads_client.ts";
-import type { AdsKindStatus } from "../../../client/ads/ads_kind.ts";
-import { AdsKeeper, type AdsState } from "../../../client/ads/ads_keeper.ts";
+import { AdsKeeper } from "../../../client/ads/ads_keeper.ts";
 import type { AdsRoad } from "../../../client/ads/ads_road.ts";
 import type { AdsChange } from "../../../client/ads/received.ts";
 import type { Log } from "../../../host/log.ts";
@@ -29,6 +28,7 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
+import type { DiscoveryStatus } from "./discovery_status.ts";
 import type { LastKnownGood } from "./last_known_good.ts";
 import { judgeForProxy } from "./proxy_content.ts";
 import { type Content, ServiceAssembly } from "./service_assembly.ts";
@@ -52,29 +52,6 @@ export interface AdsSourceOptions {
   readonly onSilentEnd?: () => void;
   /** Ends what the road is made of. */
   readonly onStopped?: () => void;
-}
-
-/** What can be seen of it from outside. Plain data. */
-export interface DiscoveryStatus {
-  readonly node: string;
-  readonly mode: DiscoveryMode;
-  readonly state: AdsState["kind"];
-  /** `ip:port` of the server that is followed. */
-  readonly server?: string;
-  /** Why none is. */
-  readonly problem?: string;
-  /** Streams on which a server has spoken, since the start. */
-  readonly streams: number;
-  readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
-  /** Services of which a part is missing, and which. */
-  readonly waiting: readonly {
-    readonly service: string;
-    readonly for: string;
-  }[];
-  /** From when what is served is, if a server has not answered yet. */
-  readonly recalledFrom?: string;
-  /** The file that keeps it, and why it does not. */
-  readonly kept?: { readonly path: string; readonly problem?: string };
 }
 
 /** See the module description. */

@@ -1,0 +1,34 @@
+/**
+ * What a proxy tells about the discovery server that it follows. Plain data that
+ * survives JSON.
+ *
+ * @module
+ */
+
+import type { AdsKindStatus } from "../../../client/ads/ads_kind.ts";
+import type { AdsState } from "../../../client/ads/ads_keeper.ts";
+import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
+import type { ResourceKind } from "../../../proto/xds/resource.ts";
+
+/** See the module description. */
+export interface DiscoveryStatus {
+  readonly node: string;
+  readonly mode: DiscoveryMode;
+  readonly state: AdsState["kind"];
+  /** `ip:port` of the server that is followed. */
+  readonly server?: string;
+  /** Why none is. */
+  readonly problem?: string;
+  /** Streams on which a server has spoken, since the start. */
+  readonly streams: number;
+  readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
+  /** Services of which a part is missing, and which. */
+  readonly waiting: readonly {
+    readonly service: string;
+    readonly for: string;
+  }[];
+  /** From when what is served is, if a server has not answered yet. */
+  readonly recalledFrom?: string;
+  /** The file that keeps it, and why it does not. */
+  readonly kept?: { readonly path: string; readonly problem?: string };
+}

@@ -1,0 +1,188 @@
+/**
+ * How a client of discovery gets in: where its servers are, as whom it comes and
+ * whom it trusts. Of `tunnel proxy` and `tunnel adsc`, whose flags have names of
+ * their own.
+ *
+ * @module
+ */
+
+import { hasJoined } from "../../agent/enrol/agent_state.ts";
+import { parseJoinedNode } from "../../agent/enrol/joined_node.ts";
+import { isLoopbackIp } from "../../client/ads/ads_road.ts";
+import { systemProblem } from "../../host/files/file_error.ts";
+import { PkiError } from "../../host/pki/key_pair.ts";
+import { Credentials, CredentialsError } from "../../host/tls/credentials.ts";
+import { UsageError } from "../usage_error.ts";
+import { type HostPort, parseHostPort } from "./addresses.ts";
+import { keyPair } from "./key_pair.ts";
+
+/** What flags say, and what each of them is called. */
+export interface AdsAccessFlags {
+  /** `HOST:PORT`, perhaps with `http://` or `https://` in front. */
+  readonly servers: readonly string[];
+  readonly caFile: string;
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Of an agent; empty: where agents have it. */
+  readonly stateDirectory: string;
+  readonly names: Readonly<
+    Record<"servers" | "ca" | "cert" | "key" | "state", string>
+  >;
+}
+
+/** See the module description. */
+export type AdsAccess =
+  /** Without TLS; on this machine. */
+  | { readonly kind: "plain"; readonly addresses: readonly HostPort[] }
+  | {
+    readonly kind: "files";
+    readonly addresses: readonly HostPort[];
+    readonly credentials: Credentials;
+    readonly files: {
+      readonly ca: string;
+      readonly cert: string;
+      readonly key: string;
+    };
+    /** As the certificate names it; empty when it names nobody, or is none. */
+    readonly node: string;
+  }
+  /** As the node that has joined. */
+  | {
+    readonly kind: "joined";
+    readonly addresses: readonly HostPort[];
+    readonly stateDirectory: string;
+    readonly node: string;
+  };
+
+/** What is read of the machine. */
+export interface AdsAccessSources {
+  readonly readFile: (path: string) => string;
+  /** Where agents keep their identity. */
+  readonly defaultStateDirectory: string;
+}
+
+/**
+ * Certificates are for TLS, loopback is without; other addresses are for nodes
+ * that have joined. `http://` and `https://` say it where that is not meant.
+ *
+ * @throws {UsageError} One line.
+ */
+export function adsAccess(
+  flags: AdsAccessFlags,
+  sources: AdsAccessSources,
+): AdsAccess {
+  const { names, caFile, stateDirectory } = flags;
+  const parsed = flags.servers.map((text) => parseServer(names.servers, text));
+  const addresses = parsed.map(({ address }) => address);
+  const pair = keyPair(names.cert, flags.certFile, names.key, flags.keyFile);
+  const hasFiles = pair !== undefined || caFile !== "";
+  if (hasFiles && stateDirectory !== "") {
+    throw new UsageError(
+      `Cannot use --${names.state} together with --${
+        pair === undefined ? names.ca : names.cert
+      }: both say who this node is; keep one`,
+    );
+  }
+  const isTls = parsed.map(({ scheme, address: { host } }) =>
+    scheme === undefined
+      ? hasFiles || stateDirectory !== "" || !isLoopbackHost(host)
+      : scheme === "https"
+  );
+  if (!isTls.includes(true)) return plainAccess(flags, addresses, hasFiles);
+  if (isTls.includes(false)) {
+    throw new UsageError(
+      `Cannot use --${names.servers}: some of its servers are asked with TLS ` +
+        "and some without; write http:// or https:// in front of all",
+    );
+  }
+  if (!hasFiles) return joinedAccess(flags, addresses, sources);
+  const files = {
+    ca: caFile,
+    cert: pair?.certFile ?? "",
+    key: pair?.keyFile ?? "",
+  };
+  const credentials = load(files);
+  const leaf = credentials.terms.find(({ role }) => role === "leaf");
+  const node = leaf?.subject.replace(/^(?:system:node:|node:)/, "") ?? "";
+  return { kind: "files", addresses, credentials, files, node };
+}
+
+function plainAccess(
+  { names }: AdsAccessFlags,
+  addresses: readonly HostPort[],
+  hasFiles: boolean,
+): AdsAccess {
+  const far = addresses.find(({ host }) => !isLoopbackHost(host));
+  if (far !== undefined) {
+    throw new UsageError(
+      `Cannot use --${names.servers} http://${far.host}:${far.port}: without ` +
+        "TLS only servers on this machine are asked; write https://",
+    );
+  }
+  if (hasFiles) {
+    throw new UsageError(
+      `Cannot use --${names.ca} or --${names.cert} with http://: there is no ` +
+        "TLS; remove them",
+    );
+  }
+  return { kind: "plain", addresses };
+}
+
+function joinedAccess(
+  { names, stateDirectory }: AdsAccessFlags,
+  addresses: readonly HostPort[],
+  { readFile, defaultStateDirectory }: AdsAccessSources,
+): AdsAccess {
+  const root = stateDirectory || defaultStateDirectory;
+  if (!hasJoined(root)) {
+    throw new UsageError(
+      `Cannot tell a true discovery server from a false one: this node has ` +
+        `not joined (there is no identity in ${root}); tunnel join, or give ` +
+        `--${names.ca}, --${names.cert} and --${names.key}`,
+    );
+  }
+  const path = `${root}/node.json`;
+  try {
+    const { name } = parseJoinedNode(readFile(path));
+    return { kind: "joined", addresses, stateDirectory: root, node: name };
+  } catch (error) {
+    const problem = error instanceof PkiError
+      ? error.message
+      : systemProblem(error);
+    throw new UsageError(`Cannot use ${path}: ${problem}`);
+  }
+}
+
+/** @throws {UsageError} One line. */
+function load(
+  { ca, cert, key }: { ca: string; cert: string; key: string },
+): Credentials {
+  try {
+    return Credentials.load({
+      ca: ca || undefined,
+      cert: cert || undefined,
+      key: key || undefined,
+    });
+  } catch (error) {
+    if (!(error instanceof CredentialsError)) throw error;
+    throw new UsageError(error.message);
+  }
+}
+
+function parseServer(
+  name: string,
+  text: string,
+): {
+  readonly scheme: "http" | "https" | undefined;
+  readonly address: HostPort;
+} {
+  const match = /^(https?):\/\/(.*?)\/?$/.exec(text);
+  return {
+    scheme: match?.[1] as "http" | "https" | undefined,
+    address: parseHostPort(`--${name}`, match?.[2] ?? text),
+  };
+}
+
+function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || isLoopbackIp(host);
+}

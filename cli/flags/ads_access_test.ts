@@ -1,0 +1,116 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { certificates } from "../../tests/support/certificates.ts";
+import { UsageError } from "../usage_error.ts";
+import {
+  adsAccess,
+  type AdsAccessFlags,
+  type AdsAccessSources,
+} from "./ads_access.ts";
+
+const FLAGS: AdsAccessFlags = {
+  servers: [],
+  caFile: "",
+  certFile: "",
+  keyFile: "",
+  stateDirectory: "",
+  names: {
+    servers: "discovery",
+    ca: "discovery-ca-cert",
+    cert: "agent-cert",
+    key: "agent-key",
+    state: "state-dir",
+  },
+};
+
+const NOTHING: AdsAccessSources = {
+  readFile: () => {
+    throw new Deno.errors.NotFound("nothing");
+  },
+  defaultStateDirectory: "/nonexistent",
+};
+
+function access(more: Partial<AdsAccessFlags>, sources = NOTHING) {
+  return adsAccess({ ...FLAGS, ...more }, sources);
+}
+
+Deno.test("loopback is asked without TLS, also when that is said", () => {
+  for (const host of ["127.0.0.1", "[::1]", "localhost", "http://127.9.0.1"]) {
+    const { kind, addresses } = access({ servers: [`${host}:15010`] });
+    assertEquals([kind, addresses[0]!.port], ["plain", 15010]);
+  }
+  const [a, b] = access({ servers: ["127.0.0.1:1", "[::1]:2"] }).addresses;
+  assertEquals([a, b], [
+    { host: "127.0.0.1", port: 1 },
+    { host: "::1", port: 2 },
+  ]);
+});
+
+Deno.test("files are for TLS, and the certificate names the node", async () => {
+  const folder = await Deno.makeTempDir();
+  const { ca, client } = await certificates();
+  const files = {
+    caFile: `${folder}/ca.pem`,
+    certFile: `${folder}/cert.pem`,
+    keyFile: `${folder}/key.pem`,
+  };
+  await Deno.writeTextFile(files.caFile, ca);
+  await Deno.writeTextFile(files.certFile, client.cert);
+  await Deno.writeTextFile(files.keyFile, client.key);
+  const found = access({ servers: ["127.0.0.1:8091"], ...files });
+  assertEquals(found.kind, "files");
+  assertEquals(found.kind === "files" && found.node !== "", true);
+  const alone = access({
+    servers: ["a.example:1"],
+    caFile: files.caFile,
+  });
+  assertEquals(alone.kind === "files" && alone.node, "");
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("a node that has joined is who it has joined as", async () => {
+  const folder = await Deno.makeTempDir();
+  const text = JSON.stringify({
+    ...{ format: "tunnel-agent-state", version: 1, name: "edge-7" },
+    ...{ identifiers: "", servers: [] },
+  });
+  await Deno.writeTextFile(`${folder}/node.json`, text);
+  const sources = { readFile: () => text, defaultStateDirectory: folder };
+  const servers = ["tunnel.example:8091"];
+  for (
+    const found of [
+      access({ servers }, sources),
+      access({ servers: ["https://127.0.0.1:8091"] }, sources),
+      access({ servers: ["127.0.0.1:8091"], stateDirectory: folder }, sources),
+    ]
+  ) {
+    assertEquals(found.kind, "joined");
+    assertEquals(found.kind === "joined" && found.node, "edge-7");
+  }
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("what contradicts itself, or says too little, is refused in one line", () => {
+  const wrongs: readonly (readonly [Partial<AdsAccessFlags>, string])[] = [
+    [{ servers: ["nonsense"] }, 'Cannot use --discovery: saw "nonsense"'],
+    [{ servers: ["http://a.example:1"] }, "without TLS only servers on this"],
+    [{ servers: ["127.0.0.1:1", "a.example:1"] }, "some of its servers"],
+    [{ servers: ["a.example:1"] }, "this node has not joined"],
+    [
+      { servers: ["a.example:1"], certFile: "/c" },
+      "Cannot use --agent-cert alone",
+    ],
+    [
+      { servers: ["http://127.0.0.1:1"], caFile: "/c" },
+      "with http://: there is no TLS",
+    ],
+    [
+      { servers: ["a.example:1"], caFile: "/c", stateDirectory: "/s" },
+      "both say who this node is",
+    ],
+    [{ servers: ["a.example:1"], caFile: "/none" }, "there is no such file"],
+  ];
+  for (const [flags, message] of wrongs) {
+    const error = assertThrows(() => access(flags), UsageError, message);
+    assertEquals(error.message.includes("\n"), false);
+  }
+});

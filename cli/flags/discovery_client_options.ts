@@ -1,0 +1,163 @@
+/**
+ * Flags about a discovery server to the source of services that follows it.
+ *
+ * @module
+ */
+
+import { hostname } from "node:os";
+import { AdsSource } from "../../agent/proxy/discovery/ads_source.ts";
+import { identityRoad } from "../../agent/proxy/discovery/identity_road.ts";
+import { LastKnownGood } from "../../agent/proxy/discovery/last_known_good.ts";
+import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
+import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
+import type { Log } from "../../host/log.ts";
+import { proxyEnvironment } from "../../host/proxy_environment.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import {
+  type Credentials,
+  CredentialsError,
+  type TlsMaterial,
+} from "../../host/tls/credentials.ts";
+import type { CommandContext } from "../command.ts";
+import { UsageError } from "../usage_error.ts";
+import { type AdsAccess, adsAccess } from "./ads_access.ts";
+import {
+  DISCOVERY_CLIENT_FLAGS,
+  KEEPS_NOTHING,
+} from "./discovery_client_flags.ts";
+import type { FlagValues } from "./flag.ts";
+import { defaultStateDirectory } from "./state_directory.ts";
+
+type Values = FlagValues<typeof DISCOVERY_CLIENT_FLAGS>;
+
+/** More is a mistake. */
+const SERVERS_MAX = 64;
+
+/**
+ * The source that `--discovery` names.
+ *
+ * @param zone Where this machine is; empty: nobody knows.
+ * @returns `undefined` when it was not given.
+ * @throws {UsageError} One line.
+ */
+export function discoverySource(
+  { values, given }: {
+    readonly values: Values;
+    readonly given: ReadonlySet<string>;
+  },
+  { readFile, environment }: Pick<CommandContext, "readFile" | "environment">,
+  log: Log,
+  zone: string,
+): AdsSource | undefined {
+  const servers = values["discovery"];
+  if (servers.length === 0) {
+    const odd = Object.keys(DISCOVERY_CLIENT_FLAGS)
+      .find((name) => given.has(name));
+    if (odd === undefined) return undefined;
+    throw new UsageError(
+      `Cannot use --${odd} without --discovery: it says nothing about other ` +
+        "sources of services; remove it, or give --discovery HOST:PORT",
+    );
+  }
+  if (servers.length > SERVERS_MAX) {
+    throw new UsageError(
+      `Cannot use --discovery: saw ${servers.length} servers, wanted ` +
+        `${SERVERS_MAX} at most`,
+    );
+  }
+  const access = adsAccess({
+    servers,
+    caFile: values["discovery-ca-cert"],
+    certFile: values["agent-cert"],
+    keyFile: values["agent-key"],
+    stateDirectory: values["state-dir"],
+    names: {
+      servers: "discovery",
+      ca: "discovery-ca-cert",
+      cert: "agent-cert",
+      key: "agent-key",
+      state: "state-dir",
+    },
+  }, {
+    readFile,
+    defaultStateDirectory: defaultStateDirectory("agent", environment),
+  });
+  const node = values["discovery-node"] || ownNode(access);
+  const timers = systemTimers;
+  const path = stateFile(values["discovery-state"], environment);
+  const kept = path === undefined
+    ? undefined
+    : new LastKnownGood({ path, node, timers, log });
+  return new AdsSource({
+    ...roadOf(access, log, environment),
+    mode: values["discovery-mode"],
+    node: proxyNode(node, zone),
+    timers,
+    random: Math.random,
+    log,
+    ...kept === undefined ? {} : { kept },
+  });
+}
+
+function roadOf(
+  access: AdsAccess,
+  log: Log,
+  environment: CommandContext["environment"],
+): {
+  readonly road: AdsRoad;
+  readonly onSilentEnd?: () => void;
+  readonly onStopped?: () => void;
+} {
+  const proxyEnv = proxyEnvironment(environment);
+  const { addresses } = access;
+  switch (access.kind) {
+    case "plain":
+      return { road: plainRoad(addresses) };
+    case "files":
+      return {
+        road: tlsRoad({
+          addresses,
+          credentials: () => current(access.credentials),
+          proxyEnv,
+        }),
+      };
+    case "joined": {
+      const { stateDirectory } = access;
+      const road = identityRoad({
+        ...{ stateDirectory, servers: addresses, log, proxyEnv },
+      });
+      return {
+        road,
+        onSilentEnd: () => road.doubt(),
+        onStopped: () => road.stop(),
+      };
+    }
+  }
+}
+
+/** Files may be replaced at any time; each connection shows what is there. */
+export function current(credentials: Credentials): TlsMaterial {
+  try {
+    credentials.reload();
+  } catch (error) {
+    // Half of a replacement, most often: what is in hand serves.
+    if (!(error instanceof CredentialsError)) throw error;
+  }
+  return credentials.current;
+}
+
+function ownNode(access: AdsAccess): string {
+  const name = access.kind === "plain" ? "" : access.node;
+  return `${name || hostname()}/proxy`;
+}
+
+function stateFile(
+  text: string,
+  environment: CommandContext["environment"],
+): string | undefined {
+  if (text === KEEPS_NOTHING) return undefined;
+  // Beside the agent's directory, which is the agent's alone.
+  const beside = defaultStateDirectory("agent", environment)
+    .replace(/agent$/, "proxy");
+  return text || `${beside}/discovery`;
+}
