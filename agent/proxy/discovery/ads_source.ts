@@ -94,7 +94,7 @@ export class AdsSource implements Source {
   get status(): DiscoveryStatus {
     const { node, mode, kept } = this.#options;
     const { state } = this.#keeper;
-    const waiting = this.#assembly.waiting.slice(0, WAITING_SHOWN_MAX);
+    const { waiting } = this.#assembly;
     const { path, problem } = kept ?? {};
     return {
       node: node.id,
@@ -104,7 +104,8 @@ export class AdsSource implements Source {
       ...state.kind === "waiting" ? { problem: state.problem } : {},
       streams: this.#keeper.opened,
       kinds: this.#client.status,
-      waiting: waiting.map((service) => ({
+      waitingCount: waiting.size,
+      waiting: [...waiting].slice(0, WAITING_SHOWN_MAX).map((service) => ({
         service,
         for: this.#assembly.waitsFor(service)!,
       })),

@@ -64,7 +64,7 @@ export function registerDiscoveryClientMetrics(
     "gauge",
     "waiting_services",
     "Services of which a cluster, a listener or an assignment is missing.",
-    ({ waiting }) => waiting.length,
+    ({ waitingCount }) => waitingCount,
   );
   byKind(
     "gauge",

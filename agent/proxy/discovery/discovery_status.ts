@@ -22,7 +22,9 @@ export interface DiscoveryStatus {
   /** Streams on which a server has spoken, since the start. */
   readonly streams: number;
   readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
-  /** Services of which a part is missing, and which. */
+  /** Services of which a part is missing … */
+  readonly waitingCount: number;
+  /** … and which, of some. */
   readonly waiting: readonly {
     readonly service: string;
     readonly for: string;

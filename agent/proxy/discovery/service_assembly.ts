@@ -69,6 +69,7 @@ export class ServiceAssembly {
   readonly #byAssignment = new Map<string, Set<string>>();
   readonly #whole = new Map<string, WholeService>();
   readonly #touched = new Set<string>();
+  readonly #waiting = new Set<string>();
   #turn = 0;
 
   /** Services that are whole, or were and wait for the rest of a change. */
@@ -87,9 +88,8 @@ export class ServiceAssembly {
   }
 
   /** Services that wait for something. */
-  get waiting(): readonly string[] {
-    return [...this.#byService.keys()]
-      .filter((key) => this.waitsFor(key) !== undefined);
+  get waiting(): ReadonlySet<string> {
+    return this.#waiting;
   }
 
   /** A resource is new, other, or gone. */
@@ -128,6 +128,8 @@ export class ServiceAssembly {
     for (const key of this.#touched) {
       const before = this.#whole.get(key);
       const after = this.#settle(key, before);
+      if (this.waitsFor(key) === undefined) this.#waiting.delete(key);
+      else this.#waiting.add(key);
       if (after === before) continue;
       if (after === undefined) this.#whole.delete(key);
       else this.#whole.set(key, after);
