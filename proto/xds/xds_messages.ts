@@ -3,74 +3,42 @@
  * their `Any` fields.
  *
  * Layer: xDS. What the messages are is said in `messages/`; unknown fields pass.
- * The texts are read at first use, for most commands never speak xDS.
  *
  * @module
  */
 
-import protobuf from "protobufjs";
+import type protobuf from "protobufjs";
 import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type { MessageCodec } from "../grpc/protos.ts";
-import {
-  type Cluster,
-  CLUSTER_PROTOS,
-  type Http11ProxyTransport,
-  type HttpProtocolOptions,
+import type {
+  Cluster,
+  Http11ProxyTransport,
+  HttpProtocolOptions,
 } from "./messages/cluster_messages.ts";
-import {
-  type Address,
-  CORE_PROTOS,
-  type Metadata,
-  type Node,
-} from "./messages/core_messages.ts";
-import {
-  type DeltaDiscoveryRequestMessage,
-  type DeltaDiscoveryResponseMessage,
-  DISCOVERY_PROTO,
-  type DiscoveryRequestMessage,
-  type DiscoveryResponseMessage,
+import type { Address, Metadata, Node } from "./messages/core_messages.ts";
+import type {
+  DeltaDiscoveryRequestMessage,
+  DeltaDiscoveryResponseMessage,
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
 } from "./messages/discovery_messages.ts";
-import {
-  type ClusterLoadAssignment,
-  ENDPOINT_PROTO,
-} from "./messages/endpoint_messages.ts";
-import {
-  type Any,
-  GOOGLE_PROTOS,
-  type RpcStatus,
-  type Struct,
-} from "./messages/google_messages.ts";
-import {
-  type HttpConnectionManager,
-  type Listener,
-  LISTENER_PROTOS,
-  type TcpProxy,
-  type UdpProxyConfig,
-  type UdpRoute,
+import type { ClusterLoadAssignment } from "./messages/endpoint_messages.ts";
+import type { Any, RpcStatus, Struct } from "./messages/google_messages.ts";
+import type {
+  HttpConnectionManager,
+  Listener,
+  TcpProxy,
+  UdpProxyConfig,
+  UdpRoute,
 } from "./messages/listener_messages.ts";
-import {
-  ROUTE_PROTO,
-  type RouteConfiguration,
-} from "./messages/route_messages.ts";
-
-/** All texts; together they are complete. */
-export const XDS_PROTOS: readonly string[] = [
-  ...GOOGLE_PROTOS,
-  ...CORE_PROTOS,
-  ENDPOINT_PROTO,
-  CLUSTER_PROTOS,
-  ROUTE_PROTO,
-  LISTENER_PROTOS,
-  DISCOVERY_PROTO,
-].flat();
+import type { RouteConfiguration } from "./messages/route_messages.ts";
+import { TYPE_URL_PREFIX, xdsType } from "./schema.ts";
 
 /** A message, its codec, and what an `Any` calls it. */
 export interface MessageKind<T extends object> extends MessageCodec<T> {
   /** `type.googleapis.com/` and the full name. */
   readonly typeUrl: string;
 }
-
-const TYPE_URL_PREFIX = "type.googleapis.com/";
 
 /** A message without fields. */
 export type Nothing = Readonly<Record<never, never>>;
@@ -174,22 +142,10 @@ export function decodeAny<T extends object>(
   return unpack(kind, anyMessage.decode(octets));
 }
 
-let root: protobuf.Root | undefined;
-
-/** The types of all texts. Made once, at first use. */
-function xdsRoot(): protobuf.Root {
-  if (root === undefined) {
-    root = new protobuf.Root();
-    for (const text of XDS_PROTOS) protobuf.parse(text, root);
-    root.resolveAll();
-  }
-  return root;
-}
-
 /** Codecs whose messages lack what is not on the wire; int64 are numbers. */
 function kindOf<T extends object>(name: string): MessageKind<T> {
   let type: protobuf.Type | undefined;
-  const typeOf = () => type ??= xdsRoot().lookupType(name);
+  const typeOf = () => type ??= xdsType(name);
   return {
     typeUrl: `${TYPE_URL_PREFIX}${name}`,
     encode(message) {

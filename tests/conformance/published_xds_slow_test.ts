@@ -1,12 +1,12 @@
 /**
  * Our subset of xDS against the texts that grpc-js-xds was made of: whatever we
- * have is there, with the same number, type and label.
+ * have is there, with the same number, type, label and rules.
  */
 
 import { assert, assertEquals } from "@std/assert";
 import protobuf from "protobufjs";
 import { findGrpcJs } from "../peers/packages.ts";
-import { XDS_PROTOS } from "../../proto/xds/xds_messages.ts";
+import { XDS_PROTOS } from "../../proto/xds/schema.ts";
 
 /** Folders of the package that file names in the texts are relative to. */
 const ROOTS = ["envoy-api", "xds", "googleapis", "protoc-gen-validate"];
@@ -92,7 +92,14 @@ function described(field: protobuf.Field) {
     type: resolvedType?.fullName ?? type,
     ...(field instanceof protobuf.MapField ? { keyType: field.keyType } : {}),
     oneof: field.partOf?.name,
+    rules: optionOf(field, "(validate.rules)"),
   };
+}
+
+/** What a text says about one of its own objects. */
+function optionOf(object: protobuf.ReflectionObject, name: string): unknown {
+  const options = (object.parsedOptions ?? []) as Record<string, unknown>[];
+  return options.find((option) => name in option)?.[name];
 }
 
 Deno.test("our subset of xDS is a subset of what is published", async () => {
@@ -110,6 +117,14 @@ Deno.test("our subset of xDS is a subset of what is published", async () => {
     } else if (own instanceof protobuf.Type) {
       const theirs = published.lookupType(own.fullName);
       assertEquals(theirs.fullName, own.fullName);
+      for (const choice of own.oneofsArray) {
+        const required = "(validate.required)";
+        assertEquals(
+          optionOf(choice, required),
+          optionOf(theirs.oneofs[choice.name]!, required),
+          `${own.fullName}.${choice.name}`,
+        );
+      }
       for (const field of own.fieldsArray) {
         const other = snakeOrCamel(theirs, field.name);
         assert(other !== undefined, `${own.fullName} has no ${field.name}`);

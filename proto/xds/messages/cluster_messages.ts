@@ -129,7 +129,8 @@ package envoy.config.cluster.v3;
 
 message CircuitBreakers {
   message Thresholds {
-    envoy.config.core.v3.RoutingPriority priority = 1;
+    envoy.config.core.v3.RoutingPriority priority = 1
+        [(validate.rules).enum = {defined_only: true}];
     google.protobuf.UInt32Value max_connections = 2;
     google.protobuf.UInt32Value max_pending_requests = 3;
     google.protobuf.UInt32Value max_requests = 4;
@@ -160,16 +161,20 @@ message Cluster {
     string service_name = 2;
   }
   message LeastRequestLbConfig {
-    google.protobuf.UInt32Value choice_count = 1;
+    google.protobuf.UInt32Value choice_count = 1
+        [(validate.rules).uint32 = {gte: 2}];
   }
   message RingHashLbConfig {
     enum HashFunction {
       XX_HASH = 0;
       MURMUR_HASH_2 = 1;
     }
-    google.protobuf.UInt64Value minimum_ring_size = 1;
-    HashFunction hash_function = 3;
-    google.protobuf.UInt64Value maximum_ring_size = 4;
+    google.protobuf.UInt64Value minimum_ring_size = 1
+        [(validate.rules).uint64 = {lte: 8388608}];
+    HashFunction hash_function = 3
+        [(validate.rules).enum = {defined_only: true}];
+    google.protobuf.UInt64Value maximum_ring_size = 4
+        [(validate.rules).uint64 = {lte: 8388608}];
   }
   message CommonLbConfig {
     message LocalityWeightedLbConfig {}
@@ -180,12 +185,15 @@ message Cluster {
     google.protobuf.Duration update_merge_window = 4;
     bool close_connections_on_host_set_change = 6;
   }
-  string name = 1;
-  oneof cluster_discovery_type { DiscoveryType type = 2; }
+  string name = 1 [(validate.rules).string = {min_len: 1}];
+  oneof cluster_discovery_type {
+    DiscoveryType type = 2 [(validate.rules).enum = {defined_only: true}];
+  }
   EdsClusterConfig eds_cluster_config = 3;
-  google.protobuf.Duration connect_timeout = 4;
+  google.protobuf.Duration connect_timeout = 4
+      [(validate.rules).duration = {gt: {}}];
   google.protobuf.UInt32Value per_connection_buffer_limit_bytes = 5;
-  LbPolicy lb_policy = 6;
+  LbPolicy lb_policy = 6 [(validate.rules).enum = {defined_only: true}];
   repeated envoy.config.core.v3.HealthCheck health_checks = 8;
   CircuitBreakers circuit_breakers = 10;
   oneof lb_config {
@@ -208,6 +216,7 @@ package envoy.extensions.upstreams.http.v3;
 message HttpProtocolOptions {
   message ExplicitHttpConfig {
     oneof protocol_config {
+      option (validate.required) = true;
       envoy.config.core.v3.Http1ProtocolOptions http_protocol_options = 1;
       envoy.config.core.v3.Http2ProtocolOptions http2_protocol_options = 2;
     }
@@ -218,6 +227,7 @@ message HttpProtocolOptions {
   }
   envoy.config.core.v3.HttpProtocolOptions common_http_protocol_options = 1;
   oneof upstream_protocol_options {
+    option (validate.required) = true;
     ExplicitHttpConfig explicit_http_config = 3;
     UseDownstreamHttpConfig use_downstream_protocol_config = 4;
   }
@@ -228,7 +238,8 @@ syntax = "proto3";
 package envoy.extensions.transport_sockets.http_11_proxy.v3;
 
 message Http11ProxyUpstreamTransport {
-  envoy.config.core.v3.TransportSocket transport_socket = 1;
+  envoy.config.core.v3.TransportSocket transport_socket = 1
+      [(validate.rules).message = {required: true}];
 }
 `,
   `

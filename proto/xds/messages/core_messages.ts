@@ -59,7 +59,7 @@ export type SocketAddress = Fields<{
 export type Address = Fields<{ socketAddress: SocketAddress }>;
 
 export type UdpSocketConfig = Fields<{
-  /** Octets; 1,500 unless given, longer datagrams are lost. At most 65,536. */
+  /** Octets; 1,500 unless given, longer datagrams are lost. At most 65,535. */
   maxRxDatagramSize: NumberValue;
   preferGro: BoolValue;
 }>;
@@ -143,26 +143,34 @@ message Int64Range {
   int64 end = 2;
 }
 
-message Percent { double value = 1; }
+message Percent {
+  double value = 1 [(validate.rules).double = {lte: 100, gte: 0}];
+}
 
 message HashPolicy {
   message SourceIp {}
-  oneof policy_specifier { SourceIp source_ip = 1; }
+  oneof policy_specifier {
+    option (validate.required) = true;
+    SourceIp source_ip = 1;
+  }
 }
 `,
   `
 syntax = "proto3";
 package envoy.type.matcher.v3;
 
-message RegexMatcher { string regex = 2; }
+message RegexMatcher {
+  string regex = 2 [(validate.rules).string = {min_len: 1}];
+}
 
 message StringMatcher {
   oneof match_pattern {
+    option (validate.required) = true;
     string exact = 1;
-    string prefix = 2;
-    string suffix = 3;
-    RegexMatcher safe_regex = 5;
-    string contains = 7;
+    string prefix = 2 [(validate.rules).string = {min_len: 1}];
+    string suffix = 3 [(validate.rules).string = {min_len: 1}];
+    RegexMatcher safe_regex = 5 [(validate.rules).message = {required: true}];
+    string contains = 7 [(validate.rules).string = {min_len: 1}];
   }
   bool ignore_case = 6;
 }
@@ -172,8 +180,9 @@ syntax = "proto3";
 package xds.core.v3;
 
 message TypedExtensionConfig {
-  string name = 1;
-  google.protobuf.Any typed_config = 2;
+  string name = 1 [(validate.rules).string = {min_len: 1}];
+  google.protobuf.Any typed_config = 2
+      [(validate.rules).any = {required: true}];
 }
 `,
   `
@@ -182,7 +191,10 @@ package xds.type.matcher.v3;
 
 message Matcher {
   message OnMatch {
-    oneof on_match { xds.core.v3.TypedExtensionConfig action = 2; }
+    oneof on_match {
+      option (validate.required) = true;
+      xds.core.v3.TypedExtensionConfig action = 2;
+    }
   }
   OnMatch on_no_match = 3;
 }
@@ -235,8 +247,10 @@ message Node {
 message ControlPlane { string identifier = 1; }
 
 message Metadata {
-  map<string, google.protobuf.Struct> filter_metadata = 1;
-  map<string, google.protobuf.Any> typed_filter_metadata = 2;
+  map<string, google.protobuf.Struct> filter_metadata = 1
+      [(validate.rules).map = {keys: {string: {min_len: 1}}}];
+  map<string, google.protobuf.Any> typed_filter_metadata = 2
+      [(validate.rules).map = {keys: {string: {min_len: 1}}}];
 }
 
 message SocketAddress {
@@ -244,17 +258,24 @@ message SocketAddress {
     TCP = 0;
     UDP = 1;
   }
-  Protocol protocol = 1;
-  string address = 2;
-  oneof port_specifier { uint32 port_value = 3; }
+  Protocol protocol = 1 [(validate.rules).enum = {defined_only: true}];
+  string address = 2 [(validate.rules).string = {min_len: 1}];
+  oneof port_specifier {
+    option (validate.required) = true;
+    uint32 port_value = 3 [(validate.rules).uint32 = {lte: 65535}];
+  }
 }
 
 message Address {
-  oneof address { SocketAddress socket_address = 1; }
+  oneof address {
+    option (validate.required) = true;
+    SocketAddress socket_address = 1;
+  }
 }
 
 message UdpSocketConfig {
-  google.protobuf.UInt64Value max_rx_datagram_size = 1;
+  google.protobuf.UInt64Value max_rx_datagram_size = 1
+      [(validate.rules).uint64 = {lt: 65536, gt: 0}];
   google.protobuf.BoolValue prefer_gro = 2;
 }
 
@@ -264,34 +285,44 @@ message SelfConfigSource {}
 
 message ConfigSource {
   oneof config_source_specifier {
+    option (validate.required) = true;
     AggregatedConfigSource ads = 3;
     SelfConfigSource self = 5;
   }
   google.protobuf.Duration initial_fetch_timeout = 4;
-  ApiVersion resource_api_version = 6;
+  ApiVersion resource_api_version = 6
+      [(validate.rules).enum = {defined_only: true}];
 }
 
 message TypedExtensionConfig {
-  string name = 1;
-  google.protobuf.Any typed_config = 2;
+  string name = 1 [(validate.rules).string = {min_len: 1}];
+  google.protobuf.Any typed_config = 2
+      [(validate.rules).any = {required: true}];
 }
 
 message TransportSocket {
-  string name = 1;
+  string name = 1 [(validate.rules).string = {min_len: 1}];
   oneof config_type { google.protobuf.Any typed_config = 3; }
 }
 
 message HealthCheck {
   message HttpHealthCheck {
-    string host = 1;
-    string path = 2;
+    string host = 1
+        [(validate.rules).string = {well_known_regex: HTTP_HEADER_VALUE}];
+    string path = 2
+        [(validate.rules).string = {min_len: 1, well_known_regex: HTTP_HEADER_VALUE}];
   }
   message TcpHealthCheck {}
-  google.protobuf.Duration timeout = 1;
-  google.protobuf.Duration interval = 2;
-  google.protobuf.UInt32Value unhealthy_threshold = 4;
-  google.protobuf.UInt32Value healthy_threshold = 5;
+  google.protobuf.Duration timeout = 1
+      [(validate.rules).duration = {required: true, gt: {}}];
+  google.protobuf.Duration interval = 2
+      [(validate.rules).duration = {required: true, gt: {}}];
+  google.protobuf.UInt32Value unhealthy_threshold = 4
+      [(validate.rules).message = {required: true}];
+  google.protobuf.UInt32Value healthy_threshold = 5
+      [(validate.rules).message = {required: true}];
   oneof health_checker {
+    option (validate.required) = true;
     HttpHealthCheck http_health_check = 8;
     TcpHealthCheck tcp_health_check = 9;
   }
@@ -302,7 +333,8 @@ message HttpProtocolOptions { google.protobuf.Duration idle_timeout = 1; }
 message Http1ProtocolOptions {}
 
 message Http2ProtocolOptions {
-  google.protobuf.UInt32Value max_concurrent_streams = 2;
+  google.protobuf.UInt32Value max_concurrent_streams = 2
+      [(validate.rules).uint32 = {lte: 2147483647, gte: 1}];
 }
 `,
 ];

@@ -50,20 +50,25 @@ message LbEndpoint {
   oneof host_identifier { Endpoint endpoint = 1; }
   envoy.config.core.v3.HealthStatus health_status = 2;
   envoy.config.core.v3.Metadata metadata = 3;
-  google.protobuf.UInt32Value load_balancing_weight = 4;
+  google.protobuf.UInt32Value load_balancing_weight = 4
+      [(validate.rules).uint32 = {gte: 1}];
 }
 
 message LocalityLbEndpoints {
   envoy.config.core.v3.Locality locality = 1;
   repeated LbEndpoint lb_endpoints = 2;
-  google.protobuf.UInt32Value load_balancing_weight = 3;
-  uint32 priority = 5;
+  google.protobuf.UInt32Value load_balancing_weight = 3
+      [(validate.rules).uint32 = {gte: 1}];
+  uint32 priority = 5 [(validate.rules).uint32 = {lte: 128}];
   envoy.config.core.v3.Metadata metadata = 9;
 }
 
 message ClusterLoadAssignment {
-  message Policy { google.protobuf.UInt32Value overprovisioning_factor = 3; }
-  string cluster_name = 1;
+  message Policy {
+    google.protobuf.UInt32Value overprovisioning_factor = 3
+        [(validate.rules).uint32 = {gt: 0}];
+  }
+  string cluster_name = 1 [(validate.rules).string = {min_len: 1}];
   repeated LocalityLbEndpoints endpoints = 2;
   Policy policy = 4;
 }

@@ -118,7 +118,7 @@ syntax = "proto3";
 package envoy.config.listener.v3;
 
 message Filter {
-  string name = 1;
+  string name = 1 [(validate.rules).string = {min_len: 1}];
   oneof config_type { google.protobuf.Any typed_config = 4; }
 }
 
@@ -128,7 +128,7 @@ message FilterChain {
 }
 
 message ListenerFilter {
-  string name = 1;
+  string name = 1 [(validate.rules).string = {min_len: 1}];
   oneof config_type { google.protobuf.Any typed_config = 3; }
 }
 
@@ -159,21 +159,25 @@ package envoy.extensions.filters.network.tcp_proxy.v3;
 message TcpProxy {
   message WeightedCluster {
     message ClusterWeight {
-      string name = 1;
-      uint32 weight = 2;
+      string name = 1 [(validate.rules).string = {min_len: 1}];
+      uint32 weight = 2 [(validate.rules).uint32 = {gte: 1}];
     }
-    repeated ClusterWeight clusters = 1;
+    repeated ClusterWeight clusters = 1
+        [(validate.rules).repeated = {min_items: 1}];
   }
-  string stat_prefix = 1;
+  string stat_prefix = 1 [(validate.rules).string = {min_len: 1}];
   oneof cluster_specifier {
+    option (validate.required) = true;
     string cluster = 2;
     WeightedCluster weighted_clusters = 10;
   }
   google.protobuf.Duration downstream_idle_timeout = 3;
   google.protobuf.Duration upstream_idle_timeout = 4;
-  google.protobuf.UInt32Value max_connect_attempts = 7;
+  google.protobuf.UInt32Value max_connect_attempts = 7
+      [(validate.rules).uint32 = {gte: 1}];
   google.protobuf.Duration idle_timeout = 8;
-  repeated envoy.type.v3.HashPolicy hash_policy = 11;
+  repeated envoy.type.v3.HashPolicy hash_policy = 11
+      [(validate.rules).repeated = {max_items: 1}];
 }
 `,
   `
@@ -183,22 +187,25 @@ package envoy.extensions.filters.udp.udp_proxy.v3;
 message UdpProxyConfig {
   message HashPolicy {
     oneof policy_specifier {
-      bool source_ip = 1;
-      string key = 2;
+      option (validate.required) = true;
+      bool source_ip = 1 [(validate.rules).bool = {const: true}];
+      string key = 2 [(validate.rules).string = {min_len: 1}];
     }
   }
-  string stat_prefix = 1;
+  string stat_prefix = 1 [(validate.rules).string = {min_len: 1}];
   oneof route_specifier {
-    string cluster = 2;
+    option (validate.required) = true;
+    string cluster = 2 [(validate.rules).string = {min_len: 1}];
     xds.type.matcher.v3.Matcher matcher = 9;
   }
   google.protobuf.Duration idle_timeout = 3;
-  repeated HashPolicy hash_policies = 5;
+  repeated HashPolicy hash_policies = 5
+      [(validate.rules).repeated = {max_items: 1}];
   envoy.config.core.v3.UdpSocketConfig upstream_socket_config = 6;
   bool use_per_packet_load_balancing = 7;
 }
 
-message Route { string cluster = 1; }
+message Route { string cluster = 1 [(validate.rules).string = {min_len: 1}]; }
 `,
   `
 syntax = "proto3";
@@ -215,9 +222,10 @@ message HttpConnectionManager {
     string upgrade_type = 1;
     google.protobuf.BoolValue enabled = 3;
   }
-  CodecType codec_type = 1;
-  string stat_prefix = 2;
+  CodecType codec_type = 1 [(validate.rules).enum = {defined_only: true}];
+  string stat_prefix = 2 [(validate.rules).string = {min_len: 1}];
   oneof route_specifier {
+    option (validate.required) = true;
     Rds rds = 3;
     envoy.config.route.v3.RouteConfiguration route_config = 4;
   }
@@ -232,12 +240,13 @@ message HttpConnectionManager {
 }
 
 message Rds {
-  envoy.config.core.v3.ConfigSource config_source = 1;
+  envoy.config.core.v3.ConfigSource config_source = 1
+      [(validate.rules).message = {required: true}];
   string route_config_name = 2;
 }
 
 message HttpFilter {
-  string name = 1;
+  string name = 1 [(validate.rules).string = {min_len: 1}];
   oneof config_type { google.protobuf.Any typed_config = 4; }
   bool is_optional = 6;
 }

@@ -102,15 +102,16 @@ syntax = "proto3";
 package envoy.config.route.v3;
 
 message HeaderMatcher {
-  string name = 1;
+  string name = 1
+      [(validate.rules).string = {min_len: 1, well_known_regex: HTTP_HEADER_NAME, strict: false}];
   oneof header_match_specifier {
     string exact_match = 4;
     envoy.type.v3.Int64Range range_match = 6;
     bool present_match = 7;
-    string prefix_match = 9;
-    string suffix_match = 10;
+    string prefix_match = 9 [(validate.rules).string = {min_len: 1}];
+    string suffix_match = 10 [(validate.rules).string = {min_len: 1}];
     envoy.type.matcher.v3.RegexMatcher safe_regex_match = 11;
-    string contains_match = 12;
+    string contains_match = 12 [(validate.rules).string = {min_len: 1}];
     envoy.type.matcher.v3.StringMatcher string_match = 13;
   }
   bool invert_match = 8;
@@ -119,10 +120,13 @@ message HeaderMatcher {
 
 message RouteMatch {
   oneof path_specifier {
+    option (validate.required) = true;
     string prefix = 1;
     string path = 2;
-    envoy.type.matcher.v3.RegexMatcher safe_regex = 10;
-    string path_separated_prefix = 14;
+    envoy.type.matcher.v3.RegexMatcher safe_regex = 10
+        [(validate.rules).message = {required: true}];
+    string path_separated_prefix = 14
+        [(validate.rules).string = {pattern: "^[^?#]+[^?#/]$"}];
   }
   google.protobuf.BoolValue case_sensitive = 4;
   repeated HeaderMatcher headers = 6;
@@ -133,7 +137,8 @@ message WeightedCluster {
     string name = 1;
     google.protobuf.UInt32Value weight = 2;
   }
-  repeated ClusterWeight clusters = 1;
+  repeated ClusterWeight clusters = 1
+      [(validate.rules).repeated = {min_items: 1}];
 }
 
 message RetryPolicy {
@@ -144,15 +149,21 @@ message RetryPolicy {
 
 message RouteAction {
   message HashPolicy {
-    message Header { string header_name = 1; }
+    message Header {
+      string header_name = 1
+          [(validate.rules).string = {min_len: 1, well_known_regex: HTTP_HEADER_NAME, strict: false}];
+    }
     message Cookie {
-      string name = 1;
+      string name = 1 [(validate.rules).string = {min_len: 1}];
       google.protobuf.Duration ttl = 2;
       string path = 3;
     }
     message ConnectionProperties { bool source_ip = 1; }
-    message FilterState { string key = 1; }
+    message FilterState {
+      string key = 1 [(validate.rules).string = {min_len: 1}];
+    }
     oneof policy_specifier {
+      option (validate.required) = true;
       Header header = 1;
       Cookie cookie = 2;
       ConnectionProperties connection_properties = 3;
@@ -161,7 +172,8 @@ message RouteAction {
     bool terminal = 4;
   }
   message UpgradeConfig {
-    string upgrade_type = 1;
+    string upgrade_type = 1
+        [(validate.rules).string = {min_len: 1, well_known_regex: HTTP_HEADER_VALUE, strict: false}];
     google.protobuf.BoolValue enabled = 2;
   }
   message MaxStreamDuration {
@@ -169,7 +181,8 @@ message RouteAction {
     google.protobuf.Duration grpc_timeout_header_max = 2;
   }
   oneof cluster_specifier {
-    string cluster = 1;
+    option (validate.required) = true;
+    string cluster = 1 [(validate.rules).string = {min_len: 1}];
     WeightedCluster weighted_clusters = 3;
   }
   google.protobuf.Duration timeout = 8;
@@ -180,11 +193,14 @@ message RouteAction {
   MaxStreamDuration max_stream_duration = 36;
 }
 
-message DirectResponseAction { uint32 status = 1; }
+message DirectResponseAction {
+  uint32 status = 1 [(validate.rules).uint32 = {lt: 600, gte: 200}];
+}
 
 message Route {
-  RouteMatch match = 1;
+  RouteMatch match = 1 [(validate.rules).message = {required: true}];
   oneof action {
+    option (validate.required) = true;
     RouteAction route = 2;
     DirectResponseAction direct_response = 7;
   }
@@ -193,8 +209,12 @@ message Route {
 }
 
 message VirtualHost {
-  string name = 1;
-  repeated string domains = 2;
+  string name = 1 [(validate.rules).string = {min_len: 1}];
+  repeated string domains = 2
+      [(validate.rules).repeated = {
+        min_items: 1,
+        items: {string: {well_known_regex: HTTP_HEADER_VALUE, strict: false}}
+      }];
   repeated Route routes = 3;
 }
 

@@ -1,0 +1,212 @@
+/**
+ * Whether clients would take a resource: what is not valid is never sent, for one
+ * bad resource makes them refuse a whole response.
+ *
+ * Layer: xDS. The published rules of single fields are `published_rules.ts`'
+ * business. Here are those between fields, as Envoy 1.40, grpc-go 1.85, C-core
+ * 1.85 and grpc-js-xds 1.14 have them, all at once: a resource that one kind of
+ * client would refuse is not made for another one either.
+ *
+ * @module
+ */
+
+import {
+  type Cluster,
+  DiscoveryType,
+  HashFunction,
+} from "./messages/cluster_messages.ts";
+import {
+  type ConfigSource,
+  SocketProtocol,
+  type TypedConfig,
+} from "./messages/core_messages.ts";
+import type { ClusterLoadAssignment } from "./messages/endpoint_messages.ts";
+import type {
+  HttpConnectionManager,
+  Listener,
+} from "./messages/listener_messages.ts";
+import type { RouteConfiguration } from "./messages/route_messages.ts";
+import { assignmentProblems } from "./assignment_rules.ts";
+import { brokenRule } from "./published_rules.ts";
+import type { ResourceKind } from "./resource.ts";
+import { routeProblems } from "./route_rules.ts";
+import {
+  cluster,
+  clusterLoadAssignment,
+  httpConnectionManager,
+  listener,
+  type MessageKind,
+  routeConfiguration,
+  router,
+  tcpProxy,
+  udpProxy,
+  unpack,
+} from "./xds_messages.ts";
+
+/** The message of each kind of resource. */
+export interface ResourceMessages {
+  readonly cluster: Cluster;
+  readonly endpoints: ClusterLoadAssignment;
+  readonly listener: Listener;
+  readonly route: RouteConfiguration;
+}
+
+/** Their codecs. */
+export const RESOURCE_MESSAGES: {
+  readonly [Kind in ResourceKind]: MessageKind<ResourceMessages[Kind]>;
+} = {
+  cluster,
+  endpoints: clusterLoadAssignment,
+  listener,
+  route: routeConfiguration,
+};
+
+/** Who will get a resource. */
+export interface Clients {
+  /**
+   * Whether a text is an IP address. Given for clients of others, which know
+   * nothing else, and each only once; our own proxies also take host names, and
+   * one address behind several agents.
+   */
+  isAddress?(text: string): boolean;
+}
+
+/**
+ * What is wrong with a resource, in one sentence that names it and a field.
+ *
+ * @returns `undefined` when nothing is.
+ */
+export function problemOf<Kind extends ResourceKind>(
+  kind: Kind,
+  message: ResourceMessages[Kind],
+  clients: Clients = {},
+): string | undefined {
+  const { typeUrl } = RESOURCE_MESSAGES[kind];
+  const type = typeUrl.slice(typeUrl.lastIndexOf("/") + 1);
+  const problem = brokenRule(type, message) ??
+    RULES[kind](message, clients).next().value;
+  if (problem === undefined) return undefined;
+  const name = JSON.stringify(nameOf(message));
+  return `${type.slice(type.lastIndexOf(".") + 1)} ${name}: ${problem}`;
+}
+
+function nameOf(message: ResourceMessages[ResourceKind]): string {
+  const { name, clusterName } = message as Cluster & ClusterLoadAssignment;
+  return name ?? clusterName ?? "";
+}
+
+type Rules<Kind extends ResourceKind> = (
+  message: ResourceMessages[Kind],
+  clients: Clients,
+) => Iterator<string, undefined>;
+
+const RULES: { readonly [Kind in ResourceKind]: Rules<Kind> } = {
+  cluster: clusterProblems,
+  endpoints: assignmentProblems,
+  listener: listenerProblems,
+  route: routeProblems,
+};
+
+function* clusterProblems(
+  { type, edsClusterConfig, loadAssignment, ringHashLbConfig }: Cluster,
+): Generator<string, undefined> {
+  if (type === DiscoveryType.EDS) {
+    if (edsClusterConfig === undefined) {
+      yield "eds_cluster_config has to be set for type EDS";
+    }
+    yield* sourceProblems(
+      edsClusterConfig?.edsConfig,
+      "eds_cluster_config.eds_config",
+    );
+  } else if (loadAssignment === undefined) {
+    yield "load_assignment has to be set for a type other than EDS";
+  }
+  if (ringHashLbConfig !== undefined) {
+    const { hashFunction, minimumRingSize, maximumRingSize } = ringHashLbConfig;
+    if ((hashFunction ?? HashFunction.XX_HASH) !== HashFunction.XX_HASH) {
+      yield "ring_hash_lb_config.hash_function has to be XX_HASH";
+    }
+    const least = minimumRingSize?.value ?? 0;
+    if (least > (maximumRingSize?.value ?? Infinity)) {
+      yield "ring_hash_lb_config.minimum_ring_size is above maximum_ring_size";
+    }
+  }
+}
+
+/** Envoy refuses `self` for endpoints, gRPC whatever is neither. */
+function* sourceProblems(
+  source: ConfigSource | undefined,
+  path: string,
+): Generator<string, undefined> {
+  if (source?.ads === undefined) yield `${path} has to be ads`;
+}
+
+function* listenerProblems(
+  listener: Listener,
+  { isAddress }: Clients,
+): Generator<string, undefined> {
+  if ((listener.name ?? "") === "") yield "name is empty";
+  if (listener.apiListener !== undefined) {
+    return yield* apiListenerProblems(listener);
+  }
+  const socket = listener.address?.socketAddress;
+  if (socket === undefined) {
+    yield "address has to be set unless api_listener is";
+  }
+  const { address = "", portValue = 0, protocol } = socket ?? {};
+  const isHere = isAddress?.(address) ?? true;
+  if (!isHere) yield `address is ${JSON.stringify(address)}, which is no IP`;
+  if (portValue === 0) yield "address.socket_address.port_value is 0";
+  if (protocol === SocketProtocol.UDP) {
+    yield* udpProblems(listener.listenerFilters ?? []);
+  } else {
+    yield* chainProblems(listener);
+  }
+}
+
+function* apiListenerProblems(
+  { apiListener }: Listener,
+): Generator<string, undefined> {
+  const path = "api_listener.api_listener";
+  const manager = unpack(httpConnectionManager, apiListener?.apiListener);
+  if (manager === undefined) yield `${path} has to be an HttpConnectionManager`;
+  else yield* managerProblems(manager, path);
+}
+
+function* chainProblems(
+  { filterChains = [] }: Listener,
+): Generator<string, undefined> {
+  if (filterChains.length === 0) yield "filter_chains is empty";
+  for (const [index, { filters = [] }] of filterChains.entries()) {
+    const path = `filter_chains[${index}].filters`;
+    const last = filters.at(-1)?.typedConfig;
+    const manager = unpack(httpConnectionManager, last);
+    if (manager !== undefined) yield* managerProblems(manager, path);
+    else if (last?.typeUrl !== tcpProxy.typeUrl) {
+      yield `${path} has to end with a TcpProxy or an HttpConnectionManager`;
+    }
+  }
+}
+
+function* udpProblems(
+  filters: readonly TypedConfig[],
+): Generator<string, undefined> {
+  if (filters.at(-1)?.typedConfig?.typeUrl !== udpProxy.typeUrl) {
+    yield "listener_filters of a UDP listener has to end with a UdpProxyConfig";
+  }
+}
+
+function* managerProblems(
+  { httpFilters = [], rds, xffNumTrustedHops = 0 }: HttpConnectionManager,
+  path: string,
+): Generator<string, undefined> {
+  if (httpFilters.at(-1)?.typedConfig?.typeUrl !== router.typeUrl) {
+    yield `http_filters in ${path} has to end with a Router`;
+  }
+  if (xffNumTrustedHops !== 0) yield `xff_num_trusted_hops in ${path} is not 0`;
+  if (rds === undefined) return undefined;
+  yield* sourceProblems(rds.configSource, `rds.config_source in ${path}`);
+  if ((rds.routeConfigName ?? "") === "") {
+    yield `rds.route_config_name in ${path} is empty`;
+  }
+}
