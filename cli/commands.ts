@@ -57,6 +57,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   services: async () => (await import("./services.ts")).SERVICES_COMMAND,
   endpoints: async () => (await import("./endpoints.ts")).ENDPOINTS_COMMAND,
   service: async () => (await import("./service_register.ts")).SERVICE_COMMAND,
+  xds: async () => (await import("./xds.ts")).XDS_COMMAND,
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   bench: async () => (await import("./bench.ts")).BENCH_COMMAND,

@@ -34,7 +34,7 @@ import {
   audienceOf,
   type Visibility,
 } from "./generate/audience.ts";
-import type { Generate } from "./generate/service_resources.ts";
+import type { Generate, Unserved } from "./generate/service_resources.ts";
 import { Views } from "./generate/views.ts";
 import type { DiscoveryServerOptions } from "./options.ts";
 import { Debounce } from "./push/debounce.ts";
@@ -153,6 +153,11 @@ export class Discovery {
    */
   viewOf(audience: Audience): View | undefined {
     return this.views.isReady ? this.views.viewOf(audience) : undefined;
+  }
+
+  /** What clients of an audience may see and cannot be served. */
+  unservedTo(audience: Audience): readonly Unserved[] {
+    return this.views.isReady ? this.views.unservedTo(audience) : [];
   }
 
   /** For the admin port. */

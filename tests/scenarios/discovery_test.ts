@@ -3,7 +3,12 @@ import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { certificates } from "../support/certificates.ts";
 import { DiscoveryRig } from "../support/discovery_rig.ts";
-import { endpointsOf, serviceOf } from "../support/scripted_source.ts";
+import type { ClientDiff } from "../../server/discovery/status/client_diff.ts";
+import {
+  endpointOf,
+  endpointsOf,
+  serviceOf,
+} from "../support/scripted_source.ts";
 import { eventually } from "../support/tunnel_harness.ts";
 import {
   addressesIn,
@@ -14,6 +19,11 @@ import {
 
 const NODE = { id: "probe", userAgentName: "envoy" };
 const WEB = "default/web:80";
+
+/** Only reached through an agent, which Envoy has not asked for. */
+const FAR = endpointOf("10.9.0.1:90", {
+  via: { kind: "agent", agent: { key: "host", value: "edge-1" } },
+});
 
 const oneService = {
   services: [serviceOf("web")],
@@ -232,4 +242,61 @@ Deno.test("what a client refuses is seen, counted, and not sent again", async ()
   assertEquals(kind!.state, "refused");
   rig.source.sink.add({ services: [serviceOf("db", 5432)] });
   assert(namesIn("cluster", await stream.next()).includes("default/db:5432"));
+});
+
+Deno.test("what a client has and should have is told name by name", async () => {
+  await using rig = await DiscoveryRig.serving({
+    services: [serviceOf("web"), serviceOf("far", 90)],
+    endpoints: [
+      endpointsOf("web", "10.0.0.1:8080"),
+      { service: "default/far", endpoints: [FAR] },
+    ],
+  });
+  const stream = await subscribed(await rig.plain());
+  stream.send({ typeUrl: TYPE_URLS.route, resourceNames: ["nothing"] });
+  rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.2:8080")] });
+  await stream.next("endpoints");
+  const { clients: [diff] } = await rig.admin("/debug/configz?node=probe") as {
+    clients: readonly ClientDiff[];
+  };
+  assertEquals(
+    diff!.kinds.map(({ kind, holdings }) =>
+      holdings.map(({ name, state }) => `${kind} ${name} ${state}`)
+    ).flat(),
+    [
+      "cluster default/far:90 synced",
+      `cluster ${WEB} synced`,
+      `endpoints ${WEB} waiting`,
+      "route nothing absent",
+    ],
+  );
+  const [held] = diff!.kinds[1]!.holdings;
+  assert(held!.has !== undefined && held!.has !== held!.wants);
+  assertEquals(diff!.unserved.map(({ service }) => service), ["default/far"]);
+  const line = /default\/far is not served to Envoy: .*agent/;
+  assertEquals(rig.tunnel.log.matching(line).length, 1);
+  assertEquals(await rig.metric("unserved"), 1);
+});
+
+Deno.test("what a client should have is dumped in full", async () => {
+  await using rig = await DiscoveryRig.serving(oneService);
+  await subscribed(await rig.plain());
+  const { clients: [dump] } = await rig.admin(
+    "/debug/config_dump?node=probe",
+  ) as {
+    clients: readonly {
+      endpoints: readonly {
+        resource: { "@type": string; clusterName: string };
+      }[];
+    }[];
+  };
+  const [{ resource } = { resource: undefined }] = dump!.endpoints;
+  assertEquals(resource!["@type"], TYPE_URLS.endpoints);
+  assertEquals(resource!.clusterName, WEB);
+  const { endpoints } = await rig.admin("/debug/endpointz") as {
+    endpoints: Record<string, readonly { address: string }[]>;
+  };
+  assertEquals(endpoints["default/web"]?.map(({ address }) => address), [
+    "10.0.0.1",
+  ]);
 });

@@ -1,0 +1,218 @@
+/**
+ * `tunnel xds`: how clients of a server's discovery are.
+ *
+ * @module
+ */
+
+import type { ClientDiff } from "../server/discovery/status/client_diff.ts";
+import {
+  CONFIGZ_PATH,
+  SYNCZ_PATH,
+} from "../server/discovery/status/status_paths.ts";
+import type {
+  ClientSummary,
+  KindSummary,
+} from "../server/discovery/status/sync_status.ts";
+import { defineCommand } from "./command.ts";
+import { CommandFailure } from "./command_failure.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { parseHostPort } from "./flags/addresses.ts";
+import { booleanFlag, textFlag } from "./flags/flag.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { SERVER_FLAGS } from "./flags/server_flags.ts";
+import { readVerb, textTable } from "./verbs.ts";
+
+/** How long the server may take to answer. */
+const QUERY_TIMEOUT_MS = 10_000;
+
+const WHERE = "Where";
+
+const FLAGS = {
+  "server": textFlag(`127.0.0.1:${SERVER_FLAGS["admin-port"].fallback}`, {
+    group: WHERE,
+    placeholder: "HOST:PORT",
+    help: "Admin port of the server.",
+  }),
+  "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
+  "all": booleanFlag(false, {
+    group: "tunnel xds diff",
+    help: "Show what is as it should be, too.",
+  }),
+  ...GENERAL_FLAGS,
+} as const;
+
+const VERBS = {
+  status: {},
+  diff: { operand: "NODE", flags: ["all"] },
+} as const;
+
+/** What the server answers about all clients. */
+export interface SyncAnswer {
+  readonly ready: boolean;
+  readonly sources: readonly {
+    readonly name: string;
+    readonly synced: boolean;
+    readonly problem?: string;
+  }[];
+  readonly clients: readonly ClientSummary[];
+}
+
+/** See the module description. */
+export const XDS_COMMAND = defineCommand({
+  name: "xds",
+  summary: "Show how far clients of discovery are, and what they lack",
+  operands: "status | diff NODE [flags]",
+  about: [
+    "Asks a running tunnel server with --discovery. status has a line for each " +
+    "client and kind of resource: what was sent, what was taken or refused and " +
+    "why, and for how long an answer is awaited.",
+    "diff compares what the clients of a node have with what they should have, " +
+    "and says which services cannot be served to them, and why. It fails when " +
+    "there is a difference.",
+  ],
+  examples: ["tunnel xds status", "tunnel xds diff edge-7"],
+  flags: FLAGS,
+  async run({ values, operands, given }, context) {
+    const { verb, operand } = readVerb("xds", VERBS, operands, given);
+    if (verb === "status") {
+      const answer = await query(values["server"], SYNCZ_PATH) as SyncAnswer;
+      context.print(values["json"] ? jsonText(answer) : statusText(answer));
+      return ExitCode.OK;
+    }
+    const path = `${CONFIGZ_PATH}?node=${encodeURIComponent(operand)}`;
+    const { clients } = await query(values["server"], path) as {
+      readonly clients: readonly ClientDiff[];
+    };
+    if (clients.length === 0) {
+      throw new CommandFailure(
+        ExitCode.FAILURE,
+        `No client of ${operand} is connected; \`tunnel xds status\` has all`,
+      );
+    }
+    context.print(
+      values["json"] ? jsonText(clients) : diffText(clients, values["all"]),
+    );
+    return clients.every(isSame) ? ExitCode.OK : ExitCode.FAILURE;
+  },
+});
+
+/** For people. */
+export function statusText({ ready, sources, clients }: SyncAnswer): string {
+  const rows = clients.flatMap((client) =>
+    client.kinds.map((kind) => [
+      client.client,
+      `${client.form}/${client.mode}`,
+      kind.kind,
+      kind.wildcard ? "*" : String(kind.names),
+      kind.state,
+      short(kind.sent?.version),
+      short(kind.acked?.version),
+      kind.lagMs > 0 ? `${(kind.lagMs / 1_000).toFixed(1)} s` : "-",
+      `${kind.responses}/${kind.acks}/${kind.nacks}`,
+      refusalText(kind),
+    ])
+  );
+  const table = textTable([
+    "CLIENT",
+    "FORM",
+    "KIND",
+    "NAMES",
+    "STATE",
+    "SENT",
+    "TAKEN",
+    "LAG",
+    "SENT/TAKEN/REFUSED",
+    "LAST REFUSAL",
+  ], rows);
+  const notes = sources
+    .filter(({ problem }) => problem !== undefined)
+    .map(({ name, problem }) => `source ${name}: ${problem}\n`);
+  if (!ready) {
+    const late = sources.filter(({ synced }) => !synced)
+      .map(({ name }) => name);
+    notes.push(
+      `nobody is answered yet: ${late.join(", ")} has not said all it has\n`,
+    );
+  }
+  return table + notes.join("");
+}
+
+function refusalText({ nacked }: KindSummary): string {
+  // A client may say several lines.
+  return nacked === undefined ? "" : nacked.message.replaceAll(/\s+/g, " ");
+}
+
+/** For people. */
+export function diffText(clients: readonly ClientDiff[], all: boolean): string {
+  return clients.map((client) => {
+    const { summary, kinds, unserved } = client;
+    const rows = kinds.flatMap(({ kind, holdings }) =>
+      holdings
+        .filter(({ state }) => all || state !== "synced")
+        .map(({ name, has, wants, state }) => [
+          kind,
+          name,
+          state,
+          short(has),
+          short(wants),
+        ])
+    );
+    const head = `${summary.client} (${summary.form}, ${summary.mode}, ` +
+      `from ${summary.from})`;
+    const body = rows.length === 0
+      ? "has everything as it should be\n"
+      : textTable(["KIND", "NAME", "STATE", "HAS", "SHOULD HAVE"], rows);
+    const reasons = unserved.map(({ service, reason }) =>
+      `not served: ${service}: ${reason}\n`
+    );
+    return `${head}\n${body}${reasons.join("")}`;
+  }).join("\n");
+}
+
+/** Enough of a version to tell it from others. */
+function short(version: string | undefined): string {
+  return version === undefined ? "-" : version.slice(0, 8);
+}
+
+/** What is not there is no difference: nobody has it. */
+function isSame({ kinds }: ClientDiff): boolean {
+  return kinds.every(({ holdings }) =>
+    holdings.every(({ state }) => state === "synced" || state === "absent")
+  );
+}
+
+function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** @throws {CommandFailure} When the server does not answer. */
+async function query(at: string, path: string): Promise<unknown> {
+  const { host, port } = parseHostPort("--server", at);
+  const name = host.includes(":") ? `[${host}]` : host;
+  const fail = (problem: string) => {
+    throw new CommandFailure(
+      ExitCode.FAILURE,
+      `Cannot ask the server at ${at}: ${problem}; give its admin port with ` +
+        "--server",
+    );
+  };
+  try {
+    const signal = AbortSignal.timeout(QUERY_TIMEOUT_MS);
+    const response = await fetch(`http://${name}:${port}${path}`, { signal });
+    if (response.status === 404) {
+      await response.body?.cancel();
+      return fail("it has no discovery (tunnel server --discovery)");
+    }
+    if (response.ok) return await response.json();
+    return fail(`it answered ${response.status}`);
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    if (error instanceof SyntaxError) return fail("what answers is no server");
+    const isTimeout = (error as Error).name === "TimeoutError";
+    return fail(
+      isTimeout
+        ? `no answer within ${QUERY_TIMEOUT_MS / 1_000} s`
+        : "nobody answers there",
+    );
+  }
+}

@@ -1,0 +1,106 @@
+import { assertEquals } from "@std/assert";
+import type { ClientDiff } from "../server/discovery/status/client_diff.ts";
+import type { ClientSummary } from "../server/discovery/status/sync_status.ts";
+import { diffText, statusText } from "./xds.ts";
+
+const KIND = {
+  kind: "cluster",
+  type: "Cluster",
+  names: 0,
+  wildcard: true,
+  state: "synced",
+  lagMs: 0,
+  responses: 2,
+  acks: 1,
+  nacks: 1,
+  stale: 0,
+} as const;
+
+const CLIENT: ClientSummary = {
+  client: "edge-7/envoy",
+  node: "edge-7",
+  form: "envoy",
+  mode: "sotw",
+  from: "10.0.0.7:4000",
+  software: "envoy 1.40.0",
+  connectedMs: 1_000,
+  keptOctets: 0,
+  foreignTypes: [],
+  kinds: [],
+};
+
+const reply = (version: string) => ({ version, nonce: "n1", agoMs: 5 });
+
+Deno.test("statusText() has a line for each client and kind", () => {
+  const text = statusText({
+    ready: true,
+    sources: [{ name: "file", synced: true }],
+    clients: [{
+      ...CLIENT,
+      kinds: [
+        { ...KIND, sent: reply("0123456789ab"), acked: reply("0123456789ab") },
+        {
+          ...KIND,
+          kind: "endpoints",
+          wildcard: false,
+          names: 3,
+          state: "waiting",
+          lagMs: 2_340,
+          sent: reply("aaaaaaaabb"),
+          nacked: { ...reply("x"), message: "bad\n  port", names: [] },
+        },
+      ],
+    }],
+  });
+  const rows = text.trimEnd().split("\n").map((line) => line.split(/ {2,}/));
+  assertEquals(rows.slice(1), [
+    // deno-fmt-ignore: one row.
+    ["edge-7/envoy", "envoy/sotw", "cluster", "*", "synced", "01234567", "01234567", "-", "2/1/1"],
+    // deno-fmt-ignore: one row.
+    ["edge-7/envoy", "envoy/sotw", "endpoints", "3", "waiting", "aaaaaaaa", "-", "2.3 s", "2/1/1", "bad port"],
+  ]);
+});
+
+Deno.test("statusText() says why nobody is answered, and what is away", () => {
+  const text = statusText({
+    ready: false,
+    sources: [
+      { name: "etcd", synced: false, problem: "nobody answers" },
+      { name: "file", synced: true },
+    ],
+    clients: [],
+  });
+  assertEquals(text.split("\n").slice(1, 3), [
+    "source etcd: nobody answers",
+    "nobody is answered yet: etcd has not said all it has",
+  ]);
+});
+
+Deno.test("diffText() shows what differs, and what cannot be served", () => {
+  const diff: ClientDiff = {
+    summary: CLIENT,
+    kinds: [{
+      kind: "endpoints",
+      holdings: [
+        { name: "a", has: "11111111", wants: "22222222", state: "waiting" },
+        { name: "b", has: "33333333", wants: "33333333", state: "synced" },
+        { name: "c", state: "absent" },
+      ],
+    }],
+    unserved: [{ service: "default/far", reason: "port 90: no way there" }],
+  };
+  assertEquals(diffText([diff], false).split("\n"), [
+    "edge-7/envoy (envoy, sotw, from 10.0.0.7:4000)",
+    "KIND       NAME  STATE    HAS       SHOULD HAVE",
+    "endpoints  a     waiting  11111111  22222222",
+    "endpoints  c     absent   -         -",
+    "not served: default/far: port 90: no way there",
+    "",
+  ]);
+  assertEquals(diffText([diff], true).includes("33333333"), true);
+  assertEquals(
+    diffText([{ summary: CLIENT, kinds: [], unserved: [] }], false),
+    "edge-7/envoy (envoy, sotw, from 10.0.0.7:4000)\n" +
+      "has everything as it should be\n",
+  );
+});
