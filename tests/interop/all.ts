@@ -1,7 +1,7 @@
 /**
  * Everything that needs a real peer: the matrix, the promises, upstream's suite,
- * grpcurl, the gRPC peers, a Kubernetes API server, etcd, and real programs
- * through the service proxy. Ends with `N passed, N failed, N skipped`.
+ * grpcurl, the gRPC peers, a Kubernetes API server, etcd, real programs through
+ * the service proxy, and clients of discovery. Ends with `N passed, N failed, N skipped`.
  *
  * Usage: `deno task interop [--strict]`; strict as in `suite.ts`.
  *
@@ -21,6 +21,7 @@ if (import.meta.main) {
     { name: "kube-apiserver", task: ["kube"] },
     { name: "etcd", task: ["etcd"] },
     { name: "the service proxy", task: ["proxy-real"] },
+    { name: "discovery", task: ["xds"] },
     { name: "Konnectivity's suite", task: ["suite", ...Deno.args] },
   ], tally);
   Deno.exit(tally.end());

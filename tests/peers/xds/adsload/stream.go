@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -15,11 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Totals over all streams.
-var received, assignmentResponses, hurried atomic.Int64
-
-// window is what a server that debounces leaves between two responses of a type: 50 ms, less what goroutines are late.
-const window = 45 * time.Millisecond
+// received counts the octets of all streams.
+var received atomic.Int64
 
 // A stream subscribes to all clusters and, by name, to the load assignments of those, and accepts everything, as Envoy does. The
 // names are repeated with every ACK over SotW.
@@ -31,8 +27,8 @@ type stream struct {
 	call           grpc.ClientStream
 	pursuit        pursuit
 	names          []string
-	version, nonce string // of load assignments
-	lastAt         time.Time
+	version, nonce string       // of load assignments
+	responses      atomic.Int64 // of load assignments
 }
 
 func dial(address string) (*grpc.ClientConn, error) {
@@ -100,12 +96,7 @@ func (s *stream) take(r response) error {
 	if r.kind == clusters {
 		return s.takeClusters(r)
 	}
-	assignmentResponses.Add(1)
-	now := time.Now()
-	if now.Sub(s.lastAt) < window {
-		hurried.Add(1)
-	}
-	s.lastAt = now
+	s.responses.Add(1)
 	for _, each := range r.resources {
 		s.pursuit.see(each)
 	}
