@@ -28,6 +28,7 @@ export function formatEgressConfig(roads: EgressRoads): string {
 
 function connectionOf(road: Road): object {
   if (road.kind === "direct") return { proxyProtocol: "Direct" };
+  if (road.kind === "node") throw new TypeError("kube-apiserver is no node");
   const { protocol, address } = road;
   if (protocol === "grpc" && address.kind === "tcp") {
     throw new TypeError("kube-apiserver speaks gRPC over unix sockets only");

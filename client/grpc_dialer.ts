@@ -1,11 +1,12 @@
 /**
- * Dials through a server's gRPC frontend, all over one HTTP/2 connection, and
+ * Dials by gRPC calls of a server, all over one HTTP/2 connection, and
  * over further ones when that has as many calls as the server allows.
  *
  * @module
  */
 
 import { driveHttp2 } from "../host/http2_driver.ts";
+import type { Transport } from "../host/transport.ts";
 import { DialError } from "../proto/link/link.ts";
 import { NODE_FIELD } from "../proto/link/dial_handler.ts";
 import { randomDialId } from "../proto/link/dial_id.ts";
@@ -15,8 +16,7 @@ import { Connection } from "../proto/streams/connection.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import { openFrontendTransport } from "./frontend_socket.ts";
-import type { FrontendAddress } from "./road.ts";
+import type { CallRoad } from "./call_road.ts";
 import type { DialStarter, RoadDial } from "./road_dialer.ts";
 
 /** PING a silent server after this long; the link is lost after the second. */
@@ -24,15 +24,15 @@ const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 
 /** See the module description. */
 export class GrpcDialer implements DialStarter {
-  readonly #address: FrontendAddress;
+  readonly #road: CallRoad;
   readonly #timers: Timers;
   /** With how many calls at once each takes; unlimited until the server says. */
   readonly #connections = new Map<Connection, number>();
   #connecting: Promise<void> | undefined;
   readonly #closed = new AbortController();
 
-  constructor(address: FrontendAddress, timers: Timers) {
-    this.#address = address;
+  constructor(road: CallRoad, timers: Timers) {
+    this.#road = road;
     this.#timers = timers;
   }
 
@@ -78,8 +78,8 @@ export class GrpcDialer implements DialStarter {
       onConnected: resolve,
       onFailed: reject,
     }, {
-      authority: "localhost",
-      scheme: this.#address.kind === "tcp" ? "https" : "http",
+      authority: this.#road.authority,
+      scheme: this.#road.scheme,
       timers: this.#timers,
       dialId: randomDialId((octets) => crypto.getRandomValues(octets)),
       ...(node === undefined
@@ -91,11 +91,14 @@ export class GrpcDialer implements DialStarter {
     return promise;
   }
 
-  async #connect(): Promise<void> {
-    const transport = await openFrontendTransport(this.#address, {
-      timers: this.#timers,
-      signal: this.#closed.signal,
-    });
+  #connect(): Promise<void> {
+    return this.#road.connect(
+      (transport) => this.#drive(transport),
+      this.#closed.signal,
+    );
+  }
+
+  #drive(transport: Transport): void {
     const connection = new Connection({
       role: "client",
       clock: this.#timers,

@@ -32,6 +32,7 @@ export { type Forward, forward, type ForwardOptions } from "./forward.ts";
 export type {
   FrontendAddress,
   FrontendProtocol,
+  NodeRoad,
   Road,
   RoadTls,
 } from "./road.ts";

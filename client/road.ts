@@ -5,6 +5,11 @@
  * @module
  */
 
+import type { ProxyEnvironment } from "../host/proxy_environment.ts";
+import type { ServerAddress } from "../host/server_addresses.ts";
+import { hostPort } from "../host/sockets/deno_socket.ts";
+import type { CredentialFiles } from "../host/tls/credentials.ts";
+
 /** How the server's frontend is spoken to. */
 export type FrontendProtocol = "grpc" | "http-connect";
 
@@ -30,15 +35,37 @@ export interface RoadTls {
 /** A way to targets: through a tunnel server, or straight there. */
 export type Road =
   | { readonly kind: "direct" }
+  | NodeRoad
   | {
     readonly kind: "tunnel";
     readonly protocol: FrontendProtocol;
     readonly address: FrontendAddress;
   };
 
+/**
+ * As a node, through the port of a server where agents call in: what a node may
+ * reach is said by the server's policy.
+ */
+export interface NodeRoad {
+  readonly kind: "node";
+  /** At least one. */
+  readonly addresses: readonly ServerAddress[];
+  /** Of the node, read for each connection. */
+  readonly files: CredentialFiles;
+  /** The name servers' certificates must bear; absent: the host. */
+  readonly serverName?: string;
+  readonly proxyEnv: ProxyEnvironment;
+}
+
 /** Such as `grpc over unix:/run/front.sock`, for logs and errors. */
 export function describeRoad(road: Road): string {
   if (road.kind === "direct") return "direct";
+  if (road.kind === "node") {
+    const servers = road.addresses.map(({ host, port }) =>
+      hostPort(host, port)
+    );
+    return `as a node over ${servers.join(", ")}`;
+  }
   const { protocol, address } = road;
   return address.kind === "unix"
     ? `${protocol} over unix:${address.path}`

@@ -11,6 +11,7 @@ import { DialError, type DialTarget } from "../proto/link/link.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
+import { type CallRoad, frontendRoad, nodeRoad } from "./call_road.ts";
 import { ConnectDialer } from "./connect_dialer.ts";
 import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
 import { GrpcDialer } from "./grpc_dialer.ts";
@@ -62,11 +63,31 @@ export function openRoad(
   road: Road,
   timers: Timers = systemTimers,
 ): RoadDialer {
-  const starter = createStarter(road, timers);
+  return dialerOf(createStarter(road, timers), describeRoad(road), timers);
+}
+
+/**
+ * A dialer whose every dial is a call over `road`.
+ *
+ * @param name Of the road, for errors.
+ */
+export function openCallRoad(
+  road: CallRoad,
+  name: string,
+  timers: Timers = systemTimers,
+): RoadDialer {
+  return dialerOf(new GrpcDialer(road, timers), name, timers);
+}
+
+function dialerOf(
+  starter: DialStarter,
+  name: string,
+  timers: Timers,
+): RoadDialer {
   return {
     async dial(dial) {
       check(dial);
-      return await dialWithin(starter, road, dial, timers);
+      return await dialWithin(starter, name, dial, timers);
     },
     close: () => starter.close(),
   };
@@ -74,8 +95,9 @@ export function openRoad(
 
 function createStarter(road: Road, timers: Timers): DialStarter {
   if (road.kind === "direct") return DIRECT;
+  if (road.kind === "node") return new GrpcDialer(nodeRoad(road), timers);
   return road.protocol === "grpc"
-    ? new GrpcDialer(road.address, timers)
+    ? new GrpcDialer(frontendRoad(road.address, timers), timers)
     : new ConnectDialer(road.address, timers);
 }
 
@@ -110,7 +132,7 @@ function check({ target, node, earlyData }: RoadDial): void {
 /** Adds what all roads share: the deadline, cancelling, and the errors. */
 async function dialWithin(
   starter: DialStarter,
-  road: Road,
+  road: string,
   dial: RoadDial,
   timers: Timers,
 ): Promise<Conduit> {
@@ -129,7 +151,7 @@ async function dialWithin(
     giveUp(
       new TunnelDialError(
         "timeout",
-        `no answer within ${timeoutMs / 1000} s (${describeRoad(road)})`,
+        `no answer within ${timeoutMs / 1000} s (${road})`,
       ),
     ));
   const started = starter.start(dial, abort.signal);
@@ -146,7 +168,7 @@ async function dialWithin(
   }
 }
 
-function inClientWords(error: unknown, road: Road): unknown {
+function inClientWords(error: unknown, road: string): unknown {
   if (error instanceof DialError) return toTunnelDialError(error);
   if (error instanceof TunnelDialError || !(error instanceof Error)) {
     return error;
@@ -155,7 +177,7 @@ function inClientWords(error: unknown, road: Road): unknown {
   if (error instanceof TypeError || error instanceof RangeError) return error;
   return new TunnelDialError(
     "streamsetup",
-    `Cannot reach the server (${describeRoad(road)}): ${error.message}`,
+    `Cannot reach the server (${road}): ${error.message}`,
     error,
   );
 }

@@ -8,13 +8,25 @@ import {
   NETWORK_CONTEXTS,
   parseEgressConfig,
 } from "../../client/egress_config.ts";
+import { hasJoined } from "../../agent/enrol/agent_state.ts";
 import type { Road } from "../../client/road.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
-import { choiceFlag, durationFlag, fileFlag, textFlag } from "./flag.ts";
+import {
+  booleanFlag,
+  choiceFlag,
+  durationFlag,
+  fileFlag,
+  textFlag,
+} from "./flag.ts";
 import { keyPair } from "./key_pair.ts";
+import { nodeRoadOf } from "./node_road.ts";
 import type { FlagReading, FlagSources } from "./read_flags.ts";
-import { defaultStateDirectory, FRONTEND_SOCKET } from "./state_directory.ts";
+import {
+  defaultStateDirectory,
+  FRONTEND_SOCKET,
+  stateDirectoryFlag,
+} from "./state_directory.ts";
 
 const ROAD = "The road into the tunnel";
 const TARGET = "The target";
@@ -27,15 +39,24 @@ const FILE_SAYS: readonly string[] = [
   "cert",
   "key",
   "tls-server-name",
+  "as-node",
+  "state-dir",
+  "agent-cert",
+  "agent-key",
 ];
+
+/** Flags that say that the road is a node's. */
+const NODE_SAYS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 
 /** Which road. */
 export const ROAD_ONLY_FLAGS = {
   "server": textFlag("", {
     group: ROAD,
     placeholder: "ADDRESS",
-    help: "Frontend of the server: unix:/path or host:port.",
-    defaultText: "the socket of a server on this machine",
+    help: "Frontend of the server: unix:/path or host:port; for a node the " +
+      "server's port for agents.",
+    defaultText: "the socket of a server on this machine, or where this node " +
+      "has joined",
   }),
   "proxy-mode": choiceFlag(["grpc", "http-connect"], "grpc", {
     group: ROAD,
@@ -53,6 +74,19 @@ export const ROAD_ONLY_FLAGS = {
     help: "Name that the server's certificate must bear.",
     defaultText: "the host of --server",
   }),
+  "as-node": booleanFlag(false, {
+    group: ROAD,
+    help:
+      "Go as this node, through the server's port for agents. A node that " +
+      "has joined does so where no other road is given and no server is on " +
+      "the same machine.",
+  }),
+  "state-dir": stateDirectoryFlag("agent", ROAD),
+  "agent-cert": fileFlag({
+    group: ROAD,
+    help: "Certificate of a node that has not joined; with --ca-cert.",
+  }),
+  "agent-key": fileFlag({ group: ROAD, help: "Its private key." }),
   "egress-config": fileFlag({
     group: ROAD,
     help: "Take the road from this EgressSelectorConfiguration of " +
@@ -82,11 +116,13 @@ export const ROAD_FLAGS = {
  * Chooses the road.
  *
  * @param sources Files, and where a server on this machine would listen.
+ * @param stateDirectory Where an agent keeps its identity unless it is told.
  * @throws {UsageError} When flags contradict each other or lack something.
  */
 export function roadOf(
   { values: flags, given }: FlagReading<typeof ROAD_ONLY_FLAGS>,
   { readFile, environment }: Pick<FlagSources, "readFile" | "environment">,
+  stateDirectory: string = defaultStateDirectory("agent", environment),
 ): Road {
   if (flags["egress-config"] !== "") {
     const rival = FILE_SAYS.find((name) => given.has(name));
@@ -104,6 +140,16 @@ export function roadOf(
         "--egress-config too",
     );
   }
+  const isNode = NODE_SAYS.some((name) => given.has(name)) ||
+    flags["server"] === "" && hasJoined(stateDirectory) &&
+      !isSocket(frontendPath(environment));
+  if (isNode) {
+    return nodeRoadOf({ values: flags, given }, {
+      readFile,
+      environment,
+      stateDirectory,
+    });
+  }
   return roadFromFlags(flags, () => defaultFrontend(environment));
 }
 
@@ -116,13 +162,15 @@ export function roadOf(
 export function roadIfAny(
   reading: FlagReading<typeof ROAD_ONLY_FLAGS>,
   sources: Pick<FlagSources, "readFile" | "environment">,
+  stateDirectory: string = defaultStateDirectory("agent", sources.environment),
 ): Road | undefined {
   const isNamed = Object.keys(ROAD_ONLY_FLAGS)
     .some((name) => reading.given.has(name));
-  if (isNamed || isSocket(frontendPath(sources.environment))) {
-    return roadOf(reading, sources);
-  }
-  return undefined;
+  const isThere = isSocket(frontendPath(sources.environment)) ||
+    hasJoined(stateDirectory);
+  return isNamed || isThere
+    ? roadOf(reading, sources, stateDirectory)
+    : undefined;
 }
 
 function roadFromFile(
@@ -149,7 +197,8 @@ function defaultFrontend(
   if (isSocket(path)) return `unix:${path}`;
   throw new UsageError(
     `Cannot find the tunnel: --server is not given, and no server listens on ` +
-      `${path}; wanted unix:/path or host:port of a server's frontend`,
+      `${path}; wanted unix:/path or host:port of a server's frontend, or ` +
+      "tunnel join on this node",
   );
 }
 

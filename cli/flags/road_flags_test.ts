@@ -68,7 +68,7 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["no server", [],
     "Cannot find the tunnel: --server is not given, and no server listens on " +
       defaultStateDirectory("server", (name) => name === "XDG_STATE_HOME" ? "/nowhere" : undefined) +
-      "/frontend.sock; wanted unix:/path or host:port of a server's frontend"],
+      "/frontend.sock; wanted unix:/path or host:port of a server's frontend, or tunnel join on this node"],
   ["a port without certificates", ["--server=a:1", "--ca-cert=x"],
     "Cannot connect to a:1 without --ca-cert, --cert and --key: a frontend on a port asks for a " +
       "certificate; give all three"],

@@ -18,7 +18,7 @@ const QUICK = ["--duration=250ms", "--connections=4"];
 
 /** Flags that say what `road` says. */
 function flagsOf(road: Road): string[] {
-  if (road.kind === "direct") throw new TypeError("Expected a tunnel");
+  if (road.kind !== "tunnel") throw new TypeError("Expected a tunnel");
   const { address, protocol } = road;
   const mode = `--proxy-mode=${protocol}`;
   if (address.kind === "unix") return [mode, `--server=unix:${address.path}`];

@@ -1,0 +1,163 @@
+/**
+ * The road of a node: through a server's port for agents, as whom the node has
+ * joined or as files say.
+ *
+ * @module
+ */
+
+import { hasJoined } from "../../agent/enrol/agent_state.ts";
+import { parseJoinedNode } from "../../agent/enrol/joined_node.ts";
+import type { NodeRoad } from "../../client/road.ts";
+import { systemProblem } from "../../host/files/file_error.ts";
+import { PkiError } from "../../host/pki/key_pair.ts";
+import { proxyEnvironment } from "../../host/proxy_environment.ts";
+import type { ServerAddress } from "../../host/server_addresses.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { UsageError } from "../usage_error.ts";
+import { parseHostPort } from "./addresses.ts";
+import { keyPair } from "./key_pair.ts";
+import type { FlagSources } from "./read_flags.ts";
+
+/** What flags say about it. */
+export interface NodeRoadFlags {
+  readonly "server": string;
+  readonly "proxy-mode": string;
+  readonly "ca-cert": string;
+  readonly "cert": string;
+  readonly "key": string;
+  readonly "tls-server-name": string;
+  readonly "state-dir": string;
+  readonly "agent-cert": string;
+  readonly "agent-key": string;
+}
+
+/** What is read of the machine. */
+export interface NodeRoadSources
+  extends Pick<FlagSources, "readFile" | "environment"> {
+  /** Where agents keep their identity unless they are told. */
+  readonly stateDirectory: string;
+}
+
+/** @throws {UsageError} One line. */
+export function nodeRoadOf(
+  { values: flags, given }: {
+    readonly values: NodeRoadFlags;
+    readonly given: ReadonlySet<string>;
+  },
+  sources: NodeRoadSources,
+): NodeRoad {
+  refuseFrontend(flags, given);
+  const proxyEnv = proxyEnvironment(sources.environment);
+  const addresses = flags["server"] === ""
+    ? undefined
+    : [parseHostPort("--server", flags["server"])];
+  const pair = keyPair(
+    "agent-cert",
+    flags["agent-cert"],
+    "agent-key",
+    flags["agent-key"],
+  );
+  if (pair === undefined) {
+    return joinedRoad(flags, sources, addresses, { kind: "node", proxyEnv });
+  }
+  if (flags["state-dir"] !== "") {
+    throw new UsageError(
+      "Cannot use --state-dir together with --agent-cert: both say who this " +
+        "node is; keep one",
+    );
+  }
+  const ca = flags["ca-cert"];
+  if (ca === "" || addresses === undefined) {
+    throw new UsageError(
+      "Cannot use --agent-cert without --ca-cert and --server: they say which " +
+        "server is a true one, and where it is; give both",
+    );
+  }
+  const serverName = flags["tls-server-name"];
+  return {
+    kind: "node",
+    addresses,
+    files: { ca, cert: pair.certFile, key: pair.keyFile },
+    ...(serverName === "" ? {} : { serverName }),
+    proxyEnv,
+  };
+}
+
+function joinedRoad(
+  flags: NodeRoadFlags,
+  { readFile, stateDirectory }: NodeRoadSources,
+  addresses: readonly ServerAddress[] | undefined,
+  road: Pick<NodeRoad, "kind" | "proxyEnv">,
+): NodeRoad {
+  if (flags["ca-cert"] !== "") {
+    throw new UsageError(
+      "Cannot use --ca-cert for a node that has joined: it trusts the " +
+        "server's own CA; remove it, or add --agent-cert and --agent-key",
+    );
+  }
+  const root = flags["state-dir"] || stateDirectory;
+  if (!hasJoined(root)) {
+    throw new UsageError(
+      `Cannot go as a node: there is no identity in ${root}; tunnel join, ` +
+        "name another --state-dir, or give --agent-cert, --agent-key, " +
+        "--ca-cert and --server",
+    );
+  }
+  return {
+    ...road,
+    addresses: addresses ?? joinedServers(`${root}/node.json`, readFile),
+    files: {
+      ca: `${root}/ca.pem`,
+      cert: `${root}/cert.pem`,
+      key: `${root}/key.pem`,
+    },
+    serverName: TUNNEL_SERVER_NAME,
+  };
+}
+
+function joinedServers(
+  path: string,
+  readFile: (path: string) => string,
+): readonly ServerAddress[] {
+  let servers: readonly ServerAddress[];
+  try {
+    ({ servers } = parseJoinedNode(readFile(path)));
+  } catch (error) {
+    const problem = error instanceof PkiError
+      ? error.message
+      : systemProblem(error);
+    throw new UsageError(`Cannot use ${path}: ${problem}`);
+  }
+  if (servers.length > 0) return servers;
+  throw new UsageError(
+    `Cannot find the server: ${path} names none; give --server`,
+  );
+}
+
+/** What is meant for a frontend would be ignored here. */
+function refuseFrontend(
+  flags: NodeRoadFlags,
+  given: ReadonlySet<string>,
+): void {
+  const odd = (["cert", "key"] as const).find((name) => flags[name] !== "");
+  if (odd !== undefined) {
+    throw new UsageError(
+      `Cannot use --${odd} as a node: it is for a frontend; use ` +
+        `--agent-${odd}, or remove what makes this a node's road`,
+    );
+  }
+  if (flags["proxy-mode"] !== "grpc" && given.has("proxy-mode")) {
+    throw new UsageError(
+      `Cannot use --proxy-mode=${
+        flags["proxy-mode"]
+      } as a node: the port for ` +
+        "agents speaks gRPC only; remove it",
+    );
+  }
+  if (flags["server"].startsWith("unix:")) {
+    throw new UsageError(
+      `Cannot go as a node to ${flags["server"]}: that is a frontend; wanted ` +
+        "HOST:PORT of the server's port for agents",
+    );
+  }
+}
