@@ -33,12 +33,14 @@ export function readView(reader: protobuf.Reader): Uint8Array {
 export function readText(octets: Uint8Array): string {
   // Names and versions are ASCII; the platform's decoder takes longer to call
   // than a short loop to run.
-  if (octets.length <= SHORT_TEXT_OCTETS && octets.every(isAscii)) {
+  if (octets.length <= SHORT_TEXT_OCTETS && isAscii(octets)) {
     return String.fromCharCode.apply(null, octets as unknown as number[]);
   }
   return UTF8.decode(octets);
 }
 
-function isAscii(octet: number): boolean {
-  return octet < 0x80;
+function isAscii(octets: Uint8Array): boolean {
+  let all = 0;
+  for (let at = 0; at < octets.length; at++) all |= octets[at]!;
+  return all < 0x80;
 }

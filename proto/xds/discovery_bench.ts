@@ -1,0 +1,103 @@
+import type { DiscoveryReply } from "./discovery.ts";
+import { encodeNonce, encodeReply } from "./reply_encoder.ts";
+import { RequestDecoder } from "./request_decoder.ts";
+import { type Resource, TYPE_URLS } from "./resource.ts";
+import { problemOf } from "./validation.ts";
+import {
+  clusterLoadAssignment,
+  discoveryRequest,
+  encodeAny,
+} from "./xds_messages.ts";
+
+/** As many as the benchmark of whole servers has. */
+const CLUSTERS = 200;
+
+const NAMES = Array.from(
+  { length: CLUSTERS },
+  (_, index) => `default/service-${String(index).padStart(4, "0")}:80`,
+);
+
+const ASSIGNMENTS = NAMES.map((clusterName) => ({
+  clusterName,
+  endpoints: [{
+    locality: {},
+    loadBalancingWeight: { value: 1 },
+    lbEndpoints: [1, 2, 3].map((last) => ({
+      endpoint: {
+        address: {
+          socketAddress: { address: `10.0.0.${last}`, portValue: 8080 },
+        },
+      },
+      healthStatus: 1,
+    })),
+  }],
+}));
+
+const RESOURCES: readonly Resource[] = ASSIGNMENTS.map((message) => ({
+  kind: "endpoints",
+  name: message.clusterName,
+  version: "0123456789abcdef0123456789abcdef",
+  any: encodeAny(clusterLoadAssignment, message),
+}));
+
+const REPLY: DiscoveryReply = {
+  typeUrl: TYPE_URLS.endpoints,
+  resources: RESOURCES,
+  removed: [],
+  version: "0123456789abcdef0123456789abcdef",
+};
+
+{
+  const decoder = new RequestDecoder();
+  const ack = discoveryRequest.encode({
+    versionInfo: "0123456789abcdef0123456789abcdef",
+    resourceNames: NAMES,
+    typeUrl: TYPE_URLS.endpoints,
+    responseNonce: "1-17",
+  });
+  // Somebody has the list, as a stream does.
+  const known = decoder.decode("sotw", ack);
+  Deno.bench(`decode an ACK of ${CLUSTERS} known names`, () => {
+    decoder.decode("sotw", ack);
+  });
+  Deno.bench(`decode an ACK of ${CLUSTERS} new names`, () => {
+    new RequestDecoder().decode("sotw", ack);
+  });
+  Deno.bench("decode the same by protobufjs", () => {
+    discoveryRequest.decode(ack);
+  });
+  Deno.bench("decode an ACK without names", () => {
+    decoder.decode("sotw", SHORT_ACK);
+  });
+  globalThis.addEventListener("unload", () => known);
+}
+
+const SHORT_ACK = discoveryRequest.encode({
+  versionInfo: "0123456789abcdef0123456789abcdef",
+  typeUrl: TYPE_URLS.cluster,
+  responseNonce: "1-18",
+});
+
+for (const mode of ["sotw", "delta"] as const) {
+  Deno.bench(
+    `${mode}: encode ${CLUSTERS} assignments for one more client`,
+    () => {
+      encodeNonce("1-17");
+      encodeReply(mode, REPLY);
+    },
+  );
+  Deno.bench(
+    `${mode}: encode ${CLUSTERS} assignments for the first client`,
+    () => {
+      encodeReply(mode, { ...REPLY, resources: [...RESOURCES] });
+    },
+  );
+}
+
+Deno.bench("validate an assignment of three endpoints", () => {
+  problemOf("endpoints", ASSIGNMENTS[0]!);
+});
+
+Deno.bench("encode an assignment of three endpoints", () => {
+  encodeAny(clusterLoadAssignment, ASSIGNMENTS[0]!);
+});
