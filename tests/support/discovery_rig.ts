@@ -33,6 +33,8 @@ export class DiscoveryRig implements AsyncDisposable {
       listen: { hostname: "127.0.0.1", port: 0 },
       windowMinMs: 50,
       windowMaxMs: 1_000,
+      // No agent has to come back to a server that is new.
+      settleMs: 0,
       ...options,
     };
     const tunnel = await Tunnel.open({
