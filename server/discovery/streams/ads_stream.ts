@@ -316,8 +316,8 @@ export class AdsStream implements ServerCallEvents {
       this.#unanswered.set(kind, nonce);
       call.sendMessage(encodeNonce(nonce), body);
       observer.sent(kind, body.length);
+      this.#kept = { octets: call.keptOctets, sinceMs: clock.now() };
     }
-    this.#kept = { octets: call.keptOctets, sinceMs: clock.now() };
   }
 
   #leave(reason: string): void {

@@ -1,0 +1,271 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { MetricRegistry } from "../../host/metrics.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
+import { discoveryRequest } from "../../proto/xds/xds_messages.ts";
+import { discoveryResponse } from "../../proto/xds/xds_messages.ts";
+import { socketCaller } from "../../tests/support/fake_caller.ts";
+import { FakeServerCall } from "../../tests/support/fake_server_call.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { RecordedLog } from "../../tests/support/recorded_log.ts";
+import {
+  endpointsOf,
+  ScriptedSource,
+  serviceOf,
+} from "../../tests/support/scripted_source.ts";
+import { ADS_SOTW } from "../../tests/support/xds_probe.ts";
+import { Discovery, STREAMS_MAX, TICK_MS } from "./discovery.ts";
+import { SEES_EVERYTHING, type Visibility } from "./generate/audience.ts";
+import { generateService } from "./generate/generate_service.ts";
+import { STALLED_MS } from "./streams/ads_stream.ts";
+
+const WEB = "default/web:80";
+const ARRIVAL = { ...socketCaller(), isOpen: true };
+
+/** Discovery without sockets, in time that a test moves. */
+class Rig {
+  readonly timers = new FakeTimers();
+  readonly log = new RecordedLog();
+  readonly source = new ScriptedSource("script");
+  readonly metrics = new MetricRegistry();
+  visible: Visibility = SEES_EVERYTHING;
+  readonly discovery: Discovery;
+
+  constructor() {
+    this.discovery = new Discovery({
+      sources: [this.source],
+      windowMinMs: 50,
+      windowMaxMs: 1_000,
+    }, {
+      log: this.log,
+      timers: this.timers,
+      metrics: this.metrics,
+      random: () => 0,
+      generate: generateService,
+      sources: [],
+      admit: () => undefined,
+      visibleTo: () => this.visible,
+    });
+    this.discovery.start();
+  }
+
+  /** The catalog is whole: one service, at these addresses. */
+  async serve(...addresses: readonly string[]): Promise<void> {
+    this.source.sink.set({
+      services: [serviceOf("web"), serviceOf("db", 5432)],
+      endpoints: [endpointsOf("web", ...addresses)],
+    });
+    this.source.sink.synced();
+    await this.discovery.catalog.whenSynced();
+  }
+
+  client(): Client {
+    return new Client(this.discovery, this.timers);
+  }
+
+  metric(name: string): string | undefined {
+    return this.metrics.expose().split("\n")
+      .find((line) => line.startsWith(`tunnel_server_discovery_${name} `))
+      ?.split(" ")[1];
+  }
+
+  /** So many changes of one endpoint in a second, for so long. */
+  flap(perSecond: number, seconds: number): void {
+    for (let index = 0; index < perSecond * seconds; index++) {
+      const port = 1 + index % 60_000;
+      const endpoints = [endpointsOf("web", `10.0.0.1:${port}`)];
+      this.source.sink.add({ endpoints });
+      this.timers.advance(1_000 / perSecond);
+    }
+  }
+}
+
+/** A client of clusters and of one service's endpoints. */
+class Client {
+  readonly call = new FakeServerCall();
+  /** When what came, by kind. */
+  readonly heardMs: Record<string, number[]> = {};
+  /** Whether it acknowledges, as honest clients do. */
+  isHonest = true;
+
+  constructor(discovery: Discovery, timers: FakeTimers) {
+    this.call.onSent = (message) => {
+      const { typeUrl = "", nonce = "", versionInfo = "" } = discoveryResponse
+        .decode(message);
+      (this.heardMs[typeUrl] ??= []).push(timers.now());
+      if (!this.isHonest) return;
+      // Not within the call: real ones answer later.
+      timers.after(1, () => this.say(typeUrl, nonce, versionInfo));
+    };
+    this.call.begin(discovery.methods(ARRIVAL)[ADS_SOTW]!);
+    this.say(TYPE_URLS.cluster);
+    this.say(TYPE_URLS.endpoints);
+  }
+
+  say(typeUrl: string, responseNonce = "", versionInfo = ""): void {
+    const names = typeUrl === TYPE_URLS.endpoints ? [WEB] : [];
+    this.call.receive(discoveryRequest.encode({
+      node: { id: "client" },
+      typeUrl,
+      resourceNames: names,
+      responseNonce,
+      versionInfo,
+    }));
+  }
+
+  heard(kind: ResourceKind): readonly number[] {
+    return this.heardMs[TYPE_URLS[kind]] ?? [];
+  }
+}
+
+Deno.test("a client that flaps are told to hears of them once per window", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const clients = [rig.client(), rig.client(), rig.client()];
+  rig.timers.advance(5_000);
+  for (const client of clients) client.heardMs[TYPE_URLS.endpoints] = [];
+  rig.flap(100, 60);
+  for (const client of clients) {
+    const heard = client.heard("endpoints");
+    // Windows of 50, 100, 200, 400, 800 ms, then of a second each.
+    assert(heard.length >= 58 && heard.length <= 65, `${heard.length}`);
+    const gaps = heard.slice(1).map((at, index) => at - heard[index]!);
+    assert(Math.min(...gaps) >= 50, `${gaps}`);
+    assertEquals(client.heard("cluster").length, 1);
+  }
+  assertEquals(rig.metric('rejects_total{type="endpoints"}'), "0");
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("a client that never answers hears of it every ten seconds at most", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const client = rig.client();
+  client.isHonest = false;
+  rig.timers.advance(100);
+  rig.flap(100, 60);
+  const heard = client.heard("endpoints");
+  assert(heard.length >= 5 && heard.length <= 8, `${heard.length}`);
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("a client that takes nothing costs one response, and is given up", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const stuck = rig.client();
+  const lively = rig.client();
+  rig.timers.advance(1_000);
+  stuck.call.isTaking = false;
+  rig.flap(10, 30);
+  const kept = stuck.call.keptOctets;
+  const { length } = stuck.call.messages;
+  rig.flap(10, 25);
+  assertEquals(stuck.call.keptOctets, kept);
+  assertEquals(stuck.call.messages.length, length);
+  assertEquals(stuck.call.status, undefined);
+  rig.timers.advance(STALLED_MS - 50_000 + 2 * TICK_MS);
+  assertEquals(stuck.call.status?.code, StatusCode.RESOURCE_EXHAUSTED);
+  assertMatch(stuck.call.status!.message, /took nothing .* for 60 s/);
+  assertEquals(stuck.call.wasAborted, true);
+  assertEquals(lively.call.status, undefined);
+  assert(lively.heard("endpoints").length > 50);
+  assertEquals(rig.metric("stalled_clients_reset_total"), "1");
+  assertEquals(rig.discovery.streams.size, 1);
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("a client that takes again is told what is true then", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const client = rig.client();
+  rig.timers.advance(1_000);
+  client.call.isTaking = false;
+  rig.flap(10, 20);
+  const { length } = client.call.messages;
+  client.call.take();
+  rig.timers.advance(15_000);
+  const last = discoveryResponse.decode(client.call.messages.at(-1)!);
+  assertEquals(client.call.messages.length, length + 1);
+  assertEquals(last.typeUrl, TYPE_URLS.endpoints);
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("a client that leaves while it waits for its turn is left alone", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const clients = Array.from({ length: 3 }, () => rig.client());
+  rig.timers.advance(1_000);
+  // The first one's turn is long, and the second one goes meanwhile.
+  clients[0]!.call.onSent = () => {
+    rig.timers.advance(50);
+    clients[1]!.call.cancel();
+  };
+  const before = clients.map(({ call }) => call.messages.length);
+  rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.2:1")] });
+  rig.timers.advance(1_000);
+  assertEquals(
+    clients.map(({ call }, index) => call.messages.length - before[index]!),
+    [1, 0, 1],
+  );
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("a client sees at once what rules let it see", async () => {
+  const rig = new Rig();
+  rig.visible = { id: "web", sees: (service) => service === "default/web" };
+  await rig.serve("10.0.0.1:1");
+  const client = rig.client();
+  rig.timers.advance(2_000);
+  const clusters = () =>
+    client.call.messages.map((message) => discoveryResponse.decode(message))
+      .findLast(({ typeUrl }) => typeUrl === TYPE_URLS.cluster)
+      ?.resources?.length ?? 0;
+  assertEquals(clusters(), 1);
+  rig.visible = SEES_EVERYTHING;
+  rig.discovery.reconsider();
+  rig.timers.advance(2_000);
+  assertEquals(clusters(), 2);
+  const { length } = client.call.messages;
+  rig.discovery.reconsider();
+  rig.timers.advance(2_000);
+  assertEquals(client.call.messages.length, length);
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("there are so many streams and no more", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const method = rig.discovery.methods(ARRIVAL)[ADS_SOTW]!;
+  const calls = Array.from({ length: STREAMS_MAX }, () => new FakeServerCall());
+  for (const call of calls) call.begin(method);
+  const late = new FakeServerCall();
+  late.begin(method);
+  assertEquals(late.status?.code, StatusCode.RESOURCE_EXHAUSTED);
+  calls[0]!.cancel();
+  const next = new FakeServerCall();
+  next.begin(method);
+  assertEquals(next.status, undefined);
+  await rig.discovery.stop("the test is over");
+  assertEquals(next.status, {
+    code: StatusCode.UNAVAILABLE,
+    message: "the test is over",
+  });
+});
+
+Deno.test("who comes while the server stops is sent elsewhere", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const client = rig.client();
+  rig.timers.advance(100);
+  rig.discovery.drain("going");
+  assertEquals(client.call.status, {
+    code: StatusCode.UNAVAILABLE,
+    message: "going",
+  });
+  const late = new FakeServerCall();
+  late.begin(rig.discovery.methods(ARRIVAL)[ADS_SOTW]!);
+  assertEquals(late.status?.code, StatusCode.UNAVAILABLE);
+  rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.9:1")] });
+  await rig.discovery.stop("gone");
+  assertEquals(rig.timers.pendingCount, 0);
+});
