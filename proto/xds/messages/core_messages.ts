@@ -94,6 +94,8 @@ export const HealthStatus = {
 export type HealthCheck = Fields<{
   timeout: Duration;
   interval: Duration;
+  /** While nobody uses a cluster; 60 s unless given. */
+  noTrafficInterval: Duration;
   unhealthyThreshold: NumberValue;
   healthyThreshold: NumberValue;
   httpHealthCheck: Fields<{ host: string; path: string }>;
@@ -326,6 +328,8 @@ message HealthCheck {
     HttpHealthCheck http_health_check = 8;
     TcpHealthCheck tcp_health_check = 9;
   }
+  google.protobuf.Duration no_traffic_interval = 12
+      [(validate.rules).duration = {gt: {}}];
 }
 
 message HttpProtocolOptions { google.protobuf.Duration idle_timeout = 1; }

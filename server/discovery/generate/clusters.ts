@@ -160,6 +160,8 @@ function healthCheckOf(check: CatalogHealthCheck): HealthCheck {
   return {
     timeout: durationOf(check.timeoutMs),
     interval: durationOf(check.intervalMs),
+    // Or the first client of the last minute would go to an ill one.
+    noTrafficInterval: durationOf(check.intervalMs),
     unhealthyThreshold: once,
     healthyThreshold: once,
     ...check.kind === "http"

@@ -7,8 +7,10 @@
 
 import { appProtocolOf } from "../../../catalog/app_protocol.ts";
 import { keyOf, type ServicePort } from "../../../catalog/model.ts";
-import type { Variant } from "./audience.ts";
+import type { ResourceKind } from "../../../proto/xds/resource.ts";
+import type { ResourceMessages } from "../../../proto/xds/validation.ts";
 import { assignmentOf, noEndpoints } from "./assignments.ts";
+import type { Form, Variant } from "./audience.ts";
 import { clusterOf, plainCluster } from "./clusters.ts";
 import {
   envoyListener,
@@ -17,7 +19,7 @@ import {
   proxyListener,
 } from "./listeners.ts";
 import { grpcNames, portName } from "./names.ts";
-import { resourceOf } from "./resource_of.ts";
+import { InvalidResource, resourceOf } from "./resource_of.ts";
 import { routesOf, targetsOfRoutes } from "./routes.ts";
 import type {
   Claim,
@@ -34,101 +36,106 @@ export function generateService(
   input: ServiceInput,
   variant: Variant,
 ): ServiceResources {
-  const key = keyOf(input.service);
+  const service = keyOf(input.service);
   const claims: Claim[] = [];
   const reasons: string[] = [];
   for (const port of input.service.ports) {
     if (variant.form === "grpc" && port.protocol === "udp") continue;
+    try {
+      const made = new PortClaims(input, port, variant);
+      claims.push(...made.claims);
+      if (made.leftOut !== undefined) reasons.push(made.leftOut);
+    } catch (error) {
+      if (!(error instanceof InvalidResource)) throw error;
+      // One resource that is refused would hold up all others.
+      reasons.push(
+        `${portText(port)}: not served, since clients would refuse it: ` +
+          `${error.message}; report this, it is a defect`,
+      );
+    }
+  }
+  return { claims, unserved: reasons.map((reason) => ({ service, reason })) };
+}
+
+/** What of a claim is not always the same. */
+type ClaimRest = Omit<Claim, "service" | "resource">;
+
+/** What one port lays claim to. */
+class PortClaims {
+  readonly claims: Claim[] = [];
+  readonly leftOut: string | undefined;
+  readonly #input: ServiceInput;
+  readonly #port: ServicePort;
+  readonly #form: Form;
+
+  /** @throws {InvalidResource} */
+  constructor(input: ServiceInput, port: ServicePort, variant: Variant) {
+    this.#input = input;
+    this.#port = port;
+    this.#form = variant.form;
     const { assignment, leftOut } = assignmentOf(input, port, variant);
-    if (leftOut !== undefined) reasons.push(`${portText(port)}: ${leftOut}`);
-    claims.push(
-      {
-        resource: resourceOf(
-          "cluster",
-          clusterOf(input.service, port, variant),
-        ),
-        rank: OWN,
-        service: key,
-      },
-      {
-        resource: resourceOf("endpoints", assignment),
-        rank: OWN,
-        service: key,
-      },
-      ...listenersOf(input, port, variant),
-      ...routeClaims(input, port, variant),
-    );
+    this.leftOut = leftOut && `${portText(port)}: ${leftOut}`;
+    this.#claim("cluster", clusterOf(input.service, port, variant));
+    this.#claim("endpoints", assignment);
+    this.#claimListeners();
+    const hasRoutes = variant.form === "grpc" ||
+      (variant.form === "envoy" && appProtocolOf(port) !== undefined);
+    if (hasRoutes) this.#claimRoutes(variant);
   }
-  return {
-    claims,
-    unserved: reasons.map((reason) => ({ service: key, reason })),
-  };
-}
 
-function listenersOf(
-  { service }: ServiceInput,
-  port: ServicePort,
-  { form }: Variant,
-): readonly Claim[] {
-  if (form === "proxy") {
-    // It finds places by itself, and tells of those that it cannot have.
-    const listener = proxyListener(service, port);
-    return [{
-      service: keyOf(service),
-      resource: resourceOf("listener", listener),
-      rank: OWN,
-    }];
+  #claim<Kind extends ResourceKind>(
+    kind: Kind,
+    message: ResourceMessages[Kind],
+    rest: ClaimRest = { rank: OWN },
+  ): void {
+    const resource = resourceOf(kind, message, this.#form);
+    const service = keyOf(this.#input.service);
+    this.claims.push({ service, resource, ...rest });
   }
-  if (form === "grpc") {
-    const routeConfig = portName(service, port);
-    return grpcNames(service, port).map(({ name, rank }) => ({
-      service: keyOf(service),
-      resource: resourceOf("listener", grpcListener(name, routeConfig)),
-      rank,
-      whenLost: `${portText(port)}: xds:///${name} is the name of`,
-    }));
-  }
-  const place = listenPlace(port);
-  return [{
-    service: keyOf(service),
-    resource: resourceOf("listener", envoyListener(service, port)),
-    // Who asks for a place gets it before those who have none to ask for.
-    rank: port.listen === undefined ? 1 : 0,
-    address: place,
-    whenLost: `${portText(port)}: nobody listens for it, give it another ` +
-      `listen; ${place} is the place of`,
-  }];
-}
 
-function routeClaims(
-  { service }: ServiceInput,
-  port: ServicePort,
-  variant: Variant,
-): readonly Claim[] {
-  const { form } = variant;
-  const hasRoutes = form === "grpc" ||
-    (form === "envoy" && appProtocolOf(port) !== undefined);
-  if (!hasRoutes) return [];
-  const key = keyOf(service);
-  const routes = routesOf(service, port, variant);
-  const standIns = targetsOfRoutes(service, port).flatMap((name): Claim[] => [
-    {
-      service: key,
-      resource: resourceOf("cluster", plainCluster(name)),
-      rank: STAND_IN,
-      whenHeld: `${portText(port)}: its routes lead to ${name}, and there is ` +
-        "no such TCP port that this client may see; add it, or mend the routes",
-    },
-    {
-      service: key,
-      resource: resourceOf("endpoints", noEndpoints(name)),
-      rank: STAND_IN,
-    },
-  ]);
-  return [
-    { service: key, resource: resourceOf("route", routes), rank: OWN },
-    ...standIns,
-  ];
+  #claimListeners(): void {
+    const { service } = this.#input;
+    const port = this.#port;
+    switch (this.#form) {
+      case "proxy":
+        // It finds places by itself, and tells of those that it cannot have.
+        return this.#claim("listener", proxyListener(service, port));
+      case "grpc":
+        for (const { name, rank } of grpcNames(service, port)) {
+          const listener = grpcListener(name, portName(service, port));
+          this.#claim("listener", listener, {
+            rank,
+            whenLost: `${portText(port)}: xds:///${name} is the name of`,
+          });
+        }
+        return;
+      case "envoy": {
+        const place = listenPlace(port);
+        return this.#claim("listener", envoyListener(service, port), {
+          // Who asks for a place gets it before those who have none to ask for.
+          rank: port.listen === undefined ? 1 : 0,
+          address: place,
+          whenLost: `${portText(port)}: nobody listens for it, give it ` +
+            `another listen; ${place} is the place of`,
+        });
+      }
+    }
+  }
+
+  #claimRoutes(variant: Variant): void {
+    const { service } = this.#input;
+    const port = this.#port;
+    this.#claim("route", routesOf(service, port, variant));
+    for (const name of targetsOfRoutes(service, port)) {
+      this.#claim("cluster", plainCluster(name), {
+        rank: STAND_IN,
+        whenHeld: `${portText(port)}: its routes lead to ${name}, and there ` +
+          "is no such TCP port that this client may see; add it, or mend the " +
+          "routes",
+      });
+      this.#claim("endpoints", noEndpoints(name), { rank: STAND_IN });
+    }
+  }
 }
 
 function portText({ port, protocol }: ServicePort): string {

@@ -424,6 +424,7 @@ Deno.test("Envoy checks the health that a service wants checked, where it can", 
   assertEquals(healthChecks, [{
     timeout: { nanos: 500_000_000 },
     interval: { seconds: 5 },
+    noTrafficInterval: { seconds: 5 },
     unhealthyThreshold: { value: 1 },
     healthyThreshold: { value: 1 },
     httpHealthCheck: { path: "/ok" },
@@ -451,4 +452,19 @@ Deno.test("versions are made of what is there, and of all of it", () => {
   assert(endpoints !== otherEndpoints);
   assertEquals(new Set([cluster, endpoints, listener]).size, 3);
   assert(/^[0-9a-f]{32}$/.test(cluster!));
+});
+
+Deno.test("what clients would refuse is not sent, and holds up nothing else", () => {
+  // No catalog lets it through, so it takes a mistake of ours to get here.
+  const bad = { name: "bad", port: 70_000, protocol: "tcp" } as const;
+  const good = { name: "good", port: 80, protocol: "tcp" } as const;
+  const service = serviceOf("a", 80, { ports: [bad, good] });
+  const { names, reasons } = made(ENVOY, service, ENDPOINT);
+  assertEquals(names, [
+    ...["cluster default/a:80", "endpoints default/a:80"],
+    "listener default/a:80",
+  ]);
+  assertEquals(reasons.length, 1);
+  assertStringIncludes(reasons[0]!, "port 70000: not served");
+  assertStringIncludes(reasons[0]!, "port_value");
 });

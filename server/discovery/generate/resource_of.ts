@@ -6,37 +6,23 @@
  */
 
 import { createHash } from "node:crypto";
-import type { Cluster } from "../../../proto/xds/messages/cluster_messages.ts";
-import type { ConfigSource } from "../../../proto/xds/messages/core_messages.ts";
-import { ApiVersion } from "../../../proto/xds/messages/core_messages.ts";
-import type { ClusterLoadAssignment } from "../../../proto/xds/messages/endpoint_messages.ts";
-import type { Listener } from "../../../proto/xds/messages/listener_messages.ts";
-import type { RouteConfiguration } from "../../../proto/xds/messages/route_messages.ts";
+import { parseIpAddress } from "../../../proto/link/ip_address.ts";
+import {
+  ApiVersion,
+  type ConfigSource,
+} from "../../../proto/xds/messages/core_messages.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import {
-  cluster,
-  clusterLoadAssignment,
+  type Clients,
+  problemOf,
+  RESOURCE_MESSAGES,
+  type ResourceMessages,
+} from "../../../proto/xds/validation.ts";
+import {
   encodeAny,
-  listener,
   type MessageKind,
-  routeConfiguration,
 } from "../../../proto/xds/xds_messages.ts";
-
-/** The message of each kind. */
-interface Messages {
-  readonly cluster: Cluster;
-  readonly endpoints: ClusterLoadAssignment;
-  readonly listener: Listener;
-  readonly route: RouteConfiguration;
-}
-
-const CODECS: { readonly [Kind in ResourceKind]: MessageKind<Messages[Kind]> } =
-  {
-    cluster,
-    endpoints: clusterLoadAssignment,
-    listener,
-    route: routeConfiguration,
-  };
+import type { Form } from "./audience.ts";
 
 /** From the stream that the resource came by. gRPC refuses other sources. */
 export const ADS: ConfigSource = {
@@ -47,23 +33,37 @@ export const ADS: ConfigSource = {
 /** 128 bits, as hexadecimal digits. */
 const VERSION_LENGTH = 32;
 
+const OTHERS: Clients = {
+  isAddress: (text) => parseIpAddress(text) !== undefined,
+};
+
+/** A message that its clients would refuse, and why: a defect of ours. */
+export class InvalidResource extends Error {
+  override readonly name = "InvalidResource";
+}
+
 /**
  * Makes a resource.
  *
- * @throws {TypeError} When its clients would refuse it: a defect of whoever made
- *   the message.
+ * @throws {InvalidResource}
  */
 export function resourceOf<Kind extends ResourceKind>(
   kind: Kind,
-  message: Messages[Kind],
+  message: ResourceMessages[Kind],
+  form: Form,
 ): Resource {
-  const any = encodeAny<Messages[Kind]>(CODECS[kind], message);
+  const problem = problemOf(kind, message, form === "proxy" ? {} : OTHERS);
+  if (problem !== undefined) throw new InvalidResource(problem);
+  const codec: MessageKind<ResourceMessages[Kind]> = RESOURCE_MESSAGES[kind];
+  const any = encodeAny(codec, message);
   const version = createHash("sha256").update(any).digest("hex")
     .slice(0, VERSION_LENGTH);
   return Object.freeze({ kind, name: nameOf(message), version, any });
 }
 
-function nameOf(message: Messages[ResourceKind]): string {
-  const { name, clusterName } = message as Cluster & ClusterLoadAssignment;
+function nameOf(message: ResourceMessages[ResourceKind]): string {
+  const { name, clusterName } = message as
+    & ResourceMessages["cluster"]
+    & ResourceMessages["endpoints"];
   return name ?? clusterName ?? "";
 }
