@@ -49,23 +49,53 @@ export function discoverySource(
   log: Log,
   zone: string,
 ): AdsSource | undefined {
-  const servers = values["discovery"];
-  if (servers.length === 0) {
+  const access = discoveryAccess(values, { readFile, environment });
+  if (access === undefined) {
+    // Who the node is is said to tunnel servers, too.
     const odd = Object.keys(DISCOVERY_CLIENT_FLAGS)
-      .find((name) => given.has(name));
+      .find((name) => name.startsWith("discovery-") && given.has(name));
     if (odd === undefined) return undefined;
     throw new UsageError(
       `Cannot use --${odd} without --discovery: it says nothing about other ` +
         "sources of services; remove it, or give --discovery HOST:PORT",
     );
   }
+  const node = values["discovery-node"] || ownNode(access);
+  const timers = systemTimers;
+  const path = stateFile(values["discovery-state"], environment);
+  const kept = path === undefined
+    ? undefined
+    : new LastKnownGood({ path, node, timers, log });
+  return new AdsSource({
+    ...roadOf(access, log, environment),
+    mode: values["discovery-mode"],
+    node: proxyNode(node, zone),
+    timers,
+    random: Math.random,
+    log,
+    ...kept === undefined ? {} : { kept },
+  });
+}
+
+/**
+ * How `--discovery` gets in.
+ *
+ * @returns `undefined` when it was not given.
+ * @throws {UsageError} One line.
+ */
+export function discoveryAccess(
+  values: Values,
+  { readFile, environment }: Pick<CommandContext, "readFile" | "environment">,
+): AdsAccess | undefined {
+  const servers = values["discovery"];
+  if (servers.length === 0) return undefined;
   if (servers.length > SERVERS_MAX) {
     throw new UsageError(
       `Cannot use --discovery: saw ${servers.length} servers, wanted ` +
         `${SERVERS_MAX} at most`,
     );
   }
-  const access = adsAccess({
+  return adsAccess({
     servers,
     caFile: values["discovery-ca-cert"],
     certFile: values["agent-cert"],
@@ -81,21 +111,6 @@ export function discoverySource(
   }, {
     readFile,
     defaultStateDirectory: defaultStateDirectory("agent", environment),
-  });
-  const node = values["discovery-node"] || ownNode(access);
-  const timers = systemTimers;
-  const path = stateFile(values["discovery-state"], environment);
-  const kept = path === undefined
-    ? undefined
-    : new LastKnownGood({ path, node, timers, log });
-  return new AdsSource({
-    ...roadOf(access, log, environment),
-    mode: values["discovery-mode"],
-    node: proxyNode(node, zone),
-    timers,
-    random: Math.random,
-    log,
-    ...kept === undefined ? {} : { kept },
   });
 }
 

@@ -17,11 +17,14 @@ import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
 import { catalogSources } from "./catalog_sources.ts";
-import { discoverySource } from "./discovery_client_options.ts";
+import {
+  discoveryAccess,
+  discoverySource,
+} from "./discovery_client_options.ts";
 import type { FlagValues } from "./flag.ts";
 import type { PROXY_FLAGS } from "./proxy_flags.ts";
 import type { FlagReading } from "./read_flags.ts";
-import { roadIfAny } from "./road_flags.ts";
+import { proxyRoad } from "./proxy_road.ts";
 
 type Values = FlagValues<typeof PROXY_FLAGS>;
 
@@ -33,7 +36,8 @@ export function proxyOptions(
 ): NodeProxyOptions {
   const { values } = reading;
   const addresses = localAddresses(reading);
-  const road = roadIfAny(reading, context);
+  const access = discoveryAccess(values, context);
+  const road = proxyRoad(reading, context, access);
   const { zone } = values;
   const dns = dnsAddress(values["dns-listen"]);
   const discovery = discoverySource(reading, context, log, zone);

@@ -202,6 +202,13 @@ function defaultFrontend(
   );
 }
 
+/** Whether a server is on this machine, with its frontend where it is usual. */
+export function hasLocalFrontend(
+  environment: (name: string) => string | undefined,
+): boolean {
+  return isSocket(frontendPath(environment));
+}
+
 function frontendPath(
   environment: (name: string) => string | undefined,
 ): string {
