@@ -286,7 +286,7 @@ Deno.test("a name that is there twice, none, another type and too much are refus
   });
   assertMatch(
     rig.take()[0]!,
-    /NACK 3: a: it is there twice; : it has no name; b: its type is other, wanted .*; d: there are 2 resources already$/,
+    /NACK 3: a: it is there twice; : it has no name; b: its type is other, .*; d: there are 2 resources already$/,
   );
   assertEquals(rig.takeTold(), ["cluster a a", "cluster c c"]);
 });

@@ -1,0 +1,257 @@
+/**
+ * Node proxies that are told services by a server's discovery, over the ports
+ * that nodes and programs use.
+ *
+ * @module
+ */
+
+import { assertEquals, assertMatch } from "@std/assert";
+import { AdsSource } from "../../agent/proxy/discovery/ads_source.ts";
+import { LastKnownGood } from "../../agent/proxy/discovery/last_known_good.ts";
+import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
+import type { Part } from "../../catalog/source.ts";
+import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
+import { certificates } from "../support/certificates.ts";
+import { DiscoveryRig } from "../support/discovery_rig.ts";
+import {
+  ask,
+  deadPort,
+  endpoints,
+  ProxyRig,
+  service,
+} from "../support/proxy_rig.ts";
+import { portOf } from "../support/tunnel_harness.ts";
+
+const KEY = "default/web";
+
+/** A proxy that follows discovery over `road`. */
+class Follower implements AsyncDisposable {
+  readonly source: AdsSource;
+  readonly rig: ProxyRig;
+
+  constructor(
+    road: AdsRoad,
+    { mode = "delta" as DiscoveryMode, node = "node1/proxy", file = "" } = {},
+  ) {
+    const timers = systemTimers;
+    const log = { ...LOG };
+    this.source = new AdsSource({
+      road,
+      mode,
+      node: proxyNode(node, ""),
+      timers,
+      random: () => 0,
+      log,
+      ...file === ""
+        ? {}
+        : { kept: new LastKnownGood({ path: file, node, timers, log }) },
+    });
+    this.rig = new ProxyRig({ sources: [this.source] });
+  }
+
+  get services(): readonly string[] {
+    return [...this.rig.catalog.snapshot.services.keys()];
+  }
+
+  /** Resolves when the catalog is so. */
+  async until(holds: () => boolean): Promise<void> {
+    while (!holds()) await this.rig.log.next(/^The catalog has changed/);
+  }
+
+  /** What a client of a service is answered. */
+  async ask(key: string, text = "hello"): Promise<string> {
+    const conn = await this.rig.connect(key);
+    try {
+      return await ask(conn, text);
+    } finally {
+      conn.close();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.rig[Symbol.asyncDispose]();
+  }
+}
+
+const silent = () => {};
+const LOG = {
+  ...{ error: silent, warn: silent, info: silent, event: silent },
+  ...{ detail: silent, packet: silent, wantsPackets: false },
+};
+
+function plainTo(...ports: readonly number[]): AdsRoad {
+  return plainRoad(ports.map((port) => ({ host: "127.0.0.1", port })));
+}
+
+/** `web` at these ports of this machine. */
+function web(...ports: readonly number[]): Part {
+  return { services: [service("web")], endpoints: [endpoints("web", ports)] };
+}
+
+for (const mode of ["sotw", "delta"] as const) {
+  Deno.test(`${mode}: a proxy serves what discovery says, as it changes`, async () => {
+    await using backends = new ProxyRig();
+    await using rig = await DiscoveryRig.serving(
+      web(backends.echo("one: ")),
+      {},
+      { windowMinMs: 1, windowMaxMs: 1 },
+    );
+    await using proxy = new Follower(plainTo(rig.port), { mode });
+    await proxy.rig.listening(KEY);
+    assertEquals(await proxy.ask(KEY), "one: hello");
+    const { sink } = rig.source;
+    sink.add({ endpoints: [endpoints("web", [backends.echo("two: ")])] });
+    await proxy.rig.log.next(/^The catalog has changed/);
+    assertEquals(await proxy.ask(KEY), "two: hello");
+    sink.add({
+      services: [service("db", { policy: { drainMs: 1 } })],
+      endpoints: [endpoints("db", [backends.echo("db: ")])],
+    });
+    await proxy.rig.listening("default/db");
+    assertEquals(await proxy.ask("default/db"), "db: hello");
+    assertEquals(
+      proxy.rig.catalog.snapshot.services.get("default/db"),
+      service("db", { policy: { drainMs: 1 } }),
+    );
+    sink.remove({ services: [KEY], endpoints: [KEY] });
+    await proxy.until(() => !proxy.services.includes(KEY));
+    assertEquals(proxy.services, ["default/db"]);
+    sink.remove({ services: ["default/db"], endpoints: ["default/db"] });
+    await proxy.until(() => proxy.services.length === 0);
+    for (const { refused } of Object.values(proxy.source.status.kinds)) {
+      assertEquals(refused, 0);
+    }
+  });
+
+  Deno.test(`${mode}: a server that restarts under traffic costs no request, and no change`, async () => {
+    await using backends = new ProxyRig();
+    const port = deadPort();
+    const listen = { hostname: "127.0.0.1", port };
+    const part = web(backends.echo("old: "));
+    await using proxy = new Follower(plainTo(port), { mode });
+    const answers = new Map<string, number>();
+    let isOver = false;
+    const traffic = async () => {
+      while (!isOver) {
+        const answer = (await proxy.ask(KEY)).slice(0, 3);
+        answers.set(answer, (answers.get(answer) ?? 0) + 1);
+      }
+    };
+    let running: Promise<void>[];
+    {
+      await using _first = await DiscoveryRig.serving(part, {}, { listen });
+      await proxy.rig.listening(KEY);
+      running = Array.from({ length: 4 }, traffic);
+      await proxy.rig.log.until(/^The catalog has changed/);
+    }
+    await proxy.rig.log.until(/^Cannot follow discovery: /);
+    const before = proxy.rig.log.matching(/^The catalog has changed/).length;
+    // It knows nothing yet: nobody is told that there is nothing.
+    await using second = await DiscoveryRig.open({}, { listen });
+    const { sink } = second.source;
+    const back = proxy.rig.log.next(/^The source is followed again/);
+    sink.set(part);
+    sink.synced();
+    await back;
+    assertEquals(
+      proxy.rig.log.matching(/^The catalog has changed/).length,
+      before,
+    );
+    const changed = proxy.rig.log.next(/^The catalog has changed/);
+    sink.add({ endpoints: [endpoints("web", [backends.echo("new: ")])] });
+    await changed;
+    assertEquals(await proxy.ask(KEY), "new: hello");
+    isOver = true;
+    // One request that failed would have thrown.
+    await Promise.all(running);
+    assertEquals([...answers.keys()].sort(), ["new", "old"]);
+  });
+}
+
+Deno.test("a proxy starts without a server, and is put right by one that comes", async () => {
+  const folder = await Deno.makeTempDir();
+  const file = `${folder}/state`;
+  await using backends = new ProxyRig();
+  const port = deadPort();
+  const listen = { hostname: "127.0.0.1", port };
+  const part: Part = {
+    services: [service("web"), service("gone")],
+    endpoints: [
+      endpoints("web", [backends.echo("old: ")]),
+      endpoints("gone", [backends.echo("gone: ")]),
+    ],
+  };
+  {
+    await using _server = await DiscoveryRig.serving(part, {}, { listen });
+    await using proxy = new Follower(plainTo(port), { file });
+    await proxy.rig.listening("default/gone");
+  }
+  await using proxy = new Follower(plainTo(port), { file });
+  await proxy.rig.listening("default/gone");
+  assertEquals(await proxy.ask("default/gone"), "gone: hello");
+  assertEquals(await proxy.ask(KEY), "old: hello");
+  assertMatch(proxy.source.status.recalledFrom!, /^\d{4}-/);
+  await using _server = await DiscoveryRig.serving(
+    web(backends.echo("new: ")),
+    {},
+    { listen },
+  );
+  await proxy.until(() => !proxy.services.includes("default/gone"));
+  while (await proxy.ask(KEY) !== "new: hello") {
+    await proxy.rig.log.next(/^The catalog has changed/);
+  }
+  assertEquals(proxy.services, [KEY]);
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("of two servers one may go, and then the other one", async () => {
+  await using backends = new ProxyRig();
+  const part = web(backends.echo());
+  const one = await DiscoveryRig.serving(part);
+  const two = await DiscoveryRig.serving(part);
+  const { port } = two;
+  await using proxy = new Follower(plainTo(one.port, port));
+  await proxy.rig.listening(KEY);
+  await one[Symbol.asyncDispose]();
+  while (proxy.source.status.server !== `127.0.0.1:${port}`) {
+    await proxy.rig.log.next(/^The source is followed again/);
+  }
+  const changed = proxy.rig.log.next(/^The catalog has changed/);
+  two.source.sink.add({ services: [service("db")] });
+  await changed;
+  assertEquals(proxy.services, [KEY, "default/db"]);
+  await two[Symbol.asyncDispose]();
+});
+
+Deno.test("on the agent port a node is who its certificate says", async () => {
+  await using rig = await DiscoveryRig.serving(web(1));
+  const { ca, client, otherClient } = await certificates();
+  const port = portOf(rig.tunnel.server.addresses.agents);
+  const as = (pair: typeof client, node: string) =>
+    new Follower(
+      tlsRoad({
+        addresses: [{ host: "127.0.0.1", port }],
+        credentials: () => ({ ...pair, ca }),
+        proxyEnv: {},
+      }),
+      { node },
+    );
+  {
+    await using proxy = as(client, "node1/proxy");
+    await proxy.rig.listening(KEY);
+    assertEquals(proxy.source.status.state, "open");
+  }
+  {
+    await using proxy = as(client, "node2/proxy");
+    const { message } = await proxy.rig.log.until(/^Cannot follow discovery/);
+    assertMatch(message, /PERMISSION_DENIED: .*certificate is for "node1"/);
+    assertEquals(proxy.services, []);
+  }
+  {
+    await using proxy = as(otherClient, "node1/proxy");
+    await proxy.rig.log.until(/^Cannot follow discovery/);
+    assertEquals(proxy.services, []);
+  }
+});
