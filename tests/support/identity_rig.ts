@@ -49,10 +49,14 @@ export class IdentityRig implements AsyncDisposable {
     this.nodes = new NodeStore(state);
   }
 
-  /** @param agents How the agent port differs from the usual one. */
+  /**
+   * @param agents How the agent port differs from the usual one.
+   * @param server And the rest of the server.
+   */
   static async open(
     agents: Partial<ServerOptions["agents"]> = {},
     directory: string = memoryFolder(),
+    server: Partial<ServerOptions> = {},
   ): Promise<IdentityRig> {
     const options = {
       address: { hostname: "127.0.0.1", port: 0 },
@@ -67,7 +71,9 @@ export class IdentityRig implements AsyncDisposable {
       },
       ...agents,
     };
-    const tunnel = await Tunnel.open({ server: { agents: options } });
+    const tunnel = await Tunnel.open({
+      server: { ...server, agents: options },
+    });
     const state = await StateDirectory.open(directory);
     return new IdentityRig(tunnel, state, options);
   }

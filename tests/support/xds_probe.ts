@@ -45,6 +45,9 @@ export const ADS_SOTW =
 export const ADS_DELTA =
   "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 
+/** Of each stream. */
+const WINDOW_OCTETS = 65_536;
+
 /** Longest wait for anything. */
 const TIMEOUT_MS = 10_000;
 
@@ -122,6 +125,11 @@ export class XdsProbe implements Disposable {
     this.#connection = new Connection({
       role: "client",
       clock: systemTimers,
+      // As of most clients: what they do not take waits in the server.
+      settings: {
+        initialWindowSize: WINDOW_OCTETS,
+        streamWindowMax: WINDOW_OCTETS,
+      },
       events: {
         onStream: () => {
           throw new TypeError("push is disabled");
