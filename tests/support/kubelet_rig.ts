@@ -28,6 +28,8 @@ interface KubeletCertificates {
   readonly kubelet: CertificatePair;
   /** `CN=tunnel-kubelet-client`: as whom we come to kubelets. */
   readonly client: CertificatePair;
+  /** As whom else we may come. */
+  another(commonName: string): Promise<CertificatePair>;
 }
 
 let made: Promise<KubeletCertificates> | undefined;
@@ -45,6 +47,7 @@ async function make(): Promise<KubeletCertificates> {
       commonName: "tunnel-kubelet-client",
       usage: "client",
     }),
+    another: (commonName) => ca.issue({ commonName, usage: "client" }),
   };
 }
 
@@ -118,12 +121,34 @@ export class KubeletRig implements AsyncDisposable {
     return `edge-1:${this.kubelet.port}`;
   }
 
+  /** Another client certificate that the kubelet believes. */
+  async anotherClient(commonName: string): Promise<CertificatePair> {
+    return await (await made!).another(commonName);
+  }
+
+  /** Writes files of the front end: `front`, `client`, `callers`, `kubelets`. */
+  async write(
+    files: Readonly<Record<string, CertificatePair | string>>,
+  ): Promise<void> {
+    for (const [name, content] of Object.entries(files)) {
+      const { cert, key } = typeof content === "string"
+        ? { cert: content, key: undefined }
+        : content;
+      await Deno.writeTextFile(`${this.#folder}/${name}.crt`, cert);
+      if (key === undefined) continue;
+      await Deno.writeTextFile(`${this.#folder}/${name}.key`, key);
+    }
+  }
+
   /** A caller with a good certificate, or with another one. */
-  async caller(pair?: CertificatePair): Promise<RawHttpCaller> {
+  async caller(
+    pair?: CertificatePair,
+    believed?: string,
+  ): Promise<RawHttpCaller> {
     const { ca, client } = await certificates();
     const conn = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
     const socket = await gatedTlsClient(conn, {
-      credentials: { ...(pair ?? client), ca },
+      credentials: { ...(pair ?? client), ca: believed ?? ca },
       serverName: "127.0.0.1",
       alpn: ["http/1.1"],
       address: "the front end",
