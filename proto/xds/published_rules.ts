@@ -10,11 +10,9 @@
  */
 
 import protobuf from "protobufjs";
-import { type Duration, msOf } from "./messages/google_messages.ts";
+import type { Any } from "./messages/google_messages.ts";
+import { type Check, checksOf, type Rules } from "./rule_checks.ts";
 import { typeOfUrl, xdsType } from "./schema.ts";
-
-/** What is wrong with a value, such as `is empty`. */
-type Check = (value: unknown) => string | undefined;
 
 /** What one field of a message is looked at for. */
 interface FieldPlan {
@@ -30,8 +28,10 @@ interface FieldPlan {
   /** Of each value. */
   readonly each: readonly Check[];
   readonly keys: readonly Check[];
-  /** Of messages: their type. */
+  /** Of messages: their type, unless there is nothing to be looked at in it. */
   readonly type: protobuf.Type | undefined;
+  /** It is an `Any`: what is in it says of which type it is. */
+  readonly isAny: boolean;
 }
 
 interface MessagePlan {
@@ -40,13 +40,11 @@ interface MessagePlan {
   readonly choices: readonly { name: string; keys: readonly string[] }[];
 }
 
-/** A rule's arguments by its name, such as `{ min_len: 1 }`. */
-type Rules = Readonly<Record<string, unknown>>;
-
 const plans = new Map<protobuf.Type, MessagePlan>();
 
 /** Contents of `Any` fields that many messages share are looked at once. */
 const sound = new WeakSet<Uint8Array>();
+const NO_OCTETS = new Uint8Array(0);
 
 /**
  * The first rule that a message breaks.
@@ -56,84 +54,105 @@ const sound = new WeakSet<Uint8Array>();
  *   there is none.
  */
 export function brokenRule(name: string, message: object): string | undefined {
-  return lookAt(xdsType(name), message, "");
+  const problem = lookAt(xdsType(name), message);
+  return problem && `${problem.path} ${problem.text}`;
 }
 
-function lookAt(
-  type: protobuf.Type,
-  message: object,
-  path: string,
-): string | undefined {
+/** Where, and what. Paths are made on the way back, for hardly any is needed. */
+interface Problem {
+  readonly path: string;
+  readonly text: string;
+}
+
+function lookAt(type: protobuf.Type, message: object): Problem | undefined {
   const plan = planOf(type);
   const values = message as Readonly<Record<string, unknown>>;
   for (const { name, keys } of plan.choices) {
     if (!keys.some((key) => isThere(values[key]))) {
-      return `${path}${name} has to be set`;
+      return { path: name, text: "has to be set" };
     }
   }
   for (const field of plan.fields) {
-    const problem = lookAtField(field, values[field.key], path + field.name);
-    if (problem !== undefined) return problem;
+    const problem = lookAtField(field, values[field.key]);
+    if (problem !== undefined) return under(field.name, problem);
   }
   return undefined;
 }
 
-function lookAtField(
+/** Paths of what it answers begin behind the field's name. */
+function lookAtField(field: FieldPlan, value: unknown): Problem | undefined {
+  switch (field.shape) {
+    case "list":
+      return lookAtList(field, (value ?? []) as readonly unknown[]);
+    case "map":
+      return lookAtMap(
+        field,
+        (value ?? {}) as Readonly<Record<string, unknown>>,
+      );
+    case "one":
+      if (isThere(value)) return lookAtValue(field, value);
+      if (field.isRequired) return { path: "", text: "has to be set" };
+      return field.fallback === undefined
+        ? undefined
+        : lookAtValue(field, field.fallback);
+  }
+}
+
+function lookAtList(
   field: FieldPlan,
-  value: unknown,
-  path: string,
-): string | undefined {
-  if (field.shape === "list") {
-    const items = (value ?? []) as readonly unknown[];
-    const problem = firstOf(field.whole, items);
-    if (problem !== undefined) return `${path} ${problem}`;
-    for (const [index, item] of items.entries()) {
-      const wrong = lookAtValue(field, item, `${path}[${index}]`);
-      if (wrong !== undefined) return wrong;
-    }
-    return undefined;
+  items: readonly unknown[],
+): Problem | undefined {
+  const text = firstOf(field.whole, items);
+  if (text !== undefined) return { path: "", text };
+  for (let index = 0; index < items.length; index++) {
+    const problem = lookAtValue(field, items[index]);
+    if (problem !== undefined) return under(`[${index}]`, problem);
   }
-  if (field.shape === "map") {
-    for (const [key, item] of Object.entries(value ?? {})) {
-      const wrong = firstOf(field.keys, key);
-      if (wrong !== undefined) return `a key of ${path} ${wrong}`;
-      const inside = lookAtValue(field, item, `${path}[${key}]`);
-      if (inside !== undefined) return inside;
+  return undefined;
+}
+
+function lookAtMap(
+  field: FieldPlan,
+  entries: Readonly<Record<string, unknown>>,
+): Problem | undefined {
+  for (const [key, item] of Object.entries(entries)) {
+    const wrong = firstOf(field.keys, key);
+    if (wrong !== undefined) {
+      return { path: "", text: `has a key that ${wrong}` };
     }
-    return undefined;
+    const problem = lookAtValue(field, item);
+    if (problem !== undefined) return under(`[${key}]`, problem);
   }
-  if (isThere(value)) return lookAtValue(field, value, path);
-  if (field.isRequired) return `${path} has to be set`;
-  return field.fallback === undefined
-    ? undefined
-    : lookAtValue(field, field.fallback, path);
+  return undefined;
 }
 
 function lookAtValue(
-  { each, type }: FieldPlan,
+  { each, type, isAny }: FieldPlan,
   value: unknown,
-  path: string,
-): string | undefined {
-  const problem = firstOf(each, value);
-  if (problem !== undefined) return `${path} ${problem}`;
+): Problem | undefined {
+  const text = firstOf(each, value);
+  if (text !== undefined) return { path: "", text };
   if (type === undefined) return undefined;
-  return type.fullName === ".google.protobuf.Any"
-    ? lookInto(value as { typeUrl?: string; value?: Uint8Array }, path)
-    : lookAt(type, value as object, `${path}.`);
+  const problem = isAny
+    ? lookInto(value as Any)
+    : lookAt(type, value as object);
+  return problem && under(".", problem);
 }
 
 /** What is in an `Any`, if it is a message that we have a text of. */
 function lookInto(
-  any: { readonly typeUrl?: string; readonly value?: Uint8Array },
-  path: string,
-): string | undefined {
-  const type = typeOfUrl(any.typeUrl ?? "");
-  const octets = any.value ?? new Uint8Array(0);
-  if (type === undefined || sound.has(octets)) return undefined;
-  const message = type.toObject(type.decode(octets), { longs: Number });
-  const problem = lookAt(type, message, `${path}.`);
-  if (problem === undefined) sound.add(octets);
+  { typeUrl = "", value = NO_OCTETS }: Any,
+): Problem | undefined {
+  const type = typeOfUrl(typeUrl);
+  if (type === undefined || sound.has(value)) return undefined;
+  const message = type.toObject(type.decode(value), { longs: Number });
+  const problem = lookAt(type, message);
+  if (problem === undefined) sound.add(value);
   return problem;
+}
+
+function under(path: string, problem: Problem): Problem {
+  return { path: path + problem.path, text: problem.text };
 }
 
 function planOf(type: protobuf.Type): MessagePlan {
@@ -176,6 +195,7 @@ function planField(field: protobuf.Field): FieldPlan {
     each: shape === "one" ? checks : checksInside(items, field),
     keys: checksInside(keys, field),
     type: isValue && !isAny ? undefined : type,
+    isAny,
   };
 }
 
@@ -192,111 +212,6 @@ function checksInside(rules: unknown, field: protobuf.Field): Check[] {
   return Object.entries((rules ?? {}) as Rules).flatMap(([kind, own]) =>
     checksOf(kind, own as Rules, field)
   );
-}
-
-function checksOf(kind: string, rules: Rules, field: protobuf.Field): Check[] {
-  if (kind === "string") return textChecks(rules);
-  return Object.entries(rules).map(([rule, limit]) => {
-    if (rule === "defined_only") return definedOnly(field);
-    if (rule === "const") {
-      return (value) => value === limit ? undefined : `has to be ${limit}`;
-    }
-    if (rule === "min_items" || rule === "max_items") {
-      return countCheck(rule, limit as number);
-    }
-    const bound = BOUNDS[rule];
-    if (bound === undefined) {
-      throw new TypeError(`${field.fullName} has an unknown rule: ${rule}`);
-    }
-    const numberOf = kind === "duration" ? secondsOf : plainNumber;
-    const most = numberOf(limit);
-    const unit = kind === "duration" ? " s" : "";
-    return (value) => {
-      const seen = numberOf(value);
-      return bound.isKept(seen, most)
-        ? undefined
-        : `is ${seen}${unit}, it has to be ${bound.words} ${most}${unit}`;
-    };
-  });
-}
-
-interface Bound {
-  readonly words: string;
-  isKept(value: number, limit: number): boolean;
-}
-
-const BOUNDS: Readonly<Record<string, Bound>> = {
-  gt: { words: "above", isKept: (value, limit) => value > limit },
-  gte: { words: "at least", isKept: (value, limit) => value >= limit },
-  lt: { words: "below", isKept: (value, limit) => value < limit },
-  lte: { words: "at most", isKept: (value, limit) => value <= limit },
-};
-
-/** `strict: false` of a header lets pass what cannot end its line. */
-const LOOSE_LINE = /^[^\0\n\r]*$/;
-const STRICT: Readonly<Record<string, RegExp>> = {
-  HTTP_HEADER_NAME: /^:?[0-9a-zA-Z!#$%&'*+\-.^_|~`]+$/,
-  // deno-lint-ignore no-control-regex -- control characters are the point.
-  HTTP_HEADER_VALUE: /^[^\x00-\x08\x0a-\x1f\x7f]*$/,
-};
-
-function textChecks(
-  { min_len, pattern, well_known_regex, strict, ...unknown }: Rules,
-): Check[] {
-  const [rule] = Object.keys(unknown);
-  if (rule !== undefined) throw new TypeError(`Unknown rule: ${rule}`);
-  const checks: Check[] = [];
-  if (min_len !== undefined) {
-    checks.push((value) =>
-      (value as string).length >= (min_len as number) ? undefined : "is empty"
-    );
-  }
-  const wanted = pattern !== undefined
-    ? new RegExp(pattern as string, "u")
-    : well_known_regex === undefined
-    ? undefined
-    : strict === false
-    ? LOOSE_LINE
-    : STRICT[well_known_regex as string];
-  if (wanted !== undefined) {
-    checks.push((value) =>
-      wanted.test(value as string)
-        ? undefined
-        : `is ${JSON.stringify(value)}, which ${wanted} does not match`
-    );
-  }
-  return checks;
-}
-
-function countCheck(rule: string, limit: number): Check {
-  return (value) => {
-    const { length } = value as readonly unknown[];
-    if (rule === "min_items" ? length >= limit : length <= limit) {
-      return undefined;
-    }
-    const words = rule === "min_items" ? "at least" : "at most";
-    return `has ${length} entries, it has to have ${words} ${limit}`;
-  };
-}
-
-function definedOnly({ resolvedType }: protobuf.Field): Check {
-  const { valuesById } = resolvedType as protobuf.Enum;
-  return (value) =>
-    valuesById[value as number] === undefined
-      ? `is ${value}, which is not defined`
-      : undefined;
-}
-
-/** A number, or one in a message of its own. */
-function plainNumber(value: unknown): number {
-  if (typeof value === "object" && value !== null && "value" in value) {
-    return plainNumber(value.value);
-  }
-  return typeof value === "number" ? value : 0;
-}
-
-function secondsOf(value: unknown): number {
-  return msOf(value as Duration) / 1000;
 }
 
 function firstOf(

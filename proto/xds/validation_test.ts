@@ -98,7 +98,7 @@ const CLUSTERS: readonly [Cluster, string | undefined][] = [
   ],
   [
     { metadata: { filterMetadata: { "": { fields: {} } } } },
-    "a key of metadata.filter_metadata is empty",
+    "metadata.filter_metadata has a key that is empty",
   ],
 ];
 

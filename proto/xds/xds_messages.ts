@@ -148,13 +148,9 @@ function kindOf<T extends object>(name: string): MessageKind<T> {
   const typeOf = () => type ??= xdsType(name);
   return {
     typeUrl: `${TYPE_URL_PREFIX}${name}`,
-    encode(message) {
-      const type = typeOf();
-      const plain = message as Record<string, unknown>;
-      // A copy, because resources are kept: protobufjs gives a Buffer that may
-      // be a piece of a larger one.
-      return new Uint8Array(type.encode(type.fromObject(plain)).finish());
-    },
+    // Plain data of these types is what protobufjs encodes, as it is. A copy,
+    // because resources are kept: it gives a Buffer, maybe a piece of a larger.
+    encode: (message) => new Uint8Array(typeOf().encode(message).finish()),
     decode(octets) {
       try {
         const message = typeOf().decode(octets);
