@@ -16,6 +16,7 @@ import type { DiscoveryMaker } from "../peers/discovery_server.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { Tally } from "./tally.ts";
 import { ABSENCE_CASES } from "./xds/absence_cases.ts";
+import { CATALOG_CASES } from "./xds/catalog_cases.ts";
 import { ENVOY_CASES } from "./xds/envoy_cases.ts";
 import { GRPC_CASES, SPOILT_GRPC_CASES } from "./xds/grpc_cases.ts";
 import { startBackends, type XdsCases } from "./xds/xds_case.ts";
@@ -27,7 +28,12 @@ const CONTROL: XdsCases = {
 };
 
 const CASES: Readonly<Record<DiscoveryMaker, XdsCases>> = {
-  "ours": { ...GRPC_CASES, ...ENVOY_CASES, ...ABSENCE_CASES },
+  "ours": {
+    ...GRPC_CASES,
+    ...ENVOY_CASES,
+    ...ABSENCE_CASES,
+    ...CATALOG_CASES,
+  },
   "gcp-linear": CONTROL,
   "gcp-snapshot": CONTROL,
 };

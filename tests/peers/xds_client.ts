@@ -22,6 +22,8 @@ export interface XdsClientWish {
   /** Of the service. */
   readonly service: string;
   readonly id?: string;
+  /** In place of `xds:///SERVICE`, to go without discovery. */
+  readonly target?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -52,7 +54,7 @@ export class XdsClient implements AsyncDisposable {
     const { name } = wish;
     const child = new Child({
       name,
-      command: [...command, `xds:///${wish.service}`],
+      command: [...command, wish.target ?? `xds:///${wish.service}`],
       logFile: workspace.path(`${name}.log`),
       env: {
         ...env,
@@ -86,6 +88,18 @@ export class XdsClient implements AsyncDisposable {
       (lines) => lines.findLast(isAnswer)?.slice("backends ".length) === wanted,
       `${wanted} did not answer`,
     );
+  }
+
+  /** Waits until anybody has answered. */
+  async untilAnswered(): Promise<void> {
+    const isNamed = (line: string) => /^backends \S/.test(line);
+    await this.#until((lines) => lines.some(isNamed), "nobody answered");
+  }
+
+  /** Sets of those who answered, one after the other. */
+  async answers(): Promise<readonly string[]> {
+    return (await this.#lines()).filter(isAnswer)
+      .map((line) => line.slice("backends ".length));
   }
 
   /** Waits until a call has failed. */

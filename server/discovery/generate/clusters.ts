@@ -131,10 +131,11 @@ function lbPolicyOf({ affinity, policy }: Service, { form }: Variant): number {
 }
 
 function envoyFields(
-  { policy: { health } }: Service,
+  service: Service,
   port: ServicePort,
   { connectProxy }: Variant,
 ): Cluster {
+  const { health } = service.policy;
   // Envoy's checks do not go through the proxy, so all would seem ill.
   const isChecked = health !== undefined && port.protocol === "tcp" &&
     connectProxy === undefined;
@@ -142,7 +143,7 @@ function envoyFields(
   return {
     ...isChecked
       ? {
-        healthChecks: [healthCheckOf(health)],
+        healthChecks: [healthCheckOf(health, service)],
         commonLbConfig: { healthyPanicThreshold: { value: PANIC_PERCENT } },
         // Who is removed is gone, however well it seems.
         ignoreHealthOnHostRemoval: true,
@@ -155,7 +156,10 @@ function envoyFields(
 }
 
 /** One answer is enough, either way, as with our own proxies. */
-function healthCheckOf(check: CatalogHealthCheck): HealthCheck {
+function healthCheckOf(
+  check: CatalogHealthCheck,
+  { name, namespace }: Service,
+): HealthCheck {
   const once = { value: 1 };
   return {
     timeout: durationOf(check.timeoutMs),
@@ -165,7 +169,10 @@ function healthCheckOf(check: CatalogHealthCheck): HealthCheck {
     unhealthyThreshold: once,
     healthyThreshold: once,
     ...check.kind === "http"
-      ? { httpHealthCheck: { path: check.path } }
+      // Without a host Envoy takes the cluster's name, which none can be.
+      ? {
+        httpHealthCheck: { host: `${name}.${namespace}`, path: check.path },
+      }
       : { tcpHealthCheck: {} },
   };
 }

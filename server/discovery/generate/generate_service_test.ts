@@ -427,7 +427,7 @@ Deno.test("Envoy checks the health that a service wants checked, where it can", 
     noTrafficInterval: { seconds: 5 },
     unhealthyThreshold: { value: 1 },
     healthyThreshold: { value: 1 },
-    httpHealthCheck: { path: "/ok" },
+    httpHealthCheck: { host: "a.default", path: "/ok" },
   }]);
   assert(ignoreHealthOnHostRemoval);
   const never: readonly (readonly [Variant, Partial<ServicePort>])[] = [

@@ -60,6 +60,15 @@ export class Caller implements AsyncDisposable {
     });
   }
 
+  /** Waits until one backend, whichever, has answered all of the last calls. */
+  async untilAnsweredByOne(): Promise<void> {
+    await eventually("one backend answers", () => {
+      const [first] = this.#last;
+      return this.#last.length === WINDOW && first !== "nobody" &&
+        this.#last.every((who) => who === first);
+    });
+  }
+
   /** What went wrong before is forgotten: nobody served the port yet. */
   forgetFailures(): void {
     this.failed = 0;
