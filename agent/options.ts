@@ -15,6 +15,7 @@ import type { AuditLogOptions } from "../host/policy/audit_log.ts";
 import type { RuleSet } from "../host/policy/rule_set.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { AnnouncedService } from "../proto/link/control_messages.ts";
+import type { RelayOptions } from "./relay/options.ts";
 import type { LeaseCountOptions } from "./kubernetes/options.ts";
 import type { Carrier, Identifiers } from "../proto/link/link.ts";
 
@@ -97,6 +98,9 @@ export interface AgentOptions {
    * files were read again. The same array until they differ.
    */
   readonly liveServices?: () => readonly AnnouncedService[];
+
+  /** What programs on this machine are passed on; absent: nothing is. */
+  readonly relay?: RelayOptions;
 
   /** Of services to be served on this machine; absent: none is. */
   readonly servicesFile?: string;

@@ -14,6 +14,7 @@ import {
   type RoadDialer,
 } from "../../client/road_dialer.ts";
 import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
+import type { AnnouncedService } from "../../proto/link/control_messages.ts";
 import type { Carrier, Identifiers } from "../../proto/link/link.ts";
 import type { FrontendMode, ServerOptions } from "../../server/options.ts";
 import { type RunningServer, startServer } from "../../server/server.ts";
@@ -51,6 +52,8 @@ export interface AgentWish {
   readonly dials?: Partial<AgentOptions["dials"]>;
   readonly audit?: NonNullable<AgentOptions["audit"]>;
   readonly drainTimeoutMs?: number;
+  readonly services?: readonly AnnouncedService[];
+  readonly relay?: AgentOptions["relay"];
 }
 
 /** An agent and what it logs. */
@@ -185,6 +188,8 @@ export class Tunnel implements AsyncDisposable {
         ...wish.dials,
       },
       ...wish.audit === undefined ? {} : { audit: wish.audit },
+      ...wish.services === undefined ? {} : { services: wish.services },
+      ...wish.relay === undefined ? {} : { relay: wish.relay },
       drainTimeoutMs: wish.drainTimeoutMs ?? 10_000,
       health: LOOPBACK,
       admin: LOOPBACK,
