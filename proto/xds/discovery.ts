@@ -3,7 +3,8 @@
  * it.
  *
  * Layer: xDS. Names and rules are those of the xDS v3 protocol
- * (`envoy.service.discovery.v3`); octets are for `discovery_codec.ts`.
+ * (`envoy.service.discovery.v3`). Octets are for others: a server has
+ * `request_decoder.ts` and `reply_encoder.ts`, a client `client_codec.ts`.
  *
  * @module
  */

@@ -1,8 +1,8 @@
 /**
  * What clients and servers of xDS send each other: `envoy.service.discovery.v3`.
  *
- * `discovery_codec.ts` reads and writes these by hand; the codecs made of this
- * text are what it is compared with, and what tests and tools use.
+ * Most of it is read and written by hand (see `../discovery.ts`); the codecs made
+ * of this text write requests, and are what the others are compared with.
  *
  * See `google_messages.ts` about the texts.
  *
