@@ -21,8 +21,11 @@ import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import type { FrontendMode } from "../options.ts";
 import type { Caller } from "../policy/caller.ts";
-import { refusalOctets } from "./connect_response.ts";
-import { ConnectClient, type ConnectClientOptions } from "./connect_client.ts";
+import { refusalOctets } from "../../host/connect/connect_response.ts";
+import {
+  ConnectClient,
+  type ConnectClientOptions,
+} from "../../host/connect/connect_client.ts";
 import { FirstRead } from "./first_read.ts";
 import type { SniffedProtocol } from "./sniff.ts";
 
@@ -36,7 +39,7 @@ export interface FrontendPortOptions {
   readonly receiveBudget: ReceiveBudget;
   /** Serves the calls of one connection, which are all of one caller. */
   routerFor(caller: Caller): GrpcRouter;
-  readonly connect: ConnectClientOptions;
+  readonly connect: ConnectClientOptions<Caller>;
   /** A client was turned away before it could ask for anything. */
   turnedAway(remoteAddress: string, reason: string): void;
   /** An HTTP/2 connection is over. */
@@ -52,7 +55,7 @@ const PING_TIMEOUT_MS = 20_000;
 export class FrontendPort {
   readonly #options: FrontendPortOptions;
   /** One for all clients: idle ones are many, and each should cost little. */
-  readonly #connect: ConnectClientOptions;
+  readonly #connect: ConnectClientOptions<Caller>;
   readonly #connections = new Set<Connection>();
 
   constructor(options: FrontendPortOptions) {

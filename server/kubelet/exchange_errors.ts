@@ -6,7 +6,7 @@
 
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import { DialError } from "../../proto/link/link.ts";
-import { dialFailureStatus } from "../frontends/connect_response.ts";
+import { dialFailureStatus } from "../../host/connect/connect_response.ts";
 import { MessageError } from "./message_error.ts";
 
 /** There is nobody left who could be told anything. */

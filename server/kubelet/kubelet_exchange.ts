@@ -17,7 +17,7 @@ import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import { refusalOctets } from "../frontends/connect_response.ts";
+import { refusalOctets } from "../../host/connect/connect_response.ts";
 import type { Caller } from "../policy/caller.ts";
 import { BodyFraming, type BodyLength } from "./body_framing.ts";
 import { CallerLeft, type Refusal, refusalOf } from "./exchange_errors.ts";

@@ -21,7 +21,7 @@ import type { Credentials } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Dialer } from "../dialer.ts";
-import { refusalOctets } from "../frontends/connect_response.ts";
+import { refusalOctets } from "../../host/connect/connect_response.ts";
 import type { TlsLimits } from "../options.ts";
 import {
   type ExchangeObserver,

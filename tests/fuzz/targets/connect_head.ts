@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { ConnectHead } from "../../../server/frontends/connect_head.ts";
+import { ConnectHead } from "../../../host/connect/connect_head.ts";
 import { cut, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";
 

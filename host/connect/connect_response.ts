@@ -1,5 +1,5 @@
 /**
- * What the CONNECT frontend answers, octet for octet.
+ * What a CONNECT client is answered, octet for octet.
  *
  * Statuses follow Konnectivity's, with one difference: a missing agent is 503
  * (upstream says 500), since it is not the server that is broken. The reason
@@ -9,7 +9,7 @@
  * @module
  */
 
-import { isRefusalByRule } from "../../host/policy/refusal.ts";
+import { isRefusalByRule } from "../policy/refusal.ts";
 import type { DialError } from "../../proto/link/link.ts";
 
 const encoder = new TextEncoder();

@@ -17,7 +17,11 @@
 
 import { EARLY_OCTETS_MAX } from "../../proto/link/dial_proxy.ts";
 import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
-import type { DialError, PendingDial } from "../../proto/link/link.ts";
+import type {
+  DialError,
+  DialTarget,
+  PendingDial,
+} from "../../proto/link/link.ts";
 import {
   type SharedLimits,
   UNSHARED,
@@ -28,8 +32,6 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
-import type { DialOrder } from "../dialer.ts";
-import type { Caller } from "../policy/caller.ts";
 import { ConnectHead, type ConnectRequest } from "./connect_head.ts";
 import {
   dialFailureStatus,
@@ -46,12 +48,26 @@ export const HOLD_MS = 5;
 /** How long a refused client may take to read why and hang up. */
 export const LINGER_MS = 2_000;
 
-/** What a CONNECT client needs from the server. */
-export interface ConnectClientOptions {
+/** A dial as a CONNECT client asks for it. */
+export interface ConnectOrder<Caller> {
+  readonly target: DialTarget;
+  /** The agent that it names, if any; see `NODE_FIELD`. */
+  readonly node: string | undefined;
+  readonly caller: Caller;
+  /** See `DialContext.takeEarlyData`. */
+  takeEarlyData(): Uint8Array;
+}
+
+/**
+ * What a CONNECT client needs from whoever serves it.
+ *
+ * @template Caller What is known of who the client is.
+ */
+export interface ConnectClientOptions<Caller> {
   readonly timers: Timers;
   /** The 200 does not wait for the dial. */
   readonly grantsEarly?: boolean;
-  dial(order: DialOrder, answer: DialAnswer): PendingDial;
+  dial(order: ConnectOrder<Caller>, answer: DialAnswer): PendingDial;
   /** The tunnel is open: join both conduits. */
   join(client: Conduit, target: Conduit): void;
   /** For the log; called once per refused request. */
@@ -68,10 +84,10 @@ type Phase =
   | { readonly kind: "over" };
 
 /** See the module description. */
-export class ConnectClient implements Conduit, ConduitEvents {
+export class ConnectClient<Caller> implements Conduit, ConduitEvents {
   readonly datagrams = false;
   readonly #socket: Conduit;
-  readonly #options: ConnectClientOptions;
+  readonly #options: ConnectClientOptions<Caller>;
   readonly #caller: Caller;
   readonly #shared: SharedLimits;
   /** Octets of a head that is not complete, as `shared` counts them. */
@@ -96,7 +112,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
   constructor(
     socket: Conduit,
     caller: Caller,
-    options: ConnectClientOptions,
+    options: ConnectClientOptions<Caller>,
     shared: SharedLimits = UNSHARED,
   ) {
     this.#shared = shared;
@@ -238,7 +254,7 @@ export class ConnectClient implements Conduit, ConduitEvents {
   #dial({ target, headers }: ConnectRequest): void {
     const phase: Phase = { kind: "dialing", pending: undefined };
     this.#phase = phase;
-    const order: DialOrder = {
+    const order: ConnectOrder<Caller> = {
       target: { protocol: "tcp", address: target },
       node: headers.get(NODE_FIELD),
       caller: this.#caller,

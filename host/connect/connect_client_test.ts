@@ -2,13 +2,12 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError } from "../../proto/link/link.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import { socketCaller } from "../../tests/support/fake_caller.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
-import type { DialOrder } from "../dialer.ts";
 import {
   ConnectClient,
   type ConnectClientOptions,
+  type ConnectOrder,
   HEAD_TIMEOUT_MS,
   HOLD_MS,
 } from "./connect_client.ts";
@@ -19,17 +18,20 @@ const EARLY_TAKEN = 10;
 const encode = (text: string) => new TextEncoder().encode(text);
 
 /** A client, a server between, and a target: all three in memory. */
-function setUp(options: Partial<ConnectClientOptions> = {}) {
+function setUp(options: Partial<ConnectClientOptions<string>> = {}) {
   const timers = new FakeTimers();
   const [client, socket] = MemoryConduit.pair();
   const [target, agentSide] = MemoryConduit.pair();
-  const dials: { order: DialOrder; answer: DialAnswer; cancelled: boolean }[] =
-    [];
+  const dials: {
+    order: ConnectOrder<string>;
+    answer: DialAnswer;
+    cancelled: boolean;
+  }[] = [];
   const refusals: number[] = [];
   let sent = "";
   const heard = listen(client);
   const reached = listen(target);
-  new ConnectClient(socket, socketCaller(), {
+  new ConnectClient(socket, "caller", {
     timers,
     dial: (order, answer) => {
       const dial = { order, answer, cancelled: false };
