@@ -9,6 +9,7 @@
 
 import type { Log } from "../../host/log.ts";
 import { readCertificates } from "../../host/pki/certificate.ts";
+import { PrivateFileError } from "../../host/files/private_files.ts";
 import { PkiError } from "../../host/pki/key_pair.ts";
 import type { ProxyEnvironment } from "../../host/proxy_environment.ts";
 import {
@@ -142,7 +143,7 @@ export class AgentIdentity implements LinkIdentity {
   /** Begins to look after the certificate that `credentials` has read. */
   start(credentials: Credentials): void {
     this.#credentials = credentials;
-    credentials.onFailure(() => void this.#replaceDamaged());
+    credentials.onFailure(() => void this.#mend());
     this.#renewer.start();
   }
 
@@ -196,14 +197,32 @@ export class AgentIdentity implements LinkIdentity {
     }
   }
 
-  /** Files could not be read again: the certificate is one that can be had. */
-  async #replaceDamaged(): Promise<void> {
+  /** Files could not be read again: what can be had is made good. */
+  async #mend(): Promise<void> {
+    await this.#restoreKey();
     if (await this.#state.holdsCertificate(this.#known.keys)) return;
     if (!this.#renewer.replace()) return;
     this.#log.warn(
       `${this.files.cert} is damaged or missing: asking for another one with ` +
         "the node's key; until then the old one stays in use",
     );
+  }
+
+  /** Only an agent that runs has it still. */
+  async #restoreKey(): Promise<void> {
+    try {
+      if (!await this.#state.restoreKey(this.#known.keys)) return;
+      this.#log.warn(
+        `${this.files.key} was damaged or missing: the node's key was written ` +
+          "again, as this agent still has it; look who did that",
+      );
+    } catch (error) {
+      if (!(error instanceof PrivateFileError)) throw error;
+      this.#log.warn(
+        `Cannot write the node's key again: ${error.message}; keep this agent ` +
+          "running, as nobody else has it",
+      );
+    }
   }
 
   async #renew(means: RenewalMeans): Promise<Renewed> {
@@ -217,6 +236,7 @@ export class AgentIdentity implements LinkIdentity {
     if (answer.pending !== undefined) {
       throw new Error(`Cannot renew yet: ${answer.pending.reason}`);
     }
+    await this.#restoreKey();
     const kept = await this.#state.keep(answer.enrolment, this.servers);
     this.#authoritiesAhead = undefined;
     const bundle = this.#lastBundle;

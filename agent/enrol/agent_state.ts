@@ -185,6 +185,32 @@ export class AgentState {
     return identity;
   }
 
+  /**
+   * Writes the key of an agent that runs again, where its file is gone or holds
+   * no key: the next start would find an identity that is lost. Another whole
+   * key is left alone, as somebody has put it there; so is a directory that was
+   * emptied, to join anew.
+   *
+   * @returns Whether it was written.
+   * @throws {PrivateFileError} When it cannot be.
+   */
+  async restoreKey({ privateKey }: CryptoKeyPair): Promise<boolean> {
+    if (!hasJoined(this.root)) return false;
+    const path = this.#path("key.pem");
+    try {
+      await importKeyPair(await Deno.readTextFile(path));
+      return false;
+    } catch (error) {
+      const isDamaged = error instanceof PkiError ||
+        error instanceof Deno.errors.NotFound;
+      // What cannot be read now may be whole.
+      if (!isDamaged) return false;
+    }
+    const pem = await exportPrivateKey(privateKey);
+    await inWords(path, () => replaceFile(path, pem));
+    return true;
+  }
+
   /** Whether a certificate of this key is kept; its file may be anything. */
   async holdsCertificate(keys: CryptoKeyPair): Promise<boolean> {
     try {

@@ -86,6 +86,30 @@ Deno.test("a certificate may be missing, as its key gets another one", () =>
     assertEquals([found?.node.name, found?.certificate], ["edge-7", undefined]);
   }));
 
+Deno.test("an agent that runs writes a key again that is gone or damaged, and no other", () =>
+  inJoined(async (root) => {
+    const state = await AgentState.open(root);
+    const path = `${root}/key.pem`;
+    const keys = await state.keys();
+    const pem = await Deno.readTextFile(path);
+    assertEquals(await state.restoreKey(keys), false);
+    for (const text of ["", pem.slice(0, 60), "else"]) {
+      await Deno.writeTextFile(path, text);
+      assertEquals(await state.restoreKey(keys), true, text);
+      assertEquals(await Deno.readTextFile(path), pem);
+      assertEquals((await Deno.stat(path)).mode! & 0o777, 0o600);
+    }
+    const other = await exportPrivateKey((await generateKeyPair()).privateKey);
+    await Deno.writeTextFile(path, other);
+    assertEquals(await state.restoreKey(keys), false, "somebody's choice");
+    await Deno.remove(path);
+    assertEquals(await state.restoreKey(keys), true);
+    await Promise.all(
+      [path, `${root}/node.json`].map((name) => Deno.remove(name)),
+    );
+    assertEquals(await state.restoreKey(keys), false, "emptied to join anew");
+  }));
+
 const RESTORE = "restore it from a backup; or `tunnel node forget`";
 const REMOVE = "remove it, and the agent gets a new one with its key";
 

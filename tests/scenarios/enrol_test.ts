@@ -252,6 +252,30 @@ for (const [what, damage] of DAMAGES) {
   });
 }
 
+for (const [what, damage] of DAMAGES) {
+  Deno.test(`an agent whose key was ${what} while it ran writes it again, and renews`, async () => {
+    await using rig = await IdentityRig.open();
+    using machine = new Machine("edge-7");
+    const agent = await machine.link(rig, { token: await rig.token() });
+    const key = await machine.read("key.pem");
+    const isRestored = machine.log.next(/key was written again/);
+    await damage(`${machine.stateDirectory}/key.pem`);
+    await isRestored;
+    assertEquals(await machine.read("key.pem"), key);
+    for (const change of [rotateAuthority, activateAuthority]) {
+      const isTaken = machine.log.next(/authorities have changed$/);
+      await change(rig.state);
+      await isTaken;
+    }
+    await machine.log.until(/^certificate renewed$/);
+    const { current } = await rig.authorities();
+    const { x509 } = factsOf(await machine.read("cert.pem"));
+    assert(x509.verify(current.facts.x509.publicKey));
+    await stop(agent);
+    await machine.link(rig);
+  });
+}
+
 /** Somebody in the middle, who hears what is said inside of TLS. */
 async function middleman(chain: string, keys: CryptoKeyPair) {
   const heard: number[] = [];
