@@ -42,7 +42,7 @@ import { PushQueue } from "./push/push_queue.ts";
 import { debugRoutes } from "./status/debug_endpoints.ts";
 import { DiscoveryMetrics } from "./status/discovery_metrics.ts";
 import { UnservedLog } from "./status/unserved_log.ts";
-import { adsMethods } from "./streams/ads_methods.ts";
+import { adsMethods } from "../../proto/xds/ads_methods.ts";
 import { type AdsHost, AdsStream } from "./streams/ads_stream.ts";
 import type { View } from "./view.ts";
 

@@ -38,7 +38,7 @@ import { subscriberOf } from "../access/subscriber.ts";
 import type { Audience } from "../generate/audience.ts";
 import { StreamState } from "../subscriptions/stream_state.ts";
 import type { View } from "../view.ts";
-import type { StreamForm } from "./ads_methods.ts";
+import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 
 /** After so long without taking an octet of a response a client is given up. */
 export const STALLED_MS = 60_000;

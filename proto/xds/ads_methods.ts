@@ -7,9 +7,9 @@
  * @module
  */
 
-import type { MethodHandler } from "../../../proto/grpc/call.ts";
-import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
-import type { ResourceKind } from "../../../proto/xds/resource.ts";
+import type { MethodHandler } from "../grpc/call.ts";
+import type { DiscoveryMode } from "./discovery.ts";
+import type { ResourceKind } from "./resource.ts";
 
 /** What a method's streams are like. */
 export interface StreamForm {
