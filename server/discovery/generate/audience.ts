@@ -7,7 +7,7 @@
  * @module
  */
 
-import type { Service } from "../../../catalog/model.ts";
+import type { Endpoint, Service } from "../../../catalog/model.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 
 /** What kind of program asks; each has resources that only it understands. */
@@ -99,16 +99,23 @@ export function audience(
   return Object.freeze({ key, form, visible, ...rest });
 }
 
-/** What of an audience makes a difference to what it is told of `service`. */
+/** Stands for every proxy where only that there is one makes a difference. */
+const SOME_PROXY: ConnectProxy = Object.freeze({ host: "::", port: 1 });
+
+/** What of an audience makes a difference to what it is told of a service. */
 export function variantFor(
   { policy }: Service,
+  endpoints: readonly Endpoint[],
   { form, connectProxy, zone }: Audience,
 ): Variant {
   // A proxy is told everything, and finds its own zone and its own road.
   if (form === "proxy") return { form };
+  const isProxyNamed = endpoints.some(({ via }) => via.kind === "agent");
   return {
     form,
-    ...connectProxy === undefined ? {} : { connectProxy },
+    ...connectProxy === undefined
+      ? {}
+      : { connectProxy: isProxyNamed ? connectProxy : SOME_PROXY },
     ...zone !== undefined && policy.zoneAware === true ? { zone } : {},
   };
 }

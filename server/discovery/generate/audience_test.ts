@@ -1,7 +1,12 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
-import { serviceOf } from "../../../tests/support/scripted_source.ts";
 import {
+  endpointOf,
+  serviceOf,
+} from "../../../tests/support/scripted_source.ts";
+import type { Endpoint } from "../../../catalog/model.ts";
+import {
+  type Audience,
   audience,
   audienceOf,
   type Form,
@@ -87,11 +92,26 @@ Deno.test("what makes no difference to a service does not count", () => {
   const near = serviceOf("a", 80, { policy: { zoneAware: true } });
   const all = { zone: "z", connectProxy: CONNECT };
   const grpc = audience("grpc", SEES_EVERYTHING, all);
-  assertEquals(variantFor(serviceOf("a"), grpc), {
+  const direct = endpointOf("10.0.0.1:80");
+  const behind = endpointOf("10.0.0.1:80", { via: { kind: "agent" } });
+  assertEquals(variantFor(serviceOf("a"), [behind], grpc), {
     form: "grpc",
     connectProxy: CONNECT,
   });
-  assertEquals(variantFor(near, grpc), { form: "grpc", ...all });
+  assertEquals(variantFor(near, [direct, behind], grpc), {
+    form: "grpc",
+    ...all,
+  });
+  // Whose proxy it is counts where endpoints are reached by it, and only there.
+  const elsewhere = audience("grpc", SEES_EVERYTHING, {
+    connectProxy: { host: "127.0.0.1", port: 3129 },
+  });
+  const without = audience("grpc", SEES_EVERYTHING);
+  const of = (one: Audience, endpoint: Endpoint) =>
+    variantFor(serviceOf("a"), [endpoint], one);
+  assertEquals(of(grpc, direct), of(elsewhere, direct));
+  assertNotEquals(of(grpc, behind), of(elsewhere, behind));
+  assertNotEquals(of(grpc, direct), of(without, direct));
   const proxy = audience("proxy", SEES_EVERYTHING, all);
-  assertEquals(variantFor(near, proxy), { form: "proxy" });
+  assertEquals(variantFor(near, [behind], proxy), { form: "proxy" });
 });

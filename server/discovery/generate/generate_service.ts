@@ -15,10 +15,11 @@ import { clusterOf, plainCluster } from "./clusters.ts";
 import {
   envoyListener,
   grpcListener,
+  grpcMeaning,
   listenPlace,
   proxyListener,
 } from "./listeners.ts";
-import { grpcNames, portName } from "./names.ts";
+import { grpcNames } from "./names.ts";
 import { InvalidResource, resourceOf } from "./resource_of.ts";
 import { routesOf, targetsOfRoutes } from "./routes.ts";
 import type {
@@ -100,15 +101,16 @@ class PortClaims {
       case "proxy":
         // It finds places by itself, and tells of those that it cannot have.
         return this.#claim("listener", proxyListener(service, port));
-      case "grpc":
+      case "grpc": {
+        const meaning = grpcMeaning(service, port);
         for (const { name, rank } of grpcNames(service, port)) {
-          const listener = grpcListener(name, portName(service, port));
-          this.#claim("listener", listener, {
+          this.#claim("listener", grpcListener(name, meaning), {
             rank,
             whenLost: `${portText(port)}: xds:///${name} is the name of`,
           });
         }
         return;
+      }
       case "envoy": {
         const place = listenPlace(port);
         return this.#claim("listener", envoyListener(service, port), {

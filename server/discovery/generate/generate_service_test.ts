@@ -276,7 +276,7 @@ Deno.test("gRPC clients find a service by each of its names", () => {
     assert(name.includes("a"));
     assertEquals(address, undefined);
     const { rds, httpFilters, statPrefix } = apiListener.apiListener;
-    assertEquals(statPrefix, name);
+    assertEquals(statPrefix, "default/a:80");
     assertEquals(rds, {
       configSource: { ads: {}, resourceApiVersion: 2 },
       routeConfigName: "default/a:80",

@@ -49,13 +49,15 @@ export const CONNECT_ATTEMPTS = 4;
 /** A datagram's most. Envoy takes 1,500 unless told, and loses longer ones. */
 const DATAGRAM_OCTETS_MAX = 65_535;
 
-/** `xds:///NAME` of a gRPC client. */
-export function grpcListener(name: string, routeConfigName: string): Listener {
-  const manager = httpManager(name, routeConfigName);
-  return {
-    name,
-    apiListener: { apiListener: pack(httpConnectionManager, manager) },
-  };
+/** `xds:///NAME` of a gRPC client; a port has several names and one meaning. */
+export function grpcListener(name: string, meaning: Any): Listener {
+  return { name, apiListener: { apiListener: meaning } };
+}
+
+/** What all names of a port mean to gRPC clients. */
+export function grpcMeaning(service: Service, port: ServicePort): Any {
+  const name = portName(service, port);
+  return pack(httpConnectionManager, httpManager(name));
 }
 
 /** Where a program on a machine with Envoy finds a port. */
@@ -111,7 +113,7 @@ function httpListener(
     "envoy.filters.network.http_connection_manager",
     () =>
       pack(httpConnectionManager, {
-        ...httpManager(name, name),
+        ...httpManager(name),
         // Who a client is, is who it is connected as, whatever it says.
         useRemoteAddress: { value: true },
         generateRequestId: { value: false },
@@ -124,13 +126,10 @@ function httpListener(
 }
 
 /** The least that gRPC and Envoy take. */
-function httpManager(
-  statPrefix: string,
-  routeConfigName: string,
-): HttpConnectionManager {
+function httpManager(name: string): HttpConnectionManager {
   return {
-    statPrefix,
-    rds: { configSource: ADS, routeConfigName },
+    statPrefix: name,
+    rds: { configSource: ADS, routeConfigName: name },
     httpFilters: [{
       name: "envoy.filters.http.router",
       typedConfig: pack(router, {}),

@@ -49,7 +49,7 @@ export class Shelf {
   ): ServiceResources {
     let variants = this.#made.get(key);
     if (variants === undefined) this.#made.set(key, variants = new Map());
-    const variant = variantFor(input.service, audience);
+    const variant = variantFor(input.service, input.endpoints, audience);
     const name = variantKey(variant);
     const known = variants.get(name);
     if (known !== undefined && isOf(known, input)) return known.resources;
@@ -103,7 +103,8 @@ function shared(
     const resource = resources.get(idOf(claim.resource)) ?? claim.resource;
     const old = before?.claims[index];
     return old !== undefined && old.resource === resource &&
-        old.rank === claim.rank && old.address === claim.address
+        old.rank === claim.rank && old.address === claim.address &&
+        old.whenLost === claim.whenLost && old.whenHeld === claim.whenHeld
       ? old
       : { ...claim, resource };
   });
