@@ -45,21 +45,26 @@ export async function measureDiscovery(
     file,
     isQuiet: true,
   });
-  return await generate({
-    workspace,
-    program: "xds-adsload",
-    flags: [
-      ...[`-addr=127.0.0.1:${server.port}`, `-catalog=${file}`, ...shape],
-      ...[`-pid=${server.child.pid}`, `-phase=${phase}`, `-streams=${streams}`],
-      `-slow=${load.slow ?? 0}`,
-      ...(load.isDelta ? ["-delta"] : []),
-      ...(load.rounds === undefined ? [] : [`-rounds=${load.rounds}`]),
-      ...(load.flapSeconds === undefined
-        ? []
-        : [`-flap-for=${load.flapSeconds}s`]),
-    ],
-    pieces: [server.child],
-  });
+  const loadWith = (...flags: readonly string[]): Promise<Sample> =>
+    generate({
+      workspace,
+      program: "xds-adsload",
+      flags: [
+        ...[`-addr=127.0.0.1:${server.port}`, `-catalog=${file}`, ...shape],
+        ...[`-pid=${server.child.pid}`, ...flags],
+        ...(load.isDelta ? ["-delta"] : []),
+      ],
+      pieces: [server.child],
+    });
+  // Ours answers nobody in its first two seconds, in which agents come back.
+  await loadWith("-phase=connect", "-streams=1");
+  return await loadWith(
+    ...[`-phase=${phase}`, `-streams=${streams}`, `-slow=${load.slow ?? 0}`],
+    ...(load.rounds === undefined ? [] : [`-rounds=${load.rounds}`]),
+    ...(load.flapSeconds === undefined
+      ? []
+      : [`-flap-for=${load.flapSeconds}s`]),
+  );
 }
 
 /** The same for both protocols, as a metric and one named `…-delta`. */
