@@ -17,6 +17,7 @@ import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import {
   ADMITTED,
   anonymousJudge,
+  isAnonymous,
   type Judge,
   judgeCandidate,
   type LinkCandidate,
@@ -58,7 +59,7 @@ export function reconsider(
   node?: string,
 ): void {
   if (identity === undefined) return;
-  const judges = [identity.standing, () => ADMITTED];
+  const judges = [...identity.standing, () => ADMITTED];
   for (const link of [...links]) {
     if (node !== undefined && !isAbout(link.peer, node)) continue;
     const verdict = judgeCandidate(judges, { peer: link.peer, token: "" });
@@ -67,8 +68,10 @@ export function reconsider(
   }
 }
 
+/** Strangers may have announced what it was granted. */
 function isAbout(peer: LinkPeer, node: string): boolean {
-  return peer.identity.commonName === NODE_SUBJECT_PREFIX + node ||
+  return isAnonymous(peer.identity) ||
+    peer.identity.commonName === NODE_SUBJECT_PREFIX + node ||
     [peer.agentId, ...peer.identifiers.host, ...peer.identifiers.uid]
       .includes(node);
 }
@@ -97,6 +100,7 @@ export async function openAgentTrust(
         metrics,
         grants,
         trustsOthers: caFile !== undefined,
+        admitsStrangers: agents.allowAnonymous,
       });
   const judges = [
     ...identity?.judges ?? [],
@@ -105,6 +109,7 @@ export async function openAgentTrust(
       mismatched: countBindingMismatches(metrics),
       warn: (message) => log.warn(message),
     }, grants),
+    ...identity?.strangerJudges ?? [],
     anonymousJudge(agents.allowAnonymous, howToJoin(identity, caFile)),
   ];
   const ca = [identity?.files.ca ?? [], caFile ?? []].flat();

@@ -80,12 +80,17 @@ export class NodeStore {
     return record as NodeRecord;
   }
 
+  /** Of all nodes, whose records may be damaged. */
+  async names(): Promise<string[]> {
+    const files = await finishedFiles(this.folder);
+    return files.flatMap((file) => nodeOfFile(file) ?? []);
+  }
+
   /** All nodes, by name. @throws {StateError} */
   async list(): Promise<NodeRecord[]> {
     const nodes: NodeRecord[] = [];
-    for (const file of await finishedFiles(this.folder)) {
-      const name = nodeOfFile(file);
-      const record = name === undefined ? undefined : this.read(name);
+    for (const name of await this.names()) {
+      const record = this.read(name);
       if (record !== undefined) nodes.push(record);
     }
     return nodes;

@@ -23,6 +23,7 @@ import {
   loadAuthorities,
   repairBundle,
 } from "./authorities.ts";
+import { GrantedAddresses } from "./granted_addresses.ts";
 import { countIdentityCalls } from "./identity_metrics.ts";
 import { noteAddress } from "./join_address.ts";
 import { JoinService } from "./join_service.ts";
@@ -65,6 +66,8 @@ export interface IdentityEnvironment {
   readonly grants: Grants;
   /** Certificates of other authorities pass the handshake, too. */
   readonly trustsOthers: boolean;
+  /** Agents that show nothing may register. */
+  readonly admitsStrangers: boolean;
 }
 
 /** See the module description. */
@@ -74,6 +77,8 @@ export class ServerIdentity {
   readonly #log: Log;
   readonly #service: JoinService;
   readonly #judging: NodeJudgeOptions;
+  /** Absent where no stranger gets in. */
+  readonly #granted: GrantedAddresses | undefined;
   #authorities: Authorities;
   #events: IdentityEvents | undefined;
   #stopWatching = () => {};
@@ -83,7 +88,8 @@ export class ServerIdentity {
     state: StateDirectory,
     authorities: Authorities,
     options: IdentityOptions,
-    { log, metrics, grants, trustsOthers }: IdentityEnvironment,
+    { log, metrics, grants, trustsOthers, admitsStrangers }:
+      IdentityEnvironment,
   ) {
     this.#state = state;
     this.#authorities = authorities;
@@ -99,6 +105,9 @@ export class ServerIdentity {
       admitted: new WeakMap(),
       grants,
     };
+    this.#granted = admitsStrangers
+      ? new GrantedAddresses({ nodes, grants, log })
+      : undefined;
     this.#service = new JoinService({
       state,
       nodes,
@@ -141,6 +150,7 @@ export class ServerIdentity {
       });
     }
     await identity.#renewFiles();
+    await identity.#granted?.load();
     return identity;
   }
 
@@ -160,9 +170,16 @@ export class ServerIdentity {
     return [nodeJudge(this.#judging), reservedNameJudge(this.#judging)];
   }
 
+  /** About what nodes were granted; to be asked before strangers get in. */
+  get strangerJudges(): readonly Judge[] {
+    return this.#granted === undefined ? [] : [this.#granted.judge];
+  }
+
   /** About links that stand, when something has changed. */
-  get standing(): Judge {
-    return standingJudge(this.#judging);
+  get standing(): readonly Judge[] {
+    const judge = standingJudge(this.#judging);
+    if (this.#granted === undefined) return [judge];
+    return [judge, this.#granted.judgeStanding];
   }
 
   /** The identity calls of one connection. */
@@ -182,7 +199,7 @@ export class ServerIdentity {
   watch(events: IdentityEvents): void {
     this.#events = events;
     this.#stopWatching = watchState(this.#state, {
-      onNode: (name) => events.onNode(name),
+      onNode: (name) => this.#noteNode(name),
       onAuthorities: () => void this.reload(),
       onProblem: (line) => this.#log.warn(line),
     });
@@ -214,6 +231,16 @@ export class ServerIdentity {
       this.#events?.onReloaded(error.message);
       this.#log.error(`${error.message}; what was read before stays in use`);
     }
+  }
+
+  #noteNode(name: string | undefined): void {
+    if (name !== undefined) this.#granted?.note(name);
+    this.#events?.onNode(name);
+    if (name !== undefined || this.#granted === undefined) return;
+    this.#granted.load().then(
+      () => this.#events?.onNode(),
+      (error) => this.#log.error(`Cannot read the nodes: ${error.message}`),
+    );
   }
 
   close(): void {

@@ -1,5 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { factsOf } from "../../host/pki/certificate.ts";
+import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import type { Identifiers } from "../../proto/link/link.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import {
   createAuthorities,
@@ -169,4 +171,59 @@ Deno.test("anonymous agents may take any name but a joined node's", async () => 
     ca,
   });
   await agent.log.until(/that is the name of a node that joined/);
+});
+
+// deno-fmt-ignore: the columns are the point.
+const TAKEN: readonly [identifiers: Partial<Identifiers>, claim: string][] = [
+  [{ ipv4: ["10.0.0.7"] },      "ipv4=10.0.0.7"],
+  [{ host: ["10.0.0.7"] },      "host=10.0.0.7"],
+  [{ ipv6: ["fd00::9"] },       "ipv6=fd00::9"],
+  [{ ipv4: ["10.2.3.4"] },      "ipv4=10.2.3.4"],
+  [{ cidr: ["10.2.3.0/24"] },   "cidr=10.2.3.0/24"],
+  [{ cidr: ["10.0.0.0/8"] },    "cidr=10.0.0.0/8"],
+  [{ defaultRoute: true },      "default-route=true"],
+  [{ host: ["a", "shop"] },     "host=shop"],
+];
+
+Deno.test("anonymous agents announce nothing that a joined node was granted", async () => {
+  await using rig = await IdentityRig.open({ allowAnonymous: true });
+  await rig.joined("edge-7", {
+    identifiers: "ipv4=10.0.0.7&ipv6=fd00::9&cidr=10.2.0.0/16&host=shop" +
+      "&default-route=true",
+  });
+  await rig.tunnel.log.until(/any target but joined nodes$/);
+  const { ca } = await rig.place();
+  const stranger = { keyPair: "none", ca } as const;
+  for (const [given, claim] of TAKEN) {
+    const identifiers = { ...NO_IDENTIFIERS, ...given };
+    const wish = { ...stranger, agentId: "stranger", identifiers };
+    const { log, running } = await rig.tunnel.agent(wish);
+    await log.until(
+      new RegExp(`identifier ${claim}: the node edge-7 was granted that`),
+    );
+    running.stop("seen");
+  }
+  const free = { ...NO_IDENTIFIERS, ipv4: ["10.3.0.1"], cidr: ["10.4.0.0/16"] };
+  await rig.tunnel.link({ ...stranger, agentId: "free", identifiers: free });
+});
+
+Deno.test("an anonymous agent goes when a node is granted what it announces", async () => {
+  await using rig = await IdentityRig.open({ allowAnonymous: true });
+  const { ca } = await rig.place();
+  const identifiers = { ...NO_IDENTIFIERS, ipv4: ["10.0.0.7"] };
+  const wish = {
+    keyPair: "none",
+    ca,
+    agentId: "stranger",
+    identifiers,
+  } as const;
+  const { log } = await rig.tunnel.link(wish);
+  const other = { ...identifiers, ipv4: ["10.0.0.8"] };
+  await rig.tunnel.link({ ...wish, agentId: "other", identifiers: other });
+  await rig.joined("edge-7", { identifiers: "cidr=10.0.0.7/32" });
+  await log.until(/identifier ipv4=10\.0\.0\.7: the node edge-7 was granted/);
+  assertEquals(rig.tunnel.log.matching(/^agent gone/).length, 1);
+  const isBack = rig.tunnel.log.next(/^agent linked$/);
+  await rig.nodes.forget("edge-7", rig.tokens);
+  await isBack;
 });

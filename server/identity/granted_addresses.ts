@@ -1,0 +1,158 @@
+/**
+ * What joined nodes were granted beside their names, and whose it is: an agent
+ * that proves nothing about itself must not announce it too, and so receive
+ * connections that were meant for the node.
+ *
+ * Kept in memory, because all nodes' records would have to be read for each
+ * stranger. Records that change are read again when that is noticed; links that
+ * were admitted meanwhile are judged again then.
+ *
+ * @module
+ */
+
+import type { Log } from "../../host/log.ts";
+import {
+  IdentifiersError,
+  NO_IDENTIFIERS,
+  parseIdentifiers,
+} from "../../proto/link/identifiers.ts";
+import {
+  type IpPrefix,
+  parseIpAddress,
+  parseIpPrefix,
+  prefixContains,
+} from "../../proto/link/ip_address.ts";
+import type { Identifiers, PeerIdentity } from "../../proto/link/link.ts";
+import { isAnonymous, type Judge, refuse } from "../links/admission.ts";
+import type { Grants } from "./node_judge.ts";
+import type { NodeStore } from "./node_store.ts";
+import { StateError } from "./state_directory.ts";
+
+/** What it needs from outside. */
+export interface GrantedAddressesOptions {
+  readonly nodes: Pick<NodeStore, "names" | "read">;
+  /** What nodes may claim besides what their records grant. */
+  readonly grants: Grants;
+  readonly log: Pick<Log, "error">;
+}
+
+/** A claim that is somebody else's. */
+export interface TakenClaim {
+  /** Such as `ipv4=10.0.0.7`. */
+  readonly claim: string;
+  readonly node: string;
+}
+
+/** See the module description. */
+export class GrantedAddresses {
+  readonly #options: GrantedAddressesOptions;
+  readonly #granted = new Map<string, Identifiers>();
+  /** Admitted without a certificate and without a token. */
+  readonly #strangers = new WeakSet<PeerIdentity>();
+
+  constructor(options: GrantedAddressesOptions) {
+    this.#options = options;
+  }
+
+  /** Reads all records that can be read. */
+  async load(): Promise<void> {
+    const names = new Set(await this.#options.nodes.names());
+    for (const name of names) this.note(name);
+    for (const name of this.#granted.keys()) {
+      if (!names.has(name)) this.#granted.delete(name);
+    }
+  }
+
+  /** A node's record was written or removed. */
+  note(node: string): void {
+    try {
+      const record = this.#options.nodes.read(node);
+      if (record === undefined) return void this.#granted.delete(node);
+      const granted = parseIdentifiers(record.identifiers, "server");
+      this.#granted.set(node, granted);
+    } catch (error) {
+      const isKnown = error instanceof StateError ||
+        error instanceof IdentifiersError;
+      if (!isKnown) throw error;
+      // What it was granted before stays its own.
+      this.#options.log.error(error.message);
+    }
+  }
+
+  /** The first of these that a joined node was granted. */
+  taken(claimed: Identifiers): TakenClaim | undefined {
+    const claims = claimsOf(claimed);
+    if (claims.length === 0) return undefined;
+    for (const [node, own] of this.#granted) {
+      for (const granted of [own, this.#options.grants(node)]) {
+        if (granted === NO_IDENTIFIERS) continue;
+        const rights = claimsOf(granted);
+        const claim = claims.find((one) =>
+          rights.some((right) => overlap(one, right))
+        );
+        if (claim !== undefined) return { claim: claim.text, node };
+      }
+    }
+    return undefined;
+  }
+
+  /**
+   * Refuses what a node was granted to agents that showed neither certificate
+   * nor token. To be asked behind those who know tokens.
+   */
+  readonly judge: Judge = ({ peer }) => {
+    if (!isAnonymous(peer.identity)) return undefined;
+    this.#strangers.add(peer.identity);
+    const taken = this.taken(peer.identifiers);
+    if (taken === undefined) return undefined;
+    return refuse(
+      `Cannot admit this agent with the identifier ${taken.claim}: the node ` +
+        `${taken.node} was granted that, and this agent showed no ` +
+        "certificate; leave it out, or join with a token",
+    );
+  };
+
+  /** The same about a link that stands. */
+  readonly judgeStanding: Judge = (candidate) =>
+    this.#strangers.has(candidate.peer.identity)
+      ? this.judge(candidate)
+      : undefined;
+}
+
+/** Something that connections are led by. */
+type Claim =
+  | { readonly kind: "prefix"; readonly text: string; readonly of: IpPrefix }
+  | { readonly kind: "host" | "uid" | "default-route"; readonly text: string };
+
+function claimsOf(identifiers: Identifiers): readonly Claim[] {
+  const { host, ipv4, ipv6, cidr, uid, defaultRoute } = identifiers;
+  const claims: Claim[] = [];
+  for (const [key, values] of Object.entries({ host, ipv4, ipv6, cidr })) {
+    for (const value of values) {
+      const text = `${key}=${value}`;
+      const of = key === "cidr" ? parseIpPrefix(value) : addressPrefix(value);
+      // A name, or what is no address and matches nobody.
+      if (of !== undefined) claims.push({ kind: "prefix", text, of });
+      else if (key === "host") claims.push({ kind: "host", text });
+    }
+  }
+  for (const value of uid) claims.push({ kind: "uid", text: `uid=${value}` });
+  if (defaultRoute) {
+    claims.push({ kind: "default-route", text: "default-route=true" });
+  }
+  return claims;
+}
+
+function addressPrefix(text: string): IpPrefix | undefined {
+  const address = parseIpAddress(text);
+  return address && { address, length: address.length * 8 };
+}
+
+/** A larger prefix takes as well as a smaller one: whoever has more, gets it. */
+function overlap(one: Claim, other: Claim): boolean {
+  if (one.kind !== "prefix" || other.kind !== "prefix") {
+    return one.text === other.text;
+  }
+  return prefixContains(one.of, other.of.address) ||
+    prefixContains(other.of, one.of.address);
+}
