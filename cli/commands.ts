@@ -58,6 +58,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   endpoints: async () => (await import("./endpoints.ts")).ENDPOINTS_COMMAND,
   service: async () => (await import("./service_register.ts")).SERVICE_COMMAND,
   xds: async () => (await import("./xds.ts")).XDS_COMMAND,
+  adsc: async () => (await import("./adsc.ts")).ADSC_COMMAND,
   dial: async () => (await import("./dial.ts")).DIAL_COMMAND,
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   bench: async () => (await import("./bench.ts")).BENCH_COMMAND,

@@ -16,7 +16,8 @@ export const EXIT_CODES = [
   [
     3,
     "REFUSED",
-    "dial, bench: the target or the tunnel refused the connection.",
+    "dial, bench: the target or the tunnel refused the connection; adsc: the " +
+    "server refused the client.",
   ],
   [4, "RESET", "dial: the other end reset the connection."],
   [5, "LOST", "dial: the road broke; data may be missing."],

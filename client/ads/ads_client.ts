@@ -68,7 +68,11 @@ export interface AdsClientOptions<T> {
   /** All that one response, or one lapse of time, has changed. */
   readonly onChanged: (changes: readonly AdsChange<T>[]) => void;
   /** A response, and whether it was accepted. */
-  readonly onAnswered?: (kind: ResourceKind, refusal?: string) => void;
+  readonly onAnswered?: (
+    kind: ResourceKind,
+    version: string,
+    refusal?: string,
+  ) => void;
   /** A response, or a lapse of time, is dealt with; all is asked for. */
   readonly onSettled?: () => void;
   /** True: responses of the kind are taken and never answered; for tests. */
@@ -115,14 +119,9 @@ export class AdsClient<T> {
     return this.#kinds[kind].absent;
   }
 
-  /** Whether a response of the kind was ever taken. */
-  hasHeard(kind: ResourceKind): boolean {
-    return this.#kinds[kind].responses > 0;
-  }
-
-  /** Whether anything that is asked for is still waited for. */
-  get isWaiting(): boolean {
-    return Object.values(this.#kinds).some(({ awaited }) => awaited.size > 0);
+  /** Whether all that is asked for was heard of, if only that it is not there. */
+  get isSynced(): boolean {
+    return Object.values(this.#kinds).every((state) => state.isSynced);
   }
 
   /** Of each kind that is wanted, or ever was. */
@@ -366,7 +365,7 @@ export class AdsClient<T> {
       const atMs = this.#options.timers.now();
       state.refusal = { message: refusal, version, atMs };
     }
-    this.#options.onAnswered?.(state.kind, refusal);
+    this.#options.onAnswered?.(state.kind, version, refusal);
     if (this.#options.isMute?.(state.kind)) return;
     const code = StatusCode.INVALID_ARGUMENT;
     const errorDetail = refusal === undefined

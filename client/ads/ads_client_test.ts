@@ -160,7 +160,7 @@ Deno.test("a name is awaited, and known not to exist after 15 s or a word of the
     rig.answer("endpoints", "1", { a: "x" });
     assertEquals(rig.takeTold(), ["endpoints a x"]);
     rig.timers.advance(ABSENT_AFTER_MS - 1);
-    assertEquals([rig.client.isWaiting, rig.takeTold()], [true, []]);
+    assertEquals([rig.client.isSynced, rig.takeTold()], [false, []]);
     rig.timers.advance(1);
     assertEquals(rig.takeTold(), ["endpoints b -"]);
     assertEquals([...rig.client.absent("endpoints")], ["b"]);
@@ -173,7 +173,7 @@ Deno.test("a name is awaited, and known not to exist after 15 s or a word of the
   rig.open();
   rig.answer("endpoints", "1", {}, ["a"]);
   assertEquals(rig.takeTold(), ["endpoints a -"]);
-  assertEquals(rig.client.isWaiting, false);
+  assertEquals(rig.client.isSynced, true);
 });
 
 Deno.test("nothing is given up while there is no stream", () => {

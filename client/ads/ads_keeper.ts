@@ -70,8 +70,13 @@ export interface AdsKeeperOptions<T> {
    * There is no stream, and why; it goes on trying.
    *
    * @param retryMs Until the next try.
+   * @param code What a server has said; absent: none has.
    */
-  readonly onProblem?: (problem: string, retryMs: number) => void;
+  readonly onProblem?: (
+    problem: string,
+    retryMs: number,
+    code?: StatusCode,
+  ) => void;
   /**
    * A server hung up without a word, as one may that dislikes the certificate.
    */
@@ -83,6 +88,8 @@ interface StreamEnd {
   readonly problem: string;
   /** The server had said something. */
   readonly wasHeard: boolean;
+  /** Its status, if it said one. */
+  readonly code?: StatusCode;
 }
 
 /** See the module description. */
@@ -151,7 +158,7 @@ export class AdsKeeper<T> {
       if (end.wasHeard) this.#backoff.reset();
       const retryMs = this.#backoff.nextMs();
       this.#state = { kind: "waiting", problem: end.problem };
-      onProblem?.(end.problem, retryMs);
+      onProblem?.(end.problem, retryMs, end.code);
       await pause(timers, retryMs, signal);
     }
     this.#state = { kind: "stopped" };
@@ -164,14 +171,14 @@ export class AdsKeeper<T> {
     const server = transport.remoteAddress;
     let wasHeard = false;
     let stream: AdsStream | undefined;
-    const end = (problem: string) => {
+    const end = (problem: string, code?: StatusCode) => {
       if (this.#end !== end) return;
       this.#end = undefined;
       timer.cancel();
       stream?.cancel();
       client.closed();
       connection.shutdown(problem);
-      resolve({ problem, wasHeard });
+      resolve({ problem, wasHeard, ...code === undefined ? {} : { code } });
     };
     const connection = new Connection({
       role: "client",
@@ -216,7 +223,8 @@ export class AdsKeeper<T> {
       onEnd: (status, isLost) => {
         stream = undefined;
         if (!wasHeard && isLost) onSilentEnd?.();
-        end(endText(server, status, isLost));
+        const { code } = status;
+        end(endText(server, status, isLost), isLost ? undefined : code);
       },
     });
     client.opened((request) => stream?.send(request));

@@ -64,6 +64,16 @@ export class AdsKind<T> implements SubscribedKind {
     return TYPE_URLS[this.kind];
   }
 
+  /** Whether all that is wanted was heard of. */
+  get isSynced(): boolean {
+    const { wanted, held, absent } = this;
+    if (wanted.isWildcard && this.responses === 0) return false;
+    for (const name of wanted.names) {
+      if (!held.has(name) && !absent.has(name)) return false;
+    }
+    return true;
+  }
+
   heldVersions(): ReadonlyMap<string, string> {
     const versions = new Map<string, string>();
     for (const { name, version } of this.held.values()) {

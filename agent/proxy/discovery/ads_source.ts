@@ -77,7 +77,7 @@ export class AdsSource implements Source {
       timers,
       judge: judgeForProxy,
       onChanged: (changes) => this.#change(changes),
-      onAnswered: (kind, refusal) => this.#answered(kind, refusal),
+      onAnswered: (kind, _version, refusal) => this.#answered(kind, refusal),
       onSettled: () => this.#settled(),
     });
     this.#keeper = new AdsKeeper({
@@ -194,9 +194,7 @@ export class AdsSource implements Source {
 
   #settled(): void {
     if (this.#isStopped) return;
-    const client = this.#client;
-    this.#isSynced ||= client.hasHeard("cluster") &&
-      client.hasHeard("listener") && !client.isWaiting;
+    this.#isSynced ||= this.#client.isSynced;
     if (this.#isSynced) this.#sink!.synced();
   }
 

@@ -1,0 +1,164 @@
+/**
+ * `tunnel adsc`: simulated clients of discovery, to look at what a server tells
+ * and to try what it bears.
+ *
+ * @module
+ */
+
+import {
+  Fleet,
+  type FleetOptions,
+  FleetRefusedError,
+  FleetTimeoutError,
+} from "../client/adsc/fleet.ts";
+import { resourceData } from "../client/adsc/resource_data.ts";
+import type { AdsChange } from "../client/ads/received.ts";
+import type { ResourceMessage } from "../client/ads/read_resource.ts";
+import { pause } from "../host/pause.ts";
+import { RESOURCE_KINDS } from "../proto/xds/resource.ts";
+import { CommandFailure } from "./command_failure.ts";
+import { type CommandContext, defineCommand } from "./command.ts";
+import { ExitCode } from "./exit_codes.ts";
+import { ADSC_FLAGS } from "./flags/adsc_flags.ts";
+import { type AdscOptions, adscOptions } from "./flags/adsc_options.ts";
+import type { SignalSource } from "./until_stopped.ts";
+
+const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
+
+/** See the module description. */
+export const ADSC_COMMAND = adscCommand(Deno);
+
+/** The command; tests give it signals of theirs. */
+export function adscCommand(
+  signals: SignalSource,
+): ReturnType<typeof defineCommand> {
+  return defineCommand({
+    name: "adsc",
+    summary: "Simulate clients of discovery: dump, wait, assert, misbehave",
+    operands: "proxy | envoy | grpc NAME… | raw KIND[=NAME,…]… [flags]",
+    about: [
+      "Subscribes at a discovery server (xDS v3) as a node proxy, Envoy or a " +
+      "gRPC client, takes and acknowledges what it is told, and ends when all " +
+      "that was asked for is there and every --wait and --expect holds: exit " +
+      "code 0. When that takes longer than --timeout it is 1, and when the " +
+      "server refuses the client 3.",
+      "KIND is cluster, endpoints, listener or route. With --clients there " +
+      "are many, and conditions hold for each of them. docs/discovery.md has " +
+      "more.",
+    ],
+    examples: [
+      "tunnel adsc proxy --server 127.0.0.1:15010",
+      "tunnel adsc grpc echo --expect default/echo:80=10.0.0.1:8080",
+      'tunnel adsc envoy --wait "clusters>=3" --print nothing',
+      "tunnel adsc proxy --clients 1000 --for 30s --print figures",
+      "tunnel adsc envoy --nack cluster --for 10s --print changes",
+    ],
+    flags: ADSC_FLAGS,
+    async run(reading, context) {
+      const options = adscOptions(reading, context);
+      await runFleet(options, context, signals);
+      return ExitCode.OK;
+    },
+  });
+}
+
+async function runFleet(
+  options: AdscOptions,
+  context: CommandContext,
+  signals: SignalSource,
+): Promise<void> {
+  const { conditions, timeoutMs, stayMs, print } = options;
+  const fleet = new Fleet({
+    ...options.fleet,
+    ...print === "changes"
+      ? { onChanged: changePrinter(options.fleet, context) }
+      : {},
+  });
+  const stopping = new AbortController();
+  const onSignal = () => stopping.abort();
+  for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
+  fleet.start();
+  try {
+    await orAborted(fleet.until(conditions, timeoutMs), stopping.signal);
+    if (stayMs > 0) {
+      await pause(options.fleet.timers, stayMs, stopping.signal);
+      if (!stopping.signal.aborted) await fleet.until(conditions, 1);
+    }
+    if (print === "dump") context.print(`${dump(fleet)}\n`);
+  } catch (error) {
+    throw asFailure(error);
+  } finally {
+    if (print === "figures") {
+      context.print(`${JSON.stringify(fleet.figures, null, 2)}\n`);
+    }
+    for (const signal of SIGNALS) {
+      signals.removeSignalListener(signal, onSignal);
+    }
+    await fleet.stop();
+  }
+}
+
+function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => resolve());
+    work.then(resolve, reject);
+  });
+}
+
+function asFailure(error: unknown): unknown {
+  if (error instanceof FleetRefusedError) {
+    const line = `Cannot subscribe: ${error.message}`;
+    return new CommandFailure(ExitCode.REFUSED, line, error);
+  }
+  if (error instanceof FleetTimeoutError) {
+    return new CommandFailure(ExitCode.FAILURE, error.message, error);
+  }
+  return error;
+}
+
+/** What the first client has; the others were told the same. */
+function dump(fleet: Fleet): string {
+  const [client] = fleet.clients;
+  const kinds = RESOURCE_KINDS.map((kind) => {
+    const held = [...client!.held(kind).values()]
+      .sort((a, b) => a.name < b.name ? -1 : 1);
+    return [
+      kind,
+      held.map(({ name, version, content }) => ({
+        ...{ name, version },
+        resource: resourceData(content.message),
+      })),
+    ];
+  });
+  const absent = RESOURCE_KINDS
+    .map((kind) => [kind, [...client!.absent(kind)].sort()] as const)
+    .filter(([, names]) => names.length > 0);
+  return JSON.stringify(
+    {
+      ...Object.fromEntries(kinds),
+      absent: Object.fromEntries(absent),
+      status: client!.status,
+    },
+    null,
+    2,
+  );
+}
+
+function changePrinter(
+  { nodes }: FleetOptions,
+  { print }: CommandContext,
+) {
+  return (changes: readonly AdsChange<ResourceMessage>[], index: number) => {
+    const client = nodes.length === 1 ? {} : { client: nodes[index]!.id };
+    for (const { kind, name, held } of changes) {
+      const line = held === undefined
+        ? { ...client, kind, name, gone: true }
+        : {
+          ...client,
+          ...{ kind, name, version: held.version },
+          resource: resourceData(held.content.message),
+        };
+      print(`${JSON.stringify(line)}\n`);
+    }
+  };
+}

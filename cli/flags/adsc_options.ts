@@ -1,0 +1,208 @@
+/**
+ * Flags of `tunnel adsc` to clients.
+ *
+ * @module
+ */
+
+import { hostname } from "node:os";
+import type { Condition } from "../../client/adsc/conditions.ts";
+import type { Faults, FleetOptions } from "../../client/adsc/fleet.ts";
+import {
+  type SubscriberForm,
+  userAgentOf,
+  type Want,
+} from "../../client/adsc/subscriber_form.ts";
+import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
+import { proxyEnvironment } from "../../host/proxy_environment.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import { Credentials, CredentialsError } from "../../host/tls/credentials.ts";
+import { VERSION } from "../../host/version.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
+import type { CommandContext } from "../command.ts";
+import { UsageError } from "../usage_error.ts";
+import { type ADSC_FLAGS, kindOf } from "./adsc_flags.ts";
+import { type AdsAccess, adsAccess } from "./ads_access.ts";
+import { FlagValueError, type FlagValues } from "./flag.ts";
+import type { FlagReading } from "./read_flags.ts";
+import { defaultStateDirectory } from "./state_directory.ts";
+
+type Values = FlagValues<typeof ADSC_FLAGS>;
+
+/** Where a server of ours is asked by programs on its machine. */
+const USUAL_SERVER = "127.0.0.1:15010";
+
+/** What the command is told. */
+export interface AdscOptions {
+  readonly fleet: FleetOptions;
+  readonly conditions: readonly Condition[];
+  readonly timeoutMs: number;
+  readonly stayMs: number;
+  readonly print: Values["print"];
+}
+
+/** @throws {UsageError} One line. */
+export function adscOptions(
+  { values, operands }: FlagReading<typeof ADSC_FLAGS>,
+  context: Pick<CommandContext, "readFile" | "environment">,
+): AdscOptions {
+  const form = formOf(operands);
+  const access = accessOf(values, context);
+  return {
+    fleet: {
+      form,
+      mode: values["mode"],
+      nodes: nodesOf(values, form, access),
+      road: roadOf(values, access, context),
+      timers: systemTimers,
+      random: Math.random,
+      faults: faultsOf(values),
+      keepaliveMs: values["keepalive-time"],
+    },
+    conditions: [...values["wait"], ...values["expect"]],
+    timeoutMs: values["timeout"],
+    stayMs: values["for"],
+    print: values["print"],
+  };
+}
+
+/** @throws {UsageError} One line. */
+function formOf([word, ...rest]: readonly string[]): SubscriberForm {
+  switch (word) {
+    case "proxy":
+    case "envoy":
+      if (rest.length === 0) return { kind: word };
+      throw new UsageError(
+        `Unexpected word "${
+          rest[0]
+        }": ${word} asks for everything; names are ` +
+          "for grpc",
+      );
+    case "grpc":
+      if (rest.length > 0) return { kind: word, names: rest };
+      throw new UsageError(
+        "Cannot subscribe as grpc to nothing: wanted names, as behind xds:///",
+      );
+    case "raw":
+      if (rest.length > 0) return { kind: word, wants: rest.map(wantOf) };
+      throw new UsageError(
+        "Cannot subscribe to nothing: wanted KIND or KIND=NAME,…, such as " +
+          "cluster or endpoints=default/web:80",
+      );
+    default: {
+      const seen = word === undefined ? "nothing" : `"${word}"`;
+      throw new UsageError(
+        `Cannot subscribe as ${seen}: wanted proxy, envoy, grpc NAME… or ` +
+          "raw KIND[=NAME,…]…",
+      );
+    }
+  }
+}
+
+function wantOf(text: string): Want {
+  const at = text.indexOf("=");
+  try {
+    const kind = kindOf(at < 0 ? text : text.slice(0, at));
+    if (at < 0) return { kind, isWildcard: true, names: [] };
+    const names = text.slice(at + 1).split(",").filter((name) => name !== "");
+    if (names.length > 0) return { kind, isWildcard: false, names };
+    throw new FlagValueError("wanted names behind =");
+  } catch (error) {
+    if (!(error instanceof FlagValueError)) throw error;
+    throw new UsageError(`Cannot subscribe to "${text}": ${error.message}`);
+  }
+}
+
+/** @throws {UsageError} One line. */
+function accessOf(
+  values: Values,
+  { readFile, environment }: Pick<CommandContext, "readFile" | "environment">,
+): AdsAccess {
+  const given = values["server"];
+  return adsAccess({
+    servers: given.length === 0 ? [USUAL_SERVER] : given,
+    caFile: values["ca-cert"],
+    certFile: values["agent-cert"],
+    keyFile: values["agent-key"],
+    stateDirectory: values["state-dir"],
+    names: {
+      servers: "server",
+      ca: "ca-cert",
+      cert: "agent-cert",
+      key: "agent-key",
+      state: "state-dir",
+    },
+  }, {
+    readFile,
+    defaultStateDirectory: defaultStateDirectory("agent", environment),
+  });
+}
+
+/** @throws {UsageError} One line. */
+function roadOf(
+  values: Values,
+  access: AdsAccess,
+  { environment }: Pick<CommandContext, "environment">,
+): AdsRoad {
+  const { addresses } = access;
+  const serverName = values["tls-server-name"];
+  if (access.kind === "plain") {
+    if (serverName === "") return plainRoad(addresses);
+    throw new UsageError(
+      "Cannot use --tls-server-name without TLS: remove it, or write https:// " +
+        "in front of the server",
+    );
+  }
+  const named = serverName ||
+    (access.kind === "joined" ? TUNNEL_SERVER_NAME : "");
+  const credentials = access.kind === "files"
+    ? access.credentials
+    : joined(access.stateDirectory);
+  return tlsRoad({
+    addresses,
+    credentials: () => credentials.current,
+    proxyEnv: proxyEnvironment(environment),
+    ...named === "" ? {} : { serverName: named },
+  });
+}
+
+function joined(root: string): Credentials {
+  try {
+    const [ca, cert, key] = ["ca.pem", "cert.pem", "key.pem"]
+      .map((name) => `${root}/${name}`);
+    return Credentials.load({ ca, cert, key }, "by itself");
+  } catch (error) {
+    if (!(error instanceof CredentialsError)) throw error;
+    throw new UsageError(error.message);
+  }
+}
+
+function nodesOf(
+  values: Values,
+  form: SubscriberForm,
+  access: AdsAccess,
+): readonly DiscoveryNode[] {
+  const own = access.kind === "plain" ? "" : access.node;
+  const id = values["node"] || `${own || hostname()}/adsc`;
+  const count = values["clients"];
+  const width = String(count).length;
+  return Array.from({ length: count }, (_, i) => ({
+    id: count === 1 ? id : `${id}-${String(i + 1).padStart(width, "0")}`,
+    cluster: "",
+    metadata: values["metadata"],
+    locality: { region: "", zone: values["zone"], subZone: "" },
+    userAgentName: userAgentOf(form),
+    userAgentVersion: VERSION,
+    clientFeatures: [],
+  }));
+}
+
+function faultsOf(values: Values): Faults {
+  const [slowMs, reconnectMs] = [values["slow"], values["reconnect"]];
+  return {
+    nack: values["nack"],
+    drop: values["drop"],
+    ...slowMs === 0 ? {} : { slowMs },
+    ...reconnectMs === 0 ? {} : { reconnectMs },
+  };
+}

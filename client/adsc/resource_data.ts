@@ -1,0 +1,86 @@
+/**
+ * Resources as plain data for people: what stands in `Any` fields is unpacked,
+ * metadata is what was put in.
+ *
+ * @module
+ */
+
+import { Buffer } from "node:buffer";
+import { GrpcError } from "../../proto/grpc/status.ts";
+import type { Struct } from "../../proto/xds/messages/google_messages.ts";
+import { plainOf, type PlainValue } from "../../proto/xds/struct_data.ts";
+import {
+  address,
+  http11ProxyTransport,
+  httpConnectionManager,
+  httpProtocolOptions,
+  type MessageKind,
+  rawBuffer,
+  router,
+  tcpProxy,
+  udpProxy,
+  udpRoute,
+} from "../../proto/xds/xds_messages.ts";
+
+/** What is unpacked. */
+const KINDS: readonly MessageKind<object>[] = [
+  ...[address, httpConnectionManager, http11ProxyTransport],
+  ...[httpProtocolOptions, rawBuffer, router, tcpProxy, udpProxy, udpRoute],
+];
+
+/** In its members an object is a `google.protobuf.Struct`. */
+const STRUCTS = "filterMetadata";
+
+/** @param message As `read_resource.ts` reads it. */
+export function resourceData(message: unknown): PlainValue {
+  if (Array.isArray(message)) return message.map(resourceData);
+  if (message instanceof Uint8Array) {
+    return Buffer.from(message).toString("base64");
+  }
+  if (typeof message !== "object" || message === null) {
+    return message as PlainValue;
+  }
+  const { typeUrl, value } = message as Readonly<Record<string, unknown>>;
+  if (typeof typeUrl === "string") {
+    return anyData(typeUrl, value as Uint8Array | undefined);
+  }
+  return Object.fromEntries(
+    Object.entries(message).map(([field, inner]) => [
+      field,
+      field === STRUCTS ? structsData(inner) : resourceData(inner),
+    ]),
+  );
+}
+
+function anyData(
+  typeUrl: string,
+  value: Uint8Array = new Uint8Array(0),
+): PlainValue {
+  const type = { "@type": typeUrl };
+  const kind = KINDS.find((each) => each.typeUrl === typeUrl);
+  try {
+    const inner = kind === undefined ? { value } : kind.decode(value);
+    return { ...type, ...resourceData(inner) as object };
+  } catch (error) {
+    if (!(error instanceof GrpcError)) throw error;
+    return { ...type, error: error.message };
+  }
+}
+
+function structsData(structs: object): PlainValue {
+  return Object.fromEntries(
+    Object.entries(structs).map(([name, struct]) => [
+      name,
+      structData(struct as Struct),
+    ]),
+  );
+}
+
+function structData(struct: Struct): PlainValue {
+  try {
+    return plainOf(struct);
+  } catch (error) {
+    if (!(error instanceof GrpcError)) throw error;
+    return { error: error.message };
+  }
+}
