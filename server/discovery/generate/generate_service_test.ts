@@ -318,6 +318,22 @@ Deno.test("Envoy listens where a service says, or on loopback at its port", () =
   assertEquals(where({ protocol: "udp" }).protocol, 1);
 });
 
+Deno.test("a listener of Envoy's that moves is another one", () => {
+  const name = (port: Partial<ServicePort>) =>
+    made(ENVOY, withPort(port)).one("listener").name;
+  const listen = { port: 8080 };
+  assertEquals(name({}), "default/a:80");
+  assertEquals(name({ protocol: "udp" }), "default/a:80/udp");
+  assertEquals(name({ listen }), "default/a:80@127.0.0.1:8080");
+  assertEquals(
+    name({ listen: { host: "::1", port: 8080 }, protocol: "udp" }),
+    "default/a:80/udp@[::1]:8080",
+  );
+  // A node proxy knows by itself how to move.
+  const { one } = made({ form: "proxy" }, withPort({ listen }));
+  assertEquals(one("listener").name, "default/a:80");
+});
+
 Deno.test("Envoy's listeners for TCP have one chain with one proxy", () => {
   for (const appProtocol of [undefined, "redis", "https"]) {
     const port = appProtocol === undefined ? {} : { appProtocol };

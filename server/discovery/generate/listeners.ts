@@ -62,11 +62,11 @@ export function grpcMeaning(service: Service, port: ServicePort): Any {
 
 /** Where a program on a machine with Envoy finds a port. */
 export function envoyListener(service: Service, port: ServicePort): Listener {
-  if (port.protocol === "udp") return udpListener(service, port);
+  const name = envoyListenerName(service, port);
   const application = appProtocolOf(port);
   return application === undefined
-    ? tcpListener(service, port)
-    : httpListener(service, port, application);
+    ? { ...proxyListener(service, port), name }
+    : { ...httpListener(service, port, application), name };
 }
 
 /** A node proxy knows by itself how it serves a port: with it, it may. */
@@ -77,10 +77,26 @@ export function proxyListener(service: Service, port: ServicePort): Listener {
 }
 
 /** `tcp 127.0.0.1:80`: no two listeners can have the same. */
-export function listenPlace({ listen, port, protocol }: ServicePort): string {
+export function listenPlace(port: ServicePort): string {
+  return `${port.protocol} ${placeText(port)}`;
+}
+
+/**
+ * A port's name, and its place where a service says it: `NAME@127.0.0.1:8080`.
+ *
+ * Envoy moves no listener to a place that another one has, even if that one is
+ * to leave it in the same response. It does end listeners before it begins
+ * others, so one that moves is another one.
+ */
+export function envoyListenerName(service: Service, port: ServicePort): string {
+  const name = portName(service, port);
+  return port.listen === undefined ? name : `${name}@${placeText(port)}`;
+}
+
+function placeText({ listen, port }: ServicePort): string {
   const host = canonicalIp(listen?.host ?? LISTEN_HOST);
   const text = host.includes(":") ? `[${host}]` : host;
-  return `${protocol} ${text}:${listen?.port ?? port}`;
+  return `${text}:${listen?.port ?? port}`;
 }
 
 function tcpListener(service: Service, port: ServicePort): Listener {

@@ -11,7 +11,7 @@ import { appProtocolOf } from "../../../catalog/app_protocol.ts";
 
 /**
  * The name of one port's cluster, load assignment, route configuration, and of
- * its listener unless gRPC asks: `namespace/name:PORT`, for UDP
+ * its listener for a node proxy: `namespace/name:PORT`, for UDP
  * `namespace/name:PORT/udp`.
  */
 export function portName(

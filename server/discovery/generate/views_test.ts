@@ -205,14 +205,17 @@ Deno.test("of two that want one place the one that says so has it, then the firs
     ports: [{ name: "", port: 80, protocol: "tcp", listen: { port: 8080 } }],
   });
   views.update(book.put(asks, endpoint));
-  assertEquals(listeners(), ["default/c:80"]);
+  assertEquals(listeners(), ["default/c:80@127.0.0.1:8080"]);
   assertEquals(reasons().length, 2);
 
   const udp = serviceOf("u", 8080, {
     ports: [{ name: "", port: 8080, protocol: "udp" }],
   });
   views.update(book.put(udp, endpoint));
-  assertEquals(listeners(), ["default/c:80", "default/u:8080/udp"]);
+  assertEquals(listeners(), [
+    "default/c:80@127.0.0.1:8080",
+    "default/u:8080/udp",
+  ]);
   views.update(book.remove("default/c"));
   assertEquals(listeners(), ["default/a:8080", "default/u:8080/udp"]);
   // gRPC clients listen nowhere, and proxies find places by themselves.

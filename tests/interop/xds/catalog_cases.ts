@@ -336,10 +336,44 @@ async function leavesOutTheIll(
   await assertAccepted(envoy, server);
 }
 
+async function movesPlaces(
+  context: XdsContext,
+  isDelta: boolean,
+): Promise<void> {
+  const [a, b] = context.backends.tcp as [string, string];
+  const [first, second, third] = [freePort(), freePort(), freePort()];
+  const service = (name: string, listen: number, address: string) => ({
+    ...{ name, ports: [{ port: 7, listen }] },
+    endpoints: endpoints(address),
+  });
+  await using server = await started(
+    context,
+    service("a", first, a),
+    service("b", second, b),
+  );
+  await using envoy = await startEnvoy(context, server, isDelta);
+  await using atFirst = Caller.tcp(first);
+  await using atSecond = Caller.tcp(second);
+  await using atThird = Caller.tcp(third);
+  await atFirst.untilAnsweredBy(a);
+  await atSecond.untilAnsweredBy(b);
+  await rewrite(server, service("a", third, a), service("b", second, b));
+  await atThird.untilAnsweredBy(a);
+  await atFirst.untilAnsweredBy("nobody");
+  // They change places, and then somebody comes to the place of one that goes.
+  await rewrite(server, service("a", second, a), service("b", third, b));
+  await atSecond.untilAnsweredBy(a);
+  await atThird.untilAnsweredBy(b);
+  await rewrite(server, service("b", third, b), service("c", second, b));
+  await atSecond.untilAnsweredBy(b);
+  await assertAccepted(envoy, server);
+}
+
 const ENVOY_BY_SENTENCE: Readonly<Record<string, EnvoyCheck>> = {
   "routes HTTP by host, path and header, and carries WebSockets": routesHttp,
   "speaks HTTP/2 to gRPC endpoints": speaksHttp2,
   "takes everything that a catalog can say of a service": takesEverything,
+  "lets services change their places": movesPlaces,
   "leaves out endpoints that its health checks find ill": leavesOutTheIll,
 };
 
