@@ -32,7 +32,15 @@ export interface MessageReaderOptions {
   readonly messageOctetsMax?: number | undefined;
   /** The sender's `grpc-encoding`; see {@linkcode encodingOf}. */
   readonly encoding?: string;
-  /** Called once per message, in order; the octets are the receiver's to keep. */
+  /**
+   * A message that comes in one piece is handed on where it stands, without a
+   * copy: for receivers that keep nothing of it. Not unless said.
+   */
+  readonly lends?: boolean;
+  /**
+   * Called once per message, in order. The octets are the receiver's to keep,
+   * unless the reader lends them: then they are valid during the call.
+   */
   onMessage(message: Uint8Array): void;
 }
 
@@ -40,6 +48,7 @@ export interface MessageReaderOptions {
 export class MessageReader {
   readonly #octetsMax: number;
   readonly #encoding: string;
+  readonly #lends: boolean;
   readonly #onMessage: (message: Uint8Array) => void;
   readonly #prefix = new Uint8Array(MESSAGE_PREFIX_OCTETS);
   #prefixFilled = 0;
@@ -50,6 +59,7 @@ export class MessageReader {
   constructor(options: MessageReaderOptions) {
     this.#octetsMax = options.messageOctetsMax ?? MESSAGE_OCTETS_MAX_DEFAULT;
     this.#encoding = options.encoding ?? "identity";
+    this.#lends = options.lends ?? false;
     this.#onMessage = (message) => options.onMessage(message);
   }
 
@@ -73,6 +83,13 @@ export class MessageReader {
         if (this.#prefixFilled < MESSAGE_PREFIX_OCTETS) continue;
         this.#begin();
         if (this.#messageOctets > 0) continue;
+      }
+      if (this.#canLend(chunk.length - offset)) {
+        const end = offset + this.#messageOctets;
+        this.#prefixFilled = 0;
+        this.#onMessage(chunk.subarray(offset, end));
+        offset = end;
+        continue;
       }
       offset += this.#fill(chunk, offset);
       if (this.#filled === this.#messageOctets) this.#complete();
@@ -118,6 +135,11 @@ export class MessageReader {
         `Cannot read a message of ${this.#messageOctets} octets: at most ${this.#octetsMax} are accepted`,
       );
     }
+  }
+
+  #canLend(octetsLeft: number): boolean {
+    return this.#lends && this.#filled === 0 && this.#prefix[0] === 0 &&
+      octetsLeft >= this.#messageOctets;
   }
 
   #fill(chunk: Uint8Array, offset: number): number {

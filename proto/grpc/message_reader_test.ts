@@ -40,6 +40,28 @@ Deno.test("a prefix holds lengths up to 32 bits", () => {
   assertEquals(readMessageOctets(prefix), 0xfffefdfc);
 });
 
+Deno.test("a message in one piece is lent to whoever keeps nothing", () => {
+  const chunk = Uint8Array.of(
+    ...frameMessage(Uint8Array.of(1, 2)),
+    ...frameMessage(new Uint8Array(0)),
+    ...compressed(new Uint8Array(gzipSync(Uint8Array.of(3)))),
+    ...frameMessage(Uint8Array.of(4, 5)),
+  );
+  const { reader, messages } = collect({ lends: true, encoding: "gzip" });
+  reader.push(chunk.subarray(0, -1));
+  reader.push(chunk.subarray(-1));
+  assertEquals(messages.map((message) => [...message]), [
+    [1, 2],
+    [],
+    [3],
+    [4, 5],
+  ]);
+  assertEquals(
+    messages.map(({ buffer }) => buffer === chunk.buffer),
+    [true, true, false, false],
+  );
+});
+
 Deno.test("every cutting of a body gives the same messages", async () => {
   await forAll(200, (prng) => {
     const sent = Array.from(
@@ -50,16 +72,23 @@ Deno.test("every cutting of a body gives the same messages", async () => {
       sent.flatMap((message) => [...frameMessage(message)]),
     );
     const { reader, messages } = collect();
+    const copies: Uint8Array[] = [];
+    const lender = new MessageReader({
+      lends: true,
+      onMessage: (message) => copies.push(message.slice()),
+    });
     for (let offset = 0; offset < body.length;) {
       const octets = 1 + prng.below(prng.pick([2, 7, 5000]));
       // A chunk is only valid during the call: spoil it afterwards.
       const chunk = body.slice(offset, offset + octets);
       reader.push(chunk);
+      lender.push(chunk);
       chunk.fill(0xee);
       offset += octets;
     }
     reader.end();
     assertEquals(messages, sent);
+    assertEquals(copies, sent);
   });
 });
 

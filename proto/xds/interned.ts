@@ -23,6 +23,8 @@ interface Entry<T extends object> {
 /** See the module description. */
 export class Interned<T extends object> {
   readonly #rows = new Map<number, Entry<T>[]>();
+  /** Clients that repeat the same do it one after the other. */
+  #last: Entry<T> | undefined;
   readonly #collected = new FinalizationRegistry<number>((hash) =>
     this.#sweep(hash)
   );
@@ -46,13 +48,20 @@ export class Interned<T extends object> {
       octets.byteOffset,
       octets.byteLength,
     );
+    const last = this.#last;
+    if (last !== undefined && isEqual(view, last.octets)) {
+      const there = last.value.deref();
+      if (there !== undefined) return there;
+    }
     const hash = hashOf(view);
     const row = this.#rows.get(hash);
     if (row !== undefined) {
-      for (const { octets: known, value } of row) {
-        if (!isEqual(view, known)) continue;
-        const there = value.deref();
-        if (there !== undefined) return there;
+      for (const entry of row) {
+        if (!isEqual(view, entry.octets)) continue;
+        const there = entry.value.deref();
+        if (there === undefined) continue;
+        this.#last = entry;
+        return there;
       }
       if (row.length >= ROW_MAX) this.#sweep(hash);
     }
@@ -68,7 +77,8 @@ export class Interned<T extends object> {
     const value = read(octets);
     const row = this.#rows.get(hash) ?? [];
     if (row.length >= ROW_MAX) return value;
-    row.push({ octets, value: new WeakRef(value) });
+    this.#last = { octets, value: new WeakRef(value) };
+    row.push(this.#last);
     this.#rows.set(hash, row);
     this.#collected.register(value, hash);
     return value;
@@ -78,6 +88,7 @@ export class Interned<T extends object> {
   #sweep(hash: number): void {
     const row = this.#rows.get(hash);
     const left = row?.filter(({ value }) => value.deref() !== undefined);
+    if (this.#last?.value.deref() === undefined) this.#last = undefined;
     if (left === undefined || left.length === 0) this.#rows.delete(hash);
     else this.#rows.set(hash, left);
   }

@@ -120,6 +120,8 @@ export class AdsStream implements ServerCallEvents {
     this.#reader = new MessageReader({
       messageOctetsMax: REQUEST_OCTETS_MAX,
       encoding: encodingOf(call.metadata),
+      // The decoder keeps nothing of it.
+      lends: true,
       onMessage: (message) => this.#onMessage(message),
     });
   }
