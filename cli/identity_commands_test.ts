@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { parseJoinToken } from "../proto/identity/join_token.ts";
 import {
   createAuthorities,
@@ -97,6 +97,18 @@ Deno.test("tunnel token create prints the line to run on the node", () =>
     const again = await run(TOKEN_COMMAND, "revoke", id);
     assertEquals(again.code, 1);
     assertEquals(again.errors.startsWith("tunnel token: Cannot revoke"), true);
+  }));
+
+Deno.test("a token may be good for years, and not for longer than the authority", () =>
+  inState(async (run) => {
+    assertEquals((await run(TOKEN_COMMAND, "create", "--ttl=9000h")).code, 0);
+    const { printed } = await run(TOKEN_COMMAND, "list", "--json");
+    const [{ createdAt, expiresAt }] = JSON.parse(printed);
+    const lifeMs = Date.parse(expiresAt) - Date.parse(createdAt);
+    assertEquals(lifeMs, 9_000 * 3600_000);
+    const late = await run(TOKEN_COMMAND, "create", "--ttl=87601h");
+    assertEquals(late.code, 2);
+    assertMatch(late.errors, /a duration from 1ms to 87600h0m0s/);
   }));
 
 Deno.test("a token's line makes the node ask for the one name that it may have", () =>

@@ -19,12 +19,7 @@ import {
 import { type CommandContext, defineCommand } from "./command.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
-import {
-  booleanFlag,
-  countFlag,
-  durationFlag,
-  textFlag,
-} from "./flags/flag.ts";
+import { booleanFlag, countFlag, lifeFlag, textFlag } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
@@ -40,7 +35,7 @@ const CREATE = "tunnel token create";
 const FLAGS = {
   "state-dir": stateDirectoryFlag("server", WHERE),
   "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
-  "ttl": durationFlag(3_600_000, 1, {
+  "ttl": lifeFlag(3_600_000, 1, {
     group: CREATE,
     help: "How long nodes may join with it.",
   }),

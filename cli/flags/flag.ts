@@ -88,6 +88,9 @@ export class FlagValueError extends Error {
 /** `setTimeout` takes 31 bits of milliseconds; nothing here waits longer. */
 const DURATION_MS_MAX = 2 ** 31 - 1;
 
+/** What is good for longer outlives the server's own authority. */
+const LIFE_MS_MAX = 10 * 365 * 24 * 3_600_000;
+
 const WORKS: FlagStatus = { kind: "works" };
 
 /** Free text. */
@@ -142,14 +145,32 @@ export function numberFlag(
   });
 }
 
-/** Milliseconds, written as Go writes durations. */
+/** Milliseconds that somebody waits, written as Go writes durations. */
 export function durationFlag(
   fallbackMs: number,
   minMs: number,
   details: FlagDetails,
 ): Flag<number> {
+  return millisecondsFlag(fallbackMs, minMs, DURATION_MS_MAX, details);
+}
+
+/** As `durationFlag`, for how long something is good: no timer runs for it. */
+export function lifeFlag(
+  fallbackMs: number,
+  minMs: number,
+  details: FlagDetails,
+): Flag<number> {
+  return millisecondsFlag(fallbackMs, minMs, LIFE_MS_MAX, details);
+}
+
+function millisecondsFlag(
+  fallbackMs: number,
+  minMs: number,
+  maxMs: number,
+  details: FlagDetails,
+): Flag<number> {
   const wanted = `a duration from ${formatGoDuration(minMs)} to ${
-    formatGoDuration(DURATION_MS_MAX)
+    formatGoDuration(maxMs)
   }, such as 1h0m0s, 1.5s or 100ms`;
   return make(
     "scalar",
@@ -157,8 +178,7 @@ export function durationFlag(
     fallbackMs,
     details,
     formatGoDuration,
-    (text) =>
-      orRefuse(inRange(parseGoDuration(text), minMs, DURATION_MS_MAX), wanted),
+    (text) => orRefuse(inRange(parseGoDuration(text), minMs, maxMs), wanted),
   );
 }
 
