@@ -245,6 +245,12 @@ function secureOptions({ minVersion }: AgentPortOptions, from: TlsMaterial) {
  */
 const BACKLOG = 256;
 
+/**
+ * The same where one is accepted in a turn: as many as come back at once after a
+ * restart, or all that the kernel allows.
+ */
+const PATIENT_BACKLOG = 4_096;
+
 type SniAnswer = (error: Error | null, context: tls.SecureContext) => void;
 
 /** Opens a listener again that has stopped accepting. @returns How to end it. */
@@ -320,8 +326,10 @@ export function listenHttp(
 
 function openTcp(at: ListenAddress): Deno.TcpListener {
   const address = hostPort(at.hostname, at.port);
+  const { port } = at;
+  const tcpBacklog = PATIENT_BACKLOG;
   try {
-    return Deno.listen({ hostname: at.hostname || "::", port: at.port });
+    return Deno.listen({ hostname: at.hostname || "::", port, tcpBacklog });
   } catch (error) {
     // A machine without IPv6 has no "::"; all of it is then 0.0.0.0.
     if (at.hostname !== "" || codeOf(error) === "EADDRINUSE") {
@@ -329,7 +337,7 @@ function openTcp(at: ListenAddress): Deno.TcpListener {
     }
   }
   try {
-    return Deno.listen({ hostname: "0.0.0.0", port: at.port });
+    return Deno.listen({ hostname: "0.0.0.0", port, tcpBacklog });
   } catch (error) {
     throw listenError(address, error);
   }

@@ -35,6 +35,7 @@ import {
   type Visibility,
 } from "./generate/audience.ts";
 import type { Generate, Unserved } from "./generate/service_resources.ts";
+import { warmUp } from "./generate/warm_up.ts";
 import { Views } from "./generate/views.ts";
 import type { DiscoveryServerOptions } from "./options.ts";
 import { Debounce } from "./push/debounce.ts";
@@ -185,6 +186,7 @@ export class Discovery {
       this.#onChange(diff)
     );
     this.catalog.start();
+    warmUp(this.#environment.generate);
     void this.catalog.whenSynced().then(() => this.#onSynced());
   }
 
