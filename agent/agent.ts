@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { CallRoad } from "../client/call_road.ts";
 import { readToken } from "../host/kubernetes/token_file.ts";
 import { dialTarget } from "../host/dial.ts";
 import {
@@ -29,6 +30,7 @@ import type {
   AnnouncedService,
   ServiceRefusal,
 } from "../proto/link/control_messages.ts";
+import { HTTP2_ALPN } from "../proto/link/hello.ts";
 import { NO_IDENTIFIERS } from "../proto/link/identifiers.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./agent_audit.ts";
@@ -44,12 +46,19 @@ import { ServerRoad } from "./links/server_road.ts";
 import type { AgentOptions } from "./options.ts";
 import { PROXY_PATH } from "./proxy/proxy_path.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
+import type { Relay, RelayEnvironment } from "./relay/relay.ts";
 import { TargetDialer } from "./target_dialer.ts";
 
 /** An agent that is up; its links may not be. */
 export interface RunningAgent {
   /** Where it listens, ports of 0 resolved. */
-  readonly addresses: { readonly health: string; readonly admin: string };
+  readonly addresses: {
+    readonly health: string;
+    readonly admin: string;
+    /** Of the relays, if there are any. */
+    readonly xds?: string;
+    readonly connect?: string;
+  };
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
   /** Announces the drain, serves what runs and what comes, then ends. */
@@ -73,6 +82,8 @@ export interface AgentEnvironment {
   readonly random?: () => number;
   /** Makes the service proxy that is to run beside; absent: there is none. */
   readonly openProxy?: (metrics: MetricRegistry) => ServiceProxy;
+  /** Opens the relays that the options ask for. */
+  readonly openRelay?: (environment: RelayEnvironment) => Relay;
 }
 
 /**
@@ -112,6 +123,7 @@ class Agent {
   readonly #keeper: LinkKeeper;
   readonly #drain: Drain;
   readonly #proxy: ServiceProxy | undefined;
+  #relay: Relay | undefined;
   #leases: LeaseCount | undefined;
   /** What servers were told last that this node serves for others. */
   #announced: readonly AnnouncedService[];
@@ -157,11 +169,14 @@ class Agent {
         log.info("draining: what runs and what still comes is served");
         this.#keeper.drain();
       },
-      load: () => this.#dialer.load + (this.#proxy?.load ?? 0),
+      load: () =>
+        this.#dialer.load + (this.#proxy?.load ?? 0) +
+        (this.#relay?.load ?? 0),
       close: (reason) => {
         this.#leases?.stop();
         identity?.stop();
         this.#keeper.stop(reason);
+        this.#relay?.close(reason);
         this.closeListeners();
       },
     }, systemTimers);
@@ -191,9 +206,16 @@ class Agent {
       admin,
       adminHandler({ healthPort: healthListener.port }, more),
     );
+    this.#relay = this.#environment.openRelay?.({
+      road: this.#callRoad(),
+      log: this.#log,
+      metrics: this.#metricRegistry,
+      loadChanged: () => this.#drain.loadChanged(),
+    });
     const addresses = {
       health: healthListener.address,
       admin: (adminListener ?? healthListener).address,
+      ...this.#relay?.addresses,
     };
     this.#log.info("agent started", {
       agent: this.#options.agentId,
@@ -216,16 +238,7 @@ class Agent {
       finished: this.#drain.finished
         .then(() => this.#proxy?.stop(0))
         .finally(() => this.#audit?.close()),
-      shutdown: () => {
-        const { drainTimeoutMs } = this.#options;
-        // Without a link nothing runs here, and nothing can come.
-        if (this.#keeper.linkedServers === 0 && !this.#proxy) {
-          return this.#drain.now("the agent is stopping");
-        }
-        void this.#proxy?.stop(drainTimeoutMs)
-          .then(() => this.#drain.loadChanged());
-        this.#drain.begin(drainTimeoutMs);
-      },
+      shutdown: () => this.#shutdown(),
       stop: (reason) => this.#drain.now(reason),
       reload: () => {
         this.#proxy?.reload();
@@ -233,6 +246,19 @@ class Agent {
         this.#audit?.reopen();
       },
     };
+  }
+
+  #shutdown(): void {
+    const { drainTimeoutMs } = this.#options;
+    const { load: relayed = 0 } = this.#relay ?? {};
+    // Without a link nothing runs here, and nothing can come.
+    if (this.#keeper.linkedServers === 0 && !this.#proxy && relayed === 0) {
+      return this.#drain.now("the agent is stopping");
+    }
+    this.#relay?.shutdown();
+    void this.#proxy?.stop(drainTimeoutMs)
+      .then(() => this.#drain.loadChanged());
+    this.#drain.begin(drainTimeoutMs);
   }
 
   closeListeners(): void {
@@ -294,6 +320,21 @@ class Agent {
       },
       loadChanged: () => this.#drain.loadChanged(),
     });
+  }
+
+  /** For calls as this node; as links, with what the identity is now. */
+  #callRoad(): CallRoad {
+    const road = new ServerRoad(
+      this.#options.server.addresses,
+      this.#credentials,
+      this.#environment,
+    );
+    return {
+      authority: road.authority,
+      scheme: "https",
+      connect: (use) =>
+        road.open([HTTP2_ALPN], (transport) => Promise.resolve(use(transport))),
+    };
   }
 
   #createConnector(): Connector {

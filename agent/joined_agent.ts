@@ -23,7 +23,10 @@ export async function startJoinedAgent(
   options: AgentOptions,
   environment: AgentEnvironment,
 ): Promise<RunningAgent> {
-  const whole = await withProxy(options, environment);
+  const whole = await withRelay(
+    options,
+    await withProxy(options, environment),
+  );
   if (options.identity === undefined) return startAgent(options, whole);
   const { log, proxy, trustsOnlyGiven, random } = environment;
   // Loaded when wanted: making requests for certificates is a lot of code.
@@ -56,5 +59,17 @@ async function withProxy(
   return {
     ...environment,
     openProxy: (metrics) => openAgentProxy(servicesFile, { log, metrics }),
+  };
+}
+
+async function withRelay(
+  { relay }: AgentOptions,
+  environment: AgentEnvironment,
+): Promise<AgentEnvironment> {
+  if (relay === undefined) return environment;
+  const { Relay } = await import("./relay/relay.ts");
+  return {
+    ...environment,
+    openRelay: (tools) => new Relay(relay, tools),
   };
 }

@@ -13,6 +13,7 @@ import { announcedServices } from "./flags/announce_flag.ts";
 import { agentOptions, RULE_FLAGS, rulesOf } from "./flags/agent_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { liveConfig } from "./flags/live_config.ts";
+import { relayFlags } from "./flags/relay_flags.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
 import { type Running, untilStopped } from "./until_stopped.ts";
 
@@ -74,6 +75,7 @@ export function agentCommand(start: StartAgent): Command {
       const flags: ListenFlag[] = [
         ["--admin-server-port", options.admin!],
         ["--health-server-port", options.health],
+        ...relayFlags(options.relay),
       ];
       const live = {
         ...options,

@@ -23,6 +23,7 @@ import {
 import { ExitCode } from "./exit_codes.ts";
 import { PROXY_FLAGS } from "./flags/proxy_flags.ts";
 import { exposureNotice, proxyOptions } from "./flags/proxy_options.ts";
+import { relayFlags } from "./flags/relay_flags.ts";
 import { namingFlags } from "./listen_flags.ts";
 import { untilStopped } from "./until_stopped.ts";
 import { UsageError } from "./usage_error.ts";
@@ -63,7 +64,7 @@ export const PROXY_COMMAND = defineCommand({
     const exposure = exposureNotice(options.addresses);
     if (exposure !== undefined) log.warn(exposure);
     const running = await namingFlags(
-      [["--admin-port", options.admin]],
+      [["--admin-port", options.admin], ...relayFlags(options.relay)],
       () => startNodeProxy(options, log),
     );
     await untilStopped(running);

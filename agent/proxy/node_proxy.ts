@@ -10,6 +10,9 @@ import { type ListenAddress, listenHttp } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import { MetricRegistry } from "../../host/metrics.ts";
 import { registerProcessMetrics } from "../../host/process_metrics.ts";
+import type { CallRoad } from "../../client/call_road.ts";
+import type { RelayOptions } from "../relay/options.ts";
+import { Relay } from "../relay/relay.ts";
 import { PROXY_PATH } from "./proxy_path.ts";
 import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
 
@@ -19,12 +22,16 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
   readonly admin: ListenAddress;
   /** At the end of the process; 0 ends what runs at once. */
   readonly drainTimeoutMs: number;
+  /** What programs on this machine are passed on, and the way; absent: nothing. */
+  readonly relay?: RelayOptions & { readonly road: CallRoad };
 }
 
 /** One that is up. */
 export interface RunningProxy {
   /** Where it tells about itself. */
   readonly admin: string;
+  /** Where the relays listen, if there are any. */
+  readonly relay: { readonly xds?: string; readonly connect?: string };
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
   /** No more clients; what runs goes on for a while. */
@@ -56,13 +63,20 @@ export function startNodeProxy(
       style: "agent",
     }, { [PROXY_PATH]: (url) => proxy.answer(url) }),
   );
-  log.info("proxy started", { admin: admin.address });
+  const relay = openRelay(options, { log, metrics }, () => admin.close());
+  log.info("proxy started", { admin: admin.address, ...relay?.addresses });
   proxy.start();
   const finished = Promise.withResolvers<void>();
-  const end = (drainMs: number) =>
-    void proxy.stop(drainMs).then(() => finished.resolve());
+  const end = (drainMs: number) => {
+    if (drainMs === 0) relay?.close("the proxy is stopping");
+    void Promise.all([proxy.stop(drainMs), relay?.drain(drainMs)]).then(() => {
+      relay?.close("the proxy has stopped");
+      finished.resolve();
+    });
+  };
   return {
     admin: admin.address,
+    relay: relay?.addresses ?? {},
     finished: finished.promise.then(() => admin.close()),
     shutdown: () => end(options.drainTimeoutMs),
     stop: (reason) => {
@@ -71,4 +85,19 @@ export function startNodeProxy(
     },
     reload: () => proxy.reload(),
   };
+}
+
+/** @param undo Called when it cannot be opened. */
+function openRelay(
+  { relay }: NodeProxyOptions,
+  tools: { readonly log: Log; readonly metrics: MetricRegistry },
+  undo: () => void,
+): Relay | undefined {
+  if (relay === undefined) return undefined;
+  try {
+    return new Relay(relay, { ...tools, road: relay.road });
+  } catch (error) {
+    undo();
+    throw error;
+  }
 }

@@ -41,6 +41,19 @@ const FORWARD_FORM = "[BIND:]PORT:HOST:PORT[@NODE], such as " +
  * @throws {UsageError} One line.
  */
 export function parseHostPort(what: string, text: string): HostPort {
+  return parsePlace(what, text, 1);
+}
+
+/**
+ * Reads `host:port` of a place to listen; port 0 is any free one.
+ *
+ * @throws {UsageError} One line.
+ */
+export function parseListen(what: string, text: string): HostPort {
+  return parsePlace(what, text, 0);
+}
+
+function parsePlace(what: string, text: string, least: 0 | 1): HostPort {
   const match = HOST_PORT.exec(text);
   if (match === null) {
     const hint = /^[0-9a-f.]*(?::[0-9a-f.]*){2,}$/i.test(text)
@@ -50,7 +63,7 @@ export function parseHostPort(what: string, text: string): HostPort {
       `Cannot use ${what}: saw "${text}", wanted HOST:PORT${hint}`,
     );
   }
-  const port = portOf(what, text, match[2]!, 1);
+  const port = portOf(what, text, match[2]!, least);
   return { host: unbracket(match[1]!), port };
 }
 

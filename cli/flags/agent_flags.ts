@@ -21,6 +21,7 @@ import { AGENT_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { nodeFlags, serverFlag } from "./join_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
+import { RELAY_FLAGS } from "./relay_flags.ts";
 import { ALLOW_PRESETS, rulesFlag } from "./rules_flag.ts";
 
 const SERVERS = "Servers (where to connect)";
@@ -139,8 +140,8 @@ export const AGENT_FLAGS = {
   "announce": announceFlag({
     group: SERVICES,
     help: "Let others reach this through the server's catalog: " +
-      "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp][,app=PROTOCOL], such as " +
-      "web:80=127.0.0.1:8080,app=http. The service's own port is that of the " +
+      "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp] and maybe ,app=PROTOCOL, such " +
+      "as web:80=127.0.0.1:8080,app=http. The service's own port is that of the " +
       "target unless it is given. Repeat for more.",
   }),
   "proxy-config": fileFlag({
@@ -148,6 +149,8 @@ export const AGENT_FLAGS = {
     help: "Serve the services in this file on ports of loopback, as tunnel " +
       "proxy does. They are shown on the admin port.",
   }),
+
+  ...RELAY_FLAGS,
 
   "health-server-host": textFlag("", {
     group: OPERATION,

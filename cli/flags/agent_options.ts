@@ -15,6 +15,7 @@ import { auditOptions } from "./audit_flags.ts";
 import { formatGoDuration } from "./go_values.ts";
 import { agentLeases } from "./kubernetes_options.ts";
 import type { FlagReading } from "./read_flags.ts";
+import { relayOptions, relayWithoutIdentity } from "./relay_flags.ts";
 import { agentRules } from "./rules_flag.ts";
 
 /**
@@ -65,6 +66,7 @@ export function agentOptions(
     ...(leases === undefined ? {} : { leases }),
     dials: dials(flags),
     ...announced(flags),
+    ...relayed(flags, identity !== undefined || server.keyPair !== undefined),
     ...(flags["proxy-config"] === ""
       ? {}
       : { servicesFile: flags["proxy-config"] }),
@@ -87,6 +89,18 @@ function announced(
 ): Pick<AgentOptions, "services"> {
   const services = announcedServices(flags["announce"]);
   return services.length === 0 ? {} : { services };
+}
+
+function relayed(
+  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+  hasIdentity: boolean,
+): Pick<AgentOptions, "relay"> {
+  const relay = relayOptions(flags);
+  if (relay === undefined) return {};
+  if (hasIdentity) return { relay };
+  throw relayWithoutIdentity(
+    relay.xds === undefined ? "connect-listen" : "xds-listen",
+  );
 }
 
 function audited(

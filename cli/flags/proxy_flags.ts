@@ -26,6 +26,7 @@ import {
 import { parseGoDuration, parseWholeNumber } from "./go_values.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { PROXY_ADMIN_PORT } from "./proxy_admin_port.ts";
+import { RELAY_FLAGS } from "./relay_flags.ts";
 import { ROAD_ONLY_FLAGS } from "./road_flags.ts";
 
 const LOCAL = "Local addresses";
@@ -94,6 +95,7 @@ export const PROXY_FLAGS = {
     help: "A UDP session is over after so long without a datagram.",
   }),
   ...ROAD_ONLY_FLAGS,
+  ...RELAY_FLAGS,
   "admin-bind-address": textFlag("127.0.0.1", {
     group: OPERATION,
     placeholder: "ADDRESS",

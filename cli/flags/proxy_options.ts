@@ -10,6 +10,8 @@ import {
   virtualRange,
 } from "../../agent/proxy/local_address.ts";
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
+import { nodeRoad } from "../../client/call_road.ts";
+import type { Road } from "../../client/road.ts";
 import type { ListenAddress } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
@@ -25,6 +27,7 @@ import type { FlagValues } from "./flag.ts";
 import type { PROXY_FLAGS } from "./proxy_flags.ts";
 import type { FlagReading } from "./read_flags.ts";
 import { proxyRoad } from "./proxy_road.ts";
+import { relayOptions, relayWithoutIdentity } from "./relay_flags.ts";
 
 type Values = FlagValues<typeof PROXY_FLAGS>;
 
@@ -51,6 +54,7 @@ export function proxyOptions(
     balance: values["balance"],
     ...(zone === "" ? {} : { zone }),
     ...(road === undefined ? {} : { road }),
+    ...relayed(values, road),
     dialTimeoutsMs: values["dial-timeouts"],
     udpIdleMs: values["udp-idle"],
     drainMs: values["service-drain"],
@@ -61,6 +65,24 @@ export function proxyOptions(
     },
     drainTimeoutMs: values["drain-timeout"],
   };
+}
+
+/** @throws {UsageError} One line. */
+function relayed(
+  values: Values,
+  road: Road | undefined,
+): Pick<NodeProxyOptions, "relay"> {
+  const relay = relayOptions(values);
+  if (relay === undefined) return {};
+  if (road?.kind === "node") {
+    return { relay: { ...relay, road: nodeRoad(road) } };
+  }
+  const flag = relay.xds === undefined ? "connect-listen" : "xds-listen";
+  if (road === undefined) throw relayWithoutIdentity(flag);
+  throw new UsageError(
+    `Cannot use --${flag} with a frontend: programs are passed on as this ` +
+      "node, through the server's port for agents; add --as-node",
+  );
 }
 
 /** @throws {UsageError} One line. */

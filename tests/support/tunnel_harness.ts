@@ -6,6 +6,7 @@
  */
 
 import type { AgentOptions } from "../../agent/options.ts";
+import { Relay } from "../../agent/relay/relay.ts";
 import { type RunningAgent, startAgent } from "../../agent/agent.ts";
 import type { FrontendProtocol, Road } from "../../client/road.ts";
 import {
@@ -205,7 +206,12 @@ export class Tunnel implements AsyncDisposable {
   /** Starts an agent whose options a test has made. */
   startAgent(options: AgentOptions): TunnelAgent {
     const log = new RecordedLog();
-    const running = startAgent(options, { log, proxy: {} });
+    const { relay } = options;
+    const running = startAgent(options, {
+      log,
+      proxy: {},
+      ...relay && { openRelay: (tools) => new Relay(relay, tools) },
+    });
     const agent = { running, log };
     this.agents.push(agent);
     return agent;

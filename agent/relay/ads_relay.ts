@@ -1,0 +1,169 @@
+/**
+ * Discovery for programs on this machine: whoever asks on loopback is passed on
+ * to a server under the node's identity, since neither gRPC clients nor Envoy
+ * have one of the tunnel's.
+ *
+ * The server is told that these are the words of others (`tunnel-relay`), and
+ * where they may ask for connections (`tunnel-connect`).
+ *
+ * @module
+ */
+
+import type { CallRoad } from "../../client/call_road.ts";
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenTcp,
+} from "../../host/listeners.ts";
+import type { Log } from "../../host/log.ts";
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { ServerCall, ServerCallEvents } from "../../proto/grpc/call.ts";
+import { startCall } from "../../proto/grpc/client.ts";
+import { encodingOf } from "../../proto/grpc/message_reader.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import { adsMethods } from "../../proto/xds/ads_methods.ts";
+import { CONNECT_FIELD, RELAY_FIELD } from "../../proto/xds/relay_fields.ts";
+import { RelayedCall } from "./relayed_call.ts";
+import { ServerCalls } from "./server_calls.ts";
+
+/** Programs of one machine that ask at once; each has one connection, or two. */
+export const PROGRAMS_MAX = 256;
+
+/** Streams of one program: one for each kind, both ways, and room. */
+export const STREAMS_PER_PROGRAM_MAX = 32;
+
+/** PING a program after this long without a sign of life. */
+const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
+
+/** What the relay needs from outside. */
+export interface AdsRelayOptions {
+  /** An address of loopback: the caller has seen to it. */
+  readonly listen: ListenAddress;
+  /** To servers, as the node. */
+  readonly road: CallRoad;
+  /** Where programs may ask for connections; absent: nowhere. */
+  readonly connectAddress?: string;
+  readonly log: Log;
+}
+
+/** See the module description. */
+export class AdsRelay {
+  readonly #options: AdsRelayOptions;
+  readonly #listener: BoundListener;
+  readonly #server: ServerCalls;
+  readonly #programs = new Set<Connection>();
+  readonly #calls = new Set<RelayedCall>();
+
+  /** @throws {ListenError} */
+  constructor(options: AdsRelayOptions) {
+    this.#options = options;
+    this.#server = new ServerCalls(options.road);
+    this.#listener = listenTcp(options.listen, {
+      onConnection: (conn) => this.#accept(conn),
+      onProblem: (line) => options.log.warn(line),
+    });
+  }
+
+  /** `ip:port` as bound. */
+  get address(): string {
+    return this.#listener.address;
+  }
+
+  /** Streams that are passed on now. */
+  get streams(): number {
+    return this.#calls.size;
+  }
+
+  /** Serves nobody any more; what runs is told that this node is stopping. */
+  close(): void {
+    this.#listener.close();
+    const message = "the relay on this node is stopping";
+    const status = { code: StatusCode.UNAVAILABLE, message };
+    for (const call of [...this.#calls]) call.fail(status);
+    for (const program of this.#programs) program.shutdown(message);
+    this.#server.close(message);
+  }
+
+  #accept(conn: Deno.TcpConn): void {
+    if (this.#programs.size >= PROGRAMS_MAX) {
+      this.#options.log.warn(
+        `Cannot relay discovery for more than ${PROGRAMS_MAX} programs at once`,
+      );
+      return conn.close();
+    }
+    const router = new GrpcRouter({
+      timers: systemTimers,
+      methods: adsMethods(() => (call) => this.#relay(call)),
+    });
+    const program: Connection = new Connection({
+      role: "server",
+      clock: systemTimers,
+      keepalive: KEEPALIVE,
+      settings: { maxConcurrentStreams: STREAMS_PER_PROGRAM_MAX },
+      events: {
+        onStream: (stream) => router.accept(stream),
+        onClosed: () => void this.#programs.delete(program),
+      },
+    });
+    this.#programs.add(program);
+    program.start();
+    driveHttp2(socketTransport(denoSocket(conn)), program, systemTimers);
+  }
+
+  #relay(call: ServerCall): ServerCallEvents {
+    if (encodingOf(call.metadata) !== "identity") {
+      throw new GrpcError(
+        StatusCode.UNIMPLEMENTED,
+        "Cannot relay compressed messages: discovery has none",
+      );
+    }
+    const relayed = new RelayedCall(call, () => this.#calls.delete(relayed));
+    const connection = this.#server.connection();
+    this.#calls.add(relayed);
+    if (!(connection instanceof Promise)) {
+      this.#start(relayed, call.path, connection);
+    } else {
+      connection.then(
+        (connection) => this.#start(relayed, call.path, connection),
+        (error) => relayed.fail(asStatus(error)),
+      );
+    }
+    return relayed;
+  }
+
+  #start(relayed: RelayedCall, path: string, connection: Connection): void {
+    if (relayed.isOver) return;
+    try {
+      const call = startCall(connection, {
+        path,
+        authority: this.#server.authority,
+        scheme: this.#server.scheme,
+        metadata: this.#metadata(),
+      }, relayed.events);
+      relayed.open(call);
+    } catch (error) {
+      relayed.fail(asStatus(error));
+    }
+  }
+
+  #metadata(): Metadata {
+    const { connectAddress } = this.#options;
+    return new Metadata({
+      [RELAY_FIELD]: "1",
+      ...(connectAddress === undefined
+        ? {}
+        : { [CONNECT_FIELD]: connectAddress }),
+    });
+  }
+}
+
+function asStatus(error: unknown): GrpcError {
+  if (error instanceof GrpcError) return error;
+  throw error;
+}

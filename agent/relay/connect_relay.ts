@@ -1,0 +1,146 @@
+/**
+ * Connections for programs on this machine: whoever asks by HTTP CONNECT on
+ * loopback is connected through the tunnel under the node's identity, as far as
+ * the server lets the node.
+ *
+ * Programs ask for a host and a port, or for a virtual address that discovery
+ * has told them; what it stands for is the server's business.
+ *
+ * @module
+ */
+
+import type { RoadDialer } from "../../client/road_dialer.ts";
+import { type DialFailure, TunnelDialError } from "../../client/dial_error.ts";
+import {
+  ConnectClient,
+  type ConnectOrder,
+} from "../../host/connect/connect_client.ts";
+import { refusalOctets } from "../../host/connect/connect_response.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenTcp,
+} from "../../host/listeners.ts";
+import type { Log } from "../../host/log.ts";
+import { addressText, denoSocket } from "../../host/sockets/deno_socket.ts";
+import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { DialError, type PendingDial } from "../../proto/link/link.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { join } from "../../proto/transfer/transfer.ts";
+
+/** Connections of all programs at once: what a server lets one node have. */
+export const CONNECTIONS_MAX = 4_096;
+
+/** What the relay needs from outside. */
+export interface ConnectRelayOptions {
+  /** An address of loopback: the caller has seen to it. */
+  readonly listen: ListenAddress;
+  /** To servers, as the node. */
+  readonly dialer: RoadDialer;
+  readonly log: Log;
+  /** After every change of {@linkcode ConnectRelay.load}. */
+  loadChanged?(): void;
+}
+
+/** See the module description. */
+export class ConnectRelay {
+  readonly #options: ConnectRelayOptions;
+  readonly #listener: BoundListener;
+  readonly #clients = new Set<Conduit>();
+
+  /** @throws {ListenError} */
+  constructor(options: ConnectRelayOptions) {
+    this.#options = options;
+    this.#listener = listenTcp(options.listen, {
+      onConnection: (conn) => void this.#accept(conn),
+      onProblem: (line) => options.log.warn(line),
+    });
+  }
+
+  /** `ip:port` as bound. */
+  get address(): string {
+    return this.#listener.address;
+  }
+
+  /** Clients, connected or on their way to it. */
+  get load(): number {
+    return this.#clients.size;
+  }
+
+  /** No new clients; those there are go on. */
+  shutdown(): void {
+    this.#listener.close();
+  }
+
+  /** Ends everything now. */
+  close(reason: string): void {
+    this.#listener.close();
+    for (const client of [...this.#clients]) client.reset(reason);
+  }
+
+  async #accept(conn: Deno.TcpConn): Promise<void> {
+    if (this.#clients.size >= CONNECTIONS_MAX) return await turnAway(conn);
+    conn.setNoDelay(true);
+    const client = new SocketConduit(denoSocket(conn));
+    this.#clients.add(client);
+    new ConnectClient(client, addressText(conn.remoteAddr), {
+      timers: systemTimers,
+      dial: (order, answer) => this.#dial(order, answer),
+      join,
+      refused: (status, message) =>
+        this.#options.log.event(`CONNECT refused with ${status}: ${message}`),
+      closed: () => {
+        this.#clients.delete(client);
+        this.#options.loadChanged?.();
+      },
+    });
+  }
+
+  #dial(
+    { target, node, takeEarlyData }: ConnectOrder<string>,
+    answer: DialAnswer,
+  ): PendingDial {
+    const abort = new AbortController();
+    // Sent when there is a connection, and what it is a view of is not kept.
+    const earlyData = takeEarlyData().slice();
+    this.#options.dialer.dial({
+      target,
+      ...(node === undefined ? {} : { node }),
+      ...(earlyData.length === 0 ? {} : { earlyData }),
+      signal: abort.signal,
+    }).then(
+      (conduit) => answer.connected(conduit),
+      (error) => answer.failed(asDialError(error)),
+    );
+    return { cancel: () => abort.abort() };
+  }
+}
+
+/** In the words that answers of CONNECT are made of. */
+const REASONS: Readonly<Record<DialFailure, DialError["reason"]>> = {
+  endpoint: "endpoint",
+  timeout: "timeout",
+  context: "cancelled",
+  dialclosed: "dial-closed",
+  tunnelclosed: "link-lost",
+  // Nobody is there to be asked.
+  streamsetup: "no-agent",
+};
+
+function asDialError(error: unknown): DialError {
+  if (!(error instanceof TunnelDialError)) throw error;
+  if (error.cause instanceof DialError) return error.cause;
+  return new DialError(REASONS[error.reason], error.message);
+}
+
+async function turnAway(conn: Deno.TcpConn): Promise<void> {
+  const message = `this relay serves ${CONNECTIONS_MAX} connections at once`;
+  try {
+    await conn.write(refusalOctets(503, message));
+  } catch {
+    // It has gone, which is as well.
+  }
+  conn.close();
+}

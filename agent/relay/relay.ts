@@ -1,0 +1,112 @@
+/**
+ * Both relays of a node, on one road to its servers.
+ *
+ * @module
+ */
+
+import type { CallRoad } from "../../client/call_road.ts";
+import { openCallRoad, type RoadDialer } from "../../client/road_dialer.ts";
+import type { Log } from "../../host/log.ts";
+import type { MetricRegistry } from "../../host/metrics.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import { AdsRelay } from "./ads_relay.ts";
+import { ConnectRelay } from "./connect_relay.ts";
+import type { RelayOptions } from "./options.ts";
+
+/** In front of the names of what is counted. */
+const PREFIX = "tunnel_relay_";
+
+/** What relays need from outside. */
+export interface RelayEnvironment {
+  /** To servers, as the node. */
+  readonly road: CallRoad;
+  readonly log: Log;
+  readonly metrics: MetricRegistry;
+  /** After every change of {@linkcode Relay.load}. */
+  loadChanged?(): void;
+}
+
+/** See the module description. */
+export class Relay {
+  readonly #dialer: RoadDialer;
+  readonly #connect: ConnectRelay | undefined;
+  readonly #xds: AdsRelay | undefined;
+  #drained: () => void = () => {};
+
+  /** @throws {ListenError} Nothing stays open. */
+  constructor(
+    { xds, connect }: RelayOptions,
+    { road, log, metrics, loadChanged }: RelayEnvironment,
+  ) {
+    this.#dialer = openCallRoad(road, "as a node");
+    this.#connect = connect && new ConnectRelay({
+      listen: connect,
+      dialer: this.#dialer,
+      log,
+      loadChanged: () => {
+        if (this.load === 0) this.#drained();
+        loadChanged?.();
+      },
+    });
+    try {
+      this.#xds = xds && new AdsRelay({
+        listen: xds,
+        road,
+        ...(this.#connect && { connectAddress: this.#connect.address }),
+        log,
+      });
+    } catch (error) {
+      this.#connect?.close("the relay does not start");
+      throw error;
+    }
+    metrics.computed(
+      "gauge",
+      `${PREFIX}streams`,
+      "Discovery streams that are passed on for programs on this machine.",
+      () => this.#xds?.streams ?? 0,
+    );
+    metrics.computed(
+      "gauge",
+      `${PREFIX}connections`,
+      "Clients of the relay for connections.",
+      () => this.load,
+    );
+  }
+
+  /** Where it listens. */
+  get addresses(): { readonly xds?: string; readonly connect?: string } {
+    return {
+      ...(this.#xds && { xds: this.#xds.address }),
+      ...(this.#connect && { connect: this.#connect.address }),
+    };
+  }
+
+  /** Connections; discovery is nobody's to wait for. */
+  get load(): number {
+    return this.#connect?.load ?? 0;
+  }
+
+  /** No new clients; connections go on. */
+  shutdown(): void {
+    this.#xds?.close();
+    this.#connect?.shutdown();
+  }
+
+  /** The same; settles when the last connection is over, or time is. */
+  async drain(timeoutMs: number): Promise<void> {
+    this.shutdown();
+    if (this.load === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#drained = resolve;
+    const timer = systemTimers.after(timeoutMs, resolve);
+    await promise;
+    timer.cancel();
+  }
+
+  /** Ends everything now. */
+  close(reason: string): void {
+    this.#xds?.close();
+    this.#connect?.close(reason);
+    this.#dialer.close();
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * One discovery stream that is passed on: what a program says goes to a server,
+ * what the server says comes back, and so do the ends of both.
+ *
+ * Messages are not looked at. A stream lives as long as both calls: when the
+ * server goes it ends with UNAVAILABLE, and its client opens another one.
+ *
+ * @module
+ */
+
+import type {
+  ClientCall,
+  ClientCallEvents,
+  ServerCall,
+  ServerCallEvents,
+} from "../../proto/grpc/call.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import {
+  type Status,
+  StatusCode,
+  statusName,
+} from "../../proto/grpc/status.ts";
+import { OctetRelay } from "./octet_relay.ts";
+
+/** See the module description. */
+export class RelayedCall implements ServerCallEvents {
+  readonly #program: ServerCall;
+  readonly #toServer: OctetRelay;
+  #toProgram: OctetRelay | undefined;
+  #server: ClientCall | undefined;
+  #isOver = false;
+  readonly #onOver: () => void;
+
+  /** @param onOver Called once. */
+  constructor(program: ServerCall, onOver: () => void) {
+    this.#program = program;
+    this.#toServer = new OctetRelay(program);
+    this.#onOver = onOver;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** What the call to the server is to tell. */
+  readonly events: ClientCallEvents = {
+    onMetadata: (metadata) => {
+      if (!this.#isOver) this.#program.sendMetadata(plain(metadata));
+    },
+    onBody: (chunk) => {
+      if (this.#isOver) this.#server!.consumed(chunk.length);
+      else this.#toProgram!.push(chunk);
+    },
+    onWritable: () => this.#toServer.drain(),
+    onStatus: (status, trailers, lost) => {
+      if (lost) return this.fail(lossOf(status));
+      // Behind the last message: it may be the one that says why.
+      this.#toProgram!.endWith(() => {
+        if (this.#over()) this.#program.finish(status, plain(trailers));
+      });
+    },
+  };
+
+  /** There is a call to the server; it takes what the program has said. */
+  open(server: ClientCall): void {
+    this.#server = server;
+    this.#toProgram = new OctetRelay(server);
+    this.#toProgram.open(this.#program);
+    this.#toServer.open(server);
+  }
+
+  /** Ends the program's call now; nothing of the server's comes any more. */
+  fail(status: Status): void {
+    if (!this.#over()) return;
+    this.#program.abort(status);
+    this.#server?.cancel();
+  }
+
+  onBody(chunk: Uint8Array): void {
+    this.#toServer.push(chunk);
+  }
+
+  onHalfClose(): void {
+    this.#toServer.endWith(() => this.#server!.halfClose());
+  }
+
+  onWritable(): void {
+    this.#toProgram?.drain();
+  }
+
+  onCancel(): void {
+    if (this.#over()) this.#server?.cancel();
+  }
+
+  /** @returns Whether it was not before. */
+  #over(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#onOver();
+    return true;
+  }
+}
+
+function lossOf({ code, message }: Status): Status {
+  return {
+    code: StatusCode.UNAVAILABLE,
+    message: `the discovery server is gone: ${message || statusName(code)}`,
+  };
+}
+
+/** Without what says how octets are coded: that was agreed hop by hop. */
+function plain(metadata: Metadata): Metadata {
+  const copy = new Metadata();
+  for (const [name, value] of metadata) {
+    if (!name.startsWith("grpc-")) copy.add(name, value);
+  }
+  return copy;
+}

@@ -1,0 +1,130 @@
+/**
+ * The connection to a server over which a relay makes its calls: made when it is
+ * wanted, and made again when it is wanted after it was lost.
+ *
+ * While no server can be reached who asks is told so at once, with the reason,
+ * and an attempt is made once a second at most.
+ *
+ * @module
+ */
+
+import type { CallRoad } from "../../client/call_road.ts";
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { Transport } from "../../host/transport.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+
+/** After a failed attempt its reason is what is said for so long. */
+export const RETRY_MS = 1_000;
+
+/** How long who asks waits for an attempt that is under way. */
+export const WAIT_MS = 5_000;
+
+/** PING a silent server after this long; the connection is lost after both. */
+const KEEPALIVE = { intervalMs: 10_000, timeoutMs: 10_000 };
+
+/** See the module description. */
+export class ServerCalls {
+  readonly #road: CallRoad;
+  readonly #closed = new AbortController();
+  #connection: Connection | undefined;
+  #connecting: Promise<Connection> | undefined;
+  #failure: { readonly reason: string; readonly atMs: number } | undefined;
+
+  constructor(road: CallRoad) {
+    this.#road = road;
+  }
+
+  /** `:authority` of calls. */
+  get authority(): string {
+    return this.#road.authority;
+  }
+
+  get scheme(): "http" | "https" {
+    return this.#road.scheme;
+  }
+
+  /**
+   * A connection that takes calls.
+   *
+   * @throws {GrpcError} UNAVAILABLE, with the reason; or rejects with it.
+   */
+  connection(): Connection | Promise<Connection> {
+    if (this.#connection?.isUsable) return this.#connection;
+    const nowMs = systemTimers.now();
+    if (this.#failure !== undefined && this.#connecting === undefined) {
+      const { reason, atMs } = this.#failure;
+      if (nowMs - atMs < RETRY_MS) throw unavailable(reason);
+    }
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined;
+    });
+    return within(this.#connecting, WAIT_MS);
+  }
+
+  close(reason: string): void {
+    this.#closed.abort(new Error(reason));
+    this.#connection?.shutdown(reason);
+  }
+
+  async #connect(): Promise<Connection> {
+    try {
+      const connection = await this.#road.connect(
+        (transport) => this.#drive(transport),
+        this.#closed.signal,
+      );
+      this.#failure = undefined;
+      return this.#connection = connection;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#failure = { reason, atMs: systemTimers.now() };
+      throw unavailable(reason);
+    }
+  }
+
+  #drive(transport: Transport): Connection {
+    const connection: Connection = new Connection({
+      role: "client",
+      clock: systemTimers,
+      keepalive: KEEPALIVE,
+      events: {
+        onStream: () => {
+          throw new TypeError("Cannot accept a stream: push is disabled");
+        },
+        onClosed: () => {
+          if (this.#connection === connection) this.#connection = undefined;
+        },
+      },
+    });
+    connection.start();
+    driveHttp2(transport, connection, systemTimers);
+    return connection;
+  }
+}
+
+function unavailable(reason: string): GrpcError {
+  return new GrpcError(
+    StatusCode.UNAVAILABLE,
+    `no discovery server can be reached: ${reason}`,
+  );
+}
+
+/** Who asks is told that it takes long; the attempt goes on. */
+async function within<Result>(
+  attempt: Promise<Result>,
+  ms: number,
+): Promise<Result> {
+  const late = Promise.withResolvers<never>();
+  const timer = systemTimers.after(
+    ms,
+    () => late.reject(unavailable(`no answer within ${ms / 1_000} s yet`)),
+  );
+  try {
+    return await Promise.race([attempt, late.promise]);
+  } finally {
+    timer.cancel();
+    late.promise.catch(() => {}); // Lost the race: nobody else looks at it.
+    attempt.catch(() => {});
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * Flags about what a node passes on for programs on it; of `tunnel agent` and
+ * `tunnel proxy`.
+ *
+ * @module
+ */
+
+import type { RelayOptions } from "../../agent/relay/options.ts";
+import { isLoopbackIp } from "../../client/ads/ads_road.ts";
+import type { ListenAddress } from "../../host/listeners.ts";
+import type { ListenFlag } from "../listen_flags.ts";
+import { UsageError } from "../usage_error.ts";
+import { parseListen } from "./addresses.ts";
+import { textFlag } from "./flag.ts";
+
+const RELAY = "Relay (for programs on this machine without an identity)";
+
+/** See the module description. */
+export const RELAY_FLAGS = {
+  "xds-listen": textFlag("", {
+    group: RELAY,
+    placeholder: "IP:PORT",
+    help: "Pass discovery (ADS, for gRPC clients and Envoy) on to the server " +
+      "under this node's identity. Loopback only: whoever reaches it is let in.",
+    defaultText: "none",
+  }),
+  "connect-listen": textFlag("", {
+    group: RELAY,
+    placeholder: "IP:PORT",
+    help: "Pass connections (HTTP CONNECT) on to what this node may reach " +
+      "through the server. Loopback only. Clients of --xds-listen that ask for " +
+      "it (http_11_proxy) are told this address.",
+    defaultText: "none",
+  }),
+} as const;
+
+/**
+ * @returns `undefined` when nothing is to be passed on.
+ * @throws {UsageError} One line.
+ */
+export function relayOptions(
+  flags: { readonly [Name in keyof typeof RELAY_FLAGS]: string },
+): RelayOptions | undefined {
+  const xds = loopback("xds-listen", flags["xds-listen"]);
+  const connect = loopback("connect-listen", flags["connect-listen"]);
+  if (xds === undefined && connect === undefined) return undefined;
+  return {
+    ...(xds === undefined ? {} : { xds }),
+    ...(connect === undefined ? {} : { connect }),
+  };
+}
+
+/** For errors of listening: which flag an address is of. */
+export function relayFlags(
+  { xds, connect }: RelayOptions = {},
+): readonly ListenFlag[] {
+  return [
+    ...(xds === undefined ? [] : [["--xds-listen", xds] as const]),
+    ...(connect === undefined ? [] : [["--connect-listen", connect] as const]),
+  ];
+}
+
+/** What a flag that needs an identity is told when there is none. */
+export function relayWithoutIdentity(flag: string): UsageError {
+  return new UsageError(
+    `Cannot use --${flag} without an identity of this node: programs are ` +
+      "passed on under it; tunnel join, or give --agent-cert and --agent-key",
+  );
+}
+
+function loopback(name: string, text: string): ListenAddress | undefined {
+  if (text === "") return undefined;
+  const { host, port } = parseListen(`--${name}`, text);
+  if (isLoopbackIp(host)) return { hostname: host, port };
+  throw new UsageError(
+    `Cannot use --${name}: saw "${text}", wanted an address of loopback such ` +
+      "as 127.0.0.1:15010, because nobody is asked there who they are",
+  );
+}
