@@ -239,15 +239,30 @@ async function speaksHttp2(
 ): Promise<void> {
   const [a, b] = context.backends.grpc as [string, string];
   const listen = freePort();
-  await using server = await started(context, {
-    ...{ name: "echo", ports: grpcPort({ listen }) },
+  const service = (appProtocol: string) => ({
+    ...{ name: "echo", ports: [{ port: 50051, appProtocol, listen }] },
     endpoints: endpoints(a, b),
   });
+  const startClient = () =>
+    XdsClient.start(context.workspace, {
+      ...{ name: "grpc-go", port: server.port, service: "echo" },
+      target: `127.0.0.1:${listen}`,
+    });
+  // Octets: all calls of a connection go where the connection goes.
+  await using server = await started(context, service("octets"));
   await using envoy = await startEnvoy(context, server, isDelta);
-  await using client = await XdsClient.start(context.workspace, {
-    ...{ name: "grpc-go", port: server.port, service: "echo" },
-    target: `127.0.0.1:${listen}`,
-  });
+  {
+    await using client = await startClient();
+    await client.untilAnswered();
+    await client.finish();
+    assertEquals((await client.answers()).length, 1);
+  }
+  await rewrite(server, service("grpc"));
+  await eventually(
+    "Envoy has routes",
+    async () => await envoy.sum("^http\\..*\\.rds\\..*update_success$") > 0,
+  );
+  await using client = await startClient();
   await client.untilAnsweredBy(a, b);
   await assertAccepted(envoy, server);
 }
