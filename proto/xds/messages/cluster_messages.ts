@@ -110,7 +110,10 @@ export type HttpVersions = Fields<{
 
 /** `envoy.transport_sockets.http_11_proxy`: through an HTTP CONNECT proxy. */
 export type Http11ProxyTransport = Fields<{
-  /** What is spoken behind the proxy. Envoy and gRPC demand it. */
+  /**
+   * What is spoken behind the proxy; plain octets when absent. Envoy demanded it
+   * once, and gRPC takes nothing but TLS here.
+   */
   transportSocket: TransportSocket;
 }>;
 
@@ -238,8 +241,7 @@ syntax = "proto3";
 package envoy.extensions.transport_sockets.http_11_proxy.v3;
 
 message Http11ProxyUpstreamTransport {
-  envoy.config.core.v3.TransportSocket transport_socket = 1
-      [(validate.rules).message = {required: true}];
+  envoy.config.core.v3.TransportSocket transport_socket = 1;
 }
 `,
   `

@@ -17,6 +17,7 @@ import type {
 import {
   type Cluster,
   DiscoveryType,
+  type Http11ProxyTransport,
   HTTP_OPTIONS_KEY,
   LbPolicy,
 } from "../../../proto/xds/messages/cluster_messages.ts";
@@ -74,7 +75,7 @@ export function clusterOf(
     },
     ...variant.connectProxy === undefined || port.protocol === "udp"
       ? {}
-      : { transportSocket: THROUGH_PROXY() },
+      : { transportSocket: THROUGH_PROXY[variant.form]() },
     ...variant.form === "envoy" ? envoyFields(service, port, variant) : {},
   };
 }
@@ -177,16 +178,28 @@ function healthCheckOf(
   };
 }
 
-/** Endpoints without a proxy's address in their metadata are dialed directly. */
-const THROUGH_PROXY = once<TransportSocket>(() => ({
-  name: "envoy.transport_sockets.http_11_proxy",
-  typedConfig: pack(http11ProxyTransport, {
-    transportSocket: {
-      name: "envoy.transport_sockets.raw_buffer",
-      typedConfig: pack(rawBuffer, {}),
-    },
-  }),
-}));
+/**
+ * Endpoints without a proxy's address in their metadata are dialed directly. What
+ * is below is named to Envoy, which once needed that; C-core refuses the name.
+ */
+const THROUGH_PROXY = {
+  envoy: once(() =>
+    throughProxy({
+      transportSocket: {
+        name: "envoy.transport_sockets.raw_buffer",
+        typedConfig: pack(rawBuffer, {}),
+      },
+    })
+  ),
+  grpc: once(() => throughProxy({})),
+};
+
+function throughProxy(transport: Http11ProxyTransport): TransportSocket {
+  return {
+    name: "envoy.transport_sockets.http_11_proxy",
+    typedConfig: pack(http11ProxyTransport, transport),
+  };
+}
 
 const HTTP_2 = once(() =>
   pack(httpProtocolOptions, {
