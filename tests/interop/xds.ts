@@ -19,6 +19,7 @@ import { ABSENCE_CASES } from "./xds/absence_cases.ts";
 import { CATALOG_CASES } from "./xds/catalog_cases.ts";
 import { ENVOY_CASES } from "./xds/envoy_cases.ts";
 import { GRPC_CASES, SPOILT_GRPC_CASES } from "./xds/grpc_cases.ts";
+import { RELAY_CASES } from "./xds/relay_cases.ts";
 import { startBackends, type XdsCases } from "./xds/xds_case.ts";
 
 const CONTROL: XdsCases = {
@@ -33,6 +34,7 @@ const CASES: Readonly<Record<DiscoveryMaker, XdsCases>> = {
     ...ENVOY_CASES,
     ...ABSENCE_CASES,
     ...CATALOG_CASES,
+    ...RELAY_CASES,
   },
   "gcp-linear": CONTROL,
   "gcp-snapshot": CONTROL,
