@@ -196,6 +196,7 @@ export class AdsClient<T> {
     this.#timer?.cancel();
     for (const state of Object.values(this.#kinds)) {
       state.subscription = undefined;
+      state.lookedAt = undefined;
       // A server that cannot be asked says nothing by its silence (gRFC A57).
       state.awaited.clear();
     }
@@ -386,7 +387,10 @@ export class AdsClient<T> {
         this.#hasSaidNode = true;
         send(request);
       }
-      for (const name of state.wanted.names) {
+      const { names } = state.wanted;
+      if (state.lookedAt === names) continue;
+      state.lookedAt = names;
+      for (const name of names) {
         const isKnown = state.held.has(name) || state.absent.has(name);
         if (!isKnown && !state.awaited.has(name)) {
           state.awaited.set(name, dueMs);

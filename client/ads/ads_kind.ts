@@ -50,6 +50,8 @@ export class AdsKind<T> implements SubscribedKind {
   readonly awaited = new Map<string, number>();
   /** Read from disk: held, but the server's versions may mean other content. */
   readonly recalled = new Set<string>();
+  /** Names whose answers are waited for on this stream, if they are not known. */
+  lookedAt: ReadonlySet<string> | undefined;
   /** On the stream that is open. */
   subscription: Subscription | undefined;
   acceptedVersion = "";

@@ -112,6 +112,10 @@ class SotwSubscription implements Subscription {
 class DeltaSubscription implements Subscription {
   readonly #kind: SubscribedKind;
   #said: ReadonlySet<string> | undefined;
+  /** What was said was made of these, as long as they are the same sets. */
+  #saidOf:
+    | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
+    | undefined;
 
   constructor(kind: SubscribedKind) {
     this.#kind = kind;
@@ -125,7 +129,13 @@ class DeltaSubscription implements Subscription {
     const { wanted } = this.#kind;
     const said = this.#said;
     if (said === undefined && wanted.isEmpty) return undefined;
-    const names = wanted.isWildcard
+    const { isWildcard } = wanted;
+    // Asked after each response: thousands of names are not compared each time.
+    const isSaid = this.#saidOf?.names === wanted.names &&
+      this.#saidOf.isWildcard === isWildcard;
+    if (isSaid) return undefined;
+    this.#saidOf = { names: wanted.names, isWildcard };
+    const names = isWildcard
       ? new Set([WILDCARD, ...wanted.names])
       : wanted.names;
     const subscribe = [...names].filter((name) => !said?.has(name));
@@ -137,9 +147,7 @@ class DeltaSubscription implements Subscription {
       ...this.#blank(),
       node,
       // Older servers know the wildcard by the empty list of a first request.
-      subscribe: isFirst && names.size === 1 && wanted.isWildcard
-        ? []
-        : subscribe,
+      subscribe: isFirst && names.size === 1 && isWildcard ? [] : subscribe,
       unsubscribe,
       initialVersions: isFirst ? this.#kind.heldVersions() : NO_VERSIONS,
     };
