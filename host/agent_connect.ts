@@ -49,6 +49,14 @@ export interface AgentConnectOptions {
 /** A server that could not be reached at all (TLS never began). */
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
+
+  /**
+   * The machine is there and said at once that nothing listens: as a rule, the
+   * server is being started again. Asking costs hardly anything.
+   */
+  get isRefused(): boolean {
+    return codeOf(this.cause) === "ECONNREFUSED";
+  }
 }
 
 /**

@@ -126,21 +126,23 @@ for (
     );
     assertEquals(error.failure, "not-tls");
     (await answering).close();
-    await assertRejects(
+    const refused = await assertRejects(
       () => connect({ port: 1 }, { trustsOnlyGiven }),
       ConnectError,
       "connection refused",
     );
+    assertEquals(refused.isRefused, true);
   });
 
   Deno.test(`a server that stays silent costs the timeout, no more, ${engine}`, async () => {
     using silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { port } = silent.addr as Deno.NetAddr;
-    await assertRejects(
+    const { isRefused } = await assertRejects(
       () => connect({ port }, { trustsOnlyGiven, timeoutMs: 20 }),
       ConnectError,
       "no answer within 20 ms",
     );
+    assertEquals(isRefused, false);
   });
 
   Deno.test(`new credentials are used for the next handshake, ${engine}`, async () => {

@@ -68,6 +68,13 @@ export class NoServerError extends ConnectError {
     const sentences = [...new Set(errors.map(({ message }) => message))];
     super(sentences.join("; "));
   }
+
+  /** By each of them. */
+  override get isRefused(): boolean {
+    return this.errors.every((error) =>
+      error instanceof ConnectError && error.isRefused
+    );
+  }
 }
 
 /** See the module description. */

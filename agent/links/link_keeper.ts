@@ -5,13 +5,15 @@
  * link to a server that is linked already is closed again and the next try
  * waits longer. Upstream retries once a second for ever in that case, which at
  * five thousand nodes was a storm (kubernetes#102791); here every wait grows to
- * the cap. A lost link is replaced at once.
+ * the cap. A lost link is replaced at once, and a server that is being started
+ * again is found soon.
  *
  * It decides when to connect. How is `connect`'s business.
  *
  * @module
  */
 
+import { ConnectError } from "../../host/agent_connect.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { AnnouncedService } from "../../proto/link/control_messages.ts";
@@ -22,6 +24,16 @@ import type { Carrier } from "../../proto/link/link.ts";
  * the next one too, so the waits go on growing.
  */
 export const YOUNG_MS = 1_000;
+
+/**
+ * While a server's machine says that nothing listens there, it is probably being
+ * started again: no wait is longer than this, so that all agents are back within
+ * seconds. Each asks about once a second, and the kernel refuses it.
+ */
+export const RESTART_WAIT_MS = 1_500;
+
+/** Away for longer, it is no restart, and waits grow on to the cap. */
+export const RESTART_MS = 30_000;
 
 /** A link that is up, after both hellos. */
 export interface ServerLink {
@@ -92,6 +104,8 @@ export class LinkKeeper {
   /** All links, by server, and since when. */
   readonly #links = new Map<string, Map<ServerLink, number>>();
   #state: State = { kind: "satisfied" };
+  /** Since when every attempt was refused by the server's machine. */
+  #refusedSinceMs: number | undefined;
   /** How many servers the one that answered last says there are. */
   #reported = 1;
 
@@ -169,12 +183,25 @@ export class LinkKeeper {
 
   #onFailed(reason: string, error?: unknown): void {
     if (this.#isStopped()) return;
-    const retryMs = this.#backoff.nextMs();
+    const retryMs = this.#backoff.nextMs(
+      this.#isRestarting(error) ? RESTART_WAIT_MS : Infinity,
+    );
     this.#options.observer.failed(reason, retryMs, error);
     this.#wait(retryMs);
   }
 
+  #isRestarting(error: unknown): boolean {
+    if (!(error instanceof ConnectError && error.isRefused)) {
+      this.#refusedSinceMs = undefined;
+      return false;
+    }
+    const now = this.#options.timers.now();
+    this.#refusedSinceMs ??= now;
+    return now - this.#refusedSinceMs < RESTART_MS;
+  }
+
   #onLinked(link: ServerLink): void {
+    this.#refusedSinceMs = undefined;
     if (this.#state.kind === "draining") return this.#keepDraining(link);
     if (this.#isStopped()) return link.close("the agent is stopping");
     this.#reported = Math.max(1, link.serverCount);

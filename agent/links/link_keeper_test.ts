@@ -1,7 +1,14 @@
 import { assert, assertEquals } from "@std/assert";
 import { settled } from "../../tests/support/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { LinkKeeper, type ServerLink } from "./link_keeper.ts";
+import { ConnectError } from "../../host/agent_connect.ts";
+import { LinkKeeper, RESTART_WAIT_MS, type ServerLink } from "./link_keeper.ts";
+
+/** What a machine says on which no server runs. */
+function refusal(): ConnectError {
+  const cause = Object.assign(new Error(), { code: "ECONNREFUSED" });
+  return new ConnectError("connection refused", { cause });
+}
 
 /** Servers behind one address: each attempt is answered by the next of `script`. */
 function setUp(
@@ -14,6 +21,7 @@ function setUp(
     atMs: number;
     succeed(serverId: string, count?: number, carrier?: string): Promise<void>;
     fail(reason: string): Promise<void>;
+    refuse(): Promise<void>;
     lose(reason: string): Promise<void>;
     closed: string | undefined;
     drained: boolean;
@@ -46,10 +54,12 @@ function setUp(
             });
             return settled();
           },
-          fail: (reason: string) => {
-            reject(new Error(reason));
+          fail: (reason: string) => attempt.failWith(new Error(reason)),
+          failWith: (error: Error) => {
+            reject(error);
             return settled();
           },
+          refuse: () => attempt.failWith(refusal()),
           lose: (reason: string) => {
             onClosed(reason);
             return settled();
@@ -91,6 +101,39 @@ Deno.test("the first retry comes within 100 ms, later ones wait longer", async (
     if (index > 0) assert(retry >= s.retries[index - 1]!);
   }
   assert(s.retries.at(-1)! >= 5000 && s.retries.at(-1)! <= 10_000);
+});
+
+Deno.test("a server that is being started again is asked soon, and is no storm", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1");
+  s.timers.advance(60_000);
+  await s.attempts[0]!.lose("the server was killed");
+  s.timers.advance(100);
+  for (let tick = 0; tick < 290; tick++) {
+    await s.attempts.at(-1)!.refuse();
+    s.timers.advance(100);
+  }
+  assert(Math.max(...s.retries) <= RESTART_WAIT_MS);
+  // About one a second, as upstream for ever.
+  assert(s.attempts.length < 35, `${s.attempts.length} attempts`);
+  const before = s.attempts.length;
+  for (let second = 0; second < 600; second++) {
+    await s.attempts.at(-1)!.refuse();
+    s.timers.advance(1_000);
+  }
+  assert(s.retries.at(-1)! >= 5_000, "it is no restart any more");
+  assert(s.attempts.length - before < 120, `${s.attempts.length} attempts`);
+});
+
+Deno.test("whoever answers and takes no link is asked ever more seldom", async () => {
+  const s = setUp();
+  for (let round = 0; round < 12; round++) {
+    if (round % 4 === 0) await s.attempts.at(-1)!.refuse();
+    else await s.attempts.at(-1)!.fail("cut off in the handshake");
+    s.timers.advance(10_000);
+    await settled();
+  }
+  assert(s.retries.at(-1)! > RESTART_WAIT_MS, `${s.retries}`);
 });
 
 Deno.test("a refusal is reported word for word", async () => {

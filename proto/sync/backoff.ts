@@ -35,9 +35,13 @@ export class Backoff {
     this.#ceilingMs = Math.min(FIRST_CEILING_MS, options.capMs);
   }
 
-  /** The wait before the next try, in milliseconds. */
-  nextMs(): number {
-    const ceilingMs = this.#ceilingMs;
+  /**
+   * The wait before the next try, in milliseconds.
+   *
+   * @param mostMs No longer than this, and it grows no further for now.
+   */
+  nextMs(mostMs = Infinity): number {
+    const ceilingMs = Math.min(this.#ceilingMs, mostMs);
     this.#ceilingMs = Math.min(ceilingMs * GROWTH, this.#options.capMs);
     return ceilingMs * (1 + this.#options.random()) / 2;
   }

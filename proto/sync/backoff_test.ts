@@ -14,6 +14,13 @@ Deno.test("waits grow by half up to the cap", () => {
   assertEquals(waits, [50, 75, 112.5, 150, 150]);
 });
 
+Deno.test("waits can be held short for a while, and grow on afterwards", () => {
+  const backoff = new Backoff({ capMs: 1_000, random: () => 0 });
+  const held = Array.from({ length: 6 }, () => backoff.nextMs(200));
+  assertEquals(held, [50, 75, 100, 100, 100, 100]);
+  assertEquals([backoff.nextMs(), backoff.nextMs()], [150, 225]);
+});
+
 Deno.test("a success makes the next wait short again", () => {
   const backoff = new Backoff({ capMs: 30_000, random: () => 0 });
   for (let i = 0; i < 10; i++) backoff.nextMs();
