@@ -59,6 +59,7 @@ export class AdsRelay {
   readonly #server: ServerCalls;
   readonly #programs = new Set<Connection>();
   readonly #calls = new Set<RelayedCall>();
+  #isClosed = false;
 
   /** @throws {ListenError} */
   constructor(options: AdsRelayOptions) {
@@ -82,6 +83,8 @@ export class AdsRelay {
 
   /** Serves nobody any more; what runs is told that this node is stopping. */
   close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#listener.close();
     const message = "the relay on this node is stopping";
     const status = { code: StatusCode.UNAVAILABLE, message };

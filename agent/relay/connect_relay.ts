@@ -49,6 +49,7 @@ export class ConnectRelay {
   readonly #options: ConnectRelayOptions;
   readonly #listener: BoundListener;
   readonly #clients = new Set<Conduit>();
+  #isShut = false;
 
   /** @throws {ListenError} */
   constructor(options: ConnectRelayOptions) {
@@ -71,12 +72,13 @@ export class ConnectRelay {
 
   /** No new clients; those there are go on. */
   shutdown(): void {
-    this.#listener.close();
+    if (!this.#isShut) this.#listener.close();
+    this.#isShut = true;
   }
 
   /** Ends everything now. */
   close(reason: string): void {
-    this.#listener.close();
+    this.shutdown();
     for (const client of [...this.#clients]) client.reset(reason);
   }
 

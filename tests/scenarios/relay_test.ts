@@ -1,0 +1,238 @@
+/**
+ * Programs on a node that have no identity of their own: discovery and CONNECT
+ * on loopback, passed on under the node's.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import { TYPE_URLS } from "../../proto/xds/resource.ts";
+import { structOf } from "../../proto/xds/struct_data.ts";
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import { announced, NodeRig } from "../support/node_rig.ts";
+import { ask, ProxyRig } from "../support/proxy_rig.ts";
+import { readToEnd, writeAll } from "../support/sockets.ts";
+import {
+  eventually,
+  metricAt,
+  portOf,
+  type TunnelAgent,
+} from "../support/tunnel_harness.ts";
+import { addressesIn, namesIn, XdsProbe } from "../support/xds_probe.ts";
+
+const ANY = { hostname: "127.0.0.1", port: 0 };
+const RELAY = { xds: ANY, connect: ANY };
+const WEB = "default/web:80";
+const ESTABLISHED = "HTTP/1.1 200 Connection Established\r\n\r\n";
+/** A client that may be told of endpoints behind agents. */
+const ENVOY = {
+  id: "envoy-1",
+  userAgentName: "envoy",
+  metadata: structOf({ tunnel: { http_11_proxy: true } }),
+};
+
+const encode = (text: string) => new TextEncoder().encode(text);
+const decode = (octets: Uint8Array) => new TextDecoder().decode(octets);
+
+/** A server, `edge-1` that announces, and `edge-2` that relays. */
+async function relayed(targetPort: number) {
+  const rig = await NodeRig.open();
+  await rig.link(await rig.joined("edge-1"), {
+    services: [announced("web", targetPort)],
+  });
+  const node = await rig.joined("edge-2");
+  const agent = await rig.link(node, { relay: RELAY, drainTimeoutMs: 0 });
+  return { rig, node, agent };
+}
+
+function portsOf({ running }: TunnelAgent) {
+  const { xds, connect } = running.addresses;
+  return { xds: portOf(xds!), connect: portOf(connect!) };
+}
+
+/** What a program on the node gets for CONNECT, and the connection. */
+async function connect(port: number, target: string, early = "") {
+  const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  await writeAll(conn, encode(`CONNECT ${target} HTTP/1.1\r\n\r\n${early}`));
+  const into = new Uint8Array(4_096);
+  const count = await conn.read(into);
+  return { conn, answer: decode(into.subarray(0, count ?? 0)) };
+}
+
+/** The addresses of a cluster as a client of the relay is told them. */
+async function endpointsOf(probe: XdsProbe): Promise<readonly string[]> {
+  const stream = probe.sotw();
+  stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+  const clusters = await stream.next("cluster");
+  assertEquals(namesIn("cluster", clusters), [WEB]);
+  stream.send({ typeUrl: TYPE_URLS.endpoints, resourceNames: [WEB] });
+  return addressesIn(await stream.next("endpoints"));
+}
+
+Deno.test("a program finds an endpoint by the relay, and reaches it by the relay", async () => {
+  await using backends = new ProxyRig();
+  const port = backends.echo("edge-1: ");
+  const { rig, agent } = await relayed(port);
+  await using _ = rig;
+  const ports = portsOf(agent);
+  using probe = await XdsProbe.plain(ports.xds);
+  const [address, ...others] = await endpointsOf(probe);
+  assertEquals(others, []);
+  assertMatch(address!, /^fd74:756e:6e65:6c00:/);
+  const { admin } = rig.tunnel.server.addresses;
+  const syncz = await (await fetch(`http://${admin}/debug/syncz`)).text();
+  assert(syncz.includes("edge-2~envoy-1"), syncz);
+  const virtual = address!.slice(0, address!.lastIndexOf(":"));
+  const { conn, answer } = await connect(ports.connect, `[${virtual}]:${port}`);
+  assertEquals(answer, ESTABLISHED);
+  assertEquals(await ask(conn, "hello"), "edge-1: hello");
+  conn.close();
+});
+
+for (const mode of ["sotw", "delta"] as const) {
+  Deno.test(`${mode}: changes come through the relay, and so do the ends of both`, async () => {
+    const { rig, agent } = await relayed(1);
+    await using _ = rig;
+    using probe = await XdsProbe.plain(portsOf(agent).xds);
+    const stream = probe[mode]();
+    stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+    const { nonce } = await stream.next("cluster");
+    stream.send({ typeUrl: TYPE_URLS.cluster, responseNonce: nonce! });
+    await rig.link(await rig.joined("edge-3"), {
+      services: [announced("db", 2, { port: 5432 })],
+    });
+    await stream.next("cluster");
+    stream.halfClose();
+    assertEquals((await stream.status).code, StatusCode.OK);
+    const other = probe[mode]();
+    other.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+    await other.next("cluster");
+    const { health } = agent.running.addresses;
+    const streams = () => metricAt(health, "tunnel_relay_streams");
+    assertEquals(await streams(), 1);
+    other.cancel();
+    await eventually("the stream is over", async () => await streams() === 0);
+  });
+}
+
+Deno.test("what the server refuses a program is told in its words", async () => {
+  const { rig, agent } = await relayed(1);
+  await using _ = rig;
+  using probe = await XdsProbe.plain(portsOf(agent).xds);
+  const stream = probe.sotw();
+  stream.send({ typeUrl: TYPE_URLS.cluster });
+  const { code, message } = await stream.status;
+  assertEquals(code, StatusCode.INVALID_ARGUMENT);
+  assertMatch(message, /its first request has no node\.id/);
+});
+
+Deno.test("a relay serves connections with their ends, and octets that come first", async () => {
+  const { rig, agent } = await relayed(0);
+  await using _ = rig;
+  const { target } = rig.tunnel;
+  const port = portOf(target.address);
+  await rig.link(await rig.joined("edge-4"), {
+    services: [announced("ssh", port, { port: 22 })],
+  });
+  const headers = "\r\ntunnel-node: id=edge-4";
+  const open = (early = "") =>
+    connect(
+      portsOf(agent).connect,
+      `127.0.0.1:${port} HTTP/1.1${headers}\r\nx: `,
+      early,
+    );
+  const [{ conn, answer }, far] = await Promise.all([open(), target.next()]);
+  assertEquals(answer, ESTABLISHED);
+  far.send("banner");
+  const into = new Uint8Array(100);
+  assertEquals(decode(into.subarray(0, await conn.read(into) ?? 0)), "banner");
+  await writeAll(conn, encode("all of it"));
+  await conn.closeWrite();
+  await far.ended;
+  assertEquals(far.text, "all of it");
+  far.send("and back");
+  far.finish();
+  assertEquals(decode(await readToEnd(conn)), "and back");
+  conn.close();
+  const [second, other] = await Promise.all([open("early"), target.next()]);
+  await other.received(5);
+  denoSocket(second.conn).reset();
+  assertEquals((await other.closed).kind, "reset");
+});
+
+Deno.test("a relay refuses what the server does, and says so with a status", async () => {
+  const { rig, agent } = await relayed(1);
+  await using _ = rig;
+  const port = portsOf(agent).connect;
+  const statusOf = async (target: string) => {
+    const { conn, answer } = await connect(port, target);
+    conn.close();
+    return answer.split("\r\n")[0]!;
+  };
+  assertMatch(
+    await statusOf("127.0.0.1:22"),
+    /^HTTP\/1\.1 403 Cannot dial tcp 127\.0\.0\.1:22: refused, no rule of the/,
+  );
+  assertMatch(
+    await statusOf("[fd74:756e:6e65:6c00::1]:80"),
+    /^HTTP\/1\.1 503 Cannot dial .*: no endpoint that is there has this/,
+  );
+  assertMatch(await statusOf("nonsense"), /^HTTP\/1\.1 400 /);
+  const get = await Deno.connect({ hostname: "127.0.0.1", port });
+  await writeAll(get, encode("GET / HTTP/1.1\r\n\r\n"));
+  assertMatch(decode(await readToEnd(get)), /^HTTP\/1\.1 405 /);
+  get.close();
+});
+
+Deno.test("while the server is away a relay says so at once, and why", async () => {
+  const { rig, agent } = await relayed(1);
+  await using _ = rig;
+  const ports = portsOf(agent);
+  using probe = await XdsProbe.plain(ports.xds);
+  const stream = probe.sotw();
+  stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+  await stream.next("cluster");
+  rig.tunnel.server.stop("the server burns");
+  assertEquals((await stream.status).code, StatusCode.UNAVAILABLE);
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const late = probe.sotw();
+    late.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+    const { code, message } = await late.status;
+    assertEquals(code, StatusCode.UNAVAILABLE);
+    assertMatch(message, /^no discovery server can be reached: .*refused/);
+  }
+  const { conn, answer } = await connect(ports.connect, "127.0.0.1:80");
+  conn.close();
+  assertMatch(answer, /^HTTP\/1\.1 503 Cannot .*refused/);
+});
+
+Deno.test("a node that is revoked relays for nobody any more", async () => {
+  const { rig, node, agent } = await relayed(1);
+  await using _ = rig;
+  using probe = await XdsProbe.plain(portsOf(agent).xds);
+  const stream = probe.sotw();
+  stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+  await stream.next("cluster");
+  await rig.nodes.change(node.name, (record) => ({
+    ...record,
+    state: "revoked",
+  }));
+  const { code, message } = await stream.status;
+  assertEquals(code, StatusCode.PERMISSION_DENIED);
+  assertMatch(message, /the node was revoked/);
+});
+
+Deno.test("an agent that ends tells its programs", async () => {
+  const { rig, agent } = await relayed(1);
+  await using _ = rig;
+  using probe = await XdsProbe.plain(portsOf(agent).xds);
+  const stream = probe.sotw();
+  stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+  await stream.next("cluster");
+  agent.running.shutdown();
+  const { code, message } = await stream.status;
+  assertEquals(code, StatusCode.UNAVAILABLE);
+  assertMatch(message, /the relay on this node is stopping/);
+  await agent.running.finished;
+});
