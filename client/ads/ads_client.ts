@@ -184,8 +184,10 @@ export class AdsClient<T> {
   opened(send: SendRequest): void {
     this.#send = send;
     this.#hasSaidNode = false;
+    const { mode } = this.#options;
     for (const state of Object.values(this.#kinds)) {
-      state.subscription = subscription(this.#options.mode, state);
+      state.subscription = subscription(mode, state);
+      state.isUnconfirmed = mode === "delta" && state.isUnannounced;
     }
     this.#askAll();
   }
@@ -229,6 +231,7 @@ export class AdsClient<T> {
       }
     }
     for (const name of received.removed) this.#remove(state, name, changes);
+    if (state.isUnconfirmed) this.#awaitAll(state, seen);
     this.#tell(changes);
     this.#answer(state, received, problems);
     this.#askAll();
@@ -382,8 +385,7 @@ export class AdsClient<T> {
     const dueMs = this.#options.timers.now() + ABSENT_AFTER_MS;
     for (const state of Object.values(this.#kinds)) {
       const node = this.#hasSaidNode ? undefined : this.#options.node;
-      const request = state.subscription!.ask(node);
-      if (request !== undefined) {
+      for (const request of state.subscription!.ask(node)) {
         this.#hasSaidNode = true;
         send(request);
       }
@@ -398,6 +400,15 @@ export class AdsClient<T> {
       }
     }
     this.#arm();
+  }
+
+  /** The server has begun to say all: what it does not say is gone. */
+  #awaitAll(state: AdsKind<T>, seen: ReadonlySet<string>): void {
+    state.isUnconfirmed = false;
+    const dueMs = this.#options.timers.now() + ABSENT_AFTER_MS;
+    for (const name of state.held.keys()) {
+      if (!seen.has(name)) state.awaited.set(name, dueMs);
+    }
   }
 
   // --- What does not exist -------------------------------------------------------

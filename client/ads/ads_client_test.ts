@@ -6,7 +6,9 @@ import type {
 import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { ABSENT_AFTER_MS, AdsClient } from "./ads_client.ts";
+import { ANNOUNCED_MAX } from "./ads_kind.ts";
 import { type Need, RejectedResource } from "./received.ts";
+import { PORTION_NAMES_MAX } from "./subscription.ts";
 
 const MODES: readonly DiscoveryMode[] = ["sotw", "delta"];
 
@@ -354,6 +356,30 @@ Deno.test("what an earlier process held is used, and believed of no server's ver
     const [again] = rig.open();
     assertMatch(again!, mode === "sotw" ? /v=1 \[\]/ : /one=v1/);
   }
+});
+
+Deno.test("who has more than can be said hears all, and forgets what it does not hear", () => {
+  const rig = new Rig("delta");
+  const names = Array.from({ length: ANNOUNCED_MAX + 1 }, (_, i) => `e${i}`);
+  rig.client.want("endpoints", false, names);
+  const requests = rig.open();
+  const lengths = requests.map((request) => request.split("+").length - 1);
+  assertEquals(lengths, [PORTION_NAMES_MAX, 1]);
+  assertEquals(requests.map((request) => /node=/.test(request)), [true, false]);
+  const all = Object.fromEntries(names.map((name) => [name, "x"]));
+  rig.answer("endpoints", "1", all);
+  rig.client.closed();
+  rig.takeTold();
+  assertEquals(rig.open().some((request) => request.includes("=1")), false);
+  // A server that says nothing yet says nothing by that.
+  rig.timers.advance(2 * ABSENT_AFTER_MS);
+  assertEquals(rig.takeTold(), []);
+  const { e7: _, ...others } = all;
+  rig.answer("endpoints", "1", others);
+  rig.timers.advance(ABSENT_AFTER_MS - 1);
+  assertEquals(rig.takeTold(), []);
+  rig.timers.advance(1);
+  assertEquals(rig.takeTold(), ["endpoints e7 -"]);
 });
 
 Deno.test("what nobody asked for is not taken", () => {

@@ -41,17 +41,28 @@ export interface Refusal {
 /** Names that do not exist and are told to people. */
 const ABSENT_SHOWN_MAX = 100;
 
+/**
+ * Versions that are said in the first request of a stream; it has 2 MiB at most
+ * for servers of ours.
+ */
+export const ANNOUNCED_MAX = 5_000;
+
 /** See the module description. */
 export class AdsKind<T> implements SubscribedKind {
   readonly wanted = new WantedNames();
   readonly held = new Map<string, Held<T>>();
   readonly absent = new Set<string>();
-  /** When each is given up, soonest first: all are waited for equally long. */
+  /**
+   * When each is given up, soonest first: all are waited for equally long. It is
+   * held when the server was not told so, and says it again if it is there.
+   */
   readonly awaited = new Map<string, number>();
   /** Read from disk: held, but the server's versions may mean other content. */
   readonly recalled = new Set<string>();
   /** Names whose answers are waited for on this stream, if they are not known. */
   lookedAt: ReadonlySet<string> | undefined;
+  /** The server was not told what is held, and has not begun to say it. */
+  isUnconfirmed = false;
   /** On the stream that is open. */
   subscription: Subscription | undefined;
   acceptedVersion = "";
@@ -76,8 +87,17 @@ export class AdsKind<T> implements SubscribedKind {
     return true;
   }
 
+  /**
+   * Whether there is too much to tell a server what is held: it says all then,
+   * and what it does not say is gone.
+   */
+  get isUnannounced(): boolean {
+    return this.held.size > ANNOUNCED_MAX;
+  }
+
   heldVersions(): ReadonlyMap<string, string> {
     const versions = new Map<string, string>();
+    if (this.isUnannounced) return versions;
     for (const { name, version } of this.held.values()) {
       // Of no content: the server sends it, or says that it is gone.
       versions.set(name, this.recalled.has(name) ? "" : version);

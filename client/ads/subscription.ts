@@ -33,12 +33,19 @@ export interface Subscription {
    * Asks for what is wanted and was not asked for, and takes back the rest.
    *
    * @param node In the first request of a stream.
-   * @returns Nothing when nothing is new.
+   * @returns Nothing when nothing is new; several when it is too much for one.
    */
-  ask(node?: DiscoveryNode): DiscoveryRequest | undefined;
+  ask(node?: DiscoveryNode): readonly DiscoveryRequest[];
   /** Accepts the response of `nonce`, or refuses it. */
   answer(nonce: string, errorDetail?: ErrorDetail): DiscoveryRequest;
 }
+
+/**
+ * Names of one request, and characters of all of them: less than what servers
+ * of ours read at once. State of the world has to say all names in one.
+ */
+export const PORTION_NAMES_MAX = 5_000;
+export const PORTION_LENGTH_MAX = 524_288;
 
 /** All resources there are. */
 const WILDCARD = "*";
@@ -72,13 +79,13 @@ class SotwSubscription implements Subscription {
     return this.#said !== undefined;
   }
 
-  ask(node?: DiscoveryNode): DiscoveryRequest | undefined {
+  ask(node?: DiscoveryNode): readonly DiscoveryRequest[] {
     const { wanted } = this.#kind;
     const { names, isWildcard } = wanted;
-    if (this.#said === undefined && wanted.isEmpty) return undefined;
+    if (this.#said === undefined && wanted.isEmpty) return [];
     const isSaid = this.#said?.isWildcard === isWildcard &&
       isSameSet(this.#said.names, names);
-    return isSaid ? undefined : this.#request(undefined, node);
+    return isSaid ? [] : [this.#request(undefined, node)];
   }
 
   answer(nonce: string, errorDetail?: ErrorDetail): DiscoveryRequest {
@@ -125,32 +132,35 @@ class DeltaSubscription implements Subscription {
     return this.#said !== undefined;
   }
 
-  ask(node?: DiscoveryNode): DiscoveryRequest | undefined {
+  ask(node?: DiscoveryNode): readonly DiscoveryRequest[] {
     const { wanted } = this.#kind;
     const said = this.#said;
-    if (said === undefined && wanted.isEmpty) return undefined;
+    if (said === undefined && wanted.isEmpty) return [];
     const { isWildcard } = wanted;
     // Asked after each response: thousands of names are not compared each time.
     const isSaid = this.#saidOf?.names === wanted.names &&
       this.#saidOf.isWildcard === isWildcard;
-    if (isSaid) return undefined;
+    if (isSaid) return [];
     this.#saidOf = { names: wanted.names, isWildcard };
     const names = isWildcard
       ? new Set([WILDCARD, ...wanted.names])
       : wanted.names;
     const subscribe = [...names].filter((name) => !said?.has(name));
     const unsubscribe = [...said ?? []].filter((name) => !names.has(name));
-    if (subscribe.length === 0 && unsubscribe.length === 0) return undefined;
+    if (subscribe.length === 0 && unsubscribe.length === 0) return [];
     this.#said = names;
     const isFirst = said === undefined;
-    return {
-      ...this.#blank(),
-      node,
-      // Older servers know the wildcard by the empty list of a first request.
-      subscribe: isFirst && names.size === 1 && isWildcard ? [] : subscribe,
-      unsubscribe,
-      initialVersions: isFirst ? this.#kind.heldVersions() : NO_VERSIONS,
-    };
+    const initialVersions = isFirst ? this.#kind.heldVersions() : NO_VERSIONS;
+    // Older servers know the wildcard by the empty list of a first request.
+    const isLegacy = isFirst && names.size === 1 && isWildcard;
+    const [first = NO_NAMES, ...others] = isLegacy ? [] : portions(subscribe);
+    const [gone = NO_NAMES, ...goneToo] = portions(unsubscribe);
+    const blank = this.#blank();
+    return [
+      { ...blank, node, subscribe: first, unsubscribe: gone, initialVersions },
+      ...others.map((subscribe) => ({ ...blank, subscribe })),
+      ...goneToo.map((unsubscribe) => ({ ...blank, unsubscribe })),
+    ];
   }
 
   answer(nonce: string, errorDetail?: ErrorDetail): DiscoveryRequest {
@@ -173,6 +183,23 @@ class DeltaSubscription implements Subscription {
 
 const NO_NAMES: readonly string[] = Object.freeze([]);
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
+
+function portions(names: readonly string[]): readonly (readonly string[])[] {
+  const found: string[][] = [];
+  let length = Infinity;
+  for (const name of names) {
+    const last = found.at(-1);
+    length += name.length;
+    if (
+      last === undefined || last.length === PORTION_NAMES_MAX ||
+      length > PORTION_LENGTH_MAX
+    ) {
+      found.push([name]);
+      length = name.length;
+    } else last.push(name);
+  }
+  return found;
+}
 
 function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
   if (a === b) return true;
