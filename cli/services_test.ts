@@ -27,6 +27,7 @@ const WEB: PortStatus = {
   octetsFromClients: 1_500_000,
   octetsToClients: 10,
   moved: 0,
+  endedHalfClosed: 0,
   crowdedOut: 0,
   datagramsDropped: 0,
   endpoints: [

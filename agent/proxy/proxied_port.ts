@@ -89,6 +89,8 @@ export interface PortCounts {
   ejections: number;
   octetsFromClients: number;
   octetsToClients: number;
+  /** TCP connections that were silent too long after one side had ended. */
+  endedHalfClosed: number;
   /** UDP sessions whose backend left them. */
   moved: number;
   /** UDP sessions that made room for others, at the limit. */
@@ -111,6 +113,7 @@ export class ProxiedPort {
     ejections: 0,
     octetsFromClients: 0,
     octetsToClients: 0,
+    endedHalfClosed: 0,
     moved: 0,
     crowdedOut: 0,
     datagramsDropped: 0,

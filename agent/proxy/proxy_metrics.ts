@@ -107,6 +107,12 @@ function registerPorts(registry: MetricRegistry, proxy: Proxy): void {
     "Octets that came from endpoints.",
     ({ port }) => port.counts.octetsToClients,
   );
+  add(
+    "counter",
+    "ended_half_closed_total",
+    "TCP connections that were silent too long after one side had ended.",
+    ({ port }) => port.counts.endedHalfClosed,
+  );
 }
 
 function registerSessions(registry: MetricRegistry, proxy: Proxy): void {

@@ -48,6 +48,7 @@ export interface PortStatus {
   readonly ejections: number;
   readonly octetsFromClients: number;
   readonly octetsToClients: number;
+  readonly endedHalfClosed: number;
   readonly moved: number;
   readonly crowdedOut: number;
   readonly datagramsDropped: number;

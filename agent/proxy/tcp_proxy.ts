@@ -19,9 +19,10 @@ import {
   type ConduitObserver,
   ObservedConduit,
 } from "../../proto/transfer/observed_conduit.ts";
-import { join } from "../../proto/transfer/transfer.ts";
+import { join, type Joined } from "../../proto/transfer/transfer.ts";
 import { dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "./balancer/backend.ts";
+import { HALF_CLOSED_IDLE_MS, HalfClosedConnections } from "./half_closed.ts";
 import type {
   PortListener,
   PortProxy,
@@ -35,12 +36,16 @@ import type {
  */
 export const CONNECTIONS_MAX = 65_536;
 
+const SILENT_TEXT = "one side had ended and nothing was heard of the other " +
+  `for ${HALF_CLOSED_IDLE_MS / 60_000} minutes`;
+
 /** See the module description. */
 export class TcpProxy implements PortProxy {
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;
   readonly #connectionsMax: number;
   readonly #connections = new Set<Connection>();
+  readonly #halfClosed: HalfClosedConnections;
   readonly #drained = Promise.withResolvers<void>();
   #isDraining = false;
 
@@ -52,6 +57,11 @@ export class TcpProxy implements PortProxy {
     this.#port = port;
     this.#context = context;
     this.#connectionsMax = connectionsMax;
+    this.#halfClosed = new HalfClosedConnections(context.timers, (joined) => {
+      port.counts.endedHalfClosed++;
+      port.lastError = SILENT_TEXT;
+      joined.giveUp(SILENT_TEXT);
+    });
   }
 
   open(at: ListenAddress): PortListener {
@@ -96,6 +106,7 @@ export class TcpProxy implements PortProxy {
     const connection = new Connection(this.#port, this.#context, {
       socket,
       host: conn.remoteAddr.hostname,
+      halfClosed: this.#halfClosed,
       onOver: () => {
         this.#connections.delete(connection);
         this.#settle();
@@ -107,6 +118,7 @@ export class TcpProxy implements PortProxy {
 
   #settle(): void {
     if (this.#isDraining && this.#connections.size === 0) {
+      this.#halfClosed.stop();
       this.#drained.resolve();
     }
   }
@@ -117,6 +129,8 @@ interface Client {
   readonly socket: OctetSocket;
   /** Its IP address. */
   readonly host: string;
+  /** Where it is while one of its sides is over. */
+  readonly halfClosed: HalfClosedConnections;
   readonly onOver: () => void;
 }
 
@@ -127,8 +141,7 @@ class Connection implements ConduitObserver {
   readonly #client: Client;
   readonly #dialing = new AbortController();
   #backend: Backend | undefined;
-  /** Once joined. */
-  #near: Conduit | undefined;
+  #joined: Joined | undefined;
   #isOver = false;
 
   constructor(port: ProxiedPort, context: ProxyContext, client: Client) {
@@ -157,7 +170,7 @@ class Connection implements ConduitObserver {
 
   /** Ends it, whatever it is doing. */
   stop(reason: string): void {
-    if (this.#near !== undefined) return this.#near.reset(reason);
+    if (this.#joined !== undefined) return this.#joined.giveUp(reason);
     this.#dialing.abort();
     this.#refuse();
   }
@@ -177,9 +190,13 @@ class Connection implements ConduitObserver {
   }
 
   #join(far: Conduit): void {
-    const near = new SocketConduit(this.#client.socket);
-    this.#near = near;
-    join(near, new ObservedConduit(far, this), () => this.#over());
+    const { socket, halfClosed } = this.#client;
+    this.#joined = join(
+      new SocketConduit(socket),
+      new ObservedConduit(far, this),
+      () => this.#over(),
+      (joined) => halfClosed.add(joined),
+    );
   }
 
   /** A reset says what an end would hide: nobody was there. */
@@ -192,6 +209,9 @@ class Connection implements ConduitObserver {
 
   #over(): void {
     this.#isOver = true;
+    if (this.#joined !== undefined) {
+      this.#client.halfClosed.delete(this.#joined);
+    }
     this.#client.onOver();
   }
 }

@@ -49,6 +49,14 @@ export interface TransferResult {
   readonly durationMs: number;
 }
 
+/** Two conduits that are joined. */
+export interface Joined {
+  /** Octets that were taken so far, both ways together. */
+  readonly octets: number;
+  /** Resets whichever of the two is not closed. @param reason For people. */
+  giveUp(reason: string): void;
+}
+
 /**
  * Moves octets both ways until both conduits are closed.
  *
@@ -64,7 +72,7 @@ export function transfer(
   options: TransferOptions = {},
 ): Promise<TransferResult> {
   const { promise, resolve } = Promise.withResolvers<TransferResult>();
-  new Transfer(a, b, options, resolve).start();
+  new Transfer(a, b, options, { onOver: resolve }).start();
   return promise;
 }
 
@@ -73,14 +81,25 @@ export function transfer(
  * are many, and a promise for each would cost memory for as long as they live.
  *
  * @param onOver Called when both are closed.
+ * @param onHalfClosed Called when the first of the two has said that it sends no
+ *   more; it may be so for as long as the other one likes.
  * @throws {TypeError} As there.
  */
 export function join(
   a: Conduit,
   b: Conduit,
   onOver?: (result: TransferResult) => void,
-): void {
-  new Transfer(a, b, {}, onOver).start();
+  onHalfClosed?: (joined: Joined) => void,
+): Joined {
+  const joined = new Transfer(a, b, {}, { onOver, onHalfClosed });
+  joined.start();
+  return joined;
+}
+
+/** Who wants to know of a transfer. */
+interface Listeners {
+  readonly onOver?: ((result: TransferResult) => void) | undefined;
+  readonly onHalfClosed?: ((joined: Joined) => void) | undefined;
 }
 
 function assertSameKind(a: Conduit, b: Conduit): void {
@@ -91,7 +110,7 @@ function assertSameKind(a: Conduit, b: Conduit): void {
   }
 }
 
-class Transfer implements PumpOwner {
+class Transfer implements PumpOwner, Joined {
   readonly #a: Conduit;
   readonly #b: Conduit;
   readonly #aToB: Pump;
@@ -99,6 +118,7 @@ class Transfer implements PumpOwner {
   readonly #clock: Clock | undefined;
   readonly #startMs: number;
   readonly #onOver: ((result: TransferResult) => void) | undefined;
+  readonly #onHalfClosed: ((joined: Joined) => void) | undefined;
   #endA: ConduitEnd | undefined;
   #endB: ConduitEnd | undefined;
   #cause: ConduitEnd | undefined;
@@ -107,7 +127,7 @@ class Transfer implements PumpOwner {
     a: Conduit,
     b: Conduit,
     options: TransferOptions,
-    onOver: ((result: TransferResult) => void) | undefined,
+    { onOver, onHalfClosed }: Listeners,
   ) {
     assertSameKind(a, b);
     const limit = options.queueOctetsMax ?? QUEUE_OCTETS_MAX;
@@ -118,11 +138,22 @@ class Transfer implements PumpOwner {
     this.#clock = options.clock;
     this.#startMs = options.clock?.now() ?? 0;
     this.#onOver = onOver;
+    this.#onHalfClosed = onHalfClosed;
+  }
+
+  get octets(): number {
+    return this.#aToB.octets + this.#bToA.octets;
   }
 
   start(): void {
     this.#a.attach(new TransferSide(this, "a", this.#aToB, this.#bToA));
     this.#b.attach(new TransferSide(this, "b", this.#bToA, this.#aToB));
+  }
+
+  /** A conduit sends no more. */
+  onEnded(side: "a" | "b"): void {
+    const other = side === "a" ? this.#bToA : this.#aToB;
+    if (!other.sourceHasEnded) this.#onHalfClosed?.(this);
   }
 
   /** A conduit is closed; the other one hears how, unless it was in order. */
@@ -195,6 +226,7 @@ class TransferSide implements ConduitEvents {
 
   onEnd(isGone?: boolean): void {
     this.#outgoing.onEnd(isGone);
+    this.#transfer.onEnded(this.#side);
   }
 
   onClose(closed: ConduitEnd): void {

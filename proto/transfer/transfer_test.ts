@@ -236,6 +236,50 @@ Deno.test("what nobody waits for is joined all the same", async () => {
   assertEquals(right.text, "to the right");
 });
 
+Deno.test("half-closed is said once, and either can be given up then", async () => {
+  for (const first of ["left", "right"] as const) {
+    const [leftRoad, a] = MemoryConduit.pair();
+    const [b, rightRoad] = MemoryConduit.pair();
+    const ends = {
+      left: new ConduitProbe(leftRoad),
+      right: new ConduitProbe(rightRoad),
+    };
+    const heard: unknown[] = [];
+    const joined = join(a, b, undefined, (which) => heard.push(which));
+    const other = first === "left" ? "right" : "left";
+    ends[first].send("abc");
+    ends[first].finish();
+    await ends[other].ended;
+    assertEquals(heard, [joined]);
+    assertEquals(joined.octets, 3);
+    joined.giveUp("long enough");
+    const reset = { kind: "reset", reason: "long enough" } as const;
+    assertEquals([await ends.left.closed, await ends.right.closed], [
+      reset,
+      reset,
+    ]);
+  }
+});
+
+Deno.test("giving up resets the one that is not closed", async () => {
+  const [leftRoad, a] = MemoryConduit.pair({ windowOctets: 100 });
+  const [b, rightRoad] = MemoryConduit.pair({ windowOctets: 100 });
+  const left = new ConduitProbe(leftRoad);
+  const right = new ConduitProbe(rightRoad);
+  const heard: unknown[] = [];
+  const joined = join(a, b, undefined, (which) => heard.push(which));
+  right.finish();
+  await left.ended;
+  right.stopReading();
+  left.send(new Uint8Array(150));
+  left.finish();
+  assertEquals(await left.closed, CLEAN);
+  assertEquals(b.closed, undefined);
+  joined.giveUp("it takes nothing");
+  assertEquals((await right.closed).kind, "reset");
+  assertEquals(heard.length, 1);
+});
+
 Deno.test("a conduit that ignores its window is reset, not buffered", async () => {
   const source = new ScriptedConduit();
   const sink = new ScriptedConduit();
