@@ -28,7 +28,7 @@ export class IdentityStage {
   }
 
   /** Starts the server, and waits until it listens. */
-  async start(): Promise<Child> {
+  async start(...flags: readonly string[]): Promise<Child> {
     this.server = new Child({
       name: "server",
       command: [
@@ -39,6 +39,7 @@ export class IdentityStage {
         `--health-port=${this.#healthPort}`,
         "--health-bind-address=127.0.0.1",
         "--admin-port=0",
+        ...flags,
       ],
       logFile: this.#workspace.path("server.log"),
     });
