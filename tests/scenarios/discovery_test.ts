@@ -300,3 +300,52 @@ Deno.test("what a client should have is dumped in full", async () => {
     "10.0.0.1",
   ]);
 });
+
+Deno.test("a client that comes back to a restarted server is told what differs", async () => {
+  const versions = new Map<string, string>();
+  let sotwVersion = "";
+  {
+    await using rig = await DiscoveryRig.serving({
+      services: [serviceOf("web"), serviceOf("db", 5432)],
+    });
+    const probe = await rig.plain();
+    const delta = probe.delta();
+    delta.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
+    for (const { name, version } of (await delta.next()).resources ?? []) {
+      versions.set(name!, version!);
+    }
+    const sotw = probe.sotw();
+    sotw.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
+    sotwVersion = (await sotw.next()).versionInfo!;
+  }
+  assertEquals([...versions.keys()].sort(), ["default/db:5432", WEB]);
+  // The order in which it hears of things is another one.
+  await using rig = await DiscoveryRig.serving({
+    services: [serviceOf("db", 5432), serviceOf("web")],
+  });
+  const probe = await rig.plain();
+  const sotw = probe.sotw();
+  sotw.send({
+    node: NODE,
+    typeUrl: TYPE_URLS.cluster,
+    versionInfo: sotwVersion,
+  });
+  assertEquals((await sotw.next()).versionInfo, sotwVersion);
+  const delta = probe.delta();
+  delta.send({
+    node: NODE,
+    typeUrl: TYPE_URLS.cluster,
+    initialResourceVersions: {
+      ...Object.fromEntries(versions),
+      "default/gone:1": "aa",
+    },
+  });
+  const { resources, removedResources, nonce } = await delta.next();
+  assertEquals(resources ?? [], []);
+  assertEquals(removedResources, ["default/gone:1"]);
+  delta.send({ typeUrl: TYPE_URLS.cluster, responseNonce: nonce! });
+  rig.source.sink.add({ services: [serviceOf("web", 81)] });
+  const { resources: changed, removedResources: gone } = await delta.next();
+  assertEquals(changed?.map(({ name }) => name), ["default/web:81"]);
+  assertEquals(gone, [WEB]);
+});
