@@ -150,10 +150,10 @@ Deno.test("a service that moves to another port does not fall back while the old
   assertEquals([rig.take(), rig.service], [[], WEB]);
   rig.assign("default/web:81", behind([1]));
   rig.listener("default/web:81");
-  rig.gone("listener", NAME);
   assertEquals([rig.take(), rig.service], [[KEY], moved]);
   rig.assign(NAME, behind([7]));
   assertEquals([rig.take(), rig.service], [[], moved]);
+  rig.gone("listener", NAME);
   rig.gone("cluster", NAME);
   rig.gone("endpoints", NAME);
   assertEquals([rig.take(), rig.service], [[], moved]);

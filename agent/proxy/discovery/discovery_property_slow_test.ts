@@ -1,0 +1,252 @@
+/**
+ * Whatever happens to a catalog, and to streams between a server and a proxy, the
+ * proxy ends up with the catalog, and on the way no service is what it never was.
+ *
+ * Everything between the two is real, down to the octets; only the road is the
+ * test's.
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import {
+  DIRECT,
+  type Endpoint,
+  keyOf,
+  NO_AFFINITY,
+  portOf,
+  type Service,
+} from "../../../catalog/model.ts";
+import type { Snapshot } from "../../../catalog/snapshot.ts";
+import { AdsClient } from "../../../client/ads/ads_client.ts";
+import {
+  decodeResponse,
+  encodeRequest,
+} from "../../../proto/xds/client_codec.ts";
+import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
+import { encodeNonce, encodeReply } from "../../../proto/xds/reply_encoder.ts";
+import { RequestDecoder } from "../../../proto/xds/request_decoder.ts";
+import {
+  audience,
+  SEES_EVERYTHING,
+} from "../../../server/discovery/generate/audience.ts";
+import { generateService } from "../../../server/discovery/generate/generate_service.ts";
+import { Views } from "../../../server/discovery/generate/views.ts";
+import { StreamState } from "../../../server/discovery/subscriptions/stream_state.ts";
+import { FakeTimers } from "../../../tests/support/fake_timers.ts";
+import { Prng } from "../../../tests/support/prng.ts";
+import { judgeForProxy } from "./proxy_content.ts";
+import { proxyNode } from "./proxy_node.ts";
+import { type Content, ServiceAssembly } from "./service_assembly.ts";
+
+const RUNS = 60;
+const STEPS = 80;
+const NAMES = ["a", "b", "c.d"];
+const AUDIENCE = audience("proxy", SEES_EVERYTHING);
+
+/** A server, a proxy, and a road between them that waits. */
+class World {
+  readonly timers = new FakeTimers();
+  readonly assembly = new ServiceAssembly();
+  readonly client: AdsClient<Content>;
+  /** All that each service was, in order, and how far the proxy is. */
+  readonly #history = new Map<string, string[]>();
+  readonly #reached = new Map<string, number>();
+  readonly #mode: DiscoveryMode;
+  readonly #views = new Views(generateService);
+  readonly #decoder = new RequestDecoder();
+  #snapshot: Snapshot = {
+    ...{ version: 0, services: new Map(), endpoints: new Map() },
+  };
+  #stream: StreamState | undefined;
+  #up: Uint8Array[] = [];
+  #down: Uint8Array[] = [];
+
+  constructor(mode: DiscoveryMode) {
+    this.#mode = mode;
+    this.client = new AdsClient<Content>({
+      mode,
+      node: proxyNode("n", ""),
+      judge: judgeForProxy,
+      timers: this.timers,
+      onChanged: (changes) => {
+        for (const { kind, name, held } of changes) {
+          this.assembly.change(kind, name, held?.content);
+        }
+        for (const [key, whole] of this.assembly.take()) {
+          if (whole !== undefined) this.#reach(key, whole.service);
+        }
+      },
+      onAnswered: (_kind, _version, refusal) =>
+        assertEquals(refusal, undefined),
+    });
+    this.client.want("cluster", true);
+    this.client.want("listener", true);
+    this.#views.update(this.#snapshot);
+  }
+
+  connect(): void {
+    this.client.closed();
+    [this.#up, this.#down] = [[], []];
+    this.#stream = new StreamState({ mode: this.#mode });
+    this.#stream.onView(this.#views.viewOf(AUDIENCE), this.timers.now());
+    this.client.opened((request) => this.#up.push(encodeRequest(request)));
+  }
+
+  change(key: string, service: Service | undefined, list: readonly Endpoint[]) {
+    const { version, services, endpoints } = this.#snapshot;
+    const next = {
+      version: version + 1,
+      services: new Map(services),
+      endpoints: new Map(endpoints),
+    };
+    if (service === undefined) {
+      next.services.delete(key);
+      next.endpoints.delete(key);
+    } else {
+      const texts = this.#history.get(key) ?? [];
+      texts.push(JSON.stringify(service));
+      this.#history.set(key, texts);
+      next.services.set(key, service);
+      next.endpoints.set(key, list);
+    }
+    this.#snapshot = next;
+    this.#views.update(next);
+    this.#stream?.onView(this.#views.viewOf(AUDIENCE), this.timers.now());
+    this.#speak();
+  }
+
+  pass(ms: number): void {
+    this.timers.advance(ms);
+    this.#speak();
+  }
+
+  deliverUp(): void {
+    const octets = this.#up.shift();
+    if (octets === undefined) return;
+    const request = this.#decoder.decode(this.#mode, octets);
+    this.#stream!.onRequest(request, this.timers.now());
+    this.#speak();
+  }
+
+  deliverDown(): void {
+    const octets = this.#down.shift();
+    if (octets === undefined) return;
+    this.client.receive(decodeResponse(this.#mode, octets));
+  }
+
+  /** Until nobody has anything to say, however long one waits. */
+  settle(): void {
+    for (let quiet = 0; quiet < 3;) {
+      while (this.#up.length + this.#down.length > 0) {
+        this.deliverUp();
+        this.deliverDown();
+        quiet = 0;
+      }
+      this.pass(31_000);
+      quiet++;
+    }
+  }
+
+  check(): void {
+    const { services, endpoints } = this.#snapshot;
+    const { whole } = this.assembly;
+    assertEquals([...whole.keys()].sort(), [...services.keys()].sort());
+    for (const [key, service] of services) {
+      const found = whole.get(key)!;
+      assertEquals(found.service, service);
+      for (const { name } of service.ports) {
+        const of = (list: readonly Endpoint[]) =>
+          list.filter((endpoint) => portOf(endpoint, name) !== undefined);
+        assertEquals(of(found.endpoints), of(endpoints.get(key)!));
+      }
+    }
+    assertEquals(this.assembly.waiting.size, 0);
+  }
+
+  /** Only forward: what a service was before must not come again. */
+  #reach(key: string, service: Service): void {
+    const from = this.#reached.get(key) ?? 0;
+    const text = JSON.stringify(service);
+    const index = this.#history.get(key)!.indexOf(text, from);
+    assert(index >= 0, `${key} was never so, or is not so any more: ${text}`);
+    this.#reached.set(key, index);
+  }
+
+  #speak(): void {
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    while (true) {
+      const out = stream.next(this.timers.now());
+      if (out === undefined) return;
+      const { reply, nonce } = out;
+      const [body, end] = [encodeReply(this.#mode, reply), encodeNonce(nonce)];
+      this.#down.push(new Uint8Array([...body, ...end]));
+    }
+  }
+}
+
+function randomService(name: string, prng: Prng): Service {
+  const count = 1 + prng.below(2);
+  return {
+    namespace: "default",
+    name,
+    ports: Array.from({ length: count }, (_, i) => ({
+      name: count === 1 ? "" : `p${i}`,
+      port: 80 + 10 * i + prng.below(2),
+      protocol: prng.below(3) === 0 ? "udp" : "tcp",
+    })),
+    affinity: NO_AFFINITY,
+    policy: prng.below(2) === 0 ? {} : { drainMs: prng.below(3) },
+  };
+}
+
+function randomEndpoints({ ports }: Service, prng: Prng): readonly Endpoint[] {
+  return Array.from({ length: prng.below(4) }, (_, i) => {
+    const some = ports.filter(() => prng.below(2) === 0);
+    return {
+      address: `10.0.0.${i + 1}`,
+      ports: (some.length === 0 ? ports.slice(0, 1) : some)
+        .map(({ name }) => ({ name, port: 1 + prng.below(3) })),
+      state: prng.pick(["ready", "ready", "terminating"]),
+      weight: 1,
+      via: prng.below(4) === 0 ? { kind: "agent" } : DIRECT,
+    };
+  });
+}
+
+function step(world: World, prng: Prng): void {
+  const what = prng.below(100);
+  if (what < 30) world.deliverUp();
+  else if (what < 60) world.deliverDown();
+  else if (what < 88) {
+    const name = prng.pick(NAMES);
+    const service = randomService(name, prng);
+    const isGone = prng.below(4) === 0;
+    world.change(
+      keyOf(service),
+      isGone ? undefined : service,
+      randomEndpoints(service, prng),
+    );
+  } else if (what < 95) world.pass(prng.pick([1, 900, 11_000, 31_000]));
+  else world.connect();
+}
+
+for (const mode of ["sotw", "delta"] as const) {
+  Deno.test(`${mode}: a proxy ends up with the catalog, and never with half a change`, () => {
+    const first = Prng.fromEnvironment().seed;
+    for (let run = 0; run < RUNS; run++) {
+      const seed = first + run;
+      const prng = new Prng(seed);
+      const world = new World(mode);
+      try {
+        world.connect();
+        for (let i = 0; i < STEPS; i++) step(world, prng);
+        world.settle();
+        world.check();
+      } catch (error) {
+        throw new Error(`SEED=${seed}: ${(error as Error).message}`, {
+          cause: error,
+        });
+      }
+    }
+  });
+}
