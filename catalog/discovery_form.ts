@@ -224,9 +224,11 @@ function readPolicy(form: Form): ServicePolicy {
 
 function readHealth(value: unknown): HealthCheck {
   const form = object(value, "a health check that is no map");
+  const { port } = form;
   const times = {
     intervalMs: number(form["intervalMs"], "intervalMs"),
     timeoutMs: number(form["timeoutMs"], "timeoutMs"),
+    ...port === undefined ? {} : { port: number(port, "port of its health") },
   };
   const kind = word(["tcp", "http"], form["kind"], "health check");
   return kind === "tcp"

@@ -74,9 +74,12 @@ Deno.test("a service comes back as it was, with everything and with nothing", ()
     assertEquals(readClusterForm(form), { service, port });
   }
   const tcp = { kind: "tcp", intervalMs: 1, timeoutMs: 2 } as const;
-  const service = { ...PLAIN, policy: { health: tcp } };
-  const form = travelled(clusterForm(service, ""));
-  assertEquals(readClusterForm(form).service, service);
+  const http = { ...tcp, kind: "http", path: "/ok", port: 8080 } as const;
+  for (const health of [tcp, { ...tcp, port: 53 }, http]) {
+    const service = { ...PLAIN, policy: { health } };
+    const form = travelled(clusterForm(service, ""));
+    assertEquals(readClusterForm(form).service, service);
+  }
 });
 
 Deno.test("an endpoint comes back as it was, by whatever road", () => {

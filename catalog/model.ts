@@ -97,18 +97,25 @@ export interface ServicePolicy {
 export const NO_POLICY: ServicePolicy = Object.freeze({});
 
 /** How an endpoint is asked whether it lives. */
-export type HealthCheck =
-  | {
-    readonly kind: "tcp";
-    readonly intervalMs: number;
-    readonly timeoutMs: number;
-  }
+export type HealthCheck = HealthCheckTimes & {
+  /**
+   * Of the same address, over TCP; absent: the endpoint's own for each of the
+   * service's TCP ports, and nothing is asked for its UDP ports.
+   */
+  readonly port?: number;
+} & HealthQuestion;
+
+interface HealthCheckTimes {
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+}
+
+type HealthQuestion =
+  | { readonly kind: "tcp" }
   | {
     readonly kind: "http";
     /** Begins with `/`; 200 to 399 is well. */
     readonly path: string;
-    readonly intervalMs: number;
-    readonly timeoutMs: number;
   };
 
 /** One place where a service is to be had. */

@@ -152,6 +152,9 @@ function checkTimes({ affinity, policy }: Service): string | undefined {
   if (drainMs !== undefined && !(drainMs >= 0)) {
     return `its drain is ${drainMs} ms, 0 or more is wanted`;
   }
+  if (health?.port !== undefined && !isPort(health.port)) {
+    return `its health is asked at port ${health.port}, 1 to 65535 is wanted`;
+  }
   if (health?.kind === "http" && !/^\/[\x21-\x7e]*$/.test(health.path)) {
     return `"${clip(health.path)}" is no path to ask for its health`;
   }

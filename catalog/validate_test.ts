@@ -65,6 +65,14 @@ Deno.test("a service that cannot be used is told from one that can", () => {
     [{ affinity: { kind: "client-ip", ttlMs: 0 } }, "affinity is 0 ms"],
     [{ policy: { udpIdleMs: Infinity } }, "udpIdle is Infinity ms"],
     [{ policy: { drainMs: -1 } }, "drain is -1 ms"],
+    [
+      {
+        policy: {
+          health: { kind: "tcp", port: 65_536, intervalMs: 1, timeoutMs: 1 },
+        },
+      },
+      "its health is asked at port 65536",
+    ],
   ];
   for (const [fields, problem] of cases) {
     assertStringIncludes(

@@ -3,12 +3,14 @@
  *
  * A check is a dial by the same road as a client's, and for `http` a request on
  * it. One answer is enough, either way: who is ill is left out by the balancer
- * unless all are.
+ * unless all are. A datagram service has no way to say that it lives, so it is
+ * asked only where its service names another port that has.
  *
  * @module
  */
 
 import type { HealthCheck } from "../../catalog/model.ts";
+import type { Target } from "../../catalog/snapshot.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { Backend } from "./balancer/backend.ts";
@@ -18,19 +20,28 @@ import { ReachError } from "./reach.ts";
 /** Of an answer, so much is read: the status line, and not who fills memory. */
 const ANSWER_OCTETS_MAX = 1_024;
 
+type CheckContext = Pick<ProxyContext, "timers" | "random" | "reach" | "log">;
+
 /** See the module description. */
 export class HealthChecks {
   readonly #port: ProxiedPort;
-  readonly #context: Pick<ProxyContext, "timers" | "random" | "reach" | "log">;
+  readonly #context: CheckContext;
+  readonly #onDeserted: (backends: readonly Backend[]) => void;
   readonly #checks = new Map<Backend, BackendCheck>();
   #policy = "";
 
+  /**
+   * @param onDeserted Whoever is with these should go elsewhere: they are ill
+   *   and another one is well. Said after every check for which that is so.
+   */
   constructor(
     port: ProxiedPort,
-    context: Pick<ProxyContext, "timers" | "random" | "reach" | "log">,
+    context: CheckContext,
+    onDeserted: (backends: readonly Backend[]) => void,
   ) {
     this.#port = port;
     this.#context = context;
+    this.#onDeserted = onDeserted;
   }
 
   /** The service or its backends have changed. */
@@ -39,8 +50,8 @@ export class HealthChecks {
     const policy = JSON.stringify(health ?? null);
     if (policy !== this.#policy) this.stop();
     this.#policy = policy;
-    // A datagram service has no way to say that it lives.
-    if (health === undefined || this.#port.protocol === "udp") return;
+    if (health === undefined) return;
+    if (this.#port.protocol === "udp" && health.port === undefined) return;
     const present = new Set(this.#port.balancer.backends);
     for (const [backend, check] of this.#checks) {
       if (present.has(backend)) continue;
@@ -49,12 +60,10 @@ export class HealthChecks {
     }
     for (const backend of present) {
       if (this.#checks.has(backend)) continue;
-      const check = new BackendCheck(
-        this.#port,
-        backend,
-        health,
-        this.#context,
-      );
+      const check = new BackendCheck(this.#port, backend, health, {
+        context: this.#context,
+        onVerdict: () => this.#leaveIll(),
+      });
       this.#checks.set(backend, check);
       check.start();
     }
@@ -65,6 +74,18 @@ export class HealthChecks {
     for (const check of this.#checks.values()) check.stop();
     this.#checks.clear();
   }
+
+  #leaveIll(): void {
+    const deserted = this.#port.balancer.deserted
+      .filter(({ connections }) => connections > 0);
+    if (deserted.length > 0) this.#onDeserted(deserted);
+  }
+}
+
+interface CheckOwner {
+  readonly context: CheckContext;
+  /** It was asked, and what came of it is known. */
+  readonly onVerdict: () => void;
 }
 
 /** The checks of one backend, one after the other. */
@@ -72,7 +93,8 @@ class BackendCheck {
   readonly #port: ProxiedPort;
   readonly #backend: Backend;
   readonly #how: HealthCheck;
-  readonly #context: Pick<ProxyContext, "timers" | "random" | "reach" | "log">;
+  readonly #context: CheckContext;
+  readonly #onVerdict: () => void;
   readonly #stopped = new AbortController();
   #timer: Timer | undefined;
 
@@ -80,12 +102,13 @@ class BackendCheck {
     port: ProxiedPort,
     backend: Backend,
     how: HealthCheck,
-    context: Pick<ProxyContext, "timers" | "random" | "reach" | "log">,
+    { context, onVerdict }: CheckOwner,
   ) {
     this.#port = port;
     this.#backend = backend;
     this.#how = how;
     this.#context = context;
+    this.#onVerdict = onVerdict;
   }
 
   /** The first one soon: until then nobody knows anything. */
@@ -106,6 +129,7 @@ class BackendCheck {
     if (problem !== undefined) this.#backend.lastError = problem;
     if (health !== this.#backend.health) this.#tell(health, problem);
     this.#backend.health = health;
+    this.#onVerdict();
     // A tenth more or less, so that a thousand checks do not stay in step.
     const spread = 0.9 + 0.2 * this.#context.random();
     this.#timer = this.#context.timers.after(
@@ -118,8 +142,9 @@ class BackendCheck {
   async #ask(): Promise<string | undefined> {
     const { timeoutMs } = this.#how;
     let conduit: Conduit;
+    const target = this.#target;
     try {
-      conduit = await this.#context.reach.dial(this.#backend.target, {
+      conduit = await this.#context.reach.dial(target, {
         protocol: "tcp",
         timeoutMs,
         agentOnFailure: this.#port.policy.agentOnFailure ?? false,
@@ -131,7 +156,13 @@ class BackendCheck {
       return error.fault === "target" ? error.message : undefined;
     }
     if (this.#how.kind === "tcp") return this.#sayGoodbye(conduit);
-    return await this.#request(conduit, this.#how.path);
+    return await this.#request(conduit, target, this.#how.path);
+  }
+
+  get #target(): Target {
+    const { target } = this.#backend;
+    const { port } = this.#how;
+    return port === undefined ? target : { ...target, port };
   }
 
   /** Ends in order: many servers log a reset as somebody's mistake. */
@@ -150,8 +181,11 @@ class BackendCheck {
     conduit.end();
   }
 
-  async #request(conduit: Conduit, path: string): Promise<string | undefined> {
-    const { address, port } = this.#backend.target;
+  async #request(
+    conduit: Conduit,
+    { address, port }: Target,
+    path: string,
+  ): Promise<string | undefined> {
     const answered = Promise.withResolvers<string | undefined>();
     const { timeoutMs } = this.#how;
     const deadline = this.#context.timers.after(

@@ -180,7 +180,7 @@ export class Proxy {
         random: context.random,
         open: (at) => proxy.open(at),
       }),
-      health: new HealthChecks(port, context),
+      health: new HealthChecks(port, context, (ill) => proxy.left(ill)),
       problem: undefined,
     };
     this.#served.set(port.key, served);

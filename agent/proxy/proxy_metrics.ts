@@ -120,7 +120,7 @@ function registerSessions(registry: MetricRegistry, proxy: Proxy): void {
   add(
     "counter",
     "sessions_moved_total",
-    "UDP sessions that ended because their endpoint went.",
+    "UDP sessions that ended because their endpoint went or was ill.",
     ({ port }) => port.counts.moved,
   );
   add(

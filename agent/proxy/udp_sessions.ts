@@ -3,8 +3,9 @@
  * as long as datagrams go either way.
  *
  * UDP tells nobody that a backend is gone, so it is told here: sessions with a
- * backend that goes leave it at once, and the client's next datagram finds
- * another one. Answers that are under way still arrive for {@linkcode GRACE_MS}.
+ * backend that goes, or is ill while another one is well, leave it at once, and
+ * the client's next datagram finds another one. Answers that are under way still
+ * arrive for {@linkcode GRACE_MS}.
  * Without a usable backend there is no session, so there is nothing to be stuck
  * to when there is one again.
  *
@@ -133,7 +134,7 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     this.context.timers.after(GRACE_MS, () => {
       for (const session of leaving) {
         this.#leaving.delete(session);
-        session.end("its endpoint is gone");
+        session.end("its endpoint is left");
       }
     });
   }
@@ -221,7 +222,7 @@ export class UdpSessions implements PortProxy, SessionKeeper {
   /** What waited in a session for a backend that goes waits in the next one. */
   #again(session: UdpSession): void {
     const waiting = session.takeWaiting();
-    session.end("its endpoint is gone");
+    session.end("its endpoint is left");
     const { client: { hostname, port }, home } = session;
     for (const octets of waiting) this.#hear(home, octets, hostname, port);
   }

@@ -173,13 +173,14 @@ export function readService(
     "endpoints",
   ]);
   const namespace = fields.text("namespace") ?? DEFAULT_NAMESPACE;
+  const ports = fields.list("ports")
+    .map(([item, at]) => readPort(item, at, namespace));
   const service: Service = {
     namespace,
     name: fields.text("name") ?? fields.refuse("name", "wanted a name"),
-    ports: fields.list("ports")
-      .map(([item, at]) => readPort(item, at, namespace)),
+    ports,
     affinity: readAffinity(fields),
-    policy: readPolicy(fields),
+    policy: readPolicy(fields, ports),
   };
   if (service.ports.length === 0) fields.refuse("ports", "wanted one at least");
   const behind = fields.list("endpoints")
@@ -243,7 +244,10 @@ function readAffinity(fields: Fields): Affinity {
   return { kind: "client-ip", ttlMs };
 }
 
-function readPolicy(fields: Fields): ServicePolicy {
+function readPolicy(
+  fields: Fields,
+  ports: readonly ServicePort[],
+): ServicePolicy {
   const policy = fields.map("policy", [
     "balance",
     "zoneAware",
@@ -261,23 +265,37 @@ function readPolicy(fields: Fields): ServicePolicy {
     udpIdleMs: policy.duration("udpIdle"),
     drainMs: policy.duration("drain", 0),
     agentOnFailure: policy.flag("agentOnFailure"),
-    health: readHealth(policy),
+    health: readHealth(policy, ports),
   });
 }
 
-function readHealth(policy: Fields): HealthCheck | undefined {
+function readHealth(
+  policy: Fields,
+  ports: readonly ServicePort[],
+): HealthCheck | undefined {
   const health = policy.map("health", ["tcp", "http", "interval", "timeout"]);
   if (health === undefined) return undefined;
-  const intervalMs = health.duration("interval") ?? HEALTH_INTERVAL_MS;
-  const timeoutMs = health.duration("timeout") ?? HEALTH_TIMEOUT_MS;
   if (health.has("tcp") === health.has("http")) {
     policy.refuse("health", "wanted either tcp: {} or http: {path: /…}");
   }
-  if (health.map("tcp", []) !== undefined) {
-    return { kind: "tcp", intervalMs, timeoutMs };
+  const tcp = health.map("tcp", ["port"]);
+  const how = tcp ?? health.map("http", ["path", "port"])!;
+  const port = how.number("port", 1, 65_535);
+  if (port === undefined && ports.every(({ protocol }) => protocol === "udp")) {
+    policy.refuse(
+      "health",
+      "nothing says whether a UDP port lives; wanted a TCP port of its " +
+        "endpoints to ask: tcp: {port: …} or http: {port: …}",
+    );
   }
-  const path = health.map("http", ["path"])!.text("path") ?? "/";
-  return { kind: "http", path, intervalMs, timeoutMs };
+  const common = {
+    intervalMs: health.duration("interval") ?? HEALTH_INTERVAL_MS,
+    timeoutMs: health.duration("timeout") ?? HEALTH_TIMEOUT_MS,
+    ...port === undefined ? {} : { port },
+  };
+  return tcp !== undefined
+    ? { kind: "tcp", ...common }
+    : { kind: "http", path: how.text("path") ?? "/", ...common };
 }
 
 // --- Endpoints -------------------------------------------------------------------

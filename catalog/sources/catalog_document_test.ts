@@ -50,7 +50,16 @@ const EXAMPLE_SERVICES: CatalogDocument["services"] = [
     name: "dns",
     ports: [{ name: "", port: 53, protocol: "udp" }],
     affinity: NO_AFFINITY,
-    policy: { udpIdleMs: 10_000 },
+    policy: {
+      udpIdleMs: 10_000,
+      health: {
+        kind: "http",
+        path: "/ready",
+        port: 8_181,
+        intervalMs: 10_000,
+        timeoutMs: 2_000,
+      },
+    },
   },
   {
     namespace: "shop",
@@ -275,6 +284,30 @@ Deno.test("one service twice, one port twice, is refused", async () => {
   );
 });
 
+Deno.test("UDP ports alone cannot say whether they live, another port can", async () => {
+  const ports = "ports:\n  - {name: dns, port: 53, protocol: udp}";
+  const of = (health: string, more = "") =>
+    `services:\n- name: a\n  ${ports}\n  ${more}\n  policy:\n    health: ${health}\n`;
+  await refused(
+    of("{http: {path: /ready}}"),
+    "line 7: services[0].policy.health: nothing says whether a UDP port lives",
+  );
+  const healthOf = async (text: string) =>
+    (await readCatalogDocument(text)).services[0]!.policy.health;
+  const times = { intervalMs: 10_000, timeoutMs: 2_000 };
+  assertEquals(await healthOf(of("{tcp: {port: 53}}")), {
+    ...{ kind: "tcp", port: 53 },
+    ...times,
+  });
+  assertEquals(await healthOf(of("{http: {path: /ready, port: 8181}}")), {
+    ...{ kind: "http", path: "/ready", port: 8_181 },
+    ...times,
+  });
+  // The others are asked, this one is believed.
+  const both = of("{tcp: {}}", "- {name: web, port: 80}");
+  assertEquals(await healthOf(both), { kind: "tcp", ...times });
+});
+
 Deno.test("each field refuses what it cannot mean", async () => {
   const cases = [
     ["affinity: {clientIP: {ttl: 5}}", "wanted a time"],
@@ -283,6 +316,9 @@ Deno.test("each field refuses what it cannot mean", async () => {
     ["policy: {health: {interval: 1s}}", "wanted either tcp"],
     ["policy: {health: {tcp: {}, http: {}}}", "wanted either tcp"],
     ["policy: {health: {http: {path: x}}}", "no path"],
+    ["policy: {health: {tcp: {port: 0}}}", "wanted 1 to 65535"],
+    ["policy: {health: {http: {port: web}}}", "wanted 1 to 65535"],
+    ["policy: {health: {tcp: {path: /}}}", "no such field"],
     ["endpoints: [{address: 10.0.0.1, weight: 0}]", "wanted 1 to 1000"],
     ["endpoints: [{address: 10.0.0.1, ports: {https: 1}}]", "no such field"],
     ["endpoints: [{address: 10.0.0.1, port: 1, ports: {}}]", "ports as well"],

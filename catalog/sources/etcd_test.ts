@@ -69,6 +69,22 @@ const WEB_1 = "/tunnel/endpoints/default/web/1";
 const WEB_2 = "/tunnel/endpoints/default/web/2";
 const ONE_PORT = '{"ports": [{"port": 80}]}';
 
+Deno.test("a service in etcd says how its UDP port is asked for its health", async () => {
+  await using rig = new Rig();
+  const value = (health: string) =>
+    `{"ports": [{"port": 53, "protocol": "udp"}], "policy": {"health": ${health}}}`;
+  rig.etcd.change({
+    "/tunnel/services/default/dns": value('{"tcp": {"port": 8053}}'),
+    "/tunnel/services/default/mute": value('{"tcp": {}}'),
+  });
+  await rig.started();
+  assertEquals(rig.services, ["default/dns"]);
+  const { policy } = rig.sink.entries.services.get("default/dns")!;
+  assertEquals([policy.health?.kind, policy.health?.port], ["tcp", 8_053]);
+  assertEquals(rig.refusals.length, 1);
+  assert(rig.refusals[0]!.includes("whether a UDP port lives"));
+});
+
 Deno.test("services and endpoints come from keys of their own", async () => {
   await using rig = new Rig();
   rig.etcd.change({

@@ -36,15 +36,16 @@ export class DatagramPeer implements AsyncDisposable {
   }
 
   /** On a free port of loopback, or on `port`. */
-  static async open(port = 0): Promise<DatagramPeer> {
-    return new DatagramPeer(
-      await openDatagramSocket({ hostname: "127.0.0.1", port }),
-    );
+  static async open(
+    port = 0,
+    hostname = "127.0.0.1",
+  ): Promise<DatagramPeer> {
+    return new DatagramPeer(await openDatagramSocket({ hostname, port }));
   }
 
   /** One that sends back what it hears, behind `prefix`. */
-  static async echo(prefix = ""): Promise<DatagramPeer> {
-    const peer = await DatagramPeer.open();
+  static async echo(prefix = "", hostname?: string): Promise<DatagramPeer> {
+    const peer = await DatagramPeer.open(0, hostname);
     const before = new TextEncoder().encode(prefix);
     peer.answer = ({ octets }) => Uint8Array.from([...before, ...octets]);
     return peer;

@@ -153,6 +153,20 @@ export class Balancer {
     return chosen;
   }
 
+  /**
+   * Those that are ill although another one is well and may be had: whoever is
+   * with them and can move should.
+   */
+  get deserted(): readonly Backend[] {
+    const nowMs = this.#options.clock.now();
+    const isAnyWell = this.#usable.some((backend) =>
+      backend.health === "well" && !isEjected(backend, nowMs)
+    );
+    return isAnyWell
+      ? this.#usable.filter(({ health }) => health === "ill")
+      : [];
+  }
+
   /** A dial to `backend` failed. @returns Whether that ejects it. */
   failed(backend: Backend, problem: string): boolean {
     return noteFailure(backend, problem, this.#options.clock.now());
