@@ -34,7 +34,6 @@ import {
   reconsider,
 } from "./identity/agent_trust.ts";
 import { VirtualAddresses } from "./discovery/generate/virtual_addresses.ts";
-import type { MembershipSource } from "./discovery/membership/membership_source.ts";
 import { listenFrontend } from "./frontends/frontend_listener.ts";
 import { NodeFrontend } from "./frontends/node_frontend.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
@@ -119,8 +118,7 @@ class Server {
   #kubernetes: ServerKubernetes | undefined;
   #kubelet: KubeletPort | undefined;
   #discovery: ServerDiscovery | undefined;
-  #membership: MembershipSource | undefined;
-  readonly #virtualAddresses = new VirtualAddresses();
+  readonly #virtualAddresses = new VirtualAddresses(systemTimers);
   readonly #nodeFrontend: NodeFrontend;
 
   constructor(options: ServerOptions, log: Log) {
@@ -392,7 +390,7 @@ class Server {
         },
         unlinked: (link, reason) => {
           this.#registry.remove(link);
-          this.#membership?.unlinked(link);
+          this.#discovery?.membership.unlinked(link);
           this.#reportHealth();
           const { agentId, remoteAddress } = link.peer;
           this.#log.event(`agent gone: ${reason}`, {
@@ -441,52 +439,31 @@ class Server {
     const { ServerDiscovery } = await import(
       "./discovery/server_discovery.ts"
     );
-    const membership = this.#membership = await this.#openMembership();
+    const authorization = this.#authorization;
     this.#discovery = new ServerDiscovery(discovery, {
       log: this.#log,
       timers: systemTimers,
       metrics: this.#metricRegistry,
       receiveBudget: this.#receiveBudget,
       intake: this.#intake.intake,
-      sources: [membership],
       admit: (candidate) => admit(trust, candidate),
-      visibleTo: (node) => this.#authorization.visibleTo(node),
+      rules: authorization,
+      letsAnonymous: this.#options.agents.allowAnonymous,
     });
     const { catalog } = this.#discovery;
     catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
-    this.#authorization.control.reach = new CatalogReach({
+    authorization.control.reach = new CatalogReach({
       catalog,
-      visibleTo: (node) => this.#authorization.visibleTo(node),
+      clock: systemTimers,
+      visibleTo: (node) => authorization.visibleTo(node),
     });
     return this.#discovery;
   }
 
-  async #openMembership(): Promise<MembershipSource> {
-    const { MembershipSource } = await import(
-      "./discovery/membership/membership_source.ts"
-    );
-    const { judgeAnnouncement } = await import(
-      "./discovery/membership/announcement.ts"
-    );
-    const { agents, discovery } = this.#options;
-    const settleMs = discovery?.settleMs;
-    const authorization = this.#authorization;
-    return new MembershipSource({
-      log: this.#log,
-      timers: systemTimers,
-      ...(settleMs === undefined ? {} : { settleMs }),
-      judge: (peer, services) =>
-        judgeAnnouncement(peer, services, {
-          letsAnonymous: agents.allowAnonymous,
-          grantsOf: (node) => authorization.grantsOf(node),
-          mayOffer: (node, service) => authorization.mayOffer(node, service),
-        }),
-    });
-  }
-
   /** What an agent announces is for the catalog, where there is one. */
   #announced(event: "linked" | "changed", link: AgentLink): void {
-    if (this.#membership !== undefined) return this.#membership[event](link);
+    const membership = this.#discovery?.membership;
+    if (membership !== undefined) return membership[event](link);
     const reason = "this server has no catalog; start it with --discovery";
     const refused = (link.services ?? []).slice(0, 1)
       .map((service) => ({ service: announcedName(service), reason }));
@@ -533,7 +510,7 @@ class Server {
     this.#nodeFrontend.reconsider();
     this.#discovery?.reconsider();
     // Changes of one node's record are not changes of what it may announce.
-    if (node === undefined) this.#membership?.reconsider();
+    if (node === undefined) this.#discovery?.membership.reconsider();
   }
 
   #serve(address: ListenAddress, handler: (request: Request) => Response) {

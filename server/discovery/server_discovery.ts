@@ -6,7 +6,6 @@
  */
 
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { Source } from "../../catalog/source.ts";
 import type { Routes } from "../../host/http_endpoints.ts";
 import type { Intake } from "../../host/intake/intake.ts";
 import type { Log } from "../../host/log.ts";
@@ -20,6 +19,11 @@ import { Discovery, type SubscriberLink } from "./discovery.ts";
 import { DiscoveryPort } from "./discovery_port.ts";
 import type { Visibility } from "./generate/audience.ts";
 import { generateService } from "./generate/generate_service.ts";
+import {
+  type AnnouncementRules,
+  judgeAnnouncement,
+} from "./membership/announcement.ts";
+import { MembershipSource } from "./membership/membership_source.ts";
 import type { DiscoveryServerOptions } from "./options.ts";
 
 /** What is taken from the server. */
@@ -29,14 +33,22 @@ export interface ServerDiscoveryEnvironment {
   readonly metrics: MetricRegistry;
   readonly receiveBudget: ReceiveBudget;
   readonly intake: Intake;
-  /** Of what the server knows by itself; behind those of the options. */
-  readonly sources: readonly Source[];
   readonly admit: Admit;
+  readonly rules: DiscoveryRules;
+  /** Whether agents may link that show nothing. */
+  readonly letsAnonymous: boolean;
+}
+
+/** Who may know of what, and who may announce it. */
+export interface DiscoveryRules
+  extends Omit<AnnouncementRules, "letsAnonymous"> {
   visibleTo(node: string): Visibility;
 }
 
 /** See the module description. */
 export class ServerDiscovery {
+  /** What agents announce. */
+  readonly membership: MembershipSource;
   readonly #discovery: Discovery;
   readonly #port: DiscoveryPort | undefined;
 
@@ -45,12 +57,25 @@ export class ServerDiscovery {
     options: DiscoveryServerOptions,
     environment: ServerDiscoveryEnvironment,
   ) {
-    const random = Math.random;
-    const generate = generateService;
+    const { log, timers, rules, letsAnonymous } = environment;
+    const { settleMs } = options;
+    this.membership = new MembershipSource({
+      log,
+      timers,
+      ...(settleMs === undefined ? {} : { settleMs }),
+      judge: (peer, services) =>
+        judgeAnnouncement(peer, services, {
+          letsAnonymous,
+          grantsOf: (node) => rules.grantsOf(node),
+          mayOffer: (node, service) => rules.mayOffer(node, service),
+        }),
+    });
     this.#discovery = new Discovery(options, {
       ...environment,
-      random,
-      generate,
+      random: Math.random,
+      generate: generateService,
+      sources: [this.membership],
+      visibleTo: (node) => rules.visibleTo(node),
     });
     this.#port = options.listen && new DiscoveryPort(options.listen, {
       ...environment,
