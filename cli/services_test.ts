@@ -8,7 +8,7 @@ import type { CommandContext } from "./command.ts";
 import { ENDPOINTS_COMMAND } from "./endpoints.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { shortCount } from "./proxy_query.ts";
-import { SERVICES_COMMAND } from "./services.ts";
+import { SERVICES_COMMAND, servicesText } from "./services.ts";
 
 const WEB: PortStatus = {
   service: "default/web",
@@ -128,6 +128,50 @@ Deno.test("tunnel services shows a line for each port", async () => {
   );
   assertMatch(lines[2]!, /^shop\/db +5432\/tcp +- +0\/0 .*another process/);
   assertEquals(lines[3], "2 connections of services that are gone");
+});
+
+Deno.test("tunnel services says how discovery goes, and what it lacks", () => {
+  const kind = {
+    ...{ isWildcard: true, wanted: 0, held: 2, awaited: 0, absent: [] },
+    ...{ version: "1", responses: 3, accepted: 2, refused: 1 },
+  };
+  const discovery = {
+    mode: "delta",
+    ...{ node: "n1/proxy", streams: 1, waitingCount: 1 },
+    waiting: [{ service: "default/web", for: "the listener default/web:80" }],
+    kept: { path: "/state", problem: "the disk is full" },
+  } as const;
+  const refusal = { message: "x: it is bad", version: "1", atMs: 1 };
+  const open = servicesText({
+    ...STATUS,
+    discovery: {
+      ...discovery,
+      state: "open",
+      server: "192.0.2.1:8091",
+      kinds: { cluster: { ...kind, refusal }, listener: kind },
+    },
+  });
+  assertEquals(open.split("\n").slice(3, -2), [
+    "discovery: n1/proxy follows 192.0.2.1:8091 (delta)",
+    "refused of cluster: x: it is bad",
+    "default/web waits for the listener default/web:80",
+    "discovery: /state is not written: the disk is full",
+  ]);
+  const { kept: _, ...others } = discovery;
+  const away = servicesText({
+    ...STATUS,
+    discovery: {
+      ...others,
+      state: "waiting",
+      kinds: {},
+      waiting: [],
+      recalledFrom: "2026-01-01T00:00:00.000Z",
+    },
+  });
+  assertEquals(away.split("\n").slice(3, -2), [
+    "discovery: n1/proxy follows no server (waiting)",
+    "discovery: what is served was kept at 2026-01-01T00:00:00.000Z",
+  ]);
 });
 
 Deno.test("and gives programs what they read", async () => {

@@ -1,0 +1,53 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { RecordedLog } from "../../tests/support/recorded_log.ts";
+import { UsageError } from "../usage_error.ts";
+import { DISCOVERY_CLIENT_FLAGS } from "./discovery_client_flags.ts";
+import { discoverySource } from "./discovery_client_options.ts";
+import { readFlags } from "./read_flags.ts";
+
+function source(...argv: readonly string[]) {
+  const context = {
+    argv,
+    environment: (name: string) => name === "HOME" ? "/home/x" : undefined,
+    readFile: () => "",
+  };
+  const reading = readFlags("proxy", DISCOVERY_CLIENT_FLAGS, context);
+  return discoverySource(reading, context, new RecordedLog(), "z");
+}
+
+Deno.test("a proxy is called by its machine's name, and keeps what was said in its own place", () => {
+  const { status } = source("--discovery=127.0.0.1:15010")!;
+  assertEquals(status.node, `${Deno.hostname()}/proxy`);
+  assertEquals([status.mode, status.state], ["delta", "connecting"]);
+  const place = Deno.uid() === 0
+    ? "/var/lib/tunnel/proxy/discovery"
+    : "/home/x/.local/state/tunnel/proxy/discovery";
+  assertEquals(status.kept, { path: place });
+  const other = source(
+    ...["--discovery=127.0.0.1:1,127.0.0.1:2", "--discovery-mode=sotw"],
+    ...["--discovery-node=n1/two", "--discovery-state=none"],
+  )!;
+  assertEquals([other.status.node, other.status.mode], ["n1/two", "sotw"]);
+  assertEquals(other.status.kept, undefined);
+});
+
+Deno.test("nobody is followed unless a server is named", () => {
+  assertEquals(source(), undefined);
+  assertThrows(
+    () => source("--discovery-mode=sotw"),
+    UsageError,
+    "Cannot use --discovery-mode without --discovery",
+  );
+});
+
+Deno.test("what cannot be used is refused in one line", () => {
+  const many = Array.from({ length: 65 }, () => "127.0.0.1:1").join(",");
+  const wrongs: readonly (readonly [string, string])[] = [
+    [`--discovery=${many}`, "saw 65 servers, wanted 64 at most"],
+    ["--discovery=far.example:1", "this node has not joined"],
+    ["--discovery=nonsense", 'saw "nonsense", wanted HOST:PORT'],
+  ];
+  for (const [flag, message] of wrongs) {
+    assertThrows(() => source(flag), UsageError, message);
+  }
+});
