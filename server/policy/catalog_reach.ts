@@ -1,6 +1,7 @@
 /**
  * Which targets belong to services of the catalog: what a node may dial without
- * any rule, as far as it may see the service.
+ * any rule, as far as it may see the service. Those that were removed count for
+ * a while: their clients have to hear of it first.
  *
  * A target is one by what is asked for: this address and port, in the network
  * of this agent. Another name of the same agent is another question, which the
@@ -21,12 +22,15 @@ import type { Snapshot } from "../../catalog/snapshot.ts";
 import { canonicalAddress } from "../../catalog/validate.ts";
 import { splitAddress } from "../../host/target_address.ts";
 import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
 import type { Visibility } from "../discovery/generate/audience.ts";
+import { Lingering } from "../discovery/lingering.ts";
 import { hostKey } from "../strategies/keyed.ts";
 
 /** What `CatalogReach` needs from outside. */
 export interface CatalogReachOptions {
   readonly catalog: { follow(follower: Follower): () => void };
+  readonly clock: Clock;
   /** The services that a node may see. */
   visibleTo(node: string): Visibility;
 }
@@ -38,9 +42,12 @@ export class CatalogReach {
   readonly #services = new Map<string, Set<string>>();
   /** By service: its targets, as they are above. */
   readonly #targets = new Map<string, readonly string[]>();
+  /** By target: the service that had it last. */
+  readonly #gone: Lingering<string>;
 
   constructor(options: CatalogReachOptions) {
     this.#options = options;
+    this.#gone = new Lingering(options.clock);
     options.catalog.follow((snapshot, { services, endpoints }) => {
       const touched = new Set([
         ...services.added.map(keyOf),
@@ -64,15 +71,20 @@ export class CatalogReach {
     target: DialTarget,
   ): string | undefined {
     const key = keyOfTarget(agent, target);
-    const services = key === undefined ? undefined : this.#services.get(key);
-    if (services === undefined) return undefined;
+    if (key === undefined) return undefined;
+    const services = this.#services.get(key);
+    const gone = this.#gone.get(key);
+    if (services === undefined && gone === undefined) return undefined;
     const visible = this.#options.visibleTo(node);
-    for (const service of services) if (visible.sees(service)) return service;
-    return undefined;
+    for (const service of services ?? []) {
+      if (visible.sees(service)) return service;
+    }
+    return gone !== undefined && visible.sees(gone) ? gone : undefined;
   }
 
   #index({ services, endpoints }: Snapshot, key: string): void {
-    for (const target of this.#targets.get(key) ?? []) {
+    const before = this.#targets.get(key) ?? [];
+    for (const target of before) {
       const having = this.#services.get(target);
       having?.delete(key);
       if (having?.size === 0) this.#services.delete(target);
@@ -86,6 +98,9 @@ export class CatalogReach {
         this.#services.set(target, having = new Set());
       }
       having.add(key);
+    }
+    for (const target of before) {
+      if (!this.#services.has(target)) this.#gone.add(target, key);
     }
   }
 }

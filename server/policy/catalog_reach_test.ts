@@ -8,6 +8,7 @@ import {
   ScriptedSource,
   serviceOf,
 } from "../../tests/support/scripted_source.ts";
+import { LINGER_MS } from "../discovery/lingering.ts";
 import { CatalogReach } from "./catalog_reach.ts";
 
 function setUp() {
@@ -19,8 +20,10 @@ function setUp() {
     random: () => 0,
   });
   const hidden = new Set<string>();
+  const clock = new FakeTimers();
   const reach = new CatalogReach({
     catalog,
+    clock,
     visibleTo: (node) => ({
       id: node,
       sees: (service) => !hidden.has(`${node} ${service}`),
@@ -29,7 +32,7 @@ function setUp() {
   catalog.start();
   const has = (agent: string | undefined, address: string, protocol = "tcp") =>
     reach.serviceOf("n", agent, { protocol, address });
-  return { source, hidden, has };
+  return { source, hidden, has, clock };
 }
 
 const behind = (key: "id" | "host" | "uid" | "cidr", value: string): Via => ({
@@ -83,8 +86,8 @@ Deno.test("a target is one by its address, its port and its agent", () => {
   assertEquals(has("id=Edge-1", "10.0.0.7:80", "unix"), undefined);
 });
 
-Deno.test("what the catalog does not have any more is no target any more", () => {
-  const { source, has } = setUp();
+Deno.test("what the catalog does not have any more is no target in the end", () => {
+  const { source, has, clock } = setUp();
   const endpoint = endpointOf("10.0.0.7:80", { via: { kind: "agent" } });
   const at = (service: string) => ({ service, endpoints: [endpoint] });
   source.sink.add({
@@ -95,6 +98,9 @@ Deno.test("what the catalog does not have any more is no target any more", () =>
   source.sink.remove({ services: ["default/a"] });
   assertEquals(has(undefined, "10.0.0.7:80"), "default/b");
   source.sink.add({ endpoints: [{ service: "default/b", endpoints: [] }] });
+  // Its clients may not have heard of it.
+  assertEquals(has(undefined, "10.0.0.7:80"), "default/b");
+  clock.advance(2 * LINGER_MS);
   assertEquals(has(undefined, "10.0.0.7:80"), undefined);
   source.sink.add({ services: [serviceOf("a")] });
   assertEquals(has(undefined, "10.0.0.7:80"), "default/a");

@@ -20,6 +20,8 @@ import {
   parseIpPrefix,
   prefixContains,
 } from "../../../proto/link/ip_address.ts";
+import type { Clock } from "../../../proto/sync/clock.ts";
+import { Lingering } from "../lingering.ts";
 
 /** `fd`, and `tunnel` in ASCII. */
 export const VIRTUAL_PREFIX = "fd74:756e:6e65:6c00::/64";
@@ -52,15 +54,21 @@ export function isVirtualAddress(host: string): boolean {
 }
 
 /**
- * What the virtual addresses of a catalog stand for.
+ * What the virtual addresses of a catalog stand for, and for a while those of
+ * endpoints that were removed: clients go there until they have heard of it.
  *
- * Nothing is remembered: after a restart of the server, clients that come with
- * an address from before find it as soon as the catalog is there.
+ * After a restart of the server, clients that come with an address from before
+ * find it as soon as the catalog is there.
  */
 export class VirtualAddresses {
   #snapshot: Snapshot = EMPTY_SNAPSHOT;
   /** By address, and in how many endpoints it is. */
   readonly #known = new Map<string, { target: VirtualTarget; uses: number }>();
+  readonly #gone: Lingering<VirtualTarget>;
+
+  constructor(clock: Clock) {
+    this.#gone = new Lingering(clock);
+  }
 
   /** Takes the catalog as it is now. */
   update(snapshot: Snapshot): void {
@@ -82,14 +90,15 @@ export class VirtualAddresses {
    * What `host` stands for.
    *
    * @returns `undefined` when it is no virtual address, or none of an endpoint
-   *   that is there.
+   *   that is there or was there a moment ago.
    */
   resolve(host: string): VirtualTarget | undefined {
     const address = parseIpAddress(host);
     if (address === undefined || !prefixContains(PREFIX, address)) {
       return undefined;
     }
-    return this.#known.get(formatIpAddress(address))?.target;
+    const virtual = formatIpAddress(address);
+    return this.#known.get(virtual)?.target ?? this.#gone.get(virtual);
   }
 
   #learn(endpoints: readonly Endpoint[]): void {
@@ -101,10 +110,11 @@ export class VirtualAddresses {
   }
 
   #forget(endpoints: readonly Endpoint[]): void {
-    for (const [virtual] of behindAgents(endpoints)) {
+    for (const [virtual, target] of behindAgents(endpoints)) {
       const known = this.#known.get(virtual);
       if (known !== undefined && --known.uses === 0) {
         this.#known.delete(virtual);
+        this.#gone.add(virtual, target);
       }
     }
   }

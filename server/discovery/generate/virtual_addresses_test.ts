@@ -1,7 +1,9 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { FakeTimers } from "../../../tests/support/fake_timers.ts";
 import { endpointOf } from "../../../tests/support/scripted_source.ts";
 import type { Endpoint, Via } from "../../../catalog/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
+import { LINGER_MS } from "../lingering.ts";
 import {
   isVirtualAddress,
   VirtualAddresses,
@@ -43,7 +45,7 @@ Deno.test("one address behind two agents is two addresses, and each leads home",
   const endpoints = [EDGE_1, EDGE_2, ANY].map((via) =>
     endpointOf("127.0.0.1:8080", { via })
   );
-  const known = new VirtualAddresses();
+  const known = new VirtualAddresses(new FakeTimers());
   known.update(snapshot({ "default/a": endpoints }));
   const virtual = endpoints.map((one) => virtualAddressOfEndpoint(one)!);
   assertEquals(new Set(virtual).size, 3);
@@ -57,14 +59,15 @@ Deno.test("one address behind two agents is two addresses, and each leads home",
 
 Deno.test("however a virtual address is written, it is that one", () => {
   const endpoint = endpointOf("web.internal:80", { via: EDGE_1 });
-  const known = new VirtualAddresses();
+  const known = new VirtualAddresses(new FakeTimers());
   known.update(snapshot({ "default/a": [endpoint] }));
   const virtual = virtualAddressOfEndpoint(endpoint)!;
   assertEquals(known.resolve(virtual.toUpperCase())?.address, "web.internal");
   assertEquals(known.resolve("web.internal"), undefined);
 });
 
-Deno.test("an address is known for as long as an endpoint has it", () => {
+Deno.test("an address is known for as long as an endpoint has it, and a while longer", () => {
+  const timers = new FakeTimers();
   const one = endpointOf("127.0.0.1:80", { via: EDGE_1 });
   const other = endpointOf("127.0.0.1:81", { via: EDGE_1 });
   const direct = endpointOf("127.0.0.1:80");
@@ -72,11 +75,13 @@ Deno.test("an address is known for as long as an endpoint has it", () => {
   assertEquals(virtualAddressOfEndpoint(other), virtual);
   assertEquals(virtualAddressOfEndpoint(direct), undefined);
   assertNotEquals(virtual, "127.0.0.1");
-  const known = new VirtualAddresses();
+  const known = new VirtualAddresses(timers);
   known.update(snapshot({ "default/a": [one, direct], "default/b": [other] }));
   known.update(snapshot({ "default/a": [direct], "default/b": [other] }));
   assert(known.resolve(virtual) !== undefined);
   known.update(snapshot({ "default/a": [direct] }));
+  assertEquals(known.resolve(virtual)?.address, "127.0.0.1");
+  timers.advance(2 * LINGER_MS);
   assertEquals(known.resolve(virtual), undefined);
   known.update(snapshot({ "default/a": [one, one] }));
   known.update(snapshot({ "default/a": [one] }));
