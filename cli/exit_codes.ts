@@ -16,8 +16,7 @@ export const EXIT_CODES = [
   [
     3,
     "REFUSED",
-    "dial, bench: the target or the tunnel refused the connection; adsc: the " +
-    "server refused the client.",
+    "dial, bench, adsc: the target, the tunnel or the server refused.",
   ],
   [4, "RESET", "dial: the other end reset the connection."],
   [5, "LOST", "dial: the road broke; data may be missing."],
