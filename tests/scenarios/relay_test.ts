@@ -60,6 +60,22 @@ async function connect(port: number, target: string, early = "") {
   return { conn, answer: decode(into.subarray(0, count ?? 0)) };
 }
 
+const SERVED = `${ESTABLISHED}edge-1: hello`;
+
+/** All that a program hears that says hello at once, up to an echo of it. */
+async function heard(port: number, target: string): Promise<string> {
+  const { conn, answer } = await connect(port, target, "hello");
+  let text = answer;
+  const into = new Uint8Array(4_096);
+  while (!text.endsWith("hello")) {
+    const count = await conn.read(into).catch(() => null);
+    if (count === null) break;
+    text += decode(into.subarray(0, count));
+  }
+  conn.close();
+  return text;
+}
+
 /** The addresses of a cluster as a client of the relay is told them. */
 async function endpointsOf(probe: XdsProbe): Promise<readonly string[]> {
   const stream = probe.sotw();
@@ -235,4 +251,38 @@ Deno.test("an agent that ends tells its programs", async () => {
   assertEquals(code, StatusCode.UNAVAILABLE);
   assertMatch(message, /the relay on this node is stopping/);
   await agent.running.finished;
+});
+
+Deno.test("a relay finds the server again, and clients that come back are served", async () => {
+  await using backends = new ProxyRig();
+  const port = backends.echo("edge-1: ");
+  const { rig, agent } = await relayed(port);
+  await using _ = rig;
+  const ports = portsOf(agent);
+  using probe = await XdsProbe.plain(ports.xds);
+  const [address] = await endpointsOf(probe);
+  const target = address!.replace(/^(.*):(\d+)$/, "[$1]:$2");
+  assertEquals(await heard(ports.connect, target), SERVED);
+  await rig.restart(async () => {
+    const { conn, answer } = await connect(ports.connect, target);
+    conn.close();
+    assertMatch(answer, /^HTTP\/1\.1 503 /);
+  });
+  // The address from before still means the same endpoint.
+  await eventually(
+    "the endpoint is reached again",
+    async () => await heard(ports.connect, target) === SERVED,
+  );
+  await eventually("discovery is passed on again", async () => {
+    const stream = probe.sotw();
+    stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+    try {
+      return namesIn("cluster", await stream.next("cluster")).includes(WEB);
+    } catch {
+      // UNAVAILABLE until the relay has looked again.
+      return false;
+    } finally {
+      stream.cancel();
+    }
+  });
 });

@@ -27,6 +27,7 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { AnnouncedService } from "../../proto/link/control_messages.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { ServerOptions } from "../../server/options.ts";
+import { type RunningServer, startServer } from "../../server/server.ts";
 import type { IdentityNode } from "./identity_node.ts";
 import { IdentityRig } from "./identity_rig.ts";
 import { memoryFolder } from "./memory_folder.ts";
@@ -58,6 +59,13 @@ export function announced(
   };
 }
 
+const DISCOVERY = {
+  sources: [],
+  windowMinMs: 50,
+  windowMaxMs: 1_000,
+  settleMs: 0,
+} as const;
+
 /** A proxy on a node. */
 export interface NodeProxy {
   readonly log: RecordedLog;
@@ -71,6 +79,7 @@ export class NodeRig implements AsyncDisposable {
   readonly #identity: IdentityRig;
   readonly #dialers: RoadDialer[] = [];
   readonly #proxies: RunningProxy[] = [];
+  #restarted: RunningServer | undefined;
 
   private constructor(identity: IdentityRig) {
     this.#identity = identity;
@@ -78,12 +87,7 @@ export class NodeRig implements AsyncDisposable {
 
   static async open(wish: NodeRigWish = {}): Promise<NodeRig> {
     const identity = await IdentityRig.open(wish.agents, memoryFolder(), {
-      discovery: {
-        sources: wish.sources ?? [],
-        windowMinMs: 50,
-        windowMaxMs: 1_000,
-        settleMs: 0,
-      },
+      discovery: { ...DISCOVERY, sources: wish.sources ?? [] },
       ...wish.server,
     });
     return new NodeRig(identity);
@@ -104,6 +108,27 @@ export class NodeRig implements AsyncDisposable {
   /** Links an agent of a node. */
   link(node: IdentityNode, wish: AgentWish = {}): Promise<TunnelAgent> {
     return this.#identity.link(node, wish);
+  }
+
+  /** Ends the server, and has another one like it at the same place. */
+  async restart(
+    meanwhile: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<RunningServer> {
+    const { tunnel } = this;
+    const { server, agentPort } = tunnel;
+    server.stop("the server burns");
+    await server.finished;
+    await meanwhile();
+    const options = await tunnel.serverOptions({
+      server: {
+        agents: {
+          ...this.#identity.agentOptions,
+          address: { hostname: "127.0.0.1", port: agentPort },
+        },
+        discovery: DISCOVERY,
+      },
+    });
+    return this.#restarted = await startServer(options, tunnel.log);
   }
 
   /** How an agent of a node starts. */
@@ -184,6 +209,8 @@ export class NodeRig implements AsyncDisposable {
     for (const dialer of this.#dialers) dialer.close();
     for (const proxy of this.#proxies) proxy.stop("the test is over");
     for (const proxy of this.#proxies) await proxy.finished;
+    this.#restarted?.stop("the test is over");
     await this.#identity[Symbol.asyncDispose]();
+    await this.#restarted?.finished;
   }
 }
