@@ -8,7 +8,7 @@ import { readFlags } from "./read_flags.ts";
 function source(...argv: readonly string[]) {
   const context = {
     argv,
-    environment: (name: string) => name === "HOME" ? "/home/x" : undefined,
+    environment: (name: string) => name === "HOME" ? "/h" : undefined,
     readFile: () => "",
   };
   const reading = readFlags("proxy", DISCOVERY_CLIENT_FLAGS, context);
@@ -21,7 +21,7 @@ Deno.test("a proxy is called by its machine's name, and keeps what was said in i
   assertEquals([status.mode, status.state], ["delta", "connecting"]);
   const place = Deno.uid() === 0
     ? "/var/lib/tunnel/proxy/discovery"
-    : "/home/x/.local/state/tunnel/proxy/discovery";
+    : "/h/.local/state/tunnel/proxy/discovery";
   assertEquals(status.kept, { path: place });
   const other = source(
     ...["--discovery=127.0.0.1:1,127.0.0.1:2", "--discovery-mode=sotw"],

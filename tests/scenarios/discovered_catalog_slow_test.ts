@@ -14,28 +14,28 @@ import {
   NO_AFFINITY,
   portOf,
   type Service,
-} from "../../../catalog/model.ts";
-import type { Snapshot } from "../../../catalog/snapshot.ts";
-import { AdsClient } from "../../../client/ads/ads_client.ts";
-import {
-  decodeResponse,
-  encodeRequest,
-} from "../../../proto/xds/client_codec.ts";
-import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
-import { encodeNonce, encodeReply } from "../../../proto/xds/reply_encoder.ts";
-import { RequestDecoder } from "../../../proto/xds/request_decoder.ts";
+} from "../../catalog/model.ts";
+import type { Snapshot } from "../../catalog/snapshot.ts";
+import { AdsClient } from "../../client/ads/ads_client.ts";
+import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
+import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
+import { encodeNonce, encodeReply } from "../../proto/xds/reply_encoder.ts";
+import { RequestDecoder } from "../../proto/xds/request_decoder.ts";
 import {
   audience,
   SEES_EVERYTHING,
-} from "../../../server/discovery/generate/audience.ts";
-import { generateService } from "../../../server/discovery/generate/generate_service.ts";
-import { Views } from "../../../server/discovery/generate/views.ts";
-import { StreamState } from "../../../server/discovery/subscriptions/stream_state.ts";
-import { FakeTimers } from "../../../tests/support/fake_timers.ts";
-import { Prng } from "../../../tests/support/prng.ts";
-import { judgeForProxy } from "./proxy_content.ts";
-import { proxyNode } from "./proxy_node.ts";
-import { type Content, ServiceAssembly } from "./service_assembly.ts";
+} from "../../server/discovery/generate/audience.ts";
+import { generateService } from "../../server/discovery/generate/generate_service.ts";
+import { Views } from "../../server/discovery/generate/views.ts";
+import { StreamState } from "../../server/discovery/subscriptions/stream_state.ts";
+import { FakeTimers } from "../support/fake_timers.ts";
+import { Prng } from "../support/prng.ts";
+import { judgeForProxy } from "../../agent/proxy/discovery/proxy_content.ts";
+import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
+import {
+  type Content,
+  ServiceAssembly,
+} from "../../agent/proxy/discovery/service_assembly.ts";
 
 const RUNS = 60;
 const STEPS = 80;
