@@ -214,6 +214,20 @@ Deno.test("a refused resource that a client never had is left out of the whole s
   ]);
 });
 
+Deno.test("a refused resource that a client may have from an earlier stream is not removed", () => {
+  const client = inWorld();
+  client.ask("cluster", [], { version: "of an earlier stream" });
+  client.nack("cluster", "a: no");
+  assertEquals(client.see({ ...WORLD, cluster: { a: "1", b: "2", c: "1" } }), [
+    "cluster a=1 b=2 c=1",
+  ]);
+  client.nack("cluster", "a: no; c: no");
+  // What is new on this stream it cannot have from an earlier one.
+  assertEquals(client.see({ ...WORLD, cluster: { a: "1", b: "3", c: "1" } }), [
+    "cluster a=1 b=3",
+  ]);
+});
+
 Deno.test("what was taken before a chain of refusals is still what stands in", () => {
   const client = inWorld();
   client.ask("cluster");

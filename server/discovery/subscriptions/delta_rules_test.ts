@@ -101,13 +101,12 @@ Deno.test("Delta: unsubscribing a name beside a wildcard is answered with it, or
 Deno.test("Delta: a first request with initial_resource_versions is told the differences", () => {
   const client = inWorld();
   assertEquals(
-    client.ask("endpoints", ["a", "b"], { initial: { a: "1", b: "0" } }),
-    ["endpoints b=1"],
-  );
-  assertEquals(
     client.ask("cluster", [], { initial: { a: "0", b: "1" } }),
     ["cluster a=1"],
   );
+  assertEquals(client.ask("route", ["r"], { initial: { r: "0" } }), [
+    "route r=1",
+  ]);
 });
 
 Deno.test("Delta: names in initial_resource_versions that exist no longer are removed", () => {
@@ -117,8 +116,8 @@ Deno.test("Delta: names in initial_resource_versions that exist no longer are re
     ["cluster -old"],
   );
   assertEquals(
-    client.ask("endpoints", ["a", "old"], { initial: { a: "1", old: "7" } }),
-    ["endpoints -old"],
+    client.ask("route", ["r", "old"], { initial: { r: "1", old: "7" } }),
+    ["route -old"],
   );
 });
 
@@ -130,7 +129,15 @@ Deno.test("Delta: when nothing differs, all of a kind is answered with nothing, 
   assertEquals(client.ask("listener", ["*"], { initial: { a: "1" } }), [
     "listener",
   ]);
-  assertEquals(client.ask("endpoints", ["a"], { initial: { a: "1" } }), []);
+  assertEquals(client.ask("route", ["r"], { initial: { r: "1" } }), []);
+});
+
+Deno.test("Delta: endpoints are told in full to who comes back: a cluster may wait for them", () => {
+  const client = inWorld();
+  assertEquals(
+    client.ask("endpoints", ["a", "old"], { initial: { a: "1", old: "1" } }),
+    ["endpoints a=1 -old"],
+  );
 });
 
 Deno.test("Delta: initial_resource_versions count in a first request only", () => {

@@ -58,8 +58,9 @@ export class DeltaSubscription extends Subscription {
   onRequest(request: DeltaRequest, nowMs: number): void {
     const { responseNonce, errorDetail } = request;
     if (responseNonce !== "" && this.nonce !== "") {
-      if (responseNonce === this.nonce) this.noteAnswer(errorDetail, nowMs);
-      else this.staleRequests++;
+      if (responseNonce === this.nonce) {
+        this.noteAnswer(errorDetail, this.names, nowMs);
+      } else this.staleRequests++;
     }
     if (!this.#isKnown) {
       this.#isKnown = true;
@@ -75,6 +76,9 @@ export class DeltaSubscription extends Subscription {
     const asked = within(clusters, this.names);
     if (asked.size === 0) return;
     this.owe(namesOfList(select(asked, this.now).resources));
+    if (!this.isHolding) return;
+    const kept = [...asked].filter((name) => this.held!.get(name));
+    if (kept.length > 0) this.owe(new Set(kept));
   }
 
   #setOf(list: readonly string[]): NameSet {
@@ -96,12 +100,11 @@ export class DeltaSubscription extends Subscription {
     const asked = more.isWildcard ? namesOf(this.now) : more.names;
     this.names = plusNames(this.names, more);
     if (this.told === undefined) return; // All of it is owed then.
-    this.isAsked = true;
     if (more.isWildcard) {
       this.mustAnswer = true;
-      this.owe(more.names);
+      this.answer(more.names);
     }
-    this.owe(asked);
+    this.answer(asked);
   }
 
   #unsubscribe(less: NameSet): void {
@@ -112,8 +115,7 @@ export class DeltaSubscription extends Subscription {
     if (this.told === undefined || !this.names.isWildcard) return;
     if (gone.length === 0) return;
     // It cannot know whether they are among all that it asked for.
-    this.isAsked = true;
-    this.owe(new Set(gone));
+    this.answer(new Set(gone));
   }
 
   protected override firstOwed(now: ByName): Names {
@@ -121,7 +123,10 @@ export class DeltaSubscription extends Subscription {
     this.mustAnswer = this.names.isWildcard;
     const initial = this.#initial;
     this.#initial = undefined;
-    if (initial !== undefined) return this.#differences(now, initial);
+    // A cluster that came on the last stream may still wait for endpoints, and
+    // the client asks for them with nothing but the versions that it has.
+    const isTrusted = initial !== undefined && this.kind !== "endpoints";
+    if (isTrusted) return this.#differences(now, initial);
     const named = this.names.isOwn
       ? new Set(this.names.names)
       : this.names.names;
@@ -148,20 +153,20 @@ export class DeltaSubscription extends Subscription {
     return names;
   }
 
-  protected override compose(names: Names): Selection {
+  protected override compose(names: Names, owed: Names): Selection {
     const { now, held } = this;
     const selection = select(names, now);
     if (this.parking === undefined && !this.isHolding) return selection;
     const resources: Resource[] = [];
     const missing: string[] = [];
     for (const resource of selection.resources) {
-      const taken = this.taken(resource);
-      if (taken !== undefined) resources.push(taken);
+      const sent = this.sendable(resource, owed);
+      if (sent !== undefined) resources.push(sent);
     }
     for (const name of selection.missing) {
-      const kept = held?.get(name);
-      if (kept === undefined) missing.push(name);
-      else resources.push(kept);
+      const kept = held?.takenOf(name);
+      if (held?.get(name) === undefined) missing.push(name);
+      else if (kept !== undefined && owed.has(name)) resources.push(kept);
     }
     return selectionOf(resources, missing);
   }

@@ -13,6 +13,7 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view.ts";
 import type { NameSet } from "./name_set.ts";
+import type { Names } from "./shared_names.ts";
 
 /** Characters of a client's words that are kept. */
 export const NACK_MESSAGE_MAX = 1_024;
@@ -36,12 +37,17 @@ export class Parking {
     return [...this.#parked.keys()];
   }
 
-  /** @param good What was taken before that, as far as it is known. */
+  /**
+   * @param good What was taken before that, as far as it is known; no matter
+   *   when something is parked already.
+   */
   park({ name, version }: Resource, good: Resource | undefined): void {
     const before = this.#parked.get(name);
-    // It stood in for what was refused first, and that is still so.
-    if (before?.good?.version === version) return;
-    this.#parked.set(name, { version, good: before?.good ?? good });
+    if (before === undefined) {
+      this.#parked.set(name, { version, good });
+    } else if (before.good?.version !== version) {
+      this.#parked.set(name, { version, good: before.good });
+    } // It stood in for what was refused first, and that is still so.
   }
 
   /** Whether exactly this was refused. */
@@ -59,6 +65,10 @@ export class Parking {
     for (const name of this.#parked.keys()) {
       if (!asked.covers(name)) this.#parked.delete(name);
     }
+  }
+
+  forget(names: Names): void {
+    for (const name of names) this.#parked.delete(name);
   }
 
   /** Nothing is refused of what is not there. */

@@ -25,9 +25,18 @@ export const PARENTS: Readonly<
   route: ["listener"],
 };
 
+/** What is known of what a client has. */
+export type Knowledge = "exact" | "good" | "refused";
+
 interface Held {
   readonly resource: Resource;
-  /** The generation of the view that was the first without it. */
+  /**
+   * - `exact`: the client has that.
+   * - `good`: it took that, and may have applied something else that it refused.
+   * - `refused`: it refused that, and may have applied it.
+   */
+  readonly knowledge: Knowledge;
+  /** Of the view that was the first without it; Infinity when it is back. */
   readonly generation: number;
   readonly sinceMs: number;
 }
@@ -44,6 +53,18 @@ export class HeldRemovals {
     return this.#held.get(name)?.resource;
   }
 
+  /** What the client has of a name; absent if nobody knows. */
+  takenOf(name: string): Resource | undefined {
+    const held = this.#held.get(name);
+    return held?.knowledge === "refused" ? undefined : held?.resource;
+  }
+
+  /** Whether the client has exactly this, so that it need not be told. */
+  hasExactly({ name, version }: Resource): boolean {
+    const held = this.#held.get(name);
+    return held?.knowledge === "exact" && held.resource.version === version;
+  }
+
   get resources(): readonly Resource[] {
     return [...this.#held.values()].map(({ resource }) => resource);
   }
@@ -58,15 +79,43 @@ export class HeldRemovals {
   }
 
   /** Nothing happens when it is held already. */
-  hold(resource: Resource, generation: number, nowMs: number): void {
+  hold(
+    resource: Resource,
+    knowledge: Knowledge,
+    generation: number,
+    nowMs: number,
+  ): void {
     const { name } = resource;
     if (this.#held.has(name)) return;
-    this.#held.set(name, { resource, generation, sinceMs: nowMs });
+    this.#held.set(name, { resource, knowledge, generation, sinceMs: nowMs });
   }
 
-  /** It is back, or nobody asks for it any more. */
-  drop(name: string): void {
-    this.#held.delete(name);
+  /**
+   * Something may be back: it stays known as what the client has, until it is
+   * told. Or it may be gone once more.
+   */
+  look(
+    isThere: (name: string) => boolean,
+    generation: number,
+    nowMs: number,
+  ): void {
+    for (const [name, held] of this.#held) {
+      const wasBack = held.generation === Infinity;
+      if (isThere(name) === wasBack) continue;
+      this.#held.set(name, {
+        ...held,
+        generation: wasBack ? generation : Infinity,
+        sinceMs: wasBack ? nowMs : Infinity,
+      });
+    }
+  }
+
+  /** The client has something else, or nothing. */
+  exchange(name: string, resource: Resource | undefined): void {
+    const held = this.#held.get(name);
+    if (held === undefined) return;
+    if (resource === undefined) this.#held.delete(name);
+    else this.#held.set(name, { ...held, resource });
   }
 
   dropAllBut(keep: (name: string) => boolean): void {
@@ -84,6 +133,7 @@ export class HeldRemovals {
   release(clearedTo: number, nowMs: number): readonly string[] {
     const released: string[] = [];
     for (const [name, { generation, sinceMs }] of this.#held) {
+      if (generation === Infinity) continue;
       const isDue = generation <= clearedTo ||
         nowMs >= sinceMs + REMOVAL_GRACE_MS;
       if (!isDue) continue;

@@ -140,12 +140,12 @@ Deno.test("a cluster that comes back was never gone", () => {
   }
 });
 
-Deno.test("who asks for a kept cluster by name gets it", () => {
+Deno.test("who asks for a kept cluster by name gets it, and its endpoints", () => {
   const client = settled("delta");
   client.see(AFTER);
   assertEquals(
     client.ask("cluster", ["b"]),
-    ["cluster b=1"],
+    ["cluster b=1", "endpoints b=1"],
   );
 });
 

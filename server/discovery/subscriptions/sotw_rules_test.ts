@@ -96,6 +96,20 @@ Deno.test("(e) a request whose nonce is not the last one sent is stale and ignor
   assertEquals([staleRequests, nameCount, inFlightSinceMs], [1, 2, 0]);
 });
 
+Deno.test("(e) what a stale request does not ask for is asked for anew by the next that does", () => {
+  const client = settled();
+  const old = client.nonceOf("endpoints");
+  client.see({
+    cluster: { a: "1", b: "1" },
+    endpoints: { a: "2", b: "1" },
+    listener: { a: "1" },
+    route: { r: "1" },
+  });
+  assertEquals(client.ask("endpoints", ["a"], { nonce: old }), []);
+  // In between the client has dropped what it knew of b.
+  assertEquals(client.ask("endpoints", ["a", "b"]), ["endpoints b=1"]);
+});
+
 Deno.test("(e) except before the first response of the type: that is a first request", () => {
   const client = new ScriptedSubscriber("sotw");
   client.see({ endpoints: { a: "1" } });

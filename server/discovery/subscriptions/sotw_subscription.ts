@@ -48,6 +48,8 @@ export class SotwSubscription extends Subscription {
   #hasNamed = false;
   /** Clusters that were told anew, whose endpoints are asked for again. */
   #warming: Names = NO_NAMES;
+  /** Names that a stale request did not ask for. */
+  #dropped: Names = NO_NAMES;
   #repeatAfterMs = 0;
   #isRepeatOwed = false;
   readonly #isWhole: boolean;
@@ -77,12 +79,20 @@ export class SotwSubscription extends Subscription {
     const isOfLast = !isFirst && responseNonce === this.nonce;
     if (!isFirst && responseNonce !== "" && !isOfLast) {
       this.staleRequests++;
+      this.#noteDropped(resourceNames);
       return;
     }
+    if (isFirst && request.versionInfo !== "") this.hasPast = true;
     const isAnswer = isOfLast &&
       (this.last === "open" || errorDetail !== undefined);
-    if (isAnswer) this.noteAnswer(errorDetail, nowMs);
-    const isChanged = this.#setNames(resourceNames);
+    const names = resourceNames === this.#list
+      ? this.names
+      : this.#namesOf(resourceNames);
+    if (this.#dropped.size > 0) this.parking?.forget(this.#dropped);
+    if (isAnswer) this.noteAnswer(errorDetail, names, nowMs);
+    this.#list = resourceNames;
+    if (resourceNames.length > 0) this.#hasNamed = true;
+    const isChanged = this.#setNames(names);
     if (isChanged || isAnswer || isFirst) return;
     // Listeners and clusters were told whole, and nobody waits for them.
     if (!this.#isWhole || responseNonce === "") this.#onRepeated(nowMs);
@@ -103,22 +113,29 @@ export class SotwSubscription extends Subscription {
     else this.#oweExisting(this.names.names);
   }
 
+  /**
+   * A stale request counts for nothing, but what it does not ask for the client
+   * has dropped: if it asks for that now, it asks anew.
+   */
+  #noteDropped(list: readonly string[]): void {
+    if (list === this.#list || this.names.isWildcard) return;
+    const dropped = addedNames(this.#namesOf(list), this.names);
+    this.#dropped = union(this.#dropped, dropped);
+  }
+
   /** @returns Whether the client asks for something else than before. */
-  #setNames(list: readonly string[]): boolean {
-    if (list === this.#list) return false;
+  #setNames(names: NameSet): boolean {
     const before = this.names;
-    const names = this.#namesOf(list);
-    this.#list = list;
-    if (list.length > 0) this.#hasNamed = true;
-    if (names === before) return false;
+    const again = this.#dropped;
+    this.#dropped = NO_NAMES;
+    if (names === before && again.size === 0) return false;
     this.names = names;
     if (this.told === undefined) return true; // All of it is owed then.
     const isWildcardNew = names.isWildcard && !before.isWildcard;
-    const added = addedNames(before, names);
+    const added = union(addedNames(before, names), within(again, names));
     if (!isWildcardNew && added.size === 0) return true;
-    this.isAsked = true;
     this.mustAnswer ||= this.#isWhole;
-    this.owe(isWildcardNew ? namesOf(this.now) : added);
+    this.answer(isWildcardNew ? namesOf(this.now) : added);
     return true;
   }
 
@@ -154,8 +171,10 @@ export class SotwSubscription extends Subscription {
     return this.names.isWildcard ? namesOf(now) : this.names.names;
   }
 
-  protected override compose(names: Names): Selection {
-    return this.#isWhole ? this.#composeWhole() : this.#composeSome(names);
+  protected override compose(names: Names, owed: Names): Selection {
+    return this.#isWhole
+      ? this.#composeWhole()
+      : this.#composeSome(names, owed);
   }
 
   #composeWhole(): Selection {
@@ -170,19 +189,20 @@ export class SotwSubscription extends Subscription {
       if (taken !== resource) patches.set(name, taken);
     }
     for (const resource of held?.resources ?? []) {
-      if (names.covers(resource.name)) patches.set(resource.name, resource);
+      const { name } = resource;
+      if (names.covers(name) && !now.has(name)) patches.set(name, resource);
     }
     if (patches.size === 0) return select(asked, now);
     return selectionOf(patched(resources, patches), []);
   }
 
-  #composeSome(names: Names): Selection {
+  #composeSome(names: Names, owed: Names): Selection {
     const selection = select(names, this.now);
     if (this.parking === undefined) return selection;
     const resources: Resource[] = [];
     for (const resource of selection.resources) {
-      const taken = this.taken(resource);
-      if (taken !== undefined) resources.push(taken);
+      const sent = this.sendable(resource, owed);
+      if (sent !== undefined) resources.push(sent);
     }
     return selectionOf(resources, []);
   }

@@ -30,6 +30,8 @@ import type { View } from "../view.ts";
 import { DeltaSubscription } from "./delta_subscription.ts";
 import type { Holding } from "./holdings.ts";
 import { PARENTS } from "./removals.ts";
+import { select } from "./selection.ts";
+import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
 import type { StreamStatus } from "./stream_status.ts";
 
@@ -72,6 +74,8 @@ export class StreamState {
   #replies = 0;
   /** Whether something happened since `next` had nothing. */
   #isStirred = false;
+  /** Clusters that were told before anybody asked for endpoints. */
+  #earlyClusters: Names = NO_NAMES;
   #dueMs = Infinity;
 
   constructor({ mode, kinds, noncePrefix }: StreamStateOptions) {
@@ -124,7 +128,7 @@ export class StreamState {
     for (const subscription of this.#subscriptions) {
       const { kind } = subscription;
       // It could lead to clusters that the client has not heard of.
-      const waits = isClusterBlocked && !subscription.isAsked &&
+      const waits = isClusterBlocked && !subscription.isAwaited &&
         kind !== "endpoints";
       const reply = waits ? undefined : this.#take(subscription, nowMs);
       if (reply !== undefined) return reply;
@@ -199,6 +203,7 @@ export class StreamState {
       subscription.observe(resources[kind], this.#generation, nowMs, holds);
       if (subscription instanceof SotwSubscription) subscription.tick(nowMs);
     }
+    this.#tellEarlyClusters();
     for (const subscription of this.#subscriptions) {
       if (!subscription.isHolding) continue;
       subscription.release(this.#clearedTo(subscription.kind), nowMs);
@@ -231,10 +236,28 @@ export class StreamState {
     const taken = subscription.take(this.#nonce, nowMs);
     if (taken === undefined) return undefined;
     const { kind, nonce } = subscription;
-    if (kind === "cluster") {
-      this.#find("endpoints")?.onParentsTold(taken.fresh);
-    }
+    if (kind === "cluster") this.#onClustersTold(taken.fresh);
     return { kind, reply: taken.reply, nonce };
+  }
+
+  /**
+   * A cluster that was told anew waits for endpoints, and they need not be new: a
+   * client that comes back may have them from before, and still waits.
+   */
+  #onClustersTold(fresh: Names): void {
+    const endpoints = this.#find("endpoints");
+    if (endpoints !== undefined) return endpoints.onParentsTold(fresh);
+    const all = union(this.#earlyClusters, fresh);
+    const { resources } = select(all, this.#view!.resources.cluster);
+    this.#earlyClusters = namesOfList(resources);
+  }
+
+  #tellEarlyClusters(): void {
+    if (this.#earlyClusters.size === 0) return;
+    const endpoints = this.#find("endpoints");
+    if (endpoints === undefined) return;
+    endpoints.onParentsTold(this.#earlyClusters);
+    this.#earlyClusters = NO_NAMES;
   }
 
   readonly #nonce = (): string => `${this.#noncePrefix}${++this.#replies}`;

@@ -27,6 +27,7 @@ import {
 } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames } from "../view.ts";
 import { type Holding, holdingsOf } from "./holdings.ts";
+import { Doubts, type Flight } from "./doubts.ts";
 import { NAME_LENGTH_MAX, type NameSet, NOTHING_NAMED } from "./name_set.ts";
 import { NACK_MESSAGE_MAX, Parking, resourcesNamedIn } from "./parking.ts";
 import { HeldRemovals } from "./removals.ts";
@@ -52,15 +53,6 @@ export const ANSWER_WAIT_MS = 10_000;
  * told is then let go of, and with it the knowledge of what came and went.
  */
 export const SLOW_AFTER_MS = 1_000;
-
-/** The response that is in flight. */
-interface Flight {
-  readonly resources: readonly Resource[];
-  /** What was told before; absent when the client is slow. */
-  readonly before: ByName | undefined;
-  /** Names that it brought beside what had changed. */
-  readonly owed: Names;
-}
 
 /**
  * - `none`: nothing was sent yet.
@@ -92,13 +84,23 @@ export abstract class Subscription {
   protected parking: Parking | undefined;
   protected held: HeldRemovals | undefined;
   protected staleRequests = 0;
+  /** The client came with a state that it had from an earlier stream. */
+  protected hasPast = false;
   /** Something is owed because the client asked for it, so it waits for none. */
-  isAsked = false;
+  protected isAsked = false;
+  /** Names among what is owed that the client asked for anew. */
+  #asked: Names = NO_NAMES;
+  /** Names among it that are gone, and may be told as such. */
+  #released: Names = NO_NAMES;
   #generation = 0;
   /** Of the view that `told` is of. */
   #toldGeneration = 0;
   #clearedTo = 0;
+  /** The last response, until it is answered. */
   #flight: Flight | undefined;
+  #doubts: Doubts | undefined;
+  /** What was new in a whole state that the client refused, until the next. */
+  #refusedFresh: Names = NO_NAMES;
   #sent: StampedReply | undefined;
   #acked: StampedReply | undefined;
   #nacked: RefusedReply | undefined;
@@ -113,8 +115,12 @@ export abstract class Subscription {
   /** What has to be told before any change of it, now that it is known. */
   protected abstract firstOwed(now: ByName): Names;
 
-  /** What a response with news of `names` says. */
-  protected abstract compose(names: Names): Selection;
+  /**
+   * What a response with news of `names` says.
+   *
+   * @param owed Those of them that are told whether they changed or not.
+   */
+  protected abstract compose(names: Names, owed: Names): Selection;
 
   /** Whether clients are told that something is gone. */
   protected abstract get tellsGone(): boolean;
@@ -131,6 +137,11 @@ export abstract class Subscription {
   protected set names(names: NameSet) {
     this.#names = names;
     this.parking?.forgetUnasked(names);
+  }
+
+  /** Whether the client waits for something that it asked for. */
+  get isAwaited(): boolean {
+    return this.isAsked;
   }
 
   get isEmpty(): boolean {
@@ -189,13 +200,32 @@ export abstract class Subscription {
     }
     if (this.told !== now) {
       if (holdsRemovals) this.#holdGone(nowMs);
-      this.held?.dropAllBut((name) => !now.has(name));
+      this.parking?.forgetGone(now);
+      this.held?.look((name) => now.has(name), generation, nowMs);
       const news = this.#news();
-      if (news.size === 0) this.told = now;
+      if (news.size === 0) this.#advance();
       else if (this.#isSlow(nowMs)) this.#letGo(news);
-    }
-    if (this.told === now) this.#toldGeneration = generation;
+    } else this.#toldGeneration = generation;
     this.#settle();
+  }
+
+  /** The client has, or is owed, all that there is now. */
+  #advance(): void {
+    this.told = this.now;
+    this.#toldGeneration = this.#generation;
+    if (this.isHolding) this.#dropBack();
+  }
+
+  /** What was gone is back, and maybe another one. */
+  #dropBack(): void {
+    for (const kept of this.held!.resources) {
+      const { name } = kept;
+      const back = this.now.get(name);
+      if (back === undefined || this.held!.hasExactly(back)) continue;
+      this.#doubts ??= new Doubts();
+      this.#doubts.rememberOne(name, this.held!.takenOf(name));
+    }
+    this.held!.dropAllBut((name) => !this.now.has(name));
   }
 
   /** Lets go of what is gone, as far as its parents have. */
@@ -203,7 +233,9 @@ export abstract class Subscription {
     if (this.held === undefined) return;
     this.held.dropAllBut((name) => this.names.covers(name));
     const released = this.held.release(clearedTo, nowMs);
-    if (released.length > 0) this.owe(new Set(released));
+    if (released.length === 0) return;
+    this.#released = new Set(released);
+    this.owe(this.#released);
   }
 
   /** Something beside what changes is to be told. */
@@ -211,17 +243,45 @@ export abstract class Subscription {
     this.owed = union(this.owed, within(names, this.names));
   }
 
+  /** The client asks for names that it did not ask for, or asks anew. */
+  protected answer(names: Names): void {
+    this.isAsked = true;
+    this.#asked = union(this.#asked, names);
+    this.owe(names);
+  }
+
   #holdGone(nowMs: number): void {
     const told = this.told!;
     const changed = within(changedNames(told, this.now), this.names);
     for (const name of select(changed, this.now).missing) {
       const had = told.get(name);
-      const kept = had === undefined ? undefined : this.taken(had);
-      // What is owed has been let go of, and is only not told yet.
-      if (kept === undefined || this.owed.has(name)) continue;
-      this.held ??= new HeldRemovals();
-      this.held.hold(kept, this.#generation, nowMs);
+      // Asked for anew, it is not there; released, it is only not told yet.
+      const isToTell = this.#asked.has(name) || this.#released.has(name);
+      if (had === undefined || isToTell) continue;
+      this.#hold(had, nowMs);
     }
+  }
+
+  /** What was told stays while it is gone, as far as the client has it. */
+  #hold(told: Resource, nowMs: number): void {
+    const isOwed = this.owed.has(told.name);
+    const known = isOwed ? this.#doubts?.hadOf(told.name) : undefined;
+    const had = known === undefined ? this.taken(told) : known.had;
+    // What it refused it may have applied; but not what it was not even told.
+    const kept = had ?? (this.namesGone && !known ? told : undefined);
+    if (kept === undefined) return;
+    const knowledge = had === told ? "exact" : had ? "good" : "refused";
+    this.held ??= new HeldRemovals();
+    this.held.hold(kept, knowledge, this.#generation, nowMs);
+  }
+
+  /**
+   * What is sent of `resource`: if it was refused, what the client took last, and
+   * that only to who has to be told something.
+   */
+  protected sendable(resource: Resource, owed: Names): Resource | undefined {
+    const taken = this.taken(resource);
+    return taken === resource || owed.has(resource.name) ? taken : undefined;
   }
 
   /** What the client has if it was told `resource`: it may have refused that. */
@@ -237,12 +297,17 @@ export abstract class Subscription {
     if (told === undefined || told === now) return NO_NAMES;
     const changed = within(changedNames(told, now), this.names);
     const { resources, missing } = select(changed, now);
-    if (missing.length === 0) return changed;
-    if (!this.tellsGone) return namesOfList(resources);
-    if (!this.isHolding) return changed;
+    if (!this.isHolding) {
+      if (missing.length === 0) return changed;
+      return this.tellsGone ? changed : namesOfList(resources);
+    }
     const news = new Set<string>();
     for (const name of changed) {
-      if (this.held!.get(name) === undefined) news.add(name);
+      const back = now.get(name);
+      const isKnown = back === undefined
+        ? this.held!.get(name) !== undefined
+        : this.held!.hasExactly(back);
+      if (!isKnown) news.add(name);
     }
     return news;
   }
@@ -255,12 +320,21 @@ export abstract class Subscription {
     return this.last === "open" && nowMs >= this.#sent!.atMs + SLOW_AFTER_MS;
   }
 
+  /** Writes down what matters of the old state, which is a large thing. */
   #letGo(news: Names): void {
-    this.owed = union(this.owed, news);
-    this.told = this.now;
+    this.#doubt();
     if (this.#flight !== undefined) {
       this.#flight = { ...this.#flight, before: undefined };
     }
+    this.#doubts!.remember(news, this.told!);
+    this.owed = union(this.owed, news);
+    this.#advance();
+  }
+
+  /** The last response may not be taken. */
+  #doubt(): void {
+    this.#doubts ??= new Doubts();
+    if (this.#flight !== undefined) this.#doubts.add(this.#flight, false);
   }
 
   #settle(): void {
@@ -276,32 +350,52 @@ export abstract class Subscription {
     if (this.told === undefined || this.#isWaiting(nowMs)) return undefined;
     const owed = within(this.owed, this.names);
     const names = union(owed, this.#news());
-    this.isAsked = false;
     if (names.size === 0 && !this.mustAnswer) {
-      this.owed = NO_NAMES;
+      this.#setOwed(NO_NAMES);
       this.#settle();
       return undefined;
     }
-    const { selection, rest } = this.#select(names);
+    const { selection, rest } = this.#select(names, owed);
     const reply = replyOf(this.kind, selection, this.namesGone);
     const isSaid = this.mustAnswer || this.#says(reply);
     const before = this.told;
-    this.owed = rest;
-    this.mustAnswer = false;
-    this.told = this.now;
-    this.#toldGeneration = this.#generation;
+    this.#setOwed(rest);
+    this.#advance();
     if (!isSaid) {
       this.#settle();
       return undefined;
     }
-    this.#flight = { resources: reply.resources, before, owed };
+    if (this.last === "open") this.#doubt();
+    const fresh = this.#freshOf(names, reply);
+    const { resources } = reply;
+    this.#flight = { resources, before, owed, fresh };
     this.#sent = { version: reply.version, nonce: nonce(), atMs: nowMs };
     this.last = "open";
     this.#replies++;
-    const brought = this.#isWhole
-      ? select(names, this.now).resources
-      : reply.resources;
-    return { reply, fresh: namesOfList(brought) };
+    return { reply, fresh };
+  }
+
+  /** What is left after a response. */
+  #setOwed(rest: Names): void {
+    this.owed = rest;
+    this.mustAnswer = false;
+    this.isAsked = false;
+    this.#asked = NO_NAMES;
+    this.#released = NO_NAMES;
+  }
+
+  /** Names that a response brings something new of, as far as the client knows. */
+  #freshOf(names: Names, { resources }: DiscoveryReply): Names {
+    if (!this.#isWhole) return namesOfList(resources);
+    const untaken = this.last === "open"
+      ? this.#flight!.fresh
+      : this.#refusedFresh;
+    const changed = within(union(untaken, names), this.names);
+    this.#refusedFresh = NO_NAMES;
+    const there = select(changed, this.now).resources;
+    if (this.parking === undefined) return namesOfList(there);
+    // What stands in for something is new to who does not have exactly that.
+    return namesOfList(there.filter((one) => this.taken(one) !== undefined));
   }
 
   #isWaiting(nowMs: number): boolean {
@@ -313,8 +407,11 @@ export abstract class Subscription {
     return !this.namesGone && isWholeState(this.kind);
   }
 
-  #select(names: Names): { selection: Selection; rest: Names } {
-    const selection = this.compose(names);
+  #select(
+    names: Names,
+    owed: Names,
+  ): { selection: Selection; rest: Names } {
+    const selection = this.compose(names, owed);
     return this.#isWhole ? { selection, rest: NO_NAMES } : firstPart(selection);
   }
 
@@ -326,12 +423,17 @@ export abstract class Subscription {
 
   // --- What is answered ------------------------------------------------------
 
-  /** The client speaks of the last response. */
+  /**
+   * The client speaks of the last response.
+   *
+   * @param wanted What it asked for when it did.
+   */
   protected noteAnswer(
     error: ErrorDetail | undefined,
+    wanted: NameSet,
     nowMs: number,
   ): void {
-    if (error !== undefined) return this.#refuse(error, nowMs);
+    if (error !== undefined) return this.#refuse(error, wanted, nowMs);
     if (this.last !== "open") return;
     this.last = "taken";
     this.#flight = undefined;
@@ -339,6 +441,7 @@ export abstract class Subscription {
     const { version, nonce } = this.#sent!;
     this.#acked = { version, nonce, atMs: nowMs };
     this.#nacked = undefined;
+    if (this.#doubts?.settle(this.owed) === false) this.#doubts = undefined;
     if (this.parking !== undefined) {
       this.parking.forgetTaken(this.told!);
       if (this.parking.size === 0) this.parking = undefined;
@@ -346,16 +449,21 @@ export abstract class Subscription {
     this.#settle();
   }
 
-  #refuse({ code, message }: ErrorDetail, nowMs: number): void {
+  #refuse(
+    { code, message }: ErrorDetail,
+    wanted: NameSet,
+    nowMs: number,
+  ): void {
     const flight = this.#flight;
     const resources = flight?.resources ?? [];
     const named = resourcesNamedIn(message, resources);
     this.#flight = undefined;
     this.last = "refused";
     this.#nacks++;
-    // Without the rest of it a whole state would remove what is good.
-    const isAll = named.length === 0 && !this.#isWhole;
-    if (flight !== undefined) this.#park(isAll ? resources : named, flight);
+    if (flight !== undefined) {
+      this.#park(named, flight, wanted);
+      this.#refusedFresh = flight.fresh;
+    }
     const blamed = named.length > 0 ? named : resources;
     this.#nacked = {
       version: this.#sent!.version,
@@ -367,28 +475,47 @@ export abstract class Subscription {
     };
   }
 
-  #park(refused: readonly Resource[], flight: Flight): void {
-    if (refused.length === 0) return;
-    this.parking ??= new Parking();
-    this.parking.forgetGone(this.told!);
-    for (const resource of refused) {
-      this.parking.park(resource, this.#goodBefore(resource, flight));
+  #park(named: readonly Resource[], flight: Flight, wanted: NameSet): void {
+    this.#doubts ??= new Doubts();
+    // Without the rest of it a whole state would remove what is good.
+    const isAll = named.length === 0 && !this.#isWhole;
+    const blamed = isAll ? flight.resources : named;
+    // Who has asked for it anew since then is told again.
+    const refused = blamed.filter(({ name }) =>
+      wanted.covers(name) && !this.#asked.has(name) &&
+      (this.#isWhole || this.now.has(name))
+    );
+    if (refused.length > 0) {
+      this.parking ??= new Parking();
+      for (const resource of refused) {
+        this.parking.park(resource, this.#goodBefore(resource, flight));
+      }
+    }
+    if (this.#isWhole) this.#unhold(named, flight);
+    // When it names some, the others may be taken.
+    this.#doubts.add(flight, named.length === 0);
+  }
+
+  /** What is refused does not stay in the whole state, once it is gone. */
+  #unhold(named: readonly Resource[], flight: Flight): void {
+    for (const resource of named) {
+      const { name, version } = resource;
+      if (this.held?.get(name)?.version !== version) continue;
+      this.held.exchange(name, this.#goodBefore(resource, flight));
     }
   }
 
   /** What the client took last in the place of something that it refuses. */
-  #goodBefore(
-    resource: Resource,
-    { before, owed }: Flight,
-  ): Resource | undefined {
-    const { name, version } = resource;
-    const good = before === undefined ? resource : before.get(name);
-    // It may never have had that; and to leave it out of a whole state is to
-    // remove it, which is worse than to repeat what it took once.
-    if (good?.version === version) {
-      return this.#isWhole && !owed.has(name) ? resource : undefined;
-    }
-    return owed.has(name) ? undefined : good;
+  #goodBefore(resource: Resource, flight: Flight): Resource | undefined {
+    const doubts = this.#doubts!;
+    const had = doubts.takenInsteadOf(resource, flight);
+    if (had !== undefined || !this.#isWhole) return had;
+    // To leave it out of a whole state is to remove it, which is worse than to
+    // repeat what the client took once, or may have an older one of.
+    const mayHaveOlder = this.hasPast && doubts.isFirst(resource, flight);
+    return mayHaveOlder || doubts.isTaken(resource, flight)
+      ? resource
+      : undefined;
   }
 
   /** What the client has and should have, name by name; for people. */

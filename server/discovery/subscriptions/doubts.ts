@@ -1,0 +1,126 @@
+/**
+ * What a client took last of things that it was told since, and has not taken:
+ * responses that it refused, or has not answered when the next one has to go.
+ *
+ * Needed only when it refuses something by name, to know what it has instead. So
+ * nothing is written down for a client that answers, and of one that does not,
+ * only what differed.
+ *
+ * @module
+ */
+
+import type { Resource } from "../../../proto/xds/resource.ts";
+import type { ByName } from "../view.ts";
+import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
+
+/** A response that was sent. */
+export interface Flight {
+  readonly resources: readonly Resource[];
+  /** What was told before; absent when that is written down in doubts. */
+  readonly before: ByName | undefined;
+  /** Names that it brought beside what had changed. */
+  readonly owed: Names;
+  /** Names that it brought something new of since the last that was taken. */
+  readonly fresh: Names;
+}
+
+/** See the module description; of one kind on one stream. */
+export class Doubts {
+  readonly #had = new Map<string, Resource | undefined>();
+  #neverHad: Names = NO_NAMES;
+  /** It was told for the first time, and has not said anything to that. */
+  #maybeHas: Names = NO_NAMES;
+
+  /**
+   * A response was not taken.
+   *
+   * @param isRefused Else it is only not known whether it will be.
+   */
+  add({ resources, before, owed }: Flight, isRefused: boolean): void {
+    const never = new Set<string>();
+    if (!isRefused) this.#forgetAbsence(namesOfList(resources), never);
+    for (const { name, version } of before === undefined ? [] : resources) {
+      if (owed.has(name) || this.#isKnown(name)) continue;
+      const had = before!.get(name);
+      if (had === undefined) never.add(name);
+      else if (had.version !== version) this.#had.set(name, had);
+    }
+    const names = union(owed, never);
+    if (isRefused) this.#neverHad = union(this.#neverHad, names);
+    else this.#maybeHas = union(this.#maybeHas, names);
+  }
+
+  /** What it had nothing of, it may have by now. */
+  #forgetAbsence(told: Names, into: Set<string>): void {
+    for (const [name, had] of this.#had) {
+      if (had !== undefined || !told.has(name)) continue;
+      this.#had.delete(name);
+      into.add(name);
+    }
+  }
+
+  /** `names` are about to be told, and `told` is what the client was told. */
+  remember(names: Names, told: ByName): void {
+    for (const name of names) {
+      if (this.#had.has(name) || this.#neverHad.has(name)) continue;
+      this.#had.set(name, told.get(name));
+    }
+  }
+
+  /** The client has `had` of a name, whatever it was told. */
+  rememberOne(name: string, had: Resource | undefined): void {
+    this.#had.set(name, had);
+  }
+
+  /** What the client has of a name that was remembered, if it has any. */
+  hadOf(name: string): { readonly had: Resource | undefined } | undefined {
+    return this.#had.has(name) ? { had: this.#had.get(name) } : undefined;
+  }
+
+  /**
+   * What the client took last in the place of `resource`, which it was told;
+   * absent when there is nothing, or nobody knows.
+   */
+  takenInsteadOf(
+    { name, version }: Resource,
+    { before, owed }: Flight,
+  ): Resource | undefined {
+    const isWritten = this.#had.has(name);
+    if (!isWritten && (this.#neverHad.has(name) || owed.has(name))) {
+      return undefined;
+    }
+    const had = isWritten ? this.#had.get(name) : before?.get(name);
+    return had?.version === version ? undefined : had;
+  }
+
+  /** Whether it was told because it was asked for, and never taken since. */
+  isFirst({ name }: Resource, { owed }: Flight): boolean {
+    return owed.has(name) && !this.#isKnown(name);
+  }
+
+  /** Whether the client took `resource` as it is before it was told it again. */
+  isTaken({ name, version }: Resource, { before, owed }: Flight): boolean {
+    if (this.#isKnown(name) || owed.has(name)) return false;
+    return before === undefined || before.get(name)?.version === version;
+  }
+
+  /**
+   * The client took a response.
+   *
+   * @param owed What it was not told yet.
+   * @returns Whether anything is left.
+   */
+  settle(owed: Names): boolean {
+    this.#neverHad = NO_NAMES;
+    this.#maybeHas = NO_NAMES;
+    for (const name of this.#had.keys()) {
+      if (!owed.has(name)) this.#had.delete(name);
+    }
+    return this.#had.size > 0;
+  }
+
+  #isKnown(name: string): boolean {
+    return this.#had.has(name) || this.#neverHad.has(name) ||
+      this.#maybeHas.has(name);
+  }
+}
