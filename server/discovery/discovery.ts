@@ -40,6 +40,7 @@ import { Views } from "./generate/views.ts";
 import type { DiscoveryServerOptions } from "./options.ts";
 import { Debounce } from "./push/debounce.ts";
 import { PushQueue } from "./push/push_queue.ts";
+import { ViewPreparation } from "./push/view_preparation.ts";
 import { debugRoutes } from "./status/debug_endpoints.ts";
 import { DiscoveryMetrics } from "./status/discovery_metrics.ts";
 import { UnservedLog } from "./status/unserved_log.ts";
@@ -83,6 +84,7 @@ export class Discovery {
   readonly #environment: DiscoveryEnvironment;
   readonly #metrics: DiscoveryMetrics;
   readonly #unserved: UnservedLog;
+  readonly #preparation: ViewPreparation;
   readonly #debounce: Debounce;
   readonly #queue: PushQueue<AdsStream>;
   readonly #host: AdsHost;
@@ -114,6 +116,7 @@ export class Discovery {
     registerCatalogMetrics(metrics, this.catalog);
     this.views = new Views(environment.generate);
     this.#unserved = new UnservedLog(this.views, log);
+    this.#preparation = new ViewPreparation(this.views, timers);
     this.#metrics = new DiscoveryMetrics(metrics, log, this);
     this.#debounce = new Debounce({
       windowMinMs: options.windowMinMs,
@@ -126,7 +129,7 @@ export class Discovery {
       timers,
       tell: (stream, sinceMs) => {
         this.#metrics.waited(timers.now() - sinceMs);
-        stream.tell(this.#toldMs);
+        stream.tell(Math.max(this.#toldMs, stream.sinceMs));
       },
     });
     this.#host = this.#createHost();
@@ -219,6 +222,7 @@ export class Discovery {
     if (this.#state === "draining") return;
     this.#state = "draining";
     this.#debounce.stop();
+    this.#preparation.stop();
     this.#queue.stop();
     this.#timer?.cancel();
     this.#unfollow();
@@ -249,6 +253,11 @@ export class Discovery {
       joined: (stream) => {
         stream.arrival.known?.();
         this.#metrics.joined(stream);
+        if (!this.isReady) return;
+        this.#preparation.prepare(
+          [stream.audience!],
+          () => this.#queue.add(stream),
+        );
       },
       ended: (stream, reason) => {
         this.#queue.remove(stream);
@@ -287,11 +296,15 @@ export class Discovery {
     this.#toldMs = this.#changedMs ?? startMs;
     this.#changedMs = undefined;
     this.views.update(this.catalog.snapshot);
-    this.#queue.addAll(this.#streams, () => {
-      this.#metrics.pushed(timers.now() - startMs);
-      this.#unserved.look();
-      done();
-    });
+    this.#preparation.prepare(
+      audiencesOf(this.#streams),
+      () =>
+        this.#queue.addAll(this.#streams, () => {
+          this.#metrics.pushed(timers.now() - startMs);
+          this.#unserved.look();
+          done();
+        }),
+    );
   }
 
   #tickLater(): Timer {
@@ -300,6 +313,13 @@ export class Discovery {
       for (const stream of this.#streams) stream.tick(nowMs);
       this.#timer = this.#streams.size > 0 ? this.#tickLater() : undefined;
     });
+  }
+}
+
+/** Each once, or more often. */
+function* audiencesOf(streams: Iterable<AdsStream>): Iterable<Audience> {
+  for (const { audience } of streams) {
+    if (audience !== undefined) yield audience;
   }
 }
 

@@ -17,6 +17,7 @@ import { ADS_SOTW } from "../../tests/support/xds_probe.ts";
 import { Discovery, STREAMS_MAX, TICK_MS } from "./discovery.ts";
 import { SEES_EVERYTHING, type Visibility } from "./generate/audience.ts";
 import { generateService } from "./generate/generate_service.ts";
+import { SLICE_MS } from "./push/push_queue.ts";
 import { STALLED_MS } from "./streams/ads_stream.ts";
 
 const WEB = "default/web:80";
@@ -30,6 +31,8 @@ class Rig {
   readonly metrics = new MetricRegistry();
   visible: Visibility = SEES_EVERYTHING;
   readonly discovery: Discovery;
+  /** Of making what one service becomes, milliseconds. */
+  costMs = 0;
 
   constructor() {
     this.discovery = new Discovery({
@@ -41,7 +44,10 @@ class Rig {
       timers: this.timers,
       metrics: this.metrics,
       random: () => 0,
-      generate: generateService,
+      generate: (input, variant) => {
+        if (this.costMs > 0) this.timers.advance(this.costMs);
+        return generateService(input, variant);
+      },
       sources: [],
       admit: () => undefined,
       visibleTo: () => this.visible,
@@ -268,4 +274,28 @@ Deno.test("who comes while the server stops is sent elsewhere", async () => {
   rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.9:1")] });
   await rig.discovery.stop("gone");
   assertEquals(rig.timers.pendingCount, 0);
+});
+
+Deno.test("a view that takes long is made in slices, for all who wait for it", async () => {
+  const rig = new Rig();
+  rig.source.sink.set({
+    services: Array.from({ length: 100 }, (_, index) => serviceOf(`s${index}`)),
+  });
+  rig.source.sink.synced();
+  await rig.discovery.catalog.whenSynced();
+  rig.costMs = 1;
+  const startMs = rig.timers.now();
+  const clients = [rig.client(), rig.client()];
+  assert(rig.timers.now() - startMs <= 2 * SLICE_MS);
+  assertEquals(clients.map((client) => client.heard("cluster")), [[], []]);
+  for (let turn = 0; turn < 100; turn++) rig.timers.advance(0);
+  rig.timers.advance(10);
+  assertEquals(clients.map((client) => client.heard("cluster").length), [1, 1]);
+  assert(rig.timers.now() - startMs < 200);
+  // What clients wait for first is no change that they were late to hear of.
+  assertMatch(
+    rig.metrics.expose(),
+    /discovery_convergence_seconds_bucket\{le="0.25"\} 2\n/,
+  );
+  await rig.discovery.stop("the test is over");
 });

@@ -17,7 +17,8 @@ import { settleClaims } from "./settle_claims.ts";
 import type { ServiceResources, Unserved } from "./service_resources.ts";
 import type { Shelf } from "./shelf.ts";
 
-const NO_ENDPOINTS: readonly Endpoint[] = Object.freeze([]);
+/** Of services that nobody spoke of endpoints for; always the same. */
+export const NO_ENDPOINTS: readonly Endpoint[] = Object.freeze([]);
 
 /** A resource in the place of the one before. */
 interface Replacement {

@@ -14,7 +14,7 @@
 
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../../catalog/snapshot.ts";
 import type { View } from "../view.ts";
-import { AudienceView } from "./audience_view.ts";
+import { AudienceView, NO_ENDPOINTS } from "./audience_view.ts";
 import type { Audience } from "./audience.ts";
 import type {
   Generate,
@@ -77,6 +77,25 @@ export class Views {
    */
   unservedTo(audience: Audience): readonly Unserved[] {
     return this.#current(audience).unserved;
+  }
+
+  /**
+   * Makes what `viewOf` needs, a service at a time, for who must not hold up
+   * others for long. It ends early when the catalog is updated meanwhile.
+   */
+  *preparing(audience: Audience): Generator<void, void, void> {
+    const snapshot = this.#snapshot;
+    const before = this.#audiences.get(audience.key)?.snapshot ??
+      EMPTY_SNAPSHOT;
+    if (snapshot === undefined || before === snapshot) return;
+    for (const key of this.#touchedBetween(before, snapshot)) {
+      if (this.#snapshot !== snapshot) return;
+      const service = snapshot.services.get(key);
+      if (service === undefined || !audience.visible.sees(key)) continue;
+      const endpoints = snapshot.endpoints.get(key) ?? NO_ENDPOINTS;
+      this.#shelf.resourcesOf(key, { service, endpoints }, audience);
+      yield;
+    }
   }
 
   /** Audiences that are kept up to date. */

@@ -52,7 +52,7 @@ export interface AdsHost {
   audienceOf(subscriber: Subscriber): Audience;
   /** What it is to be told now; nothing before the sources have synced. */
   viewOf(audience: Audience): View | undefined;
-  /** It has become a subscriber: tell it what is new, until it ends. */
+  /** It has become a subscriber: tell it what there is, and what is new. */
   joined(stream: AdsStream): void;
   /** Once for every stream, also for those that never joined. */
   ended(stream: AdsStream, reason: string): void;
@@ -264,8 +264,6 @@ export class AdsStream implements ServerCallEvents {
     const audience = this.#host.audienceOf(this.#subscriber!);
     this.#phase = { kind: "joined", audience };
     this.#host.joined(this);
-    const view = this.#host.viewOf(audience);
-    if (view !== undefined) this.state.onView(view, this.#host.clock.now());
   }
 
   #joinLate(): void {

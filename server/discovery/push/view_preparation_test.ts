@@ -1,0 +1,64 @@
+import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../../../tests/support/fake_timers.ts";
+import { audience, SEES_EVERYTHING } from "../generate/audience.ts";
+import { SLICE_MS } from "./push_queue.ts";
+import { ViewPreparation } from "./view_preparation.ts";
+
+const ENVOY = audience("envoy", SEES_EVERYTHING);
+const GRPC = audience("grpc", SEES_EVERYTHING);
+
+/** Each view has so many services, and each of them costs `costMs`. */
+function rigOf(services: number, costMs: number) {
+  const timers = new FakeTimers();
+  const made: string[] = [];
+  const preparation = new ViewPreparation({
+    *preparing({ form }) {
+      for (let index = 0; index < services; index++) {
+        timers.advance(costMs);
+        yield;
+      }
+      made.push(form);
+    },
+  }, timers);
+  return { timers, made, preparation };
+}
+
+Deno.test("ViewPreparation makes what is quick at once", () => {
+  const { made, preparation } = rigOf(SLICE_MS - 1, 1);
+  let done = 0;
+  preparation.prepare([ENVOY], () => done++);
+  assertEquals([made, done, preparation.isBusy], [["envoy"], 1, false]);
+  preparation.prepare([], () => done++);
+  assertEquals(done, 2);
+});
+
+Deno.test("ViewPreparation lets the event loop have its turn", () => {
+  const { timers, made, preparation } = rigOf(100, 1);
+  let done = 0;
+  const startMs = timers.now();
+  preparation.prepare([ENVOY], () => done++);
+  assertEquals(timers.now() - startMs, SLICE_MS);
+  assertEquals([made, done, preparation.isBusy], [[], 0, true]);
+  while (preparation.isBusy) timers.advance(0);
+  assertEquals([made, done], [["envoy"], 1]);
+});
+
+Deno.test("ViewPreparation makes what is asked for meanwhile, each view once", () => {
+  const { timers, made, preparation } = rigOf(100, 1);
+  const done: string[] = [];
+  preparation.prepare([ENVOY], () => done.push("first"));
+  preparation.prepare([GRPC], () => done.push("second"));
+  preparation.prepare([GRPC], () => done.push("third"));
+  while (preparation.isBusy) timers.advance(0);
+  assertEquals(made, ["envoy", "grpc"]);
+  assertEquals(done, ["first", "second", "third"]);
+});
+
+Deno.test("ViewPreparation forgets everything when it is stopped", () => {
+  const { timers, made, preparation } = rigOf(100, 1);
+  preparation.prepare([ENVOY], () => made.push("done"));
+  preparation.stop();
+  timers.advance(1_000);
+  assertEquals(made, []);
+  assertEquals(timers.pendingCount, 0);
+});
