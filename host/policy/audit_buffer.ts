@@ -7,8 +7,11 @@
  * @module
  */
 
-/** What one write has at most, unless a single line is longer. */
-export const CHUNK_OCTETS = 64 * 1024;
+/**
+ * What one write has at most, unless a single line is longer. Large, because a
+ * write costs the process as much as some hundred lines.
+ */
+export const CHUNK_OCTETS: number = 256 * 1024;
 
 /** A piece of the file that is to be: whole lines. */
 export interface AuditChunk {

@@ -5,9 +5,10 @@
  * @module
  */
 
-import {
-  type AuditTrail,
-  type DialRecord,
+import type {
+  AuditTrail,
+  DialFacts,
+  DialRecord,
 } from "../../host/policy/dial_record.ts";
 import { refusal } from "../../host/policy/refusal.ts";
 import { NOT_ALLOWED, type Verdict } from "../../host/policy/rule_set.ts";
@@ -67,18 +68,14 @@ export class DialControl {
     const isFree = policy === undefined && trail === undefined &&
       caller.node === undefined;
     if (isFree) return ADMITTED;
-    const record = trail?.begin({
-      who: factsOf(caller),
-      from: caller.remoteAddress,
-      ...(agent === undefined ? {} : { node: agent.agentId }),
-      target,
-    });
     const verdict = this.#judge(dial, namesOf(agent, node));
+    const record = trail?.begin(recordedFacts(dial, agent));
     record?.decided(verdict);
-    return {
-      ...(record === undefined ? {} : { record }),
-      ...(verdict.isAllowed ? {} : { refusal: this.#refuse(target, verdict) }),
-    };
+    if (!verdict.isAllowed) {
+      const refusal = this.#refuse(target, verdict);
+      return record === undefined ? { refusal } : { refusal, record };
+    }
+    return record === undefined ? ADMITTED : { record };
   }
 
   #judge(dial: ControlledDial, agents: readonly string[]): Verdict {
@@ -101,6 +98,17 @@ export class DialControl {
     this.#options.refused(error);
     return error;
   }
+}
+
+/** Spelled out: this is done for each connection. */
+function recordedFacts(
+  { caller, target }: ControlledDial,
+  agent: LinkPeer | undefined,
+): DialFacts {
+  const who = factsOf(caller);
+  const from = caller.remoteAddress;
+  if (agent === undefined) return { who, from, target };
+  return { who, from, node: agent.agentId, target };
 }
 
 /** What an agent is called, as policies name nodes. */
