@@ -103,7 +103,11 @@ export function* inetDescriptors(
   library: LibC,
 ): Generator<{ descriptor: number; local: SocketName }> {
   let last = 0;
-  for (let descriptor = 0; descriptor - last < DESCRIPTOR_GAP_MAX; descriptor++) {
+  for (
+    let descriptor = 0;
+    descriptor - last < DESCRIPTOR_GAP_MAX;
+    descriptor++
+  ) {
     const local = nameOf(library.getsockname, descriptor);
     if (local === undefined) continue;
     last = descriptor;
