@@ -27,8 +27,16 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { RequestDecoder } from "../../proto/xds/request_decoder.ts";
-import { type Admit, admitSubscriber, peerOf } from "./access/admission.ts";
+import {
+  type Admit,
+  admitSubscriber,
+  assertSomebody,
+  peerOf,
+} from "./access/admission.ts";
+import { AudienceUse } from "./access/audience_use.ts";
+import { Shares } from "./access/shares.ts";
 import type { Arrival } from "./access/subscriber.ts";
+import { WaitingStrangers } from "./access/waiting.ts";
 import {
   type Audience,
   audienceOf,
@@ -89,6 +97,9 @@ export class Discovery {
   readonly #queue: PushQueue<AdsStream>;
   readonly #host: AdsHost;
   readonly #streams = new Set<AdsStream>();
+  readonly #shares: Shares;
+  readonly #strangers = new WaitingStrangers<AdsStream>();
+  readonly #audienceUse: AudienceUse;
   /** When the first of the changes came that the next push tells. */
   #changedMs: number | undefined;
   /** The same of the push that goes on, or was last. */
@@ -115,6 +126,8 @@ export class Discovery {
     });
     registerCatalogMetrics(metrics, this.catalog);
     this.views = new Views(environment.generate);
+    this.#audienceUse = new AudienceUse(this.views);
+    this.#shares = new Shares(timers);
     this.#unserved = new UnservedLog(this.views, log);
     this.#preparation = new ViewPreparation(this.views, timers);
     this.#metrics = new DiscoveryMetrics(metrics, log, this);
@@ -196,10 +209,20 @@ export class Discovery {
   /** The methods as one connection may call them. */
   methods(arrival: Arrival): Readonly<Record<string, MethodHandler>> {
     return adsMethods((form) => (call) => {
+      assertSomebody(arrival, call.metadata);
       this.#assertRoom();
-      const prefix = `${this.#epoch}.${(++this.#streamCount).toString(36)}.`;
-      const stream = new AdsStream(call, arrival, form, this.#host, prefix);
+      const stream = new AdsStream(
+        call,
+        arrival,
+        form,
+        this.#host,
+        `${this.#epoch}.${(++this.#streamCount).toString(36)}.`,
+        this.#shares.of(arrival),
+      );
       this.#streams.add(stream);
+      const isStranger = !arrival.isOpen &&
+        arrival.identity.kind === "anonymous";
+      if (isStranger) this.#strangers.add(stream);
       this.#timer ??= this.#tickLater();
       return stream;
     });
@@ -250,7 +273,10 @@ export class Discovery {
           ...(connectProxy === undefined ? {} : { connectProxy }),
         }),
       viewOf: (audience) => this.viewOf(audience),
+      enlist: ({ share }, audience, before) =>
+        this.#audienceUse.enlist(share, audience.key, before?.key),
       joined: (stream) => {
+        this.#strangers.delete(stream);
         stream.arrival.known?.();
         this.#metrics.joined(stream);
         if (!this.isReady) return;
@@ -259,8 +285,12 @@ export class Discovery {
           () => this.#queue.add(stream),
         );
       },
-      ended: (stream, reason) => {
+      ended: (stream, reason, audience) => {
         this.#queue.remove(stream);
+        this.#strangers.delete(stream);
+        if (audience !== undefined) {
+          this.#audienceUse.leave(stream.share, audience.key);
+        }
         if (this.#streams.delete(stream)) this.#metrics.ended(stream, reason);
       },
     };

@@ -48,7 +48,12 @@ export class FakeServerCall implements ServerCall {
 
   /** A message of the client. */
   receive(message: Uint8Array): void {
-    this.#guard(() => this.#events?.onBody(frameMessage(message)));
+    this.receiveOctets(frameMessage(message));
+  }
+
+  /** Octets of messages, cut anywhere. */
+  receiveOctets(octets: Uint8Array): void {
+    this.#guard(() => this.#events?.onBody(octets));
   }
 
   /** The client takes what is kept. */

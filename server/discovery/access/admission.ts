@@ -20,6 +20,26 @@ import { type Arrival, bearerToken, type Subscriber } from "./subscriber.ts";
 export type Admit = (candidate: LinkCandidate) => Admission;
 
 /**
+ * Turns those away that cannot be let in, whatever they say, before anything is
+ * kept for them.
+ *
+ * @throws {GrpcError} UNAUTHENTICATED.
+ */
+export function assertSomebody(
+  { isOpen, identity, remoteAddress }: Arrival,
+  metadata: Metadata,
+): void {
+  if (isOpen || identity.kind !== "anonymous") return;
+  // Agents may be let in without proof; what is served here is for nodes.
+  if (bearerToken(metadata) !== "" || isLoopback(remoteAddress)) return;
+  throw new GrpcError(
+    StatusCode.UNAUTHENTICATED,
+    "Cannot serve this client: it showed neither a certificate nor a " +
+      "token; use the node's, or the relay of an agent (--xds-listen)",
+  );
+}
+
+/**
  * Judges one subscriber.
  *
  * @param metadata Of its call, with a token if it has one.
@@ -33,19 +53,8 @@ export function admitSubscriber(
   admit: Admit,
 ): void | Promise<void> {
   if (arrival.isOpen) return;
-  const { identity, remoteAddress } = arrival;
   const peer = peerOf(arrival, subscriber);
-  const token = bearerToken(metadata);
-  const isNobody = identity.kind === "anonymous" && token === "";
-  // Agents may be let in without proof; what is served here is for nodes.
-  if (isNobody && !isLoopback(remoteAddress)) {
-    throw new GrpcError(
-      StatusCode.UNAUTHENTICATED,
-      "Cannot serve this client: it showed neither a certificate nor a " +
-        "token; use the node's, or the relay of an agent (--xds-listen)",
-    );
-  }
-  const verdict = admit({ peer, token });
+  const verdict = admit({ peer, token: bearerToken(metadata) });
   if (verdict instanceof Promise) return verdict.then(throwRefusal);
   throwRefusal(verdict);
 }

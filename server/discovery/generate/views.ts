@@ -98,6 +98,12 @@ export class Views {
     }
   }
 
+  /** Nobody is of these audiences, and it may be long until somebody is. */
+  forget(keys: Iterable<string>): void {
+    for (const key of keys) this.#audiences.delete(key);
+    this.#keepUsed();
+  }
+
   /** Audiences that are kept up to date. */
   get audiences(): readonly Audience[] {
     return [...this.#audiences.values()].map(({ of }) => of.audience);
@@ -142,7 +148,10 @@ export class Views {
       this.#audiences.delete(key);
       isAnyGone = true;
     }
-    if (!isAnyGone) return;
+    if (isAnyGone) this.#keepUsed();
+  }
+
+  #keepUsed(): void {
     const used = new Set<ServiceResources>();
     for (const { of } of this.#audiences.values()) {
       for (const resources of of.inUse) used.add(resources);

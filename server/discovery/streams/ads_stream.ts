@@ -27,6 +27,7 @@ import {
 } from "../../../proto/grpc/status.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
+import { NODE_OCTETS_MAX } from "../../../proto/xds/node_codec.ts";
 import { encodeNonce, encodeReply } from "../../../proto/xds/reply_encoder.ts";
 import {
   REQUEST_OCTETS_MAX,
@@ -34,6 +35,7 @@ import {
 } from "../../../proto/xds/request_decoder.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
 import type { Arrival, Subscriber } from "../access/subscriber.ts";
+import { RESUMED_WORK_MS, type Share } from "../access/share.ts";
 import { subscriberOf } from "../access/subscriber.ts";
 import type { Audience } from "../generate/audience.ts";
 import { StreamState } from "../subscriptions/stream_state.ts";
@@ -42,6 +44,15 @@ import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 
 /** After so long without taking an octet of a response a client is given up. */
 export const STALLED_MS = 60_000;
+
+/** A response that is taken octet by octet is given up after this. */
+export const RESPONSE_MS_MAX = 600_000;
+
+/** Who calls says at once what it wants. */
+export const FIRST_REQUEST_MS = 30_000;
+
+/** What is kept of a first request, read, to one octet of it at most. */
+const NODE_GROWTH = 4;
 
 /** What a stream needs of the server. */
 export interface AdsHost {
@@ -52,10 +63,17 @@ export interface AdsHost {
   audienceOf(subscriber: Subscriber): Audience;
   /** What it is to be told now; nothing before the sources have synced. */
   viewOf(audience: Audience): View | undefined;
+  /**
+   * It is of this audience from now on.
+   *
+   * @param before Of which it was.
+   * @throws {GrpcError} RESOURCE_EXHAUSTED, unless it was of one before.
+   */
+  enlist(stream: AdsStream, audience: Audience, before?: Audience): void;
   /** It has become a subscriber: tell it what there is, and what is new. */
   joined(stream: AdsStream): void;
   /** Once for every stream, also for those that never joined. */
-  ended(stream: AdsStream, reason: string): void;
+  ended(stream: AdsStream, reason: string, audience?: Audience): void;
   readonly observer: AdsObserver;
 }
 
@@ -97,8 +115,14 @@ export class AdsStream implements ServerCallEvents {
   readonly #unanswered = new Map<ResourceKind, string>();
   /** Since when there is something new that was not answered. */
   #newSinceMs: number | undefined;
-  /** What is kept of a response, and since when it is that much. */
-  #kept = { octets: 0, sinceMs: 0 };
+  /** What is kept of a response, since when it is that much, and at all. */
+  #kept = { octets: 0, sinceMs: 0, sentMs: 0 };
+  readonly #share: Share;
+  /** What is kept of requests, as its share counts it. */
+  #load = 0;
+  #nodeLoad = 0;
+  /** Octets that were read and may not be replaced yet. */
+  #withheld = 0;
 
   constructor(
     call: ServerCall,
@@ -106,7 +130,10 @@ export class AdsStream implements ServerCallEvents {
     form: StreamForm,
     host: AdsHost,
     noncePrefix: string,
+    share: Share,
   ) {
+    share.enter();
+    this.#share = share;
     this.call = call;
     this.arrival = arrival;
     this.form = form;
@@ -141,18 +168,28 @@ export class AdsStream implements ServerCallEvents {
     return this.call.keptOctets;
   }
 
+  /** Of which it has a part. */
+  get share(): Share {
+    return this.#share;
+  }
+
   // --- The client speaks -----------------------------------------------------
 
   onBody(chunk: Uint8Array): void {
     if (this.#phase.kind === "over") return this.call.consumed(chunk.length);
+    const { clock } = this.#host;
+    const startMs = clock.now();
     try {
       this.#reader.push(chunk);
+      this.#weigh();
     } catch (error) {
       this.#leave((error as Error).message);
       throw error;
     }
+    this.#share.worked(clock.now() - startMs);
     if (this.#phase.kind === "judged") this.#phase.octets += chunk.length;
-    else this.call.consumed(chunk.length);
+    else if (this.#share.mayGoOn) this.call.consumed(chunk.length);
+    else this.#withheld += chunk.length;
   }
 
   onHalfClose(): void {
@@ -191,14 +228,19 @@ export class AdsStream implements ServerCallEvents {
    */
   lookAgain(): boolean {
     if (this.#phase.kind !== "joined") return false;
-    const before = this.#phase.audience.key;
-    this.#phase.audience = this.#host.audienceOf(this.#subscriber!);
-    return this.#phase.audience.key !== before;
+    const before = this.#phase.audience;
+    const audience = this.#host.audienceOf(this.#subscriber!);
+    this.#phase.audience = audience;
+    if (audience.key === before.key) return false;
+    this.#host.enlist(this, audience, before);
+    return true;
   }
 
   /** Something may be due by now. */
   tick(nowMs: number): void {
+    if (this.#phase.kind === "unknown") return this.#awaitFirst(nowMs);
     if (this.#phase.kind !== "joined") return;
+    this.#resume();
     const { keptOctets } = this.call;
     if (keptOctets > 0) return this.#watch(keptOctets, nowMs);
     if (this.state.dueMs <= nowMs) this.#flush();
@@ -214,8 +256,17 @@ export class AdsStream implements ServerCallEvents {
   }
 
   #watch(octets: number, nowMs: number): void {
-    if (octets !== this.#kept.octets) {
-      this.#kept = { octets, sinceMs: nowMs };
+    const { sentMs } = this.#kept;
+    if (nowMs - sentMs >= RESPONSE_MS_MAX) {
+      this.#host.observer.stalled();
+      this.end({
+        code: StatusCode.RESOURCE_EXHAUSTED,
+        message: `The client did not take a whole response in ${
+          RESPONSE_MS_MAX / 1_000
+        } s; connect again to get everything`,
+      });
+    } else if (octets !== this.#kept.octets) {
+      this.#kept = { octets, sinceMs: nowMs, sentMs };
     } else if (nowMs - this.#kept.sinceMs >= STALLED_MS) {
       this.#host.observer.stalled();
       this.end({
@@ -227,8 +278,39 @@ export class AdsStream implements ServerCallEvents {
     }
   }
 
+  #awaitFirst(nowMs: number): void {
+    if (nowMs - this.sinceMs < FIRST_REQUEST_MS) return;
+    this.end({
+      code: StatusCode.DEADLINE_EXCEEDED,
+      message: `The client asked for nothing for ${FIRST_REQUEST_MS / 1_000} s`,
+    });
+  }
+
+  /** @throws {GrpcError} RESOURCE_EXHAUSTED when its share is used up. */
+  #weigh(): void {
+    if (this.#phase.kind === "over") return;
+    const load = this.#reader.bufferOctets + this.#nodeLoad +
+      this.state.namesLength;
+    const more = load - this.#load;
+    this.#load = load;
+    if (more !== 0) this.#share.keep(more);
+  }
+
+  /** Its share has time again: one after the other goes on. */
+  #resume(): void {
+    if (this.#withheld === 0 || !this.#share.mayGoOn) return;
+    this.#share.worked(RESUMED_WORK_MS);
+    const octets = this.#withheld;
+    this.#withheld = 0;
+    this.call.consumed(octets);
+  }
+
   #onMessage(message: Uint8Array): void {
     if (this.#phase.kind === "over") return;
+    if (this.#phase.kind === "unknown") {
+      const octets = Math.min(message.length, NODE_OCTETS_MAX);
+      this.#nodeLoad = NODE_GROWTH * octets;
+    }
     this.#onRequest(this.#host.decoder.decode(this.form.mode, message));
   }
 
@@ -262,6 +344,7 @@ export class AdsStream implements ServerCallEvents {
 
   #join(): void {
     const audience = this.#host.audienceOf(this.#subscriber!);
+    this.#host.enlist(this, audience);
     this.#phase = { kind: "joined", audience };
     this.#host.joined(this);
   }
@@ -269,9 +352,10 @@ export class AdsStream implements ServerCallEvents {
   #joinLate(): void {
     if (this.#phase.kind !== "judged") return;
     const { held, octets } = this.#phase;
-    this.#join();
     try {
+      this.#join();
       for (const request of held) this.#onRequest(request);
+      this.#weigh();
     } catch (error) {
       return this.#refuse(error);
     }
@@ -316,13 +400,18 @@ export class AdsStream implements ServerCallEvents {
       this.#unanswered.set(kind, nonce);
       call.sendMessage(encodeNonce(nonce), body);
       observer.sent(kind, body.length);
-      this.#kept = { octets: call.keptOctets, sinceMs: clock.now() };
+      const nowMs = clock.now();
+      const { keptOctets: octets } = call;
+      this.#kept = { octets, sinceMs: nowMs, sentMs: nowMs };
     }
   }
 
   #leave(reason: string): void {
     if (this.#phase.kind === "over") return;
+    const { audience } = this;
     this.#phase = { kind: "over" };
-    this.#host.ended(this, reason);
+    this.#share.keep(-this.#load);
+    this.#share.leave();
+    this.#host.ended(this, reason, audience);
   }
 }

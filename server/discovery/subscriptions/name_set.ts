@@ -31,12 +31,20 @@ export class NameSet {
   readonly names: ReadonlySet<string>;
   /** Only the stream that has it may change it. */
   readonly isOwn: boolean;
+  /** Characters of all names. Follows the names of a stream's own. */
+  length: number;
 
   /** Use {@linkcode nameSetOf}. */
-  constructor(names: ReadonlySet<string>, isWildcard: boolean, isOwn: boolean) {
+  constructor(
+    names: ReadonlySet<string>,
+    isWildcard: boolean,
+    isOwn: boolean,
+    length: number = lengthOf(names),
+  ) {
     this.names = names;
     this.isWildcard = isWildcard;
     this.isOwn = isOwn;
+    this.length = length;
   }
 
   get isEmpty(): boolean {
@@ -46,6 +54,12 @@ export class NameSet {
   covers(name: string): boolean {
     return this.isWildcard || this.names.has(name);
   }
+}
+
+function lengthOf(names: ReadonlySet<string>): number {
+  let length = 0;
+  for (const name of names) length += name.length;
+  return length;
 }
 
 /** By content; a set is known for as long as somebody has it. */
@@ -124,10 +138,14 @@ export function plusNames(set: NameSet, more: NameSet): NameSet {
     );
   }
   const names = set.names as Set<string>;
-  for (const name of more.names) names.add(name);
+  for (const name of more.names) {
+    if (names.has(name)) continue;
+    names.add(name);
+    set.length += name.length;
+  }
   checkNames(NOTHING_NAMED.names, names.size);
   return more.isWildcard && !set.isWildcard
-    ? new NameSet(names, true, true)
+    ? new NameSet(names, true, true, set.length)
     : set;
 }
 
@@ -141,10 +159,12 @@ export function minusNames(set: NameSet, less: NameSet): NameSet {
     return build(names, isWildcard);
   }
   const names = set.names as Set<string>;
-  for (const name of less.names) names.delete(name);
+  for (const name of less.names) {
+    if (names.delete(name)) set.length -= name.length;
+  }
   return isWildcard === set.isWildcard
     ? set
-    : new NameSet(names, isWildcard, true);
+    : new NameSet(names, isWildcard, true, set.length);
 }
 
 function build(names: Set<string>, isWildcard: boolean): NameSet {

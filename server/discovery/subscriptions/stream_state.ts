@@ -144,6 +144,13 @@ export class StreamState {
     return undefined;
   }
 
+  /** Characters of all names that it asks for, of each kind. */
+  get namesLength(): number {
+    let length = 0;
+    for (const { namesLength } of this.#subscriptions) length += namesLength;
+    return length;
+  }
+
   /** Made when it is asked for. */
   get status(): StreamStatus {
     return {

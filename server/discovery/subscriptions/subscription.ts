@@ -148,6 +148,11 @@ export abstract class Subscription {
     return this.#names.isEmpty;
   }
 
+  /** Characters of what is asked for. */
+  get namesLength(): number {
+    return this.#names.length;
+  }
+
   /** Whether something is gone that the client was not told of. */
   get isHolding(): boolean {
     return this.held !== undefined && this.held.size > 0;
