@@ -100,7 +100,7 @@ export class SotwSubscription extends Subscription {
 
   /** Clusters were told anew, and each wants its endpoints after that. */
   onParentsTold(clusters: Names): void {
-    this.#warming = within(union(this.#warming, clusters), this.names);
+    this.#warming = within(clusters, this.names);
     this.#oweExisting(clusters);
   }
 

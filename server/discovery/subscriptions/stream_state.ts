@@ -240,11 +240,14 @@ export class StreamState {
     subscription: OneSubscription,
     nowMs: number,
   ): OutgoingReply | undefined {
-    const taken = subscription.take(this.#nonce, nowMs);
+    const taken = subscription.take(nowMs);
     if (taken === undefined) return undefined;
-    const { kind, nonce } = subscription;
-    if (kind === "cluster") this.#onClustersTold(taken.fresh);
-    return { kind, reply: taken.reply, nonce };
+    const { kind } = subscription;
+    const { reply, fresh } = taken;
+    const nonce = `${this.#noncePrefix}${++this.#replies}`;
+    subscription.noteSent(reply, nonce, nowMs);
+    if (kind === "cluster") this.#onClustersTold(fresh);
+    return { kind, reply, nonce };
   }
 
   /**
@@ -266,8 +269,6 @@ export class StreamState {
     endpoints.onParentsTold(this.#earlyClusters);
     this.#earlyClusters = NO_NAMES;
   }
-
-  readonly #nonce = (): string => `${this.#noncePrefix}${++this.#replies}`;
 }
 
 function invalid(what: string): GrpcError {

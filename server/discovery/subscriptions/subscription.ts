@@ -103,6 +103,7 @@ export abstract class Subscription {
   #refusedFresh: Names = NO_NAMES;
   #sent: StampedReply | undefined;
   #acked: StampedReply | undefined;
+  #ackedMs = 0;
   #nacked: RefusedReply | undefined;
   #replies = 0;
   #acks = 0;
@@ -350,8 +351,8 @@ export abstract class Subscription {
 
   // --- What is told ----------------------------------------------------------
 
-  /** What may be told now; it counts as told. */
-  take(nonce: () => string, nowMs: number): Taken | undefined {
+  /** What may be told now; it counts as told, see {@linkcode noteSent}. */
+  take(nowMs: number): Taken | undefined {
     if (this.told === undefined || this.#isWaiting(nowMs)) return undefined;
     const owed = within(this.owed, this.names);
     const names = union(owed, this.#news());
@@ -374,10 +375,14 @@ export abstract class Subscription {
     const fresh = this.#freshOf(names, reply);
     const { resources } = reply;
     this.#flight = { resources, before, owed, fresh };
-    this.#sent = { version: reply.version, nonce: nonce(), atMs: nowMs };
+    return { reply, fresh };
+  }
+
+  /** What was taken has been given a nonce. */
+  noteSent({ version }: DiscoveryReply, nonce: string, nowMs: number): void {
+    this.#sent = { version, nonce, atMs: nowMs };
     this.last = "open";
     this.#replies++;
-    return { reply, fresh };
   }
 
   /** What is left after a response. */
@@ -443,8 +448,8 @@ export abstract class Subscription {
     this.last = "taken";
     this.#flight = undefined;
     this.#acks++;
-    const { version, nonce } = this.#sent!;
-    this.#acked = { version, nonce, atMs: nowMs };
+    this.#acked = this.#sent;
+    this.#ackedMs = nowMs;
     this.#nacked = undefined;
     if (this.#doubts?.settle(this.owed) === false) this.#doubts = undefined;
     if (this.parking !== undefined) {
@@ -547,7 +552,7 @@ export abstract class Subscription {
       isWildcard: this.names.isWildcard,
       nameCount: this.names.names.size,
       sent: this.#sent,
-      acked: this.#acked,
+      acked: this.#acked && { ...this.#acked, atMs: this.#ackedMs },
       nacked: this.#nacked,
       inFlightSinceMs: this.last === "open" ? this.#sent!.atMs : undefined,
       isBehind: this.#hasNews() || this.isHolding,
