@@ -6,6 +6,10 @@
  * and the log says what is wrong and on which line. That goes for a file that is
  * gone, too; who wants no services writes `services: []`.
  *
+ * A file that is written in its place is read as soon as it is closed, but what
+ * it takes away, or has wrong, counts only when it has settled: it may be the
+ * first half of what is being written.
+ *
  * @module
  */
 
@@ -15,10 +19,11 @@ import { pause } from "../../host/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Sink, Source } from "../source.ts";
 import {
+  type CatalogDocument,
   CatalogDocumentError,
   DOCUMENT_OCTETS_MAX,
-  readCatalogDocument,
 } from "./catalog_document.ts";
+import { DocumentReader } from "./document_reader.ts";
 
 /**
  * A file that was found to be other than it was read may still be on its way
@@ -43,8 +48,10 @@ export class FileSource implements Source {
   readonly #stopping = new AbortController();
   #sink: Sink | undefined;
   #watch: FileWatch | undefined;
+  readonly #reader = new DocumentReader();
   /** That the catalog has now. */
   #text: string | undefined;
+  #document: CatalogDocument = { services: [], endpoints: [] };
   /** Reads come one after the other, so that the last one is of the newest. */
   #reads = Promise.resolve();
 
@@ -61,6 +68,7 @@ export class FileSource implements Source {
       files: [this.#path],
       timers: this.#timers,
       onFiles: () => void this.#inTurn(() => this.#read("set")),
+      onWritten: () => void this.#inTurn(() => this.#readEarly()),
       onProblem: (line) => sink.failed(line),
       ...this.#open === undefined ? {} : { open: this.#open },
     });
@@ -87,6 +95,36 @@ export class FileSource implements Source {
     return this.#reads = this.#reads.then(act);
   }
 
+  /** Nothing is said of what cannot be used: it will be read again. */
+  async #readEarly(): Promise<void> {
+    try {
+      const text = await readFile(this.#path);
+      if (text === this.#text) return;
+      const document = await this.#reader.read(text);
+      if (this.#stopping.signal.aborted) return;
+      if (!takesAway(this.#document, document)) {
+        this.#take("set", text, document);
+      }
+    } catch (error) {
+      // Whatever is not ours is said when it has settled.
+      problemOf(error);
+    }
+  }
+
+  #take(
+    by: "set" | "repair",
+    text: string,
+    document: CatalogDocument | undefined,
+  ): void {
+    const sink = this.#sink!;
+    if (document !== undefined) {
+      sink[by](document);
+      this.#document = document;
+    }
+    this.#text = text;
+    sink.synced();
+  }
+
   async #read(by: "set" | "repair"): Promise<void> {
     const sink = this.#sink!;
     const { signal } = this.#stopping;
@@ -94,16 +132,24 @@ export class FileSource implements Source {
       const text = await readFile(this.#path);
       const document = text === this.#text
         ? undefined
-        : await readCatalogDocument(text);
+        : await this.#reader.read(text);
       if (signal.aborted) return;
-      if (document !== undefined) sink[by](document);
-      this.#text = text;
-      sink.synced();
+      this.#take(by, text, document);
     } catch (error) {
       if (signal.aborted) return;
       sink.failed(`Cannot use ${this.#path}: ${problemOf(error)}`);
     }
   }
+}
+
+/** Whether a service is gone, or has fewer endpoints than before. */
+function takesAway(before: CatalogDocument, now: CatalogDocument): boolean {
+  const counts = new Map(
+    now.endpoints.map(({ service, endpoints }) => [service, endpoints.length]),
+  );
+  return before.endpoints.some(({ service, endpoints }) =>
+    (counts.get(service) ?? -1) < endpoints.length
+  );
 }
 
 async function readFile(path: string): Promise<string> {

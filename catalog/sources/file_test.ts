@@ -7,16 +7,7 @@ import { FileSource } from "./file.ts";
 const WEB = "services:\n- name: web\n  ports: [{port: 80}]\n";
 const DB = "services:\n- name: db\n  ports: [{port: 5432}]\n";
 
-/** News that never come. */
-const silence: OpenFsEvents = () => {
-  const { promise, resolve } = Promise.withResolvers<
-    IteratorResult<{ paths: string[] }>
-  >();
-  return {
-    close: () => resolve({ value: undefined, done: true }),
-    [Symbol.asyncIterator]: () => ({ next: () => promise }),
-  };
-};
+type News = IteratorResult<{ paths: string[]; kind: string }>;
 
 /** A file source of a file in a folder of its own. */
 class Rig implements AsyncDisposable {
@@ -24,6 +15,7 @@ class Rig implements AsyncDisposable {
   readonly timers = new FakeTimers();
   readonly source: FileSource;
   readonly #grace = Promise.withResolvers<void>();
+  #tell: (news: News) => void = () => {};
 
   private constructor(readonly folder: string) {
     this.source = new FileSource({
@@ -36,8 +28,18 @@ class Rig implements AsyncDisposable {
           return timer;
         },
       },
-      open: silence,
+      open: () => this.#open(),
     });
+  }
+
+  /** News that come when the test says so. */
+  #open(): ReturnType<OpenFsEvents> {
+    return {
+      close: () => this.#tell({ value: undefined, done: true }),
+      [Symbol.asyncIterator]: () => ({
+        next: () => new Promise<News>((resolve) => this.#tell = resolve),
+      }),
+    };
   }
 
   static async open(text?: string): Promise<Rig> {
@@ -71,6 +73,21 @@ class Rig implements AsyncDisposable {
     await done;
   }
 
+  /** Writes the file where it is, which the watch sees at once. */
+  async write(text: string): Promise<void> {
+    await Deno.writeTextFile(this.path, text);
+    this.#tell({ value: { paths: [this.path], kind: "access" }, done: false });
+    // The news pass an asynchronous iterator.
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  }
+
+  /** Lets what was written settle, and waits for what comes of it. */
+  async settle(outcome: RegExp): Promise<void> {
+    const done = this.sink.next(outcome);
+    this.timers.advance(100);
+    await done;
+  }
+
   /** What the watch does now and then; that it is told is its own test. */
   look(): void {
     this.timers.advance(60_000);
@@ -81,6 +98,9 @@ class Rig implements AsyncDisposable {
     await Deno.remove(this.folder, { recursive: true });
   }
 }
+
+/** Longer than a read of a small file takes, nearly always. */
+const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 Deno.test("a file is read, and again when it is replaced", async () => {
   await using rig = await Rig.open(WEB);
@@ -138,4 +158,28 @@ Deno.test("a first file that no watch told of is no drift", async () => {
   await Deno.writeTextFile(rig.path, WEB);
   await rig.source.reconcile();
   assertEquals([rig.names, rig.sink.drift], [["default/web"], 0]);
+});
+
+Deno.test("a file that is written in its place is read at once, if it takes nothing away", async () => {
+  await using rig = await Rig.open(WEB);
+  const synced = rig.sink.next(/synced/);
+  await rig.write(`${WEB}- name: db\n  ports: [{port: 5432}]\n`);
+  await synced;
+  assertEquals(rig.names, ["default/web", "default/db"]);
+  await rig.settle(/synced/);
+  await rig.write(DB);
+  await soon();
+  assertEquals(rig.names, ["default/web", "default/db"], "more may come");
+  await rig.settle(/synced/);
+  assertEquals(rig.names, ["default/db"]);
+});
+
+Deno.test("half a file is not spoken of until it has settled", async () => {
+  await using rig = await Rig.open(WEB);
+  await rig.write("services:\n- name: we");
+  await soon();
+  assertEquals(rig.sink.calls, ["set", "synced"]);
+  await rig.settle(/failed/);
+  assertStringIncludes(rig.sink.calls.at(-1)!, "wanted one at least");
+  assertEquals(rig.names, ["default/web"]);
 });

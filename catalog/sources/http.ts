@@ -18,8 +18,8 @@ import type { Sink, Source } from "../source.ts";
 import {
   CatalogDocumentError,
   DOCUMENT_OCTETS_MAX,
-  readCatalogDocument,
 } from "./catalog_document.ts";
+import { DocumentReader } from "./document_reader.ts";
 
 /** Time between two questions, unless told; a tenth more or less of it. */
 export const POLL_INTERVAL_MS = 10_000;
@@ -62,6 +62,7 @@ export class HttpSource implements Source {
   readonly #options: HttpSourceOptions;
   readonly #stopping = new AbortController();
   readonly #backoff: Backoff;
+  readonly #reader = new DocumentReader();
   #sink: Sink | undefined;
   /** That the catalog has now, and what the server calls it. */
   #text: string | undefined;
@@ -126,7 +127,7 @@ export class HttpSource implements Source {
     try {
       const answer = await this.#ask(asking);
       if (answer.kind === "document" && answer.text !== this.#text) {
-        const document = await readCatalogDocument(answer.text);
+        const document = await this.#reader.read(answer.text);
         if (signal.aborted) return undefined;
         const isDrift = this.#text !== undefined && answer.etag !== "" &&
           answer.etag === this.#etag;

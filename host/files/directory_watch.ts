@@ -17,7 +17,10 @@ import { dirname } from "node:path";
 export interface FsEvents extends
   AsyncIterable<{
     readonly paths: string[];
-    /** `rename`: it came to the last of the paths as a whole. */
+    /**
+     * `rename`: it came to the last of the paths as a whole. `access`: whoever
+     * wrote to it has closed it.
+     */
     readonly kind?: string;
     /** `rescan`: more has happened at once than could be noted down. */
     readonly flag?: string | null;
@@ -28,14 +31,22 @@ export interface FsEvents extends
 /** Opens the news; throws when that is impossible, such as for want of watches. */
 export type OpenFsEvents = (directories: string[]) => FsEvents;
 
+/** `renamed`: into its place. `closed`: by somebody who wrote to it. */
+export type PathNews = "renamed" | "closed" | "touched";
+
+const NEWS: Readonly<Record<string, PathNews>> = {
+  rename: "renamed",
+  access: "closed",
+};
+
 /** What is told. */
 export interface DirectoryWatchEvents {
   /**
    * Something happened at these paths, spelled as the directories were.
    *
-   * @param arrived The one among them that was renamed into its place.
+   * @param news What happened to the last of them, if that is known.
    */
-  onPaths(paths: readonly string[], arrived: string | undefined): void;
+  onPaths(paths: readonly string[], news: PathNews): void;
   /** Something may have happened unseen: the watch is new, or overflowed. */
   onGap(): void;
   /** Watching does not work, or works again. */
@@ -118,10 +129,7 @@ export class DirectoryWatch {
       for await (const { paths, kind, flag } of source) {
         if (source !== this.#source) continue;
         if (flag === "rescan") this.#events.onGap();
-        else {
-          const arrived = kind === "rename" ? paths.at(-1) : undefined;
-          this.#events.onPaths(paths, arrived);
-        }
+        else this.#events.onPaths(paths, NEWS[kind ?? ""] ?? "touched");
       }
     } catch (error) {
       problem = messageOf(error);

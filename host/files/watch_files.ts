@@ -13,7 +13,11 @@
 
 import { basename, dirname, resolve } from "node:path";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { DirectoryWatch, type OpenFsEvents } from "./directory_watch.ts";
+import {
+  DirectoryWatch,
+  type OpenFsEvents,
+  type PathNews,
+} from "./directory_watch.ts";
 
 /** More files are no configuration but a mistake; each costs a `stat`. */
 export const WATCHED_FILES_MAX = 256;
@@ -43,6 +47,11 @@ export interface FileWatchOptions {
   readonly timers: Timers;
   /** These files are not what they were: other octets, there, or gone. */
   onFiles?(files: readonly string[]): void;
+  /**
+   * The file that is watched alone was written to in its place, and closed. It
+   * may be written to again at once, so `onFiles` follows when that has settled.
+   */
+  onWritten?(): void;
   /**
    * Entries of directories have changed.
    *
@@ -95,7 +104,7 @@ class Watch implements FileWatch {
     }
     this.#options = options;
     this.#watch = new DirectoryWatch({
-      onPaths: (paths, arrived) => this.#onPaths(paths, arrived),
+      onPaths: (paths, news) => this.#onPaths(paths, news),
       onGap: () => this.#look(true),
       onState: (problem) => this.#onState(problem),
     }, open);
@@ -113,14 +122,16 @@ class Watch implements FileWatch {
     this.#nextLook?.cancel();
   }
 
-  #onPaths(paths: readonly string[], arrived: string | undefined): void {
+  #onPaths(paths: readonly string[], news: PathNews): void {
     for (const path of paths) this.#name(dirname(path), basename(path));
     const { timers } = this.#options;
     const now = timers.now();
-    const isArrival = arrived !== undefined && arrived === this.#only;
-    if (isArrival && now - this.#arrivedMs >= SETTLE_MS) {
+    const isOnly = this.#only !== undefined && paths.at(-1) === this.#only;
+    const isNew = now - this.#arrivedMs >= SETTLE_MS;
+    if (isOnly && isNew && news !== "touched") {
       this.#arrivedMs = now;
-      return this.#look();
+      if (news === "renamed") return this.#look();
+      this.#options.onWritten?.();
     }
     if (this.#settling === undefined) this.#firstNewsMs = now;
     this.#settling?.cancel();

@@ -29,6 +29,7 @@ class Stage implements AsyncDisposable {
       directories: directories.map((name) => this.path(name)),
       timers: this.timers,
       onFiles: (paths) => this.told.push(this.#short(paths.join(" "))),
+      onWritten: () => this.told.push("written"),
       onEntries: (directory, names) =>
         this.told.push(`${this.#short(directory)}: ${names ?? "all"}`),
       onProblem: (line) => this.problems.push(line),
@@ -55,6 +56,13 @@ class Stage implements AsyncDisposable {
   async rename(from: string, to: string): Promise<string[]> {
     Deno.renameSync(this.path(from), this.path(to));
     this.#tell([this.path(from), this.path(to)], undefined, "rename");
+    await this.tell();
+    return this.told.splice(0);
+  }
+
+  /** Whoever wrote to `name` has closed it. */
+  async closed(name: string): Promise<string[]> {
+    this.#tell([this.path(name)], undefined, "access");
     await this.tell();
     return this.told.splice(0);
   }
@@ -187,6 +195,27 @@ Deno.test("a file that is watched alone is told at once when it was renamed into
   assertEquals(await pair.rename("new", "a"), [], "its key may come yet");
   pair.timers.advance(100);
   assertEquals(pair.told, ["a"]);
+});
+
+Deno.test("a file that is watched alone is told when it is closed, and when it has settled", async () => {
+  await using stage = new Stage();
+  stage.watch(["a"]);
+  Deno.writeTextFileSync(stage.path("a"), "1");
+  await stage.tell("a");
+  assertEquals(await stage.closed("other"), []);
+  assertEquals(await stage.closed("a"), ["written"]);
+  Deno.writeTextFileSync(stage.path("a"), "22");
+  assertEquals(await stage.closed("a"), [], "it was just now");
+  stage.timers.advance(99);
+  assertEquals(stage.told, []);
+  stage.timers.advance(1);
+  assertEquals(stage.told.splice(0), ["a"]);
+  Deno.writeTextFileSync(stage.path("a"), "333");
+  assertEquals(await stage.closed("a"), ["written"]);
+  await using pair = new Stage();
+  pair.watch(["a", "key"]);
+  Deno.writeTextFileSync(pair.path("a"), "1");
+  assertEquals(await pair.closed("a"), [], "its key may come yet");
 });
 
 Deno.test("entries of a directory are told by name, and as all when too many", async () => {
