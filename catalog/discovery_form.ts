@@ -140,6 +140,7 @@ function readService(form: Form): Service {
     ports: list(form["ports"], "ports").map(readPort),
     affinity: readAffinity(form["affinity"]),
     policy: readPolicy(object(form["policy"] ?? {}, "a policy that is no map")),
+    ...form["announced"] === true ? { announced: true } : {},
   };
 }
 

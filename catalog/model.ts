@@ -34,6 +34,11 @@ export interface Service {
   readonly ports: readonly ServicePort[];
   readonly affinity: Affinity;
   readonly policy: ServicePolicy;
+  /**
+   * Agents say that it exists, and nobody else does: what others lay claim to as
+   * well, such as a place to listen, is theirs.
+   */
+  readonly announced?: true;
 }
 
 /** What is proxied is one port of one service. */

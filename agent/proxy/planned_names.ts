@@ -60,6 +60,7 @@ function namesIn(
       key: portKey(keyOf(service), servicePort.name),
       service: keyOf(service),
       servicePort,
+      isAnnounced: service.announced === true,
     }))
   );
   for (const port of inOrderOfPlacing(ports)) book.place(port);

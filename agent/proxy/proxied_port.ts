@@ -148,6 +148,11 @@ export class ProxiedPort {
     return this.#port;
   }
 
+  /** See `Service.announced`. */
+  get isAnnounced(): boolean {
+    return this.#service.announced === true;
+  }
+
   /** Among the service's ports, as its source has them. */
   get position(): number {
     return this.#service.ports.indexOf(this.#port);
@@ -166,13 +171,15 @@ export function portKey(service: string, portName: string): string {
 }
 
 /**
- * Who insists on an address chooses before those that take any; the rest by
- * name, so that places are the same whatever order services come in.
+ * Who insists on an address chooses before those that take any, and what agents
+ * announce comes behind what people have configured; the rest by name, so that
+ * places are the same whatever order services come in.
  */
 export function inOrderOfPlacing<
-  T extends Pick<ProxiedPort, "key" | "servicePort">,
+  T extends Pick<ProxiedPort, "key" | "servicePort" | "isAnnounced">,
 >(ports: readonly T[]): T[] {
-  const rank = ({ servicePort }: T) => servicePort.listen === undefined ? 1 : 0;
+  const rank = ({ servicePort, isAnnounced }: T) =>
+    (isAnnounced ? 2 : 0) + (servicePort.listen === undefined ? 1 : 0);
   return [...ports].sort((one, other) =>
     rank(one) - rank(other) || (one.key < other.key ? -1 : 1)
   );

@@ -32,6 +32,12 @@ import type {
 const OWN = 0;
 const STAND_IN = 1;
 
+/**
+ * Behind all that people have configured: whoever may announce a service of any
+ * name must not get another's place with it.
+ */
+const ANNOUNCED = 2;
+
 /** See the module description. */
 export function generateService(
   input: ServiceInput,
@@ -94,6 +100,10 @@ class PortClaims {
     this.claims.push({ service, resource, ...rest });
   }
 
+  get #rank(): number {
+    return this.#input.service.announced === true ? ANNOUNCED : OWN;
+  }
+
   #claimListeners(): void {
     const { service } = this.#input;
     const port = this.#port;
@@ -105,7 +115,7 @@ class PortClaims {
         const meaning = grpcMeaning(service, port);
         for (const { name, rank } of grpcNames(service, port)) {
           this.#claim("listener", grpcListener(name, meaning), {
-            rank,
+            rank: rank + this.#rank,
             whenLost: `${portText(port)}: xds:///${name} is the name of`,
           });
         }
@@ -115,7 +125,7 @@ class PortClaims {
         const place = listenPlace(port);
         return this.#claim("listener", envoyListener(service, port), {
           // Who asks for a place gets it before those who have none to ask for.
-          rank: port.listen === undefined ? 1 : 0,
+          rank: this.#rank + (port.listen === undefined ? 1 : 0),
           address: place,
           whenLost: `${portText(port)}: nobody listens for it, give it ` +
             `another listen; ${place} is the place of`,

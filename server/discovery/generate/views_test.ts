@@ -223,6 +223,27 @@ Deno.test("of two that want one place the one that says so has it, then the firs
   assertEquals(views.viewOf(PROXY).resources.listener.size, 3);
 });
 
+Deno.test("what is announced gets no place and no name that somebody configured has", () => {
+  const { views } = counted();
+  const book = new Book();
+  const endpoint = endpointOf("10.0.0.1:5432");
+  const announced = { announced: true } as const;
+  // First by name, and in the namespace whose names are the shortest.
+  book.put(serviceOf("a", 5432, announced), endpoint);
+  views.update(book.put(serviceOf("web.shop", 80, announced), endpoint));
+  const names = (
+    audience: Audience,
+  ) => [...views.viewOf(audience).resources.listener.keys()];
+  assertEquals(names(ENVOY), ["default/a:5432", "default/web.shop:80"]);
+  book.put(serviceOf("shop/web"), endpoint);
+  views.update(book.put(serviceOf("postgres", 5432), endpoint));
+  assertEquals(names(ENVOY), ["default/postgres:5432", "shop/web:80"]);
+  const { listener } = views.viewOf(GRPC).resources;
+  const meaning = (name: string) => listener.get(name)!.any;
+  const text = new TextDecoder().decode(meaning("web.shop"));
+  assert(text.includes("shop/web:80") && !text.includes("default/web"), text);
+});
+
 Deno.test("a name of gRPC that could mean two services means one for ever", () => {
   const { views } = counted();
   const book = new Book();

@@ -135,6 +135,10 @@ function judge(
     policy: NO_POLICY,
   });
   if (problem !== undefined) return problem;
+  if (name.includes(".")) {
+    return `${shown(name)} has a dot, and could be taken for a service of ` +
+      "another namespace";
+  }
   if (!Number.isInteger(targetPort) || targetPort < 1 || targetPort > 65_535) {
     return `its target's port is ${targetPort}, 1 to 65535 is wanted`;
   }

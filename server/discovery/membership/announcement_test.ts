@@ -118,6 +118,7 @@ Deno.test("what cannot be a service is refused alone", () => {
     [{ protocol: "sctp" },               /^its protocol is "sctp", tcp or udp/],
     [{ name: "w/b" },                    /"w\/b" is no name of a service/],
     [{ name: "" },                       /"" is no name of a service/],
+    [{ name: "web.shop" },               /has a dot, and could be taken for/],
     [{ namespace: "n.s" },               /"n\.s" is no namespace/],
     [{ port: 0 },                        /port "" is 0, 1 to 65535/],
     [{ targetPort: 65_536 },             /target's port is 65536/],

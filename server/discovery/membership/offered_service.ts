@@ -59,6 +59,7 @@ export function serviceFrom(
     })),
     affinity: NO_AFFINITY,
     policy: NO_POLICY,
+    announced: true,
   };
 }
 
