@@ -14,12 +14,14 @@ import { Workspace } from "../peers/workspace.ts";
 import { PROXY_AGENT_CASES } from "./proxy_agents.ts";
 import type { ProxyCases } from "./proxy_case.ts";
 import { PROXY_DNS_CASES } from "./proxy_dns.ts";
+import { PROXY_POSTGRES_CASES } from "./proxy_postgres.ts";
 import { PROXY_TCP_CASES } from "./proxy_tcp.ts";
 import { PROXY_UDP_CASES } from "./proxy_udp.ts";
 import { Tally } from "./tally.ts";
 
 const CASES: ProxyCases = {
   ...PROXY_TCP_CASES,
+  ...PROXY_POSTGRES_CASES,
   ...PROXY_UDP_CASES,
   ...PROXY_DNS_CASES,
   ...PROXY_AGENT_CASES,

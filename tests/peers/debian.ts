@@ -22,6 +22,15 @@ const REDIS = [
   ...["liblua5.1-0", "liblzf1", "lua-bitop", "lua-cjson"],
 ];
 
+/** Server and client, with what a small system may lack of their libraries. */
+const POSTGRES = [
+  ...["postgresql-15", "postgresql-client-15", "libpq5", "libreadline8"],
+  ...["libicu72", "libxml2", "libldap-2.5-0", "libsasl2-2"],
+  ...["libgssapi-krb5-2", "libkrb5-3", "libk5crypto3", "libkrb5support0"],
+  "libkeyutils1",
+];
+const POSTGRES_FOLDER = "usr/lib/postgresql/15/bin";
+
 const RECIPES = {
   "nginx": {
     path: "usr/sbin/nginx",
@@ -48,6 +57,9 @@ const RECIPES = {
   },
   "redis-server": { path: "usr/bin/redis-server", packages: REDIS },
   "redis-cli": { path: "usr/bin/redis-cli", packages: REDIS },
+  "initdb": { path: `${POSTGRES_FOLDER}/initdb`, packages: POSTGRES },
+  "postgres": { path: `${POSTGRES_FOLDER}/postgres`, packages: POSTGRES },
+  "psql": { path: `${POSTGRES_FOLDER}/psql`, packages: POSTGRES },
 } satisfies Record<string, Recipe>;
 
 export type DebianName = keyof typeof RECIPES;
