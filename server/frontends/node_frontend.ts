@@ -133,15 +133,6 @@ export class NodeFrontend {
     answer: DialAnswer,
     context: DialContext,
   ): PendingDial {
-    const load = this.#load.get(calls.node) ?? 0;
-    if (load >= NODE_CONDUITS_MAX) {
-      const error = new DialError(
-        "refused",
-        `Cannot dial ${target.address}: ${calls.node} has ${load} ` +
-          "connections, and no node may have more",
-      );
-      return this.#fail(calls, error, answer);
-    }
     const verdict = this.#admit(calls);
     if (!(verdict instanceof Promise)) {
       return this.#dialAs(verdict, calls, target, answer, context);
@@ -183,6 +174,16 @@ export class NodeFrontend {
   ): PendingDial {
     if (refusal !== undefined) {
       const error = new DialError("refused", refusal.message);
+      return this.#fail(calls, error, answer);
+    }
+    // Here, for many may have waited for one verdict.
+    const load = this.#load.get(calls.node) ?? 0;
+    if (load >= NODE_CONDUITS_MAX) {
+      const error = new DialError(
+        "refused",
+        `Cannot dial ${target.address}: ${calls.node} has ${load} ` +
+          "connections, and no node may have more",
+      );
       return this.#fail(calls, error, answer);
     }
     const asked = { target, node: metadata.text(NODE_FIELD) };
@@ -255,11 +256,19 @@ export class NodeFrontend {
     this.#count(calls, 1);
     calls.conduits.add(conduit);
     this.#callers.add(calls);
+    // Dials take a while: its node may have been revoked meanwhile.
+    if (calls.admittedBy !== this.#judgements) void this.#judgeAgain(calls);
     await transfer(conduit, target);
     calls.conduits.delete(conduit);
     if (calls.conduits.size === 0) this.#callers.delete(calls);
     this.#count(calls, -1);
     this.#options.counted(-1);
+  }
+
+  async #judgeAgain(calls: NodeCaller): Promise<void> {
+    const refusal = await Promise.resolve(this.#admit(calls))
+      .catch(internalRefusal);
+    if (refusal !== undefined) calls.close(refusal.message);
   }
 
   #count({ node }: NodeCaller, change: 1 | -1): void {

@@ -171,6 +171,39 @@ Deno.test("who is refused later loses what it has", async () => {
   assertEquals(judged(), 2);
 });
 
+Deno.test("who is refused while a dial is under way gets nothing of it", async () => {
+  const refusal = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
+  for (const later of [() => refusal, () => Promise.resolve(refusal)]) {
+    let admission: () => Admission = () => undefined;
+    const { frontend, orders, connect, open } = setUp(() => admission());
+    const { heard } = connect().dial("10.0.0.7:80");
+    await settled();
+    admission = later;
+    frontend.reconsider();
+    const [end, target] = MemoryConduit.pair();
+    const far = new ConduitProbe(target);
+    orders[0]!.answer.connected(end);
+    await settled();
+    assertEquals(heard.conduit!.end?.kind, "reset");
+    assertEquals([far.text, frontend.links.length, open()], ["", 0, 0]);
+  }
+});
+
+Deno.test("many dials that wait for one verdict are counted like others", async () => {
+  const verdict = Promise.withResolvers<undefined>();
+  const { orders, connect } = setUp(() => verdict.promise);
+  const { dial } = connect();
+  const dials = Array.from(
+    { length: NODE_CONDUITS_MAX + 3 },
+    () => dial("10.0.0.7:80"),
+  );
+  await settled();
+  verdict.resolve(undefined);
+  await settled();
+  assertEquals(orders.length, NODE_CONDUITS_MAX);
+  assertMatch(dials.at(-1)!.heard.error!.message, /and no node may have more/);
+});
+
 Deno.test("a node has so many connections, and those that are over do not count", async () => {
   const { orders, connect, refused } = setUp();
   const { dial } = connect();
