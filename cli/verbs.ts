@@ -62,7 +62,7 @@ export function textTable(
   headings: readonly string[],
   rows: readonly (readonly string[])[],
 ): string {
-  const all = [headings, ...rows];
+  const all = [headings, ...rows.map((row) => row.map(printable))];
   const widths = headings.map((_, column) =>
     Math.max(...all.map((row) => row[column]!.length))
   );
@@ -70,4 +70,9 @@ export function textTable(
     row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ")
       .trimEnd() + "\n";
   return all.map(line).join("");
+}
+
+/** Names and words of others must not speak to the terminal. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\u{fffd}");
 }

@@ -20,7 +20,7 @@ import { parseHostPort } from "./flags/addresses.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
-import { readVerb, textTable } from "./verbs.ts";
+import { printable, readVerb, textTable } from "./verbs.ts";
 
 /** How long the server may take to answer. */
 const QUERY_TIMEOUT_MS = 10_000;
@@ -157,7 +157,8 @@ export function diffText(clients: readonly ClientDiff[], all: boolean): string {
           short(wants),
         ])
     );
-    const head = `${summary.client} (${summary.form}, ${summary.mode}, ` +
+    const name = printable(summary.client);
+    const head = `${name} (${summary.form}, ${summary.mode}, ` +
       `from ${summary.from})`;
     const body = rows.length === 0
       ? "has everything as it should be\n"

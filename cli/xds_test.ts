@@ -31,6 +31,20 @@ const CLIENT: ClientSummary = {
 
 const reply = (version: string) => ({ version, nonce: "n1", agoMs: 5 });
 
+Deno.test("what clients call themselves says nothing to the terminal", () => {
+  const client = "evil\u001b]0;owned\u0007\u202e";
+  const summary = { ...CLIENT, client };
+  const nacked = { ...reply("x"), message: "\u001b[2J", names: [] };
+  const kinds = [{ ...KIND, nacked }];
+  const texts = [
+    statusText({ ready: true, sources: [], clients: [{ ...summary, kinds }] }),
+    diffText([{ summary, kinds: [], unserved: [] }], false),
+  ];
+  for (const text of texts) {
+    assertEquals(/[^\P{Cc}\n]|\p{Cf}/u.test(text), false, text);
+  }
+});
+
 Deno.test("statusText() has a line for each client and kind", () => {
   const text = statusText({
     ready: true,

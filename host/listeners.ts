@@ -13,6 +13,7 @@ import net from "node:net";
 import tls from "node:tls";
 import { acceptLoop } from "./accept_loop.ts";
 import { type HttpHandler, HttpPort } from "./http_port.ts";
+import { guardNames } from "./loopback_names.ts";
 import type { Guest, Intake } from "./intake/intake.ts";
 import { TlsDoor } from "./intake/tls_door.ts";
 import { watchAcceptQueue } from "./accept_watchdog.ts";
@@ -307,7 +308,7 @@ export function listenHttp(
   const listener = openTcp(at);
   const { hostname, port } = listener.addr as Deno.NetAddr;
   const address = hostPort(hostname, port);
-  const served = new HttpPort(handler, evicted);
+  const served = new HttpPort(guardNames(hostname, handler), evicted);
   const finished = acceptLoop(listener, address, {
     onConnection: (conn) => void served.accept(denoSocket(conn)),
     // Who looks after the process learns it from the other ports.
