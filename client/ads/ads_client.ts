@@ -52,6 +52,9 @@ export const ABSENT_AFTER_MS = 15_000;
 /** Of all kinds together: twice what a catalog may have of each. */
 export const HELD_MAX = 200_000;
 
+/** Octets of all that is held; some five times what a full catalog has. */
+export const HELD_OCTETS_MAX: number = 256 * 1024 * 1024;
+
 /** Resources that one refusal names. */
 const NAMED_MAX = 20;
 
@@ -79,6 +82,8 @@ export interface AdsClientOptions<T> {
   readonly isMute?: (kind: ResourceKind) => boolean;
   /** {@linkcode HELD_MAX} unless given. */
   readonly heldMax?: number;
+  /** {@linkcode HELD_OCTETS_MAX} unless given. */
+  readonly heldOctetsMax?: number;
 }
 
 /** Where requests go while a stream is open. */
@@ -97,6 +102,7 @@ export class AdsClient<T> {
   #hasSaidNode = false;
   #timer: Timer | undefined;
   #unasked = 0;
+  #heldOctets = 0;
 
   constructor(options: AdsClientOptions<T>) {
     this.#options = options;
@@ -270,6 +276,7 @@ export class AdsClient<T> {
     const own = judged === before ? before.value : value.slice();
     const held = { name, version, value: own, content, needs };
     state.held.set(name, held);
+    this.#heldOctets += own.length - (before?.value.length ?? 0);
     if (judged === before) return undefined;
     changes.push({ kind: state.kind, name, held });
     this.#exchangeNeeds(before?.needs ?? [], needs, changes);
@@ -285,9 +292,18 @@ export class AdsClient<T> {
         `its type is ${resource.typeUrl}, wanted ${typeUrl}`,
       );
     }
-    const { heldMax = HELD_MAX } = this.#options;
-    if (!held.has(resource.name) && this.#heldCount >= heldMax) {
+    const { heldMax = HELD_MAX, heldOctetsMax = HELD_OCTETS_MAX } =
+      this.#options;
+    const before = held.get(resource.name);
+    if (before === undefined && this.#heldCount >= heldMax) {
       throw new RejectedResource(`there are ${heldMax} resources already`);
+    }
+    const more = resource.value.length - (before?.value.length ?? 0);
+    if (this.#heldOctets + more > heldOctetsMax) {
+      throw new RejectedResource(
+        `it has ${resource.value.length} octets, and all that is held has ` +
+          `${this.#heldOctets} already, of ${heldOctetsMax}`,
+      );
     }
     return this.#options.judge(kind, resource);
   }
@@ -344,6 +360,7 @@ export class AdsClient<T> {
   }
 
   #forget(state: AdsKind<T>, name: string): void {
+    this.#heldOctets -= state.held.get(name)?.value.length ?? 0;
     state.held.delete(name);
     state.recalled.delete(name);
   }

@@ -21,9 +21,13 @@ class Rig {
 
   constructor(
     readonly mode: DiscoveryMode,
-    more: { readonly heldMax?: number; readonly isMute?: boolean } = {},
+    more: {
+      readonly heldMax?: number;
+      readonly heldOctetsMax?: number;
+      readonly isMute?: boolean;
+    } = {},
   ) {
-    const { heldMax, isMute = false } = more;
+    const { heldMax, heldOctetsMax, isMute = false } = more;
     this.client = new AdsClient<string>({
       mode,
       node: {
@@ -47,6 +51,7 @@ class Rig {
         }
       },
       ...heldMax === undefined ? {} : { heldMax },
+      ...heldOctetsMax === undefined ? {} : { heldOctetsMax },
       isMute: () => isMute,
     });
   }
@@ -429,3 +434,22 @@ Deno.test("who is mute takes what it is told, and says nothing", () => {
   assertEquals(rig.answer("cluster", "1", { one: "x" }), []);
   assertEquals(rig.takeTold(), ["cluster one x"]);
 });
+
+for (const mode of MODES) {
+  Deno.test(`${mode}: a server that tells too much is refused the rest by name, and what goes makes room`, () => {
+    const rig = new Rig(mode, { heldOctetsMax: 10 });
+    rig.client.want("cluster", true);
+    rig.open();
+    rig.answer("cluster", "1", { a: "aaaaaa", b: "bbbbbb" });
+    const held = () => [...rig.client.held("cluster").keys()];
+    assertEquals(held(), ["a"]);
+    const { refusal } = rig.client.status.cluster!;
+    assertMatch(refusal!.message, /^b: it has 6 octets, and all .* of 10$/);
+    rig.answer("cluster", "2", { a: "aa", b: "bbbbbb" });
+    assertEquals(held(), ["a", "b"]);
+    rig.answer("cluster", "3", { b: "bb" }, ["a"]);
+    rig.answer("cluster", "4", { b: "bbbbbbbbbb" });
+    assertEquals(held(), ["b"]);
+    assertEquals(rig.client.status.cluster!.refusal, undefined);
+  });
+}
