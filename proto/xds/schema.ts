@@ -31,6 +31,10 @@ export const XDS_PROTOS: readonly string[] = [
 
 let root: protobuf.Root | undefined;
 
+/** Types that were looked up: protobufjs walks through all packages each time. */
+const typesByUrl = new Map<string, protobuf.Type>();
+const typesByName = new Map<string, protobuf.Type>();
+
 /**
  * The type of a message.
  *
@@ -38,16 +42,24 @@ let root: protobuf.Root | undefined;
  * @throws {Error} When no text has it.
  */
 export function xdsType(name: string): protobuf.Type {
-  return xdsRoot().lookupType(name);
+  let type = typesByName.get(name);
+  if (type === undefined) {
+    typesByName.set(name, type = xdsRoot().lookupType(name));
+  }
+  return type;
 }
 
 /** Of a type URL; `undefined` when no text has it. */
 export function typeOfUrl(typeUrl: string): protobuf.Type | undefined {
+  const known = typesByUrl.get(typeUrl);
+  if (known !== undefined) return known;
   const name = typeUrl.slice(TYPE_URL_PREFIX.length);
   const found = typeUrl.startsWith(TYPE_URL_PREFIX)
     ? xdsRoot().lookup(name)
     : null;
-  return found instanceof protobuf.Type ? found : undefined;
+  if (!(found instanceof protobuf.Type)) return undefined;
+  typesByUrl.set(typeUrl, found);
+  return found;
 }
 
 function xdsRoot(): protobuf.Root {

@@ -7,7 +7,7 @@
  * @module
  */
 
-import type protobuf from "protobufjs";
+import protobuf from "protobufjs";
 import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type { MessageCodec } from "../grpc/protos.ts";
 import type {
@@ -38,7 +38,14 @@ import { TYPE_URL_PREFIX, xdsType } from "./schema.ts";
 export interface MessageKind<T extends object> extends MessageCodec<T> {
   /** `type.googleapis.com/` and the full name. */
   readonly typeUrl: string;
+  /** Writes a message behind what is written already. */
+  write(message: T, writer: protobuf.Writer): void;
 }
+
+/** Of length-delimited fields: the number, and 2 (protobuf's wire format). */
+const ANY_TYPE_TAG = 1 << 3 | 2;
+const ANY_VALUE_TAG = 2 << 3 | 2;
+const NAME_TAG = 1 << 3 | 2;
 
 /** A message without fields. */
 export type Nothing = Readonly<Record<never, never>>;
@@ -117,7 +124,35 @@ export function encodeAny<T extends object>(
   kind: MessageKind<T>,
   message: T,
 ): Uint8Array {
-  return anyMessage.encode(pack(kind, message));
+  const writer = protobuf.Writer.create();
+  writer.uint32(ANY_TYPE_TAG).string(kind.typeUrl);
+  writer.uint32(ANY_VALUE_TAG).fork();
+  kind.write(message, writer);
+  return new Uint8Array(writer.ldelim().finish());
+}
+
+/**
+ * `message` once for each of `names`, in their order, as {@linkcode encodeAny}
+ * would: what is behind the name is encoded once for all of them.
+ *
+ * @param kind One whose first field is `string name`.
+ * @param message Without a name.
+ */
+export function encodeNamesakes<
+  T extends { readonly name?: string | undefined },
+>(
+  kind: MessageKind<T>,
+  names: readonly string[],
+  message: Omit<T, "name">,
+): Uint8Array[] {
+  const body = kind.encode(message as T);
+  return names.map((name) => {
+    const writer = protobuf.Writer.create();
+    writer.uint32(ANY_TYPE_TAG).string(kind.typeUrl);
+    const named = writer.uint32(ANY_VALUE_TAG).fork();
+    if (name !== "") named.uint32(NAME_TAG).string(name);
+    return new Uint8Array(writer.raw(body).ldelim().finish());
+  });
 }
 
 /**
@@ -151,6 +186,7 @@ function kindOf<T extends object>(name: string): MessageKind<T> {
     // Plain data of these types is what protobufjs encodes, as it is. A copy,
     // because resources are kept: it gives a Buffer, maybe a piece of a larger.
     encode: (message) => new Uint8Array(typeOf().encode(message).finish()),
+    write: (message, writer) => void typeOf().encode(message, writer),
     decode(octets) {
       try {
         const message = typeOf().decode(octets);

@@ -7,6 +7,7 @@ import {
   clusterLoadAssignment,
   decodeAny,
   encodeAny,
+  encodeNamesakes,
   httpConnectionManager,
   listener,
   metadata,
@@ -39,6 +40,17 @@ Deno.test("a listener is on the wire as protobuf has it", () => {
     apiListener: { apiListener: { typeUrl: "t", value: Uint8Array.of(7) } },
   });
   assertEquals(octets.toHex(), "0a0161" + "9a01080a060a01741201" + "07");
+});
+
+Deno.test("namesakes are encoded as if each was encoded by itself", () => {
+  const { apiListener } = API_LISTENER;
+  const names = ["echo", "", "écho.default", "x".repeat(300)];
+  assertEquals(
+    encodeNamesakes(listener, names, { apiListener }),
+    names.map((name) =>
+      encodeAny(listener, { ...name === "" ? {} : { name }, apiListener })
+    ),
+  );
 });
 
 Deno.test("what is packed is unpacked, and only as what it is", () => {

@@ -7,7 +7,7 @@
 
 import { appProtocolOf } from "../../../catalog/app_protocol.ts";
 import { keyOf, type ServicePort } from "../../../catalog/model.ts";
-import type { ResourceKind } from "../../../proto/xds/resource.ts";
+import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import type { ResourceMessages } from "../../../proto/xds/validation.ts";
 import { assignmentOf, noEndpoints } from "./assignments.ts";
 import type { Form, Variant } from "./audience.ts";
@@ -15,12 +15,11 @@ import { clusterOf, plainCluster } from "./clusters.ts";
 import {
   envoyListener,
   grpcListener,
-  grpcMeaning,
   listenPlace,
   proxyListener,
 } from "./listeners.ts";
 import { grpcNames } from "./names.ts";
-import { InvalidResource, resourceOf } from "./resource_of.ts";
+import { InvalidResource, namesakesOf, resourceOf } from "./resource_of.ts";
 import { routesOf, targetsOfRoutes } from "./routes.ts";
 import type {
   Claim,
@@ -49,7 +48,7 @@ export function generateService(
   for (const port of input.service.ports) {
     if (variant.form === "grpc" && port.protocol === "udp") continue;
     try {
-      const made = new PortClaims(input, port, variant);
+      const made = new PortClaims(input, port, variant, claims.length);
       claims.push(...made.claims);
       if (made.leftOut !== undefined) reasons.push(made.leftOut);
     } catch (error) {
@@ -65,7 +64,7 @@ export function generateService(
 }
 
 /** What of a claim is not always the same. */
-type ClaimRest = Omit<Claim, "service" | "resource">;
+type ClaimRest = Omit<Claim, "service" | "resource" | "order">;
 
 /** What one port lays claim to. */
 class PortClaims {
@@ -74,10 +73,22 @@ class PortClaims {
   readonly #input: ServiceInput;
   readonly #port: ServicePort;
   readonly #form: Form;
+  readonly #service: string;
+  readonly #before: number;
 
-  /** @throws {InvalidResource} */
-  constructor(input: ServiceInput, port: ServicePort, variant: Variant) {
+  /**
+   * @param before How many claims the service's other ports have already.
+   * @throws {InvalidResource}
+   */
+  constructor(
+    input: ServiceInput,
+    port: ServicePort,
+    variant: Variant,
+    before: number,
+  ) {
     this.#input = input;
+    this.#service = keyOf(input.service);
+    this.#before = before;
     this.#port = port;
     this.#form = variant.form;
     const { assignment, leftOut } = assignmentOf(input, port, variant);
@@ -95,9 +106,12 @@ class PortClaims {
     message: ResourceMessages[Kind],
     rest: ClaimRest = { rank: OWN },
   ): void {
-    const resource = resourceOf(kind, message, this.#form);
-    const service = keyOf(this.#input.service);
-    this.claims.push({ service, resource, ...rest });
+    this.#claimResource(resourceOf(kind, message, this.#form), rest);
+  }
+
+  #claimResource(resource: Resource, rest: ClaimRest): void {
+    const order = this.#before + this.claims.length;
+    this.claims.push({ service: this.#service, resource, order, ...rest });
   }
 
   get #rank(): number {
@@ -112,9 +126,14 @@ class PortClaims {
         // It finds places by itself, and tells of those that it cannot have.
         return this.#claim("listener", proxyListener(service, port));
       case "grpc": {
-        const meaning = grpcMeaning(service, port);
-        for (const { name, rank } of grpcNames(service, port)) {
-          this.#claim("listener", grpcListener(name, meaning), {
+        const names = grpcNames(service, port);
+        const listeners = namesakesOf(
+          names.map(({ name }) => name),
+          grpcListener(service, port),
+          this.#form,
+        );
+        for (const [index, { name, rank }] of names.entries()) {
+          this.#claimResource(listeners[index]!, {
             rank: rank + this.#rank,
             whenLost: `${portText(port)}: xds:///${name} is the name of`,
           });

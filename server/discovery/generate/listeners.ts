@@ -49,15 +49,13 @@ export const CONNECT_ATTEMPTS = 4;
 /** A datagram's most. Envoy takes 1,500 unless told, and loses longer ones. */
 const DATAGRAM_OCTETS_MAX = 65_535;
 
-/** `xds:///NAME` of a gRPC client; a port has several names and one meaning. */
-export function grpcListener(name: string, meaning: Any): Listener {
-  return { name, apiListener: { apiListener: meaning } };
-}
-
-/** What all names of a port mean to gRPC clients. */
-export function grpcMeaning(service: Service, port: ServicePort): Any {
-  const name = portName(service, port);
-  return pack(httpConnectionManager, httpManager(name));
+/**
+ * What `xds:///NAME` means to a gRPC client, without the name: a port has
+ * several, and they mean the same.
+ */
+export function grpcListener(service: Service, port: ServicePort): Listener {
+  const manager = httpManager(portName(service, port));
+  return { apiListener: { apiListener: pack(httpConnectionManager, manager) } };
 }
 
 /** Where a program on a machine with Envoy finds a port. */
@@ -148,10 +146,13 @@ function httpManager(name: string): HttpConnectionManager {
     rds: { configSource: ADS, routeConfigName: name },
     httpFilters: [{
       name: "envoy.filters.http.router",
-      typedConfig: pack(router, {}),
+      typedConfig: plainRouter ??= pack(router, {}),
     }],
   };
 }
+
+/** The same for everybody; made when it is needed first. */
+let plainRouter: Any | undefined;
 
 function filterListener(
   name: string,

@@ -20,6 +20,7 @@ import {
 } from "../../../proto/xds/validation.ts";
 import {
   encodeAny,
+  encodeNamesakes,
   type MessageKind,
 } from "../../../proto/xds/xds_messages.ts";
 import type { Form } from "./audience.ts";
@@ -52,13 +53,46 @@ export function resourceOf<Kind extends ResourceKind>(
   message: ResourceMessages[Kind],
   form: Form,
 ): Resource {
+  assertTaken(kind, message, form);
+  const codec: MessageKind<ResourceMessages[Kind]> = RESOURCE_MESSAGES[kind];
+  return resource(kind, nameOf(message), encodeAny(codec, message));
+}
+
+/**
+ * Makes listeners that differ in their name alone: looked at once, and encoded
+ * once but for the name.
+ *
+ * @param names None of them is empty.
+ * @param message Without a name.
+ * @returns In the order of `names`.
+ * @throws {InvalidResource}
+ */
+export function namesakesOf(
+  names: readonly string[],
+  message: Omit<ResourceMessages["listener"], "name">,
+  form: Form,
+): readonly Resource[] {
+  const [name] = names;
+  if (name === undefined) return [];
+  assertTaken("listener", { ...message, name }, form);
+  return encodeNamesakes(RESOURCE_MESSAGES.listener, names, message)
+    .map((any, index) => resource("listener", names[index]!, any));
+}
+
+/** @throws {InvalidResource} */
+function assertTaken<Kind extends ResourceKind>(
+  kind: Kind,
+  message: ResourceMessages[Kind],
+  form: Form,
+): void {
   const problem = problemOf(kind, message, form === "proxy" ? {} : OTHERS);
   if (problem !== undefined) throw new InvalidResource(problem);
-  const codec: MessageKind<ResourceMessages[Kind]> = RESOURCE_MESSAGES[kind];
-  const any = encodeAny(codec, message);
+}
+
+function resource(kind: ResourceKind, name: string, any: Uint8Array): Resource {
   const version = createHash("sha256").update(any).digest("hex")
     .slice(0, VERSION_LENGTH);
-  return Object.freeze({ kind, name: nameOf(message), version, any });
+  return Object.freeze({ kind, name, version, any });
 }
 
 function nameOf(message: ResourceMessages[ResourceKind]): string {

@@ -11,13 +11,15 @@ import type { Variant } from "./audience.ts";
 /**
  * A resource, and what it lays claim to. Several services can lay claim to one
  * thing (two listeners on one address, two services of one gRPC name); who has
- * the lowest rank gets it, then who comes first in the order of names.
+ * the lowest rank gets it, then who comes first in the order of services.
  */
 export interface Claim {
   /** Whose it is: `namespace/name`. */
   readonly service: string;
   readonly resource: Resource;
   readonly rank: number;
+  /** Its place among the service's claims. */
+  readonly order: number;
   /** Besides its name, an address that only one listener can have. */
   readonly address?: string;
   /** What to tell people when another gets it; who that is is put behind it. */
