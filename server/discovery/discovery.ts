@@ -128,7 +128,13 @@ export class Discovery {
     this.views = new Views(environment.generate);
     this.#audienceUse = new AudienceUse(this.views);
     this.#shares = new Shares(timers);
-    this.#unserved = new UnservedLog(this.views, log);
+    const { views } = this;
+    this.#unserved = new UnservedLog({
+      get audiences() {
+        return views.audiences;
+      },
+      unservedTo: (audience) => views.lastUnservedTo(audience),
+    }, log);
     this.#preparation = new ViewPreparation(this.views, timers);
     this.#metrics = new DiscoveryMetrics(metrics, log, this);
     this.#debounce = new Debounce({
@@ -155,7 +161,7 @@ export class Discovery {
 
   /** Ports of services that some clients may see and cannot be served. */
   get unservedCount(): number {
-    return this.views.isReady ? this.#unserved.count : 0;
+    return this.#unserved.count;
   }
 
   /** Whether clients are answered: the sources have said all they have. */
@@ -164,17 +170,17 @@ export class Discovery {
   }
 
   /**
-   * What clients of an audience are told.
+   * What clients of an audience are told: the last view that was whole.
    *
-   * @returns Nothing before the sources have synced.
+   * @returns Nothing before there is one.
    */
   viewOf(audience: Audience): View | undefined {
-    return this.views.isReady ? this.views.viewOf(audience) : undefined;
+    return this.views.lastViewOf(audience);
   }
 
   /** What clients of an audience may see and cannot be served. */
   unservedTo(audience: Audience): readonly Unserved[] {
-    return this.views.isReady ? this.views.unservedTo(audience) : [];
+    return this.views.lastUnservedTo(audience);
   }
 
   /** For the admin port. */

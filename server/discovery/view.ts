@@ -14,6 +14,7 @@ import {
   RESOURCE_KINDS,
   type ResourceKind,
 } from "../../proto/xds/resource.ts";
+import { ResourceMap } from "./resource_map.ts";
 
 /** See the module description. */
 export interface View {
@@ -62,6 +63,13 @@ export function changesBetween(before: View, after: View): ViewChanges {
 }
 
 function compare(before: ByName, after: ByName): ReadonlySet<string> {
+  const changed = before instanceof ResourceMap && after instanceof ResourceMap
+    ? after.changedSince(before)
+    : changedIn(before, after);
+  return changed.size === 0 ? NOTHING : changed;
+}
+
+function changedIn(before: ByName, after: ByName): Set<string> {
   const changed = new Set<string>();
   for (const [name, resource] of after) {
     const old = before.get(name);
@@ -72,5 +80,5 @@ function compare(before: ByName, after: ByName): ReadonlySet<string> {
   for (const name of before.keys()) {
     if (!after.has(name)) changed.add(name);
   }
-  return changed.size === 0 ? NOTHING : changed;
+  return changed;
 }

@@ -26,6 +26,12 @@ interface Made {
   readonly resources: ServiceResources;
 }
 
+/**
+ * Variants that are asked for what they have alike: they are as many as nodes
+ * with proxies of their own, and nearly all of it any two have alike.
+ */
+const SIBLINGS_MAX = 4;
+
 /** See the module description. */
 export class Shelf {
   readonly #generate: Generate;
@@ -90,22 +96,27 @@ function variantKey({ form, connectProxy, zone = "" }: Variant): string {
 function shared(
   made: ServiceResources,
   before: ServiceResources | undefined,
-  siblings: Iterable<Made>,
+  siblings: IteratorObject<Made>,
 ): ServiceResources {
+  const others = [...siblings.take(SIBLINGS_MAX)];
+  if (before === undefined && others.length === 0) return made;
   const resources = new Map<string, Resource>();
   const learn = ({ claims }: ServiceResources) => {
     for (const { resource } of claims) resources.set(idOf(resource), resource);
   };
-  for (const { resources } of siblings) learn(resources);
+  for (const { resources } of others) learn(resources);
   // Last, since what clients of this variant have is what must stay.
   if (before !== undefined) learn(before);
   const claims = made.claims.map((claim, index) => {
     const resource = resources.get(idOf(claim.resource)) ?? claim.resource;
     const old = before?.claims[index];
     return old !== undefined && old.resource === resource &&
-        old.rank === claim.rank && old.address === claim.address &&
+        old.rank === claim.rank && old.order === claim.order &&
+        old.address === claim.address &&
         old.whenLost === claim.whenLost && old.whenHeld === claim.whenHeld
       ? old
+      : resource === claim.resource
+      ? claim
       : { ...claim, resource };
   });
   return before !== undefined && isSameList(claims, before.claims) &&

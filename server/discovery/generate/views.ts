@@ -7,14 +7,18 @@
  * say what they said stay the objects that they were. So the next view differs
  * from the last by identity exactly where clients have something to be told.
  *
- * Reading order: `Views.update`, `Views.viewOf`, then `audience_view.ts`.
+ * A view of many services takes longer than a link may wait for its turn, so
+ * `preparing` makes it in steps. Until that is over there is none, or the last
+ * one, which was whole; changes that come meanwhile are taken in on the way.
+ *
+ * Reading order: `Views.update`, `Views.preparing`, then `audience_view.ts`.
  *
  * @module
  */
 
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../../catalog/snapshot.ts";
 import type { View } from "../view.ts";
-import { AudienceView, NO_ENDPOINTS } from "./audience_view.ts";
+import { AudienceView, type Made } from "./audience_view.ts";
 import type { Audience } from "./audience.ts";
 import type {
   Generate,
@@ -26,13 +30,14 @@ import { Shelf } from "./shelf.ts";
 /** An audience that nobody asked for during so many updates is forgotten. */
 export const IDLE_UPDATES_MAX = 16;
 
+const NOTHING: readonly Unserved[] = Object.freeze([]);
+
 /** See the module description. */
 export class Views {
   readonly #shelf: Shelf;
   readonly #audiences = new Map<string, Kept>();
   #snapshot: Snapshot | undefined;
   #updates = 0;
-  #touched: Touched | undefined;
 
   /** @param generate `generateService`, unless a test wants to see to it. */
   constructor(generate: Generate) {
@@ -50,18 +55,46 @@ export class Views {
    */
   update(snapshot: Snapshot): void {
     if (snapshot === this.#snapshot) return;
-    const before = this.#snapshot;
+    const touched = compare(this.#snapshot ?? EMPTY_SNAPSHOT, snapshot);
     this.#snapshot = snapshot;
     this.#updates++;
-    for (const key of before?.services.keys() ?? []) {
+    for (const key of touched) {
       if (!snapshot.services.has(key)) this.#shelf.drop(key);
     }
+    for (const { of } of this.#audiences.values()) of.touch(touched);
     this.#forgetIdle();
   }
 
   /**
+   * Makes what `audience` may be told now, a service or so at a time.
+   *
+   * @throws {TypeError} Before the first update.
+   */
+  *preparing(audience: Audience): Generator<void, void, void> {
+    yield* this.#kept(audience).of.making(() => this.#snapshot!);
+  }
+
+  /**
+   * The last view that was made for `audience`: as of now, unless it is being
+   * prepared again.
+   *
+   * @returns Nothing before the first one was made.
+   */
+  lastViewOf(audience: Audience): View | undefined {
+    return this.#audiences.get(audience.key)?.of.made?.view;
+  }
+
+  /**
+   * What of the services in that view is not served, and why; in the order of
+   * services.
+   */
+  lastUnservedTo(audience: Audience): readonly Unserved[] {
+    return this.#audiences.get(audience.key)?.of.made?.unserved ?? NOTHING;
+  }
+
+  /**
    * All that `audience` may be told now; the same object while that stays the
-   * same.
+   * same. Made at once, however long it takes.
    *
    * @throws {TypeError} Before the first update.
    */
@@ -71,31 +104,12 @@ export class Views {
 
   /**
    * What of the services that `audience` may see it is not served, and why; in
-   * the order of services.
+   * the order of services. Made at once, however long it takes.
    *
    * @throws {TypeError} Before the first update.
    */
   unservedTo(audience: Audience): readonly Unserved[] {
     return this.#current(audience).unserved;
-  }
-
-  /**
-   * Makes what `viewOf` needs, a service at a time, for who must not hold up
-   * others for long. It ends early when the catalog is updated meanwhile.
-   */
-  *preparing(audience: Audience): Generator<void, void, void> {
-    const snapshot = this.#snapshot;
-    const before = this.#audiences.get(audience.key)?.snapshot ??
-      EMPTY_SNAPSHOT;
-    if (snapshot === undefined || before === snapshot) return;
-    for (const key of this.#touchedBetween(before, snapshot)) {
-      if (this.#snapshot !== snapshot) return;
-      const service = snapshot.services.get(key);
-      if (service === undefined || !audience.visible.sees(key)) continue;
-      const endpoints = snapshot.endpoints.get(key) ?? NO_ENDPOINTS;
-      this.#shelf.resourcesOf(key, { service, endpoints }, audience);
-      yield;
-    }
   }
 
   /** Nobody is of these audiences, and it may be long until somebody is. */
@@ -109,36 +123,26 @@ export class Views {
     return [...this.#audiences.values()].map(({ of }) => of.audience);
   }
 
-  #current(audience: Audience): AudienceView {
+  #current(audience: Audience): Made {
+    const { of } = this.#kept(audience);
+    const steps = of.making(() => this.#snapshot!);
+    while (!steps.next().done);
+    return of.made!;
+  }
+
+  #kept(audience: Audience): Kept {
     const snapshot = this.#snapshot;
     if (snapshot === undefined) {
       throw new TypeError("There is no view before the catalog's first update");
     }
     let kept = this.#audiences.get(audience.key);
     if (kept === undefined) {
-      kept = {
-        of: new AudienceView(audience, this.#shelf),
-        snapshot: EMPTY_SNAPSHOT,
-        askedAt: 0,
-      };
+      kept = { of: new AudienceView(audience, this.#shelf), askedAt: 0 };
+      kept.of.touch([...snapshot.services.keys()]);
       this.#audiences.set(audience.key, kept);
     }
     kept.askedAt = this.#updates;
-    if (kept.snapshot !== snapshot) {
-      kept.of.take(snapshot, this.#touchedBetween(kept.snapshot, snapshot));
-      kept.snapshot = snapshot;
-    }
-    return kept.of;
-  }
-
-  /** Most audiences go the same way at the same time. */
-  #touchedBetween(before: Snapshot, after: Snapshot): readonly string[] {
-    let touched = this.#touched;
-    if (touched?.before !== before || touched.after !== after) {
-      touched = { before, after, keys: compare(before, after) };
-      this.#touched = touched;
-    }
-    return touched.keys;
+    return kept;
   }
 
   #forgetIdle(): void {
@@ -160,21 +164,14 @@ export class Views {
   }
 }
 
-/** One audience's view, what it was made of, and when it was asked for. */
+/** One audience's view, and when it was asked for. */
 interface Kept {
   readonly of: AudienceView;
-  snapshot: Snapshot;
   /** Number of the update. */
   askedAt: number;
 }
 
 /** Services that are not what they were. */
-interface Touched {
-  readonly before: Snapshot;
-  readonly after: Snapshot;
-  readonly keys: readonly string[];
-}
-
 function compare(before: Snapshot, after: Snapshot): readonly string[] {
   const keys: string[] = [];
   for (const [key, service] of after.services) {

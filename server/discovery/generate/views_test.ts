@@ -310,6 +310,58 @@ Deno.test("an audience that nobody asks for is forgotten, and what only it used"
   assertEquals(made, ["envoy a", "envoy b"]);
 });
 
+Deno.test("a view is made a service at a time, and is nobody's before it is whole", () => {
+  const { views, made } = counted();
+  const book = new Book();
+  for (let index = 0; index < 100; index++) {
+    book.put(serviceOf(`s${index}`), endpointOf("10.0.0.1:80"));
+  }
+  views.update(book.snapshot);
+  const steps = views.preparing(GRPC);
+  while (!steps.next().done) {
+    assert(made.splice(0).length <= 1);
+    assertEquals(views.lastViewOf(GRPC), undefined);
+    assertEquals(views.lastUnservedTo(GRPC), []);
+  }
+  assertEquals(views.lastViewOf(GRPC)!.resources.cluster.size, 100);
+  assert(views.lastViewOf(GRPC) === views.viewOf(GRPC));
+  assertEquals(made, []);
+});
+
+Deno.test("what changes while a view is made is in it, at the cost of the change", () => {
+  const { views, made } = counted();
+  const book = new Book();
+  for (const name of ["a", "b", "c", "d"]) {
+    book.put(serviceOf(name), endpointOf("10.0.0.1:80"));
+  }
+  views.update(book.snapshot);
+  const steps = views.preparing(GRPC);
+  while (made.length < 3) steps.next();
+  // One that was looked at, one that was not, one that is new, one that goes.
+  book.move("default/a", endpointOf("10.0.0.2:80"));
+  book.move("default/d", endpointOf("10.0.0.2:80"));
+  book.put(serviceOf("e"), endpointOf("10.0.0.2:80"));
+  views.update(book.remove("default/b"));
+  while (!steps.next().done) assertEquals(views.lastViewOf(GRPC), undefined);
+  assertEquals(made.slice(3).sort(), ["grpc a", "grpc d", "grpc e"]);
+  const fresh = new Views(generateService);
+  fresh.update(book.snapshot);
+  const view = views.lastViewOf(GRPC)!;
+  assertEquals(textsOf(view), textsOf(fresh.viewOf(GRPC)));
+
+  // The last view stays what it was until the next one is whole.
+  book.move("default/c", endpointOf("10.0.0.3:80"));
+  views.update(book.move("default/e", endpointOf("10.0.0.3:80")));
+  made.splice(0);
+  const again = views.preparing(GRPC);
+  again.next();
+  assertEquals(made, ["grpc c"]);
+  assert(views.lastViewOf(GRPC) === view);
+  while (!again.next().done);
+  assert(views.lastViewOf(GRPC) !== view);
+  assertEquals(made, ["grpc c", "grpc e"]);
+});
+
 Deno.test("however the catalog came to be what it is, views are the same", () => {
   const prng = Prng.fromEnvironment();
   const audiences: readonly Audience[] = [

@@ -61,7 +61,7 @@ export interface AdsHost {
   /** @throws {GrpcError} Or rejects with it, when it may not subscribe. */
   admit(stream: AdsStream): void | Promise<void>;
   audienceOf(subscriber: Subscriber): Audience;
-  /** What it is to be told now; nothing before the sources have synced. */
+  /** What it is to be told now; nothing before that was made. */
   viewOf(audience: Audience): View | undefined;
   /**
    * It is of this audience from now on.

@@ -1,0 +1,211 @@
+/**
+ * All resources of one kind, by name: a map that never changes, and of which the
+ * next one costs what changed.
+ *
+ * Names are spread over buckets. The next map copies the buckets that something
+ * was changed in and shares the others, so what differs between any two is found
+ * there, and a change among twenty thousand services copies some eighty names.
+ *
+ * Order is that of services, and within one that of its claims, whatever the
+ * order in which they came; it is made when somebody first asks for it.
+ *
+ * @module
+ */
+
+import type { Resource } from "../../proto/xds/resource.ts";
+
+/** A resource, and where it stands. */
+export interface Placed {
+  readonly resource: Resource;
+  /** `namespace/name`. */
+  readonly service: string;
+  /** Among those of the service. */
+  readonly order: number;
+}
+
+/** A power of two: some hundred names in each, of the largest catalogs. */
+const BUCKETS = 256;
+
+type Bucket = ReadonlyMap<string, Placed>;
+
+const NOTHING: Bucket = new Map();
+const ALL_EMPTY: readonly Bucket[] = Array.from(
+  { length: BUCKETS },
+  () => NOTHING,
+);
+
+/** See the module description. */
+export class ResourceMap implements ReadonlyMap<string, Resource> {
+  static readonly EMPTY = new ResourceMap(ALL_EMPTY, 0, []);
+  readonly size: number;
+  readonly #buckets: readonly Bucket[];
+  readonly #services: readonly string[];
+  #ordered: readonly Resource[] | undefined;
+
+  /** @param services All services that resources are of, in their order. */
+  constructor(
+    buckets: readonly Bucket[],
+    size: number,
+    services: readonly string[],
+  ) {
+    this.#buckets = buckets;
+    this.size = size;
+    this.#services = services;
+  }
+
+  get(name: string): Resource | undefined {
+    return this.#buckets[bucketOf(name)]!.get(name)?.resource;
+  }
+
+  has(name: string): boolean {
+    return this.#buckets[bucketOf(name)]!.has(name);
+  }
+
+  /** Names whose resource is new, says something else or is gone. */
+  changedSince(before: ResourceMap): Set<string> {
+    const changed = new Set<string>();
+    for (let index = 0; index < BUCKETS; index++) {
+      const old = before.#buckets[index]!;
+      const now = this.#buckets[index]!;
+      if (old !== now) compare(old, now, changed);
+    }
+    return changed;
+  }
+
+  *entries(): MapIterator<[string, Resource]> {
+    for (const resource of this.#inOrder) yield [resource.name, resource];
+  }
+
+  *keys(): MapIterator<string> {
+    for (const { name } of this.#inOrder) yield name;
+  }
+
+  values(): MapIterator<Resource> {
+    return this.#inOrder.values();
+  }
+
+  [Symbol.iterator](): MapIterator<[string, Resource]> {
+    return this.entries();
+  }
+
+  forEach(
+    tell: (
+      resource: Resource,
+      name: string,
+      map: ReadonlyMap<string, Resource>,
+    ) => void,
+  ): void {
+    for (const resource of this.#inOrder) tell(resource, resource.name, this);
+  }
+
+  /** The next one, to be written. */
+  draft(): ResourceMapDraft {
+    return new ResourceMapDraft(this, this.#buckets);
+  }
+
+  get #inOrder(): readonly Resource[] {
+    return this.#ordered ??= this.#sort();
+  }
+
+  #sort(): readonly Resource[] {
+    const byService = new Map<string, Placed[]>();
+    for (const bucket of this.#buckets) {
+      for (const placed of bucket.values()) {
+        const list = byService.get(placed.service);
+        if (list === undefined) byService.set(placed.service, [placed]);
+        else list.push(placed);
+      }
+    }
+    const ordered: Resource[] = [];
+    for (const service of this.#services) {
+      const list = byService.get(service) ?? [];
+      if (list.length > 1) list.sort((a, b) => a.order - b.order);
+      for (const { resource } of list) ordered.push(resource);
+    }
+    return ordered;
+  }
+}
+
+/** What becomes the next map; of use to nobody else until it is. */
+export class ResourceMapDraft {
+  #base: ResourceMap;
+  readonly #buckets: Bucket[];
+  #size: number;
+  /** Buckets that no map has yet. */
+  readonly #own = new Map<number, Map<string, Placed>>();
+  /** What stood there before, of names that were written. */
+  readonly #before = new Map<string, Placed | undefined>();
+
+  constructor(base: ResourceMap, buckets: readonly Bucket[]) {
+    this.#base = base;
+    this.#buckets = [...buckets];
+    this.#size = base.size;
+  }
+
+  /** @param placed Nothing: there is no such resource any more. */
+  set(name: string, placed: Placed | undefined): void {
+    const index = bucketOf(name);
+    const old = this.#buckets[index]!.get(name);
+    if (old === placed) return;
+    // Where there was nothing, all is new.
+    if (this.#base.size > 0 && !this.#before.has(name)) {
+      this.#before.set(name, old);
+    }
+    let bucket = this.#own.get(index);
+    if (bucket === undefined) {
+      this.#own.set(index, bucket = new Map(this.#buckets[index]));
+      this.#buckets[index] = bucket;
+    }
+    if (placed === undefined) bucket.delete(name);
+    else bucket.set(name, placed);
+    this.#size += Number(placed !== undefined) - Number(old !== undefined);
+  }
+
+  /**
+   * The map as it was written, or the last one, if they say the same. What is
+   * written after that is for the next.
+   *
+   * @param services All services that resources are of, in their order.
+   */
+  finish(services: readonly string[]): ResourceMap {
+    if (this.#own.size === 0) return this.#base;
+    this.#own.clear();
+    const isSame = this.#base.size > 0 && this.#isAsBefore();
+    this.#before.clear();
+    if (!isSame) {
+      this.#base = new ResourceMap([...this.#buckets], this.#size, services);
+    }
+    return this.#base;
+  }
+
+  #isAsBefore(): boolean {
+    for (const [name, old] of this.#before) {
+      const now = this.#buckets[bucketOf(name)]!.get(name);
+      const isSame = now?.resource === old?.resource &&
+        now?.service === old?.service && now?.order === old?.order;
+      if (!isSame) return false;
+    }
+    return true;
+  }
+}
+
+/** FNV-1a, of UTF-16 code units. */
+function bucketOf(name: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < name.length; at++) {
+    hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193);
+  }
+  return (hash ^ hash >>> 16) & (BUCKETS - 1);
+}
+
+function compare(before: Bucket, after: Bucket, changed: Set<string>): void {
+  for (const [name, { resource }] of after) {
+    const old = before.get(name)?.resource;
+    if (old !== resource && old?.version !== resource.version) {
+      changed.add(name);
+    }
+  }
+  for (const name of before.keys()) {
+    if (!after.has(name)) changed.add(name);
+  }
+}

@@ -1,0 +1,73 @@
+import { assert, assertEquals } from "@std/assert";
+import { Prng } from "../../tests/support/prng.ts";
+import { type Placed, ResourceMap } from "./resource_map.ts";
+import { changedNames } from "./view.ts";
+
+function placed(name: string, version: string, service: string): Placed {
+  const resource = {
+    ...{ kind: "cluster", name, version } as const,
+    any: new Uint8Array(0),
+  };
+  return { resource, service, order: Number(name.slice(1)) };
+}
+
+Deno.test("ResourceMap is a map, in the order of services and their claims", () => {
+  const draft = ResourceMap.EMPTY.draft();
+  for (const name of ["n3", "n1", "n2"]) {
+    draft.set(name, placed(name, "1", "b"));
+  }
+  draft.set("n4", placed("n4", "1", "a"));
+  const map = draft.finish(["a", "b", "c"]);
+  assertEquals([...map.keys()], ["n4", "n1", "n2", "n3"]);
+  assertEquals([...map].map(([name]) => name), [...map.keys()]);
+  assertEquals([...map.values()].map(({ name }) => name), [...map.keys()]);
+  const told: string[] = [];
+  map.forEach(({ version }, name) => told.push(`${name} ${version}`));
+  assertEquals(told, ["n4 1", "n1 1", "n2 1", "n3 1"]);
+  assertEquals(map.size, 4);
+  assert(map.has("n1") && !map.has("n5"));
+  assertEquals(map.get("n5"), undefined);
+});
+
+Deno.test("ResourceMap stays as it is, and the same while nothing is said anew", () => {
+  const draft = ResourceMap.EMPTY.draft();
+  const one = placed("n1", "1", "a");
+  draft.set("n1", one);
+  const before = draft.finish(["a"]);
+  draft.set("n1", placed("n1", "2", "a"));
+  draft.set("n2", placed("n2", "1", "a"));
+  assertEquals([before.size, before.get("n1")], [1, one.resource]);
+  draft.set("n2", undefined);
+  draft.set("n1", one);
+  assert(draft.finish(["a"]) === before);
+  draft.set("n1", undefined);
+  const after = draft.finish([]);
+  assertEquals([after.size, [...after.keys()]], [0, []]);
+  assertEquals([...before.keys()], ["n1"]);
+});
+
+Deno.test("ResourceMap says what is different from any other, as plain maps do", () => {
+  const prng = Prng.fromEnvironment();
+  const draft = ResourceMap.EMPTY.draft();
+  const maps: ResourceMap[] = [ResourceMap.EMPTY];
+  for (let step = 0; step < 50; step++) {
+    for (let count = prng.below(20); count > 0; count--) {
+      const name = `n${prng.below(100)}`;
+      const version = `${prng.below(3)}`;
+      draft.set(
+        name,
+        prng.below(3) === 0 ? undefined : placed(name, version, "a"),
+      );
+    }
+    const map = draft.finish(["a"]);
+    const other = maps[prng.below(maps.length)]!;
+    const at = `SEED=${prng.seed}, step ${step}`;
+    assertEquals(map.size, [...map].length, at);
+    for (const [one, next] of [[other, map], [map, other]] as const) {
+      const changed = [...changedNames(one, next)].sort();
+      const plain = changedNames(new Map(one), new Map(next));
+      assertEquals(changed, [...plain].sort(), at);
+    }
+    maps.push(map);
+  }
+});
