@@ -21,7 +21,7 @@ import {
   type OutgoingReply,
   StreamState,
 } from "../../server/discovery/subscriptions/stream_state.ts";
-import { ANSWER_WAIT_MS } from "../../server/discovery/subscriptions/subscription.ts";
+import { ANSWER_WAIT_MS } from "../../server/discovery/subscriptions/reply_log.ts";
 import type { View } from "../../server/discovery/view.ts";
 import { DiscoveryModel, type ModelCharacter } from "./discovery_model.ts";
 import { resourceOf, textOf } from "./scripted_subscriber.ts";
@@ -124,7 +124,8 @@ export class DiscoveryWorld {
     this.model.connect();
   }
 
-  publish(catalog: Catalog): void {
+  /** @param isStalled The transport takes nothing, so nobody asks what to send. */
+  publish(catalog: Catalog, isStalled = false): void {
     const before = this.#view;
     const mapOf = (kind: ResourceKind) =>
       new Map(
@@ -152,7 +153,7 @@ export class DiscoveryWorld {
       }`,
     );
     this.#state.onView(this.#view, this.nowMs);
-    this.#pump();
+    if (!isStalled) this.#pump();
   }
 
   pass(ms: number): void {
@@ -358,6 +359,7 @@ export class DiscoveryWorld {
       const version = ledger.sent.get(name);
       const isNow = this.#view!.resources[kind].get(name)?.version === version;
       if (isWhole && ledger.hasPast) continue; // It may be repeated then.
+      if (ledger.touched.has(name)) continue; // It went, and came back.
       // Who asks anew while the refused one is on the road is told again.
       if (version !== undefined && isNow && !ledger.anew.has(name)) {
         ledger.refused.set(name, version);
@@ -425,7 +427,7 @@ export class DiscoveryWorld {
     }
     const now = this.#view!.resources[kind].get(name)?.version;
     if (now === version) return;
-    const isParked = now !== undefined && ledger.refused.get(name) === now;
+    const isParked = ledger.everRefused.has(name);
     const isKept = now === undefined;
     if (!isParked && !isKept && !now!.endsWith("!")) {
       throw new Error(`Sends ${kind} ${name}=${version}, there is ${now}`);

@@ -1,9 +1,12 @@
 /** How requests, views and time decide what is sent: a row for each branch. */
 
 import { assert, assertEquals } from "@std/assert";
-import { ScriptedSubscriber } from "../../../tests/support/scripted_subscriber.ts";
+import {
+  ScriptedSubscriber,
+  viewOf,
+} from "../../../tests/support/scripted_subscriber.ts";
 import { REPEAT_WAIT_MS } from "./sotw_subscription.ts";
-import { ANSWER_WAIT_MS, SLOW_AFTER_MS } from "./subscription.ts";
+import { ANSWER_WAIT_MS, SLOW_AFTER_MS } from "./reply_log.ts";
 
 const WORLD = {
   cluster: { a: "1", b: "1" },
@@ -146,6 +149,20 @@ Deno.test("a slow client keeps no old state: what came and went may be told twic
     client.see(WORLD);
     assertEquals(client.ack("endpoints"), ["endpoints a=1"]);
     assertEquals(client.ack("endpoints"), []);
+  }
+});
+
+Deno.test("a client that takes nothing keeps no old state, though nobody asks what to send", () => {
+  for (const mode of ["sotw", "delta"] as const) {
+    const client = inWorld(mode);
+    client.ask("endpoints", ["a", "b"]);
+    client.settle();
+    const { state } = client;
+    state.onView(viewOf({ ...WORLD, endpoints: { a: "2", b: "1" } }), 0);
+    state.onView(viewOf({ ...WORLD, endpoints: { a: "3" } }), SLOW_AFTER_MS);
+    state.onView(viewOf(WORLD), SLOW_AFTER_MS);
+    const told = client.pass(SLOW_AFTER_MS);
+    assertEquals(told, ["endpoints a=1 b=1"]);
   }
 });
 

@@ -60,7 +60,7 @@ export class DeltaSubscription extends Subscription {
     if (responseNonce !== "" && this.nonce !== "") {
       if (responseNonce === this.nonce) {
         this.noteAnswer(errorDetail, this.names, nowMs);
-      } else this.staleRequests++;
+      } else this.log.noteStale();
     }
     if (!this.#isKnown) {
       this.#isKnown = true;

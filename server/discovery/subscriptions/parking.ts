@@ -40,13 +40,21 @@ export class Parking {
   /**
    * @param good What was taken before that, as far as it is known; no matter
    *   when something is parked already.
+   * @param isThere Whether that is what there is; else it stood in for it.
    */
-  park({ name, version }: Resource, good: Resource | undefined): void {
+  park(
+    { name, version }: Resource,
+    good: Resource | undefined,
+    isThere: boolean,
+  ): void {
     const before = this.#parked.get(name);
     if (before === undefined) {
       this.#parked.set(name, { version, good });
     } else if (before.good?.version !== version) {
       this.#parked.set(name, { version, good: before.good });
+    } else if (isThere && before.version !== version) {
+      // What seemed to be good was only not answered.
+      this.#parked.set(name, { version, good: undefined });
     } // It stood in for what was refused first, and that is still so.
   }
 

@@ -38,7 +38,27 @@ export interface Selection {
 
 const NOTHING_MISSING: readonly string[] = Object.freeze([]);
 
-const selected = new PairMemo<Names, ByName, Selection>((names, resources) => {
+/**
+ * Known for as long as somebody is told it: a client with names that nobody else
+ * has would pin all that it was told until anything changes.
+ */
+const selected = new WeakMap<Names, WeakMap<ByName, WeakRef<Selection>>>();
+
+/** The resources of `names`, in their order. */
+export function select(names: Names, resources: ByName): Selection {
+  let byResources = selected.get(names);
+  if (byResources === undefined) {
+    selected.set(names, byResources = new WeakMap());
+  }
+  let selection = byResources.get(resources)?.deref();
+  if (selection === undefined) {
+    selection = lookUp(names, resources);
+    byResources.set(resources, new WeakRef(selection));
+  }
+  return selection;
+}
+
+function lookUp(names: Names, resources: ByName): Selection {
   const found: Resource[] = [];
   const missing: string[] = [];
   for (const name of names) {
@@ -47,11 +67,6 @@ const selected = new PairMemo<Names, ByName, Selection>((names, resources) => {
     else found.push(resource);
   }
   return selectionOf(found, missing);
-});
-
-/** The resources of `names`, in their order. */
-export function select(names: Names, resources: ByName): Selection {
-  return selected.of(names, resources);
 }
 
 /** For what only one client is told. */

@@ -78,13 +78,13 @@ export class SotwSubscription extends Subscription {
     const isFirst = this.nonce === "";
     const isOfLast = !isFirst && responseNonce === this.nonce;
     if (!isFirst && responseNonce !== "" && !isOfLast) {
-      this.staleRequests++;
+      this.log.noteStale();
       this.#noteDropped(resourceNames);
       return;
     }
     if (isFirst && request.versionInfo !== "") this.hasPast = true;
     const isAnswer = isOfLast &&
-      (this.last === "open" || errorDetail !== undefined);
+      (this.log.last === "open" || errorDetail !== undefined);
     const names = resourceNames === this.#list
       ? this.names
       : this.#namesOf(resourceNames);

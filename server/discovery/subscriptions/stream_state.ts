@@ -34,6 +34,7 @@ import { select } from "./selection.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
 import type { StreamStatus } from "./stream_status.ts";
+import { SLOW_AFTER_MS } from "./reply_log.ts";
 
 /** Types that are not served and are remembered, for people. */
 export const FOREIGN_TYPES_MAX = 16;
@@ -74,6 +75,7 @@ export class StreamState {
   #replies = 0;
   /** Whether something happened since `next` had nothing. */
   #isStirred = false;
+  #stirredMs = 0;
   /** Clusters that were told before anybody asked for endpoints. */
   #earlyClusters: Names = NO_NAMES;
   #dueMs = Infinity;
@@ -96,7 +98,7 @@ export class StreamState {
   onRequest(request: DiscoveryRequest, nowMs: number): void {
     const kind = this.#kindOf(request.typeUrl);
     if (kind === undefined) return;
-    this.#isStirred = true;
+    this.#stir(nowMs);
     const subscription = this.#find(kind) ?? this.#add(kind);
     if (request.mode === "sotw" && subscription instanceof SotwSubscription) {
       subscription.onRequest(request, nowMs);
@@ -112,10 +114,18 @@ export class StreamState {
   }
 
   /** What is to be told from now on. Nothing is told before the first view. */
-  onView(view: View, _nowMs: number): void {
+  onView(view: View, nowMs: number): void {
     if (view === this.#view) return;
     this.#view = view;
     this.#generation++;
+    const isLate = this.#isStirred && nowMs >= this.#stirredMs + SLOW_AFTER_MS;
+    // Nobody takes what there is: the old states must not pile up meanwhile.
+    if (isLate) this.#observe(view, nowMs, true);
+    this.#stir(nowMs);
+  }
+
+  #stir(nowMs: number): void {
+    if (!this.#isStirred) this.#stirredMs = nowMs;
     this.#isStirred = true;
   }
 
@@ -123,7 +133,7 @@ export class StreamState {
   next(nowMs: number): OutgoingReply | undefined {
     if (!this.#isStirred && nowMs < this.#dueMs) return undefined;
     if (this.#view === undefined) return undefined;
-    this.#observe(this.#view, nowMs);
+    this.#observe(this.#view, nowMs, false);
     let isClusterBlocked = false;
     for (const subscription of this.#subscriptions) {
       const { kind } = subscription;
@@ -203,11 +213,15 @@ export class StreamState {
     return subscription;
   }
 
-  #observe({ resources }: View, nowMs: number): void {
+  #observe({ resources }: View, nowMs: number, isLate: boolean): void {
+    const generation = this.#generation;
     for (const subscription of this.#subscriptions) {
       const { kind } = subscription;
-      const holds = this.#holdsRemovals(kind);
-      subscription.observe(resources[kind], this.#generation, nowMs, holds);
+      if (!subscription.stays(resources[kind], generation)) {
+        const holdsRemovals = this.#holdsRemovals(kind);
+        const moment = { generation, nowMs, holdsRemovals, isLate };
+        subscription.observe(resources[kind], moment);
+      }
       if (subscription instanceof SotwSubscription) subscription.tick(nowMs);
     }
     this.#tellEarlyClusters();

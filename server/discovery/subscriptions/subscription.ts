@@ -28,9 +28,10 @@ import {
 import { type ByName, changedNames } from "../view.ts";
 import { type Holding, holdingsOf } from "./holdings.ts";
 import { Doubts, type Flight } from "./doubts.ts";
-import { NAME_LENGTH_MAX, type NameSet, NOTHING_NAMED } from "./name_set.ts";
-import { NACK_MESSAGE_MAX, Parking, resourcesNamedIn } from "./parking.ts";
+import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
+import { Parking, resourcesNamedIn } from "./parking.ts";
 import { HeldRemovals } from "./removals.ts";
+import { ReplyLog } from "./reply_log.ts";
 import { firstPart, replyOf, select, type Selection } from "./selection.ts";
 import {
   type Names,
@@ -39,32 +40,23 @@ import {
   union,
   within,
 } from "./shared_names.ts";
-import type {
-  KindStatus,
-  RefusedReply,
-  StampedReply,
-} from "./stream_status.ts";
-
-/** A response that is not answered for so long does not hold up the next one. */
-export const ANSWER_WAIT_MS = 10_000;
-
-/**
- * A client that did not answer for so long is slow. What there was when it was
- * told is then let go of, and with it the knowledge of what came and went.
- */
-export const SLOW_AFTER_MS = 1_000;
-
-/**
- * - `none`: nothing was sent yet.
- * - `open`: it waits for its answer.
- * - `taken`, `refused`: it was answered.
- */
-type LastReply = "none" | "open" | "taken" | "refused";
+import type { KindStatus } from "./stream_status.ts";
 
 /** A response, and the names that it brings something new of. */
 export interface Taken {
   readonly reply: DiscoveryReply;
   readonly fresh: Names;
+}
+
+/** When something is observed. */
+export interface Moment {
+  /** Counts up with each view of the stream. */
+  readonly generation: number;
+  readonly nowMs: number;
+  /** Whether what is gone stays until its parents let go. */
+  readonly holdsRemovals: boolean;
+  /** Whether the client is slow, as its stream knows. */
+  readonly isLate: boolean;
 }
 
 const NO_RESOURCES: ByName = new Map();
@@ -80,10 +72,9 @@ export abstract class Subscription {
   protected owed: Names = NO_NAMES;
   /** There is an answer even when it says nothing. */
   protected mustAnswer = false;
-  protected last: LastReply = "none";
+  protected readonly log = new ReplyLog();
   protected parking: Parking | undefined;
   protected held: HeldRemovals | undefined;
-  protected staleRequests = 0;
   /** The client came with a state that it had from an earlier stream. */
   protected hasPast = false;
   /** Something is owed because the client asked for it, so it waits for none. */
@@ -101,13 +92,6 @@ export abstract class Subscription {
   #doubts: Doubts | undefined;
   /** What was new in a whole state that the client refused, until the next. */
   #refusedFresh: Names = NO_NAMES;
-  #sent: StampedReply | undefined;
-  #acked: StampedReply | undefined;
-  #ackedMs = 0;
-  #nacked: RefusedReply | undefined;
-  #replies = 0;
-  #acks = 0;
-  #nacks = 0;
 
   constructor(kind: ResourceKind) {
     this.kind = kind;
@@ -161,7 +145,7 @@ export abstract class Subscription {
 
   /** Nonce of the last response; empty before the first. */
   get nonce(): string {
-    return this.#sent?.nonce ?? "";
+    return this.log.nonce;
   }
 
   /**
@@ -175,29 +159,34 @@ export abstract class Subscription {
   /** When there may be something without a request or a view; else Infinity. */
   get dueMs(): number {
     const heldMs = this.held?.dueMs ?? Infinity;
-    if (this.last !== "open" || !this.#hasNews()) return heldMs;
-    return Math.min(heldMs, this.#sent!.atMs + ANSWER_WAIT_MS);
+    const { dueMs } = this.log;
+    return dueMs < heldMs && this.#hasNews() ? dueMs : heldMs;
   }
 
   /** Whether there is something to be told that waits for an answer. */
   isBlocked(nowMs: number): boolean {
-    return this.#isWaiting(nowMs) && this.#hasNews();
+    return this.log.isWaiting(nowMs) && this.#hasNews();
   }
 
   // --- What there is ---------------------------------------------------------
 
   /**
-   * Takes what there is now.
+   * Notes that there is nothing new; else {@linkcode observe} has to take it.
    *
-   * @param generation Counts up with each view of the stream.
-   * @param holdsRemovals Whether what is gone stays until its parents let go.
+   * @returns Whether that is so.
    */
-  observe(
-    now: ByName,
-    generation: number,
-    nowMs: number,
-    holdsRemovals: boolean,
-  ): void {
+  stays(now: ByName, generation: number): boolean {
+    if (this.told !== now) return false;
+    this.now = now;
+    this.#generation = generation;
+    this.#toldGeneration = generation;
+    this.#settle();
+    return true;
+  }
+
+  /** Takes what there is now. */
+  observe(now: ByName, moment: Moment): void {
+    const { generation, nowMs, holdsRemovals, isLate } = moment;
     this.#generation = generation;
     this.now = now;
     if (this.told === undefined) {
@@ -210,7 +199,7 @@ export abstract class Subscription {
       this.held?.look((name) => now.has(name), generation, nowMs);
       const news = this.#news();
       if (news.size === 0) this.#advance();
-      else if (this.#isSlow(nowMs)) this.#letGo(news);
+      else if (isLate || this.log.isSlow(nowMs)) this.#letGo(news);
     } else this.#toldGeneration = generation;
     this.#settle();
   }
@@ -273,8 +262,8 @@ export abstract class Subscription {
     const isOwed = this.owed.has(told.name);
     const known = isOwed ? this.#doubts?.hadOf(told.name) : undefined;
     const had = known === undefined ? this.taken(told) : known.had;
-    // What it refused it may have applied; but not what it was not even told.
-    const kept = had ?? (this.namesGone && !known ? told : undefined);
+    // What it refused it may have applied.
+    const kept = had ?? (this.namesGone ? told : undefined);
     if (kept === undefined) return;
     const knowledge = had === told ? "exact" : had ? "good" : "refused";
     this.held ??= new HeldRemovals();
@@ -322,10 +311,6 @@ export abstract class Subscription {
     return this.mustAnswer || this.owed.size > 0 || this.#news().size > 0;
   }
 
-  #isSlow(nowMs: number): boolean {
-    return this.last === "open" && nowMs >= this.#sent!.atMs + SLOW_AFTER_MS;
-  }
-
   /** Writes down what matters of the old state, which is a large thing. */
   #letGo(news: Names): void {
     this.#doubt();
@@ -344,7 +329,8 @@ export abstract class Subscription {
   }
 
   #settle(): void {
-    const isSettled = (this.last === "none" || this.last === "taken") &&
+    const { last } = this.log;
+    const isSettled = (last === "none" || last === "taken") &&
       this.owed.size === 0 && !this.mustAnswer && !this.isHolding;
     if (isSettled) this.#clearedTo = this.#toldGeneration;
   }
@@ -353,7 +339,7 @@ export abstract class Subscription {
 
   /** What may be told now; it counts as told, see {@linkcode noteSent}. */
   take(nowMs: number): Taken | undefined {
-    if (this.told === undefined || this.#isWaiting(nowMs)) return undefined;
+    if (this.told === undefined || this.log.isWaiting(nowMs)) return undefined;
     const owed = within(this.owed, this.names);
     const names = union(owed, this.#news());
     if (names.size === 0 && !this.mustAnswer) {
@@ -371,7 +357,7 @@ export abstract class Subscription {
       this.#settle();
       return undefined;
     }
-    if (this.last === "open") this.#doubt();
+    if (this.log.last === "open") this.#doubt();
     const fresh = this.#freshOf(names, reply);
     const { resources } = reply;
     this.#flight = { resources, before, owed, fresh };
@@ -380,9 +366,7 @@ export abstract class Subscription {
 
   /** What was taken has been given a nonce. */
   noteSent({ version }: DiscoveryReply, nonce: string, nowMs: number): void {
-    this.#sent = { version, nonce, atMs: nowMs };
-    this.last = "open";
-    this.#replies++;
+    this.log.noteSent(version, nonce, nowMs);
   }
 
   /** What is left after a response. */
@@ -397,7 +381,7 @@ export abstract class Subscription {
   /** Names that a response brings something new of, as far as the client knows. */
   #freshOf(names: Names, { resources }: DiscoveryReply): Names {
     if (!this.#isWhole) return namesOfList(resources);
-    const untaken = this.last === "open"
+    const untaken = this.log.last === "open"
       ? this.#flight!.fresh
       : this.#refusedFresh;
     const changed = within(union(untaken, names), this.names);
@@ -406,10 +390,6 @@ export abstract class Subscription {
     if (this.parking === undefined) return namesOfList(there);
     // What stands in for something is new to who does not have exactly that.
     return namesOfList(there.filter((one) => this.taken(one) !== undefined));
-  }
-
-  #isWaiting(nowMs: number): boolean {
-    return this.last === "open" && nowMs < this.#sent!.atMs + ANSWER_WAIT_MS;
   }
 
   /** SotW responses with the whole state are never less than that. */
@@ -428,7 +408,7 @@ export abstract class Subscription {
   #says({ resources, removed, version }: DiscoveryReply): boolean {
     if (!this.#isWhole) return resources.length > 0 || removed.length > 0;
     // Taken or refused: the client has heard exactly this.
-    return version !== this.#sent?.version;
+    return version !== this.log.version;
   }
 
   // --- What is answered ------------------------------------------------------
@@ -444,13 +424,9 @@ export abstract class Subscription {
     nowMs: number,
   ): void {
     if (error !== undefined) return this.#refuse(error, wanted, nowMs);
-    if (this.last !== "open") return;
-    this.last = "taken";
+    if (this.log.last !== "open") return;
+    this.log.noteTaken(nowMs);
     this.#flight = undefined;
-    this.#acks++;
-    this.#acked = this.#sent;
-    this.#ackedMs = nowMs;
-    this.#nacked = undefined;
     if (this.#doubts?.settle(this.owed) === false) this.#doubts = undefined;
     if (this.parking !== undefined) {
       this.parking.forgetTaken(this.told!);
@@ -459,30 +435,15 @@ export abstract class Subscription {
     this.#settle();
   }
 
-  #refuse(
-    { code, message }: ErrorDetail,
-    wanted: NameSet,
-    nowMs: number,
-  ): void {
+  #refuse(error: ErrorDetail, wanted: NameSet, nowMs: number): void {
     const flight = this.#flight;
     const resources = flight?.resources ?? [];
-    const named = resourcesNamedIn(message, resources);
+    const named = resourcesNamedIn(error.message, resources);
+    this.log.noteRefused(error, named.length > 0 ? named : resources, nowMs);
+    if (flight === undefined) return;
     this.#flight = undefined;
-    this.last = "refused";
-    this.#nacks++;
-    if (flight !== undefined) {
-      this.#park(named, flight, wanted);
-      this.#refusedFresh = flight.fresh;
-    }
-    const blamed = named.length > 0 ? named : resources;
-    this.#nacked = {
-      version: this.#sent!.version,
-      nonce: this.nonce,
-      atMs: nowMs,
-      code,
-      message: message.slice(0, NACK_MESSAGE_MAX),
-      names: blamed.map(({ name }) => name.slice(0, NAME_LENGTH_MAX)),
-    };
+    this.#park(named, flight, wanted);
+    this.#refusedFresh = flight.fresh;
   }
 
   #park(named: readonly Resource[], flight: Flight, wanted: NameSet): void {
@@ -498,7 +459,10 @@ export abstract class Subscription {
     if (refused.length > 0) {
       this.parking ??= new Parking();
       for (const resource of refused) {
-        this.parking.park(resource, this.#goodBefore(resource, flight));
+        const isThere =
+          this.now.get(resource.name)?.version === resource.version;
+        const good = this.#goodBefore(resource, flight);
+        this.parking.park(resource, good, isThere);
       }
     }
     if (this.#isWhole) this.#unhold(named, flight);
@@ -530,7 +494,8 @@ export abstract class Subscription {
 
   /** What the client has and should have, name by name; for people. */
   get holdings(): readonly Holding[] {
-    const { names, told, now, owed, parking, held, last } = this;
+    const { names, told, now, owed, parking, held } = this;
+    const { last } = this.log;
     const flight = last === "open" ? this.#flight : undefined;
     const wasSent = last !== "none";
     return holdingsOf({
@@ -551,16 +516,9 @@ export abstract class Subscription {
       kind: this.kind,
       isWildcard: this.names.isWildcard,
       nameCount: this.names.names.size,
-      sent: this.#sent,
-      acked: this.#acked && { ...this.#acked, atMs: this.#ackedMs },
-      nacked: this.#nacked,
-      inFlightSinceMs: this.last === "open" ? this.#sent!.atMs : undefined,
       isBehind: this.#hasNews() || this.isHolding,
       parkedNames: this.parking?.names ?? [],
-      replies: this.#replies,
-      acks: this.#acks,
-      nacks: this.#nacks,
-      staleRequests: this.staleRequests,
+      ...this.log.status,
     };
   }
 }

@@ -1,0 +1,137 @@
+/**
+ * The last response of one kind, how it was answered, and how many were.
+ *
+ * @module
+ */
+
+import type { ErrorDetail } from "../../../proto/xds/discovery.ts";
+import type { Resource } from "../../../proto/xds/resource.ts";
+import { NAME_LENGTH_MAX } from "./name_set.ts";
+import { NACK_MESSAGE_MAX } from "./parking.ts";
+import type {
+  KindStatus,
+  RefusedReply,
+  StampedReply,
+} from "./stream_status.ts";
+
+/** A response that is not answered for so long does not hold up the next one. */
+export const ANSWER_WAIT_MS = 10_000;
+
+/**
+ * A client that did not answer for so long is slow. What there was when it was
+ * told is then let go of, and with it the knowledge of what came and went.
+ */
+export const SLOW_AFTER_MS = 1_000;
+
+/**
+ * - `none`: nothing was sent yet.
+ * - `open`: it waits for its answer.
+ * - `taken`, `refused`: it was answered.
+ */
+export type LastReply = "none" | "open" | "taken" | "refused";
+
+/** What the log says of a kind. */
+export type LoggedStatus = Pick<
+  KindStatus,
+  | "sent"
+  | "acked"
+  | "nacked"
+  | "inFlightSinceMs"
+  | "replies"
+  | "acks"
+  | "nacks"
+  | "staleRequests"
+>;
+
+/** See the module description. */
+export class ReplyLog {
+  #last: LastReply = "none";
+  #sent: StampedReply | undefined;
+  #acked: StampedReply | undefined;
+  #ackedMs = 0;
+  #nacked: RefusedReply | undefined;
+  #replies = 0;
+  #acks = 0;
+  #nacks = 0;
+  #staleRequests = 0;
+
+  get last(): LastReply {
+    return this.#last;
+  }
+
+  /** Empty before the first. */
+  get nonce(): string {
+    return this.#sent?.nonce ?? "";
+  }
+
+  /** Absent before the first. */
+  get version(): string | undefined {
+    return this.#sent?.version;
+  }
+
+  /** When the next one goes, whatever becomes of the last; Infinity if at once. */
+  get dueMs(): number {
+    return this.#last === "open" ? this.#sent!.atMs + ANSWER_WAIT_MS : Infinity;
+  }
+
+  /** Whether the next one waits for an answer to the last. */
+  isWaiting(nowMs: number): boolean {
+    return this.#last === "open" && nowMs < this.dueMs;
+  }
+
+  isSlow(nowMs: number): boolean {
+    return this.#last === "open" && nowMs >= this.#sent!.atMs + SLOW_AFTER_MS;
+  }
+
+  noteSent(version: string, nonce: string, nowMs: number): void {
+    this.#sent = { version, nonce, atMs: nowMs };
+    this.#last = "open";
+    this.#replies++;
+  }
+
+  noteTaken(nowMs: number): void {
+    this.#last = "taken";
+    this.#acks++;
+    this.#acked = this.#sent;
+    this.#ackedMs = nowMs;
+    this.#nacked = undefined;
+  }
+
+  /** @param blamed What is bad, as far as the client says so; else all of it. */
+  noteRefused(
+    { code, message }: ErrorDetail,
+    blamed: readonly Resource[],
+    nowMs: number,
+  ): void {
+    this.#last = "refused";
+    this.#nacks++;
+    const { version, nonce } = this.#sent!;
+    this.#nacked = {
+      version,
+      nonce,
+      atMs: nowMs,
+      code,
+      message: message.slice(0, NACK_MESSAGE_MAX),
+      names: blamed.map(({ name }) => name.slice(0, NAME_LENGTH_MAX)),
+    };
+  }
+
+  noteStale(): void {
+    this.#staleRequests++;
+  }
+
+  /** For people. */
+  get status(): LoggedStatus {
+    const isOpen = this.#last === "open";
+    return {
+      sent: this.#sent,
+      acked: this.#acked && { ...this.#acked, atMs: this.#ackedMs },
+      nacked: this.#nacked,
+      inFlightSinceMs: isOpen ? this.#sent!.atMs : undefined,
+      replies: this.#replies,
+      acks: this.#acks,
+      nacks: this.#nacks,
+      staleRequests: this.#staleRequests,
+    };
+  }
+}
