@@ -386,10 +386,11 @@ export abstract class Subscription {
       : this.#refusedFresh;
     const changed = within(union(untaken, names), this.names);
     this.#refusedFresh = NO_NAMES;
-    const there = select(changed, this.now).resources;
-    if (this.parking === undefined) return namesOfList(there);
-    // What stands in for something is new to who does not have exactly that.
-    return namesOfList(there.filter((one) => this.taken(one) !== undefined));
+    if (this.parking === undefined && !this.isHolding) {
+      return namesOfList(select(changed, this.now).resources);
+    }
+    // What stands in for something, or stays, is new to who does not have it.
+    return namesOfList(resources.filter(({ name }) => changed.has(name)));
   }
 
   /** SotW responses with the whole state are never less than that. */
