@@ -38,6 +38,12 @@ export const PROGRAMS_MAX = 256;
 /** Streams of one program: one for each kind, both ways, and room. */
 export const STREAMS_PER_PROGRAM_MAX = 32;
 
+/**
+ * Streams of all programs: as many as a server takes on one connection. One more
+ * would wait there for another to end, and its program would not know why.
+ */
+export const STREAMS_MAX = 1_000;
+
 /** PING a program after this long without a sign of life. */
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 
@@ -124,6 +130,12 @@ export class AdsRelay {
       throw new GrpcError(
         StatusCode.UNIMPLEMENTED,
         "Cannot relay compressed messages: discovery has none",
+      );
+    }
+    if (this.#calls.size >= STREAMS_MAX) {
+      throw new GrpcError(
+        StatusCode.RESOURCE_EXHAUSTED,
+        `Cannot relay more than ${STREAMS_MAX} discovery streams at once`,
       );
     }
     const relayed = new RelayedCall(call, () => this.#calls.delete(relayed));

@@ -80,7 +80,13 @@ async function heard(port: number, target: string): Promise<string> {
 async function endpointsOf(probe: XdsProbe): Promise<readonly string[]> {
   const stream = probe.sotw();
   stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
-  const clusters = await stream.next("cluster");
+  let clusters = await stream.next("cluster");
+  if (namesIn("cluster", clusters).length === 0) {
+    // It is of before the agent came.
+    const { nonce = "" } = clusters;
+    stream.send({ typeUrl: TYPE_URLS.cluster, responseNonce: nonce });
+    clusters = await stream.next("cluster");
+  }
   assertEquals(namesIn("cluster", clusters), [WEB]);
   stream.send({ typeUrl: TYPE_URLS.endpoints, resourceNames: [WEB] });
   return addressesIn(await stream.next("endpoints"));
