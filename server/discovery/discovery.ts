@@ -332,8 +332,14 @@ export class Discovery {
     this.#toldMs = this.#changedMs ?? startMs;
     this.#changedMs = undefined;
     this.views.update(this.catalog.snapshot);
+    const { made, lacking } = this.#audiences();
+    for (const [audience, streams] of lacking) {
+      this.#preparation.prepare([audience], () => {
+        this.#queue.addAll(streams, () => this.#unserved.look());
+      });
+    }
     this.#preparation.prepare(
-      audiencesOf(this.#streams),
+      made,
       () =>
         this.#queue.addAll(this.#streams, () => {
           this.#metrics.pushed(timers.now() - startMs);
@@ -343,19 +349,34 @@ export class Discovery {
     );
   }
 
+  /** Those that have a view, and who waits for the first one of the others. */
+  #audiences(): {
+    readonly made: ReadonlySet<Audience>;
+    readonly lacking: ReadonlyMap<Audience, readonly AdsStream[]>;
+  } {
+    const byKey = new Map<string, Audience>();
+    const made = new Set<Audience>();
+    const lacking = new Map<Audience, AdsStream[]>();
+    for (const stream of this.#streams) {
+      if (stream.audience === undefined) continue;
+      const audience = byKey.get(stream.audience.key) ?? stream.audience;
+      byKey.set(audience.key, audience);
+      const waiting = lacking.get(audience);
+      if (waiting !== undefined) waiting.push(stream);
+      else if (made.has(audience)) continue;
+      else if (this.views.lastViewOf(audience) !== undefined) {
+        made.add(audience);
+      } else lacking.set(audience, [stream]);
+    }
+    return { made, lacking };
+  }
+
   #tickLater(): Timer {
     return this.#environment.timers.after(TICK_MS, () => {
       const nowMs = this.#environment.timers.now();
       for (const stream of this.#streams) stream.tick(nowMs);
       this.#timer = this.#streams.size > 0 ? this.#tickLater() : undefined;
     });
-  }
-}
-
-/** Each once, or more often. */
-function* audiencesOf(streams: Iterable<AdsStream>): Iterable<Audience> {
-  for (const { audience } of streams) {
-    if (audience !== undefined) yield audience;
   }
 }
 

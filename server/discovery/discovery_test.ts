@@ -65,8 +65,8 @@ class Rig {
     await this.discovery.catalog.whenSynced();
   }
 
-  client(): Client {
-    return new Client(this.discovery, this.timers);
+  client(userAgentName = "envoy"): Client {
+    return new Client(this.discovery, this.timers, userAgentName);
   }
 
   metric(name: string): string | undefined {
@@ -94,7 +94,11 @@ class Client {
   /** Whether it acknowledges, as honest clients do. */
   isHonest = true;
 
-  constructor(discovery: Discovery, timers: FakeTimers) {
+  constructor(
+    discovery: Discovery,
+    timers: FakeTimers,
+    readonly userAgentName: string,
+  ) {
     this.call.onSent = (message) => {
       const { typeUrl = "", nonce = "", versionInfo = "" } = discoveryResponse
         .decode(message);
@@ -111,7 +115,7 @@ class Client {
   say(typeUrl: string, responseNonce = "", versionInfo = ""): void {
     const names = typeUrl === TYPE_URLS.endpoints ? [WEB] : [];
     this.call.receive(discoveryRequest.encode({
-      node: { id: "client" },
+      node: { id: "client", userAgentName: this.userAgentName },
       typeUrl,
       resourceNames: names,
       responseNonce,
@@ -297,5 +301,46 @@ Deno.test("a view that takes long is made in slices, for all who wait for it", a
     rig.metrics.expose(),
     /discovery_convergence_seconds_bucket\{le="0.25"\} 2\n/,
   );
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("a first view that takes long holds up no change of others, and has it", async () => {
+  const rig = new Rig();
+  const services = Array.from(
+    { length: 200 },
+    (_, index) => serviceOf(`s${index}`, 1_000 + index),
+  );
+  rig.source.sink.set({
+    services: [serviceOf("web"), ...services],
+    endpoints: [endpointsOf("web", "10.0.0.1:1")],
+  });
+  rig.source.sink.synced();
+  await rig.discovery.catalog.whenSynced();
+  const known = rig.client();
+  rig.timers.advance(5_000);
+  rig.costMs = 1;
+  const late = rig.client("gRPC");
+  assertEquals(rig.discovery.views.audiences.length, 2);
+  const changedMs = rig.timers.now();
+  rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.2:1")] });
+  rig.timers.advance(0);
+  assertEquals(known.heard("endpoints").length, 2);
+  assert(rig.timers.now() - changedMs <= 2 * SLICE_MS);
+  assertEquals(late.heard("cluster"), []);
+  // Who scrapes metrics meanwhile waits for nothing either.
+  const scrapedMs = rig.timers.now();
+  rig.metrics.expose();
+  assertEquals(rig.timers.now(), scrapedMs);
+
+  for (let turn = 0; turn < 200; turn++) rig.timers.advance(0);
+  rig.timers.advance(10);
+  const told = late.call.messages.map((one) => discoveryResponse.decode(one));
+  assertEquals(told.map(({ typeUrl }) => typeUrl), [
+    TYPE_URLS.cluster,
+    TYPE_URLS.endpoints,
+  ]);
+  assertEquals(told[0]!.resources!.length, 201);
+  const text = new TextDecoder().decode(told[1]!.resources![0]!.value);
+  assert(text.includes("10.0.0.2"), text);
   await rig.discovery.stop("the test is over");
 });

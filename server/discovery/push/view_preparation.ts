@@ -3,7 +3,8 @@
  * thousands of services takes a second, in which no link would have its turn.
  *
  * What one change touches is made at once; only a whole catalog, or a new kind
- * of client in front of one, takes longer than a slice.
+ * of client in front of one, takes longer than a slice. A new kind waits for
+ * those that have a view already, so that their clients hear of changes in time.
  *
  * @module
  */
@@ -14,19 +15,34 @@ import { SLICE_MS } from "./push_queue.ts";
 
 /** The part of `Views` that is used here. */
 export interface PreparedViews {
-  /** One step for each service that is to be looked at. */
+  /** One step for each service that is to be looked at, or less. */
   preparing(audience: Audience): Iterator<void>;
+  /** Nothing: its first view was not made yet, and may take long. */
+  lastViewOf(audience: Audience): object | undefined;
+}
+
+/** Somebody who waits for some views. */
+interface Job {
+  /** How many of them are not made. */
+  left: number;
+  done(): void;
+}
+
+/** A view that is waited for. */
+interface Work {
+  readonly steps: Iterator<void>;
+  readonly jobs: Job[];
 }
 
 /** See the module description. */
 export class ViewPreparation {
   readonly #views: PreparedViews;
   readonly #timers: Timers;
-  /** In the order of their turns, by key. */
-  readonly #audiences = new Map<string, Audience>();
-  #steps: Iterator<void> | undefined;
-  #done: (() => void)[] = [];
+  // By the audience's key, in the order of their turns.
+  readonly #updates = new Map<string, Work>();
+  readonly #firsts = new Map<string, Work>();
   #timer: Timer | undefined;
+  #isSlicing = false;
 
   constructor(views: PreparedViews, timers: Timers) {
     this.#views = views;
@@ -35,56 +51,76 @@ export class ViewPreparation {
 
   /** Whether views are being made: who wants one has to wait. */
   get isBusy(): boolean {
-    return this.#timer !== undefined;
+    return this.#updates.size + this.#firsts.size > 0;
   }
 
   /**
-   * Makes views as they are now.
+   * Makes views as they are now, or later if the catalog changes meanwhile.
    *
-   * @param done Called when these and all others that were asked for are made;
-   *   before this returns, if that is soon.
+   * @param done Called when these are made; before this returns, if that is
+   *   soon.
    */
   prepare(audiences: Iterable<Audience>, done: () => void): void {
+    const job: Job = { left: 0, done };
     for (const audience of audiences) {
-      this.#audiences.set(audience.key, audience);
+      const { jobs } = this.#workFor(audience);
+      if (jobs.at(-1) === job) continue;
+      jobs.push(job);
+      job.left++;
     }
-    this.#done.push(done);
-    if (!this.isBusy) this.#slice();
+    if (job.left === 0) return done();
+    if (this.#timer === undefined && !this.#isSlicing) this.#slice();
   }
 
   /** Forgets what was asked for. */
   stop(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    this.#audiences.clear();
-    this.#steps = undefined;
-    this.#done = [];
+    this.#updates.clear();
+    this.#firsts.clear();
+  }
+
+  #workFor(audience: Audience): Work {
+    const { key } = audience;
+    const known = this.#updates.get(key) ?? this.#firsts.get(key);
+    if (known !== undefined) return known;
+    const work = { steps: this.#views.preparing(audience), jobs: [] };
+    const isFirst = this.#views.lastViewOf(audience) === undefined;
+    (isFirst ? this.#firsts : this.#updates).set(key, work);
+    return work;
   }
 
   #slice(): void {
     const untilMs = this.#timers.now() + SLICE_MS;
-    while (this.#step()) {
-      if (this.#timers.now() < untilMs) continue;
-      this.#timer = this.#timers.after(0, () => {
-        this.#timer = undefined;
-        this.#slice();
-      });
-      return;
+    this.#isSlicing = true;
+    try {
+      while (this.#step()) if (this.#timers.now() >= untilMs) break;
+    } finally {
+      this.#isSlicing = false;
+      // Also when one of them failed: the others have done nothing.
+      if (this.isBusy) {
+        this.#timer = this.#timers.after(0, () => {
+          this.#timer = undefined;
+          this.#slice();
+        });
+      }
     }
-    const done = this.#done;
-    this.#done = [];
-    for (const call of done) call();
   }
 
-  /** @returns Whether there is more to do. */
+  /** @returns Whether there was anything to do. */
   #step(): boolean {
-    if (this.#steps === undefined) {
-      const [first] = this.#audiences.values();
-      if (first === undefined) return false;
-      this.#audiences.delete(first.key);
-      this.#steps = this.#views.preparing(first);
+    const lane = this.#updates.size > 0 ? this.#updates : this.#firsts;
+    const [first] = lane;
+    if (first === undefined) return false;
+    const [key, { steps, jobs }] = first;
+    let isOver = true;
+    try {
+      isOver = steps.next().done === true;
+    } finally {
+      if (isOver) lane.delete(key);
     }
-    if (this.#steps.next().done) this.#steps = undefined;
+    if (!isOver) return true;
+    for (const job of jobs) if (--job.left === 0) job.done();
     return true;
   }
 }

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { FakeTimers } from "../../../tests/support/fake_timers.ts";
 import { audience, SEES_EVERYTHING } from "../generate/audience.ts";
 import { SLICE_MS } from "./push_queue.ts";
@@ -19,6 +19,7 @@ function rigOf(services: number, costMs: number) {
       }
       made.push(form);
     },
+    lastViewOf: ({ form }) => made.includes(form) ? {} : undefined,
   }, timers);
   return { timers, made, preparation };
 }
@@ -52,6 +53,36 @@ Deno.test("ViewPreparation makes what is asked for meanwhile, each view once", (
   while (preparation.isBusy) timers.advance(0);
   assertEquals(made, ["envoy", "grpc"]);
   assertEquals(done, ["first", "second", "third"]);
+});
+
+Deno.test("ViewPreparation lets no first view hold up changes of others", () => {
+  const { timers, preparation } = rigOf(100, 1);
+  const done: string[] = [];
+  preparation.prepare([ENVOY], () => done.push("envoy"));
+  while (preparation.isBusy) timers.advance(0);
+  preparation.prepare([GRPC], () => done.push("grpc"));
+  preparation.prepare([ENVOY], () => done.push("envoy again"));
+  preparation.prepare([ENVOY, GRPC], () => done.push("both"));
+  while (preparation.isBusy) timers.advance(0);
+  assertEquals(done, ["envoy", "envoy again", "grpc", "both"]);
+});
+
+Deno.test("ViewPreparation goes on with the others when one fails", () => {
+  const timers = new FakeTimers();
+  const done: string[] = [];
+  const preparation = new ViewPreparation({
+    *preparing({ form }) {
+      timers.advance(SLICE_MS);
+      yield;
+      if (form === "envoy") throw new Error("a defect");
+    },
+    lastViewOf: () => undefined,
+  }, timers);
+  preparation.prepare([ENVOY], () => done.push("envoy"));
+  preparation.prepare([GRPC], () => done.push("grpc"));
+  assertThrows(() => timers.advance(0), Error, "a defect");
+  while (preparation.isBusy) timers.advance(0);
+  assertEquals(done, ["grpc"]);
 });
 
 Deno.test("ViewPreparation forgets everything when it is stopped", () => {
