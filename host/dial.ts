@@ -73,6 +73,9 @@ export async function dialTarget(
     );
   }
   const timers = options.timers ?? systemTimers;
+  if (protocol === "udp" && isAddress(target)) {
+    return await dialAtOnce(target, options, timers);
+  }
   const controller = options.controller ?? new AbortController();
   const attempt: Attempt = {
     target,
@@ -94,6 +97,32 @@ export async function dialTarget(
   } finally {
     timer.cancel();
     signal?.removeEventListener("abort", cancel);
+  }
+}
+
+/** Whether no name has to be looked up. */
+function isAddress(target: DialTarget): boolean {
+  return parseIpAddress(splitAddress(target).host) !== undefined;
+}
+
+const NEVER = new AbortController().signal;
+
+/**
+ * Where datagrams go is not waited for, so nothing can be late: a deadline and a
+ * controller would be half of what a session costs while it is opened.
+ */
+async function dialAtOnce(
+  target: DialTarget,
+  options: DialOptions,
+  timers: Timers,
+): Promise<Conduit> {
+  const gate = new DialGate(target, options);
+  const signal = options.controller?.signal ?? options.signal ?? NEVER;
+  try {
+    return await dialUdp({ target, options, gate, timers, signal });
+  } catch (error) {
+    if (!options.signal?.aborted) throw error;
+    throw dialCancelled(target.protocol, target.address);
   }
 }
 

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DialError } from "../proto/link/link.ts";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { Listener, readToEnd } from "../tests/support/sockets.ts";
 import { dialTarget } from "./dial.ts";
 import { LookupError, type Resolver } from "./resolver.ts";
@@ -178,6 +179,31 @@ Deno.test("too many open files is told as such, and passes", async () => {
   assert(lines[0]!.endsWith("socket: too many open files"), lines[0]);
   assertEquals(lines[1], "recovered");
   await Deno.remove(file);
+});
+
+Deno.test("datagrams go to an address at once, unless the dial was given up before", async () => {
+  const target = { protocol: "udp", address: "127.0.0.1:9" };
+  const timers = new FakeTimers();
+  const conduit = await dialTarget(target, { timers });
+  assertEquals(conduit.datagrams, true);
+  conduit.reset("done");
+  const dialed = await assertRejects(
+    () => dialTarget(target, { signal: AbortSignal.abort() }),
+    DialError,
+  );
+  assertEquals(dialed.reason, "cancelled");
+  const controller = new AbortController();
+  controller.abort(new DialError("timeout", "too late"));
+  await assertRejects(
+    () => dialTarget(target, { controller }),
+    DialError,
+    "too late",
+  );
+  const during = new AbortController();
+  const dialing = dialTarget(target, { signal: during.signal });
+  during.abort();
+  const late = await assertRejects(() => dialing, DialError);
+  assertEquals(late.reason, "cancelled");
 });
 
 const silent: Resolver = { lookup: () => new Promise(() => {}) };

@@ -108,7 +108,8 @@ export class DatagramDescriptor {
     const name = encodeSocketAddress(peer);
     if (name === undefined) return false;
     const { library, number } = this;
-    return library.connect(number, name, name.length) === 0;
+    handedName.set(name);
+    return library.connect(number, handedName, name.length) === 0;
   }
 
   /**
@@ -161,14 +162,14 @@ export class DatagramDescriptor {
 
   /** @param forced The option that needs CAP_NET_ADMIN and knows no limit. */
   #enlarge(octets: number, forced: number, polite: number): void {
-    const wanted = new Uint8Array(Int32Array.of(octets).buffer);
+    handedNumber[0] = octets;
     const set = (option: number) =>
       this.library.setsockopt(
         this.number,
         SOL_SOCKET,
         option,
-        wanted,
-        wanted.length,
+        handedNumberOctets,
+        handedNumberOctets.length,
       ) === 0;
     if (!set(forced)) set(polite);
   }
@@ -234,6 +235,12 @@ function optionOf(library: LibC, number: number, option: number): number {
   );
   return optionValue[0]!;
 }
+
+// What is handed to the C library leaves V8's heap: one for all, or each socket
+// would leave some in the C library's, until a collection.
+const handedNumber = new Int32Array(1);
+const handedNumberOctets = new Uint8Array(handedNumber.buffer);
+const handedName = new Uint8Array(SOCKET_ADDRESS_OCTETS);
 
 const optionValue = new Int32Array(1);
 const optionOctets = new Uint8Array(optionValue.buffer);

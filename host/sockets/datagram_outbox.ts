@@ -66,7 +66,9 @@ interface Destination {
 export class DatagramSender {
   readonly #descriptor: Descriptor;
   readonly #onUnsent: (octets: Uint8Array, to: DatagramAddress) => void;
-  readonly #known = new WeakMap<DatagramAddress, Destination>();
+  /** The last one; most sockets have but this one, and need no table of them. */
+  #last: Destination | undefined;
+  #known: WeakMap<DatagramAddress, Destination> | undefined;
   #busy: Destination[] = [];
   /** Until the kernel, or the road's MTU, proves to be against it. */
   #mayCut = true;
@@ -124,13 +126,18 @@ export class DatagramSender {
 
   /** Addresses are objects of those who send, who keep them. */
   #destination(address: DatagramAddress): Destination | undefined {
-    const known = this.#known.get(address);
-    if (known !== undefined) return known;
+    const last = this.#last;
+    if (last?.address === address) return last;
+    const known = this.#known?.get(address);
+    if (known !== undefined) return this.#last = known;
     const name = encodeSocketAddress(address);
     if (name === undefined) return undefined;
     const destination = { address, name, waiting: [] };
-    this.#known.set(address, destination);
-    return destination;
+    if (last !== undefined) {
+      this.#known ??= new WeakMap([[last.address, last]]);
+      this.#known.set(address, destination);
+    }
+    return this.#last = destination;
   }
 }
 
