@@ -22,7 +22,7 @@ import type { Source } from "../../catalog/source.ts";
 import type { Routes } from "../../host/http_endpoints.ts";
 import type { Log } from "../../host/log.ts";
 import type { MetricRegistry } from "../../host/metrics.ts";
-import type { MethodHandler } from "../../proto/grpc/call.ts";
+import type { MethodHandler, ServerCall } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
@@ -52,7 +52,7 @@ import { ViewPreparation } from "./push/view_preparation.ts";
 import { debugRoutes } from "./status/debug_endpoints.ts";
 import { DiscoveryMetrics } from "./status/discovery_metrics.ts";
 import { UnservedLog } from "./status/unserved_log.ts";
-import { adsMethods } from "../../proto/xds/ads_methods.ts";
+import { adsMethods, type StreamForm } from "../../proto/xds/ads_methods.ts";
 import { type AdsHost, AdsStream } from "./streams/ads_stream.ts";
 import type { View } from "./view.ts";
 
@@ -215,16 +215,7 @@ export class Discovery {
   /** The methods as one connection may call them. */
   methods(arrival: Arrival): Readonly<Record<string, MethodHandler>> {
     return adsMethods((form) => (call) => {
-      assertSomebody(arrival, call.metadata);
-      this.#assertRoom();
-      const stream = new AdsStream(
-        call,
-        arrival,
-        form,
-        this.#host,
-        `${this.#epoch}.${(++this.#streamCount).toString(36)}.`,
-        this.#shares.of(arrival),
-      );
+      const stream = this.#begin(call, arrival, form);
       this.#streams.add(stream);
       const isStranger = !arrival.isOpen &&
         arrival.identity.kind === "anonymous";
@@ -232,6 +223,20 @@ export class Discovery {
       this.#timer ??= this.#tickLater();
       return stream;
     });
+  }
+
+  /** @throws {GrpcError} */
+  #begin(call: ServerCall, arrival: Arrival, form: StreamForm): AdsStream {
+    try {
+      assertSomebody(arrival, call.metadata);
+      this.#assertRoom();
+      const prefix = `${this.#epoch}.${(++this.#streamCount).toString(36)}.`;
+      const share = this.#shares.of(arrival);
+      return new AdsStream(call, arrival, form, this.#host, prefix, share);
+    } catch (error) {
+      this.#metrics.turnedAway();
+      throw error;
+    }
   }
 
   /** Rules about who sees what may be others now. */

@@ -149,6 +149,17 @@ Deno.test("strangers who wait for a verdict displace each other and nobody else"
   rig.assertServed();
 });
 
+Deno.test("calls that cannot be read are no part of a share", async () => {
+  const rig = await Rig.open();
+  for (let index = 0; index <= NODE_LIMITS.streams; index++) {
+    const call = rig.call("greedy", { "grpc-encoding": "made-up" });
+    rig.ask(call, "greedy");
+    call.halfClose();
+  }
+  assertEquals(rig.discovery.streams.size, 0);
+  assertEquals(endOf(rig.client("greedy")), "open");
+});
+
 Deno.test("who calls and asks for nothing is hung up on", async () => {
   const rig = await Rig.open();
   const call = rig.call("silent");

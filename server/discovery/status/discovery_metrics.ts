@@ -42,6 +42,7 @@ export class DiscoveryMetrics implements AdsObserver {
   readonly #log: Log;
   readonly #pushes: Series;
   readonly #merged: Series;
+  readonly #turnedAway: Series;
   readonly #stalled: Series;
   readonly #pushSeconds: Histogram;
   readonly #queueSeconds: Histogram;
@@ -70,6 +71,10 @@ export class DiscoveryMetrics implements AdsObserver {
     this.#stalled = counter(
       "stalled_clients_reset_total",
       "Streams ended because the client took no octet of a response.",
+    );
+    this.#turnedAway = counter(
+      "turned_away_total",
+      "Streams refused at their begin: nothing shown, or a share used up.",
     );
     this.#requests = byType("requests_total", "Requests, ACKs among them.");
     this.#responses = byType("responses_total", "Responses.");
@@ -164,6 +169,11 @@ export class DiscoveryMetrics implements AdsObserver {
 
   converged(tookMs: number): void {
     this.#convergenceSeconds.observe(tookMs / 1_000);
+  }
+
+  /** A stream did not even begin. */
+  turnedAway(): void {
+    this.#turnedAway.add();
   }
 
   stalled(): void {

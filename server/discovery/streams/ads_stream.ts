@@ -132,7 +132,6 @@ export class AdsStream implements ServerCallEvents {
     noncePrefix: string,
     share: Share,
   ) {
-    share.enter();
     this.#share = share;
     this.call = call;
     this.arrival = arrival;
@@ -151,6 +150,8 @@ export class AdsStream implements ServerCallEvents {
       lends: true,
       onMessage: (message) => this.#onMessage(message),
     });
+    // Last: what could not be made does not leave.
+    share.enter();
   }
 
   /** Who is at the other end; absent before the first request. */
