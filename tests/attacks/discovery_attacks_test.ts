@@ -43,6 +43,7 @@ const NEVER: Promise<undefined> = new Promise(() => {});
 /** A server's discovery, and calls of whoever a test says. */
 class Rig {
   readonly timers = new FakeTimers();
+  readonly log = new RecordedLog();
   readonly discovery: Discovery;
   /** Of making what a service becomes, milliseconds. */
   costMs = 0;
@@ -53,7 +54,7 @@ class Rig {
       windowMinMs: 50,
       windowMaxMs: 1_000,
     }, {
-      log: new RecordedLog(),
+      log: this.log,
       timers: this.timers,
       metrics: new MetricRegistry(),
       random: () => 0,
@@ -277,6 +278,22 @@ Deno.test("who keeps the server at work waits until others had their turn", asyn
   rig.timers.advance(60_000);
   assertEquals(busy.consumedOctets > 0, true);
   assertEquals(endOf(busy), "open");
+});
+
+Deno.test("who comes and goes all day fills no log", async () => {
+  const rig = await Rig.open();
+  const { burst } = NODE_LIMITS.lines;
+  for (let index = 0; index < 3 * burst; index++) {
+    rig.client("greedy").halfClose();
+  }
+  const lines = () => rig.log.matching(/^discovery client|^there is too much/);
+  assertEquals(lines().length, burst + 1);
+  assertMatch(lines().at(-1)!.message, /^there is too .* of node greedy: /);
+  rig.assertServed();
+  assertEquals(lines().length, burst + 3);
+  rig.timers.advance(60_000);
+  rig.client("greedy");
+  assertEquals(lines().length, burst + 4);
 });
 
 Deno.test("a response that is taken octet by octet is given up", async () => {

@@ -30,6 +30,8 @@ export interface ShareLimits {
   readonly octets: number;
   /** Milliseconds for its requests; then they wait. */
   readonly work: BucketSize;
+  /** Lines of the log about it. */
+  readonly lines: BucketSize;
 }
 
 /** Of a node: each program that it relays has a stream, or one for each kind. */
@@ -39,6 +41,7 @@ export const NODE_LIMITS: ShareLimits = {
   newAudiences: { burst: 32, perSecond: 0.1 },
   octets: 128 * 1_024 * 1_024,
   work: { burst: 2_000, perSecond: 250 },
+  lines: { burst: 1_000, perSecond: 1 },
 };
 
 /** Of programs on the server's machine, which can do worse to it. */
@@ -48,6 +51,7 @@ export const OPEN_LIMITS: ShareLimits = {
   newAudiences: { burst: 1_024, perSecond: 10 },
   octets: 1_024 * 1_024 * 1_024,
   work: { burst: Infinity, perSecond: 0 },
+  lines: { burst: 10_000, perSecond: 10 },
 };
 
 /** What is charged in advance when a stream whose requests waited goes on. */
@@ -59,6 +63,8 @@ export class Share {
   readonly #limits: ShareLimits;
   readonly #work: TokenBucket;
   readonly #newAudiences: TokenBucket;
+  readonly #lines: TokenBucket;
+  #isSilent = false;
   /** By key: how many streams are of that audience. */
   readonly #audiences = new Map<string, number>();
   #streams = 0;
@@ -70,6 +76,7 @@ export class Share {
     this.#limits = limits;
     this.#work = new TokenBucket(limits.work, clock.now());
     this.#newAudiences = new TokenBucket(limits.newAudiences, clock.now());
+    this.#lines = new TokenBucket(limits.lines, clock.now());
   }
 
   get streams(): number {
@@ -138,6 +145,22 @@ export class Share {
     this.#octets += octets;
     if (octets <= 0 || this.#octets <= this.#limits.octets) return;
     throw tooMuch(this.name, `${this.#octets} octets of requests to be kept`);
+  }
+
+  /**
+   * Whether a line about it may be written: who joins and leaves all day, or
+   * refuses all that it is told, fills no disk.
+   *
+   * @returns `no more`: instead of it, that others are left out.
+   */
+  get line(): "one" | "no more" | "none" {
+    if (this.#lines.spend(this.#clock.now())) {
+      this.#isSilent = false;
+      return "one";
+    }
+    if (this.#isSilent) return "none";
+    this.#isSilent = true;
+    return "no more";
   }
 
   /** Its requests took so long to read and to answer. */

@@ -19,6 +19,7 @@ import {
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import { OWN_PREFIX } from "../../metric_families.ts";
+import type { Share } from "../access/share.ts";
 import type { AdsObserver, AdsStream } from "../streams/ads_stream.ts";
 
 const PREFIX = `${OWN_PREFIX}discovery_`;
@@ -129,7 +130,8 @@ export class DiscoveryMetrics implements AdsObserver {
 
   // --- Streams ---------------------------------------------------------------
 
-  joined({ subscriber, audience, arrival, form }: AdsStream): void {
+  joined({ subscriber, audience, arrival, form, share }: AdsStream): void {
+    if (!this.#mayTell(share)) return;
     this.#log.event("discovery client joined", {
       client: subscriber!.name,
       form: audience!.form,
@@ -139,7 +141,8 @@ export class DiscoveryMetrics implements AdsObserver {
     });
   }
 
-  ended({ subscriber, arrival }: AdsStream, reason: string): void {
+  ended({ subscriber, arrival, share }: AdsStream, reason: string): void {
+    if (!this.#mayTell(share)) return;
     const from = arrival.remoteAddress;
     const client = subscriber === undefined ? {} : { client: subscriber.name };
     this.#log.event(`discovery client gone: ${reason}`, { ...client, from });
@@ -154,8 +157,13 @@ export class DiscoveryMetrics implements AdsObserver {
     this.#octets[kind].add(octets);
   }
 
-  refused({ subscriber }: AdsStream, kind: ResourceKind, said: string): void {
+  refused(
+    { subscriber, share }: AdsStream,
+    kind: ResourceKind,
+    said: string,
+  ): void {
     this.#rejects[kind].add();
+    if (!this.#mayTell(share)) return;
     const message = said.length > QUOTE_LENGTH_MAX
       ? `${said.slice(0, QUOTE_LENGTH_MAX)}…`
       : said;
@@ -165,6 +173,17 @@ export class DiscoveryMetrics implements AdsObserver {
       }`,
       { client: subscriber!.name, kind },
     );
+  }
+
+  #mayTell(share: Share): boolean {
+    const { line, name } = share;
+    if (line === "no more") {
+      this.#log.warn(
+        `there is too much to say about discovery of ${name}: lines are left ` +
+          "out from now on, see `tunnel xds status`",
+      );
+    }
+    return line === "one";
   }
 
   converged(tookMs: number): void {
