@@ -150,7 +150,7 @@ export const PROXY_AGENT_CASES: ProxyCases = {
     assertMatch(said, /^default\/fallback +7005\/tcp .* 0 +\d+ +\d+ *$/m);
     assertMatch(
       await proxy.says("endpoints", "by-uid"),
-      /\n127\.0\.0\.1:\d+ +in use +agent uid=4711 +- +1 +0 +1 +0 /,
+      /\n127\.0\.0\.1:\d+@uid=4711 +in use +agent uid=4711 +- +1 +0 +1 +0 /,
     );
     // The agent dies, and another one comes: nothing else has to be done.
     await agent.child.stop("SIGKILL");
