@@ -133,7 +133,8 @@ export function encodeAny<T extends object>(
 
 /**
  * `message` once for each of `names`, in their order, as {@linkcode encodeAny}
- * would: what is behind the name is encoded once for all of them.
+ * would: what is behind the name is encoded once for all of them. They are
+ * parts of one buffer.
  *
  * @param kind One whose first field is `string name`.
  * @param message Without a name.
@@ -146,13 +147,17 @@ export function encodeNamesakes<
   message: Omit<T, "name">,
 ): Uint8Array[] {
   const body = kind.encode(message as T);
-  return names.map((name) => {
-    const writer = protobuf.Writer.create();
+  const writer = protobuf.Writer.create();
+  const ends = names.map((name) => {
     writer.uint32(ANY_TYPE_TAG).string(kind.typeUrl);
-    const named = writer.uint32(ANY_VALUE_TAG).fork();
-    if (name !== "") named.uint32(NAME_TAG).string(name);
-    return new Uint8Array(writer.raw(body).ldelim().finish());
+    writer.uint32(ANY_VALUE_TAG).fork();
+    if (name !== "") writer.uint32(NAME_TAG).string(name);
+    writer.raw(body).ldelim();
+    return writer.len;
   });
+  // They come and go together, so one buffer is enough.
+  const all = new Uint8Array(writer.finish());
+  return ends.map((end, index) => all.subarray(ends[index - 1] ?? 0, end));
 }
 
 /**

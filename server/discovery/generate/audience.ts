@@ -120,6 +120,20 @@ export function variantFor(
   };
 }
 
+/** All that {@linkcode variantFor} may answer for an audience. */
+export function variantsOf(
+  { form, connectProxy, zone }: Audience,
+): readonly Variant[] {
+  if (form === "proxy") return [{ form }];
+  const proxies = connectProxy === undefined
+    ? [{}]
+    : [{ connectProxy }, { connectProxy: SOME_PROXY }];
+  const zones = zone === undefined ? [{}] : [{}, { zone }];
+  return proxies.flatMap((proxy) =>
+    zones.map((zone) => ({ form, ...proxy, ...zone }))
+  );
+}
+
 /** `127.0.0.1:3128`. */
 export function connectText({ host, port }: ConnectProxy): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;

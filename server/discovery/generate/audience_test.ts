@@ -1,4 +1,4 @@
-import { assertEquals, assertNotEquals } from "@std/assert";
+import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 import {
   endpointOf,
@@ -10,8 +10,11 @@ import {
   audience,
   audienceOf,
   type Form,
+  FORMS,
   SEES_EVERYTHING,
+  type Variant,
   variantFor,
+  variantsOf,
 } from "./audience.ts";
 
 const CONNECT = { host: "127.0.0.1", port: 3128 };
@@ -115,3 +118,31 @@ Deno.test("what makes no difference to a service does not count", () => {
   const proxy = audience("proxy", SEES_EVERYTHING, all);
   assertEquals(variantFor(near, [behind], proxy), { form: "proxy" });
 });
+
+Deno.test("whatever makes a difference for an audience is among what may", () => {
+  const endpoints = [
+    [endpointOf("10.0.0.1:80")],
+    [endpointOf("10.0.0.1:80", { via: { kind: "agent" } })],
+  ];
+  const connectProxy = { host: "127.0.0.1", port: 3128 };
+  for (const form of FORMS) {
+    for (const rest of [{}, { connectProxy }, { zone: "a" }]) {
+      for (const more of [rest, { ...rest, connectProxy, zone: "a" }]) {
+        const of = audience(form, SEES_EVERYTHING, more);
+        const all = variantsOf(of);
+        for (const zoneAware of [true, false]) {
+          const service = serviceOf("a", 80, { policy: { zoneAware } });
+          for (const list of endpoints) {
+            const one = variantFor(service, list, of);
+            assert(all.some((other) => isEqual(one, other)), of.key);
+          }
+        }
+      }
+    }
+  }
+});
+
+function isEqual(one: Variant, other: Variant): boolean {
+  return one.form === other.form && one.zone === other.zone &&
+    one.connectProxy?.port === other.connectProxy?.port;
+}

@@ -41,11 +41,6 @@ export class AudienceView {
     return this.#made;
   }
 
-  /** What it is made of. */
-  get inUse(): Iterable<ServiceResources> {
-    return this.#ledger.resources.values();
-  }
-
   /** @param services That are not what they were; kept, never changed. */
   touch(services: readonly string[]): void {
     if (services.length > 0) this.#lists.push(services);

@@ -28,6 +28,8 @@ export type ByKind = Readonly<
 /** So many things are decided in one step. */
 const STEP = 32;
 
+const NONE: ReadonlySet<Claim> = new Set();
+
 /** See the module description. */
 export class ClaimsLedger {
   readonly #resources = new Map<string, ServiceResources>();
@@ -46,11 +48,6 @@ export class ClaimsLedger {
   readonly #unservedServices = new SortedNames();
   #unservedList: readonly Unserved[] | undefined = [];
 
-  /** By service. */
-  get resources(): ReadonlyMap<string, ServiceResources> {
-    return this.#resources;
-  }
-
   /** @param after Nothing: the service is gone, or may not be seen. */
   put(service: string, after: ServiceResources | undefined): void {
     const before = this.#resources.get(service);
@@ -62,10 +59,12 @@ export class ClaimsLedger {
       this.#resources.set(service, after);
       this.#services.add(service);
     }
-    const old = new Set(before?.claims);
-    const now = new Set(after?.claims);
+    const old = before === undefined ? NONE : new Set(before.claims);
+    const now = before === undefined ? NONE : new Set(after?.claims);
     for (const claim of old) if (!now.has(claim)) this.#remove(claim);
-    for (const claim of now) if (!old.has(claim)) this.#add(claim);
+    for (const claim of after?.claims ?? []) {
+      if (!old.has(claim)) this.#add(claim);
+    }
     this.#doubtfulServices.add(service);
   }
 

@@ -12,6 +12,7 @@ import {
   connectText,
   type Variant,
   variantFor,
+  variantsOf,
 } from "./audience.ts";
 import type {
   Claim,
@@ -35,7 +36,7 @@ const SIBLINGS_MAX = 4;
 /** See the module description. */
 export class Shelf {
   readonly #generate: Generate;
-  /** By service, then by variant. */
+  /** By variant, then by service: what nobody is told any more goes at once. */
   readonly #made = new Map<string, Map<string, Made>>();
 
   constructor(generate: Generate) {
@@ -53,33 +54,48 @@ export class Shelf {
     input: ServiceInput,
     audience: Audience,
   ): ServiceResources {
-    let variants = this.#made.get(key);
-    if (variants === undefined) this.#made.set(key, variants = new Map());
     const variant = variantFor(input.service, input.endpoints, audience);
     const name = variantKey(variant);
-    const known = variants.get(name);
+    let made = this.#made.get(name);
+    if (made === undefined) this.#made.set(name, made = new Map());
+    const known = made.get(key);
     if (known !== undefined && isOf(known, input)) return known.resources;
-    const made = this.#generate(input, variant);
-    const resources = shared(made, known?.resources, variants.values());
+    const resources = shared(
+      this.#generate(input, variant),
+      known?.resources,
+      this.#siblings(key),
+    );
     if (known !== undefined && resources === known.resources) {
       known.input = input;
-    } else variants.set(name, { input, resources });
+    } else made.set(key, { input, resources });
     return resources;
   }
 
   /** Forgets a service. */
   drop(key: string): void {
-    this.#made.delete(key);
+    for (const made of this.#made.values()) made.delete(key);
   }
 
-  /** Forgets whatever is not in use. */
-  keepOnly(used: ReadonlySet<ServiceResources>): void {
-    for (const [key, variants] of this.#made) {
-      for (const [name, { resources }] of variants) {
-        if (!used.has(resources)) variants.delete(name);
-      }
-      if (variants.size === 0) this.#made.delete(key);
+  /** Forgets what none of `audiences` may be told. */
+  keepOnly(audiences: Iterable<Audience>): void {
+    const used = new Set<string>();
+    for (const audience of audiences) {
+      for (const variant of variantsOf(audience)) used.add(variantKey(variant));
     }
+    for (const name of this.#made.keys()) {
+      if (!used.has(name)) this.#made.delete(name);
+    }
+  }
+
+  /** Some of what there is of a service. */
+  #siblings(key: string): readonly ServiceResources[] {
+    const found: ServiceResources[] = [];
+    for (const made of this.#made.values()) {
+      const one = made.get(key);
+      if (one !== undefined) found.push(one.resources);
+      if (found.length === SIBLINGS_MAX) break;
+    }
+    return found;
   }
 }
 
@@ -96,15 +112,14 @@ function variantKey({ form, connectProxy, zone = "" }: Variant): string {
 function shared(
   made: ServiceResources,
   before: ServiceResources | undefined,
-  siblings: IteratorObject<Made>,
+  siblings: readonly ServiceResources[],
 ): ServiceResources {
-  const others = [...siblings.take(SIBLINGS_MAX)];
-  if (before === undefined && others.length === 0) return made;
+  if (before === undefined && siblings.length === 0) return made;
   const resources = new Map<string, Resource>();
   const learn = ({ claims }: ServiceResources) => {
     for (const { resource } of claims) resources.set(idOf(resource), resource);
   };
-  for (const { resources } of others) learn(resources);
+  for (const one of siblings) learn(one);
   // Last, since what clients of this variant have is what must stay.
   if (before !== undefined) learn(before);
   const claims = made.claims.map((claim, index) => {

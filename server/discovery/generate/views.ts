@@ -20,11 +20,7 @@ import { EMPTY_SNAPSHOT, type Snapshot } from "../../../catalog/snapshot.ts";
 import type { View } from "../view.ts";
 import { AudienceView, type Made } from "./audience_view.ts";
 import type { Audience } from "./audience.ts";
-import type {
-  Generate,
-  ServiceResources,
-  Unserved,
-} from "./service_resources.ts";
+import type { Generate, Unserved } from "./service_resources.ts";
 import { Shelf } from "./shelf.ts";
 
 /** An audience that nobody asked for during so many updates is forgotten. */
@@ -156,11 +152,7 @@ export class Views {
   }
 
   #keepUsed(): void {
-    const used = new Set<ServiceResources>();
-    for (const { of } of this.#audiences.values()) {
-      for (const resources of of.inUse) used.add(resources);
-    }
-    this.#shelf.keepOnly(used);
+    this.#shelf.keepOnly(this.audiences);
   }
 }
 
