@@ -5,7 +5,7 @@
  * request head; once the dial is answered it is a conduit like any other, with
  * two rules of its own:
  * - the 200 leaves strictly before the target's first octet;
- * - that octet waits for the client's first one, or 5 ms, because
+ * - that octet waits for the client's first one, or 20 ms, because
  *   kube-apiserver rejects octets that come in one read with the 200.
  *
  * Where the 200 is given early, it leaves before the dial is answered, and what
@@ -43,7 +43,7 @@ import {
 export const HEAD_TIMEOUT_MS = 60_000;
 
 /** How long the target's first octets wait for the client's (DESIGN §4). */
-export const HOLD_MS = 5;
+export const HOLD_MS = 20;
 
 /** How long a refused client may take to read why and hang up. */
 export const LINGER_MS = 2_000;

@@ -46,9 +46,10 @@ import { PacketSender } from "./send_packet.ts";
 /**
  * How long a Go caller gets to learn of its connection before the target's
  * first octets follow; sooner when it speaks itself. Its client drops what
- * comes right behind DIAL_RSP.
+ * comes right behind DIAL_RSP: of 200 dials, 20 at once, on a machine with
+ * work for nine processors and two of them, 5 ms lost up to half.
  */
-export const HOLD_MS = 5;
+export const HOLD_MS = 20;
 
 /** How long a call may stand without a DIAL_REQ. */
 export const DIAL_REQ_WAIT_MS = 30_000;
