@@ -137,9 +137,10 @@ function envoyFields(
   { connectProxy }: Variant,
 ): Cluster {
   const { health } = service.policy;
-  // Envoy's checks do not go through the proxy, so all would seem ill.
-  const isChecked = health !== undefined && port.protocol === "tcp" &&
-    connectProxy === undefined;
+  // Envoy's checks do not go through the proxy, so all would seem ill; and they
+  // ask the port that clients use, which need not be the one that can tell.
+  const isChecked = health !== undefined && health.port === undefined &&
+    port.protocol === "tcp" && connectProxy === undefined;
   const application = appProtocolOf(port);
   return {
     ...isChecked

@@ -457,6 +457,10 @@ Deno.test("Envoy checks the health that a service wants checked, where it can", 
       .one("cluster");
     assertEquals(cluster.healthChecks, undefined);
   }
+  const elsewhere = { ...health, port: 8081 };
+  const cluster = made(ENVOY, withPort({}, { policy: { health: elsewhere } }))
+    .one("cluster");
+  assertEquals(cluster.healthChecks, undefined);
 });
 
 Deno.test("versions are made of what is there, and of all of it", () => {
