@@ -165,14 +165,19 @@ interface Kept {
 
 /** Services that are not what they were. */
 function compare(before: Snapshot, after: Snapshot): readonly string[] {
-  const keys: string[] = [];
-  for (const [key, service] of after.services) {
-    const isSame = before.services.get(key) === service &&
-      before.endpoints.get(key) === after.endpoints.get(key);
-    if (!isSame) keys.push(key);
-  }
-  for (const key of before.services.keys()) {
-    if (!after.services.has(key)) keys.push(key);
-  }
-  return keys;
+  const keys = new Set<string>();
+  compareMaps(before.services, after.services, keys);
+  compareMaps(before.endpoints, after.endpoints, keys);
+  return [...keys];
+}
+
+/** Mostly only one of a snapshot's maps is another one. */
+function compareMaps(
+  before: ReadonlyMap<string, unknown>,
+  after: ReadonlyMap<string, unknown>,
+  keys: Set<string>,
+): void {
+  if (before === after) return;
+  for (const [key, now] of after) if (before.get(key) !== now) keys.add(key);
+  for (const key of before.keys()) if (!after.has(key)) keys.add(key);
 }
