@@ -14,6 +14,9 @@ const PRIVATE_MODE = 0o600;
 /** What unfinished files begin with. Readers of a directory skip these. */
 const UNFINISHED = ".unfinished-";
 
+/** So much of a file's own name follows: names have 255 octets at most. */
+const OWN_NAME_OCTETS_MAX = 100;
+
 /**
  * Puts `text` at `path`, replacing what is there.
  *
@@ -82,6 +85,15 @@ export async function removeUnfinished(directory: string): Promise<void> {
   }
 }
 
+/** The same of one file, in a directory where others may be writing theirs. */
+export async function removeUnfinishedOf(path: string): Promise<void> {
+  const directory = parentOf(path);
+  const begin = unfinishedPrefix(path);
+  for await (const { name } of Deno.readDir(directory)) {
+    if (name.startsWith(begin)) await removeFile(`${directory}/${name}`);
+  }
+}
+
 /** Makes the entries of a directory durable: fsync(2) of a file does not. */
 export async function syncDirectory(path: string): Promise<void> {
   using directory = await Deno.open(path, { read: true });
@@ -93,7 +105,8 @@ async function writeUnfinished(
   text: string,
   mode: number,
 ): Promise<string> {
-  const unfinished = `${parentOf(path)}/${UNFINISHED}${crypto.randomUUID()}`;
+  const name = `${unfinishedPrefix(path)}${crypto.randomUUID()}`;
+  const unfinished = `${parentOf(path)}/${name}`;
   try {
     using file = await Deno.open(unfinished, {
       write: true,
@@ -115,4 +128,9 @@ async function writeUnfinished(
 function parentOf(path: string): string {
   const slash = path.lastIndexOf("/");
   return slash < 0 ? "." : slash === 0 ? "/" : path.slice(0, slash);
+}
+
+function unfinishedPrefix(path: string): string {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return `${UNFINISHED}${name.slice(0, OWN_NAME_OCTETS_MAX)}-`;
 }

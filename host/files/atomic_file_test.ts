@@ -5,6 +5,7 @@ import {
   finishedFiles,
   removeFile,
   removeUnfinished,
+  removeUnfinishedOf,
   replaceFile,
 } from "./atomic_file.ts";
 
@@ -45,4 +46,16 @@ Deno.test("what a crash has left is not listed, and can be removed", () =>
     assertEquals(await finishedFiles(folder), []);
     await removeUnfinished(folder);
     assertEquals(await removeFile(left), false);
+  }));
+
+Deno.test("what one file has left is removed without what others write", () =>
+  inMemoryFolder(async (folder) => {
+    const long = "a".repeat(255);
+    await replaceFile(`${folder}/${long}`, "its name is as long as one can be");
+    const own = `${folder}/.unfinished-a.json-1`;
+    const other = `${folder}/.unfinished-b.json-1`;
+    for (const left of [own, other]) await Deno.writeTextFile(left, "hal");
+    await removeUnfinishedOf(`${folder}/a.json`);
+    assertEquals(await removeFile(own), false);
+    assertEquals(await removeFile(other), true);
   }));

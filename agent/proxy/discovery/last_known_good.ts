@@ -13,7 +13,7 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import {
-  removeUnfinished,
+  removeUnfinishedOf,
   replaceFile,
 } from "../../../host/files/atomic_file.ts";
 import {
@@ -94,7 +94,7 @@ export class LastKnownGood {
     const { path, log } = this.#options;
     try {
       await Deno.mkdir(parentOf(path), { recursive: true, mode: 0o700 });
-      await removeUnfinished(parentOf(path));
+      await removeUnfinishedOf(path);
       return await this.#read();
     } catch (error) {
       const problem = problemOf(error);
