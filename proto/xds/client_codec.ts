@@ -18,23 +18,20 @@ import type {
   ReceivedResource,
 } from "./discovery.ts";
 import { nodeMessage } from "./node_codec.ts";
+import {
+  NONCE_FIELD,
+  REMOVED_FIELD,
+  RESOURCE_ANY_FIELD,
+  RESOURCE_NAME_FIELD,
+  RESOURCE_VERSION_FIELD,
+  RESOURCES_FIELD,
+  TYPE_URL_FIELD,
+  VERSION_FIELD,
+} from "./response_fields.ts";
 import { readText, readView } from "./text_fields.ts";
 import { deltaDiscoveryRequest, discoveryRequest } from "./xds_messages.ts";
 
 const { Reader } = protobuf;
-
-/** Of both responses. */
-const VERSION_FIELD = 1;
-const RESOURCES_FIELD = 2;
-const TYPE_URL_FIELD = 4;
-const NONCE_FIELD = 5;
-/** Of `DeltaDiscoveryResponse`. */
-const REMOVED_FIELD = 6;
-
-/** Of `envoy.service.discovery.v3.Resource`. */
-const RESOURCE_VERSION_FIELD = 1;
-const RESOURCE_ANY_FIELD = 2;
-const RESOURCE_NAME_FIELD = 3;
 
 /** Of `google.protobuf.Any`. */
 const ANY_TYPE_URL_FIELD = 1;

@@ -12,19 +12,16 @@
 
 import type { DiscoveryMode, DiscoveryReply } from "./discovery.ts";
 import type { Resource } from "./resource.ts";
-
-/** Of `DiscoveryResponse`; those of `DeltaDiscoveryResponse` are the same … */
-const VERSION_FIELD = 1;
-const RESOURCES_FIELD = 2;
-const TYPE_URL_FIELD = 4;
-const NONCE_FIELD = 5;
-/** … and this one comes in addition. */
-const REMOVED_FIELD = 6;
-
-/** Of `envoy.service.discovery.v3.Resource`. */
-const RESOURCE_VERSION_FIELD = 1;
-const RESOURCE_ANY_FIELD = 2;
-const RESOURCE_NAME_FIELD = 3;
+import {
+  NONCE_FIELD,
+  REMOVED_FIELD,
+  RESOURCE_ANY_FIELD,
+  RESOURCE_NAME_FIELD,
+  RESOURCE_VERSION_FIELD,
+  RESOURCES_FIELD,
+  TYPE_URL_FIELD,
+  VERSION_FIELD,
+} from "./response_fields.ts";
 
 const UTF8 = new TextEncoder();
 

@@ -1,0 +1,20 @@
+/**
+ * Numbers of the fields of responses that are read and written by hand
+ * (`envoy/service/discovery/v3/discovery.proto`).
+ *
+ * @module
+ */
+
+/** Of `DiscoveryResponse` and of `DeltaDiscoveryResponse`. */
+export const VERSION_FIELD = 1;
+export const RESOURCES_FIELD = 2;
+export const TYPE_URL_FIELD = 4;
+export const NONCE_FIELD = 5;
+
+/** Of `DeltaDiscoveryResponse` alone. */
+export const REMOVED_FIELD = 6;
+
+/** Of `Resource`, of which a `DeltaDiscoveryResponse` is full. */
+export const RESOURCE_VERSION_FIELD = 1;
+export const RESOURCE_ANY_FIELD = 2;
+export const RESOURCE_NAME_FIELD = 3;
