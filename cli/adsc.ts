@@ -11,7 +11,7 @@ import {
   FleetRefusedError,
   FleetTimeoutError,
 } from "../client/adsc/fleet.ts";
-import { resourceData } from "../client/adsc/resource_data.ts";
+import { resourceData } from "../proto/xds/resource_data.ts";
 import type { AdsChange } from "../client/ads/received.ts";
 import type { ResourceMessage } from "../client/ads/read_resource.ts";
 import { pause } from "../host/pause.ts";

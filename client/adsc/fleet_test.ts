@@ -14,7 +14,7 @@ import {
   FleetRefusedError,
   FleetTimeoutError,
 } from "./fleet.ts";
-import { resourceData } from "./resource_data.ts";
+import { resourceData } from "../../proto/xds/resource_data.ts";
 import {
   type SubscriberForm,
   userAgentOf,

@@ -2,28 +2,34 @@
  * Resources as plain data for people: what stands in `Any` fields is unpacked,
  * metadata is what was put in.
  *
+ * Layer: xDS. Cold: for dumps, status and tests.
+ *
  * @module
  */
 
-import { Buffer } from "node:buffer";
-import { GrpcError } from "../../proto/grpc/status.ts";
-import type { Struct } from "../../proto/xds/messages/google_messages.ts";
-import { plainOf, type PlainValue } from "../../proto/xds/struct_data.ts";
+import { GrpcError } from "../grpc/status.ts";
+import type { Struct } from "./messages/google_messages.ts";
+import { plainOf, type PlainValue } from "./struct_data.ts";
 import {
   address,
+  cluster,
+  clusterLoadAssignment,
   http11ProxyTransport,
   httpConnectionManager,
   httpProtocolOptions,
+  listener,
   type MessageKind,
   rawBuffer,
+  routeConfiguration,
   router,
   tcpProxy,
   udpProxy,
   udpRoute,
-} from "../../proto/xds/xds_messages.ts";
+} from "./xds_messages.ts";
 
 /** What is unpacked. */
 const KINDS: readonly MessageKind<object>[] = [
+  ...[cluster, clusterLoadAssignment, listener, routeConfiguration],
   ...[address, httpConnectionManager, http11ProxyTransport],
   ...[httpProtocolOptions, rawBuffer, router, tcpProxy, udpProxy, udpRoute],
 ];
@@ -31,12 +37,10 @@ const KINDS: readonly MessageKind<object>[] = [
 /** In its members an object is a `google.protobuf.Struct`. */
 const STRUCTS = "filterMetadata";
 
-/** @param message As `read_resource.ts` reads it. */
+/** @param message Of `xds_messages.ts`: a resource, or an `Any` with one. */
 export function resourceData(message: unknown): PlainValue {
   if (Array.isArray(message)) return message.map(resourceData);
-  if (message instanceof Uint8Array) {
-    return Buffer.from(message).toString("base64");
-  }
+  if (message instanceof Uint8Array) return message.toBase64();
   if (typeof message !== "object" || message === null) {
     return message as PlainValue;
   }
