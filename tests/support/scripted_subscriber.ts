@@ -30,6 +30,21 @@ export type Parts = Readonly<
   Partial<Record<ResourceKind, Readonly<Record<string, string>>>>
 >;
 
+/** What there is at first, in tests that do not care what that is. */
+export const WORLD = {
+  cluster: { a: "1", b: "1" },
+  endpoints: { a: "1", b: "1" },
+  listener: { a: "1" },
+  route: { r: "1" },
+} as const;
+
+/** A client that has not asked for anything yet, where there is {@linkcode WORLD}. */
+export function inWorld(mode: DiscoveryMode): ScriptedSubscriber {
+  const client = new ScriptedSubscriber(mode);
+  client.see(WORLD);
+  return client;
+}
+
 /** @param octets Size of each resource. */
 export function viewOf(parts: Parts, octets = 8): View {
   const mapOf = (kind: ResourceKind) =>

@@ -2,27 +2,16 @@
 
 import { assert, assertEquals } from "@std/assert";
 import {
+  inWorld,
   ScriptedSubscriber,
   viewOf,
+  WORLD,
 } from "../../../tests/support/scripted_subscriber.ts";
 import { REPEAT_WAIT_MS } from "./sotw_subscription.ts";
 import { ANSWER_WAIT_MS, SLOW_AFTER_MS } from "./reply_log.ts";
 
-const WORLD = {
-  cluster: { a: "1", b: "1" },
-  endpoints: { a: "1", b: "1" },
-  listener: { a: "1" },
-  route: { r: "1" },
-} as const;
-
-function inWorld(mode: "sotw" | "delta" = "sotw"): ScriptedSubscriber {
-  const client = new ScriptedSubscriber(mode);
-  client.see(WORLD);
-  return client;
-}
-
 Deno.test("a NACK that adds nothing is not answered, and one that adds names is", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   assertEquals(client.nack("endpoints", "no"), []);
   assertEquals(client.ask("endpoints", ["a", "b"], { error: "no" }), [
@@ -31,7 +20,7 @@ Deno.test("a NACK that adds nothing is not answered, and one that adds names is"
 });
 
 Deno.test("an ACK clears the refusal before it", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   client.nack("endpoints", "no");
   client.see({ ...WORLD, endpoints: { a: "2", b: "1" } });
@@ -41,21 +30,21 @@ Deno.test("an ACK clears the refusal before it", () => {
 });
 
 Deno.test("no response yet: all that is wanted and exists is sent", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   assertEquals(client.ask("endpoints", ["a", "none"]), ["endpoints a=1"]);
   assertEquals(client.ask("route", ["none"]), []);
   assertEquals(client.ask("listener", ["none"]), ["listener"]);
 });
 
 Deno.test("added to LDS or CDS: all that is wanted is sent", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster", ["a"]);
   client.settle();
   assertEquals(client.ask("cluster", ["a", "b"]), ["cluster a=1 b=1"]);
 });
 
 Deno.test("added to EDS or RDS: what is added and exists is sent", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   client.settle();
   assertEquals(client.ask("endpoints", ["a", "b", "none"]), ["endpoints b=1"]);
@@ -64,7 +53,7 @@ Deno.test("added to EDS or RDS: what is added and exists is sent", () => {
 });
 
 Deno.test("dropping names is not answered", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster", ["a", "b"]);
   client.ask("endpoints", ["a", "b"]);
   client.settle();
@@ -103,7 +92,7 @@ Deno.test("one response in flight per type: or when 10 s have passed", () => {
 });
 
 Deno.test("a response in flight of one type holds up no other", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.ask("endpoints", ["a"]);
   client.ack("endpoints");
@@ -113,7 +102,7 @@ Deno.test("a response in flight of one type holds up no other", () => {
 });
 
 Deno.test("listeners and routes wait while clusters that they could lead to cannot be sent", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.ask("listener");
   client.ask("route", ["r"]);
@@ -134,7 +123,7 @@ Deno.test("listeners and routes wait while clusters that they could lead to cann
 });
 
 Deno.test("listeners that are asked for do not wait for clusters", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.see({ ...WORLD, cluster: { a: "2", b: "1" } });
   assertEquals(client.ask("listener"), ["listener a=1"]);
@@ -205,7 +194,7 @@ Deno.test("a refusal names resources as clients do", () => {
 });
 
 Deno.test("a refused resource of a whole state stays as the client had it", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.settle();
   client.see({ ...WORLD, cluster: { a: "2", b: "2", c: "1" } });
@@ -221,7 +210,7 @@ Deno.test("a refused resource of a whole state stays as the client had it", () =
 });
 
 Deno.test("a refused resource that a client never had is left out of the whole state", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.settle();
   client.see({ ...WORLD, cluster: { a: "1", b: "1", c: "1" } });
@@ -232,7 +221,7 @@ Deno.test("a refused resource that a client never had is left out of the whole s
 });
 
 Deno.test("a refused resource that a client may have from an earlier stream is not removed", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster", [], { version: "of an earlier stream" });
   client.nack("cluster", "a: no");
   assertEquals(client.see({ ...WORLD, cluster: { a: "1", b: "2", c: "1" } }), [
@@ -246,7 +235,7 @@ Deno.test("a refused resource that a client may have from an earlier stream is n
 });
 
 Deno.test("what was taken before a chain of refusals is still what stands in", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.settle();
   for (const version of ["2", "3"]) {
@@ -259,7 +248,7 @@ Deno.test("what was taken before a chain of refusals is still what stands in", (
 });
 
 Deno.test("without a name in the refusal a whole state is sent again when anything changes", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.nack("cluster", "no");
   assertEquals(client.statusOf("cluster").parkedNames, []);
@@ -286,7 +275,7 @@ Deno.test("a NACK may have been applied in part: what was good before is sent ag
 });
 
 Deno.test("parked endpoints are not sent when their cluster changes, but what was good is", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.ask("endpoints", ["a", "b"]);
   client.settle();
@@ -316,7 +305,7 @@ Deno.test("parked endpoints that were never good are not sent when their cluster
 });
 
 Deno.test("a parked name is sent to who unsubscribes and asks again", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a", "b"]);
   client.nack("endpoints", "a: no");
   client.ask("endpoints", ["b"]);
@@ -324,14 +313,14 @@ Deno.test("a parked name is sent to who unsubscribes and asks again", () => {
 });
 
 Deno.test("a request that repeats an answered nonce is answered", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a", "b"]);
   client.settle();
   assertEquals(client.ack("endpoints"), ["endpoints a=1 b=1"]);
 });
 
 Deno.test("a request that repeats an answered nonce is answered once a second at most", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   client.settle();
   assertEquals(client.ack("endpoints"), ["endpoints a=1"]);
@@ -342,21 +331,21 @@ Deno.test("a request that repeats an answered nonce is answered once a second at
 });
 
 Deno.test("a request that repeats an answered nonce of LDS or CDS is not answered", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.settle();
   assertEquals(client.ack("cluster"), []);
 });
 
 Deno.test("a request without nonce that says nothing new is answered: the client may have forgotten", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.settle();
   assertEquals(client.ask("cluster", [], { nonce: "" }), ["cluster a=1 b=1"]);
 });
 
 Deno.test("a view that changes nothing of interest is no event", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   client.settle();
   client.see({ ...WORLD, endpoints: { a: "1", b: "2", c: "1" } });

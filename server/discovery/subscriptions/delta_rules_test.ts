@@ -1,23 +1,14 @@
 /** The rules of Delta, in the order of the protocol's text. */
 
 import { assertEquals } from "@std/assert";
-import { ScriptedSubscriber } from "../../../tests/support/scripted_subscriber.ts";
-
-const WORLD = {
-  cluster: { a: "1", b: "1" },
-  endpoints: { a: "1", b: "1" },
-  listener: { a: "1" },
-  route: { r: "1" },
-} as const;
-
-function inWorld(): ScriptedSubscriber {
-  const client = new ScriptedSubscriber("delta");
-  client.see(WORLD);
-  return client;
-}
+import {
+  inWorld,
+  ScriptedSubscriber,
+  WORLD,
+} from "../../../tests/support/scripted_subscriber.ts";
 
 Deno.test("Delta: nonces pair ACK and NACK with responses", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("cluster");
   client.ack("cluster");
   assertEquals(client.statusOf("cluster").acked?.nonce, "1");
@@ -27,7 +18,7 @@ Deno.test("Delta: nonces pair ACK and NACK with responses", () => {
 });
 
 Deno.test("Delta: a nonce is not used to reject a request: names on a stale one count", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("endpoints", ["a"]);
   client.settle();
   client.see({ ...WORLD, endpoints: { a: "2", b: "1" } });
@@ -37,7 +28,7 @@ Deno.test("Delta: a nonce is not used to reject a request: names on a stale one 
 });
 
 Deno.test("Delta: names that ride on an ACK count", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("endpoints", ["a"]);
   const nonce = client.nonceOf("endpoints");
   assertEquals(client.ask("endpoints", ["b"], { nonce }), ["endpoints b=1"]);
@@ -45,7 +36,7 @@ Deno.test("Delta: names that ride on an ACK count", () => {
 });
 
 Deno.test("Delta: a spontaneous request omits the nonce and answers nothing", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("endpoints", ["a"]);
   assertEquals(client.ask("endpoints", ["b"]), []);
   assertEquals(client.statusOf("endpoints").acks, 0);
@@ -53,14 +44,14 @@ Deno.test("Delta: a spontaneous request omits the nonce and answers nothing", ()
 });
 
 Deno.test("Delta: subscribing to a name that is subscribed to sends it again", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("endpoints", ["a", "b"]);
   client.settle();
   assertEquals(client.ask("endpoints", ["a"]), ["endpoints a=1"]);
 });
 
 Deno.test("Delta: an unknown name is answered with removed_resources, and sent when it appears", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   assertEquals(client.ask("endpoints", ["a", "new"]), ["endpoints a=1 -new"]);
   client.settle();
   assertEquals(
@@ -70,7 +61,7 @@ Deno.test("Delta: an unknown name is answered with removed_resources, and sent w
 });
 
 Deno.test("Delta: unsubscribing needs no answer", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("endpoints", ["a", "b"]);
   client.settle();
   assertEquals(client.ask("endpoints", [], { unsubscribe: ["a"] }), []);
@@ -80,7 +71,7 @@ Deno.test("Delta: unsubscribing needs no answer", () => {
 });
 
 Deno.test("Delta: unsubscribing what nobody subscribed to is ignored", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("endpoints", ["a"]);
   client.settle();
   assertEquals(client.ask("endpoints", [], { unsubscribe: ["x", "*"] }), []);
@@ -90,7 +81,7 @@ Deno.test("Delta: unsubscribing what nobody subscribed to is ignored", () => {
 });
 
 Deno.test("Delta: unsubscribing a name beside a wildcard is answered with it, or as removed", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("cluster", ["*", "a", "new"]);
   client.settle();
   assertEquals(client.ask("cluster", [], { unsubscribe: ["a", "new"] }), [
@@ -99,7 +90,7 @@ Deno.test("Delta: unsubscribing a name beside a wildcard is answered with it, or
 });
 
 Deno.test("Delta: a first request with initial_resource_versions is told the differences", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   assertEquals(
     client.ask("cluster", [], { initial: { a: "0", b: "1" } }),
     ["cluster a=1"],
@@ -110,7 +101,7 @@ Deno.test("Delta: a first request with initial_resource_versions is told the dif
 });
 
 Deno.test("Delta: names in initial_resource_versions that exist no longer are removed", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   assertEquals(
     client.ask("cluster", [], { initial: { a: "1", b: "1", old: "7" } }),
     ["cluster -old"],
@@ -122,7 +113,7 @@ Deno.test("Delta: names in initial_resource_versions that exist no longer are re
 });
 
 Deno.test("Delta: when nothing differs, all of a kind is answered with nothing, and names not at all", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   assertEquals(client.ask("cluster", [], { initial: { a: "1", b: "1" } }), [
     "cluster",
   ]);
@@ -133,7 +124,7 @@ Deno.test("Delta: when nothing differs, all of a kind is answered with nothing, 
 });
 
 Deno.test("Delta: endpoints are told in full to who comes back: a cluster may wait for them", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   assertEquals(
     client.ask("endpoints", ["a", "old"], { initial: { a: "1", old: "1" } }),
     ["endpoints a=1 -old"],
@@ -141,7 +132,7 @@ Deno.test("Delta: endpoints are told in full to who comes back: a cluster may wa
 });
 
 Deno.test("Delta: initial_resource_versions count in a first request only", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("endpoints", ["a"]);
   client.settle();
   assertEquals(client.ask("endpoints", ["b"], { initial: { b: "1" } }), [
@@ -157,7 +148,7 @@ Deno.test("Delta: an empty world is told to who asks for all of it", () => {
 });
 
 Deno.test("Delta: a NACK is of the response, and names the resource when it can", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("endpoints", ["a", "b"]);
   client.nack("endpoints", "bad: a: no such thing");
   assertEquals(client.statusOf("endpoints").parkedNames, ["a"]);
@@ -167,7 +158,7 @@ Deno.test("Delta: a NACK is of the response, and names the resource when it can"
 });
 
 Deno.test("Delta: what is gone is told by its name, once", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("listener");
   client.settle();
   assertEquals(client.see({ ...WORLD, listener: {} }), ["listener -a"]);
@@ -176,7 +167,7 @@ Deno.test("Delta: what is gone is told by its name, once", () => {
 });
 
 Deno.test("Delta: nothing is told of what came and went unseen", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("cluster");
   client.see({ ...WORLD, cluster: { a: "1", b: "1", c: "1" } });
   client.see(WORLD);
@@ -184,7 +175,7 @@ Deno.test("Delta: nothing is told of what came and went unseen", () => {
 });
 
 Deno.test("Delta wildcard: a first request without names is all, and names come beside it", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   assertEquals(client.ask("cluster"), ["cluster a=1 b=1"]);
   client.settle();
   assertEquals(client.ask("cluster", ["a"]), ["cluster a=1"]);
@@ -199,20 +190,20 @@ Deno.test("Delta wildcard: a first request without names is all, and names come 
 });
 
 Deno.test("Delta wildcard: it is told again to who asks for it again", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   client.ask("cluster", ["*"]);
   client.settle();
   assertEquals(client.ask("cluster", ["*"]), ["cluster a=1 b=1"]);
 });
 
 Deno.test("Delta wildcard: for EDS a first request without names is nothing, and `*` does not exist", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   assertEquals(client.ask("endpoints"), []);
   assertEquals(client.ask("endpoints", ["*"]), ["endpoints -*"]);
 });
 
 Deno.test("Delta wildcard: a first request that only unsubscribes is no wildcard", () => {
-  const client = inWorld();
+  const client = inWorld("delta");
   assertEquals(client.ask("cluster", [], { unsubscribe: ["a"] }), []);
   assertEquals(client.statusOf("cluster").isWildcard, false);
 });

@@ -1,25 +1,16 @@
 /** Tests of other servers and clients by their names, as scripts. */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { ScriptedSubscriber } from "../../../tests/support/scripted_subscriber.ts";
+import {
+  inWorld,
+  ScriptedSubscriber,
+  WORLD,
+} from "../../../tests/support/scripted_subscriber.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { SotwRequest } from "../../../proto/xds/discovery.ts";
 import { NAME_LENGTH_MAX, NAMES_PER_KIND_MAX } from "./name_set.ts";
 import { NACK_MESSAGE_MAX } from "./parking.ts";
 import { FOREIGN_TYPES_MAX, StreamState } from "./stream_state.ts";
-
-const WORLD = {
-  cluster: { a: "1", b: "1" },
-  endpoints: { a: "1", b: "1" },
-  listener: { a: "1" },
-  route: { r: "1" },
-} as const;
-
-function inWorld(mode: "sotw" | "delta" = "sotw"): ScriptedSubscriber {
-  const client = new ScriptedSubscriber(mode);
-  client.see(WORLD);
-  return client;
-}
 
 function sotwRequest(typeUrl: string, names: readonly string[]): SotwRequest {
   return {
@@ -77,14 +68,14 @@ const SHOULD_RESPOND: ReadonlyArray<readonly [string, Step, boolean]> = [
 
 for (const [name, step, responds] of SHOULD_RESPOND) {
   Deno.test(`TestShouldRespond: ${name}`, () => {
-    assertEquals(step(inWorld()).length > 0, responds);
+    assertEquals(step(inWorld("sotw")).length > 0, responds);
   });
 }
 
 // --- Pilot -------------------------------------------------------------------
 
 Deno.test("TestAdsReconnectWithNonce, TestAdsReconnectAfterRestart: everything is told again", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.ask("endpoints", ["a", "b"]);
   client.settle();
@@ -99,14 +90,14 @@ Deno.test("TestAdsReconnectWithNonce, TestAdsReconnectAfterRestart: everything i
 });
 
 Deno.test("TestAdsClusterUpdate: a second set of EDS names is answered", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   client.settle();
   assertEquals(client.ask("endpoints", ["b"]), ["endpoints b=1"]);
 });
 
 Deno.test("TestEnvoyRDSProtocolError: after a refusal, and names of nothing, a route is still served", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("route", ["r"]);
   client.nack("route", "protocol error");
   assertEquals(client.ask("route", [], { error: "still" }), []);
@@ -131,7 +122,7 @@ Deno.test("TestEnvoyRDSUpdatedRouteRequest: A, B, A, then B and A", () => {
 });
 
 Deno.test("TestSyncz: sent and acked, and not acked when it is refused", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   assertEquals(client.statusOf("cluster").acked, undefined);
   client.nack("cluster", "no");
@@ -143,7 +134,7 @@ Deno.test("TestSyncz: sent and acked, and not acked when it is refused", () => {
 });
 
 Deno.test("TestAdsUnsubscribe: nothing more of what is not asked for", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a", "b"]);
   client.settle();
   client.ask("endpoints", []);
@@ -168,7 +159,7 @@ Deno.test("TestDeltaCDSReconnect, TestDeltaReconnectRequests: what is gone is re
 // --- go-control-plane --------------------------------------------------------
 
 Deno.test("StaleNonce: a late answer is counted, and changes nothing", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   const nonce = client.nonceOf("cluster");
   client.ack("cluster");
@@ -208,7 +199,7 @@ Deno.test("ResponseHandlers: a stream of one type needs no type_url, and knows n
 });
 
 Deno.test("OpaqueRequestsChannelMuxing: types that are not served do no harm, and are bounded", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   for (let i = 0; i < FOREIGN_TYPES_MAX + 5; i++) {
     client.state.onRequest(sotwRequest(`type.googleapis.com/t${i}`, ["x"]), 0);
   }
@@ -218,7 +209,7 @@ Deno.test("OpaqueRequestsChannelMuxing: types that are not served do no harm, an
 });
 
 Deno.test("SnapshotCreateWatchWithResourcePreviouslyNotRequested: it is told, and only it", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   client.settle();
   assertEquals(client.ask("endpoints", ["a", "b"]), ["endpoints b=1"]);
@@ -235,7 +226,7 @@ Deno.test("TestDeltaMultipleStreams: streams know nothing of each other", () => 
 // --- grpc-go's client --------------------------------------------------------
 
 Deno.test("ADS_ACK_NACK_Simple: taken, refused, taken", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   assertEquals(client.ask("listener", ["a"]), ["listener a=1"]);
   client.ack("listener");
   const good = client.versionOf("listener");
@@ -251,7 +242,7 @@ Deno.test("ADS_ACK_NACK_Simple: taken, refused, taken", () => {
 });
 
 Deno.test("NACK_InvalidFirstResponse: refused with no version, then taken", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("listener", ["a"]);
   assertEquals(client.nack("listener", "bad", { version: "" }), []);
   assertEquals(client.see({ ...WORLD, listener: { a: "2" } }), [
@@ -260,7 +251,7 @@ Deno.test("NACK_InvalidFirstResponse: refused with no version, then taken", () =
 });
 
 Deno.test("ACK_NACK_ResourceIsNotRequestedAnymore: an answer with other names is both", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("listener", ["a"]);
   assertEquals(client.ask("listener", [], { nonce: "1" }), []);
   assertEquals(client.statusOf("listener").acks, 1);
@@ -269,7 +260,7 @@ Deno.test("ACK_NACK_ResourceIsNotRequestedAnymore: an answer with other names is
 });
 
 Deno.test("NACKError_DuplicateSuppression: the same refusal twice is no cause to send", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("endpoints", ["a"]);
   assertEquals(client.nack("endpoints", "no"), []);
   assertEquals(client.nack("endpoints", "no"), []);
@@ -277,7 +268,7 @@ Deno.test("NACKError_DuplicateSuppression: the same refusal twice is no cause to
 });
 
 Deno.test("ResourcesAreRequestedAfterStreamRestart: names with an old version and no nonce", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   assertEquals(client.ask("listener", ["a"], { version: "1", nonce: "" }), [
     "listener a=1",
   ]);
@@ -287,7 +278,7 @@ Deno.test("ResourcesAreRequestedAfterStreamRestart: names with an old version an
 });
 
 Deno.test("LDSWatch_ResourceRemoved: it is missing from the next response, and back in the one after", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("listener", ["a"]);
   client.settle();
   assertEquals(client.see({ ...WORLD, listener: {} }), ["listener"]);
@@ -312,7 +303,7 @@ Deno.test("LDSWatch_NewWatcherForRemovedResource: who asks for what is gone is t
 });
 
 Deno.test("NodeProtoSentOnlyInFirstRequest: later requests have none", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("listener", ["a"]);
   assertEquals(client.ack("listener"), []);
   assert(client.statusOf("listener").acks === 1);
@@ -330,14 +321,14 @@ Deno.test("a client that asks for too much is told so: NAMES_PER_KIND_MAX, NAME_
     assertEquals(error.code, StatusCode.RESOURCE_EXHAUSTED);
   }
   assertThrows(
-    () => inWorld().ask("endpoints", ["x".repeat(NAME_LENGTH_MAX + 1)]),
+    () => inWorld("sotw").ask("endpoints", ["x".repeat(NAME_LENGTH_MAX + 1)]),
     GrpcError,
     `a name of ${NAME_LENGTH_MAX + 1} characters`,
   );
 });
 
 Deno.test("of a client's words so much is kept: NACK_MESSAGE_MAX", () => {
-  const client = inWorld();
+  const client = inWorld("sotw");
   client.ask("cluster");
   client.nack("cluster", "x".repeat(NACK_MESSAGE_MAX + 1));
   const { nacked } = client.statusOf("cluster");
