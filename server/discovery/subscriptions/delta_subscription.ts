@@ -42,16 +42,8 @@ export class DeltaSubscription extends Subscription {
   readonly #knowsWildcard: boolean;
 
   constructor(kind: ResourceKind) {
-    super(kind);
+    super(kind, "delta");
     this.#knowsWildcard = isWholeState(kind);
-  }
-
-  protected override get tellsGone(): boolean {
-    return true;
-  }
-
-  protected override get namesGone(): boolean {
-    return true;
   }
 
   /** @throws {GrpcError} RESOURCE_EXHAUSTED when it asks for too much. */

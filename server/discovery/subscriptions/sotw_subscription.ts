@@ -11,11 +11,7 @@
  */
 
 import type { SotwRequest } from "../../../proto/xds/discovery.ts";
-import {
-  isWholeState,
-  type Resource,
-  type ResourceKind,
-} from "../../../proto/xds/resource.ts";
+import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view.ts";
 import {
   EVERYTHING,
@@ -52,24 +48,14 @@ export class SotwSubscription extends Subscription {
   #dropped: Names = NO_NAMES;
   #repeatAfterMs = 0;
   #isRepeatOwed = false;
-  readonly #isWhole: boolean;
 
   constructor(kind: ResourceKind) {
-    super(kind);
-    this.#isWhole = isWholeState(kind);
+    super(kind, "sotw");
   }
 
   override get dueMs(): number {
     const dueMs = super.dueMs;
     return this.#isRepeatOwed ? Math.min(dueMs, this.#repeatAfterMs) : dueMs;
-  }
-
-  protected override get tellsGone(): boolean {
-    return this.#isWhole;
-  }
-
-  protected override get namesGone(): boolean {
-    return false;
   }
 
   /** @throws {GrpcError} RESOURCE_EXHAUSTED when it asks for too much. */
@@ -82,7 +68,7 @@ export class SotwSubscription extends Subscription {
       this.#noteDropped(resourceNames);
       return;
     }
-    if (isFirst && request.versionInfo !== "") this.hasPast = true;
+    if (isFirst && request.versionInfo !== "") this.uptake.notePast();
     const isAnswer = isOfLast &&
       (this.log.last === "open" || errorDetail !== undefined);
     const names = resourceNames === this.#list
@@ -95,7 +81,7 @@ export class SotwSubscription extends Subscription {
     const isChanged = this.#setNames(names);
     if (isChanged || isAnswer || isFirst) return;
     // Listeners and clusters were told whole, and nobody waits for them.
-    if (!this.#isWhole || responseNonce === "") this.#onRepeated(nowMs);
+    if (!this.isWhole || responseNonce === "") this.#onRepeated(nowMs);
   }
 
   /** Clusters were told anew, and each wants its endpoints after that. */
@@ -109,7 +95,7 @@ export class SotwSubscription extends Subscription {
     if (!this.#isRepeatOwed || nowMs < this.#repeatAfterMs) return;
     this.#isRepeatOwed = false;
     this.#repeatAfterMs = nowMs + REPEAT_WAIT_MS;
-    if (this.#isWhole) this.mustAnswer = true;
+    if (this.isWhole) this.mustAnswer = true;
     else this.#oweExisting(this.names.names);
   }
 
@@ -134,15 +120,15 @@ export class SotwSubscription extends Subscription {
     const isWildcardNew = names.isWildcard && !before.isWildcard;
     const added = union(addedNames(before, names), within(again, names));
     if (!isWildcardNew && added.size === 0) return true;
-    this.mustAnswer ||= this.#isWhole;
+    this.mustAnswer ||= this.isWhole;
     this.answer(isWildcardNew ? namesOf(this.now) : added);
     return true;
   }
 
   /** Who never named anything means everything, where there is a wildcard. */
   #namesOf(list: readonly string[]): NameSet {
-    if (list.length > 0) return nameSetOfList(list, this.#isWhole);
-    return this.#isWhole && !this.#hasNamed ? EVERYTHING : NOTHING_NAMED;
+    if (list.length > 0) return nameSetOfList(list, this.isWhole);
+    return this.isWhole && !this.#hasNamed ? EVERYTHING : NOTHING_NAMED;
   }
 
   /**
@@ -167,14 +153,12 @@ export class SotwSubscription extends Subscription {
 
   protected override firstOwed(now: ByName): Names {
     this.isAsked = true;
-    this.mustAnswer = this.#isWhole && !this.names.isEmpty;
+    this.mustAnswer = this.isWhole && !this.names.isEmpty;
     return this.names.isWildcard ? namesOf(now) : this.names.names;
   }
 
   protected override compose(names: Names, owed: Names): Selection {
-    return this.#isWhole
-      ? this.#composeWhole()
-      : this.#composeSome(names, owed);
+    return this.isWhole ? this.#composeWhole() : this.#composeSome(names, owed);
   }
 
   #composeWhole(): Selection {
@@ -185,7 +169,7 @@ export class SotwSubscription extends Subscription {
     for (const name of parking?.names ?? []) {
       const resource = names.covers(name) ? now.get(name) : undefined;
       if (resource === undefined) continue;
-      const taken = this.taken(resource);
+      const taken = this.uptake.taken(resource);
       if (taken !== resource) patches.set(name, taken);
     }
     for (const resource of held?.resources ?? []) {

@@ -1,6 +1,7 @@
 /**
- * What a client asked for of one kind, what it was told, and what it answered:
- * all that SotW and Delta have in common.
+ * What a client asked for of one kind, what it was told, and what is to be told
+ * to it: all that SotW and Delta have in common. What it makes of that is for
+ * `uptake.ts`.
  *
  * A client is told what differs between what it was told last (`told`) and what
  * there is now, cut to what it asked for, and what it is owed beside that: names
@@ -11,12 +12,13 @@
  * One response is in flight; what changes meanwhile is found when it was
  * answered, and is then one difference, however often it changed.
  *
- * Reading order: `observe`, `take`, `noteAnswer`.
+ * Reading order: `observe`, `take`, `noteAnswer`, then `uptake.ts`.
  *
  * @module
  */
 
 import type {
+  DiscoveryMode,
   DiscoveryReply,
   ErrorDetail,
 } from "../../../proto/xds/discovery.ts";
@@ -27,9 +29,8 @@ import {
 } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames } from "../view.ts";
 import { type Holding, holdingsOf } from "./holdings.ts";
-import { Doubts, type Flight } from "./doubts.ts";
 import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
-import { Parking, resourcesNamedIn } from "./parking.ts";
+import { type Parking, resourcesNamedIn } from "./parking.ts";
 import { HeldRemovals } from "./removals.ts";
 import { ReplyLog } from "./reply_log.ts";
 import { firstPart, replyOf, select, type Selection } from "./selection.ts";
@@ -41,6 +42,7 @@ import {
   within,
 } from "./shared_names.ts";
 import type { KindStatus } from "./stream_status.ts";
+import { Uptake } from "./uptake.ts";
 
 /** A response, and the names that it brings something new of. */
 export interface Taken {
@@ -73,10 +75,8 @@ export abstract class Subscription {
   /** There is an answer even when it says nothing. */
   protected mustAnswer = false;
   protected readonly log = new ReplyLog();
-  protected parking: Parking | undefined;
+  protected readonly uptake: Uptake;
   protected held: HeldRemovals | undefined;
-  /** The client came with a state that it had from an earlier stream. */
-  protected hasPast = false;
   /** Something is owed because the client asked for it, so it waits for none. */
   protected isAsked = false;
   /** Names among what is owed that the client asked for anew. */
@@ -87,14 +87,16 @@ export abstract class Subscription {
   /** Of the view that `told` is of. */
   #toldGeneration = 0;
   #clearedTo = 0;
-  /** The last response, until it is answered. */
-  #flight: Flight | undefined;
-  #doubts: Doubts | undefined;
-  /** What was new in a whole state that the client refused, until the next. */
-  #refusedFresh: Names = NO_NAMES;
+  /** Whether responses have the whole state, and are never less than that. */
+  protected readonly isWhole: boolean;
+  /** Whether a response names what is gone, else it just is not in it. */
+  readonly #namesGone: boolean;
 
-  constructor(kind: ResourceKind) {
+  constructor(kind: ResourceKind, mode: DiscoveryMode) {
     this.kind = kind;
+    this.#namesGone = mode === "delta";
+    this.isWhole = mode === "sotw" && isWholeState(kind);
+    this.uptake = new Uptake(this.isWhole);
   }
 
   /** What has to be told before any change of it, now that it is known. */
@@ -107,11 +109,10 @@ export abstract class Subscription {
    */
   protected abstract compose(names: Names, owed: Names): Selection;
 
-  /** Whether clients are told that something is gone. */
-  protected abstract get tellsGone(): boolean;
-
-  /** Whether a response names all that is gone, else it just is not in it. */
-  protected abstract get namesGone(): boolean;
+  /** What the client refuses, if it does. */
+  protected get parking(): Parking | undefined {
+    return this.uptake.parking;
+  }
 
   /** What the client asks for. */
   protected get names(): NameSet {
@@ -217,8 +218,7 @@ export abstract class Subscription {
       const { name } = kept;
       const back = this.now.get(name);
       if (back === undefined || this.held!.hasExactly(back)) continue;
-      this.#doubts ??= new Doubts();
-      this.#doubts.rememberOne(name, this.held!.takenOf(name));
+      this.uptake.remember(name, this.held!.takenOf(name));
     }
     this.held!.dropAllBut((name) => !this.now.has(name));
   }
@@ -259,11 +259,9 @@ export abstract class Subscription {
 
   /** What was told stays while it is gone, as far as the client has it. */
   #hold(told: Resource, nowMs: number): void {
-    const isOwed = this.owed.has(told.name);
-    const known = isOwed ? this.#doubts?.hadOf(told.name) : undefined;
-    const had = known === undefined ? this.taken(told) : known.had;
+    const had = this.uptake.had(told, this.owed.has(told.name));
     // What it refused it may have applied.
-    const kept = had ?? (this.namesGone ? told : undefined);
+    const kept = had ?? (this.#namesGone ? told : undefined);
     if (kept === undefined) return;
     const knowledge = had === told ? "exact" : had ? "good" : "refused";
     this.held ??= new HeldRemovals();
@@ -275,15 +273,8 @@ export abstract class Subscription {
    * that only to who has to be told something.
    */
   protected sendable(resource: Resource, owed: Names): Resource | undefined {
-    const taken = this.taken(resource);
+    const taken = this.uptake.taken(resource);
     return taken === resource || owed.has(resource.name) ? taken : undefined;
-  }
-
-  /** What the client has if it was told `resource`: it may have refused that. */
-  protected taken(resource: Resource): Resource | undefined {
-    return this.parking?.holds(resource)
-      ? this.parking.standIn(resource)
-      : resource;
   }
 
   /** Names that are to be told, and are not what was told last. */
@@ -294,7 +285,8 @@ export abstract class Subscription {
     const { resources, missing } = select(changed, now);
     if (!this.isHolding) {
       if (missing.length === 0) return changed;
-      return this.tellsGone ? changed : namesOfList(resources);
+      const tellsGone = this.#namesGone || this.isWhole;
+      return tellsGone ? changed : namesOfList(resources);
     }
     const news = new Set<string>();
     for (const name of changed) {
@@ -311,21 +303,11 @@ export abstract class Subscription {
     return this.mustAnswer || this.owed.size > 0 || this.#news().size > 0;
   }
 
-  /** Writes down what matters of the old state, which is a large thing. */
+  /** The old state is a large thing: what matters of it is written down. */
   #letGo(news: Names): void {
-    this.#doubt();
-    if (this.#flight !== undefined) {
-      this.#flight = { ...this.#flight, before: undefined };
-    }
-    this.#doubts!.remember(news, this.told!);
+    this.uptake.letGo(this.told!, news);
     this.owed = union(this.owed, news);
     this.#advance();
-  }
-
-  /** The last response may not be taken. */
-  #doubt(): void {
-    this.#doubts ??= new Doubts();
-    if (this.#flight !== undefined) this.#doubts.add(this.#flight, false);
   }
 
   #settle(): void {
@@ -348,7 +330,7 @@ export abstract class Subscription {
       return undefined;
     }
     const { selection, rest } = this.#select(names, owed);
-    const reply = replyOf(this.kind, selection, this.namesGone);
+    const reply = replyOf(this.kind, selection, this.#namesGone);
     const isSaid = this.mustAnswer || this.#says(reply);
     const before = this.told;
     this.#setOwed(rest);
@@ -357,10 +339,9 @@ export abstract class Subscription {
       this.#settle();
       return undefined;
     }
-    if (this.log.last === "open") this.#doubt();
     const fresh = this.#freshOf(names, reply);
     const { resources } = reply;
-    this.#flight = { resources, before, owed, fresh };
+    this.uptake.sent({ resources, before, owed, fresh });
     return { reply, fresh };
   }
 
@@ -380,12 +361,9 @@ export abstract class Subscription {
 
   /** Names that a response brings something new of, as far as the client knows. */
   #freshOf(names: Names, { resources }: DiscoveryReply): Names {
-    if (!this.#isWhole) return namesOfList(resources);
-    const untaken = this.log.last === "open"
-      ? this.#flight!.fresh
-      : this.#refusedFresh;
-    const changed = within(union(untaken, names), this.names);
-    this.#refusedFresh = NO_NAMES;
+    if (!this.isWhole) return namesOfList(resources);
+    const fresh = union(this.uptake.untaken(), names);
+    const changed = within(fresh, this.names);
     if (this.parking === undefined && !this.isHolding) {
       return namesOfList(select(changed, this.now).resources);
     }
@@ -393,21 +371,16 @@ export abstract class Subscription {
     return namesOfList(resources.filter(({ name }) => changed.has(name)));
   }
 
-  /** SotW responses with the whole state are never less than that. */
-  get #isWhole(): boolean {
-    return !this.namesGone && isWholeState(this.kind);
-  }
-
   #select(
     names: Names,
     owed: Names,
   ): { selection: Selection; rest: Names } {
     const selection = this.compose(names, owed);
-    return this.#isWhole ? { selection, rest: NO_NAMES } : firstPart(selection);
+    return this.isWhole ? { selection, rest: NO_NAMES } : firstPart(selection);
   }
 
   #says({ resources, removed, version }: DiscoveryReply): boolean {
-    if (!this.#isWhole) return resources.length > 0 || removed.length > 0;
+    if (!this.isWhole) return resources.length > 0 || removed.length > 0;
     // Taken or refused: the client has heard exactly this.
     return version !== this.log.version;
   }
@@ -427,87 +400,26 @@ export abstract class Subscription {
     if (error !== undefined) return this.#refuse(error, wanted, nowMs);
     if (this.log.last !== "open") return;
     this.log.noteTaken(nowMs);
-    this.#flight = undefined;
-    if (this.#doubts?.settle(this.owed) === false) this.#doubts = undefined;
-    if (this.parking !== undefined) {
-      this.parking.forgetTaken(this.told!);
-      if (this.parking.size === 0) this.parking = undefined;
-    }
+    this.uptake.noteTaken(this.told!, this.owed);
     this.#settle();
   }
 
   #refuse(error: ErrorDetail, wanted: NameSet, nowMs: number): void {
-    const flight = this.#flight;
-    const resources = flight?.resources ?? [];
+    const resources = this.uptake.flight?.resources ?? [];
     const named = resourcesNamedIn(error.message, resources);
     this.log.noteRefused(error, named.length > 0 ? named : resources, nowMs);
-    if (flight === undefined) return;
-    this.#flight = undefined;
-    this.#park(named, flight, wanted);
-    this.#refusedFresh = flight.fresh;
-  }
-
-  #park(named: readonly Resource[], flight: Flight, wanted: NameSet): void {
-    this.#doubts ??= new Doubts();
-    // Without the rest of it a whole state would remove what is good.
-    const isAll = named.length === 0 && !this.#isWhole;
-    const blamed = isAll ? flight.resources : named;
-    // Who has asked for it anew since then is told again.
-    const refused = blamed.filter(({ name }) =>
-      wanted.covers(name) && !this.#asked.has(name) &&
-      (this.#isWhole || this.now.has(name))
-    );
-    if (refused.length > 0) {
-      this.parking ??= new Parking();
-      for (const resource of refused) {
-        const isThere =
-          this.now.get(resource.name)?.version === resource.version;
-        const good = this.#goodBefore(resource, flight);
-        this.parking.park(resource, good, isThere);
-      }
-    }
-    if (this.#isWhole) this.#unhold(named, flight);
-    // When it names some, the others may be taken.
-    this.#doubts.add(flight, named.length === 0);
-  }
-
-  /** What is refused does not stay in the whole state, once it is gone. */
-  #unhold(named: readonly Resource[], flight: Flight): void {
-    for (const resource of named) {
-      const { name, version } = resource;
-      if (this.held?.get(name)?.version !== version) continue;
-      this.held.exchange(name, this.#goodBefore(resource, flight));
-    }
-  }
-
-  /** What the client took last in the place of something that it refuses. */
-  #goodBefore(resource: Resource, flight: Flight): Resource | undefined {
-    const doubts = this.#doubts!;
-    const had = doubts.takenInsteadOf(resource, flight);
-    if (had !== undefined || !this.#isWhole) return had;
-    // To leave it out of a whole state is to remove it, which is worse than to
-    // repeat what the client took once, or may have an older one of.
-    const mayHaveOlder = this.hasPast && doubts.isFirst(resource, flight);
-    return mayHaveOlder || doubts.isTaken(resource, flight)
-      ? resource
-      : undefined;
+    const { now, held } = this;
+    const asked = this.#asked;
+    this.uptake.noteRefused(named, { now, held, wanted, asked });
   }
 
   /** What the client has and should have, name by name; for people. */
   get holdings(): readonly Holding[] {
     const { names, told, now, owed, parking, held } = this;
-    const { last } = this.log;
-    const flight = last === "open" ? this.#flight : undefined;
-    const wasSent = last !== "none";
     return holdingsOf({
-      names,
-      told,
-      now,
-      owed,
-      parking,
-      held,
-      flight,
-      wasSent,
+      ...{ names, told, now, owed, parking, held },
+      flight: this.uptake.flight,
+      wasSent: this.log.last !== "none",
     });
   }
 
