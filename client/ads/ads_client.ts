@@ -12,7 +12,8 @@
  * Envoy and gRPC do as well, a server must not take a refusal for "all is as it
  * was".
  *
- * Reading order: `want`, `opened`, `receive`, `#answer`, `#askAll`.
+ * Reading order: `want`, `opened`, `receive`, `#answer`, `#askAll`; what becomes
+ * of one resource is in `held_resources.ts`.
  *
  * @module
  */
@@ -33,13 +34,8 @@ import {
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { AdsKind, type AdsKindStatus } from "./ads_kind.ts";
-import {
-  type AdsChange,
-  type Held,
-  type Judge,
-  type Judged,
-  RejectedResource,
-} from "./received.ts";
+import { HeldResources, type HeldResourcesOptions } from "./held_resources.ts";
+import type { AdsChange, Held } from "./received.ts";
 import { subscription } from "./subscription.ts";
 
 /**
@@ -49,12 +45,6 @@ import { subscription } from "./subscription.ts";
  */
 export const ABSENT_AFTER_MS = 15_000;
 
-/** Of all kinds together: twice what a catalog may have of each. */
-export const HELD_MAX = 200_000;
-
-/** Octets of all that is held; some five times what a full catalog has. */
-export const HELD_OCTETS_MAX: number = 256 * 1024 * 1024;
-
 /** Resources that one refusal names. */
 const NAMED_MAX = 20;
 
@@ -62,11 +52,10 @@ const NAMED_MAX = 20;
 const MESSAGE_LENGTH_MAX = 2_000;
 
 /** What a client is made of. */
-export interface AdsClientOptions<T> {
+export interface AdsClientOptions<T> extends HeldResourcesOptions<T> {
   readonly mode: DiscoveryMode;
   /** Who asks; said in the first request of each stream. */
   readonly node: DiscoveryNode;
-  readonly judge: Judge<T>;
   readonly timers: Timers;
   /** All that one response, or one lapse of time, has changed. */
   readonly onChanged: (changes: readonly AdsChange<T>[]) => void;
@@ -80,10 +69,6 @@ export interface AdsClientOptions<T> {
   readonly onSettled?: () => void;
   /** True: responses of the kind are taken and never answered; for tests. */
   readonly isMute?: (kind: ResourceKind) => boolean;
-  /** {@linkcode HELD_MAX} unless given. */
-  readonly heldMax?: number;
-  /** {@linkcode HELD_OCTETS_MAX} unless given. */
-  readonly heldOctetsMax?: number;
 }
 
 /** Where requests go while a stream is open. */
@@ -98,17 +83,18 @@ export interface Recalled extends ReceivedResource {
 export class AdsClient<T> {
   readonly #options: AdsClientOptions<T>;
   readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;
+  readonly #held: HeldResources<T>;
   #send: SendRequest | undefined;
   #hasSaidNode = false;
   #timer: Timer | undefined;
   #unasked = 0;
-  #heldOctets = 0;
 
   constructor(options: AdsClientOptions<T>) {
     this.#options = options;
     this.#kinds = Object.fromEntries(
       RESOURCE_KINDS.map((kind) => [kind, new AdsKind<T>(kind)]),
     ) as unknown as Readonly<Record<ResourceKind, AdsKind<T>>>;
+    this.#held = new HeldResources(this.#kinds, options);
   }
 
   get mode(): DiscoveryMode {
@@ -158,7 +144,7 @@ export class AdsClient<T> {
   ): void {
     this.#kinds[kind].wanted.choose(isWildcard, names);
     const changes: AdsChange<T>[] = [];
-    this.#forgetUnwanted(kind, changes);
+    this.#held.forgetUnwanted(kind, changes);
     this.#tell(changes);
     this.#askAll();
   }
@@ -178,7 +164,7 @@ export class AdsClient<T> {
         if (resource.kind !== kind || !state.wanted.has(resource.name)) {
           continue;
         }
-        const problem = this.#take(state, resource, changes);
+        const problem = this.#held.take(state, resource, changes);
         if (problem === undefined) state.recalled.add(resource.name);
       }
     }
@@ -227,142 +213,23 @@ export class AdsClient<T> {
       const { name } = resource;
       const problem = seen.has(name)
         ? "it is there twice"
-        : this.#take(state, resource, changes);
+        : this.#held.take(state, resource, changes);
       seen.add(name);
       if (problem !== undefined) problems.push(`${name}: ${problem}`);
     }
     if (this.#options.mode === "sotw" && isWholeState(state.kind)) {
       for (const name of [...state.held.keys()]) {
-        if (!seen.has(name)) this.#remove(state, name, changes);
+        if (!seen.has(name)) this.#held.remove(state, name, changes);
       }
     }
-    for (const name of received.removed) this.#remove(state, name, changes);
+    for (const name of received.removed) {
+      this.#held.remove(state, name, changes);
+    }
     if (state.isUnconfirmed) this.#awaitAll(state, seen);
     this.#tell(changes);
     this.#answer(state, received, problems);
     this.#askAll();
     this.#options.onSettled?.();
-  }
-
-  // --- What is held --------------------------------------------------------------
-
-  /** @returns What is wrong with it. */
-  #take(
-    state: AdsKind<T>,
-    resource: ReceivedResource,
-    changes: AdsChange<T>[],
-  ): string | undefined {
-    const { name, version, value } = resource;
-    // Asked for when the response left, perhaps, and not any more.
-    if (!state.wanted.has(name)) return undefined;
-    const before = state.held.get(name);
-    let judged: Judged<T>;
-    try {
-      // Without content it is a sign of life.
-      const isOld = before !== undefined &&
-        (value.length === 0 || isSame(before.value, value));
-      judged = isOld ? before : this.#judge(state, resource);
-    } catch (error) {
-      if (!(error instanceof RejectedResource)) throw error;
-      // It exists, whatever it is like.
-      state.awaited.delete(name);
-      return error.message;
-    }
-    state.awaited.delete(name);
-    state.absent.delete(name);
-    state.recalled.delete(name);
-    const { content, needs } = judged;
-    // A view of its response would keep all of that.
-    const own = judged === before ? before.value : value.slice();
-    const held = { name, version, value: own, content, needs };
-    state.held.set(name, held);
-    this.#heldOctets += own.length - (before?.value.length ?? 0);
-    if (judged === before) return undefined;
-    changes.push({ kind: state.kind, name, held });
-    this.#exchangeNeeds(before?.needs ?? [], needs, changes);
-    return undefined;
-  }
-
-  /** @throws {RejectedResource} */
-  #judge(state: AdsKind<T>, resource: ReceivedResource): Judged<T> {
-    const { kind, held, typeUrl } = state;
-    if (resource.name === "") throw new RejectedResource("it has no name");
-    if (resource.typeUrl !== typeUrl) {
-      throw new RejectedResource(
-        `its type is ${resource.typeUrl}, wanted ${typeUrl}`,
-      );
-    }
-    const { heldMax = HELD_MAX, heldOctetsMax = HELD_OCTETS_MAX } =
-      this.#options;
-    const before = held.get(resource.name);
-    if (before === undefined && this.#heldCount >= heldMax) {
-      throw new RejectedResource(`there are ${heldMax} resources already`);
-    }
-    const more = resource.value.length - (before?.value.length ?? 0);
-    if (this.#heldOctets + more > heldOctetsMax) {
-      throw new RejectedResource(
-        `it has ${resource.value.length} octets, and all that is held has ` +
-          `${this.#heldOctets} already, of ${heldOctetsMax}`,
-      );
-    }
-    return this.#options.judge(kind, resource);
-  }
-
-  get #heldCount(): number {
-    return Object.values(this.#kinds)
-      .reduce((sum, { held }) => sum + held.size, 0);
-  }
-
-  #remove(state: AdsKind<T>, name: string, changes: AdsChange<T>[]): void {
-    const held = state.held.get(name);
-    const isNamed = state.wanted.names.has(name);
-    const wasAwaited = state.awaited.delete(name);
-    if (isNamed) state.absent.add(name);
-    if (held === undefined && !wasAwaited) return;
-    this.#forget(state, name);
-    changes.push({ kind: state.kind, name });
-    if (held !== undefined) this.#exchangeNeeds(held.needs, [], changes);
-  }
-
-  #exchangeNeeds(
-    before: Held<T>["needs"],
-    after: Held<T>["needs"],
-    changes: AdsChange<T>[],
-  ): void {
-    for (const { kind, name } of after) this.#kinds[kind].wanted.need(name);
-    for (const { kind, name } of before) {
-      this.#kinds[kind].wanted.release(name);
-      this.#forgetIfUnwanted(kind, name, changes);
-    }
-  }
-
-  #forgetUnwanted(kind: ResourceKind, changes: AdsChange<T>[]): void {
-    const { held, absent, awaited } = this.#kinds[kind];
-    for (const name of [...held.keys(), ...absent, ...awaited.keys()]) {
-      this.#forgetIfUnwanted(kind, name, changes);
-    }
-  }
-
-  #forgetIfUnwanted(
-    kind: ResourceKind,
-    name: string,
-    changes: AdsChange<T>[],
-  ): void {
-    const state = this.#kinds[kind];
-    if (state.wanted.has(name)) return;
-    const held = state.held.get(name);
-    state.absent.delete(name);
-    state.awaited.delete(name);
-    if (held === undefined) return;
-    this.#forget(state, name);
-    changes.push({ kind, name });
-    this.#exchangeNeeds(held.needs, [], changes);
-  }
-
-  #forget(state: AdsKind<T>, name: string): void {
-    this.#heldOctets -= state.held.get(name)?.value.length ?? 0;
-    state.held.delete(name);
-    state.recalled.delete(name);
   }
 
   #tell(changes: readonly AdsChange<T>[]): void {
@@ -449,7 +316,7 @@ export class AdsClient<T> {
     for (const state of Object.values(this.#kinds)) {
       for (const [name, dueMs] of [...state.awaited]) {
         if (dueMs > nowMs) break;
-        this.#remove(state, name, changes);
+        this.#held.remove(state, name, changes);
       }
     }
     this.#tell(changes);
@@ -465,10 +332,4 @@ function refusalOf(problems: readonly string[]): string {
   return named.length > MESSAGE_LENGTH_MAX
     ? `${named.slice(0, MESSAGE_LENGTH_MAX)}…`
     : named;
-}
-
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }
