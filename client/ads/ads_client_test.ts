@@ -7,7 +7,7 @@ import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { ABSENT_AFTER_MS, AdsClient } from "./ads_client.ts";
 import { ANNOUNCED_MAX } from "./ads_kind.ts";
-import { type Need, RejectedResource } from "./received.ts";
+import { type Need, RefusedResource } from "./received.ts";
 import { PORTION_NAMES_MAX } from "./subscription.ts";
 
 const MODES: readonly DiscoveryMode[] = ["sotw", "delta"];
@@ -41,7 +41,7 @@ class Rig {
       },
       judge: (_kind, { value }) => {
         const content = new TextDecoder().decode(value);
-        if (content === "bad") throw new RejectedResource("it is bad");
+        if (content === "bad") throw new RefusedResource("it is bad");
         return { content, needs: needsOf(content) };
       },
       timers: this.timers,

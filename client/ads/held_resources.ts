@@ -17,7 +17,7 @@ import {
   type Held,
   type Judge,
   type Judged,
-  RejectedResource,
+  RefusedResource,
 } from "./received.ts";
 
 /** Of all kinds together: twice what a catalog may have of each. */
@@ -70,7 +70,7 @@ export class HeldResources<T> {
         (value.length === 0 || isSame(before.value, value));
       judged = isOld ? before : this.#judge(state, resource);
     } catch (error) {
-      if (!(error instanceof RejectedResource)) throw error;
+      if (!(error instanceof RefusedResource)) throw error;
       // It exists, whatever it is like.
       state.awaited.delete(name);
       return error.message;
@@ -110,12 +110,12 @@ export class HeldResources<T> {
     }
   }
 
-  /** @throws {RejectedResource} */
+  /** @throws {RefusedResource} */
   #judge(state: AdsKind<T>, resource: ReceivedResource): Judged<T> {
     const { kind, held, typeUrl } = state;
-    if (resource.name === "") throw new RejectedResource("it has no name");
+    if (resource.name === "") throw new RefusedResource("it has no name");
     if (resource.typeUrl !== typeUrl) {
-      throw new RejectedResource(
+      throw new RefusedResource(
         `its type is ${resource.typeUrl}, wanted ${typeUrl}`,
       );
     }
@@ -123,11 +123,11 @@ export class HeldResources<T> {
       this.#options;
     const before = held.get(resource.name);
     if (before === undefined && this.#count >= heldMax) {
-      throw new RejectedResource(`there are ${heldMax} resources already`);
+      throw new RefusedResource(`there are ${heldMax} resources already`);
     }
     const more = resource.value.length - (before?.value.length ?? 0);
     if (this.#octets + more > heldOctetsMax) {
-      throw new RejectedResource(
+      throw new RefusedResource(
         `it has ${resource.value.length} octets, and all that is held has ` +
           `${this.#octets} already, of ${heldOctetsMax}`,
       );

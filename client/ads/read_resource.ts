@@ -24,7 +24,7 @@ import {
   routeConfiguration,
   unpack,
 } from "../../proto/xds/xds_messages.ts";
-import { type Need, RejectedResource } from "./received.ts";
+import { type Need, RefusedResource } from "./received.ts";
 
 /** A resource, as what it is. */
 export type ResourceMessage =
@@ -33,7 +33,7 @@ export type ResourceMessage =
   | { readonly kind: "listener"; readonly message: Listener }
   | { readonly kind: "route"; readonly message: RouteConfiguration };
 
-/** @throws {RejectedResource} When its octets are no such message. */
+/** @throws {RefusedResource} When its octets are no such message. */
 export function readResource(
   kind: ResourceKind,
   { value }: Pick<ReceivedResource, "value">,
@@ -51,14 +51,14 @@ export function readResource(
     }
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
-    throw new RejectedResource(error.message);
+    throw new RefusedResource(error.message);
   }
 }
 
 /**
  * What is to be asked for with a resource.
  *
- * @throws {RejectedResource} When a part of it is broken.
+ * @throws {RefusedResource} When a part of it is broken.
  */
 export function needsOf(resource: ResourceMessage): readonly Need[] {
   switch (resource.kind) {
@@ -95,7 +95,7 @@ function routesOf({ apiListener, filterChains = [] }: Listener): string[] {
       return unpack(httpConnectionManager, any)?.rds?.routeConfigName ?? [];
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;
-      throw new RejectedResource(error.message);
+      throw new RefusedResource(error.message);
     }
   });
   return [...new Set(names)];

@@ -22,14 +22,14 @@ export interface Judged<T> {
 }
 
 /** A resource that cannot be used. The message goes on after its name. */
-export class RejectedResource extends Error {
-  override readonly name = "RejectedResource";
+export class RefusedResource extends Error {
+  override readonly name = "RefusedResource";
 }
 
 /**
  * Reads a resource, and says whether it can be used.
  *
- * @throws {RejectedResource} It is refused alone; what was held by its name
+ * @throws {RefusedResource} It is refused alone; what was held by its name
  *   stays.
  */
 export type Judge<T> = (

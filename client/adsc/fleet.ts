@@ -22,7 +22,7 @@ import {
   type AdsChange,
   type Judge,
   type Judged,
-  RejectedResource,
+  RefusedResource,
 } from "../ads/received.ts";
 import type { Condition } from "./conditions.ts";
 import { ChangeLog, type FleetFigures, timesOf } from "./figures.ts";
@@ -324,7 +324,7 @@ function withNacks(
     const isRefused = targets.some((target) =>
       target.kind === kind && (target.name ?? resource.name) === resource.name
     );
-    if (isRefused) throw new RejectedResource("refused on purpose");
+    if (isRefused) throw new RefusedResource("refused on purpose");
     return judge(kind, resource);
   };
 }

@@ -25,7 +25,7 @@ import {
 import {
   type Judge,
   type Judged,
-  RejectedResource,
+  RefusedResource,
 } from "../../../client/ads/received.ts";
 import { GrpcError } from "../../../proto/grpc/status.ts";
 import type { ReceivedResource } from "../../../proto/xds/discovery.ts";
@@ -56,7 +56,7 @@ export const judgeForProxy: Judge<Content> = (
     if (!(error instanceof FormError || error instanceof GrpcError)) {
       throw error;
     }
-    throw new RejectedResource(error.message);
+    throw new RefusedResource(error.message);
   }
 };
 
