@@ -15,6 +15,7 @@ import {
   TUNNEL_METADATA,
 } from "../../../catalog/discovery_form.ts";
 import { type Endpoint, keyOf } from "../../../catalog/model.ts";
+import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import { checkEndpoints, checkService } from "../../../catalog/validate.ts";
 import {
   assignmentOf,
@@ -41,7 +42,6 @@ import {
   type AssignmentContent,
   type ClusterContent,
   type Content,
-  portName,
 } from "./service_assembly.ts";
 
 /** See the module description. */
@@ -77,7 +77,7 @@ function clusterContent(name: string, cluster: Cluster): ClusterContent {
   const problem = checkService(service);
   if (problem !== undefined) throw new FormError(problem);
   const own = service.ports.find((each) => each.name === port);
-  const wanted = own && portName(keyOf(service), own);
+  const wanted = own && resourceNameOf(keyOf(service), own);
   if (name !== wanted) {
     throw new FormError(
       `it is of the port "${port}" of ${keyOf(service)}, wanted the name ${

@@ -11,13 +11,12 @@
  * @module
  */
 
-import {
-  type Endpoint,
-  keyOf,
-  type Service,
-  type ServicePort,
-} from "../../../catalog/model.ts";
+import { type Endpoint, keyOf, type Service } from "../../../catalog/model.ts";
 import { isSame } from "../../../catalog/plain_data.ts";
+import {
+  resourceNameOf,
+  serviceOfResource,
+} from "../../../catalog/resource_names.ts";
 
 /** What a cluster says: the whole service that its port is of. */
 export interface ClusterContent {
@@ -113,7 +112,7 @@ export class ServiceAssembly {
       case "listener":
         if (content === undefined) this.#listeners.delete(name);
         else this.#listeners.add(name);
-        this.#touched.add(serviceOfName(name));
+        this.#touched.add(serviceOfResource(name));
         return;
       case "route":
         // A proxy that carries octets sees no requests.
@@ -164,7 +163,7 @@ export class ServiceAssembly {
       .find((candidate) => this.#missing(candidate) === undefined);
     if (service !== undefined) return this.#wholeOf(service, before);
     if (before === undefined || !this.#byService.has(key)) return undefined;
-    const names = before.service.ports.map((port) => portName(key, port));
+    const names = before.service.ports.map((port) => resourceNameOf(key, port));
     // Listeners go first when a service does; its clusters linger.
     if (!names.some((name) => this.#listeners.has(name))) return undefined;
     // The rest of a change is under way; where its endpoints are is no part of
@@ -195,7 +194,7 @@ export class ServiceAssembly {
   #missing(service: Service): string | undefined {
     const key = keyOf(service);
     for (const port of service.ports) {
-      const name = portName(key, port);
+      const name = resourceNameOf(key, port);
       const cluster = this.#clusters.get(name);
       if (cluster === undefined || !isSame(cluster.service, service)) {
         return `the cluster ${name}`;
@@ -211,7 +210,7 @@ export class ServiceAssembly {
   #wholeOf(service: Service, before: WholeService | undefined): WholeService {
     const key = keyOf(service);
     const lists = service.ports.map((port) => {
-      const { assignment } = this.#clusters.get(portName(key, port))!;
+      const { assignment } = this.#clusters.get(resourceNameOf(key, port))!;
       return this.#assignments.get(assignment)!;
     });
     const endpoints = inOneOrder(lists);
@@ -220,18 +219,6 @@ export class ServiceAssembly {
     if (isSameService && isSame(before.endpoints, endpoints)) return before;
     return { service: isSameService ? before.service : service, endpoints };
   }
-}
-
-/** What discovery calls a port's resources; see `ServiceAssembly`. */
-export function portName(
-  key: string,
-  { port, protocol }: Pick<ServicePort, "port" | "protocol">,
-): string {
-  return `${key}:${port}${protocol === "udp" ? "/udp" : ""}`;
-}
-
-function serviceOfName(name: string): string {
-  return name.replace(/:\d+(?:\/udp)?$/, "");
 }
 
 /**

@@ -6,9 +6,10 @@ import {
   type Service,
   type ServicePort,
 } from "../../../catalog/model.ts";
+import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import { endpoints, service } from "../../../tests/support/proxy_rig.ts";
 import { Prng } from "../../../tests/support/prng.ts";
-import { portName, ServiceAssembly } from "./service_assembly.ts";
+import { ServiceAssembly } from "./service_assembly.ts";
 
 const WEB = service("web");
 const KEY = "default/web";
@@ -25,7 +26,7 @@ class Rig {
   readonly assembly = new ServiceAssembly();
 
   cluster(of: Service, port: ServicePort): void {
-    const assignment = portName(keyOf(of), port);
+    const assignment = resourceNameOf(keyOf(of), port);
     this.assembly.change("cluster", assignment, {
       ...{ kind: "cluster", service: of, port: port.name, assignment },
     });
@@ -49,7 +50,7 @@ class Rig {
   /** Everything of a service, as it is. */
   whole(of: Service, list: readonly Endpoint[]): void {
     for (const each of of.ports) {
-      const name = portName(keyOf(of), each);
+      const name = resourceNameOf(keyOf(of), each);
       this.cluster(of, each);
       this.listener(name);
       this.assign(

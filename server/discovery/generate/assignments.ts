@@ -17,10 +17,12 @@ import {
   DEFAULT_WEIGHT,
   type Endpoint,
   type EndpointState,
+  keyOf,
   portOf,
   type Service,
   type ServicePort,
 } from "../../../catalog/model.ts";
+import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import {
   type Target,
   targetsIn,
@@ -47,7 +49,6 @@ import {
   pack,
 } from "../../../proto/xds/xds_messages.ts";
 import type { ConnectProxy, Variant } from "./audience.ts";
-import { portName } from "./names.ts";
 import { leftOutText, type WhyLeftOut } from "./left_out.ts";
 import type { ServiceInput } from "./service_resources.ts";
 import { virtualAddressOfEndpoint } from "./virtual_addresses.ts";
@@ -65,7 +66,7 @@ export function assignmentOf(
   port: ServicePort,
   variant: Variant,
 ): Assigned {
-  const clusterName = portName(service, port);
+  const clusterName = resourceNameOf(keyOf(service), port);
   if (variant.form === "proxy") {
     return {
       assignment: {

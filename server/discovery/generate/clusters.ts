@@ -9,11 +9,13 @@ import {
   clusterForm,
   TUNNEL_METADATA,
 } from "../../../catalog/discovery_form.ts";
-import type {
-  HealthCheck as CatalogHealthCheck,
-  Service,
-  ServicePort,
+import {
+  type HealthCheck as CatalogHealthCheck,
+  keyOf,
+  type Service,
+  type ServicePort,
 } from "../../../catalog/model.ts";
+import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import {
   type Cluster,
   DiscoveryType,
@@ -34,7 +36,6 @@ import {
   rawBuffer,
 } from "../../../proto/xds/xds_messages.ts";
 import type { Variant } from "./audience.ts";
-import { portName } from "./names.ts";
 import { ADS } from "./resource_of.ts";
 
 /**
@@ -59,7 +60,7 @@ export function clusterOf(
   port: ServicePort,
   variant: Variant,
 ): Cluster {
-  const name = portName(service, port);
+  const name = resourceNameOf(keyOf(service), port);
   if (variant.form === "proxy") return proxyCluster(name, service, port);
   const circuit = { value: CIRCUIT_MAX };
   return {

@@ -18,7 +18,7 @@ import {
   listenPlace,
   proxyListener,
 } from "./listeners.ts";
-import { grpcNames } from "./names.ts";
+import { grpcNames } from "./grpc_names.ts";
 import { InvalidResource, namesakesOf, resourceOf } from "./resource_of.ts";
 import { routesOf, targetsOfRoutes } from "./routes.ts";
 import type {

@@ -9,7 +9,12 @@ import {
   type AppProtocol,
   appProtocolOf,
 } from "../../../catalog/app_protocol.ts";
-import type { Service, ServicePort } from "../../../catalog/model.ts";
+import {
+  keyOf,
+  type Service,
+  type ServicePort,
+} from "../../../catalog/model.ts";
+import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import { canonicalIp } from "../../../proto/link/ip_address.ts";
 import {
   type Address,
@@ -31,7 +36,6 @@ import {
   udpProxy,
   udpRoute,
 } from "../../../proto/xds/xds_messages.ts";
-import { portName } from "./names.ts";
 import { ADS } from "./resource_of.ts";
 
 /** Where programs find a service that does not say it. */
@@ -54,7 +58,7 @@ const DATAGRAM_OCTETS_MAX = 65_535;
  * several, and they mean the same.
  */
 export function grpcListener(service: Service, port: ServicePort): Listener {
-  const manager = httpManager(portName(service, port));
+  const manager = httpManager(resourceNameOf(keyOf(service), port));
   return { apiListener: { apiListener: pack(httpConnectionManager, manager) } };
 }
 
@@ -87,7 +91,7 @@ export function listenPlace(port: ServicePort): string {
  * others, so one that moves is another one.
  */
 export function envoyListenerName(service: Service, port: ServicePort): string {
-  const name = portName(service, port);
+  const name = resourceNameOf(keyOf(service), port);
   return port.listen === undefined ? name : `${name}@${placeText(port)}`;
 }
 
@@ -98,7 +102,7 @@ function placeText({ listen, port }: ServicePort): string {
 }
 
 function tcpListener(service: Service, port: ServicePort): Listener {
-  const name = portName(service, port);
+  const name = resourceNameOf(keyOf(service), port);
   const isSticky = service.affinity.kind === "client-ip";
   return filterListener(
     name,
@@ -120,7 +124,7 @@ function httpListener(
   port: ServicePort,
   application: AppProtocol,
 ): Listener {
-  const name = portName(service, port);
+  const name = resourceNameOf(keyOf(service), port);
   return filterListener(
     name,
     port,
@@ -170,7 +174,7 @@ function filterListener(
 }
 
 function udpListener(service: Service, port: ServicePort): Listener {
-  const name = portName(service, port);
+  const name = resourceNameOf(keyOf(service), port);
   const { policy: { udpIdleMs }, affinity } = service;
   const socketConfig = { maxRxDatagramSize: { value: DATAGRAM_OCTETS_MAX } };
   const action = {

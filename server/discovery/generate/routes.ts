@@ -14,6 +14,7 @@ import {
   type Service,
   type ServicePort,
 } from "../../../catalog/model.ts";
+import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import type { Route } from "../../../catalog/routes.ts";
 import { durationOf } from "../../../proto/xds/messages/google_messages.ts";
 import type {
@@ -25,7 +26,6 @@ import type {
 } from "../../../proto/xds/messages/route_messages.ts";
 import type { Variant } from "./audience.ts";
 import { CONNECT_ATTEMPTS } from "./listeners.ts";
-import { portName } from "./names.ts";
 
 /** What of a catalog's route says whereto. */
 type Targets = Route["to"];
@@ -43,7 +43,7 @@ export function routesOf(
   };
   const all = [...routes, own];
   const hosts = new Set(routes.flatMap(({ host }) => host ?? []));
-  const name = portName(service, port);
+  const name = resourceNameOf(keyOf(service), port);
   return {
     name,
     virtualHosts: [...hosts, undefined].map((host): VirtualHost => ({
@@ -63,7 +63,7 @@ export function targetsOfRoutes(
 ): readonly string[] {
   const own = new Set(
     service.ports.filter(({ protocol }) => protocol === "tcp")
-      .map((port) => portName(service, port)),
+      .map((port) => resourceNameOf(keyOf(service), port)),
   );
   const names = routes.flatMap(({ to }) => to.map(clusterName));
   return [...new Set(names)].filter((name) => !own.has(name));
@@ -118,10 +118,8 @@ function clusterOf(to: Targets): RouteAction {
   };
 }
 
-function clusterName(target: Targets[number]): string {
-  const [namespace = "", name = ""] = target.service.split("/");
-  const { port } = target;
-  return portName({ namespace, name }, { port, protocol: "tcp" });
+function clusterName({ service, port }: Targets[number]): string {
+  return resourceNameOf(service, { port, protocol: "tcp" });
 }
 
 /** What requests are hashed by counts only where the cluster has affinity. */

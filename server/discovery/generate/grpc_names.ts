@@ -1,6 +1,6 @@
 /**
- * What services are called in resources. Everybody relies on these names:
- * clients ask by them, status and logs show them.
+ * What gRPC clients may call a service: the names of its listeners for them. All
+ * else is called by `catalog/resource_names.ts`.
  *
  * @module
  */
@@ -8,19 +8,6 @@
 import { DEFAULT_NAMESPACE, keyOf } from "../../../catalog/model.ts";
 import type { Service, ServicePort } from "../../../catalog/model.ts";
 import { appProtocolOf } from "../../../catalog/app_protocol.ts";
-
-/**
- * The name of one port's cluster, load assignment, route configuration, and of
- * its listener for a node proxy: `namespace/name:PORT`, for UDP
- * `namespace/name:PORT/udp`.
- */
-export function portName(
-  service: Pick<Service, "namespace" | "name">,
-  { port, protocol }: Pick<ServicePort, "port" | "protocol">,
-): string {
-  const suffix = protocol === "udp" ? "/udp" : "";
-  return `${keyOf(service)}:${port}${suffix}`;
-}
 
 /** A name by which gRPC clients ask (`xds:///NAME`). */
 export interface GrpcName {
