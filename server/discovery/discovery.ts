@@ -35,8 +35,8 @@ import {
 } from "./access/admission.ts";
 import { AudienceUse } from "./access/audience_use.ts";
 import { Shares } from "./access/shares.ts";
+import { WaitingStrangers } from "./access/strangers.ts";
 import type { Arrival } from "./access/subscriber.ts";
-import { WaitingStrangers } from "./access/waiting.ts";
 import {
   type Audience,
   audienceOf,
@@ -53,7 +53,8 @@ import { debugRoutes } from "./status/debug_endpoints.ts";
 import { DiscoveryMetrics } from "./status/discovery_metrics.ts";
 import { UnservedLog } from "./status/unserved_log.ts";
 import { adsMethods, type StreamForm } from "../../proto/xds/ads_methods.ts";
-import { type AdsHost, AdsStream } from "./streams/ads_stream.ts";
+import type { AdsHost } from "./streams/ads_host.ts";
+import { AdsStream } from "./streams/ads_stream.ts";
 import type { View } from "./view.ts";
 
 /** Streams at once, of all clients together; an idle one costs some 20 KB. */

@@ -18,7 +18,7 @@ import { Discovery, STREAMS_MAX, TICK_MS } from "./discovery.ts";
 import { SEES_EVERYTHING, type Visibility } from "./generate/audience.ts";
 import { generateService } from "./generate/generate_service.ts";
 import { SLICE_MS } from "./push/push_queue.ts";
-import { STALLED_MS } from "./streams/ads_stream.ts";
+import { STALLED_MS } from "./streams/kept_response.ts";
 
 const WEB = "default/web:80";
 const ARRIVAL = { ...socketCaller(), isOpen: true };

@@ -18,15 +18,13 @@ import {
 } from "../../proto/xds/xds_messages.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import { NODE_LIMITS } from "../../server/discovery/access/share.ts";
-import { WAITING_MAX } from "../../server/discovery/access/waiting.ts";
+import { WAITING_MAX } from "../../server/discovery/access/strangers.ts";
 import { IDLE_AUDIENCES_MAX } from "../../server/discovery/access/audience_use.ts";
 import { Discovery, TICK_MS } from "../../server/discovery/discovery.ts";
 import { SEES_EVERYTHING } from "../../server/discovery/generate/audience.ts";
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
-import {
-  FIRST_REQUEST_MS,
-  RESPONSE_MS_MAX,
-} from "../../server/discovery/streams/ads_stream.ts";
+import { FIRST_REQUEST_MS } from "../../server/discovery/streams/ads_stream.ts";
+import { RESPONSE_MS_MAX } from "../../server/discovery/streams/kept_response.ts";
 import { certifiedCaller, socketCaller } from "../support/fake_caller.ts";
 import { FakeServerCall } from "../support/fake_server_call.ts";
 import { FakeTimers } from "../support/fake_timers.ts";

@@ -25,68 +25,28 @@ import {
   type Status,
   StatusCode,
 } from "../../../proto/grpc/status.ts";
-import type { Clock } from "../../../proto/sync/clock.ts";
+import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import { NODE_OCTETS_MAX } from "../../../proto/xds/node_codec.ts";
 import { encodeNonce, encodeReply } from "../../../proto/xds/reply_encoder.ts";
-import {
-  REQUEST_OCTETS_MAX,
-  type RequestDecoder,
-} from "../../../proto/xds/request_decoder.ts";
+import { REQUEST_OCTETS_MAX } from "../../../proto/xds/request_decoder.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
-import type { Arrival, Subscriber } from "../access/subscriber.ts";
 import { RESUMED_WORK_MS, type Share } from "../access/share.ts";
-import { subscriberOf } from "../access/subscriber.ts";
+import {
+  type Arrival,
+  type Subscriber,
+  subscriberOf,
+} from "../access/subscriber.ts";
 import type { Audience } from "../generate/audience.ts";
 import { StreamState } from "../subscriptions/stream_state.ts";
-import type { View } from "../view.ts";
-import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
-
-/** After so long without taking an octet of a response a client is given up. */
-export const STALLED_MS = 60_000;
-
-/** A response that is taken octet by octet is given up after this. */
-export const RESPONSE_MS_MAX = 600_000;
+import type { AdsHost } from "./ads_host.ts";
+import { KeptResponse } from "./kept_response.ts";
 
 /** Who calls says at once what it wants. */
 export const FIRST_REQUEST_MS = 30_000;
 
 /** What is kept of a first request, read, to one octet of it at most. */
 const NODE_GROWTH = 4;
-
-/** What a stream needs of the server. */
-export interface AdsHost {
-  readonly clock: Clock;
-  readonly decoder: RequestDecoder;
-  /** @throws {GrpcError} Or rejects with it, when it may not subscribe. */
-  admit(stream: AdsStream): void | Promise<void>;
-  audienceOf(subscriber: Subscriber): Audience;
-  /** What it is to be told now; nothing before that was made. */
-  viewOf(audience: Audience): View | undefined;
-  /**
-   * It is of this audience from now on.
-   *
-   * @param before Of which it was.
-   * @throws {GrpcError} RESOURCE_EXHAUSTED, unless it was of one before.
-   */
-  enlist(stream: AdsStream, audience: Audience, before?: Audience): void;
-  /** It has become a subscriber: tell it what there is, and what is new. */
-  joined(stream: AdsStream): void;
-  /** Once for every stream, also for those that never joined. */
-  ended(stream: AdsStream, reason: string, audience?: Audience): void;
-  readonly observer: AdsObserver;
-}
-
-/** What happens on streams, for the metrics and the log. */
-export interface AdsObserver {
-  requested(kind: ResourceKind | undefined): void;
-  sent(kind: ResourceKind, octets: number): void;
-  refused(stream: AdsStream, kind: ResourceKind, message: string): void;
-  /** Everything that was told of a change was answered, so long after it. */
-  converged(tookMs: number): void;
-  /** A client is given up that takes nothing. */
-  stalled(): void;
-}
 
 /** How far a stream has come. */
 type Phase =
@@ -115,8 +75,7 @@ export class AdsStream implements ServerCallEvents {
   readonly #unanswered = new Map<ResourceKind, string>();
   /** Since when there is something new that was not answered. */
   #newSinceMs: number | undefined;
-  /** What is kept of a response, since when it is that much, and at all. */
-  #kept = { octets: 0, sinceMs: 0, sentMs: 0 };
+  readonly #kept = new KeptResponse();
   readonly #share: Share;
   /** What is kept of requests, as its share counts it. */
   #load = 0;
@@ -257,26 +216,10 @@ export class AdsStream implements ServerCallEvents {
   }
 
   #watch(octets: number, nowMs: number): void {
-    const { sentMs } = this.#kept;
-    if (nowMs - sentMs >= RESPONSE_MS_MAX) {
-      this.#host.observer.stalled();
-      this.end({
-        code: StatusCode.RESOURCE_EXHAUSTED,
-        message: `The client did not take a whole response in ${
-          RESPONSE_MS_MAX / 1_000
-        } s; connect again to get everything`,
-      });
-    } else if (octets !== this.#kept.octets) {
-      this.#kept = { octets, sinceMs: nowMs, sentMs };
-    } else if (nowMs - this.#kept.sinceMs >= STALLED_MS) {
-      this.#host.observer.stalled();
-      this.end({
-        code: StatusCode.RESOURCE_EXHAUSTED,
-        message: `The client took nothing of a response for ${
-          STALLED_MS / 1_000
-        } s; connect again to get everything`,
-      });
-    }
+    const message = this.#kept.look(octets, nowMs);
+    if (message === undefined) return;
+    this.#host.observer.stalled();
+    this.end({ code: StatusCode.RESOURCE_EXHAUSTED, message });
   }
 
   #awaitFirst(nowMs: number): void {
@@ -401,9 +344,7 @@ export class AdsStream implements ServerCallEvents {
       this.#unanswered.set(kind, nonce);
       call.sendMessage(encodeNonce(nonce), body);
       observer.sent(kind, body.length);
-      const nowMs = clock.now();
-      const { keptOctets: octets } = call;
-      this.#kept = { octets, sinceMs: nowMs, sentMs: nowMs };
+      this.#kept.sent(call.keptOctets, clock.now());
     }
   }
 

@@ -1,0 +1,49 @@
+/**
+ * What is kept of a response that a client has not taken, and when a client is
+ * given up that does not: nothing else is made for it meanwhile.
+ *
+ * @module
+ */
+
+/** After so long without taking an octet of a response a client is given up. */
+export const STALLED_MS = 60_000;
+
+/** A response that is taken octet by octet is given up after this. */
+export const RESPONSE_MS_MAX = 600_000;
+
+/** See the module description; of one stream. */
+export class KeptResponse {
+  #octets = 0;
+  /** Since when it is that much. */
+  #sinceMs = 0;
+  #sentMs = 0;
+
+  /** @param octets What was kept of it at once. */
+  sent(octets: number, nowMs: number): void {
+    this.#octets = octets;
+    this.#sinceMs = nowMs;
+    this.#sentMs = nowMs;
+  }
+
+  /**
+   * Looks at what is kept by now.
+   *
+   * @returns Why the client is given up, if it is.
+   */
+  look(octets: number, nowMs: number): string | undefined {
+    if (nowMs - this.#sentMs >= RESPONSE_MS_MAX) {
+      return `The client did not take a whole response in ${
+        RESPONSE_MS_MAX / 1_000
+      } s; connect again to get everything`;
+    }
+    if (octets !== this.#octets) {
+      this.#octets = octets;
+      this.#sinceMs = nowMs;
+      return undefined;
+    }
+    if (nowMs - this.#sinceMs < STALLED_MS) return undefined;
+    return `The client took nothing of a response for ${
+      STALLED_MS / 1_000
+    } s; connect again to get everything`;
+  }
+}
