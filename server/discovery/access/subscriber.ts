@@ -40,7 +40,7 @@ export interface Subscriber {
 export interface Arrival {
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
-  /** Whether it had to prove who it is. */
+  /** Whether nobody has to prove there who he is, which is only on loopback. */
   readonly isOpen: boolean;
   /** To be called when it was let in: it is nobody's stranger any more. */
   readonly known?: () => void;
