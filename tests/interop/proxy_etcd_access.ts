@@ -114,7 +114,7 @@ export const PROXY_ETCD_ACCESS_CASES: EtcdCases = {
       ...["behind", `--endpoint=${backend.address}`, "--service-port=80"],
       "--via=host=edge-7",
     );
-    await proxy.uses("default/behind", backend.address);
+    await proxy.uses("default/behind", `${backend.address}@host=edge-7`);
     const place = await proxy.place("default/behind");
     assertEquals(await call(place), "far");
     assertMatch(
