@@ -21,9 +21,7 @@ import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { HealthService } from "../proto/grpc/health.ts";
-import { announcedName } from "../proto/link/announced_services.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
-import type { AgentLink } from "../proto/link/link.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { join } from "../proto/transfer/transfer.ts";
 import { Dialer } from "./dialer.ts";
@@ -33,23 +31,20 @@ import {
   openAgentTrust,
   reconsider,
 } from "./identity/agent_trust.ts";
-import { VirtualAddresses } from "./discovery/generate/virtual_addresses.ts";
 import { listenFrontend } from "./frontends/frontend_listener.ts";
-import { NodeFrontend } from "./frontends/node_frontend.ts";
 import { FrontendPort } from "./frontends/frontend_port.ts";
 import { ServerIntake } from "./intake.ts";
 import { frontendRouter } from "./frontends/grpc_frontend.ts";
-import type { ServerDiscovery } from "./discovery/server_discovery.ts";
 import type { KubeletPort } from "./kubelet/kubelet_port.ts";
 import { callerFiles, kubeletFiles } from "./kubelet/options.ts";
 import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import { AgentPort } from "./links/agent_port.ts";
 import type { ServerOptions } from "./options.ts";
 import { Authorization } from "./policy/authorization.ts";
-import { CatalogReach } from "./policy/catalog_reach.ts";
 import { Registry } from "./registry.ts";
 import { OWN_PREFIX } from "./metric_families.ts";
 import { ServerMetrics } from "./server_metrics.ts";
+import { ServerNodes } from "./server_nodes.ts";
 import { Shutdown } from "./shutdown.ts";
 
 /** How long a TLS handshake may take. */
@@ -110,6 +105,7 @@ class Server {
   readonly #registry: Registry;
   readonly #authorization: Authorization;
   readonly #dialer: Dialer;
+  readonly #nodes: ServerNodes;
   readonly #agentPort: AgentPort;
   readonly #frontendPort: FrontendPort;
   readonly #shutdown: Shutdown;
@@ -117,9 +113,6 @@ class Server {
   #trust: AgentTrust | undefined;
   #kubernetes: ServerKubernetes | undefined;
   #kubelet: KubeletPort | undefined;
-  #discovery: ServerDiscovery | undefined;
-  readonly #virtualAddresses = new VirtualAddresses(systemTimers);
-  readonly #nodeFrontend: NodeFrontend;
 
   constructor(options: ServerOptions, log: Log) {
     this.#options = options;
@@ -160,7 +153,7 @@ class Server {
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
       observer: this.#metrics.dialObserver(() => this.#shutdown.loadChanged()),
     });
-    this.#nodeFrontend = this.#createNodeFrontend();
+    this.#nodes = this.#createNodes();
     this.#agentPort = this.#createAgentPort();
     this.#frontendPort = this.#createFrontendPort();
   }
@@ -179,7 +172,9 @@ class Server {
     this.#trust = trust;
     const { identity } = trust;
     const agentCredentials = this.#load("agent-port", trust.files);
-    const discovery = await this.#openDiscovery(trust);
+    const discovery = await this.#nodes.openDiscovery(
+      this.#options.discovery,
+    );
     const frontend = await this.#listenFrontend();
     const agentListener = await this.#listenAgents(trust, agentCredentials);
     const kubelet = await this.#openKubelet(trust);
@@ -200,14 +195,7 @@ class Server {
     kubernetes?.start();
     discovery?.start();
     await identity?.noteAddress(agentListener.address);
-    if (agents.allowAnonymous) {
-      this.#log.warn(
-        `agents need no certificate on ${agentListener.address}: ` +
-          "whoever can connect there may become an agent and get " +
-          "connections for any target" +
-          (identity === undefined ? "" : " but joined nodes"),
-      );
-    }
+    if (agents.allowAnonymous) this.#warnOfStrangers(agentListener.address);
     const addresses = {
       frontend: frontend.address,
       agents: agentListener.address,
@@ -240,8 +228,16 @@ class Server {
     this.#files.close();
     this.#trust?.identity?.close();
     this.#kubelet?.close();
-    void this.#discovery?.stop("the server does not start");
+    void this.#nodes.stop("the server does not start");
     for (const listener of this.#listeners.splice(0)) listener.close();
+  }
+
+  #warnOfStrangers(address: string): void {
+    this.#log.warn(
+      `agents need no certificate on ${address}: whoever can connect there ` +
+        "may become an agent and get connections for any target" +
+        (this.#trust?.identity === undefined ? "" : " but joined nodes"),
+    );
   }
 
   // --- The ports -------------------------------------------------------------
@@ -335,20 +331,18 @@ class Server {
     });
   }
 
-  #createNodeFrontend(): NodeFrontend {
-    const connections = this.#metrics.nodeConnections;
-    return new NodeFrontend({
-      timers: systemTimers,
-      observer: this.#metrics.linkObserver("client"),
+  #createNodes(): ServerNodes {
+    return new ServerNodes({
+      log: this.#log,
+      metrics: this.#metrics,
+      metricRegistry: this.#metricRegistry,
+      receiveBudget: this.#receiveBudget,
+      intake: this.#intake,
+      authorization: this.#authorization,
       messageOctetsMax: this.#options.messageOctetsMax,
+      letsAnonymous: this.#options.agents.allowAnonymous,
       admit: (candidate) => admit(this.#trust!, candidate),
       dial: (order, answer) => this.#dialer.dial(order, answer),
-      resolve: (host) => this.#virtualAddresses.resolve(host),
-      refused: (remoteAddress, reason) => {
-        this.#metrics.callerRefused();
-        this.#log.event(`${remoteAddress}: ${reason}`);
-      },
-      counted: (change) => connections.add(change),
     });
   }
 
@@ -370,15 +364,14 @@ class Server {
       methodsFor: (caller) => ({
         ...this.#health.methods,
         ...this.#trust?.identity?.methods(caller),
-        ...this.#discovery?.methods(caller),
-        ...this.#nodeFrontend.methods(caller),
+        ...this.#nodes.methods(caller),
       }),
       authorities: () => this.#trust?.identity?.bundle,
       observer: {
         ...metrics.linkObserver("agent"),
         linked: (link) => {
           this.#registry.add(link);
-          this.#announced("linked", link);
+          this.#nodes.announced("linked", link);
           this.#reportHealth();
           const { agentId, carrier, remoteAddress, software } = link.peer;
           this.#log.event("agent linked", {
@@ -390,7 +383,7 @@ class Server {
         },
         unlinked: (link, reason) => {
           this.#registry.remove(link);
-          this.#discovery?.membership.unlinked(link);
+          this.#nodes.unlinked(link);
           this.#reportHealth();
           const { agentId, remoteAddress } = link.peer;
           this.#log.event(`agent gone: ${reason}`, {
@@ -398,7 +391,7 @@ class Server {
             from: remoteAddress,
           });
         },
-        changed: (link) => this.#announced("changed", link),
+        changed: (link) => this.#nodes.announced("changed", link),
         refused: (remoteAddress, reason) => {
           metrics.agentRefused();
           this.#log.event(`${remoteAddress}: ${reason}`);
@@ -428,46 +421,6 @@ class Server {
       kubelets: this.#load("kubelets", kubeletFiles(kubelet)),
       turnedAway: () => this.#metrics.callerRefused(),
     });
-  }
-
-  async #openDiscovery(
-    trust: AgentTrust,
-  ): Promise<ServerDiscovery | undefined> {
-    const { discovery } = this.#options;
-    if (discovery === undefined) return undefined;
-    // Loaded when wanted: most servers have no catalog.
-    const { ServerDiscovery } = await import(
-      "./discovery/server_discovery.ts"
-    );
-    const authorization = this.#authorization;
-    this.#discovery = new ServerDiscovery(discovery, {
-      log: this.#log,
-      timers: systemTimers,
-      metrics: this.#metricRegistry,
-      receiveBudget: this.#receiveBudget,
-      intake: this.#intake.intake,
-      admit: (candidate) => admit(trust, candidate),
-      rules: authorization,
-      letsAnonymous: this.#options.agents.allowAnonymous,
-    });
-    const { catalog } = this.#discovery;
-    catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
-    authorization.control.reach = new CatalogReach({
-      catalog,
-      clock: systemTimers,
-      visibleTo: (node) => authorization.visibleTo(node),
-    });
-    return this.#discovery;
-  }
-
-  /** What an agent announces is for the catalog, where there is one. */
-  #announced(event: "linked" | "changed", link: AgentLink): void {
-    const membership = this.#discovery?.membership;
-    if (membership !== undefined) return membership[event](link);
-    const reason = "this server has no catalog; start it with --discovery";
-    const refused = (link.services ?? []).slice(0, 1)
-      .map((service) => ({ service: announcedName(service), reason }));
-    if (refused.length > 0) link.refuseServices?.(refused);
   }
 
   async #openKubernetes(): Promise<ServerKubernetes | undefined> {
@@ -501,16 +454,9 @@ class Server {
   }
 
   #reconsider(trust: AgentTrust, node?: string): void {
-    const links = [
-      ...this.#registry.links,
-      ...this.#discovery?.links ?? [],
-      ...this.#nodeFrontend.links,
-    ];
+    const links = [...this.#registry.links, ...this.#nodes.links];
     reconsider(trust, links, node);
-    this.#nodeFrontend.reconsider();
-    this.#discovery?.reconsider();
-    // Changes of one node's record are not changes of what it may announce.
-    if (node === undefined) this.#discovery?.membership.reconsider();
+    this.#nodes.reconsider(node);
   }
 
   #serve(address: ListenAddress, handler: (request: Request) => Response) {
@@ -547,8 +493,7 @@ class Server {
     this.#reportHealth();
     const [frontend] = this.#listeners;
     frontend?.close();
-    this.#discovery?.drain("the server is stopping");
-    this.#nodeFrontend.drain();
+    this.#nodes.drain("the server is stopping");
     this.#kubelet?.close();
     this.#frontendPort.shutdown("the server is stopping");
   }
@@ -563,7 +508,7 @@ class Server {
     for (const listener of this.#listeners.splice(1)) listener.close();
     await Promise.all([
       this.#kubernetes?.stop(),
-      this.#discovery?.stop(reason),
+      this.#nodes.stop(reason),
     ]);
   }
 }

@@ -1,0 +1,153 @@
+/**
+ * What nodes have of a server beside their links: they are told what there is
+ * (discovery), announce what they have, and ask for connections to the rest.
+ *
+ * Connections are made whether this server has a catalog or not; a virtual
+ * address of a catalog stands for something on a server that has it, too.
+ *
+ * @module
+ */
+
+import type { Log } from "../host/log.ts";
+import type { MetricRegistry } from "../host/metrics.ts";
+import { systemTimers } from "../host/system_timers.ts";
+import type { MethodHandler } from "../proto/grpc/call.ts";
+import { announcedName } from "../proto/link/announced_services.ts";
+import type { Admission, AgentLink } from "../proto/link/link.ts";
+import type { ReceiveBudget } from "../proto/streams/receive_budget.ts";
+import type { Dialer } from "./dialer.ts";
+import type { SubscriberLink } from "./discovery/discovery.ts";
+import { VirtualAddresses } from "./discovery/generate/virtual_addresses.ts";
+import type { DiscoveryServerOptions } from "./discovery/options.ts";
+import type { ServerDiscovery } from "./discovery/server_discovery.ts";
+import { type NodeCalls, NodeFrontend } from "./frontends/node_frontend.ts";
+import type { ServerIntake } from "./intake.ts";
+import type { LinkCandidate } from "./links/admission.ts";
+import type { Caller } from "./links/agent_port.ts";
+import type { Authorization } from "./policy/authorization.ts";
+import { CatalogReach } from "./policy/catalog_reach.ts";
+import type { ServerMetrics } from "./server_metrics.ts";
+
+/** What is taken from the server. */
+export interface ServerNodesEnvironment {
+  readonly log: Log;
+  readonly metrics: ServerMetrics;
+  readonly metricRegistry: MetricRegistry;
+  readonly receiveBudget: ReceiveBudget;
+  readonly intake: ServerIntake;
+  readonly authorization: Authorization;
+  readonly messageOctetsMax: number;
+  /** Whether agents may link that show nothing. */
+  readonly letsAnonymous: boolean;
+  admit(candidate: LinkCandidate): Admission;
+  readonly dial: Dialer["dial"];
+}
+
+/** See the module description. */
+export class ServerNodes {
+  readonly #environment: ServerNodesEnvironment;
+  readonly #virtualAddresses = new VirtualAddresses(systemTimers);
+  readonly #frontend: NodeFrontend;
+  #discovery: ServerDiscovery | undefined;
+
+  constructor(environment: ServerNodesEnvironment) {
+    this.#environment = environment;
+    const { log, metrics, messageOctetsMax, admit, dial } = environment;
+    const connections = metrics.nodeConnections;
+    this.#frontend = new NodeFrontend({
+      timers: systemTimers,
+      observer: metrics.linkObserver("client"),
+      messageOctetsMax,
+      admit,
+      dial,
+      resolve: (host) => this.#virtualAddresses.resolve(host),
+      refused: (remoteAddress, reason) => {
+        metrics.callerRefused();
+        log.event(`${remoteAddress}: ${reason}`);
+      },
+      counted: (change) => connections.add(change),
+    });
+  }
+
+  /** @throws {ListenError} */
+  async openDiscovery(
+    options: DiscoveryServerOptions | undefined,
+  ): Promise<ServerDiscovery | undefined> {
+    if (options === undefined) return undefined;
+    // Loaded when wanted: most servers have no catalog.
+    const { ServerDiscovery } = await import(
+      "./discovery/server_discovery.ts"
+    );
+    const { authorization, metricRegistry, intake, ...rest } =
+      this.#environment;
+    this.#discovery = new ServerDiscovery(options, {
+      log: rest.log,
+      timers: systemTimers,
+      metrics: metricRegistry,
+      receiveBudget: rest.receiveBudget,
+      intake: intake.intake,
+      admit: rest.admit,
+      rules: authorization,
+      letsAnonymous: rest.letsAnonymous,
+    });
+    const { catalog } = this.#discovery;
+    catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
+    authorization.control.reach = new CatalogReach({
+      catalog,
+      clock: systemTimers,
+      visibleTo: (node) => authorization.visibleTo(node),
+    });
+    return this.#discovery;
+  }
+
+  /** Methods of one connection to the agent port. */
+  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+    return {
+      ...this.#discovery?.methods(caller),
+      ...this.#frontend.methods(caller),
+    };
+  }
+
+  /** What was let in by its certificate, to be judged again with agents. */
+  get links(): readonly (SubscriberLink | NodeCalls)[] {
+    return [...this.#discovery?.links ?? [], ...this.#frontend.links];
+  }
+
+  /** What an agent announces is for the catalog, where there is one. */
+  announced(event: "linked" | "changed", link: AgentLink): void {
+    const membership = this.#discovery?.membership;
+    if (membership !== undefined) return membership[event](link);
+    const reason = "this server has no catalog; start it with --discovery";
+    const refused = (link.services ?? []).slice(0, 1)
+      .map((service) => ({ service: announcedName(service), reason }));
+    if (refused.length > 0) link.refuseServices?.(refused);
+  }
+
+  /** What an agent has announced goes with its last link. */
+  unlinked(link: AgentLink): void {
+    this.#discovery?.membership.unlinked(link);
+  }
+
+  /**
+   * The policy may be another one, or the record of a node.
+   *
+   * @param node The only one whose record may have changed.
+   */
+  reconsider(node?: string): void {
+    this.#frontend.reconsider();
+    this.#discovery?.reconsider();
+    // Changes of one node's record are not changes of what it may announce.
+    if (node === undefined) this.#discovery?.membership.reconsider();
+  }
+
+  /** Lets nobody in any more; clients of discovery go to other servers. */
+  drain(reason: string): void {
+    this.#discovery?.drain(reason);
+    this.#frontend.drain();
+  }
+
+  /** Settles when the sources of the catalog have ended. */
+  async stop(reason: string): Promise<void> {
+    await this.#discovery?.stop(reason);
+  }
+}
