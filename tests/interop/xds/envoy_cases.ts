@@ -45,32 +45,50 @@ class Pair {
   }
 }
 
-/** Neither side has seen a reject. */
-async function assertAccepted(
-  envoy: Envoy,
-  server: DiscoveryServer,
-): Promise<void> {
-  assertEquals(await envoy.rejected(), 0);
-  await assertNoRejects(server);
+/** An Envoy that balances both over the first two of their backends. */
+interface Site {
+  readonly server: DiscoveryServer;
+  readonly envoy: Envoy;
+  readonly pair: Pair;
+  readonly tcp: readonly string[];
+  readonly udp: readonly string[];
+  untilAnsweredBy(
+    tcp: readonly string[],
+    udp: readonly string[],
+  ): Promise<void>;
 }
 
-async function follows(context: XdsContext, isDelta: boolean): Promise<void> {
-  const { workspace, backends: { tcp, udp } } = context;
-  const pair = new Pair();
-  await using server = await startDiscovery(
-    context,
-    pair.services(tcp.slice(0, 2), udp.slice(0, 2)),
-  );
-  const { port } = server;
-  await using envoy = await Envoy.start(workspace, { port, isDelta });
-  await envoy.child.untilReady(`${envoy.adminUrl}/ready`);
-  await using tcpCaller = Caller.tcp(pair.tcpPort);
-  await using udpCaller = Caller.udp(pair.udpPort);
-  await tcpCaller.untilAnsweredBy(...tcp.slice(0, 2));
-  await udpCaller.untilAnsweredBy(...udp.slice(0, 2));
+type Check = (context: XdsContext, isDelta: boolean) => Promise<void>;
+
+/** Nobody may lose anything, and neither side may see a reject, while it checks. */
+function onSite(check: (site: Site) => Promise<void>): Check {
+  return async (context, isDelta) => {
+    const { workspace, backends: { tcp, udp } } = context;
+    const pair = new Pair();
+    const first = [tcp.slice(0, 2), udp.slice(0, 2)] as const;
+    await using server = await startDiscovery(context, pair.services(...first));
+    const { port } = server;
+    await using envoy = await Envoy.start(workspace, { port, isDelta });
+    await envoy.child.untilReady(`${envoy.adminUrl}/ready`);
+    await using tcpCaller = Caller.tcp(pair.tcpPort);
+    await using udpCaller = Caller.udp(pair.udpPort);
+    const untilAnsweredBy: Site["untilAnsweredBy"] = async (tcp, udp) => {
+      await tcpCaller.untilAnsweredBy(...tcp);
+      await udpCaller.untilAnsweredBy(...udp);
+    };
+    await untilAnsweredBy(...first);
+    await check({ server, envoy, pair, tcp, udp, untilAnsweredBy });
+    tcpCaller.assertAllWell();
+    udpCaller.assertAllWell();
+    assertEquals(await envoy.rejected(), 0);
+    await assertNoRejects(server);
+  };
+}
+
+async function follows(site: Site): Promise<void> {
+  const { server, envoy, pair, tcp, udp } = site;
   await server.rewrite(pair.services(tcp.slice(1), udp.slice(1)));
-  await tcpCaller.untilAnsweredBy(...tcp.slice(1));
-  await udpCaller.untilAnsweredBy(...udp.slice(1));
+  await site.untilAnsweredBy(tcp.slice(1), udp.slice(1));
   // A service that comes, and goes.
   const third = { name: "third", listen: freePort(), endpoints: [tcp[0]!] };
   const pairs = pair.services(tcp.slice(1), udp.slice(1));
@@ -84,40 +102,20 @@ async function follows(context: XdsContext, isDelta: boolean): Promise<void> {
     "nobody serves the third",
     async () => (await envoy.endpoints()).size === 2,
   );
-  tcpCaller.assertAllWell();
-  udpCaller.assertAllWell();
-  await assertAccepted(envoy, server);
 }
 
-async function survives(context: XdsContext, isDelta: boolean): Promise<void> {
-  const { workspace, backends: { tcp, udp } } = context;
-  const pair = new Pair();
-  await using server = await startDiscovery(
-    context,
-    pair.services(tcp.slice(0, 2), udp.slice(0, 2)),
-  );
-  const { port } = server;
-  await using envoy = await Envoy.start(workspace, { port, isDelta });
-  await envoy.child.untilReady(`${envoy.adminUrl}/ready`);
-  await using tcpCaller = Caller.tcp(pair.tcpPort);
-  await using udpCaller = Caller.udp(pair.udpPort);
-  await tcpCaller.untilAnsweredBy(...tcp.slice(0, 2));
-  await udpCaller.untilAnsweredBy(...udp.slice(0, 2));
+async function survives(site: Site): Promise<void> {
+  const { server, pair, tcp, udp } = site;
   await server.stop("SIGKILL");
   await sleep(ABSENCE_MS);
   await server.begin();
   await server.rewrite(pair.services(tcp.slice(1), udp.slice(1)));
-  await tcpCaller.untilAnsweredBy(...tcp.slice(1));
-  await udpCaller.untilAnsweredBy(...udp.slice(1));
+  await site.untilAnsweredBy(tcp.slice(1), udp.slice(1));
   // Again, politely, and with another catalog in the meantime.
   await server.stop("SIGTERM");
   await server.rewrite(pair.services([tcp[0]!], [udp[0]!]));
   await server.begin();
-  await tcpCaller.untilAnsweredBy(tcp[0]!);
-  await udpCaller.untilAnsweredBy(udp[0]!);
-  tcpCaller.assertAllWell();
-  udpCaller.assertAllWell();
-  await assertAccepted(envoy, server);
+  await site.untilAnsweredBy([tcp[0]!], [udp[0]!]);
 }
 
 /** Only the kernel can tell Envoy that a port is taken. */
@@ -152,10 +150,12 @@ async function rejects(context: XdsContext, isDelta: boolean): Promise<void> {
   caller.assertAllWell();
 }
 
-const BY_SENTENCE = {
+const BY_SENTENCE: Readonly<Record<string, Check>> = {
   "balances TCP and UDP, follows endpoints, a new service and its removal":
-    follows,
-  "loses nobody while the server is killed, restarted, and moved on": survives,
+    onSite(follows),
+  "loses nobody while the server is killed, restarted, and moved on": onSite(
+    survives,
+  ),
   "tells of a port that is taken, and goes on": rejects,
 };
 

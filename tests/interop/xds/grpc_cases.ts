@@ -5,7 +5,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import type { DiscoveredService } from "../../peers/discovery_server.ts";
+import type {
+  DiscoveredService,
+  DiscoveryServer,
+} from "../../peers/discovery_server.ts";
 import {
   XDS_CLIENTS,
   XdsClient,
@@ -34,38 +37,47 @@ async function assertAllWell(client: XdsClient): Promise<void> {
   assertEquals([failed, errors], [0, []]);
 }
 
-function startClient(
-  { workspace }: XdsContext,
-  name: XdsClientName,
-  port: number,
-): Promise<XdsClient> {
-  return XdsClient.start(workspace, { name, port, service: "echo" });
+/** A client that balances over `a` and `b`; there is `c`, too. */
+interface Site {
+  readonly server: DiscoveryServer;
+  readonly client: XdsClient;
+  readonly a: string;
+  readonly b: string;
+  readonly c: string;
 }
 
-async function follows(
+type Check = (site: Site) => Promise<void>;
+
+/** No call of the client may fail, whatever is checked. */
+async function onSite(
   context: XdsContext,
   name: XdsClientName,
+  check: Check,
 ): Promise<void> {
-  const [a, b, c] = context.backends.grpc as [string, string, string];
+  const { workspace, backends } = context;
+  const [a, b, c] = backends.grpc as [string, string, string];
   await using server = await startDiscovery(context, [echo(a, b)]);
-  await using client = await startClient(context, name, server.port);
+  const { port } = server;
+  const service = "echo";
+  await using client = await XdsClient.start(workspace, {
+    name,
+    port,
+    service,
+  });
   await client.untilAnsweredBy(a, b);
+  await check({ server, client, a, b, c });
+  await assertAllWell(client);
+}
+
+async function follows({ server, client, a, b, c }: Site): Promise<void> {
   await server.rewrite([echo(b, c)]);
   await client.untilAnsweredBy(b, c);
   await server.rewrite([echo(a)]);
   await client.untilAnsweredBy(a);
   await assertNoRejects(server);
-  await assertAllWell(client);
 }
 
-async function survives(
-  context: XdsContext,
-  name: XdsClientName,
-): Promise<void> {
-  const [a, b, c] = context.backends.grpc as [string, string, string];
-  await using server = await startDiscovery(context, [echo(a, b)]);
-  await using client = await startClient(context, name, server.port);
-  await client.untilAnsweredBy(a, b);
+async function survives({ server, client, a, b, c }: Site): Promise<void> {
   await server.stop("SIGKILL");
   await sleep(ABSENCE_MS);
   await server.begin();
@@ -77,17 +89,9 @@ async function survives(
   await server.begin();
   await client.untilAnsweredBy(c, a);
   await assertNoRejects(server);
-  await assertAllWell(client);
 }
 
-async function rejects(
-  context: XdsContext,
-  name: XdsClientName,
-): Promise<void> {
-  const [a, b, c] = context.backends.grpc as [string, string, string];
-  await using server = await startDiscovery(context, [echo(a, b)]);
-  await using client = await startClient(context, name, server.port);
-  await client.untilAnsweredBy(a, b);
+async function rejects({ server, client, a, b, c }: Site): Promise<void> {
   await server.rewrite([{ ...echo(b, c), spoilt: true }]);
   await eventually(
     "the server hears of it",
@@ -99,7 +103,6 @@ async function rejects(
   await client.untilAnsweredBy(a, b);
   await server.rewrite([echo(c)]);
   await client.untilAnsweredBy(c);
-  await assertAllWell(client);
 }
 
 const BY_SENTENCE = {
@@ -115,14 +118,12 @@ export const SPOILT_GRPC_CASES: XdsCases = casesOf({
   "rejects spoilt content, visibly, and keeps what it had": rejects,
 });
 
-type Check = (context: XdsContext, name: XdsClientName) => Promise<void>;
-
 function casesOf(bySentence: Readonly<Record<string, Check>>): XdsCases {
   return Object.fromEntries(
     XDS_CLIENTS.flatMap((name) =>
       Object.entries(bySentence).map(([sentence, check]) => [
         `${name} ${sentence}`,
-        (context: XdsContext) => check(context, name),
+        (context: XdsContext) => onSite(context, name, check),
       ])
     ),
   );
