@@ -16,7 +16,7 @@ import { UsageError } from "../usage_error.ts";
 import { type HostPort, parseHostPort } from "./addresses.ts";
 import { keyPair } from "./key_pair.ts";
 
-/** What flags say, and what each of them is called. */
+/** What flags say. */
 export interface AdsAccessFlags {
   /** `HOST:PORT`, perhaps with `http://` or `https://` in front. */
   readonly servers: readonly string[];
@@ -25,9 +25,8 @@ export interface AdsAccessFlags {
   readonly keyFile: string;
   /** Of an agent; empty: where agents have it. */
   readonly stateDirectory: string;
-  readonly names: Readonly<
-    Record<"servers" | "ca" | "cert" | "key" | "state", string>
-  >;
+  /** What those are called that have another name with each command. */
+  readonly names: Readonly<Record<"servers" | "ca", string>>;
 }
 
 /** See the module description. */
@@ -74,12 +73,17 @@ export function adsAccess(
   const { names, caFile, stateDirectory } = flags;
   const parsed = flags.servers.map((text) => parseServer(names.servers, text));
   const addresses = parsed.map(({ address }) => address);
-  const pair = keyPair(names.cert, flags.certFile, names.key, flags.keyFile);
+  const pair = keyPair(
+    "agent-cert",
+    flags.certFile,
+    "agent-key",
+    flags.keyFile,
+  );
   const hasFiles = pair !== undefined || caFile !== "";
   if (hasFiles && stateDirectory !== "") {
     throw new UsageError(
-      `Cannot use --${names.state} together with --${
-        pair === undefined ? names.ca : names.cert
+      `Cannot use --state-dir together with --${
+        pair === undefined ? names.ca : "agent-cert"
       }: both say who this node is; keep one`,
     );
   }
@@ -121,7 +125,7 @@ function plainAccess(
   }
   if (hasFiles) {
     throw new UsageError(
-      `Cannot use --${names.ca} or --${names.cert} with http://: there is no ` +
+      `Cannot use --${names.ca} or --agent-cert with http://: there is no ` +
         "TLS; remove them",
     );
   }
@@ -138,7 +142,7 @@ function joinedAccess(
     throw new UsageError(
       `Cannot tell a true discovery server from a false one: this node has ` +
         `not joined (there is no identity in ${root}); tunnel join, or give ` +
-        `--${names.ca}, --${names.cert} and --${names.key}`,
+        `--${names.ca}, --agent-cert and --agent-key`,
     );
   }
   const path = `${root}/node.json`;

@@ -13,13 +13,7 @@ const FLAGS: AdsAccessFlags = {
   certFile: "",
   keyFile: "",
   stateDirectory: "",
-  names: {
-    servers: "discovery",
-    ca: "discovery-ca-cert",
-    cert: "agent-cert",
-    key: "agent-key",
-    state: "state-dir",
-  },
+  names: { servers: "discovery", ca: "discovery-ca-cert" },
 };
 
 const NOTHING: AdsAccessSources = {

@@ -125,13 +125,7 @@ function accessOf(
     certFile: values["agent-cert"],
     keyFile: values["agent-key"],
     stateDirectory: values["state-dir"],
-    names: {
-      servers: "server",
-      ca: "ca-cert",
-      cert: "agent-cert",
-      key: "agent-key",
-      state: "state-dir",
-    },
+    names: { servers: "server", ca: "ca-cert" },
   }, {
     readFile,
     defaultStateDirectory: defaultStateDirectory("agent", environment),

@@ -101,13 +101,7 @@ export function discoveryAccess(
     certFile: values["agent-cert"],
     keyFile: values["agent-key"],
     stateDirectory: values["state-dir"],
-    names: {
-      servers: "discovery",
-      ca: "discovery-ca-cert",
-      cert: "agent-cert",
-      key: "agent-key",
-      state: "state-dir",
-    },
+    names: { servers: "discovery", ca: "discovery-ca-cert" },
   }, {
     readFile,
     defaultStateDirectory: defaultStateDirectory("agent", environment),
