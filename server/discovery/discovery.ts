@@ -194,7 +194,7 @@ export class Discovery {
     const links: SubscriberLink[] = [];
     for (const stream of this.#streams) {
       const { arrival, subscriber } = stream;
-      if (subscriber === undefined || arrival.isOpen) continue;
+      if (subscriber === undefined || arrival.needsNoProof) continue;
       const peer = peerOf(arrival, subscriber);
       const code = StatusCode.PERMISSION_DENIED;
       const close = (message: string) => stream.end({ code, message });
@@ -218,7 +218,7 @@ export class Discovery {
     return adsMethods((form) => (call) => {
       const stream = this.#begin(call, arrival, form);
       this.#streams.add(stream);
-      const isStranger = !arrival.isOpen &&
+      const isStranger = !arrival.needsNoProof &&
         arrival.identity.kind === "anonymous";
       if (isStranger) this.#strangers.add(stream);
       this.#timer ??= this.#tickLater();

@@ -86,7 +86,7 @@ export class DiscoveryPort {
     const { remoteAddress, identity } = socket;
     const router = new GrpcRouter({
       timers,
-      methods: methods({ remoteAddress, identity, isOpen: true }),
+      methods: methods({ remoteAddress, identity, needsNoProof: true }),
     });
     const connection = new Connection({
       role: "server",

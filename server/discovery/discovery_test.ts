@@ -21,7 +21,7 @@ import { SLICE_MS } from "./push/push_queue.ts";
 import { STALLED_MS } from "./streams/kept_response.ts";
 
 const WEB = "default/web:80";
-const ARRIVAL = { ...socketCaller(), isOpen: true };
+const ARRIVAL = { ...socketCaller(), needsNoProof: true };
 
 /** Discovery without sockets, in time that a test moves. */
 class Rig {

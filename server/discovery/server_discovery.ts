@@ -109,7 +109,7 @@ export class ServerDiscovery {
 
   /** Methods of one connection to the agent port. */
   methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
-    return this.#discovery.methods({ ...caller, isOpen: false });
+    return this.#discovery.methods({ ...caller, needsNoProof: false });
   }
 
   /** The policy may be another one. */

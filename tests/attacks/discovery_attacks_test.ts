@@ -90,7 +90,7 @@ class Rig {
       ? socketCaller().identity
       : certifiedCaller(`node:${node}`).identity;
     const remoteAddress = "192.0.2.7:1000";
-    const arrival = { identity, remoteAddress, isOpen: false };
+    const arrival = { identity, remoteAddress, needsNoProof: false };
     const call = new FakeServerCall(fields);
     call.begin(this.discovery.methods(arrival)[path]!);
     return call;

@@ -26,10 +26,10 @@ export type Admit = (candidate: LinkCandidate) => Admission;
  * @throws {GrpcError} UNAUTHENTICATED.
  */
 export function assertSomebody(
-  { isOpen, identity, remoteAddress }: Arrival,
+  { needsNoProof, identity, remoteAddress }: Arrival,
   metadata: Metadata,
 ): void {
-  if (isOpen || identity.kind !== "anonymous") return;
+  if (needsNoProof || identity.kind !== "anonymous") return;
   // Agents may be let in without proof; what is served here is for nodes.
   if (bearerToken(metadata) !== "" || isLoopback(remoteAddress)) return;
   throw new GrpcError(
@@ -52,7 +52,7 @@ export function admitSubscriber(
   metadata: Metadata,
   admit: Admit,
 ): void | Promise<void> {
-  if (arrival.isOpen) return;
+  if (arrival.needsNoProof) return;
   const peer = peerOf(arrival, subscriber);
   const verdict = admit({ peer, token: bearerToken(metadata) });
   if (verdict instanceof Promise) return verdict.then(throwRefusal);

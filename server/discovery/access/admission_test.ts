@@ -24,9 +24,9 @@ function judge(
 
 const byCertificate: Arrival = {
   ...certifiedCaller("node:edge-1"),
-  isOpen: false,
+  needsNoProof: false,
 };
-const byNothing: Arrival = { ...socketCaller(), isOpen: false };
+const byNothing: Arrival = { ...socketCaller(), needsNoProof: false };
 
 Deno.test("a subscriber is judged as an agent of its node's name would be", () => {
   const asked: LinkCandidate[] = [];
@@ -67,5 +67,5 @@ Deno.test("who shows nothing is served on loopback at most", () => {
 });
 
 Deno.test("nobody is judged where nobody has to prove anything", () => {
-  judge({ ...byNothing, isOpen: true }, new Metadata(), () => REFUSAL);
+  judge({ ...byNothing, needsNoProof: true }, new Metadata(), () => REFUSAL);
 });

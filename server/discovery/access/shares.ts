@@ -32,7 +32,7 @@ export class Shares {
     let share = this.#shares.get(name);
     if (share === undefined) {
       if (this.#shares.size >= IDLE_SHARES_MAX) this.#forgetIdle();
-      const limits = arrival.isOpen ? OPEN_LIMITS : NODE_LIMITS;
+      const limits = arrival.needsNoProof ? OPEN_LIMITS : NODE_LIMITS;
       share = new Share(name, limits, this.#clock);
       this.#shares.set(name, share);
     }
@@ -50,8 +50,8 @@ export class Shares {
   }
 }
 
-function nameOf({ isOpen, identity, remoteAddress }: Arrival): string {
-  if (isOpen) return "programs on the server's machine";
+function nameOf({ needsNoProof, identity, remoteAddress }: Arrival): string {
+  if (needsNoProof) return "programs on the server's machine";
   const [node] = provenNames(identity) ?? [];
   if (node !== undefined) return `node ${node}`;
   return `clients at ${remoteAddress.replace(/:\d+$/, "")}`;

@@ -40,8 +40,8 @@ export interface Subscriber {
 export interface Arrival {
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
-  /** Whether nobody has to prove there who he is, which is only on loopback. */
-  readonly isOpen: boolean;
+  /** Whether nobody has to prove who he is where it came in: only on loopback. */
+  readonly needsNoProof: boolean;
   /** To be called when it was let in: it is nobody's stranger any more. */
   readonly known?: () => void;
 }
@@ -59,9 +59,9 @@ export function subscriberOf(
   said: DiscoveryNode | undefined,
 ): Subscriber {
   const id = idOf(said);
-  const { remoteAddress, isOpen, identity } = arrival;
+  const { remoteAddress, needsNoProof, identity } = arrival;
   const plain = { remoteAddress, said: said! };
-  if (isOpen) return { ...plain, name: id, isRelayed: false };
+  if (needsNoProof) return { ...plain, name: id, isRelayed: false };
   const names = provenNames(identity);
   // Not even a token: it is let in for where it is, if at all.
   if (names === undefined && bearerToken(metadata) === "") {

@@ -25,11 +25,15 @@ function certified(
   names: readonly string[] = [],
 ): Arrival {
   const { identity } = certifiedCaller(commonName, { names });
-  return { remoteAddress, identity, isOpen: false };
+  return { remoteAddress, identity, needsNoProof: false };
 }
 
-const withToken: Arrival = { remoteAddress, identity: NOBODY, isOpen: false };
-const onLoopback: Arrival = { ...withToken, isOpen: true };
+const withToken: Arrival = {
+  remoteAddress,
+  identity: NOBODY,
+  needsNoProof: false,
+};
+const onLoopback: Arrival = { ...withToken, needsNoProof: true };
 
 const NONE = new Metadata();
 const TOKEN = new Metadata({ authorization: "Bearer t" });
