@@ -13,6 +13,7 @@ import { randomDialId } from "../proto/link/dial_id.ts";
 import { dialProxy } from "../proto/link/dial_proxy.ts";
 import { Metadata } from "../proto/grpc/metadata.ts";
 import { Connection } from "../proto/streams/connection.ts";
+import { refusePush } from "../proto/streams/refuse_push.ts";
 import { LARGE_FRAME_SIZE } from "../proto/streams/settings.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
@@ -105,9 +106,7 @@ export class GrpcDialer implements DialStarter {
       keepalive: KEEPALIVE,
       settings: { maxFrameSize: LARGE_FRAME_SIZE },
       events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
+        onStream: refusePush,
         onPeerSettings: () => {
           const { maxConcurrentStreams } = connection.peerSettings;
           this.#connections.set(connection, maxConcurrentStreams);

@@ -33,11 +33,11 @@ import { openPacketsLink } from "../../proto/link/packets_agent.ts";
 import { serveStreamsLink } from "../../proto/link/streams_agent.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 import {
   LARGE_FRAME_SIZE,
   type LocalSettings,
 } from "../../proto/streams/settings.ts";
-import type { StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import type { ServerLink } from "./link_keeper.ts";
@@ -306,9 +306,4 @@ class Opening {
   retire(reason: string): void {
     if (this.#state === "open") this.over(reason);
   }
-}
-
-/** Push is off (RFC 9113 §8.4), so the engine never asks. */
-function refusePush(): StreamEvents {
-  throw new TypeError("Cannot accept a stream: push is disabled");
 }

@@ -14,6 +14,7 @@ import { systemTimers } from "../../host/system_timers.ts";
 import type { Transport } from "../../host/transport.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 
 /** After a failed attempt its reason is what is said for so long. */
 export const RETRY_MS = 1_000;
@@ -89,9 +90,7 @@ export class ServerCalls {
       clock: systemTimers,
       keepalive: KEEPALIVE,
       events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
+        onStream: refusePush,
         onClosed: () => {
           if (this.#connection === connection) this.#connection = undefined;
         },

@@ -20,6 +20,7 @@ import {
   statusName,
 } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { AdsClient } from "./ads_client.ts";
@@ -188,9 +189,7 @@ export class AdsKeeper<T> {
         timeoutMs: KEEPALIVE_TIMEOUT_MS,
       },
       events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
+        onStream: refusePush,
         onGoaway: ({ code }) => {
           if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#askLess();
         },

@@ -10,6 +10,7 @@
 
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { driveHttp2 } from "../http2_driver.ts";
 import type { Transport } from "../transport.ts";
@@ -132,9 +133,7 @@ export class Members {
       clock: timers,
       keepalive: KEEPALIVE,
       events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
+        onStream: refusePush,
         onPeerSettings: onAnswer,
         onClosed: () => {
           this.#open.delete(http2);

@@ -40,6 +40,7 @@ import type { ConnectionLimits } from "../../proto/streams/abuse_limits.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 import {
   LARGE_FRAME_SIZE,
   type LocalSettings,
@@ -328,9 +329,4 @@ export class AgentPort {
     const verdict = this.#options.admit(candidate);
     return verdict instanceof Promise ? verdict.then(told) : told(verdict);
   }
-}
-
-/** Push is off (RFC 9113 §8.4), so the engine never asks. */
-function refusePush(): StreamEvents {
-  throw new TypeError("Cannot accept a stream: push is disabled");
 }

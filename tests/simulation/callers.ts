@@ -17,6 +17,7 @@ import type {
   PendingDial,
 } from "../../proto/link/link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { socketCaller } from "../support/fake_caller.ts";
 import type { Exchange } from "./exchange.ts";
 import { MEMORY_IS_SHORT_OCTETS, type Plan } from "./plan.ts";
@@ -164,9 +165,7 @@ export class Callers {
       keepalive: KEEPALIVE,
       settings: linkSettings(this.#plan),
       events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
+        onStream: refusePush,
         onClosed: () => {},
       },
     });

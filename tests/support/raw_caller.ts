@@ -10,6 +10,7 @@ import { encodeFrame } from "../../proto/frames/frame_encoder.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import type { Packet } from "../../proto/packets/packet.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { ScriptedCaller } from "./packet_script.ts";
 import { concat, writeAll } from "./sockets.ts";
 import { eventually } from "./tunnel_harness.ts";
@@ -39,9 +40,7 @@ export class RawCaller {
       role: "client",
       clock: systemTimers,
       events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
+        onStream: refusePush,
         onClosed: () => {},
       },
     });

@@ -10,6 +10,7 @@ import { systemTimers } from "../../host/system_timers.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import { CONNECT_PATH } from "../../proto/link/packets_link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { certificates } from "./certificates.ts";
 import { ScriptedCaller } from "./packet_script.ts";
 import type { Tunnel } from "./tunnel_harness.ts";
@@ -34,9 +35,7 @@ export async function scriptedAgent(
       role: "client",
       clock: systemTimers,
       events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
+        onStream: refusePush,
         onClosed: () => {},
       },
     });
