@@ -29,6 +29,7 @@ import {
 } from "../../agent/proxy/reach.ts";
 import { denoSocket, hostPort } from "../../host/sockets/deno_socket.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { freePort } from "../peers/ports.ts";
 import { FakeTimers } from "./fake_timers.ts";
 import { RecordedLog } from "./recorded_log.ts";
 
@@ -267,12 +268,12 @@ export async function ask(conn: Deno.Conn, text: string): Promise<string> {
   return new TextDecoder().decode(buffer.subarray(0, count ?? 0));
 }
 
-/** A port on loopback where nobody listens. */
+/**
+ * A port where nobody listens, and nobody else will by chance: the system gives
+ * out others to those who ask for any.
+ */
 export function deadPort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  return port;
+  return freePort();
 }
 
 function encode(text: string): Uint8Array<ArrayBuffer> {
