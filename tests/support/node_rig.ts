@@ -28,6 +28,7 @@ import type { AnnouncedService } from "../../proto/link/control_messages.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import { type RunningServer, startServer } from "../../server/server.ts";
+import { freePort } from "../peers/ports.ts";
 import type { IdentityNode } from "./identity_node.ts";
 import { IdentityRig } from "./identity_rig.ts";
 import { memoryFolder } from "./memory_folder.ts";
@@ -86,7 +87,10 @@ export class NodeRig implements AsyncDisposable {
   }
 
   static async open(wish: NodeRigWish = {}): Promise<NodeRig> {
-    const identity = await IdentityRig.open(wish.agents, memoryFolder(), {
+    // A server that is started again must find its port free.
+    const address = { hostname: "127.0.0.1", port: freePort() };
+    const agents = { address, ...wish.agents };
+    const identity = await IdentityRig.open(agents, memoryFolder(), {
       discovery: { ...DISCOVERY, sources: wish.sources ?? [] },
       ...wish.server,
     });
