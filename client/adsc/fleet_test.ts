@@ -203,7 +203,6 @@ Deno.test("resources are plain data, unpacked", async () => {
   await proxy.until("clusters=2");
   const cluster = proxy.fleet.clients[0]!.held("cluster")
     .get("default/db:5432")!.content.message;
-  // deno-lint-ignore no-explicit-any
-  const { metadata } = resourceData(cluster) as any;
+  const { metadata } = JSON.parse(JSON.stringify(resourceData(cluster)));
   assertEquals(metadata.filterMetadata.tunnel.service.name, "db");
 });
