@@ -8,58 +8,42 @@
  * @module
  */
 
-import type { Log } from "../host/log.ts";
-import type { MetricRegistry } from "../host/metrics.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { MethodHandler } from "../proto/grpc/call.ts";
 import { announcedName } from "../proto/link/announced_services.ts";
 import type { Admission, AgentLink } from "../proto/link/link.ts";
-import type { ReceiveBudget } from "../proto/streams/receive_budget.ts";
-import type { Dialer } from "./dialer.ts";
 import type { SubscriberLink } from "./discovery/discovery.ts";
 import { VirtualAddresses } from "./discovery/generate/virtual_addresses.ts";
-import type { DiscoveryServerOptions } from "./discovery/options.ts";
 import type { ServerDiscovery } from "./discovery/server_discovery.ts";
 import { type NodeCalls, NodeFrontend } from "./frontends/node_frontend.ts";
-import type { ServerIntake } from "./intake.ts";
 import type { LinkCandidate } from "./links/admission.ts";
 import type { Caller } from "./links/agent_port.ts";
-import type { Authorization } from "./policy/authorization.ts";
 import { CatalogReach } from "./policy/catalog_reach.ts";
-import type { ServerMetrics } from "./server_metrics.ts";
-
-/** What is taken from the server. */
-export interface ServerNodesEnvironment {
-  readonly log: Log;
-  readonly metrics: ServerMetrics;
-  readonly metricRegistry: MetricRegistry;
-  readonly receiveBudget: ReceiveBudget;
-  readonly intake: ServerIntake;
-  readonly authorization: Authorization;
-  readonly messageOctetsMax: number;
-  /** Whether agents may link that show nothing. */
-  readonly letsAnonymous: boolean;
-  admit(candidate: LinkCandidate): Admission;
-  readonly dial: Dialer["dial"];
-}
+import type { ServerCore } from "./server_core.ts";
 
 /** See the module description. */
 export class ServerNodes {
-  readonly #environment: ServerNodesEnvironment;
+  readonly #core: ServerCore;
+  readonly #admit: (candidate: LinkCandidate) => Admission;
   readonly #virtualAddresses = new VirtualAddresses(systemTimers);
   readonly #frontend: NodeFrontend;
   #discovery: ServerDiscovery | undefined;
 
-  constructor(environment: ServerNodesEnvironment) {
-    this.#environment = environment;
-    const { log, metrics, messageOctetsMax, admit, dial } = environment;
+  /** @param admit Whether somebody may be an agent. */
+  constructor(
+    core: ServerCore,
+    admit: (candidate: LinkCandidate) => Admission,
+  ) {
+    this.#core = core;
+    this.#admit = admit;
+    const { options, log, metrics, dialer } = core;
     const connections = metrics.nodeConnections;
     this.#frontend = new NodeFrontend({
       timers: systemTimers,
       observer: metrics.linkObserver("client"),
-      messageOctetsMax,
+      messageOctetsMax: options.messageOctetsMax,
       admit,
-      dial,
+      dial: (order, answer) => dialer.dial(order, answer),
       resolve: (host) => this.#virtualAddresses.resolve(host),
       refused: (remoteAddress, reason) => {
         metrics.callerRefused();
@@ -70,25 +54,23 @@ export class ServerNodes {
   }
 
   /** @throws {ListenError} */
-  async openDiscovery(
-    options: DiscoveryServerOptions | undefined,
-  ): Promise<ServerDiscovery | undefined> {
-    if (options === undefined) return undefined;
+  async openDiscovery(): Promise<ServerDiscovery | undefined> {
+    const core = this.#core;
+    const { options, authorization } = core;
+    if (options.discovery === undefined) return undefined;
     // Loaded when wanted: most servers have no catalog.
     const { ServerDiscovery } = await import(
       "./discovery/server_discovery.ts"
     );
-    const { authorization, metricRegistry, intake, ...rest } =
-      this.#environment;
-    this.#discovery = new ServerDiscovery(options, {
-      log: rest.log,
+    this.#discovery = new ServerDiscovery(options.discovery, {
+      log: core.log,
       timers: systemTimers,
-      metrics: metricRegistry,
-      receiveBudget: rest.receiveBudget,
-      intake: intake.intake,
-      admit: rest.admit,
+      metrics: core.metricRegistry,
+      receiveBudget: core.receiveBudget,
+      intake: core.intake.intake,
+      admit: this.#admit,
       rules: authorization,
-      letsAnonymous: rest.letsAnonymous,
+      letsAnonymous: options.agents.allowAnonymous,
     });
     const { catalog } = this.#discovery;
     catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));

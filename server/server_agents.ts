@@ -1,0 +1,215 @@
+/**
+ * The agents' side of a server: whom it trusts, the port where they call in,
+ * and what follows when a link comes, changes, goes, or is trusted no more.
+ *
+ * @module
+ */
+
+import { type BoundListener, listenAgentPort } from "../host/listeners.ts";
+import { systemTimers } from "../host/system_timers.ts";
+import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
+import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
+import type { Admission, AgentLink } from "../proto/link/link.ts";
+import {
+  admit,
+  type AgentTrust,
+  openAgentTrust,
+  reconsider,
+} from "./identity/agent_trust.ts";
+import type { Judge, LinkCandidate } from "./links/admission.ts";
+import { AgentPort, type AgentPortObserver } from "./links/agent_port.ts";
+import type { Readiness } from "./readiness.ts";
+import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
+import type { ServerNodes } from "./server_nodes.ts";
+
+/** See the module description. */
+export class ServerAgents {
+  readonly #core: ServerCore;
+  readonly #nodes: ServerNodes;
+  readonly #readiness: Readiness;
+  readonly #port: AgentPort;
+  /** Set by `openTrust`, before anybody can connect. */
+  #trust: AgentTrust | undefined;
+  #credentials: Credentials | undefined;
+  #listener: BoundListener | undefined;
+
+  constructor(core: ServerCore, nodes: ServerNodes, readiness: Readiness) {
+    this.#core = core;
+    this.#nodes = nodes;
+    this.#readiness = readiness;
+    this.#port = this.#createPort();
+  }
+
+  /**
+   * Reads whom to trust, and what to show; nothing is offered yet.
+   *
+   * @param tokenJudges About agents that show a token.
+   * @returns What the port shows: other ports may trust the same authorities.
+   * @throws {CredentialsError | StateError}
+   */
+  async openTrust(tokenJudges?: readonly Judge[]): Promise<CredentialFiles> {
+    const { options, log, metricRegistry, authorization, files } = this.#core;
+    const trust = this.#trust = await openAgentTrust(
+      options.agents,
+      log,
+      metricRegistry,
+      tokenJudges,
+      (node) => authorization.grantsOf(node),
+    );
+    this.#credentials = files.credentials("agent-port", trust.files);
+    return trust.files;
+  }
+
+  /**
+   * Opens the port; behind `openTrust`.
+   *
+   * @returns Where it listens.
+   * @throws {CredentialsError | ListenError}
+   */
+  async listen(): Promise<string> {
+    const { options, files, intake, metrics, log } = this.#core;
+    const { agents, tls } = options;
+    const { identity, named } = this.#trust!;
+    const verifies = identity !== undefined || agents.caFile !== undefined;
+    this.#listener = await listenAgentPort({
+      ...agents.address,
+      credentials: this.#credentials!,
+      ...(named === undefined ? {} : {
+        named: {
+          name: named.name,
+          credentials: files.credentials("agent-port-own", named.files),
+        },
+      }),
+      clientCertificate: verifies ? "optional" : "none",
+      alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
+      minVersion: tls.minVersion,
+      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+      intake: intake.intake,
+    }, {
+      onConnection: (transport, guest) => this.#port.accept(transport, guest),
+      onRefused: (error) => {
+        metrics.agentRefused();
+        log.event(error.message);
+      },
+      onProblem: (line) => log.warn(line),
+    });
+    return this.#listener.address;
+  }
+
+  /** The server is up: says where, and follows what changes on disk. */
+  async start(address: string): Promise<void> {
+    const { options, files } = this.#core;
+    const identity = this.#trust?.identity;
+    identity?.watch({
+      onReloaded: files.follow("authorities"),
+      onCredentials: () => files.check(),
+      onAuthorities: (bundle) => this.#port.announceAuthorities(bundle),
+      onNode: (node) => this.reconsider(node),
+    });
+    await identity?.noteAddress(address);
+    if (options.agents.allowAnonymous) this.#warnOfStrangers(address);
+  }
+
+  /** Whether somebody may link. */
+  admit(candidate: LinkCandidate): Admission {
+    return admit(this.#trust!, candidate);
+  }
+
+  /**
+   * Whom to trust may have changed, or what a policy grants: that may be what a
+   * link was admitted for.
+   *
+   * @param node The only one whose record may have changed.
+   */
+  reconsider(node?: string): void {
+    const links = [...this.#core.registry.links, ...this.#nodes.links];
+    reconsider(this.#trust!, links, node);
+    this.#nodes.reconsider(node);
+  }
+
+  /** Reads the records of nodes again, for somebody who asked. */
+  reload(): void {
+    void this.#trust?.identity?.reload();
+  }
+
+  /** Ends every link. */
+  close(reason: string): void {
+    this.#trust?.identity?.close();
+    for (const link of [...this.#core.registry.links]) link.close(reason);
+    this.#port.shutdown(reason);
+    this.#listener?.close();
+  }
+
+  #warnOfStrangers(address: string): void {
+    this.#core.log.warn(
+      `agents need no certificate on ${address}: whoever can connect there ` +
+        "may become an agent and get connections for any target" +
+        (this.#trust?.identity === undefined ? "" : " but joined nodes"),
+    );
+  }
+
+  #createPort(): AgentPort {
+    const { agents, serverId, serverCount, messageOctetsMax } =
+      this.#core.options;
+    return new AgentPort({
+      serverId,
+      serverCount,
+      keepaliveMs: agents.keepaliveMs,
+      ...(agents.firstStreamId === undefined
+        ? {}
+        : { firstStreamId: agents.firstStreamId }),
+      receiveBudget: this.#core.receiveBudget,
+      messageOctetsMax,
+      admit: (candidate) => this.admit(candidate),
+      timers: systemTimers,
+      randomness: (octets) => crypto.getRandomValues(octets),
+      methodsFor: (caller) => ({
+        ...this.#readiness.methods,
+        ...this.#trust?.identity?.methods(caller),
+        ...this.#nodes.methods(caller),
+      }),
+      authorities: () => this.#trust?.identity?.bundle,
+      observer: this.#observer(),
+    });
+  }
+
+  #observer(): AgentPortObserver {
+    const { metrics, log, intake } = this.#core;
+    return {
+      ...metrics.linkObserver("agent"),
+      linked: (link) => this.#linked(link),
+      unlinked: (link, reason) => this.#unlinked(link, reason),
+      changed: (link) => this.#nodes.announced("changed", link),
+      refused: (remoteAddress, reason) => {
+        metrics.agentRefused();
+        log.event(`${remoteAddress}: ${reason}`);
+      },
+      counted: (change) => metrics.grpcConnections("Connect", change),
+      ended: (end) => intake.ended("agents", end),
+    };
+  }
+
+  #linked(link: AgentLink): void {
+    this.#core.registry.add(link);
+    this.#nodes.announced("linked", link);
+    this.#readiness.report();
+    const { agentId, carrier, remoteAddress, software } = link.peer;
+    this.#core.log.event("agent linked", {
+      agent: agentId,
+      carrier,
+      from: remoteAddress,
+      software,
+    });
+  }
+
+  #unlinked(link: AgentLink, reason: string): void {
+    this.#core.registry.remove(link);
+    this.#nodes.unlinked(link);
+    this.#readiness.report();
+    const { agentId, remoteAddress } = link.peer;
+    this.#core.log.event(`agent gone: ${reason}`, {
+      agent: agentId,
+      from: remoteAddress,
+    });
+  }
+}
