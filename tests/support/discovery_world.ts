@@ -56,6 +56,19 @@ class Ledger {
   last: readonly string[] = [];
   /** By name: the version that the client refused, as far as it can be known. */
   readonly refused = new Map<string, string>();
+  /** The same of what was refused beside others, and nobody knows which is bad. */
+  readonly suspects = new Map<string, string>();
+
+  forget(name: string): void {
+    this.refused.delete(name);
+    this.suspects.delete(name);
+  }
+
+  forgetAllBut(names: ReadonlySet<string>): void {
+    for (const name of [...this.refused.keys(), ...this.suspects.keys()]) {
+      if (!names.has(name)) this.forget(name);
+    }
+  }
 }
 
 function ledgers(): Record<ResourceKind, Ledger> {
@@ -261,7 +274,7 @@ export class DiscoveryWorld {
       if (kind === "cluster") this.#noteGone(name, old?.has(name) ?? false);
       if (old?.get(name)?.version === version) continue;
       ledger.touched.add(name);
-      ledger.refused.delete(name);
+      ledger.forget(name);
     }
   }
 
@@ -303,10 +316,8 @@ export class DiscoveryWorld {
         request.mode === "sotw" ? request.resourceNames : [],
       );
       ledger.names = ledger.names?.filter((name) => still.has(name));
-      for (const name of ledger.refused.keys()) {
-        const isAll = this.model.kinds[kind].isWildcard;
-        if (!isAll && !still.has(name)) ledger.refused.delete(name);
-      }
+      const isAll = this.model.kinds[kind].isWildcard;
+      if (!isAll) ledger.forgetAllBut(still);
       return;
     }
     const isAnswer = ledger.openNonce !== "" &&
@@ -315,7 +326,7 @@ export class DiscoveryWorld {
       ledger.openNonce = "";
       if (errorDetail !== undefined) {
         this.#noteRefusal(kind, errorDetail.message);
-      }
+      } else for (const name of ledger.last) ledger.suspects.delete(name);
     }
     const names = request.mode === "sotw"
       ? request.resourceNames
@@ -335,14 +346,12 @@ export class DiscoveryWorld {
       ledger.names = names;
       const asked = new Set(names);
       const isAll = this.model.kinds[kind].isWildcard;
-      for (const name of ledger.refused.keys()) {
-        if (!isAll && !asked.has(name)) ledger.refused.delete(name);
-      }
+      if (!isAll) ledger.forgetAllBut(asked);
     } else {
       ledger.isAsked ||= isFirst || names.length > 0;
       ledger.names ??= [];
       for (const name of names) {
-        if (!ledger.subscribed.has(name)) ledger.refused.delete(name);
+        if (!ledger.subscribed.has(name)) ledger.forget(name);
         ledger.subscribed.add(name);
       }
       for (const name of request.unsubscribe) ledger.subscribed.delete(name);
@@ -354,6 +363,7 @@ export class DiscoveryWorld {
     const named = message.split(" ").slice(1);
     const isWhole = this.#character.mode === "sotw" && isWholeState(kind);
     const blamed = named.length > 0 ? named : isWhole ? [] : ledger.last;
+    const isSure = named.length > 0 || blamed.length === 1;
     for (const name of blamed) {
       ledger.everRefused.add(name);
       const version = ledger.sent.get(name);
@@ -362,7 +372,11 @@ export class DiscoveryWorld {
       if (ledger.touched.has(name)) continue; // It went, and came back.
       // Who asks anew while the refused one is on the road is told again.
       if (version !== undefined && isNow && !ledger.anew.has(name)) {
-        ledger.refused.set(name, version);
+        // What was tried again has something told in its place.
+        if (isSure && ledger.suspects.has(name)) ledger.forced.add(name);
+        ledger.forget(name);
+        const found = isSure ? ledger.refused : ledger.suspects;
+        found.set(name, version);
       }
     }
     // Nothing is known of the clusters in it: they are told anew.
@@ -382,6 +396,13 @@ export class DiscoveryWorld {
     for (const { name, version } of reply.resources) {
       this.#auditContent(kind, name, version);
     }
+    const { suspects } = this.#ledgers[kind];
+    const tried = reply.resources.filter(({ name, version }) =>
+      suspects.get(name) === version
+    );
+    if (tried.length > 0 && names.length > 1) {
+      throw new Error(`Suspects are not tried alone: ${names.join(" ")}`);
+    }
     if (kind === "cluster") {
       const just = [...this.#goneSinceMs].filter(([name, sinceMs]) =>
         this.nowMs < sinceMs + REMOVAL_GRACE_MS && !ledger.anew.has(name)
@@ -400,7 +421,7 @@ export class DiscoveryWorld {
       ledger.told.add(name);
       const now = this.#view!.resources[kind].get(name)?.version;
       if (version === now) ledger.touched.delete(name);
-      if (kind === "endpoints") ledger.forced.delete(name);
+      ledger.forced.delete(name);
     }
     for (const name of reply.removed) {
       ledger.touched.delete(name);
@@ -412,6 +433,9 @@ export class DiscoveryWorld {
         if (!there.has(name)) ledger.sent.delete(name);
       }
     }
+    // They go one by one, each after the answer to the one before.
+    const queued = [...suspects.keys()].filter((name) => !names.includes(name));
+    if (ledger.isAsked) { for (const name of queued) ledger.forced.add(name); }
     ledger.last = names;
     ledger.isAsked = false;
     ledger.anew.clear();
@@ -427,6 +451,9 @@ export class DiscoveryWorld {
     }
     const now = this.#view!.resources[kind].get(name)?.version;
     if (now === version) return;
+    if (now !== undefined && ledger.suspects.get(name) === now) {
+      throw new Error(`Puts back ${kind} ${name}=${version}, there is ${now}`);
+    }
     const isParked = ledger.everRefused.has(name);
     const isKept = now === undefined;
     if (!isParked && !isKept && !now!.endsWith("!")) {

@@ -7,13 +7,18 @@
  * What of the rest was applied is not known, so nothing is assumed of it: the
  * next content is sent, even when it is what the client had before.
  *
+ * A refusal that names none leaves each resource of the response a suspect: the
+ * client may run it, and what it took before may be long gone. So a suspect that
+ * has to be told, because its cluster changed, is tried once more, alone; the
+ * answer to that is about nothing else.
+ *
  * @module
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view.ts";
 import type { NameSet } from "./name_set.ts";
-import type { Names } from "./shared_names.ts";
+import { type Names, NO_NAMES } from "./shared_names.ts";
 
 /** Characters of a client's words that are kept. */
 export const NACK_MESSAGE_MAX = 1_024;
@@ -23,6 +28,24 @@ interface ParkedContent {
   readonly version: string;
   /** What the client took last; absent if that is not known. */
   readonly good: Resource | undefined;
+  /** Whether it may be another one of the same response that is bad. */
+  readonly isSuspect: boolean;
+}
+
+/** How something was refused. */
+export interface Refusal {
+  /** What was taken before that, as far as it is known. */
+  readonly good: Resource | undefined;
+  /** Whether what was refused is what there is; else it stood in for it. */
+  readonly isThere: boolean;
+  /** See the module description. */
+  readonly isSuspect: boolean;
+}
+
+/** What goes in one response, and what after it. */
+export interface Queued {
+  readonly first: Names;
+  readonly later: Names;
 }
 
 /** See the module description; what one stream refused of one kind. */
@@ -37,24 +60,19 @@ export class Parking {
     return [...this.#parked.keys()];
   }
 
-  /**
-   * @param good What was taken before that, as far as it is known; no matter
-   *   when something is parked already.
-   * @param isThere Whether that is what there is; else it stood in for it.
-   */
+  /** What was good before counts no more when something is parked already. */
   park(
     { name, version }: Resource,
-    good: Resource | undefined,
-    isThere: boolean,
+    { good, isThere, isSuspect }: Refusal,
   ): void {
     const before = this.#parked.get(name);
     if (before === undefined) {
-      this.#parked.set(name, { version, good });
+      this.#parked.set(name, { version, good, isSuspect });
     } else if (before.good?.version !== version) {
-      this.#parked.set(name, { version, good: before.good });
+      this.#parked.set(name, { version, good: before.good, isSuspect });
     } else if (isThere && before.version !== version) {
       // What seemed to be good was only not answered.
-      this.#parked.set(name, { version, good: undefined });
+      this.#parked.set(name, { version, good: undefined, isSuspect });
     } // It stood in for what was refused first, and that is still so.
   }
 
@@ -63,9 +81,36 @@ export class Parking {
     return this.#parked.get(name)?.version === version;
   }
 
+  /** Whether exactly this was refused, or maybe something beside it. */
+  suspects({ name, version }: Resource): boolean {
+    const parked = this.#parked.get(name);
+    return parked?.version === version && parked.isSuspect;
+  }
+
   /** What the client has instead; only of what is held. */
   standIn({ name }: Resource): Resource | undefined {
-    return this.#parked.get(name)?.good;
+    const parked = this.#parked.get(name);
+    // It may have what is held as well.
+    return parked?.isSuspect ? undefined : parked?.good;
+  }
+
+  /**
+   * Parts what may be told together from suspects, which go one by one.
+   *
+   * @param names What is to be told.
+   * @param owed Those of them that are told whether they changed or not.
+   */
+  queueSuspects(names: Names, owed: Names, now: ByName): Queued {
+    const suspects: string[] = [];
+    for (const name of this.#parked.keys()) {
+      const resource = owed.has(name) ? now.get(name) : undefined;
+      if (resource && this.suspects(resource)) suspects.push(name);
+    }
+    if (suspects.length === 0) return { first: names, later: NO_NAMES };
+    const others = new Set(names);
+    for (const name of suspects) others.delete(name);
+    const first = others.size > 0 ? others : new Set([suspects.shift()!]);
+    return { first, later: new Set(suspects) };
   }
 
   /** A client that asks again is told again. */
@@ -86,8 +131,15 @@ export class Parking {
     }
   }
 
-  /** The client took what it was told: forgets what that is instead of. */
-  forgetTaken(told: ByName): void {
+  /**
+   * The client took what it was told: forgets what that is instead of.
+   *
+   * @param taken The response; a suspect in it is none any more.
+   */
+  forgetTaken(told: ByName, taken: readonly Resource[]): void {
+    for (const resource of taken) {
+      if (this.holds(resource)) this.#parked.delete(resource.name);
+    }
     for (const [name, { version }] of this.#parked) {
       if (told.get(name)?.version !== version) this.#parked.delete(name);
     }

@@ -270,11 +270,13 @@ export abstract class Subscription {
 
   /**
    * What is sent of `resource`: if it was refused, what the client took last, and
-   * that only to who has to be told something.
+   * that only to who has to be told something. A suspect is tried again then.
    */
   protected sendable(resource: Resource, owed: Names): Resource | undefined {
+    const isOwed = owed.has(resource.name);
+    if (isOwed && this.parking?.suspects(resource)) return resource;
     const taken = this.uptake.taken(resource);
-    return taken === resource || owed.has(resource.name) ? taken : undefined;
+    return taken === resource || isOwed ? taken : undefined;
   }
 
   /** Names that are to be told, and are not what was told last. */
@@ -336,6 +338,7 @@ export abstract class Subscription {
     this.#setOwed(rest);
     this.#advance();
     if (!isSaid) {
+      if (rest.size > 0) return this.take(nowMs);
       this.#settle();
       return undefined;
     }
@@ -375,8 +378,13 @@ export abstract class Subscription {
     names: Names,
     owed: Names,
   ): { selection: Selection; rest: Names } {
-    const selection = this.compose(names, owed);
-    return this.isWhole ? { selection, rest: NO_NAMES } : firstPart(selection);
+    if (this.isWhole) {
+      return { selection: this.compose(names, owed), rest: NO_NAMES };
+    }
+    const queued = this.parking?.queueSuspects(names, owed, this.now);
+    const part = firstPart(this.compose(queued?.first ?? names, owed));
+    const rest = union(part.rest, queued?.later ?? NO_NAMES);
+    return { selection: part.selection, rest };
   }
 
   #says({ resources, removed, version }: DiscoveryReply): boolean {
@@ -410,7 +418,7 @@ export abstract class Subscription {
     this.log.noteRefused(error, named.length > 0 ? named : resources, nowMs);
     const { now, held } = this;
     const asked = this.#asked;
-    this.uptake.noteRefused(named, { now, held, wanted, asked });
+    this.owe(this.uptake.noteRefused(named, { now, held, wanted, asked }));
   }
 
   /** What the client has and should have, name by name; for people. */

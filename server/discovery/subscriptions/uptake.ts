@@ -17,7 +17,7 @@ import { Doubts, type Flight } from "./doubts.ts";
 import type { NameSet } from "./name_set.ts";
 import { Parking } from "./parking.ts";
 import type { HeldRemovals } from "./removals.ts";
-import { type Names, NO_NAMES } from "./shared_names.ts";
+import { type Names, namesOfList, NO_NAMES } from "./shared_names.ts";
 
 /** What a refusal is measured by. */
 export interface RefusedAgainst {
@@ -125,10 +125,11 @@ export class Uptake {
    * @param owed What the client was not told yet.
    */
   noteTaken(told: ByName, owed: Names): void {
+    const resources = this.#flight?.resources ?? [];
     this.#flight = undefined;
     if (this.#doubts?.settle(owed) === false) this.#doubts = undefined;
     if (this.#parking === undefined) return;
-    this.#parking.forgetTaken(told);
+    this.#parking.forgetTaken(told, resources);
     if (this.#parking.size === 0) this.#parking = undefined;
   }
 
@@ -136,17 +137,26 @@ export class Uptake {
    * The last response was refused.
    *
    * @param named Those of its resources that the client blames by name.
+   * @returns Names of what was tried again and is known to be bad now: something
+   *   has to be told in its place.
    */
-  noteRefused(named: readonly Resource[], against: RefusedAgainst): void {
+  noteRefused(named: readonly Resource[], against: RefusedAgainst): Names {
     const flight = this.#flight;
-    if (flight === undefined) return;
+    if (flight === undefined) return NO_NAMES;
     this.#flight = undefined;
     this.#doubts ??= new Doubts();
+    const suspects = flight.resources.filter((resource) =>
+      this.#parking?.suspects(resource)
+    );
     this.#park(named, flight, against);
     if (this.#isWhole) this.#unhold(named, flight, against.held);
     // When it names some, the others may be taken.
     this.#doubts.add(flight, named.length === 0);
     this.#refusedFresh = flight.fresh;
+    const bad = suspects.filter((resource) =>
+      this.#parking?.standIn(resource) !== undefined
+    );
+    return bad.length === 0 ? NO_NAMES : namesOfList(bad);
   }
 
   #park(
@@ -164,10 +174,11 @@ export class Uptake {
     );
     if (refused.length === 0) return;
     this.#parking ??= new Parking();
+    const isSuspect = isAll && flight.resources.length > 1;
     for (const resource of refused) {
       const isThere = now.get(resource.name)?.version === resource.version;
       const good = this.#goodBefore(resource, flight);
-      this.#parking.park(resource, good, isThere);
+      this.#parking.park(resource, { good, isThere, isSuspect });
     }
   }
 
