@@ -1,0 +1,184 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
+import { CLEAN } from "../../tests/support/joined_conduits.ts";
+import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import type { Conduit, ConduitEvents } from "./conduit.ts";
+import { transfer } from "./transfer.ts";
+
+Deno.test("a conduit that ignores its window is reset, not buffered", async () => {
+  const source = new ScriptedConduit();
+  const sink = new ScriptedConduit();
+  const result = transfer(source, sink, { queueOctetsMax: 1_000 });
+  source.events.onData(new Uint8Array(1_000));
+  assertEquals(source.resets, []);
+  source.events.onData(new Uint8Array(1));
+  assertStringIncludes(source.resets[0]!, "1001 octets");
+  assertEquals(sink.resets, source.resets);
+  source.events.onData(new Uint8Array(1_000_000));
+  for (const { events } of [source, sink]) {
+    events.onClose({ kind: "reset", reason: "by us" });
+  }
+  assertStringIncludes(reasonOf((await result).end), "at most 1000");
+});
+
+Deno.test("a conduit that calls its early close clean is lost", async () => {
+  const source = new ScriptedConduit();
+  const [b, far] = MemoryConduit.pair();
+  const probe = new ConduitProbe(far);
+  const result = transfer(source, b);
+  source.events.onClose(CLEAN);
+  assertEquals((await probe.closed).kind, "lost");
+  assertEquals((await result).end.kind, "lost");
+});
+
+Deno.test("a closed conduit hears nothing more", () => {
+  const source = new ScriptedConduit();
+  const sink = new ScriptedConduit();
+  transfer(source, sink);
+  source.events.onData(Uint8Array.of(1, 2, 3));
+  source.events.onEnd();
+  sink.events.onEnd();
+  source.events.onClose(CLEAN);
+  sink.write = (chunk) => chunk.length;
+  sink.events.onWritable();
+  assertEquals([sink.ends, source.consumedOctets], [1, 0]);
+});
+
+Deno.test("an end says whether anybody is left, behind what was queued", () => {
+  for (const isGone of [true, false]) {
+    const source = new ScriptedConduit();
+    const sink = new ScriptedConduit();
+    const ends: unknown[] = [];
+    sink.end = (gone) => ends.push(gone);
+    transfer(source, sink);
+    source.events.onData(Uint8Array.of(1, 2, 3));
+    source.events.onEnd(isGone);
+    assertEquals(ends, []);
+    sink.write = (chunk) => chunk.length;
+    sink.events.onWritable();
+    assertEquals(ends, [isGone]);
+  }
+});
+
+Deno.test("after a loss neither direction writes, whatever still comes", () => {
+  const source = new ScriptedConduit();
+  const sink = new ScriptedConduit();
+  transfer(source, sink);
+  source.events.onData(Uint8Array.of(1, 2, 3));
+  source.events.onClose({ kind: "lost", reason: "gone" });
+  const writes: string[] = [];
+  for (const [name, conduit] of Object.entries({ source, sink })) {
+    conduit.write = (chunk) => {
+      writes.push(name);
+      return chunk.length;
+    };
+  }
+  sink.events.onWritable();
+  sink.events.onData(Uint8Array.of(4));
+  sink.events.onEnd();
+  assertEquals([writes, source.ends], [[], 0]);
+});
+
+Deno.test("a sink may close inside write", () => {
+  const source = new ScriptedConduit();
+  const sink = new ScriptedConduit();
+  transfer(source, sink);
+  source.events.onData(Uint8Array.of(1, 2, 3));
+  sink.write = () => {
+    sink.events.onClose({ kind: "reset", reason: "broken pipe" });
+    return 2;
+  };
+  sink.events.onWritable();
+  assertEquals(source.resets, ["broken pipe"]);
+});
+
+Deno.test("onWritable from inside write loses no octet", async () => {
+  const source = new ScriptedConduit();
+  const sink = new ScriptedConduit();
+  const written: number[] = [];
+  let room = 2;
+  sink.write = (chunk) => {
+    const taken = Math.min(room, chunk.length);
+    written.push(...chunk.subarray(0, taken));
+    if (taken < chunk.length) {
+      room = 10;
+      sink.events.onWritable();
+    }
+    return taken;
+  };
+  const result = transfer(source, sink);
+  source.events.onData(Uint8Array.of(1, 2, 3, 4, 5));
+  assertEquals(written, [1, 2, 3, 4, 5]);
+  assertEquals(source.consumedOctets, 5);
+  for (const { events } of [source, sink]) {
+    events.onClose({ kind: "reset", reason: "done" });
+  }
+  await result;
+});
+
+Deno.test("a source that delivers inside consumed keeps its order", () => {
+  const source = new ScriptedConduit();
+  const sink = new ScriptedConduit();
+  const written: number[] = [];
+  sink.write = (chunk) => {
+    const taken = Math.min(2, chunk.length);
+    written.push(...chunk.subarray(0, taken));
+    return taken;
+  };
+  let next = 5;
+  source.consumed = () => {
+    if (next < 9) source.events.onData(Uint8Array.of(next++));
+  };
+  transfer(source, sink);
+  source.events.onData(Uint8Array.of(1, 2, 3, 4));
+  for (let i = 0; i < 8; i++) sink.events.onWritable();
+  assertEquals(written, [1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
+Deno.test("a datagram that the sink refuses is dropped, counted and credited", async () => {
+  const [leftRoad, a] = MemoryConduit.pair({ datagrams: true });
+  const left = new ConduitProbe(leftRoad);
+  const full = new ScriptedConduit(true);
+  const result = transfer(a, full);
+  left.send(new Uint8Array(10));
+  await settled();
+  assertEquals(a.unconsumedOctets, 0);
+  left.reset("done");
+  full.events.onClose({ kind: "reset", reason: "done" });
+  const { droppedDatagrams, octetsAToB } = await result;
+  assertEquals([droppedDatagrams, octetsAToB], [1, 0]);
+});
+
+/** A conduit that takes nothing and does only what the test says. */
+class ScriptedConduit implements Conduit {
+  events!: ConduitEvents;
+  readonly resets: string[] = [];
+  consumedOctets = 0;
+  ends = 0;
+
+  constructor(readonly datagrams = false) {}
+
+  attach(events: ConduitEvents): void {
+    this.events = events;
+  }
+
+  write(_chunk: Uint8Array): number {
+    return 0;
+  }
+
+  end(_isGone?: boolean): void {
+    this.ends++;
+  }
+
+  reset(reason: string): void {
+    this.resets.push(reason);
+  }
+
+  consumed(octets: number): void {
+    this.consumedOctets += octets;
+  }
+}
+
+function reasonOf(end: { kind: string; reason?: string }): string {
+  return end.reason ?? "";
+}

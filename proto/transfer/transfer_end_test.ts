@@ -1,0 +1,102 @@
+import { assertEquals } from "@std/assert";
+import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
+import { CLEAN, joined } from "../../tests/support/joined_conduits.ts";
+import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import { join } from "./transfer.ts";
+
+for (const from of ["left", "right"] as const) {
+  const to = from === "left" ? "right" : "left";
+  Deno.test(`a reset from the ${from} is a reset, not an end, with its reason`, async () => {
+    const ends = joined();
+    ends[from].send("abc");
+    await ends[to].received(3);
+    ends[from].reset("no more");
+    const reset = { kind: "reset", reason: "no more" } as const;
+    assertEquals(await ends[to].closed, reset);
+    assertEquals(ends[to].hasEnded, false);
+    assertEquals((await ends.result).end, reset);
+  });
+
+  Deno.test(`a loss on the ${from} is a loss, neither end nor reset`, async () => {
+    const ends = joined();
+    const road = from === "left" ? ends.leftRoad : ends.rightRoad;
+    ends[from].send("abc");
+    await ends[to].received(3);
+    road.lose("the link went");
+    const lost = { kind: "lost", reason: "the link went" } as const;
+    assertEquals(await ends[to].closed, lost);
+    assertEquals(ends[to].hasEnded, false);
+    assertEquals((await ends.result).end, lost);
+  });
+}
+
+Deno.test("a reset overtakes what is queued, and frees it", async () => {
+  const { left, right, result } = joined({ windowOctets: 1_000 });
+  right.stopReading();
+  left.send(new Uint8Array(5_000));
+  await settled();
+  left.reset("gone");
+  assertEquals((await right.closed).kind, "reset");
+  assertEquals((await result).octetsAToB, 1_000);
+});
+
+Deno.test("a reset after a half-close is a reset all the same", async () => {
+  const { left, right, result } = joined();
+  left.finish();
+  await right.ended;
+  left.reset("changed my mind");
+  assertEquals((await right.closed).kind, "reset");
+  assertEquals((await result).end.kind, "reset");
+});
+
+Deno.test("both ends lost at once close once each", async () => {
+  const { leftRoad, rightRoad, left, right, result } = joined();
+  leftRoad.lose("one");
+  rightRoad.lose("two");
+  assertEquals((await result).end, { kind: "lost", reason: "one" });
+  assertEquals([left.end?.kind, right.end?.kind], ["lost", "lost"]);
+});
+
+Deno.test("half-closed is said once, and either can be given up then", async () => {
+  for (const first of ["left", "right"] as const) {
+    const [leftRoad, a] = MemoryConduit.pair();
+    const [b, rightRoad] = MemoryConduit.pair();
+    const ends = {
+      left: new ConduitProbe(leftRoad),
+      right: new ConduitProbe(rightRoad),
+    };
+    const heard: unknown[] = [];
+    const joined = join(a, b, undefined, (which) => heard.push(which));
+    const other = first === "left" ? "right" : "left";
+    ends[first].send("abc");
+    ends[first].finish();
+    await ends[other].ended;
+    assertEquals(heard, [joined]);
+    assertEquals(joined.octets, 3);
+    joined.giveUp("long enough");
+    const reset = { kind: "reset", reason: "long enough" } as const;
+    assertEquals([await ends.left.closed, await ends.right.closed], [
+      reset,
+      reset,
+    ]);
+  }
+});
+
+Deno.test("giving up resets the one that is not closed", async () => {
+  const [leftRoad, a] = MemoryConduit.pair({ windowOctets: 100 });
+  const [b, rightRoad] = MemoryConduit.pair({ windowOctets: 100 });
+  const left = new ConduitProbe(leftRoad);
+  const right = new ConduitProbe(rightRoad);
+  const heard: unknown[] = [];
+  const joined = join(a, b, undefined, (which) => heard.push(which));
+  right.finish();
+  await left.ended;
+  right.stopReading();
+  left.send(new Uint8Array(150));
+  left.finish();
+  assertEquals(await left.closed, CLEAN);
+  assertEquals(b.closed, undefined);
+  joined.giveUp("it takes nothing");
+  assertEquals((await right.closed).kind, "reset");
+  assertEquals(heard.length, 1);
+});

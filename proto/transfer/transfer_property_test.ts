@@ -1,0 +1,128 @@
+import { assertEquals } from "@std/assert";
+import { settled } from "../../tests/support/conduit_probe.ts";
+import {
+  CLEAN,
+  joined,
+  type JoinedConduits,
+  pattern,
+  same,
+} from "../../tests/support/joined_conduits.ts";
+import { forAll, type Prng } from "../../tests/support/prng.ts";
+
+Deno.test("any schedule: order kept, nothing lost, memory bounded", async () => {
+  await forAll(100, async (prng) => {
+    const schedule = new Schedule(prng);
+    for (let step = 0; step < 60 && !schedule.isBroken; step++) {
+      schedule.step();
+      if (prng.below(3) > 0) await settled();
+      schedule.checkOnTheWay();
+    }
+    await schedule.finish();
+  });
+});
+
+type Side = "left" | "right";
+
+/** Random things done to both ends, and what must hold all along. */
+class Schedule {
+  readonly #prng: Prng;
+  readonly #windowOctets: number;
+  readonly #ends: JoinedConduits;
+  readonly #sent = { left: 0, right: 0 };
+  readonly #finished = { left: false, right: false };
+  #broken: "reset" | "lost" | undefined;
+
+  constructor(prng: Prng) {
+    this.#prng = prng;
+    this.#windowOctets = 1 + prng.below(3_000);
+    this.#ends = joined({
+      windowOctets: this.#windowOctets,
+      cut: (octets) => 1 + prng.below(octets),
+    });
+  }
+
+  get isBroken(): boolean {
+    return this.#broken !== undefined;
+  }
+
+  step(): void {
+    const side: Side = this.#prng.pick(["left", "right"] as const);
+    const { left, right, leftRoad, rightRoad, a, b } = this.#ends;
+    const probe = side === "left" ? left : right;
+    const roads = [leftRoad, rightRoad, a, b];
+    switch (this.#prng.below(9)) {
+      case 0:
+        return probe.stopReading();
+      case 1:
+        return probe.startReading();
+      case 2:
+        return this.#prng.pick(roads).stall();
+      case 3:
+        return roads.forEach((road) => road.resume());
+      case 4:
+        if (this.#prng.below(5) === 0) this.#finishSide(side);
+        return;
+      case 5:
+        if (this.#prng.below(25) === 0) this.#break(side);
+        return;
+      default:
+        this.#send(side);
+    }
+  }
+
+  checkOnTheWay(): void {
+    const { left, right, a, b } = this.#ends;
+    for (const conduit of [a, b]) {
+      assertEquals(conduit.unconsumedOctets <= this.#windowOctets, true);
+    }
+    assertEquals(right.receivedOctets <= this.#sent.left, true);
+    assertEquals(left.receivedOctets <= this.#sent.right, true);
+    if (right.hasEnded) assertEquals(right.receivedOctets, this.#sent.left);
+    if (left.hasEnded) assertEquals(left.receivedOctets, this.#sent.right);
+  }
+
+  /** Lets everything go and judges the outcome. */
+  async finish(): Promise<void> {
+    const { left, right, leftRoad, rightRoad, a, b } = this.#ends;
+    for (const road of [leftRoad, rightRoad, a, b]) road.resume();
+    for (const side of ["left", "right"] as const) {
+      this.#ends[side].startReading();
+      if (!this.isBroken) this.#finishSide(side);
+    }
+    const { end, octetsAToB, octetsBToA } = await this.#ends.result;
+    if (!this.isBroken || end.kind === "clean") {
+      assertEquals([left.end, right.end, end], [CLEAN, CLEAN, CLEAN]);
+      assertEquals([octetsAToB, octetsBToA], [
+        this.#sent.left,
+        this.#sent.right,
+      ]);
+      assertEquals(right.receivedOctets, octetsAToB);
+      assertEquals(left.receivedOctets, octetsBToA);
+    } else {
+      assertEquals(end, { kind: this.#broken, reason: "broken" });
+    }
+    for (const { octets } of [left, right]) {
+      assertEquals(same(octets, pattern(octets.length)), true);
+    }
+  }
+
+  #send(side: Side): void {
+    if (this.#finished[side]) return;
+    const octets = this.#prng.below(5_000);
+    this.#ends[side].send(pattern(octets, this.#sent[side]));
+    this.#sent[side] += octets;
+  }
+
+  #finishSide(side: Side): void {
+    if (this.#finished[side]) return;
+    this.#finished[side] = true;
+    this.#ends[side].finish();
+  }
+
+  #break(side: Side): void {
+    this.#broken = this.#prng.pick(["reset", "lost"] as const);
+    if (this.#broken === "reset") this.#ends[side].reset("broken");
+    else if (side === "left") this.#ends.leftRoad.lose("broken");
+    else this.#ends.rightRoad.lose("broken");
+  }
+}
