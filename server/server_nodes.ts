@@ -12,7 +12,7 @@ import { systemTimers } from "../host/system_timers.ts";
 import type { MethodHandler } from "../proto/grpc/call.ts";
 import { announcedName } from "../proto/link/announced_services.ts";
 import type { Admission, AgentLink } from "../proto/link/link.ts";
-import type { SubscriberLink } from "./discovery/discovery.ts";
+import type { SubscriberLink } from "./discovery/streams/open_streams.ts";
 import { VirtualAddresses } from "./discovery/generate/virtual_addresses.ts";
 import type { ServerDiscovery } from "./discovery/server_discovery.ts";
 import { type NodeCalls, NodeFrontend } from "./frontends/node_frontend.ts";

@@ -14,11 +14,12 @@ import {
   serviceOf,
 } from "../../tests/support/scripted_source.ts";
 import { ADS_SOTW } from "../../tests/support/xds_probe.ts";
-import { Discovery, STREAMS_MAX, TICK_MS } from "./discovery.ts";
+import { Discovery } from "./discovery.ts";
 import { SEES_EVERYTHING, type Visibility } from "./generate/audience.ts";
 import { generateService } from "./generate/generate_service.ts";
 import { SLICE_MS } from "./push/push_queue.ts";
 import { STALLED_MS } from "./streams/kept_response.ts";
+import { STREAMS_MAX, TICK_MS } from "./streams/open_streams.ts";
 
 const WEB = "default/web:80";
 const ARRIVAL = { ...socketCaller(), needsNoProof: true };

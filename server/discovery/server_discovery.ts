@@ -15,7 +15,7 @@ import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Caller } from "../links/agent_port.ts";
 import type { Admit } from "./access/admission.ts";
-import { Discovery, type SubscriberLink } from "./discovery.ts";
+import { Discovery } from "./discovery.ts";
 import { DiscoveryPort } from "./discovery_port.ts";
 import type { Visibility } from "./generate/audience.ts";
 import { generateService } from "./generate/generate_service.ts";
@@ -25,6 +25,7 @@ import {
 } from "./membership/announcement.ts";
 import { MembershipSource } from "./membership/membership_source.ts";
 import type { DiscoveryServerOptions } from "./options.ts";
+import type { SubscriberLink } from "./streams/open_streams.ts";
 
 /** What is taken from the server. */
 export interface ServerDiscoveryEnvironment {
