@@ -83,6 +83,7 @@ export function openKubernetes(
     ),
     addresses,
     binding: server.nodeBinding,
+    wallClock: Date.now,
     observer: {
       reviewed: countReviews(metrics),
       mismatched: countTokenMismatches(metrics),

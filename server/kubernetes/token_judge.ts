@@ -11,6 +11,7 @@
  * @module
  */
 
+import { sourceOf } from "../../host/intake/source.ts";
 import {
   KubernetesConfigError,
   KubernetesError,
@@ -28,7 +29,8 @@ import {
   refuse,
   type Verdict,
 } from "../links/admission.ts";
-import { TooManyReviewsError } from "./token_reviews.ts";
+import { TooManyReviewsError } from "./review_queue.ts";
+import { flawOf } from "./token_claims.ts";
 
 /** Agents remembered as warned about; beyond that, more is said than needed. */
 const WARNED_AGENTS_MAX = 10_000;
@@ -46,10 +48,14 @@ export interface TokenRequirement {
 /** See {@linkcode tokenJudge}. */
 export interface TokenJudgeOptions {
   readonly wanted: TokenRequirement;
-  readonly reviews: { of(token: string): Promise<ReviewedToken> };
+  readonly reviews: {
+    of(token: string, source: string): Promise<ReviewedToken>;
+  };
   /** Host names and addresses of a node of the cluster. */
   readonly addresses: { of(nodeName: string): Promise<Identifiers> };
   readonly binding: NodeBinding;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
   readonly observer: {
     /** How a review went: `admitted`, `invalid`, `denied` or `unavailable`. */
     reviewed(outcome: string): void;
@@ -86,10 +92,16 @@ async function judgeToken(
   token: string,
   warned: Set<string>,
 ): Promise<Verdict> {
-  const { reviews, wanted, observer } = options;
+  const { reviews, wanted, observer, wallClock } = options;
+  const flaw = flawOf(token, wanted, wallClock());
+  if (flaw !== undefined) {
+    const verdict = judgeFinding(flaw, wanted);
+    observer.reviewed(outcomeOf(verdict));
+    return verdict;
+  }
   let found: ReviewedToken;
   try {
-    found = await reviews.of(token);
+    found = await reviews.of(token, sourceOf(peer.remoteAddress));
   } catch (error) {
     if (!isUnavailable(error)) throw error;
     observer.reviewed("unavailable");

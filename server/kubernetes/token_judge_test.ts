@@ -6,6 +6,7 @@ import type { Node, TokenReview } from "../../host/kubernetes/objects.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { parseIdentifiers } from "../../proto/link/identifiers.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { tokenSaying } from "../../tests/support/service_account_tokens.ts";
 import { judgeCandidate } from "../links/admission.ts";
 import type { NodeBinding } from "../identity/binding_judge.ts";
 import { NodeAddresses } from "./node_addresses.ts";
@@ -13,6 +14,8 @@ import { tokenJudge } from "./token_judge.ts";
 
 const AUDIENCE = "system:konnectivity-server";
 const USER = "system:serviceaccount:kube-system:konnectivity-agent";
+
+const TOKEN = tokenSaying({ sub: USER, aud: [AUDIENCE] });
 
 type Answer = TokenReview["status"] | Error;
 
@@ -42,6 +45,7 @@ function setUp(answer: Answer, binding: NodeBinding = "warn", node?: Node) {
     reviews: { of: (token) => reviewToken(client, token, AUDIENCE, 1000) },
     addresses: new NodeAddresses(client, new FakeTimers()),
     binding,
+    wallClock: Date.now,
     observer: {
       reviewed: (outcome) => outcomes.push(outcome),
       mismatched: () => outcomes.push("mismatched"),
@@ -49,7 +53,7 @@ function setUp(answer: Answer, binding: NodeBinding = "warn", node?: Node) {
     },
   });
   const ask = async (
-    { token = "t", agentId = "agent", identifiers = "" } = {},
+    { token = TOKEN, agentId = "agent", identifiers = "" } = {},
   ) => {
     const refusal = await judgeCandidate([judge], {
       token,
@@ -86,7 +90,7 @@ Deno.test("a token of the wanted ServiceAccount and audience is admitted", async
   const { ask, outcomes, seen } = setUp(good());
   assertEquals(await ask(), undefined);
   assertEquals(outcomes, ["admitted"]);
-  assertEquals(seen, [{ token: "t", audiences: [AUDIENCE] }]);
+  assertEquals(seen, [{ token: TOKEN, audiences: [AUDIENCE] }]);
 });
 
 Deno.test("without a token and a certificate the next step is said, and nobody asked", async () => {

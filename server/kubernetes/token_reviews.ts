@@ -4,7 +4,8 @@
  * Agents come back all at once after a break, each with the token it had
  * before: what was found about a good one is believed for a minute, and two who
  * show the same one wait for one answer. What was found about a bad one is not
- * kept, so that a token that becomes good is not refused for a minute.
+ * kept, so that a token that becomes good is not refused for a minute. Who waits
+ * when many are shown is for `review_queue.ts`.
  *
  * @module
  */
@@ -12,6 +13,7 @@
 import { createHash } from "node:crypto";
 import type { ReviewedToken } from "../../host/kubernetes/token_review.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
+import { ReviewQueue } from "./review_queue.ts";
 
 /** How long a token that was taken back may still let an agent in. */
 export const BELIEVED_MS = 60_000;
@@ -19,19 +21,12 @@ export const BELIEVED_MS = 60_000;
 /** Tokens remembered; agents beyond that are asked about each time. */
 export const REMEMBERED_MAX = 10_000;
 
-/** Reviews under way; a storm of made-up tokens must not grow without end. */
-export const REVIEWS_MAX = 1_000;
-
-/** More wait for the API server than may. */
-export class TooManyReviewsError extends Error {
-  override readonly name = "TooManyReviewsError";
-}
-
 /** See the module description. */
 export class TokenReviews {
   readonly #review: (token: string) => Promise<ReviewedToken>;
   readonly #clock: Clock;
   readonly #rememberedMax: number;
+  readonly #queue: ReviewQueue;
   /** By the token's SHA-256: a dump of this process holds no token. */
   readonly #known = new Map<
     string,
@@ -51,12 +46,14 @@ export class TokenReviews {
     this.#review = review;
     this.#clock = clock;
     this.#rememberedMax = rememberedMax;
+    this.#queue = new ReviewQueue(clock);
   }
 
   /**
+   * @param source Where it came from; see `host/intake/source.ts`.
    * @throws {TooManyReviewsError} And what `review` throws.
    */
-  async of(token: string): Promise<ReviewedToken> {
+  async of(token: string, source: string): Promise<ReviewedToken> {
     const hash = sha256(token);
     const known = this.#known.get(hash);
     if (known !== undefined && this.#clock.now() < known.untilMs) {
@@ -65,27 +62,21 @@ export class TokenReviews {
     this.#known.delete(hash);
     const waiting = this.#underWay.get(hash);
     if (waiting !== undefined) return await waiting;
-    if (this.#underWay.size >= REVIEWS_MAX) {
-      throw new TooManyReviewsError(
-        `${REVIEWS_MAX} tokens wait for their review already`,
-      );
-    }
-    const asking = this.#ask(hash, token);
+    const asking = this.#queue.run(source, () => this.#ask(hash, token))
+      .finally(() => this.#underWay.delete(hash));
     this.#underWay.set(hash, asking);
-    return await asking;
+    const found = await asking;
+    this.#queue.note(source, found.kind === "service-account");
+    return found;
   }
 
   async #ask(hash: string, token: string): Promise<ReviewedToken> {
     const beginMs = this.#clock.now();
-    try {
-      const found = await this.#review(token);
-      if (found.kind === "service-account") {
-        this.#remember(hash, found, beginMs + BELIEVED_MS);
-      }
-      return found;
-    } finally {
-      this.#underWay.delete(hash);
+    const found = await this.#review(token);
+    if (found.kind === "service-account") {
+      this.#remember(hash, found, beginMs + BELIEVED_MS);
     }
+    return found;
   }
 
   #remember(hash: string, found: ReviewedToken, untilMs: number): void {
