@@ -5,7 +5,6 @@
  */
 
 import type { CallRoad } from "../client/call_road.ts";
-import { readToken } from "../host/kubernetes/token_file.ts";
 import { dialTarget } from "../host/dial.ts";
 import {
   adminHandler,
@@ -20,33 +19,27 @@ import {
 } from "../host/listeners.ts";
 import type { Log } from "../host/log.ts";
 import { MetricRegistry } from "../host/metrics.ts";
-import type { ProxyEnvironment } from "../host/proxy_environment.ts";
 import { registerProcessMetrics } from "../host/process_metrics.ts";
 import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { Credentials } from "../host/tls/credentials.ts";
 import { VERSION } from "../host/version.ts";
-import type {
-  AnnouncedService,
-  ServiceRefusal,
-} from "../proto/link/control_messages.ts";
 import { HTTP2_ALPN } from "../proto/link/hello.ts";
-import { NO_IDENTIFIERS } from "../proto/link/identifiers.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./agent_audit.ts";
 import { AgentMetrics, OWN_PREFIX, watchBudget } from "./agent_metrics.ts";
+import { Announcement } from "./announcement.ts";
 import { BenchTargets, isBenchDial } from "./bench_targets.ts";
 import { Drain } from "./drain.ts";
+import type { AgentEnvironment } from "./environment.ts";
 import { followLeases, type LeaseCount } from "./kubernetes/lease_count.ts";
-import { AttemptLog } from "./links/attempt_log.ts";
-import { Connector } from "./links/connector.ts";
-import type { LinkIdentity } from "./links/link_identity.ts";
-import { LinkKeeper } from "./links/link_keeper.ts";
+import type { LinkKeeper } from "./links/link_keeper.ts";
+import { serverLinks } from "./links/server_links.ts";
 import { ServerRoad } from "./links/server_road.ts";
 import type { AgentOptions } from "./options.ts";
 import { PROXY_PATH } from "./proxy/proxy_path.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
-import type { Relay, RelayEnvironment } from "./relay/relay.ts";
+import type { Relay } from "./relay/relay.ts";
 import { TargetDialer } from "./target_dialer.ts";
 
 /** An agent that is up; its links may not be. */
@@ -69,23 +62,6 @@ export interface RunningAgent {
   reload(): void;
 }
 
-/** What an agent takes from the machine it runs on. */
-export interface AgentEnvironment {
-  readonly log: Log;
-  /** `HTTPS_PROXY` and `NO_PROXY`. */
-  readonly proxy: ProxyEnvironment;
-  /** The process trusts no public CA; see `connectAgentTls`. */
-  readonly trustsOnlyGiven?: boolean;
-  /** In place of files; see `startJoinedAgent` and `startKubernetesAgent`. */
-  readonly identity?: LinkIdentity;
-  /** Uniform in [0, 1); the platform's when absent. */
-  readonly random?: () => number;
-  /** Makes the service proxy that is to run beside; absent: there is none. */
-  readonly openProxy?: (metrics: MetricRegistry) => ServiceProxy;
-  /** Opens the relays that the options ask for. */
-  readonly openRelay?: (environment: RelayEnvironment) => Relay;
-}
-
 /**
  * Starts an agent. A server that cannot be reached is not an error: the agent
  * goes on trying.
@@ -105,8 +81,6 @@ export function startAgent(
   }
 }
 
-const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
-
 /** See the module description. */
 class Agent {
   readonly #options: AgentOptions;
@@ -119,22 +93,19 @@ class Agent {
   readonly #files: KeptFiles;
   readonly #credentials: Credentials;
   readonly #audit: AgentAudit | undefined;
+  readonly #announcement: Announcement;
   readonly #dialer: TargetDialer;
   readonly #keeper: LinkKeeper;
   readonly #drain: Drain;
   readonly #proxy: ServiceProxy | undefined;
   #relay: Relay | undefined;
   #leases: LeaseCount | undefined;
-  /** What servers were told last that this node serves for others. */
-  #announced: readonly AnnouncedService[];
-  /** What servers do not take of it, as it was logged last. */
-  #refusals = "";
 
   constructor(options: AgentOptions, environment: AgentEnvironment) {
     const { log, identity } = environment;
     const { server } = options;
     this.#options = options;
-    this.#announced = this.#services;
+    this.#announcement = new Announcement(options, log);
     this.#log = log;
     this.#environment = environment;
     registerProcessMetrics(this.#metricRegistry);
@@ -163,7 +134,16 @@ class Agent {
     });
     this.#proxy = environment.openProxy?.(this.#metricRegistry);
     this.#dialer = this.#createDialer();
-    this.#keeper = this.#createKeeper(this.#createConnector());
+    this.#keeper = serverLinks({
+      options,
+      environment,
+      credentials: this.#credentials,
+      receiveBudget: this.#receiveBudget,
+      metrics: this.#metrics,
+      announcement: this.#announcement,
+      onDial: this.#dialer.dial,
+      serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
+    });
     this.#drain = new Drain({
       announce: () => {
         log.info("draining: what runs and what still comes is served");
@@ -268,26 +248,8 @@ class Agent {
 
   /** Files were read again: what is served for others may be something else. */
   #announceNew(): void {
-    const services = this.#services;
-    if (services === this.#announced) return;
-    this.#announced = services;
-    this.#refusals = "";
-    this.#keeper.announce(services);
-  }
-
-  get #services(): readonly AnnouncedService[] {
-    const { services, liveServices } = this.#options;
-    return liveServices?.() ?? services ?? NO_SERVICES;
-  }
-
-  /** Each link of a server hears the same. */
-  #servicesRefused(refused: readonly ServiceRefusal[]): void {
-    const text = JSON.stringify(refused);
-    if (text === this.#refusals) return;
-    this.#refusals = text;
-    for (const { service, reason } of refused) {
-      this.#log.warn(`the server does not take ${service}: ${reason}`);
-    }
+    const services = this.#announcement.renewed();
+    if (services !== undefined) this.#keeper.announce(services);
   }
 
   #createDialer(): TargetDialer {
@@ -335,86 +297,6 @@ class Agent {
       connect: (use) =>
         road.open([HTTP2_ALPN], (transport) => Promise.resolve(use(transport))),
     };
-  }
-
-  #createConnector(): Connector {
-    const { agentId, identifiers, server, messageOctetsMax } = this.#options;
-    const { tokenFile } = server;
-    const { identity } = this.#environment;
-    const road = new ServerRoad(
-      server.addresses,
-      this.#credentials,
-      this.#environment,
-    );
-    return new Connector({
-      ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
-      agentId,
-      identifiers: identifiers ?? NO_IDENTIFIERS,
-      services: () => this.#services,
-      onServicesRefused: (refused) => this.#servicesRefused(refused),
-      notAnnounced: (serverId) =>
-        this.#log.warn(
-          "the services of --announce are not announced: the link speaks " +
-            "Konnectivity's protocol, which has no word for them",
-          { server: serverId },
-        ),
-      alpnProtocols: server.alpnProtocols,
-      carriers: server.carriers ?? ["streams", "packets"],
-      authority: road.authority,
-      keepaliveMs: server.keepaliveMs,
-      messageOctetsMax,
-      receiveBudget: this.#receiveBudget,
-      timers: systemTimers,
-      observer: this.#metrics.linkObserver(),
-      onDial: this.#dialer.dial,
-      openTransport: (alpn, use) => road.open(alpn, use),
-      ...(identity?.trust === undefined
-        ? {}
-        : { onAuthorities: (bundle) => void identity.trust?.(bundle) }),
-      fellBack: (serverId) => {
-        this.#metrics.fellBack();
-        this.#log.warn(
-          "the link fell back to Konnectivity's protocol although the server " +
-            "is ours: something on the way changes ALPN; a stalled connection " +
-            "may hold up others",
-          { server: serverId },
-        );
-      },
-    });
-  }
-
-  #createKeeper(connector: Connector): LinkKeeper {
-    const { server, sync } = this.#options;
-    const log = this.#log;
-    const attempts = new AttemptLog(log);
-    return new LinkKeeper({
-      connect: (onClosed) => connector.connect(onClosed),
-      timers: systemTimers,
-      random: this.#environment.random ?? Math.random,
-      linksPerServer: server.links,
-      intervalCapMs: sync.intervalCapMs,
-      serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
-      forever: sync.forever,
-      observer: {
-        linked: ({ serverId, carrier, serverCount }) => {
-          attempts.linked();
-          log.event("linked to server", {
-            server: serverId,
-            carrier,
-            servers: serverCount,
-          });
-        },
-        lost: ({ serverId }, reason) => {
-          this.#metrics.serverFailed();
-          log.event(`link lost: ${reason}`, { server: serverId });
-        },
-        failed: (reason, retryMs, error) => {
-          this.#metrics.serverFailed();
-          attempts.failed(reason, retryMs, error);
-        },
-        counted: (linked, known) => this.#metrics.servers(linked, known),
-      },
-    });
   }
 
   #serve(

@@ -5,11 +5,8 @@
  * @module
  */
 
-import {
-  type AgentEnvironment,
-  type RunningAgent,
-  startAgent,
-} from "./agent.ts";
+import { type RunningAgent, startAgent } from "./agent.ts";
+import type { AgentEnvironment } from "./environment.ts";
 import type { AgentOptions } from "./options.ts";
 
 /**

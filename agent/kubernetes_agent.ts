@@ -9,13 +9,10 @@ import { metaHandler } from "../host/http_endpoints.ts";
 import { listenHttp } from "../host/listeners.ts";
 import { MetricRegistry } from "../host/metrics.ts";
 import { registerProcessMetrics } from "../host/process_metrics.ts";
-import {
-  type AgentEnvironment,
-  type RunningAgent,
-  startAgent,
-} from "./agent.ts";
+import { type RunningAgent, startAgent } from "./agent.ts";
 import { KubernetesIdentity } from "./enrol/kubernetes/kubernetes_identity.ts";
 import type { KubernetesIdentityOptions } from "./enrol/kubernetes/options.ts";
+import type { AgentEnvironment } from "./environment.ts";
 import type { AgentOptions } from "./options.ts";
 
 /**

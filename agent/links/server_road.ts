@@ -15,7 +15,7 @@ import type { Credentials } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import type { Transport } from "../../host/transport.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import type { AgentEnvironment } from "../agent.ts";
+import type { AgentEnvironment } from "../environment.ts";
 import { UnheardError } from "./connector.ts";
 
 /** How long a server may take from TCP to the end of the TLS handshake. */
