@@ -7,8 +7,8 @@
 
 import { BenchTargets } from "../agent/bench_targets.ts";
 import { listenTcp } from "../host/listeners.ts";
-import { denoSocket } from "../host/sockets/deno_socket.ts";
-import { SocketConduit } from "../host/sockets/socket_conduit.ts";
+import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
+import type { OctetSocket } from "../host/sockets/octet_socket.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import { VERSION } from "../host/version.ts";
 import { DialError } from "../proto/link/link.ts";
@@ -35,10 +35,10 @@ export function serveBench(
 ): BenchServer {
   const software = `tunnel/${VERSION}`;
   const targets = new BenchTargets({ agentId: "", software }, systemTimers);
-  const serve = async (conn: Deno.TcpConn) => {
+  const serve = async (conn: OctetSocket) => {
     try {
       const target = await targets.dial();
-      await transfer(new SocketConduit(denoSocket(conn)), target);
+      await transfer(conduitOf(conn), target);
     } catch (error) {
       conn.close();
       if (!(error instanceof DialError)) throw error;

@@ -9,6 +9,7 @@
 
 import { MemoryRelief } from "../host/memory_relief.ts";
 import { DeadPeers } from "../host/sockets/dead_peers.ts";
+import { sharedPoller } from "../host/sockets/poller.ts";
 import { systemTimers } from "../host/system_timers.ts";
 
 /** A server or an agent that is up. */
@@ -49,10 +50,12 @@ export async function untilStopped(
     new MemoryRelief(systemTimers),
     new DeadPeers(systemTimers),
   ];
+  const release = sharedPoller()?.hold();
   try {
     await running.finished;
   } finally {
     for (const watch of watches) watch.stop();
+    release?.();
     signals.removeSignalListener("SIGHUP", onReload);
     for (const signal of SIGNALS) {
       signals.removeSignalListener(signal, onSignal);

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { SocketConduit } from "../host/sockets/socket_conduit.ts";
+import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
 import { DialError } from "../proto/link/link.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
@@ -42,7 +42,7 @@ export class ConnectDialer implements DialStarter {
       signal.throwIfAborted();
     }
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
-    const pending = dialConnect(new SocketConduit(socket), target.address, {
+    const pending = dialConnect(conduitOf(socket), target.address, {
       onConnected: resolve,
       onFailed: reject,
     }, {

@@ -5,9 +5,9 @@
  */
 
 import { listenTcp } from "../host/listeners.ts";
-import { denoSocket } from "../host/sockets/deno_socket.ts";
+import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
 import { type FirstOctets, firstOctets } from "../host/sockets/first_octets.ts";
-import { SocketConduit } from "../host/sockets/socket_conduit.ts";
+import type { OctetSocket } from "../host/sockets/octet_socket.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
@@ -92,9 +92,9 @@ class ConnectionForward implements Forward {
     return this.#drained.promise;
   }
 
-  async #accept(conn: Deno.TcpConn): Promise<void> {
+  async #accept(accepted: OctetSocket): Promise<void> {
     this.#callers++;
-    await this.#serve(conn).finally(() => {
+    await this.#serve(accepted).finally(() => {
       this.#callers--;
       this.#settle();
     });
@@ -104,8 +104,7 @@ class ConnectionForward implements Forward {
     if (this.#isClosed && this.#callers === 0) this.#drained.resolve();
   }
 
-  async #serve(conn: Deno.TcpConn): Promise<void> {
-    const accepted = denoSocket(conn);
+  async #serve(accepted: OctetSocket): Promise<void> {
     const timers = this.#options.timers ?? systemTimers;
     let first: FirstOctets;
     try {
@@ -118,7 +117,7 @@ class ConnectionForward implements Forward {
       const far = await this.#options.dialer.dial(
         dialOf(this.#options, first.early),
       );
-      await transfer(new SocketConduit(first.socket), far);
+      await transfer(conduitOf(first.socket), far);
     } catch (error) {
       accepted.reset();
       if (!(error instanceof TunnelDialError)) throw error;

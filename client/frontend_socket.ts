@@ -5,9 +5,10 @@
  * @module
  */
 
-import { denoSocket, hostPort } from "../host/sockets/deno_socket.ts";
+import { hostPort } from "../host/sockets/deno_socket.ts";
 import { gatedTlsClient } from "../host/sockets/gated_tls_client.ts";
 import { codeOf, type OctetSocket } from "../host/sockets/octet_socket.ts";
+import { connectToPath } from "../host/sockets/socket_connect.ts";
 import { socketTransport } from "../host/sockets/socket_transport.ts";
 import { Credentials } from "../host/tls/credentials.ts";
 import type { Transport } from "../host/transport.ts";
@@ -66,7 +67,7 @@ async function openSocket(
   );
   try {
     return address.kind === "unix"
-      ? denoSocket(await connectUnix(address.path, limit.signal))
+      ? await connectToPath(address.path, limit.signal)
       : await connectTls(address, alpn, limit.signal);
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
@@ -95,20 +96,6 @@ async function connectTls(
     alpn,
     address: hostPort(host, port),
     signal,
-  });
-}
-
-/** The platform's call takes no signal; what comes too late is closed. */
-function connectUnix(path: string, signal: AbortSignal): Promise<Deno.Conn> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) return onAbort();
-    signal.addEventListener("abort", onAbort);
-    Deno.connect({ transport: "unix", path }).then((conn) => {
-      signal.removeEventListener("abort", onAbort);
-      if (signal.aborted) conn.close();
-      else resolve(conn);
-    }, reject);
   });
 }
 

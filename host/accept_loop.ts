@@ -17,7 +17,7 @@ export interface AcceptEvents<Conn> {
 }
 
 /** Returns when `listener` was closed. */
-export async function acceptLoop<Conn extends Deno.Conn>(
+export async function acceptLoop<Conn>(
   listener: { accept(): Promise<Conn> },
   name: string,
   events: AcceptEvents<Conn>,
@@ -54,6 +54,8 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   "ENOMEM",
   "ECONNABORTED",
   "ECONNRESET",
+  // The platform asks who came, and they have gone again with a reset.
+  "ENOTCONN",
   "EPROTO",
   "EPERM",
 ]);

@@ -22,9 +22,11 @@ import {
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
 import { DialGate, type DialRules } from "./policy/dial_gate.ts";
 import { type Resolver, systemResolver } from "./resolver.ts";
+import { conduitOf } from "./sockets/conduit_of_socket.ts";
 import { DatagramConduit } from "./sockets/datagram_conduit.ts";
-import { denoSocket, hostPort } from "./sockets/deno_socket.ts";
-import { SocketConduit } from "./sockets/socket_conduit.ts";
+import { hostPort } from "./sockets/deno_socket.ts";
+import type { OctetSocket } from "./sockets/octet_socket.ts";
+import { connectToAddress, connectToPath } from "./sockets/socket_connect.ts";
 import { systemTimers } from "./system_timers.ts";
 import { splitAddress } from "./target_address.ts";
 
@@ -150,9 +152,7 @@ async function dialAddress(
   port: number,
   signal: AbortSignal,
 ): Promise<Conduit> {
-  return new SocketConduit(
-    denoSocket(await connectTcp(hostname, port, signal)),
-  );
+  return conduitOf(await connectTcp(hostname, port, signal));
 }
 
 async function dialName(
@@ -166,14 +166,14 @@ async function dialName(
   const [only, ...others] = addresses;
   const conn = others.length === 0
     ? await connectTcp(only!, port, attempt.signal)
-    : await connectAny<Deno.Conn>({
+    : await connectAny<OctetSocket>({
       addresses,
       timers: attempt.timers,
       signal: attempt.signal,
       connect: (hostname, signal) => connectTcp(hostname, port, signal),
       discard: (late) => late.close(),
     });
-  return new SocketConduit(denoSocket(conn));
+  return conduitOf(conn);
 }
 
 /**
@@ -185,11 +185,9 @@ export async function connectTcp(
   hostname: string,
   port: number,
   signal: AbortSignal,
-): Promise<Deno.TcpConn> {
+): Promise<OctetSocket> {
   try {
-    // The platform refuses port 0 by throwing; the kernel's answer is this.
-    if (port === 0) throw Object.assign(new Error(), { code: "ECONNREFUSED" });
-    return await Deno.connect({ hostname, port, signal });
+    return await connectToAddress({ hostname, port }, signal);
   } catch (error) {
     throw connectError("tcp", hostPort(hostname, port), error);
   }
@@ -222,13 +220,11 @@ async function dialUnix(attempt: Attempt): Promise<Conduit> {
   ).catch((error) => {
     throw connectError("unix", address, error);
   });
-  const connecting = Deno.connect({ transport: "unix", path });
-  const conn = await orAborted(connecting, attempt.signal, (late) => {
-    late.close();
-  }).catch((error) => {
+  try {
+    return conduitOf(await connectToPath(path, attempt.signal));
+  } catch (error) {
     throw connectError("unix", address, error);
-  });
-  return new SocketConduit(denoSocket(conn));
+  }
 }
 
 /** Addresses of `host`; an empty host is this machine, as in Go. */

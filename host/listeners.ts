@@ -15,13 +15,20 @@ import { acceptLoop } from "./accept_loop.ts";
 import { type HttpHandler, HttpPort } from "./http_port.ts";
 import { guardNames } from "./loopback_names.ts";
 import type { Guest, Intake } from "./intake/intake.ts";
+import { openDoorway } from "./intake/doorway.ts";
 import { TlsDoor } from "./intake/tls_door.ts";
 import { watchAcceptQueue } from "./accept_watchdog.ts";
 import { ListenError, listenError } from "./listen_error.ts";
 import { Reopener } from "./reopen.ts";
-import { denoSocket, hostPort } from "./sockets/deno_socket.ts";
+import { hostPort } from "./sockets/deno_socket.ts";
+import { listenPolledTcp, type PolledListener } from "./sockets/polled_listener.ts";
 import { nodeTlsTransport } from "./sockets/node_tls_transport.ts";
-import { codeOf } from "./sockets/octet_socket.ts";
+import { codeOf, type OctetSocket } from "./sockets/octet_socket.ts";
+import {
+  listenOnAddress,
+  listenOnPath,
+  type SocketListener,
+} from "./sockets/socket_listener.ts";
 import { systemTimers } from "./system_timers.ts";
 import {
   type ClientCertificateRule,
@@ -99,10 +106,10 @@ export interface AgentPortEvents {
  */
 export function listenTcp(
   at: ListenAddress,
-  events: ConnectionEvents<Deno.TcpConn>,
+  events: ConnectionEvents<OctetSocket>,
 ): BoundListener & { readonly finished: Promise<void> } {
   const listener = openTcp(at);
-  const { hostname, port } = listener.addr as Deno.NetAddr;
+  const { hostname, port } = listener.address;
   const address = hostPort(hostname, port);
   const finished = acceptLoop(listener, address, events);
   return { address, port, close: () => listener.close(), finished };
@@ -118,15 +125,15 @@ export function listenTcp(
  */
 export async function listenUnix(
   path: string,
-  events: ConnectionEvents<Deno.UnixConn>,
+  events: ConnectionEvents<OctetSocket>,
   deleteExisting = true,
 ): Promise<BoundListener> {
   await clearPath(path, deleteExisting);
   // Set around the call and not by chmod after it: no moment with other modes.
   const umask = Deno.umask(0o007);
-  let listener: Deno.UnixListener;
+  let listener: SocketListener;
   try {
-    listener = Deno.listen({ transport: "unix", path });
+    listener = listenOnPath(path, PATIENT_BACKLOG);
   } catch (error) {
     throw listenError(path, error);
   } finally {
@@ -149,17 +156,42 @@ export async function listenAgentPort(
 ): Promise<BoundListener> {
   const { credentials, intake } = options;
   const door = intake && new TlsDoor(intake, systemTimers);
-  const server = tlsServer(options, events, door);
+  const early = door && openEarly(options);
+  const server = tlsServer(options, events, door, early !== undefined);
+  const letIn = (socket: net.Socket) => {
+    socket.setNoDelay(true);
+    server.emit("connection", socket);
+  };
+  if (early !== undefined) {
+    const doorway = openDoorway(early, {
+      intake: intake!,
+      door: door!,
+      timers: systemTimers,
+      random: Math.random,
+      helloTimeoutMs: options.handshakeTimeoutMs,
+      letIn,
+      onProblem: (line) => events.onProblem(line),
+    });
+    const { hostname, port } = early.address;
+    const address = hostPort(hostname, port);
+    const stopReloads = credentials.onChange((material) =>
+      server.setSecureContext(secureOptions(options, material))
+    );
+    return {
+      address,
+      port,
+      close: () => {
+        stopReloads();
+        doorway.close();
+      },
+    };
+  }
   // A listener of its own: whom there is no room for costs no handshake.
   const listener = net.createServer({ allowHalfOpen: true });
   let accepted = 0;
   listener.on("connection", (socket: net.Socket) => {
     accepted++;
-    const letIn = () => {
-      socket.setNoDelay(true);
-      server.emit("connection", socket);
-    };
-    if (door === undefined) letIn();
+    if (door === undefined) letIn(socket);
     else door.knock(socket, letIn);
   });
   await listenNode(listener, options.hostname, options.port);
@@ -180,13 +212,48 @@ export async function listenAgentPort(
   };
 }
 
+/**
+ * A listener whose connections cost nothing before they have said something.
+ *
+ * @returns `undefined` where there is none such.
+ * @throws {ListenError}
+ */
+function openEarly(at: ListenAddress): PolledListener | undefined {
+  const open = (hostname: string) => {
+    try {
+      return listenPolledTcp({ hostname, port: at.port }, PATIENT_BACKLOG);
+    } catch (error) {
+      throw listenError(hostPort(at.hostname, at.port), error);
+    }
+  };
+  if (at.hostname !== "") return open(at.hostname);
+  try {
+    return open("::");
+  } catch (error) {
+    // A machine without IPv6 has no "::"; all of it is then 0.0.0.0.
+    if ((error as ListenError).problem === "in-use") throw error;
+    return open("0.0.0.0");
+  }
+}
+
 /** TLS of the agent port, for connections that `door` let in. */
 function tlsServer(
   options: AgentPortOptions,
   events: AgentPortEvents,
   door: TlsDoor | undefined,
+  isTuned: boolean,
 ): tls.Server {
   const { credentials, clientCertificate, named } = options;
+  const contexts = new WeakMap<TlsMaterial, tls.SecureContext>();
+  // To make one takes half as long as a handshake, and there is one for each.
+  const contextOf = (material: TlsMaterial) => {
+    let context = contexts.get(material);
+    if (context === undefined) {
+      context = tls.createSecureContext(secureOptions(options, material));
+      contexts.set(material, context);
+    }
+    return context;
+  };
   const server = tls.createServer({
     ...secureOptions(options, credentials.current),
     requestCert: clientCertificate !== "none",
@@ -201,8 +268,7 @@ function tlsServer(
         const { current } = name === named.name
           ? named.credentials
           : credentials;
-        const secure = secureOptions(options, current);
-        answer(null, tls.createSecureContext(secure));
+        answer(null, contextOf(current));
       },
     }),
   } as tls.TlsOptions);
@@ -220,7 +286,7 @@ function tlsServer(
       remoteOf(socket),
     );
     if (refusal === undefined) {
-      return events.onConnection(nodeTlsTransport(socket), guest);
+      return events.onConnection(nodeTlsTransport(socket, { isTuned }), guest);
     }
     socket.on("error", () => {}); // It is refused already.
     socket.destroy();
@@ -306,11 +372,11 @@ export function listenHttp(
   evicted: () => void = () => {},
 ): BoundListener & { finished: Promise<void> } {
   const listener = openTcp(at);
-  const { hostname, port } = listener.addr as Deno.NetAddr;
+  const { hostname, port } = listener.address;
   const address = hostPort(hostname, port);
   const served = new HttpPort(guardNames(hostname, handler), evicted);
   const finished = acceptLoop(listener, address, {
-    onConnection: (conn) => void served.accept(denoSocket(conn)),
+    onConnection: (conn) => void served.accept(conn),
     // Who looks after the process learns it from the other ports.
     onProblem: () => {},
   });
@@ -325,12 +391,13 @@ export function listenHttp(
   };
 }
 
-function openTcp(at: ListenAddress): Deno.TcpListener {
+function openTcp(at: ListenAddress): SocketListener {
   const address = hostPort(at.hostname, at.port);
   const { port } = at;
-  const tcpBacklog = PATIENT_BACKLOG;
+  const open = (hostname: string) =>
+    listenOnAddress({ hostname, port }, PATIENT_BACKLOG);
   try {
-    return Deno.listen({ hostname: at.hostname || "::", port, tcpBacklog });
+    return open(at.hostname || "::");
   } catch (error) {
     // A machine without IPv6 has no "::"; all of it is then 0.0.0.0.
     if (at.hostname !== "" || codeOf(error) === "EADDRINUSE") {
@@ -338,7 +405,7 @@ function openTcp(at: ListenAddress): Deno.TcpListener {
     }
   }
   try {
-    return Deno.listen({ hostname: "0.0.0.0", port, tcpBacklog });
+    return open("0.0.0.0");
   } catch (error) {
     throw listenError(address, error);
   }

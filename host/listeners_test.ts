@@ -8,16 +8,17 @@ import {
 } from "./accept_watchdog.ts";
 import { ListenError } from "./listen_error.ts";
 import { listenHttp, listenTcp, listenUnix } from "./listeners.ts";
+import type { OctetSocket } from "./sockets/octet_socket.ts";
 
 const quiet = {
-  onConnection: (conn: Deno.Conn) => conn.close(),
+  onConnection: (conn: OctetSocket) => conn.close(),
   onProblem: (line: string) => {
     throw new Error(line);
   },
 };
 
 Deno.test("the bound port is told, and accepting works until close", async () => {
-  const accepted = Promise.withResolvers<Deno.Conn>();
+  const accepted = Promise.withResolvers<OctetSocket>();
   const listener = listenTcp({ hostname: "127.0.0.1", port: 0 }, {
     ...quiet,
     onConnection: accepted.resolve,

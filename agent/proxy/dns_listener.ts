@@ -9,6 +9,7 @@ import { type ListenAddress, listenTcp } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
 import { openDatagramSocket } from "../../host/sockets/datagram_socket.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { type DnsRoad, QUESTION_OCTETS_MAX } from "./dns.ts";
 import type { PortListener } from "./proxied_port.ts";
@@ -126,13 +127,13 @@ function together(one: PortListener & Closing, other: Closing): PortListener {
 
 /** The questions of one connection, one after the other. */
 class Questions {
-  readonly #conn: Deno.TcpConn;
+  readonly #conn: OctetSocket;
   readonly #timers: Timers;
   readonly #buffer = new Uint8Array(LENGTH_OCTETS + QUESTION_OCTETS_MAX);
   #filled = 0;
   #isClosed = false;
 
-  constructor(conn: Deno.TcpConn, timers: Timers) {
+  constructor(conn: OctetSocket, timers: Timers) {
     this.#conn = conn;
     this.#timers = timers;
   }

@@ -10,9 +10,9 @@
  */
 
 import { type ListenAddress, listenTcp } from "../../host/listeners.ts";
-import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
+import { hostOf } from "../../host/sockets/deno_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import {
@@ -66,7 +66,7 @@ export class TcpProxy implements PortProxy {
 
   open(at: ListenAddress): PortListener {
     return listenTcp(at, {
-      onConnection: (conn) => this.#accept(conn),
+      onConnection: (socket) => this.#accept(socket),
       onProblem: (line) => this.#context.log.warn(`${this.#port.key}: ${line}`),
     });
   }
@@ -94,10 +94,9 @@ export class TcpProxy implements PortProxy {
     return this.#drained.promise;
   }
 
-  #accept(conn: Deno.TcpConn): void {
+  #accept(socket: OctetSocket): void {
     const { counts } = this.#port;
     counts.accepted++;
-    const socket = denoSocket(conn);
     if (this.#connections.size >= this.#connectionsMax) {
       counts.refused++;
       this.#port.lastError = `more than ${this.#connectionsMax} connections`;
@@ -105,7 +104,7 @@ export class TcpProxy implements PortProxy {
     }
     const connection = new Connection(this.#port, this.#context, {
       socket,
-      host: conn.remoteAddr.hostname,
+      host: hostOf(socket.remoteAddress),
       halfClosed: this.#halfClosed,
       onOver: () => {
         this.#connections.delete(connection);
@@ -192,7 +191,7 @@ class Connection implements ConduitObserver {
   #join(far: Conduit): void {
     const { socket, halfClosed } = this.#client;
     this.#joined = join(
-      new SocketConduit(socket),
+      conduitOf(socket),
       new ObservedConduit(far, this),
       () => this.#over(),
       (joined) => halfClosed.add(joined),

@@ -14,6 +14,7 @@ import {
   service,
 } from "../../tests/support/proxy_rig.ts";
 import { GRACE_MS } from "./udp_sessions.ts";
+import { arrivals } from "../../tests/support/sockets.ts";
 
 const KEY = "default/dns";
 const HOSTS = ["127.0.0.1", "127.0.0.2"] as const;
@@ -42,7 +43,7 @@ class HealthServer implements Disposable {
   }
 
   async #serve(): Promise<void> {
-    for await (const conn of this.#listener) {
+    for await (const conn of arrivals(this.#listener)) {
       const { hostname } = conn.localAddr;
       await conn.read(new Uint8Array(1_024));
       const status = this.ill.has(hostname) ? "503 Ill" : "200 OK";
@@ -205,7 +206,7 @@ Deno.test("TCP connections stay with who is ill, new ones go elsewhere", async (
   const one = rig.echo("a:");
   const other = Deno.listen({ hostname: HOSTS[1], port: 0 });
   const serving = (async () => {
-    for await (const conn of other) {
+    for await (const conn of arrivals(other)) {
       await conn.write(new TextEncoder().encode("b:"));
       conn.close();
     }

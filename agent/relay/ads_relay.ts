@@ -17,7 +17,7 @@ import {
   listenTcp,
 } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
-import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import { systemTimers } from "../../host/system_timers.ts";
 import type { ServerCall, ServerCallEvents } from "../../proto/grpc/call.ts";
@@ -99,7 +99,7 @@ export class AdsRelay {
     this.#server.close(message);
   }
 
-  #accept(conn: Deno.TcpConn): void {
+  #accept(conn: OctetSocket): void {
     if (this.#programs.size >= PROGRAMS_MAX) {
       this.#options.log.warn(
         `Cannot relay discovery for more than ${PROGRAMS_MAX} programs at once`,
@@ -122,7 +122,7 @@ export class AdsRelay {
     });
     this.#programs.add(program);
     program.start();
-    driveHttp2(socketTransport(denoSocket(conn)), program, systemTimers);
+    driveHttp2(socketTransport(conn), program, systemTimers);
   }
 
   #relay(call: ServerCall): ServerCallEvents {

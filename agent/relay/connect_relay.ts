@@ -22,8 +22,8 @@ import {
   listenTcp,
 } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
-import { addressText, denoSocket } from "../../host/sockets/deno_socket.ts";
-import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
+import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { systemTimers } from "../../host/system_timers.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError, type PendingDial } from "../../proto/link/link.ts";
@@ -82,12 +82,11 @@ export class ConnectRelay {
     for (const client of [...this.#clients]) client.reset(reason);
   }
 
-  async #accept(conn: Deno.TcpConn): Promise<void> {
+  async #accept(conn: OctetSocket): Promise<void> {
     if (this.#clients.size >= CONNECTIONS_MAX) return await turnAway(conn);
-    conn.setNoDelay(true);
-    const client = new SocketConduit(denoSocket(conn));
+    const client = conduitOf(conn);
     this.#clients.add(client);
-    new ConnectClient(client, addressText(conn.remoteAddr), {
+    new ConnectClient(client, conn.remoteAddress, {
       timers: systemTimers,
       dial: (order, answer) => this.#dial(order, answer),
       join,
@@ -137,7 +136,7 @@ function asDialError(error: unknown): DialError {
   return new DialError(REASONS[error.reason], error.message);
 }
 
-async function turnAway(conn: Deno.TcpConn): Promise<void> {
+async function turnAway(conn: OctetSocket): Promise<void> {
   const message = `this relay serves ${CONNECTIONS_MAX} connections at once`;
   try {
     await conn.write(refusalOctets(503, message));

@@ -25,8 +25,10 @@ export function targetRequest(octets: number): Uint8Array {
 }
 
 async function acceptAll(listener: Deno.TcpListener): Promise<void> {
-  for await (const conn of listener) {
-    // A caller that goes away in the middle is its own business.
+  for (;;) {
+    // One that has gone again by now, or goes in the middle, is its own business.
+    const conn = await listener.accept().catch(() => undefined);
+    if (conn === undefined) continue;
     serve(conn).catch(() => {}).finally(() => close(conn));
   }
 }

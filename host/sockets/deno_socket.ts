@@ -15,17 +15,10 @@ import { sendReset } from "./tcp_reset.ts";
 /**
  * Wraps a connected socket and turns Nagle's algorithm off: it would hold small
  * writes back for up to 40 ms.
- *
- * @param closed Called when it is closed from here, however often that is.
  */
-export function denoSocket(
-  conn: Deno.Conn,
-  closed?: () => void,
-): OctetSocket {
+export function denoSocket(conn: Deno.Conn): OctetSocket {
   if ("setNoDelay" in conn) setNoDelay(conn as Deno.TcpConn);
-  return closed === undefined
-    ? new DenoSocket(conn)
-    : new WatchedSocket(conn, closed);
+  return new DenoSocket(conn);
 }
 
 class DenoSocket implements OctetSocket {
@@ -77,31 +70,17 @@ class DenoSocket implements OctetSocket {
   }
 }
 
-/** One whose end somebody wants to know. */
-class WatchedSocket extends DenoSocket {
-  readonly #closed: () => void;
-
-  constructor(conn: Deno.Conn, closed: () => void) {
-    super(conn);
-    this.#closed = closed;
-  }
-
-  override close(): void {
-    super.close();
-    this.#closed();
-  }
-
-  override reset(): void {
-    super.reset();
-    this.#closed();
-  }
-}
-
 /** `ip:port`, `[ip6]:port`, a path, or `unix` when the path is empty. */
 export function addressText(address: Deno.Addr): string {
   if ("path" in address) return address.path || "unix";
   if (!("hostname" in address)) return address.transport;
   return hostPort(address.hostname, address.port);
+}
+
+/** The host of an `ip:port` as sockets have it; the whole of anything else. */
+export function hostOf(address: string): string {
+  const match = /^(?:\[(.*)\]|([^:]*)):[0-9]+$/.exec(address);
+  return match?.[1] ?? match?.[2] ?? address;
 }
 
 /** Joins a host and a port as Go's `net.JoinHostPort` does. */

@@ -14,7 +14,6 @@ import {
   refuseClient,
 } from "../tls/client_certificate.ts";
 import { serverHandshakeError } from "../tls/tls_errors.ts";
-import { denoSocket } from "./deno_socket.ts";
 import { GatedTlsSocket } from "./gated_socket.ts";
 import type { OctetSocket } from "./octet_socket.ts";
 import { TlsGate } from "./tls_gate.ts";
@@ -35,20 +34,17 @@ export interface GatedTlsOptions {
   readonly minVersion?: tls.SecureVersion;
   /** OpenSSL names joined by `:`. */
   readonly ciphers?: string;
-  /** Called when the connection is closed from here, however often. */
-  readonly closed?: () => void;
 }
 
 /**
- * Runs the handshake on `conn`, which belongs to this from now on.
+ * Runs the handshake on `socket`, which belongs to this from now on.
  *
- * @throws {TlsHandshakeError} With `conn` closed.
+ * @throws {TlsHandshakeError} With `socket` closed.
  */
 export function gatedTlsSocket(
-  conn: Deno.Conn,
+  socket: OctetSocket,
   options: GatedTlsOptions,
 ): Promise<OctetSocket> {
-  const socket = denoSocket(conn, options.closed);
   const gate = new TlsGate(socket);
   return new Promise((resolve, reject) => {
     const refuse = (error: Error) => {

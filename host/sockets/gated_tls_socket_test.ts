@@ -39,7 +39,7 @@ Deno.test("what a client called us is known, when it named anybody", async () =>
           await conn.handshake();
           return conn;
         }),
-      gatedTlsSocket(server, {
+      gatedTlsSocket(denoSocket(server), {
         ...options(all),
         clientCertificate: "none",
       }),
@@ -174,7 +174,7 @@ Deno.test("an end without TLS's goodbye is a loss, whatever came before", async 
   ]);
   const back = relay(peer, relayed);
   const there = relay(relayed, peer);
-  const server = await gatedTlsSocket(conn, options(all));
+  const server = await gatedTlsSocket(denoSocket(conn), options(all));
   const listener = new Listener(new SocketConduit(server));
   await writeAll(client, text.encode("half an answer"));
   await listener.until(() => listener.receivedOctets > 0);
@@ -192,7 +192,10 @@ Deno.test("an end without TLS's goodbye is a loss, whatever came before", async 
 
 Deno.test("a client that leaves during the handshake is noticed at once", async () => {
   const [peer, conn] = await tcpPair();
-  const accepting = gatedTlsSocket(conn, options(await certificates()));
+  const accepting = gatedTlsSocket(
+    denoSocket(conn),
+    options(await certificates()),
+  );
   peer.close();
   const error = await assertRejects(() => accepting, TlsHandshakeError);
   assertEquals(error.failure, "closed");
@@ -225,7 +228,7 @@ for (const [name, pick, failure, words] of REFUSALS) {
     const all = await certificates();
     const [client, conn] = await tlsPair(all, pick(all));
     const error = await assertRejects(
-      () => gatedTlsSocket(conn, options(all)),
+      () => gatedTlsSocket(denoSocket(conn), options(all)),
       TlsHandshakeError,
       words,
     );
@@ -242,13 +245,13 @@ Deno.test("an absent certificate is fine where it is optional, a bad one is not"
   const all = await certificates();
   const rule = { ...options(all), clientCertificate: "optional" } as const;
   const [client, conn] = await tlsPair(all, undefined);
-  const server = await gatedTlsSocket(conn, rule);
+  const server = await gatedTlsSocket(denoSocket(conn), rule);
   assertEquals(server.identity.kind, "anonymous");
   client.close();
   server.close();
   const [bad, badConn] = await tlsPair(all, all.otherClient);
   await assertRejects(
-    () => gatedTlsSocket(badConn, rule),
+    () => gatedTlsSocket(denoSocket(badConn), rule),
     TlsHandshakeError,
     "not signed by a CA",
   );
@@ -259,7 +262,7 @@ Deno.test("octets that are not TLS are refused in words", async () => {
   const all = await certificates();
   for (const octets of ["GET / HTTP/1.1\r\n\r\n", "\xaa".repeat(200)]) {
     const [peer, conn] = await tcpPair();
-    const accepting = gatedTlsSocket(conn, options(all));
+    const accepting = gatedTlsSocket(denoSocket(conn), options(all));
     await writeAll(peer, text.encode(octets));
     const error = await assertRejects(
       () => accepting,
@@ -276,7 +279,7 @@ Deno.test("a client that stays silent is dropped after the handshake timeout", a
   const [peer, conn] = await tcpPair();
   const error = await assertRejects(
     async () =>
-      await gatedTlsSocket(conn, {
+      await gatedTlsSocket(denoSocket(conn), {
         ...options(await certificates()),
         handshakeTimeoutMs: 20,
       }),
@@ -314,7 +317,10 @@ async function connect(
   all: Certificates,
 ): Promise<{ client: Deno.TlsConn; server: OctetSocket }> {
   const [client, conn] = await tlsPair(all, all.client);
-  return { client, server: await gatedTlsSocket(conn, options(all)) };
+  return {
+    client,
+    server: await gatedTlsSocket(denoSocket(conn), options(all)),
+  };
 }
 
 /** A TLS client whose handshake waits for the accepted side to begin. */

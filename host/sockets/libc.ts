@@ -55,6 +55,29 @@ const SYMBOLS = {
   eventfd_write: { parameters: ["i32", "u64"], result: "i32" },
   __errno_location: { parameters: [], result: "pointer" },
   sendmmsg: { parameters: ["i32", "buffer", "u32", "i32"], result: "i32" },
+  bind: { parameters: ["i32", "buffer", "u32"], result: "i32" },
+  listen: { parameters: ["i32", "i32"], result: "i32" },
+  accept4: { parameters: ["i32", "buffer", "buffer", "i32"], result: "i32" },
+  recv: { parameters: ["i32", "buffer", "usize", "i32"], result: "i32" },
+  send: { parameters: ["i32", "buffer", "usize", "i32"], result: "i32" },
+  shutdown: { parameters: ["i32", "i32"], result: "i32" },
+  pipe2: { parameters: ["buffer", "i32"], result: "i32" },
+  mmap: {
+    parameters: ["pointer", "usize", "i32", "i32", "i32", "i64"],
+    result: "pointer",
+  },
+  munmap: { parameters: ["pointer", "usize"], result: "i32" },
+  // The C library has no names of its own for these two.
+  io_uring_setup: {
+    name: "syscall",
+    parameters: ["i64", "u32", "buffer"],
+    result: "i64",
+  },
+  io_uring_enter: {
+    name: "syscall",
+    parameters: ["i64", "i64", "i64", "i64", "i64", "i64", "i64"],
+    result: "i64",
+  },
 } as const;
 
 /** The functions there are. */
@@ -75,10 +98,15 @@ export function openLibc(): LibC | undefined {
   return libc === "unavailable" ? undefined : libc;
 }
 
+let lastErrorAt: Int32Array | undefined;
+
 /** Why the call just before failed, in the system's numbers. */
 export function lastError(library: LibC): number {
-  const at = library.__errno_location();
-  return at === null ? 0 : new Deno.UnsafePointerView(at).getInt32();
+  // Each thread has a place of its own, and keeps it.
+  lastErrorAt ??= new Int32Array(
+    Deno.UnsafePointerView.getArrayBuffer(library.__errno_location()!, 4),
+  );
+  return lastErrorAt[0]!;
 }
 
 function load(): LibC | undefined {

@@ -12,8 +12,9 @@ import {
 import { DatagramSender } from "./datagram_outbox.ts";
 import type { DatagramEvents, DatagramSocket } from "./datagram_socket.ts";
 import { lastError, type LibC, nameOf } from "./libc.ts";
-import { type Polled, Poller } from "./poller.ts";
+import { type Polled, type Poller, Ready, sharedPoller } from "./poller.ts";
 import type { DatagramAddress } from "./socket_address.ts";
+import { Errno, systemError } from "./system_error.ts";
 
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -21,34 +22,21 @@ const SOCK_DGRAM = 2;
 const SOCK_NONBLOCK = 0x800;
 const SOCK_CLOEXEC = 0x80000;
 
-/** By Linux's numbers: the codes of those who have a name of their own here. */
-const CODES: Readonly<Record<number, string>> = {
-  11: "EADDRNOTAVAIL", // EAGAIN: no port is free (connect(2)).
-  23: "ENFILE",
-  24: "EMFILE",
-  101: "ENETUNREACH",
-  111: "ECONNREFUSED",
-  113: "EHOSTUNREACH",
-};
-
-/** And what people call them. */
-const WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connection refused",
-  EHOSTUNREACH: "no route to host",
-  ENETUNREACH: "network is unreachable",
-};
-
-let poller: Poller | undefined;
+/** What connect(2) says when no port is free. */
+const NO_PORT = Errno.EAGAIN;
+const EADDRNOTAVAIL = 99;
 
 /** See the module description. */
 export class PolledDatagramSocket implements DatagramSocket, Polled {
   readonly #descriptor: DatagramDescriptor;
   readonly #sender: DatagramSender;
+  readonly #poller: Poller;
   #events: DatagramEvents | undefined;
   #isClosed = false;
 
-  private constructor(descriptor: DatagramDescriptor) {
+  private constructor(descriptor: DatagramDescriptor, poller: Poller) {
     this.#descriptor = descriptor;
+    this.#poller = poller;
     // What the kernel has no room for is lost, as anywhere on the way.
     this.#sender = new DatagramSender(descriptor, () => {});
   }
@@ -67,13 +55,15 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
       number,
       SESSION_BUFFER_OCTETS,
     );
-    const socket = new PolledDatagramSocket(descriptor);
-    poller ??= new Poller(library);
-    const isUp = descriptor.connect(peer) && poller.add(number, socket);
+    // There is one wherever there is a C library.
+    const poller = sharedPoller()!;
+    const socket = new PolledDatagramSocket(descriptor, poller);
+    const isUp = descriptor.connect(peer) &&
+      poller.add(number, Ready.READ, socket);
     if (isUp) return socket;
     const error = lastError(library);
     library.close(number);
-    throw systemError(error);
+    throw systemError(error === NO_PORT ? EADDRNOTAVAIL : error);
   }
 
   get address(): DatagramAddress {
@@ -98,7 +88,7 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
     }
     this.#sender.flush();
     this.#isClosed = true;
-    const gone = poller!.close(this.#descriptor.number);
+    const gone = this.#poller.close(this.#descriptor.number);
     if (closed !== undefined) void gone.then(closed);
   }
 
@@ -120,11 +110,4 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
     this.#events?.onError(systemError(error));
     return true;
   }
-}
-
-function systemError(number: number): Error {
-  const code = CODES[number] ?? `E${number}`;
-  return Object.assign(new Error(WORDS[code] ?? `system error ${number}`), {
-    code,
-  });
 }

@@ -37,10 +37,10 @@ export const READ_OCTETS_MAX: number = 2 *
  * A chunk of about one TLS record is a piece of bulk, and the next piece may be
  * here already. Larger ones come from whoever reads much at once.
  */
-const PIECE_OCTETS = { min: 8 * 1024, max: 16 * 1024 };
+export const PIECE_OCTETS = { min: 8 * 1024, max: 16 * 1024 } as const;
 
 /** Pieces leave without waiting for more once they make a frame. */
-const GATHERED_OCTETS = 56 * 1024;
+export const GATHERED_OCTETS: number = 56 * 1024;
 
 /**
  * Microtasks that a piece waits for the one behind it. The agent's link gives
@@ -205,7 +205,7 @@ export class SocketConduit implements Conduit {
   #onPeerEnd(): void {
     this.#peerEnded = true;
     this.#reader.release();
-    if (this.#sending === "broken") return this.#close(BROKEN);
+    if (this.#sending === "broken") return this.#close(UNHEARD);
     this.#events!.onEnd();
     if (this.#sending === "ended") this.#close({ kind: "clean" });
   }
@@ -340,7 +340,8 @@ export class SocketConduit implements Conduit {
   }
 }
 
-const BROKEN: ConduitEnd = {
+/** The peer ended in order, but did not hear us out. */
+export const UNHEARD: ConduitEnd = {
   kind: "reset",
   reason: "connection closed by peer while octets were on their way to it",
 };

@@ -13,9 +13,9 @@ import {
   listenTcp,
 } from "../../host/listeners.ts";
 import type { Log } from "../../host/log.ts";
-import { addressText, denoSocket } from "../../host/sockets/deno_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import { watched } from "../../host/sockets/watched_socket.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Connection } from "../../proto/streams/connection.ts";
@@ -71,14 +71,13 @@ export class DiscoveryPort {
     for (const connection of this.#connections) connection.shutdown(reason);
   }
 
-  #accept(conn: Deno.TcpConn): void {
+  #accept(conn: OctetSocket): void {
     const { intake } = this.#environment;
-    const remoteAddress = addressText(conn.remoteAddr);
-    const guest = intake.enter(remoteAddress, () => conn.close());
+    const guest = intake.enter(conn.remoteAddress, () => conn.close());
     if (guest === undefined) return conn.close();
     // Who is on this machine has shown all there is to show.
     guest.known();
-    this.#serve(denoSocket(conn, () => guest.leave()), guest);
+    this.#serve(watched(conn, () => guest.leave()), guest);
   }
 
   #serve(socket: OctetSocket, guest: Guest): void {

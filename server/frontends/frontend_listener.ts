@@ -12,9 +12,9 @@ import {
   listenUnix,
 } from "../../host/listeners.ts";
 import type { Guest, Intake } from "../../host/intake/intake.ts";
-import { addressText, denoSocket } from "../../host/sockets/deno_socket.ts";
 import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import { watched } from "../../host/sockets/watched_socket.ts";
 import type {
   CredentialFiles,
   Credentials,
@@ -67,28 +67,26 @@ export async function listenFrontend(
 
 /** Who may open the socket is known by that. */
 function acceptPlain(
-  conn: Deno.UnixConn,
+  accepted: OctetSocket,
   { intake, accept }: FrontendListenerOptions,
 ): void {
   const guest = intake.enter(undefined, () => socket.close());
-  const socket = denoSocket(conn, () => guest?.leave());
+  const socket = watched(accepted, () => guest?.leave());
   if (guest === undefined) return socket.close();
   accept(socket, guest);
 }
 
 /** A frontend on TCP always wants a certificate, as upstream's. */
 async function acceptTls(
-  conn: Deno.TcpConn,
+  conn: OctetSocket,
   credentials: Credentials,
   options: FrontendListenerOptions,
 ): Promise<void> {
   const { intake, accept, refused } = options;
-  const remoteAddress = addressText(conn.remoteAddr);
-  const guest = intake.enter(remoteAddress, () => conn.close());
+  const guest = intake.enter(conn.remoteAddress, () => conn.close());
   if (guest === undefined) return conn.close();
   try {
-    const socket = await gatedTlsSocket(conn, {
-      closed: () => guest.leave(),
+    const socket = await gatedTlsSocket(watched(conn, () => guest.leave()), {
       credentials: credentials.current,
       clientCertificate: "required",
       alpn: [HTTP2_ALPN, "http/1.1"],

@@ -15,9 +15,9 @@ import {
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
+import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { ReadBuffer } from "../../host/sockets/read_buffer.ts";
-import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import type { FrontendMode } from "../options.ts";
 import type { Caller } from "../policy/caller.ts";
@@ -115,7 +115,7 @@ export class FrontendPort {
 
   #serveHttp1(socket: OctetSocket, first: First, shared: SharedLimits): void {
     this.#options.counted("http1", 1);
-    const conduit = new SocketConduit(socket, { first });
+    const conduit = conduitOf(socket, { first });
     new ConnectClient(conduit, socket, this.#connect, shared);
   }
 

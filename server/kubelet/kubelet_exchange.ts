@@ -12,7 +12,7 @@
  * @module
  */
 
-import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -264,8 +264,8 @@ export class KubeletExchange {
     this.#status = 101;
     await this.#say(octets);
     await transfer(
-      new SocketConduit(this.#caller),
-      new SocketConduit(kubelet),
+      conduitOf(this.#caller),
+      conduitOf(kubelet),
     );
   }
 

@@ -14,9 +14,9 @@ import { type BoundListener, listenTcp } from "../../host/listeners.ts";
 import type { Intake } from "../../host/intake/intake.ts";
 import type { Log } from "../../host/log.ts";
 import type { MetricRegistry } from "../../host/metrics.ts";
-import { addressText } from "../../host/sockets/deno_socket.ts";
 import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import { watched } from "../../host/sockets/watched_socket.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -153,15 +153,13 @@ export class KubeletPort {
     };
   }
 
-  async #accept(conn: Deno.TcpConn): Promise<void> {
+  async #accept(conn: OctetSocket): Promise<void> {
     const { callers, tls, intake, turnedAway, log } = this.#environment;
-    const remoteAddress = addressText(conn.remoteAddr);
-    const guest = intake.enter(remoteAddress, () => conn.close());
+    const guest = intake.enter(conn.remoteAddress, () => conn.close());
     if (guest === undefined) return conn.close();
     let socket: OctetSocket;
     try {
-      socket = await gatedTlsSocket(conn, {
-        closed: () => guest.leave(),
+      socket = await gatedTlsSocket(watched(conn, () => guest.leave()), {
         credentials: callers.current,
         clientCertificate: "required",
         alpn: ["http/1.1"],

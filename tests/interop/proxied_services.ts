@@ -15,7 +15,7 @@ import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import type { Workspace } from "../peers/workspace.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
+import { arrivals, readToEnd, writeAll } from "../support/sockets.ts";
 import { eventually } from "./kube_case.ts";
 import { output } from "./proxy_case.ts";
 
@@ -146,7 +146,7 @@ export class NamedBackend implements Disposable {
   }
 
   async #accept(): Promise<void> {
-    for await (const conn of this.#listener) {
+    for await (const conn of arrivals(this.#listener)) {
       this.#conns.add(conn);
       void this.#serve(conn);
     }

@@ -12,6 +12,7 @@
 
 import { freePort } from "../peers/ports.ts";
 import { writeAll } from "./connect_client.ts";
+import { arrivals } from "../support/sockets.ts";
 
 /** The largest `from` + N that `/bytes` serves. */
 export const BLOCK_OCTETS = 21 * 1024 * 1024;
@@ -70,7 +71,7 @@ async function answer(
 }
 
 async function acceptEchoes(listener: Deno.Listener): Promise<void> {
-  for await (const conn of listener) {
+  for await (const conn of arrivals(listener)) {
     // A client that breaks off sees it by itself and reports it.
     echo(conn).catch(() => {}).finally(() => conn.close());
   }

@@ -25,14 +25,12 @@ const OPEN = "konnectivity_network_proxy_agent_open_endpoint_connections";
 
 /** What a client of a port on loopback is answered; `reset` when it is. */
 async function answerAt(port: number): Promise<string> {
-  const conn = await Deno.connect({ hostname: "127.0.0.1", port });
   try {
+    using conn = await Deno.connect({ hostname: "127.0.0.1", port });
     return await ask(conn, "hello");
   } catch (error) {
     if (error instanceof Deno.errors.ConnectionReset) return "reset";
     throw error;
-  } finally {
-    conn.close();
   }
 }
 

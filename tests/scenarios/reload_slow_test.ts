@@ -12,6 +12,7 @@ import type {
 } from "../../proto/transfer/conduit.ts";
 import { Prng } from "../support/prng.ts";
 import { portOf, Tunnel, type TunnelAgent } from "../support/tunnel_harness.ts";
+import { arrivals } from "../support/sockets.ts";
 
 // Everything that comes from files changes a hundred times, authorities too,
 // while conduits carry octets that are compared: none may notice.
@@ -241,7 +242,7 @@ class Stage implements AsyncDisposable {
   }
 
   async #serveEcho(): Promise<void> {
-    for await (const conn of this.#echo) {
+    for await (const conn of arrivals(this.#echo)) {
       void conn.readable.pipeTo(conn.writable).catch(() => {
         // The test says how conduits end; this end only echoes.
       });

@@ -10,6 +10,7 @@ import {
   readExactly,
   writeAll,
 } from "../interop/connect_client.ts";
+import { arrivals } from "../support/sockets.ts";
 
 const MESSAGE_OCTETS = 512;
 const PAUSE_MS = 20;
@@ -91,7 +92,7 @@ export class EchoLoad implements AsyncDisposable {
   }
 
   async #serve(): Promise<void> {
-    for await (const conn of this.#echo) {
+    for await (const conn of arrivals(this.#echo)) {
       conn.setNoDelay(true);
       // A connection that breaks is counted where it began.
       conn.readable.pipeTo(conn.writable).catch(() => {});

@@ -15,6 +15,7 @@ import { Child, killAllChildren } from "../peers/child.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "./identity_stage.ts";
+import { arrivals } from "../support/sockets.ts";
 
 const ROUNDS = 3;
 const BAR_MS = 3_000;
@@ -93,7 +94,7 @@ async function firstOctet(
 }
 
 async function serveEcho(listener: Deno.TcpListener): Promise<void> {
-  for await (const conn of listener) {
+  for await (const conn of arrivals(listener)) {
     // Callers hang up when they have heard enough.
     conn.readable.pipeTo(conn.writable).catch(() => {});
   }

@@ -7,6 +7,7 @@
  */
 
 import { readExactly, writeAll } from "../interop/connect_client.ts";
+import { arrivals } from "../support/sockets.ts";
 
 const ENDPOINTS = 4;
 
@@ -147,7 +148,7 @@ async function isLate(answer: Promise<unknown>): Promise<boolean> {
 }
 
 async function echoAll(listener: Deno.TcpListener): Promise<void> {
-  for await (const conn of listener) {
+  for await (const conn of arrivals(listener)) {
     conn.setNoDelay(true);
     // A connection that breaks is counted where it began.
     conn.readable.pipeTo(conn.writable).catch(() => {});

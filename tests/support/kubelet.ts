@@ -7,6 +7,7 @@
  */
 
 import { createHash } from "node:crypto";
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
@@ -17,7 +18,7 @@ import {
 } from "../../server/kubelet/body_framing.ts";
 import { HeaderFields } from "../../server/kubelet/header_fields.ts";
 import { ReadAheadSocket } from "../../server/kubelet/read_ahead_socket.ts";
-import { concat } from "./sockets.ts";
+import { arrivals, concat } from "./sockets.ts";
 import { SpdyServer, type SpdyStream } from "./spdy_server.ts";
 import { WebSocketServer } from "./websocket_server.ts";
 
@@ -86,9 +87,9 @@ export class StandInKubelet implements AsyncDisposable {
   }
 
   async #accept(): Promise<void> {
-    for await (const conn of this.#listener) {
+    for await (const conn of arrivals(this.#listener)) {
       const { ca, ...pair } = this.#material;
-      gatedTlsSocket(conn, {
+      gatedTlsSocket(denoSocket(conn), {
         credentials: { ...pair, ca },
         clientCertificate: "required",
         alpn: ["http/1.1"],

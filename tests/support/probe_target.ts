@@ -8,6 +8,7 @@ import { readProcFile } from "./proc_files.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { ConduitProbe } from "./conduit_probe.ts";
+import { arrivals } from "./sockets.ts";
 
 /** A TCP listener whose connections are handed out as probes. */
 export class ProbeTarget implements AsyncDisposable {
@@ -52,7 +53,7 @@ export class ProbeTarget implements AsyncDisposable {
 
   async #accept(): Promise<void> {
     // The loop ends, without a word, when the listener is closed.
-    for await (const conn of this.#listener) {
+    for await (const conn of arrivals(this.#listener)) {
       conn.setNoDelay(true);
       const probe = new ConduitProbe(new SocketConduit(denoSocket(conn)));
       this.#probes.add(probe);

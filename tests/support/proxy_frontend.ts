@@ -15,6 +15,7 @@ import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import { proxyMethod } from "../../proto/link/proxy_method.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { LocalSettings } from "../../proto/streams/settings.ts";
+import { arrivals } from "./sockets.ts";
 
 /** See the module description. */
 export class ProxyFrontend implements AsyncDisposable {
@@ -54,7 +55,7 @@ export class ProxyFrontend implements AsyncDisposable {
     router: GrpcRouter,
     settings: Partial<LocalSettings>,
   ): Promise<void> {
-    for await (const conn of this.#listener) {
+    for await (const conn of arrivals(this.#listener)) {
       const closed = Promise.withResolvers<void>();
       const connection = new Connection({
         role: "server",

@@ -32,6 +32,7 @@ import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { freePort } from "../peers/ports.ts";
 import { FakeTimers } from "./fake_timers.ts";
 import { RecordedLog } from "./recorded_log.ts";
+import { arrivals } from "./sockets.ts";
 
 /** A source that says what the test says. */
 export class ScriptedSource implements Source {
@@ -234,7 +235,7 @@ export class ProxyRig implements AsyncDisposable {
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const conns = new Set<Deno.TcpConn>();
     const loop = async () => {
-      for await (const conn of listener) {
+      for await (const conn of arrivals(listener)) {
         conns.add(conn);
         void handle(conn).catch(() => {}).finally(() => conns.delete(conn));
       }

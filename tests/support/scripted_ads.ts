@@ -34,6 +34,7 @@ import {
   discoveryRequest,
   discoveryResponse,
 } from "../../proto/xds/xds_messages.ts";
+import { arrivals } from "./sockets.ts";
 
 /** A request of either mode, as it was on the wire. */
 export type AdsRequest = DiscoveryRequestMessage & DeltaDiscoveryRequestMessage;
@@ -169,7 +170,7 @@ export class ScriptedAds implements Disposable {
   }
 
   async #accept(): Promise<void> {
-    for await (const conn of this.#listener) {
+    for await (const conn of arrivals(this.#listener)) {
       this.#conns.add(conn);
       const router = new GrpcRouter({
         timers: systemTimers,

@@ -20,6 +20,27 @@ export async function tcpPair(): Promise<[Deno.TcpConn, Deno.TcpConn]> {
   ]);
 }
 
+/**
+ * Whoever connects, until the listener is closed; not those who have gone again
+ * with a reset by then, which the platform takes for a failure.
+ */
+export async function* arrivals<Conn extends Deno.Conn>(
+  listener: { accept(): Promise<Conn> },
+): AsyncGenerator<Conn, void> {
+  for (;;) {
+    try {
+      yield await listener.accept();
+    } catch (error) {
+      if (error instanceof Deno.errors.NotConnected) continue;
+      if (
+        error instanceof Deno.errors.BadResource ||
+        error instanceof Deno.errors.Interrupted
+      ) return;
+      throw error;
+    }
+  }
+}
+
 /** Reads until the peer ends its side. */
 export async function readToEnd(conn: Deno.Conn): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];

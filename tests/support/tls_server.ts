@@ -4,6 +4,7 @@
  * @module
  */
 
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import {
   type GatedTlsOptions,
   gatedTlsSocket,
@@ -11,6 +12,7 @@ import {
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import { certificates } from "./certificates.ts";
+import { arrivals } from "./sockets.ts";
 
 /** See the module description. */
 export class TlsServer implements AsyncDisposable {
@@ -53,8 +55,8 @@ export class TlsServer implements AsyncDisposable {
     onSocket: (socket: OctetSocket) => void,
     options: GatedTlsOptions,
   ): Promise<void> {
-    for await (const conn of this.#listener) {
-      gatedTlsSocket(conn, options).then(onSocket, (error) => {
+    for await (const conn of arrivals(this.#listener)) {
+      gatedTlsSocket(denoSocket(conn), options).then(onSocket, (error) => {
         if (!(error instanceof TlsHandshakeError)) throw error;
         this.refusals.push(error);
       });

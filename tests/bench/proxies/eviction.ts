@@ -11,6 +11,7 @@ import { ServiceProxyProcess } from "../../peers/service_proxy.ts";
 import type { Workspace } from "../../peers/workspace.ts";
 import { type Sample, SpoiledRunError } from "../generator.ts";
 import type { Metric } from "../metric.ts";
+import { arrivals } from "../../support/sockets.ts";
 
 const ROUNDS = 12;
 const ROUNDS_QUICK = 4;
@@ -50,7 +51,7 @@ class Endpoint implements Disposable {
   }
 
   async #accept(): Promise<void> {
-    for await (const conn of this.#tcp) {
+    for await (const conn of arrivals(this.#tcp)) {
       this.lastMs.tcp = performance.now();
       conn.close();
     }

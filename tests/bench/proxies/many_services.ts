@@ -14,6 +14,7 @@ import type { Workspace } from "../../peers/workspace.ts";
 import { type Sample, SpoiledRunError } from "../generator.ts";
 import type { Metric } from "../metric.ts";
 import { usageOf } from "../processes.ts";
+import { arrivals } from "../../support/sockets.ts";
 
 const SERVICES = 1_000;
 const ENDPOINTS = 10;
@@ -38,7 +39,7 @@ class Target implements Disposable {
   }
 
   async #serve(): Promise<void> {
-    for await (const conn of this.#listener) {
+    for await (const conn of arrivals(this.#listener)) {
       // A caller that is gone has its answer.
       conn.write(new TextEncoder().encode(this.name)).catch(() => {})
         .finally(() => conn.close());

@@ -1,0 +1,57 @@
+/**
+ * What the C library's error numbers mean, in the platform's codes and in the
+ * words that people know.
+ *
+ * Linux on x86-64 and arm64, which share these numbers
+ * (`asm-generic/errno.h`).
+ *
+ * @module
+ */
+
+/** Numbers that are told apart here; see errno(3). */
+export const Errno = {
+  EINTR: 4,
+  EAGAIN: 11,
+  EMFILE: 24,
+  EISCONN: 106,
+  EALREADY: 114,
+  EINPROGRESS: 115,
+} as const;
+
+/** Code and words by number. */
+const NAMES: Readonly<Record<number, readonly [code: string, words: string]>> =
+  {
+    1: ["EPERM", "operation not permitted"],
+    2: ["ENOENT", "no such file or directory"],
+    4: ["EINTR", "interrupted system call"],
+    9: ["EBADF", "bad file descriptor"],
+    11: ["EAGAIN", "resource temporarily unavailable"],
+    12: ["ENOMEM", "out of memory"],
+    13: ["EACCES", "permission denied"],
+    22: ["EINVAL", "invalid argument"],
+    23: ["ENFILE", "too many open files in system"],
+    24: ["EMFILE", "too many open files"],
+    32: ["EPIPE", "broken pipe"],
+    36: ["ENAMETOOLONG", "the path is too long for a socket"],
+    71: ["EPROTO", "protocol error"],
+    97: ["EAFNOSUPPORT", "address family not supported"],
+    98: ["EADDRINUSE", "address already in use"],
+    99: ["EADDRNOTAVAIL", "cannot assign requested address"],
+    100: ["ENETDOWN", "network is down"],
+    101: ["ENETUNREACH", "network is unreachable"],
+    103: ["ECONNABORTED", "connection aborted"],
+    104: ["ECONNRESET", "connection reset by peer"],
+    105: ["ENOBUFS", "no buffer space available"],
+    107: ["ENOTCONN", "not connected"],
+    110: ["ETIMEDOUT", "connection timed out"],
+    111: ["ECONNREFUSED", "connection refused"],
+    112: ["EHOSTDOWN", "host is down"],
+    113: ["EHOSTUNREACH", "no route to host"],
+  };
+
+/** The error of a call that failed with `number`; its `code` is `E…`. */
+export function systemError(number: number): Error {
+  const [code, words] = NAMES[number] ??
+    [`E${number}`, `system error ${number}`];
+  return Object.assign(new Error(words), { code });
+}

@@ -1,0 +1,25 @@
+/**
+ * Paths of unix sockets as the kernel takes them: `struct sockaddr_un`.
+ *
+ * @module
+ */
+
+const AF_UNIX = 1;
+const FAMILY_OCTETS = 2;
+
+/** `sun_path` (unix(7)), its final zero included. */
+const PATH_OCTETS = 108;
+
+/** @returns `undefined` when the path is empty, too long or has a zero in it. */
+export function encodeUnixAddress(
+  path: string,
+): Uint8Array<ArrayBuffer> | undefined {
+  const name = new TextEncoder().encode(path);
+  if (name.length === 0 || name.length >= PATH_OCTETS || name.includes(0)) {
+    return undefined;
+  }
+  const address = new Uint8Array(FAMILY_OCTETS + name.length + 1);
+  address[0] = AF_UNIX; // In host order: little-endian.
+  address.set(name, FAMILY_OCTETS);
+  return address;
+}
