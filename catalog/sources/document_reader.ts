@@ -15,10 +15,10 @@ import { ENDPOINTS_MAX, SERVICES_MAX } from "../validate.ts";
 import {
   type CatalogDocument,
   readCatalogDocument,
-  readService,
 } from "./catalog_document.ts";
-import { FieldError } from "./document_fields.ts";
 import { type CutDocument, cutDocument } from "./document_cut.ts";
+import { FieldError } from "./document_fields.ts";
+import { readService } from "./document_service.ts";
 
 /** One service as it was read. */
 interface Reading {

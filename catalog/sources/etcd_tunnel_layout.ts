@@ -13,8 +13,9 @@
 
 import { type Endpoint, keyOf, type Service } from "../model.ts";
 import { checkEndpoints, checkService } from "../validate.ts";
-import { readEndpoint, readService } from "./catalog_document.ts";
+import { readEndpoint } from "./document_endpoint.ts";
 import { FieldError } from "./document_fields.ts";
+import { readService } from "./document_service.ts";
 import {
   type EtcdLayout,
   type KeyPlace,
