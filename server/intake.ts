@@ -34,7 +34,9 @@ export class ServerIntake {
   readonly #clock: Clock;
   readonly #reached;
   readonly #faults;
+  readonly #brakes;
   readonly #toldMs = new Map<string, number>();
+  #brakesUntold = 0;
 
   constructor(
     wish: IntakeWish,
@@ -61,10 +63,17 @@ export class ServerIntake {
         "code, and what it overdid (empty: nothing).",
       ["port", "code", "excess"],
     );
+    this.#brakes = metrics.series(
+      "counter",
+      `${OWN_PREFIX}sources_braked_total`,
+      "Sources of which only one connection a second is let in for a while, " +
+        "because those before broke rules.",
+    );
     this.intake = new Intake({
       plan: intakePlan(wish, descriptorLimit()),
       clock,
       reached: (limit, scope) => this.reached(limit, scope),
+      braked: (source) => this.#braked(source),
     });
     const gauge = (name: string, help: string, value: () => number) =>
       metrics.computed("gauge", `${OWN_PREFIX}${name}`, help, value);
@@ -83,15 +92,35 @@ export class ServerIntake {
   /** A limit was reached and has cost somebody something. */
   reached(limit: IntakeLimit | "http_connections", scope: IntakeScope): void {
     this.#reached.with(limit, scope).add();
-    const key = `${limit} ${scope}`;
-    const nowMs = this.#clock.now();
-    if (nowMs - (this.#toldMs.get(key) ?? -Infinity) < TOLD_EVERY_MS) return;
-    this.#toldMs.set(key, nowMs);
+    if (!this.#mayTell(`${limit} ${scope}`)) return;
     this.#log.warn(
       `too many ${limit.replace("_", " ")} of ` +
         `${scope === "all" ? "all sources together" : "one source"}: ` +
         "some are refused or ended; see tunnel_server_limits_reached_total",
     );
+  }
+
+  /** A source is slowed down, for its faults. */
+  #braked(source: string): void {
+    this.#brakes.add();
+    if (!this.#mayTell("braked")) return void this.#brakesUntold++;
+    const others = this.#brakesUntold === 0
+      ? ""
+      : `, as from ${this.#brakesUntold} other sources since the last such line`;
+    this.#brakesUntold = 0;
+    this.#log.warn(
+      `peers from ${source} break rules: one connection a second is let in ` +
+        `from there until they stop${others}; see ` +
+        "tunnel_server_peer_faults_total",
+    );
+  }
+
+  #mayTell(key: string): boolean {
+    const nowMs = this.#clock.now();
+    const toldMs = this.#toldMs.get(key) ?? -Infinity;
+    if (nowMs - toldMs < TOLD_EVERY_MS) return false;
+    this.#toldMs.set(key, nowMs);
+    return true;
   }
 
   /** An HTTP/2 connection is over. */

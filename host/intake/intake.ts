@@ -6,7 +6,7 @@
  * with its last connection (its resets a while later), so that the table of
  * sources is never longer than that of connections.
  *
- * Reading order: `Intake.enter`, then `Guest`.
+ * Reading order: `Intake.arrive`, then `Guest`; `Brake` for sources that break rules.
  *
  * @module
  */
@@ -14,6 +14,7 @@
 import type { SharedLimits } from "../../proto/streams/shared_limits.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
+import { Brake, WEIGHT_OF_STRANGER } from "./brake.ts";
 import {
   type IntakeLimit,
   type IntakeLimits,
@@ -35,6 +36,8 @@ export interface IntakeOptions {
   readonly clock: Clock;
   /** A limit was reached, which cost somebody something. */
   readonly reached: (limit: IntakeLimit, scope: IntakeScope) => void;
+  /** A source has broken rules too often and is slowed down; see `Brake`. */
+  readonly braked?: (source: string) => void;
 }
 
 /** What one source, or all of them, hold now. */
@@ -47,8 +50,10 @@ class Account {
   readonly resets: TokenBucket;
   readonly handshakes: TokenBucket;
   readonly work: TokenBucket;
+  readonly brake: Brake;
 
   constructor(readonly limits: IntakeLimits, nowMs: number) {
+    this.brake = new Brake(nowMs);
     this.resets = new TokenBucket(limits.resets, nowMs);
     this.handshakes = new TokenBucket(limits.handshakes, nowMs);
     this.work = new TokenBucket(limits.work, nowMs);
@@ -74,6 +79,7 @@ export class Intake {
       left: (name) => this.#forget(name),
       reached: (limit, account) =>
         options.reached(limit, this.#scopeOf(account)),
+      braked: (source) => options.braked?.(source),
     };
   }
 
@@ -93,7 +99,7 @@ export class Intake {
   }
 
   /**
-   * Somebody has connected.
+   * Somebody has connected, and its handshake begins.
    *
    * @param remoteAddress `ip:port`; `undefined` for a unix socket, whose peers
    *   are known by that alone.
@@ -101,6 +107,18 @@ export class Intake {
    * @returns `undefined`: there is no room, close it.
    */
   enter(
+    remoteAddress: string | undefined,
+    close: () => void,
+  ): Guest | undefined {
+    const guest = this.arrive(remoteAddress, close);
+    if (guest === undefined || !guest.isStranger) return guest;
+    if (guest.takeHandshake()) return guest;
+    guest.leave();
+    return undefined;
+  }
+
+  /** The same for whoever has yet to call `takeHandshake`, or to be closed. */
+  arrive(
     remoteAddress: string | undefined,
     close: () => void,
   ): Guest | undefined {
@@ -120,9 +138,7 @@ export class Intake {
     this.#sources.set(name, source);
     const guest = new Guest([source, this.#all], close, this.#host, name);
     guest.wait();
-    if (guest.takeHandshake()) return guest;
-    guest.leave();
-    return undefined;
+    return guest;
   }
 
   /** Room for one connection more, if need be instead of a stranger's. */
@@ -174,6 +190,7 @@ interface Host {
   left(source: string): void;
   /** @param account Whose limit; `undefined`: the connection's own. */
   reached(limit: IntakeLimit, account: Account | undefined): void;
+  braked(source: string): void;
 }
 
 /** One connection, as long as it lasts. */
@@ -183,6 +200,8 @@ export class Guest implements SharedLimits {
   readonly #host: Host;
   readonly #source: string | undefined;
   #isHere = true;
+  #hasShaken = false;
+  #isGuilty = false;
   #octets = 0;
 
   /** @param accounts Its source's, if it has one, and everybody's. */
@@ -204,6 +223,11 @@ export class Guest implements SharedLimits {
     return this.#accounts[0]!.strangers.has(this);
   }
 
+  /** Of where it comes from; a unix socket has none. */
+  get brake(): Brake | undefined {
+    return this.#source === undefined ? undefined : this.#accounts[0]!.brake;
+  }
+
   /** It has to show who it is. */
   wait(): void {
     for (const { strangers } of this.#accounts) strangers.add(this);
@@ -216,10 +240,28 @@ export class Guest implements SharedLimits {
       strangers.delete(this);
       handshakes.refund();
     }
+    this.brake?.ease(this.#host.nowMs());
   }
 
-  /** Its place is wanted for another. */
+  /**
+   * It is ended for its own fault, which its source is remembered for. Once for
+   * each connection.
+   */
+  fault(weight = 1): void {
+    if (this.#isGuilty || this.#source === undefined) return;
+    this.#isGuilty = true;
+    if (!this.brake!.fault(this.#host.nowMs(), weight)) return;
+    this.#host.braked(this.#source);
+  }
+
+  /** Its source is slowed down, and this is one too many from there. */
+  refuseBraked(): void {
+    this.#host.reached("faults", this.#accounts[0]);
+  }
+
+  /** Its place is wanted for another, which is no fault of its own. */
   evict(): void {
+    this.#hasShaken = false;
     this.leave();
     this.#close();
   }
@@ -228,6 +270,7 @@ export class Guest implements SharedLimits {
   leave(): void {
     if (!this.#isHere) return;
     this.#isHere = false;
+    if (this.#hasShaken && this.isStranger) this.fault(WEIGHT_OF_STRANGER);
     for (const account of this.#accounts) {
       account.strangers.delete(this);
       account.connections--;
@@ -267,7 +310,7 @@ export class Guest implements SharedLimits {
 
   /** It will shake hands. @returns false: one too many. */
   takeHandshake(): boolean {
-    return this.#spend("handshakes", 1);
+    return this.#hasShaken = this.#spend("handshakes", 1);
   }
 
   /** A stranger has said so much. @returns false: it was too much. */
@@ -275,12 +318,15 @@ export class Guest implements SharedLimits {
     this.#octets += octets;
     if (this.#octets <= STRANGER_OCTETS_MAX) return true;
     this.#host.reached("octets", undefined);
+    this.fault();
     return false;
   }
 
   /** A stranger has made so much work. @returns false: it was too much. */
   takeWork(ms: number): boolean {
-    return this.#spend("work", ms);
+    if (this.#spend("work", ms)) return true;
+    this.fault();
+    return false;
   }
 
   #spend(limit: "resets" | "handshakes" | "work", tokens: number): boolean {

@@ -22,7 +22,8 @@ export type IntakeLimit =
   | "resets"
   | "handshakes"
   | "octets"
-  | "work";
+  | "work"
+  | "faults";
 
 /** Whom a limit is on. */
 export type IntakeScope = "connection" | "source" | "all";

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { forAll } from "../../tests/support/prng.ts";
+import { FAULTS_MAX, WEIGHT_OF_STRANGER } from "./brake.ts";
 import { type Guest, Intake, QUIET_SOURCES_MAX } from "./intake.ts";
 import {
   ALL_LIMITS_DEFAULT,
@@ -27,6 +28,7 @@ function intakeOf(limits: {
 }) {
   const timers = new FakeTimers();
   const reached: string[] = [];
+  const braked: string[] = [];
   const closed: string[] = [];
   const intake = new Intake({
     plan: {
@@ -35,10 +37,11 @@ function intakeOf(limits: {
     },
     clock: timers,
     reached: (limit, scope) => reached.push(`${scope} ${limit}`),
+    braked: (source) => braked.push(source),
   });
   const enter = (address: string | undefined, name = address ?? "unix") =>
     intake.enter(address, () => closed.push(name));
-  return { timers, intake, reached, closed, enter };
+  return { timers, intake, reached, braked, closed, enter };
 }
 
 Deno.test("a source is an address, or the network of one subscriber", () => {
@@ -200,6 +203,61 @@ Deno.test("sources that left are remembered up to a limit", () => {
   }
   assertEquals(intake.sources, 0);
   assertEquals(visit("10.0.0.1:1"), true);
+});
+
+Deno.test("a source with too many faults is slowed down and told of once, others are not", () => {
+  const { timers, braked, enter } = intakeOf({});
+  const isSlow = (address: string) => {
+    const guest = enter(address)!;
+    const isOn = guest.brake!.isOn(timers.now());
+    guest.known();
+    guest.leave();
+    return isOn;
+  };
+  for (let index = 1; index <= 2 * FAULTS_MAX; index++) {
+    const guest = enter(`10.0.0.1:${index}`)!;
+    guest.fault();
+    guest.fault();
+    guest.leave();
+    assertEquals(isSlow("10.0.0.1:9"), index >= FAULTS_MAX);
+  }
+  assertEquals([braked, isSlow("10.0.0.2:1")], [["10.0.0.1"], false]);
+  // A unix socket is nobody's source.
+  for (let index = 0; index < 10; index++) enter(undefined)!.fault();
+  assertEquals(braked.length, 1);
+});
+
+Deno.test("to say or do too much as a stranger is a fault", () => {
+  const { timers, enter } = intakeOf({
+    source: { work: { burst: 1, perSecond: 0 } },
+  });
+  const guests = [1, 2, 3, 4].map((port) => enter(`10.0.0.1:${port}`)!);
+  const { brake } = guests[0]!;
+  for (const guest of guests.slice(0, 2)) guest.takeOctets(1e9);
+  for (const guest of guests.slice(2)) {
+    guest.takeWork(2);
+    guest.takeWork(2);
+  }
+  assertEquals(brake!.isOn(timers.now()), true);
+});
+
+Deno.test("a stranger who leaves behind a handshake counts a little, who is evicted or known does not", () => {
+  const { timers, intake, enter } = intakeOf({});
+  const { brake } = enter("10.0.0.1:1")!;
+  const isOn = () => brake!.isOn(timers.now());
+  for (let index = 0; index < 100; index++) {
+    const known = enter("10.0.0.1:2")!;
+    known.known();
+    known.leave();
+    enter("10.0.0.1:3")!.evict();
+    intake.arrive("10.0.0.1:4", () => {})!.leave();
+  }
+  assertEquals(isOn(), false);
+  const many = FAULTS_MAX / WEIGHT_OF_STRANGER;
+  for (let index = 0; index < many - 1; index++) enter("10.0.0.1:5")!.leave();
+  assertEquals(isOn(), false);
+  enter("10.0.0.1:6")!.leave();
+  assertEquals(isOn(), true);
 });
 
 Deno.test("whoever comes, goes and takes, no limit is passed and nothing is left behind", () =>

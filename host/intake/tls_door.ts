@@ -16,12 +16,19 @@ import type { Guest, Intake } from "./intake.ts";
  */
 export const HANDSHAKE_PACE_MS = 1;
 
+/** Whose handshake is to begin. */
+export interface InLine {
+  /** It takes no turn any more. */
+  isGone(): boolean;
+  begin(): void;
+}
+
 /** See the module description. */
 export class TlsDoor {
   readonly #intake: Intake;
   readonly #timers: Timers;
   /** No more than the intake lets be strangers. */
-  readonly #waiting: { socket: net.Socket; letIn: () => void }[] = [];
+  readonly #waiting: InLine[] = [];
   #timer: Timer | undefined;
   #lastMs = -Infinity;
   /** By the peer's address and port, which no two open sockets share. */
@@ -37,43 +44,67 @@ export class TlsDoor {
    *
    * @param letIn Begins the handshake.
    */
-  knock(socket: net.Socket, letIn: () => void): void {
-    if (!this.#admits(socket)) return;
+  knock(socket: net.Socket, letIn: (socket: net.Socket) => void): void {
+    const guest = this.#admit(socket);
+    if (guest === undefined) return void socket.destroy();
+    this.#expect(socket, guest);
+    this.queue({
+      isGone: () => socket.destroyed,
+      begin: () => letIn(socket),
+    });
+  }
+
+  /** Begins its handshake when it is its turn. */
+  queue(visitor: InLine): void {
     const sinceMs = this.#timers.now() - this.#lastMs;
     if (this.#waiting.length === 0 && sinceMs >= HANDSHAKE_PACE_MS) {
       this.#lastMs = this.#timers.now();
-      return letIn();
+      return visitor.begin();
     }
-    this.#waiting.push({ socket, letIn });
+    this.#waiting.push(visitor);
     this.#timer ??= this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
+  }
+
+  /** Begins the handshake of somebody whose turn has come. */
+  through(
+    socket: net.Socket,
+    guest: Guest,
+    letIn: (socket: net.Socket) => void,
+  ): void {
+    this.#expect(socket, guest);
+    letIn(socket);
   }
 
   readonly #next = () => {
     this.#timer = undefined;
     // Whoever has left meanwhile takes no turn.
     let next = this.#waiting.shift();
-    while (next?.socket.destroyed) next = this.#waiting.shift();
+    while (next?.isGone()) next = this.#waiting.shift();
     if (next === undefined) return;
     this.#lastMs = this.#timers.now();
-    next.letIn();
+    next.begin();
     if (this.#waiting.length === 0) return;
-    this.#timer = this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
+    this.#timer ??= this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
   };
 
-  /** @returns false: there is no room, and the socket is closed. */
-  #admits(socket: net.Socket): boolean {
+  /** @returns `undefined`: there is no room. */
+  #admit(socket: net.Socket): Guest | undefined {
+    const guest = this.#intake.arrive(peerOf(socket), () => socket.destroy());
+    if (guest === undefined) return undefined;
+    const isSlow = !guest.brake!.takeTry(this.#timers.now());
+    if (isSlow) guest.refuseBraked();
+    if (!isSlow && guest.takeHandshake()) return guest;
+    guest.leave();
+    return undefined;
+  }
+
+  #expect(socket: net.Socket, guest: Guest): void {
     const peer = peerOf(socket);
-    const guest = this.#intake.enter(peer, () => socket.destroy());
-    if (guest === undefined) {
-      socket.destroy();
-      return false;
-    }
     this.#inHandshake.set(peer, guest);
     socket.once("close", () => {
       if (this.#inHandshake.get(peer) === guest) this.#inHandshake.delete(peer);
       guest.leave();
     });
-    return true;
   }
 
   /** Who it is whose handshake is over. */

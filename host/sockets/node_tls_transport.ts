@@ -21,8 +21,15 @@ import { tuneLinkSocket } from "./tcp_options.ts";
 /**
  * Call this, and `start`, in the same turn in which the handshake was reported:
  * octets that arrive without a listener would pause the socket.
+ *
+ * @param isTuned Its options are set already (`tcp_options.ts`): to find its
+ *   descriptor takes a look at all there are.
  */
-export function nodeTlsTransport(socket: TLSSocket): Transport {
+export function nodeTlsTransport(
+  socket: TLSSocket,
+  { isTuned = false }: { readonly isTuned?: boolean } = {},
+): Transport {
+  if (!isTuned) tune(socket);
   return new NodeTlsTransport(socket);
 }
 
@@ -45,7 +52,6 @@ class NodeTlsTransport implements Transport {
     // Read now: a closed socket has forgotten its addresses.
     this.remoteAddress = endpoint(socket.remoteAddress, socket.remotePort);
     this.localAddress = endpoint(socket.localAddress, socket.localPort);
-    tune(socket);
     this.alpn = socket.alpnProtocol || "";
     this.identity = peerIdentityOf(socket);
   }

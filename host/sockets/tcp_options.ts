@@ -10,7 +10,7 @@
  */
 
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
-import { inetDescriptors, nameOf, openLibc } from "./libc.ts";
+import { inetDescriptors, type LibC, nameOf, openLibc } from "./libc.ts";
 
 /** From `netinet/in.h` and `netinet/tcp.h`. */
 const IPPROTO_TCP = 6;
@@ -55,18 +55,23 @@ export function tuneLinkSocket(local: SocketEnd, remote: SocketEnd): boolean {
     if (peer === undefined || `${peer.address} ${peer.port}` !== there) {
       continue;
     }
-    const set = (option: number, value: number) =>
-      library.setsockopt(
-        descriptor,
-        IPPROTO_TCP,
-        option,
-        new Uint8Array(new Uint32Array([value]).buffer),
-        Uint32Array.BYTES_PER_ELEMENT,
-      ) === 0;
-    const isPrompt = set(TCP_NODELAY, 1);
-    return set(TCP_NOTSENT_LOWAT, UNSENT_OCTETS_MAX) && isPrompt;
+    return tuneDescriptor(library, descriptor);
   }
   return false;
+}
+
+/** The same for a socket whose descriptor is known. */
+export function tuneDescriptor(library: LibC, descriptor: number): boolean {
+  const set = (option: number, value: number) =>
+    library.setsockopt(
+      descriptor,
+      IPPROTO_TCP,
+      option,
+      new Uint8Array(new Uint32Array([value]).buffer),
+      Uint32Array.BYTES_PER_ELEMENT,
+    ) === 0;
+  const isPrompt = set(TCP_NODELAY, 1);
+  return set(TCP_NOTSENT_LOWAT, UNSENT_OCTETS_MAX) && isPrompt;
 }
 
 function keyOf({ hostname, port }: SocketEnd): string {

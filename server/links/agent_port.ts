@@ -13,7 +13,7 @@ import { driveHttp2 } from "../../host/http2_driver.ts";
 import type { Guest } from "../../host/intake/intake.ts";
 import type { Transport } from "../../host/transport.ts";
 import { VERSION } from "../../host/version.ts";
-import { ErrorCode } from "../../proto/frames/wire_error.ts";
+import { ErrorCode, WireError } from "../../proto/frames/wire_error.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
@@ -290,6 +290,7 @@ export class AgentPort {
           this.#connections.delete(connection);
           watch.isOver = true;
           watch.stop?.();
+          if (end.error instanceof WireError) guest?.fault();
           this.#options.observer.ended?.(end);
         },
       },

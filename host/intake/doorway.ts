@@ -1,0 +1,281 @@
+/**
+ * Accepts connections for a TLS server of `node:tls`, and does nothing for them
+ * before they have said what a handshake begins with.
+ *
+ * A connection that says nothing costs its descriptor and an entry in a table;
+ * to refuse one costs two system calls. So crowds and floods, which are many,
+ * cost little each, and what costs much, a handshake, begins only for a
+ * ClientHello that is complete (no slowloris of octets gets that far), in turns
+ * (`TlsDoor`), and for sources that broke rules one at a time (`Brake`).
+ *
+ * Needs the C library; where there is none, the platform accepts (`TlsDoor.knock`).
+ *
+ * @module
+ */
+
+import net from "node:net";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { ACCEPT_PAUSE_MS } from "../accept_loop.ts";
+import { hostPort } from "../sockets/deno_socket.ts";
+import { lastError, type LibC, openLibc } from "../sockets/libc.ts";
+import type { PolledListener } from "../sockets/polled_listener.ts";
+import {
+  type Polled,
+  type Poller,
+  Ready,
+  sharedPoller,
+} from "../sockets/poller.ts";
+import {
+  SOCKET_ADDRESS_OCTETS,
+  SocketAddressReader,
+} from "../sockets/socket_address.ts";
+import { Errno, systemError } from "../sockets/system_error.ts";
+import { tuneDescriptor } from "../sockets/tcp_options.ts";
+import { HELLO_OCTETS_MAX, isWholeHello } from "./client_hello.ts";
+import type { Guest, Intake } from "./intake.ts";
+import type { TlsDoor } from "./tls_door.ts";
+import { WaitingRoom } from "./waiting_room.ts";
+
+/**
+ * How long connections are accepted before others have a turn. Some tens of
+ * them; what the kernel holds meanwhile is bounded by the backlog.
+ */
+export const ACCEPT_TURN_MS = 0.5;
+
+const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
+const MSG_PEEK = 2;
+
+/** What a `Doorway` needs from outside. */
+export interface DoorwayOptions {
+  readonly intake: Intake;
+  readonly door: TlsDoor;
+  readonly timers: Timers;
+  readonly random: () => number;
+  /** How long may pass until somebody has said what it begins with. */
+  readonly helloTimeoutMs: number;
+  /** Begins a handshake. */
+  readonly letIn: (socket: net.Socket) => void;
+  /** One line per burst of failures; accepting goes on. */
+  readonly onProblem: (line: string) => void;
+}
+
+/** @param listener There is one only where there is a C library. */
+export function openDoorway(
+  listener: PolledListener,
+  options: DoorwayOptions,
+): Doorway {
+  return new Doorway(
+    listener,
+    { library: openLibc()!, poller: sharedPoller()! },
+    options,
+  );
+}
+
+interface Kernel {
+  readonly library: LibC;
+  readonly poller: Poller;
+}
+
+/** See the module description. */
+export class Doorway implements Polled {
+  readonly #listener: PolledListener;
+  readonly #kernel: Kernel;
+  readonly #options: DoorwayOptions;
+  readonly #room: WaitingRoom<Visitor>;
+  #isClosed = false;
+  #isFailing = false;
+
+  constructor(
+    listener: PolledListener,
+    kernel: Kernel,
+    options: DoorwayOptions,
+  ) {
+    this.#listener = listener;
+    this.#kernel = kernel;
+    this.#options = options;
+    const { timers, random } = options;
+    this.#room = new WaitingRoom({
+      timers,
+      random,
+      letIn: (visitor) => this.#line(visitor),
+    });
+    kernel.poller.add(listener.descriptor, Ready.READ | Ready.EDGE, this);
+    // Whoever came before it was waited for is not told of.
+    kernel.poller.goOn(this);
+  }
+
+  /** Stops accepting; who is here goes on. */
+  close(): void {
+    this.#isClosed = true;
+    this.#listener.close();
+  }
+
+  onReady(): void {
+    const { timers } = this.#options;
+    const untilMs = timers.now() + ACCEPT_TURN_MS;
+    while (!this.#isClosed && this.#acceptOne()) {
+      if (timers.now() < untilMs) continue;
+      return this.#kernel.poller.goOn(this);
+    }
+  }
+
+  /** @returns Whether there may be another one. */
+  #acceptOne(): boolean {
+    const { library } = this.#kernel;
+    const { descriptor } = this.#listener;
+    nameLength[0] = SOCKET_ADDRESS_OCTETS;
+    const accepted = library.accept4(
+      descriptor,
+      name,
+      nameLengthOctets,
+      SOCK_FLAGS,
+    );
+    if (accepted >= 0) {
+      this.#isFailing = false;
+      this.#welcome(accepted);
+      return true;
+    }
+    const number = lastError(library);
+    if (number === Errno.EAGAIN) return false;
+    if (number === Errno.EINTR || number === ECONNABORTED) return true;
+    this.#rest(systemError(number));
+    return false;
+  }
+
+  /** There is no descriptor left, or no memory. */
+  #rest({ message }: Error): void {
+    const { timers, onProblem } = this.#options;
+    if (!this.#isFailing) {
+      onProblem(
+        `Cannot accept an agent's connection: ${message}; trying again`,
+      );
+    }
+    this.#isFailing = true;
+    timers.after(ACCEPT_PAUSE_MS, () => this.onReady());
+  }
+
+  #welcome(descriptor: number): void {
+    const { intake, timers, helloTimeoutMs } = this.#options;
+    const address = hostPort(names.host(0) ?? "", names.port(0));
+    const visitor: Visitor = new Visitor(this.#kernel, descriptor, {
+      spoke: () => this.#onSpoken(visitor),
+      gone: () => this.#room.leave(visitor.guest!.brake!, visitor),
+    });
+    const guest = intake.arrive(address, () => visitor.close());
+    if (guest === undefined) return visitor.close();
+    visitor.guest = guest;
+    if (this.#isTooMany(guest)) return this.#refuse(visitor);
+    visitor.wait(timers.after(helloTimeoutMs, () => visitor.close()));
+  }
+
+  #isTooMany(guest: Guest): boolean {
+    const brake = guest.brake!;
+    return brake.isOn(this.#options.timers.now()) && this.#room.isFull(brake);
+  }
+
+  #refuse(visitor: Visitor): void {
+    visitor.guest!.refuseBraked();
+    visitor.close();
+  }
+
+  #onSpoken(visitor: Visitor): void {
+    const brake = visitor.guest!.brake!;
+    // Nobody overtakes those who wait.
+    if (!brake.isOn(this.#options.timers.now())) return this.#line(visitor);
+    if (!this.#room.wait(brake, visitor)) this.#refuse(visitor);
+  }
+
+  /** Its turn comes behind that of those who stand in line. */
+  #line(visitor: Visitor): void {
+    const begin = () => {
+      const { guest } = visitor;
+      if (!guest!.takeHandshake()) return visitor.close();
+      this.#options.door.through(visitor.become(), guest!, this.#options.letIn);
+    };
+    this.#options.door.queue({ isGone: () => visitor.isOver, begin });
+  }
+}
+
+/** How a visitor tells of itself. */
+interface VisitorEvents {
+  spoke(): void;
+  gone(): void;
+}
+
+/** Who has connected, and has no socket of the platform yet. */
+class Visitor implements Polled {
+  /** Set before anything else happens, unless there is no room. */
+  guest: Guest | undefined;
+  readonly #kernel: Kernel;
+  readonly #descriptor: number;
+  readonly #events: VisitorEvents;
+  #state: "silent" | "spoken" | "over" = "silent";
+  #deadline: Timer | undefined;
+
+  constructor(kernel: Kernel, descriptor: number, events: VisitorEvents) {
+    this.#kernel = kernel;
+    this.#descriptor = descriptor;
+    this.#events = events;
+  }
+
+  get isOver(): boolean {
+    return this.#state === "over";
+  }
+
+  /** Until it has spoken, and its turn has come. */
+  wait(deadline: Timer): void {
+    this.#deadline = deadline;
+    const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
+    if (!this.#kernel.poller.add(this.#descriptor, interest, this)) {
+      return this.close();
+    }
+    this.#look();
+  }
+
+  onReady(ready: number): void {
+    if ((ready & ENDS) !== 0) this.close();
+    else this.#look();
+  }
+
+  #look(): void {
+    if (this.#state !== "silent") return;
+    const { library } = this.#kernel;
+    const count = library.recv(this.#descriptor, hello, HELLO_SIZE, MSG_PEEK);
+    if (count < 0 && lastError(library) === Errno.EAGAIN) return;
+    if (count <= 0) return this.close();
+    if (!isWholeHello(hello.subarray(0, count))) return;
+    this.#state = "spoken";
+    this.#events.spoke();
+  }
+
+  /** From now on it is the platform's. */
+  become(): net.Socket {
+    this.#state = "over";
+    this.#deadline?.cancel();
+    this.#kernel.poller.release(this.#descriptor);
+    tuneDescriptor(this.#kernel.library, this.#descriptor);
+    return new net.Socket({ fd: this.#descriptor, allowHalfOpen: true });
+  }
+
+  /** Harmless a second time. */
+  close(): void {
+    if (this.#state === "over") return;
+    const hasSpoken = this.#state === "spoken";
+    this.#state = "over";
+    this.#deadline?.cancel();
+    void this.#kernel.poller.close(this.#descriptor);
+    if (hasSpoken) this.#events.gone();
+    this.guest?.leave();
+  }
+}
+
+const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR;
+const ECONNABORTED = 103;
+
+// One for all, as each call is dealt with at once.
+const name = new Uint8Array(SOCKET_ADDRESS_OCTETS);
+const names = new SocketAddressReader(name);
+const nameLength = new Uint32Array(1);
+const nameLengthOctets = new Uint8Array(nameLength.buffer);
+const hello = new Uint8Array(HELLO_OCTETS_MAX);
+const HELLO_SIZE = BigInt(HELLO_OCTETS_MAX);
