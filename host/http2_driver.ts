@@ -38,6 +38,12 @@ export interface Http2Engine {
 export const LINGER_MS = 1_000;
 
 /**
+ * How much of what is still under way is read meanwhile. On a long, fast line
+ * that is a window or two; who sends more does not listen, and is hung up on.
+ */
+export const LINGER_OCTETS_MAX: number = 1024 * 1024;
+
+/**
  * How long replies wait to see whether the client leaves. grpc-go sends a PING
  * behind each call's last octets and a program that calls once hangs up right
  * behind it: to answer is a failed write, the dearest thing there is.
@@ -62,6 +68,7 @@ class Http2Driver {
   readonly #connection: Http2Engine;
   readonly #timers: Timers;
   #state: "running" | "lingering" | "closed" = "running";
+  #lingered = 0;
   #isWriting = false;
   #flushScheduled = false;
   /** Runs while output is held back, see {@linkcode DESERTED_HOLD_MS}. */
@@ -78,7 +85,7 @@ class Http2Driver {
   start(): void {
     this.#transport.start({
       onChunk: (chunk) => {
-        if (this.#state !== "running") return;
+        if (this.#state !== "running") return this.#onLate(chunk.length);
         this.#connection.receive(chunk);
         if (this.#hold !== undefined && !this.#connection.isDeserted) {
           this.#endHold();
@@ -99,6 +106,11 @@ class Http2Driver {
     this.#connection.setOutputListener(() => this.#scheduleFlush());
     // The engine may have spoken before it had a listener.
     this.#scheduleFlush();
+  }
+
+  #onLate(octets: number): void {
+    this.#lingered += octets;
+    if (this.#lingered > LINGER_OCTETS_MAX) this.#transport.close();
   }
 
   #scheduleFlush(): void {

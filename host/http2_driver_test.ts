@@ -5,6 +5,7 @@ import {
   driveHttp2,
   type Http2Engine,
   LINGER_MS,
+  LINGER_OCTETS_MAX,
 } from "./http2_driver.ts";
 import { denoSocket } from "./sockets/deno_socket.ts";
 import { socketTransport } from "./sockets/socket_transport.ts";
@@ -108,6 +109,18 @@ Deno.test("a finished engine ends our side, lingers, then closes", async () => {
   assertEquals(transport.calls, ["closeWrite", "close"]);
   transport.events.onClose(undefined);
   assertEquals(engine.closed, 1);
+});
+
+Deno.test("whoever floods an engine that has finished is hung up on", async () => {
+  const { engine, transport } = drive();
+  engine.say("goodbye");
+  await Promise.resolve();
+  engine.saidAll = true;
+  transport.complete();
+  transport.events.onChunk(new Uint8Array(LINGER_OCTETS_MAX));
+  assertEquals(transport.calls, ["closeWrite"]);
+  transport.events.onChunk(new Uint8Array(1));
+  assertEquals(transport.calls, ["closeWrite", "close"]);
 });
 
 Deno.test("an engine that gives up does not wait for its write", async () => {

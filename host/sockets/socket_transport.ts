@@ -6,9 +6,11 @@
  * @module
  */
 
+import { setImmediate } from "node:timers";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { endOf, type OctetSocket } from "./octet_socket.ts";
 import { ReadBuffer } from "./read_buffer.ts";
+import { TurnShare } from "./turn_share.ts";
 
 /**
  * @param early Octets that were read before, such as those that told HTTP/2
@@ -24,6 +26,7 @@ export function socketTransport(
 class SocketTransport implements Transport {
   readonly #socket: OctetSocket;
   readonly #reader = new ReadBuffer();
+  readonly #share = new TurnShare();
   #early: Uint8Array | undefined;
   #events: TransportEvents | undefined;
   #state: "open" | "closed" = "open";
@@ -63,8 +66,7 @@ class SocketTransport implements Transport {
     queueMicrotask(() => {
       const early = this.#early!;
       this.#early = undefined;
-      if (this.#state === "open") events.onChunk(early);
-      this.#read();
+      this.#deliver(early, () => this.#read());
     });
   }
 
@@ -105,11 +107,28 @@ class SocketTransport implements Transport {
       if (this.#weEnded) this.#finish(undefined);
       return;
     }
-    this.#events!.onChunk(this.#reader.buffer.subarray(0, count));
-    this.#reader.adapt(count);
-    if (this.#state === "open") this.#read();
-    else this.#reader.release();
+    this.#deliver(this.#reader.buffer.subarray(0, count), () => {
+      this.#reader.adapt(count);
+      if (this.#state === "open") this.#read();
+      else this.#reader.release();
+    });
   };
+
+  /** In as many turns as it takes. The buffer is ours until `done`. */
+  #deliver(octets: Uint8Array, done: () => void): void {
+    const share = this.#share;
+    const count = Math.min(octets.length, share.octets);
+    const startMs = performance.now();
+    if (this.#state === "open") {
+      this.#events!.onChunk(octets.subarray(0, count));
+    }
+    const isTurnOver = share.took(count, performance.now() - startMs);
+    if (count < octets.length && this.#state === "open") {
+      const rest = octets.subarray(count);
+      setImmediate(() => this.#deliver(rest, done));
+    } else if (isTurnOver) setImmediate(done);
+    else done();
+  }
 
   readonly #onReadError = (error: unknown) => {
     this.#isReading = false;

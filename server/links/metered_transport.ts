@@ -21,6 +21,13 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
  */
 export const SLICE_OCTETS = 1024;
 
+/**
+ * What it may go on to say when it has been told that this is enough, so that it
+ * can hear that: what is under way. Everything is deciphered before it can be
+ * dropped, which is the dearer half of a flood.
+ */
+export const LATE_OCTETS_MAX: number = 128 * 1024;
+
 /** The next slice is for the next turn of the loop, or the one behind it. */
 const TURN_MS = 0;
 
@@ -40,11 +47,25 @@ export function meteredTransport(
     localAddress: transport.localAddress,
     alpn: transport.alpn,
     identity: transport.identity,
-    start: (events) => transport.start(new Meter(events, guest, timers, over)),
+    start: (events) =>
+      transport.start(
+        new Meter(events, guest, timers, {
+          over,
+          close: () => transport.close(),
+        }),
+      ),
     write: (octets, done) => transport.write(octets, done),
     closeWrite: () => transport.closeWrite(),
     close: () => transport.close(),
   };
+}
+
+/** Ways in which a connection ends. */
+interface Endings {
+  /** With words, and in order. */
+  over(reason: string): void;
+  /** At once. */
+  close(): void;
 }
 
 /** See the module description. */
@@ -52,27 +73,28 @@ class Meter implements TransportEvents {
   readonly #events: TransportEvents;
   readonly #guest: Charged;
   readonly #timers: Timers;
-  readonly #over: (reason: string) => void;
+  readonly #endings: Endings;
   /** Slices that wait for their turn. */
   #waiting: Uint8Array[] = [];
   #timer: Timer | undefined;
   #hasEnded = false;
   #isOver = false;
+  #lateOctets = 0;
 
   constructor(
     events: TransportEvents,
     guest: Charged,
     timers: Timers,
-    over: (reason: string) => void,
+    endings: Endings,
   ) {
     this.#events = events;
     this.#guest = guest;
     this.#timers = timers;
-    this.#over = over;
+    this.#endings = endings;
   }
 
   onChunk(chunk: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#isOver) return this.#onLate(chunk.length);
     if (this.#waiting.length === 0) {
       if (!this.#guest.isStranger) return this.#events.onChunk(chunk);
       if (!this.#count(chunk.length)) return;
@@ -90,6 +112,11 @@ class Meter implements TransportEvents {
     this.#timer?.cancel();
     this.#waiting = [];
     this.#events.onClose(error);
+  }
+
+  #onLate(octets: number): void {
+    this.#lateOctets += octets;
+    if (this.#lateOctets > LATE_OCTETS_MAX) this.#endings.close();
   }
 
   #count(octets: number): boolean {
@@ -138,6 +165,6 @@ class Meter implements TransportEvents {
     this.#isOver = true;
     this.#waiting = [];
     this.#timer?.cancel();
-    this.#over(reason);
+    this.#endings.over(reason);
   }
 }

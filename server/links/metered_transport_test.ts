@@ -4,7 +4,11 @@ import type { Transport, TransportEvents } from "../../host/transport.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { forAll } from "../../tests/support/prng.ts";
 import { concat } from "../../tests/support/sockets.ts";
-import { meteredTransport, SLICE_OCTETS } from "./metered_transport.ts";
+import {
+  LATE_OCTETS_MAX,
+  meteredTransport,
+  SLICE_OCTETS,
+} from "./metered_transport.ts";
 
 /** A stranger with so much work, who costs `costMs` a chunk, and what came of it. */
 function scene(budgetMs: number, costMs = 0) {
@@ -14,7 +18,10 @@ function scene(budgetMs: number, costMs = 0) {
   const chunks: Uint8Array[] = [];
   let events: TransportEvents | undefined;
   const transport = meteredTransport(
-    { start: (given: TransportEvents) => void (events = given) } as Transport,
+    {
+      start: (given: TransportEvents) => void (events = given),
+      close: () => void ends.push("closed"),
+    } as Transport,
     {
       get isStranger() {
         return guest.isStranger;
@@ -61,6 +68,15 @@ Deno.test("a stranger who says too much is ended, read or not", () => {
   events.onChunk(new Uint8Array(1));
   assertEquals(ends, ["it said more than 131072 octets, and not who it is"]);
   assertEquals(chunks.length, 1);
+});
+
+Deno.test("whoever goes on when told to stop is hung up on", () => {
+  const { ends, events } = scene(1_000);
+  events.onChunk(new Uint8Array(STRANGER_OCTETS_MAX + 1));
+  events.onChunk(new Uint8Array(LATE_OCTETS_MAX));
+  assertEquals(ends.slice(1), []);
+  events.onChunk(new Uint8Array(1));
+  assertEquals(ends.slice(1), ["closed"]);
 });
 
 Deno.test("whoever has shown who it is pays nothing and waits for nothing", () => {

@@ -1,0 +1,49 @@
+/**
+ * How much of what was read is dealt with before others have a turn.
+ *
+ * All octets are not alike: 64 KiB of DATA are one copy, 64 KiB of the smallest
+ * frames some thousand small tasks, for as many milliseconds. So it is not
+ * octets that are rationed but time, and what the last ones took says how many
+ * may come next.
+ *
+ * @module
+ */
+
+/** Nobody waits much longer than this for another connection's octets. */
+export const TURN_MS = 0.5;
+
+/** A frame or two; what they cost at the most is bounded elsewhere. */
+export const SHARE_OCTETS_MIN = 1024;
+
+/** More than any read gives. */
+const SHARE_OCTETS_MAX = 1024 * 1024;
+
+/** Before anything is known of a peer. */
+const SHARE_OCTETS_FIRST = 16 * 1024;
+
+/** Below this part of a turn shares grow. */
+const CHEAP = 1 / 4;
+
+/** See the module description. */
+export class TurnShare {
+  /** So many octets at once, and others have a turn. */
+  octets: number = SHARE_OCTETS_FIRST;
+  #spentMs = 0;
+
+  /**
+   * So many took so long.
+   *
+   * @returns Whether others should have a turn, even if that was all.
+   */
+  took(octets: number, ms: number): boolean {
+    if (ms > TURN_MS) {
+      this.octets = Math.max(SHARE_OCTETS_MIN, Math.floor(octets / 2));
+    } else if (ms < CHEAP * TURN_MS && octets >= this.octets) {
+      this.octets = Math.min(2 * this.octets, SHARE_OCTETS_MAX);
+    }
+    this.#spentMs += ms;
+    if (this.#spentMs < TURN_MS) return false;
+    this.#spentMs = 0;
+    return true;
+  }
+}
