@@ -93,7 +93,7 @@ export class DeltaSubscription extends Subscription {
     this.names = plusNames(this.names, more);
     if (this.told === undefined) return; // All of it is owed then.
     if (more.isWildcard) {
-      this.mustAnswer = true;
+      this.owed.mustAnswer = true;
       this.answer(more.names);
     }
     this.answer(asked);
@@ -111,8 +111,8 @@ export class DeltaSubscription extends Subscription {
   }
 
   protected override firstOwed(now: ByName): Names {
-    this.isAsked = true;
-    this.mustAnswer = this.names.isWildcard;
+    this.owed.isAwaited = true;
+    this.owed.mustAnswer = this.names.isWildcard;
     const initial = this.#initial;
     this.#initial = undefined;
     // A cluster that came on the last stream may still wait for endpoints, and

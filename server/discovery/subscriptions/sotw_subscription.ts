@@ -95,7 +95,7 @@ export class SotwSubscription extends Subscription {
     if (!this.#isRepeatOwed || nowMs < this.#repeatAfterMs) return;
     this.#isRepeatOwed = false;
     this.#repeatAfterMs = nowMs + REPEAT_WAIT_MS;
-    if (this.isWhole) this.mustAnswer = true;
+    if (this.isWhole) this.owed.mustAnswer = true;
     else this.#oweExisting(this.names.names);
   }
 
@@ -120,7 +120,7 @@ export class SotwSubscription extends Subscription {
     const isWildcardNew = names.isWildcard && !before.isWildcard;
     const added = union(addedNames(before, names), within(again, names));
     if (!isWildcardNew && added.size === 0) return true;
-    this.mustAnswer ||= this.isWhole;
+    this.owed.mustAnswer ||= this.isWhole;
     this.answer(isWildcardNew ? namesOf(this.now) : added);
     return true;
   }
@@ -137,7 +137,7 @@ export class SotwSubscription extends Subscription {
    * answer about clusters until it is told.
    */
   #onRepeated(nowMs: number): void {
-    this.isAsked = true;
+    this.owed.isAwaited = true;
     const warming = within(this.#warming, this.names);
     this.#warming = NO_NAMES;
     if (warming.size > 0) return this.#oweExisting(warming);
@@ -152,8 +152,8 @@ export class SotwSubscription extends Subscription {
   }
 
   protected override firstOwed(now: ByName): Names {
-    this.isAsked = true;
-    this.mustAnswer = this.isWhole && !this.names.isEmpty;
+    this.owed.isAwaited = true;
+    this.owed.mustAnswer = this.isWhole && !this.names.isEmpty;
     return this.names.isWildcard ? namesOf(now) : this.names.names;
   }
 

@@ -140,7 +140,7 @@ export class StreamState {
       // It could lead to clusters that the client has not heard of.
       const waits = isClusterBlocked && !subscription.isAwaited &&
         kind !== "endpoints";
-      const reply = waits ? undefined : this.#take(subscription, nowMs);
+      const reply = waits ? undefined : this.#tell(subscription, nowMs);
       if (reply !== undefined) return reply;
       if (kind === "cluster") {
         isClusterBlocked = subscription.isBlocked(nowMs);
@@ -250,14 +250,14 @@ export class StreamState {
     return clearedTo;
   }
 
-  #take(
+  #tell(
     subscription: OneSubscription,
     nowMs: number,
   ): OutgoingReply | undefined {
-    const taken = subscription.take(nowMs);
-    if (taken === undefined) return undefined;
+    const telling = subscription.tell(nowMs);
+    if (telling === undefined) return undefined;
     const { kind } = subscription;
-    const { reply, fresh } = taken;
+    const { reply, fresh } = telling;
     const nonce = `${this.#noncePrefix}${++this.#replies}`;
     subscription.noteSent(reply, nonce, nowMs);
     if (kind === "cluster") this.#onClustersTold(fresh);

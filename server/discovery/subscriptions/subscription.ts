@@ -3,16 +3,15 @@
  * to it: all that SotW and Delta have in common. What it makes of that is for
  * `uptake.ts`.
  *
- * A client is told what differs between what it was told last (`told`) and what
- * there is now, cut to what it asked for, and what it is owed beside that: names
- * that it asked for anew, endpoints whose cluster changed. Both are found once
- * for all clients that go the same way, so one whose names did not change costs
- * a few lookups.
+ * A client is told what differs between what it was told last and what there is
+ * now (`difference.ts`), cut to what it asked for, and what it is owed beside
+ * that (`owed.ts`). Both are found once for all clients that go the same way, so
+ * one whose names did not change costs a few lookups.
  *
  * One response is in flight; what changes meanwhile is found when it was
  * answered, and is then one difference, however often it changed.
  *
- * Reading order: `observe`, `take`, `noteAnswer`, then `uptake.ts`.
+ * Reading order: `observe`, `tell`, `noteAnswer`, then `uptake.ts`.
  *
  * @module
  */
@@ -27,11 +26,13 @@ import {
   type Resource,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
-import { type ByName, changedNames } from "../view.ts";
+import type { ByName } from "../view.ts";
+import { Difference } from "./difference.ts";
 import { type Holding, holdingsOf } from "./holdings.ts";
 import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
+import { Owed } from "./owed.ts";
 import { type Parking, resourcesNamedIn } from "./parking.ts";
-import { HeldRemovals } from "./removals.ts";
+import type { HeldRemovals } from "./removals.ts";
 import { ReplyLog } from "./reply_log.ts";
 import { firstPart, replyOf, select, type Selection } from "./selection.ts";
 import {
@@ -45,7 +46,7 @@ import type { KindStatus } from "./stream_status.ts";
 import { Uptake } from "./uptake.ts";
 
 /** A response, and the names that it brings something new of. */
-export interface Taken {
+export interface Telling {
   readonly reply: DiscoveryReply;
   readonly fresh: Names;
 }
@@ -61,31 +62,14 @@ export interface Moment {
   readonly isLate: boolean;
 }
 
-const NO_RESOURCES: ByName = new Map();
-
 /** See the module description. */
 export abstract class Subscription {
   readonly kind: ResourceKind;
   #names: NameSet = NOTHING_NAMED;
-  /** Absent before the first view. */
-  protected told: ByName | undefined;
-  /** What there is. */
-  protected now: ByName = NO_RESOURCES;
-  protected owed: Names = NO_NAMES;
-  /** There is an answer even when it says nothing. */
-  protected mustAnswer = false;
+  protected readonly owed = new Owed();
   protected readonly log = new ReplyLog();
   protected readonly uptake: Uptake;
-  protected held: HeldRemovals | undefined;
-  /** Something is owed because the client asked for it, so it waits for none. */
-  protected isAsked = false;
-  /** Names among what is owed that the client asked for anew. */
-  #asked: Names = NO_NAMES;
-  /** Names among it that are gone, and may be told as such. */
-  #released: Names = NO_NAMES;
-  #generation = 0;
-  /** Of the view that `told` is of. */
-  #toldGeneration = 0;
+  readonly #difference: Difference;
   #clearedTo = 0;
   /** Whether responses have the whole state, and are never less than that. */
   protected readonly isWhole: boolean;
@@ -97,6 +81,10 @@ export abstract class Subscription {
     this.#namesGone = mode === "delta";
     this.isWhole = mode === "sotw" && isWholeState(kind);
     this.uptake = new Uptake(this.isWhole);
+    this.#difference = new Difference(
+      { isNamed: this.#namesGone, isMissed: this.isWhole },
+      this.uptake,
+    );
   }
 
   /** What has to be told before any change of it, now that it is known. */
@@ -108,6 +96,21 @@ export abstract class Subscription {
    * @param owed Those of them that are told whether they changed or not.
    */
   protected abstract compose(names: Names, owed: Names): Selection;
+
+  /** What the client was told last; absent before the first view. */
+  protected get told(): ByName | undefined {
+    return this.#difference.told;
+  }
+
+  /** What there is. */
+  protected get now(): ByName {
+    return this.#difference.now;
+  }
+
+  /** What is gone, and the client was not told so. */
+  protected get held(): HeldRemovals | undefined {
+    return this.#difference.held;
+  }
 
   /** What the client refuses, if it does. */
   protected get parking(): Parking | undefined {
@@ -127,7 +130,7 @@ export abstract class Subscription {
 
   /** Whether the client waits for something that it asked for. */
   get isAwaited(): boolean {
-    return this.isAsked;
+    return this.owed.isAwaited;
   }
 
   get isEmpty(): boolean {
@@ -141,7 +144,7 @@ export abstract class Subscription {
 
   /** Whether something is gone that the client was not told of. */
   get isHolding(): boolean {
-    return this.held !== undefined && this.held.size > 0;
+    return this.#difference.isHolding;
   }
 
   /** Nonce of the last response; empty before the first. */
@@ -177,10 +180,7 @@ export abstract class Subscription {
    * @returns Whether that is so.
    */
   stays(now: ByName, generation: number): boolean {
-    if (this.told !== now) return false;
-    this.now = now;
-    this.#generation = generation;
-    this.#toldGeneration = generation;
+    if (!this.#difference.stays(now, generation)) return false;
     this.#settle();
     return true;
   }
@@ -188,84 +188,43 @@ export abstract class Subscription {
   /** Takes what there is now. */
   observe(now: ByName, moment: Moment): void {
     const { generation, nowMs, holdsRemovals, isLate } = moment;
-    this.#generation = generation;
-    this.now = now;
-    if (this.told === undefined) {
-      this.told = now;
+    if (this.stays(now, generation)) return;
+    const difference = this.#difference;
+    difference.observe(now, generation);
+    if (difference.told === undefined) {
+      difference.advance();
       this.owe(this.firstOwed(now));
+      return this.#settle();
     }
-    if (this.told !== now) {
-      if (holdsRemovals) this.#holdGone(nowMs);
-      this.parking?.forgetGone(now);
-      this.held?.look((name) => now.has(name), generation, nowMs);
-      const news = this.#news();
-      if (news.size === 0) this.#advance();
-      else if (isLate || this.log.isSlow(nowMs)) this.#letGo(news);
-    } else this.#toldGeneration = generation;
+    if (holdsRemovals) difference.holdGone(this.names, this.owed, nowMs);
+    this.parking?.forgetGone(now);
+    difference.lookAtHeld(nowMs);
+    const news = difference.news(this.names);
+    if (news.size === 0) difference.advance();
+    else if (isLate || this.log.isSlow(nowMs)) {
+      difference.letGo(news);
+      this.owed.add(news);
+    }
     this.#settle();
-  }
-
-  /** The client has, or is owed, all that there is now. */
-  #advance(): void {
-    this.told = this.now;
-    this.#toldGeneration = this.#generation;
-    if (this.isHolding) this.#dropBack();
-  }
-
-  /** What was gone is back, and maybe another one. */
-  #dropBack(): void {
-    for (const kept of this.held!.resources) {
-      const { name } = kept;
-      const back = this.now.get(name);
-      if (back === undefined || this.held!.hasExactly(back)) continue;
-      this.uptake.remember(name, this.held!.takenOf(name));
-    }
-    this.held!.dropAllBut((name) => !this.now.has(name));
   }
 
   /** Lets go of what is gone, as far as its parents have. */
   release(clearedTo: number, nowMs: number): void {
-    if (this.held === undefined) return;
-    this.held.dropAllBut((name) => this.names.covers(name));
-    const released = this.held.release(clearedTo, nowMs);
-    if (released.length === 0) return;
-    this.#released = new Set(released);
-    this.owe(this.#released);
+    const released = this.#difference.release(this.names, clearedTo, nowMs);
+    if (released.size === 0) return;
+    this.owed.noteReleased(released);
+    this.owe(released);
   }
 
   /** Something beside what changes is to be told. */
   protected owe(names: Names): void {
-    this.owed = union(this.owed, within(names, this.names));
+    this.owed.add(within(names, this.names));
   }
 
   /** The client asks for names that it did not ask for, or asks anew. */
   protected answer(names: Names): void {
-    this.isAsked = true;
-    this.#asked = union(this.#asked, names);
+    this.owed.noteAsked(names);
     this.owe(names);
-  }
-
-  #holdGone(nowMs: number): void {
-    const told = this.told!;
-    const changed = within(changedNames(told, this.now), this.names);
-    for (const name of select(changed, this.now).missing) {
-      const had = told.get(name);
-      // Asked for anew, it is not there; released, it is only not told yet.
-      const isToTell = this.#asked.has(name) || this.#released.has(name);
-      if (had === undefined || isToTell) continue;
-      this.#hold(had, nowMs);
-    }
-  }
-
-  /** What was told stays while it is gone, as far as the client has it. */
-  #hold(told: Resource, nowMs: number): void {
-    const had = this.uptake.had(told, this.owed.has(told.name));
-    // What it refused it may have applied.
-    const kept = had ?? (this.#namesGone ? told : undefined);
-    if (kept === undefined) return;
-    const knowledge = had === told ? "exact" : had ? "good" : "refused";
-    this.held ??= new HeldRemovals();
-    this.held.hold(kept, knowledge, this.#generation, nowMs);
   }
 
   /**
@@ -279,66 +238,37 @@ export abstract class Subscription {
     return taken === resource || isOwed ? taken : undefined;
   }
 
-  /** Names that are to be told, and are not what was told last. */
-  #news(): Names {
-    const { told, now } = this;
-    if (told === undefined || told === now) return NO_NAMES;
-    const changed = within(changedNames(told, now), this.names);
-    const { resources, missing } = select(changed, now);
-    if (!this.isHolding) {
-      if (missing.length === 0) return changed;
-      const tellsGone = this.#namesGone || this.isWhole;
-      return tellsGone ? changed : namesOfList(resources);
-    }
-    const news = new Set<string>();
-    for (const name of changed) {
-      const back = now.get(name);
-      const isKnown = back === undefined
-        ? this.held!.get(name) !== undefined
-        : this.held!.hasExactly(back);
-      if (!isKnown) news.add(name);
-    }
-    return news;
-  }
-
   #hasNews(): boolean {
-    return this.mustAnswer || this.owed.size > 0 || this.#news().size > 0;
-  }
-
-  /** The old state is a large thing: what matters of it is written down. */
-  #letGo(news: Names): void {
-    this.uptake.letGo(this.told!, news);
-    this.owed = union(this.owed, news);
-    this.#advance();
+    return !this.owed.isNothing || this.#difference.news(this.names).size > 0;
   }
 
   #settle(): void {
     const { last } = this.log;
     const isSettled = (last === "none" || last === "taken") &&
-      this.owed.size === 0 && !this.mustAnswer && !this.isHolding;
-    if (isSettled) this.#clearedTo = this.#toldGeneration;
+      this.owed.isNothing && !this.isHolding;
+    if (isSettled) this.#clearedTo = this.#difference.toldGeneration;
   }
 
   // --- What is told ----------------------------------------------------------
 
   /** What may be told now; it counts as told, see {@linkcode noteSent}. */
-  take(nowMs: number): Taken | undefined {
+  tell(nowMs: number): Telling | undefined {
     if (this.told === undefined || this.log.isWaiting(nowMs)) return undefined;
-    const owed = within(this.owed, this.names);
-    const names = union(owed, this.#news());
-    if (names.size === 0 && !this.mustAnswer) {
-      this.#setOwed(NO_NAMES);
+    const owed = within(this.owed.names, this.names);
+    const names = union(owed, this.#difference.news(this.names));
+    if (names.size === 0 && !this.owed.mustAnswer) {
+      this.owed.reset(NO_NAMES);
       this.#settle();
       return undefined;
     }
     const { selection, rest } = this.#select(names, owed);
     const reply = replyOf(this.kind, selection, this.#namesGone);
-    const isSaid = this.mustAnswer || this.#says(reply);
+    const isSaid = this.owed.mustAnswer || this.#says(reply);
     const before = this.told;
-    this.#setOwed(rest);
-    this.#advance();
+    this.owed.reset(rest);
+    this.#difference.advance();
     if (!isSaid) {
-      if (rest.size > 0) return this.take(nowMs);
+      if (rest.size > 0) return this.tell(nowMs);
       this.#settle();
       return undefined;
     }
@@ -348,18 +278,9 @@ export abstract class Subscription {
     return { reply, fresh };
   }
 
-  /** What was taken has been given a nonce. */
+  /** What is told has been given a nonce. */
   noteSent({ version }: DiscoveryReply, nonce: string, nowMs: number): void {
     this.log.noteSent(version, nonce, nowMs);
-  }
-
-  /** What is left after a response. */
-  #setOwed(rest: Names): void {
-    this.owed = rest;
-    this.mustAnswer = false;
-    this.isAsked = false;
-    this.#asked = NO_NAMES;
-    this.#released = NO_NAMES;
   }
 
   /** Names that a response brings something new of, as far as the client knows. */
@@ -408,7 +329,7 @@ export abstract class Subscription {
     if (error !== undefined) return this.#refuse(error, wanted, nowMs);
     if (this.log.last !== "open") return;
     this.log.noteTaken(nowMs);
-    this.uptake.noteTaken(this.told!, this.owed);
+    this.uptake.noteTaken(this.told!, this.owed.names);
     this.#settle();
   }
 
@@ -417,15 +338,16 @@ export abstract class Subscription {
     const named = resourcesNamedIn(error.message, resources);
     this.log.noteRefused(error, named.length > 0 ? named : resources, nowMs);
     const { now, held } = this;
-    const asked = this.#asked;
+    const { asked } = this.owed;
     this.owe(this.uptake.noteRefused(named, { now, held, wanted, asked }));
   }
 
   /** What the client has and should have, name by name; for people. */
   get holdings(): readonly Holding[] {
-    const { names, told, now, owed, parking, held } = this;
+    const { names, told, now, parking, held } = this;
     return holdingsOf({
-      ...{ names, told, now, owed, parking, held },
+      ...{ names, told, now, parking, held },
+      owed: this.owed.names,
       flight: this.uptake.flight,
       wasSent: this.log.last !== "none",
     });
