@@ -49,6 +49,7 @@ export class Catalog {
   readonly #followers = new Set<Following>();
   #snapshot = EMPTY_SNAPSHOT;
   #told = EMPTY_SNAPSHOT;
+  #lastDiff: KnownDiff | undefined;
   #isTelling = false;
   #synced = Promise.withResolvers<void>();
 
@@ -138,13 +139,25 @@ export class Catalog {
     this.#isTelling = true;
     try {
       while (this.#told !== this.#snapshot) {
-        this.#write(diffSnapshots(this.#told, this.#snapshot));
+        this.#write(this.#diff(this.#told, this.#snapshot));
         this.#told = this.#snapshot;
         for (const following of this.#followers) this.#tell(following);
       }
     } finally {
       this.#isTelling = false;
+      // It holds the snapshot before.
+      this.#lastDiff = undefined;
     }
+  }
+
+  /** Nearly all followers have seen what the log was told last. */
+  #diff(before: Snapshot, after: Snapshot): Diff {
+    let last = this.#lastDiff;
+    if (last?.before !== before || last.after !== after) {
+      last = { before, after, diff: diffSnapshots(before, after) };
+      this.#lastDiff = last;
+    }
+    return last.diff;
   }
 
   #write(diff: Diff): void {
@@ -159,7 +172,7 @@ export class Catalog {
     const snapshot = this.#snapshot;
     if (isBusy || seen === snapshot || !this.#followers.has(following)) return;
     following.seen = snapshot;
-    const diff = diffSnapshots(seen, snapshot);
+    const diff = this.#diff(seen, snapshot);
     if (isEmptyDiff(diff)) return;
     const busy = follower(snapshot, diff);
     if (busy === undefined) return;
@@ -173,6 +186,13 @@ export class Catalog {
   #onSynced(): void {
     if (this.isSynced) this.#synced.resolve();
   }
+}
+
+/** A difference, and what between. */
+interface KnownDiff {
+  readonly before: Snapshot;
+  readonly after: Snapshot;
+  readonly diff: Diff;
 }
 
 /** A follower and what it was handed last. */

@@ -276,6 +276,27 @@ Deno.test("targets are each (address, port) once, in the best of its states", ()
   assertEquals(targetsOf(catalog.snapshot, "default/none", ""), []);
 });
 
+Deno.test("targets of one address are told apart by port and network", () => {
+  const { sinks: [sink], catalog } = open("kubernetes");
+  const behind = (value: string) =>
+    ({ via: { kind: "agent", agent: { key: "id", value } } }) as const;
+  const all = [
+    endpointOf("10.0.0.1:80", { state: "serving" }),
+    endpointOf("10.0.0.1:81"),
+    endpointOf("10.0.0.1:80", behind("edge1")),
+    endpointOf("10.0.0.1:80", behind("edge2")),
+    endpointOf("10.0.0.1:80"),
+    endpointOf("10.0.0.1:80", behind("edge2")),
+  ];
+  sink!.add({ endpoints: [{ service: "default/a", endpoints: all }] });
+  const list = catalog.snapshot.endpoints.get("default/a")!;
+  const targets = targetsOf(catalog.snapshot, "default/a", "");
+  assertEquals(
+    targets.map(({ endpoint }) => list.indexOf(endpoint)),
+    [4, 1, 2, 3],
+  );
+});
+
 // --- Against a model ---------------------------------------------------------------
 
 const KEYS = ["default/a", "default/b", "other/a", "other/c"];

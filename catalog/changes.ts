@@ -104,12 +104,13 @@ export class SourceEntries {
     if (previous !== undefined && isSame(previous, endpoints)) return;
     const count = this.#endpointCount + endpoints.length -
       (previous?.length ?? 0);
-    const problem = checkEndpoints(value) ??
+    const known = new Set(previous);
+    const problem = checkEndpoints(value, known) ??
       (count > ENDPOINTS_MAX
         ? `${key}: one source has at most ${ENDPOINTS_MAX} endpoints`
         : undefined);
     if (!change.takes(key, problem)) return;
-    this.#endpoints.set(key, freeze(shared(endpoints, previous)));
+    this.#endpoints.set(key, freeze(shared(endpoints, known)));
     this.#endpointCount = count;
   }
 
@@ -154,11 +155,17 @@ class Change implements Outcome {
 /** The new list, with those of its endpoints that were there before. */
 function shared(
   endpoints: readonly Endpoint[],
-  previous: readonly Endpoint[] = [],
+  previous: ReadonlySet<Endpoint>,
 ): readonly Endpoint[] {
-  const known = new Map(previous.map((old) => [endpointKeyOf(old), old]));
+  if (endpoints.every((endpoint) => previous.has(endpoint))) return endpoints;
+  const stays = new Set(endpoints);
+  const others = new Map<string, Endpoint>();
+  for (const old of previous) {
+    if (!stays.has(old)) others.set(endpointKeyOf(old), old);
+  }
   return endpoints.map((endpoint) => {
-    const old = known.get(endpointKeyOf(endpoint));
+    if (previous.has(endpoint)) return endpoint;
+    const old = others.get(endpointKeyOf(endpoint));
     return old !== undefined && isSame(old, endpoint) ? old : endpoint;
   });
 }

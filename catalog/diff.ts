@@ -39,9 +39,10 @@ export function diffSnapshots(before: Snapshot, after: Snapshot): Diff {
     const now = after.endpoints.get(service) ?? [];
     // Without endpoints, and with an empty list of them, nobody can be dialed.
     if (old === now || old.length + now.length === 0) return;
+    const moved = addressesOfDifferent(old, now);
     endpoints.push({
       service,
-      ...diffMaps(byKey(old), byKey(now)),
+      ...diffMaps(byKey(old, moved), byKey(now, moved)),
     });
   };
   for (const key of after.endpoints.keys()) compare(key);
@@ -118,10 +119,32 @@ function shorten(texts: readonly string[], between: string): string {
   return `${named}${between}and ${texts.length - NAMED_MAX} more`;
 }
 
-function byKey(endpoints: readonly Endpoint[]): Map<string, Endpoint> {
-  return new Map(
-    endpoints.map((endpoint) => [endpointKeyOf(endpoint), endpoint]),
-  );
+/** Of ten thousand endpoints one or two differ, and those alone cost texts. */
+function addressesOfDifferent(
+  before: readonly Endpoint[],
+  after: readonly Endpoint[],
+): ReadonlySet<string> {
+  const addresses = new Set<string>();
+  const note = (all: readonly Endpoint[], others: readonly Endpoint[]) => {
+    const there = new Set(others);
+    for (const one of all) if (!there.has(one)) addresses.add(one.address);
+  };
+  note(before, after);
+  note(after, before);
+  return addresses;
+}
+
+/** Those at some addresses: the same endpoint may be there twice. */
+function byKey(
+  endpoints: readonly Endpoint[],
+  addresses: ReadonlySet<string>,
+): Map<string, Endpoint> {
+  const found = new Map<string, Endpoint>();
+  for (const endpoint of endpoints) {
+    if (!addresses.has(endpoint.address)) continue;
+    found.set(endpointKeyOf(endpoint), endpoint);
+  }
+  return found;
 }
 
 function diffMaps<T>(

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
+import { forAll } from "../tests/support/prng.ts";
 import { endpointOf, serviceOf } from "../tests/support/scripted_source.ts";
 import { describeDiff, diffSnapshots, isEmptyDiff } from "./diff.ts";
-import { type Endpoint, keyOf, type Service } from "./model.ts";
+import { type Endpoint, endpointKeyOf, keyOf, type Service } from "./model.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "./snapshot.ts";
 
 function snapshot(
@@ -68,4 +69,46 @@ Deno.test("no endpoints and an empty list of them are no difference", () => {
     snapshot([], { "default/a": [] }),
   );
   assert(isEmptyDiff(diff));
+});
+
+Deno.test("lists in which endpoints are there twice differ as their last words do", async () => {
+  const pool = ["10.0.0.1:80", "10.0.0.1:81", "10.0.0.2:80", "10.0.0.2:80"]
+    .flatMap((address) => [
+      endpointOf(address),
+      endpointOf(address, { state: "serving" }),
+    ]);
+  const byKey = (list: readonly Endpoint[]) =>
+    new Map(list.map((one) => [endpointKeyOf(one), one]));
+  await forAll(2_000, (prng) => {
+    const [before, after] = [0, 1].map(() =>
+      Array.from({ length: prng.below(6) }, () => prng.pick(pool))
+    ) as [Endpoint[], Endpoint[]];
+    const [old, now] = [byKey(before), byKey(after)];
+    const [diff] = diffSnapshots(
+      snapshot([], { a: before }),
+      snapshot([], { a: after }),
+    ).endpoints;
+    // Both are in both: they only stand otherwise.
+    const isOrder = (was: Endpoint, one: Endpoint) =>
+      before.includes(one) && after.includes(was);
+    const expected = {
+      added: [...now].filter(([key]) => !old.has(key)).map(([, one]) => one),
+      removed: [...old].filter(([key]) => !now.has(key)).map(([, one]) => one),
+      changed: [...now].flatMap(([key, one]) => {
+        const was = old.get(key);
+        return was === undefined || was === one || isOrder(was, one)
+          ? []
+          : [{ before: was, after: one }];
+      }),
+    };
+    const seen = diff && {
+      added: diff.added,
+      removed: diff.removed,
+      changed: diff.changed.filter(({ before, after }) =>
+        !isOrder(before, after)
+      ),
+    };
+    const isNothing = before.length + after.length === 0;
+    assertEquals(seen, isNothing ? undefined : expected);
+  });
 });

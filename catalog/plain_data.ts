@@ -11,6 +11,11 @@ export function isSame(a: unknown, b: unknown): boolean {
   if (!isObject(a) || !isObject(b) || Array.isArray(a) !== Array.isArray(b)) {
     return false;
   }
+  // Lists have ten thousand items, and keys of these would be texts.
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length &&
+      a.every((item, index) => isSame(item, b[index]));
+  }
   const keys = Object.keys(a);
   return keys.length === Object.keys(b).length &&
     keys.every((key) => Object.hasOwn(b, key) && isSame(a[key], b[key]));

@@ -88,19 +88,56 @@ function collect(
   endpoints: readonly Endpoint[],
   portName: string,
 ): readonly Target[] {
-  const found = new Map<string, Target>();
+  const targets: Target[] = [];
+  const places = new Places(targets);
   for (const endpoint of endpoints) {
-    const network = networkOf(endpoint);
+    const { address } = endpoint;
     for (const { name, port } of endpoint.ports) {
       if (name !== portName) continue;
-      const { address } = endpoint;
-      const key = `${address} ${port}${network}`;
-      const other = found.get(key)?.endpoint;
-      if (other !== undefined && RANK[other.state] <= RANK[endpoint.state]) {
-        continue;
+      const target = Object.freeze({ address, port, endpoint });
+      const place = places.placeOf(target);
+      const other = targets[place]?.endpoint;
+      if (other === undefined || RANK[endpoint.state] < RANK[other.state]) {
+        targets[place] = target;
       }
-      found.set(key, Object.freeze({ address, port, endpoint }));
     }
   }
-  return Object.freeze([...found.values()]);
+  return Object.freeze(targets);
+}
+
+/**
+ * Where the targets of a list are in it. Nearly all have an address for
+ * themselves; texts of more than that are made for those that have not.
+ */
+class Places {
+  readonly #targets: readonly Target[];
+  readonly #byAddress = new Map<string, number | Map<string, number>>();
+
+  constructor(targets: readonly Target[]) {
+    this.#targets = targets;
+  }
+
+  /** Of one that is the same; else the next place, which is its own now. */
+  placeOf(target: Target): number {
+    const { address } = target;
+    const next = this.#targets.length;
+    const there = this.#byAddress.get(address);
+    if (there === undefined) {
+      this.#byAddress.set(address, next);
+      return next;
+    }
+    const others = typeof there === "number"
+      ? new Map([[textOf(this.#targets[there]!), there]])
+      : there;
+    this.#byAddress.set(address, others);
+    const text = textOf(target);
+    const place = others.get(text) ?? next;
+    others.set(text, place);
+    return place;
+  }
+}
+
+/** Tells targets at one address apart. */
+function textOf({ port, endpoint }: Target): string {
+  return `${port}${networkOf(endpoint)}`;
 }

@@ -65,9 +65,13 @@ export function checkService(service: Service): string | undefined {
   return problem === undefined ? undefined : `${keyOf(service)}: ${problem}`;
 }
 
-/** @returns What is wrong with one of them; `undefined`: nothing. */
+/**
+ * @param known Those that were looked at before.
+ * @returns What is wrong with one of them; `undefined`: nothing.
+ */
 export function checkEndpoints(
   { service, endpoints }: ServiceEndpoints,
+  known?: ReadonlySet<Endpoint>,
 ): string | undefined {
   const [namespace = "", name = "", ...rest] = service.split("/");
   if (!NAMESPACE.test(namespace) || !NAME.test(name) || rest.length > 0) {
@@ -78,6 +82,7 @@ export function checkEndpoints(
       `${ENDPOINTS_PER_SERVICE_MAX} are allowed`;
   }
   for (const endpoint of endpoints) {
+    if (known?.has(endpoint)) continue;
     const problem = checkEndpoint(endpoint);
     if (problem !== undefined) return `${service}: ${problem}`;
   }

@@ -40,7 +40,9 @@ function cutJson(text: string): string[] | undefined {
   if (at < 0) return undefined;
   at = endOfMatch(JSON_GAP, text, at);
   while (at >= 0) {
-    const end = endOfObject(text, at);
+    const end = text.charCodeAt(at) === OPEN_OBJECT
+      ? endOfNested(text, at)
+      : -1;
     if (end < 0) return undefined;
     services.push(text.slice(at, end));
     if (endOfMatch(JSON_TAIL, text, end) >= 0) return services;
@@ -59,9 +61,11 @@ const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const [OPEN_LIST, CLOSE_LIST] = [0x5b, 0x5d];
 const [OPEN_OBJECT, CLOSE_OBJECT] = [0x7b, 0x7d];
 
-/** @returns What is behind its last brace; -1: there is none. */
-function endOfObject(text: string, start: number): number {
-  if (text.charCodeAt(start) !== OPEN_OBJECT) return -1;
+/**
+ * @param start Of an object or a list.
+ * @returns What is behind its last bracket; -1: there is none.
+ */
+export function endOfNested(text: string, start: number): number {
   let depth = 0;
   for (let at = start; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
@@ -82,8 +86,11 @@ function endOfObject(text: string, start: number): number {
   return -1;
 }
 
-/** @returns Where the closing quote is. */
-function endOfString(text: string, start: number): number {
+/**
+ * @param start Of the quote.
+ * @returns Where the closing quote is; -1: there is none.
+ */
+export function endOfString(text: string, start: number): number {
   for (let at = start;;) {
     at = text.indexOf('"', at + 1);
     if (at < 0) return -1;

@@ -5,7 +5,8 @@ import {
   readCatalogDocument,
 } from "./catalog_document.ts";
 import { cutDocument } from "./document_cut.ts";
-import { DocumentReader } from "./document_reader.ts";
+import { DocumentReader, LARGE_LENGTH_MIN } from "./document_reader.ts";
+import { cutService } from "./service_cut.ts";
 
 const YAML = `# ours
 services:
@@ -108,6 +109,82 @@ function spoiled(prng: Prng, text: string): string {
   }
   return spoiled;
 }
+
+const LARGE = JSON.stringify({
+  services: [{
+    name: "web",
+    endpoints: Array.from(
+      { length: 100 },
+      (_, index) => ({
+        address: `10.0.0.${index}`,
+        ports: { a: 80 },
+        node: `"}],[{\\${index}`,
+      }),
+    ),
+    ports: [{ name: "a", port: 80 }, { name: "b", port: 81 }],
+  }, { name: "db", ports: [{ port: 5_432 }] }],
+});
+
+/** The text of the large service in it. */
+function largeOf(text: string): string {
+  return cutDocument(text)!.services[0]!;
+}
+
+Deno.test("of a large service, endpoints that say the same are the same objects", async () => {
+  assert(largeOf(LARGE).length > LARGE_LENGTH_MIN);
+  assertEquals(cutService(largeOf(LARGE))?.endpoints.length, 100);
+  const reader = new DocumentReader();
+  const before = await reader.read(LARGE);
+  assertEquals(before, await readCatalogDocument(LARGE));
+  const text = LARGE.replace("10.0.0.7", "10.0.1.7");
+  const after = await reader.read(text);
+  assertEquals(after, await readCatalogDocument(text));
+  assertStrictEquals(after.services[0], before.services[0]);
+  const changed = after.endpoints[0]!.endpoints.filter((endpoint, index) =>
+    endpoint !== before.endpoints[0]!.endpoints[index]
+  );
+  assertEquals(changed.map(({ address }) => address), ["10.0.1.7"]);
+});
+
+Deno.test("endpoints of a large service are read again when its ports are others", async () => {
+  const text = LARGE.replaceAll(',"ports":{"a":80}', "");
+  const reader = new DocumentReader();
+  await reader.read(text);
+  await assertAsWhole(reader, text.replace('"port":81', '"port":82'));
+});
+
+Deno.test("a large service piece by piece or as a whole comes to the same", async () => {
+  await forAll(400, async (prng) => {
+    const reader = new DocumentReader();
+    await reader.read(LARGE);
+    await assertAsWhole(reader, spoiled(prng, LARGE));
+    await assertAsWhole(reader, LARGE);
+  });
+});
+
+Deno.test("what is unusual about a large service is not cut, or not well", async () => {
+  const first = '{"name":"web","endpoints":[';
+  for (
+    const [from, to] of [
+      [first, `{"name":"web","endpoints":[],"endpoints":[`],
+      [first, `{"endpoint\\u0073":[],"name":"web","endpoints":[`],
+      [first, `${first},`],
+      [first, `${first}null,`],
+      [first, `${first}[],`],
+      [first, `{"name":"web","endpoints":7,"more":[`],
+      ["}],", "},],"],
+      ["}],", "}] ,"],
+      ["}],", "}]"],
+      ["}],", "}},"],
+    ] as const
+  ) {
+    const text = LARGE.replace(from, to);
+    assert(text !== LARGE, to);
+    const reader = new DocumentReader();
+    await reader.read(LARGE);
+    await assertAsWhole(reader, text);
+  }
+});
 
 Deno.test("what cannot be cut is read as a whole", async () => {
   const a = "- {name: a, ports: [{port: 80}]}";

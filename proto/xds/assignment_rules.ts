@@ -23,7 +23,7 @@ export function* assignmentProblems(
 ): Generator<string, undefined> {
   const weights = new Map<number, number>();
   const localities = new Set<string>();
-  const addresses = new Set<string>();
+  const sockets = new Sockets();
   for (const [index, group] of endpoints.entries()) {
     const path = `endpoints[${index}]`;
     const { locality, loadBalancingWeight, priority = 0 } = group;
@@ -41,7 +41,7 @@ export function* assignmentProblems(
     const key = JSON.stringify([priority, region, zone, subZone]);
     if (localities.has(key)) yield `${path}.locality is there already`;
     localities.add(key);
-    yield* groupProblems(group, path, addresses, clients);
+    yield* groupProblems(group, path, sockets, clients);
   }
   const highest = Math.max(-1, ...weights.keys());
   for (let priority = 0; priority < highest; priority++) {
@@ -54,13 +54,14 @@ export function* assignmentProblems(
 function* groupProblems(
   { lbEndpoints = [] }: LocalityLbEndpoints,
   path: string,
-  addresses: Set<string>,
+  sockets: Sockets,
   clients: Clients,
 ): Generator<string, undefined> {
   let weights = 0;
-  for (const [index, one] of lbEndpoints.entries()) {
+  for (let index = 0; index < lbEndpoints.length; index++) {
+    const one = lbEndpoints[index]!;
     weights += one.loadBalancingWeight?.value ?? 1;
-    const problem = endpointProblem(one, addresses, clients);
+    const problem = endpointProblem(one, sockets, clients);
     if (problem !== undefined) {
       yield `${path}.lb_endpoints[${index}].endpoint.address ${problem}`;
     }
@@ -72,7 +73,7 @@ function* groupProblems(
 
 function endpointProblem(
   { endpoint }: LbEndpoint,
-  addresses: Set<string>,
+  sockets: Sockets,
   { isAddress }: Clients,
 ): string | undefined {
   const socket = endpoint?.address?.socketAddress;
@@ -83,8 +84,25 @@ function endpointProblem(
   if (!isAddress(address)) {
     return `is ${JSON.stringify(address)}, which is no IP`;
   }
-  const key = `${address} ${portValue}`;
-  if (addresses.has(key)) return `is ${key}, which is there already`;
-  addresses.add(key);
-  return undefined;
+  return sockets.add(address, portValue)
+    ? undefined
+    : `is ${address} ${portValue}, which is there already`;
+}
+
+/** Those of an assignment. Nearly each of ten thousand has its own address. */
+class Sockets {
+  readonly #ports = new Map<string, number | Set<number>>();
+
+  /** @returns Whether it was not there. */
+  add(address: string, port: number): boolean {
+    const there = this.#ports.get(address);
+    if (there === undefined) {
+      this.#ports.set(address, port);
+      return true;
+    }
+    const ports = typeof there === "number" ? new Set([there]) : there;
+    if (ports.has(port)) return false;
+    this.#ports.set(address, ports.add(port));
+    return true;
+  }
 }

@@ -29,7 +29,7 @@ import {
   usableTargets,
 } from "../../../catalog/snapshot.ts";
 import { isNear } from "../../../catalog/zones.ts";
-import { parseIpAddress } from "../../../proto/link/ip_address.ts";
+import { isIpAddress } from "../../../proto/link/ip_address.ts";
 import { PROXY_ADDRESS_KEY } from "../../../proto/xds/messages/cluster_messages.ts";
 import {
   type Address,
@@ -155,7 +155,7 @@ function whyLeftOut(
     if (protocol === "udp") return "udp-behind-agent";
     return connectProxy === undefined ? "behind-agent" : undefined;
   }
-  return parseIpAddress(address) === undefined ? "host-name" : undefined;
+  return isIpAddress(address) ? undefined : "host-name";
 }
 
 /** Those of one priority. */

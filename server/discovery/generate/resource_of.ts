@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
-import { parseIpAddress } from "../../../proto/link/ip_address.ts";
+import { isIpAddress } from "../../../proto/link/ip_address.ts";
 import {
   ApiVersion,
   type ConfigSource,
@@ -34,9 +34,7 @@ export const ADS: ConfigSource = {
 /** 128 bits, as hexadecimal digits. */
 const VERSION_LENGTH = 32;
 
-const OTHERS: Clients = {
-  isAddress: (text) => parseIpAddress(text) !== undefined,
-};
+const OTHERS: Clients = { isAddress: isIpAddress };
 
 /** A message that its clients would refuse, and why: a defect of ours. */
 export class InvalidResource extends Error {
