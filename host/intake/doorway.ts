@@ -17,6 +17,7 @@ import net from "node:net";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { ACCEPT_PAUSE_MS } from "../accept_loop.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
+import { lingerInKernel } from "../sockets/kernel_linger.ts";
 import { lastError, type LibC, openLibc } from "../sockets/libc.ts";
 import type { PolledListener } from "../sockets/polled_listener.ts";
 import {
@@ -37,10 +38,10 @@ import type { TlsDoor } from "./tls_door.ts";
 import { WaitingRoom } from "./waiting_room.ts";
 
 /**
- * How long connections are accepted before others have a turn. Some tens of
- * them; what the kernel holds meanwhile is bounded by the backlog.
+ * How long connections are accepted before others have a turn: a handful of
+ * them. What the kernel holds meanwhile is bounded by the backlog.
  */
-export const ACCEPT_TURN_MS = 0.5;
+export const ACCEPT_TURN_MS = 0.2;
 
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 const MSG_PEEK = 2;
@@ -190,7 +191,8 @@ export class Doorway implements Polled {
     const begin = () => {
       const { guest } = visitor;
       if (!guest!.takeHandshake()) return visitor.close();
-      this.#options.door.through(visitor.become(), guest!, this.#options.letIn);
+      const { door, letIn, timers } = this.#options;
+      door.through(visitor.become(timers), guest!, letIn);
     };
     this.#options.door.queue({ isGone: () => visitor.isOver, begin });
   }
@@ -249,12 +251,19 @@ class Visitor implements Polled {
   }
 
   /** From now on it is the platform's. */
-  become(): net.Socket {
+  become(timers: Timers): net.Socket {
     this.#state = "over";
     this.#deadline?.cancel();
-    this.#kernel.poller.release(this.#descriptor);
-    tuneDescriptor(this.#kernel.library, this.#descriptor);
-    return new net.Socket({ fd: this.#descriptor, allowHalfOpen: true });
+    const { library, poller } = this.#kernel;
+    const descriptor = this.#descriptor;
+    poller.release(descriptor);
+    tuneDescriptor(library, descriptor);
+    const guest = this.guest!;
+    guest.linger = () => lingerInKernel(library, descriptor, timers);
+    const socket = new net.Socket({ fd: descriptor, allowHalfOpen: true });
+    // The descriptor is somebody else's then.
+    socket.once("close", () => guest.linger = () => {});
+    return socket;
   }
 
   /** Harmless a second time. */

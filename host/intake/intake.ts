@@ -195,6 +195,11 @@ interface Host {
 
 /** One connection, as long as it lasts. */
 export class Guest implements SharedLimits {
+  /**
+   * To be called before it is closed because it does not listen: it can still
+   * hear what it was told, and nobody reads what it goes on to say.
+   */
+  linger: () => void = () => {};
   readonly #accounts: readonly Account[];
   readonly #close: () => void;
   readonly #host: Host;

@@ -22,17 +22,20 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 export const SLICE_OCTETS = 1024;
 
 /**
- * What it may go on to say when it has been told that this is enough, so that it
- * can hear that: what is under way. Everything is deciphered before it can be
- * dropped, which is the dearer half of a flood.
+ * What it may go on to say when it has been told that this is enough: what came
+ * together with that. Everything is deciphered before it can be dropped, which
+ * is the dearer half of a flood; so nobody reads the rest.
  */
-export const LATE_OCTETS_MAX: number = 128 * 1024;
+export const LATE_OCTETS_MAX: number = 32 * 1024;
 
 /** The next slice is for the next turn of the loop, or the one behind it. */
 const TURN_MS = 0;
 
 /** The part of `Guest` that is charged. */
-export type Charged = Pick<Guest, "isStranger" | "takeWork" | "takeOctets">;
+export type Charged = Pick<
+  Guest,
+  "isStranger" | "takeWork" | "takeOctets" | "linger"
+>;
 
 /** @param over It was too much; called once, nothing more is delivered. */
 export function meteredTransport(
@@ -51,7 +54,10 @@ export function meteredTransport(
       transport.start(
         new Meter(events, guest, timers, {
           over,
-          close: () => transport.close(),
+          close: () => {
+            guest.linger();
+            transport.close();
+          },
         }),
       ),
     write: (octets, done) => transport.write(octets, done),

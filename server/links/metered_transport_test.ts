@@ -27,6 +27,7 @@ function scene(budgetMs: number, costMs = 0) {
         return guest.isStranger;
       },
       takeOctets: (octets) => (guest.octets += octets) <= STRANGER_OCTETS_MAX,
+      linger: () => void ends.push("lingers"),
       takeWork: (ms) => (guest.charged += ms) <= budgetMs,
     },
     timers,
@@ -70,13 +71,13 @@ Deno.test("a stranger who says too much is ended, read or not", () => {
   assertEquals(chunks.length, 1);
 });
 
-Deno.test("whoever goes on when told to stop is hung up on", () => {
+Deno.test("whoever goes on when told to stop is read no more", () => {
   const { ends, events } = scene(1_000);
   events.onChunk(new Uint8Array(STRANGER_OCTETS_MAX + 1));
   events.onChunk(new Uint8Array(LATE_OCTETS_MAX));
   assertEquals(ends.slice(1), []);
   events.onChunk(new Uint8Array(1));
-  assertEquals(ends.slice(1), ["closed"]);
+  assertEquals(ends.slice(1), ["lingers", "closed"]);
 });
 
 Deno.test("whoever has shown who it is pays nothing and waits for nothing", () => {
