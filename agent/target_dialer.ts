@@ -76,14 +76,14 @@ export class TargetDialer {
   readonly dial = (target: DialTarget, answer: DialAnswer): PendingDial => {
     const { connect, begin, clock } = this.#options;
     const record = begin?.(target);
-    const startMs = clock.now();
+    const startMs = record?.startMs ?? clock.now();
     const controller = new AbortController();
     // The deadline aborts it as well, so its signal does not tell.
     let isCancelled = false;
     this.#changeLoad(1);
     const onVerdict = record === undefined
       ? undefined
-      : (verdict: Verdict) => record.decided(verdict);
+      : (verdict: Verdict) => record.decided(verdict, clock.now());
     connect(target, controller, onVerdict).then(
       (conduit) => {
         if (isCancelled) {

@@ -133,7 +133,7 @@ class Dial implements PendingDial {
     this.#order = order;
     this.#answer = answer;
     this.#options = options;
-    this.#startedMs = options.timers.now();
+    this.#startedMs = record?.startMs ?? options.timers.now();
   }
 
   start(): void {

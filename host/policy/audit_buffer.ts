@@ -1,8 +1,8 @@
 /**
  * Lines that wait to be written, as octets in a few large pieces.
  *
- * Each line is encoded when it comes: kept as texts, thousands of small strings
- * would be what the garbage collector is busy with.
+ * Kept as texts, thousands of small strings would be what the garbage collector
+ * is busy with.
  *
  * @module
  */
@@ -19,8 +19,6 @@ export interface AuditChunk {
   used: number;
   lines: number;
 }
-
-const encoder = new TextEncoder();
 
 /** See the module description. */
 export class AuditBuffer {
@@ -51,20 +49,17 @@ export class AuditBuffer {
   }
 
   /** Adds a line, its end included. @returns Whether there was room for it. */
-  push(line: string): boolean {
-    // A character has three octets at most in UTF-8.
-    if (this.#octets + line.length * 3 > this.#octetsMax) return false;
+  push(line: Uint8Array): boolean {
+    const { length } = line;
+    if (this.#octets + length > this.#octetsMax) return false;
     let chunk = this.#chunks.at(-1);
-    if (
-      chunk === undefined || chunk.used + line.length * 3 > chunk.octets.length
-    ) {
-      this.#chunks.push(chunk = this.#newChunk(line.length * 3));
+    if (chunk === undefined || chunk.used + length > chunk.octets.length) {
+      this.#chunks.push(chunk = this.#newChunk(length));
     }
-    const free = chunk.octets.subarray(chunk.used);
-    const { written } = encoder.encodeInto(line, free);
-    chunk.used += written;
+    chunk.octets.set(line, chunk.used);
+    chunk.used += length;
     chunk.lines++;
-    this.#octets += written;
+    this.#octets += length;
     this.#lines++;
     return true;
   }

@@ -13,15 +13,19 @@ import type { Clock } from "../../proto/sync/clock.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { AuditLog } from "./audit_log.ts";
+import { JsonLine } from "./json_line.ts";
 import { clipped } from "./rule.ts";
 import type { Verdict } from "./rule_set.ts";
 
 /** Longest text of a peer's that a line repeats. */
 const TEXT_LENGTH_MAX = 300;
 
+/** The clock of the machine may be set; it is looked at again after so long. */
+const CLOCK_LOOK_MS = 100;
+
 /** What is known of a dial before anything is decided. */
 export interface DialFacts {
-  /** Who asked; absent where nobody can tell. */
+  /** Who asked, by plain words; absent where nobody can tell. */
   readonly who?: Readonly<Record<string, string>>;
   readonly from?: string;
   /** The agent that makes the connection; absent when there is none. */
@@ -34,7 +38,11 @@ export class AuditTrail {
   readonly log: AuditLog;
   readonly clock: Clock;
   readonly #open = new Set<DialRecord>();
+  readonly #line = new JsonLine();
   #dials = 0;
+  /** What the machine's clock is ahead of `clock`, in ms. */
+  #aheadMs = 0;
+  #lookedMs = -Infinity;
   #second = NaN;
   /** Up to the point in front of the milliseconds. */
   #secondText = "";
@@ -55,16 +63,24 @@ export class AuditTrail {
     return this.#open.delete(record);
   }
 
-  /** Now, as lines say it; many are of the same second. */
-  time(): string {
-    const nowMs = Date.now();
-    const second = Math.floor(nowMs / 1000);
+  /**
+   * Begins a line with a time; many are of the same second.
+   *
+   * @param ms Of `clock`.
+   */
+  lineAt(ms: number): JsonLine {
+    if (ms > this.#lookedMs + CLOCK_LOOK_MS) {
+      this.#lookedMs = this.clock.now();
+      this.#aheadMs = Date.now() - this.#lookedMs;
+    }
+    const wallMs = Math.round(ms + this.#aheadMs);
+    const second = Math.floor(wallMs / 1000);
     if (second !== this.#second) {
       this.#second = second;
-      this.#secondText = new Date(nowMs).toISOString().slice(0, -4);
+      this.#secondText = new Date(second * 1000).toISOString().slice(0, -4);
     }
-    const ms = nowMs - second * 1000;
-    return `${this.#secondText}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+    return this.#line.raw('{"time":"').raw(this.#secondText)
+      .digits(wallMs - second * 1000, 3);
   }
 
   /** Ends what is still open, and writes everything. */
@@ -78,12 +94,11 @@ export class AuditTrail {
 
 /** See the module description. */
 export class DialRecord implements ConduitObserver {
+  /** When the dial began, by the trail's clock. */
+  readonly startMs: number;
   readonly #trail: AuditTrail;
   readonly #id: number;
   readonly #facts: DialFacts;
-  readonly #startMs: number;
-  /** The members that both lines have. */
-  #factsJson = "";
   #inner: ConduitObserver | undefined;
   #octetsFromTarget = 0;
   #octetsToTarget = 0;
@@ -92,17 +107,23 @@ export class DialRecord implements ConduitObserver {
     this.#trail = trail;
     this.#id = id;
     this.#facts = facts;
-    this.#startMs = trail.clock.now();
+    this.startMs = trail.clock.now();
   }
 
-  /** Writes the first line. */
-  decided({ isAllowed, rule }: Verdict): void {
+  /**
+   * Writes the first line.
+   *
+   * @param timeMs Now, by the trail's clock.
+   */
+  decided({ isAllowed, rule }: Verdict, timeMs: number): void {
     // There will be no connection whose end could be told.
     if (!isAllowed) this.#trail.over(this);
-    this.#write(
-      "dial",
-      `"decision":"${isAllowed ? "allowed" : "refused"}","rule":${text(rule)}`,
+    const line = this.#begin("dial", timeMs).raw(
+      isAllowed
+        ? ',"decision":"allowed","rule":'
+        : ',"decision":"refused","rule":',
     );
+    this.#write(line.text(clipped(rule, TEXT_LENGTH_MAX)));
   }
 
   /** The dial has failed; says so unless it was refused, which was said. */
@@ -144,51 +165,44 @@ export class DialRecord implements ConduitObserver {
 
   #end(kind: ConduitEnd["kind"] | "failed", reason: string | undefined): void {
     if (!this.#trail.over(this)) return;
-    const why = reason === undefined ? "" : `,"reason":${text(reason)}`;
-    const tookMs = Math.round(this.#trail.clock.now() - this.#startMs);
+    const timeMs = this.#trail.clock.now();
+    const line = this.#begin("end", timeMs).raw(',"end":').text(kind);
+    if (reason !== undefined) {
+      line.raw(',"reason":').text(clipped(reason, TEXT_LENGTH_MAX));
+    }
     this.#write(
-      "end",
-      `"end":"${kind}"${why},"octetsToTarget":${this.#octetsToTarget},` +
-        `"octetsFromTarget":${this.#octetsFromTarget},"durationMs":${tookMs}`,
+      line.raw(',"octetsToTarget":').number(this.#octetsToTarget)
+        .raw(',"octetsFromTarget":').number(this.#octetsFromTarget)
+        .raw(',"durationMs":').number(Math.round(timeMs - this.startMs)),
     );
   }
 
-  /** By hand: this is done twice for each connection. */
-  #write(event: string, what: string): void {
-    if (this.#factsJson === "") this.#factsJson = factsJson(this.#facts);
-    this.#trail.log.write(
-      `{"time":"${this.#trail.time()}","event":"${event}",` +
-        `"dial":${this.#id},${this.#factsJson},${what}}`,
-    );
+  /** What both lines begin with. */
+  #begin(event: "dial" | "end", timeMs: number): JsonLine {
+    const { who, from, node, target } = this.#facts;
+    const line = this.#trail.lineAt(timeMs).raw('Z","event":').text(event)
+      .raw(',"dial":').number(this.#id);
+    if (who !== undefined) addMembers(line.raw(',"who":'), who);
+    if (from !== undefined) line.raw(',"from":').text(from);
+    if (node !== undefined) line.raw(',"node":').text(node);
+    return line
+      .raw(',"protocol":').text(clipped(target.protocol, TEXT_LENGTH_MAX))
+      .raw(',"target":').text(clipped(target.address, TEXT_LENGTH_MAX));
+  }
+
+  #write(line: JsonLine): void {
+    this.#trail.log.write(line.raw("}").finish());
   }
 }
 
-function factsJson({ who, from, node, target }: DialFacts): string {
-  const { protocol, address } = target;
-  return (who === undefined ? "" : `"who":${membersJson(who)},`) +
-    (from === undefined ? "" : `"from":${quoted(from)},`) +
-    (node === undefined ? "" : `"node":${quoted(node)},`) +
-    `"protocol":${text(protocol)},"target":${text(address)}`;
-}
-
-function membersJson(members: Readonly<Record<string, string>>): string {
-  let json = "";
+function addMembers(
+  line: JsonLine,
+  members: Readonly<Record<string, string>>,
+): void {
+  let before = "{";
   for (const name in members) {
-    json += `${json === "" ? "{" : ","}${quoted(name)}:${
-      quoted(members[name]!)
-    }`;
+    line.raw(before).text(name).raw(":").text(members[name]!);
+    before = ",";
   }
-  return `${json === "" ? "{" : json}}`;
-}
-
-function text(value: string): string {
-  return quoted(clipped(value, TEXT_LENGTH_MAX));
-}
-
-/** What JSON writes as it is: nearly everything here. */
-const PLAIN = /^[ !#-[\]-~]*$/;
-
-/** As `JSON.stringify`, which takes three times as long. */
-function quoted(value: string): string {
-  return PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
+  line.raw(before === "{" ? "{}" : "}");
 }

@@ -58,7 +58,7 @@ Deno.test("both lines of a dial are JSON, and say what is known, whatever that i
     const reason = words(prng);
     const [dial, end] = await linesOf((trail) => {
       const record = trail.begin(known);
-      record.decided({ isAllowed: true, rule });
+      record.decided({ isAllowed: true, rule }, record.startMs);
       record.ended({ kind: "reset", reason });
     });
     const { target: { protocol, address }, ...others } = known;
@@ -79,8 +79,8 @@ Deno.test("both lines of a dial are JSON, and say what is known, whatever that i
 Deno.test("what is open when the process ends is said to have been lost", async () => {
   const target = { protocol: "tcp", address: "a:1" };
   const lines = await linesOf((trail) => {
-    trail.begin({ target }).decided({ isAllowed: true, rule: "" });
-    trail.begin({ target }).decided({ isAllowed: false, rule: "" });
+    trail.begin({ target }).decided({ isAllowed: true, rule: "" }, 0);
+    trail.begin({ target }).decided({ isAllowed: false, rule: "" }, 0);
   });
   assertEquals(lines.map(({ dial, event, end }) => [dial, event, end]), [
     [1, "dial", undefined],

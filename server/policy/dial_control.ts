@@ -64,13 +64,13 @@ export class DialControl {
    */
   admit(dial: ControlledDial, agent: LinkPeer | undefined): Admission {
     const { policy, trail } = this.#options;
-    const { target, caller, node } = dial;
+    const { target, caller } = dial;
     const isFree = policy === undefined && trail === undefined &&
       caller.node === undefined;
     if (isFree) return ADMITTED;
-    const verdict = this.#judge(dial, namesOf(agent, node));
+    const verdict = this.#judge(dial, agent);
     const record = trail?.begin(recordedFacts(dial, agent));
-    record?.decided(verdict);
+    record?.decided(verdict, record.startMs);
     if (!verdict.isAllowed) {
       const refusal = this.#refuse(target, verdict);
       return record === undefined ? { refusal } : { refusal, record };
@@ -78,9 +78,11 @@ export class DialControl {
     return record === undefined ? ADMITTED : { record };
   }
 
-  #judge(dial: ControlledDial, agents: readonly string[]): Verdict {
+  #judge(dial: ControlledDial, agent: LinkPeer | undefined): Verdict {
     const policy = this.#options.policy?.current;
     const { target, caller } = dial;
+    if (policy === undefined && caller.node === undefined) return UNRESTRICTED;
+    const agents = namesOf(agent, dial.node);
     if (caller.node === undefined) {
       return policy?.judge(caller, agents, target) ?? UNRESTRICTED;
     }
