@@ -29,12 +29,12 @@ const CLIENT: ClientSummary = {
   kinds: [],
 };
 
-const reply = (version: string) => ({ version, nonce: "n1", agoMs: 5 });
+const response = (version: string) => ({ version, nonce: "n1", agoMs: 5 });
 
 Deno.test("what clients call themselves says nothing to the terminal", () => {
   const client = "evil\u001b]0;owned\u0007\u202e";
   const summary = { ...CLIENT, client };
-  const nacked = { ...reply("x"), message: "\u001b[2J", names: [] };
+  const nacked = { ...response("x"), message: "\u001b[2J", names: [] };
   const kinds = [{ ...KIND, nacked }];
   const texts = [
     statusText({ ready: true, sources: [], clients: [{ ...summary, kinds }] }),
@@ -52,7 +52,11 @@ Deno.test("statusText() has a line for each client and kind", () => {
     clients: [{
       ...CLIENT,
       kinds: [
-        { ...KIND, sent: reply("0123456789ab"), acked: reply("0123456789ab") },
+        {
+          ...KIND,
+          sent: response("0123456789ab"),
+          acked: response("0123456789ab"),
+        },
         {
           ...KIND,
           kind: "endpoints",
@@ -60,8 +64,8 @@ Deno.test("statusText() has a line for each client and kind", () => {
           names: 3,
           state: "waiting",
           lagMs: 2_340,
-          sent: reply("aaaaaaaabb"),
-          nacked: { ...reply("x"), message: "bad\n  port", names: [] },
+          sent: response("aaaaaaaabb"),
+          nacked: { ...response("x"), message: "bad\n  port", names: [] },
         },
       ],
     }],

@@ -1,7 +1,7 @@
 /**
  * The client's side of xDS on the wire: requests out, responses in.
  *
- * Layer: xDS. Unlike a server's (`request_decoder.ts`, `reply_encoder.ts`) it is
+ * Layer: xDS. Unlike a server's (`request_decoder.ts`, `response_encoder.ts`) it is
  * not hot, so requests are written by protobufjs. Responses are walked by hand:
  * resources stay octets until somebody wants to know what is in them, and one
  * that is broken spoils no other.

@@ -4,7 +4,7 @@
  *
  * Layer: xDS. Names and rules are those of the xDS v3 protocol
  * (`envoy.service.discovery.v3`). Octets are for others: a server has
- * `request_decoder.ts` and `reply_encoder.ts`, a client `client_codec.ts`.
+ * `request_decoder.ts` and `response_encoder.ts`, a client `client_codec.ts`.
  *
  * @module
  */
@@ -70,10 +70,10 @@ export interface DeltaRequest {
 export type DiscoveryRequest = SotwRequest | DeltaRequest;
 
 /** A response, all but its nonce: what many clients can be told alike. */
-export interface DiscoveryReply {
+export interface ResponseBody {
   readonly typeUrl: string;
   /**
-   * Replies that say the same have the same array where that costs nothing, so
+   * Bodies that say the same have the same array where that costs nothing, so
    * that it is encoded once.
    */
   readonly resources: readonly Resource[];

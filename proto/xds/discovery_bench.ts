@@ -1,5 +1,5 @@
-import type { DiscoveryReply } from "./discovery.ts";
-import { encodeNonce, encodeReply } from "./reply_encoder.ts";
+import type { ResponseBody } from "./discovery.ts";
+import { encodeBody, encodeNonce } from "./response_encoder.ts";
 import { RequestDecoder } from "./request_decoder.ts";
 import { type Resource, TYPE_URLS } from "./resource.ts";
 import { problemOf } from "./validation.ts";
@@ -40,7 +40,7 @@ const RESOURCES: readonly Resource[] = ASSIGNMENTS.map((message) => ({
   any: encodeAny(clusterLoadAssignment, message),
 }));
 
-const REPLY: DiscoveryReply = {
+const BODY: ResponseBody = {
   typeUrl: TYPE_URLS.endpoints,
   resources: RESOURCES,
   removed: [],
@@ -83,13 +83,13 @@ for (const mode of ["sotw", "delta"] as const) {
     `${mode}: encode ${CLUSTERS} assignments for one more client`,
     () => {
       encodeNonce("1-17");
-      encodeReply(mode, REPLY);
+      encodeBody(mode, BODY);
     },
   );
   Deno.bench(
     `${mode}: encode ${CLUSTERS} assignments for the first client`,
     () => {
-      encodeReply(mode, { ...REPLY, resources: [...RESOURCES] });
+      encodeBody(mode, { ...BODY, resources: [...RESOURCES] });
     },
   );
 }

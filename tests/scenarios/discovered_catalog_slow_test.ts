@@ -19,7 +19,7 @@ import type { Snapshot } from "../../catalog/snapshot.ts";
 import { AdsClient } from "../../client/ads/ads_client.ts";
 import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
-import { encodeNonce, encodeReply } from "../../proto/xds/reply_encoder.ts";
+import { encodeBody, encodeNonce } from "../../proto/xds/response_encoder.ts";
 import { RequestDecoder } from "../../proto/xds/request_decoder.ts";
 import {
   audience,
@@ -177,9 +177,9 @@ class World {
     while (true) {
       const out = stream.next(this.timers.now());
       if (out === undefined) return;
-      const { reply, nonce } = out;
-      const [body, end] = [encodeReply(this.#mode, reply), encodeNonce(nonce)];
-      this.#down.push(new Uint8Array([...body, ...end]));
+      const { body, nonce } = out;
+      const [begin, end] = [encodeBody(this.#mode, body), encodeNonce(nonce)];
+      this.#down.push(new Uint8Array([...begin, ...end]));
     }
   }
 }

@@ -22,7 +22,7 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../proto/xds/resource.ts";
-import type { OutgoingReply } from "../../server/discovery/subscriptions/stream_state.ts";
+import type { OutgoingResponse } from "../../server/discovery/subscriptions/stream_state.ts";
 
 /** An Envoy gives up waiting for endpoints after that. */
 export const WARMING_MS = 15_000;
@@ -124,11 +124,11 @@ export class DiscoveryModel {
     this.#send(this.#request("cluster", { nonce: kept.nonce }));
   }
 
-  take({ kind, reply, nonce }: OutgoingReply, nowMs: number): void {
+  take({ kind, body, nonce }: OutgoingResponse, nowMs: number): void {
     const mine = this.kinds[kind];
-    const bad = reply.resources.filter(({ version }) => version.endsWith("!"));
+    const bad = body.resources.filter(({ version }) => version.endsWith("!"));
     const isTaken = bad.length === 0;
-    const changed = this.#apply(kind, reply.resources, reply.removed, isTaken);
+    const changed = this.#apply(kind, body.resources, body.removed, isTaken);
     if (this.character.mode === "sotw") mine.nonce = nonce;
     if (mine.nonce === "") mine.nonce = nonce;
     if (!isTaken) {
@@ -136,7 +136,7 @@ export class DiscoveryModel {
       const message = ["refused", ...names.map(({ name }) => name)].join(" ");
       this.#send(this.#request(kind, { nonce, message }));
     } else {
-      mine.version = reply.version;
+      mine.version = body.version;
       const keeps = kind === "cluster" && this.character.keepsAnswer &&
         this.#isWarming(changed);
       if (keeps) this.#kept = { nonce, sinceMs: nowMs };

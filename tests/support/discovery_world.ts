@@ -18,10 +18,10 @@ import {
 } from "../../proto/xds/resource.ts";
 import { REMOVAL_GRACE_MS } from "../../server/discovery/subscriptions/removals.ts";
 import {
-  type OutgoingReply,
+  type OutgoingResponse,
   StreamState,
 } from "../../server/discovery/subscriptions/stream_state.ts";
-import { ANSWER_WAIT_MS } from "../../server/discovery/subscriptions/reply_log.ts";
+import { ANSWER_WAIT_MS } from "../../server/discovery/subscriptions/response_log.ts";
 import type { View } from "../../server/discovery/view.ts";
 import { DiscoveryModel, type ModelCharacter } from "./discovery_model.ts";
 import { resourceOf, textOf } from "./scripted_subscriber.ts";
@@ -94,7 +94,7 @@ export class DiscoveryWorld {
   #ledgers = ledgers();
   #streams = 0;
   readonly #up: DiscoveryRequest[] = [];
-  readonly #down: OutgoingReply[] = [];
+  readonly #down: OutgoingResponse[] = [];
   readonly #resources = new Map<string, Resource>();
   /** Since when a cluster is not in the view. */
   readonly #goneSinceMs = new Map<string, number>();
@@ -188,11 +188,11 @@ export class DiscoveryWorld {
 
   /** @returns false when there is nothing on the road down. */
   deliverDown(): boolean {
-    const reply = this.#down.shift();
-    if (reply === undefined) return false;
-    this.log.push(`client hears ${textOf(reply.kind, reply.reply)}`);
-    this.#delivered = reply.nonce;
-    this.model.take(reply, this.nowMs);
+    const response = this.#down.shift();
+    if (response === undefined) return false;
+    this.log.push(`client hears ${textOf(response.kind, response.body)}`);
+    this.#delivered = response.nonce;
+    this.model.take(response, this.nowMs);
     return true;
   }
 
@@ -295,7 +295,7 @@ export class DiscoveryWorld {
       const out = this.#state.next(this.nowMs);
       if (out === undefined) return;
       this.log.push(
-        `server says ${textOf(out.kind, out.reply)} (${out.nonce})`,
+        `server says ${textOf(out.kind, out.body)} (${out.nonce})`,
       );
       if (count > 20) throw new Error("The server never stops");
       this.#audit(out);
@@ -383,21 +383,21 @@ export class DiscoveryWorld {
     if (kind === "cluster") ledger.sent.clear();
   }
 
-  #audit({ kind, reply, nonce }: OutgoingReply): void {
+  #audit({ kind, body, nonce }: OutgoingResponse): void {
     const ledger = this.#ledgers[kind];
     const isOpen = ledger.openNonce !== "" &&
       this.nowMs < ledger.openSinceMs + ANSWER_WAIT_MS;
     if (isOpen) throw new Error(`Two responses of ${kind} in flight`);
-    const names = reply.resources.map(({ name }) => name);
+    const names = body.resources.map(({ name }) => name);
     if (
-      new Set([...names, ...reply.removed]).size !==
-        names.length + reply.removed.length
+      new Set([...names, ...body.removed]).size !==
+        names.length + body.removed.length
     ) throw new Error("A name is there twice");
-    for (const { name, version } of reply.resources) {
+    for (const { name, version } of body.resources) {
       this.#auditContent(kind, name, version);
     }
     const { suspects } = this.#ledgers[kind];
-    const tried = reply.resources.filter(({ name, version }) =>
+    const tried = body.resources.filter(({ name, version }) =>
       suspects.get(name) === version
     );
     if (tried.length > 0 && names.length > 1) {
@@ -410,9 +410,9 @@ export class DiscoveryWorld {
       this.#justGone.set(nonce, new Set(just.map(([name]) => name)));
     }
     const isWhole = this.#character.mode === "sotw" && isWholeState(kind);
-    if (isWhole) this.#auditWhole(ledger, reply.resources);
-    else this.#auditSome(kind, [...names, ...reply.removed]);
-    for (const { name, version } of reply.resources) {
+    if (isWhole) this.#auditWhole(ledger, body.resources);
+    else this.#auditSome(kind, [...names, ...body.removed]);
+    for (const { name, version } of body.resources) {
       const isUnknown = ledger.openNonce !== "";
       const isNew = isUnknown || ledger.isAsked || ledger.touched.has(name) ||
         ledger.sent.get(name) !== version;
@@ -423,7 +423,7 @@ export class DiscoveryWorld {
       if (version === now) ledger.touched.delete(name);
       ledger.forced.delete(name);
     }
-    for (const name of reply.removed) {
+    for (const name of body.removed) {
       ledger.touched.delete(name);
       ledger.sent.delete(name);
     }

@@ -8,17 +8,14 @@
  * @module
  */
 
-import type {
-  DiscoveryMode,
-  DiscoveryReply,
-} from "../../proto/xds/discovery.ts";
+import type { DiscoveryMode, ResponseBody } from "../../proto/xds/discovery.ts";
 import {
   type Resource,
   type ResourceKind,
   TYPE_URLS,
 } from "../../proto/xds/resource.ts";
 import {
-  type OutgoingReply,
+  type OutgoingResponse,
   StreamState,
   type StreamStateOptions,
 } from "../../server/discovery/subscriptions/stream_state.ts";
@@ -73,11 +70,11 @@ export function resourceOf(
 }
 
 /** A response as tests write it. */
-export function textOf(kind: ResourceKind, reply: DiscoveryReply): string {
-  const resources = reply.resources.map(({ name, version }) =>
+export function textOf(kind: ResourceKind, body: ResponseBody): string {
+  const resources = body.resources.map(({ name, version }) =>
     `${name}=${version}`
   );
-  const removed = [...reply.removed].sort().map((name) => `-${name}`);
+  const removed = [...body.removed].sort().map((name) => `-${name}`);
   return [kind, ...resources.sort(), ...removed].join(" ");
 }
 
@@ -96,10 +93,10 @@ export class ScriptedSubscriber {
   readonly state: StreamState;
   readonly mode: DiscoveryMode;
   /** All that it heard, in order. */
-  readonly heard: OutgoingReply[] = [];
+  readonly heard: OutgoingResponse[] = [];
   nowMs = 0;
   readonly #names = new Map<ResourceKind, readonly string[]>();
-  readonly #last = new Map<ResourceKind, OutgoingReply>();
+  readonly #last = new Map<ResourceKind, OutgoingResponse>();
 
   constructor(
     mode: DiscoveryMode,
@@ -132,7 +129,7 @@ export class ScriptedSubscriber {
 
   /** Takes the last response of the kind. */
   ack(kind: ResourceKind, said: Said = {}): readonly string[] {
-    const version = this.#last.get(kind)?.reply.version ?? "";
+    const version = this.#last.get(kind)?.body.version ?? "";
     this.#say(kind, this.mode === "sotw" ? this.#names.get(kind) ?? [] : [], {
       nonce: this.nonceOf(kind),
       version,
@@ -173,7 +170,7 @@ export class ScriptedSubscriber {
   }
 
   versionOf(kind: ResourceKind): string {
-    return this.#last.get(kind)?.reply.version ?? "";
+    return this.#last.get(kind)?.body.version ?? "";
   }
 
   /** @throws {TypeError} If it has not asked for that. */
@@ -218,7 +215,7 @@ export class ScriptedSubscriber {
       if (out === undefined) return lines;
       this.heard.push(out);
       this.#last.set(out.kind, out);
-      lines.push(textOf(out.kind, out.reply));
+      lines.push(textOf(out.kind, out.body));
     }
   }
 }

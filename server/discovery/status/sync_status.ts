@@ -8,11 +8,11 @@ import { TYPE_URLS } from "../../../proto/xds/resource.ts";
 import type { AdsStream } from "../streams/ads_stream.ts";
 import type {
   KindStatus,
-  StampedReply,
+  StampedResponse,
 } from "../subscriptions/stream_status.ts";
 
 /** A response, and how long ago it was sent or answered. */
-export interface ReplySummary {
+export interface ResponseSummary {
   readonly version: string;
   readonly nonce: string;
   readonly agoMs: number;
@@ -26,10 +26,10 @@ export interface KindSummary {
   /** Names that it asked for. */
   readonly names: number;
   readonly wildcard: boolean;
-  readonly sent?: ReplySummary;
-  readonly acked?: ReplySummary;
+  readonly sent?: ResponseSummary;
+  readonly acked?: ResponseSummary;
   /** What it refused last, if it has not taken anything since. */
-  readonly nacked?: ReplySummary & {
+  readonly nacked?: ResponseSummary & {
     readonly message: string;
     readonly names: readonly string[];
   };
@@ -104,7 +104,9 @@ export function clientSummary(
 
 function kindSummary(status: KindStatus, nowMs: number): KindSummary {
   const { kind, sent, acked, nacked, inFlightSinceMs } = status;
-  const summary = ({ version, nonce, atMs }: StampedReply): ReplySummary => ({
+  const summary = (
+    { version, nonce, atMs }: StampedResponse,
+  ): ResponseSummary => ({
     version,
     nonce,
     agoMs: Math.round(nowMs - atMs),
@@ -127,7 +129,7 @@ function kindSummary(status: KindStatus, nowMs: number): KindSummary {
     lagMs: inFlightSinceMs === undefined
       ? 0
       : Math.round(nowMs - inFlightSinceMs),
-    responses: status.replies,
+    responses: status.responses,
     acks: status.acks,
     nacks: status.nacks,
     stale: status.staleRequests,

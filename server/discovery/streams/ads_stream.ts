@@ -28,7 +28,10 @@ import {
 import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import { NODE_OCTETS_MAX } from "../../../proto/xds/node_codec.ts";
-import { encodeNonce, encodeReply } from "../../../proto/xds/reply_encoder.ts";
+import {
+  encodeBody,
+  encodeNonce,
+} from "../../../proto/xds/response_encoder.ts";
 import { REQUEST_OCTETS_MAX } from "../../../proto/xds/request_decoder.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
 import { RESUMED_WORK_MS, type Share } from "../access/share.ts";
@@ -339,11 +342,11 @@ export class AdsStream implements ServerCallEvents {
     while (call.keptOctets === 0) {
       const out = state.next(clock.now());
       if (out === undefined) return;
-      const { kind, reply, nonce } = out;
-      const body = encodeReply(form.mode, reply);
+      const { kind, body, nonce } = out;
+      const octets = encodeBody(form.mode, body);
       this.#unanswered.set(kind, nonce);
-      call.sendMessage(encodeNonce(nonce), body);
-      observer.sent(kind, body.length);
+      call.sendMessage(encodeNonce(nonce), octets);
+      observer.sent(kind, octets.length);
       this.#kept.sent(call.keptOctets, clock.now());
     }
   }

@@ -8,7 +8,7 @@ import {
   WORLD,
 } from "../../../tests/support/scripted_subscriber.ts";
 import { REPEAT_WAIT_MS } from "./sotw_subscription.ts";
-import { ANSWER_WAIT_MS, SLOW_AFTER_MS } from "./reply_log.ts";
+import { ANSWER_WAIT_MS, SLOW_AFTER_MS } from "./response_log.ts";
 
 Deno.test("a NACK that adds nothing is not answered, and one that adds names is", () => {
   const client = inWorld("sotw");
@@ -300,7 +300,7 @@ Deno.test("parked endpoints that were never good are not sent when their cluster
     client.nack("endpoints", "no");
     client.see({ ...WORLD, cluster: { a: "2", b: "1" } });
     assertEquals(client.ack("cluster"), []);
-    assertEquals(client.statusOf("endpoints").replies, 1);
+    assertEquals(client.statusOf("endpoints").responses, 1);
   }
 });
 

@@ -13,7 +13,7 @@ import type { HeldRemovals } from "./removals.ts";
 import type { Names } from "./shared_names.ts";
 
 /**
- * - `synced`: it has acknowledged what there is.
+ * - `synced`: it has taken what there is.
  * - `waiting`: it was told, and has not answered.
  * - `behind`: it was not told yet.
  * - `refused`: it does not want what there is.

@@ -3,9 +3,9 @@
  * told leads to them any more: make before break.
  *
  * A cluster goes after the listeners and routes that led to it, which the client
- * must have acknowledged; what is in a resource is not known here, so it waits
+ * must have taken; what is in a resource is not known here, so it waits
  * for all of them to be as they were when the cluster went, or later. A client
- * that does not acknowledge keeps it for {@linkcode REMOVAL_GRACE_MS}.
+ * that does not take that keeps it for {@linkcode REMOVAL_GRACE_MS}.
  *
  * @module
  */
@@ -128,7 +128,7 @@ export class HeldRemovals {
    * Names that may go now.
    *
    * @param clearedTo The generation up to which the parents' removals were
-   *   acknowledged.
+   *   taken.
    */
   release(clearedTo: number, nowMs: number): readonly string[] {
     const released: string[] = [];

@@ -132,10 +132,10 @@ Deno.test("a cluster that comes back was never gone", () => {
     );
     client.settle();
     assertEquals(client.pass(REMOVAL_GRACE_MS), []);
-    for (const { kind, reply } of client.heard.slice(2)) {
+    for (const { kind, body } of client.heard.slice(2)) {
       if (kind !== "cluster") continue;
-      assertEquals(reply.removed, []);
-      if (mode === "sotw") assertEquals(reply.resources.length, 2);
+      assertEquals(body.removed, []);
+      if (mode === "sotw") assertEquals(body.resources.length, 2);
     }
   }
 });
@@ -153,7 +153,7 @@ Deno.test("Pilot: a cluster that is removed with its listener is in the last but
   const client = settled("sotw");
   client.see({ ...AFTER, cluster: { a: "2" } });
   const cluster = client.heard.findLast(({ kind }) => kind === "cluster")!;
-  assertEquals(cluster.reply.resources.map(({ name }) => name).sort(), [
+  assertEquals(cluster.body.resources.map(({ name }) => name).sort(), [
     "a",
     "b",
   ]);

@@ -9,7 +9,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type { DiscoveryReply } from "../../../proto/xds/discovery.ts";
+import type { ResponseBody } from "../../../proto/xds/discovery.ts";
 import {
   type Resource,
   RESOURCE_KINDS,
@@ -24,7 +24,7 @@ import { type Names, NO_NAMES } from "./shared_names.ts";
  * A response with more is sent in parts, where the protocol allows it: gRPC
  * clients take 4 MiB. Octets.
  */
-export const REPLY_OCTETS_MAX: number = 3 * 1024 * 1024;
+export const BODY_OCTETS_MAX: number = 3 * 1024 * 1024;
 
 /** What is around a resource in a response, beside its name and version. */
 const FRAME_OCTETS = 32;
@@ -101,7 +101,7 @@ function divide(selection: Selection): Part {
   let count = 0;
   for (const { any, name, version } of resources) {
     octets += any.length + octetsOf(name) + version.length + FRAME_OCTETS;
-    if (octets > REPLY_OCTETS_MAX && count > 0) {
+    if (octets > BODY_OCTETS_MAX && count > 0) {
       return {
         selection: selectionOf(resources.slice(0, count), NOTHING_MISSING),
         rest: new Set([
@@ -114,7 +114,7 @@ function divide(selection: Selection): Part {
   }
   for (const [index, name] of missing.entries()) {
     octets += octetsOf(name);
-    if (octets > REPLY_OCTETS_MAX && index > 0) {
+    if (octets > BODY_OCTETS_MAX && index > 0) {
       return {
         selection: selectionOf(resources, missing.slice(0, index)),
         rest: new Set(missing.slice(index)),
@@ -192,9 +192,9 @@ function hash(resources: readonly Resource[]): string {
   return digest.digest("hex").slice(0, 32);
 }
 
-const replies = Object.fromEntries(RESOURCE_KINDS.map((kind) => [
+const bodies = Object.fromEntries(RESOURCE_KINDS.map((kind) => [
   kind,
-  new PairMemo<readonly Resource[], readonly string[], DiscoveryReply>(
+  new PairMemo<readonly Resource[], readonly string[], ResponseBody>(
     (resources, removed) =>
       Object.freeze({
         typeUrl: TYPE_URLS[kind],
@@ -205,14 +205,14 @@ const replies = Object.fromEntries(RESOURCE_KINDS.map((kind) => [
   ),
 ])) as Record<
   ResourceKind,
-  PairMemo<readonly Resource[], readonly string[], DiscoveryReply>
+  PairMemo<readonly Resource[], readonly string[], ResponseBody>
 >;
 
 /** The response with a selection; what is missing is told as removed, or not. */
-export function replyOf(
+export function bodyOf(
   kind: ResourceKind,
   { resources, missing }: Selection,
   tellsMissing: boolean,
-): DiscoveryReply {
-  return replies[kind].of(resources, tellsMissing ? missing : NOTHING_MISSING);
+): ResponseBody {
+  return bodies[kind].of(resources, tellsMissing ? missing : NOTHING_MISSING);
 }

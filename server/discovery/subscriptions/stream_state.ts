@@ -1,7 +1,7 @@
 /**
  * What one xDS stream was told, and what it has to be told next.
  *
- * Pure: requests and views go in, replies come out, and time is handed in.
+ * Pure: requests and views go in, responses come out, and time is handed in.
  * Neither transport nor identity is known here, nor what is in a resource.
  * After each {@linkcode StreamState.onRequest} and
  * {@linkcode StreamState.onView}, and at {@linkcode StreamState.dueMs}, call
@@ -18,8 +18,8 @@
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type {
   DiscoveryMode,
-  DiscoveryReply,
   DiscoveryRequest,
+  ResponseBody,
 } from "../../../proto/xds/discovery.ts";
 import {
   kindOfUrl,
@@ -34,7 +34,7 @@ import { select } from "./selection.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
 import type { StreamStatus } from "./stream_status.ts";
-import { SLOW_AFTER_MS } from "./reply_log.ts";
+import { SLOW_AFTER_MS } from "./response_log.ts";
 
 /** Types that are not served and are remembered, for people. */
 export const FOREIGN_TYPES_MAX = 16;
@@ -54,9 +54,9 @@ export interface StreamStateOptions {
 }
 
 /** A response that may leave now. */
-export interface OutgoingReply {
+export interface OutgoingResponse {
   readonly kind: ResourceKind;
-  readonly reply: DiscoveryReply;
+  readonly body: ResponseBody;
   readonly nonce: string;
 }
 
@@ -72,7 +72,7 @@ export class StreamState {
   #foreignTypes: Set<string> | undefined;
   #view: View | undefined;
   #generation = 0;
-  #replies = 0;
+  #responses = 0;
   /** Whether something happened since `next` had nothing. */
   #isStirred = false;
   #stirredMs = 0;
@@ -130,7 +130,7 @@ export class StreamState {
   }
 
   /** Counts as sent when it is returned. */
-  next(nowMs: number): OutgoingReply | undefined {
+  next(nowMs: number): OutgoingResponse | undefined {
     if (!this.#isStirred && nowMs < this.#dueMs) return undefined;
     if (this.#view === undefined) return undefined;
     this.#observe(this.#view, nowMs, false);
@@ -140,8 +140,8 @@ export class StreamState {
       // It could lead to clusters that the client has not heard of.
       const waits = isClusterBlocked && !subscription.isAwaited &&
         kind !== "endpoints";
-      const reply = waits ? undefined : this.#tell(subscription, nowMs);
-      if (reply !== undefined) return reply;
+      const response = waits ? undefined : this.#tell(subscription, nowMs);
+      if (response !== undefined) return response;
       if (kind === "cluster") {
         isClusterBlocked = subscription.isBlocked(nowMs);
       }
@@ -239,7 +239,7 @@ export class StreamState {
     );
   }
 
-  /** The generation up to which all that leads to `kind` was acknowledged. */
+  /** The generation up to which all that leads to `kind` was taken. */
   #clearedTo(kind: ResourceKind): number {
     let clearedTo = Infinity;
     for (const kindOfParent of PARENTS[kind]) {
@@ -253,15 +253,15 @@ export class StreamState {
   #tell(
     subscription: OneSubscription,
     nowMs: number,
-  ): OutgoingReply | undefined {
+  ): OutgoingResponse | undefined {
     const telling = subscription.tell(nowMs);
     if (telling === undefined) return undefined;
     const { kind } = subscription;
-    const { reply, fresh } = telling;
-    const nonce = `${this.#noncePrefix}${++this.#replies}`;
-    subscription.noteSent(reply, nonce, nowMs);
+    const { body, fresh } = telling;
+    const nonce = `${this.#noncePrefix}${++this.#responses}`;
+    subscription.noteSent(body, nonce, nowMs);
     if (kind === "cluster") this.#onClustersTold(fresh);
-    return { kind, reply, nonce };
+    return { kind, body, nonce };
   }
 
   /**

@@ -26,7 +26,7 @@ class Fleet {
   );
   #version = 0;
   #nowMs = 0;
-  replies = 0;
+  responses = 0;
 
   constructor(mode: DiscoveryMode, streams = STREAMS) {
     this.streams = Array.from(
@@ -73,7 +73,7 @@ class Fleet {
       for (;;) {
         const out = stream.next(this.#nowMs);
         if (out === undefined) break;
-        this.replies++;
+        this.responses++;
         told.push([out.kind, out.nonce]);
       }
       for (const [kind, nonce] of told) {

@@ -1,6 +1,7 @@
 /**
  * What one stream was told and what it said to that, for people: Pilot's
- * syncz, per kind.
+ * syncz, per kind. In xDS's words: what was taken is acked here, what was
+ * refused nacked.
  *
  * @module
  */
@@ -8,14 +9,14 @@
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 
 /** A response, and when it was sent or answered. */
-export interface StampedReply {
+export interface StampedResponse {
   readonly version: string;
   readonly nonce: string;
   readonly atMs: number;
 }
 
 /** A response that was refused. */
-export interface RefusedReply extends StampedReply {
+export interface RefusedResponse extends StampedResponse {
   /** The client's words, cut to `NACK_MESSAGE_MAX`. */
   readonly message: string;
   /** Of `google.rpc.Code`; clients choose it as they like. */
@@ -30,17 +31,17 @@ export interface KindStatus {
   readonly isWildcard: boolean;
   /** Names that the client asked for; a wildcard is none of them. */
   readonly nameCount: number;
-  readonly sent: StampedReply | undefined;
-  readonly acked: StampedReply | undefined;
+  readonly sent: StampedResponse | undefined;
+  readonly acked: StampedResponse | undefined;
   /** The last one, until a later response is taken. */
-  readonly nacked: RefusedReply | undefined;
+  readonly nacked: RefusedResponse | undefined;
   /** Since when a response waits for its answer. */
   readonly inFlightSinceMs: number | undefined;
   /** Whether there is something that the client should have, and was not sent. */
   readonly isBehind: boolean;
   /** Resources that the client refused, and that are not sent until they change. */
   readonly parkedNames: readonly string[];
-  readonly replies: number;
+  readonly responses: number;
   readonly acks: number;
   readonly nacks: number;
   /** Requests about a response that was not the last (SotW: ignored). */

@@ -18,8 +18,8 @@
 
 import type {
   DiscoveryMode,
-  DiscoveryReply,
   ErrorDetail,
+  ResponseBody,
 } from "../../../proto/xds/discovery.ts";
 import {
   isWholeState,
@@ -33,8 +33,8 @@ import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
 import { Owed } from "./owed.ts";
 import { type Parking, resourcesNamedIn } from "./parking.ts";
 import type { HeldRemovals } from "./removals.ts";
-import { ReplyLog } from "./reply_log.ts";
-import { firstPart, replyOf, select, type Selection } from "./selection.ts";
+import { ResponseLog } from "./response_log.ts";
+import { bodyOf, firstPart, select, type Selection } from "./selection.ts";
 import {
   type Names,
   namesOfList,
@@ -47,7 +47,7 @@ import { Uptake } from "./uptake.ts";
 
 /** A response, and the names that it brings something new of. */
 export interface Telling {
-  readonly reply: DiscoveryReply;
+  readonly body: ResponseBody;
   readonly fresh: Names;
 }
 
@@ -67,7 +67,7 @@ export abstract class Subscription {
   readonly kind: ResourceKind;
   #names: NameSet = NOTHING_NAMED;
   protected readonly owed = new Owed();
-  protected readonly log = new ReplyLog();
+  protected readonly log = new ResponseLog();
   protected readonly uptake: Uptake;
   readonly #difference: Difference;
   #clearedTo = 0;
@@ -153,7 +153,7 @@ export abstract class Subscription {
   }
 
   /**
-   * The generation of views up to which the client has acknowledged everything
+   * The generation of views up to which the client has taken everything
    * of this kind.
    */
   get clearedTo(): number {
@@ -262,8 +262,8 @@ export abstract class Subscription {
       return undefined;
     }
     const { selection, rest } = this.#select(names, owed);
-    const reply = replyOf(this.kind, selection, this.#namesGone);
-    const isSaid = this.owed.mustAnswer || this.#says(reply);
+    const body = bodyOf(this.kind, selection, this.#namesGone);
+    const isSaid = this.owed.mustAnswer || this.#says(body);
     const before = this.told;
     this.owed.reset(rest);
     this.#difference.advance();
@@ -272,19 +272,19 @@ export abstract class Subscription {
       this.#settle();
       return undefined;
     }
-    const fresh = this.#freshOf(names, reply);
-    const { resources } = reply;
+    const fresh = this.#freshOf(names, body);
+    const { resources } = body;
     this.uptake.sent({ resources, before, owed, fresh });
-    return { reply, fresh };
+    return { body, fresh };
   }
 
   /** What is told has been given a nonce. */
-  noteSent({ version }: DiscoveryReply, nonce: string, nowMs: number): void {
+  noteSent({ version }: ResponseBody, nonce: string, nowMs: number): void {
     this.log.noteSent(version, nonce, nowMs);
   }
 
   /** Names that a response brings something new of, as far as the client knows. */
-  #freshOf(names: Names, { resources }: DiscoveryReply): Names {
+  #freshOf(names: Names, { resources }: ResponseBody): Names {
     if (!this.isWhole) return namesOfList(resources);
     const fresh = union(this.uptake.untaken(), names);
     const changed = within(fresh, this.names);
@@ -308,7 +308,7 @@ export abstract class Subscription {
     return { selection: part.selection, rest };
   }
 
-  #says({ resources, removed, version }: DiscoveryReply): boolean {
+  #says({ resources, removed, version }: ResponseBody): boolean {
     if (!this.isWhole) return resources.length > 0 || removed.length > 0;
     // Taken or refused: the client has heard exactly this.
     return version !== this.log.version;

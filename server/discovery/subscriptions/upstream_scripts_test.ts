@@ -264,7 +264,7 @@ Deno.test("NACKError_DuplicateSuppression: the same refusal twice is no cause to
   client.ask("endpoints", ["a"]);
   assertEquals(client.nack("endpoints", "no"), []);
   assertEquals(client.nack("endpoints", "no"), []);
-  assertEquals(client.statusOf("endpoints").replies, 1);
+  assertEquals(client.statusOf("endpoints").responses, 1);
 });
 
 Deno.test("ResourcesAreRequestedAfterStreamRestart: names with an old version and no nonce", () => {

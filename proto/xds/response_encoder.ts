@@ -5,12 +5,12 @@
  * the same for everybody who is told the same. Protobuf does not mind the order
  * of fields, so the nonce goes first and a thousand clients share one body:
  *
- *     call.sendMessage(encodeNonce(nonce), encodeReply(mode, reply))
+ *     call.sendMessage(encodeNonce(nonce), encodeBody(mode, body))
  *
  * @module
  */
 
-import type { DiscoveryMode, DiscoveryReply } from "./discovery.ts";
+import type { DiscoveryMode, ResponseBody } from "./discovery.ts";
 import type { Resource } from "./resource.ts";
 import {
   NONCE_FIELD,
@@ -25,34 +25,34 @@ import {
 
 const UTF8 = new TextEncoder();
 
-/** A body, and what it was made of besides the array that it is found by. */
-interface Body {
-  readonly reply: DiscoveryReply;
+/** Octets, and what they say besides the array that they are found by. */
+interface Encoded {
+  readonly body: ResponseBody;
   readonly octets: Uint8Array;
 }
 
-/** By what is longest in a reply; one body each, the last one. */
-const bodies: Readonly<Record<DiscoveryMode, WeakMap<object, Body>>> = {
+/** By what is longest in a body; one each, the last one. */
+const encoded: Readonly<Record<DiscoveryMode, WeakMap<object, Encoded>>> = {
   sotw: new WeakMap(),
   delta: new WeakMap(),
 };
 
 /**
- * All of a response but its nonce. Replies with the same array of resources (or,
+ * All of a response but its nonce. Bodies with the same array of resources (or,
  * without resources, of removed names) get the same octets, as long as the rest
  * of them is the same too.
  *
  * @returns Shared: never change it.
  */
-export function encodeReply(
+export function encodeBody(
   mode: DiscoveryMode,
-  reply: DiscoveryReply,
+  body: ResponseBody,
 ): Uint8Array {
-  const key = reply.resources.length > 0 ? reply.resources : reply.removed;
-  const known = bodies[mode].get(key);
-  if (known !== undefined && isSame(known.reply, reply)) return known.octets;
-  const octets = mode === "sotw" ? sotwBody(reply) : deltaBody(reply);
-  bodies[mode].set(key, { reply, octets });
+  const key = body.resources.length > 0 ? body.resources : body.removed;
+  const known = encoded[mode].get(key);
+  if (known !== undefined && isSame(known.body, body)) return known.octets;
+  const octets = mode === "sotw" ? sotwBody(body) : deltaBody(body);
+  encoded[mode].set(key, { body, octets });
   return octets;
 }
 
@@ -63,12 +63,12 @@ export function encodeNonce(nonce: string): Uint8Array {
   return writer.octets;
 }
 
-function isSame(one: DiscoveryReply, other: DiscoveryReply): boolean {
+function isSame(one: ResponseBody, other: ResponseBody): boolean {
   return one.resources === other.resources && one.removed === other.removed &&
     one.version === other.version && one.typeUrl === other.typeUrl;
 }
 
-function sotwBody({ typeUrl, version, resources }: DiscoveryReply): Uint8Array {
+function sotwBody({ typeUrl, version, resources }: ResponseBody): Uint8Array {
   let size = sizeOfText(version) + sizeOfText(typeUrl);
   for (const { any } of resources) size += sizeOfField(any.length);
   const writer = new Writer(size);
@@ -78,8 +78,8 @@ function sotwBody({ typeUrl, version, resources }: DiscoveryReply): Uint8Array {
   return writer.octets;
 }
 
-function deltaBody(reply: DiscoveryReply): Uint8Array {
-  const { typeUrl, version, resources, removed } = reply;
+function deltaBody(body: ResponseBody): Uint8Array {
+  const { typeUrl, version, resources, removed } = body;
   const sizes = resources.map(sizeOfResource);
   let size = sizeOfText(version) + sizeOfText(typeUrl);
   for (const one of sizes) size += sizeOfField(one);

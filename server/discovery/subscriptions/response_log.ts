@@ -10,8 +10,8 @@ import { NAME_LENGTH_MAX } from "./name_set.ts";
 import { NACK_MESSAGE_MAX } from "./parking.ts";
 import type {
   KindStatus,
-  RefusedReply,
-  StampedReply,
+  RefusedResponse,
+  StampedResponse,
 } from "./stream_status.ts";
 
 /** A response that is not answered for so long does not hold up the next one. */
@@ -28,7 +28,7 @@ export const SLOW_AFTER_MS = 1_000;
  * - `open`: it waits for its answer.
  * - `taken`, `refused`: it was answered.
  */
-export type LastReply = "none" | "open" | "taken" | "refused";
+export type LastResponse = "none" | "open" | "taken" | "refused";
 
 /** What the log says of a kind. */
 export type LoggedStatus = Pick<
@@ -37,25 +37,25 @@ export type LoggedStatus = Pick<
   | "acked"
   | "nacked"
   | "inFlightSinceMs"
-  | "replies"
+  | "responses"
   | "acks"
   | "nacks"
   | "staleRequests"
 >;
 
 /** See the module description. */
-export class ReplyLog {
-  #last: LastReply = "none";
-  #sent: StampedReply | undefined;
-  #acked: StampedReply | undefined;
+export class ResponseLog {
+  #last: LastResponse = "none";
+  #sent: StampedResponse | undefined;
+  #acked: StampedResponse | undefined;
   #ackedMs = 0;
-  #nacked: RefusedReply | undefined;
-  #replies = 0;
+  #nacked: RefusedResponse | undefined;
+  #responses = 0;
   #acks = 0;
   #nacks = 0;
   #staleRequests = 0;
 
-  get last(): LastReply {
+  get last(): LastResponse {
     return this.#last;
   }
 
@@ -86,7 +86,7 @@ export class ReplyLog {
   noteSent(version: string, nonce: string, nowMs: number): void {
     this.#sent = { version, nonce, atMs: nowMs };
     this.#last = "open";
-    this.#replies++;
+    this.#responses++;
   }
 
   noteTaken(nowMs: number): void {
@@ -128,7 +128,7 @@ export class ReplyLog {
       acked: this.#acked && { ...this.#acked, atMs: this.#ackedMs },
       nacked: this.#nacked,
       inFlightSinceMs: isOpen ? this.#sent!.atMs : undefined,
-      replies: this.#replies,
+      responses: this.#responses,
       acks: this.#acks,
       nacks: this.#nacks,
       staleRequests: this.#staleRequests,

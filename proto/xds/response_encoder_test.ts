@@ -1,8 +1,8 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
 import { forAll, type Prng } from "../../tests/support/prng.ts";
 import { decodeResponse } from "./client_codec.ts";
-import type { DiscoveryMode, DiscoveryReply } from "./discovery.ts";
-import { encodeNonce, encodeReply } from "./reply_encoder.ts";
+import type { DiscoveryMode, ResponseBody } from "./discovery.ts";
+import { encodeBody, encodeNonce } from "./response_encoder.ts";
 import { type Resource, TYPE_URLS } from "./resource.ts";
 import {
   anyMessage,
@@ -19,7 +19,7 @@ function resource(name: string, version = "v"): Resource {
   };
 }
 
-function reply(changes: Partial<DiscoveryReply> = {}): DiscoveryReply {
+function bodySaying(changes: Partial<ResponseBody> = {}): ResponseBody {
   return {
     typeUrl: TYPE_URLS.cluster,
     resources: [resource("a", "1"), resource("b", "2")],
@@ -32,14 +32,14 @@ function reply(changes: Partial<DiscoveryReply> = {}): DiscoveryReply {
 /** The message as a client gets it. */
 function message(
   mode: DiscoveryMode,
-  said: DiscoveryReply,
+  said: ResponseBody,
   nonce: string,
 ): Uint8Array {
-  return Uint8Array.of(...encodeNonce(nonce), ...encodeReply(mode, said));
+  return Uint8Array.of(...encodeNonce(nonce), ...encodeBody(mode, said));
 }
 
 Deno.test("a SotW response is what protobufjs reads in it", () => {
-  const said = reply();
+  const said = bodySaying();
   assertEquals(discoveryResponse.decode(message("sotw", said, "n")), {
     versionInfo: "7",
     resources: said.resources.map(({ any }) => anyMessage.decode(any)),
@@ -49,7 +49,7 @@ Deno.test("a SotW response is what protobufjs reads in it", () => {
 });
 
 Deno.test("a Delta response is what protobufjs reads in it", () => {
-  const said = reply({ removed: ["x", "é"] });
+  const said = bodySaying({ removed: ["x", "é"] });
   assertEquals(deltaDiscoveryResponse.decode(message("delta", said, "n")), {
     systemVersionInfo: "7",
     resources: said.resources.map(({ name, version, any }) => ({
@@ -63,7 +63,7 @@ Deno.test("a Delta response is what protobufjs reads in it", () => {
 });
 
 Deno.test("a response without anything is one", () => {
-  const said = reply({ resources: [], version: "" });
+  const said = bodySaying({ resources: [], version: "" });
   const heard = { typeUrl: TYPE_URLS.cluster, nonce: "1" };
   assertEquals(discoveryResponse.decode(message("sotw", said, "1")), heard);
   assertEquals(
@@ -73,18 +73,18 @@ Deno.test("a response without anything is one", () => {
 });
 
 Deno.test("one body serves all clients that are told the same", () => {
-  const said = reply();
-  const body = encodeReply("sotw", said);
-  assertStrictEquals(encodeReply("sotw", { ...said }), body);
+  const said = bodySaying();
+  const octets = encodeBody("sotw", said);
+  assertStrictEquals(encodeBody("sotw", { ...said }), octets);
   // The other mode has a body of its own beside it.
-  const delta = encodeReply("delta", said);
-  assertEquals(delta === body, false);
-  assertStrictEquals(encodeReply("delta", { ...said }), delta);
-  assertStrictEquals(encodeReply("sotw", said), body);
+  const delta = encodeBody("delta", said);
+  assertEquals(delta === octets, false);
+  assertStrictEquals(encodeBody("delta", { ...said }), delta);
+  assertStrictEquals(encodeBody("sotw", said), octets);
 });
 
-Deno.test("one array in replies that differ otherwise makes other bodies", () => {
-  const said = reply();
+Deno.test("one array in bodies that differ otherwise makes other bodies", () => {
+  const said = bodySaying();
   for (
     const other of [
       { ...said, version: "8" },
@@ -93,7 +93,7 @@ Deno.test("one array in replies that differ otherwise makes other bodies", () =>
       { ...said, resources: [] },
     ]
   ) {
-    encodeReply("delta", said);
+    encodeBody("delta", said);
     const heard = decodeResponse("delta", message("delta", other, "1"));
     assertEquals(heard.version, other.version);
     assertEquals(heard.typeUrl, other.typeUrl);
@@ -104,7 +104,7 @@ Deno.test("one array in replies that differ otherwise makes other bodies", () =>
 
 Deno.test("whatever is said, both decoders read it", async () => {
   await forAll(200, (prng) => {
-    const said = reply({
+    const said = bodySaying({
       version: text(prng),
       removed: many(prng, () => text(prng)),
       resources: many(prng, () => resource(text(prng), text(prng))),
