@@ -24,7 +24,7 @@ import { type Names, NO_NAMES } from "./shared_names.ts";
  * A response with more is sent in parts, where the protocol allows it: gRPC
  * clients take 4 MiB. Octets.
  */
-export const BODY_OCTETS_MAX: number = 3 * 1024 * 1024;
+export const RESPONSE_OCTETS_MAX: number = 3 * 1024 * 1024;
 
 /** What is around a resource in a response, beside its name and version. */
 const FRAME_OCTETS = 32;
@@ -101,7 +101,7 @@ function divide(selection: Selection): Part {
   let count = 0;
   for (const { any, name, version } of resources) {
     octets += any.length + octetsOf(name) + version.length + FRAME_OCTETS;
-    if (octets > BODY_OCTETS_MAX && count > 0) {
+    if (octets > RESPONSE_OCTETS_MAX && count > 0) {
       return {
         selection: selectionOf(resources.slice(0, count), NOTHING_MISSING),
         rest: new Set([
@@ -114,7 +114,7 @@ function divide(selection: Selection): Part {
   }
   for (const [index, name] of missing.entries()) {
     octets += octetsOf(name);
-    if (octets > BODY_OCTETS_MAX && index > 0) {
+    if (octets > RESPONSE_OCTETS_MAX && index > 0) {
       return {
         selection: selectionOf(resources, missing.slice(0, index)),
         rest: new Set(missing.slice(index)),

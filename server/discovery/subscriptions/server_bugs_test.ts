@@ -6,7 +6,7 @@ import {
   viewOf,
 } from "../../../tests/support/scripted_subscriber.ts";
 import { changedNames } from "../view.ts";
-import { REPLY_OCTETS_MAX } from "./selection.ts";
+import { RESPONSE_OCTETS_MAX } from "./selection.ts";
 
 Deno.test("no NACK loop: refused content is not sent again until it changes", () => {
   for (const mode of ["sotw", "delta"] as const) {
@@ -172,7 +172,7 @@ Deno.test("what piles up for a slow client is one response, however much happens
 });
 
 Deno.test("a response over 4 MiB is split where it can be", () => {
-  const octets = REPLY_OCTETS_MAX / 3;
+  const octets = RESPONSE_OCTETS_MAX / 3;
   const world = viewOf({
     cluster: { a: "1", b: "1", c: "1", d: "1" },
     endpoints: { a: "1", b: "1", c: "1", d: "1" },
@@ -198,7 +198,9 @@ Deno.test("a response over 4 MiB is split where it can be", () => {
 
 Deno.test("a resource that is too large for any response is sent alone", () => {
   const client = new ScriptedSubscriber("delta");
-  client.see(viewOf({ endpoints: { a: "1", b: "1" } }, REPLY_OCTETS_MAX + 1));
+  client.see(
+    viewOf({ endpoints: { a: "1", b: "1" } }, RESPONSE_OCTETS_MAX + 1),
+  );
   assertEquals(client.ask("endpoints", ["a", "b"]), ["endpoints a=1"]);
   assertEquals(client.ack("endpoints"), ["endpoints b=1"]);
 });
