@@ -143,7 +143,7 @@ class Server {
   /** Closes whatever has been opened. */
   abandon(reason: string): void {
     this.#frontends.drain(reason);
-    this.#closePorts(reason);
+    this.#stopPorts(reason);
     void this.#nodes.stop(reason);
   }
 
@@ -206,17 +206,17 @@ class Server {
   }
 
   async #closeAll(reason: string): Promise<void> {
-    this.#closePorts(reason);
+    this.#stopPorts(reason);
     await Promise.all([
       this.#kubernetes?.stop(),
       this.#nodes.stop(reason),
     ]);
   }
 
-  #closePorts(reason: string): void {
+  #stopPorts(reason: string): void {
     this.#core.files.close();
-    this.#agents.close(reason);
-    this.#frontends.close(reason);
+    this.#agents.stop(reason);
+    this.#frontends.stop(reason);
     for (const listener of this.#httpListeners) listener.close();
   }
 }

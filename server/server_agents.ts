@@ -133,10 +133,10 @@ export class ServerAgents {
   }
 
   /** Ends every link. */
-  close(reason: string): void {
+  stop(reason: string): void {
     this.#trust?.identity?.close();
     for (const link of [...this.#core.registry.links]) link.close(reason);
-    this.#port.shutdown(reason);
+    this.#port.stop(reason);
     this.#listener?.close();
   }
 

@@ -94,14 +94,14 @@ export class ServerFrontends {
   /** Lets nobody in any more; what runs goes on. */
   drain(reason: string): void {
     this.#listener?.close();
-    this.#kubelet?.close();
+    this.#kubelet?.drain();
     this.#port.shutdown(reason);
   }
 
   /** Ends what runs; behind `drain`. */
-  close(reason: string): void {
+  stop(reason: string): void {
     this.#port.shutdown(reason);
-    this.#kubelet?.shutdown(reason);
+    this.#kubelet?.stop(reason);
   }
 
   #createPort(

@@ -65,7 +65,7 @@ export class DiscoveryPort {
   }
 
   /** Lets nobody in any more; calls that run go on to their end. */
-  shutdown(reason: string): void {
+  drain(reason: string): void {
     if (this.#isOpen) this.#listener.close();
     this.#isOpen = false;
     for (const connection of this.#connections) connection.shutdown(reason);

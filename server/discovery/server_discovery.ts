@@ -121,7 +121,7 @@ export class ServerDiscovery {
   /** Sends clients to other servers, and lets nobody in any more. */
   drain(reason: string): void {
     this.#discovery.drain(reason);
-    this.#port?.shutdown(reason);
+    this.#port?.drain(reason);
   }
 
   /** Settles when the sources have ended. */

@@ -112,13 +112,13 @@ export class KubeletPort {
     return this.#listener.address;
   }
 
-  /** Accepts nobody any more; what runs goes on. */
-  close(): void {
+  /** Lets nobody in any more; what runs goes on. */
+  drain(): void {
     this.#listener.close();
   }
 
-  /** Ends everything. */
-  shutdown(reason: string): void {
+  /** Ends what runs. */
+  stop(reason: string): void {
     this.#isOver = true;
     for (const exchange of this.#exchanges) exchange.stop(reason);
     this.#lookups?.[Symbol.dispose]();

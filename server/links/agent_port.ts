@@ -151,7 +151,7 @@ export class AgentPort {
   }
 
   /** Ends every connection: gracefully what can be, at once what cannot. */
-  shutdown(reason: string): void {
+  stop(reason: string): void {
     for (const connection of this.#connections) connection.shutdown(reason);
   }
 

@@ -81,7 +81,7 @@ export class SimulatedServer {
   /** As `Server.#closeAll`. */
   stop(reason: string): void {
     for (const link of [...this.registry.links]) link.close(reason);
-    this.#agentPort.shutdown(reason);
+    this.#agentPort.stop(reason);
     this.#frontendPort.shutdown(reason);
   }
 
