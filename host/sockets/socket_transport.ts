@@ -9,6 +9,8 @@
 import { setImmediate } from "node:timers";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { endOf, type OctetSocket } from "./octet_socket.ts";
+import { PolledSocket } from "./polled_socket.ts";
+import { PolledTransport } from "./polled_transport.ts";
 import { ReadBuffer } from "./read_buffer.ts";
 import { TurnShare } from "./turn_share.ts";
 
@@ -20,7 +22,9 @@ export function socketTransport(
   socket: OctetSocket,
   early?: Uint8Array,
 ): Transport {
-  return new SocketTransport(socket, early);
+  return socket instanceof PolledSocket
+    ? new PolledTransport(socket, early)
+    : new SocketTransport(socket, early);
 }
 
 class SocketTransport implements Transport {
