@@ -12,6 +12,7 @@
  */
 
 import { pause } from "../../host/pause.ts";
+import { responseText } from "../../host/response_text.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Sink, Source } from "../source.ts";
@@ -192,19 +193,11 @@ export class HttpSource implements Source {
 }
 
 async function readText(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let octets = 0;
-  let text = "";
-  for await (const chunk of response.body ?? []) {
-    octets += chunk.length;
-    if (octets > DOCUMENT_OCTETS_MAX) {
-      throw new CatalogDocumentError(
-        `it is longer than ${DOCUMENT_OCTETS_MAX} octets`,
-      );
-    }
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
+  const text = await responseText(response, DOCUMENT_OCTETS_MAX);
+  if (text !== undefined) return text;
+  throw new CatalogDocumentError(
+    `it is longer than ${DOCUMENT_OCTETS_MAX} octets`,
+  );
 }
 
 function retryAfterMs({ headers }: Response): number {

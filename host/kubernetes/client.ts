@@ -14,6 +14,7 @@
 
 import type { Timers } from "../../proto/sync/clock.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
+import { responseText } from "../response_text.ts";
 import { VERSION } from "../version.ts";
 import type { KubernetesAccess } from "./access.ts";
 import { errorFromAnswer, KubernetesError, parseStatus } from "./errors.ts";
@@ -313,22 +314,14 @@ function retryAfter(response: Response, body: string): number | undefined {
 }
 
 async function readText(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let octets = 0;
-  let text = "";
-  for await (const chunk of response.body ?? []) {
-    octets += chunk.length;
-    if (octets > ANSWER_OCTETS_MAX) {
-      throw new KubernetesError(
-        0,
-        "",
-        `Cannot read the answer to ${new URL(response.url).pathname}: it is ` +
-          `longer than ${ANSWER_OCTETS_MAX} octets`,
-      );
-    }
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text;
+  const text = await responseText(response, ANSWER_OCTETS_MAX);
+  if (text !== undefined) return text;
+  throw new KubernetesError(
+    0,
+    "",
+    `Cannot read the answer to ${new URL(response.url).pathname}: it is ` +
+      `longer than ${ANSWER_OCTETS_MAX} octets`,
+  );
 }
 
 /** Whether `fetch` failed for the world's reasons and not for ours. */

@@ -14,6 +14,7 @@
 
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { pause } from "../pause.ts";
 import type { RequestOptions } from "./client.ts";
 import { KubernetesConfigError, KubernetesError } from "./errors.ts";
 import type { KubernetesObject, ObjectList } from "./objects.ts";
@@ -216,7 +217,11 @@ export class ListWatch<T extends KubernetesObject> {
     }
     // Watches end all the time; only one that ends at once is worth a wait.
     if (timers.now() - openedMs < YOUNG_MS) {
-      await this.#sleep(this.#backoff.nextMs());
+      await pause(
+        this.#options.timers,
+        this.#backoff.nextMs(),
+        this.#stopping.signal,
+      );
     }
   }
 
@@ -268,21 +273,7 @@ export class ListWatch<T extends KubernetesObject> {
     this.#isStale = true;
     const retryMs = this.#backoff.nextMs();
     this.#options.onProblem?.(error, retryMs);
-    await this.#sleep(retryMs);
-  }
-
-  #sleep(durationMs: number): Promise<void> {
-    const { signal } = this.#stopping;
-    return new Promise((resolve) => {
-      if (signal.aborted) return resolve();
-      const done = () => {
-        timer.cancel();
-        signal.removeEventListener("abort", done);
-        resolve();
-      };
-      const timer = this.#options.timers.after(durationMs, done);
-      signal.addEventListener("abort", done);
-    });
+    await pause(this.#options.timers, retryMs, this.#stopping.signal);
   }
 }
 

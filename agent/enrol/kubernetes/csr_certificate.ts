@@ -13,6 +13,7 @@ import {
   type CertificateWish,
   CsrError,
 } from "../../../host/kubernetes/csr.ts";
+import { pause } from "../../../host/pause.ts";
 import {
   type CertificateFacts,
   CLOCK_SKEW_MS,
@@ -125,11 +126,12 @@ export class CsrCertificate {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
+    const { timers } = this.#options;
     await this.#load();
     while (!signal.aborted) {
       const waitMs = this.#untilDue();
-      if (waitMs > 0) await this.#sleep(Math.min(waitMs, LOOK_MS));
-      else await this.#attempt();
+      if (waitMs <= 0) await this.#attempt();
+      else await pause(timers, Math.min(waitMs, LOOK_MS), signal);
     }
   }
 
@@ -179,7 +181,7 @@ export class CsrCertificate {
       this.#problem = message;
       const retryMs = this.#backoff.nextMs();
       observer.failed(message, retryMs);
-      await this.#sleep(retryMs);
+      await pause(this.#options.timers, retryMs, this.#stopping.signal);
     }
   }
 
@@ -222,20 +224,6 @@ export class CsrCertificate {
   #moment(): Moment {
     const { timers, now } = this.#options;
     return { wallMs: now(), elapsedMs: timers.now() };
-  }
-
-  #sleep(durationMs: number): Promise<void> {
-    const { signal } = this.#stopping;
-    return new Promise((resolve) => {
-      if (signal.aborted) return resolve();
-      const done = () => {
-        timer.cancel();
-        signal.removeEventListener("abort", done);
-        resolve();
-      };
-      const timer = this.#options.timers.after(durationMs, done);
-      signal.addEventListener("abort", done);
-    });
   }
 }
 
