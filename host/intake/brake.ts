@@ -22,16 +22,16 @@
  * Faults of a source that are put up with. No honest peer makes any; a program
  * with a defect makes some before somebody looks, and backs off in between.
  */
-export const FAULTS_MAX = 4;
+export const FAULTS_MAX = 3;
 
-/** Forgotten per second: four at once, or one in four seconds for ever. */
+/** Forgotten per second: three at once, or one in four seconds for ever. */
 export const FAULTS_FORGOTTEN_PER_SECOND = 0.25;
 
 /**
- * More are not remembered: at most 16 s after its last fault a source is what it
- * was. With an attacker behind it that goes on, it stays slow.
+ * More are not remembered: 20 s after its last fault a source is slow no longer.
+ * With an attacker behind it that goes on, it stays so.
  */
-export const FAULTS_KEPT_MAX = 2 * FAULTS_MAX;
+export const FAULTS_KEPT_MAX = 8;
 
 /** Between two tries of a source that is slowed down. */
 export const TRY_PACE_MS = 1_000;
@@ -39,7 +39,7 @@ export const TRY_PACE_MS = 1_000;
 /**
  * What counts for less than a fault: to leave behind a handshake without having
  * shown who one is, which also a probe of TLS does or an agent that does not
- * trust the server. 32 at once, or two a second for ever.
+ * trust the server. 24 at once, or two a second for ever.
  */
 export const WEIGHT_OF_STRANGER = 1 / 8;
 
@@ -58,7 +58,7 @@ export class Brake {
   /** Whether there were too many faults lately. */
   isOn(nowMs: number): boolean {
     this.#forget(nowMs);
-    return this.#faults >= FAULTS_MAX;
+    return this.#faults > FAULTS_MAX;
   }
 
   /**

@@ -22,7 +22,7 @@ function braked(nowMs: number): Brake {
 
 Deno.test("a handful of faults costs nothing, the next one slows the source down", () => {
   const brake = new Brake(0);
-  for (let index = 1; index < FAULTS_MAX; index++) {
+  for (let index = 1; index <= FAULTS_MAX; index++) {
     assertEquals([brake.fault(0), brake.takeTry(0)], [false, true]);
   }
   assertEquals([brake.fault(0), brake.takeTry(0)], [true, false]);
@@ -123,9 +123,9 @@ Deno.test("a room is full at its limit, and who leaves makes a place", () => {
 Deno.test("when its faults are forgotten all who wait come in", () => {
   const timers = new FakeTimers();
   const brake = new Brake(timers.now());
-  for (let index = 0; index < FAULTS_MAX; index++) brake.fault(timers.now());
+  for (let index = 0; index <= FAULTS_MAX; index++) brake.fault(timers.now());
   const { came, room } = roomOf(timers);
-  for (let index = 0; index < 5; index++) room.wait(brake, `${index}`);
-  timers.advance(TRY_PACE_MS);
-  assertEquals(came.length, 5);
+  for (let index = 0; index < 20; index++) room.wait(brake, `${index}`);
+  for (let index = 0; index < 5; index++) timers.advance(TRY_PACE_MS);
+  assertEquals(came.length, 20);
 });

@@ -30,14 +30,20 @@ import { sourceOf } from "./source.ts";
  */
 export const QUIET_SOURCES_MAX = 4_096;
 
+/** Processes that are remembered for their faults; quietest forgotten first. */
+export const FAULTY_PROCESSES_MAX = 256;
+
 /** What an `Intake` needs from outside. */
 export interface IntakeOptions {
   readonly plan: IntakePlan;
   readonly clock: Clock;
   /** A limit was reached, which cost somebody something. */
   readonly reached: (limit: IntakeLimit, scope: IntakeScope) => void;
-  /** A source has broken rules too often and is slowed down; see `Brake`. */
-  readonly braked?: (source: string) => void;
+  /**
+   * A source or a process has broken rules too often and is slowed down; see
+   * `Brake`.
+   */
+  readonly braked?: (name: string) => void;
 }
 
 /** What one source, or all of them, hold now. */
@@ -69,6 +75,8 @@ export class Intake {
   readonly #sources = new Map<string, Account>();
   /** Sources of {@linkcode QUIET_SOURCES_MAX}, the quietest first. */
   readonly #quiet = new Map<string, Account>();
+  /** Of {@linkcode FAULTY_PROCESSES_MAX}. */
+  readonly #processes = new Map<number, Brake>();
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -79,7 +87,6 @@ export class Intake {
       left: (name) => this.#forget(name),
       reached: (limit, account) =>
         options.reached(limit, this.#scopeOf(account)),
-      braked: (source) => options.braked?.(source),
     };
   }
 
@@ -99,26 +106,59 @@ export class Intake {
   }
 
   /**
-   * Somebody has connected, and its handshake begins.
+   * Somebody has connected where all show a certificate, or is known by being
+   * there: its source has no brake, for who else is behind it is known, too.
    *
    * @param remoteAddress `ip:port`; `undefined` for a unix socket, whose peers
    *   are known by that alone.
    * @param close Ends the connection at once, and makes `leave` be called.
+   * @param process At the other end of a unix socket. Each has its own brake.
    * @returns `undefined`: there is no room, close it.
    */
   enter(
     remoteAddress: string | undefined,
     close: () => void,
+    process?: number,
   ): Guest | undefined {
-    const guest = this.arrive(remoteAddress, close);
+    const guest = this.#comeFrom(remoteAddress, close);
+    if (process !== undefined) this.#watch(guest, process);
     if (guest === undefined || !guest.isStranger) return guest;
     if (guest.takeHandshake()) return guest;
     guest.leave();
     return undefined;
   }
 
-  /** The same for whoever has yet to call `takeHandshake`, or to be closed. */
-  arrive(
+  /**
+   * Somebody has connected where everybody may, and has yet to call
+   * `takeHandshake`. Its source may be slowed down.
+   *
+   * @param remoteAddress As `enter`.
+   */
+  arrive(remoteAddress: string, close: () => void): Guest | undefined {
+    const guest = this.#comeFrom(remoteAddress, close);
+    if (guest === undefined) return undefined;
+    const name = sourceOf(remoteAddress);
+    const { brake } = this.#sources.get(name)!;
+    guest.watch(brake, () => this.#options.braked?.(name));
+    return guest;
+  }
+
+  #watch(guest: Guest | undefined, process: number): void {
+    const processes = this.#processes;
+    const brake = processes.get(process) ??
+      new Brake(this.#options.clock.now());
+    guest?.watch(brake, () => {
+      this.#options.braked?.(`process ${process}`);
+    }, () => {
+      processes.delete(process);
+      processes.set(process, brake);
+      if (processes.size <= FAULTY_PROCESSES_MAX) return;
+      const [quietest] = processes.keys();
+      processes.delete(quietest!);
+    });
+  }
+
+  #comeFrom(
     remoteAddress: string | undefined,
     close: () => void,
   ): Guest | undefined {
@@ -190,7 +230,6 @@ interface Host {
   left(source: string): void;
   /** @param account Whose limit; `undefined`: the connection's own. */
   reached(limit: IntakeLimit, account: Account | undefined): void;
-  braked(source: string): void;
 }
 
 /** One connection, as long as it lasts. */
@@ -207,6 +246,9 @@ export class Guest implements SharedLimits {
   #isHere = true;
   #hasShaken = false;
   #isGuilty = false;
+  #brake: Brake | undefined;
+  #braked = () => {};
+  #remember = () => {};
   #octets = 0;
 
   /** @param accounts Its source's, if it has one, and everybody's. */
@@ -228,9 +270,23 @@ export class Guest implements SharedLimits {
     return this.#accounts[0]!.strangers.has(this);
   }
 
-  /** Of where it comes from; a unix socket has none. */
+  /** Of where it comes from, if that has one. */
   get brake(): Brake | undefined {
-    return this.#source === undefined ? undefined : this.#accounts[0]!.brake;
+    return this.#brake;
+  }
+
+  /**
+   * @param braked A fault of this one was one too many.
+   * @param remember There was a fault.
+   */
+  watch(
+    brake: Brake,
+    braked: () => void,
+    remember: () => void = () => {},
+  ): void {
+    this.#brake = brake;
+    this.#braked = braked;
+    this.#remember = remember;
   }
 
   /** It has to show who it is. */
@@ -245,7 +301,7 @@ export class Guest implements SharedLimits {
       strangers.delete(this);
       handshakes.refund();
     }
-    this.brake?.ease(this.#host.nowMs());
+    this.#brake?.ease(this.#host.nowMs());
   }
 
   /**
@@ -253,13 +309,13 @@ export class Guest implements SharedLimits {
    * each connection.
    */
   fault(weight = 1): void {
-    if (this.#isGuilty || this.#source === undefined) return;
+    if (this.#isGuilty || this.#brake === undefined) return;
     this.#isGuilty = true;
-    if (!this.brake!.fault(this.#host.nowMs(), weight)) return;
-    this.#host.braked(this.#source);
+    this.#remember();
+    if (this.#brake.fault(this.#host.nowMs(), weight)) this.#braked();
   }
 
-  /** Its source is slowed down, and this is one too many from there. */
+  /** Where it comes from is slowed down, and it is one too many from there. */
   refuseBraked(): void {
     this.#host.reached("faults", this.#accounts[0]);
   }

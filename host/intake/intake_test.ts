@@ -2,7 +2,12 @@ import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { forAll } from "../../tests/support/prng.ts";
 import { FAULTS_MAX, WEIGHT_OF_STRANGER } from "./brake.ts";
-import { type Guest, Intake, QUIET_SOURCES_MAX } from "./intake.ts";
+import {
+  FAULTY_PROCESSES_MAX,
+  type Guest,
+  Intake,
+  QUIET_SOURCES_MAX,
+} from "./intake.ts";
 import {
   ALL_LIMITS_DEFAULT,
   type IntakeLimits,
@@ -41,7 +46,13 @@ function intakeOf(limits: {
   });
   const enter = (address: string | undefined, name = address ?? "unix") =>
     intake.enter(address, () => closed.push(name));
-  return { timers, intake, reached, braked, closed, enter };
+  /** As on the agent port. */
+  const arrive = (address: string) => {
+    const guest = intake.arrive(address, () => closed.push(address))!;
+    assertEquals(guest.takeHandshake(), true);
+    return guest;
+  };
+  return { timers, intake, reached, braked, closed, enter, arrive };
 }
 
 Deno.test("a source is an address, or the network of one subscriber", () => {
@@ -206,32 +217,34 @@ Deno.test("sources that left are remembered up to a limit", () => {
 });
 
 Deno.test("a source with too many faults is slowed down and told of once, others are not", () => {
-  const { timers, braked, enter } = intakeOf({});
+  const { timers, braked, enter, arrive } = intakeOf({});
   const isSlow = (address: string) => {
-    const guest = enter(address)!;
+    const guest = arrive(address);
     const isOn = guest.brake!.isOn(timers.now());
     guest.known();
     guest.leave();
     return isOn;
   };
   for (let index = 1; index <= 2 * FAULTS_MAX; index++) {
-    const guest = enter(`10.0.0.1:${index}`)!;
+    const guest = arrive(`10.0.0.1:${index}`);
     guest.fault();
     guest.fault();
     guest.leave();
-    assertEquals(isSlow("10.0.0.1:9"), index >= FAULTS_MAX);
+    assertEquals(isSlow("10.0.0.1:9"), index > FAULTS_MAX);
   }
   assertEquals([braked, isSlow("10.0.0.2:1")], [["10.0.0.1"], false]);
-  // A unix socket is nobody's source.
-  for (let index = 0; index < 10; index++) enter(undefined)!.fault();
+  // Where all have shown a certificate there is none, nor for a unix socket.
+  for (const address of ["10.0.0.3:1", undefined]) {
+    for (let index = 0; index < 10; index++) enter(address)!.fault();
+  }
   assertEquals(braked.length, 1);
 });
 
 Deno.test("to say or do too much as a stranger is a fault", () => {
-  const { timers, enter } = intakeOf({
+  const { timers, arrive } = intakeOf({
     source: { work: { burst: 1, perSecond: 0 } },
   });
-  const guests = [1, 2, 3, 4].map((port) => enter(`10.0.0.1:${port}`)!);
+  const guests = [1, 2, 3, 4].map((port) => arrive(`10.0.0.1:${port}`));
   const { brake } = guests[0]!;
   for (const guest of guests.slice(0, 2)) guest.takeOctets(1e9);
   for (const guest of guests.slice(2)) {
@@ -242,22 +255,39 @@ Deno.test("to say or do too much as a stranger is a fault", () => {
 });
 
 Deno.test("a stranger who leaves behind a handshake counts a little, who is evicted or known does not", () => {
-  const { timers, intake, enter } = intakeOf({});
-  const { brake } = enter("10.0.0.1:1")!;
+  const { timers, intake, arrive } = intakeOf({});
+  const { brake } = arrive("10.0.0.1:1");
   const isOn = () => brake!.isOn(timers.now());
   for (let index = 0; index < 100; index++) {
-    const known = enter("10.0.0.1:2")!;
+    const known = arrive("10.0.0.1:2");
     known.known();
     known.leave();
-    enter("10.0.0.1:3")!.evict();
+    arrive("10.0.0.1:3").evict();
     intake.arrive("10.0.0.1:4", () => {})!.leave();
   }
   assertEquals(isOn(), false);
   const many = FAULTS_MAX / WEIGHT_OF_STRANGER;
-  for (let index = 0; index < many - 1; index++) enter("10.0.0.1:5")!.leave();
+  for (let index = 0; index < many; index++) arrive("10.0.0.1:5").leave();
   assertEquals(isOn(), false);
-  enter("10.0.0.1:6")!.leave();
+  arrive("10.0.0.1:6").leave();
   assertEquals(isOn(), true);
+});
+
+Deno.test("a process at a unix socket is slowed down by itself, and they are forgotten", () => {
+  const { timers, intake, braked } = intakeOf({});
+  const fault = (process: number) => {
+    const guest = intake.enter(undefined, () => {}, process)!;
+    guest.fault();
+    guest.leave();
+  };
+  for (let index = 0; index <= FAULTS_MAX; index++) fault(7);
+  const isSlow = (process: number) =>
+    intake.enter(undefined, () => {}, process)!.brake!.isOn(timers.now());
+  assertEquals([isSlow(7), isSlow(8), braked], [true, false, ["process 7"]]);
+  for (let process = 100; process < 100 + FAULTY_PROCESSES_MAX; process++) {
+    fault(process);
+  }
+  assertEquals(isSlow(7), false);
 });
 
 Deno.test("whoever comes, goes and takes, no limit is passed and nothing is left behind", () =>

@@ -20,6 +20,8 @@ export interface OctetSocket {
   /** What a TLS client called us (SNI); absent or empty when it did not. */
   readonly serverName?: string;
   readonly identity: PeerIdentity;
+  /** Which process is at the other end of a unix socket, where that is told. */
+  readonly peerProcess?: number | undefined;
 
   /**
    * Waits for octets and puts them into `into`, which must not be empty.

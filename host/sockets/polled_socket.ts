@@ -60,6 +60,10 @@ export class PolledSocket implements OctetSocket, Polled {
     });
   }
 
+  get peerProcess(): number | undefined {
+    return this.#descriptor.isTcp ? undefined : this.#descriptor.peerProcess();
+  }
+
   /** `closed` is called when it is closed from here, however often that is. */
   set onClosed(closed: () => void) {
     this.#closed = closed;

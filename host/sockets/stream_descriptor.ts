@@ -12,6 +12,8 @@ import { lastError, type LibC } from "./libc.ts";
 import { type Poller, Ready } from "./poller.ts";
 import { Errno, systemError } from "./system_error.ts";
 
+const SOL_SOCKET = 1;
+const SO_PEERCRED = 17;
 const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
 const SHUT_WR = 1;
@@ -53,6 +55,23 @@ export class StreamDescriptor {
 
   get isOpen(): boolean {
     return this.#isOpen;
+  }
+
+  /**
+   * The process that made a unix connection (unix(7)); `undefined` where it is
+   * none of this machine that this process can see.
+   */
+  peerProcess(): number | undefined {
+    const { getsockopt } = this.#library;
+    credentialsLength[0] = credentials.byteLength;
+    const failed = getsockopt(
+      this.number,
+      SOL_SOCKET,
+      SO_PEERCRED,
+      credentialsOctets,
+      credentialsLengthOctets,
+    );
+    return failed !== 0 || credentials[0] === 0 ? undefined : credentials[0];
   }
 
   /**
@@ -142,6 +161,12 @@ export function closedError(): Error {
 
 /** What is told once and must be read up to. */
 const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR;
+
+/** `struct ucred`: process, user, group. */
+const credentials = new Int32Array(3);
+const credentialsOctets = new Uint8Array(credentials.buffer);
+const credentialsLength = new Uint32Array(1);
+const credentialsLengthOctets = new Uint8Array(credentialsLength.buffer);
 
 const ON = new Uint8Array(new Uint32Array([1]).buffer);
 /** `struct sockaddr` of family AF_UNSPEC (0). */

@@ -19,6 +19,8 @@ export interface SharedLimits {
   giveHeaderOctets(octets: number): void;
   /** A stream was begun and thrown away. @returns false: once too often. */
   takeReset(): boolean;
+  /** The connection was ended because its peer broke a rule. */
+  fault?(): void;
 }
 
 /** For connections that share nothing. */

@@ -11,7 +11,9 @@ import {
   listenTcp,
   listenUnix,
 } from "../../host/listeners.ts";
+import { HEAD_TIMEOUT_MS } from "../../host/connect/connect_client.ts";
 import type { Guest, Intake } from "../../host/intake/intake.ts";
+import { WaitingRoom } from "../../host/intake/waiting_room.ts";
 import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { watched } from "../../host/sockets/watched_socket.ts";
@@ -21,6 +23,8 @@ import type {
 } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import { HTTP2_ALPN } from "../../proto/link/hello.ts";
+import { systemTimers } from "../../host/system_timers.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 import type { FrontendListen, TlsLimits } from "../options.ts";
 
 /** What {@linkcode listenFrontend} needs. */
@@ -49,8 +53,16 @@ export async function listenFrontend(
 ): Promise<BoundListener> {
   const { listen, onProblem } = options;
   if (listen.kind === "unix") {
+    const room = new WaitingRoom<Caller>({
+      timers: systemTimers,
+      random: Math.random,
+      letIn: ({ socket, guest, deadline }) => {
+        deadline.cancel();
+        options.accept(socket, guest);
+      },
+    });
     return await listenUnix(listen.path, {
-      onConnection: (conn) => acceptPlain(conn, options),
+      onConnection: (conn) => acceptPlain(conn, options, room),
       onProblem,
     }, listen.deleteExisting);
   }
@@ -65,15 +77,39 @@ export async function listenFrontend(
   });
 }
 
-/** Who may open the socket is known by that. */
+/** A caller that waits until its process has a try. */
+interface Caller {
+  readonly socket: OctetSocket;
+  readonly guest: Guest;
+  readonly deadline: Timer;
+}
+
+/**
+ * Who may open the socket is known by that. Where the system tells which process
+ * it is, one that breaks rules is slowed down, and no other.
+ */
 function acceptPlain(
   accepted: OctetSocket,
   { intake, accept }: FrontendListenerOptions,
+  room: WaitingRoom<Caller>,
 ): void {
-  const guest = intake.enter(undefined, () => socket.close());
+  const { peerProcess } = accepted;
+  const guest = intake.enter(undefined, () => socket.close(), peerProcess);
   const socket = watched(accepted, () => guest?.leave());
   if (guest === undefined) return socket.close();
-  accept(socket, guest);
+  const { brake } = guest;
+  if (brake === undefined || !brake.isOn(systemTimers.now())) {
+    return accept(socket, guest);
+  }
+  const deadline = systemTimers.after(HEAD_TIMEOUT_MS, () => {
+    room.leave(brake, caller);
+    socket.close();
+  });
+  const caller: Caller = { socket, guest, deadline };
+  if (room.wait(brake, caller)) return;
+  deadline.cancel();
+  guest.refuseBraked();
+  socket.close();
 }
 
 /** A frontend on TCP always wants a certificate, as upstream's. */

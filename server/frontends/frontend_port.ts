@@ -5,6 +5,7 @@
  * @module
  */
 
+import { WireError } from "../../proto/frames/wire_error.ts";
 import type { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -136,6 +137,7 @@ export class FrontendPort {
         onStream: (stream) => router.accept(stream),
         onClosed: (end) => {
           this.#connections.delete(connection);
+          if (end.error instanceof WireError) sharedLimits.fault?.();
           ended?.(end);
           counted("http2", -1);
         },

@@ -5,12 +5,21 @@
  * @module
  */
 
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
+import { FAULTS_MAX, TRY_PACE_MS } from "../../host/intake/brake.ts";
+import { WAITING_MAX } from "../../host/intake/waiting_room.ts";
 import { certificates } from "../support/certificates.ts";
 import { readToEnd, writeAll } from "../support/sockets.ts";
 import { eventually, portOf, Tunnel } from "../support/tunnel_harness.ts";
-import { HostilePeer } from "./hostile_peer.ts";
-import { greeting } from "./octets.ts";
+import { HostilePeer, type Road } from "./hostile_peer.ts";
+import {
+  END_HEADERS,
+  frame,
+  greeting,
+  joined,
+  Type,
+  uint32,
+} from "./octets.ts";
 
 const LIMITS = "tunnel_server_limits_reached_total";
 
@@ -86,6 +95,59 @@ Deno.test("a stranger who says too much is told so and ended", async () => {
   const { code } = await peer.ended;
   // The first octets that are no frame may be judged before there are too many.
   assertEquals(["ENHANCE_YOUR_CALM", "PROTOCOL_ERROR"].includes(code), true);
+});
+
+/** As much as a ClientHello has to be to get a handshake. */
+const TLS_RECORD = new Uint8Array([22, 3, 1, 0, 1, 1]);
+
+/** Breaks a rule as its first words. */
+async function breakRule(road: Road): Promise<string> {
+  const peer = await HostilePeer.open(road);
+  const push = frame(Type.PUSH_PROMISE, END_HEADERS, 1, uint32(2));
+  await peer.say(joined([greeting(), push]));
+  return (await peer.ended).code;
+}
+
+Deno.test("a source that breaks rules is slowed down, its links stay and an agent behind it gets in", async () => {
+  await using tunnel = await Tunnel.open();
+  const { ca } = await certificates();
+  await tunnel.link({});
+  const road = { kind: "tls", port: tunnel.agentPort, ca, alpn: "h2" } as const;
+  for (let index = 0; index <= FAULTS_MAX; index++) {
+    assertEquals(await breakRule(road), "PROTOCOL_ERROR");
+  }
+  await eventually(
+    "the source is slowed down",
+    async () => await tunnel.metric("tunnel_server_sources_braked_total") === 1,
+  );
+  // What comes at once waits for its turn; what finds no place is refused.
+  const crowd = await silent(tunnel.agentPort, WAITING_MAX + 10);
+  for (const conn of crowd) await writeAll(conn, TLS_RECORD);
+  const refused = `${LIMITS}{limit="faults",scope="source"}`;
+  await eventually(
+    "those without a place are refused",
+    async () => await tunnel.metric(refused) >= 9,
+  );
+  const { caller, target } = await tunnel.connect("http-connect");
+  caller.send("hello");
+  await target.received(5);
+  caller.reset("seen enough");
+  for (const conn of crowd) conn.close();
+  await tunnel.link({});
+});
+
+Deno.test("a process at the frontend's socket that breaks rules waits for its turn", async () => {
+  await using tunnel = await Tunnel.open();
+  const road = { kind: "unix", path: tunnel.socketPath } as const;
+  for (let index = 0; index <= FAULTS_MAX; index++) {
+    assertEquals(await breakRule(road), "PROTOCOL_ERROR");
+  }
+  const braked = await tunnel.metric("tunnel_server_sources_braked_total");
+  assertEquals(braked, 1);
+  const startMs = performance.now();
+  assertEquals(await breakRule(road), "PROTOCOL_ERROR");
+  // Not a wait of ours: the server makes the program wait.
+  assert(performance.now() - startMs > TRY_PACE_MS / 2);
 });
 
 Deno.test("a client that says nothing to the health port is nobody's trouble", async () => {
