@@ -24,7 +24,7 @@ import {
   type ServicePort,
   WEIGHT_MAX,
 } from "./model.ts";
-import { checkRoutes } from "./routes.ts";
+import { checkRoutes } from "./route_rules.ts";
 
 /** Of one source; a cluster is meant to have at most half of it. */
 export const SERVICES_MAX = 20_000;

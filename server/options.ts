@@ -19,17 +19,10 @@ import type { DiscoveryServerOptions } from "./discovery/options.ts";
 import type { KubeletOptions } from "./kubelet/options.ts";
 import type { KubernetesServerOptions } from "./kubernetes/options.ts";
 import type { NodeBinding } from "./identity/binding_judge.ts";
+import type { StrategyName } from "./strategies/strategy.ts";
 
 /** How frontends speak; `auto` tells the two apart by the first octets. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
-
-/** How an agent is chosen for a dial; tried in the configured order. */
-export type StrategyName =
-  | "default"
-  | "destHost"
-  | "defaultRoute"
-  | "cidr"
-  | "uid";
 
 /** What both TLS ports accept. The platform's cipher suites are fixed. */
 export interface TlsLimits {

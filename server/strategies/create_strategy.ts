@@ -4,12 +4,11 @@
  * @module
  */
 
-import type { StrategyName } from "../options.ts";
 import { cidrStrategy } from "./cidr.ts";
 import { defaultRouteStrategy } from "./default_route.ts";
 import { everyAgentStrategy } from "./every_agent.ts";
 import { keyedStrategy } from "./keyed.ts";
-import type { Strategy } from "./strategy.ts";
+import type { Strategy, StrategyName } from "./strategy.ts";
 
 /** Makes an empty strategy. */
 export function createStrategy(name: StrategyName): Strategy {

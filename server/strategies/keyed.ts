@@ -11,8 +11,7 @@
 import { canonicalIp } from "../../proto/link/ip_address.ts";
 import type { AgentLink, Identifiers } from "../../proto/link/link.ts";
 import { LinkList } from "./link_list.ts";
-import type { StrategyName } from "../options.ts";
-import type { Strategy } from "./strategy.ts";
+import type { Strategy, StrategyName } from "./strategy.ts";
 
 /** The one spelling under which a host or an identifier is indexed. */
 export function hostKey(host: string): string {

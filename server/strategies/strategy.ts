@@ -8,7 +8,14 @@
  */
 
 import type { AgentLink } from "../../proto/link/link.ts";
-import type { StrategyName } from "../options.ts";
+
+/** How an agent is chosen for a dial; tried in the configured order. */
+export type StrategyName =
+  | "default"
+  | "destHost"
+  | "defaultRoute"
+  | "cidr"
+  | "uid";
 
 /** See the module description. */
 export interface Strategy {

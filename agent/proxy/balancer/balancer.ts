@@ -20,7 +20,8 @@ import type { Clock } from "../../../proto/sync/clock.ts";
 import { AffinityTable } from "./affinity.ts";
 import { Backend, backendKeyOf } from "./backend.ts";
 import { isEjected, noteFailure, noteSuccess } from "./ejection.ts";
-import { createStrategy, type Random, type Strategy } from "./strategy.ts";
+import { createStrategy } from "./create_strategy.ts";
+import type { Random, Strategy } from "./strategy.ts";
 
 /** What a service wants of its balancer. */
 export interface BalancerPolicy {

@@ -3,8 +3,8 @@ import { serviceOf } from "../tests/support/scripted_source.ts";
 import { appProtocolOf } from "./app_protocol.ts";
 import { SourceEntries } from "./changes.ts";
 import type { ServicePort } from "./model.ts";
+import { checkRoutes } from "./route_rules.ts";
 import {
-  checkRoutes,
   HEADERS_PER_ROUTE_MAX,
   type Route,
   ROUTES_PER_PORT_MAX,
