@@ -6,7 +6,11 @@
 
 import { listenTcp } from "../host/listeners.ts";
 import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
-import { type FirstOctets, firstOctets } from "../host/sockets/first_octets.ts";
+import {
+  EARLY_WAIT_MS,
+  type FirstOctets,
+  firstOctets,
+} from "../host/sockets/first_octets.ts";
 import type { OctetSocket } from "../host/sockets/octet_socket.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { Timers } from "../proto/sync/clock.ts";
@@ -14,12 +18,6 @@ import { transfer } from "../proto/transfer/transfer.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import { forwardDatagrams } from "./forward_datagrams.ts";
 import type { RoadDial, RoadDialer } from "./road_dialer.ts";
-
-/**
- * How long a caller may take to speak first. What it says by then travels with
- * the dial and saves a round trip; a target that speaks first waits so long.
- */
-export const EARLY_WAIT_MS = 3;
 
 /** What to forward. */
 export interface ForwardOptions {

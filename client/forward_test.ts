@@ -9,7 +9,8 @@ import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { MemoryConduit } from "../tests/support/memory_conduit.ts";
 import { readToEnd, writeAll } from "../tests/support/sockets.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import { EARLY_WAIT_MS, type Forward, forward } from "./forward.ts";
+import { EARLY_WAIT_MS } from "../host/sockets/first_octets.ts";
+import { type Forward, forward } from "./forward.ts";
 import { REFUSED_PAUSE_MS, UDP_IDLE_TIMEOUT_MS } from "./forward_datagrams.ts";
 import type { RoadDial, RoadDialer } from "./road_dialer.ts";
 

@@ -2,6 +2,11 @@
  * Finds a backend for a client: the first that can be dialed, each tried once
  * at most, in the order in which the balancer has them.
  *
+ * What a client says first is sent to one backend at most. A dial that failed may
+ * have brought it there all the same (an answer that came too late, a link that
+ * was lost behind it), so it travels with a dial only where no other one is to
+ * follow, and none does.
+ *
  * @module
  */
 
@@ -16,6 +21,8 @@ export interface BackendDial {
   readonly protocol: Protocol;
   /** The client's IP address. */
   readonly clientHost: string;
+  /** What the client says first; see `ReachDial.takeEarly`. */
+  readonly takeEarly?: () => Promise<Uint8Array>;
   /** Gives it up. */
   readonly signal: AbortSignal;
   /** A backend is dialed; it counts as open from here on. */
@@ -44,12 +51,24 @@ export async function dialBackend(
   const triesMax = context.dialTimeoutsMs.length;
   const tried = new Set<Backend>();
   let isShort = false;
-  while (tried.size < triesMax && !dial.signal.aborted) {
+  let isHeard = false;
+  const takeEarly = async () => {
+    const early = await dial.takeEarly!();
+    isHeard ||= early.length > 0;
+    return early;
+  };
+  while (tried.size < triesMax && !isHeard && !dial.signal.aborted) {
     const backend = port.balancer.pick(dial.clientHost, tried);
     if (backend === undefined) break;
     if (tried.size > 0) port.counts.retries++;
-    const timeoutMs = timeoutOf(port, context, tried.size);
-    const answer = await tryOne(port, context, { backend, timeoutMs, dial });
+    const isLast = tried.size + 1 >=
+      Math.min(triesMax, port.balancer.usableCount);
+    const answer = await tryOne(port, context, {
+      backend,
+      timeoutMs: timeoutOf(port, context, tried.size, isLast),
+      dial,
+      ...(isLast && dial.takeEarly !== undefined ? { takeEarly } : {}),
+    });
     if (!(answer instanceof ReachError)) {
       return { kind: "backend", backend, conduit: answer };
     }
@@ -64,12 +83,13 @@ interface Try {
   readonly backend: Backend;
   readonly timeoutMs: number;
   readonly dial: BackendDial;
+  readonly takeEarly?: () => Promise<Uint8Array>;
 }
 
 async function tryOne(
   port: ProxiedPort,
   { reach, log }: ProxyContext,
-  { backend, timeoutMs, dial }: Try,
+  { backend, timeoutMs, dial, takeEarly }: Try,
 ): Promise<Conduit | ReachError> {
   const { protocol, signal, onTry } = dial;
   // Counted from here on, or a burst would all go to one backend.
@@ -80,6 +100,7 @@ async function tryOne(
       protocol,
       timeoutMs,
       agentOnFailure: port.policy.agentOnFailure ?? false,
+      ...(takeEarly === undefined ? {} : { takeEarly }),
       signal,
     });
     // That a UDP socket was opened says nothing about who is there.
@@ -110,11 +131,11 @@ export function blame(
 
 /** Who is the last hope is given as much time as anybody ever is. */
 function timeoutOf(
-  { balancer, policy }: ProxiedPort,
+  { policy }: ProxiedPort,
   { dialTimeoutsMs }: ProxyContext,
   triesBefore: number,
+  isLast: boolean,
 ): number {
   if (policy.dialTimeoutMs !== undefined) return policy.dialTimeoutMs;
-  const isLast = triesBefore + 1 >= balancer.usableCount;
   return dialTimeoutsMs[isLast ? dialTimeoutsMs.length - 1 : triesBefore]!;
 }

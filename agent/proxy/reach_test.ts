@@ -85,6 +85,28 @@ Deno.test("a direct endpoint that refuses is dialed through the tunnel where tha
   );
 });
 
+Deno.test("what the client says first goes along through the tunnel, and is not asked for otherwise", async () => {
+  const road = new FakeRoad();
+  const reach = new MachineReach({ road });
+  let asked = 0;
+  let early = new TextEncoder().encode("GET /");
+  const takeEarly = () => {
+    asked++;
+    return Promise.resolve(early);
+  };
+  const refusing = target(`127.0.0.1:${deadPort()}`);
+  await assertRejects(() => reach.dial(refusing, { ...HOW, takeEarly }));
+  assertEquals(asked, 0, "nothing is saved on the direct way");
+  await reach.dial(behind(), { ...HOW, takeEarly });
+  await reach.dial(refusing, { ...HOW, takeEarly, agentOnFailure: true });
+  early = new Uint8Array();
+  await reach.dial(behind(), { ...HOW, takeEarly });
+  assertEquals(
+    road.dials.map(({ earlyData }) => earlyData?.length),
+    [5, 5, undefined],
+  );
+});
+
 Deno.test("a dial that is given up is nobody's failure", async () => {
   const road = new FakeRoad();
   road.refusal = new TunnelDialError("context", "the caller gave up");

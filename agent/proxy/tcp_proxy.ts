@@ -12,6 +12,11 @@
 import { type ListenAddress, listenTcp } from "../../host/listeners.ts";
 import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import { hostOf } from "../../host/sockets/deno_socket.ts";
+import {
+  EARLY_WAIT_MS,
+  type FirstOctets,
+  firstOctets,
+} from "../../host/sockets/first_octets.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -140,6 +145,8 @@ class Connection implements ConduitObserver {
   readonly #client: Client;
   readonly #dialing = new AbortController();
   #backend: Backend | undefined;
+  /** Asked for only where it saves a round trip. */
+  #first: FirstOctets | undefined;
   #joined: Joined | undefined;
   #isOver = false;
 
@@ -154,6 +161,7 @@ class Connection implements ConduitObserver {
       const found = await dialBackend(this.#port, this.#context, {
         protocol: "tcp",
         clientHost: this.#client.host,
+        takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
       if (found.kind !== "backend") return this.#refuse();
@@ -188,14 +196,30 @@ class Connection implements ConduitObserver {
     this.#backend!.closed();
   }
 
+  async #takeEarly(): Promise<Uint8Array> {
+    const { timers } = this.#context;
+    const { socket } = this.#client;
+    try {
+      this.#first ??= await firstOctets(socket, EARLY_WAIT_MS, timers);
+      return this.#first.early;
+    } catch {
+      // It went before it said anything: that is no backend's business.
+      this.#dialing.abort();
+      return new Uint8Array();
+    }
+  }
+
   #join(far: Conduit): void {
     const { socket, halfClosed } = this.#client;
+    // What is in it was brought by the dial.
+    if (this.#first !== undefined) this.sent(this.#first.early.length);
     this.#joined = join(
-      conduitOf(socket),
+      conduitOf(this.#first?.socket ?? socket),
       new ObservedConduit(far, this),
       () => this.#over(),
       (joined) => halfClosed.add(joined),
     );
+    this.#first = undefined;
   }
 
   /** A reset says what an end would hide: nobody was there. */

@@ -7,6 +7,12 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { OctetSocket } from "./octet_socket.ts";
 
+/**
+ * How long a caller may take to speak first, where what it says by then saves a
+ * round trip; a target that speaks first waits so long.
+ */
+export const EARLY_WAIT_MS = 3;
+
 /** A caller's request is seldom longer, and the rest follows anyway. */
 const FIRST_OCTETS_MAX = 16_384;
 
@@ -56,18 +62,21 @@ function resumed(
   buffer: Uint8Array<ArrayBuffer>,
 ): OctetSocket {
   let begun: Promise<number | null> | undefined = reading;
+  let held: Uint8Array<ArrayBuffer> | undefined = buffer;
   let rest = new Uint8Array();
   const read = async (into: Uint8Array): Promise<number | null> => {
     if (begun !== undefined) {
       const count = await begun;
       begun = undefined;
+      rest = held!.subarray(0, count ?? 0);
+      // A connection may live for days, and the buffer is large.
+      held = undefined;
       if (count === null) return null;
-      rest = buffer.subarray(0, count);
     }
     if (rest.length === 0) return await socket.read(into);
     const count = Math.min(rest.length, into.length);
     into.set(rest.subarray(0, count));
-    rest = rest.subarray(count);
+    rest = count < rest.length ? rest.subarray(count) : new Uint8Array();
     return count;
   };
   return {

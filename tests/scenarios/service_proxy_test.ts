@@ -98,6 +98,8 @@ Deno.test("an endpoint finds its agent by host, by uid and by prefix, or nobody"
     await using through = await proxyThrough(tunnel, way, 1, other);
     const { rig } = through;
     const caller = await rig.connect(KEY);
+    // Else it would be waited for, on the rig's clock.
+    await writeAll(caller, encode("hello"));
     await assertRejects(
       () => readToEnd(caller),
       Deno.errors.ConnectionReset,
