@@ -10,7 +10,7 @@
  */
 
 /** Nobody waits much longer than this for another connection's octets. */
-export const TURN_MS = 0.5;
+export const TURN_MS = 0.25;
 
 /** A frame or two; what they cost at the most is bounded elsewhere. */
 export const SHARE_OCTETS_MIN = 1024;

@@ -16,10 +16,10 @@ import type { Transport, TransportEvents } from "../../host/transport.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
- * A hundred of the smallest frames, each refused with words of its own: three
- * milliseconds at the very worst.
+ * Fifty of the smallest frames, each refused with words of its own: a
+ * millisecond or two at the very worst.
  */
-export const SLICE_OCTETS = 1024;
+export const SLICE_OCTETS = 512;
 
 /**
  * What it may go on to say when it has been told that this is enough: what came
@@ -27,6 +27,9 @@ export const SLICE_OCTETS = 1024;
  * is the dearer half of a flood; so nobody reads the rest.
  */
 export const LATE_OCTETS_MAX: number = 32 * 1024;
+
+/** What it is told has left the process by then. */
+const FLUSH_MS = 5;
 
 /** The next slice is for the next turn of the loop, or the one behind it. */
 const TURN_MS = 0;
@@ -121,8 +124,10 @@ class Meter implements TransportEvents {
   }
 
   #onLate(octets: number): void {
+    if (this.#lateOctets > LATE_OCTETS_MAX) return;
     this.#lateOctets += octets;
-    if (this.#lateOctets > LATE_OCTETS_MAX) this.#endings.close();
+    if (this.#lateOctets <= LATE_OCTETS_MAX) return;
+    this.#timer = this.#timers.after(FLUSH_MS, () => this.#endings.close());
   }
 
   #count(octets: number): boolean {

@@ -57,7 +57,7 @@ Deno.test("a stranger's octets come in slices, with a turn behind each", () => {
 
 Deno.test("the time that they take is charged, and ends it when there is none left", () => {
   const { ends, chunks, events } = scene(2, 1);
-  for (let index = 0; index < 5; index++) events.onChunk(new Uint8Array(999));
+  for (let index = 0; index < 5; index++) events.onChunk(new Uint8Array(500));
   assertEquals(ends, ["strangers from there made too much work"]);
   assertEquals(chunks.length, 3);
 });
@@ -72,11 +72,14 @@ Deno.test("a stranger who says too much is ended, read or not", () => {
 });
 
 Deno.test("whoever goes on when told to stop is read no more", () => {
-  const { ends, events } = scene(1_000);
+  const { timers, ends, events } = scene(1_000);
   events.onChunk(new Uint8Array(STRANGER_OCTETS_MAX + 1));
   events.onChunk(new Uint8Array(LATE_OCTETS_MAX));
+  timers.advance(1_000);
   assertEquals(ends.slice(1), []);
-  events.onChunk(new Uint8Array(1));
+  for (let index = 0; index < 3; index++) events.onChunk(new Uint8Array(1));
+  assertEquals(ends.slice(1), [], "first its last words leave");
+  timers.advance(1_000);
   assertEquals(ends.slice(1), ["lingers", "closed"]);
 });
 

@@ -2,8 +2,9 @@
 /**
  * What attacks cost a server, and what its neighbours feel of them.
  *
- * Usage: `deno task attacks [NAME…] [--rounds N] [--json FILE]`; without names
- * all of them, several minutes. `--list` names them.
+ * Usage: `deno task attacks [NAME…] [--rounds N] [--json FILE] [--no-write]`;
+ * without names all of them, half an hour with three rounds, and then the table
+ * of `docs/security.md` is written anew (`attack_report.ts`). `--list` names them.
  *
  * A server, an agent, a neighbour and the attacker are processes of their own;
  * the attacker is `nice`, for it stands in for another machine. Each round
@@ -25,6 +26,12 @@ import {
   type Report,
   type Site,
 } from "./live_attacks.ts";
+import {
+  type Row,
+  tableHead,
+  tableLine,
+  writeReport,
+} from "./attack_report.ts";
 import { changesOf, readCounters } from "./moved_counters.ts";
 import type { Latency } from "./neighbour.ts";
 import { SpokenChild } from "./spoken_child.ts";
@@ -40,26 +47,6 @@ const ATTACKER_NICENESS = 19;
 
 const RSS_LOOK_MS = 250;
 const MIB = 1024 * 1024;
-
-/** What one attack came to. */
-export interface Row {
-  readonly name: string;
-  readonly known: string;
-  readonly wanted: string;
-  readonly endings: Readonly<Record<string, number>>;
-  readonly reason: string;
-  readonly connections: number;
-  readonly peak: number | undefined;
-  readonly closedMs: number | undefined;
-  readonly rssMib: readonly [before: number, peak: number, after: number];
-  readonly cpuSeconds: number;
-  readonly attackSeconds: number;
-  readonly calm: Latency;
-  readonly attacked: Latency;
-  /** Of the neighbour's p99, by round. */
-  readonly ratios: readonly number[];
-  readonly counters: readonly string[];
-}
 
 /** Processes that an attack is made with. */
 interface Stage {
@@ -92,6 +79,12 @@ async function openStage(): Promise<Stage> {
       floodPort: Number(await neighbour.line()),
     },
   };
+}
+
+async function closeStage(stage: Stage): Promise<void> {
+  await stage.neighbour.stop();
+  await stage.tunnel[Symbol.asyncDispose]();
+  await Deno.remove(stage.stateDirectory, { recursive: true });
 }
 
 async function latency(neighbour: SpokenChild): Promise<Latency> {
@@ -200,39 +193,12 @@ function median(values: readonly number[]): number | undefined {
   return sorted[Math.floor(sorted.length / 2)];
 }
 
-/** A line of the table in docs/security.md. */
-export function tableLine(row: Row): string {
-  const endings = Object.entries(row.endings)
-    .map(([what, count]) => `${what} ×${count}`).join(", ");
-  const ratio = row.ratios[Math.floor(row.ratios.length / 2)]!;
-  const cells = [
-    `\`${row.name}\` ${row.known}`,
-    row.counters.join(", ") || "none",
-    endings || row.wanted,
-    row.closedMs === undefined ? "" : duration(row.closedMs),
-    row.rssMib.join(" / "),
-    `${row.cpuSeconds.toFixed(1)} of ${row.attackSeconds}`,
-    `${row.calm.p99Ms.toFixed(1)} / ${row.attacked.p99Ms.toFixed(1)} ms`,
-    `${ratio.toFixed(2)} (${row.ratios.join(", ")})`,
-  ];
-  return `| ${cells.join(" | ")} |`;
-}
-
-function duration(ms: number): string {
-  return ms >= 1_000 ? `${(ms / 1_000).toFixed(1)} s` : `${ms.toFixed(0)} ms`;
-}
-
-const HEAD = [
-  "| attack | counters that moved | what the attacker saw | closed after " +
-  "(median) | server's RSS before / peak / after, MiB | its CPU seconds | " +
-  "neighbour's p99 without / with | ratio |",
-  "|---|---|---|---|---|---|---|---|",
-];
-
 if (import.meta.main) {
   const args = parseArgs(Deno.args, {
     string: ["rounds", "json"],
-    boolean: ["list"],
+    boolean: ["list", "write"],
+    negatable: ["write"],
+    default: { write: true },
   });
   const names = args._.map(String);
   if (args.list) {
@@ -244,24 +210,39 @@ if (import.meta.main) {
   const chosen = LIVE_ATTACKS.filter(({ name }) =>
     names.length === 0 || names.includes(name)
   );
+  if (chosen.length === 0) {
+    console.error(`no such attack: ${names.join(" ")}; see --list`);
+    Deno.exit(2);
+  }
   endChildrenOnSignals(() => Promise.resolve());
-  const stage = await openStage();
+  const rounds = Number(args.rounds ?? 3);
+  const failed: string[] = [];
   const rows: Row[] = [];
+  let stage = await openStage();
   try {
-    console.log(HEAD.join("\n"));
+    console.log(tableHead());
     for (const attack of chosen) {
-      const row = await measure(stage, attack, Number(args.rounds ?? 3));
-      rows.push(row);
-      console.log(tableLine(row));
+      try {
+        const row = await measure(stage, attack, rounds);
+        rows.push(row);
+        console.log(tableLine(row));
+      } catch (error) {
+        // One that cannot be measured must not cost the others.
+        failed.push(attack.name);
+        console.error(`${attack.name}: ${error}`);
+        await closeStage(stage).catch(() => {});
+        stage = await openStage();
+      }
     }
   } finally {
-    await stage.neighbour.stop();
-    await stage.tunnel[Symbol.asyncDispose]();
+    await closeStage(stage);
     await killAllChildren();
-    await Deno.remove(stage.stateDirectory, { recursive: true });
   }
   if (args.json !== undefined) {
     await Deno.writeTextFile(String(args.json), JSON.stringify(rows, null, 2));
   }
-  Deno.exit();
+  // A table with holes says nothing of what is not in it.
+  if (failed.length > 0) console.error(`not measured: ${failed.join(", ")}`);
+  else if (names.length === 0 && args.write) await writeReport(rows, rounds);
+  Deno.exit(failed.length > 0 ? 1 : 0);
 }
