@@ -22,11 +22,14 @@ import type { Timer, Timers } from "../proto/sync/clock.ts";
 import { collectEverything } from "./garbage.ts";
 import { openLibc } from "./sockets/libc.ts";
 
+/** Between two looks; a burst is over when all of it was quiet. */
+export const LOOK_INTERVAL_MS = 2_000;
+
 /**
- * Between two looks; a burst is over when all of it was quiet. Shorter, and the
- * pauses between bursts would be taken for the end of them.
+ * Between two reliefs, and two trims under load. Shorter, and pauses between
+ * bursts would be taken for the end of them, each with its price.
  */
-export const LOOK_INTERVAL_MS = 20_000;
+export const RELIEF_INTERVAL_MS = 20_000;
 
 /** Growth below this is not worth a pause. */
 export const WORTHWHILE_OCTETS: number = 16 * 1024 * 1024;
@@ -54,6 +57,8 @@ export class MemoryRelief {
   #cpuMs: number;
   /** In use after the last relief, or less. */
   #settledOctets = 0;
+  #relievedAtMs = -Infinity;
+  #trimmedAtMs = -Infinity;
 
   constructor(timers: Timers, machine: MemoryMachine = thisMachine) {
     this.#timers = timers;
@@ -80,7 +85,21 @@ export class MemoryRelief {
     const octets = this.#machine.residentOctets();
     if (octets < this.#settledOctets) this.#settledOctets = octets;
     if (octets < this.#settledOctets + WORTHWHILE_OCTETS) return;
-    if (!isQuiet) return this.#machine.trim();
+    if (isQuiet) this.#relieve();
+    else this.#trim();
+  }
+
+  #trim(): void {
+    const nowMs = this.#timers.now();
+    if (nowMs - this.#trimmedAtMs < RELIEF_INTERVAL_MS) return;
+    this.#trimmedAtMs = nowMs;
+    this.#machine.trim();
+  }
+
+  #relieve(): void {
+    const nowMs = this.#timers.now();
+    if (nowMs - this.#relievedAtMs < RELIEF_INTERVAL_MS) return;
+    this.#relievedAtMs = nowMs;
     this.#machine.relieve();
     this.#settledOctets = this.#machine.residentOctets();
     // The relief itself is not work that keeps the next look from being quiet.

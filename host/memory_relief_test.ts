@@ -4,6 +4,7 @@ import {
   LOOK_INTERVAL_MS,
   MemoryRelief,
   QUIET_CPU_PART,
+  RELIEF_INTERVAL_MS,
   WORTHWHILE_OCTETS,
 } from "./memory_relief.ts";
 
@@ -48,7 +49,7 @@ Deno.test("memory is returned once a burst of work is over, and only then", () =
   assertEquals(machine.reliefs, 1); // What starting up has used.
 
   machine.octets = 300 * MIB;
-  for (let look = 0; look < 3; look++) {
+  for (let ms = 0; ms < RELIEF_INTERVAL_MS; ms += LOOK_INTERVAL_MS) {
     machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
     timers.advance(LOOK_INTERVAL_MS);
   }
@@ -61,26 +62,38 @@ Deno.test("memory is returned once a burst of work is over, and only then", () =
 Deno.test("a process that is never quiet returns what is free, when it has grown", () => {
   const { timers, machine } = start();
   timers.advance(LOOK_INTERVAL_MS);
-  const work = () => {
-    machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
-    timers.advance(LOOK_INTERVAL_MS);
+  const work = (ms: number) => {
+    for (let passed = 0; passed < ms; passed += LOOK_INTERVAL_MS) {
+      machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
+      timers.advance(LOOK_INTERVAL_MS);
+    }
   };
   machine.octets = machine.floor + WORTHWHILE_OCTETS - 1;
-  work();
+  work(RELIEF_INTERVAL_MS);
   assertEquals(machine.trims, 0);
   machine.octets++;
-  work();
-  work();
+  work(2 * RELIEF_INTERVAL_MS);
   assertEquals([machine.trims, machine.reliefs], [2, 1]);
+  // The last trim does not keep the relief waiting.
   timers.advance(LOOK_INTERVAL_MS);
   assertEquals([machine.trims, machine.reliefs], [2, 2]);
+});
+
+Deno.test("pauses between bursts are not all taken for the end of them", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  machine.octets = 300 * MIB;
+  timers.advance(RELIEF_INTERVAL_MS - LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1);
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
 });
 
 Deno.test("memory that is in use is not asked for again and again", () => {
   const { timers, machine } = start();
   machine.floor = 200 * MIB;
   timers.advance(LOOK_INTERVAL_MS);
-  for (let look = 0; look < 10; look++) timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(10 * RELIEF_INTERVAL_MS);
   machine.octets += WORTHWHILE_OCTETS - 1;
   timers.advance(LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 1);
@@ -94,7 +107,7 @@ Deno.test("memory that fell by itself is the new measure", () => {
   machine.floor = 200 * MIB;
   timers.advance(LOOK_INTERVAL_MS);
   machine.octets = 80 * MIB;
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(RELIEF_INTERVAL_MS);
   machine.octets = 80 * MIB + WORTHWHILE_OCTETS;
   timers.advance(LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 2);

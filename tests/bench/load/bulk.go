@@ -66,6 +66,10 @@ func bulk(r *run) {
 		r.result["sys_frac"] = r4((after.system - before.system) / cpu)
 		r.result["rssMB"] = after.rssMiB()
 	}
+	if r.settle > 0 && len(r.pids) > 0 {
+		time.Sleep(r.settle)
+		r.result["rss_later_MB"] = usageOf(r.pids).rssMiB()
+	}
 }
 
 func download(c net.Conn, octets int64) (int64, error) {

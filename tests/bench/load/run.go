@@ -43,7 +43,7 @@ func Main(dialer func() Dialer) {
 	flag.IntVar(&r.resp, "resp", 1024, "octets of an answer")
 	flag.IntVar(&r.stall, "stall", 0, "stalled connections beside (rr)")
 	flag.StringVar(&r.stallSide, "stall-side", "client", "who does not read: client or target (rr with -stall, pinned)")
-	flag.DurationVar(&r.settle, "settle", 0, "how long memory may take to come back (idle)")
+	flag.DurationVar(&r.settle, "settle", 0, "how long memory may take to come back (idle, down, up)")
 	flag.StringVar(&r.target, "target", "", "host:port of the target itself, which is asked what it sees (idle)")
 	pids := flag.String("pids", "", "the processes to watch, with their children")
 	name := flag.String("name", "", "printed as it is")

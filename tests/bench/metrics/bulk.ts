@@ -39,6 +39,17 @@ const MEMORY: Figure = {
   limit: 200,
 };
 
+/** The same, when the tunnel has had nothing to do for {@linkcode REST_S}. */
+const MEMORY_LATER: Figure = {
+  key: "rss_later_MB",
+  title: "memory at rest",
+  unit: "MB",
+  better: "less",
+  limit: 200,
+};
+
+const REST_S = 5;
+
 /** How evenly the connections shared the tunnel. */
 const EVENNESS: Figure = {
   key: "slowest_fastest",
@@ -88,6 +99,17 @@ export const BULK_METRICS: Readonly<Record<string, Metric>> = {
     cpu({ K: 0.5 }, { K: 0.35 }),
     MEMORY,
   ]),
+  "bulk-memory": {
+    title: `memory ${REST_S} s after bulk, 64 connections down`,
+    load: ({ bulkGb }) => [
+      "-mode=down",
+      "-n=64",
+      `-gb=${bulkGb}`,
+      `-settle=${REST_S}s`,
+    ],
+    isQuick: false,
+    figures: [MEMORY, MEMORY_LATER],
+  },
   down16: many("down", 16),
   up16: many("up", 16),
   down64: many("down", 64),
