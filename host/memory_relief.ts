@@ -34,6 +34,9 @@ export const RELIEF_INTERVAL_MS = 20_000;
 /** Growth below this is not worth a pause. */
 export const WORTHWHILE_OCTETS: number = 16 * 1024 * 1024;
 
+/** Growth that is worth one at once, however long ago the last one was. */
+export const SURGE_OCTETS: number = 48 * 1024 * 1024;
+
 /** With a larger part of one core in use, somebody would notice a relief. */
 export const QUIET_CPU_PART = 0.02;
 
@@ -85,8 +88,9 @@ export class MemoryRelief {
     const octets = this.#machine.residentOctets();
     if (octets < this.#settledOctets) this.#settledOctets = octets;
     if (octets < this.#settledOctets + WORTHWHILE_OCTETS) return;
-    if (isQuiet) this.#relieve();
-    else this.#trim();
+    if (!isQuiet) this.#trim();
+    else if (octets >= this.#settledOctets + SURGE_OCTETS) this.#relieve();
+    else this.#relieveInTime();
   }
 
   #trim(): void {
@@ -96,10 +100,13 @@ export class MemoryRelief {
     this.#machine.trim();
   }
 
+  #relieveInTime(): void {
+    const sinceMs = this.#timers.now() - this.#relievedAtMs;
+    if (sinceMs >= RELIEF_INTERVAL_MS) this.#relieve();
+  }
+
   #relieve(): void {
-    const nowMs = this.#timers.now();
-    if (nowMs - this.#relievedAtMs < RELIEF_INTERVAL_MS) return;
-    this.#relievedAtMs = nowMs;
+    this.#relievedAtMs = this.#timers.now();
     this.#machine.relieve();
     this.#settledOctets = this.#machine.residentOctets();
     // The relief itself is not work that keeps the next look from being quiet.
