@@ -121,17 +121,19 @@ class SocketTransport implements Transport {
   /** In as many turns as it takes. The buffer is ours until `done`. */
   #deliver(octets: Uint8Array, done: () => void): void {
     const share = this.#share;
-    const count = Math.min(octets.length, share.octets);
-    const startMs = performance.now();
-    if (this.#state === "open") {
-      this.#events!.onChunk(octets.subarray(0, count));
+    let startMs = performance.now();
+    let isTurnOver = false;
+    let rest = octets;
+    while (this.#state === "open" && rest.length > 0 && !isTurnOver) {
+      const next = rest.subarray(0, share.octets);
+      rest = rest.subarray(next.length);
+      this.#events!.onChunk(next);
+      const nowMs = performance.now();
+      isTurnOver = share.took(next.length, nowMs - startMs);
+      startMs = nowMs;
     }
-    const isTurnOver = share.took(count, performance.now() - startMs);
-    if (count < octets.length && this.#state === "open") {
-      const rest = octets.subarray(count);
-      setImmediate(() => this.#deliver(rest, done));
-    } else if (isTurnOver) setImmediate(done);
-    else done();
+    if (!isTurnOver) return done();
+    setImmediate(rest.length > 0 ? () => this.#deliver(rest, done) : done);
   }
 
   readonly #onReadError = (error: unknown) => {

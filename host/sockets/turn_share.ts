@@ -18,15 +18,15 @@ export const SHARE_OCTETS_MIN = 1024;
 /** More than any read gives. */
 const SHARE_OCTETS_MAX = 1024 * 1024;
 
-/** Before anything is known of a peer. */
-const SHARE_OCTETS_FIRST = 16 * 1024;
+/** Before anything is known of a peer. It doubles with each share that is cheap. */
+const SHARE_OCTETS_FIRST = SHARE_OCTETS_MIN;
 
 /** Below this part of a turn shares grow. */
 const CHEAP = 1 / 4;
 
 /** See the module description. */
 export class TurnShare {
-  /** So many octets at once, and others have a turn. */
+  /** How many to deal with until it is looked what they took. */
   octets: number = SHARE_OCTETS_FIRST;
   #spentMs = 0;
 
