@@ -50,7 +50,7 @@ export async function untilStopped(
     new MemoryRelief(systemTimers),
     new DeadPeers(systemTimers),
   ];
-  const release = sharedPoller()?.hold();
+  const release = sharedPoller()?.hold(systemTimers);
   try {
     await running.finished;
   } finally {

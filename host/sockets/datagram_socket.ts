@@ -18,6 +18,7 @@ import {
 import { type LibC, openLibc } from "./libc.ts";
 import { NodeDatagramSocket } from "./node_datagram_socket.ts";
 import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
+import { sharedPoller } from "./poller.ts";
 import type { DatagramAddress } from "./socket_address.ts";
 
 export type { DatagramAddress } from "./socket_address.ts";
@@ -74,9 +75,9 @@ export function openDatagramSocket(
   wish: DatagramSocketWish = {},
 ): Promise<DatagramSocket> {
   const { peer } = wish;
-  if (peer !== undefined && connectedSockets() >= PLATFORM_SESSIONS_MAX) {
-    return openPolled(openLibc()!, peer);
-  }
+  const isOneOfMany = peer !== undefined && sharedPoller() !== undefined &&
+    connectedSockets() >= PLATFORM_SESSIONS_MAX;
+  if (isOneOfMany) return openPolled(openLibc()!, peer);
   const listen = platformListen();
   return listen === undefined
     ? NodeDatagramSocket.open(at, wish)

@@ -102,11 +102,14 @@ let lastErrorAt: Int32Array | undefined;
 
 /** Why the call just before failed, in the system's numbers. */
 export function lastError(library: LibC): number {
-  // Each thread has a place of its own, and keeps it.
-  lastErrorAt ??= new Int32Array(
+  return (lastErrorAt ?? findLastError(library))[0]!;
+}
+
+/** Each thread has a place of its own, and keeps it. */
+function findLastError(library: LibC): Int32Array {
+  return lastErrorAt = new Int32Array(
     Deno.UnsafePointerView.getArrayBuffer(library.__errno_location()!, 4),
   );
-  return lastErrorAt[0]!;
 }
 
 function load(): LibC | undefined {
@@ -116,7 +119,10 @@ function load(): LibC | undefined {
     return undefined;
   }
   try {
-    return Deno.dlopen("libc.so.6", SYMBOLS).symbols;
+    const { symbols } = Deno.dlopen("libc.so.6", SYMBOLS);
+    // Found before anything fails: to look for it may change what it says.
+    findLastError(symbols);
+    return symbols;
   } catch {
     return undefined; // Another C library.
   }

@@ -14,7 +14,7 @@ import {
 import { type Polled, type Poller, sharedPoller } from "./poller.ts";
 import { type DatagramAddress, encodeSocketAddress } from "./socket_address.ts";
 import { StreamDescriptor } from "./stream_descriptor.ts";
-import { Errno, systemError } from "./system_error.ts";
+import { cannotWait, Errno, systemError } from "./system_error.ts";
 import { encodeUnixAddress } from "./unix_address.ts";
 
 const SOCK_STREAM = 1;
@@ -31,28 +31,31 @@ const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 export function connectPolledTcp(
   address: DatagramAddress,
   signal: AbortSignal,
+  poller: Poller | undefined = sharedPoller(),
 ): Promise<PolledSocket> | undefined {
   const name = encodeSocketAddress(address);
   const remoteAddress = hostPort(address.hostname, address.port);
-  return name && connect(name, { remoteAddress, localAddress: "" }, signal);
+  const ends = { remoteAddress, localAddress: "" };
+  return name && connect({ name, ends }, signal, poller);
 }
 
 /** The same with a path. */
 export function connectPolledUnix(
   path: string,
   signal: AbortSignal,
+  poller: Poller | undefined = sharedPoller(),
 ): Promise<PolledSocket> | undefined {
   const name = encodeUnixAddress(path);
   const ends = { remoteAddress: path, localAddress: "unix" };
-  return name && connect(name, ends, signal);
+  return name && connect({ name, ends }, signal, poller);
 }
 
 function connect(
-  name: Uint8Array<ArrayBuffer>,
-  ends: SocketEnds,
+  { name, ends }: Omit<Attempt, "descriptor">,
   signal: AbortSignal,
+  poller: Poller | undefined,
 ): Promise<PolledSocket> | undefined {
-  const [library, poller] = [openLibc(), sharedPoller()];
+  const library = openLibc();
   if (library === undefined || poller === undefined) return undefined;
   if (signal.aborted) return Promise.reject(signal.reason);
   const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
@@ -74,6 +77,8 @@ class Connecting implements Polled {
   readonly #library: LibC;
   readonly #poller: Poller;
   readonly #attempt: Attempt;
+  /** What was told of it while it was under way. */
+  #noticed = 0;
   #settle: ((error?: unknown) => void) | undefined;
 
   constructor(library: LibC, poller: Poller, attempt: Attempt) {
@@ -91,7 +96,8 @@ class Connecting implements Polled {
     return this.#wait(signal);
   }
 
-  onReady(): void {
+  onReady(ready: number): void {
+    this.#noticed |= ready;
     const state = this.#ask();
     if (state === "connected") this.#settle?.();
     else if (!isUnderWay(state)) this.#settle?.(systemError(state));
@@ -100,7 +106,8 @@ class Connecting implements Polled {
   #wait(signal: AbortSignal): Promise<PolledSocket> {
     const { descriptor } = this.#attempt;
     if (!this.#poller.add(descriptor, STREAM_INTEREST, this)) {
-      return Promise.reject(this.#failed(lastError(this.#library)));
+      this.#library.close(descriptor);
+      return Promise.reject(cannotWait());
     }
     return new Promise((resolve, reject) => {
       const onAbort = () => this.#settle?.(signal.reason);
@@ -133,6 +140,8 @@ class Connecting implements Polled {
       descriptor,
       { isTcp, mayRead: true },
     );
+    // An end may have come together with the connection; it is told once.
+    stream.noticed(this.#noticed);
     return new PolledSocket(stream, ends);
   }
 

@@ -16,7 +16,7 @@ import {
   SocketAddressReader,
 } from "./socket_address.ts";
 import { StreamDescriptor } from "./stream_descriptor.ts";
-import { Errno, systemError } from "./system_error.ts";
+import { cannotWait, Errno, systemError } from "./system_error.ts";
 import { encodeUnixAddress } from "./unix_address.ts";
 
 const SOL_SOCKET = 1;
@@ -43,26 +43,29 @@ type Place =
 export function listenPolledTcp(
   address: DatagramAddress,
   backlog: number,
+  poller: Poller | undefined = sharedPoller(),
 ): PolledListener | undefined {
   const name = encodeSocketAddress(address);
-  return name && open(name, backlog, { kind: "tcp", address });
+  return name && open(name, backlog, { kind: "tcp", address }, poller);
 }
 
 /** The same on a path, with the modes that the umask leaves. */
 export function listenPolledUnix(
   path: string,
   backlog: number,
+  poller: Poller | undefined = sharedPoller(),
 ): PolledListener | undefined {
   const name = encodeUnixAddress(path);
-  return name && open(name, backlog, { kind: "unix", path });
+  return name && open(name, backlog, { kind: "unix", path }, poller);
 }
 
 function open(
   name: Uint8Array<ArrayBuffer>,
   backlog: number,
   place: Place,
+  poller: Poller | undefined,
 ): PolledListener | undefined {
-  const [library, poller] = [openLibc(), sharedPoller()];
+  const library = openLibc();
   if (library === undefined || poller === undefined) return undefined;
   const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
   if (descriptor < 0) throw systemError(lastError(library));
@@ -93,6 +96,7 @@ export class PolledListener implements Polled {
   #acceptedInTurn = 0;
   #isClosed = false;
 
+  /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
   constructor(
     library: LibC,
     poller: Poller,
@@ -109,7 +113,9 @@ export class PolledListener implements Polled {
     this.#localAddress = place.kind === "tcp"
       ? hostPort(this.address.hostname, this.address.port)
       : place.path;
-    poller.add(descriptor, Ready.READ | Ready.EDGE, this);
+    if (poller.add(descriptor, Ready.READ | Ready.EDGE, this)) return;
+    library.close(descriptor);
+    throw cannotWait();
   }
 
   /**

@@ -17,10 +17,11 @@ import {
   NOTHING_YET,
   type StreamDescriptor,
 } from "./stream_descriptor.ts";
+import { cannotWait } from "./system_error.ts";
 
 /** What every stream socket is waited for: all of it, once each time. */
 export const STREAM_INTEREST: number = Ready.READ | Ready.WRITE |
-  Ready.PEER_END | Ready.EDGE;
+  Ready.URGENT | Ready.PEER_END | Ready.EDGE;
 
 /** A read or a write that waits. */
 interface Waiting<T> {
@@ -55,9 +56,7 @@ export class PolledSocket implements OctetSocket, Polled {
     const { poller, number } = descriptor;
     if (poller.add(number, STREAM_INTEREST, this)) return;
     descriptor.close();
-    throw Object.assign(new Error("too many descriptors are waited for"), {
-      code: "ENFILE",
-    });
+    throw cannotWait();
   }
 
   get peerProcess(): number | undefined {

@@ -14,8 +14,11 @@
  */
 
 import { setImmediate } from "node:timers";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { BlindWaiter } from "./blind_waiter.ts";
 import { type LibC, openLibc } from "./libc.ts";
 import { RingWaiter } from "./ring_waiter.ts";
+import { socketChoice } from "./socket_choice.ts";
 import { ThreadWaiter } from "./thread_waiter.ts";
 
 /** Descriptors that one look finds; those beyond come with the next one. */
@@ -31,6 +34,14 @@ const BUSY_EVENTS_MIN = 3;
 const EVENT_WORDS = Deno.build.arch === "x86_64" ? 3 : 4;
 const DATA_AT = Deno.build.arch === "x86_64" ? 1 : 2;
 
+/**
+ * A process that is held looks so often whether it was told of everything. It
+ * should find nothing, ever; but a kernel whose wake-up is lost would leave all
+ * connections waiting for good. Long timers share their moments
+ * (`systemTimers`), so a process that has nothing to do wakes no more often.
+ */
+export const LOOK_ANYWAY_MS = 30_000;
+
 const EPOLL_CLOEXEC = 0x80000;
 const EPOLL_CTL_ADD = 1;
 const EPOLL_CTL_DEL = 2;
@@ -39,6 +50,8 @@ const EPOLL_CTL_DEL = 2;
 export const Ready = {
   /** There is something to read, or an end, or a failure. */
   READ: 0x1,
+  /** Urgent data (MSG_OOB) is among what there is to read. */
+  URGENT: 0x2,
   /** There is room to write. */
   WRITE: 0x4,
   ERROR: 0x8,
@@ -63,15 +76,33 @@ export interface Polled {
 
 /** Who finds out that there is something to do while this thread has nothing. */
 export interface Waiter {
-  /** Calls back once, as soon as a descriptor of the epoll is ready. */
-  wait(): void;
+  /** For operators. */
+  readonly kind: "ring" | "thread" | "blind";
+  /**
+   * Calls back once, as soon as a descriptor of the epoll is ready. Harmless
+   * while it waits already.
+   *
+   * @returns False: it does not, and never will again.
+   */
+  wait(): boolean;
   /** @returns Settles when nothing of it is left. */
   close(): Promise<void>;
 }
 
+/** How a waiter is opened; `undefined` where that is not possible. */
+export type OpenWaiter = (
+  library: LibC,
+  epoll: number,
+  onReady: () => void,
+) => Waiter | undefined;
+
+/** By preference. */
+const WAITERS: readonly OpenWaiter[] = [RingWaiter.open, ThreadWaiter.open];
+
 /** See the module description. */
 export class Poller {
   readonly #library: LibC;
+  readonly #waiters: readonly OpenWaiter[];
   readonly #polled = new Map<number, Polled>();
   readonly #events = new Uint32Array(EVENTS_MAX * EVENT_WORDS);
   readonly #eventOctets = new Uint8Array(this.#events.buffer);
@@ -79,14 +110,25 @@ export class Poller {
   readonly #oneOctets = new Uint8Array(this.#one.buffer);
   #epoll = -1;
   #waiter: Waiter | undefined;
-  #state: "waiting" | "looking" = "looking";
+  /** The waiter will call back. */
+  #isAwaited = false;
+  /** The next turn of the event loop looks. */
+  #lookIsDue = false;
+  #isLooking = false;
   /** Who has more to do than it may do in one turn. */
-  #unfinished: Polled[] = [];
+  #unfinished = new Set<Polled>();
   #holders = 0;
-  #closing: Promise<void> = Promise.resolve();
+  #closing: Promise<unknown> = Promise.resolve();
 
-  constructor(library: LibC) {
+  /** @param waiters The first that is possible waits. */
+  constructor(library: LibC, waiters: readonly OpenWaiter[] = WAITERS) {
     this.#library = library;
+    this.#waiters = waiters;
+  }
+
+  /** Who waits; `undefined` while there is nothing to wait for. */
+  get waiterKind(): Waiter["kind"] | undefined {
+    return this.#waiter?.kind;
   }
 
   /**
@@ -121,10 +163,8 @@ export class Poller {
 
   /** `polled` goes on in the next turn: others have theirs first. */
   goOn(polled: Polled): void {
-    this.#unfinished.push(polled);
-    if (this.#state === "looking") return;
-    this.#state = "looking";
-    setImmediate(this.#look);
+    this.#unfinished.add(polled);
+    if (!this.#isLooking) this.#lookSoon();
   }
 
   /** Waits no longer for a descriptor that goes on elsewhere. */
@@ -140,26 +180,33 @@ export class Poller {
    *
    * @returns Settles when nothing of it is left, as far as it is the last one.
    */
-  close(descriptor: number): Promise<void> {
+  async close(descriptor: number): Promise<void> {
     this.#polled.delete(descriptor);
     this.#library.close(descriptor);
     this.#closeWhenUnused();
-    return this.#closing;
+    await this.#closing;
   }
 
   /**
    * Keeps what waits alive while nobody is waited for: it takes some hundred
    * microseconds to make, too many for a process whose connections come one
-   * after the other.
+   * after the other. Meanwhile it looks now and then whether it was told of
+   * everything, see {@linkcode LOOK_ANYWAY_MS}.
    *
    * @returns How to end that.
    */
-  hold(): () => void {
+  hold(timers: Timers): () => void {
     this.#holders++;
+    const look = () => {
+      this.#lookAnyway();
+      timer = timers.after(LOOK_ANYWAY_MS, look);
+    };
+    let timer = timers.after(LOOK_ANYWAY_MS, look);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
+      timer.cancel();
       this.#holders--;
       this.#closeWhenUnused();
     };
@@ -168,17 +215,29 @@ export class Poller {
   #open(): boolean {
     const epoll = this.#library.epoll_create1(EPOLL_CLOEXEC);
     if (epoll < 0) return false;
-    this.#epoll = epoll;
-    this.#waiter = RingWaiter.open(this.#library, epoll, this.#look) ??
-      ThreadWaiter.open(this.#library, epoll, this.#look);
+    this.#waiter = this.#openWaiter(epoll, this.#waiters);
     if (this.#waiter === undefined) {
       this.#library.close(epoll);
-      this.#epoll = -1;
       return false;
     }
-    this.#state = "waiting";
-    this.#waiter.wait();
+    this.#epoll = epoll;
+    this.#await();
     return true;
+  }
+
+  #openWaiter(
+    epoll: number,
+    kinds: readonly OpenWaiter[],
+  ): Waiter | undefined {
+    for (const open of kinds) {
+      const waiter = open(this.#library, epoll, () => {
+        if (this.#waiter !== waiter) return; // It is closed already.
+        this.#isAwaited = false;
+        if (!this.#lookIsDue) this.#look();
+      });
+      if (waiter !== undefined) return waiter;
+    }
+    return undefined;
   }
 
   #closeWhenUnused(): void {
@@ -186,44 +245,90 @@ export class Poller {
     const [epoll, waiter] = [this.#epoll, this.#waiter!];
     this.#epoll = -1;
     this.#waiter = undefined;
-    this.#unfinished = [];
-    this.#closing = waiter.close().then(() => {
+    this.#isAwaited = false;
+    this.#unfinished.clear();
+    const closing = waiter.close().then(() => {
       this.#library.close(epoll);
     });
+    this.#closing = Promise.all([this.#closing, closing]);
   }
 
-  readonly #look = () => {
-    if (this.#epoll < 0) return;
-    this.#state = "looking";
-    const { epoll_wait } = this.#library;
+  /** To be told when there is something to do. */
+  #await(): void {
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
+    if (this.#waiter!.wait()) return;
+    const broken = this.#waiter!;
+    this.#closing = Promise.all([this.#closing, broken.close()]);
+    const others = this.#waiters.slice(1);
+    this.#waiter = this.#openWaiter(this.#epoll, others) ??
+      this.#openWaiter(this.#epoll, [BLIND])!;
+    if (!this.#waiter.wait()) this.#lookSoon();
+  }
+
+  #lookSoon(): void {
+    if (this.#lookIsDue) return;
+    this.#lookIsDue = true;
+    setImmediate(this.#lookNow);
+  }
+
+  readonly #lookNow = () => {
+    this.#lookIsDue = false;
+    this.#look();
+  };
+
+  /** Nobody has told it to. What it finds, nobody was told of, or not yet. */
+  #lookAnyway(): void {
+    if (this.#lookIsDue || this.#look() === 0 || this.#epoll < 0) return;
+    this.#isAwaited = false;
+    this.#await();
+  }
+
+  /** @returns How many have something to do. */
+  #look(): number {
     const epoll = this.#epoll;
-    const unfinished = this.#unfinished;
+    if (epoll < 0) return 0;
+    this.#isLooking = true;
+    const { epoll_wait } = this.#library;
     const count = epoll_wait(epoll, this.#eventOctets, EVENTS_MAX, 0);
+    const unfinished = this.#unfinished.size > 0 ? this.#unfinished : NOBODY;
+    if (unfinished.size > 0) this.#unfinished = new Set();
     for (let index = 0; index < count; index++) {
       const at = index * EVENT_WORDS;
-      const descriptor = this.#events[at + DATA_AT]!;
-      this.#polled.get(descriptor)?.onReady(this.#events[at]!);
+      const polled = this.#polled.get(this.#events[at + DATA_AT]!);
+      if (polled === undefined) continue;
+      // One turn for each, or who is always ready would have more and more.
+      unfinished.delete(polled);
+      polled.onReady(this.#events[at]!);
     }
-    if (unfinished.length > 0) {
-      this.#unfinished = this.#unfinished.slice(unfinished.length);
-      for (const polled of unfinished) polled.onReady(0);
-    }
+    for (const polled of unfinished) polled.onReady(0);
+    this.#isLooking = false;
     // Somebody may have closed all of them meanwhile, and opened others.
-    if (this.#epoll !== epoll) return;
-    if (count >= BUSY_EVENTS_MIN || this.#unfinished.length > 0) {
-      setImmediate(this.#look);
-    } else {
-      this.#state = "waiting";
-      this.#waiter!.wait();
-    }
-  };
+    if (this.#epoll < 0) return count;
+    const isBusy = count >= BUSY_EVENTS_MIN || this.#unfinished.size > 0;
+    if (isBusy) this.#lookSoon();
+    else this.#await();
+    return count;
+  }
 }
+
+const NOBODY = new Set<Polled>();
+
+const BLIND: OpenWaiter = (_library, _epoll, onReady) =>
+  new BlindWaiter(onReady);
 
 let shared: Poller | undefined;
 
-/** The one of this process; `undefined` where there is no C library to ask. */
+/**
+ * The one of this process; `undefined` where there is no C library to ask, and
+ * where the platform's sockets were chosen.
+ */
 export function sharedPoller(): Poller | undefined {
-  const library = openLibc();
-  if (library === undefined) return undefined;
-  return shared ??= new Poller(library);
+  if (shared !== undefined) return shared;
+  const [library, choice] = [openLibc(), socketChoice()];
+  if (library === undefined || choice === "platform") return undefined;
+  return shared = new Poller(
+    library,
+    choice === "thread" ? [ThreadWaiter.open] : WAITERS,
+  );
 }

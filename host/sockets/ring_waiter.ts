@@ -7,17 +7,17 @@
  * is ready, then write one octet into a pipe. Both run in the kernel, on this
  * thread, while it sleeps in the platform's loop.
  *
- * Containers often forbid io_uring (seccomp), and kernels before 5.6 lack what
+ * Containers often forbid io_uring (seccomp), and kernels before 5.9 lack what
  * is used of it: then there is none.
  *
  * @module
  */
 
 import net from "node:net";
-import { setImmediate } from "node:timers";
 import type { LibC } from "./libc.ts";
 import { pointerTo, pointTo } from "./pointers.ts";
 import type { Waiter } from "./poller.ts";
+import { Errno } from "./system_error.ts";
 
 /** Orders that the ring holds; two are under way at most. */
 const ENTRIES = 4;
@@ -35,8 +35,12 @@ const CQ_OFFSETS_AT = 20;
 const SETUP_COOP_TASKRUN = 1 << 8;
 /** Both queues in one mapping. Linux 5.4. */
 const FEAT_SINGLE_MMAP = 1;
-/** Writes at the current position, which pipes need. Linux 5.6. */
-const FEAT_RW_CUR_POS = 1 << 3;
+/**
+ * Linux 5.9. Nothing of it is used, but before that the kernel does not
+ * interrupt a sleep for what it has to finish on this thread (5.7), so nobody
+ * would ever be woken.
+ */
+const FEAT_POLL_32BITS = 1 << 6;
 
 /** Offsets of the mappings (mmap(2) of a ring). */
 const RING_OFFSET = 0n;
@@ -51,7 +55,9 @@ const OFFSET_AT = 2;
 const ADDRESS_AT = 4;
 const LENGTH_AT = 6;
 const OPERATION_FLAGS_AT = 7;
+/** `struct io_uring_cqe`, the same. */
 const RESULT_WORDS = 4;
+const RESULT_AT = 2;
 
 /** First word of an order: operation, and flags above it. */
 const POLL_ADD_THEN_NEXT = 6 | (1 << 2) << 8; // IOSQE_IO_LINK
@@ -68,12 +74,13 @@ const PIPE_FLAGS = 0x80800; // O_CLOEXEC, O_NONBLOCK
 
 /** See the module description. */
 export class RingWaiter implements Waiter {
+  readonly kind = "ring";
   readonly #library: LibC;
   readonly #ring: Ring;
   readonly #epoll: number;
   readonly #bell: number;
   readonly #reader: net.Socket;
-  readonly #onReady: () => void;
+  #state: "working" | "broken" | "closed" = "working";
   /** What is written into the pipe; the kernel has its address. */
   readonly #octet = new Uint8Array(1);
   readonly #octetAt = pointerTo(this.#octet);
@@ -105,7 +112,6 @@ export class RingWaiter implements Waiter {
     this.#ring = ring;
     this.#epoll = epoll;
     this.#bell = writeEnd!;
-    this.#onReady = onReady;
     this.#reader = new net.Socket({
       fd: readEnd!,
       readable: true,
@@ -115,28 +121,59 @@ export class RingWaiter implements Waiter {
         callback: () => (onReady(), true),
       },
     } as net.SocketConstructorOpts);
+    // It never ends. If it does, whoever looks next hears that from `wait`.
+    const onBroken = () => {
+      if (this.#state !== "working") return;
+      this.#state = "broken";
+      onReady();
+    };
+    this.#reader.on("error", onBroken);
+    this.#reader.on("close", onBroken);
   }
 
-  wait(): void {
-    const { words, cqHead, cqTail } = this.#ring;
-    // What came of the orders before: they have done what they are for.
-    words[cqHead] = Atomics.load(words, cqTail);
+  /**
+   * A second wait on top of one that is under way is one order more, no more:
+   * both write into the pipe, and one read takes both.
+   */
+  wait(): boolean {
+    if (this.#state !== "working") return false;
+    const { descriptor, words, sqHead, sqTail } = this.#ring;
+    // What the kernel would not take the last time is forgotten.
+    words[sqTail] = words[sqHead]!;
     this.#order(POLL_ADD_THEN_NEXT, this.#epoll, 0, 0, POLLIN);
     this.#order(WRITE, this.#bell, this.#octetAt, 1, 0);
-    const { descriptor } = this.#ring;
     const { io_uring_enter } = this.#library;
     const given = io_uring_enter(ENTER, descriptor, ORDERS, 0n, 0n, 0n, 0n);
-    // Out of memory, say: looked at again, and asked again, in the next turn.
-    if (given !== ORDERS) setImmediate(this.#onReady);
+    if (given === ORDERS && this.#takeResults()) return true;
+    // Out of memory, say. Whoever wakes others must not be in doubt.
+    this.#state = "broken";
+    return false;
   }
 
   close(): Promise<void> {
+    const isOver = this.#reader.destroyed;
+    this.#state = "closed";
     closeRing(this.#library, this.#ring);
     this.#library.close(this.#bell);
     const { promise, resolve } = Promise.withResolvers<void>();
+    if (isOver) resolve();
     this.#reader.once("close", () => resolve());
     this.#reader.destroy();
     return promise;
+  }
+
+  /** What came of the orders before. @returns Whether all of it is well. */
+  #takeResults(): boolean {
+    const { words, cqHead, cqTail, cqMask, results } = this.#ring;
+    const tail = Atomics.load(words, cqTail);
+    let areWell = true;
+    for (let head = words[cqHead]!; head !== tail; head = (head + 1) | 0) {
+      const result = words[results + (head & cqMask) * RESULT_WORDS]!;
+      // A pipe that is full has octets enough.
+      if (result < 0 && result !== -Errno.EAGAIN) areWell = false;
+    }
+    Atomics.store(words, cqHead, tail);
+    return areWell;
   }
 
   #order(
@@ -168,11 +205,15 @@ interface Ring {
   readonly descriptor: bigint;
   readonly words: Int32Array;
   readonly orders: Uint32Array;
+  readonly sqHead: number;
   readonly sqTail: number;
   readonly sqMask: number;
   readonly sqArray: number;
   readonly cqHead: number;
   readonly cqTail: number;
+  readonly cqMask: number;
+  /** The first one's result. */
+  readonly results: number;
   readonly mappings: readonly Mapping[];
 }
 
@@ -201,7 +242,7 @@ function mapRing(
   descriptor: bigint,
   params: Uint32Array,
 ): Ring | undefined {
-  const wanted = FEAT_SINGLE_MMAP | FEAT_RW_CUR_POS;
+  const wanted = FEAT_SINGLE_MMAP | FEAT_POLL_32BITS;
   if ((params[FEATURES_AT]! & wanted) !== wanted) return undefined;
   const sq = params.subarray(SQ_OFFSETS_AT, CQ_OFFSETS_AT);
   const cq = params.subarray(CQ_OFFSETS_AT, PARAMS_WORDS);
@@ -223,11 +264,14 @@ function mapRing(
     descriptor,
     words,
     orders: new Uint32Array(bufferOf(orders)),
+    sqHead: sq[0]! / 4,
     sqTail: sq[1]! / 4,
     sqMask: words[sq[2]! / 4]!,
     sqArray: sq[6]! / 4,
     cqHead: cq[0]! / 4,
     cqTail: cq[1]! / 4,
+    cqMask: words[cq[2]! / 4]!,
+    results: cq[5]! / 4 + RESULT_AT,
     mappings,
   };
 }

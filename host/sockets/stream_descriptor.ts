@@ -32,7 +32,7 @@ export class StreamDescriptor {
   #isOpen = true;
   /** False: all was read, and the kernel has said nothing since. */
   #mayRead: boolean;
-  /** An end or a failure is behind what there is to read. */
+  /** An end or a failure is behind what there is to read, or a gap in it. */
   #endIsNear = false;
 
   /** @param mayRead Whether the peer may have said something already. */
@@ -98,7 +98,7 @@ export class StreamDescriptor {
       const { length } = into;
       const count = this.#library.recv(this.number, into, sizeOf(length), 0);
       // A short read drained the kernel, so what comes next is told (epoll(7)).
-      // Only an end that was told of together with the octets is not.
+      // Only what was told of together with the octets and is behind them is not.
       if (count < length && !this.#endIsNear) this.#mayRead = false;
       if (count >= 0) return count;
       if (this.#failed() === "try later") return NOTHING_YET;
@@ -159,8 +159,11 @@ export function closedError(): Error {
   return new Deno.errors.BadResource("the socket is closed");
 }
 
-/** What is told once and must be read up to. */
-const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR;
+/**
+ * What is told once and must be read up to. A read stops in front of urgent data
+ * (tcp(7)), however much there is behind it.
+ */
+const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR | Ready.URGENT;
 
 /** `struct ucred`: process, user, group. */
 const credentials = new Int32Array(3);

@@ -49,6 +49,16 @@ const NAMES: Readonly<Record<number, readonly [code: string, words: string]>> =
     113: ["EHOSTUNREACH", "no route to host"],
   };
 
+/**
+ * There is no room for one more descriptor that is waited for (epoll_ctl(2)), or
+ * no descriptor left to wait with.
+ */
+export function cannotWait(): Error {
+  return Object.assign(new Error("too many descriptors are waited for"), {
+    code: "ENFILE",
+  });
+}
+
 /** The error of a call that failed with `number`; its `code` is `E…`. */
 export function systemError(number: number): Error {
   const [code, words] = NAMES[number] ??

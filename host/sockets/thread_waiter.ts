@@ -25,6 +25,7 @@ const EVENT_OCTETS = 16;
 
 /** See the module description. */
 export class ThreadWaiter implements Waiter {
+  readonly kind = "thread";
   readonly #library: LibC;
   readonly #epoll: number;
   /** Becomes readable when the other thread is to wait no longer. */
@@ -33,6 +34,8 @@ export class ThreadWaiter implements Waiter {
   readonly #both: number;
   readonly #onReady: () => void;
   readonly #event = new Uint8Array(EVENT_OCTETS);
+  /** By this thread or by the other one: never two at a time. */
+  #isWaiting = false;
   #waiting: Promise<number> | undefined;
   #isClosed = false;
 
@@ -67,15 +70,18 @@ export class ThreadWaiter implements Waiter {
     this.#onReady = onReady;
   }
 
-  wait(): void {
+  wait(): boolean {
+    if (this.#isWaiting) return true;
+    this.#isWaiting = true;
     let turns = 0;
     const turn = () => {
       if (this.#isClosed) return;
-      if (this.#isReady()) return this.#onReady();
+      if (this.#isReady()) return this.#ready();
       if (++turns < EMPTY_TURNS_MAX) setImmediate(turn);
       else void this.#waitElsewhere();
     };
     setImmediate(turn);
+    return true;
   }
 
   async close(): Promise<void> {
@@ -99,7 +105,12 @@ export class ThreadWaiter implements Waiter {
     );
     await this.#waiting;
     this.#waiting = undefined;
-    if (!this.#isClosed) this.#onReady();
+    if (!this.#isClosed) this.#ready();
+  }
+
+  #ready(): void {
+    this.#isWaiting = false;
+    this.#onReady();
   }
 }
 

@@ -1,0 +1,41 @@
+/**
+ * Which sockets of this machine are used: the operators' way back.
+ *
+ * Not a flag: every command has sockets, and what is wrong with a kernel or a
+ * container concerns all of them.
+ *
+ * @module
+ */
+
+/** The environment variable that says so. */
+export const SOCKETS_VARIABLE = "TUNNEL_SOCKETS";
+
+/** What may stand in it; without it the last one that is possible is used. */
+export const SOCKET_CHOICES = ["platform", "thread", "ring"] as const;
+
+/** One of {@linkcode SOCKET_CHOICES}. */
+export type SocketChoice = typeof SOCKET_CHOICES[number];
+
+/** Whether a text is one of them. */
+export function isSocketChoice(text: string): text is SocketChoice {
+  return (SOCKET_CHOICES as readonly string[]).includes(text);
+}
+
+let chosen: SocketChoice | undefined | "unread" = "unread";
+
+/**
+ * What this process was told; `undefined`: nothing, or nothing that is known.
+ * Read once.
+ */
+export function socketChoice(): SocketChoice | undefined {
+  if (chosen === "unread") chosen = read();
+  return chosen;
+}
+
+function read(): SocketChoice | undefined {
+  // Who embeds us may not let us look; an attempt would prompt.
+  const asked = { name: "env", variable: SOCKETS_VARIABLE } as const;
+  if (Deno.permissions.querySync(asked).state !== "granted") return undefined;
+  const text = Deno.env.get(SOCKETS_VARIABLE) ?? "";
+  return isSocketChoice(text) ? text : undefined;
+}
