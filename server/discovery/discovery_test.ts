@@ -129,6 +129,34 @@ class Client {
   }
 }
 
+Deno.test("what takes a slice goes on in the next, and a client that left hears nothing", async () => {
+  for (const leaves of [false, true]) {
+    const rig = new Rig();
+    await rig.serve("10.0.0.1:1");
+    const client = rig.client();
+    rig.timers.advance(1_000);
+    client.isHonest = false;
+    const { onSent } = client.call;
+    client.call.onSent = (message) => {
+      onSent(message);
+      rig.timers.advance(SLICE_MS);
+    };
+    const heard = () => [
+      client.heard("cluster").length,
+      client.heard("endpoints").length,
+    ];
+    const [clusters = 0, endpoints = 0] = heard();
+    rig.source.sink.set({
+      services: [serviceOf("web", 80, { policy: { balance: "random" } })],
+      endpoints: [endpointsOf("web", "10.0.0.2:1")],
+    });
+    assertEquals(heard(), [clusters + 1, endpoints]);
+    if (leaves) client.call.cancel();
+    rig.timers.advance(1);
+    assertEquals(client.heard("endpoints").length - endpoints, leaves ? 0 : 1);
+  }
+});
+
 Deno.test("a client that flaps are told to hears of them once per window", async () => {
   const rig = new Rig();
   await rig.serve("10.0.0.1:1");

@@ -7,7 +7,8 @@
  * there, and a change among twenty thousand services copies some eighty names.
  *
  * Order is that of services, and within one that of its claims, whatever the
- * order in which they came; it is made when somebody first asks for it.
+ * order in which they came; it is made when somebody first asks for it, or in
+ * steps before that.
  *
  * @module
  */
@@ -25,6 +26,9 @@ export interface Placed {
 
 /** A power of two: some hundred names in each, of the largest catalogs. */
 const BUCKETS = 256;
+
+/** Services that are put into their order in one step. */
+const STEP = 256;
 
 type Bucket = ReadonlyMap<string, Placed>;
 
@@ -103,11 +107,9 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
     return new ResourceMapDraft(this, this.#buckets);
   }
 
-  get #inOrder(): readonly Resource[] {
-    return this.#ordered ??= this.#sort();
-  }
-
-  #sort(): readonly Resource[] {
+  /** Finds the order in steps, so that who asks for it has it at once. */
+  *ordering(): Generator<void, void, void> {
+    if (this.#ordered !== undefined) return;
     const byService = new Map<string, Placed[]>();
     for (const bucket of this.#buckets) {
       for (const placed of bucket.values()) {
@@ -115,14 +117,23 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
         if (list === undefined) byService.set(placed.service, [placed]);
         else list.push(placed);
       }
+      if (bucket.size > 0) yield;
     }
     const ordered: Resource[] = [];
+    let count = 0;
     for (const service of this.#services) {
       const list = byService.get(service) ?? [];
       if (list.length > 1) list.sort((a, b) => a.order - b.order);
       for (const { resource } of list) ordered.push(resource);
+      if (++count % STEP === 0) yield;
     }
-    return ordered;
+    this.#ordered = ordered;
+  }
+
+  get #inOrder(): readonly Resource[] {
+    const steps = this.ordering();
+    while (!steps.next().done);
+    return this.#ordered!;
   }
 }
 

@@ -29,6 +29,24 @@ Deno.test("ResourceMap is a map, in the order of services and their claims", () 
   assertEquals(map.get("n5"), undefined);
 });
 
+Deno.test("ResourceMap finds its order in steps, or at once for who asks before", () => {
+  const draft = ResourceMap.EMPTY.draft();
+  const services = Array.from({ length: 5_000 }, (_, index) => `s${index}`);
+  for (const [index, service] of services.entries()) {
+    draft.set(`n${index}`, placed(`n${index}`, "1", service));
+  }
+  const map = draft.finish(services);
+  const steps = map.ordering();
+  let count = 1;
+  for (; count < 100; count++) assert(!steps.next().done);
+  const names = [...map.keys()];
+  assertEquals(names, services.map((_, index) => `n${index}`));
+  while (!steps.next().done) count++;
+  assert(count > 256, `${count} steps`);
+  assertEquals([...map.keys()], names);
+  assert(map.ordering().next().done);
+});
+
 Deno.test("ResourceMap stays as it is, and the same while nothing is said anew", () => {
   const draft = ResourceMap.EMPTY.draft();
   const one = placed("n1", "1", "a");

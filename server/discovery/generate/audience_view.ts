@@ -7,7 +7,8 @@
 
 import type { Endpoint } from "../../../catalog/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
-import { RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
+import { isWholeState, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
+import { ResourceMap } from "../resource_map.ts";
 import type { View } from "../view.ts";
 import type { Audience } from "./audience.ts";
 import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
@@ -53,18 +54,33 @@ export class AudienceView {
    * @param current The catalog as it is at each step.
    */
   *making(current: () => Snapshot): Generator<void, void, void> {
-    while (this.#lists.length > 0 || this.#ledger.isDoubtful) {
+    while (this.#isTouched) {
       for (let key = this.#next(); key !== undefined; key = this.#next()) {
         if (!this.audience.visible.sees(key)) continue;
         this.#ledger.put(key, this.#resourcesOf(key, current()));
         yield;
       }
       yield* this.#ledger.settling();
+      if (!this.#isTouched) yield* this.#ordering(this.#ledger.take());
     }
     const view = viewOf(this.#made?.view, this.#ledger.take());
     const unserved = this.#ledger.takeUnserved();
     if (this.#made?.view === view && this.#made.unserved === unserved) return;
     this.#made = { view, unserved };
+  }
+
+  get #isTouched(): boolean {
+    return this.#lists.length > 0 || this.#ledger.isDoubtful;
+  }
+
+  /** Clients are told these kinds as a whole: whoever is first needs the order. */
+  *#ordering(resources: ByKind): Generator<void, void, void> {
+    for (const kind of RESOURCE_KINDS) {
+      const now = resources[kind];
+      if (isWholeState(kind) && now instanceof ResourceMap) {
+        yield* now.ordering();
+      }
+    }
   }
 
   #next(): string | undefined {

@@ -50,6 +50,12 @@ export class PushQueue<Client> {
     this.#begin();
   }
 
+  /** Queues one, and tells nobody now: the slice that goes on is used up. */
+  addLater(client: Client): void {
+    this.#queue(client);
+    if (!this.#isTelling) this.#wait();
+  }
+
   /**
    * Queues many.
    *

@@ -41,6 +41,25 @@ Deno.test("PushQueue tells a client that was added", () => {
   assertEquals(rig.queue.size, 0);
 });
 
+Deno.test("PushQueue tells a client that comes later in its next slice", () => {
+  const rig = new Rig();
+  rig.queue.addLater("a");
+  rig.queue.addLater("b");
+  assertEquals(rig.told, []);
+  rig.run();
+  assertEquals(rig.told, ["a", "b"]);
+  rig.onTold = (client) => {
+    if (client === "c") rig.queue.addLater("d");
+  };
+  rig.queue.add("c");
+  rig.run();
+  assertEquals(rig.told, ["a", "b", "c", "d"]);
+  rig.queue.addLater("e");
+  rig.queue.remove("e");
+  rig.timers.advance(0);
+  assertEquals(rig.told.length, 4);
+});
+
 Deno.test("PushQueue tells many in the order in which they were added", () => {
   const rig = new Rig();
   rig.addAll(...MANY);

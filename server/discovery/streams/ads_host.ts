@@ -31,6 +31,8 @@ export interface AdsHost {
   enlist(stream: AdsStream, audience: Audience, before?: Audience): void;
   /** It has become a subscriber: tell it what there is, and what is new. */
   joined(stream: AdsStream): void;
+  /** It has more to say, and others come first; see `AdsStream.goOn`. */
+  later(stream: AdsStream): void;
   /** Once for every stream, also for those that never joined. */
   ended(stream: AdsStream, reason: string, audience?: Audience): void;
   readonly observer: AdsObserver;

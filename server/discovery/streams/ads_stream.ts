@@ -5,7 +5,8 @@
  * A client becomes a subscriber with its first request, which has its node; what
  * comes while somebody thinks about whether it may waits, bounded by the call's
  * window. After that everything happens within the call or the push that brings
- * it: a stream never waits for anything.
+ * it: a stream never waits for anything. Only what has taken a slice's time, such
+ * as a list of twenty thousand names, goes on in the next one.
  *
  * What a client does not take costs one response and no more: while octets of
  * one are kept, nothing else is made for it.
@@ -41,6 +42,7 @@ import {
   subscriberOf,
 } from "../access/subscriber.ts";
 import type { Audience } from "../generate/audience.ts";
+import { SLICE_MS } from "../push/push_queue.ts";
 import { StreamState } from "../subscriptions/stream_state.ts";
 import type { AdsHost } from "./ads_host.ts";
 import { KeptResponse } from "./kept_response.ts";
@@ -85,6 +87,8 @@ export class AdsStream implements ServerCallEvents {
   #nodeLoad = 0;
   /** Octets that were read and may not be replaced yet. */
   #withheld = 0;
+  /** When what happens now began. */
+  #beganMs = 0;
 
   constructor(
     call: ServerCall,
@@ -142,6 +146,7 @@ export class AdsStream implements ServerCallEvents {
     if (this.#phase.kind === "over") return this.call.consumed(chunk.length);
     const { clock } = this.#host;
     const startMs = clock.now();
+    this.#beganMs = startMs;
     try {
       this.#reader.push(chunk);
       this.#weigh();
@@ -161,7 +166,9 @@ export class AdsStream implements ServerCallEvents {
   }
 
   onWritable(): void {
-    if (this.#phase.kind === "joined") this.#flush();
+    if (this.#phase.kind !== "joined") return;
+    this.#beganMs = this.#host.clock.now();
+    this.#flush();
   }
 
   onCancel({ message }: { readonly message: string }): void {
@@ -179,9 +186,21 @@ export class AdsStream implements ServerCallEvents {
     if (this.#phase.kind !== "joined") return;
     const view = this.#host.viewOf(this.#phase.audience);
     if (view === undefined) return;
+    this.#beganMs = this.#host.clock.now();
     this.state.onView(view, this.#host.clock.now());
-    this.#flush();
-    if (this.#unanswered.size > 0) this.#newSinceMs ??= changedMs;
+    const isOver = this.#flush();
+    if (this.#unanswered.size > 0 || !isOver) this.#newSinceMs ??= changedMs;
+  }
+
+  /** Says more of what it had to say when its slice was used up. */
+  goOn(): void {
+    if (this.#phase.kind !== "joined") return;
+    const { clock } = this.#host;
+    this.#beganMs = clock.now();
+    const isOver = this.#flush();
+    this.#share.worked(clock.now() - this.#beganMs);
+    // There was nothing to be told after all.
+    if (isOver && this.#unanswered.size === 0) this.#newSinceMs = undefined;
   }
 
   /**
@@ -206,7 +225,9 @@ export class AdsStream implements ServerCallEvents {
     this.#resume();
     const { keptOctets } = this.call;
     if (keptOctets > 0) return this.#watch(keptOctets, nowMs);
-    if (this.state.dueMs <= nowMs) this.#flush();
+    if (this.state.dueMs > nowMs) return;
+    this.#beganMs = nowMs;
+    this.#flush();
   }
 
   /** Ends the stream; the client is told why. */
@@ -299,6 +320,7 @@ export class AdsStream implements ServerCallEvents {
   #joinLate(): void {
     if (this.#phase.kind !== "judged") return;
     const { held, octets } = this.#phase;
+    this.#beganMs = this.#host.clock.now();
     try {
       this.#join();
       for (const request of held) this.#onRequest(request);
@@ -336,12 +358,18 @@ export class AdsStream implements ServerCallEvents {
     this.#host.observer.refused(this, kind, errorDetail.message);
   }
 
-  #flush(): void {
+  /** @returns Whether nothing is left for the next slice. */
+  #flush(): boolean {
     const { clock, observer } = this.#host;
     const { call, state, form } = this;
     while (call.keptOctets === 0) {
-      const out = state.next(clock.now());
-      if (out === undefined) return;
+      const nowMs = clock.now();
+      if (nowMs >= this.#beganMs + SLICE_MS) {
+        this.#host.later(this);
+        return false;
+      }
+      const out = state.next(nowMs);
+      if (out === undefined) return true;
       const { kind, body, nonce } = out;
       const octets = encodeBody(form.mode, body);
       this.#unanswered.set(kind, nonce);
@@ -349,6 +377,7 @@ export class AdsStream implements ServerCallEvents {
       observer.sent(kind, octets.length);
       this.#kept.sent(call.keptOctets, clock.now());
     }
+    return true;
   }
 
   #leave(reason: string): void {

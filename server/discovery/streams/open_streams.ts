@@ -23,6 +23,7 @@ import { WaitingStrangers } from "../access/strangers.ts";
 import type { Arrival } from "../access/subscriber.ts";
 import { audienceOf, type Visibility } from "../generate/audience.ts";
 import type { Views } from "../generate/views.ts";
+import { PushQueue } from "../push/push_queue.ts";
 import type { DiscoveryMetrics } from "../status/discovery_metrics.ts";
 import type { AdsHost } from "./ads_host.ts";
 import { AdsStream } from "./ads_stream.ts";
@@ -64,6 +65,8 @@ export class OpenStreams {
   readonly #shares: Shares;
   readonly #strangers = new WaitingStrangers<AdsStream>();
   readonly #audienceUse: AudienceUse;
+  /** Those that have more to say than a slice has room for. */
+  readonly #late: PushQueue<AdsStream>;
   /** In front of all nonces: not what they were before a restart. */
   readonly #epoch: string;
   #streamCount = 0;
@@ -75,6 +78,10 @@ export class OpenStreams {
     this.#epoch = Math.floor(options.random() * 36 ** 5).toString(36);
     this.#audienceUse = new AudienceUse(options.views);
     this.#shares = new Shares(options.timers);
+    this.#late = new PushQueue({
+      timers: options.timers,
+      tell: (stream) => stream.goOn(),
+    });
     this.#host = this.#createHost();
   }
 
@@ -127,6 +134,7 @@ export class OpenStreams {
   drain(reason: string): void {
     this.#isDraining = true;
     this.#timer?.cancel();
+    this.#late.stop();
     const status = { code: StatusCode.UNAVAILABLE, message: reason };
     for (const stream of [...this.#streams]) stream.end(status);
   }
@@ -178,8 +186,10 @@ export class OpenStreams {
         metrics.joined(stream);
         this.#options.joined(stream);
       },
+      later: (stream) => this.#late.addLater(stream),
       ended: (stream, reason, audience) => {
         this.#options.ended(stream);
+        this.#late.remove(stream);
         this.#strangers.delete(stream);
         if (audience !== undefined) {
           this.#audienceUse.leave(stream.share, audience.key);

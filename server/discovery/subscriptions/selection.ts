@@ -18,7 +18,12 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view.ts";
 import { PairMemo } from "./pair_memo.ts";
-import { type Names, NO_NAMES } from "./shared_names.ts";
+import {
+  areAllOf,
+  type Names,
+  NO_NAMES,
+  rememberNames,
+} from "./shared_names.ts";
 
 /**
  * A response with more is sent in parts, where the protocol allows it: gRPC
@@ -59,6 +64,11 @@ export function select(names: Names, resources: ByName): Selection {
 }
 
 function lookUp(names: Names, resources: ByName): Selection {
+  if (names.size > 0 && areAllOf(names, resources)) {
+    const all = [...resources.values()];
+    rememberNames(all, names);
+    return selectionOf(all, []);
+  }
   const found: Resource[] = [];
   const missing: string[] = [];
   for (const name of names) {

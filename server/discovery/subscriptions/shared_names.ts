@@ -38,6 +38,7 @@ const cut = new PairMemo<Names, NameSet, Names>(intersect);
 /** Those of `names` that the client asked for. */
 export function within(names: Names, asked: NameSet): Names {
   if (names.size === 0 || asked.isWildcard) return names;
+  if (names === asked.names) return names;
   if (asked.names.size === 0) return NO_NAMES;
   return asked.isOwn ? intersect(names, asked) : cut.of(names, asked);
 }
@@ -75,7 +76,20 @@ export function namesOf(resources: ByName): Names {
   return names;
 }
 
+/** Whether `names` are those of all that there is, as {@linkcode namesOf} says. */
+export function areAllOf(names: Names, resources: ByName): boolean {
+  return keys.get(resources) === names;
+}
+
 const listed = new WeakMap<readonly Resource[], Names>();
+
+/** What {@linkcode namesOfList} will say of `resources`. */
+export function rememberNames(
+  resources: readonly Resource[],
+  names: Names,
+): void {
+  listed.set(resources, names);
+}
 
 /** Names of resources in a response. */
 export function namesOfList(resources: readonly Resource[]): Names {
