@@ -18,6 +18,9 @@ const EXACT_BELOW_MS = 1_000;
 /** Longer ones fire up to this much late. */
 const SLOT_MS = 100;
 
+/** A process that is woken so much too late was kept from running. */
+const HELD_UP_MS = 50;
+
 /** The longest delay the platform can wait; longer ones would fire at once. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
@@ -109,7 +112,20 @@ class TimerWheel {
     this.#platformTimer = setTimeout(this.#onWake, Math.max(0, delayMs));
   }
 
+  /**
+   * The platform has timers before it has what sockets have to say. A process
+   * that was kept from running would take its own absence for the silence of
+   * others, so it first hears what has come: that takes two turns.
+   */
   readonly #onWake = () => {
+    const lateMs = performance.now() - this.#wakeSlot * SLOT_MS;
+    if (lateMs < HELD_UP_MS) return this.#fireDue();
+    this.#platformTimer = setTimeout(() => {
+      this.#platformTimer = setTimeout(this.#fireDue, 1);
+    }, 1);
+  };
+
+  readonly #fireDue = () => {
     this.#wakeSlot = Infinity;
     const now = Math.floor(performance.now() / SLOT_MS);
     const numbers = this.#numbersInUse();

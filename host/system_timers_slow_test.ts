@@ -65,3 +65,22 @@ Deno.test("a timer set from a callback fires too, behind cancelled ones", async 
     });
   });
 });
+
+Deno.test("a process that was held up hears what has come before it calls anything late", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  const ask = async () => {
+    using conn = await Deno.connect({ port });
+    using peer = await listener.accept();
+    const read = conn.read(new Uint8Array(1));
+    await peer.write(new Uint8Array(1));
+    const late = Promise.withResolvers<"late">();
+    const timer = systemTimers.after(1_000, () => late.resolve("late"));
+    const untilMs = systemTimers.now() + 1_200;
+    while (systemTimers.now() < untilMs);
+    const first = await Promise.race([read, late.promise]);
+    timer.cancel();
+    return first;
+  };
+  assertEquals(await ask(), 1);
+});
