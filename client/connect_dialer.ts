@@ -29,8 +29,8 @@ export class ConnectDialer implements DialStarter {
     if (target.protocol !== "tcp") {
       throw new DialError(
         "endpoint",
-        `Cannot dial ${target.protocol} through CONNECT: it carries tcp only, ` +
-          "use the gRPC frontend",
+        `Cannot dial ${target.protocol} through CONNECT, which carries tcp ` +
+          "only: give --proxy-mode=grpc and a server whose frontend speaks it",
       );
     }
     const socket = await openFrontendSocket(this.#address, {

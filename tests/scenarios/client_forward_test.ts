@@ -181,8 +181,8 @@ Deno.test("a UDP port through CONNECT is refused with the way out", async () => 
     await new Promise((resolve) => setTimeout(resolve, 0));
   }
   assertEquals(port.refusals, [
-    "Cannot dial udp through CONNECT: it carries tcp only, use the gRPC " +
-    "frontend",
+    "Cannot dial udp through CONNECT, which carries tcp only: give " +
+    "--proxy-mode=grpc and a server whose frontend speaks it",
   ]);
   caller.close();
 });
