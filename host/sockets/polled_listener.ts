@@ -138,10 +138,12 @@ export class PolledListener implements Polled {
     return this.#waiting.promise;
   }
 
+  /** Also removes the path, as the platform does. Harmless a second time. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     void this.#poller.close(this.descriptor);
+    if (!this.#isTcp) removeSocket(this.#localAddress);
     this.#waiting?.reject(closed());
     this.#waiting = undefined;
   }
@@ -204,6 +206,15 @@ export class PolledListener implements Polled {
 
 function closed(): Error {
   return new Deno.errors.BadResource("the listener is closed");
+}
+
+function removeSocket(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch {
+    // Somebody has removed it already, or may do so and we may not: who listens
+    // there next removes what nobody listens on.
+  }
 }
 
 function boundAddress(

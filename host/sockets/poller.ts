@@ -110,6 +110,8 @@ export class Poller {
   readonly #oneOctets = new Uint8Array(this.#one.buffer);
   #epoll = -1;
   #waiter: Waiter | undefined;
+  /** Those that were not tried yet for this epoll. */
+  #untried: readonly OpenWaiter[] = [];
   /** The waiter will call back. */
   #isAwaited = false;
   /** The next turn of the event loop looks. */
@@ -215,7 +217,8 @@ export class Poller {
   #open(): boolean {
     const epoll = this.#library.epoll_create1(EPOLL_CLOEXEC);
     if (epoll < 0) return false;
-    this.#waiter = this.#openWaiter(epoll, this.#waiters);
+    this.#untried = this.#waiters;
+    this.#waiter = this.#openWaiter(epoll);
     if (this.#waiter === undefined) {
       this.#library.close(epoll);
       return false;
@@ -225,12 +228,11 @@ export class Poller {
     return true;
   }
 
-  #openWaiter(
-    epoll: number,
-    kinds: readonly OpenWaiter[],
-  ): Waiter | undefined {
-    for (const open of kinds) {
-      const waiter = open(this.#library, epoll, () => {
+  #openWaiter(epoll: number): Waiter | undefined {
+    while (this.#untried.length > 0) {
+      const [open, ...others] = this.#untried;
+      this.#untried = others;
+      const waiter = open!(this.#library, epoll, () => {
         if (this.#waiter !== waiter) return; // It is closed already.
         this.#isAwaited = false;
         if (!this.#lookIsDue) this.#look();
@@ -257,13 +259,16 @@ export class Poller {
   #await(): void {
     if (this.#isAwaited) return;
     this.#isAwaited = true;
-    if (this.#waiter!.wait()) return;
-    const broken = this.#waiter!;
-    this.#closing = Promise.all([this.#closing, broken.close()]);
-    const others = this.#waiters.slice(1);
-    this.#waiter = this.#openWaiter(this.#epoll, others) ??
-      this.#openWaiter(this.#epoll, [BLIND])!;
-    if (!this.#waiter.wait()) this.#lookSoon();
+    while (!this.#waiter!.wait()) this.#replaceWaiter();
+  }
+
+  /** By the next one that is possible; the last one always is. */
+  #replaceWaiter(): void {
+    this.#closing = Promise.all([this.#closing, this.#waiter!.close()]);
+    this.#waiter = this.#openWaiter(this.#epoll);
+    if (this.#waiter !== undefined) return;
+    this.#untried = [BLIND];
+    this.#waiter = this.#openWaiter(this.#epoll);
   }
 
   #lookSoon(): void {

@@ -1,132 +1,13 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { Prng } from "../../tests/support/prng.ts";
-import {
-  concat,
-  Listener,
-  readToEnd,
-  tcpPair,
-  writeAll,
-} from "../../tests/support/sockets.ts";
-import { denoSocket } from "./deno_socket.ts";
+import { concat, Listener } from "../../tests/support/sockets.ts";
 import type { OctetSocket } from "./octet_socket.ts";
-import { BUFFER_OCTETS_MAX } from "../../proto/bytes/buffer_pool.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import { settled } from "../../tests/support/conduit_probe.ts";
-import {
-  conduitReader,
-  DROPPED_OCTETS_PER_TURN,
-  SocketConduit,
-} from "./socket_conduit.ts";
+import { DROPPED_OCTETS_PER_TURN, SocketConduit } from "./socket_conduit.ts";
 import { PENDING_OCTETS_SOFT_LIMIT } from "./write_batch.ts";
 
 const text = new TextEncoder();
-
-Deno.test("a conduit carries 8 MiB both ways and ends cleanly", async () => {
-  const [peer, conn] = await tcpPair();
-  const conduit = new SocketConduit(denoSocket(conn));
-  const listener = new Listener(conduit);
-  const octets = new Prng(1).octets(8 << 20);
-  const [echoed] = await Promise.all([
-    readToEnd(peer),
-    writeAll(peer, octets).then(() => peer.closeWrite()),
-    listener.send(octets).then(() => conduit.end()),
-  ]);
-  assertEquals(await listener.closed(), { kind: "clean" });
-  assert(equal(echoed, octets));
-  assert(equal(listener.received, octets));
-  peer.close();
-});
-
-Deno.test("octets written right before the end arrive", async () => {
-  const [peer, conn] = await tcpPair();
-  const conduit = new SocketConduit(denoSocket(conn));
-  const listener = new Listener(conduit);
-  conduit.write(text.encode("last words"));
-  conduit.end();
-  assertEquals(await readToEnd(peer), text.encode("last words"));
-  peer.close();
-  assertEquals(await listener.closed(), { kind: "clean" });
-});
-
-Deno.test("either half can end while the other goes on", async () => {
-  const [peer, conn] = await tcpPair();
-  const conduit = new SocketConduit(denoSocket(conn));
-  const listener = new Listener(conduit);
-  await writeAll(peer, text.encode("question"));
-  await peer.closeWrite();
-  await listener.until(() => listener.ended);
-  assertEquals(listener.received, text.encode("question"));
-  assertEquals(listener.end, undefined);
-  conduit.write(text.encode("answer"));
-  conduit.end();
-  assertEquals(await readToEnd(peer), text.encode("answer"));
-  assertEquals(await listener.closed(), { kind: "clean" });
-  peer.close();
-});
-
-Deno.test("our end leaves the peer's side open", async () => {
-  const [peer, conn] = await tcpPair();
-  const conduit = new SocketConduit(denoSocket(conn));
-  const listener = new Listener(conduit);
-  conduit.end();
-  assertEquals(await readToEnd(peer), new Uint8Array(0));
-  await writeAll(peer, text.encode("still here"));
-  await listener.until(() => listener.receivedOctets === 10);
-  peer.close();
-  assertEquals(await listener.closed(), { kind: "clean" });
-});
-
-/** A read that was made before there was a conduit. */
-function first(words: string) {
-  const reader = conduitReader();
-  const { written } = text.encodeInto(words, reader.buffer);
-  return { reader, octets: written };
-}
-
-Deno.test("what was read before comes first", async () => {
-  const [peer, conn] = await tcpPair();
-  const conduit = new SocketConduit(denoSocket(conn), {
-    first: first("early "),
-  });
-  await writeAll(peer, text.encode("late"));
-  peer.close();
-  const listener = new Listener(conduit);
-  assertEquals(listener.receivedOctets, 0, "nothing is heard inside attach");
-  await listener.until(() => listener.ended);
-  assertEquals(listener.received, text.encode("early late"));
-  conduit.end();
-  await listener.closed();
-});
-
-Deno.test("a reset of the peer is not an end", async () => {
-  const [peer, conn] = await tcpPair();
-  const listener = new Listener(new SocketConduit(denoSocket(conn)));
-  denoSocket(peer).reset();
-  assertEquals(await listener.closed(), {
-    kind: "reset",
-    reason: "connection reset by peer",
-  });
-  assertEquals(listener.ended, false);
-});
-
-Deno.test({
-  name: "our reset reaches the peer as a TCP reset",
-  ignore: Deno.build.os !== "linux",
-  fn: async () => {
-    const [peer, conn] = await tcpPair();
-    const conduit = new SocketConduit(denoSocket(conn));
-    const listener = new Listener(conduit);
-    conduit.reset("the other end was reset");
-    assertEquals(listener.end, undefined, "never from inside reset");
-    assertEquals(await listener.closed(), {
-      kind: "reset",
-      reason: "the other end was reset",
-    });
-    const seen = await peer.read(new Uint8Array(1)).catch((error) => error);
-    assert(seen instanceof Deno.errors.ConnectionReset, String(seen));
-    peer.close();
-  },
-});
 
 Deno.test("a stalled reader stalls the sender", async () => {
   const socket = new ScriptedSocket();
@@ -141,28 +22,6 @@ Deno.test("a stalled reader stalls the sender", async () => {
   await listener.until(() => listener.ended);
   listener.conduit.reset("done");
   await listener.closed();
-});
-
-Deno.test("a stalled peer bounds what is taken", async () => {
-  const [peer, conn] = await tcpPair();
-  const conduit = new SocketConduit(denoSocket(conn));
-  const listener = new Listener(conduit);
-  const chunk = new Uint8Array(64 * 1024);
-  // Until it takes nothing although a whole turn of the kernel has passed.
-  let taken = 0;
-  for (;;) {
-    const seen = listener.writableCalls;
-    const count = conduit.write(chunk);
-    taken += count;
-    if (count === chunk.length) continue;
-    if (!await soon(() => listener.writableCalls > seen)) break;
-  }
-  assert(taken <= KERNEL_OCTETS_MAX + 2 * BUFFER_OCTETS_MAX, `took ${taken}`);
-  assertEquals(conduit.write(chunk), 0);
-  conduit.end();
-  assertEquals((await readToEnd(peer)).length, taken);
-  peer.close();
-  assertEquals(await listener.closed(), { kind: "clean" });
 });
 
 Deno.test("writes of one turn leave together", async () => {
@@ -314,14 +173,6 @@ Deno.test("the end is reported only when the kernel has let go of the buffers", 
   assertEquals((await listener.closed()).kind, "reset");
 });
 
-Deno.test("a loss behind the caller stays a loss", async () => {
-  const [peer, conn] = await tcpPair();
-  const listener = new Listener(new SocketConduit(denoSocket(conn)));
-  listener.conduit.reset("link lost", "lost");
-  assertEquals(await listener.closed(), { kind: "lost", reason: "link lost" });
-  peer.close();
-});
-
 Deno.test("misuse is refused", () => {
   const socket = new ScriptedSocket();
   const conduit = new SocketConduit(socket);
@@ -331,9 +182,6 @@ Deno.test("misuse is refused", () => {
   conduit.end();
   assertThrows(() => conduit.write(new Uint8Array(1)), TypeError);
 });
-
-/** More than both sockets' buffers of a loopback connection ever hold. */
-const KERNEL_OCTETS_MAX = 16 << 20;
 
 function equal(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length &&
