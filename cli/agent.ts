@@ -85,7 +85,8 @@ export function agentCommand(start: StartAgent): Command {
           liveServices: () => services,
         }),
       };
-      await untilStopped(await namingFlags(flags, () => start(live, log)));
+      const running = await namingFlags(flags, () => start(live, log));
+      await untilStopped(running, Deno, (sentence) => log.detail(sentence));
       return ExitCode.OK;
     },
   });

@@ -67,7 +67,7 @@ export const PROXY_COMMAND = defineCommand({
       [["--admin-port", options.admin], ...relayFlags(options.relay)],
       () => startNodeProxy(options, log),
     );
-    await untilStopped(running);
+    await untilStopped(running, Deno, (sentence) => log.detail(sentence));
     return ExitCode.OK;
   },
 });

@@ -10,6 +10,11 @@ import { COMMANDS } from "./commands.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { help, unknownCommand } from "./help.ts";
 import { UsageError } from "./usage_error.ts";
+import {
+  isSocketChoice,
+  SOCKET_CHOICES,
+  SOCKETS_VARIABLE,
+} from "../host/sockets/socket_choice.ts";
 
 /** Other ways to ask for the same command. */
 const ALIASES: ReadonlyMap<string, string> = new Map([
@@ -33,6 +38,7 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
     if (name === "help") return await help({ ...context, argv });
     const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     if (load === undefined) throw unknownCommand(name);
+    checkSocketChoice(context);
     const command = await load();
     return await command.run({ ...context, argv });
   } catch (error) {
@@ -40,4 +46,14 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
     context.printError(`tunnel: ${error.message}\n`);
     return ExitCode.USAGE;
   }
+}
+
+/** Who asks for other sockets is in trouble already: a slip must not look like none. */
+function checkSocketChoice({ environment }: CommandContext): void {
+  const text = environment(SOCKETS_VARIABLE) ?? "";
+  if (text === "" || isSocketChoice(text)) return;
+  throw new UsageError(
+    `Cannot use $${SOCKETS_VARIABLE}: saw "${text}", wanted one of ` +
+      SOCKET_CHOICES.join(", "),
+  );
 }

@@ -11,12 +11,19 @@ interface Outcome {
   readonly errors: string;
 }
 
-async function tunnel(...argv: string[]): Promise<Outcome> {
+function tunnel(...argv: string[]): Promise<Outcome> {
+  return tunnelWith({}, ...argv);
+}
+
+async function tunnelWith(
+  environment: Readonly<Record<string, string>>,
+  ...argv: string[]
+): Promise<Outcome> {
   let output = "";
   let errors = "";
   const context: CommandContext = {
     argv,
-    environment: () => undefined,
+    environment: (name) => environment[name],
     readFile: () => "",
     print: (text) => output += text,
     printError: (text) => errors += text,
@@ -124,4 +131,23 @@ Deno.test("a word that belongs to no flag is refused", async () => {
     errors,
     'tunnel version: Unexpected word "now"; flags begin with --\n',
   );
+});
+
+Deno.test("sockets that there are not are one line and exit code 2, at any command", async () => {
+  for (const name of ["version", "server", "dial"]) {
+    const outcome = await tunnelWith({ TUNNEL_SOCKETS: "Ring" }, name);
+    assertEquals(outcome, {
+      code: ExitCode.USAGE,
+      output: "",
+      errors: 'tunnel: Cannot use $TUNNEL_SOCKETS: saw "Ring", wanted one of ' +
+        "platform, thread, ring\n",
+    });
+  }
+});
+
+Deno.test("sockets that there are, or none said, are no trouble", async () => {
+  for (const TUNNEL_SOCKETS of ["", "platform", "thread", "ring"]) {
+    const { code } = await tunnelWith({ TUNNEL_SOCKETS }, "version");
+    assertEquals(code, ExitCode.OK);
+  }
 });

@@ -88,7 +88,8 @@ export function serverCommand(start: StartServer): Command {
         ...(config && { config }),
         ...(discovery && { discovery }),
       };
-      await untilStopped(await namingFlags(flags, () => start(live, log)));
+      const running = await namingFlags(flags, () => start(live, log));
+      await untilStopped(running, Deno, (sentence) => log.detail(sentence));
       return ExitCode.OK;
     },
   });

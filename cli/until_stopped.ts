@@ -9,6 +9,7 @@
 
 import { MemoryRelief } from "../host/memory_relief.ts";
 import { DeadPeers } from "../host/sockets/dead_peers.ts";
+import { localSocketsInUse } from "../host/sockets/local_sockets.ts";
 import { sharedPoller } from "../host/sockets/poller.ts";
 import { systemTimers } from "../host/system_timers.ts";
 
@@ -32,10 +33,15 @@ export interface SignalSource {
 
 const SIGNALS: readonly Deno.Signal[] = ["SIGTERM", "SIGINT"];
 
-/** Settles as `running.finished` does. */
+/**
+ * Settles as `running.finished` does.
+ *
+ * @param say Hears a sentence about the machine, for the log.
+ */
 export async function untilStopped(
   running: Running,
   signals: SignalSource = Deno,
+  say: (sentence: string) => void = () => {},
 ): Promise<void> {
   let asked = false;
   const onSignal = () => {
@@ -51,6 +57,7 @@ export async function untilStopped(
     new DeadPeers(systemTimers),
   ];
   const release = sharedPoller()?.hold(systemTimers);
+  say(localSocketsInUse());
   try {
     await running.finished;
   } finally {

@@ -58,7 +58,8 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
       });
       for (const notice of reading.notices) log.warn(notice);
       const flags: ListenFlag[] = [["--meta-port", options.agent.health]];
-      await untilStopped(await namingFlags(flags, () => start(options, log)));
+      const running = await namingFlags(flags, () => start(options, log));
+      await untilStopped(running, Deno, (sentence) => log.detail(sentence));
       return ExitCode.OK;
     },
   });
