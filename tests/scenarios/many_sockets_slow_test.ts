@@ -1,0 +1,117 @@
+/**
+ * Thousands of connections that come and go at random through an echo: each has
+ * its octets back, and nothing of any is left. In a program of its own, because
+ * it counts the descriptors of the whole process.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { acceptLoop } from "../../host/accept_loop.ts";
+import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
+import { sharedPoller } from "../../host/sockets/poller.ts";
+import { connectToAddress } from "../../host/sockets/socket_connect.ts";
+import { listenOnAddress } from "../../host/sockets/socket_listener.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { ConduitProbe, settled } from "../support/conduit_probe.ts";
+import { Prng } from "../support/prng.ts";
+import { WAITERS } from "../support/socket_kinds.ts";
+
+const CONNECTIONS = 5_000;
+/** At a time. Each has both its ends in this process. */
+const AT_ONCE = 400;
+const NEVER = new AbortController().signal;
+const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
+
+/** Gives back what it gets, until that ends. */
+function echo(conduit: Conduit): void {
+  const probe = new ConduitProbe(conduit);
+  let answered = 0;
+  const answer = () => {
+    probe.send(probe.octets.slice(answered));
+    answered = probe.receivedOctets;
+  };
+  const next = () =>
+    void probe.received(answered + 1).then(() => {
+      answer();
+      if (!probe.hasEnded) next();
+    });
+  next();
+  void probe.ended.then(() => {
+    if (probe.receivedOctets > answered) answer();
+    probe.finish();
+  });
+}
+
+/** One connection: some octets, and an end of one kind or the other. */
+async function visit(port: number, prng: Prng): Promise<void> {
+  const to = { hostname: "127.0.0.1", port };
+  const probe = new ConduitProbe(conduitOf(await connectToAddress(to, NEVER)));
+  const octets = prng.octets(
+    1 + prng.below(prng.below(20) === 0 ? 40_000 : 300),
+  );
+  probe.send(octets);
+  const isRude = prng.below(5) === 0;
+  if (isRude && prng.below(2) === 0) await settled();
+  else await probe.received(octets.length);
+  if (isRude) probe.reset("gone");
+  else probe.finish();
+  const end = await probe.closed;
+  assertEquals(end.kind, isRude ? "reset" : "clean");
+  if (!isRude) assert(probe.octets.every((octet, at) => octet === octets[at]));
+}
+
+async function crowd(seed: number): Promise<void> {
+  const prng = new Prng(seed);
+  const listener = listenOnAddress(LOOPBACK, 1_024);
+  const accepting = acceptLoop(listener, "the echo", {
+    onConnection: (socket) => echo(conduitOf(socket)),
+    onProblem: (line) => {
+      throw new Error(line);
+    },
+  });
+  let left = CONNECTIONS;
+  const visitor = async () => {
+    while (left-- > 0) await visit(listener.address.port, prng);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, visitor));
+  listener.close();
+  await accepting;
+  // The other ends close in their own turns.
+  while (sharedPoller()?.waiterKind !== undefined) await settled();
+  for (let turn = 0; turn < 10; turn++) await settled();
+}
+
+function descriptors(): number {
+  return [...Deno.readDirSync("/proc/self/fd")].length;
+}
+
+async function report(seed: number): Promise<boolean> {
+  await crowd(1); // What is opened once stays.
+  const before = descriptors();
+  await crowd(seed);
+  const after = descriptors();
+  const said = `${before} descriptors before, ${after} after\n`;
+  Deno.stdout.writeSync(new TextEncoder().encode(said));
+  return after <= before;
+}
+
+if (import.meta.main && Deno.args.length === 1) {
+  Deno.exit(await report(+Deno.args[0]!) ? 0 : 1);
+}
+
+for (const choice of Object.keys(WAITERS)) {
+  Deno.test({
+    name:
+      `${CONNECTIONS} connections come and go over sockets of the kind "${choice}"`,
+    fn: async () => {
+      const { seed } = Prng.fromEnvironment();
+      const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+        args: ["run", "--quiet", "-A", import.meta.filename!, `${seed}`],
+        env: { TUNNEL_SOCKETS: choice },
+      }).output();
+      const text = (octets: Uint8Array) => new TextDecoder().decode(octets);
+      assertEquals(code, 0, `seed ${seed}: ${text(stdout)}${text(stderr)}`);
+    },
+  });
+}
