@@ -39,6 +39,8 @@ export class PolledTransport implements Transport, Polled {
   #rest: Uint8Array<ArrayBuffer> | undefined;
   #done: (() => void) | undefined;
   #endAfterWrite = false;
+  /** Why nothing can be written any more. */
+  #writeError: unknown;
 
   /** @param early Octets that were read before; they are the first chunk. */
   constructor(socket: PolledSocket, early: Uint8Array | undefined) {
@@ -118,7 +120,8 @@ export class PolledTransport implements Transport, Polled {
   #onPeerEnd(events: TransportEvents): void {
     this.#peerEnded = true;
     events.onEnd();
-    if (this.#weEnded) this.#finish(undefined);
+    if (this.#writeError !== undefined) this.#fail(this.#writeError);
+    else if (this.#weEnded) this.#finish(undefined);
   }
 
   #send(octets: Uint8Array<ArrayBuffer>): void {
@@ -133,7 +136,7 @@ export class PolledTransport implements Transport, Polled {
         rest = rest.subarray(count);
       }
     } catch (error) {
-      return this.#fail(error);
+      return this.#onWriteError(error);
     }
     this.#rest = undefined;
     // Not in this call, or writer and written would call each other for ever.
@@ -156,8 +159,18 @@ export class PolledTransport implements Transport, Polled {
       this.#descriptor.closeWrite();
       this.#weEnded = true;
     } catch (error) {
-      this.#fail(error);
+      this.#onWriteError(error);
     }
+  }
+
+  /**
+   * The peer takes no more octets. What it said before is still in the kernel
+   * and is heard first, up to its end, which is near.
+   */
+  #onWriteError(error: unknown): void {
+    this.#rest = undefined;
+    if (this.#peerEnded) this.#fail(error);
+    else this.#writeError = error;
   }
 
   #fail(error: unknown): void {

@@ -42,6 +42,8 @@ class SocketTransport implements Transport {
   #offset = 0;
   #done: (() => void) | undefined;
   #endAfterWrite = false;
+  /** Why nothing can be written any more. */
+  #writeError: unknown;
 
   constructor(socket: OctetSocket, early: Uint8Array | undefined) {
     this.#socket = socket;
@@ -108,7 +110,8 @@ class SocketTransport implements Transport {
       this.#reader.release();
       this.#peerEnded = true;
       this.#events!.onEnd();
-      if (this.#weEnded) this.#finish(undefined);
+      if (this.#writeError !== undefined) this.#fail(this.#writeError);
+      else if (this.#weEnded) this.#finish(undefined);
       return;
     }
     this.#deliver(this.#reader.buffer.subarray(0, count), () => {
@@ -159,7 +162,14 @@ class SocketTransport implements Transport {
     done();
   };
 
-  readonly #onWriteError = (error: unknown) => this.#fail(error);
+  /**
+   * The peer takes no more octets. What it said before may not have been dealt
+   * with yet and is heard first, up to its end, which is near.
+   */
+  readonly #onWriteError = (error: unknown) => {
+    if (this.#peerEnded) this.#fail(error);
+    else this.#writeError = error;
+  };
 
   #endOurSide(): void {
     this.#endAfterWrite = false;
