@@ -38,14 +38,6 @@ import { WriteBatch } from "./write_batch.ts";
 /** Reads in a row of one conduit; then others have their turn. */
 const READS_PER_TURN = 2;
 
-/**
- * Octets of one conduit, each way, before the event loop has its turn. Where
- * both ends of a transfer are faster than we are, reading and writing would
- * call each other from microtask to microtask for ever, and no timer, no signal
- * and no other connection would be heard.
- */
-export const OCTETS_PER_TURN: number = 1024 * 1024;
-
 /** One for all: see the module description. */
 const shared = new Uint8Array(READ_OCTETS_MAX);
 
@@ -62,8 +54,6 @@ export class PolledConduit implements Conduit, Polled {
   #unconsumed = 0;
   #isDelivering = false;
   #readIsDue = false;
-  /** Since the event loop had its turn for it. */
-  #readOctets = 0;
   #peerEnded = false;
 
   // Writing.
@@ -72,8 +62,6 @@ export class PolledConduit implements Conduit, Polled {
   #rest: Uint8Array<ArrayBuffer> | undefined;
   #flushIsDue = false;
   #wantsRoom = false;
-  /** Since the event loop had its turn for it. */
-  #sentOctets = 0;
   /** Dropped in this turn of the event loop. */
   #droppedOctets = 0;
   #sending: "open" | "ending" | "ended" | "broken" = "open";
@@ -142,11 +130,7 @@ export class PolledConduit implements Conduit, Polled {
   #readSoon(): void {
     if (this.#readIsDue) return;
     this.#readIsDue = true;
-    if (this.#readOctets < OCTETS_PER_TURN) queueMicrotask(this.#readNow);
-    else {
-      this.#readOctets = 0;
-      setImmediate(this.#readNow);
-    }
+    queueMicrotask(this.#readNow);
   }
 
   readonly #readNow = () => {
@@ -157,8 +141,11 @@ export class PolledConduit implements Conduit, Polled {
   #read(): void {
     if (this.#events === undefined || this.#readIsDue) return;
     if (this.#first !== undefined) this.#deliverFirst();
+    const { poller } = this.#descriptor;
     for (let reads = 0; this.#wantsToRead; reads++) {
-      if (reads === READS_PER_TURN) return this.#descriptor.poller.goOn(this);
+      if (reads === READS_PER_TURN || poller.isTurnOver) {
+        return poller.goOn(this);
+      }
       const count = this.#readOnce();
       if (count === NOTHING_YET) return;
       if (count === 0) return this.#onPeerEnd();
@@ -191,7 +178,7 @@ export class PolledConduit implements Conduit, Polled {
 
   #deliver(chunk: Uint8Array): void {
     this.#unconsumed += chunk.length;
-    this.#readOctets += chunk.length;
+    this.#descriptor.poller.moved(chunk.length);
     this.#isDelivering = true;
     this.#events!.onData(chunk);
     this.#isDelivering = false;
@@ -215,8 +202,7 @@ export class PolledConduit implements Conduit, Polled {
     this.#flushIsDue = true;
     const isPiece = octets >= PIECE_OCTETS.min && octets <= PIECE_OCTETS.max &&
       this.#batch.pendingOctets < GATHERED_OCTETS;
-    if (isPiece || this.#sentOctets >= OCTETS_PER_TURN) {
-      this.#sentOctets = 0;
+    if (isPiece || this.#descriptor.poller.isTurnOver) {
       setImmediate(this.#flush);
     } else queueMicrotask(this.#flush);
   }
@@ -243,7 +229,7 @@ export class PolledConduit implements Conduit, Polled {
           return;
         }
         sent += count;
-        this.#sentOctets += count;
+        this.#descriptor.poller.moved(count);
       }
     } catch (error) {
       return this.#onWriteError(error);

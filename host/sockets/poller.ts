@@ -30,6 +30,14 @@ const EVENTS_MAX = 128;
  */
 const BUSY_EVENTS_MIN = 3;
 
+/**
+ * Octets that all conduits together move before the event loop has its turn: a
+ * few milliseconds. Where many ends are faster than we are, reading and writing
+ * would go on from microtask to microtask for ever, and no timer, no signal and
+ * no other connection would be heard.
+ */
+export const OCTETS_PER_TURN: number = 4 * 1024 * 1024;
+
 /** `struct epoll_event` is packed on x86-64 only. */
 const EVENT_WORDS = Deno.build.arch === "x86_64" ? 3 : 4;
 const DATA_AT = Deno.build.arch === "x86_64" ? 1 : 2;
@@ -117,8 +125,12 @@ export class Poller {
   /** The next turn of the event loop looks. */
   #lookIsDue = false;
   #isLooking = false;
-  /** Who has more to do than it may do in one turn. */
-  #unfinished = new Set<Polled>();
+  /** Moved in this turn. */
+  #octets = 0;
+  /** Who has more to do than it may do in one turn, in this order. */
+  #unfinished = new Map<Polled, number>();
+  /** Those of them who go on in this look, and what was told of them meanwhile. */
+  #due: Map<Polled, number> = NOBODY;
   #holders = 0;
   #closing: Promise<unknown> = Promise.resolve();
 
@@ -165,13 +177,26 @@ export class Poller {
 
   /** `polled` goes on in the next turn: others have theirs first. */
   goOn(polled: Polled): void {
-    this.#unfinished.add(polled);
+    this.#unfinished.set(polled, 0);
     if (!this.#isLooking) this.#lookSoon();
+  }
+
+  /** To be told of octets that were read or written. */
+  moved(octets: number): void {
+    this.#octets += octets;
+  }
+
+  /** Whether what is left should wait for the next turn. */
+  get isTurnOver(): boolean {
+    if (this.#octets < OCTETS_PER_TURN) return false;
+    // Which begins with a look.
+    if (!this.#isLooking) this.#lookSoon();
+    return true;
   }
 
   /** Waits no longer for a descriptor that goes on elsewhere. */
   release(descriptor: number): void {
-    if (!this.#polled.delete(descriptor)) return;
+    if (!this.#forget(descriptor)) return;
     const { epoll_ctl } = this.#library;
     epoll_ctl(this.#epoll, EPOLL_CTL_DEL, descriptor, this.#oneOctets);
     this.#closeWhenUnused();
@@ -183,7 +208,7 @@ export class Poller {
    * @returns Settles when nothing of it is left, as far as it is the last one.
    */
   async close(descriptor: number): Promise<void> {
-    this.#polled.delete(descriptor);
+    this.#forget(descriptor);
     this.#library.close(descriptor);
     this.#closeWhenUnused();
     await this.#closing;
@@ -212,6 +237,14 @@ export class Poller {
       this.#holders--;
       this.#closeWhenUnused();
     };
+  }
+
+  /** @returns Whether it was waited for. */
+  #forget(descriptor: number): boolean {
+    const polled = this.#polled.get(descriptor);
+    if (polled === undefined) return false;
+    this.#due.delete(polled);
+    return this.#polled.delete(descriptor);
   }
 
   #open(): boolean {
@@ -292,21 +325,13 @@ export class Poller {
   /** @returns How many have something to do. */
   #look(): number {
     const epoll = this.#epoll;
+    this.#octets = 0;
     if (epoll < 0) return 0;
     this.#isLooking = true;
     const { epoll_wait } = this.#library;
     const count = epoll_wait(epoll, this.#eventOctets, EVENTS_MAX, 0);
-    const unfinished = this.#unfinished.size > 0 ? this.#unfinished : NOBODY;
-    if (unfinished.size > 0) this.#unfinished = new Set();
-    for (let index = 0; index < count; index++) {
-      const at = index * EVENT_WORDS;
-      const polled = this.#polled.get(this.#events[at + DATA_AT]!);
-      if (polled === undefined) continue;
-      // One turn for each, or who is always ready would have more and more.
-      unfinished.delete(polled);
-      polled.onReady(this.#events[at]!);
-    }
-    for (const polled of unfinished) polled.onReady(0);
+    if (this.#unfinished.size > 0) this.#tellUnfinished(count);
+    else this.#tell(count);
     this.#isLooking = false;
     // Somebody may have closed all of them meanwhile, and opened others.
     if (this.#epoll < 0) return count;
@@ -315,9 +340,35 @@ export class Poller {
     else this.#await();
     return count;
   }
+
+  #tell(count: number): void {
+    for (let index = 0; index < count; index++) {
+      const at = index * EVENT_WORDS;
+      const polled = this.#polled.get(this.#events[at + DATA_AT]!);
+      polled?.onReady(this.#events[at]!);
+    }
+  }
+
+  /**
+   * Those who wait for their turn have it first, and one only: else who is ready
+   * in each look would take theirs for ever.
+   */
+  #tellUnfinished(count: number): void {
+    const due = this.#due = this.#unfinished;
+    this.#unfinished = new Map();
+    for (let index = 0; index < count; index++) {
+      const at = index * EVENT_WORDS;
+      const polled = this.#polled.get(this.#events[at + DATA_AT]!);
+      if (polled === undefined) continue;
+      due.set(polled, (due.get(polled) ?? 0) | this.#events[at]!);
+    }
+    for (const [polled, ready] of due) polled.onReady(ready);
+    this.#due = NOBODY;
+  }
 }
 
-const NOBODY = new Set<Polled>();
+/** Nothing is ever put into it. */
+const NOBODY = new Map<Polled, number>();
 
 const BLIND: OpenWaiter = (_library, _epoll, onReady) =>
   new BlindWaiter(onReady);

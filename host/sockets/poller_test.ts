@@ -5,6 +5,7 @@ import { WAITERS } from "../../tests/support/socket_kinds.ts";
 import { type LibC, openLibc } from "./libc.ts";
 import {
   LOOK_ANYWAY_MS,
+  OCTETS_PER_TURN,
   type OpenWaiter,
   type Polled,
   Poller,
@@ -189,6 +190,52 @@ Deno.test({
     }
     assert(bell.rings >= 40, `${bell.rings} turns`);
     assertEquals(most, 1, "turns in one of the event loop");
+    await poller.close(bell.descriptor);
+  },
+});
+
+Deno.test({
+  name:
+    "those who wait for their turn have it first, unless they are closed before",
+  ignore,
+  fn: async () => {
+    const waiter = new ScriptedWaiter();
+    const poller = new Poller(library, [waiter.open]);
+    const order: string[] = [];
+    const bell = (name: string, act: () => void = () => {}) => {
+      const bell = new Bell().addTo(poller);
+      bell.act = () => {
+        order.push(name);
+        act();
+      };
+      bell.ring();
+      return bell;
+    };
+    const late = bell("late");
+    const gone = bell("gone");
+    const waits = bell("waits", () => void poller.close(gone.descriptor));
+    poller.goOn(waits);
+    poller.goOn(gone);
+    await settled();
+    assertEquals(order, ["waits", "late"]);
+    await poller.close(late.descriptor);
+    await poller.close(waits.descriptor);
+  },
+});
+
+Deno.test({
+  name: "a turn is over for all when all together have moved enough",
+  ignore,
+  fn: async () => {
+    const waiter = new ScriptedWaiter();
+    const poller = new Poller(library, [waiter.open]);
+    const bell = new Bell().addTo(poller);
+    poller.moved(OCTETS_PER_TURN - 1);
+    assertEquals(poller.isTurnOver, false);
+    poller.moved(1);
+    assertEquals(poller.isTurnOver, true);
+    await settled();
+    assertEquals(poller.isTurnOver, false, "the next one has begun by itself");
     await poller.close(bell.descriptor);
   },
 });
