@@ -15,7 +15,7 @@ import { endOf } from "./octet_socket.ts";
 import type { PolledSocket } from "./polled_socket.ts";
 import type { Polled } from "./poller.ts";
 import { NOTHING_YET, type StreamDescriptor } from "./stream_descriptor.ts";
-import { TurnShare } from "./turn_share.ts";
+import type { Share } from "./turn_share.ts";
 
 /** One for all: a chunk is dealt with before the next read. */
 const shared = new Uint8Array(BUFFER_OCTETS_MAX);
@@ -28,7 +28,7 @@ export class PolledTransport implements Transport, Polled {
   readonly localAddress: string;
   readonly #socket: PolledSocket;
   readonly #descriptor: StreamDescriptor;
-  readonly #share = new TurnShare();
+  readonly #share: Share;
   #early: Uint8Array | undefined;
   #events: TransportEvents | undefined;
   #state: "open" | "closed" = "open";
@@ -43,7 +43,12 @@ export class PolledTransport implements Transport, Polled {
   #writeError: unknown;
 
   /** @param early Octets that were read before; they are the first chunk. */
-  constructor(socket: PolledSocket, early: Uint8Array | undefined) {
+  constructor(
+    socket: PolledSocket,
+    early: Uint8Array | undefined,
+    share: Share,
+  ) {
+    this.#share = share;
     this.#socket = socket;
     this.identity = socket.identity;
     this.remoteAddress = socket.remoteAddress;
@@ -93,13 +98,17 @@ export class PolledTransport implements Transport, Polled {
     if (events === undefined) return;
     while (this.#state === "open" && !this.#peerEnded) {
       const count = this.#readOnce();
-      if (count === NOTHING_YET) return;
+      if (count === NOTHING_YET) return this.#onDrained();
       if (count === 0) return this.#onPeerEnd(events);
       const startMs = performance.now();
       events.onChunk(shared.subarray(0, count));
       const isTurnOver = this.#share.took(count, performance.now() - startMs);
       if (isTurnOver) return this.#descriptor.poller.goOn(this);
     }
+  }
+
+  #onDrained(): void {
+    if (this.#writeError !== undefined) this.#fail(this.#writeError);
   }
 
   /** No more than may be dealt with before others have a turn. */
@@ -164,13 +173,14 @@ export class PolledTransport implements Transport, Polled {
   }
 
   /**
-   * The peer takes no more octets. What it said before is still in the kernel
-   * and is heard first, up to its end, which is near.
+   * The peer takes no more octets. What it said before is in the kernel, and is
+   * heard first.
    */
   #onWriteError(error: unknown): void {
     this.#rest = undefined;
-    if (this.#peerEnded) this.#fail(error);
-    else this.#writeError = error;
+    if (this.#peerEnded) return this.#fail(error);
+    this.#writeError = error;
+    this.#descriptor.poller.goOn(this);
   }
 
   #fail(error: unknown): void {

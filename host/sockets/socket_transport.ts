@@ -12,25 +12,27 @@ import { endOf, type OctetSocket } from "./octet_socket.ts";
 import { PolledSocket } from "./polled_socket.ts";
 import { PolledTransport } from "./polled_transport.ts";
 import { ReadBuffer } from "./read_buffer.ts";
-import { TurnShare } from "./turn_share.ts";
+import { type Share, TurnShare } from "./turn_share.ts";
 
 /**
  * @param early Octets that were read before, such as those that told HTTP/2
  *   from HTTP/1.1; they are the first chunk.
+ * @param share How much is dealt with before others have a turn.
  */
 export function socketTransport(
   socket: OctetSocket,
   early?: Uint8Array,
+  share: Share = new TurnShare(),
 ): Transport {
   return socket instanceof PolledSocket
-    ? new PolledTransport(socket, early)
-    : new SocketTransport(socket, early);
+    ? new PolledTransport(socket, early, share)
+    : new SocketTransport(socket, early, share);
 }
 
 class SocketTransport implements Transport {
   readonly #socket: OctetSocket;
   readonly #reader = new ReadBuffer();
-  readonly #share = new TurnShare();
+  readonly #share: Share;
   #early: Uint8Array | undefined;
   #events: TransportEvents | undefined;
   #state: "open" | "closed" = "open";
@@ -45,7 +47,12 @@ class SocketTransport implements Transport {
   /** Why nothing can be written any more. */
   #writeError: unknown;
 
-  constructor(socket: OctetSocket, early: Uint8Array | undefined) {
+  constructor(
+    socket: OctetSocket,
+    early: Uint8Array | undefined,
+    share: Share,
+  ) {
+    this.#share = share;
     this.#socket = socket;
     this.#early = early?.length ? early : undefined;
   }
@@ -97,6 +104,7 @@ class SocketTransport implements Transport {
   }
 
   #read(): void {
+    if (this.#writeError !== undefined) this.#fail(this.#writeError);
     if (this.#state === "closed") return;
     this.#isReading = true;
     this.#socket.read(this.#reader.buffer)
@@ -110,8 +118,7 @@ class SocketTransport implements Transport {
       this.#reader.release();
       this.#peerEnded = true;
       this.#events!.onEnd();
-      if (this.#writeError !== undefined) this.#fail(this.#writeError);
-      else if (this.#weEnded) this.#finish(undefined);
+      if (this.#weEnded) this.#finish(undefined);
       return;
     }
     this.#deliver(this.#reader.buffer.subarray(0, count), () => {
@@ -163,11 +170,11 @@ class SocketTransport implements Transport {
   };
 
   /**
-   * The peer takes no more octets. What it said before may not have been dealt
-   * with yet and is heard first, up to its end, which is near.
+   * The peer takes no more octets. What was read already may not have been dealt
+   * with yet, and is heard first.
    */
   readonly #onWriteError = (error: unknown) => {
-    if (this.#peerEnded) this.#fail(error);
+    if (this.#isReading || this.#peerEnded) this.#fail(error);
     else this.#writeError = error;
   };
 

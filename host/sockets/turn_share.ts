@@ -24,17 +24,26 @@ const SHARE_OCTETS_FIRST = SHARE_OCTETS_MIN;
 /** Below this part of a turn shares grow. */
 const CHEAP = 1 / 4;
 
-/** See the module description. */
-export class TurnShare {
+/** Who says how much may be dealt with at once. */
+export interface Share {
   /** How many to deal with until it is looked what they took. */
-  octets: number = SHARE_OCTETS_FIRST;
-  #spentMs = 0;
-
+  readonly octets: number;
   /**
    * So many took so long.
    *
    * @returns Whether others should have a turn, even if that was all.
    */
+  took(octets: number, ms: number): boolean;
+}
+
+/** All at once, for those to whom real time means nothing. */
+export const WHOLE: Share = { octets: Infinity, took: () => false };
+
+/** See the module description. */
+export class TurnShare implements Share {
+  octets: number = SHARE_OCTETS_FIRST;
+  #spentMs = 0;
+
   took(octets: number, ms: number): boolean {
     if (ms > TURN_MS) {
       this.octets = Math.max(SHARE_OCTETS_MIN, Math.floor(octets / 2));

@@ -20,6 +20,7 @@ import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { ReadBuffer } from "../../host/sockets/read_buffer.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import type { Share } from "../../host/sockets/turn_share.ts";
 import type { FrontendMode } from "../options.ts";
 import type { Caller } from "../policy/caller.ts";
 import { refusalOctets } from "../../host/connect/connect_response.ts";
@@ -43,6 +44,8 @@ export interface FrontendPortOptions {
   readonly connect: ConnectClientOptions<Caller>;
   /** A client was turned away before it could ask for anything. */
   turnedAway(remoteAddress: string, reason: string): void;
+  /** How much of one caller is dealt with before others have a turn. */
+  readonly share?: () => Share;
   /** An HTTP/2 connection is over. */
   ended?(end: ConnectionEnd): void;
   /** +1 and −1 for every HTTP/1.1 and every HTTP/2 connection. */
@@ -146,7 +149,8 @@ export class FrontendPort {
     this.#connections.add(connection);
     counted("http2", 1);
     connection.start();
-    driveHttp2(socketTransport(socket, early), connection, timers);
+    const transport = socketTransport(socket, early, this.#options.share?.());
+    driveHttp2(transport, connection, timers);
   }
 
   async #turnAway(

@@ -10,6 +10,7 @@ import { dialConnect } from "../../client/connect_caller.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import { WHOLE } from "../../host/sockets/turn_share.ts";
 import { dialProxy } from "../../proto/link/dial_proxy.ts";
 import type {
   DialEvents,
@@ -170,7 +171,7 @@ export class Callers {
       },
     });
     connection.start();
-    const transport = tapped(socketTransport(pair.far), {
+    const transport = tapped(socketTransport(pair.far, undefined, WHOLE), {
       isClient: true,
       mayCalm: this.#plan.budgetOctets <= MEMORY_IS_SHORT_OCTETS,
       complain: (what) => this.#sim.fail(`a caller sends ${what}`),

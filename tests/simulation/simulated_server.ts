@@ -8,6 +8,7 @@
 import { MetricRegistry } from "../../host/metrics.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { Transport } from "../../host/transport.ts";
+import { WHOLE } from "../../host/sockets/turn_share.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { join } from "../../proto/transfer/transfer.ts";
@@ -138,6 +139,7 @@ export class SimulatedServer {
       mode: "auto",
       timers: sim,
       keepaliveMs: plan.keepaliveMs,
+      share: () => WHOLE,
       receiveBudget: this.budget,
       routerFor: (caller) =>
         frontendRouter(caller, {

@@ -6,6 +6,7 @@
  */
 
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import { WHOLE } from "../../host/sockets/turn_share.ts";
 import type { Transport } from "../../host/transport.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { LinkError, STREAMS_ALPN } from "../../proto/link/hello.ts";
@@ -165,7 +166,7 @@ export class TunnelWorld implements AgentWorld {
     const link = new SimulatedLink(number, agent, pair, isPackets);
     this.links.push(link);
     const tap = (end: "near" | "far", isClient: boolean) =>
-      tapped(socketTransport(pair[end]), {
+      tapped(socketTransport(pair[end], undefined, WHOLE), {
         isClient,
         // In the packets carrier a conduit is reset by a packet.
         mayCalm: !isPackets &&
