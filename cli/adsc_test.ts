@@ -87,7 +87,7 @@ Deno.test("changes are lines, figures are of all clients", async () => {
     JSON.parse(line)
   );
   assertEquals(lines.filter(({ kind }) => kind === "cluster").length, 4);
-  assertMatch(lines[0].client, /\/adsc-1$/);
+  assertMatch(lines[0].client, /\/adsc-[12]$/);
   const figures = await adsc(
     ...["proxy", server, "--print=figures", "--clients=20"],
     ...["--nack=cluster=default/db:5432", "--wait=refused>=1"],

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	openersAtOnce   = 64
-	idleSettle      = 3 * time.Second
+	openersAtOnce = 64
+	// Memory is given back within some seconds, which is work.
+	idleSettle      = 10 * time.Second
 	idleWatch       = 5 * time.Second
 	closeTimeout    = 30 * time.Second
 	idleOpenTimeout = 20 * time.Second

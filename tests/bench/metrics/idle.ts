@@ -9,7 +9,7 @@ import type { Sample } from "../generator.ts";
 import type { Figure, Metric, Scale } from "../metric.ts";
 import { usageOf } from "../processes.ts";
 
-const SETTLE_MS = 2_000;
+const SETTLE_MS = 10_000;
 
 function atRest(
   key: string,
