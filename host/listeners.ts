@@ -21,7 +21,10 @@ import { watchAcceptQueue } from "./accept_watchdog.ts";
 import { ListenError, listenError } from "./listen_error.ts";
 import { Reopener } from "./reopen.ts";
 import { hostPort } from "./sockets/deno_socket.ts";
-import { listenPolledTcp, type PolledListener } from "./sockets/polled_listener.ts";
+import {
+  listenPolledTcp,
+  type PolledListener,
+} from "./sockets/polled_listener.ts";
 import { nodeTlsTransport } from "./sockets/node_tls_transport.ts";
 import { codeOf, type OctetSocket } from "./sockets/octet_socket.ts";
 import {
