@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
@@ -68,7 +68,7 @@ Deno.test("a join that cannot be ends with one line and what to do", async () =>
     ) {
       const flags = [at(port), `--node=${name}`];
       const once = await tunnel("join", said, ...flags, directory());
-      assertEquals(once.line.startsWith("tunnel join: Cannot "), true);
+      assert(once.line.startsWith("tunnel join: Cannot "), once.line);
       assertEquals(
         [once.code, once.line.includes(words)],
         [1, true],
@@ -77,7 +77,7 @@ Deno.test("a join that cannot be ends with one line and what to do", async () =>
       if (words.includes("running")) continue; // An agent waits for that one.
       const all = [...flags, `--join=${said}`, directory(), ...QUIET];
       const agent = await tunnel("agent", ...all);
-      assertEquals(agent.line.startsWith("tunnel agent: Cannot "), true);
+      assert(agent.line.startsWith("tunnel agent: Cannot "), agent.line);
       assertEquals(
         [agent.code, agent.line.includes(words)],
         [1, true],
