@@ -1,6 +1,6 @@
 /** Strangers with made-up tokens beside an agent with a good one. */
 
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
 import { KubernetesClient } from "../../host/kubernetes/client.ts";
 import { reviewToken } from "../../host/kubernetes/token_review.ts";
 import { systemTimers } from "../../host/system_timers.ts";
@@ -107,5 +107,9 @@ Deno.test("the API server is not asked about what is no token for this server", 
   const sub = "system:serviceaccount:default:default";
   const other = await rig.show(tokenSaying({ sub }), "203.0.113.1");
   assertEquals(other?.code, StatusCode.PERMISSION_DENIED);
+  assertStringIncludes(
+    other!.message,
+    "its token is of ServiceAccount default/default, wanted one of",
+  );
   assertEquals(rig.api.log, []);
 });

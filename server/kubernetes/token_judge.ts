@@ -118,6 +118,15 @@ async function judgeToken(
   return await judgeNode(options, peer, found, warned);
 }
 
+/** As people call a ServiceAccount; anybody else in quotes. */
+function userName(username: string): string {
+  const account = /^system:serviceaccount:([a-z0-9.-]+):([a-z0-9.-]+)$/;
+  const match = account.exec(username);
+  return match === null
+    ? JSON.stringify(username)
+    : `ServiceAccount ${match[1]}/${match[2]}`;
+}
+
 function judgeFinding(found: ReviewedToken, wanted: TokenRequirement): Verdict {
   if (found.kind === "invalid") {
     return refuse(
@@ -128,7 +137,7 @@ function judgeFinding(found: ReviewedToken, wanted: TokenRequirement): Verdict {
     );
   }
   const seen = found.kind === "stranger"
-    ? JSON.stringify(found.username.slice(0, QUOTE_LENGTH_MAX))
+    ? userName(found.username.slice(0, QUOTE_LENGTH_MAX))
     : `ServiceAccount ${found.namespace}/${found.name}`;
   const isWanted = found.kind === "service-account" &&
     found.namespace === wanted.namespace &&
