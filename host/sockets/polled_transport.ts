@@ -8,6 +8,7 @@
  * @module
  */
 
+import { setImmediate } from "node:timers";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import { BUFFER_OCTETS_MAX } from "../../proto/bytes/buffer_pool.ts";
 import type { Transport, TransportEvents } from "../transport.ts";
@@ -143,13 +144,16 @@ export class PolledTransport implements Transport, Polled {
           return;
         }
         rest = rest.subarray(count);
+        this.#descriptor.poller.moved(count);
       }
     } catch (error) {
       return this.#onWriteError(error);
     }
     this.#rest = undefined;
-    // Not in this call, or writer and written would call each other for ever.
-    queueMicrotask(this.#onWritten);
+    // Not in this call, or writer and written would call each other for ever; and
+    // who has moved enough leaves the event loop its turn.
+    if (this.#descriptor.poller.isTurnOver) setImmediate(this.#onWritten);
+    else queueMicrotask(this.#onWritten);
   }
 
   readonly #onWritten = () => {
