@@ -7,7 +7,7 @@ import {
   ConnectError,
   shownCertificates,
 } from "./agent_connect.ts";
-import { type AgentPortOptions, listenAgentPort } from "./listeners.ts";
+import { type AgentPortOptions, listenAgentPort } from "./agent_listener.ts";
 import { Credentials } from "./tls/credentials.ts";
 import { TlsHandshakeError } from "./tls/tls_errors.ts";
 import type { Transport } from "./transport.ts";

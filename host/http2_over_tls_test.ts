@@ -5,7 +5,7 @@ import type { Stream, StreamEvents } from "../proto/streams/stream.ts";
 import { certificates } from "../tests/support/certificates.ts";
 import { connectAgentTls } from "./agent_connect.ts";
 import { driveHttp2 } from "./http2_driver.ts";
-import { listenAgentPort } from "./listeners.ts";
+import { listenAgentPort } from "./agent_listener.ts";
 import { systemTimers } from "./system_timers.ts";
 import { Credentials } from "./tls/credentials.ts";
 

@@ -35,7 +35,8 @@ Deno.test("the agent port and TCP ports survive a lack of descriptors", async ()
 /** Uses up all descriptors while clients knock, then sets them free. */
 const STARVE = `
 const host = Deno.args[0];
-const { listenTcp, listenAgentPort } = await import(host + "listeners.ts");
+const { listenTcp } = await import(host + "listeners.ts");
+const { listenAgentPort } = await import(host + "agent_listener.ts");
 const { Credentials } = await import(host + "tls/credentials.ts");
 const { connectAgentTls } = await import(host + "agent_connect.ts");
 const { certificates } = await import(host + "../tests/support/certificates.ts");

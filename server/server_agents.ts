@@ -5,7 +5,8 @@
  * @module
  */
 
-import { type BoundListener, listenAgentPort } from "../host/listeners.ts";
+import { listenAgentPort } from "../host/agent_listener.ts";
+import type { BoundListener } from "../host/listeners.ts";
 import { systemTimers } from "../host/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
