@@ -5,25 +5,25 @@
  */
 
 import type { CallRoad } from "../client/call_road.ts";
-import { dialTarget } from "../host/dial.ts";
+import { dialTarget } from "../host/dial/dial.ts";
 import {
   adminHandler,
   healthHandler,
   metaHandler,
   type Routes,
-} from "../host/http_endpoints.ts";
+} from "../host/listen/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenHttp,
-} from "../host/listeners.ts";
-import type { Log } from "../host/log.ts";
-import { MetricRegistry } from "../host/metrics.ts";
-import { registerProcessMetrics } from "../host/process_metrics.ts";
+} from "../host/listen/listeners.ts";
+import type { Log } from "../host/process/log.ts";
+import { MetricRegistry } from "../host/process/metrics.ts";
+import { registerProcessMetrics } from "../host/process/process_metrics.ts";
 import { KeptFiles } from "../host/reload/kept_files.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import type { Credentials } from "../host/tls/credentials.ts";
-import { VERSION } from "../host/version.ts";
+import { VERSION } from "../host/process/version.ts";
 import { HTTP2_ALPN } from "../proto/link/hello.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./agent_audit.ts";

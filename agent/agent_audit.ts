@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { Log } from "../host/log.ts";
-import type { MetricRegistry } from "../host/metrics.ts";
+import type { Log } from "../host/process/log.ts";
+import type { MetricRegistry } from "../host/process/metrics.ts";
 import { AuditLog, type AuditLogOptions } from "../host/policy/audit_log.ts";
 import { watchAuditLog } from "../host/policy/audit_metrics.ts";
 import { AuditTrail, type DialRecord } from "../host/policy/dial_record.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { MetricRegistry } from "../host/metrics.ts";
+import { MetricRegistry } from "../host/process/metrics.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { StatusCode } from "../proto/grpc/status.ts";
 import { familiesIn, undocumented } from "../tests/support/metric_families.ts";

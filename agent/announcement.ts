@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Log } from "../host/log.ts";
+import type { Log } from "../host/process/log.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,

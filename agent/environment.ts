@@ -5,9 +5,9 @@
  * @module
  */
 
-import type { Log } from "../host/log.ts";
-import type { MetricRegistry } from "../host/metrics.ts";
-import type { ProxyEnvironment } from "../host/proxy_environment.ts";
+import type { Log } from "../host/process/log.ts";
+import type { MetricRegistry } from "../host/process/metrics.ts";
+import type { ProxyEnvironment } from "../host/dial/proxy_environment.ts";
 import type { LinkIdentity } from "./links/link_identity.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
 import type { Relay, RelayEnvironment } from "./relay/relay.ts";

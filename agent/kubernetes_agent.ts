@@ -5,10 +5,10 @@
  * @module
  */
 
-import { metaHandler } from "../host/http_endpoints.ts";
-import { listenHttp } from "../host/listeners.ts";
-import { MetricRegistry } from "../host/metrics.ts";
-import { registerProcessMetrics } from "../host/process_metrics.ts";
+import { metaHandler } from "../host/listen/http_endpoints.ts";
+import { listenHttp } from "../host/listen/listeners.ts";
+import { MetricRegistry } from "../host/process/metrics.ts";
+import { registerProcessMetrics } from "../host/process/process_metrics.ts";
 import { type RunningAgent, startAgent } from "./agent.ts";
 import { KubernetesIdentity } from "./enrol/kubernetes/kubernetes_identity.ts";
 import type { KubernetesIdentityOptions } from "./enrol/kubernetes/options.ts";

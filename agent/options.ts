@@ -8,8 +8,8 @@
  * @module
  */
 
-import type { ListenAddress } from "../host/listeners.ts";
-import type { ServerAddress } from "../host/server_addresses.ts";
+import type { ListenAddress } from "../host/listen/listeners.ts";
+import type { ServerAddress } from "../host/dial/server_addresses.ts";
 import type { ReloadSource } from "../host/reload/reloads.ts";
 import type { AuditLogOptions } from "../host/policy/audit_log.ts";
 import type { RuleSet } from "../host/policy/rule_set.ts";

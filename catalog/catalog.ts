@@ -14,7 +14,7 @@
  * @module
  */
 
-import type { Log } from "../host/log.ts";
+import type { Log } from "../host/process/log.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { SourceEntries } from "./changes.ts";
 import { describeDiff, type Diff, diffSnapshots, isEmptyDiff } from "./diff.ts";

@@ -1,5 +1,5 @@
 import { assertStringIncludes } from "@std/assert";
-import { MetricRegistry } from "../host/metrics.ts";
+import { MetricRegistry } from "../host/process/metrics.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { RecordedLog } from "../tests/support/recorded_log.ts";
 import {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Log } from "../host/log.ts";
+import type { Log } from "../host/process/log.ts";
 import { type Outcome, SourceEntries } from "./changes.ts";
 import type { Part, PartKeys, Sink, Source } from "./source.ts";
 

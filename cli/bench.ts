@@ -15,7 +15,7 @@ import { runBench } from "../client/bench/run_bench.ts";
 import { TunnelDialError } from "../client/dial_error.ts";
 import { describeRoad, type Road } from "../client/road.ts";
 import { openRoad } from "../client/road_dialer.ts";
-import { ListenError } from "../host/listen_error.ts";
+import { ListenError } from "../host/listen/listen_error.ts";
 import type { BenchHost } from "../proto/link/bench_wire.ts";
 import { figureRow, gapRow, progressLine, resultJson } from "./bench_report.ts";
 import { serveBench } from "./bench_serve.ts";

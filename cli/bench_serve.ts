@@ -6,11 +6,11 @@
  */
 
 import { BenchTargets } from "../agent/bench_targets.ts";
-import { listenTcp } from "../host/listeners.ts";
+import { listenTcp } from "../host/listen/listeners.ts";
 import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
 import type { OctetSocket } from "../host/sockets/octet_socket.ts";
-import { systemTimers } from "../host/system_timers.ts";
-import { VERSION } from "../host/version.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
+import { VERSION } from "../host/process/version.ts";
 import { DialError } from "../proto/link/link.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import type { HostPort } from "./flags/addresses.ts";

@@ -19,7 +19,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   },
   agent: async () => {
     const { startJoinedAgent } = await import("../agent/joined_agent.ts");
-    const { proxyEnvironment } = await import("../host/proxy_environment.ts");
+    const { proxyEnvironment } = await import(
+      "../host/dial/proxy_environment.ts"
+    );
     const { forgetPublicRoots } = await import("./trusted_roots.ts");
     return (await import("./agent.ts")).agentCommand((options, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
@@ -34,7 +36,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     const { startKubernetesAgent } = await import(
       "../agent/kubernetes_agent.ts"
     );
-    const { proxyEnvironment } = await import("../host/proxy_environment.ts");
+    const { proxyEnvironment } = await import(
+      "../host/dial/proxy_environment.ts"
+    );
     const { forgetPublicRootsIfKnown } = await import("./trusted_roots.ts");
     const { yurttunnelAgentCommand } = await import("./yurttunnel_agent.ts");
     return yurttunnelAgentCommand(({ agent, kubernetes }, log) => {

@@ -6,7 +6,7 @@
 
 import { forward } from "../client/forward.ts";
 import { openRoad } from "../client/road_dialer.ts";
-import { ListenError } from "../host/listen_error.ts";
+import { ListenError } from "../host/listen/listen_error.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { type CommandContext, defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";

@@ -6,8 +6,8 @@
 
 import { AgentIdentity, joinAgain } from "../agent/enrol/agent_identity.ts";
 import { hasJoined } from "../agent/enrol/agent_state.ts";
-import { openLog } from "../host/log.ts";
-import { proxyEnvironment } from "../host/proxy_environment.ts";
+import { openLog } from "../host/process/log.ts";
+import { proxyEnvironment } from "../host/dial/proxy_environment.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";

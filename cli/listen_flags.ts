@@ -4,7 +4,7 @@
  * @module
  */
 
-import { ListenError } from "../host/listen_error.ts";
+import { ListenError } from "../host/listen/listen_error.ts";
 import { hostPort } from "../host/sockets/deno_socket.ts";
 
 /** A flag, and the address or path that it stands for. */

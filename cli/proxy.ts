@@ -14,7 +14,7 @@ import {
   startNodeProxy,
 } from "../agent/proxy/node_proxy.ts";
 import { plannedNames } from "../agent/proxy/planned_names.ts";
-import { type Log, openLog } from "../host/log.ts";
+import { type Log, openLog } from "../host/process/log.ts";
 import {
   type CommandContext,
   defineCommand,

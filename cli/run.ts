@@ -14,7 +14,7 @@ import {
   isSocketChoice,
   SOCKET_CHOICES,
   SOCKETS_VARIABLE,
-} from "../host/sockets/socket_choice.ts";
+} from "../host/sockets/polled/socket_choice.ts";
 
 /** Other ways to ask for the same command. */
 const ALIASES: ReadonlyMap<string, string> = new Map([

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Log, openLog } from "../host/log.ts";
+import { type Log, openLog } from "../host/process/log.ts";
 import type { ServerOptions } from "../server/options.ts";
 import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";

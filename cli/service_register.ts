@@ -24,7 +24,7 @@ import {
 } from "../catalog/validate.ts";
 import { connectEtcd } from "../host/etcd/connect.ts";
 import { EtcdConfigError } from "../host/etcd/errors.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import { type CommandContext, defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";

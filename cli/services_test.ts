@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { PortStatus, ProxyStatus } from "../agent/proxy/proxy_status.ts";
 import { PROXY_PATH } from "../agent/proxy/proxy_path.ts";
-import { jsonAnswer } from "../host/http_endpoints.ts";
-import { listenHttp } from "../host/listeners.ts";
+import { jsonAnswer } from "../host/listen/http_endpoints.ts";
+import { listenHttp } from "../host/listen/listeners.ts";
 import { deadPort } from "../tests/support/proxy_rig.ts";
 import type { CommandContext } from "./command.ts";
 import { ENDPOINTS_COMMAND } from "./endpoints.ts";

@@ -10,7 +10,7 @@ import {
   namesAuthority,
 } from "../host/kubernetes/connect.ts";
 import { KubernetesConfigError } from "../host/kubernetes/errors.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import { trustOnlyGivenAuthorities } from "../host/tls/given_authorities.ts";
 
 /**

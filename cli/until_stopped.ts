@@ -7,11 +7,11 @@
  * @module
  */
 
-import { MemoryRelief } from "../host/memory_relief.ts";
-import { DeadPeers } from "../host/sockets/dead_peers.ts";
+import { MemoryRelief } from "../host/process/memory_relief.ts";
+import { DeadPeers } from "../host/sockets/libc/dead_peers.ts";
 import { localSocketsInUse } from "../host/sockets/local_sockets.ts";
-import { sharedPoller } from "../host/sockets/poller.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { sharedPoller } from "../host/sockets/polled/poller.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 
 /** A server or an agent that is up. */
 export interface Running {

@@ -7,7 +7,7 @@
 import { defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { choiceFlag } from "./flags/flag.ts";
-import { VERSION } from "../host/version.ts";
+import { VERSION } from "../host/process/version.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 
 /** See the module description. */

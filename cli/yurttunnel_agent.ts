@@ -5,8 +5,8 @@
  * @module
  */
 
-import { type Log, openLog } from "../host/log.ts";
-import { VERSION } from "../host/version.ts";
+import { type Log, openLog } from "../host/process/log.ts";
+import { VERSION } from "../host/process/version.ts";
 import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { YURTTUNNEL_AGENT_FLAGS } from "./flags/yurttunnel_agent_flags.ts";

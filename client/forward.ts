@@ -4,7 +4,7 @@
  * @module
  */
 
-import { listenTcp } from "../host/listeners.ts";
+import { listenTcp } from "../host/listen/listeners.ts";
 import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
 import {
   EARLY_WAIT_MS,
@@ -12,7 +12,7 @@ import {
   firstOctets,
 } from "../host/sockets/first_octets.ts";
 import type { OctetSocket } from "../host/sockets/octet_socket.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import { TunnelDialError } from "./dial_error.ts";

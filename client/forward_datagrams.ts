@@ -4,13 +4,13 @@
  * @module
  */
 
-import { listenError } from "../host/listen_error.ts";
+import { listenError } from "../host/listen/listen_error.ts";
 import {
   type DatagramFlow,
   listenDatagrams,
-} from "../host/sockets/datagram_listener.ts";
+} from "../host/sockets/datagrams/datagram_listener.ts";
 import { hostPort } from "../host/sockets/deno_socket.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import { EARLY_OCTETS_MAX } from "../proto/link/dial_proxy.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import { TunnelDialError } from "./dial_error.ts";

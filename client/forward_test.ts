@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { ListenError } from "../host/listen_error.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { ListenError } from "../host/listen/listen_error.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { ConduitProbe } from "../tests/support/conduit_probe.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";

@@ -6,7 +6,7 @@
  */
 
 import { hostPort } from "../host/sockets/deno_socket.ts";
-import { gatedTlsClient } from "../host/sockets/gated_tls_client.ts";
+import { gatedTlsClient } from "../host/sockets/tls/gated_tls_client.ts";
 import { codeOf, type OctetSocket } from "../host/sockets/octet_socket.ts";
 import { connectToPath } from "../host/sockets/socket_connect.ts";
 import { socketTransport } from "../host/sockets/socket_transport.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { systemTimers } from "../host/system_timers.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import { CertificateFiles } from "../tests/support/certificate_files.ts";
 import { certificates } from "../tests/support/certificates.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";

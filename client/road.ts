@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { ProxyEnvironment } from "../host/proxy_environment.ts";
-import type { ServerAddress } from "../host/server_addresses.ts";
+import type { ProxyEnvironment } from "../host/dial/proxy_environment.ts";
+import type { ServerAddress } from "../host/dial/server_addresses.ts";
 import { hostPort } from "../host/sockets/deno_socket.ts";
 import type { CredentialFiles } from "../host/tls/credentials.ts";
 

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { dialTarget } from "../host/dial.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { dialTarget } from "../host/dial/dial.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import { EARLY_OCTETS_MAX } from "../proto/link/dial_proxy.ts";
 import { DialError, type DialTarget } from "../proto/link/link.ts";
 import { abandon } from "../proto/link/dial_handler.ts";

@@ -8,9 +8,12 @@
 import { unaryCall } from "../proto/grpc/client.ts";
 import { GrpcError, StatusCode, statusName } from "../proto/grpc/status.ts";
 import { Connection } from "../proto/streams/connection.ts";
-import { type AgentConnectOptions, connectAgentTls } from "./agent_connect.ts";
+import {
+  type AgentConnectOptions,
+  connectAgentTls,
+} from "./dial/agent_connect.ts";
 import { driveHttp2 } from "./http2_driver.ts";
-import { systemTimers } from "./system_timers.ts";
+import { systemTimers } from "./process/system_timers.ts";
 
 /** Whom to call. */
 export interface CallerOptions {

@@ -9,7 +9,7 @@ import {
 } from "./http2_driver.ts";
 import { denoSocket } from "./sockets/deno_socket.ts";
 import { socketTransport } from "./sockets/socket_transport.ts";
-import { systemTimers } from "./system_timers.ts";
+import { systemTimers } from "./process/system_timers.ts";
 import type { Transport, TransportEvents } from "./transport.ts";
 
 Deno.test("all output of a turn leaves in one write", async () => {

@@ -3,10 +3,10 @@ import type { HeaderField } from "../proto/hpack/header_field.ts";
 import { Connection } from "../proto/streams/connection.ts";
 import type { Stream, StreamEvents } from "../proto/streams/stream.ts";
 import { certificates } from "../tests/support/certificates.ts";
-import { connectAgentTls } from "./agent_connect.ts";
+import { connectAgentTls } from "./dial/agent_connect.ts";
 import { driveHttp2 } from "./http2_driver.ts";
-import { listenAgentPort } from "./agent_listener.ts";
-import { systemTimers } from "./system_timers.ts";
+import { listenAgentPort } from "./listen/agent_listener.ts";
+import { systemTimers } from "./process/system_timers.ts";
 import { Credentials } from "./tls/credentials.ts";
 
 const BODY_OCTETS = 4 << 20;

@@ -11,7 +11,7 @@
 import { parseArgs } from "@std/cli";
 import { toBytes } from "@std/streams";
 import { V8_FLAGS } from "../cli/self_command.ts";
-import { VERSION } from "../host/version.ts";
+import { VERSION } from "../host/process/version.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";
 import { fetchTarball, findPackage } from "./npm_registry.ts";
 import { tarEntry } from "./tar_entry.ts";

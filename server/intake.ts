@@ -12,9 +12,9 @@ import {
   type IntakeScope,
   type IntakeWish,
 } from "../host/intake/intake_limits.ts";
-import type { Log } from "../host/log.ts";
-import type { MetricRegistry } from "../host/metrics.ts";
-import { descriptorLimit } from "../host/sockets/descriptor_limit.ts";
+import type { Log } from "../host/process/log.ts";
+import type { MetricRegistry } from "../host/process/metrics.ts";
+import { descriptorLimit } from "../host/sockets/libc/descriptor_limit.ts";
 import { errorCodeName, WireError } from "../proto/frames/wire_error.ts";
 import { ExcessError } from "../proto/streams/abuse_limits.ts";
 import type { ConnectionEnd } from "../proto/streams/connection_events.ts";

@@ -11,7 +11,7 @@ import type {
   LabelledSeries,
   MetricRegistry,
   Series,
-} from "../host/metrics.ts";
+} from "../host/process/metrics.ts";
 
 /** In front of the names that are Konnectivity's. */
 export const UPSTREAM_PREFIX = "konnectivity_network_proxy_server_";

@@ -10,7 +10,7 @@
  */
 
 import type { IntakeWish } from "../host/intake/intake_limits.ts";
-import type { ListenAddress } from "../host/listeners.ts";
+import type { ListenAddress } from "../host/listen/listeners.ts";
 import type { ReloadSource } from "../host/reload/reloads.ts";
 import type { KeyPairFiles } from "../host/tls/credentials.ts";
 import type { SecureVersion } from "node:tls";

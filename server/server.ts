@@ -8,14 +8,14 @@
  * @module
  */
 
-import { adminHandler, healthHandler } from "../host/http_endpoints.ts";
+import { adminHandler, healthHandler } from "../host/listen/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenHttp,
-} from "../host/listeners.ts";
-import type { Log } from "../host/log.ts";
-import { systemTimers } from "../host/system_timers.ts";
+} from "../host/listen/listeners.ts";
+import type { Log } from "../host/process/log.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./readiness.ts";

@@ -5,9 +5,9 @@
  * @module
  */
 
-import { listenAgentPort } from "../host/agent_listener.ts";
-import type { BoundListener } from "../host/listeners.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { listenAgentPort } from "../host/listen/agent_listener.ts";
+import type { BoundListener } from "../host/listen/listeners.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
 import type { Admission, AgentLink } from "../proto/link/link.ts";

@@ -5,11 +5,11 @@
  * @module
  */
 
-import type { Log } from "../host/log.ts";
-import { MetricRegistry } from "../host/metrics.ts";
-import { registerProcessMetrics } from "../host/process_metrics.ts";
+import type { Log } from "../host/process/log.ts";
+import { MetricRegistry } from "../host/process/metrics.ts";
+import { registerProcessMetrics } from "../host/process/process_metrics.ts";
 import { KeptFiles } from "../host/reload/kept_files.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { Dialer } from "./dialer.ts";
 import { ServerIntake } from "./intake.ts";

@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { BoundListener } from "../host/listeners.ts";
-import { systemTimers } from "../host/system_timers.ts";
+import type { BoundListener } from "../host/listen/listeners.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import type { CredentialFiles } from "../host/tls/credentials.ts";
 import type { MethodHandler } from "../proto/grpc/call.ts";
 import { join } from "../proto/transfer/transfer.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { MetricRegistry, Series } from "../host/metrics.ts";
+import type { MetricRegistry, Series } from "../host/process/metrics.ts";
 import { goStatusName } from "../proto/grpc/status.ts";
 import type { LinkObserver } from "../proto/link/observer.ts";
 import type { ConduitEnd } from "../proto/transfer/conduit.ts";

@@ -3,7 +3,7 @@ import { familiesIn, undocumented } from "../tests/support/metric_families.ts";
 import { FakeLink } from "../tests/support/fake_link.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { StatusCode } from "../proto/grpc/status.ts";
-import { MetricRegistry } from "../host/metrics.ts";
+import { MetricRegistry } from "../host/process/metrics.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { UPSTREAM_PREFIX } from "./metric_families.ts";
 import { Registry } from "./registry.ts";

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { systemTimers } from "../host/system_timers.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import type { MethodHandler } from "../proto/grpc/call.ts";
 import { announcedName } from "../proto/link/announced_services.ts";
 import type { Admission, AgentLink } from "../proto/link/link.ts";

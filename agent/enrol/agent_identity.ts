@@ -7,16 +7,16 @@
  * @module
  */
 
-import type { Log } from "../../host/log.ts";
+import type { Log } from "../../host/process/log.ts";
 import { readCertificates } from "../../host/pki/certificate.ts";
 import { PrivateFileError } from "../../host/files/private_files.ts";
 import { PkiError } from "../../host/pki/key_pair.ts";
-import type { ProxyEnvironment } from "../../host/proxy_environment.ts";
+import type { ProxyEnvironment } from "../../host/dial/proxy_environment.ts";
 import {
   type ServerAddress,
   systemServerAddresses,
-} from "../../host/server_addresses.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+} from "../../host/dial/server_addresses.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import {
   type CredentialFiles,
   type Credentials,

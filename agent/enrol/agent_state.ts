@@ -35,7 +35,7 @@ import {
   publicKeyInfo,
   sha256Hex,
 } from "../../host/pki/key_pair.ts";
-import type { ServerAddress } from "../../host/server_addresses.ts";
+import type { ServerAddress } from "../../host/dial/server_addresses.ts";
 import type { CredentialFiles } from "../../host/tls/credentials.ts";
 import type { Enrolment } from "../../proto/identity/identity_messages.ts";
 import {

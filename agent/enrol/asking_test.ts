@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { ConnectError } from "../../host/agent_connect.ts";
-import { NoServerError } from "../../host/server_addresses.ts";
+import { ConnectError } from "../../host/dial/agent_connect.ts";
+import { NoServerError } from "../../host/dial/server_addresses.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { EnrolmentAnswer } from "../../proto/identity/identity_messages.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";

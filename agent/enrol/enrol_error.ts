@@ -5,7 +5,7 @@
  * @module
  */
 
-import { NoServerError } from "../../host/server_addresses.ts";
+import { NoServerError } from "../../host/dial/server_addresses.ts";
 import { LinkRefusedError } from "../../proto/link/hello.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 

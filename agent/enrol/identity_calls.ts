@@ -11,16 +11,16 @@
 import {
   type AgentConnectOptions,
   ConnectError,
-} from "../../host/agent_connect.ts";
+} from "../../host/dial/agent_connect.ts";
 import { type UnaryCaller, withCaller } from "../../host/grpc_call.ts";
 import { P256, PkiError } from "../../host/pki/key_pair.ts";
 import type {
   ServerAddress,
   ServerAddresses,
-} from "../../host/server_addresses.ts";
+} from "../../host/dial/server_addresses.ts";
 import type { TlsMaterial } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
-import { VERSION } from "../../host/version.ts";
+import { VERSION } from "../../host/process/version.ts";
 import {
   CHALLENGE_PATH,
   challengeAnswer,

@@ -5,7 +5,7 @@
  */
 
 import { PkiError } from "../../host/pki/key_pair.ts";
-import type { ServerAddress } from "../../host/server_addresses.ts";
+import type { ServerAddress } from "../../host/dial/server_addresses.ts";
 import { isNodeName } from "../../proto/identity/node_name.ts";
 import {
   IdentifiersError,

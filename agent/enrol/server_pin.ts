@@ -8,7 +8,7 @@
  * @module
  */
 
-import { shownCertificates } from "../../host/agent_connect.ts";
+import { shownCertificates } from "../../host/dial/agent_connect.ts";
 import { factsOf, pinOf } from "../../host/pki/certificate.ts";
 import { PinError } from "./enrol_error.ts";
 

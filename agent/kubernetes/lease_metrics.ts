@@ -8,7 +8,7 @@
 import type { RequestOptions } from "../../host/kubernetes/client.ts";
 import { KubernetesError } from "../../host/kubernetes/errors.ts";
 import type { ListWatchClient } from "../../host/kubernetes/list_watch.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
 const UPSTREAM = "konnectivity_network_proxy_agent_";

@@ -8,7 +8,7 @@
  * @module
  */
 
-import type { Log } from "../../host/log.ts";
+import type { Log } from "../../host/process/log.ts";
 import { isDefinite } from "../enrol/enrol_error.ts";
 
 /** See the module description. */

@@ -7,7 +7,7 @@
 
 import type { Transport } from "../../host/transport.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
-import { VERSION } from "../../host/version.ts";
+import { VERSION } from "../../host/process/version.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
 import type {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ServerAddress } from "../../host/server_addresses.ts";
+import type { ServerAddress } from "../../host/dial/server_addresses.ts";
 import type {
   CredentialFiles,
   Credentials,

@@ -13,7 +13,7 @@
  * @module
  */
 
-import { ConnectError } from "../../host/agent_connect.ts";
+import { ConnectError } from "../../host/dial/agent_connect.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { AnnouncedService } from "../../proto/link/control_messages.ts";

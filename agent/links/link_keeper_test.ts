@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { settled } from "../../tests/support/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { ConnectError } from "../../host/agent_connect.ts";
+import { ConnectError } from "../../host/dial/agent_connect.ts";
 import { LinkKeeper, RESTART_WAIT_MS, type ServerLink } from "./link_keeper.ts";
 
 /** What a machine says on which no server runs. */

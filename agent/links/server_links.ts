@@ -6,7 +6,7 @@
  */
 
 import { readToken } from "../../host/kubernetes/token_file.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";

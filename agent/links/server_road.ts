@@ -5,12 +5,12 @@
  * @module
  */
 
-import { connectAgentTls } from "../../host/agent_connect.ts";
+import { connectAgentTls } from "../../host/dial/agent_connect.ts";
 import {
   type ServerAddress,
   type ServerAddresses,
   systemServerAddresses,
-} from "../../host/server_addresses.ts";
+} from "../../host/dial/server_addresses.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import type { Transport } from "../../host/transport.ts";

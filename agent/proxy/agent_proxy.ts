@@ -5,9 +5,9 @@
  */
 
 import { FileSource } from "../../catalog/sources/file.ts";
-import type { Log } from "../../host/log.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import type { Log } from "../../host/process/log.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { PROXY_DEFAULTS } from "./defaults.ts";
 import { ServiceProxy } from "./service_proxy.ts";
 

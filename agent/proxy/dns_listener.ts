@@ -4,10 +4,10 @@
  * @module
  */
 
-import { listenError } from "../../host/listen_error.ts";
-import { type ListenAddress, listenTcp } from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
-import { openDatagramSocket } from "../../host/sockets/datagram_socket.ts";
+import { listenError } from "../../host/listen/listen_error.ts";
+import { type ListenAddress, listenTcp } from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
+import { openDatagramSocket } from "../../host/sockets/datagrams/datagram_socket.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { Timers } from "../../proto/sync/clock.ts";

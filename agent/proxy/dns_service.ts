@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { ListenAddress } from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { DnsResponder } from "./dns.ts";
 import { listenDns } from "./dns_listener.ts";
 import { DnsZone } from "./dns_zone.ts";

@@ -2,8 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { Buffer } from "node:buffer";
 // @ts-types="./dns_packet.d.ts"
 import packet from "dns-packet";
-import { listenTcp } from "../../host/listeners.ts";
-import { ListenError } from "../../host/listen_error.ts";
+import { listenTcp } from "../../host/listen/listeners.ts";
+import { ListenError } from "../../host/listen/listen_error.ts";
 import { DatagramPeer } from "../../tests/support/datagrams.ts";
 import { forAll } from "../../tests/support/prng.ts";
 import { deadPort, ProxyRig, service } from "../../tests/support/proxy_rig.ts";

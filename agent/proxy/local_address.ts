@@ -9,7 +9,7 @@
  * @module
  */
 
-import type { ListenAddress } from "../../host/listeners.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
 import {
   formatIpAddress,
   parseIpAddress,

@@ -5,11 +5,11 @@
  * @module
  */
 
-import { metaHandler } from "../../host/http_endpoints.ts";
-import { type ListenAddress, listenHttp } from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
-import { MetricRegistry } from "../../host/metrics.ts";
-import { registerProcessMetrics } from "../../host/process_metrics.ts";
+import { metaHandler } from "../../host/listen/http_endpoints.ts";
+import { type ListenAddress, listenHttp } from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
+import { MetricRegistry } from "../../host/process/metrics.ts";
+import { registerProcessMetrics } from "../../host/process/process_metrics.ts";
 import type { CallRoad } from "../../client/call_road.ts";
 import type { RelayOptions } from "../relay/options.ts";
 import { Relay } from "../relay/relay.ts";

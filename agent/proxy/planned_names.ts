@@ -7,8 +7,8 @@
 import { Catalog } from "../../catalog/catalog.ts";
 import { keyOf } from "../../catalog/model.ts";
 import type { Source } from "../../catalog/source.ts";
-import type { Log } from "../../host/log.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import type { Log } from "../../host/process/log.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { LocalAddressBook, type LocalAddresses } from "./local_address.ts";
 import type { LocalName } from "./local_names.ts";
 import { inOrderOfPlacing, portKey } from "./proxied_port.ts";

@@ -17,8 +17,11 @@ import {
   type ServicePolicy,
   type ServicePort,
 } from "../../catalog/model.ts";
-import type { BoundListener, ListenAddress } from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
+import type {
+  BoundListener,
+  ListenAddress,
+} from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Backend } from "./balancer/backend.ts";
 import { Balancer } from "./balancer/balancer.ts";

@@ -21,7 +21,7 @@ import {
   type Service,
 } from "../../catalog/model.ts";
 import { type Snapshot, targetsOf } from "../../catalog/snapshot.ts";
-import type { ListenAddress } from "../../host/listeners.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
 import { HealthChecks } from "./health.ts";
 import { LocalAddressBook, type LocalAddresses } from "./local_address.ts";
 import { PORT_PROXIES, type PortProxies } from "./port_proxies.ts";

@@ -8,7 +8,7 @@
  */
 
 import type { SourceStatus } from "../../catalog/source_input.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
 import type { Backend } from "./balancer/backend.ts";
 import type { Proxy, ServedPort } from "./proxy.ts";
 

@@ -9,7 +9,10 @@ import type {
   Service,
   ServiceEndpoints,
 } from "../../catalog/model.ts";
-import type { BoundListener, ListenAddress } from "../../host/listeners.ts";
+import type {
+  BoundListener,
+  ListenAddress,
+} from "../../host/listen/listeners.ts";
 import { forAll, type Prng } from "../../tests/support/prng.ts";
 import {
   endpoints,

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { MetricRegistry } from "../../host/metrics.ts";
+import { MetricRegistry } from "../../host/process/metrics.ts";
 import {
   ask,
   deadPort,

@@ -4,7 +4,10 @@
  */
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import type { BoundListener, ListenAddress } from "../../host/listeners.ts";
+import type {
+  BoundListener,
+  ListenAddress,
+} from "../../host/listen/listeners.ts";
 import {
   ask,
   deadPort,

@@ -8,7 +8,7 @@ import type { Protocol, Via } from "../../catalog/model.ts";
 import type { Target } from "../../catalog/snapshot.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import type { RoadDialer } from "../../client/road_dialer.ts";
-import { dialTarget } from "../../host/dial.ts";
+import { dialTarget } from "../../host/dial/dial.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import { DialError } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";

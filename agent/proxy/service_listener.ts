@@ -9,9 +9,9 @@
  */
 
 import type { Protocol } from "../../catalog/model.ts";
-import { ListenError } from "../../host/listen_error.ts";
-import type { ListenAddress } from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
+import { ListenError } from "../../host/listen/listen_error.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";

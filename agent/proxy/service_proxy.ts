@@ -11,11 +11,11 @@ import type { Balance } from "../../catalog/model.ts";
 import type { Source } from "../../catalog/source.ts";
 import type { Road } from "../../client/road.ts";
 import { openRoad } from "../../client/road_dialer.ts";
-import { jsonAnswer } from "../../host/http_endpoints.ts";
-import type { ListenAddress } from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { jsonAnswer } from "../../host/listen/http_endpoints.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import {
   type DiscoveryFollower,
   registerDiscoveryClientMetrics,

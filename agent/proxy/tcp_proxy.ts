@@ -9,7 +9,7 @@
  * @module
  */
 
-import { type ListenAddress, listenTcp } from "../../host/listeners.ts";
+import { type ListenAddress, listenTcp } from "../../host/listen/listeners.ts";
 import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import { hostOf } from "../../host/sockets/deno_socket.ts";
 import {

@@ -13,11 +13,11 @@
  * @module
  */
 
-import { DatagramConduit } from "../../host/sockets/datagram_conduit.ts";
+import { DatagramConduit } from "../../host/sockets/datagrams/datagram_conduit.ts";
 import type {
   DatagramAddress,
   DatagramSocket,
-} from "../../host/sockets/datagram_socket.ts";
+} from "../../host/sockets/datagrams/datagram_socket.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type {
   Conduit,

@@ -12,12 +12,12 @@
  * @module
  */
 
-import { listenError } from "../../host/listen_error.ts";
-import type { ListenAddress } from "../../host/listeners.ts";
+import { listenError } from "../../host/listen/listen_error.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
 import {
   type DatagramAddress,
   openDatagramSocket,
-} from "../../host/sockets/datagram_socket.ts";
+} from "../../host/sockets/datagrams/datagram_socket.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { BackendFound } from "./backend_dialer.ts";

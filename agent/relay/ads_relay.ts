@@ -15,11 +15,11 @@ import {
   type BoundListener,
   type ListenAddress,
   listenTcp,
-} from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
+} from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { ServerCall, ServerCallEvents } from "../../proto/grpc/call.ts";
 import { startCall } from "../../proto/grpc/client.ts";
 import { encodingOf } from "../../proto/grpc/message_reader.ts";

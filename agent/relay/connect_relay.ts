@@ -20,11 +20,11 @@ import {
   type BoundListener,
   type ListenAddress,
   listenTcp,
-} from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
+} from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
 import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError, type PendingDial } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";

@@ -10,7 +10,7 @@
 
 import type { CallRoad } from "../../client/call_road.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { Transport } from "../../host/transport.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";

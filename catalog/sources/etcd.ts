@@ -15,7 +15,7 @@ import { EtcdError } from "../../host/etcd/errors.ts";
 import type { Entry } from "../../host/etcd/keys.ts";
 import { PrefixFollower } from "../../host/etcd/prefix_follower.ts";
 import type { Change } from "../../host/etcd/watch.ts";
-import type { Log } from "../../host/log.ts";
+import type { Log } from "../../host/process/log.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Part, Sink, Source } from "../source.ts";
 import { EtcdEntries } from "./etcd_entries.ts";

@@ -15,7 +15,7 @@
 
 import type { OpenFsEvents } from "../../host/files/directory_watch.ts";
 import { type FileWatch, watchFiles } from "../../host/files/watch_files.ts";
-import { pause } from "../../host/pause.ts";
+import { pause } from "../../host/process/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Sink, Source } from "../source.ts";
 import {

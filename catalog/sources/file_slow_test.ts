@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { RecordedSink } from "../../tests/support/recorded_sink.ts";
 import { FileSource } from "./file.ts";
 

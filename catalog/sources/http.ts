@@ -11,7 +11,7 @@
  * @module
  */
 
-import { pause } from "../../host/pause.ts";
+import { pause } from "../../host/process/pause.ts";
 import { responseText } from "../../host/response_text.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timers } from "../../proto/sync/clock.ts";

@@ -18,7 +18,7 @@ import type {
   KubernetesObject,
   ObjectList,
 } from "../../host/kubernetes/objects.ts";
-import { pause } from "../../host/pause.ts";
+import { pause } from "../../host/process/pause.ts";
 import type { Sink, Source } from "../source.ts";
 import {
   KubernetesFollower,

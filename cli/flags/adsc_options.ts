@@ -13,10 +13,10 @@ import {
   type Want,
 } from "../../client/adsc/subscriber_form.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
-import { proxyEnvironment } from "../../host/proxy_environment.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { Credentials, CredentialsError } from "../../host/tls/credentials.ts";
-import { VERSION } from "../../host/version.ts";
+import { VERSION } from "../../host/process/version.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
 import type { CommandContext } from "../command.ts";

@@ -19,8 +19,8 @@ import {
   type KubernetesOptions,
 } from "../../host/kubernetes/connect.ts";
 import { KubernetesConfigError } from "../../host/kubernetes/errors.ts";
-import type { Log } from "../../host/log.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import type { Log } from "../../host/process/log.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import type { CATALOG_FLAGS } from "./catalog_flags.ts";

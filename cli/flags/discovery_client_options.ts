@@ -10,9 +10,9 @@ import { identityRoad } from "../../agent/proxy/discovery/identity_road.ts";
 import { LastKnownGood } from "../../agent/proxy/discovery/last_known_good.ts";
 import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
-import type { Log } from "../../host/log.ts";
-import { proxyEnvironment } from "../../host/proxy_environment.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import type { Log } from "../../host/process/log.ts";
+import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import {
   type Credentials,
   CredentialsError,

@@ -7,7 +7,7 @@
  */
 
 import { FileError } from "../../host/files/file_error.ts";
-import type { LeveledLog } from "../../host/log.ts";
+import type { LeveledLog } from "../../host/process/log.ts";
 import type { ReloadSource } from "../../host/reload/reloads.ts";
 import { UsageError } from "../usage_error.ts";
 import type { FlagTable, FlagValues } from "./flag.ts";

@@ -12,8 +12,8 @@ import {
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
 import { nodeRoad } from "../../client/call_road.ts";
 import type { Road } from "../../client/road.ts";
-import type { ListenAddress } from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";

@@ -6,7 +6,7 @@
  */
 
 import type { Road } from "../../client/road.ts";
-import { proxyEnvironment } from "../../host/proxy_environment.ts";
+import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { CommandContext } from "../command.ts";
 import type { AdsAccess } from "./ads_access.ts";

@@ -10,7 +10,7 @@
  */
 
 import { driveHttp2 } from "../../host/http2_driver.ts";
-import { pause } from "../../host/pause.ts";
+import { pause } from "../../host/process/pause.ts";
 import type { Transport } from "../../host/transport.ts";
 import { ErrorCode } from "../../proto/frames/wire_error.ts";
 import type { Metadata } from "../../proto/grpc/metadata.ts";

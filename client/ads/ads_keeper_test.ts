@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { ServerAddress } from "../../host/server_addresses.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import type { ServerAddress } from "../../host/dial/server_addresses.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";

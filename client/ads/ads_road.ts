@@ -4,13 +4,16 @@
  * @module
  */
 
-import { connectAgentTls, ConnectError } from "../../host/agent_connect.ts";
-import type { ProxyEnvironment } from "../../host/proxy_environment.ts";
+import {
+  connectAgentTls,
+  ConnectError,
+} from "../../host/dial/agent_connect.ts";
+import type { ProxyEnvironment } from "../../host/dial/proxy_environment.ts";
 import {
   type ServerAddress,
   type ServerPlace,
   systemServerAddresses,
-} from "../../host/server_addresses.ts";
+} from "../../host/dial/server_addresses.ts";
 import { denoSocket, hostPort } from "../../host/sockets/deno_socket.ts";
 import { codeOf } from "../../host/sockets/octet_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
 import { DiscoveryRig } from "../../tests/support/discovery_rig.ts";

@@ -17,7 +17,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
 import { EtcdError, failureOf } from "./errors.ts";
 import { CODECS, type Int64, METHODS } from "./messages.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../process/pause.ts";
 
 /**
  * Renewals in the life of a lease: one may be lost with its member, and there

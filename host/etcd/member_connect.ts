@@ -8,7 +8,7 @@
  */
 
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { connectAgentTls, ConnectError } from "../agent_connect.ts";
+import { connectAgentTls, ConnectError } from "../dial/agent_connect.ts";
 import { denoSocket } from "../sockets/deno_socket.ts";
 import { socketTransport } from "../sockets/socket_transport.ts";
 import type { TlsMaterial } from "../tls/credentials.ts";

@@ -16,7 +16,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, Listing } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import type { Entry } from "./keys.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../process/pause.ts";
 import { type Change, Watch } from "./watch.ts";
 
 /** Longest wait after failures. */

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { systemTimers } from "../system_timers.ts";
+import { systemTimers } from "../process/system_timers.ts";
 import { watchFiles } from "./watch_files.ts";
 
 Deno.test("the platform's news of every kind of replacement arrive", async () => {

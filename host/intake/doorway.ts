@@ -15,23 +15,23 @@
 
 import net from "node:net";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { ACCEPT_PAUSE_MS } from "../accept_loop.ts";
+import { ACCEPT_PAUSE_MS } from "../listen/accept_loop.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
-import { lingerInKernel } from "../sockets/kernel_linger.ts";
-import { lastError, type LibC, openLibc } from "../sockets/libc.ts";
-import type { PolledListener } from "../sockets/polled_listener.ts";
+import { lingerInKernel } from "../sockets/libc/kernel_linger.ts";
+import { lastError, type LibC, openLibc } from "../sockets/libc/libc.ts";
+import type { PolledListener } from "../sockets/polled/polled_listener.ts";
 import {
   type Polled,
   type Poller,
   Ready,
   sharedPoller,
-} from "../sockets/poller.ts";
+} from "../sockets/polled/poller.ts";
 import {
   SOCKET_ADDRESS_OCTETS,
   SocketAddressReader,
-} from "../sockets/socket_address.ts";
-import { Errno, systemError } from "../sockets/system_error.ts";
-import { tuneDescriptor } from "../sockets/tcp_options.ts";
+} from "../sockets/libc/socket_address.ts";
+import { Errno, systemError } from "../sockets/libc/system_error.ts";
+import { tuneDescriptor } from "../sockets/libc/tcp_options.ts";
 import { HELLO_OCTETS_MAX, isWholeHello } from "./client_hello.ts";
 import type { Guest, Intake } from "./intake.ts";
 import type { TlsDoor } from "./tls_door.ts";

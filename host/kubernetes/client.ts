@@ -15,7 +15,7 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import { responseText } from "../response_text.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../process/version.ts";
 import type { KubernetesAccess } from "./access.ts";
 import { errorFromAnswer, KubernetesError, parseStatus } from "./errors.ts";
 import { HttpClients } from "./http_clients.ts";

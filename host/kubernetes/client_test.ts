@@ -7,7 +7,7 @@ import {
 import { certificates } from "../../tests/support/certificates.ts";
 import { failure, FakeApiServer } from "../../tests/support/fake_apiserver.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { systemTimers } from "../system_timers.ts";
+import { systemTimers } from "../process/system_timers.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
 import { KubernetesClient, REQUEST_TIMEOUT_MS } from "./client.ts";
 import { KubernetesConfigError, KubernetesError } from "./errors.ts";

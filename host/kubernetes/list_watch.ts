@@ -14,7 +14,7 @@
 
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../process/pause.ts";
 import type { RequestOptions } from "./client.ts";
 import { KubernetesConfigError, KubernetesError } from "./errors.ts";
 import type { KubernetesObject, ObjectList } from "./objects.ts";

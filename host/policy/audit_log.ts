@@ -12,7 +12,7 @@
  */
 
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../process/log.ts";
 import { AuditBuffer, type AuditChunk, CHUNK_OCTETS } from "./audit_buffer.ts";
 import {
   type AuditFile,

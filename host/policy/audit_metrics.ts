@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { MetricRegistry } from "../metrics.ts";
+import type { MetricRegistry } from "../process/metrics.ts";
 import type { AuditLog } from "./audit_log.ts";
 
 /** @param prefix In front of the names, such as `tunnel_server_`. */

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DialError, type DialTarget } from "../../proto/link/link.ts";
 import { Listener } from "../../tests/support/sockets.ts";
-import { type DialOptions, dialTarget } from "../dial.ts";
+import { type DialOptions, dialTarget } from "../dial/dial.ts";
 import { DialGate } from "./dial_gate.ts";
 import { isRefusalByRule } from "./refusal.ts";
 import { parseRule } from "./rule.ts";

@@ -8,7 +8,7 @@
 import { domainToASCII } from "node:url";
 import { type IpAddress, parseIpAddress } from "../../proto/link/ip_address.ts";
 import { DialError, type DialTarget } from "../../proto/link/link.ts";
-import { splitAddress } from "../target_address.ts";
+import { splitAddress } from "../dial/target_address.ts";
 
 /** Longest name that rules are asked about (RFC 1035 §2.3.4, as text). */
 export const NAME_LENGTH_MAX = 253;

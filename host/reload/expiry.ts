@@ -6,8 +6,8 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { Log } from "../log.ts";
-import type { MetricRegistry } from "../metrics.ts";
+import type { Log } from "../process/log.ts";
+import type { MetricRegistry } from "../process/metrics.ts";
 import type { CertificateTerm, Renewal } from "../tls/credentials.ts";
 
 const DAY_MS = 24 * 3600_000;

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/recorded_log.ts";
-import { MetricRegistry } from "../metrics.ts";
+import { MetricRegistry } from "../process/metrics.ts";
 import type { CertificateTerm, Renewal } from "../tls/credentials.ts";
 import { ExpiryWatch, SHOWN_CERTIFICATES_MAX } from "./expiry.ts";
 

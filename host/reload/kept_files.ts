@@ -6,8 +6,8 @@
  */
 
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { Log } from "../log.ts";
-import type { MetricRegistry } from "../metrics.ts";
+import type { Log } from "../process/log.ts";
+import type { MetricRegistry } from "../process/metrics.ts";
 import {
   type CredentialFiles,
   Credentials,

@@ -12,8 +12,8 @@
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { FileError } from "../files/file_error.ts";
 import { type FileWatch, watchFiles } from "../files/watch_files.ts";
-import type { Log } from "../log.ts";
-import type { LabelledSeries, MetricRegistry } from "../metrics.ts";
+import type { Log } from "../process/log.ts";
+import type { LabelledSeries, MetricRegistry } from "../process/metrics.ts";
 
 /**
  * How long files may contradict each other before that is called a failure:

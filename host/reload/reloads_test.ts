@@ -3,7 +3,7 @@ import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import { FileError } from "../files/file_error.ts";
 import type { FileWatchOptions } from "../files/watch_files.ts";
-import { MetricRegistry } from "../metrics.ts";
+import { MetricRegistry } from "../process/metrics.ts";
 import { CONTRADICTION_MS, Reloads, type ReloadSource } from "./reloads.ts";
 
 /** Files that are what the test says. */

@@ -6,8 +6,8 @@
 
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { OctetSocket } from "./octet_socket.ts";
-import { PolledConduit } from "./polled_conduit.ts";
-import { PolledSocket } from "./polled_socket.ts";
+import { PolledConduit } from "./polled/polled_conduit.ts";
+import { PolledSocket } from "./polled/polled_socket.ts";
 import { SocketConduit, type SocketConduitOptions } from "./socket_conduit.ts";
 
 /** @param socket Not to be used any more. */

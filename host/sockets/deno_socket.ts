@@ -10,7 +10,7 @@
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import { ANONYMOUS } from "../tls/peer_identity.ts";
 import type { OctetSocket } from "./octet_socket.ts";
-import { sendReset } from "./tcp_reset.ts";
+import { sendReset } from "./libc/tcp_reset.ts";
 
 /**
  * Wraps a connected socket and turns Nagle's algorithm off: it would hold small

@@ -4,13 +4,13 @@
  * @module
  */
 
-import { openLibc } from "./libc.ts";
-import { type Poller, sharedPoller, type Waiter } from "./poller.ts";
+import { openLibc } from "./libc/libc.ts";
+import { type Poller, sharedPoller, type Waiter } from "./polled/poller.ts";
 import {
   type SocketChoice,
   socketChoice,
   SOCKETS_VARIABLE,
-} from "./socket_choice.ts";
+} from "./polled/socket_choice.ts";
 
 const WAYS: Readonly<Record<Waiter["kind"], string>> = {
   ring: "io_uring wakes the program",

@@ -22,8 +22,8 @@ import type {
 import { DATA_HEAD_OCTETS_MAX } from "../../proto/packets/data_head.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import { endOf, type OctetSocket } from "./octet_socket.ts";
-import { ReadBuffer } from "./read_buffer.ts";
-import { WriteBatch } from "./write_batch.ts";
+import { ReadBuffer } from "./buffers/read_buffer.ts";
+import { WriteBatch } from "./buffers/write_batch.ts";
 
 /**
  * What one read takes at most: the payload of exactly two full frames between

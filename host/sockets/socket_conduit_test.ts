@@ -5,7 +5,7 @@ import type { OctetSocket } from "./octet_socket.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import { settled } from "../../tests/support/conduit_probe.ts";
 import { DROPPED_OCTETS_PER_TURN, SocketConduit } from "./socket_conduit.ts";
-import { PENDING_OCTETS_SOFT_LIMIT } from "./write_batch.ts";
+import { PENDING_OCTETS_SOFT_LIMIT } from "./buffers/write_batch.ts";
 
 const text = new TextEncoder();
 

@@ -7,8 +7,11 @@
 
 import { denoSocket } from "./deno_socket.ts";
 import type { OctetSocket } from "./octet_socket.ts";
-import { connectPolledTcp, connectPolledUnix } from "./polled_connect.ts";
-import type { DatagramAddress } from "./socket_address.ts";
+import {
+  connectPolledTcp,
+  connectPolledUnix,
+} from "./polled/polled_connect.ts";
+import type { DatagramAddress } from "./libc/socket_address.ts";
 
 /**
  * Connects to a host, which had better be an address.

@@ -7,8 +7,8 @@
 
 import { denoSocket } from "./deno_socket.ts";
 import type { OctetSocket } from "./octet_socket.ts";
-import { listenPolledTcp, listenPolledUnix } from "./polled_listener.ts";
-import type { DatagramAddress } from "./socket_address.ts";
+import { listenPolledTcp, listenPolledUnix } from "./polled/polled_listener.ts";
+import type { DatagramAddress } from "./libc/socket_address.ts";
 
 /** What accepts connections. */
 export interface SocketListener {

@@ -16,9 +16,12 @@ import {
 import { conduitOf } from "./conduit_of_socket.ts";
 import { denoSocket } from "./deno_socket.ts";
 import type { OctetSocket } from "./octet_socket.ts";
-import { connectPolledTcp, connectPolledUnix } from "./polled_connect.ts";
-import { listenPolledTcp, listenPolledUnix } from "./polled_listener.ts";
-import type { Poller } from "./poller.ts";
+import {
+  connectPolledTcp,
+  connectPolledUnix,
+} from "./polled/polled_connect.ts";
+import { listenPolledTcp, listenPolledUnix } from "./polled/polled_listener.ts";
+import type { Poller } from "./polled/poller.ts";
 
 const RUNS = 60;
 const STEPS = 14;

@@ -9,9 +9,9 @@
 import { setImmediate } from "node:timers";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { endOf, type OctetSocket } from "./octet_socket.ts";
-import { PolledSocket } from "./polled_socket.ts";
-import { PolledTransport } from "./polled_transport.ts";
-import { ReadBuffer } from "./read_buffer.ts";
+import { PolledSocket } from "./polled/polled_socket.ts";
+import { PolledTransport } from "./polled/polled_transport.ts";
+import { ReadBuffer } from "./buffers/read_buffer.ts";
 import { type Share, TurnShare } from "./turn_share.ts";
 
 /**

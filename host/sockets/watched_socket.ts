@@ -5,7 +5,7 @@
  */
 
 import type { OctetSocket } from "./octet_socket.ts";
-import { PolledSocket } from "./polled_socket.ts";
+import { PolledSocket } from "./polled/polled_socket.ts";
 
 /**
  * @param socket To be used as what this returns.

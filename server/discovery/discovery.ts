@@ -18,9 +18,9 @@
 import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
 import type { Source } from "../../catalog/source.ts";
-import type { Routes } from "../../host/http_endpoints.ts";
-import type { Log } from "../../host/log.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
+import type { Routes } from "../../host/listen/http_endpoints.ts";
+import type { Log } from "../../host/process/log.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Admit } from "./access/admission.ts";

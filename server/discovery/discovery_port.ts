@@ -11,8 +11,8 @@ import {
   type BoundListener,
   type ListenAddress,
   listenTcp,
-} from "../../host/listeners.ts";
-import type { Log } from "../../host/log.ts";
+} from "../../host/listen/listeners.ts";
+import type { Log } from "../../host/process/log.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import { watched } from "../../host/sockets/watched_socket.ts";

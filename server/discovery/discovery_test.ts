@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { MetricRegistry } from "../../host/metrics.ts";
+import { MetricRegistry } from "../../host/process/metrics.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
 import { discoveryRequest } from "../../proto/xds/xds_messages.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { Source } from "../../catalog/source.ts";
-import type { ListenAddress } from "../../host/listeners.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
 
 /** See the module description. */
 export interface DiscoveryServerOptions {

@@ -8,7 +8,7 @@
  */
 
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import type { ReadBuffer } from "../../host/sockets/read_buffer.ts";
+import type { ReadBuffer } from "../../host/sockets/buffers/read_buffer.ts";
 import { conduitReader } from "../../host/sockets/socket_conduit.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { HEAD_TIMEOUT_MS } from "../../host/connect/connect_client.ts";

@@ -10,11 +10,11 @@ import {
   type BoundListener,
   listenTcp,
   listenUnix,
-} from "../../host/listeners.ts";
+} from "../../host/listen/listeners.ts";
 import { HEAD_TIMEOUT_MS } from "../../host/connect/connect_client.ts";
 import type { Guest, Intake } from "../../host/intake/intake.ts";
 import { WaitingRoom } from "../../host/intake/waiting_room.ts";
-import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
+import { gatedTlsSocket } from "../../host/sockets/tls/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { watched } from "../../host/sockets/watched_socket.ts";
 import type {
@@ -23,7 +23,7 @@ import type {
 } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import { HTTP2_ALPN } from "../../proto/link/hello.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { FrontendListen, TlsLimits } from "../options.ts";
 

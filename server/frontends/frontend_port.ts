@@ -18,7 +18,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import type { ReadBuffer } from "../../host/sockets/read_buffer.ts";
+import type { ReadBuffer } from "../../host/sockets/buffers/read_buffer.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import type { Share } from "../../host/sockets/turn_share.ts";
 import type { FrontendMode } from "../options.ts";

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { readToEnd, tcpPair } from "../../tests/support/sockets.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { FrontendMode } from "../options.ts";

@@ -13,7 +13,7 @@
  */
 
 import { hostPort } from "../../host/sockets/deno_socket.ts";
-import { splitAddress } from "../../host/target_address.ts";
+import { splitAddress } from "../../host/dial/target_address.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import {

@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { Log } from "../../host/log.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
+import type { Log } from "../../host/process/log.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
 import type { CredentialFiles } from "../../host/tls/credentials.ts";
 import {
   NODE_SUBJECT_PREFIX,

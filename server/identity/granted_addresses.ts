@@ -10,7 +10,7 @@
  * @module
  */
 
-import type { Log } from "../../host/log.ts";
+import type { Log } from "../../host/process/log.ts";
 import {
   IdentifiersError,
   NO_IDENTIFIERS,

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { MetricRegistry } from "../../host/metrics.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { OWN_PREFIX } from "../metric_families.ts";
 
 /** Calls of the identity service, by method and name of status. */

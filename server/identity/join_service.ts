@@ -11,7 +11,7 @@
  * @module
  */
 
-import type { Log } from "../../host/log.ts";
+import type { Log } from "../../host/process/log.ts";
 import { P256, PkiError } from "../../host/pki/key_pair.ts";
 import {
   readSigningRequest,

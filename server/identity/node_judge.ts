@@ -15,7 +15,7 @@ import type {
   LinkPeer,
   PeerIdentity,
 } from "../../proto/link/link.ts";
-import type { Log } from "../../host/log.ts";
+import type { Log } from "../../host/process/log.ts";
 import {
   ADMITTED,
   type Judge,

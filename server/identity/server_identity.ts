@@ -7,9 +7,9 @@
  * @module
  */
 
-import type { Log } from "../../host/log.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import type { Log } from "../../host/process/log.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { CredentialFiles } from "../../host/tls/credentials.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import type { Timer } from "../../proto/sync/clock.ts";

@@ -7,7 +7,7 @@
  */
 
 import { watchFiles } from "../../host/files/watch_files.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { nodeOfFile } from "./node_store.ts";
 import type { StateDirectory } from "./state_directory.ts";
 

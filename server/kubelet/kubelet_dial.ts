@@ -6,7 +6,7 @@
  */
 
 import { ConduitSocket } from "../../host/sockets/conduit_socket.ts";
-import { gatedTlsClientOver } from "../../host/sockets/gated_tls_client.ts";
+import { gatedTlsClientOver } from "../../host/sockets/tls/gated_tls_client.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { TlsMaterial } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";

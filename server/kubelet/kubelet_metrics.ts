@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { MetricRegistry } from "../../host/metrics.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { OWN_PREFIX } from "../metric_families.ts";
 
 /** First parts of kubelets' paths (its `server.go`); all others are `other`. */

@@ -10,11 +10,11 @@
  */
 
 import { connectKubernetes } from "../../host/kubernetes/connect.ts";
-import { type BoundListener, listenTcp } from "../../host/listeners.ts";
+import { type BoundListener, listenTcp } from "../../host/listen/listeners.ts";
 import type { Intake } from "../../host/intake/intake.ts";
-import type { Log } from "../../host/log.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
-import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
+import type { Log } from "../../host/process/log.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
+import { gatedTlsSocket } from "../../host/sockets/tls/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { watched } from "../../host/sockets/watched_socket.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";

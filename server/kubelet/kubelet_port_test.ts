@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { Intake } from "../../host/intake/intake.ts";
 import { intakePlan } from "../../host/intake/intake_limits.ts";
-import { MetricRegistry } from "../../host/metrics.ts";
+import { MetricRegistry } from "../../host/process/metrics.ts";
 import { ConduitSocket } from "../../host/sockets/conduit_socket.ts";
 import { Credentials } from "../../host/tls/credentials.ts";
 import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { KubernetesOptions } from "../../host/kubernetes/connect.ts";
-import type { ListenAddress } from "../../host/listeners.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
 import type {
   CredentialFiles,
   KeyPairFiles,

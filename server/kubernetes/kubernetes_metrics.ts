@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { MetricRegistry } from "../../host/metrics.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { OWN_PREFIX, UPSTREAM_PREFIX } from "../metric_families.ts";
 import type { LeaseObserver } from "./server_lease.ts";
 

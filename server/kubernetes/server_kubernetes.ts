@@ -8,9 +8,9 @@
 
 import { connectKubernetes } from "../../host/kubernetes/connect.ts";
 import { reviewToken } from "../../host/kubernetes/token_review.ts";
-import type { Log } from "../../host/log.ts";
-import type { MetricRegistry } from "../../host/metrics.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import type { Log } from "../../host/process/log.ts";
+import type { MetricRegistry } from "../../host/process/metrics.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { NodeBinding } from "../identity/binding_judge.ts";
 import type { Judge } from "../links/admission.ts";
 import { CsrApprover } from "./csr_approver.ts";

@@ -3,7 +3,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { KubernetesClient } from "../../host/kubernetes/client.ts";
 import { reviewToken } from "../../host/kubernetes/token_review.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
 import type { LinkRefusal } from "../../proto/link/link.ts";

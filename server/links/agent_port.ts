@@ -12,7 +12,7 @@
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import type { Guest } from "../../host/intake/intake.ts";
 import type { Transport } from "../../host/transport.ts";
-import { VERSION } from "../../host/version.ts";
+import { VERSION } from "../../host/process/version.ts";
 import { ErrorCode, WireError } from "../../proto/frames/wire_error.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";

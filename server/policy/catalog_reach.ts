@@ -20,7 +20,7 @@ import type {
 import { keyOf } from "../../catalog/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
 import { canonicalAddress } from "../../catalog/validate.ts";
-import { splitAddress } from "../../host/target_address.ts";
+import { splitAddress } from "../../host/dial/target_address.ts";
 import { DialError, type DialTarget } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Visibility } from "../discovery/generate/audience.ts";

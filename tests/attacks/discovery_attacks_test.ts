@@ -7,7 +7,7 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { MetricRegistry } from "../../host/metrics.ts";
+import { MetricRegistry } from "../../host/process/metrics.ts";
 import { MESSAGE_PREFIX_OCTETS } from "../../proto/grpc/message_framing.ts";
 import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { REQUEST_OCTETS_MAX } from "../../proto/xds/request_decoder.ts";

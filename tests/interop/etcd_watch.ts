@@ -9,7 +9,7 @@ import { EtcdClient } from "../../host/etcd/client.ts";
 import { octetsOf } from "../../host/etcd/keys.ts";
 import { parseMember } from "../../host/etcd/member_address.ts";
 import { memberConnector } from "../../host/etcd/member_connect.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { CuttableRoad } from "../support/cuttable_road.ts";
 import { Prng } from "../support/prng.ts";

@@ -7,7 +7,7 @@
 
 import { kubeconfigAccess } from "../../host/kubernetes/kubeconfig.ts";
 import { KubernetesClient } from "../../host/kubernetes/client.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import type { KubeCluster } from "../peers/kube_cluster.ts";
 import {

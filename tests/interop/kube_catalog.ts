@@ -9,7 +9,7 @@ import { assertEquals } from "@std/assert";
 import { Catalog } from "../../catalog/catalog.ts";
 import { targetsOf, usableTargets } from "../../catalog/snapshot.ts";
 import { KubernetesSource } from "../../catalog/sources/kubernetes.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { RecordedLog } from "../support/recorded_log.ts";
 import {
   clientOf,

@@ -25,7 +25,7 @@ import {
   SERVICES,
 } from "../../host/kubernetes/paths.ts";
 import { reviewToken } from "../../host/kubernetes/token_review.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import {
   AUDIENCE,
   clientOf,

@@ -11,7 +11,7 @@ import { LastKnownGood } from "../../agent/proxy/discovery/last_known_good.ts";
 import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
 import type { Part } from "../../catalog/source.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { certificates } from "../support/certificates.ts";
 import { DiscoveryRig } from "../support/discovery_rig.ts";

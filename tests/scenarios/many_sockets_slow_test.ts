@@ -7,9 +7,9 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { acceptLoop } from "../../host/accept_loop.ts";
+import { acceptLoop } from "../../host/listen/accept_loop.ts";
 import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
-import { sharedPoller } from "../../host/sockets/poller.ts";
+import { sharedPoller } from "../../host/sockets/polled/poller.ts";
 import { connectToAddress } from "../../host/sockets/socket_connect.ts";
 import { listenOnAddress } from "../../host/sockets/socket_listener.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";

@@ -11,7 +11,7 @@ import type { FrontendProtocol } from "../../client/road.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { MachineReach } from "../../agent/proxy/reach.ts";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
-import { proxyEnvironment } from "../../host/proxy_environment.ts";
+import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
 import { RecordedLog } from "../support/recorded_log.ts";
 import { ask, endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
 import { readToEnd, writeAll } from "../support/sockets.ts";

@@ -9,7 +9,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { permissionsOf } from "../../cli/permissions.ts";
 import { V8_FLAGS } from "../../cli/self_command.ts";
-import { SOCKET_CHOICES } from "../../host/sockets/socket_choice.ts";
+import { SOCKET_CHOICES } from "../../host/sockets/polled/socket_choice.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { startServer } from "../peers/tunnel.ts";

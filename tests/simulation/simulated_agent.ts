@@ -10,7 +10,7 @@ import { Drain } from "../../agent/drain.ts";
 import { Connector } from "../../agent/links/connector.ts";
 import { LinkKeeper } from "../../agent/links/link_keeper.ts";
 import { TargetDialer } from "../../agent/target_dialer.ts";
-import { MetricRegistry } from "../../host/metrics.ts";
+import { MetricRegistry } from "../../host/process/metrics.ts";
 import type { Transport } from "../../host/transport.ts";
 import type { DialTarget } from "../../proto/link/link.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";

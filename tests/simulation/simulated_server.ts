@@ -5,7 +5,7 @@
  * @module
  */
 
-import { MetricRegistry } from "../../host/metrics.ts";
+import { MetricRegistry } from "../../host/process/metrics.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { Transport } from "../../host/transport.ts";
 import { WHOLE } from "../../host/sockets/turn_share.ts";

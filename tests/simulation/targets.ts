@@ -37,7 +37,7 @@ export class Targets {
     this.#tamper = tamper;
   }
 
-  /** As `dialTarget` of `host/dial.ts`. */
+  /** As `dialTarget` of `host/dial/dial.ts`. */
   connect(target: DialTarget, { signal }: AbortController): Promise<Conduit> {
     const exchange = this.#exchanges.get(target.address);
     if (exchange === undefined || exchange.plan.protocol !== target.protocol) {

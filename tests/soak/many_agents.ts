@@ -9,7 +9,7 @@
  */
 
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
-import type { Log } from "../../host/log.ts";
+import type { Log } from "../../host/process/log.ts";
 import { trustOnlyGivenAuthorities } from "../../host/tls/given_authorities.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 } as const;

@@ -8,7 +8,7 @@ import {
   type DatagramAddress,
   type DatagramSocket,
   openDatagramSocket,
-} from "../../host/sockets/datagram_socket.ts";
+} from "../../host/sockets/datagrams/datagram_socket.ts";
 
 /** What came, and from where. */
 export interface Heard {

@@ -6,7 +6,7 @@
  */
 
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
-import type { ServerAddress } from "../../host/server_addresses.ts";
+import type { ServerAddress } from "../../host/dial/server_addresses.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { IdentityRig } from "./identity_rig.ts";
 import { memoryFolder } from "./memory_folder.ts";

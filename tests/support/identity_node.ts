@@ -5,7 +5,7 @@
  * @module
  */
 
-import { connectAgentTls } from "../../host/agent_connect.ts";
+import { connectAgentTls } from "../../host/dial/agent_connect.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import {
   exportPrivateKey,
@@ -13,7 +13,7 @@ import {
   P256,
 } from "../../host/pki/key_pair.ts";
 import { makeSigningRequest } from "../../host/pki/signing_request.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
 import { unaryCall } from "../../proto/grpc/client.ts";
 import {

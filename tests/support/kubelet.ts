@@ -8,7 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
-import { gatedTlsSocket } from "../../host/sockets/gated_tls_socket.ts";
+import { gatedTlsSocket } from "../../host/sockets/tls/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
 import {

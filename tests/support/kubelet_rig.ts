@@ -5,7 +5,7 @@
  * @module
  */
 
-import { gatedTlsClient } from "../../host/sockets/gated_tls_client.ts";
+import { gatedTlsClient } from "../../host/sockets/tls/gated_tls_client.ts";
 import {
   type CertificatePair,
   ThrowawayCa,

@@ -21,7 +21,7 @@ import {
   type RoadDial,
   type RoadDialer,
 } from "../../client/road_dialer.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { Credentials } from "../../host/tls/credentials.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { AnnouncedService } from "../../proto/link/control_messages.ts";

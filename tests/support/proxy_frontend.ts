@@ -8,7 +8,7 @@
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";

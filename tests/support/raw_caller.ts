@@ -5,7 +5,7 @@
  * @module
  */
 
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { encodeFrame } from "../../proto/frames/frame_encoder.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import type { Packet } from "../../proto/packets/packet.ts";

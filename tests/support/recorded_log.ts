@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Log, LogFields } from "../../host/log.ts";
+import type { Log, LogFields } from "../../host/process/log.ts";
 
 /** One line, as it was written. */
 export interface RecordedLine {

@@ -9,7 +9,7 @@ import { driveHttp2 } from "../../host/http2_driver.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import type { Transport } from "../../host/transport.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { ADS_PATHS } from "../../client/ads/ads_stream.ts";
 import type { ServerCall, ServerCallEvents } from "../../proto/grpc/call.ts";
 import { MessageReader } from "../../proto/grpc/message_reader.ts";

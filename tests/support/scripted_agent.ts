@@ -4,9 +4,9 @@
  * @module
  */
 
-import { connectAgentTls } from "../../host/agent_connect.ts";
+import { connectAgentTls } from "../../host/dial/agent_connect.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import { CONNECT_PATH } from "../../proto/link/packets_link.ts";
 import { Connection } from "../../proto/streams/connection.ts";

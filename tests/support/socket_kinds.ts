@@ -7,19 +7,19 @@
 
 import { assertEquals } from "@std/assert";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
-import { openLibc } from "../../host/sockets/libc.ts";
+import { openLibc } from "../../host/sockets/libc/libc.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import {
   connectPolledTcp,
   connectPolledUnix,
-} from "../../host/sockets/polled_connect.ts";
+} from "../../host/sockets/polled/polled_connect.ts";
 import {
   listenPolledTcp,
   listenPolledUnix,
-} from "../../host/sockets/polled_listener.ts";
-import { type OpenWaiter, Poller } from "../../host/sockets/poller.ts";
-import { RingWaiter } from "../../host/sockets/ring_waiter.ts";
-import { ThreadWaiter } from "../../host/sockets/thread_waiter.ts";
+} from "../../host/sockets/polled/polled_listener.ts";
+import { type OpenWaiter, Poller } from "../../host/sockets/polled/poller.ts";
+import { RingWaiter } from "../../host/sockets/polled/ring_waiter.ts";
+import { ThreadWaiter } from "../../host/sockets/polled/thread_waiter.ts";
 
 /** The ways to wait for sockets of the C library, as far as they are possible. */
 export const WAITERS: Readonly<Record<string, OpenWaiter>> = {

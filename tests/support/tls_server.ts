@@ -8,7 +8,7 @@ import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import {
   type GatedTlsOptions,
   gatedTlsSocket,
-} from "../../host/sockets/gated_tls_socket.ts";
+} from "../../host/sockets/tls/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import { certificates } from "./certificates.ts";

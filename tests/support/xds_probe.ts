@@ -5,12 +5,12 @@
  * @module
  */
 
-import { connectAgentTls } from "../../host/agent_connect.ts";
+import { connectAgentTls } from "../../host/dial/agent_connect.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import { systemTimers } from "../../host/system_timers.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
 import type { Transport } from "../../host/transport.ts";
 import type { ClientCall } from "../../proto/grpc/call.ts";

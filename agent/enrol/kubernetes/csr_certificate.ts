@@ -13,7 +13,7 @@ import {
   type CertificateWish,
   CsrError,
 } from "../../../host/kubernetes/csr.ts";
-import { pause } from "../../../host/pause.ts";
+import { pause } from "../../../host/process/pause.ts";
 import {
   type CertificateFacts,
   CLOCK_SKEW_MS,

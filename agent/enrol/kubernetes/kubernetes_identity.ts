@@ -13,10 +13,10 @@ import {
 } from "../../../host/kubernetes/csr.ts";
 import { KubernetesConfigError } from "../../../host/kubernetes/errors.ts";
 import { LateClient } from "../../../host/kubernetes/late_client.ts";
-import type { Log } from "../../../host/log.ts";
+import type { Log } from "../../../host/process/log.ts";
 import type { CertificateFacts } from "../../../host/pki/certificate.ts";
-import type { ServerAddress } from "../../../host/server_addresses.ts";
-import { systemTimers } from "../../../host/system_timers.ts";
+import type { ServerAddress } from "../../../host/dial/server_addresses.ts";
+import { systemTimers } from "../../../host/process/system_timers.ts";
 import {
   type CredentialFiles,
   type Credentials,

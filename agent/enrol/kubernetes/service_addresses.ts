@@ -11,7 +11,7 @@
  */
 
 import type { Node, Service } from "../../../host/kubernetes/objects.ts";
-import type { ServerAddress } from "../../../host/server_addresses.ts";
+import type { ServerAddress } from "../../../host/dial/server_addresses.ts";
 
 /** Holds `host:port`, or several of them with commas. */
 export const ADDRESS_ANNOTATION = "x-tunnel-server-external-addr";

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { ConnectError } from "../../../host/agent_connect.ts";
+import { ConnectError } from "../../../host/dial/agent_connect.ts";
 import type { RequestOptions } from "../../../host/kubernetes/client.ts";
 import {
   KubernetesConfigError,
@@ -22,7 +22,7 @@ import type {
   Service,
 } from "../../../host/kubernetes/objects.ts";
 import { NODES, pathOf, SERVICES } from "../../../host/kubernetes/paths.ts";
-import type { ServerAddress } from "../../../host/server_addresses.ts";
+import type { ServerAddress } from "../../../host/dial/server_addresses.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { findAddresses } from "./service_addresses.ts";
 

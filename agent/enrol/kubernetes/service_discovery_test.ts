@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { ConnectError } from "../../../host/agent_connect.ts";
+import { ConnectError } from "../../../host/dial/agent_connect.ts";
 import { KubernetesClient } from "../../../host/kubernetes/client.ts";
 import type { Node, Service } from "../../../host/kubernetes/objects.ts";
 import {

@@ -17,7 +17,7 @@ import { AdsClient, type Recalled } from "../../../client/ads/ads_client.ts";
 import { AdsKeeper } from "../../../client/ads/ads_keeper.ts";
 import type { AdsRoad } from "../../../client/ads/ads_road.ts";
 import type { AdsChange } from "../../../client/ads/received.ts";
-import type { Log } from "../../../host/log.ts";
+import type { Log } from "../../../host/process/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type {
   DiscoveryMode,

@@ -5,7 +5,7 @@ import {
 } from "../../../catalog/discovery_form.ts";
 import type { Service } from "../../../catalog/model.ts";
 import { plainRoad } from "../../../client/ads/ads_road.ts";
-import { systemTimers } from "../../../host/system_timers.ts";
+import { systemTimers } from "../../../host/process/system_timers.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import { structOf } from "../../../proto/xds/struct_data.ts";

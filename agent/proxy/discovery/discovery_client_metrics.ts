@@ -6,7 +6,7 @@
  */
 
 import type { AdsKindStatus } from "../../../client/ads/ads_kind.ts";
-import type { MetricRegistry } from "../../../host/metrics.ts";
+import type { MetricRegistry } from "../../../host/process/metrics.ts";
 import type { DiscoveryStatus } from "./discovery_status.ts";
 
 const PREFIX = "tunnel_discovery_client_";

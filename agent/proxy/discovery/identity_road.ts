@@ -6,9 +6,9 @@
  */
 
 import { type AdsRoad, tlsRoad } from "../../../client/ads/ads_road.ts";
-import type { Log } from "../../../host/log.ts";
-import type { ProxyEnvironment } from "../../../host/proxy_environment.ts";
-import type { ServerAddress } from "../../../host/server_addresses.ts";
+import type { Log } from "../../../host/process/log.ts";
+import type { ProxyEnvironment } from "../../../host/dial/proxy_environment.ts";
+import type { ServerAddress } from "../../../host/dial/server_addresses.ts";
 import { Credentials } from "../../../host/tls/credentials.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import type { AgentIdentity } from "../../enrol/agent_identity.ts";

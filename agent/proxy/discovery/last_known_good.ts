@@ -24,7 +24,7 @@ import {
   checkPrivate,
   PrivateFileError,
 } from "../../../host/files/private_files.ts";
-import type { Log } from "../../../host/log.ts";
+import type { Log } from "../../../host/process/log.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import {
   RESOURCE_KINDS,

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { TYPE_URLS } from "../../../proto/xds/resource.ts";
 import type { Recalled } from "../../../client/ads/ads_client.ts";
-import { systemTimers } from "../../../host/system_timers.ts";
+import { systemTimers } from "../../../host/process/system_timers.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { FakeTimers } from "../../../tests/support/fake_timers.ts";
 import { RecordedLog } from "../../../tests/support/recorded_log.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { VERSION } from "../../../host/version.ts";
+import { VERSION } from "../../../host/process/version.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 
 /** By this a discovery server knows that services are to be told whole. */

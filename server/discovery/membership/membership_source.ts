@@ -19,7 +19,7 @@
  */
 
 import type { Sink, Source } from "../../../catalog/source.ts";
-import type { Log } from "../../../host/log.ts";
+import type { Log } from "../../../host/process/log.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,

@@ -8,12 +8,12 @@
  * @module
  */
 
-import type { Log } from "../../../host/log.ts";
+import type { Log } from "../../../host/process/log.ts";
 import type {
   Histogram,
   MetricRegistry,
   Series,
-} from "../../../host/metrics.ts";
+} from "../../../host/process/metrics.ts";
 import {
   RESOURCE_KINDS,
   type ResourceKind,

@@ -27,7 +27,7 @@ const SETTLE_MS = 3_000;
 
 /**
  * Ours gives garbage back to the system when nothing has happened for a while,
- * see `host/memory_relief.ts`.
+ * see `host/process/memory_relief.ts`.
  */
 const RELIEF_MS = 45_000;
 

@@ -7,7 +7,7 @@
 import { driveHttp2 } from "../../../host/http2_driver.ts";
 import { denoSocket } from "../../../host/sockets/deno_socket.ts";
 import { socketTransport } from "../../../host/sockets/socket_transport.ts";
-import { systemTimers } from "../../../host/system_timers.ts";
+import { systemTimers } from "../../../host/process/system_timers.ts";
 import type { ClientCall } from "../../../proto/grpc/call.ts";
 import { type CallOptions, startCall } from "../../../proto/grpc/client.ts";
 import {

@@ -11,7 +11,7 @@
 import { driveHttp2 } from "../../../host/http2_driver.ts";
 import { denoSocket } from "../../../host/sockets/deno_socket.ts";
 import { socketTransport } from "../../../host/sockets/socket_transport.ts";
-import { systemTimers } from "../../../host/system_timers.ts";
+import { systemTimers } from "../../../host/process/system_timers.ts";
 import { HealthService } from "../../../proto/grpc/health.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { Connection } from "../../../proto/streams/connection.ts";

@@ -1,0 +1,165 @@
+/**
+ * Answers plain HTTP/1.1 where anybody may ask: health, metrics, admin.
+ *
+ * The platform's own server lets a client hold a connection for ever without a
+ * word, which costs a descriptor, and whoever has none left serves nobody. So
+ * each connection gets one short request, one answer and a deadline, and there
+ * are only so many: the oldest goes for the next.
+ *
+ * It knows request lines. Bodies are not read, connections are not kept.
+ *
+ * @module
+ */
+
+import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
+import type { OctetSocket } from "../sockets/octet_socket.ts";
+
+/** Connections at once: a probe or a scrape takes milliseconds. */
+export const HTTP_CONNECTIONS_MAX = 256;
+
+/** From the first to the last octet, both ways. */
+export const HTTP_DEADLINE_MS = 10_000;
+
+/** A browser with cookies for the host sends as much; probes 200 octets. */
+export const HTTP_HEAD_OCTETS_MAX = 16_384;
+
+/** Answers one request. */
+export type HttpHandler = (request: Request) => Response | Promise<Response>;
+
+/** See the module description. */
+export class HttpPort {
+  readonly #handler: HttpHandler;
+  readonly #evicted: () => void;
+  /** The oldest first. */
+  readonly #open = new Set<OctetSocket>();
+
+  /** @param evicted A connection was ended to make room for another. */
+  constructor(handler: HttpHandler, evicted: () => void = () => {}) {
+    this.#handler = handler;
+    this.#evicted = evicted;
+  }
+
+  /** How many are connected. */
+  get connections(): number {
+    return this.#open.size;
+  }
+
+  /** Serves one accepted connection until it ends. */
+  async accept(socket: OctetSocket): Promise<void> {
+    if (this.#open.size >= HTTP_CONNECTIONS_MAX) this.#evictOldest();
+    this.#open.add(socket);
+    const deadline = setTimeout(() => socket.close(), HTTP_DEADLINE_MS);
+    try {
+      await this.#serve(socket);
+    } catch {
+      // The client is gone, or was too slow; there is nobody left to tell.
+    } finally {
+      clearTimeout(deadline);
+      this.#open.delete(socket);
+      socket.close();
+    }
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    for (const socket of this.#open) socket.close();
+  }
+
+  #evictOldest(): void {
+    const [oldest] = this.#open;
+    this.#open.delete(oldest!);
+    oldest!.close();
+    this.#evicted();
+  }
+
+  async #serve(socket: OctetSocket): Promise<void> {
+    const lines = await readHead(socket);
+    if (lines === undefined) return;
+    const request = lines === "too-large" ? undefined : requestOf(lines);
+    const response = lines === "too-large"
+      ? plain(431, "the request head is too long\n")
+      : request === undefined
+      ? plain(400, "this is no HTTP/1.1 request\n")
+      : await this.#handler(request);
+    const octets = await answerOctets(response, request?.method !== "HEAD");
+    for (let sent = 0; sent < octets.length;) {
+      sent += await socket.write(octets.subarray(sent));
+    }
+    await socket.closeWrite();
+    // Closing with octets unread would destroy the answer under way.
+    const rest = new Uint8Array(1024);
+    while (await socket.read(rest) !== null);
+  }
+}
+
+/** @returns `undefined` when the client left before it had asked. */
+async function readHead(
+  socket: OctetSocket,
+): Promise<readonly string[] | "too-large" | undefined> {
+  const gathered = new HeadBuffer(HTTP_HEAD_OCTETS_MAX);
+  const buffer = new Uint8Array(2048);
+  for (;;) {
+    const count = await socket.read(buffer);
+    if (count === null) return undefined;
+    // No method: TLS, say, whose client would wait for an answer with us.
+    if (!isCapital(buffer[0]!) && gathered.isEmpty) return [];
+    const head = gathered.push(buffer.subarray(0, count));
+    if (head.kind === "tooLarge") return "too-large";
+    if (head.kind === "complete") return head.lines;
+  }
+}
+
+function isCapital(octet: number): boolean {
+  return octet >= 0x41 && octet <= 0x5a;
+}
+
+/** Without headers: no handler looks at them, but for the host's name. */
+function requestOf([first = "", ...lines]: readonly string[]) {
+  const line = /^([A-Z]{1,20}) (\/[!-~]*) HTTP\/1\.[01]$/.exec(first);
+  if (line === null) return undefined;
+  const hosts = lines.flatMap((text) => /^host:[ \t]*(\S+)/i.exec(text) ?? []);
+  const [, method = "", path = ""] = line;
+  try {
+    return new Request(`http://${hosts[1] ?? "localhost"}${path}`, { method });
+  } catch {
+    // A host that is none, or a method that fetch forbids (TRACE).
+    return undefined;
+  }
+}
+
+async function answerOctets(
+  response: Response,
+  hasBody: boolean,
+): Promise<Uint8Array> {
+  const body = await response.bytes();
+  const head = [
+    `HTTP/1.1 ${response.status} ${REASONS[response.status] ?? ""}`,
+    ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
+    `content-length: ${body.length}`,
+    `date: ${new Date().toUTCString()}`,
+    "connection: close",
+    "\r\n",
+  ].join("\r\n");
+  const headOctets = new TextEncoder().encode(head);
+  if (!hasBody) return headOctets;
+  const octets = new Uint8Array(headOctets.length + body.length);
+  octets.set(headOctets);
+  octets.set(body, headOctets.length);
+  return octets;
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: "OK",
+  301: "Moved Permanently",
+  400: "Bad Request",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  421: "Misdirected Request",
+  431: "Request Header Fields Too Large",
+  500: "Internal Server Error",
+  503: "Service Unavailable",
+};
+
+function plain(status: number, body: string): Response {
+  return new Response(body, { status });
+}

@@ -1,0 +1,89 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { readToEnd, tcpPair } from "../../tests/support/sockets.ts";
+import {
+  HTTP_CONNECTIONS_MAX,
+  HTTP_HEAD_OCTETS_MAX,
+  HttpPort,
+} from "./http_port.ts";
+import { denoSocket } from "../sockets/deno_socket.ts";
+import type { OctetSocket } from "../sockets/octet_socket.ts";
+
+const encode = (text: string) => new TextEncoder().encode(text);
+
+/** What a port answers to `pieces`, to the end. */
+async function answerTo(...pieces: readonly string[]): Promise<string> {
+  const port = new HttpPort((request) => {
+    const { pathname, searchParams, host } = new URL(request.url);
+    return new Response(
+      `${request.method} ${pathname} ${searchParams.has("v")} ${host}`,
+    );
+  });
+  const [client, accepted] = await tcpPair();
+  const served = port.accept(denoSocket(accepted));
+  for (const piece of pieces) await client.write(encode(piece));
+  const answer = new TextDecoder().decode(await readToEnd(client));
+  client.close();
+  await served;
+  assertEquals(port.connections, 0);
+  return answer;
+}
+
+Deno.test("a request is answered once and the connection ended, however it is cut", async () => {
+  for (
+    const pieces of [
+      ["GET /readyz?v HTTP/1.1\r\nHost: a:1\r\n\r\n"],
+      ["GET /read", "yz?v HTTP/1.1\r\nHost: a:1\r", "\n\r\n"],
+    ]
+  ) {
+    const answer = await answerTo(...pieces);
+    assertMatch(answer, /^HTTP\/1\.1 200 OK\r\n/);
+    assertMatch(answer, /\r\nconnection: close\r\n/);
+    assert(answer.endsWith("\r\n\r\nGET /readyz true a:1"), answer);
+  }
+});
+
+Deno.test("HEAD has the length of the body and no body", async () => {
+  const answer = await answerTo("HEAD / HTTP/1.0\r\n\r\n");
+  assertMatch(answer, /\r\ncontent-length: 22\r\n/);
+  assert(answer.endsWith("\r\n\r\n"));
+});
+
+Deno.test("what is no request, or too long, is refused in words", async () => {
+  for (
+    const first of [
+      "\x16\x03\x01\x00\x00",
+      "GET http://elsewhere/ HTTP/1.1\r\n\r\n",
+      "GET / HTTP/2.0\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: [\r\n\r\n",
+    ]
+  ) {
+    assertMatch(await answerTo(first), /^HTTP\/1\.1 400 Bad Request/);
+  }
+  const long = `GET / HTTP/1.1\r\nx: ${"y".repeat(HTTP_HEAD_OCTETS_MAX)}`;
+  assertMatch(await answerTo(long), /^HTTP\/1\.1 431 /);
+});
+
+Deno.test("the oldest silent connection goes for the one too many", () => {
+  let evicted = 0;
+  const port = new HttpPort(() => new Response(), () => evicted++);
+  const closed: number[] = [];
+  const silent = (index: number) => {
+    const wait = Promise.withResolvers<null>();
+    return {
+      read: () => wait.promise,
+      close: () => {
+        closed.push(index);
+        wait.resolve(null);
+      },
+    } as unknown as OctetSocket;
+  };
+  for (let index = 0; index < HTTP_CONNECTIONS_MAX; index++) {
+    void port.accept(silent(index));
+  }
+  assertEquals([evicted, closed.length], [0, 0]);
+  void port.accept(silent(HTTP_CONNECTIONS_MAX));
+  assertEquals([evicted, closed], [1, [0]]);
+  assertEquals(port.connections, HTTP_CONNECTIONS_MAX);
+  port.close();
+  assertEquals(closed.length, HTTP_CONNECTIONS_MAX + 1);
+});

@@ -1,0 +1,58 @@
+/**
+ * Why a port or socket path could not be opened.
+ *
+ * @module
+ */
+
+import { codeOf } from "../sockets/octet_socket.ts";
+
+/** What a caller can say something useful about. */
+export type ListenProblem =
+  | "in-use"
+  | "permission"
+  | "bad-address"
+  | "no-descriptors"
+  | "other";
+
+/** A listener that could not be opened. The caller adds which flag to change. */
+export class ListenError extends Error {
+  override readonly name = "ListenError";
+
+  constructor(
+    readonly problem: ListenProblem,
+    /** `host:port` or a path. */
+    readonly address: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+const PROBLEMS: Readonly<Record<string, [ListenProblem, string]>> = {
+  EADDRINUSE: ["in-use", "another process listens there"],
+  EACCES: [
+    "permission",
+    "permission denied; ports below 1024 need a privilege",
+  ],
+  EPERM: ["permission", "permission denied"],
+  EADDRNOTAVAIL: ["bad-address", "this machine has no such address"],
+  ENOENT: ["bad-address", "there is no such directory"],
+  ENOTFOUND: ["bad-address", "there is no such host"],
+  EINVAL: ["bad-address", "the address is not valid"],
+  EMFILE: ["no-descriptors", "too many open files"],
+  ENFILE: ["no-descriptors", "too many open files in the system"],
+};
+
+/** Makes a {@linkcode ListenError} of what the platform threw. */
+export function listenError(address: string, error: unknown): ListenError {
+  if (error instanceof ListenError) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  const [problem, words] = PROBLEMS[codeOf(error)] ?? ["other", text];
+  return new ListenError(
+    problem,
+    address,
+    `Cannot listen on ${address}: ${words}`,
+    { cause: error },
+  );
+}

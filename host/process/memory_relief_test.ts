@@ -1,0 +1,126 @@
+import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import {
+  LOOK_INTERVAL_MS,
+  MemoryRelief,
+  QUIET_CPU_PART,
+  RELIEF_INTERVAL_MS,
+  SURGE_OCTETS,
+  WORTHWHILE_OCTETS,
+} from "./memory_relief.ts";
+
+const MIB = 1024 * 1024;
+
+/** A process whose memory falls to `floor` when it is relieved. */
+class Machine {
+  octets = 70 * MIB;
+  floor = 60 * MIB;
+  cpu = 0;
+  reliefs = 0;
+  trims = 0;
+
+  residentOctets(): number {
+    return this.octets;
+  }
+
+  cpuMs(): number {
+    return this.cpu;
+  }
+
+  relieve(): void {
+    this.reliefs++;
+    this.octets = this.floor;
+  }
+
+  trim(): void {
+    this.trims++;
+  }
+}
+
+function start() {
+  const timers = new FakeTimers();
+  const machine = new Machine();
+  const relief = new MemoryRelief(timers, machine);
+  return { timers, machine, relief };
+}
+
+Deno.test("memory is returned once a burst of work is over, and only then", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1); // What starting up has used.
+
+  machine.octets = 300 * MIB;
+  for (let ms = 0; ms < RELIEF_INTERVAL_MS; ms += LOOK_INTERVAL_MS) {
+    machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
+    timers.advance(LOOK_INTERVAL_MS);
+  }
+  assertEquals(machine.reliefs, 1); // Busy.
+
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.octets], [2, machine.floor]);
+});
+
+Deno.test("a process that is never quiet returns what is free, when it has grown", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  const work = (ms: number) => {
+    for (let passed = 0; passed < ms; passed += LOOK_INTERVAL_MS) {
+      machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
+      timers.advance(LOOK_INTERVAL_MS);
+    }
+  };
+  machine.octets = machine.floor + WORTHWHILE_OCTETS - 1;
+  work(RELIEF_INTERVAL_MS);
+  assertEquals(machine.trims, 0);
+  machine.octets++;
+  work(2 * RELIEF_INTERVAL_MS);
+  assertEquals([machine.trims, machine.reliefs], [2, 1]);
+  // The last trim does not keep the relief waiting.
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals([machine.trims, machine.reliefs], [2, 2]);
+});
+
+Deno.test("pauses between bursts are not all taken for the end of them", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  machine.octets = machine.floor + SURGE_OCTETS - 1;
+  timers.advance(RELIEF_INTERVAL_MS - LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1);
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
+  // Unless it is much.
+  machine.octets = machine.floor + SURGE_OCTETS;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 3);
+});
+
+Deno.test("memory that is in use is not asked for again and again", () => {
+  const { timers, machine } = start();
+  machine.floor = 200 * MIB;
+  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(10 * RELIEF_INTERVAL_MS);
+  machine.octets += WORTHWHILE_OCTETS - 1;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1);
+  machine.octets++;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
+});
+
+Deno.test("memory that fell by itself is the new measure", () => {
+  const { timers, machine } = start();
+  machine.floor = 200 * MIB;
+  timers.advance(LOOK_INTERVAL_MS);
+  machine.octets = 80 * MIB;
+  timers.advance(RELIEF_INTERVAL_MS);
+  machine.octets = 80 * MIB + WORTHWHILE_OCTETS;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
+});
+
+Deno.test("a relief that was stopped looks no more", () => {
+  const { timers, machine, relief } = start();
+  relief.stop();
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 0);
+});

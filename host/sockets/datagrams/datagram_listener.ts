@@ -1,0 +1,210 @@
+/**
+ * One UDP socket that many callers send to, as one datagram conduit for each.
+ *
+ * UDP has no connections: a caller is whoever sends from an address, and is
+ * gone when nothing was said for a while.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../../proto/transfer/conduit.ts";
+import {
+  type DatagramAddress,
+  type DatagramSocket,
+  openDatagramSocket,
+} from "./datagram_socket.ts";
+import { hostPort } from "../deno_socket.ts";
+
+/** Anybody who can send to the port can make up callers; these are enough. */
+export const FLOWS_MAX = 1024;
+
+/** Datagrams that wait for a flow's dial; more are dropped, as by a network. */
+export const WAITING_DATAGRAMS_MAX = 64;
+
+/** And their octets, so that many made-up callers cannot take the memory. */
+export const WAITING_OCTETS_MAX = 64 * 1024;
+
+/** Where to listen, and what to do with callers. */
+export interface DatagramListenerOptions {
+  readonly hostname: string;
+  readonly port: number;
+  readonly timers: Timers;
+  /** After so long without a datagram in either direction a flow is over. */
+  readonly idleTimeoutMs: number;
+  /** A new caller; its datagrams wait until somebody attaches. */
+  readonly onFlow: (flow: DatagramFlow, remoteAddress: string) => void;
+}
+
+/** What one caller sends, and answers to it. */
+export interface DatagramFlow extends Conduit {
+  /**
+   * Takes the first datagram out of those that wait, to be sent ahead.
+   *
+   * @returns `undefined` when it is longer than `octetsMax`, or taken already.
+   */
+  takeFirst(octetsMax: number): Uint8Array | undefined;
+}
+
+/** A socket that is open. */
+export interface DatagramListener {
+  /** `ip:port`, as bound. */
+  readonly address: string;
+  close(): void;
+}
+
+/**
+ * Opens the socket.
+ *
+ * @throws A system error, such as one with code `EADDRINUSE`.
+ */
+export async function listenDatagrams(
+  options: DatagramListenerOptions,
+): Promise<DatagramListener> {
+  const { hostname, port } = options;
+  const socket = await openDatagramSocket({ hostname, port });
+  const flows = new Map<string, Flow>();
+  socket.listen({
+    onDatagram(octets, hostname, port) {
+      const remote = hostPort(hostname, port);
+      const known = flows.get(remote);
+      if (known !== undefined) return known.hear(octets);
+      if (flows.size >= FLOWS_MAX) return;
+      const flow = new Flow(socket, { hostname, port }, options, () => {
+        flows.delete(remote);
+      });
+      flows.set(remote, flow);
+      flow.hear(octets);
+      options.onFlow(flow, remote);
+    },
+    // With `node:dgram` that may be an ICMP refusal of one caller, which must
+    // not end the others' flows.
+    onError() {},
+  });
+  return {
+    address: hostPort(socket.address.hostname, socket.address.port),
+    close() {
+      for (const flow of [...flows.values()]) flow.reset("closed");
+      socket.close();
+    },
+  };
+}
+
+class Flow implements DatagramFlow {
+  readonly datagrams = true;
+  readonly #socket: DatagramSocket;
+  readonly #caller: DatagramAddress;
+  readonly #options: DatagramListenerOptions;
+  readonly #onOver: () => void;
+  #events: ConduitEvents | undefined;
+  #waiting: Uint8Array[] = [];
+  #waitingOctets = 0;
+  #lastHeardMs: number;
+  #timer: Timer | undefined;
+  #end: ConduitEnd | undefined;
+  #isEndTold = false;
+
+  constructor(
+    socket: DatagramSocket,
+    caller: DatagramAddress,
+    options: DatagramListenerOptions,
+    onOver: () => void,
+  ) {
+    this.#socket = socket;
+    this.#caller = caller;
+    this.#options = options;
+    this.#onOver = onOver;
+    this.#lastHeardMs = options.timers.now();
+    this.#arm();
+  }
+
+  attach(events: ConduitEvents): void {
+    if (this.#events !== undefined) {
+      throw new TypeError("Cannot attach to a conduit twice");
+    }
+    this.#events = events;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    // Not inside the call: whoever attaches is not ready for events yet.
+    queueMicrotask(() => {
+      waiting.forEach((octets) => this.hear(octets));
+      this.#tellEnd();
+    });
+  }
+
+  takeFirst(octetsMax: number): Uint8Array | undefined {
+    const first = this.#waiting[0];
+    if (first === undefined || first.length > octetsMax) return undefined;
+    this.#waiting.shift();
+    this.#waitingOctets -= first.length;
+    return first;
+  }
+
+  /** A datagram of this caller. */
+  hear(octets: Uint8Array): void {
+    if (this.#end !== undefined) return;
+    this.#lastHeardMs = this.#options.timers.now();
+    if (this.#events !== undefined) {
+      this.#events.onData(octets);
+    } else if (
+      this.#waiting.length < WAITING_DATAGRAMS_MAX &&
+      this.#waitingOctets + octets.length <= WAITING_OCTETS_MAX
+    ) {
+      this.#waiting.push(new Uint8Array(octets));
+      this.#waitingOctets += octets.length;
+    }
+  }
+
+  write(chunk: Uint8Array): number {
+    if (this.#end !== undefined) return chunk.length;
+    this.#lastHeardMs = this.#options.timers.now();
+    this.#socket.send(chunk, this.#caller);
+    return chunk.length;
+  }
+
+  /** Nobody tells a UDP caller that there will be no more. */
+  end(): void {
+    this.#close({ kind: "clean" });
+  }
+
+  reset(reason: string): void {
+    this.#close({ kind: "reset", reason });
+  }
+
+  /** UDP has no backpressure: a reader that is behind drops. */
+  consumed(): void {}
+
+  #arm(): void {
+    const { timers, idleTimeoutMs } = this.#options;
+    const silentMs = timers.now() - this.#lastHeardMs;
+    this.#timer = timers.after(Math.max(0, idleTimeoutMs - silentMs), () => {
+      if (timers.now() - this.#lastHeardMs < idleTimeoutMs) this.#arm();
+      else {
+        this.reset(`no datagram in either direction for ${idleTimeoutMs} ms`);
+      }
+    });
+  }
+
+  #close(end: ConduitEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.#waiting = [];
+    this.#timer?.cancel();
+    this.#onOver();
+    queueMicrotask(() => this.#tellEnd());
+  }
+
+  /** Once somebody listens; not inside a call of theirs. */
+  #tellEnd(): void {
+    if (this.#end === undefined || this.#events === undefined) return;
+    if (this.#isEndTold) return;
+    this.#isEndTold = true;
+    // `clean` may come only after `onEnd`.
+    if (this.#end.kind === "clean") this.#events.onEnd();
+    this.#events.onClose(this.#end);
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * A UDP socket that costs little per datagram.
+ *
+ * `node:dgram` makes a buffer of 64 KiB for each datagram that comes and two
+ * copies of each that goes. `Deno.listenDatagram` reads into one buffer of ours,
+ * but is there only under `--unstable-net`, which our launchers give and a
+ * program that embeds us may not: so this takes what it finds. Where the C
+ * library can be asked, that socket is read and written many datagrams at once.
+ *
+ * @module
+ */
+
+import {
+  connectedSockets,
+  DenoDatagramSocket,
+  platformListen,
+} from "./deno_datagram_socket.ts";
+import { type LibC, openLibc } from "../libc/libc.ts";
+import { NodeDatagramSocket } from "./node_datagram_socket.ts";
+import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
+import { sharedPoller } from "../polled/poller.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+
+export type { DatagramAddress } from "../libc/socket_address.ts";
+
+/** What the owner of a socket hears. */
+export interface DatagramEvents {
+  /** @param octets A view that is valid only during the call. */
+  onDatagram(octets: Uint8Array, hostname: string, port: number): void;
+  /** The socket can no longer receive. */
+  onError(error: Error): void;
+}
+
+/** How a socket is to be, unless it is for whoever comes. */
+export interface DatagramSocketWish {
+  /**
+   * The only one that it is for: others are not heard, and any error ends it,
+   * a refusal (ICMP) too. Only where the C library can be asked, so whoever
+   * owns the socket compares senders all the same.
+   */
+  readonly peer?: DatagramAddress;
+  /** What the kernel is asked to hold, each way. */
+  readonly kernelOctets?: number;
+}
+
+/** An open socket. */
+export interface DatagramSocket {
+  /** As bound. */
+  readonly address: DatagramAddress;
+  /** Sets who hears the events; called once. */
+  listen(events: DatagramEvents): void;
+  /**
+   * Sends one datagram, which is copied. One that cannot be sent is lost, as UDP
+   * loses them anywhere else.
+   */
+  send(octets: Uint8Array, to: DatagramAddress): void;
+  /** Nothing is heard any more. @param closed Called when the port is free. */
+  close(closed?: () => void): void;
+}
+
+/**
+ * So many sockets for one peer each are the platform's: it answers faster, and
+ * takes 15 KiB for each. Those beyond are waited for together.
+ */
+export const PLATFORM_SESSIONS_MAX = 256;
+
+/**
+ * Binds a socket.
+ *
+ * @param at Port 0: any free one.
+ * @throws A system error, such as one with code `EADDRINUSE`.
+ */
+export function openDatagramSocket(
+  at: DatagramAddress,
+  wish: DatagramSocketWish = {},
+): Promise<DatagramSocket> {
+  const { peer } = wish;
+  const isOneOfMany = peer !== undefined && sharedPoller() !== undefined &&
+    connectedSockets() >= PLATFORM_SESSIONS_MAX;
+  if (isOneOfMany) return openPolled(openLibc()!, peer);
+  const listen = platformListen();
+  return listen === undefined
+    ? NodeDatagramSocket.open(at, wish)
+    : DenoDatagramSocket.open(at, listen, wish);
+}
+
+// deno-lint-ignore require-await -- what it throws is to be a rejection
+async function openPolled(
+  library: LibC,
+  peer: DatagramAddress,
+): Promise<DatagramSocket> {
+  return PolledDatagramSocket.open(library, peer);
+}

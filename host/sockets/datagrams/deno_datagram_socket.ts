@@ -1,0 +1,235 @@
+/**
+ * A UDP socket of `Deno.listenDatagram`, read and written many datagrams at
+ * once where the C library can be asked.
+ *
+ * @module
+ */
+
+import { setImmediate } from "node:timers";
+import { giveBuffer, takeBuffer } from "./datagram_buffers.ts";
+import {
+  type DatagramDescriptor,
+  DATAGRAMS_PER_READ,
+  openWithDescriptor,
+} from "./datagram_descriptor.ts";
+import { DatagramSender } from "./datagram_outbox.ts";
+import type {
+  DatagramEvents,
+  DatagramSocket,
+  DatagramSocketWish,
+} from "./datagram_socket.ts";
+import { codeOf } from "../octet_socket.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+
+/**
+ * Reads that may fail one after the other. Some systems report there that an
+ * earlier datagram was refused, and the socket goes on; a dead one fails always.
+ */
+const READ_FAILURES_MAX = 16;
+
+/**
+ * Datagrams that are read before everybody else has a turn: without it a flood
+ * of them would hold up all other connections.
+ */
+export const DATAGRAMS_PER_TURN: number = 4 * DATAGRAMS_PER_READ;
+
+/**
+ * What may wait in the platform for room in the kernel, which holds thousands
+ * of datagrams itself: more of them are not late but too many. Each counts with
+ * its length and what waiting costs; far more than one turn can bring.
+ */
+const WAITING_OCTETS_MAX = 4 * 1024 * 1024;
+const WAITING_COSTS_OCTETS = 512;
+
+/** What ICMP says, by Linux's numbers. */
+const ERROR_WORDS: Readonly<Record<number, string>> = {
+  101: "network is unreachable",
+  111: "connection refused",
+  113: "no route to host",
+};
+
+/** The part of `Deno.DatagramConn` that is used. */
+interface PlatformSocket {
+  readonly addr: DatagramAddress;
+  receive(into: Uint8Array): Promise<[Uint8Array, DatagramAddress]>;
+  send(octets: Uint8Array, to: DatagramAddress & Udp): Promise<number>;
+  close(): void;
+}
+
+type Udp = { readonly transport: "udp" };
+type Listen = (options: DatagramAddress & Udp) => PlatformSocket;
+
+/** `Deno.listenDatagram`, which is there only under `--unstable-net`. */
+export function platformListen(): Listen | undefined {
+  return (Deno as unknown as { listenDatagram?: Listen }).listenDatagram;
+}
+
+let connected = 0;
+
+/** How many are open that have one peer each; none without the C library. */
+export function connectedSockets(): number {
+  return connected;
+}
+
+/** See the module description. */
+export class DenoDatagramSocket implements DatagramSocket {
+  readonly #socket: PlatformSocket;
+  readonly #descriptor: DatagramDescriptor | undefined;
+  readonly #sender: DatagramSender | undefined;
+  /** Whether it is for one peer only. */
+  readonly #isConnected: boolean;
+  #events: DatagramEvents | undefined;
+  #waitingOctets = 0;
+  #isClosed = false;
+  /** While it reads. */
+  #reading: Promise<void> | undefined;
+
+  private constructor(
+    socket: PlatformSocket,
+    descriptor: DatagramDescriptor | undefined,
+    isConnected = false,
+  ) {
+    this.#socket = socket;
+    this.#descriptor = descriptor;
+    this.#isConnected = isConnected;
+    this.#sender = descriptor &&
+      new DatagramSender(
+        descriptor,
+        (octets, to) => this.#sendLater(octets, to),
+      );
+  }
+
+  /** @param wish `isPlain`: to do without the C library. */
+  // deno-lint-ignore require-await -- what it throws is to be a rejection
+  static async open(
+    { hostname, port }: DatagramAddress,
+    listen: Listen,
+    { isPlain = false, peer, kernelOctets }:
+      & DatagramSocketWish
+      & { readonly isPlain?: boolean } = {},
+  ): Promise<DatagramSocket> {
+    const at = hostname === "" ? "0.0.0.0" : hostname;
+    const bind = () => listen({ transport: "udp", hostname: at, port });
+    if (isPlain) return new DenoDatagramSocket(bind(), undefined);
+    const { socket, descriptor } = openWithDescriptor(bind, kernelOctets);
+    const isConnected = peer !== undefined && descriptor !== undefined;
+    if (isConnected && !descriptor.connect(peer)) {
+      socket.close();
+      // The platform gives no way to ask connect(2) which of its reasons it has.
+      throw Object.assign(new Error("no route to host"), {
+        code: "EHOSTUNREACH",
+      });
+    }
+    if (isConnected) connected++;
+    return new DenoDatagramSocket(socket, descriptor, isConnected);
+  }
+
+  get address(): DatagramAddress {
+    return this.#socket.addr;
+  }
+
+  listen(events: DatagramEvents): void {
+    this.#events = events;
+    this.#reading = this.#receive(events);
+  }
+
+  send(octets: Uint8Array, to: DatagramAddress): void {
+    if (this.#isClosed || this.#hasFailed()) return;
+    if (this.#sender === undefined) this.#sendLater(octets, to);
+    else this.#sender.send(octets, to);
+  }
+
+  close(closed?: () => void): void {
+    if (!this.#isClosed) {
+      if (this.#isConnected) connected--;
+      this.#sender?.flush();
+      this.#socket.close();
+    }
+    // From here on the descriptor may be somebody else's.
+    this.#isClosed = true;
+    // The platform keeps the port for as long as a read of it is under way.
+    if (closed !== undefined) void Promise.resolve(this.#reading).then(closed);
+  }
+
+  /** Nobody is told of a refusal, so it is asked for. */
+  #hasFailed(): boolean {
+    if (!this.#isConnected) return false;
+    const error = this.#descriptor!.takeError();
+    if (error === 0) return false;
+    this.#fail(new Error(ERROR_WORDS[error] ?? `system error ${error}`));
+    return true;
+  }
+
+  /** The platform waits for room, and knows what cannot be sent at all. */
+  #sendLater(octets: Uint8Array, { hostname, port }: DatagramAddress): void {
+    const waiting = octets.length + WAITING_COSTS_OCTETS;
+    if (this.#waitingOctets + waiting > WAITING_OCTETS_MAX) return;
+    this.#waitingOctets += waiting;
+    const over = () => {
+      this.#waitingOctets -= waiting;
+    };
+    // Copied, because the platform keeps it until the system has taken it.
+    const copy = octets.slice();
+    this.#socket.send(copy, { transport: "udp", hostname, port })
+      .then(over, (error) => {
+        over();
+        const isTooLong = codeOf(error) === "EMSGSIZE";
+        if (this.#isConnected && !isTooLong) this.#fail(error);
+      });
+  }
+
+  #fail(error: unknown): void {
+    if (!this.#isClosed) this.#events?.onError(error as Error);
+  }
+
+  async #receive(events: DatagramEvents): Promise<void> {
+    const buffer = takeBuffer();
+    try {
+      await this.#receiveInto(buffer, events);
+    } finally {
+      giveBuffer(buffer);
+    }
+  }
+
+  async #receiveInto(
+    buffer: Uint8Array,
+    events: DatagramEvents,
+  ): Promise<void> {
+    const failuresMax = this.#isConnected ? 1 : READ_FAILURES_MAX;
+    let inTurn = 0;
+    for (let failures = 0; !this.#isClosed;) {
+      let received: [Uint8Array, DatagramAddress];
+      try {
+        received = await this.#socket.receive(buffer);
+      } catch (error) {
+        if (this.#isClosed) return;
+        if (++failures < failuresMax) continue;
+        return this.#fail(error);
+      }
+      failures = 0;
+      const [octets, { hostname, port }] = received;
+      if (this.#isClosed) return;
+      events.onDatagram(octets, hostname, port);
+      inTurn += 1 + this.#readOn(events);
+      if (inTurn < DATAGRAMS_PER_TURN) continue;
+      inTurn = 0;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** Reads what came with the first one. */
+  #readOn({ onDatagram }: DatagramEvents): number {
+    let total = 0;
+    while (this.#descriptor !== undefined && total < DATAGRAMS_PER_TURN) {
+      // Whoever hears a datagram may close the socket.
+      if (this.#isClosed) break;
+      const count = this.#descriptor.read((octets, hostname, port) => {
+        onDatagram(octets, hostname, port);
+        return !this.#isClosed;
+      });
+      total += count;
+      if (count < DATAGRAMS_PER_READ) break;
+    }
+    return total;
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * A UDP socket of `node:dgram`.
+ *
+ * @module
+ */
+
+import { createSocket } from "node:dgram";
+import { KERNEL_BUFFER_OCTETS } from "./datagram_descriptor.ts";
+import type {
+  DatagramEvents,
+  DatagramSocket,
+  DatagramSocketWish,
+} from "./datagram_socket.ts";
+import { plainOctets } from "../octet_socket.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+
+/** See the module description. */
+export class NodeDatagramSocket implements DatagramSocket {
+  readonly #socket: ReturnType<typeof createSocket>;
+  #isClosed = false;
+
+  private constructor(socket: ReturnType<typeof createSocket>) {
+    this.#socket = socket;
+  }
+
+  static open(
+    { hostname, port }: DatagramAddress,
+    { kernelOctets = KERNEL_BUFFER_OCTETS }: DatagramSocketWish = {},
+  ): Promise<DatagramSocket> {
+    const family = hostname.includes(":") ? "udp6" : "udp4";
+    return new Promise((resolve, reject) => {
+      const socket = createSocket({
+        type: family,
+        recvBufferSize: kernelOctets,
+        sendBufferSize: kernelOctets,
+      });
+      socket.once("error", reject);
+      socket.bind(port, hostname, () => {
+        socket.off("error", reject);
+        resolve(new NodeDatagramSocket(socket));
+      });
+    });
+  }
+
+  get address(): DatagramAddress {
+    const { address, port } = this.#socket.address();
+    return { hostname: address, port };
+  }
+
+  listen({ onDatagram, onError }: DatagramEvents): void {
+    this.#socket.on(
+      "message",
+      (octets, { address, port }) =>
+        onDatagram(plainOctets(octets), address, port),
+    );
+    this.#socket.on("error", onError);
+  }
+
+  send(octets: Uint8Array, { hostname, port }: DatagramAddress): void {
+    if (this.#isClosed) return;
+    // Copied, because the socket keeps it until the system has taken it.
+    this.#socket.send(octets.slice(), port, hostname, lost);
+  }
+
+  close(closed?: () => void): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#socket.close(closed);
+  }
+}
+
+/** UDP promises nothing, so a datagram that cannot be sent is a lost one. */
+function lost(): void {}

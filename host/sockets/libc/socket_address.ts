@@ -1,0 +1,98 @@
+/**
+ * IP addresses and ports as the kernel takes them: `struct sockaddr_in` and
+ * `struct sockaddr_in6` of Linux.
+ *
+ * @module
+ */
+
+import {
+  formatIpAddress,
+  parseIpAddress,
+} from "../../../proto/link/ip_address.ts";
+
+/** Where a datagram goes to or comes from. */
+export interface DatagramAddress {
+  /** An IP address. */
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** `struct sockaddr_in6`, the longer of the two. */
+export const SOCKET_ADDRESS_OCTETS = 28;
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+const IPV4_OCTETS = 16;
+const IPV4_AT = 4;
+const IPV6_AT = 8;
+
+/**
+ * Writes an address. IPv4-mapped IPv6 becomes IPv4, which Linux takes for a
+ * socket of either family.
+ *
+ * @returns `undefined` when the host is no IP address or has a zone.
+ */
+export function encodeSocketAddress(
+  { hostname, port }: DatagramAddress,
+): Uint8Array<ArrayBuffer> | undefined {
+  const ip = parseIpAddress(hostname);
+  if (ip === undefined) return undefined;
+  const isIpv4 = ip.length === 4;
+  const address = new Uint8Array(isIpv4 ? IPV4_OCTETS : SOCKET_ADDRESS_OCTETS);
+  address[0] = isIpv4 ? AF_INET : AF_INET6; // In host order: little-endian.
+  address[2] = port >> 8;
+  address[3] = port & 0xff;
+  address.set(ip, isIpv4 ? IPV4_AT : IPV6_AT);
+  return address;
+}
+
+/** Reads addresses, and remembers the host of the last one. */
+export class SocketAddressReader {
+  readonly #octets: Uint8Array;
+  #last = new Uint8Array(0);
+  #lastHost = "";
+
+  /** @param octets Holds the addresses. */
+  constructor(octets: Uint8Array) {
+    this.#octets = octets;
+  }
+
+  port(at: number): number {
+    return (this.#octets[at + 2]! << 8) | this.#octets[at + 3]!;
+  }
+
+  /**
+   * The host as the platform writes it.
+   *
+   * @returns `undefined` for an address of another kind.
+   */
+  host(at: number): string | undefined {
+    const family = this.#octets[at];
+    if (family === AF_INET) return this.#read(at + IPV4_AT, 4);
+    if (family === AF_INET6) return this.#read(at + IPV6_AT, 16);
+    return undefined;
+  }
+
+  /** Most datagrams come from whoever sent the one before. */
+  #read(at: number, octets: number): string {
+    if (this.#isLast(at, octets)) return this.#lastHost;
+    this.#last = this.#octets.slice(at, at + octets);
+    return this.#lastHost = writeHost(this.#last);
+  }
+
+  #isLast(at: number, octets: number): boolean {
+    if (this.#last.length !== octets) return false;
+    for (let index = 0; index < octets; index++) {
+      if (this.#last[index] !== this.#octets[at + index]) return false;
+    }
+    return true;
+  }
+}
+
+function writeHost(ip: Uint8Array): string {
+  const canonical = formatIpAddress(ip);
+  if (!canonical.startsWith("::ffff:")) return canonical;
+  // A sender over IPv4, seen by a socket for both families.
+  const mapped = parseIpAddress(canonical)!;
+  return mapped.length === 4 ? `::ffff:${formatIpAddress(mapped)}` : canonical;
+}

@@ -1,0 +1,236 @@
+/**
+ * A listening socket of the C library, for those who accept {@linkcode PolledSocket}s.
+ *
+ * @module
+ */
+
+import { setImmediate } from "node:timers";
+import { hostPort } from "../deno_socket.ts";
+import { lastError, type LibC, openLibc } from "../libc/libc.ts";
+import { PolledSocket } from "./polled_socket.ts";
+import { type Polled, type Poller, Ready, sharedPoller } from "./poller.ts";
+import {
+  type DatagramAddress,
+  encodeSocketAddress,
+  SOCKET_ADDRESS_OCTETS,
+  SocketAddressReader,
+} from "../libc/socket_address.ts";
+import { StreamDescriptor } from "./stream_descriptor.ts";
+import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
+import { encodeUnixAddress } from "../libc/unix_address.ts";
+
+const SOL_SOCKET = 1;
+const SO_REUSEADDR = 2;
+const SOCK_STREAM = 1;
+const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
+const AF_UNIX = 1;
+
+/** Connections accepted in a row; then others have their turn. */
+const ACCEPTS_PER_TURN = 64;
+
+/** Where it listens. */
+type Place =
+  | { readonly kind: "tcp"; readonly address: DatagramAddress }
+  | { readonly kind: "unix"; readonly path: string };
+
+/**
+ * Listens on an IP address and port.
+ *
+ * @returns `undefined` where only the platform can: the host is a name, or
+ *   there is no C library to ask.
+ * @throws A system error with its `code`.
+ */
+export function listenPolledTcp(
+  address: DatagramAddress,
+  backlog: number,
+  poller: Poller | undefined = sharedPoller(),
+): PolledListener | undefined {
+  const name = encodeSocketAddress(address);
+  return name && open(name, backlog, { kind: "tcp", address }, poller);
+}
+
+/** The same on a path, with the modes that the umask leaves. */
+export function listenPolledUnix(
+  path: string,
+  backlog: number,
+  poller: Poller | undefined = sharedPoller(),
+): PolledListener | undefined {
+  const name = encodeUnixAddress(path);
+  return name && open(name, backlog, { kind: "unix", path }, poller);
+}
+
+function open(
+  name: Uint8Array<ArrayBuffer>,
+  backlog: number,
+  place: Place,
+  poller: Poller | undefined,
+): PolledListener | undefined {
+  const library = openLibc();
+  if (library === undefined || poller === undefined) return undefined;
+  const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
+  if (descriptor < 0) throw systemError(lastError(library));
+  if (place.kind === "tcp") {
+    library.setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, ON, ON.length);
+  }
+  const isUp = library.bind(descriptor, name, name.length) === 0 &&
+    library.listen(descriptor, backlog) === 0;
+  if (isUp) return new PolledListener(library, poller, descriptor, place);
+  const error = systemError(lastError(library));
+  library.close(descriptor);
+  throw error;
+}
+
+const ON = new Uint8Array(new Uint32Array([1]).buffer);
+
+/** See the module description. */
+export class PolledListener implements Polled {
+  /** As bound; port 0 for a path. */
+  readonly address: DatagramAddress;
+  readonly #library: LibC;
+  readonly #poller: Poller;
+  /** For who accepts by other means, and has the poller tell it instead. */
+  readonly descriptor: number;
+  readonly #isTcp: boolean;
+  readonly #localAddress: string;
+  #waiting: PromiseWithResolvers<PolledSocket> | undefined;
+  #acceptedInTurn = 0;
+  #isClosed = false;
+
+  /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
+  constructor(
+    library: LibC,
+    poller: Poller,
+    descriptor: number,
+    place: Place,
+  ) {
+    this.#library = library;
+    this.#poller = poller;
+    this.descriptor = descriptor;
+    this.#isTcp = place.kind === "tcp";
+    this.address = place.kind === "tcp"
+      ? boundAddress(library, descriptor) ?? place.address
+      : { hostname: place.path, port: 0 };
+    this.#localAddress = place.kind === "tcp"
+      ? hostPort(this.address.hostname, this.address.port)
+      : place.path;
+    if (poller.add(descriptor, Ready.READ | Ready.EDGE, this)) return;
+    library.close(descriptor);
+    throw cannotWait();
+  }
+
+  /**
+   * Waits for a connection. One call at a time.
+   *
+   * @throws {Deno.errors.BadResource} When it is closed.
+   * @throws A system error with its `code`.
+   */
+  accept(): Promise<PolledSocket> {
+    if (this.#isClosed) return Promise.reject(closed());
+    if (this.#acceptedInTurn < ACCEPTS_PER_TURN) {
+      try {
+        const socket = this.#acceptNow();
+        if (socket !== undefined) return Promise.resolve(socket);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
+    this.#waiting = Promise.withResolvers();
+    return this.#waiting.promise;
+  }
+
+  /** Also removes the path, as the platform does. Harmless a second time. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    void this.#poller.close(this.descriptor);
+    if (!this.#isTcp) removeSocket(this.#localAddress);
+    this.#waiting?.reject(closed());
+    this.#waiting = undefined;
+  }
+
+  onReady(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined || this.#isClosed) return;
+    try {
+      const socket = this.#acceptNow();
+      if (socket === undefined) return;
+      this.#waiting = undefined;
+      waiting.resolve(socket);
+    } catch (error) {
+      this.#waiting = undefined;
+      waiting.reject(error);
+    }
+  }
+
+  /** @returns `undefined`: nobody is there. */
+  #acceptNow(): PolledSocket | undefined {
+    for (;;) {
+      nameLength[0] = SOCKET_ADDRESS_OCTETS;
+      name[0] = AF_UNIX; // An unnamed peer leaves it as it is.
+      const descriptor = this.#library.accept4(
+        this.descriptor,
+        name,
+        nameLengthOctets,
+        SOCK_FLAGS,
+      );
+      if (descriptor >= 0) return this.#welcome(descriptor);
+      const number = lastError(this.#library);
+      if (number === Errno.EAGAIN) return undefined;
+      if (number !== Errno.EINTR) throw systemError(number);
+    }
+  }
+
+  #welcome(descriptor: number): PolledSocket {
+    if (this.#acceptedInTurn++ === 0) setImmediate(this.#nextTurn);
+    const stream = new StreamDescriptor(
+      this.#library,
+      this.#poller,
+      descriptor,
+      { isTcp: this.#isTcp, mayRead: true },
+    );
+    const host = names.host(0);
+    return new PolledSocket(stream, {
+      remoteAddress: host === undefined
+        ? "unix"
+        : hostPort(host, names.port(0)),
+      localAddress: this.#localAddress,
+    });
+  }
+
+  readonly #nextTurn = () => {
+    const wasFull = this.#acceptedInTurn >= ACCEPTS_PER_TURN;
+    this.#acceptedInTurn = 0;
+    if (wasFull) this.onReady();
+  };
+}
+
+function closed(): Error {
+  return new Deno.errors.BadResource("the listener is closed");
+}
+
+function removeSocket(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch {
+    // Somebody has removed it already, or may do so and we may not: who listens
+    // there next removes what nobody listens on.
+  }
+}
+
+function boundAddress(
+  library: LibC,
+  descriptor: number,
+): DatagramAddress | undefined {
+  nameLength[0] = SOCKET_ADDRESS_OCTETS;
+  if (library.getsockname(descriptor, name, nameLengthOctets) !== 0) {
+    return undefined;
+  }
+  const hostname = names.host(0);
+  return hostname === undefined ? undefined : { hostname, port: names.port(0) };
+}
+
+// One for all, as each call is dealt with at once.
+const name = new Uint8Array(SOCKET_ADDRESS_OCTETS);
+const names = new SocketAddressReader(name);
+const nameLength = new Uint32Array(1);
+const nameLengthOctets = new Uint8Array(nameLength.buffer);

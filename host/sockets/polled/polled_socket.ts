@@ -1,0 +1,163 @@
+/**
+ * A connected socket of the C library as {@linkcode OctetSocket}.
+ *
+ * Reads and writes happen at once where they can. It is for those who read a
+ * socket themselves, such as a TLS gate or the first look at a caller; a
+ * transfer takes the descriptor over (`PolledConduit`) and does without promises.
+ *
+ * @module
+ */
+
+import type { PeerIdentity } from "../../../proto/link/link.ts";
+import { ANONYMOUS } from "../../tls/peer_identity.ts";
+import type { OctetSocket } from "../octet_socket.ts";
+import { type Polled, Ready } from "./poller.ts";
+import {
+  closedError,
+  NOTHING_YET,
+  type StreamDescriptor,
+} from "./stream_descriptor.ts";
+import { cannotWait } from "../libc/system_error.ts";
+
+/** What every stream socket is waited for: all of it, once each time. */
+export const STREAM_INTEREST: number = Ready.READ | Ready.WRITE |
+  Ready.URGENT | Ready.PEER_END | Ready.EDGE;
+
+/** A read or a write that waits. */
+interface Waiting<T> {
+  readonly octets: Uint8Array<ArrayBuffer>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Where a socket leads. */
+export interface SocketEnds {
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+}
+
+/** See the module description. */
+export class PolledSocket implements OctetSocket, Polled {
+  readonly alpn = "";
+  readonly identity: PeerIdentity = ANONYMOUS;
+  readonly closesInOrder = true;
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  readonly #descriptor: StreamDescriptor;
+  #reading: Waiting<number | null> | undefined;
+  #writing: Waiting<number> | undefined;
+  #closed: (() => void) | undefined;
+
+  /** @throws {Error} Out of memory or watches; the descriptor is closed then. */
+  constructor(descriptor: StreamDescriptor, ends: SocketEnds) {
+    this.#descriptor = descriptor;
+    this.remoteAddress = ends.remoteAddress;
+    this.localAddress = ends.localAddress;
+    const { poller, number } = descriptor;
+    if (poller.add(number, STREAM_INTEREST, this)) return;
+    descriptor.close();
+    throw cannotWait();
+  }
+
+  get peerProcess(): number | undefined {
+    return this.#descriptor.isTcp ? undefined : this.#descriptor.peerProcess();
+  }
+
+  /** `closed` is called when it is closed from here, however often that is. */
+  set onClosed(closed: () => void) {
+    this.#closed = closed;
+  }
+
+  /**
+   * Gives the descriptor to `polled`, who closes this socket and not the
+   * descriptor; it must not be read or written here any more.
+   */
+  handOver(polled: Polled): StreamDescriptor {
+    const { poller, number, isOpen } = this.#descriptor;
+    if (isOpen) poller.add(number, STREAM_INTEREST, polled);
+    return this.#descriptor;
+  }
+
+  read(into: Uint8Array): Promise<number | null> {
+    const octets = into as Uint8Array<ArrayBuffer>;
+    try {
+      const count = this.#descriptor.read(octets);
+      if (count !== NOTHING_YET) return Promise.resolve(count || null);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return new Promise((resolve, reject) => {
+      this.#reading = { octets, resolve, reject };
+    });
+  }
+
+  write(octets: Uint8Array): Promise<number> {
+    const own = octets as Uint8Array<ArrayBuffer>;
+    try {
+      const count = this.#descriptor.write(own);
+      if (count > 0 || own.length === 0) return Promise.resolve(count);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return new Promise((resolve, reject) => {
+      this.#writing = { octets: own, resolve, reject };
+    });
+  }
+
+  closeWrite(): Promise<void> {
+    try {
+      this.#descriptor.closeWrite();
+      return Promise.resolve();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  close(): void {
+    this.#descriptor.close();
+    this.#over();
+  }
+
+  reset(): void {
+    this.#descriptor.reset();
+    this.#over();
+  }
+
+  onReady(ready: number): void {
+    this.#descriptor.noticed(ready);
+    const [reading, writing] = [this.#reading, this.#writing];
+    if (reading !== undefined) this.#readOn(reading);
+    if (writing !== undefined) this.#writeOn(writing);
+  }
+
+  #readOn({ octets, resolve, reject }: Waiting<number | null>): void {
+    try {
+      const count = this.#descriptor.read(octets);
+      if (count === NOTHING_YET) return;
+      this.#reading = undefined;
+      resolve(count || null);
+    } catch (error) {
+      this.#reading = undefined;
+      reject(error);
+    }
+  }
+
+  #writeOn({ octets, resolve, reject }: Waiting<number>): void {
+    try {
+      const count = this.#descriptor.write(octets);
+      if (count === 0) return;
+      this.#writing = undefined;
+      resolve(count);
+    } catch (error) {
+      this.#writing = undefined;
+      reject(error);
+    }
+  }
+
+  #over(): void {
+    this.#reading?.reject(closedError());
+    this.#writing?.reject(closedError());
+    this.#reading = this.#writing = undefined;
+    this.#closed?.();
+  }
+}
