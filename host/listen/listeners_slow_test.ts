@@ -39,7 +39,7 @@ const { listenTcp } = await import(host + "listen/listeners.ts");
 const { listenAgentPort } = await import(host + "listen/agent_listener.ts");
 const { Credentials } = await import(host + "tls/credentials.ts");
 const { connectAgentTls } = await import(host + "dial/agent_connect.ts");
-const { certificates } = await import(host + "../../tests/support/certificates.ts");
+const { certificates } = await import(host + "../tests/support/certificates.ts");
 // The platform panics when it first meets signals without descriptors.
 Deno.addSignalListener("SIGUSR2", () => {});
 const all = await certificates();
