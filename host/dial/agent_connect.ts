@@ -2,10 +2,11 @@
  * An agent's connection to a server: TLS with a client certificate, through a
  * proxy where the environment names one.
  *
- * By the platform's own TLS client where that is as safe as `node:tls`, because
- * it costs less: the process must trust no public CA (the client only *adds*
- * ours to them, so anybody with a certificate from any of those could pose as
- * the server), and no proxy may be in between. By `node:tls` everywhere else.
+ * By OpenSSL where this machine has it, because it costs least. Else by the
+ * platform's own TLS client where that is as safe as `node:tls`: the process
+ * must trust no public CA (the client only *adds* ours to them, so anybody with
+ * a certificate from any of those could pose as the server), and no proxy may be
+ * in between. By `node:tls` everywhere else.
  *
  * @module
  */
@@ -15,13 +16,16 @@ import { connect as connectNet, isIP, type Socket } from "node:net";
 import {
   canConnectDenoTls,
   connectDenoTls,
-  type DenoTlsTarget,
+  type DirectTarget,
 } from "./deno_tls_connect.ts";
+import { connectOpenssl } from "./openssl_connect.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
 import { nodeTlsTransport } from "../sockets/tls/node_tls_transport.ts";
+import { socketTransport } from "../sockets/socket_transport.ts";
 import { codeOf } from "../sockets/octet_socket.ts";
 import type { TlsMaterial } from "../tls/credentials.ts";
+import type { TlsChoice } from "../libssl/tls_choice.ts";
 import { clientHandshakeError } from "../tls/tls_errors.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
 import type { Transport } from "../transport.ts";
@@ -44,6 +48,8 @@ export interface AgentConnectOptions {
   readonly signal?: AbortSignal;
   /** The process trusts no public CA; see `tls/given_authorities.ts`. */
   readonly trustsOnlyGiven?: boolean;
+  /** Only this; default: the cheapest there is. */
+  readonly tls?: TlsChoice;
 }
 
 /** A server that could not be reached at all (TLS never began). */
@@ -70,20 +76,37 @@ export function connectAgentTls<Result>(
   options: AgentConnectOptions,
   onConnected: (transport: Transport) => Result,
 ): Promise<Result> {
-  const address = nameOf(options);
-  return withDeadline(
-    options,
-    (signal) =>
-      canUseDenoTls(options)
-        ? connectDenoTls(denoTlsTarget(options), signal)
-          .then(onConnected, (error) => {
-            throw error === signal.reason
-              ? error
-              : connectionError(error, address);
-          })
-        : connectTcp(options, signal)
-          .then((raw) => shakeHands(raw, options, signal, onConnected)),
-  );
+  return withDeadline(options, (signal) => {
+    const attempt = connectDirectly(options, signal);
+    if (attempt === undefined) {
+      return connectTcp(options, signal)
+        .then((raw) => shakeHands(raw, options, signal, onConnected));
+    }
+    return attempt.then(onConnected, (error) => {
+      throw error === signal.reason
+        ? error
+        : connectionError(error, nameOf(options));
+    });
+  });
+}
+
+/** @returns `undefined`: only `node:tls` can. */
+function connectDirectly(
+  options: AgentConnectOptions,
+  signal: AbortSignal,
+): Promise<Transport> | undefined {
+  const { host, port, proxyEnv, trustsOnlyGiven, tls } = options;
+  if (proxyFor(host, port, proxyEnv) !== undefined) return undefined;
+  const target = directTarget(options);
+  const openssl = tls === "platform"
+    ? undefined
+    : connectOpenssl(target, signal);
+  if (openssl !== undefined) {
+    return openssl.then((socket) => socketTransport(socket));
+  }
+  return trustsOnlyGiven === true && canConnectDenoTls(target)
+    ? connectDenoTls(target, signal)
+    : undefined;
 }
 
 /**
@@ -177,19 +200,12 @@ function nameOf({ host, port, ip }: AgentConnectOptions): string {
   return ip === undefined || ip === host ? name : `${name} (${ip})`;
 }
 
-function canUseDenoTls(options: AgentConnectOptions): boolean {
-  const { host, port, proxyEnv, trustsOnlyGiven } = options;
-  return trustsOnlyGiven === true &&
-    proxyFor(host, port, proxyEnv) === undefined &&
-    canConnectDenoTls(denoTlsTarget(options));
-}
-
-function denoTlsTarget(options: AgentConnectOptions): DenoTlsTarget {
+function directTarget(options: AgentConnectOptions): DirectTarget {
   const { host, ip = host, port, credentials, alpn, serverName } = options;
   return { host: ip, port, credentials, alpn, serverName: serverName ?? host };
 }
 
-/** That client makes both connections, so its errors are of both. */
+/** Such a client makes both connections, so its errors are of both. */
 function connectionError(error: unknown, address: string): Error {
   const words = CONNECT_WORDS[codeOf(error)];
   if (words === undefined) return clientHandshakeError(error, address);

@@ -11,52 +11,68 @@ import {
   type AgentPortOptions,
   listenAgentPort,
 } from "../listen/agent_listener.ts";
+import { Intake } from "../intake/intake.ts";
+import {
+  ALL_LIMITS_DEFAULT,
+  SOURCE_LIMITS_DEFAULT,
+} from "../intake/intake_limits.ts";
+import { systemTimers } from "../process/system_timers.ts";
 import { Credentials } from "../tls/credentials.ts";
 import { TlsHandshakeError } from "../tls/tls_errors.ts";
 import type { Transport } from "../transport.ts";
 
 const text = new TextEncoder();
 
-/** Both TLS clients of the platform keep the same promises. */
+/** All TLS clients and servers keep the same promises. */
 for (
-  const [engine, trustsOnlyGiven] of [
-    ["node:tls", false],
-    ["Deno.connectTls", true],
+  const [engine, client, server] of [
+    ["node:tls", { trustsOnlyGiven: false, tls: "platform" }, "platform"],
+    ["Deno.connectTls", { trustsOnlyGiven: true, tls: "platform" }, "platform"],
+    ["OpenSSL", { tls: "openssl" }, "openssl"],
+    ["node:tls to OpenSSL", {
+      trustsOnlyGiven: false,
+      tls: "platform",
+    }, "openssl"],
+    ["Deno.connectTls to OpenSSL", {
+      trustsOnlyGiven: true,
+      tls: "platform",
+    }, "openssl"],
+    ["OpenSSL to node:tls", { tls: "openssl" }, "platform"],
   ] as const
 ) {
   Deno.test(`agent and server know each other and exchange octets, ${engine}`, async () => {
-    await withPort({}, async (port) => {
-      const agent = await connect(port, { trustsOnlyGiven });
-      const server = await port.connection();
-      assertEquals(server.transport.identity.commonName, "node1");
-      assertEquals(server.transport.alpn, "tunnel/1");
+    await withPort({ tls: server }, async (port) => {
+      const agent = await connect(port, client);
+      const seen = await port.connection();
+      assertEquals(seen.transport.identity.commonName, "node1");
+      assertEquals(seen.transport.alpn, "tunnel/1");
       assertEquals(agent.transport.alpn, "tunnel/1");
-      assert(server.transport.remoteAddress.startsWith("127.0.0.1:"));
+      assert(seen.transport.remoteAddress.startsWith("127.0.0.1:"));
       agent.transport.write(text.encode("hello"), () => {});
-      assertEquals(await server.heard(5), "hello");
-      server.transport.write(text.encode("welcome"), () => {});
+      assertEquals(await seen.heard(5), "hello");
+      seen.transport.write(text.encode("welcome"), () => {});
       assertEquals(await agent.heard(7), "welcome");
       agent.transport.closeWrite();
-      await server.ended;
+      await seen.ended;
       await agent.ended;
       assertEquals(await agent.closed, undefined);
-      assertEquals(await server.closed, undefined);
+      assertEquals(await seen.closed, undefined);
     });
   });
 
   Deno.test(`8 MiB go both ways between TLS transports, ${engine}`, async () => {
-    await withPort({}, async (port) => {
-      const agent = await connect(port, { trustsOnlyGiven });
-      const server = await port.connection();
+    await withPort({ tls: server }, async (port) => {
+      const agent = await connect(port, client);
+      const seen = await port.connection();
       const octets = new Uint8Array(8 << 20).fill(1);
       await Promise.all([
         new Promise<void>((done) => agent.transport.write(octets, done)),
-        new Promise<void>((done) => server.transport.write(octets, done)),
-        server.heard(octets.length),
+        new Promise<void>((done) => seen.transport.write(octets, done)),
+        seen.heard(octets.length),
         agent.heard(octets.length),
       ]);
       agent.transport.close();
-      await server.closed;
+      await seen.closed;
     });
   });
 
@@ -67,10 +83,10 @@ for (
       [all.otherClient, "untrusted-certificate"],
       [all.expiredClient, "expired-certificate"],
     ];
-    await withPort({}, async (port) => {
+    await withPort({ tls: server }, async (port) => {
       for (const [pair, failure] of cases) {
         const agent = await connect(port, {
-          trustsOnlyGiven,
+          ...client,
           credentials: { ...pair, ca: all.ca },
         });
         assertEquals((await port.refusal()).failure, failure);
@@ -82,7 +98,7 @@ for (
 
   Deno.test(`the agent says what is wrong with the server, ${engine}`, async () => {
     const all = await certificates();
-    await withPort({}, async (port) => {
+    await withPort({ tls: server }, async (port) => {
       const cases: [Partial<AgentConnectOptions>, string, string][] = [
         [
           { credentials: { ...all.client, ca: all.otherCa } },
@@ -94,7 +110,7 @@ for (
       ];
       for (const [options, failure, words] of cases) {
         const error = await assertRejects(
-          () => connect(port, { trustsOnlyGiven, ...options }),
+          () => connect(port, { ...client, ...options }),
           TlsHandshakeError,
           words,
         );
@@ -105,9 +121,9 @@ for (
 
   Deno.test(`an expired server is refused by the agent, ${engine}`, async () => {
     const all = await certificates();
-    await withPort({ server: all.expiredServer }, async (port) => {
+    await withPort({ server: all.expiredServer, tls: server }, async (port) => {
       await assertRejects(
-        () => connect(port, { trustsOnlyGiven }),
+        () => connect(port, client),
         TlsHandshakeError,
         "has expired",
       );
@@ -123,14 +139,14 @@ for (
       return conn;
     });
     const error = await assertRejects(
-      () => connect({ port }, { trustsOnlyGiven }),
+      () => connect({ port }, client),
       TlsHandshakeError,
       "does not speak TLS",
     );
     assertEquals(error.failure, "not-tls");
     (await answering).close();
     const refused = await assertRejects(
-      () => connect({ port: 1 }, { trustsOnlyGiven }),
+      () => connect({ port: 1 }, client),
       ConnectError,
       "connection refused",
     );
@@ -141,7 +157,7 @@ for (
     using silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { port } = silent.addr as Deno.NetAddr;
     const { isRefused } = await assertRejects(
-      () => connect({ port }, { trustsOnlyGiven, timeoutMs: 20 }),
+      () => connect({ port }, { ...client, timeoutMs: 20 }),
       ConnectError,
       "no answer within 20 ms",
     );
@@ -150,24 +166,24 @@ for (
 
   Deno.test(`new credentials are used for the next handshake, ${engine}`, async () => {
     const all = await certificates();
-    await withPort({}, async (port) => {
-      const first = await connect(port, { trustsOnlyGiven });
+    await withPort({ tls: server }, async (port) => {
+      const first = await connect(port, client);
       await port.connection();
       port.write({ ca: all.otherCa });
       port.credentials.reload();
-      const refused = await connect(port, { trustsOnlyGiven });
+      const refused = await connect(port, client);
       assertEquals((await port.refusal()).failure, "untrusted-certificate");
       await refused.closed;
       const other = { ...all.otherClient, ca: all.ca };
       const welcome = await connect(port, {
-        trustsOnlyGiven,
+        ...client,
         credentials: other,
       });
-      const server = await port.connection();
-      assertEquals(server.transport.identity.commonName, "node1");
+      const seen = await port.connection();
+      assertEquals(seen.transport.identity.commonName, "node1");
       welcome.transport.close();
       first.transport.close();
-      await server.closed;
+      await seen.closed;
     });
   });
 }
@@ -338,9 +354,17 @@ async function withPort(
     alpn: ["tunnel/1", "h2"],
     minVersion: "TLSv1.2",
     handshakeTimeoutMs: 10_000,
+    intake: new Intake({
+      plan: { all: ALL_LIMITS_DEFAULT, source: SOURCE_LIMITS_DEFAULT },
+      clock: systemTimers,
+      reached: () => {},
+    }),
     ...options,
   }, {
-    onConnection: (transport) => connections.put(new Ear(transport)),
+    onConnection: (transport, guest) => {
+      guest!.known();
+      connections.put(new Ear(transport));
+    },
     onRefused: (error) => refusals.put(error),
     onProblem: (line) => {
       throw new Error(line);

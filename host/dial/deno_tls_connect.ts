@@ -16,7 +16,7 @@ import { withCode } from "../tls/rustls_errors.ts";
 import type { Transport } from "../transport.ts";
 
 /** Whom to connect to and as whom. */
-export interface DenoTlsTarget {
+export interface DirectTarget {
   readonly host: string;
   readonly port: number;
   readonly credentials: TlsMaterial;
@@ -39,7 +39,7 @@ function serverNameSymbol(): symbol | undefined {
 }
 
 /** Whether this platform can do it as well as `node:tls` would. */
-export function canConnectDenoTls(target: DenoTlsTarget): boolean {
+export function canConnectDenoTls(target: DirectTarget): boolean {
   const { host, serverName, credentials } = target;
   // Without that, Nagle's algorithm would cost more than this client saves.
   return credentials.ca !== "" && canTuneSockets() &&
@@ -54,7 +54,7 @@ export function canConnectDenoTls(target: DenoTlsTarget): boolean {
  * @throws What the platform says, with a `code` of OpenSSL's or the kernel's.
  */
 export async function connectDenoTls(
-  target: DenoTlsTarget,
+  target: DirectTarget,
   signal: AbortSignal,
 ): Promise<Transport> {
   const attempt = shakeHands(target);
@@ -75,7 +75,7 @@ export async function connectDenoTls(
 }
 
 async function shakeHands(
-  target: DenoTlsTarget,
+  target: DirectTarget,
 ): Promise<[conn: Deno.TlsConn, alpn: string]> {
   const { host, port, credentials, alpn, serverName } = target;
   const { cert, key, ca } = credentials;

@@ -1,6 +1,6 @@
 /**
- * Accepts connections for a TLS server of `node:tls`, and does nothing for them
- * before they have said what a handshake begins with.
+ * Accepts connections for a TLS server, and does nothing for them before they
+ * have said what a handshake begins with.
  *
  * A connection that says nothing costs its descriptor and an entry in a table;
  * to refuse one costs two system calls. So crowds and floods, which are many,
@@ -13,7 +13,6 @@
  * @module
  */
 
-import net from "node:net";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { ACCEPT_PAUSE_MS } from "../listen/accept_loop.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
@@ -54,10 +53,20 @@ export interface DoorwayOptions {
   readonly random: () => number;
   /** How long may pass until somebody has said what it begins with. */
   readonly helloTimeoutMs: number;
-  /** Begins a handshake. */
-  readonly letIn: (socket: net.Socket) => void;
+  /** Begins a handshake; the guest leaves when the connection ends. */
+  readonly letIn: (arrival: Arrival, guest: Guest) => void;
   /** One line per burst of failures; accepting goes on. */
   readonly onProblem: (line: string) => void;
+}
+
+/** Who is let in. */
+export interface Arrival {
+  /** Open, not waited for, and the receiver's to close. */
+  readonly descriptor: number;
+  /** Set by the receiver: its place is wanted for another, so close it. */
+  onEvicted: () => void;
+  readonly remoteAddress: string;
+  readonly localAddress: string;
 }
 
 /** @param listener There is one only where there is a C library. */
@@ -158,7 +167,7 @@ export class Doorway implements Polled {
   #welcome(descriptor: number): void {
     const { intake, timers, helloTimeoutMs } = this.#options;
     const address = hostPort(names.host(0) ?? "", names.port(0));
-    const visitor: Visitor = new Visitor(this.#kernel, descriptor, {
+    const visitor: Visitor = new Visitor(this.#kernel, descriptor, address, {
       spoke: () => this.#onSpoken(visitor),
       gone: () => this.#room.leave(visitor.guest!.brake!, visitor),
     });
@@ -191,8 +200,9 @@ export class Doorway implements Polled {
     const begin = () => {
       const { guest } = visitor;
       if (!guest!.takeHandshake()) return visitor.close();
-      const { door, letIn, timers } = this.#options;
-      door.through(visitor.become(timers), guest!, letIn);
+      const { letIn, timers } = this.#options;
+      const { hostname, port } = this.#listener.address;
+      letIn(visitor.arrive(timers, hostPort(hostname, port)), guest!);
     };
     this.#options.door.queue({ isGone: () => visitor.isOver, begin });
   }
@@ -204,17 +214,25 @@ interface VisitorEvents {
   gone(): void;
 }
 
-/** Who has connected, and has no socket of the platform yet. */
+/** Who has connected, and has said too little yet. */
 class Visitor implements Polled {
   /** Set before anything else happens, unless there is no room. */
   guest: Guest | undefined;
   readonly #kernel: Kernel;
+  readonly address: string;
   readonly #descriptor: number;
   readonly #events: VisitorEvents;
   #state: "silent" | "spoken" | "over" = "silent";
   #deadline: Timer | undefined;
+  #arrival: Arrival | undefined;
 
-  constructor(kernel: Kernel, descriptor: number, events: VisitorEvents) {
+  constructor(
+    kernel: Kernel,
+    descriptor: number,
+    address: string,
+    events: VisitorEvents,
+  ) {
+    this.address = address;
     this.#kernel = kernel;
     this.#descriptor = descriptor;
     this.#events = events;
@@ -250,8 +268,8 @@ class Visitor implements Polled {
     this.#events.spoke();
   }
 
-  /** From now on it is the platform's. */
-  become(timers: Timers): net.Socket {
+  /** From now on the descriptor is somebody else's. */
+  arrive(timers: Timers, localAddress: string): Arrival {
     this.#state = "over";
     this.#deadline?.cancel();
     const { library, poller } = this.#kernel;
@@ -260,15 +278,19 @@ class Visitor implements Polled {
     tuneDescriptor(library, descriptor);
     const guest = this.guest!;
     guest.linger = () => lingerInKernel(library, descriptor, timers);
-    const socket = new net.Socket({ fd: descriptor, allowHalfOpen: true });
-    // The descriptor is somebody else's then.
-    socket.once("close", () => guest.linger = () => {});
-    return socket;
+    const { address: remoteAddress } = this;
+    const onEvicted = () => {};
+    return this.#arrival = {
+      descriptor,
+      remoteAddress,
+      localAddress,
+      onEvicted,
+    };
   }
 
-  /** Harmless a second time. */
+  /** Harmless a second time. Who was let in is closed by who let it in. */
   close(): void {
-    if (this.#state === "over") return;
+    if (this.#state === "over") return this.#arrival?.onEvicted();
     const hasSpoken = this.#state === "spoken";
     this.#state = "over";
     this.#deadline?.cancel();

@@ -47,7 +47,7 @@ export class TlsDoor {
   knock(socket: net.Socket, letIn: (socket: net.Socket) => void): void {
     const guest = this.#admit(socket);
     if (guest === undefined) return void socket.destroy();
-    this.#expect(socket, guest);
+    this.expect(socket, guest);
     this.queue({
       isGone: () => socket.destroyed,
       begin: () => letIn(socket),
@@ -63,16 +63,6 @@ export class TlsDoor {
     }
     this.#waiting.push(visitor);
     this.#timer ??= this.#timers.after(HANDSHAKE_PACE_MS, this.#next);
-  }
-
-  /** Begins the handshake of somebody whose turn has come. */
-  through(
-    socket: net.Socket,
-    guest: Guest,
-    letIn: (socket: net.Socket) => void,
-  ): void {
-    this.#expect(socket, guest);
-    letIn(socket);
   }
 
   readonly #next = () => {
@@ -98,7 +88,8 @@ export class TlsDoor {
     return undefined;
   }
 
-  #expect(socket: net.Socket, guest: Guest): void {
+  /** Its handshake begins: `came` finds the guest again when it is over. */
+  expect(socket: net.Socket, guest: Guest): void {
     const peer = peerOf(socket);
     this.#inHandshake.set(peer, guest);
     socket.once("close", () => {

@@ -1,40 +1,36 @@
 /**
  * Listens for agents: TLS behind a doorway that costs strangers more than us.
  *
+ * TLS is OpenSSL's where this machine has it (`openssl_agents.ts`), else the
+ * platform's (`node_tls_agents.ts`).
+ *
  * @module
  */
 
-import net from "node:net";
-import tls from "node:tls";
-import { watchAcceptQueue } from "./accept_watchdog.ts";
-import { openDoorway } from "../intake/doorway.ts";
+import type { SecureVersion } from "node:tls";
+import { type Arrival, openDoorway } from "../intake/doorway.ts";
 import type { Guest, Intake } from "../intake/intake.ts";
 import { TlsDoor } from "../intake/tls_door.ts";
-import { listenError } from "./listen_error.ts";
+import { openLibssl } from "../libssl/library.ts";
+import type { TlsChoice } from "../libssl/tls_choice.ts";
+import { systemTimers } from "../process/system_timers.ts";
+import { hostPort } from "../sockets/deno_socket.ts";
+import {
+  listenPolledTcp,
+  type PolledListener,
+} from "../sockets/polled/polled_listener.ts";
+import type { ClientCertificateRule } from "../tls/client_certificate.ts";
+import type { Credentials } from "../tls/credentials.ts";
+import type { TlsHandshakeError } from "../tls/tls_errors.ts";
+import type { Transport } from "../transport.ts";
 import {
   type BoundListener,
   type ListenAddress,
   openAt,
   PATIENT_BACKLOG,
 } from "./listeners.ts";
-import { Reopener } from "./reopen.ts";
-import { hostPort } from "../sockets/deno_socket.ts";
-import { nodeTlsTransport } from "../sockets/tls/node_tls_transport.ts";
-import {
-  listenPolledTcp,
-  type PolledListener,
-} from "../sockets/polled/polled_listener.ts";
-import { systemTimers } from "../process/system_timers.ts";
-import {
-  type ClientCertificateRule,
-  refuseClient,
-} from "../tls/client_certificate.ts";
-import type { Credentials, TlsMaterial } from "../tls/credentials.ts";
-import {
-  serverHandshakeError,
-  type TlsHandshakeError,
-} from "../tls/tls_errors.ts";
-import type { Transport } from "../transport.ts";
+import { listenNodeAgents, NodeTlsAgents } from "./node_tls_agents.ts";
+import { OpensslAgents } from "./openssl_agents.ts";
 
 /** How the agent port presents itself. */
 export interface AgentPortOptions extends ListenAddress {
@@ -43,8 +39,10 @@ export interface AgentPortOptions extends ListenAddress {
   readonly clientCertificate: ClientCertificateRule;
   /** By preference. */
   readonly alpn: readonly string[];
-  readonly minVersion: tls.SecureVersion;
+  readonly minVersion: SecureVersion;
   readonly handshakeTimeoutMs: number;
+  /** Only this; default: the cheapest there is. */
+  readonly tls?: TlsChoice;
   /** Counts whoever connects; without it nobody does. */
   readonly intake?: Intake;
   /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
@@ -57,7 +55,7 @@ export interface AgentPortOptions extends ListenAddress {
 /** What happens on the agent port. */
 export interface AgentPortEvents {
   /**
-   * Call `start` before returning: see `nodeTlsTransport`.
+   * Call `start` on the transport before returning: see `nodeTlsTransport`.
    *
    * @param guest As the intake counts it, if there is one.
    */
@@ -67,10 +65,16 @@ export interface AgentPortEvents {
   onProblem(line: string): void;
 }
 
+/** Shakes hands with those whom the doorway lets in. */
+interface AgentTls {
+  /** The guest leaves when the connection ends. */
+  begin(arrival: Arrival, guest: Guest): void;
+  /** New credentials are not followed any more. */
+  close(): void;
+}
+
 /**
- * Listens for agents: TLS, with HTTP/2 in mind (the sockets are never paused).
- *
- * New credentials are used for the next handshake.
+ * Listens for agents. New credentials are used for the next handshake.
  *
  * @throws {ListenError}
  */
@@ -78,62 +82,43 @@ export async function listenAgentPort(
   options: AgentPortOptions,
   events: AgentPortEvents,
 ): Promise<BoundListener> {
-  const { credentials, intake } = options;
-  const door = intake && new TlsDoor(intake, systemTimers);
-  const early = door && openEarly(options);
-  const server = tlsServer(options, events, door, early !== undefined);
-  const letIn = (socket: net.Socket) => {
-    socket.setNoDelay(true);
-    server.emit("connection", socket);
-  };
-  if (early !== undefined) {
-    const doorway = openDoorway(early, {
-      intake: intake!,
-      door: door!,
-      timers: systemTimers,
-      random: Math.random,
-      helloTimeoutMs: options.handshakeTimeoutMs,
-      letIn,
-      onProblem: (line) => events.onProblem(line),
-    });
-    const { hostname, port } = early.address;
-    const address = hostPort(hostname, port);
-    const stopReloads = credentials.onChange((material) =>
-      server.setSecureContext(secureOptions(options, material))
-    );
-    return {
-      address,
-      port,
-      close: () => {
-        stopReloads();
-        doorway.close();
-      },
-    };
+  const { intake } = options;
+  if (intake === undefined) return await listenNodeAgents(options, events);
+  const door = new TlsDoor(intake, systemTimers);
+  const early = openEarly(options);
+  if (early === undefined) {
+    return await listenNodeAgents(options, events, door);
   }
-  // A listener of its own: whom there is no room for costs no handshake.
-  const listener = net.createServer({ allowHalfOpen: true });
-  let accepted = 0;
-  listener.on("connection", (socket: net.Socket) => {
-    accepted++;
-    if (door === undefined) letIn(socket);
-    else door.knock(socket, letIn);
+  const tls = agentTls(options, events, door);
+  const doorway = openDoorway(early, {
+    intake,
+    door,
+    timers: systemTimers,
+    random: Math.random,
+    helloTimeoutMs: options.handshakeTimeoutMs,
+    letIn: (arrival, guest) => tls.begin(arrival, guest),
+    onProblem: (line) => events.onProblem(line),
   });
-  await listenNode(listener, options.hostname, options.port);
-  const bound = listener.address() as { address: string; port: number };
-  const address = hostPort(bound.address, bound.port);
-  const stopReloads = credentials.onChange((material) =>
-    server.setSecureContext(secureOptions(options, material))
-  );
-  const stopWatching = keepOpen(listener, bound, () => accepted, events);
+  const { hostname, port } = early.address;
   return {
-    address,
-    port: bound.port,
+    address: hostPort(hostname, port),
+    port,
     close: () => {
-      stopReloads();
-      stopWatching();
-      listener.close();
+      tls.close();
+      doorway.close();
     },
   };
+}
+
+function agentTls(
+  options: AgentPortOptions,
+  events: AgentPortEvents,
+  door: TlsDoor,
+): AgentTls {
+  const library = options.tls === "platform" ? undefined : openLibssl();
+  const openssl = library &&
+    OpensslAgents.open(library, options, events);
+  return openssl ?? new NodeTlsAgents(options, events, door);
 }
 
 /**
@@ -144,153 +129,4 @@ export async function listenAgentPort(
  */
 function openEarly(at: ListenAddress): PolledListener | undefined {
   return openAt(at, (host) => listenPolledTcp(host, PATIENT_BACKLOG));
-}
-
-/** TLS of the agent port, for connections that `door` let in. */
-function tlsServer(
-  options: AgentPortOptions,
-  events: AgentPortEvents,
-  door: TlsDoor | undefined,
-  isTuned: boolean,
-): tls.Server {
-  const { credentials, clientCertificate, named } = options;
-  const contexts = new WeakMap<TlsMaterial, tls.SecureContext>();
-  // To make one takes half as long as a handshake, and there is one for each.
-  const contextOf = (material: TlsMaterial) => {
-    let context = contexts.get(material);
-    if (context === undefined) {
-      context = tls.createSecureContext(secureOptions(options, material));
-      contexts.set(material, context);
-    }
-    return context;
-  };
-  const server = tls.createServer({
-    ...secureOptions(options, credentials.current),
-    requestCert: clientCertificate !== "none",
-    // Verified all the same; `refuseClient` decides and can say why, which
-    // the platform cannot once it has refused by itself.
-    rejectUnauthorized: false,
-    ALPNProtocols: [...options.alpn],
-    handshakeTimeout: options.handshakeTimeoutMs,
-    allowHalfOpen: true,
-    ...(named === undefined ? {} : {
-      SNICallback: (name: string, answer: SniAnswer) => {
-        const { current } = name === named.name
-          ? named.credentials
-          : credentials;
-        answer(null, contextOf(current));
-      },
-    }),
-  } as tls.TlsOptions);
-  server.on("tlsClientError", (error: Error, socket: tls.TLSSocket) => {
-    const remote = remoteOf(socket);
-    socket.destroy();
-    events.onRefused(serverHandshakeError(error, remote));
-  });
-  server.on("secureConnection", (socket: tls.TLSSocket) => {
-    const guest = door?.came(socket);
-    const refusal = refuseClient(
-      socket,
-      clientCertificate,
-      credentials.current.ca,
-      remoteOf(socket),
-    );
-    if (refusal === undefined) {
-      return events.onConnection(nodeTlsTransport(socket, { isTuned }), guest);
-    }
-    socket.on("error", () => {}); // It is refused already.
-    socket.destroy();
-    events.onRefused(refusal);
-  });
-  return server;
-}
-
-function secureOptions({ minVersion }: AgentPortOptions, from: TlsMaterial) {
-  return {
-    cert: from.cert,
-    key: from.key,
-    minVersion,
-    // Repeated at each reload, or every client would be refused after it.
-    ...(from.ca === "" ? {} : { ca: [from.ca] }),
-  };
-}
-
-/**
- * Connections that the kernel holds for us. All of them are accepted in one
- * turn, in which nobody else has one, and an accept costs 70 µs; what does not
- * fit comes again a second later.
- */
-const BACKLOG = 256;
-
-type SniAnswer = (error: Error | null, context: tls.SecureContext) => void;
-
-/** Opens a listener again that has stopped accepting. @returns How to end it. */
-function keepOpen(
-  server: net.Server,
-  bound: { readonly address: string; readonly port: number },
-  accepted: () => number,
-  events: Pick<AgentPortEvents, "onProblem">,
-): () => void {
-  const address = hostPort(bound.address, bound.port);
-  const onProblem = (line: string) => events.onProblem(line);
-  const reopener = new Reopener({
-    timers: systemTimers,
-    random: Math.random,
-    open: () => listenNode(server, bound.address, bound.port),
-    close: () => void server.close(),
-    onFailure: ({ message }) => onProblem(`${message}; trying again`),
-    onOpen: () => onProblem(`Accepting on ${address} again`),
-  });
-  const stopWatching = watchAcceptQueue(
-    bound.port,
-    systemTimers,
-    accepted,
-    () => {
-      if (reopener.isOpening) return;
-      onProblem(
-        `Cannot accept on ${address}: the listener is stuck, probably for want ` +
-          `of file descriptors; opening it again`,
-      );
-      server.close();
-      reopener.start();
-    },
-  );
-  server.on("error", (error: Error) => {
-    if (!reopener.isOpening) onProblem(error.message);
-  });
-  return () => {
-    stopWatching();
-    reopener.stop();
-  };
-}
-
-function listenNode(
-  server: net.Server,
-  host: string,
-  port: number,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: Error) =>
-      reject(listenError(hostPort(host, port), error));
-    server.once("error", onError);
-    const at = { port, ...(host === "" ? {} : { host }), backlog: BACKLOG };
-    server.listen(at, () => {
-      server.off("error", onError);
-      resolve();
-    });
-  });
-}
-
-function remoteOf(socket: tls.TLSSocket): string {
-  // After a failed handshake the TLS socket knows nothing any more, but the
-  // TCP socket below it does; there is no documented way from one to the other.
-  const { _parent: below } = socket as { _parent?: net.Socket };
-  const { remoteAddress, remotePort } = socket.remoteAddress === undefined
-    ? below ?? socket
-    : socket;
-  if (remoteAddress === undefined) return "an unknown address";
-  return hostPort(
-    remoteAddress.replace(/^::ffff:(?=[0-9.]+$)/, ""),
-    remotePort ?? 0,
-  );
 }

@@ -40,11 +40,11 @@ export function refuseClient(
     if (rule === "optional") return undefined;
     return certificateRefusal("no-certificate", remoteAddress, "");
   }
-  const certificate = new X509Certificate(shown.raw as Uint8Array<ArrayBuffer>);
+  const der = shown.raw as Uint8Array<ArrayBuffer>;
   return certificateRefusal(
-    failureOf(certificate, ca),
+    failureOf(new X509Certificate(der), ca),
     remoteAddress,
-    holderOf(certificate),
+    holderOf(der),
   );
 }
 
@@ -68,7 +68,9 @@ function isIssuedBy(certificate: X509Certificate, ca: string): boolean {
   });
 }
 
-function holderOf(certificate: X509Certificate): string {
+/** Whose certificate it is (DER), from whom, and until when. */
+export function holderOf(der: Uint8Array<ArrayBuffer>): string {
+  const certificate = new X509Certificate(der);
   const subject = certificate.subject.replaceAll("\n", ", ");
   const issuer = certificate.issuer.replaceAll("\n", ", ");
   return `${subject}; issued by ${issuer}; valid until ${certificate.validTo}`;

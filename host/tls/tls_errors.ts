@@ -72,6 +72,11 @@ const NO_VERSION: Row = [
   "it has no TLS version or cipher suite in common with us",
   "the server has no TLS version or cipher suite in common with us",
 ];
+const NOT_TLS: Row = [
+  "not-tls",
+  "it does not speak TLS (plain HTTP, or not HTTP at all)",
+  "the server does not speak TLS on this port",
+];
 const CLOSED: Row = [
   "closed",
   "it closed the connection during the handshake",
@@ -91,11 +96,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     "it requires a certificate and we showed none",
     "the server requires a client certificate and none was given",
   ],
-  ERR_SSL_WRONG_VERSION_NUMBER: [
-    "not-tls",
-    "it does not speak TLS (plain HTTP, or not HTTP at all)",
-    "the server does not speak TLS on this port",
-  ],
+  ERR_SSL_WRONG_VERSION_NUMBER: NOT_TLS,
+  ERR_SSL_HTTP_REQUEST: NOT_TLS,
+  ERR_SSL_HTTPS_PROXY_REQUEST: NOT_TLS,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: NOT_TLS,
+  ERR_SSL_BAD_RECORD_TYPE: NOT_TLS,
   // The platform's word for nearly everything, so the client's says more. (The
   // server looks at the certificate itself; see `client_certificate.ts`.)
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: [
@@ -132,6 +137,8 @@ const ROWS: Readonly<Record<string, Row>> = {
   ERR_SSL_TLSV1_ALERT_INSUFFICIENT_SECURITY: NO_VERSION,
   ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: NO_VERSION,
   ERR_SSL_UNSUPPORTED_PROTOCOL: NO_VERSION,
+  ERR_SSL_VERSION_TOO_LOW: NO_VERSION,
+  ERR_SSL_NO_SUITABLE_SIGNATURE_ALGORITHM: NO_VERSION,
   ERR_SSL_NO_SHARED_CIPHER: NO_VERSION,
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: REFUSED_CA,
   ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: REFUSED,
@@ -157,15 +164,21 @@ const CERTIFICATE_ROWS: Readonly<Partial<Record<TlsFailure, Row>>> = {
   "wrong-usage-certificate": ROWS.INVALID_PURPOSE!,
 };
 
-/** Describes what a TLS server saw of a client. */
+/**
+ * Describes what a TLS server saw of a client.
+ *
+ * @param holder Whose certificate it showed, where that is known.
+ */
 export function serverHandshakeError(
   error: unknown,
   remoteAddress: string,
+  holder = "",
 ): TlsHandshakeError {
   const [failure, sentence] = lookUp(error);
   return new TlsHandshakeError(
     failure,
-    `Cannot accept TLS from ${remoteAddress}: ${sentence ?? textOf(error)}`,
+    `Cannot accept TLS from ${remoteAddress}: ${sentence ?? textOf(error)}` +
+      (holder === "" ? "" : ` (${holder})`),
     { cause: error },
   );
 }

@@ -32,7 +32,8 @@ import {
   type SocketConduitOptions,
   UNHEARD,
 } from "../socket_conduit.ts";
-import { NOTHING_YET, type StreamDescriptor } from "./stream_descriptor.ts";
+import type { PolledStream } from "./polled_stream.ts";
+import { NOTHING_YET } from "./stream_descriptor.ts";
 import { WriteBatch } from "../buffers/write_batch.ts";
 
 /** Reads in a row of one conduit; then others have their turn. */
@@ -46,7 +47,7 @@ export class PolledConduit implements Conduit, Polled {
   readonly datagrams = false;
 
   readonly #socket: PolledSocket;
-  readonly #descriptor: StreamDescriptor;
+  readonly #descriptor: PolledStream;
   #first: SocketConduitOptions["first"];
   #events: ConduitEvents | undefined;
 
@@ -123,6 +124,7 @@ export class PolledConduit implements Conduit, Polled {
     this.#descriptor.noticed(ready);
     if (ready !== 0 && this.#rest !== undefined) this.#sendRest();
     this.#read();
+    this.#tryToClose();
   }
 
   // Reading ------------------------------------------------------------------
@@ -188,7 +190,7 @@ export class PolledConduit implements Conduit, Polled {
     this.#peerEnded = true;
     if (this.#sending === "broken") return this.#close(UNHEARD);
     this.#events!.onEnd();
-    if (this.#sending === "ended") this.#close({ kind: "clean" });
+    this.#tryToClose();
   }
 
   // Writing ------------------------------------------------------------------
@@ -230,6 +232,10 @@ export class PolledConduit implements Conduit, Polled {
         }
         sent += count;
         this.#descriptor.poller.moved(count);
+      }
+      if (!this.#descriptor.flush()) {
+        this.#rest = octets.subarray(sent);
+        return;
       }
     } catch (error) {
       return this.#onWriteError(error);
@@ -288,13 +294,32 @@ export class PolledConduit implements Conduit, Polled {
 
   #endOurSide(): void {
     this.#sending = "ended";
-    // The second to end need only close: one call less.
-    if (this.#peerEnded) return this.#close({ kind: "clean" });
     try {
-      this.#descriptor.closeWrite();
+      // The second to end need only close: one call less.
+      if (!this.#peerEnded || !this.#descriptor.closesInOrder) {
+        this.#descriptor.closeWrite();
+      }
     } catch {
       // The peer has gone; what it said before is delivered first.
       this.#sending = "broken";
+      if (this.#peerEnded) this.#close(UNHEARD);
+    }
+    this.#tryToClose();
+  }
+
+  /** Over is what both sides have ended, when our goodbye is on its way. */
+  #tryToClose(): void {
+    if (this.#sending !== "ended" || !this.#peerEnded) return;
+    if (this.#end === undefined && this.#hasLeft()) {
+      this.#close({ kind: "clean" });
+    }
+  }
+
+  #hasLeft(): boolean {
+    try {
+      return this.#descriptor.flush();
+    } catch {
+      return true; // Nobody waits for it any more.
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * A connected socket of the C library as {@linkcode OctetSocket}.
+ * A connected socket of the C library, or TLS over one, as {@linkcode OctetSocket}.
  *
  * Reads and writes happen at once where they can. It is for those who read a
  * socket themselves, such as a TLS gate or the first look at a caller; a
@@ -12,11 +12,8 @@ import type { PeerIdentity } from "../../../proto/link/link.ts";
 import { ANONYMOUS } from "../../tls/peer_identity.ts";
 import type { OctetSocket } from "../octet_socket.ts";
 import { type Polled, Ready } from "./poller.ts";
-import {
-  closedError,
-  NOTHING_YET,
-  type StreamDescriptor,
-} from "./stream_descriptor.ts";
+import type { PolledStream } from "./polled_stream.ts";
+import { closedError, NOTHING_YET } from "./stream_descriptor.ts";
 import { cannotWait } from "../libc/system_error.ts";
 
 /** What every stream socket is waited for: all of it, once each time. */
@@ -30,33 +27,46 @@ interface Waiting<T> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Where a socket leads. */
+/** Where a socket leads, and what TLS found out about it. */
 export interface SocketEnds {
   readonly remoteAddress: string;
   readonly localAddress: string;
+  readonly alpn?: string;
+  readonly serverName?: string;
+  readonly identity?: PeerIdentity;
 }
 
 /** See the module description. */
 export class PolledSocket implements OctetSocket, Polled {
-  readonly alpn = "";
-  readonly identity: PeerIdentity = ANONYMOUS;
-  readonly closesInOrder = true;
+  readonly alpn: string;
+  readonly serverName: string;
+  readonly identity: PeerIdentity;
+  readonly closesInOrder: boolean;
   readonly remoteAddress: string;
   readonly localAddress: string;
-  readonly #descriptor: StreamDescriptor;
+  readonly #descriptor: PolledStream;
   #reading: Waiting<number | null> | undefined;
   #writing: Waiting<number> | undefined;
   #closed: (() => void) | undefined;
 
   /** @throws {Error} Out of memory or watches; the descriptor is closed then. */
-  constructor(descriptor: StreamDescriptor, ends: SocketEnds) {
+  constructor(descriptor: PolledStream, ends: SocketEnds) {
     this.#descriptor = descriptor;
+    this.alpn = ends.alpn ?? "";
+    this.serverName = ends.serverName ?? "";
+    this.identity = ends.identity ?? ANONYMOUS;
+    this.closesInOrder = descriptor.closesInOrder;
     this.remoteAddress = ends.remoteAddress;
     this.localAddress = ends.localAddress;
     const { poller, number } = descriptor;
     if (poller.add(number, STREAM_INTEREST, this)) return;
     descriptor.close();
     throw cannotWait();
+  }
+
+  /** Its descriptor, for options. */
+  get number(): number {
+    return this.#descriptor.number;
   }
 
   get peerProcess(): number | undefined {
@@ -72,7 +82,7 @@ export class PolledSocket implements OctetSocket, Polled {
    * Gives the descriptor to `polled`, who closes this socket and not the
    * descriptor; it must not be read or written here any more.
    */
-  handOver(polled: Polled): StreamDescriptor {
+  handOver(polled: Polled): PolledStream {
     const { poller, number, isOpen } = this.#descriptor;
     if (isOpen) poller.add(number, STREAM_INTEREST, polled);
     return this.#descriptor;

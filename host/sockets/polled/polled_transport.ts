@@ -1,5 +1,5 @@
 /**
- * A socket of the C library as a {@linkcode Transport} for HTTP/2: what
+ * A socket of the C library, or TLS over one, as a {@linkcode Transport} for HTTP/2: what
  * `socketTransport` makes of all other sockets, without a promise for each read
  * and write.
  *
@@ -15,7 +15,8 @@ import type { Transport, TransportEvents } from "../../transport.ts";
 import { endOf } from "../octet_socket.ts";
 import type { PolledSocket } from "./polled_socket.ts";
 import type { Polled } from "./poller.ts";
-import { NOTHING_YET, type StreamDescriptor } from "./stream_descriptor.ts";
+import type { PolledStream } from "./polled_stream.ts";
+import { NOTHING_YET } from "./stream_descriptor.ts";
 import type { Share } from "../turn_share.ts";
 
 /** One for all: a chunk is dealt with before the next read. */
@@ -23,12 +24,12 @@ const shared = new Uint8Array(BUFFER_OCTETS_MAX);
 
 /** See the module description. */
 export class PolledTransport implements Transport, Polled {
-  readonly alpn = "";
+  readonly alpn: string;
   readonly identity: PeerIdentity;
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly #socket: PolledSocket;
-  readonly #descriptor: StreamDescriptor;
+  readonly #descriptor: PolledStream;
   readonly #share: Share;
   #early: Uint8Array | undefined;
   #events: TransportEvents | undefined;
@@ -51,6 +52,7 @@ export class PolledTransport implements Transport, Polled {
   ) {
     this.#share = share;
     this.#socket = socket;
+    this.alpn = socket.alpn;
     this.identity = socket.identity;
     this.remoteAddress = socket.remoteAddress;
     this.localAddress = socket.localAddress;
@@ -92,6 +94,7 @@ export class PolledTransport implements Transport, Polled {
     const rest = this.#rest;
     if (ready !== 0 && rest !== undefined) this.#send(rest);
     if (this.#early === undefined) this.#read();
+    if (this.#weEnded) this.#tryToFinish();
   }
 
   #read(): void {
@@ -131,7 +134,7 @@ export class PolledTransport implements Transport, Polled {
     this.#peerEnded = true;
     events.onEnd();
     if (this.#writeError !== undefined) this.#fail(this.#writeError);
-    else if (this.#weEnded) this.#finish(undefined);
+    else this.#tryToFinish();
   }
 
   #send(octets: Uint8Array<ArrayBuffer>): void {
@@ -145,6 +148,10 @@ export class PolledTransport implements Transport, Polled {
         }
         rest = rest.subarray(count);
         this.#descriptor.poller.moved(count);
+      }
+      if (!this.#descriptor.flush()) {
+        this.#rest = rest;
+        return;
       }
     } catch (error) {
       return this.#onWriteError(error);
@@ -166,13 +173,26 @@ export class PolledTransport implements Transport, Polled {
 
   #endOurSide(): void {
     this.#endAfterWrite = false;
+    if (this.#weEnded) return;
+    const { closesInOrder } = this.#descriptor;
     // The second to end need only close: one call less.
-    if (this.#peerEnded) return this.#finish(undefined);
+    if (this.#peerEnded && closesInOrder) return this.#finish(undefined);
     try {
       this.#descriptor.closeWrite();
       this.#weEnded = true;
     } catch (error) {
-      this.#onWriteError(error);
+      return this.#onWriteError(error);
+    }
+    this.#tryToFinish();
+  }
+
+  /** Over is what both sides have ended, when our goodbye is on its way. */
+  #tryToFinish(): void {
+    if (!this.#weEnded || !this.#peerEnded || this.#state === "closed") return;
+    try {
+      if (this.#descriptor.flush()) this.#finish(undefined);
+    } catch (error) {
+      this.#fail(error);
     }
   }
 

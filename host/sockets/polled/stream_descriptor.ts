@@ -9,6 +9,7 @@
  */
 
 import { lastError, type LibC } from "../libc/libc.ts";
+import type { PolledStream } from "./polled_stream.ts";
 import { type Poller, Ready } from "./poller.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 
@@ -24,7 +25,8 @@ const MSG_NOSIGNAL = 0x4000;
 export const NOTHING_YET = -1;
 
 /** See the module description. */
-export class StreamDescriptor {
+export class StreamDescriptor implements PolledStream {
+  readonly closesInOrder = true;
   readonly number: number;
   readonly poller: Poller;
   readonly isTcp: boolean;
@@ -121,6 +123,11 @@ export class StreamDescriptor {
       if (count >= 0) return count;
       if (this.#failed() === "try later") return 0;
     }
+  }
+
+  /** What was taken is the kernel's already. */
+  flush(): boolean {
+    return true;
   }
 
   /** Ends our side in order. @throws A system error with its `code`. */

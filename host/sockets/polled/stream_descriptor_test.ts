@@ -5,7 +5,8 @@ import { listenPolledTcp } from "./polled_listener.ts";
 import { connectPolledTcp } from "./polled_connect.ts";
 import { STREAM_INTEREST } from "./polled_socket.ts";
 import { Poller, Ready } from "./poller.ts";
-import { NOTHING_YET, type StreamDescriptor } from "./stream_descriptor.ts";
+import type { PolledStream } from "./polled_stream.ts";
+import { NOTHING_YET } from "./stream_descriptor.ts";
 import { codeOf } from "../octet_socket.ts";
 
 const library = openLibc()!;
@@ -18,7 +19,7 @@ class End {
   told = 0;
   #heard = Promise.withResolvers<void>();
 
-  constructor(readonly descriptor: StreamDescriptor) {}
+  constructor(readonly descriptor: PolledStream) {}
 
   onReady(ready: number): void {
     this.told |= ready;

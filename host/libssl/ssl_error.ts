@@ -1,0 +1,63 @@
+/**
+ * What OpenSSL says went wrong, with the codes that `node:tls` gives it.
+ *
+ * @module
+ */
+
+import type { LibSsl } from "./library.ts";
+
+/** A failure of TLS. `code` is one that `tls/tls_errors.ts` knows, as a rule. */
+export class SslError extends Error {
+  override readonly name = "SslError";
+
+  constructor(readonly code: string, message: string) {
+    super(message);
+  }
+}
+
+/** Somebody cut the connection, and what is missing may be the point (RFC 8446 §6.1). */
+export function truncatedError(): SslError {
+  return new SslError(
+    "ERR_TLS_TRUNCATED",
+    "TLS connection was cut off without a goodbye",
+  );
+}
+
+/**
+ * What the calls just before left behind, the oldest first: what came first is
+ * the cause. Nothing of it is left for those after.
+ */
+export function lastSslError(library: LibSsl): SslError {
+  const number = library.ERR_get_error();
+  library.ERR_clear_error();
+  const reason = library.ERR_reason_error_string(number);
+  if (reason === null) return new SslError("", "TLS failed without a reason");
+  const text = Deno.UnsafePointerView.getCString(reason);
+  const code = "ERR_SSL_" + text.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
+  return new SslError(code, `TLS failed: ${text}`);
+}
+
+/** From `openssl/x509_vfy.h`, with the names that it has there. */
+const VERIFY_CODES: Readonly<Record<number, string>> = {
+  2: "UNABLE_TO_GET_ISSUER_CERT",
+  7: "CERT_SIGNATURE_FAILURE",
+  9: "CERT_NOT_YET_VALID",
+  10: "CERT_HAS_EXPIRED",
+  18: "DEPTH_ZERO_SELF_SIGNED_CERT",
+  19: "SELF_SIGNED_CERT_IN_CHAIN",
+  20: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  // The platform means more by this one than that nobody here signed it.
+  21: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  24: "CERT_UNTRUSTED", // An authority that is none.
+  25: "CERT_UNTRUSTED", // Too long a chain.
+  26: "INVALID_PURPOSE",
+  27: "CERT_UNTRUSTED",
+  28: "CERT_UNTRUSTED", // It is rejected.
+  62: "ERR_TLS_CERT_ALTNAME_INVALID", // Its name,
+  64: "ERR_TLS_CERT_ALTNAME_INVALID", // its address.
+};
+
+/** The code for the outcome of a verification that is not X509_V_OK. */
+export function verifyCode(outcome: number): string {
+  return VERIFY_CODES[outcome] ?? `X509_V_ERR_${outcome}`;
+}

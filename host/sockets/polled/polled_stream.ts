@@ -1,0 +1,57 @@
+/**
+ * What can be read and written at once, without waiting: a socket of the C
+ * library, or TLS over one.
+ *
+ * @module
+ */
+
+import type { Poller } from "./poller.ts";
+
+/** See the module description. */
+export interface PolledStream {
+  readonly number: number;
+  readonly poller: Poller;
+  readonly isTcp: boolean;
+  readonly isOpen: boolean;
+  /** `close` alone ends our side in order; see `OctetSocket`. */
+  readonly closesInOrder: boolean;
+
+  /** The process that made a unix connection (unix(7)), where that is told. */
+  peerProcess(): number | undefined;
+
+  /**
+   * To be told what the poller says.
+   *
+   * @param ready Bits of `Ready`.
+   */
+  noticed(ready: number): void;
+
+  /**
+   * Reads what is there.
+   *
+   * @param into Must not be empty.
+   * @returns How many octets, 0 at the peer's end, or `NOTHING_YET`.
+   * @throws A system error or one of TLS, with its `code`.
+   */
+  read(into: Uint8Array<ArrayBuffer>): number;
+
+  /**
+   * Writes what there is room for.
+   *
+   * @returns How many octets were taken; 0 when there is no room.
+   * @throws As `read`.
+   */
+  write(octets: Uint8Array<ArrayBuffer>): number;
+
+  /** @returns Whether all that was taken is the kernel's. @throws As `write`. */
+  flush(): boolean;
+
+  /** Ends our side in order. @throws A system error with its `code`. */
+  closeWrite(): void;
+
+  /** Frees it. What the kernel has still leaves. Harmless a second time. */
+  close(): void;
+
+  /** Frees it so that the peer sees a failure, where that is possible. */
+  reset(): void;
+}
