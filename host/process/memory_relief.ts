@@ -8,10 +8,10 @@
  * use than after the last time, the garbage is collected and what is free is
  * returned. That takes some 40 ms, which is why it waits for quiet.
  *
- * Some processes never are quiet: with a thousand connections that come and go,
- * each burst of buffers left its pages in the C library's heap, 65 MB in ten
- * minutes. What is free already is therefore returned under load, too: 0.2 ms
- * when there is nothing, 10 ms for those 65 MB.
+ * What is free already is returned under load, too, each time that as much more
+ * is in use as is worth it: 0.2 ms when there is nothing, 10 ms for 65 MB. V8's
+ * compilers leave 20 MB behind in the first seconds of a load, and a thousand
+ * connections that come and go left 65 MB in ten minutes.
  *
  * @module
  */
@@ -23,19 +23,19 @@ import { collectEverything } from "./garbage.ts";
 import { openLibc } from "../sockets/libc/libc.ts";
 
 /** Between two looks; a burst is over when all of it was quiet. */
-export const LOOK_INTERVAL_MS = 2_000;
+export const LOOK_INTERVAL_MS = 1_000;
 
 /**
- * Between two reliefs, and two trims under load. Shorter, and pauses between
- * bursts would be taken for the end of them, each with its price.
+ * Between two reliefs. Shorter, and pauses between bursts would be taken for the
+ * end of them, each with its price.
  */
-export const RELIEF_INTERVAL_MS = 20_000;
+export const RELIEF_INTERVAL_MS = 10_000;
 
 /** Growth below this is not worth a pause. */
-export const WORTHWHILE_OCTETS: number = 16 * 1024 * 1024;
+export const WORTHWHILE_OCTETS: number = 8 * 1024 * 1024;
 
 /** Growth that is worth one at once, however long ago the last one was. */
-export const SURGE_OCTETS: number = 48 * 1024 * 1024;
+export const SURGE_OCTETS: number = 24 * 1024 * 1024;
 
 /** With a larger part of one core in use, somebody would notice a relief. */
 export const QUIET_CPU_PART = 0.02;
@@ -60,8 +60,9 @@ export class MemoryRelief {
   #cpuMs: number;
   /** In use after the last relief, or less. */
   #settledOctets = 0;
+  /** In use after the last trim, or less. */
+  #trimmedOctets = 0;
   #relievedAtMs = -Infinity;
-  #trimmedAtMs = -Infinity;
 
   constructor(timers: Timers, machine: MemoryMachine = thisMachine) {
     this.#timers = timers;
@@ -85,19 +86,21 @@ export class MemoryRelief {
 
   #look(): void {
     const isQuiet = this.#isQuiet();
-    const octets = this.#machine.residentOctets();
-    if (octets < this.#settledOctets) this.#settledOctets = octets;
-    if (octets < this.#settledOctets + WORTHWHILE_OCTETS) return;
-    if (!isQuiet) this.#trim();
-    else if (octets >= this.#settledOctets + SURGE_OCTETS) this.#relieve();
-    else this.#relieveInTime();
+    const grown = this.#trimmed() - this.#settledOctets;
+    if (!isQuiet) return;
+    if (grown >= SURGE_OCTETS) this.#relieve();
+    else if (grown >= WORTHWHILE_OCTETS) this.#relieveInTime();
   }
 
-  #trim(): void {
-    const nowMs = this.#timers.now();
-    if (nowMs - this.#trimmedAtMs < RELIEF_INTERVAL_MS) return;
-    this.#trimmedAtMs = nowMs;
+  /** @returns What is in use when what is free was returned. */
+  #trimmed(): number {
+    const octets = this.#machine.residentOctets();
+    // What fell by itself is the new measure.
+    this.#settledOctets = Math.min(octets, this.#settledOctets);
+    this.#trimmedOctets = Math.min(octets, this.#trimmedOctets);
+    if (octets < this.#trimmedOctets + WORTHWHILE_OCTETS) return octets;
     this.#machine.trim();
+    return this.#trimmedOctets = this.#machine.residentOctets();
   }
 
   #relieveInTime(): void {
@@ -108,7 +111,7 @@ export class MemoryRelief {
   #relieve(): void {
     this.#relievedAtMs = this.#timers.now();
     this.#machine.relieve();
-    this.#settledOctets = this.#machine.residentOctets();
+    this.#settledOctets = this.#trimmedOctets = this.#machine.residentOctets();
     // The relief itself is not work that keeps the next look from being quiet.
     this.#cpuMs = this.#machine.cpuMs();
   }
