@@ -115,9 +115,11 @@ export async function loadAuthorities(
   if (roles.previous !== undefined) {
     const path = authorityPath(state, roles.previous);
     previous = readAuthority(path, await readState(path), roles.previous);
-    const bridge = bridgePath(state, roles.current);
-    chain += readOrRefuse(bridge, await readState(bridge))[0]!.pem;
-    chain += previous.pem;
+    const bridgeAt = bridgePath(state, roles.current);
+    const bridge = readOrRefuse(bridgeAt, await readState(bridgeAt))[0]!.pem;
+    // The bridge first: OpenSSL takes the first issuer that fits, and from the
+    // authority itself no way leads to the one before.
+    chain = bridge + current.certificate + previous.pem;
   }
   const bundle = [current.certificate, next?.certificate, previous?.pem]
     .filter((pem) => pem !== undefined).join("");
