@@ -33,8 +33,26 @@ export function lastSslError(library: LibSsl): SslError {
   const reason = library.ERR_reason_error_string(number);
   if (reason === null) return new SslError("", "TLS failed without a reason");
   const text = Deno.UnsafePointerView.getCString(reason);
-  const code = "ERR_SSL_" + text.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
-  return new SslError(code, `TLS failed: ${text}`);
+  return new SslError(codeOf(text), `TLS failed: ${text}`);
+}
+
+/** As `node:tls` makes it of the library's words. */
+function codeOf(reason: string): string {
+  // Since 3.2 it calls those alerts otherwise, which are older than TLS.
+  const known = reason.replace(/^ssl\/tls alert/, "sslv3 alert");
+  return "ERR_SSL_" + known.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
+}
+
+/** Why a certificate was refused. */
+export function verifyError(library: LibSsl, outcome: number): SslError {
+  const words = library.X509_verify_cert_error_string(BigInt(outcome));
+  const text = words === null
+    ? `outcome ${outcome}`
+    : Deno.UnsafePointerView.getCString(words);
+  return new SslError(
+    verifyCode(outcome),
+    `TLS failed: certificate verify failed (${text})`,
+  );
 }
 
 /** From `openssl/x509_vfy.h`, with the names that it has there. */
@@ -48,16 +66,17 @@ const VERIFY_CODES: Readonly<Record<number, string>> = {
   20: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
   // The platform means more by this one than that nobody here signed it.
   21: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  24: "CERT_UNTRUSTED", // An authority that is none.
+  24: "CERT_UNTRUSTED",
   25: "CERT_UNTRUSTED", // Too long a chain.
   26: "INVALID_PURPOSE",
   27: "CERT_UNTRUSTED",
   28: "CERT_UNTRUSTED", // It is rejected.
+  32: "CERT_UNTRUSTED", // Its issuer must not sign any.
   62: "ERR_TLS_CERT_ALTNAME_INVALID", // Its name,
   64: "ERR_TLS_CERT_ALTNAME_INVALID", // its address.
+  79: "CERT_UNTRUSTED", // An authority that is none.
 };
 
-/** The code for the outcome of a verification that is not X509_V_OK. */
-export function verifyCode(outcome: number): string {
+function verifyCode(outcome: number): string {
   return VERIFY_CODES[outcome] ?? `X509_V_ERR_${outcome}`;
 }

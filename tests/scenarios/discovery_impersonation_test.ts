@@ -12,7 +12,7 @@ import {
 
 /** TLS 1.3 tells a client that its certificate is none when it has gone on. */
 const EXPLAINED =
-  /^(?:default\/web:80|(?:The stream ended: [A-Z_]+ )?(?:Cannot |tls|the peer closed))/;
+  /^(?:default\/web:80|(?:The stream ended: [A-Z_]+ )?(?:Cannot |tls|the peer ))/;
 
 async function attempt({ name, run }: DiscoveryAttack): Promise<void> {
   await using scene = await DiscoveryScene.open();
