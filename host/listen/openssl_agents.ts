@@ -7,16 +7,15 @@
 import type { Arrival } from "../intake/doorway.ts";
 import type { Guest } from "../intake/intake.ts";
 import type { LibSsl } from "../libssl/library.ts";
-import { SecureContext } from "../libssl/secure_context.ts";
+import type { SecureContext } from "../libssl/secure_context.ts";
+import { contextOf } from "../libssl/secure_contexts.ts";
 import { SecureSession } from "../libssl/secure_session.ts";
-import { systemTimers } from "../process/system_timers.ts";
 import { openLibc } from "../sockets/libc/libc.ts";
 import { PolledSocket } from "../sockets/polled/polled_socket.ts";
 import { sharedPoller } from "../sockets/polled/poller.ts";
-import { shakeHands } from "../sockets/polled/secure_handshake.ts";
+import { shakeHandsAsServer } from "../sockets/polled/server_handshake.ts";
 import { StreamDescriptor } from "../sockets/polled/stream_descriptor.ts";
 import { socketTransport } from "../sockets/socket_transport.ts";
-import { holderOf } from "../tls/client_certificate.ts";
 import type { Credentials, TlsMaterial } from "../tls/credentials.ts";
 import { serverHandshakeError } from "../tls/tls_errors.ts";
 import type { AgentPortEvents, AgentPortOptions } from "./agent_listener.ts";
@@ -52,61 +51,41 @@ export class OpensslAgents {
 
   /** The guest leaves when the connection ends. */
   begin(arrival: Arrival, guest: Guest): void {
-    const controller = new AbortController();
-    const { signal } = controller;
-    const { handshakeTimeoutMs } = this.#options;
-    const deadline = systemTimers.after(
-      handshakeTimeoutMs,
-      () => controller.abort(TIMED_OUT),
-    );
-    arrival.onEvicted = () => controller.abort(EVICTED);
+    let isEvicted = false;
+    let evict = () => {};
+    arrival.onEvicted = () => {
+      isEvicted = true;
+      evict();
+    };
     const leave = () => {
       // The descriptor is somebody else's then.
       guest.linger = () => {};
       guest.leave();
     };
-    const session = this.#session();
-    this.#shakeHands(arrival, session, signal).then((socket) => {
-      deadline.cancel();
-      arrival.onEvicted = () => socket.close();
-      socket.onClosed = leave;
-      this.#events.onConnection(socketTransport(socket), guest);
-    }, (error) => {
-      deadline.cancel();
-      leave();
-      if (error === EVICTED) return;
-      const { refusedCertificate: shown } = session;
-      this.#events.onRefused(
-        serverHandshakeError(
-          error,
-          arrival.remoteAddress,
-          shown && holderOf(shown),
-        ),
+    try {
+      const socket = socketOf(arrival);
+      evict = () => socket.close();
+      this.#shakeHands(socket, leave).then(
+        (secure) => this.#events.onConnection(socketTransport(secure), guest),
+        // Its place was wanted for another; nobody is told.
+        (error) => isEvicted || this.#events.onRefused(error),
       );
-    });
+    } catch (error) {
+      leave();
+      const { remoteAddress } = arrival;
+      this.#events.onRefused(serverHandshakeError(error, remoteAddress));
+    }
   }
 
   /** Contexts are made anew when credentials are, so nothing is to be stopped. */
   close(): void {}
 
-  async #shakeHands(
-    { descriptor, remoteAddress, localAddress }: Arrival,
-    session: SecureSession,
-    signal: AbortSignal,
-  ): Promise<PolledSocket> {
-    // There was one to accept with.
-    const [library, poller] = [openLibc()!, sharedPoller()!];
-    const stream = new StreamDescriptor(library, poller, descriptor, {
-      isTcp: true,
-      mayRead: true,
+  #shakeHands(socket: PolledSocket, closed: () => void): Promise<PolledSocket> {
+    const { handshakeTimeoutMs: timeoutMs } = this.#options;
+    return shakeHandsAsServer(socket, () => this.#session(), {
+      timeoutMs,
+      closed,
     });
-    try {
-      const socket = new PolledSocket(stream, { remoteAddress, localAddress });
-      return await shakeHands(socket, session, signal);
-    } catch (error) {
-      session.free();
-      throw error;
-    }
   }
 
   #session(): SecureSession {
@@ -118,16 +97,26 @@ export class OpensslAgents {
   }
 }
 
-const TIMED_OUT = new Error("TLS handshake timeout");
-/** Its place was wanted for another; nobody is told. */
-const EVICTED = new Error("evicted");
+/** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
+function socketOf(
+  { descriptor, remoteAddress, localAddress }: Arrival,
+): PolledSocket {
+  // There was one to accept with.
+  const [library, poller] = [openLibc()!, sharedPoller()!];
+  const stream = new StreamDescriptor(library, poller, descriptor, {
+    isTcp: true,
+    mayRead: true,
+  });
+  return new PolledSocket(stream, { remoteAddress, localAddress });
+}
 
-/** One context for all connections with the same credentials. */
+/** For each credentials the newest that can be used. */
 class Contexts {
   readonly #library: LibSsl;
   readonly #options: AgentPortOptions;
   readonly #events: AgentPortEvents;
-  readonly #made = new Map<Credentials, MadeContext>();
+  readonly #used = new Map<Credentials, SecureContext>();
+  readonly #refused = new WeakSet<TlsMaterial>();
 
   constructor(
     library: LibSsl,
@@ -141,41 +130,28 @@ class Contexts {
 
   /** @returns The last that could be made; `undefined`: none could. */
   of(credentials: Credentials): SecureContext | undefined {
-    const { current } = credentials;
-    const made = this.#made.get(credentials);
-    if (made?.material === current) return made.context;
-    const context = this.#make(current) ?? made?.context;
-    if (context !== undefined) {
-      this.#made.set(credentials, { material: current, context });
-    }
-    return context;
+    const { clientCertificate, alpn, minVersion } = this.#options;
+    const { current: material } = credentials;
+    const context = contextOf(this.#library, {
+      role: { kind: "server", clientCertificate },
+      material,
+      alpn,
+      minVersion,
+    });
+    if (context instanceof Error) this.#tell(material, context);
+    else this.#used.set(credentials, context);
+    return this.#used.get(credentials);
   }
 
-  #make(material: TlsMaterial): SecureContext | undefined {
-    const { clientCertificate, alpn, minVersion } = this.#options;
-    try {
-      return new SecureContext(this.#library, {
-        role: { kind: "server", clientCertificate },
-        material,
-        alpn,
-        minVersion,
-      });
-    } catch (error) {
-      const { message } = error as Error;
-      this.#events.onProblem(
-        `OpenSSL cannot use the agent port's certificate (${message}); ` +
-          `${WAY_BACK}`,
-      );
-      return undefined;
-    }
+  #tell(material: TlsMaterial, { message }: Error): void {
+    if (this.#refused.has(material)) return;
+    this.#refused.add(material);
+    this.#events.onProblem(
+      `OpenSSL cannot use the agent port's certificate (${message}); ` +
+        `${WAY_BACK}`,
+    );
   }
 }
 
 const WAY_BACK = "what was used before serves on; TUNNEL_TLS=platform does " +
   "without OpenSSL";
-
-/** What was made, and of what. */
-interface MadeContext {
-  readonly material: TlsMaterial;
-  readonly context: SecureContext;
-}
