@@ -5,11 +5,12 @@
  * @module
  */
 
+import { connectToHost } from "../host/dial/connect_host.ts";
 import { hostPort } from "../host/sockets/deno_socket.ts";
-import { gatedTlsClient } from "../host/sockets/tls/gated_tls_client.ts";
 import { codeOf, type OctetSocket } from "../host/sockets/octet_socket.ts";
 import { connectToPath } from "../host/sockets/socket_connect.ts";
 import { socketTransport } from "../host/sockets/socket_transport.ts";
+import { tlsClientSocket } from "../host/sockets/tls/tls_client_socket.ts";
 import { Credentials } from "../host/tls/credentials.ts";
 import type { Transport } from "../host/transport.ts";
 import type { Timers } from "../proto/sync/clock.ts";
@@ -68,7 +69,7 @@ async function openSocket(
   try {
     return address.kind === "unix"
       ? await connectToPath(address.path, limit.signal)
-      : await connectTls(address, alpn, limit.signal);
+      : await connectTls(address, alpn, timers, limit.signal);
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
     throw asDialError(error, addressText(address));
@@ -81,6 +82,7 @@ async function openSocket(
 async function connectTls(
   { host, port, tls }: TcpAddress,
   alpn: readonly string[],
+  timers: Timers,
   signal: AbortSignal,
 ): Promise<OctetSocket> {
   // Read each time, so that renewed files are used without a word.
@@ -89,8 +91,8 @@ async function connectTls(
     cert: tls.certFile,
     key: tls.keyFile,
   }).current;
-  const conn = await Deno.connect({ hostname: host, port, signal });
-  return await gatedTlsClient(conn, {
+  const socket = await connectToHost(host, port, { timers, signal });
+  return await tlsClientSocket(socket, {
     credentials,
     serverName: tls.serverName ?? host,
     alpn,

@@ -4,6 +4,7 @@ import { CertificateFiles } from "../tests/support/certificate_files.ts";
 import { certificates } from "../tests/support/certificates.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { readToEnd } from "../tests/support/sockets.ts";
+import { testEachEngine } from "../tests/support/tls_engines.ts";
 import { TlsServer } from "../tests/support/tls_server.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import {
@@ -53,48 +54,54 @@ Deno.test("a unix socket is spoken to plainly", async () => {
   });
 });
 
-Deno.test("TCP is TLS with our certificate; HTTP/2 is negotiated, HTTP/1.1 is not", async () => {
-  using files = await CertificateFiles.write();
-  const alpn: string[] = [];
-  await using port = await TlsServer.open((socket) => {
-    alpn.push(`${socket.identity.commonName} ${socket.alpn}`);
-    socket.write(new Uint8Array(1)).then(() => socket.close());
-  });
-  const address: FrontendAddress = {
-    kind: "tcp",
-    host: "127.0.0.1",
-    port: port.port,
-    tls: files.client,
-  };
-  const socket = await openFrontendSocket(address, OPTIONS);
-  await socket.read(new Uint8Array(1));
-  socket.close();
-  const transport = await openFrontendTransport(address, OPTIONS);
-  assertEquals(transport.alpn, "h2");
-  await new Promise<void>((resolve) =>
-    transport.start({
-      onChunk: () => transport.close(),
-      onEnd: () => {},
-      onClose: () => resolve(),
-    })
-  );
-  assertEquals(alpn, ["node1 ", "node1 h2"]);
-});
+testEachEngine(
+  "TCP is TLS with our certificate; HTTP/2 is negotiated, HTTP/1.1 is not",
+  async (engine) => {
+    using files = await CertificateFiles.write();
+    const alpn: string[] = [];
+    await using port = await TlsServer.open(engine, (socket) => {
+      alpn.push(`${socket.identity.commonName} ${socket.alpn}`);
+      socket.write(new Uint8Array(1)).then(() => socket.close());
+    });
+    const address: FrontendAddress = {
+      kind: "tcp",
+      host: "127.0.0.1",
+      port: port.port,
+      tls: files.client,
+    };
+    const socket = await openFrontendSocket(address, OPTIONS);
+    await socket.read(new Uint8Array(1));
+    socket.close();
+    const transport = await openFrontendTransport(address, OPTIONS);
+    assertEquals(transport.alpn, "h2");
+    await new Promise<void>((resolve) =>
+      transport.start({
+        onChunk: () => transport.close(),
+        onEnd: () => {},
+        onClose: () => resolve(),
+      })
+    );
+    assertEquals(alpn, ["node1 ", "node1 h2"]);
+  },
+);
 
-Deno.test("a server's certificate may be for another name, if that is wanted", async () => {
-  using files = await CertificateFiles.write();
-  await using port = await TlsServer.open((socket) => socket.close());
-  const at = (serverName: string): FrontendAddress => ({
-    kind: "tcp",
-    host: "127.0.0.1",
-    port: port.port,
-    tls: { ...files.client, serverName },
-  });
-  (await openFrontendSocket(at("tunnel-server"), OPTIONS)).close();
-  const message = await failure(openFrontendSocket(at("elsewhere"), OPTIONS));
-  assert(message.startsWith(`Cannot connect to 127.0.0.1:${port.port} with`));
-  assert(message.includes("for another name"));
-});
+testEachEngine(
+  "a server's certificate may be for another name, if that is wanted",
+  async (engine) => {
+    using files = await CertificateFiles.write();
+    await using port = await TlsServer.open(engine, (socket) => socket.close());
+    const at = (serverName: string): FrontendAddress => ({
+      kind: "tcp",
+      host: "127.0.0.1",
+      port: port.port,
+      tls: { ...files.client, serverName },
+    });
+    (await openFrontendSocket(at("tunnel-server"), OPTIONS)).close();
+    const message = await failure(openFrontendSocket(at("elsewhere"), OPTIONS));
+    assert(message.startsWith(`Cannot connect to 127.0.0.1:${port.port} with`));
+    assert(message.includes("for another name"));
+  },
+);
 
 Deno.test("a frontend that cannot be reached is told with its address", async () => {
   using files = await CertificateFiles.write();
@@ -175,18 +182,21 @@ Deno.test("giving up throws the reason for that", async () => {
   }
 });
 
-Deno.test("renewed certificate files are used for the next connection", async () => {
-  using files = await CertificateFiles.write();
-  const { otherClient } = await certificates();
-  await using port = await TlsServer.open((socket) => socket.close());
-  const address: FrontendAddress = {
-    kind: "tcp",
-    host: "127.0.0.1",
-    port: port.port,
-    tls: files.client,
-  };
-  (await openFrontendSocket(address, OPTIONS)).close();
-  await Deno.writeTextFile(files.client.certFile, otherClient.cert);
-  const message = await failure(openFrontendSocket(address, OPTIONS));
-  assert(message.includes("does not belong to the first certificate"));
-});
+testEachEngine(
+  "renewed certificate files are used for the next connection",
+  async (engine) => {
+    using files = await CertificateFiles.write();
+    const { otherClient } = await certificates();
+    await using port = await TlsServer.open(engine, (socket) => socket.close());
+    const address: FrontendAddress = {
+      kind: "tcp",
+      host: "127.0.0.1",
+      port: port.port,
+      tls: files.client,
+    };
+    (await openFrontendSocket(address, OPTIONS)).close();
+    await Deno.writeTextFile(files.client.certFile, otherClient.cert);
+    const message = await failure(openFrontendSocket(address, OPTIONS));
+    assert(message.includes("does not belong to the first certificate"));
+  },
+);

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { certificates } from "../../tests/support/certificates.ts";
+import { testEachEngine } from "../../tests/support/tls_engines.ts";
 import { TlsServer } from "../../tests/support/tls_server.ts";
 
 const HERE = new URL("./given_authorities.ts", import.meta.url).href;
@@ -17,38 +18,48 @@ try {
   console.log(error.message);
 }`;
 
-Deno.test("no public authority is trusted once they are forgotten", async () => {
-  const { ca } = await certificates();
-  const folder = await Deno.makeTempDir();
-  await Deno.writeTextFile(`${folder}/roots.pem`, ca);
-  await Deno.writeTextFile(`${folder}/knock.ts`, KNOCK);
-  await using server = await TlsServer.open((socket) => socket.close(), {
-    clientCertificate: "none",
-  });
-  // The public authorities of this machine are, for once, the one of the tests.
-  const roots = {
-    SSL_CERT_FILE: `${folder}/roots.pem`,
-    DENO_TLS_CA_STORE: "system",
-  };
-  const knock = async (forgets: string, env: Record<string, string> = roots) =>
-    new TextDecoder().decode(
-      (await new Deno.Command(Deno.execPath(), {
-        args: ["run", "--quiet", "--no-config", "-A", `${folder}/knock.ts`]
-          .concat(`${server.port}`, forgets),
-        env,
-      }).output()).stdout,
-    ).trim();
-  try {
-    assertEquals(await knock("no"), "trusted");
-    assertEquals(
-      await knock("yes"),
-      "invalid peer certificate: UnknownIssuer",
+testEachEngine(
+  "no public authority is trusted once they are forgotten",
+  async (engine) => {
+    const { ca } = await certificates();
+    const folder = await Deno.makeTempDir();
+    await Deno.writeTextFile(`${folder}/roots.pem`, ca);
+    await Deno.writeTextFile(`${folder}/knock.ts`, KNOCK);
+    await using server = await TlsServer.open(
+      engine,
+      (socket) => socket.close(),
+      {
+        clientCertificate: "none",
+      },
     );
-    assertEquals(
-      await knock("yes", { ...roots, DENO_CERT: roots.SSL_CERT_FILE }),
-      "cannot\ntrusted",
-    );
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-});
+    // The public authorities of this machine are, for once, the one of the tests.
+    const roots = {
+      SSL_CERT_FILE: `${folder}/roots.pem`,
+      DENO_TLS_CA_STORE: "system",
+    };
+    const knock = async (
+      forgets: string,
+      env: Record<string, string> = roots,
+    ) =>
+      new TextDecoder().decode(
+        (await new Deno.Command(Deno.execPath(), {
+          args: ["run", "--quiet", "--no-config", "-A", `${folder}/knock.ts`]
+            .concat(`${server.port}`, forgets),
+          env,
+        }).output()).stdout,
+      ).trim();
+    try {
+      assertEquals(await knock("no"), "trusted");
+      assertEquals(
+        await knock("yes"),
+        "invalid peer certificate: UnknownIssuer",
+      );
+      assertEquals(
+        await knock("yes", { ...roots, DENO_CERT: roots.SSL_CERT_FILE }),
+        "cannot\ntrusted",
+      );
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+);

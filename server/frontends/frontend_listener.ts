@@ -14,7 +14,7 @@ import {
 import { HEAD_TIMEOUT_MS } from "../../host/connect/connect_client.ts";
 import type { Guest, Intake } from "../../host/intake/intake.ts";
 import { WaitingRoom } from "../../host/intake/waiting_room.ts";
-import { gatedTlsSocket } from "../../host/sockets/tls/gated_tls_socket.ts";
+import { tlsServerSocket } from "../../host/sockets/tls/tls_server_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import { watched } from "../../host/sockets/watched_socket.ts";
 import type {
@@ -122,12 +122,13 @@ async function acceptTls(
   const guest = intake.enter(conn.remoteAddress, () => conn.close());
   if (guest === undefined) return conn.close();
   try {
-    const socket = await gatedTlsSocket(watched(conn, () => guest.leave()), {
+    const socket = await tlsServerSocket(conn, {
       credentials: credentials.current,
       clientCertificate: "required",
       alpn: [HTTP2_ALPN, "http/1.1"],
       handshakeTimeoutMs: options.handshakeTimeoutMs,
       minVersion: options.tls.minVersion,
+      closed: () => guest.leave(),
     });
     guest.known();
     accept(socket, guest);

@@ -14,9 +14,8 @@ import { type BoundListener, listenTcp } from "../../host/listen/listeners.ts";
 import type { Intake } from "../../host/intake/intake.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { gatedTlsSocket } from "../../host/sockets/tls/gated_tls_socket.ts";
+import { tlsServerSocket } from "../../host/sockets/tls/tls_server_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import { watched } from "../../host/sockets/watched_socket.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -159,12 +158,13 @@ export class KubeletPort {
     if (guest === undefined) return conn.close();
     let socket: OctetSocket;
     try {
-      socket = await gatedTlsSocket(watched(conn, () => guest.leave()), {
+      socket = await tlsServerSocket(conn, {
         credentials: callers.current,
         clientCertificate: "required",
         alpn: ["http/1.1"],
         handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
         minVersion: tls.minVersion,
+        closed: () => guest.leave(),
       });
     } catch (error) {
       if (!(error instanceof TlsHandshakeError)) throw error;

@@ -94,6 +94,7 @@ export class StandInKubelet implements AsyncDisposable {
         clientCertificate: "required",
         alpn: ["http/1.1"],
         handshakeTimeoutMs: 5_000,
+        minVersion: "TLSv1.2",
       }).then((socket) => this.#serve(socket), () => {});
     }
   }

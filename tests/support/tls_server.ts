@@ -4,44 +4,48 @@
  * @module
  */
 
-import { denoSocket } from "../../host/sockets/deno_socket.ts";
-import {
-  type GatedTlsOptions,
-  gatedTlsSocket,
-} from "../../host/sockets/tls/gated_tls_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import type { SocketListener } from "../../host/sockets/socket_listener.ts";
+import {
+  type TlsServerOptions,
+  tlsServerSocket,
+} from "../../host/sockets/tls/tls_server_socket.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import { certificates } from "./certificates.ts";
-import { arrivals } from "./sockets.ts";
+import type { TlsEngine } from "./tls_engines.ts";
 
 /** See the module description. */
 export class TlsServer implements AsyncDisposable {
   readonly port: number;
   /** Failures of handshakes, in order. */
   readonly refusals: TlsHandshakeError[] = [];
-  readonly #listener: Deno.TcpListener;
+  readonly #listener: SocketListener;
   readonly #accepting: Promise<void>;
 
   private constructor(
+    engine: TlsEngine,
     onSocket: (socket: OctetSocket) => void,
-    options: GatedTlsOptions,
+    options: TlsServerOptions,
   ) {
-    this.#listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    this.port = this.#listener.addr.port;
+    this.#listener = engine.listen();
+    this.port = this.#listener.address.port;
     this.#accepting = this.#accept(onSocket, options);
   }
 
   /** @param options Instead of: a good certificate, one required, ALPN `h2`. */
   static async open(
+    engine: TlsEngine,
     onSocket: (socket: OctetSocket) => void,
-    options: Partial<GatedTlsOptions> = {},
+    options: Partial<TlsServerOptions> = {},
   ): Promise<TlsServer> {
     const { server, ca } = await certificates();
-    return new TlsServer(onSocket, {
+    return new TlsServer(engine, onSocket, {
       credentials: { ...server, ca },
       clientCertificate: "required",
       alpn: ["h2", "http/1.1"],
       handshakeTimeoutMs: 5_000,
+      minVersion: "TLSv1.2",
+      tls: engine.tls,
       ...options,
     });
   }
@@ -53,10 +57,16 @@ export class TlsServer implements AsyncDisposable {
 
   async #accept(
     onSocket: (socket: OctetSocket) => void,
-    options: GatedTlsOptions,
+    options: TlsServerOptions,
   ): Promise<void> {
-    for await (const conn of arrivals(this.#listener)) {
-      gatedTlsSocket(denoSocket(conn), options).then(onSocket, (error) => {
+    for (;;) {
+      let socket: OctetSocket;
+      try {
+        socket = await this.#listener.accept();
+      } catch {
+        return; // It is closed.
+      }
+      tlsServerSocket(socket, options).then(onSocket, (error) => {
         if (!(error instanceof TlsHandshakeError)) throw error;
         this.refusals.push(error);
       });

@@ -20,11 +20,20 @@ import { cannotWait } from "../libc/system_error.ts";
 export const STREAM_INTEREST: number = Ready.READ | Ready.WRITE |
   Ready.URGENT | Ready.PEER_END | Ready.EDGE;
 
-/** A read or a write that waits. */
+/** A call that waits. */
 interface Waiting<T> {
-  readonly octets: Uint8Array<ArrayBuffer>;
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;
+}
+
+interface Reading extends Waiting<number | null> {
+  readonly into: Uint8Array<ArrayBuffer>;
+}
+
+/** What was taken waits for the kernel, too: then it leaves whatever comes. */
+interface Writing extends Waiting<number> {
+  readonly octets: Uint8Array<ArrayBuffer>;
+  taken: number;
 }
 
 /** Where a socket leads, and what TLS found out about it. */
@@ -45,8 +54,8 @@ export class PolledSocket implements OctetSocket, Polled {
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly #descriptor: PolledStream;
-  #reading: Waiting<number | null> | undefined;
-  #writing: Waiting<number> | undefined;
+  #reading: Reading | undefined;
+  #writing: Writing | undefined;
   #closed: (() => void) | undefined;
 
   /** @throws {Error} Out of memory or watches; the descriptor is closed then. */
@@ -88,6 +97,11 @@ export class PolledSocket implements OctetSocket, Polled {
     return this.#descriptor;
   }
 
+  /** The same connection over another stream, made of its own; not this any more. */
+  over(dress: (stream: PolledStream) => PolledStream): PolledSocket {
+    return new PolledSocket(dress(this.#descriptor), this);
+  }
+
   read(into: Uint8Array): Promise<number | null> {
     const octets = into as Uint8Array<ArrayBuffer>;
     try {
@@ -97,30 +111,32 @@ export class PolledSocket implements OctetSocket, Polled {
       return Promise.reject(error);
     }
     return new Promise((resolve, reject) => {
-      this.#reading = { octets, resolve, reject };
+      this.#reading = { into: octets, resolve, reject };
     });
   }
 
   write(octets: Uint8Array): Promise<number> {
     const own = octets as Uint8Array<ArrayBuffer>;
+    let taken: number;
     try {
-      const count = this.#descriptor.write(own);
-      if (count > 0 || own.length === 0) return Promise.resolve(count);
+      taken = this.#descriptor.write(own);
+      const isWritten = taken > 0 || own.length === 0;
+      if (isWritten && this.#descriptor.flush()) return Promise.resolve(taken);
     } catch (error) {
       return Promise.reject(error);
     }
     return new Promise((resolve, reject) => {
-      this.#writing = { octets: own, resolve, reject };
+      this.#writing = { octets: own, taken, resolve, reject };
     });
   }
 
-  closeWrite(): Promise<void> {
-    try {
-      this.#descriptor.closeWrite();
-      return Promise.resolve();
-    } catch (error) {
-      return Promise.reject(error);
-    }
+  async closeWrite(): Promise<void> {
+    this.#descriptor.closeWrite();
+    if (this.#descriptor.flush()) return;
+    // Until our goodbye is on its way, `close` would take it back.
+    await new Promise<number>((resolve, reject) => {
+      this.#writing = { octets: NOTHING, taken: 0, resolve, reject };
+    });
   }
 
   close(): void {
@@ -140,9 +156,9 @@ export class PolledSocket implements OctetSocket, Polled {
     if (writing !== undefined) this.#writeOn(writing);
   }
 
-  #readOn({ octets, resolve, reject }: Waiting<number | null>): void {
+  #readOn({ into, resolve, reject }: Reading): void {
     try {
-      const count = this.#descriptor.read(octets);
+      const count = this.#descriptor.read(into);
       if (count === NOTHING_YET) return;
       this.#reading = undefined;
       resolve(count || null);
@@ -152,12 +168,16 @@ export class PolledSocket implements OctetSocket, Polled {
     }
   }
 
-  #writeOn({ octets, resolve, reject }: Waiting<number>): void {
+  #writeOn(writing: Writing): void {
+    const { octets, resolve, reject } = writing;
     try {
-      const count = this.#descriptor.write(octets);
-      if (count === 0) return;
+      if (writing.taken === 0 && octets.length > 0) {
+        writing.taken = this.#descriptor.write(octets);
+        if (writing.taken === 0) return;
+      }
+      if (!this.#descriptor.flush()) return;
       this.#writing = undefined;
-      resolve(count);
+      resolve(writing.taken);
     } catch (error) {
       this.#writing = undefined;
       reject(error);
@@ -171,3 +191,5 @@ export class PolledSocket implements OctetSocket, Polled {
     this.#closed?.();
   }
 }
+
+const NOTHING = new Uint8Array(0);

@@ -1,5 +1,6 @@
 /**
- * A TLS client's side of a connection, with backpressure and a certificate.
+ * A TLS client's side of a connection, with backpressure and a certificate, by
+ * `node:tls`; `tls_client_socket.ts` has what is cheaper where it can be had.
  *
  * On `node:tls` and not on `Deno.connectTls`, because that one only *adds* our
  * CA to the public ones it trusts, takes no other name than the one it connects

@@ -1,5 +1,6 @@
 /**
- * A TLS server's side of an accepted connection, with backpressure.
+ * A TLS server's side of an accepted connection, with backpressure, by
+ * `node:tls`; `tls_server_socket.ts` has what is cheaper where it can be had.
  *
  * TLS runs over a {@linkcode TlsGate}; see there why.
  *
@@ -13,6 +14,7 @@ import {
   type ClientCertificateRule,
   refuseClient,
 } from "../../tls/client_certificate.ts";
+import type { TlsMaterial } from "../../tls/credentials.ts";
 import { serverHandshakeError } from "../../tls/tls_errors.ts";
 import { GatedTlsSocket } from "./gated_socket.ts";
 import type { OctetSocket } from "../octet_socket.ts";
@@ -21,19 +23,13 @@ import { TlsGate } from "./tls_gate.ts";
 /** How a TLS server presents itself and what it demands. */
 export interface GatedTlsOptions {
   /** PEM; `ca` verifies clients. */
-  readonly credentials: {
-    readonly cert: string;
-    readonly key: string;
-    readonly ca?: string;
-  };
+  readonly credentials: TlsMaterial;
   readonly clientCertificate: ClientCertificateRule;
   /** Protocols by preference; a client that offers none is still served. */
   readonly alpn: readonly string[];
   readonly handshakeTimeoutMs: number;
   /** `TLSv1.2` or `TLSv1.3`. */
-  readonly minVersion?: tls.SecureVersion;
-  /** OpenSSL names joined by `:`. */
-  readonly ciphers?: string;
+  readonly minVersion: tls.SecureVersion;
 }
 
 /**
@@ -62,7 +58,7 @@ export function gatedTlsSocket(
       const refusal = refuseClient(
         secure,
         options.clientCertificate,
-        options.credentials.ca ?? "",
+        options.credentials.ca,
         socket.remoteAddress,
       );
       if (refusal === undefined) {
@@ -83,16 +79,13 @@ function tlsOptions(options: GatedTlsOptions): tls.TlsOptions {
   return {
     cert,
     key,
-    ...(ca === undefined ? {} : { ca: [ca] }),
+    ...(ca === "" ? {} : { ca: [ca] }),
     requestCert: options.clientCertificate !== "none",
     // Verified all the same; `refuseClient` decides and can say why.
     rejectUnauthorized: false,
     ALPNProtocols: [...options.alpn],
     handshakeTimeout: options.handshakeTimeoutMs,
-    ...(options.minVersion === undefined
-      ? {}
-      : { minVersion: options.minVersion }),
-    ...(options.ciphers === undefined ? {} : { ciphers: options.ciphers }),
+    minVersion: options.minVersion,
     allowHalfOpen: true,
   } as tls.TlsOptions;
 }

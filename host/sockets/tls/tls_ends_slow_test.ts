@@ -2,75 +2,92 @@ import { assertEquals } from "@std/assert";
 import { certificates } from "../../../tests/support/certificates.ts";
 import { forAll, Prng } from "../../../tests/support/prng.ts";
 import { concat } from "../../../tests/support/sockets.ts";
+import {
+  testEachEngine,
+  type TlsEngine,
+} from "../../../tests/support/tls_engines.ts";
 import { TlsServer } from "../../../tests/support/tls_server.ts";
-import { gatedTlsClient } from "./gated_tls_client.ts";
 import type { OctetSocket } from "../octet_socket.ts";
+import { tlsClientSocket } from "./tls_client_socket.ts";
 
 /** Who does what, in which order; `turns` lets the other side get ahead. */
 type Step = "send" | "end" | "read" | "turns";
 
-Deno.test("an end is clean whoever ends first and however late it is read", async () => {
-  const orders: readonly (readonly Step[])[] = [
-    ["turns", "end", "turns", "read"],
-    ["turns", "end", "read"],
-    ["end", "turns", "read"],
-    ["end", "read"],
-    ["read", "end"],
-    ["turns", "read", "turns", "end"],
-    ["send", "turns", "end", "turns", "read"],
-  ];
-  for (const octets of [0, 1, 500, 1000, 60_000, 300_000]) {
-    for (const order of orders) {
-      const sent = new Prng(octets).octets(octets);
-      for (const who of ["client", "server"] as const) {
-        const { ours, theirs } = await connect(who);
-        const peer = play(theirs, ["send", "end", "read"], sent, new Prng(1));
-        const own = play(ours, order, sent, new Prng(2));
-        assertEquals(await own, sent, `${octets} octets, ${who}: ${order}`);
-        await peer;
-        ours.close();
-        theirs.close();
+testEachEngine(
+  "an end is clean whoever ends first and however late it is read",
+  async (engine) => {
+    const orders: readonly (readonly Step[])[] = [
+      ["turns", "end", "turns", "read"],
+      ["turns", "end", "read"],
+      ["end", "turns", "read"],
+      ["end", "read"],
+      ["read", "end"],
+      ["turns", "read", "turns", "end"],
+      ["send", "turns", "end", "turns", "read"],
+    ];
+    for (const octets of [0, 1, 500, 1000, 60_000, 300_000]) {
+      for (const order of orders) {
+        const sent = new Prng(octets).octets(octets);
+        for (const who of ["client", "server"] as const) {
+          const { ours, theirs } = await connect(engine, who);
+          const peer = play(theirs, ["send", "end", "read"], sent, new Prng(1));
+          const own = play(ours, order, sent, new Prng(2));
+          assertEquals(await own, sent, `${octets} octets, ${who}: ${order}`);
+          await peer;
+          ours.close();
+          theirs.close();
+        }
       }
     }
-  }
-});
+  },
+);
 
-Deno.test("no order of reading, writing and ending costs an octet", async () => {
-  await forAll(150, async (prng) => {
-    const { ours, theirs } = await connect(prng.pick(["client", "server"]));
-    const [there, back] = [prng, prng].map((from) =>
-      from.octets(from.pick([0, 1, 500, 5_000, 20_000]))
-    );
-    const plays = [[ours, there, back], [theirs, back, there]] as const;
-    await Promise.all(plays.map(async ([socket, sent, wanted]) => {
-      const steps = shuffled(prng);
-      const got = await play(socket, steps, sent!, new Prng(prng.seed));
-      assertEquals(got, wanted!, `${steps}`);
-    }));
+testEachEngine(
+  "no order of reading, writing and ending costs an octet",
+  async (engine) => {
+    await forAll(150, async (prng) => {
+      const { ours, theirs } = await connect(
+        engine,
+        prng.pick(["client", "server"]),
+      );
+      const [there, back] = [prng, prng].map((from) =>
+        from.octets(from.pick([0, 1, 500, 5_000, 20_000]))
+      );
+      const plays = [[ours, there, back], [theirs, back, there]] as const;
+      await Promise.all(plays.map(async ([socket, sent, wanted]) => {
+        const steps = shuffled(prng);
+        const got = await play(socket, steps, sent!, new Prng(prng.seed));
+        assertEquals(got, wanted!, `${steps}`);
+      }));
+      ours.close();
+      theirs.close();
+    });
+  },
+);
+
+testEachEngine(
+  "our own close ends a read, and what has arrived is forgotten",
+  async (engine) => {
+    const { ours, theirs } = await connect(engine, "server");
+    await theirs.write(new Uint8Array(10));
+    const reading = Promise.allSettled([readAll(ours, new Prng(1))]);
+    await turns(4);
     ours.close();
+    const [end] = await reading;
+    assertEquals(end!.status, "rejected");
     theirs.close();
-  });
-});
-
-Deno.test("our own close ends a read, and what has arrived is forgotten", async () => {
-  const { ours, theirs } = await connect("server");
-  await theirs.write(new Uint8Array(10));
-  const reading = Promise.allSettled([readAll(ours, new Prng(1))]);
-  await turns(4);
-  ours.close();
-  const [end] = await reading;
-  assertEquals(end!.status, "rejected");
-  theirs.close();
-});
+  },
+);
 
 async function connect(
+  engine: TlsEngine,
   who: "client" | "server",
 ): Promise<{ ours: OctetSocket; theirs: OctetSocket }> {
   const { ca, client: credentials } = await certificates();
   const accepted = Promise.withResolvers<OctetSocket>();
-  await using port = await TlsServer.open(accepted.resolve);
-  const conn = await Deno.connect({ hostname: "127.0.0.1", port: port.port });
-  const client = await gatedTlsClient(conn, {
+  await using port = await TlsServer.open(engine, accepted.resolve);
+  const client = await tlsClientSocket(await engine.connect(port.port), {
+    tls: engine.tls,
     credentials: { ...credentials, ca },
     serverName: "localhost",
     alpn: ["h2"],

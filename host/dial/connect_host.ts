@@ -1,0 +1,58 @@
+/**
+ * Connects to a host by name or address, where no rules are asked: to servers
+ * of ours, not to targets (`dial.ts`).
+ *
+ * @module
+ */
+
+import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { OctetSocket } from "../sockets/octet_socket.ts";
+import { connectToAddress } from "../sockets/socket_connect.ts";
+import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
+import { type Resolver, systemResolver } from "./resolver.ts";
+
+/** How {@linkcode connectToHost} is to behave. */
+export interface HostConnectOptions {
+  readonly timers: Timers;
+  /** Gives it up; its reason is what is thrown. */
+  readonly signal: AbortSignal;
+  readonly resolver?: Resolver;
+}
+
+/**
+ * Connects to the first address of `host` that answers.
+ *
+ * @throws {LookupError} Or a system error with its `code`.
+ */
+export async function connectToHost(
+  host: string,
+  port: number,
+  { timers, signal, resolver = systemResolver }: HostConnectOptions,
+): Promise<OctetSocket> {
+  if (parseIpAddress(host) !== undefined) {
+    return await connectToAddress({ hostname: host, port }, signal);
+  }
+  const found = await orAborted(resolver.lookup(host), signal);
+  return await connectAny<OctetSocket>({
+    addresses: interleaveFamilies(found),
+    timers,
+    signal,
+    connect: (hostname, signal) => connectToAddress({ hostname, port }, signal),
+    discard: (late) => late.close(),
+  });
+}
+
+/** The resolver cannot be given up; what it says too late is nobody's. */
+function orAborted<Value>(
+  promise: Promise<Value>,
+  signal: AbortSignal,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort);
+    promise.then(resolve, reject)
+      .finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}

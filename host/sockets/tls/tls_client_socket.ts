@@ -1,0 +1,82 @@
+/**
+ * TLS's client side of a connected socket, with backpressure: by OpenSSL where
+ * it can be had and the socket is one of the C library, else by `node:tls`
+ * behind a gate.
+ *
+ * @module
+ */
+
+import { openLibssl } from "../../libssl/library.ts";
+import type { SecureContext } from "../../libssl/secure_context.ts";
+import { contextOf } from "../../libssl/secure_contexts.ts";
+import type { TlsChoice } from "../../libssl/tls_choice.ts";
+import { clientHandshakeError } from "../../tls/tls_errors.ts";
+import type { OctetSocket } from "../octet_socket.ts";
+import { shakeHandsAsClient } from "../polled/client_handshake.ts";
+import { PolledSocket } from "../polled/polled_socket.ts";
+import { VerdictStream } from "../polled/verdict_stream.ts";
+import {
+  type GatedTlsClientOptions,
+  gatedTlsClientOver,
+} from "./gated_tls_client.ts";
+
+/** As whom, and whom to expect. */
+export interface TlsClientOptions extends GatedTlsClientOptions {
+  /** Only this; default: the cheapest there is. */
+  readonly tls?: TlsChoice;
+}
+
+/**
+ * Runs the handshake on `socket`, which belongs to this from now on.
+ *
+ * @throws {TlsHandshakeError} With `socket` closed. A server that does not trust
+ *   us may say so later: the first `read` throws it.
+ */
+export function tlsClientSocket(
+  socket: OctetSocket,
+  options: TlsClientOptions,
+): Promise<OctetSocket> {
+  if (socket instanceof PolledSocket && options.tls !== "platform") {
+    const context = contextFor(options);
+    if (context !== undefined) return overOpenssl(socket, context, options);
+  }
+  return gatedTlsClientOver(socket, options);
+}
+
+/** @returns `undefined`: the library is not there, or cannot do what is asked. */
+function contextFor(
+  { credentials: material, otherNames, isUnverified, alpn }: TlsClientOptions,
+): SecureContext | undefined {
+  // Without a CA of its own it trusts the public ones, which the platform knows.
+  if (material.ca === "" || isUnverified || otherNames?.length) {
+    return undefined;
+  }
+  const library = openLibssl();
+  const context = library && contextOf(library, {
+    role: { kind: "client" },
+    material,
+    alpn,
+    minVersion: "TLSv1.2",
+  });
+  // The platform's TLS may be less strict about keys.
+  return context instanceof Error ? undefined : context;
+}
+
+async function overOpenssl(
+  socket: PolledSocket,
+  context: SecureContext,
+  { serverName, address, signal }: TlsClientOptions,
+): Promise<OctetSocket> {
+  try {
+    const secure = await shakeHandsAsClient(
+      socket,
+      context,
+      serverName,
+      signal,
+    );
+    return secure.over((stream) => new VerdictStream(stream, address));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw clientHandshakeError(error, address);
+  }
+}
