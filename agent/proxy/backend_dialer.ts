@@ -49,7 +49,7 @@ export async function dialBackend(
   dial: BackendDial,
 ): Promise<BackendFound> {
   const triesMax = context.dialTimeoutsMs.length;
-  const tried = new Set<Backend>();
+  let tried = NOBODY;
   let isShort = false;
   let isHeard = false;
   const takeEarly = async () => {
@@ -63,57 +63,81 @@ export async function dialBackend(
     if (tried.size > 0) port.counts.retries++;
     const isLast = tried.size + 1 >=
       Math.min(triesMax, port.balancer.usableCount);
-    const answer = await tryOne(port, context, {
+    const trying = tryOne(port, context, {
       backend,
       timeoutMs: timeoutOf(port, context, tried.size, isLast),
       dial,
-      ...(isLast && dial.takeEarly !== undefined ? { takeEarly } : {}),
+      takeEarly: isLast && dial.takeEarly !== undefined ? takeEarly : undefined,
     });
+    const answer = trying instanceof Promise ? await trying : trying;
     if (!(answer instanceof ReachError)) {
       return { kind: "backend", backend, conduit: answer };
     }
     isShort = answer.fault === "here";
-    tried.add(backend);
+    tried = new Set(tried).add(backend);
   }
   if (tried.size === 0) port.lastError = "no endpoint is ready";
   return { kind: isShort ? "short" : "nobody" };
 }
 
+const NOBODY: ReadonlySet<Backend> = new Set();
+
 interface Try {
   readonly backend: Backend;
   readonly timeoutMs: number;
   readonly dial: BackendDial;
-  readonly takeEarly?: () => Promise<Uint8Array>;
+  readonly takeEarly: (() => Promise<Uint8Array>) | undefined;
 }
 
-async function tryOne(
+/** Whom a try reached; at once where that is known at once. */
+function tryOne(
   port: ProxiedPort,
-  { reach, log }: ProxyContext,
+  context: ProxyContext,
   { backend, timeoutMs, dial, takeEarly }: Try,
-): Promise<Conduit | ReachError> {
-  const { protocol, signal, onTry } = dial;
+): Conduit | ReachError | Promise<Conduit | ReachError> {
+  const { protocol, signal } = dial;
   // Counted from here on, or a burst would all go to one backend.
   backend.opened();
-  onTry?.(backend);
-  try {
-    const conduit = await reach.dial(backend.target, {
-      protocol,
-      timeoutMs,
-      agentOnFailure: port.policy.agentOnFailure ?? false,
-      ...(takeEarly === undefined ? {} : { takeEarly }),
-      signal,
-    });
-    // That a UDP socket was opened says nothing about who is there.
-    if (protocol === "tcp") port.balancer.succeeded(backend);
-    return conduit;
-  } catch (error) {
-    backend.closed();
-    if (!(error instanceof ReachError)) throw error;
-    port.lastError = error.message;
-    // A machine that is short of something says nothing about a backend.
-    if (error.fault === "target") blame(port, backend, error.message, log);
-    return error;
+  dial.onTry?.(backend);
+  const conduit = context.reach.dial(backend.target, {
+    protocol,
+    timeoutMs,
+    agentOnFailure: port.policy.agentOnFailure ?? false,
+    takeEarly,
+    signal,
+  });
+  if (!(conduit instanceof Promise)) {
+    return reached(port, backend, protocol, conduit);
   }
+  return conduit.then(
+    (late) => reached(port, backend, protocol, late),
+    (error) => failed(port, context, backend, error),
+  );
+}
+
+function reached(
+  port: ProxiedPort,
+  backend: Backend,
+  protocol: Protocol,
+  conduit: Conduit,
+): Conduit {
+  // That a UDP socket was opened says nothing about who is there.
+  if (protocol === "tcp") port.balancer.succeeded(backend);
+  return conduit;
+}
+
+function failed(
+  port: ProxiedPort,
+  { log }: ProxyContext,
+  backend: Backend,
+  error: unknown,
+): ReachError {
+  backend.closed();
+  if (!(error instanceof ReachError)) throw error;
+  port.lastError = error.message;
+  // A machine that is short of something says nothing about a backend.
+  if (error.fault === "target") blame(port, backend, error.message, log);
+  return error;
 }
 
 /** `backend` did not do what a backend is for. */

@@ -8,8 +8,9 @@ import type { Protocol, Via } from "../../catalog/model.ts";
 import type { Target } from "../../catalog/snapshot.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import type { RoadDialer } from "../../client/road_dialer.ts";
-import { dialTarget } from "../../host/dial/dial.ts";
+import { dialAddress, dialTarget } from "../../host/dial/dial.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
+import { isIpAddress } from "../../proto/link/ip_address.ts";
 import { DialError } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 
@@ -30,7 +31,7 @@ export interface ReachDial {
    * tunnel, where that saves a round trip. Called only where it will be sent,
    * which may be so even if the dial then fails.
    */
-  readonly takeEarly?: () => Promise<Uint8Array>;
+  readonly takeEarly?: (() => Promise<Uint8Array>) | undefined;
   /** Gives the dial up. */
   readonly signal?: AbortSignal;
 }
@@ -55,10 +56,11 @@ export class ReachError extends Error {
 /** Dials targets. */
 export interface Reach {
   /**
-   * @returns A connected conduit that nobody has attached to.
-   * @throws {ReachError}
+   * @returns A connected conduit that nobody has attached to; itself and no
+   *   promise of it where it is connected at once.
+   * @throws {ReachError} Never at once.
    */
-  dial(target: Target, dial: ReachDial): Promise<Conduit>;
+  dial(target: Target, dial: ReachDial): Conduit | Promise<Conduit>;
 }
 
 /** How a machine is connected. */
@@ -75,17 +77,22 @@ export class MachineReach implements Reach {
     this.#road = road;
   }
 
-  async dial(target: Target, dial: ReachDial): Promise<Conduit> {
+  dial(target: Target, dial: ReachDial): Conduit | Promise<Conduit> {
     const { via } = target.endpoint;
-    if (via.kind === "agent") {
-      return await this.#throughAgent(target, via, dial);
-    }
+    if (via.kind === "agent") return this.#throughAgent(target, via, dial);
+    const mayGoRound = dial.agentOnFailure && this.#road !== undefined;
+    return mayGoRound
+      ? this.#directOrRound(target, dial)
+      : direct(target, dial);
+  }
+
+  async #directOrRound(target: Target, dial: ReachDial): Promise<Conduit> {
     try {
       return await direct(target, dial);
     } catch (error) {
-      const mayGoRound = dial.agentOnFailure && this.#road !== undefined &&
-        error instanceof ReachError && error.fault === "target";
-      if (!mayGoRound) throw error;
+      if (!(error instanceof ReachError) || error.fault !== "target") {
+        throw error;
+      }
       return await this.#throughAgent(target, ANY_AGENT, dial).catch(
         (other) => {
           if (!(other instanceof ReachError)) throw other;
@@ -137,22 +144,33 @@ function nodeText(
   return key === "host" ? value : `${key}=${value}`;
 }
 
-async function direct(
+function direct(
+  target: Target,
+  dial: ReachDial,
+): Conduit | Promise<Conduit> {
+  const conduit = dialDirectly(target, dial);
+  return conduit instanceof Promise ? conduit.catch(fail) : conduit;
+}
+
+function dialDirectly(
   { address, port }: Target,
   { protocol, timeoutMs, signal }: ReachDial,
-): Promise<Conduit> {
-  try {
-    return await dialTarget({ protocol, address: hostPort(address, port) }, {
-      timeoutMs,
-      // Who keeps the sessions knows best when they are over.
-      udpIsSession: true,
-      udpIdleTimeoutMs: Infinity,
-      ...(signal === undefined ? {} : { signal }),
-    });
-  } catch (error) {
-    if (!(error instanceof DialError)) throw error;
-    throw new ReachError(faultOf(error), error.message, error);
+): Conduit | Promise<Conduit> {
+  const limits = { timeoutMs, ...(signal === undefined ? {} : { signal }) };
+  if (protocol === "tcp" && isIpAddress(address)) {
+    return dialAddress({ hostname: address, port }, limits);
   }
+  return dialTarget({ protocol, address: hostPort(address, port) }, {
+    ...limits,
+    // Who keeps the sessions knows best when they are over.
+    udpIsSession: true,
+    udpIdleTimeoutMs: Infinity,
+  });
+}
+
+function fail(error: unknown): never {
+  if (!(error instanceof DialError)) throw error;
+  throw new ReachError(faultOf(error), error.message, error);
 }
 
 /** Go's words for having no descriptor or no port left; see `dial_errors.ts`. */

@@ -5,7 +5,14 @@ import { ConduitProbe } from "../../tests/support/conduit_probe.ts";
 import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
 import { deadPort } from "../../tests/support/proxy_rig.ts";
 import { target } from "../../tests/support/targets.ts";
-import { AGENT_TIMEOUT_MS_MIN, MachineReach, ReachError } from "./reach.ts";
+import type { Target } from "../../catalog/snapshot.ts";
+import {
+  AGENT_TIMEOUT_MS_MIN,
+  MachineReach,
+  type Reach,
+  type ReachDial,
+  ReachError,
+} from "./reach.ts";
 
 /** A road that remembers what it was asked for. */
 class FakeRoad implements RoadDialer {
@@ -26,6 +33,10 @@ class FakeRoad implements RoadDialer {
 }
 
 const HOW = { protocol: "tcp", timeoutMs: 250, agentOnFailure: false } as const;
+
+/** A promise in any case. */
+const dialed = async (reach: Reach, target: Target, how: ReachDial) =>
+  await reach.dial(target, how);
 
 const behind = (agent?: { key: "uid" | "host" | "cidr"; value: string }) =>
   target("10.0.0.7:80", { via: { kind: "agent", ...(agent && { agent }) } });
@@ -61,7 +72,7 @@ Deno.test("an endpoint behind an agent is dialed through the tunnel, by that age
 
 Deno.test("without a road an endpoint behind an agent cannot be reached", async () => {
   const error = await assertRejects(
-    () => new MachineReach({}).dial(behind(), HOW),
+    () => dialed(new MachineReach({}), behind(), HOW),
     ReachError,
     "no tunnel server is known; give --server",
   );
@@ -72,14 +83,18 @@ Deno.test("a direct endpoint that refuses is dialed through the tunnel where tha
   const road = new FakeRoad();
   const reach = new MachineReach({ road });
   const refusing = target(`127.0.0.1:${deadPort()}`);
-  await assertRejects(() => reach.dial(refusing, HOW), ReachError, "refused");
+  await assertRejects(
+    () => dialed(reach, refusing, HOW),
+    ReachError,
+    "refused",
+  );
   assertEquals(road.dials, []);
   await reach.dial(refusing, { ...HOW, agentOnFailure: true });
   assertEquals(road.dials.length, 1);
   assertEquals(road.dials[0]!.node, undefined);
   road.refusal = new TunnelDialError("endpoint", "No agent available");
   await assertRejects(
-    () => reach.dial(refusing, { ...HOW, agentOnFailure: true }),
+    () => dialed(reach, refusing, { ...HOW, agentOnFailure: true }),
     ReachError,
     "connection refused; through the tunnel: No agent available",
   );
@@ -95,7 +110,7 @@ Deno.test("what the client says first goes along through the tunnel, and is not 
     return Promise.resolve(early);
   };
   const refusing = target(`127.0.0.1:${deadPort()}`);
-  await assertRejects(() => reach.dial(refusing, { ...HOW, takeEarly }));
+  await assertRejects(() => dialed(reach, refusing, { ...HOW, takeEarly }));
   assertEquals(asked, 0, "nothing is saved on the direct way");
   await reach.dial(behind(), { ...HOW, takeEarly });
   await reach.dial(refusing, { ...HOW, takeEarly, agentOnFailure: true });
@@ -114,8 +129,8 @@ Deno.test("a dial that is given up is nobody's failure", async () => {
   const reach = new MachineReach({ road });
   const how = { ...HOW, signal, agentOnFailure: true };
   const dials = [
-    reach.dial(target(`127.0.0.1:${deadPort()}`), how),
-    reach.dial(behind(), how),
+    dialed(reach, target(`127.0.0.1:${deadPort()}`), how),
+    dialed(reach, behind(), how),
   ];
   for (const dial of dials) {
     const error = await assertRejects(() => dial, ReachError);

@@ -9,7 +9,7 @@
  * @module
  */
 
-import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import { isIpAddress } from "../../proto/link/ip_address.ts";
 import { DialError, type DialTarget } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -26,7 +26,13 @@ import { conduitOf } from "../sockets/conduit_of_socket.ts";
 import { DatagramConduit } from "../sockets/datagrams/datagram_conduit.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
 import type { OctetSocket } from "../sockets/octet_socket.ts";
-import { connectToAddress, connectToPath } from "../sockets/socket_connect.ts";
+import type { DatagramAddress } from "../sockets/libc/socket_address.ts";
+import {
+  Connecting,
+  connectToAddress,
+  connectToPath,
+  startConnect,
+} from "../sockets/socket_connect.ts";
 import { systemTimers } from "../process/system_timers.ts";
 import { splitAddress } from "./target_address.ts";
 
@@ -66,7 +72,7 @@ export async function dialTarget(
   target: DialTarget,
   options: DialOptions = {},
 ): Promise<Conduit> {
-  const { protocol, address } = target;
+  const { protocol } = target;
   const dial = DIALS[protocol];
   if (dial === undefined) {
     throw new DialError(
@@ -74,19 +80,65 @@ export async function dialTarget(
       `dial ${protocol}: unknown network ${protocol}`,
     );
   }
-  const timers = options.timers ?? systemTimers;
-  if (protocol === "udp" && isAddress(target)) {
-    return await dialAtOnce(target, options, timers);
-  }
-  const controller = options.controller ?? new AbortController();
-  const attempt: Attempt = {
+  return await dial({
     target,
     options,
     gate: new DialGate(target, options),
-    timers,
-    signal: controller.signal,
-  };
-  const { signal } = options;
+    timers: options.timers ?? systemTimers,
+  });
+}
+
+/** How long a dial may take, and who may give it up; see {@linkcode DialOptions}. */
+export type DialLimits = Pick<
+  DialOptions,
+  "timers" | "timeoutMs" | "signal" | "controller"
+>;
+
+/**
+ * Connects over TCP to an IP address that no rule is about.
+ *
+ * @returns No promise of what is connected at once, as on this machine: nothing
+ *   can be late then, and a deadline and somebody who listens for who gives up
+ *   would be half of what the dial costs.
+ * @throws {DialError} Never at once.
+ */
+export function dialAddress(
+  to: DatagramAddress,
+  options: DialLimits = {},
+): Conduit | Promise<Conduit> {
+  const { signal, controller } = options;
+  if (controller?.signal.aborted) {
+    return Promise.reject(controller.signal.reason);
+  }
+  if (signal?.aborted) return Promise.reject(dialCancelled("tcp", textOf(to)));
+  let started: ReturnType<typeof startConnect>;
+  try {
+    started = startConnect(to);
+  } catch (error) {
+    return Promise.reject(connectError("tcp", textOf(to), error));
+  }
+  if (started !== undefined && !(started instanceof Connecting)) {
+    return conduitOf(started);
+  }
+  return inTime("tcp", textOf(to), options, async (signal) => {
+    const connecting = started?.wait(signal) ?? connectToAddress(to, signal);
+    return conduitOf(await told(to, connecting));
+  });
+}
+
+function textOf({ hostname, port }: DatagramAddress): string {
+  return hostPort(hostname, port);
+}
+
+/** `dial` within its limits; its signal's reason is what it is to fail with. */
+async function inTime(
+  protocol: string,
+  address: string,
+  options: DialLimits,
+  dial: (signal: AbortSignal) => Promise<Conduit>,
+): Promise<Conduit> {
+  const { signal, timers = systemTimers } = options;
+  const controller = options.controller ?? new AbortController();
   const cancel = () => controller.abort(dialCancelled(protocol, address));
   if (signal?.aborted) cancel();
   signal?.addEventListener("abort", cancel);
@@ -95,16 +147,56 @@ export async function dialTarget(
     () => controller.abort(dialTimeout(protocol, address)),
   );
   try {
-    return await dial(attempt);
+    return await dial(controller.signal);
   } finally {
     timer.cancel();
     signal?.removeEventListener("abort", cancel);
   }
 }
 
-/** Whether no name has to be looked up. */
-function isAddress(target: DialTarget): boolean {
-  return parseIpAddress(splitAddress(target).host) !== undefined;
+/** What is dialed, and by whose leave. */
+interface Dial {
+  readonly target: DialTarget;
+  readonly options: DialOptions;
+  readonly gate: DialGate;
+  readonly timers: Timers;
+}
+
+/** A dial that may take time. */
+interface Attempt extends Dial {
+  /** Its reason is the {@linkcode DialError} to fail with. */
+  readonly signal: AbortSignal;
+}
+
+type DialFunction = (dial: Dial) => Conduit | Promise<Conduit>;
+
+const DIALS: Readonly<Record<string, DialFunction>> = {
+  tcp(dial) {
+    const { host, port } = splitAddress(dial.target);
+    if (!isIpAddress(host)) {
+      return limited(dial, (attempt) => dialName(attempt, host, port));
+    }
+    dial.gate.admit([host]);
+    return dialAddress({ hostname: host, port }, dial.options);
+  },
+  udp(dial) {
+    const { host } = splitAddress(dial.target);
+    return isIpAddress(host) ? dialAtOnce(dial) : limited(dial, dialUdp);
+  },
+  unix: (dial) => limited(dial, dialUnix),
+};
+
+function limited(
+  dial: Dial,
+  attempt: (attempt: Attempt) => Promise<Conduit>,
+): Promise<Conduit> {
+  const { protocol, address } = dial.target;
+  return inTime(
+    protocol,
+    address,
+    dial.options,
+    (signal) => attempt({ ...dial, signal }),
+  );
 }
 
 const NEVER = new AbortController().signal;
@@ -113,46 +205,15 @@ const NEVER = new AbortController().signal;
  * Where datagrams go is not waited for, so nothing can be late: a deadline and a
  * controller would be half of what a session costs while it is opened.
  */
-async function dialAtOnce(
-  target: DialTarget,
-  options: DialOptions,
-  timers: Timers,
-): Promise<Conduit> {
-  const gate = new DialGate(target, options);
+async function dialAtOnce(dial: Dial): Promise<Conduit> {
+  const { target, options } = dial;
   const signal = options.controller?.signal ?? options.signal ?? NEVER;
   try {
-    return await dialUdp({ target, options, gate, timers, signal });
+    return await dialUdp({ ...dial, signal });
   } catch (error) {
     if (!options.signal?.aborted) throw error;
     throw dialCancelled(target.protocol, target.address);
   }
-}
-
-interface Attempt {
-  readonly target: DialTarget;
-  readonly options: DialOptions;
-  readonly gate: DialGate;
-  readonly timers: Timers;
-  /** Its reason is the {@linkcode DialError} to fail with. */
-  readonly signal: AbortSignal;
-}
-
-const DIALS: Readonly<Record<string, (attempt: Attempt) => Promise<Conduit>>> =
-  { tcp: dialTcp, udp: dialUdp, unix: dialUnix };
-
-function dialTcp(attempt: Attempt): Promise<Conduit> {
-  const { host, port } = splitAddress(attempt.target);
-  if (parseIpAddress(host) === undefined) return dialName(attempt, host, port);
-  attempt.gate.admit([host]);
-  return dialAddress(host, port, attempt.signal);
-}
-
-async function dialAddress(
-  hostname: string,
-  port: number,
-  signal: AbortSignal,
-): Promise<Conduit> {
-  return conduitOf(await connectTcp(hostname, port, signal));
 }
 
 async function dialName(
@@ -176,20 +237,24 @@ async function dialName(
   return conduitOf(conn);
 }
 
-/**
- * Connects to one address.
- *
- * @throws {DialError}
- */
-export async function connectTcp(
+function connectTcp(
   hostname: string,
   port: number,
   signal: AbortSignal,
 ): Promise<OctetSocket> {
+  const to = { hostname, port };
+  return told(to, connectToAddress(to, signal));
+}
+
+/** `connecting`, or the {@linkcode DialError} of what it failed with. */
+async function told(
+  to: DatagramAddress,
+  connecting: Promise<OctetSocket>,
+): Promise<OctetSocket> {
   try {
-    return await connectToAddress({ hostname, port }, signal);
+    return await connecting;
   } catch (error) {
-    throw connectError("tcp", hostPort(hostname, port), error);
+    throw connectError("tcp", textOf(to), error);
   }
 }
 
@@ -235,7 +300,7 @@ async function resolve(
   const { signal, target } = attempt;
   if (signal.aborted) throw signal.reason;
   if (host === "") return ["127.0.0.1", "::1"];
-  if (parseIpAddress(host) !== undefined) return [host];
+  if (isIpAddress(host)) return [host];
   try {
     const looking = (attempt.options.resolver ?? systemResolver).lookup(host);
     return await orAborted(looking, signal, () => {});

@@ -1,8 +1,10 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DialError } from "../../proto/link/link.ts";
+import { Crowd } from "../../tests/support/crowd.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { Listener, readToEnd } from "../../tests/support/sockets.ts";
-import { dialTarget } from "./dial.ts";
+import { openLibc } from "../sockets/libc/libc.ts";
+import { dialAddress, type DialLimits, dialTarget } from "./dial.ts";
 import { LookupError, type Resolver } from "./resolver.ts";
 
 const text = new TextEncoder();
@@ -113,6 +115,54 @@ Deno.test("a dial that was given up before it began does nothing", async () => {
   );
   assertEquals(error.reason, "cancelled");
 });
+
+const withLibc = { ignore: openLibc() === undefined };
+
+Deno.test(
+  "what is connected at once needs no deadline, and is no promise",
+  withLibc,
+  async () => {
+    using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const timers = new FakeTimers();
+    const to = listener.addr as Deno.NetAddr;
+    const { signal } = new AbortController();
+    const conduit = dialAddress(to, { timers, signal });
+    assert(!(conduit instanceof Promise));
+    assertEquals(timers.pendingCount, 0);
+    const heard = new Listener(conduit);
+    (await listener.accept()).close();
+    await heard.until(() => heard.ended);
+    conduit.end();
+    assertEquals(await heard.closed(), { kind: "clean" });
+  },
+);
+
+Deno.test(
+  "what takes time has a deadline, and can be given up",
+  withLibc,
+  async () => {
+    using crowd = new Crowd();
+    const timers = new FakeTimers();
+    const dial = async (limits: DialLimits) =>
+      await dialAddress(crowd.address, { timers, ...limits });
+    const late = dial({ timeoutMs: 250 });
+    timers.advance(250);
+    const { hostname, port } = crowd.address;
+    const timeout = await assertRejects(() => late, DialError);
+    assertEquals(timeout.message, `dial tcp ${hostname}:${port}: i/o timeout`);
+    assertEquals(timeout.reason, "timeout");
+    const controller = new AbortController();
+    const given = dial({ signal: controller.signal });
+    controller.abort();
+    const cancelled = await assertRejects(() => given, DialError);
+    assertEquals(cancelled.reason, "cancelled");
+    const own = new AbortController();
+    const told = dial({ controller: own });
+    own.abort(new DialError("cancelled", "the caller gave up"));
+    await assertRejects(() => told, DialError, "the caller gave up");
+    assertEquals(timers.pendingCount, 0);
+  },
+);
 
 Deno.test("unix sockets are dialed only where allowed", async () => {
   const folder = await Deno.makeTempDir();

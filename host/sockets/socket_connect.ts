@@ -8,10 +8,28 @@
 import { denoSocket } from "./deno_socket.ts";
 import type { OctetSocket } from "./octet_socket.ts";
 import {
+  Connecting,
   connectPolledTcp,
   connectPolledUnix,
+  startPolledTcp,
 } from "./polled/polled_connect.ts";
 import type { DatagramAddress } from "./libc/socket_address.ts";
+
+/**
+ * Begins to connect to an IP address.
+ *
+ * @returns What is there at once, as on this machine, or how to wait for it,
+ *   which has to be done in the same turn; `undefined` where that cannot be told
+ *   apart: `connectToAddress` is for all.
+ * @throws A system error with its `code`.
+ */
+export function startConnect(
+  address: DatagramAddress,
+): OctetSocket | Connecting | undefined {
+  return startPolledTcp(address);
+}
+
+export { Connecting };
 
 /**
  * Connects to a host, which had better be an address.

@@ -101,7 +101,7 @@ export class ScriptedReach implements Reach {
   readonly #real = new MachineReach({});
   #waiters: (() => void)[] = [];
 
-  dial(target: Target, dial: ReachDial): Promise<Conduit> {
+  dial(target: Target, dial: ReachDial): Conduit | Promise<Conduit> {
     const key = hostPort(target.address, target.port);
     this.dials.push({ key, timeoutMs: dial.timeoutMs });
     for (const wake of this.#waiters.splice(0)) wake();

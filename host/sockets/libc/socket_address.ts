@@ -33,17 +33,50 @@ const IPV6_AT = 8;
  * @returns `undefined` when the host is no IP address or has a zone.
  */
 export function encodeSocketAddress(
-  { hostname, port }: DatagramAddress,
+  address: DatagramAddress,
 ): Uint8Array<ArrayBuffer> | undefined {
-  const ip = parseIpAddress(hostname);
+  const into = new Uint8Array(SOCKET_ADDRESS_OCTETS);
+  const octets = writeSocketAddress(into, address);
+  return octets === undefined ? undefined : into.slice(0, octets);
+}
+
+/**
+ * The same for who says it to the kernel at once and needs it no longer.
+ *
+ * @param into {@linkcode SOCKET_ADDRESS_OCTETS} of room.
+ * @returns How many octets it takes; `undefined` as there.
+ */
+export function writeSocketAddress(
+  into: Uint8Array,
+  { hostname, port }: DatagramAddress,
+): number | undefined {
+  const ip = octetsOf(hostname);
   if (ip === undefined) return undefined;
   const isIpv4 = ip.length === 4;
-  const address = new Uint8Array(isIpv4 ? IPV4_OCTETS : SOCKET_ADDRESS_OCTETS);
-  address[0] = isIpv4 ? AF_INET : AF_INET6; // In host order: little-endian.
-  address[2] = port >> 8;
-  address[3] = port & 0xff;
-  address.set(ip, isIpv4 ? IPV4_AT : IPV6_AT);
-  return address;
+  into.fill(0);
+  into[0] = isIpv4 ? AF_INET : AF_INET6; // In host order: little-endian.
+  into[2] = port >> 8;
+  into[3] = port & 0xff;
+  into.set(ip, isIpv4 ? IPV4_AT : IPV6_AT);
+  return isIpv4 ? IPV4_OCTETS : SOCKET_ADDRESS_OCTETS;
+}
+
+/**
+ * Hosts whose octets are remembered: whoever is dialed is dialed again, and to
+ * read an address takes as long as three system calls.
+ */
+const HOSTS_MAX = 256;
+
+const hosts = new Map<string, Uint8Array>();
+
+function octetsOf(hostname: string): Uint8Array | undefined {
+  const known = hosts.get(hostname);
+  if (known !== undefined) return known;
+  const ip = parseIpAddress(hostname);
+  if (ip === undefined) return undefined;
+  if (hosts.size >= HOSTS_MAX) hosts.clear();
+  hosts.set(hostname, ip);
+  return ip;
 }
 
 /** Reads addresses, and remembers the host of the last one. */

@@ -3,6 +3,7 @@ import {
   encodeSocketAddress,
   SOCKET_ADDRESS_OCTETS,
   SocketAddressReader,
+  writeSocketAddress,
 } from "./socket_address.ts";
 
 const HOSTS = [
@@ -40,6 +41,44 @@ Deno.test("an address is laid out as the kernel wants it", () => {
   const ipv6 = encodeSocketAddress({ hostname: "::1", port: 0xff01 })!;
   assertEquals([...ipv6.subarray(0, 4)], [10, 0, 0xff, 1]);
   assertEquals([ipv6.length, ipv6[23]], [28, 1]);
+});
+
+Deno.test("whatever was written before, an address is the same", () => {
+  const into = new Uint8Array(SOCKET_ADDRESS_OCTETS);
+  const written = (hostname: string, port: number) =>
+    into.slice(0, writeSocketAddress(into, { hostname, port }));
+  // More than are remembered, and each of them again.
+  for (let round = 0; round < 2; round++) {
+    for (let index = 0; index < 600; index++) {
+      const octet = index % 200;
+      assertEquals(
+        written(`10.1.${Math.floor(index / 200)}.${octet}`, index),
+        // deno-fmt-ignore: as in `struct sockaddr_in`.
+        Uint8Array.of(
+          2, 0,  index >> 8, index & 0xff,  10, 1, Math.floor(index / 200), octet,
+          0, 0, 0, 0, 0, 0, 0, 0,
+        ),
+      );
+      const ipv6 = written(`fd00::${octet}`, 53);
+      assertEquals([...ipv6.subarray(0, 10)], [
+        10,
+        0,
+        0,
+        53,
+        0,
+        0,
+        0,
+        0,
+        0xfd,
+        0,
+      ]);
+      assertEquals([...ipv6.subarray(24)], [0, 0, 0, 0]);
+    }
+  }
+  assertEquals(
+    writeSocketAddress(into, { hostname: "a.b", port: 1 }),
+    undefined,
+  );
 });
 
 Deno.test("an IPv4 host that is written as IPv6 is sent to over IPv4", () => {

@@ -14,7 +14,8 @@ import {
 import { type Polled, type Poller, sharedPoller } from "./poller.ts";
 import {
   type DatagramAddress,
-  encodeSocketAddress,
+  SOCKET_ADDRESS_OCTETS,
+  writeSocketAddress,
 } from "../libc/socket_address.ts";
 import { StreamDescriptor } from "./stream_descriptor.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
@@ -23,12 +24,36 @@ import { encodeUnixAddress } from "../libc/unix_address.ts";
 const SOCK_STREAM = 1;
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 
+/** One that is there already, as on this machine, or one that is under way. */
+export type StartedConnection = PolledSocket | Connecting;
+
+/**
+ * Begins to connect to an IP address and port.
+ *
+ * @returns `undefined` where only the platform can: the host is a name or has a
+ *   zone, or there is no C library to ask. Who gets one that is under way has to
+ *   wait for it.
+ * @throws A system error with its `code`.
+ */
+export function startPolledTcp(
+  address: DatagramAddress,
+  poller: Poller | undefined = sharedPoller(),
+): StartedConnection | undefined {
+  const octets = writeSocketAddress(shared, address);
+  if (octets === undefined) return undefined;
+  const remoteAddress = hostPort(address.hostname, address.port);
+  const ends = { remoteAddress, localAddress: "" };
+  return start({ name: shared, octets, ends }, poller);
+}
+
+/** Each name is said at once, and again by who has to wait. */
+const shared = new Uint8Array(SOCKET_ADDRESS_OCTETS);
+
 /**
  * Connects to an IP address and port.
  *
  * @param signal Gives it up; its reason is what this rejects with.
- * @returns `undefined` where only the platform can: the host is a name or has a
- *   zone, or there is no C library to ask.
+ * @returns `undefined` as {@linkcode startPolledTcp}.
  * @throws A system error with its `code`.
  */
 export function connectPolledTcp(
@@ -36,10 +61,7 @@ export function connectPolledTcp(
   signal: AbortSignal,
   poller: Poller | undefined = sharedPoller(),
 ): Promise<PolledSocket> | undefined {
-  const name = encodeSocketAddress(address);
-  const remoteAddress = hostPort(address.hostname, address.port);
-  const ends = { remoteAddress, localAddress: "" };
-  return name && connect({ name, ends }, signal, poller);
+  return finish(signal, () => startPolledTcp(address, poller));
 }
 
 /** The same with a path. */
@@ -49,67 +71,123 @@ export function connectPolledUnix(
   poller: Poller | undefined = sharedPoller(),
 ): Promise<PolledSocket> | undefined {
   const name = encodeUnixAddress(path);
+  if (name === undefined) return undefined;
   const ends = { remoteAddress: path, localAddress: "unix" };
-  return name && connect({ name, ends }, signal, poller);
+  const place = { name, octets: name.length, ends };
+  return finish(signal, () => start(place, poller));
 }
 
-function connect(
-  { name, ends }: Omit<Attempt, "descriptor">,
+function finish(
   signal: AbortSignal,
-  poller: Poller | undefined,
+  start: () => StartedConnection | undefined,
 ): Promise<PolledSocket> | undefined {
-  const library = openLibc();
-  if (library === undefined || poller === undefined) return undefined;
   if (signal.aborted) return Promise.reject(signal.reason);
-  const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
-  if (descriptor < 0) return Promise.reject(systemError(lastError(library)));
-  return new Connecting(library, poller, { descriptor, name, ends }).run(
-    signal,
-  );
+  try {
+    const started = start();
+    return started instanceof Connecting
+      ? started.wait(signal)
+      : started && Promise.resolve(started);
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
-/** What a connection is made of. */
-interface Attempt {
-  readonly descriptor: number;
+/** Where to connect to. */
+interface Place {
   readonly name: Uint8Array<ArrayBuffer>;
+  /** How much of it. */
+  readonly octets: number;
   readonly ends: SocketEnds;
 }
 
+function start(
+  place: Place,
+  poller: Poller | undefined,
+): StartedConnection | undefined {
+  const library = openLibc();
+  if (library === undefined || poller === undefined) return undefined;
+  const { name, octets } = place;
+  const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
+  if (descriptor < 0) throw systemError(lastError(library));
+  // Asked twice: on this machine it is there by then, and a turn is saved.
+  const first = ask(library, descriptor, name, octets);
+  const state = first === Errno.EINPROGRESS
+    ? ask(library, descriptor, name, octets)
+    : first;
+  if (state === CONNECTED) {
+    return socketOf(library, poller, descriptor, place.ends);
+  }
+  if (isUnderWay(state)) {
+    return new Connecting(library, poller, descriptor, place);
+  }
+  library.close(descriptor);
+  throw systemError(state);
+}
+
+/** No error has this number. */
+const CONNECTED = 0;
+
+/** Tells the kernel to connect, or asks how far it has come. */
+function ask(
+  library: LibC,
+  descriptor: number,
+  name: Uint8Array<ArrayBuffer>,
+  octets: number,
+): number {
+  if (library.connect(descriptor, name, octets) === 0) return CONNECTED;
+  const number = lastError(library);
+  return number === Errno.EISCONN ? CONNECTED : number;
+}
+
+/** What is there to read is told by the poller, which has yet to look. */
+function socketOf(
+  library: LibC,
+  poller: Poller,
+  descriptor: number,
+  ends: SocketEnds,
+  noticed = 0,
+): PolledSocket {
+  const isTcp = ends.localAddress === "";
+  const options = { isTcp, mayRead: false };
+  const stream = new StreamDescriptor(library, poller, descriptor, options);
+  // An end may have come together with the connection; it is told once.
+  stream.noticed(noticed);
+  return new PolledSocket(stream, ends);
+}
+
 /** A connection that is being made. */
-class Connecting implements Polled {
+export class Connecting implements Polled {
   readonly #library: LibC;
   readonly #poller: Poller;
-  readonly #attempt: Attempt;
+  readonly #descriptor: number;
+  readonly #name: Uint8Array<ArrayBuffer>;
+  readonly #ends: SocketEnds;
   /** What was told of it while it was under way. */
   #noticed = 0;
   #settle: ((error?: unknown) => void) | undefined;
 
-  constructor(library: LibC, poller: Poller, attempt: Attempt) {
+  constructor(
+    library: LibC,
+    poller: Poller,
+    descriptor: number,
+    { name, octets, ends }: Place,
+  ) {
     this.#library = library;
     this.#poller = poller;
-    this.#attempt = attempt;
+    this.#descriptor = descriptor;
+    this.#name = name.slice(0, octets);
+    this.#ends = ends;
   }
 
-  run(signal: AbortSignal): Promise<PolledSocket> {
-    // Asked twice: on this machine it is there by then, and a turn is saved.
-    const first = this.#ask();
-    const state = first === Errno.EINPROGRESS ? this.#ask() : first;
-    if (state === "connected") return Promise.resolve(this.#socket());
-    if (!isUnderWay(state)) return Promise.reject(this.#failed(state));
-    return this.#wait(signal);
-  }
-
-  onReady(ready: number): void {
-    this.#noticed |= ready;
-    const state = this.#ask();
-    if (state === "connected") this.#settle?.();
-    else if (!isUnderWay(state)) this.#settle?.(systemError(state));
-  }
-
-  #wait(signal: AbortSignal): Promise<PolledSocket> {
-    const { descriptor } = this.#attempt;
-    if (!this.#poller.add(descriptor, STREAM_INTEREST, this)) {
-      this.#library.close(descriptor);
+  /**
+   * Waits for it; to be called once, in the turn in which it began.
+   *
+   * @param signal Gives it up; its reason is what this rejects with.
+   * @throws A system error with its `code`.
+   */
+  wait(signal: AbortSignal): Promise<PolledSocket> {
+    if (!this.#poller.add(this.#descriptor, STREAM_INTEREST, this)) {
+      this.#library.close(this.#descriptor);
       return Promise.reject(cannotWait());
     }
     return new Promise((resolve, reject) => {
@@ -119,39 +197,28 @@ class Connecting implements Polled {
         this.#settle = undefined;
         signal.removeEventListener("abort", onAbort);
         if (error === undefined) return resolve(this.#socket());
-        void this.#poller.close(descriptor);
+        void this.#poller.close(this.#descriptor);
         reject(error);
       };
     });
   }
 
-  /** Tells the kernel to connect, or asks how far it has come. */
-  #ask(): "connected" | number {
-    const { descriptor, name } = this.#attempt;
-    const { connect } = this.#library;
-    if (connect(descriptor, name, name.length) === 0) return "connected";
-    const number = lastError(this.#library);
-    return number === Errno.EISCONN ? "connected" : number;
+  onReady(ready: number): void {
+    this.#noticed |= ready;
+    const name = this.#name;
+    const state = ask(this.#library, this.#descriptor, name, name.length);
+    if (state === CONNECTED) this.#settle?.();
+    else if (!isUnderWay(state)) this.#settle?.(systemError(state));
   }
 
   #socket(): PolledSocket {
-    const { descriptor, ends } = this.#attempt;
-    const isTcp = ends.localAddress === "";
-    const stream = new StreamDescriptor(
+    return socketOf(
       this.#library,
       this.#poller,
-      descriptor,
-      { isTcp, mayRead: true },
+      this.#descriptor,
+      this.#ends,
+      this.#noticed,
     );
-    // An end may have come together with the connection; it is told once.
-    stream.noticed(this.#noticed);
-    return new PolledSocket(stream, ends);
-  }
-
-  #failed(number: number): Error {
-    const { descriptor } = this.#attempt;
-    this.#library.close(descriptor);
-    return systemError(number);
   }
 }
 

@@ -1,11 +1,17 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { settled } from "../../../tests/support/conduit_probe.ts";
+import { Crowd } from "../../../tests/support/crowd.ts";
 import { onPath } from "../../../tests/support/socket_kinds.ts";
 import { Listener } from "../../../tests/support/sockets.ts";
 import { conduitOf } from "../conduit_of_socket.ts";
 import { openLibc } from "../libc/libc.ts";
 import { codeOf } from "../octet_socket.ts";
-import { connectPolledTcp, connectPolledUnix } from "./polled_connect.ts";
+import {
+  connectPolledTcp,
+  connectPolledUnix,
+  startPolledTcp,
+} from "./polled_connect.ts";
+import { PolledSocket } from "./polled_socket.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Poller } from "./poller.ts";
 
@@ -48,6 +54,21 @@ test("a refusal has its code, and where nothing is has its own", async (poller) 
     assertEquals(await unix(`${path}-left`), "ECONNREFUSED");
     assertEquals(await unix(`${path}-left/below`), "ENOTDIR");
   });
+});
+
+test("on this machine it is there at once, and what was said meanwhile is heard", async (poller) => {
+  using listener = Deno.listen(LOOPBACK);
+  const { hostname, port } = listener.addr as Deno.NetAddr;
+  const socket = startPolledTcp({ hostname, port }, poller);
+  assert(socket instanceof PolledSocket);
+  const peer = await listener.accept();
+  await peer.write(new TextEncoder().encode("hello"));
+  peer.close();
+  await settled();
+  const heard = new Uint8Array(16);
+  assertEquals(await socket.read(heard), 5);
+  assertEquals(await socket.read(heard), null);
+  socket.close();
 });
 
 test("a name, a zone or too long a path is for the platform", (poller) => {
@@ -98,47 +119,6 @@ test("a connection that nobody can wait for is an error", async () => {
 // deno-lint-ignore require-await -- what it throws at once is a rejection, too
 async function connect(to: DatagramAddress, poller: Poller) {
   return connectPolledTcp(to, NEVER, poller)!;
-}
-
-/** A listener whose queue is full: who connects has to wait. */
-class Crowd {
-  readonly address: DatagramAddress;
-  readonly #listener: number;
-  readonly #crowd: number[] = [];
-
-  constructor() {
-    const address = new Uint8Array(16);
-    address.set([2, 0, 0, 0, 127, 0, 0, 1]);
-    this.#listener = library.socket(2, 1 | 0x800, 0);
-    library.bind(this.#listener, address, address.length);
-    library.listen(this.#listener, 0);
-    const length = new Uint8Array(new Uint32Array([address.length]).buffer);
-    library.getsockname(this.#listener, address, length);
-    const port = (address[2]! << 8) | address[3]!;
-    this.address = { hostname: "127.0.0.1", port };
-    for (let count = 0; count < 3; count++) {
-      const caller = library.socket(2, 1 | 0x800, 0);
-      library.connect(caller, address, address.length);
-      this.#crowd.push(caller);
-    }
-  }
-
-  /** Accepts those who are there, and then the one whose port is `none of theirs`. */
-  accept(): number {
-    const none = new Uint8Array(16);
-    const length = new Uint8Array(new Uint32Array([16]).buffer);
-    return library.accept4(this.#listener, none, length, 0);
-  }
-
-  /** The crowd goes, and those of it that were accepted. */
-  leave(): void {
-    for (const caller of this.#crowd.splice(0)) library.close(caller);
-  }
-
-  [Symbol.dispose](): void {
-    this.leave();
-    library.close(this.#listener);
-  }
 }
 
 test("who gives up while it is under way leaves nothing", async (poller) => {
