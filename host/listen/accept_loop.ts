@@ -18,14 +18,14 @@ export interface AcceptEvents<Conn> {
 
 /** Returns when `listener` was closed. */
 export async function acceptLoop<Conn>(
-  listener: { accept(): Promise<Conn> },
+  listener: { accept(): Promise<Conn>; acceptNow?(): Conn | undefined },
   name: string,
   events: AcceptEvents<Conn>,
 ): Promise<void> {
   let isFailing = false;
   for (;;) {
     try {
-      const conn = await listener.accept();
+      const conn = listener.acceptNow?.() ?? await listener.accept();
       isFailing = false;
       events.onConnection(conn);
     } catch (error) {

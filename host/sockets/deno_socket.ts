@@ -79,8 +79,11 @@ export function addressText(address: Deno.Addr): string {
 
 /** The host of an `ip:port` as sockets have it; the whole of anything else. */
 export function hostOf(address: string): string {
-  const match = /^(?:\[(.*)\]|([^:]*)):[0-9]+$/.exec(address);
-  return match?.[1] ?? match?.[2] ?? address;
+  const colon = address.lastIndexOf(":");
+  if (colon < 0) return address;
+  return address.startsWith("[") && address[colon - 1] === "]"
+    ? address.slice(1, colon - 1)
+    : address.slice(0, colon);
 }
 
 /** Joins a host and a port as Go's `net.JoinHostPort` does. */

@@ -21,6 +21,13 @@ export interface SocketListener {
    * @throws A system error with its `code`; the next call may do better.
    */
   accept(): Promise<OctetSocket>;
+  /**
+   * Who is there already, without a promise of it; absent where the platform
+   * listens. Not while `accept` waits.
+   *
+   * @throws A system error with its `code`.
+   */
+  acceptNow?(): OctetSocket | undefined;
   close(): void;
 }
 

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { settled } from "../../../tests/support/conduit_probe.ts";
 import { onPath } from "../../../tests/support/socket_kinds.ts";
 import { denoSocket } from "../deno_socket.ts";
-import { openLibc } from "../libc/libc.ts";
+import { inetDescriptors, openLibc } from "../libc/libc.ts";
 import { codeOf } from "../octet_socket.ts";
 import {
   listenPolledTcp,
@@ -146,6 +146,36 @@ test("a port or a path in use is an error with its code", async (poller) => {
     return Promise.resolve();
   });
 });
+
+test("who is there already is had without a promise, and sends at once", async (poller) => {
+  const listener = listenPolledTcp(LOOPBACK, BACKLOG, poller)!;
+  assertEquals(listener.acceptNow(), undefined);
+  const peers = await Promise.all([dial(listener), dial(listener)]);
+  const sockets = [listener.acceptNow()!, listener.acceptNow()!];
+  assertEquals(listener.acceptNow(), undefined);
+  const { port } = listener.address;
+  const delays = [...inetDescriptors(library)]
+    .filter(({ local }) => local.port === port)
+    .map(({ descriptor }) => optionOf(descriptor, TCP_NODELAY));
+  assertEquals(delays, [1, 1, 1], "the listener's, and what they have from it");
+  const next = listener.accept();
+  const late = await dial(listener);
+  const accepted = await next;
+  for (const one of [...peers, ...sockets, late, accepted, listener]) {
+    one.close();
+  }
+  assertEquals(listener.acceptNow(), undefined);
+});
+
+const TCP_NODELAY = 1;
+
+function optionOf(descriptor: number, option: number): number {
+  const value = new Uint32Array(1);
+  const length = new Uint8Array(new Uint32Array([4]).buffer);
+  const into = new Uint8Array(value.buffer);
+  library.getsockopt(descriptor, 6, option, into, length);
+  return value[0]!;
+}
 
 test("a path of any letters works, and too long a one is for the platform", async (poller) => {
   await onPath(async (path) => {

@@ -207,11 +207,11 @@ export class Poller {
    *
    * @returns Settles when nothing of it is left, as far as it is the last one.
    */
-  async close(descriptor: number): Promise<void> {
+  close(descriptor: number): Promise<unknown> {
     this.#forget(descriptor);
     this.#library.close(descriptor);
     this.#closeWhenUnused();
-    await this.#closing;
+    return this.#closing;
   }
 
   /**

@@ -37,12 +37,19 @@ export class StreamDescriptor implements PolledStream {
   /** An end or a failure is behind what there is to read, or a gap in it. */
   #endIsNear = false;
 
-  /** @param mayRead Whether the peer may have said something already. */
+  /**
+   * @param mayRead Whether the peer may have said something already.
+   * @param isPrompt Nagle's algorithm is off already.
+   */
   constructor(
     library: LibC,
     poller: Poller,
     number: number,
-    { isTcp, mayRead }: { readonly isTcp: boolean; readonly mayRead: boolean },
+    { isTcp, mayRead, isPrompt = false }: {
+      readonly isTcp: boolean;
+      readonly mayRead: boolean;
+      readonly isPrompt?: boolean;
+    },
   ) {
     this.#library = library;
     this.#mayRead = mayRead;
@@ -50,7 +57,7 @@ export class StreamDescriptor implements PolledStream {
     this.number = number;
     this.isTcp = isTcp;
     // Nagle's algorithm would hold small writes back for up to 40 ms.
-    if (isTcp) {
+    if (isTcp && !isPrompt) {
       library.setsockopt(number, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
     }
   }
