@@ -92,7 +92,9 @@ const SSL_SYMBOLS = {
 } as const;
 
 const CRYPTO_SYMBOLS = {
-  BIO_new_mem_buf: { parameters: ["buffer", "i32"], result: "pointer" },
+  BIO_s_mem: { parameters: [], result: "pointer" },
+  BIO_new: { parameters: ["pointer"], result: "pointer" },
+  BIO_write: { parameters: ["pointer", "buffer", "i32"], result: "i32" },
   BIO_new_bio_pair: {
     parameters: ["buffer", "usize", "buffer", "usize"],
     result: "i32",
@@ -124,7 +126,9 @@ const CRYPTO_SYMBOLS = {
     parameters: ["pointer", "buffer"],
     result: "i32",
   },
+  X509_verify_cert_error_string: { parameters: ["i64"], result: "pointer" },
   ERR_get_error: { parameters: [], result: "u64" },
+  ERR_peek_last_error: { parameters: [], result: "u64" },
   ERR_clear_error: { parameters: [], result: "void" },
   ERR_reason_error_string: { parameters: ["u64"], result: "pointer" },
   OpenSSL_version_num: { parameters: [], result: "u64" },

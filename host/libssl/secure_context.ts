@@ -39,8 +39,13 @@ const Ctrl = {
 } as const;
 const TLS12 = 0x303n;
 const TLS13 = 0x304n;
-/** RELEASE_BUFFERS: a quiet link keeps 34 KiB less. */
-const MODES = 0x10n;
+/**
+ * RELEASE_BUFFERS: a quiet link keeps 34 KiB less. NO_AUTO_CHAIN: what is shown is
+ * what the file holds, not what could be made of the authorities, for which each
+ * handshake would verify it. ACCEPT_MOVING_WRITE_BUFFER: who is told that there
+ * is no room may copy what is to be written.
+ */
+const MODES = 0x10n | 0x8n | 0x2n;
 const SESSION_CACHE_OFF = 0n;
 /**
  * NO_TICKET and no renegotiation: whoever comes again shows its certificate
@@ -83,10 +88,15 @@ export class SecureContext {
     if (pointer === null) throw lastSslError(library);
     this.pointer = pointer;
     contexts.register(this, { library, pointer });
-    this.#limit(minVersion);
-    this.#trust(material.ca);
-    if (material.cert !== "") this.#show(material);
-    this.#offer();
+    try {
+      this.#limit(minVersion);
+      this.#trust(material.ca);
+      if (material.cert !== "") this.#show(material);
+      this.#offer();
+    } finally {
+      // Or the next session would take it for its own (SSL_get_error(3)).
+      library.ERR_clear_error();
+    }
   }
 
   #control(command: number, argument: bigint, pointer?: Deno.PointerObject) {
@@ -114,11 +124,16 @@ export class SecureContext {
     const { library, pointer, role } = this;
     const store = library.SSL_CTX_get_cert_store(pointer);
     const isServer = role.kind === "server";
-    for (const authority of certificatesOf(library, ca)) {
-      // It counts its own references.
-      library.X509_STORE_add_cert(store, authority);
-      if (isServer) library.SSL_CTX_add_client_CA(pointer, authority);
-      library.X509_free(authority);
+    const authorities = certificatesOf(library, ca);
+    try {
+      for (const authority of authorities) {
+        // It counts its own references.
+        this.#check(library.X509_STORE_add_cert(store, authority));
+        if (!isServer) continue;
+        this.#check(library.SSL_CTX_add_client_CA(pointer, authority));
+      }
+    } finally {
+      for (const authority of authorities) library.X509_free(authority);
     }
     library.X509_VERIFY_PARAM_set_flags(
       library.SSL_CTX_get0_param(pointer),
@@ -133,10 +148,11 @@ export class SecureContext {
 
   #show({ cert, key }: TlsMaterial): void {
     const { library, pointer } = this;
-    const chain = certificatesOf(library, cert);
-    const [leaf, ...others] = chain;
     const own = keyOf(library, key);
+    let chain: Deno.PointerObject[] = [];
     try {
+      chain = certificatesOf(library, cert);
+      const [leaf, ...others] = chain;
       if (leaf === undefined) throw new SslError("", "no certificate is there");
       this.#check(library.SSL_CTX_use_certificate(pointer, leaf));
       // Refuses a key that does not belong to the certificate.
@@ -162,7 +178,9 @@ export class SecureContext {
       }
       return;
     }
-    library.SSL_CTX_set_alpn_select_cb(pointer, callbacks.protocol, null);
+    if (alpn.length > 0) {
+      library.SSL_CTX_set_alpn_select_cb(pointer, callbacks.protocol, null);
+    }
     library.SSL_CTX_callback_ctrl(
       pointer,
       Ctrl.SERVERNAME_CALLBACK,
@@ -198,46 +216,60 @@ function alpnList(protocols: readonly string[]): Uint8Array<ArrayBuffer> {
   return new Uint8Array(names.flatMap((name) => [name.length, ...name]));
 }
 
-/** Runs `read` on a text until it has nothing more; each is the caller's to free. */
-function readPem<T extends Deno.PointerObject>(
+/** What `read` makes of a text, as a file of the library's. */
+function readText<T>(
   library: LibSsl,
-  pem: string,
-  read: (bio: Deno.PointerObject) => Deno.PointerValue,
-): T[] {
-  const octets = new TextEncoder().encode(pem);
-  const found: T[] = [];
-  if (octets.length === 0) return found;
-  const bio = library.BIO_new_mem_buf(octets, octets.length);
-  if (bio === null) throw lastSslError(library);
-  for (;;) {
-    const next = read(bio);
-    if (next === null) break;
-    found.push(next as T);
+  text: string,
+  read: (file: Deno.PointerObject) => T,
+): T {
+  const octets = new TextEncoder().encode(text);
+  // It copies them, so nothing of ours must stay where it is meanwhile.
+  const file = library.BIO_new(library.BIO_s_mem());
+  if (file === null) throw lastSslError(library);
+  try {
+    if (octets.length > 0) library.BIO_write(file, octets, octets.length);
+    return read(file);
+  } finally {
+    library.BIO_free(file);
   }
-  library.BIO_free(bio);
-  // That there is no further one is an error to it.
-  library.ERR_clear_error();
-  return found;
 }
 
+/**
+ * All certificates of a text; each is the caller's to free.
+ *
+ * @throws {SslError} One is damaged, and those behind it would be missing.
+ */
 function certificatesOf(library: LibSsl, pem: string): Deno.PointerObject[] {
-  return readPem(
-    library,
-    pem,
-    (bio) => library.PEM_read_bio_X509(bio, null, null, null),
-  );
+  return readText(library, pem, (file) => {
+    const found: Deno.PointerObject[] = [];
+    for (;;) {
+      const next = library.PEM_read_bio_X509(file, null, null, null);
+      if (next === null) break;
+      found.push(next);
+    }
+    if ((library.ERR_peek_last_error() & PACKED) === NO_FURTHER_BLOCK) {
+      library.ERR_clear_error();
+      return found;
+    }
+    for (const certificate of found) library.X509_free(certificate);
+    throw lastSslError(library);
+  });
 }
+
+/** From `openssl/err.h`: which library, and its reason. */
+const PACKED = 0x7fff_ffffn;
+/** PEM_R_NO_START_LINE of ERR_LIB_PEM. */
+const NO_FURTHER_BLOCK = 9n << 23n | 108n;
 
 /** An empty password, or it would ask for one on the terminal. */
 const NO_PASSWORD = cText("");
 
 function keyOf(library: LibSsl, pem: string): Deno.PointerObject {
-  const [key, ...others] = readPem(
+  const key = readText(
     library,
     pem,
-    (bio) => library.PEM_read_bio_PrivateKey(bio, null, null, NO_PASSWORD),
+    (file) => library.PEM_read_bio_PrivateKey(file, null, null, NO_PASSWORD),
   );
-  for (const other of others) library.EVP_PKEY_free(other);
-  if (key === undefined) throw new SslError("", "no key that can be used");
+  if (key === null) throw new SslError("", "no key that can be used");
   return key;
 }

@@ -13,7 +13,7 @@ import { isIP } from "node:net";
 import { derOf, type Shaking, shaking } from "./handshake_callbacks.ts";
 import { cText, type LibSsl } from "./library.ts";
 import type { SecureContext } from "./secure_context.ts";
-import { lastSslError, SslError, verifyCode } from "./ssl_error.ts";
+import { lastSslError, SslError, verifyError } from "./ssl_error.ts";
 
 /** What is written at once; more waits for the next call. */
 export const CLEAR_OCTETS_MAX = 64 * 1024;
@@ -31,11 +31,18 @@ const OUTPUT_OCTETS = CLEAR_OCTETS_MAX +
 /** What is taken from a socket at once. */
 const INPUT_OCTETS = 64 * 1024;
 
-/** What a read finds when it finds no octets. */
+/** What a call finds when the peer must say more first. */
 export const HUNGRY = -1;
+
+/** What a call finds when there is output that must leave first. */
+export const FULL = -2;
+
+/** How far a handshake is. */
+export type Shaken = "complete" | typeof HUNGRY | typeof FULL;
 
 /** From `openssl/ssl.h`. */
 const ERROR_WANT_READ = 2;
+const ERROR_WANT_WRITE = 3;
 const ERROR_ZERO_RETURN = 6;
 const CTRL_SERVER_NAME = 55;
 /** No names in the subject, and no `*` in the middle of one (as Go, rustls). */
@@ -85,7 +92,7 @@ export class SecureSession {
 
   /** Where to put what the peer sends; whole when all was taken from it. */
   get input(): Uint8Array<ArrayBuffer> {
-    return this.#memory!.input;
+    return this.#living.input;
   }
 
   /**
@@ -93,13 +100,13 @@ export class SecureSession {
    * To be called only when the session was hungry.
    */
   received(octets: number): void {
-    const { network, pointerOctets } = this.#memory!;
+    const { network, pointerOctets } = this.#living;
     this.#library.BIO_nwrite(network, pointerOctets, octets);
   }
 
-  /** What the peer is to get next; empty: nothing. */
+  /** What the peer is to get next, until the next call of any kind; empty: nothing. */
   get output(): Uint8Array<ArrayBuffer> {
-    const memory = this.#memory!;
+    const memory = this.#living;
     const { network, pointer, pointerOctets } = memory;
     const length = this.#library.BIO_nread0(network, pointerOctets);
     if (length <= 0) return NOTHING;
@@ -114,67 +121,77 @@ export class SecureSession {
 
   /** So many octets of `output` are on their way. */
   sent(octets: number): void {
-    const { network, pointerOctets } = this.#memory!;
+    const { network, pointerOctets } = this.#living;
     this.#library.BIO_nread(network, pointerOctets, octets);
   }
 
   /**
    * Goes on with the handshake.
    *
-   * @returns Whether it is complete; if not, it is hungry.
    * @throws {SslError} There may be an alert to send all the same.
    */
-  shakeHands(): boolean {
+  shakeHands(): Shaken {
     const { ssl } = this.#open();
     const outcome = shaking(
       this.#shaking(),
       () => this.#library.SSL_do_handshake(ssl),
     );
-    if (outcome === 1) return true;
-    if (this.#errorOf(outcome) === ERROR_WANT_READ) return false;
-    throw this.#fail();
+    if (outcome !== 1) return this.#lacking(outcome);
+    // Of what was tried in vain; the next one would take it for its own.
+    this.#library.ERR_clear_error();
+    return "complete";
   }
 
   /**
    * Reads octets in the clear: at most a record of them.
    *
-   * @returns How many; 0 when the peer said goodbye; {@linkcode HUNGRY} when it
-   *   must say more first.
-   * @throws {SslError}
+   * @param into Must not be empty.
+   * @returns How many; 0 when the peer said goodbye; {@linkcode HUNGRY} or
+   *   {@linkcode FULL}.
+   * @throws {SslError} There may be an alert to send all the same.
    */
   read(into: Uint8Array<ArrayBuffer>): number {
     const { ssl } = this.#open();
     const count = this.#library.SSL_read(ssl, into, into.length);
     if (count > 0) return count;
-    switch (this.#errorOf(count)) {
-      case ERROR_WANT_READ:
-        return HUNGRY;
-      case ERROR_ZERO_RETURN:
-        return 0;
-      default:
-        throw this.#fail();
-    }
+    if (this.#errorOf(count) === ERROR_ZERO_RETURN) return 0;
+    return this.#lacking(count);
   }
 
   /**
    * Writes octets in the clear; to be called only when there is no output.
    *
-   * @returns How many were taken.
+   * @param octets Must not be empty. Where none were taken, the same ones, or a
+   *   copy, must come next.
+   * @returns How many were taken; {@linkcode HUNGRY} in the middle of a message
+   *   of TLS's own from the peer, or {@linkcode FULL}.
    * @throws {SslError}
    */
   write(octets: Uint8Array<ArrayBuffer>): number {
     const { ssl } = this.#open();
     const length = Math.min(octets.length, CLEAR_OCTETS_MAX);
     const count = this.#library.SSL_write(ssl, octets, length);
-    if (count > 0) return count;
-    throw this.#fail();
+    return count > 0 ? count : this.#lacking(count);
   }
 
-  /** Says goodbye: there is output then. */
-  end(): void {
+  /**
+   * Says goodbye: there is output then.
+   *
+   * @returns False: other output must leave first, then call again.
+   */
+  end(): boolean {
+    const library = this.#library;
     const { ssl } = this.#open();
-    this.#library.SSL_shutdown(ssl);
-    this.#library.ERR_clear_error();
+    let outcome = library.SSL_shutdown(ssl);
+    if (outcome < 0) {
+      // An answer of TLS's own is half written, and goes first.
+      library.ERR_clear_error();
+      outcome = library.SSL_do_handshake(ssl);
+      if (outcome === 1) outcome = library.SSL_shutdown(ssl);
+    }
+    const isFull = outcome < 0 && this.#errorOf(outcome) === ERROR_WANT_WRITE;
+    library.ERR_clear_error();
+    return !isFull;
   }
 
   /** What was agreed upon; empty: nothing. */
@@ -215,11 +232,29 @@ export class SecureSession {
   /** The library must not be asked again after an error (SSL_get_error(3)). */
   #open(): Memory {
     if (this.#error !== undefined) throw this.#error;
-    return this.#memory!;
+    return this.#living;
+  }
+
+  /** @throws {TypeError} Its memory may be another's by now. */
+  get #living(): Memory {
+    if (this.#memory !== undefined) return this.#memory;
+    throw new TypeError("Cannot use a TLS session that was freed");
   }
 
   #errorOf(outcome: number): number {
-    return this.#library.SSL_get_error(this.#memory!.ssl, outcome);
+    return this.#library.SSL_get_error(this.#living.ssl, outcome);
+  }
+
+  /** What it must have to go on. */
+  #lacking(outcome: number): typeof HUNGRY | typeof FULL {
+    switch (this.#errorOf(outcome)) {
+      case ERROR_WANT_READ:
+        return HUNGRY;
+      case ERROR_WANT_WRITE:
+        return FULL;
+      default:
+        throw this.#fail();
+    }
   }
 
   #fail(): SslError {
@@ -227,13 +262,18 @@ export class SecureSession {
     const refusal = this.#refusal;
     return this.#error = refusal === undefined
       ? error
-      : new SslError(verifyCode(refusal.outcome), error.message);
+      : verifyError(this.#library, refusal.outcome);
   }
 
   #expect(serverName: string): void {
     const library = this.#library;
-    const { ssl } = this.#memory!;
-    const name = cText(serverName);
+    const { ssl } = this.#living;
+    if (!isExpectable(serverName)) {
+      this.free();
+      throw new SslError("", `no name to verify a server by: "${serverName}"`);
+    }
+    // The dot of the root belongs neither into SNI nor into a certificate.
+    const name = cText(serverName.replace(/\.$/, ""));
     if (isIP(serverName) !== 0) {
       const parameters = library.SSL_get0_param(ssl);
       this.#check(library.X509_VERIFY_PARAM_set1_ip_asc(parameters, name));
@@ -264,6 +304,14 @@ export class SecureSession {
     this.free();
     throw error;
   }
+}
+
+/**
+ * Whether the library will look for just that: it verifies nothing without a
+ * name, takes a leading dot for any name below, and C texts end early.
+ */
+function isExpectable(serverName: string): boolean {
+  return /^[^.\0][^\0]*$/.test(serverName);
 }
 
 /** What a session has in the library's memory. */

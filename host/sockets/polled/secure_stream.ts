@@ -8,12 +8,24 @@
  * @module
  */
 
-import { HUNGRY, type SecureSession } from "../../libssl/secure_session.ts";
-import { truncatedError } from "../../libssl/ssl_error.ts";
+import {
+  FULL,
+  HUNGRY,
+  type SecureSession,
+  type Shaken,
+} from "../../libssl/secure_session.ts";
+import { SslError, truncatedError } from "../../libssl/ssl_error.ts";
 import type { PolledStream } from "./polled_stream.ts";
 import type { Poller } from "./poller.ts";
 import { Ready } from "./poller.ts";
 import { closedError, NOTHING_YET } from "./stream_descriptor.ts";
+
+/**
+ * How much a peer may say without an octet in the clear. Each KeyUpdate of a few
+ * octets is new keys for us, so who says nothing else would keep us from others.
+ * Tickets and certificates are shorter.
+ */
+export const IDLE_OCTETS_MAX: number = 256 * 1024;
 
 /** See the module description. */
 export class SecureStream implements PolledStream {
@@ -28,8 +40,12 @@ export class SecureStream implements PolledStream {
   /** The session has nothing to read before the socket has. */
   #isHungry = true;
   #hasOutput = false;
-  /** Behind what is still to leave, our side ends. */
-  #isEnding = false;
+  /** What is left to do behind what is still to leave. */
+  #ending: "no" | "goodbye" | "descriptor" = "no";
+  /** See {@linkcode IDLE_OCTETS_MAX}. */
+  #idleOctets = 0;
+  /** Why nothing leaves any more; the kernel says so only once. */
+  #failure: unknown;
 
   /** @param session Is freed from here. */
   constructor(descriptor: PolledStream, session: SecureSession) {
@@ -50,12 +66,8 @@ export class SecureStream implements PolledStream {
 
   noticed(ready: number): void {
     this.#descriptor.noticed(ready);
-    if (!this.#hasOutput || (ready & Ready.WRITE) === 0) return;
-    try {
-      this.flush();
-    } catch {
-      // The kernel says so again to the next who reads or writes.
-    }
+    if (!this.#isOpen || !this.#hasOutput) return;
+    if ((ready & Ready.WRITE) !== 0) this.#trySend();
   }
 
   /**
@@ -66,13 +78,15 @@ export class SecureStream implements PolledStream {
    */
   shakeHands(): boolean {
     for (;;) {
-      const isDone = this.#shakeOnce();
-      this.#sendOutput();
-      if (isDone) {
+      const shaken = this.#shakeOnce();
+      this.#trySend(); // Who does not listen may have said why.
+      if (shaken === "complete") {
         this.#isHungry = false; // What came behind it may be inside.
         return true;
       }
-      if (!this.#feed()) return false;
+      if (this.#canGoOn(shaken)) continue;
+      if (this.#failure !== undefined) throw this.#failure;
+      return false;
     }
   }
 
@@ -80,31 +94,39 @@ export class SecureStream implements PolledStream {
     if (!this.#isOpen) throw closedError();
     for (;;) {
       if (this.#isHungry && !this.#feed()) return NOTHING_YET;
-      const count = this.#session.read(into);
-      if (count !== HUNGRY) return count;
-      this.#isHungry = true;
+      const count = this.#readOnce(into);
+      if (count >= 0) {
+        this.#idleOctets = 0;
+        return count;
+      }
       // An answer of TLS's own, such as to a KeyUpdate (RFC 8446 §4.6.3).
-      if (!this.#hasOutput) this.#sendOutput();
+      this.#trySend();
+      if (count === HUNGRY) this.#isHungry = true;
+      else if (this.#hasOutput) return NOTHING_YET;
     }
   }
 
   write(octets: Uint8Array<ArrayBuffer>): number {
     if (!this.#isOpen) throw closedError();
     if (octets.length === 0 || !this.flush()) return 0;
-    const count = this.#session.write(octets);
-    this.#sendOutput();
-    return count;
+    for (;;) {
+      const count = this.#session.write(octets);
+      this.#sendOutput();
+      if (count >= 0) return count;
+      if (!this.#canGoOn(count)) return 0;
+    }
   }
 
   flush(): boolean {
+    if (!this.#isOpen) throw closedError();
+    if (this.#failure !== undefined) throw this.#failure;
     if (this.#hasOutput) this.#sendOutput();
     return !this.#hasOutput;
   }
 
   closeWrite(): void {
     if (!this.#isOpen) throw closedError();
-    this.#session.end();
-    this.#isEnding = true;
+    this.#ending = "goodbye";
     this.#sendOutput();
   }
 
@@ -122,29 +144,45 @@ export class SecureStream implements PolledStream {
     this.#session.free();
   }
 
-  #shakeOnce(): boolean {
+  #shakeOnce(): Shaken {
     try {
       return this.#session.shakeHands();
     } catch (error) {
-      this.#sendLastWords();
+      this.#trySend();
       throw error;
     }
   }
 
-  /** An alert, so that the peer can say what is wrong with it. */
-  #sendLastWords(): void {
+  #readOnce(into: Uint8Array<ArrayBuffer>): number {
+    try {
+      return this.#session.read(into);
+    } catch (error) {
+      this.#trySend();
+      throw error;
+    }
+  }
+
+  /** For alerts and answers, where that the peer is gone is not the point. */
+  #trySend(): void {
     try {
       this.#sendOutput();
     } catch {
-      // It does not want to know.
+      // Kept in `#failure`, for the next who writes.
     }
+  }
+
+  /** Whether the session got what it lacks. */
+  #canGoOn(lacking: number): boolean {
+    return lacking === FULL ? !this.#hasOutput : this.#feed();
   }
 
   /** @returns Whether the socket had anything for the session. */
   #feed(): boolean {
     const count = this.#descriptor.read(this.#session.input);
     if (count === NOTHING_YET) return false;
-    if (count === 0) throw truncatedError();
+    if (count === 0) throw this.#failure ?? truncatedError();
+    this.#idleOctets += count;
+    if (this.#idleOctets > IDLE_OCTETS_MAX) throw idleError();
     this.#session.received(count);
     this.#isHungry = false;
     return true;
@@ -154,13 +192,29 @@ export class SecureStream implements PolledStream {
     for (;;) {
       const output = this.#session.output;
       this.#hasOutput = output.length > 0;
-      if (!this.#hasOutput) break;
-      const count = this.#descriptor.write(output);
-      if (count === 0) return;
-      this.#session.sent(count);
+      if (this.#hasOutput) {
+        const count = this.#send(output);
+        if (count === 0) return;
+        this.#session.sent(count);
+      } else if (this.#ending === "goodbye") {
+        if (this.#session.end()) this.#ending = "descriptor";
+      } else break;
     }
-    if (!this.#isEnding) return;
-    this.#isEnding = false;
+    if (this.#ending !== "descriptor") return;
+    this.#ending = "no";
     this.#descriptor.closeWrite();
   }
+
+  #send(output: Uint8Array<ArrayBuffer>): number {
+    try {
+      return this.#descriptor.write(output);
+    } catch (error) {
+      this.#failure = error;
+      throw error;
+    }
+  }
+}
+
+function idleError(): SslError {
+  return new SslError("ERR_TLS_IDLE", "TLS peer says nothing but TLS's own");
 }

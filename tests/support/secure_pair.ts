@@ -1,0 +1,189 @@
+/**
+ * Two TLS sessions back to back in memory, without sockets, for tests.
+ *
+ * @module
+ */
+
+import { type LibSsl, openLibssl } from "../../host/libssl/library.ts";
+import {
+  SecureContext,
+  type SecureContextOptions,
+} from "../../host/libssl/secure_context.ts";
+import {
+  HUNGRY,
+  SecureSession,
+  type Shaken,
+} from "../../host/libssl/secure_session.ts";
+import { concat } from "./sockets.ts";
+
+/** Who asks for what; see {@linkcode securePair}. */
+export interface PairOptions {
+  readonly server: Partial<SecureContextOptions>;
+  readonly client: Partial<SecureContextOptions>;
+  /** Default: `localhost`. */
+  readonly serverName?: string;
+  readonly contextFor?: (name: string) => SecureContext | undefined;
+}
+
+/** The library; tests that need it are ignored without one. */
+export const LIBSSL: LibSsl | undefined = openLibssl();
+
+/** A server that asks for nothing, unless `options` say otherwise. */
+export function serverContext(
+  options: Partial<SecureContextOptions>,
+  library: LibSsl = LIBSSL!,
+): SecureContext {
+  return new SecureContext(library, {
+    role: { kind: "server", clientCertificate: "none" },
+    material: { cert: "", key: "", ca: "" },
+    alpn: [],
+    minVersion: "TLSv1.2",
+    ...options,
+  });
+}
+
+/** A client, likewise. */
+export function clientContext(
+  options: Partial<SecureContextOptions>,
+  library: LibSsl = LIBSSL!,
+): SecureContext {
+  return serverContext({ role: { kind: "client" }, ...options }, library);
+}
+
+/** Both ends, before the first octet. To be freed. */
+export function securePair(
+  { server, client, serverName = "localhost", contextFor }: PairOptions,
+): SecurePair {
+  return new SecurePair(
+    new SecureSession(clientContext(client), { serverName }),
+    new SecureSession(serverContext(server), contextFor && { contextFor }),
+  );
+}
+
+/** See the module description. */
+export class SecurePair {
+  readonly client: SecureEnd;
+  readonly server: SecureEnd;
+
+  constructor(client: SecureSession, server: SecureSession) {
+    this.client = new SecureEnd(client);
+    this.server = new SecureEnd(server);
+  }
+
+  /** Shakes hands until both are done, or none can go on. */
+  shakeHands(step: number = Infinity): Outcomes {
+    const { client, server } = this;
+    for (let isMoving = true; isMoving;) {
+      isMoving = client.shake() || server.shake();
+      while (server.takeFrom(client, step) > 0) isMoving = server.shake();
+      while (client.takeFrom(server, step) > 0) isMoving = client.shake();
+    }
+    return { client: client.outcome, server: server.outcome };
+  }
+
+  /** As `shakeHands`, where it must succeed. */
+  connect(): this {
+    const { client, server } = this.shakeHands();
+    for (const outcome of [client, server]) {
+      if (outcome instanceof Error) throw outcome;
+      if (outcome !== "complete") throw new Error("They wait for each other");
+    }
+    return this;
+  }
+
+  free(): void {
+    this.client.session.free();
+    this.server.session.free();
+  }
+
+  /** For `using`. */
+  [Symbol.dispose](): void {
+    this.free();
+  }
+}
+
+/** How a handshake went at both ends. */
+export interface Outcomes {
+  readonly client: Shaken | Error | undefined;
+  readonly server: Shaken | Error | undefined;
+}
+
+/** One end, which takes from the other only when it is hungry. */
+export class SecureEnd {
+  /** Of the last attempt to shake hands. */
+  outcome: Shaken | Error | undefined;
+  #isHungry = false;
+
+  constructor(readonly session: SecureSession) {}
+
+  /** @returns Whether it went on. */
+  shake(): boolean {
+    const { outcome } = this;
+    if (outcome === "complete" || outcome instanceof Error) return false;
+    if (this.#isHungry) return false;
+    try {
+      this.outcome = this.session.shakeHands();
+    } catch (error) {
+      this.outcome = error as Error;
+    }
+    this.#isHungry = this.outcome === HUNGRY;
+    return true;
+  }
+
+  /** @returns How many octets moved; 0 also when it is not hungry. */
+  takeFrom(peer: SecureEnd, octetsMax: number = Infinity): number {
+    if (!this.#isHungry || this.outcome instanceof Error) return 0;
+    const { input } = this.session;
+    const { output } = peer.session;
+    const count = Math.min(output.length, input.length, octetsMax);
+    if (count === 0) return 0;
+    input.set(output.subarray(0, count));
+    this.session.received(count);
+    peer.session.sent(count);
+    this.#isHungry = false;
+    return count;
+  }
+
+  /** Puts octets in as if the peer had sent them; the session must be hungry. */
+  put(octets: Uint8Array): void {
+    this.session.input.set(octets);
+    this.session.received(octets.length);
+    this.#isHungry = false;
+  }
+
+  /** All that is to be sent, taken away. */
+  drain(): Uint8Array {
+    const parts: Uint8Array[] = [];
+    for (;;) {
+      const { output } = this.session;
+      if (output.length === 0) return concat(parts);
+      parts.push(output.slice());
+      this.session.sent(output.length);
+    }
+  }
+
+  /** As `SecureSession.read`. */
+  read(into: Uint8Array<ArrayBuffer>): number {
+    const count = this.session.read(into);
+    this.#isHungry = count === HUNGRY;
+    return count;
+  }
+
+  /** What is there to be read without anything more of the peer's. */
+  readAll(): Uint8Array {
+    const parts: Uint8Array[] = [];
+    const into = new Uint8Array(20_000);
+    for (;;) {
+      const count = this.read(into);
+      if (count <= 0) return concat(parts);
+      parts.push(into.slice(0, count));
+    }
+  }
+
+  /** What arrives of all that `peer` has to send, in pieces of `step` octets. */
+  receive(peer: SecureEnd, step: number = Infinity): Uint8Array {
+    const parts = [this.readAll()];
+    while (this.takeFrom(peer, step) > 0) parts.push(this.readAll());
+    return concat(parts);
+  }
+}
