@@ -23,7 +23,7 @@ type Architecture = keyof typeof MACHINES;
 const CACHE = ".cache/packages";
 
 /** Nothing may be fetched or asked for at run time: all is in the bundle. */
-const RUN_FLAGS: readonly string[] = [
+export const RUN_FLAGS: readonly string[] = [
   "--quiet",
   "--no-prompt",
   "--no-config",
