@@ -23,6 +23,7 @@ export interface Shaking {
 
 /** As C calls them. */
 export interface HandshakeCallbacks {
+  readonly message: Deno.PointerObject;
   readonly verified: Deno.PointerObject;
   readonly protocol: Deno.PointerObject;
   readonly serverName: Deno.PointerObject;
@@ -49,10 +50,27 @@ export function shaking<T>(who: Shaking, call: () => T): T {
 /** Made at the first call. */
 export function handshakeCallbacks(library: LibSsl): HandshakeCallbacks {
   return callbacks ??= {
+    message: messageCallback(),
     verified: verifiedCallback(library),
     protocol: protocolCallback(),
     serverName: serverNameCallback(library),
   };
+}
+
+/**
+ * Set to false before a call, it is true behind one that has dealt with a message
+ * of TLS's own: new keys, a ticket, an alert. For sessions that asked to be told.
+ */
+export const messages = { areHeard: false };
+
+/** `SSL_set_info_callback(3)`: called for each step of such a message. */
+function messageCallback(): Deno.PointerObject {
+  return new Deno.UnsafeCallback(
+    { parameters: ["pointer", "i32", "i32"], result: "void" },
+    () => {
+      messages.areHeard = true;
+    },
+  ).pointer;
 }
 
 /** `SSL_verify_cb`: keeps why, for the words; never overrules it. */

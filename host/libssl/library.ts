@@ -78,6 +78,10 @@ const SSL_SYMBOLS = {
   SSL_set1_host: { parameters: ["pointer", "buffer"], result: "i32" },
   SSL_set_hostflags: { parameters: ["pointer", "u32"], result: "void" },
   SSL_get0_param: { parameters: ["pointer"], result: "pointer" },
+  SSL_set_info_callback: {
+    parameters: ["pointer", "function"],
+    result: "void",
+  },
   SSL_do_handshake: { parameters: ["pointer"], result: "i32" },
   SSL_read: { parameters: ["pointer", "buffer", "i32"], result: "i32" },
   SSL_write: { parameters: ["pointer", "buffer", "i32"], result: "i32" },
@@ -100,6 +104,7 @@ const CRYPTO_SYMBOLS = {
     result: "i32",
   },
   BIO_free: { parameters: ["pointer"], result: "i32" },
+  BIO_ctrl_wpending: { parameters: ["pointer"], result: "usize" },
   BIO_nread0: { parameters: ["pointer", "buffer"], result: "i32" },
   BIO_nread: { parameters: ["pointer", "buffer", "i32"], result: "i32" },
   BIO_nwrite0: { parameters: ["pointer", "buffer"], result: "i32" },

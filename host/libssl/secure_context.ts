@@ -32,6 +32,7 @@ export interface SecureContextOptions {
 /** From `openssl/ssl.h`. */
 const Ctrl = {
   MODE: 33,
+  CLEAR_MODE: 78,
   SESSION_CACHE_MODE: 44,
   SERVERNAME_CALLBACK: 53,
   CHAIN_CERTIFICATE: 89,
@@ -46,6 +47,8 @@ const TLS13 = 0x304n;
  * is no room may copy what is to be written.
  */
 const MODES = 0x10n | 0x8n | 0x2n;
+/** AUTO_RETRY: each message of TLS's own is a call, so that they can be counted. */
+const CLEARED_MODES = 0x4n;
 const SESSION_CACHE_OFF = 0n;
 /**
  * NO_TICKET and no renegotiation: whoever comes again shows its certificate
@@ -111,6 +114,7 @@ export class SecureContext {
   #limit(minVersion: SecureVersion): void {
     const { library, pointer } = this;
     this.#control(Ctrl.MODE, MODES);
+    this.#control(Ctrl.CLEAR_MODE, CLEARED_MODES);
     this.#control(Ctrl.SESSION_CACHE_MODE, SESSION_CACHE_OFF);
     library.SSL_CTX_set_options(pointer, OPTIONS);
     this.#check(library.SSL_CTX_set_num_tickets(pointer, 0n));

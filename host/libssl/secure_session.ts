@@ -10,7 +10,17 @@
  */
 
 import { isIP } from "node:net";
-import { derOf, type Shaking, shaking } from "./handshake_callbacks.ts";
+import {
+  type BucketSize,
+  TokenBucket,
+} from "../../proto/streams/token_bucket.ts";
+import {
+  derOf,
+  handshakeCallbacks,
+  messages,
+  type Shaking,
+  shaking,
+} from "./handshake_callbacks.ts";
 import { cText, type LibSsl } from "./library.ts";
 import type { SecureContext } from "./secure_context.ts";
 import { lastSslError, SslError, verifyError } from "./ssl_error.ts";
@@ -40,6 +50,13 @@ export const FULL = -2;
 /** How far a handshake is. */
 export type Shaken = "complete" | typeof HUNGRY | typeof FULL;
 
+/**
+ * Messages of TLS's own behind the handshake. New keys (RFC 8446 §4.6.3) are 27
+ * octets for who sends them and 0.15 ms for us; honest peers want new ones once
+ * in hours or gigabytes, and give a few tickets at the beginning.
+ */
+export const MESSAGES_MAX: BucketSize = { burst: 32, perSecond: 1 };
+
 /** From `openssl/ssl.h`. */
 const ERROR_WANT_READ = 2;
 const ERROR_WANT_WRITE = 3;
@@ -60,6 +77,8 @@ export class SecureSession {
     | { outcome: number; certificate: Uint8Array<ArrayBuffer> }
     | undefined;
   #error: SslError | undefined;
+  /** See {@linkcode MESSAGES_MAX}; made for the first one. */
+  #messages: TokenBucket | undefined;
 
   /**
    * @param peer For a client, the name or address that the server's certificate
@@ -139,6 +158,8 @@ export class SecureSession {
     if (outcome !== 1) return this.#lacking(outcome);
     // Of what was tried in vain; the next one would take it for its own.
     this.#library.ERR_clear_error();
+    const { message } = handshakeCallbacks(this.#library);
+    this.#library.SSL_set_info_callback(ssl, message);
     return "complete";
   }
 
@@ -151,11 +172,17 @@ export class SecureSession {
    * @throws {SslError} There may be an alert to send all the same.
    */
   read(into: Uint8Array<ArrayBuffer>): number {
-    const { ssl } = this.#open();
-    const count = this.#library.SSL_read(ssl, into, into.length);
-    if (count > 0) return count;
-    if (this.#errorOf(count) === ERROR_ZERO_RETURN) return 0;
-    return this.#lacking(count);
+    const { ssl, network } = this.#open();
+    for (;;) {
+      messages.areHeard = false;
+      const count = this.#library.SSL_read(ssl, into, into.length);
+      if (count > 0) return count;
+      if (this.#errorOf(count) === ERROR_ZERO_RETURN) return 0;
+      const lacking = this.#lacking(count);
+      if (lacking !== HUNGRY || !messages.areHeard) return lacking;
+      this.#count();
+      if (this.#library.BIO_ctrl_wpending(network) === 0n) return HUNGRY;
+    }
   }
 
   /**
@@ -255,6 +282,16 @@ export class SecureSession {
       default:
         throw this.#fail();
     }
+  }
+
+  #count(): void {
+    const nowMs = performance.now();
+    this.#messages ??= new TokenBucket(MESSAGES_MAX, nowMs);
+    if (this.#messages.spend(nowMs)) return;
+    throw this.#error = new SslError(
+      "ERR_TLS_TOO_MANY_MESSAGES",
+      "TLS peer asks for new keys too often",
+    );
   }
 
   #fail(): SslError {

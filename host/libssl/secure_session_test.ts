@@ -9,7 +9,12 @@ import {
   securePair,
   serverContext,
 } from "../../tests/support/secure_pair.ts";
-import { CLEAR_OCTETS_MAX, FULL, HUNGRY } from "./secure_session.ts";
+import {
+  CLEAR_OCTETS_MAX,
+  FULL,
+  HUNGRY,
+  MESSAGES_MAX,
+} from "./secure_session.ts";
 import { SslError } from "./ssl_error.ts";
 
 const all = await certificates();
@@ -192,7 +197,7 @@ Deno.test({
       clientContext(client, raw.library),
       serverContext(server),
     ).connect();
-    for (let round = 0; round < 100; round++) {
+    for (let round = 0; round < MESSAGES_MAX.burst; round++) {
       raw.updateKeys(pair.client.session);
       pair.client.session.write(octets.subarray(0, 100));
       assertEquals(pair.server.receive(pair.client), octets.slice(0, 100));
@@ -286,3 +291,24 @@ for (const who of ["client", "server"] as const) {
     },
   });
 }
+
+Deno.test({
+  name: "who wants new keys again and again is given up soon",
+  ignore: LIBSSL === undefined,
+  fn: () => {
+    const raw = rawSsl();
+    using pair = raw.pair(
+      clientContext(client, raw.library),
+      serverContext(server),
+    ).connect();
+    assertEquals(pair.server.read(into), HUNGRY);
+    for (let count = 0; count < 500; count++) {
+      raw.updateKeys(pair.client.session);
+      pair.client.session.shakeHands();
+    }
+    pair.server.takeFrom(pair.client);
+    const error = assertThrows(() => pair.server.read(into), SslError);
+    assertEquals(error.code, "ERR_TLS_TOO_MANY_MESSAGES");
+    assertEquals(assertThrows(() => pair.server.read(into)), error);
+  },
+});
