@@ -42,6 +42,55 @@ export function peerIdentityOf(socket: PeerCertificateHolder): PeerIdentity {
   };
 }
 
+/** Certificates that are remembered by {@linkcode identityOf}. */
+const CERTIFICATES_MAX = 256;
+
+/**
+ * Identities of the certificates that were seen last: to read one takes a tenth
+ * of a handshake, and callers come again with the same.
+ */
+export class KnownCertificates {
+  readonly #max: number;
+  /** By fingerprint, the one that was seen last at the end. */
+  readonly #identities = new Map<string, PeerIdentity>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /**
+   * @param der Of a certificate that was verified; empty: none was.
+   * @returns An object of its own each time, for some keep things by it.
+   */
+  identityOf(der: Uint8Array<ArrayBuffer>): PeerIdentity {
+    if (der.length === 0) return ANONYMOUS;
+    const identities = this.#identities;
+    const fingerprint = createHash("sha256").update(der).digest("hex");
+    const identity = identities.get(fingerprint) ?? read(der);
+    identities.delete(fingerprint);
+    identities.set(fingerprint, identity);
+    if (identities.size > this.#max) {
+      const [oldest] = identities.keys();
+      identities.delete(oldest!);
+    }
+    return { ...identity };
+  }
+}
+
+const known = new KnownCertificates(CERTIFICATES_MAX);
+
+/** See {@linkcode KnownCertificates.identityOf}. */
+export function identityOf(der: Uint8Array<ArrayBuffer>): PeerIdentity {
+  return known.identityOf(der);
+}
+
+function read(der: Uint8Array<ArrayBuffer>): PeerIdentity {
+  return peerIdentityOf({
+    authorized: true,
+    getPeerCertificate: () => new X509Certificate(der).toLegacyObject(),
+  });
+}
+
 /** What `getPeerCertificate` gives, as far as it is read. */
 interface ShownCertificate {
   readonly subject?: {

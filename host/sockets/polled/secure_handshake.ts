@@ -4,9 +4,8 @@
  * @module
  */
 
-import { X509Certificate } from "node:crypto";
 import type { SecureSession } from "../../libssl/secure_session.ts";
-import { peerIdentityOf } from "../../tls/peer_identity.ts";
+import { identityOf } from "../../tls/peer_identity.ts";
 import type { Polled } from "./poller.ts";
 import { PolledSocket } from "./polled_socket.ts";
 import { SecureStream } from "./secure_stream.ts";
@@ -90,6 +89,7 @@ class SecureHandshake implements Polled {
         localAddress,
         alpn,
         serverName,
+        // The library lets nobody through whose certificate it could not verify.
         identity: identityOf(peerCertificate),
       });
       this.#isOver = true;
@@ -105,12 +105,4 @@ class SecureHandshake implements Polled {
     this.#stream.close();
     this.#outcome.failed(error);
   }
-}
-
-/** The library lets nobody through whose certificate it could not verify. */
-function identityOf(certificate: Uint8Array<ArrayBuffer>) {
-  return peerIdentityOf({
-    authorized: certificate.length > 0,
-    getPeerCertificate: () => new X509Certificate(certificate).toLegacyObject(),
-  });
 }
