@@ -1,22 +1,28 @@
 /**
  * The machine's clock and timers.
  *
- * Nearly all timers here are deadlines of a second and more that are cancelled
- * long before they are due, several per connection; the platform takes some
- * 5 µs and half a kilobyte for each. So long ones share slots, and all slots
- * share one timer of the platform: setting or cancelling one links it into a
- * ring or out of it.
+ * Nearly all timers here are cancelled long before they are due, several per
+ * connection: deadlines of a second and more, and holds of some milliseconds.
+ * The platform takes some 5 µs and half a kilobyte for each. So both kinds share
+ * slots, and all slots of a kind share one timer of the platform: setting or
+ * cancelling one links it into a ring or out of it.
  *
  * @module
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
-/** Timers below this are exact: they pace octets, they do not guard them. */
-const EXACT_BELOW_MS = 1_000;
+/** Timers from here on are long: they guard octets, they do not pace them. */
+const LONG_MS = 1_000;
 
-/** Longer ones fire up to this much late. */
-const SLOT_MS = 100;
+/** They fire up to this much late. */
+const LONG_SLOT_MS = 100;
+
+/** What is held back for a moment; between these and long ones they are few. */
+const BRIEF_MS = { min: 2, max: 32 } as const;
+
+/** As exact as the platform's own. */
+const BRIEF_SLOT_MS = 1;
 
 /** A process that is woken so much too late was kept from running. */
 const HELD_UP_MS = 50;
@@ -28,21 +34,26 @@ const DELAY_MS_MAX = 2 ** 31 - 1;
 export const systemTimers: Timers = {
   now: () => performance.now(),
   after(delayMs, callback): Timer {
-    if (delayMs >= EXACT_BELOW_MS) return wheel.add(delayMs, callback);
+    if (delayMs >= LONG_MS) return longTimers.add(delayMs, callback);
+    if (delayMs >= BRIEF_MS.min && delayMs <= BRIEF_MS.max) {
+      return briefTimers.add(delayMs, callback);
+    }
     const id = setTimeout(callback, delayMs);
     return { cancel: () => clearTimeout(id) };
   },
 };
 
-/** One setting of one long timer. Spent, it refers to nothing any more. */
+/** One setting of one timer. Spent, it refers to nobody's callback any more. */
 class SlotTimer implements Timer {
+  readonly #wheel: TimerWheel;
   /** In the ring of its slot; itself when it is in none. */
   #next: SlotTimer = this;
   #previous: SlotTimer = this;
   #callback: (() => void) | undefined;
 
   /** Without a callback it stands for the slot itself, and begins its ring. */
-  constructor(slot?: SlotTimer, callback?: () => void) {
+  constructor(wheel: TimerWheel, slot?: SlotTimer, callback?: () => void) {
+    this.#wheel = wheel;
     this.#callback = callback;
     if (slot === undefined) return;
     this.#next = slot;
@@ -57,12 +68,12 @@ class SlotTimer implements Timer {
   }
 
   cancel(): void {
-    if (this.#take() !== undefined) wheel.removed();
+    if (this.#take() !== undefined) this.#wheel.removed();
   }
 
   fire(): void {
     const callback = this.#take();
-    wheel.removed();
+    this.#wheel.removed();
     callback?.();
   }
 
@@ -76,23 +87,31 @@ class SlotTimer implements Timer {
   }
 }
 
-/** All long timers. */
+/** All timers of one kind. */
 class TimerWheel {
-  /** By number: `SLOT_MS` times that is when a slot is due. */
+  readonly #slotMs: number;
+  /** By number: `#slotMs` times that is when a slot is due. */
   readonly #slots = new Map<number, SlotTimer>();
   #timers = 0;
   #platformTimer: ReturnType<typeof setTimeout> | undefined;
   /** The slot that the platform wakes us for, or an earlier one, now empty. */
   #wakeSlot = Infinity;
 
+  constructor(slotMs: number) {
+    this.#slotMs = slotMs;
+  }
+
   add(delayMs: number, callback: () => void): Timer {
-    const dueMs = performance.now() + Math.min(delayMs, DELAY_MS_MAX - SLOT_MS);
-    const number = Math.ceil(dueMs / SLOT_MS);
+    const dueMs = performance.now() +
+      Math.min(delayMs, DELAY_MS_MAX - this.#slotMs);
+    const number = Math.ceil(dueMs / this.#slotMs);
     let slot = this.#slots.get(number);
-    if (slot === undefined) this.#slots.set(number, slot = new SlotTimer());
+    if (slot === undefined) {
+      this.#slots.set(number, slot = new SlotTimer(this));
+    }
     this.#timers++;
     if (number < this.#wakeSlot) this.#wakeAt(number);
-    return new SlotTimer(slot, callback);
+    return new SlotTimer(this, slot, callback);
   }
 
   /** A timer has fired or was cancelled. Empty slots wait for their time. */
@@ -107,7 +126,8 @@ class TimerWheel {
   #wakeAt(number: number): void {
     clearTimeout(this.#platformTimer);
     this.#wakeSlot = number;
-    const delayMs = number * SLOT_MS - performance.now();
+    // Whole ones, for the platform cuts them off and would wake us early.
+    const delayMs = Math.ceil(number * this.#slotMs - performance.now());
     // A slot may be due by now, and the platform warns of what is in the past.
     this.#platformTimer = setTimeout(this.#onWake, Math.max(0, delayMs));
   }
@@ -118,7 +138,7 @@ class TimerWheel {
    * others, so it first hears what has come: that takes two turns.
    */
   readonly #onWake = () => {
-    const lateMs = performance.now() - this.#wakeSlot * SLOT_MS;
+    const lateMs = performance.now() - this.#wakeSlot * this.#slotMs;
     if (lateMs < HELD_UP_MS) return this.#fireDue();
     this.#platformTimer = setTimeout(() => {
       this.#platformTimer = setTimeout(this.#fireDue, 1);
@@ -127,7 +147,7 @@ class TimerWheel {
 
   readonly #fireDue = () => {
     this.#wakeSlot = Infinity;
-    const now = Math.floor(performance.now() / SLOT_MS);
+    const now = Math.floor(performance.now() / this.#slotMs);
     const numbers = this.#numbersInUse();
     const due = numbers.filter((number) => number <= now);
     const next = numbers[due.length];
@@ -154,4 +174,5 @@ class TimerWheel {
   }
 }
 
-const wheel = new TimerWheel();
+const longTimers = new TimerWheel(LONG_SLOT_MS);
+const briefTimers = new TimerWheel(BRIEF_SLOT_MS);

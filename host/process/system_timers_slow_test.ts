@@ -10,6 +10,31 @@ Deno.test("a short timer fires once", async () => {
   await fired.promise;
 });
 
+Deno.test("brief timers fire in their order, never early, and not if cancelled", async () => {
+  const startMs = systemTimers.now();
+  const fired: [delayMs: number, afterMs: number][] = [];
+  const set = (delayMs: number) => {
+    const over = Promise.withResolvers<void>();
+    const timer = systemTimers.after(delayMs, () => {
+      fired.push([delayMs, systemTimers.now() - startMs]);
+      over.resolve();
+    });
+    return { timer, done: over.promise };
+  };
+  const all = [20, 2, 32, 7, 3].map(set);
+  set(5).timer.cancel();
+  await Promise.all(all.map(({ done }) => done));
+  assertEquals(fired.map(([delayMs]) => delayMs), [2, 3, 7, 20, 32]);
+  for (const [delayMs, afterMs] of fired) assert(afterMs >= delayMs);
+});
+
+Deno.test("cancelled brief timers leave nothing behind", () => {
+  const timers = [2, 20, 31.5].map((delayMs) =>
+    systemTimers.after(delayMs, () => {})
+  );
+  for (const timer of timers) timer.cancel();
+});
+
 Deno.test("a long timer fires, and never early", async () => {
   const startMs = systemTimers.now();
   await new Promise<void>((done) => systemTimers.after(1_000, done));
