@@ -10,7 +10,7 @@
  */
 
 import type { HeaderField } from "../hpack/header_field.ts";
-import { ListMemo } from "../hpack/list_memo.ts";
+import { ListMemo, SHARED_LISTS_MAX } from "../hpack/list_memo.ts";
 import { Metadata, type MetadataValue } from "./metadata.ts";
 import { GrpcError, StatusCode } from "./status.ts";
 
@@ -56,7 +56,7 @@ export function decodeMetadata(fields: readonly HeaderField[]): Metadata {
 }
 
 /** Of lists that repeat, of all connections. */
-const DECODED = new ListMemo<Metadata>();
+const DECODED = new ListMemo<Metadata>(SHARED_LISTS_MAX);
 
 function decodeNewMetadata(fields: readonly HeaderField[]): Metadata {
   const metadata = new Metadata();

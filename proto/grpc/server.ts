@@ -9,7 +9,7 @@
 
 import { ErrorCode } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
-import { ListMemo } from "../hpack/list_memo.ts";
+import { ListMemo, SHARED_LISTS_MAX } from "../hpack/list_memo.ts";
 import type { Timers } from "../sync/clock.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { MethodHandler } from "./call.ts";
@@ -48,14 +48,12 @@ export interface GrpcRouterOptions {
 
 /** See the module description. */
 export class GrpcRouter {
-  readonly #methods: ReadonlyMap<string, MethodHandler>;
+  readonly #methods: Readonly<Record<string, MethodHandler>>;
   readonly #timers: Timers;
   readonly #fallback: GrpcRouterOptions["fallback"];
-  /** Of calls whose heads repeat: what they say, and who serves them. */
-  readonly #known = new ListMemo<KnownCall>();
 
   constructor(options: GrpcRouterOptions) {
-    this.#methods = new Map(Object.entries(options.methods));
+    this.#methods = options.methods;
     this.#timers = options.timers;
     this.#fallback = options.fallback;
   }
@@ -66,12 +64,16 @@ export class GrpcRouter {
   }
 
   #route(stream: Stream, fields: readonly HeaderField[]): StreamEvents {
-    const known = this.#known.get(fields);
-    if (known !== undefined) {
-      const { head, handler } = known;
-      return new ServerCallStream(stream, head, this.#timers, handler);
+    const head = READ_HEADS.get(fields);
+    const handler = head && this.#handlerOf(head.path);
+    if (head === undefined || handler === undefined) {
+      return this.#routeNew(stream, fields);
     }
-    return this.#routeNew(stream, fields);
+    return new ServerCallStream(stream, head, this.#timers, handler);
+  }
+
+  #handlerOf(path: string): MethodHandler | undefined {
+    return Object.hasOwn(this.#methods, path) ? this.#methods[path] : undefined;
   }
 
   #routeNew(stream: Stream, fields: readonly HeaderField[]): StreamEvents {
@@ -87,7 +89,7 @@ export class GrpcRouter {
       }, { httpStatus: "405" });
     }
     const path = fieldValue(fields, ":path") ?? "";
-    const handler = this.#methods.get(path);
+    const handler = this.#handlerOf(path);
     if (handler === undefined) {
       return new RefusedStream(stream, {
         code: StatusCode.UNIMPLEMENTED,
@@ -103,16 +105,16 @@ export class GrpcRouter {
         acceptEncoding: error.code === StatusCode.UNIMPLEMENTED,
       });
     }
-    this.#known.set(fields, { head, handler });
+    READ_HEADS.set(fields, head);
     return new ServerCallStream(stream, head, this.#timers, handler);
   }
 }
 
-/** See `GrpcRouter.#known`. */
-interface KnownCall {
-  readonly head: ServerCallHead;
-  readonly handler: MethodHandler;
-}
+/**
+ * Heads of calls that repeat, of all connections: where one is found, all that
+ * `#routeNew` looks at was found in order.
+ */
+const READ_HEADS = new ListMemo<ServerCallHead>(SHARED_LISTS_MAX);
 
 /** @throws {GrpcError} When the head cannot be read. */
 function readHead(

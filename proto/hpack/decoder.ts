@@ -16,6 +16,7 @@ import {
   fieldOctets,
   TABLE_SIZE_DEFAULT,
 } from "./dynamic_table.ts";
+import { FirstBlocks, isSame } from "./first_blocks.ts";
 import type { HeaderField } from "./header_field.ts";
 import { HpackError } from "./hpack_error.ts";
 import { decodedOctetsMax, decodeHuffman } from "./huffman.ts";
@@ -96,6 +97,8 @@ export class HpackDecoder {
   /** Good for this revision of the table. */
   #repeated: Repeated[] = [];
   #repeatedAreFor = 0;
+  /** Nothing was read, and the table is as it is without a word about it. */
+  #isFresh: boolean;
 
   constructor(options: HpackDecoderOptions = {}) {
     this.#tableSizeMax = options.tableSizeMax ?? TABLE_SIZE_DEFAULT;
@@ -106,6 +109,7 @@ export class HpackDecoder {
     this.#table = new DynamicTable(
       Math.min(this.#tableSizeMax, TABLE_SIZE_DEFAULT),
     );
+    this.#isFresh = this.#table.sizeMax === TABLE_SIZE_DEFAULT;
   }
 
   /** Octets that the dynamic table holds now (§4.1). */
@@ -120,6 +124,7 @@ export class HpackDecoder {
    * it below the table's size the next block must start with an update (§4.2).
    */
   setTableSizeMax(octets: number): void {
+    this.#isFresh = false;
     this.#tableSizeMax = octets;
     const due = this.#shrinkDue;
     if (octets < this.#table.sizeMax) {
@@ -136,6 +141,7 @@ export class HpackDecoder {
    *   spent then: connection error COMPRESSION_ERROR (RFC 9113 §4.3).
    */
   decode(block: Uint8Array): HeaderBlock {
+    if (this.#isFresh) return this.#decodeFirst(block);
     const { revision } = this.#table;
     if (revision !== this.#repeatedAreFor) this.#repeated = [];
     this.#repeatedAreFor = revision;
@@ -150,6 +156,21 @@ export class HpackDecoder {
       this.#remember(block, decoded);
     }
     return decoded;
+  }
+
+  #decodeFirst(octets: Uint8Array): HeaderBlock {
+    this.#isFresh = false;
+    const known = firstBlocks.get(octets);
+    if (known !== undefined && known.listOctets <= this.#listOctetsMax) {
+      for (const entry of known.entries) this.#table.insert(entry);
+      return { tooLarge: false, fields: known.fields };
+    }
+    const block = this.#decodeNew(octets);
+    const isResized = this.#table.sizeMax !== TABLE_SIZE_DEFAULT;
+    if (!block.tooLarge && !isResized && known === undefined) {
+      firstBlocks.add(octets, block.fields, this.#table);
+    }
+    return block;
   }
 
   #remember(octets: Uint8Array, block: HeaderBlock): void {
@@ -289,10 +310,5 @@ const SCRATCH_OCTETS_KEPT = 8 * 1024;
 /** Filled and read within one string, so one for all decoders is enough. */
 const sharedScratch = new Uint8Array(256);
 
-function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  if (one.length !== other.length) return false;
-  for (let index = 0; index < one.length; index++) {
-    if (one[index] !== other[index]) return false;
-  }
-  return true;
-}
+/** Of all decoders of the process. */
+const firstBlocks = new FirstBlocks();

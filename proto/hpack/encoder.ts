@@ -12,6 +12,7 @@
 
 import { writeBinaryString } from "./binary_string.ts";
 import { fieldOctets, TABLE_SIZE_DEFAULT } from "./dynamic_table.ts";
+import { EncoderHistory } from "./encoder_history.ts";
 import { FieldIndex, type NameRecord } from "./field_index.ts";
 import type { HeaderField } from "./header_field.ts";
 import { encodeHuffman, huffmanOctets } from "./huffman.ts";
@@ -55,7 +56,9 @@ const MISSES_BEFORE_LITERAL = 8;
  */
 export class HpackEncoder {
   readonly #tableSizeMax: number;
-  readonly #index: FieldIndex;
+  /** Not made while others have written all that this one has. */
+  #ownIndex: FieldIndex | undefined;
+  #history: EncoderHistory | undefined;
   #output: Uint8Array = sharedOutput;
   #offset = 0;
   /** What the peer believes our table's limit to be. */
@@ -70,7 +73,7 @@ export class HpackEncoder {
     this.#tableSizeMax = options.tableSizeMax ?? TABLE_SIZE_DEFAULT;
     const size = Math.min(this.#tableSizeMax, TABLE_SIZE_DEFAULT);
     this.#lowestSize = size;
-    this.#index = new FieldIndex(size);
+    if (size === TABLE_SIZE_DEFAULT) this.#history = beginning;
   }
 
   /** Octets that the dynamic table holds now (§4.1). */
@@ -99,6 +102,30 @@ export class HpackEncoder {
    *   caller. Nothing was encoded and the table is as before.
    */
   encode(fields: readonly HeaderField[]): Uint8Array {
+    const history = this.#history;
+    const step = history?.step(fields);
+    if (step !== undefined) {
+      this.#history = step.after;
+      return step.octets;
+    }
+    const block = this.#encodeAlone(fields);
+    history?.add(fields, block);
+    return block;
+  }
+
+  /** The table as it is; it is this encoder's own from now on. */
+  get #index(): FieldIndex {
+    const history = this.#history;
+    this.#ownIndex ??= new FieldIndex(
+      Math.min(this.#tableSizeMax, TABLE_SIZE_DEFAULT),
+    );
+    if (history === undefined) return this.#ownIndex;
+    this.#history = undefined;
+    for (const list of history.lists) this.#encodeAlone(list);
+    return this.#ownIndex;
+  }
+
+  #encodeAlone(fields: readonly HeaderField[]): Uint8Array {
     const { insertions } = this.#index;
     if (insertions !== this.#memoIsFor) this.#memo.clear();
     this.#memoIsFor = insertions;
@@ -199,6 +226,9 @@ export class HpackEncoder {
     this.#output = larger;
   }
 }
+
+/** Where all encoders with a table of the default size begin. */
+const beginning = new EncoderHistory();
 
 /** One for all encoders: a short connection would pay more for its own. */
 const sharedOutput = new Uint8Array(512);

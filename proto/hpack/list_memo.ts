@@ -13,11 +13,20 @@ import type { HeaderField } from "./header_field.ts";
 /** Lists remembered; a link has a request, an answer and trailers. */
 const LISTS_MAX = 4;
 
+/** For what is remembered of the lists of all connections. */
+export const SHARED_LISTS_MAX = 16;
+
 /** Values by list. The lists are told apart as objects, not by what they say. */
 export class ListMemo<Value> {
   readonly #lists: (readonly HeaderField[])[] = [];
   readonly #values: Value[] = [];
+  readonly #listsMax: number;
   #oldest = 0;
+
+  /** @param listsMax Beyond so many lists the oldest is forgotten. */
+  constructor(listsMax: number = LISTS_MAX) {
+    this.#listsMax = listsMax;
+  }
 
   get(list: readonly HeaderField[]): Value | undefined {
     const lists = this.#lists;
@@ -32,7 +41,7 @@ export class ListMemo<Value> {
     if (!Object.isFrozen(list)) return;
     this.#lists[this.#oldest] = list;
     this.#values[this.#oldest] = value;
-    this.#oldest = (this.#oldest + 1) % LISTS_MAX;
+    this.#oldest = (this.#oldest + 1) % this.#listsMax;
   }
 
   /** Forgets everything. */

@@ -10,7 +10,7 @@
  */
 
 import type { HeaderField } from "../hpack/header_field.ts";
-import { ListMemo } from "../hpack/list_memo.ts";
+import { ListMemo, SHARED_LISTS_MAX } from "../hpack/list_memo.ts";
 
 /** A section that passed, with what the engine itself needs of it. */
 export interface SectionFacts {
@@ -53,9 +53,9 @@ const STATUS = /^[1-9][0-9]{2}$/;
 
 /** What was found out about sections that repeat, of all connections. */
 const CHECKED: Readonly<Record<SectionKind, ListMemo<SectionCheck>>> = {
-  request: new ListMemo(),
-  response: new ListMemo(),
-  trailers: new ListMemo(),
+  request: new ListMemo(SHARED_LISTS_MAX),
+  response: new ListMemo(SHARED_LISTS_MAX),
+  trailers: new ListMemo(SHARED_LISTS_MAX),
 };
 
 /** Checks a whole section of `kind`. */
