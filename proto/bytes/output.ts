@@ -30,6 +30,8 @@ const URGENT_ABOVE_OCTETS = 16 * 1024;
 /** What the first frame of a batch gets at least; batches grow by need. */
 const BATCH_OCTETS_MIN = 2 * 1024;
 
+const NOTHING: Uint8Array = new Uint8Array(0);
+
 /** Which bound the octets count against. */
 export type OutputKind = "control" | "bulk";
 
@@ -51,7 +53,7 @@ export class Output {
   #current: Batch | undefined;
   #urgent: Batch | undefined;
   #inFlight: Batch | undefined;
-  #target: Uint8Array = new Uint8Array(0);
+  #target = NOTHING;
   #queuedOctets = 0;
   #controlOctets = 0;
   #hasTaken = false;

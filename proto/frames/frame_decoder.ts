@@ -37,7 +37,7 @@ import { ErrorCode, WireError } from "./wire_error.ts";
 /** A gathering buffer of at most this size is kept between frames. */
 const GATHER_OCTETS_KEPT = 1024;
 
-const EMPTY = new Uint8Array(0);
+const EMPTY: Uint8Array = new Uint8Array(0);
 
 /** What the next octets of the chunk belong to. */
 type Part = "header" | "gather" | "skip" | "padLength" | "data" | "padding";
@@ -71,7 +71,8 @@ export class FrameDecoder {
     flowOctets: 0,
     paddingOctets: 0,
   };
-  readonly #headerOctets: Uint8Array = new Uint8Array(FRAME_HEADER_OCTETS);
+  /** Made when the edge of a chunk cuts a header. */
+  #headerOctets = EMPTY;
   #chunk: Uint8Array = EMPTY;
   #offset = 0;
   #part: Part = "header";
@@ -155,6 +156,9 @@ export class FrameDecoder {
       this.#parseHeader(this.#chunk, this.#offset);
       this.#offset += FRAME_HEADER_OCTETS;
       return true;
+    }
+    if (this.#headerOctets === EMPTY) {
+      this.#headerOctets = new Uint8Array(FRAME_HEADER_OCTETS);
     }
     const wanted = FRAME_HEADER_OCTETS - this.#gathered;
     this.#copyInto(this.#headerOctets, Math.min(wanted, available));

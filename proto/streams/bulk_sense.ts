@@ -33,13 +33,15 @@ interface Bucket {
 
 /** See the module description. `S` is whatever stands for a stream. */
 export class BulkSense<S> {
-  readonly #buckets: Map<S, Bucket> = new Map();
+  /** Made with the first one: most connections never move that much. */
+  #buckets: Map<S, Bucket> | undefined;
 
   /** `stream` has moved `octets`, as a WINDOW_UPDATE says. */
   moved(stream: S, octets: number, nowMs: number): void {
-    const bucket = this.#buckets.get(stream);
+    const buckets = this.#buckets ??= new Map();
+    const bucket = buckets.get(stream);
     if (bucket === undefined) {
-      this.#buckets.set(stream, { octets: capped(octets), atMs: nowMs });
+      buckets.set(stream, { octets: capped(octets), atMs: nowMs });
       return;
     }
     bucket.octets = capped(leaked(bucket, nowMs) + octets);
@@ -48,16 +50,18 @@ export class BulkSense<S> {
 
   /** `stream` is over. */
   forget(stream: S): void {
-    this.#buckets.delete(stream);
+    this.#buckets?.delete(stream);
   }
 
   /** How many are in bulk. Goes through those that moved something of late. */
   count(nowMs: number): number {
+    const buckets = this.#buckets;
+    if (buckets === undefined) return 0;
     let count = 0;
-    for (const [stream, bucket] of this.#buckets) {
+    for (const [stream, bucket] of buckets) {
       const octets = leaked(bucket, nowMs);
       if (octets >= BULK_OCTETS) count++;
-      else if (octets === 0) this.#buckets.delete(stream);
+      else if (octets === 0) buckets.delete(stream);
     }
     return count;
   }

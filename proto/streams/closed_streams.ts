@@ -35,12 +35,12 @@ export type ClosedHow = "ended" | "resetByPeer" | "resetByUs" | "ignored";
 export class ClosedStreams {
   readonly #how: Map<number, ClosedHow> = new Map();
   /** Octets that may still come on streams that we gave up. */
-  readonly #late: Map<number, number> = new Map();
+  #late: Map<number, number> | undefined;
   /**
    * Oldest first. One for ever, because it goes on behind what is deleted and
    * sees what is added, while a fresh one would pass all that was deleted.
    */
-  readonly #byAge: Iterator<number> = this.#how.keys();
+  #byAge: Iterator<number> | undefined;
 
   /**
    * Remembers a stream, and forgets the one that closed longest ago.
@@ -52,13 +52,15 @@ export class ClosedStreams {
     this.#how.set(streamId, how);
     if (isGivenUp(how)) {
       const octets = Math.max(0, windowOctets) + LATE_OCTETS_EXTRA;
+      this.#late ??= new Map();
       this.#late.set(streamId, octets);
     }
     if (this.#how.size <= CLOSED_STREAMS_REMEMBERED) return;
+    this.#byAge ??= this.#how.keys();
     const oldest = this.#byAge.next().value; // A Map keeps its order.
     if (oldest === undefined) return;
     this.#how.delete(oldest);
-    this.#late.delete(oldest);
+    this.#late?.delete(oldest);
   }
 
   /** How a closed stream ended; `forgotten` also if it was never opened (§5.1.1). */
@@ -77,8 +79,8 @@ export class ClosedStreams {
    * @returns false: more than any window allowed, so the peer ignores resets.
    */
   takeLate(streamId: number, octets: number): boolean {
-    const left = (this.#late.get(streamId) ?? 0) - octets;
-    this.#late.set(streamId, left);
+    const left = (this.#late?.get(streamId) ?? 0) - octets;
+    this.#late?.set(streamId, left);
     return left >= 0;
   }
 }

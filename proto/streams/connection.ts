@@ -87,7 +87,9 @@ export class Connection {
     this.#events = events;
     this.#nowMs = clock.now();
     const local = completeLocalSettings(options.settings);
-    const limits = { ...CONNECTION_LIMITS_DEFAULT, ...options.limits };
+    const limits = options.limits === undefined
+      ? CONNECTION_LIMITS_DEFAULT
+      : { ...CONNECTION_LIMITS_DEFAULT, ...options.limits };
     const guard = this.#guard = new AbuseGuard(limits, this.#nowMs);
     this.#shared = options.sharedLimits ?? UNSHARED;
     const streams = this.#streams = new StreamTable(

@@ -177,13 +177,15 @@ export class ConnectionLife {
   onGoaway(frame: GoawayFrame): void {
     const { streams, events } = this.#parts;
     const info = this.#goaway.receive(frame);
-    const unprocessed = streams.all().filter(({ id }) =>
-      streams.isLocal(id) && id > info.lastStreamId
-    );
-    this.#refuse(
-      [...streams.allPending(), ...unprocessed],
-      goawaySentence(info),
-    );
+    if (streams.localOpen + streams.pending > 0) {
+      const unprocessed = streams.all().filter(({ id }) =>
+        streams.isLocal(id) && id > info.lastStreamId
+      );
+      this.#refuse(
+        [...streams.allPending(), ...unprocessed],
+        goawaySentence(info),
+      );
+    }
     // A handler of those may have ended the connection.
     if (this.isClosed) return;
     events.onGoaway?.(info);

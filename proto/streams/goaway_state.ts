@@ -63,10 +63,13 @@ export class GoawayState {
       frame.lastStreamId,
       this.#peer?.lastStreamId ?? UINT31_MAX,
     );
-    const reason = new TextDecoder().decode(frame.debugData);
+    const reason = decoder.decode(frame.debugData);
     return this.#peer = { lastStreamId, code: frame.errorCode, reason };
   }
 }
+
+/** One for all: callers that hang up in order each say why. */
+const decoder = new TextDecoder();
 
 /** What a peer's GOAWAY means for the streams that it refuses. */
 export function goawaySentence({ code, reason }: GoawayInfo): string {

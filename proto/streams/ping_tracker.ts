@@ -28,6 +28,9 @@ export interface PingAnswer {
   readonly rttMs: number;
 }
 
+/** Written and copied within one call, so one for all is enough. */
+const opaqueOctets = new Uint8Array(8);
+
 interface SentPing {
   readonly serial: number;
   readonly sentMs: number;
@@ -35,22 +38,23 @@ interface SentPing {
 
 /** See the module description. */
 export class PingTracker {
-  readonly #sent: Map<PingPurpose, SentPing> = new Map();
-  readonly #opaque: Uint8Array = new Uint8Array(8);
+  /** Made with the first one: most connections are too short to have any. */
+  #sent: Map<PingPurpose, SentPing> | undefined;
   #serial = 0;
 
   /** True while a PING for `purpose` is unanswered. */
   isUnderWay(purpose: PingPurpose): boolean {
-    return this.#sent.has(purpose);
+    return this.#sent?.has(purpose) ?? false;
   }
 
-  /** Octets for a new PING, valid until the next call. */
+  /** Octets for a new PING, valid until the next call of any tracker. */
   begin(purpose: PingPurpose, nowMs: number): Uint8Array {
     this.#serial = (this.#serial + 1) >>> 0;
+    this.#sent ??= new Map();
     this.#sent.set(purpose, { serial: this.#serial, sentMs: nowMs });
-    writeUint32(this.#opaque, 0, PingPurpose[purpose]);
-    writeUint32(this.#opaque, 4, this.#serial);
-    return this.#opaque;
+    writeUint32(opaqueOctets, 0, PingPurpose[purpose]);
+    writeUint32(opaqueOctets, 4, this.#serial);
+    return opaqueOctets;
   }
 
   /** Which of ours is answered; `undefined` if none. */
@@ -59,9 +63,9 @@ export class PingTracker {
       PingPurpose[name] === readUint32(opaque, 0)
     );
     if (purpose === undefined) return undefined;
-    const sent = this.#sent.get(purpose);
+    const sent = this.#sent?.get(purpose);
     if (sent?.serial !== readUint32(opaque, 4)) return undefined;
-    this.#sent.delete(purpose);
+    this.#sent!.delete(purpose);
     return { purpose, rttMs: nowMs - sent.sentMs };
   }
 }

@@ -106,8 +106,9 @@ export function settingsToAnnounce(
 
 /** Fills in the defaults and refuses what could not be announced. */
 export function completeLocalSettings(
-  given: Partial<LocalSettings> = {},
+  given?: Partial<LocalSettings>,
 ): LocalSettings {
+  if (given === undefined) return LOCAL_SETTINGS_DEFAULT;
   const local = { ...LOCAL_SETTINGS_DEFAULT, ...given };
   const { maxFrameSize, initialWindowSize, connectionWindow } = local;
   if (

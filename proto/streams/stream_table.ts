@@ -19,6 +19,9 @@ export const STREAM_IDS_RESERVED = 10_000;
 /** Where in its life the stream with some id is, when it is not open. */
 export type AbsentStream = "idle" | "closed";
 
+/** Nothing is ever put into it. */
+const NOBODY: Set<EngineStream> = new Set();
+
 /** See the module description. */
 export class StreamTable {
   /** How streams that are gone have ended. */
@@ -26,7 +29,8 @@ export class StreamTable {
   /** The highest id that the peer has opened, or tried to. */
   lastPeerId = 0;
   readonly #open: Map<number, EngineStream> = new Map();
-  readonly #pending: Set<EngineStream> = new Set();
+  /** Made when one waits. */
+  #pending = NOBODY;
   readonly #localParity: number;
   #nextLocalId: number;
   #localOpen = 0;
@@ -112,6 +116,7 @@ export class StreamTable {
   }
 
   addPending(stream: EngineStream): void {
+    if (this.#pending === NOBODY) this.#pending = new Set();
     this.#pending.add(stream);
   }
 

@@ -26,10 +26,14 @@ const SPARSE_OCTETS_PER_BULK_TURN = 16 * 1024;
 /** What a turn costs besides its octets, so that tiny frames are not free. */
 const TURN_OCTETS = 64;
 
+/** Nothing is ever put into it. */
+const NOBODY: Set<WaitingSender> = new Set();
+
 /** See the module description. */
 export class WriteScheduler {
-  readonly #sparse: Set<WaitingSender> = new Set();
-  readonly #bulk: Set<WaitingSender> = new Set();
+  // Made when somebody waits: on most connections nobody ever does.
+  #sparse = NOBODY;
+  #bulk = NOBODY;
   readonly #hasRoom: () => boolean;
   #turn: WaitingSender | undefined;
   #turnOctets = 0;
@@ -48,6 +52,10 @@ export class WriteScheduler {
   /** Puts `sender` at the end of its ring, unless it waits already. */
   wait(sender: WaitingSender): void {
     if (this.#sparse.has(sender) || this.#bulk.has(sender)) return;
+    if (this.#sparse === NOBODY) {
+      this.#sparse = new Set();
+      this.#bulk = new Set();
+    }
     (sender.isSparse ? this.#sparse : this.#bulk).add(sender);
   }
 
