@@ -5,6 +5,7 @@
  */
 
 import { type Log, openLog } from "../host/process/log.ts";
+import { tlsInUse } from "../host/tls/tls_in_use.ts";
 import type { AgentOptions } from "../agent/options.ts";
 import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -86,6 +87,7 @@ export function agentCommand(start: StartAgent): Command {
         }),
       };
       const running = await namingFlags(flags, () => start(live, log));
+      log.detail(tlsInUse());
       await untilStopped(running, Deno, (sentence) => log.detail(sentence));
       return ExitCode.OK;
     },

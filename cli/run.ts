@@ -15,6 +15,11 @@ import {
   SOCKET_CHOICES,
   SOCKETS_VARIABLE,
 } from "../host/sockets/polled/socket_choice.ts";
+import {
+  isTlsChoice,
+  TLS_CHOICES,
+  TLS_VARIABLE,
+} from "../host/libssl/tls_choice.ts";
 
 /** Other ways to ask for the same command. */
 const ALIASES: ReadonlyMap<string, string> = new Map([
@@ -38,7 +43,7 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
     if (name === "help") return await help({ ...context, argv });
     const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     if (load === undefined) throw unknownCommand(name);
-    checkSocketChoice(context);
+    checkChoices(context);
     const command = await load();
     return await command.run({ ...context, argv });
   } catch (error) {
@@ -48,12 +53,22 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
   }
 }
 
-/** Who asks for other sockets is in trouble already: a slip must not look like none. */
-function checkSocketChoice({ environment }: CommandContext): void {
-  const text = environment(SOCKETS_VARIABLE) ?? "";
-  if (text === "" || isSocketChoice(text)) return;
-  throw new UsageError(
-    `Cannot use $${SOCKETS_VARIABLE}: saw "${text}", wanted one of ` +
-      SOCKET_CHOICES.join(", "),
-  );
+/**
+ * Who asks for other sockets or another TLS is in trouble already: a slip must
+ * not look like none.
+ */
+function checkChoices({ environment }: CommandContext): void {
+  for (const [variable, isChoice, choices] of CHOICES) {
+    const text = environment(variable) ?? "";
+    if (text === "" || isChoice(text)) continue;
+    throw new UsageError(
+      `Cannot use $${variable}: saw "${text}", wanted one of ` +
+        choices.join(", "),
+    );
+  }
 }
+
+const CHOICES = [
+  [SOCKETS_VARIABLE, isSocketChoice, SOCKET_CHOICES],
+  [TLS_VARIABLE, isTlsChoice, TLS_CHOICES],
+] as const;

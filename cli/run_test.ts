@@ -145,6 +145,22 @@ Deno.test("sockets that there are not are one line and exit code 2, at any comma
   }
 });
 
+Deno.test("a TLS that there is not is one line and exit code 2, at any command", async () => {
+  for (const name of ["version", "agent", "forward"]) {
+    const outcome = await tunnelWith({ TUNNEL_TLS: "OpenSSL" }, name);
+    assertEquals(outcome, {
+      code: ExitCode.USAGE,
+      output: "",
+      errors: 'tunnel: Cannot use $TUNNEL_TLS: saw "OpenSSL", wanted one of ' +
+        "platform, openssl\n",
+    });
+  }
+  for (const TUNNEL_TLS of ["", "platform", "openssl"]) {
+    const { code } = await tunnelWith({ TUNNEL_TLS }, "version");
+    assertEquals(code, ExitCode.OK);
+  }
+});
+
 Deno.test("sockets that there are, or none said, are no trouble", async () => {
   for (const TUNNEL_SOCKETS of ["", "platform", "thread", "ring"]) {
     const { code } = await tunnelWith({ TUNNEL_SOCKETS }, "version");

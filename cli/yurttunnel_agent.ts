@@ -6,6 +6,7 @@
  */
 
 import { type Log, openLog } from "../host/process/log.ts";
+import { tlsInUse } from "../host/tls/tls_in_use.ts";
 import { VERSION } from "../host/process/version.ts";
 import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -59,6 +60,7 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
       for (const notice of reading.notices) log.warn(notice);
       const flags: ListenFlag[] = [["--meta-port", options.agent.health]];
       const running = await namingFlags(flags, () => start(options, log));
+      log.detail(tlsInUse());
       await untilStopped(running, Deno, (sentence) => log.detail(sentence));
       return ExitCode.OK;
     },

@@ -136,6 +136,7 @@ const CRYPTO_SYMBOLS = {
   ERR_peek_last_error: { parameters: [], result: "u64" },
   ERR_clear_error: { parameters: [], result: "void" },
   ERR_reason_error_string: { parameters: ["u64"], result: "pointer" },
+  OpenSSL_version: { parameters: ["i32"], result: "pointer" },
   OpenSSL_version_num: { parameters: [], result: "u64" },
 } as const;
 

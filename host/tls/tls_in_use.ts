@@ -1,0 +1,28 @@
+/**
+ * Which TLS is in use, in words for the log.
+ *
+ * @module
+ */
+
+import { openLibssl } from "../libssl/library.ts";
+import { TLS_VARIABLE, tlsChoice } from "../libssl/tls_choice.ts";
+import { sharedPoller } from "../sockets/polled/poller.ts";
+
+/** A sentence. */
+export function tlsInUse(): string {
+  if (tlsChoice() === "platform") {
+    return `TLS is the platform's: $${TLS_VARIABLE} says so`;
+  }
+  const library = openLibssl();
+  if (library === undefined) {
+    return "TLS is the platform's: there is no OpenSSL 3 that may be asked";
+  }
+  if (sharedPoller() === undefined) {
+    return "TLS is the platform's, as local sockets are";
+  }
+  const text = library.OpenSSL_version(VERSION_TEXT)!;
+  return `TLS is that of ${Deno.UnsafePointerView.getCString(text)}`;
+}
+
+/** OPENSSL_VERSION of `openssl/crypto.h`. */
+const VERSION_TEXT = 0;
