@@ -41,6 +41,8 @@ export class Exchange {
   startedMs = -1;
   answeredMs = -1;
   failure: DialError | undefined;
+  /** Why the server's dial failed that CONNECT's 200 was ahead of. */
+  failureBehindGrant: DialError | undefined;
   wasAborted = false;
   /** No agent was linked when one was chosen. */
   hadNoAgent = false;
@@ -124,6 +126,11 @@ export class Exchange {
     this.failure = error;
   }
 
+  /** The server's dial has failed; the caller may have been granted it. */
+  dialFailed(error: DialError): void {
+    if (this.#isGrantedEarly) this.failureBehindGrant = error;
+  }
+
   aborted(): void {
     this.#sim.note(`${this.name} is given up`);
     this.wasAborted = true;
@@ -162,9 +169,8 @@ export class Exchange {
 
   /** Says what does not fit; to be called once it is over. */
   judge(circumstances: Circumstances): void {
-    if (this.failure !== undefined) {
-      this.#judgeFailure(this.failure, circumstances);
-    }
+    const failure = this.failure ?? this.failureBehindGrant;
+    if (failure !== undefined) this.#judgeFailure(failure, circumstances);
     this.#judgeEnd("caller", circumstances);
     this.#judgeEnd("target", circumstances);
     if (this.#isUndisturbed(circumstances)) this.#judgeUndisturbed();
@@ -215,7 +221,7 @@ export class Exchange {
     const isSocket = who === "target" || this.plan.way === "connect";
     // A target that connects when the dial has failed is told so.
     const wasReset = one.hasReset || other?.hasReset || this.wasAborted ||
-      this.failure !== undefined || this.#wasGrantedInVain(other) ||
+      this.failure !== undefined || this.#wasGrantedInVain ||
       this.callerCut === "reset" || this.targetCut === "reset" || mayReset ||
       this.#mayHaveStalled;
     // A call does not outlive its connection, whatever broke that.
@@ -237,7 +243,7 @@ export class Exchange {
     const { caller, target } = this;
     return caller !== undefined && target !== undefined && !mayReset &&
       !caller.hasReset && !target.hasReset && !this.#mayBeLost &&
-      !this.#wasGrantedInVain(target) &&
+      !this.#wasGrantedInVain &&
       this.callerCut === undefined && this.targetCut === undefined &&
       !this.#mayHaveStalled;
   }
@@ -261,10 +267,8 @@ export class Exchange {
   }
 
   /** A dial that fails behind the 200 can only be told by a reset. */
-  #wasGrantedInVain(other: Talker | undefined): boolean {
-    const isLate = this.plan.answer === "connect" && this.plan.answerMs > 0;
-    return this.#isGrantedEarly &&
-      (other === undefined || isLate || this.wasHeld);
+  get #wasGrantedInVain(): boolean {
+    return this.failureBehindGrant !== undefined;
   }
 
   get #targetGaveUp(): boolean {

@@ -9,7 +9,7 @@ import { MetricRegistry } from "../../host/process/metrics.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { Transport } from "../../host/transport.ts";
 import { WHOLE } from "../../host/sockets/turn_share.ts";
-import type { AgentLink } from "../../proto/link/link.ts";
+import type { AgentLink, DialError } from "../../proto/link/link.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import { Dialer } from "../../server/dialer.ts";
@@ -31,6 +31,8 @@ export interface ServerWitness {
   unlinked(link: AgentLink, reason: string): void;
   /** A caller asks for `address`; there may be nobody to ask. */
   asked(address: string, hasAgent: boolean): void;
+  /** A dial has failed, whatever its caller was told before. */
+  failed(address: string, error: DialError): void;
 }
 
 /** See the module description. */
@@ -75,8 +77,15 @@ export class SimulatedServer {
   }
 
   readonly dial: Dialer["dial"] = (order, answer) => {
-    this.#witness.asked(order.target.address, this.registry.links.size > 0);
-    return this.dialer.dial(order, answer);
+    const { address } = order.target;
+    this.#witness.asked(address, this.registry.links.size > 0);
+    return this.dialer.dial(order, {
+      connected: (conduit) => answer.connected(conduit),
+      failed: (error) => {
+        this.#witness.failed(address, error);
+        answer.failed(error);
+      },
+    });
   };
 
   /** As `Server.#closeAll`. */

@@ -67,6 +67,8 @@ export class TunnelWorld implements AgentWorld {
       asked: (address, hasAgent) => {
         if (!hasAgent) this.#byAddress.get(address)!.hadNoAgent = true;
       },
+      failed: (address, error) =>
+        this.#byAddress.get(address)!.dialFailed(error),
     });
     this.agents = plan.agents.map((_, number) =>
       new SimulatedAgent(sim, plan, number, this)
