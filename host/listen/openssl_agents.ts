@@ -66,7 +66,14 @@ export class OpensslAgents {
       const socket = socketOf(arrival);
       evict = () => socket.close();
       this.#shakeHands(socket, leave).then(
-        (secure) => this.#events.onConnection(socketTransport(secure), guest),
+        (secure) => {
+          // Its place went to another in this very turn.
+          if (isEvicted) return secure.close();
+          const transport = socketTransport(secure);
+          // So that who rides on it hears of it.
+          evict = () => transport.close();
+          this.#events.onConnection(transport, guest);
+        },
         // Its place was wanted for another; nobody is told.
         (error) => isEvicted || this.#events.onRefused(error),
       );
