@@ -14,6 +14,7 @@
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Joined } from "../../proto/transfer/transfer.ts";
+import { type Member, Roster } from "./roster.ts";
 
 /**
  * How long such a connection may be silent: five times what Linux gives one whose
@@ -26,16 +27,24 @@ export const HALF_CLOSED_IDLE_MS = 300_000;
 export const SWEEPS_PER_IDLE = 10;
 
 /** How far a connection had come when it was last seen to move. */
-interface Progress {
+export class HalfClosed implements Member {
+  place = -1;
+  readonly joined: Joined;
   octets: number;
   sinceMs: number;
+
+  constructor(joined: Joined, nowMs: number) {
+    this.joined = joined;
+    this.octets = joined.octets;
+    this.sinceMs = nowMs;
+  }
 }
 
 /** See the module description. */
 export class HalfClosedConnections {
   readonly #timers: Timers;
   readonly #onSilent: (joined: Joined) => void;
-  readonly #progress = new Map<Joined, Progress>();
+  readonly #all = new Roster<HalfClosed>();
   #sweep: Timer | undefined;
 
   /** @param onSilent It is to be given up; called once for each. */
@@ -45,19 +54,20 @@ export class HalfClosedConnections {
   }
 
   get size(): number {
-    return this.#progress.size;
+    return this.#all.size;
   }
 
-  /** One of its sides is over now. */
-  add(joined: Joined): void {
-    const sinceMs = this.#timers.now();
-    this.#progress.set(joined, { octets: joined.octets, sinceMs });
+  /** One of its sides is over now. @returns For `delete`. */
+  add(joined: Joined): HalfClosed {
+    const one = new HalfClosed(joined, this.#timers.now());
+    this.#all.add(one);
     this.#armSweep();
+    return one;
   }
 
-  /** It is over whole, half-closed or not. */
-  delete(joined: Joined): void {
-    this.#progress.delete(joined);
+  /** It is over whole. Harmless a second time. */
+  delete(one: HalfClosed): void {
+    this.#all.delete(one);
   }
 
   /** Looks no more. */
@@ -68,7 +78,7 @@ export class HalfClosedConnections {
 
   /** Most are over long before it fires, so it is not taken back for them. */
   #armSweep(): void {
-    if (this.#sweep !== undefined || this.#progress.size === 0) return;
+    if (this.#sweep !== undefined || this.#all.size === 0) return;
     const delayMs = HALF_CLOSED_IDLE_MS / SWEEPS_PER_IDLE;
     this.#sweep = this.#timers.after(delayMs, () => {
       this.#sweep = undefined;
@@ -79,14 +89,15 @@ export class HalfClosedConnections {
 
   #look(): void {
     const nowMs = this.#timers.now();
-    for (const [joined, progress] of this.#progress) {
-      const { octets } = joined;
-      if (octets !== progress.octets) {
-        progress.octets = octets;
-        progress.sinceMs = nowMs;
-      } else if (nowMs - progress.sinceMs >= HALF_CLOSED_IDLE_MS) {
-        this.#progress.delete(joined);
-        this.#onSilent(joined);
+    // Who is given up may be over at once, and others by it.
+    for (const one of [...this.#all]) {
+      const { octets } = one.joined;
+      if (octets !== one.octets) {
+        one.octets = octets;
+        one.sinceMs = nowMs;
+      } else if (nowMs - one.sinceMs >= HALF_CLOSED_IDLE_MS) {
+        this.#all.delete(one);
+        this.#onSilent(one.joined);
       }
     }
   }

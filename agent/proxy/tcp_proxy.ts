@@ -27,13 +27,18 @@ import {
 import { join, type Joined } from "../../proto/transfer/transfer.ts";
 import { dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "./balancer/backend.ts";
-import { HALF_CLOSED_IDLE_MS, HalfClosedConnections } from "./half_closed.ts";
+import {
+  HALF_CLOSED_IDLE_MS,
+  type HalfClosed,
+  HalfClosedConnections,
+} from "./half_closed.ts";
 import type {
   PortListener,
   PortProxy,
   ProxiedPort,
   ProxyContext,
 } from "./proxied_port.ts";
+import { type Member, Roster } from "./roster.ts";
 
 /**
  * Connections of one port at once. Whoever may connect can do so without end,
@@ -49,7 +54,7 @@ export class TcpProxy implements PortProxy {
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;
   readonly #connectionsMax: number;
-  readonly #connections = new Set<Connection>();
+  readonly #connections = new Roster<Connection>();
   readonly #halfClosed: HalfClosedConnections;
   readonly #drained = Promise.withResolvers<void>();
   #isDraining = false;
@@ -139,7 +144,8 @@ interface Client {
 }
 
 /** One client, first looking for a backend and then joined with it. */
-class Connection implements ConduitObserver {
+class Connection implements ConduitObserver, Member {
+  place = -1;
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;
   readonly #client: Client;
@@ -148,6 +154,7 @@ class Connection implements ConduitObserver {
   /** Asked for only where it saves a round trip. */
   #first: FirstOctets | undefined;
   #joined: Joined | undefined;
+  #halfClosed: HalfClosed | undefined;
   #isOver = false;
 
   constructor(port: ProxiedPort, context: ProxyContext, client: Client) {
@@ -217,7 +224,7 @@ class Connection implements ConduitObserver {
       conduitOf(this.#first?.socket ?? socket),
       new ObservedConduit(far, this),
       () => this.#over(),
-      (joined) => halfClosed.add(joined),
+      (joined) => this.#halfClosed = halfClosed.add(joined),
     );
     this.#first = undefined;
   }
@@ -232,8 +239,8 @@ class Connection implements ConduitObserver {
 
   #over(): void {
     this.#isOver = true;
-    if (this.#joined !== undefined) {
-      this.#client.halfClosed.delete(this.#joined);
+    if (this.#halfClosed !== undefined) {
+      this.#client.halfClosed.delete(this.#halfClosed);
     }
     this.#client.onOver();
   }

@@ -333,6 +333,11 @@ export class PolledConduit implements Conduit, Polled {
     if (this.#rest !== undefined) this.#landed();
     this.#batch.drop();
     this.#socket.close();
-    queueMicrotask(() => this.#events?.onClose(end));
+    queueMicrotask(() => {
+      const events = this.#events;
+      // What is garbage and old keeps what it refers to, and that the next one.
+      this.#events = undefined;
+      events?.onClose(end);
+    });
   }
 }

@@ -111,7 +111,12 @@ const WAITERS: readonly OpenWaiter[] = [RingWaiter.open, ThreadWaiter.open];
 export class Poller {
   readonly #library: LibC;
   readonly #waiters: readonly OpenWaiter[];
-  readonly #polled = new Map<number, Polled>();
+  /**
+   * By descriptor, which the kernel gives out from the lowest on. A `Map` of what
+   * comes and goes is made anew all the time, and V8 keeps what the old ones held.
+   */
+  readonly #polled: (Polled | undefined)[] = [];
+  #size = 0;
   readonly #events = new Uint32Array(EVENTS_MAX * EVENT_WORDS);
   readonly #eventOctets = new Uint8Array(this.#events.buffer);
   readonly #one = new Uint32Array(EVENT_WORDS);
@@ -152,8 +157,8 @@ export class Poller {
    * @returns Whether it is waited for from now on.
    */
   add(descriptor: number, interest: number, polled: Polled): boolean {
-    if (this.#polled.has(descriptor)) {
-      this.#polled.set(descriptor, polled);
+    if (this.#polled[descriptor] !== undefined) {
+      this.#polled[descriptor] = polled;
       return true;
     }
     if (this.#epoll < 0 && !this.#open()) return false;
@@ -171,7 +176,8 @@ export class Poller {
       this.#closeWhenUnused();
       return false;
     }
-    this.#polled.set(descriptor, polled);
+    this.#polled[descriptor] = polled;
+    this.#size++;
     return true;
   }
 
@@ -241,10 +247,12 @@ export class Poller {
 
   /** @returns Whether it was waited for. */
   #forget(descriptor: number): boolean {
-    const polled = this.#polled.get(descriptor);
+    const polled = this.#polled[descriptor];
     if (polled === undefined) return false;
-    this.#due.delete(polled);
-    return this.#polled.delete(descriptor);
+    if (this.#due.size > 0) this.#due.delete(polled);
+    this.#polled[descriptor] = undefined;
+    this.#size--;
+    return true;
   }
 
   #open(): boolean {
@@ -276,7 +284,7 @@ export class Poller {
   }
 
   #closeWhenUnused(): void {
-    if (this.#polled.size > 0 || this.#holders > 0 || this.#epoll < 0) return;
+    if (this.#size > 0 || this.#holders > 0 || this.#epoll < 0) return;
     const [epoll, waiter] = [this.#epoll, this.#waiter!];
     this.#epoll = -1;
     this.#waiter = undefined;
@@ -344,7 +352,7 @@ export class Poller {
   #tell(count: number): void {
     for (let index = 0; index < count; index++) {
       const at = index * EVENT_WORDS;
-      const polled = this.#polled.get(this.#events[at + DATA_AT]!);
+      const polled = this.#polled[this.#events[at + DATA_AT]!];
       polled?.onReady(this.#events[at]!);
     }
   }
@@ -358,7 +366,7 @@ export class Poller {
     this.#unfinished = new Map();
     for (let index = 0; index < count; index++) {
       const at = index * EVENT_WORDS;
-      const polled = this.#polled.get(this.#events[at + DATA_AT]!);
+      const polled = this.#polled[this.#events[at + DATA_AT]!];
       if (polled === undefined) continue;
       due.set(polled, (due.get(polled) ?? 0) | this.#events[at]!);
     }
