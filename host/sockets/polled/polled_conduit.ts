@@ -300,9 +300,9 @@ export class PolledConduit implements Conduit, Polled {
         this.#descriptor.closeWrite();
       }
     } catch {
-      // The peer has gone; what it said before is delivered first.
-      this.#sending = "broken";
-      if (this.#peerEnded) this.#close(UNHEARD);
+      // The peer has gone; what it said before is delivered first. Who has said
+      // goodbye itself needs none of ours.
+      if (!this.#peerEnded) this.#sending = "broken";
     }
     this.#tryToClose();
   }

@@ -181,6 +181,8 @@ export class PolledTransport implements Transport, Polled {
       this.#descriptor.closeWrite();
       this.#weEnded = true;
     } catch (error) {
+      // Who has said goodbye itself and is gone needs none of ours.
+      if (this.#peerEnded) return this.#finish(undefined);
       return this.#onWriteError(error);
     }
     this.#tryToFinish();

@@ -202,7 +202,11 @@ export class SecureStream implements PolledStream {
     }
     if (this.#ending !== "descriptor") return;
     this.#ending = "no";
-    this.#descriptor.closeWrite();
+    try {
+      this.#descriptor.closeWrite();
+    } catch {
+      // Our goodbye is on its way, and who is gone already needs none.
+    }
   }
 
   #send(output: Uint8Array<ArrayBuffer>): number {

@@ -161,6 +161,24 @@ testEachEngine(
 );
 
 testEachEngine(
+  "who said goodbye and is gone makes a clean end",
+  async (engine) => {
+    for (const isFirstHeard of [true, false]) {
+      await withEnds(engine, async ({ client, server }) => {
+        const listener = new Listener(conduitOf(server));
+        await client.write(new Uint8Array(10));
+        await listener.until(() => listener.receivedOctets === 10);
+        await client.closeWrite();
+        client.close();
+        if (isFirstHeard) await listener.until(() => listener.ended);
+        listener.conduit.end();
+        assertEquals(await listener.closed(), { kind: "clean" });
+      });
+    }
+  },
+);
+
+testEachEngine(
   "a server of another CA or another name is refused in words",
   async (engine) => {
     const all = await certificates();
