@@ -110,6 +110,7 @@ export class RawSsl {
   /** The next write begins with new keys, and asks the peer for new ones. */
   updateKeys(session: SecureSession): void {
     raw!.SSL_key_update(this.#of(session), 1);
+    LIBSSL!.ERR_clear_error(); // It may be about to send some already.
   }
 
   /** The next `shakeHands` asks for it. */
