@@ -1,24 +1,24 @@
 /**
  * Garbage and changed records into sessions of either kind: they fail with an
  * error of TLS or want more, and the process lives on. In memory, because the
- * fuzzers of `tests/fuzz` may open no library.
+ * fuzzers beside this may open no library.
  */
 
 import { assert } from "@std/assert";
-import { certificates } from "../../tests/support/certificates.ts";
-import { mutateOctets } from "../../tests/fuzz/mutators.ts";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
-import { rawSsl } from "../../tests/support/raw_ssl.ts";
+import { certificates } from "../support/certificates.ts";
+import { mutateOctets } from "./mutators.ts";
+import { forAll, type Prng } from "../support/prng.ts";
+import { rawSsl } from "../support/raw_ssl.ts";
 import {
   clientContext,
   LIBSSL,
   type SecureEnd,
   type SecurePair,
   serverContext,
-} from "../../tests/support/secure_pair.ts";
-import type { SecureContext } from "./secure_context.ts";
-import { HUNGRY } from "./secure_session.ts";
-import { SslError } from "./ssl_error.ts";
+} from "../support/secure_pair.ts";
+import type { SecureContext } from "../../host/libssl/secure_context.ts";
+import { HUNGRY } from "../../host/libssl/secure_session.ts";
+import { SslError } from "../../host/libssl/ssl_error.ts";
 
 const RUNS = 1_500;
 
