@@ -85,6 +85,7 @@ const SSL_SYMBOLS = {
   SSL_do_handshake: { parameters: ["pointer"], result: "i32" },
   SSL_read: { parameters: ["pointer", "buffer", "i32"], result: "i32" },
   SSL_write: { parameters: ["pointer", "buffer", "i32"], result: "i32" },
+  SSL_key_update: { parameters: ["pointer", "i32"], result: "i32" },
   SSL_shutdown: { parameters: ["pointer"], result: "i32" },
   SSL_get_error: { parameters: ["pointer", "i32"], result: "i32" },
   SSL_get_servername: { parameters: ["pointer", "i32"], result: "pointer" },

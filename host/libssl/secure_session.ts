@@ -57,7 +57,15 @@ export type Shaken = "complete" | typeof HUNGRY | typeof FULL;
  */
 export const MESSAGES_MAX: BucketSize = { burst: 32, perSecond: 1 };
 
+/**
+ * Records that we write with the same keys. AES-GCM is good for 2^24.5 of them
+ * (RFC 8446 §5.5), some 388 GB, and a link lasts for years; the library leaves
+ * it to us. TLS 1.2 knows no new keys.
+ */
+export const RECORDS_PER_KEY: number = 2 ** 23;
+
 /** From `openssl/ssl.h`. */
+const KEY_UPDATE_NOT_REQUESTED = 0;
 const ERROR_WANT_READ = 2;
 const ERROR_WANT_WRITE = 3;
 const ERROR_ZERO_RETURN = 6;
@@ -77,20 +85,25 @@ export class SecureSession {
     | { outcome: number; certificate: Uint8Array<ArrayBuffer> }
     | undefined;
   #error: SslError | undefined;
+  readonly #recordsPerKey: number;
+  #records = 0;
   /** See {@linkcode MESSAGES_MAX}; made for the first one. */
   #messages: TokenBucket | undefined;
 
   /**
    * @param peer For a client, the name or address that the server's certificate
    *   must be for; for a server, what else to be for those who ask by that name.
+   *   `recordsPerKey` is for tests of the end.
    */
   constructor(
     context: SecureContext,
     peer: {
       readonly serverName?: string;
       readonly contextFor?: (name: string) => SecureContext | undefined;
+      readonly recordsPerKey?: number;
     } = {},
   ) {
+    this.#recordsPerKey = peer.recordsPerKey ?? RECORDS_PER_KEY;
     this.#library = context.library;
     this.#context = context;
     this.#contextFor = peer.contextFor ?? (() => undefined);
@@ -198,7 +211,17 @@ export class SecureSession {
     const { ssl } = this.#open();
     const length = Math.min(octets.length, CLEAR_OCTETS_MAX);
     const count = this.#library.SSL_write(ssl, octets, length);
-    return count > 0 ? count : this.#lacking(count);
+    if (count <= 0) return this.#lacking(count);
+    this.#records += Math.ceil(count / RECORD_OCTETS_MAX);
+    if (this.#records >= this.#recordsPerKey) this.#changeKeys(ssl);
+    return count;
+  }
+
+  /** The peer hears of it before the next octet. */
+  #changeKeys(ssl: Deno.PointerObject): void {
+    this.#records = 0;
+    this.#library.SSL_key_update(ssl, KEY_UPDATE_NOT_REQUESTED);
+    this.#library.ERR_clear_error();
   }
 
   /**

@@ -189,6 +189,27 @@ test("a peer that takes nothing makes the writer wait, and nothing is lost", ({ 
 });
 
 Deno.test({
+  name: "who writes on and on takes new keys, and nobody asked",
+  ignore: LIBSSL === undefined,
+  fn: () => {
+    using pair = securePair({ client, server, recordsPerKey: 8 }).connect();
+    const whole = octets.subarray(0, CLEAR_OCTETS_MAX); // Four records.
+    const lengths: number[] = [];
+    for (let round = 0; round < 7; round++) {
+      pair.client.session.write(whole);
+      lengths.push(pair.client.session.output.length);
+      assertEquals(pair.server.receive(pair.client), whole.slice());
+    }
+    const plain = CLEAR_OCTETS_MAX + 4 * RECORD_OCTETS;
+    // New keys are 5 octets of a handshake in a record of their own.
+    const renewed = plain + 5 + RECORD_OCTETS;
+    const wanted = [plain, plain, renewed, plain, renewed, plain, renewed];
+    assertEquals(lengths, wanted);
+    assertEquals(pair.server.session.output.length, 0);
+  },
+});
+
+Deno.test({
   name: "new keys are answered with new keys",
   ignore: LIBSSL === undefined,
   fn: () => {

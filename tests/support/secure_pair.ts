@@ -23,6 +23,8 @@ export interface PairOptions {
   /** Default: `localhost`. */
   readonly serverName?: string;
   readonly contextFor?: (name: string) => SecureContext | undefined;
+  /** Of both ends. */
+  readonly recordsPerKey?: number;
 }
 
 /** The library; tests that need it are ignored without one. */
@@ -52,11 +54,17 @@ export function clientContext(
 
 /** Both ends, before the first octet. To be freed. */
 export function securePair(
-  { server, client, serverName = "localhost", contextFor }: PairOptions,
+  options: PairOptions,
 ): SecurePair {
+  const { server, client, serverName = "localhost", contextFor } = options;
+  const { recordsPerKey } = options;
+  const keys = recordsPerKey === undefined ? {} : { recordsPerKey };
   return new SecurePair(
-    new SecureSession(clientContext(client), { serverName }),
-    new SecureSession(serverContext(server), contextFor && { contextFor }),
+    new SecureSession(clientContext(client), { serverName, ...keys }),
+    new SecureSession(serverContext(server), {
+      ...contextFor && { contextFor },
+      ...keys,
+    }),
   );
 }
 
