@@ -22,6 +22,9 @@ const (
 
 // idle opens connections that carry one octet and then nothing, watches, and closes them all at once.
 func idle(r *run) {
+	// What starting up has left behind is no measure of what connections add.
+	time.Sleep(idleSettle)
+	r.before = usageOf(r.pids)
 	begin := time.Now()
 	conns := r.openIdle()
 	r.result["open_s"] = r4(time.Since(begin).Seconds())
