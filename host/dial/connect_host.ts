@@ -10,6 +10,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { OctetSocket } from "../sockets/octet_socket.ts";
 import { connectToAddress } from "../sockets/socket_connect.ts";
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
+import { orAborted } from "./or_aborted.ts";
 import { type Resolver, systemResolver } from "./resolver.ts";
 
 /** How {@linkcode connectToHost} is to behave. */
@@ -40,19 +41,5 @@ export async function connectToHost(
     signal,
     connect: (hostname, signal) => connectToAddress({ hostname, port }, signal),
     discard: (late) => late.close(),
-  });
-}
-
-/** The resolver cannot be given up; what it says too late is nobody's. */
-function orAborted<Value>(
-  promise: Promise<Value>,
-  signal: AbortSignal,
-): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort);
-    promise.then(resolve, reject)
-      .finally(() => signal.removeEventListener("abort", onAbort));
   });
 }

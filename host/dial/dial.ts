@@ -21,6 +21,7 @@ import {
 } from "./dial_errors.ts";
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
 import { DialGate, type DialRules } from "../policy/dial_gate.ts";
+import { orAborted } from "./or_aborted.ts";
 import { type Resolver, systemResolver } from "./resolver.ts";
 import { conduitOf } from "../sockets/conduit_of_socket.ts";
 import { DatagramConduit } from "../sockets/datagrams/datagram_conduit.ts";
@@ -281,7 +282,6 @@ async function dialUnix(attempt: Attempt): Promise<Conduit> {
   const path = await orAborted(
     attempt.gate.admitPath(address, Deno.realPath),
     attempt.signal,
-    () => {},
   ).catch((error) => {
     throw connectError("unix", address, error);
   });
@@ -303,28 +303,11 @@ async function resolve(
   if (isIpAddress(host)) return [host];
   try {
     const looking = (attempt.options.resolver ?? systemResolver).lookup(host);
-    return await orAborted(looking, signal, () => {});
+    return await orAborted(looking, signal);
   } catch (error) {
     if (error instanceof DialError && error.reason === "timeout") {
       throw lookupTimeout(target.protocol, host);
     }
     throw connectError(target.protocol, target.address, error);
   }
-}
-
-/** `promise`, or the signal's reason; what comes too late is discarded. */
-function orAborted<Value>(
-  promise: Promise<Value>,
-  signal: AbortSignal,
-  discard: (value: Value) => void,
-): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort);
-    promise.then((value) => {
-      if (signal.aborted) discard(value);
-      else resolve(value);
-    }, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }

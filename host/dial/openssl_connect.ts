@@ -4,9 +4,8 @@
  * @module
  */
 
-import { openLibssl } from "../libssl/library.ts";
 import type { SecureContext } from "../libssl/secure_context.ts";
-import { contextOf } from "../libssl/secure_contexts.ts";
+import { usableContext } from "../libssl/secure_contexts.ts";
 import { openLibc } from "../sockets/libc/libc.ts";
 import { tuneDescriptor } from "../sockets/libc/tcp_options.ts";
 import { shakeHandsAsClient } from "../sockets/polled/client_handshake.ts";
@@ -47,15 +46,12 @@ async function secure(
 function contextFor(
   { credentials: material, alpn }: DirectTarget,
 ): SecureContext | undefined {
-  const library = openLibssl();
   // Without a CA of its own it trusts the public ones, which the platform knows.
-  if (library === undefined || material.ca === "") return undefined;
-  const context = contextOf(library, {
+  if (material.ca === "") return undefined;
+  return usableContext({
     role: { kind: "client" },
     material,
     alpn,
     minVersion: "TLSv1.2",
   });
-  // The platform's TLS may be less strict about keys.
-  return context instanceof Error ? undefined : context;
 }

@@ -6,7 +6,7 @@
  */
 
 import type { TlsMaterial } from "../tls/credentials.ts";
-import type { LibSsl } from "./library.ts";
+import { type LibSsl, openLibssl } from "./library.ts";
 import { SecureContext, type SecureContextOptions } from "./secure_context.ts";
 
 /** Kept as long as the credentials are. */
@@ -31,6 +31,20 @@ export function contextOf(
   const context = make(library, options);
   made.set(key, context);
   return context;
+}
+
+/**
+ * The same for who goes on without.
+ *
+ * @returns `undefined`: there is no library, or it cannot use these credentials;
+ *   the platform's TLS may be less strict about keys.
+ */
+export function usableContext(
+  options: SecureContextOptions,
+): SecureContext | undefined {
+  const library = openLibssl();
+  const context = library && contextOf(library, options);
+  return context instanceof Error ? undefined : context;
 }
 
 function make(

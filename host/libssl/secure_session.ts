@@ -23,23 +23,16 @@ import {
 } from "./handshake_callbacks.ts";
 import { cText, type LibSsl } from "./library.ts";
 import type { SecureContext } from "./secure_context.ts";
+import {
+  allocateSession,
+  CLEAR_OCTETS_MAX,
+  OUTPUT_OCTETS,
+  RECORD_OCTETS_MAX,
+  releaseSession,
+  ringAt,
+  type SessionMemory,
+} from "./session_memory.ts";
 import { lastSslError, SslError, verifyError } from "./ssl_error.ts";
-
-/** What is written at once; more waits for the next call. */
-export const CLEAR_OCTETS_MAX = 64 * 1024;
-
-/** TLS's own limit for one record (RFC 8446 §5.1). */
-const RECORD_OCTETS_MAX = 16 * 1024;
-
-/** Header, explicit nonce, type and tag, with room to spare (RFC 5246 §6.2.3). */
-const RECORD_EXTRA_OCTETS = 64;
-
-/** What `write` makes of `CLEAR_OCTETS_MAX`, and an alert or two behind it. */
-const OUTPUT_OCTETS = CLEAR_OCTETS_MAX +
-  (CLEAR_OCTETS_MAX / RECORD_OCTETS_MAX + 2) * RECORD_EXTRA_OCTETS;
-
-/** What is taken from a socket at once. */
-const INPUT_OCTETS = 64 * 1024;
 
 /** What a call finds when the peer must say more first. */
 export const HUNGRY = -1;
@@ -79,7 +72,7 @@ export class SecureSession {
   readonly #context: SecureContext;
   readonly #contextFor: (name: string) => SecureContext | undefined;
   /** Of the library; `undefined` when they are freed. */
-  #memory: Memory | undefined;
+  #memory: SessionMemory | undefined;
   #other: SecureContext | undefined;
   #refusal:
     | { outcome: number; certificate: Uint8Array<ArrayBuffer> }
@@ -107,7 +100,7 @@ export class SecureSession {
     this.#library = context.library;
     this.#context = context;
     this.#contextFor = peer.contextFor ?? (() => undefined);
-    this.#memory = allocate(context);
+    this.#memory = allocateSession(context);
     const { ssl } = this.#memory;
     if (context.role.kind === "server") {
       this.#library.SSL_set_accept_state(ssl);
@@ -275,18 +268,17 @@ export class SecureSession {
     const memory = this.#memory;
     if (memory === undefined) return;
     this.#memory = undefined;
-    this.#library.SSL_free(memory.ssl); // And its end of the pair.
-    this.#library.BIO_free(memory.network);
+    releaseSession(this.#library, memory);
   }
 
   /** The library must not be asked again after an error (SSL_get_error(3)). */
-  #open(): Memory {
+  #open(): SessionMemory {
     if (this.#error !== undefined) throw this.#error;
     return this.#living;
   }
 
   /** @throws {TypeError} Its memory may be another's by now. */
-  get #living(): Memory {
+  get #living(): SessionMemory {
     if (this.#memory !== undefined) return this.#memory;
     throw new TypeError("Cannot use a TLS session that was freed");
   }
@@ -374,54 +366,6 @@ function isExpectable(serverName: string): boolean {
   return /^[^.\0][^\0]*$/.test(serverName);
 }
 
-/** What a session has in the library's memory. */
-interface Memory {
-  readonly ssl: Deno.PointerObject;
-  /** Our end of the pair whose other end TLS reads and writes. */
-  readonly network: Deno.PointerObject;
-  readonly input: Uint8Array<ArrayBuffer>;
-  output?: { readonly at: bigint; readonly ring: Uint8Array<ArrayBuffer> };
-  /** Where calls leave a pointer. */
-  readonly pointer: BigUint64Array<ArrayBuffer>;
-  readonly pointerOctets: Uint8Array<ArrayBuffer>;
-}
-
 const NOTHING = new Uint8Array();
 const length = new Uint32Array(1);
 const lengthOctets = new Uint8Array(length.buffer);
-
-/** Must be longer than what the platform moves about with small arrays. */
-const pointerWords = 16;
-
-function allocate({ library, pointer: context }: SecureContext): Memory {
-  const ssl = library.SSL_new(context);
-  if (ssl === null) throw lastSslError(library);
-  const pointer = new BigUint64Array(pointerWords);
-  const pointerOctets = new Uint8Array(pointer.buffer);
-  const made = library.BIO_new_bio_pair(
-    pointerOctets.subarray(0, 8),
-    BigInt(OUTPUT_OCTETS),
-    pointerOctets.subarray(8, 16),
-    BigInt(INPUT_OCTETS),
-  );
-  if (made !== 1) {
-    library.SSL_free(ssl);
-    throw lastSslError(library);
-  }
-  const inner = Deno.UnsafePointer.create(pointer[0]!)!;
-  const network = Deno.UnsafePointer.create(pointer[1]!)!;
-  library.SSL_set_bio(ssl, inner, inner);
-  library.BIO_nwrite0(network, pointerOctets);
-  const input = ringAt(pointer[0]!, INPUT_OCTETS);
-  return { ssl, network, input, pointer, pointerOctets };
-}
-
-/** Memory of the library, as long as the session is not freed. */
-function ringAt(at: bigint, octets: number): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(
-    Deno.UnsafePointerView.getArrayBuffer(
-      Deno.UnsafePointer.create(at)!,
-      octets,
-    ),
-  );
-}

@@ -9,12 +9,8 @@ import {
   securePair,
   serverContext,
 } from "../../tests/support/secure_pair.ts";
-import {
-  CLEAR_OCTETS_MAX,
-  FULL,
-  HUNGRY,
-  MESSAGES_MAX,
-} from "./secure_session.ts";
+import { FULL, HUNGRY, MESSAGES_MAX } from "./secure_session.ts";
+import { CLEAR_OCTETS_MAX } from "./session_memory.ts";
 import { SslError } from "./ssl_error.ts";
 
 const all = await certificates();

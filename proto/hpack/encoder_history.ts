@@ -11,7 +11,7 @@
  */
 
 import type { HeaderField } from "./header_field.ts";
-import { indexingRule, isSecret } from "./indexing_rule.ts";
+import { isOneConnections } from "./indexing_rule.ts";
 import { ListMemo } from "./list_memo.ts";
 
 /** Lists that are followed: a head, trailers, and those of one call more. */
@@ -46,12 +46,8 @@ export class EncoderHistory {
    */
   add(fields: readonly HeaderField[], octets: Uint8Array): void {
     if (this.lists.length === HISTORY_LISTS_MAX) return;
-    if (!Object.isFrozen(fields) || fields.some(mustNotStay)) return;
+    if (!Object.isFrozen(fields) || fields.some(isOneConnections)) return;
     const after = new EncoderHistory([...this.lists, fields]);
     this.#next.set(fields, { octets: octets.slice(), after });
   }
-}
-
-function mustNotStay({ name, value, neverIndex }: HeaderField): boolean {
-  return neverIndex === true || isSecret(name, value, indexingRule(name));
 }

@@ -13,7 +13,7 @@
 
 import { type DynamicTable, fieldOctets } from "./dynamic_table.ts";
 import type { HeaderField } from "./header_field.ts";
-import { indexingRule, isSecret } from "./indexing_rule.ts";
+import { isOneConnections } from "./indexing_rule.ts";
 
 /** Longer ones are not kept: a call's head is some hundred octets. */
 export const FIRST_BLOCK_OCTETS_MAX = 512;
@@ -55,7 +55,9 @@ export class FirstBlocks {
     fields: readonly HeaderField[],
     table: DynamicTable,
   ): void {
-    if (octets.length > FIRST_BLOCK_OCTETS_MAX || fields.some(mustNotStay)) {
+    if (
+      octets.length > FIRST_BLOCK_OCTETS_MAX || fields.some(isOneConnections)
+    ) {
       return;
     }
     // What was evicted counts too, and would have to be evicted again.
@@ -72,11 +74,6 @@ export class FirstBlocks {
     };
     this.#oldest = (this.#oldest + 1) % FIRST_BLOCKS_MAX;
   }
-}
-
-function mustNotStay({ name, value, neverIndex }: HeaderField): boolean {
-  return neverIndex === true || name === "cookie" ||
-    isSecret(name, value, indexingRule(name));
 }
 
 /** Whether two blocks are the same, octet by octet. */

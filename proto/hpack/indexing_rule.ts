@@ -5,6 +5,8 @@
  * @module
  */
 
+import type { HeaderField } from "./header_field.ts";
+
 /**
  * - `index`: values repeat; insert.
  * - `literal`: values change with every message and would push useful entries
@@ -47,4 +49,12 @@ export function isSecret(
 ): boolean {
   return rule === "never" ||
     (name === "cookie" && value.length < COOKIE_OCTETS_INDEXED_MIN);
+}
+
+/** Whether nothing of a field may be remembered beyond its own connection. */
+export function isOneConnections(
+  { name, value, neverIndex }: HeaderField,
+): boolean {
+  return neverIndex === true || name === "cookie" ||
+    isSecret(name, value, indexingRule(name));
 }

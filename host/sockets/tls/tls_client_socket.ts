@@ -6,9 +6,8 @@
  * @module
  */
 
-import { openLibssl } from "../../libssl/library.ts";
 import type { SecureContext } from "../../libssl/secure_context.ts";
-import { contextOf } from "../../libssl/secure_contexts.ts";
+import { usableContext } from "../../libssl/secure_contexts.ts";
 import type { TlsChoice } from "../../libssl/tls_choice.ts";
 import { clientHandshakeError } from "../../tls/tls_errors.ts";
 import type { OctetSocket } from "../octet_socket.ts";
@@ -51,15 +50,12 @@ function contextFor(
   if (material.ca === "" || isUnverified || otherNames?.length) {
     return undefined;
   }
-  const library = openLibssl();
-  const context = library && contextOf(library, {
+  return usableContext({
     role: { kind: "client" },
     material,
     alpn,
     minVersion: "TLSv1.2",
   });
-  // The platform's TLS may be less strict about keys.
-  return context instanceof Error ? undefined : context;
 }
 
 async function overOpenssl(

@@ -8,9 +8,8 @@
  * @module
  */
 
-import { openLibssl } from "../../libssl/library.ts";
 import type { SecureContext } from "../../libssl/secure_context.ts";
-import { contextOf } from "../../libssl/secure_contexts.ts";
+import { usableContext } from "../../libssl/secure_contexts.ts";
 import { SecureSession } from "../../libssl/secure_session.ts";
 import type { TlsChoice } from "../../libssl/tls_choice.ts";
 import type { OctetSocket } from "../octet_socket.ts";
@@ -51,13 +50,10 @@ export function tlsServerSocket(
 function contextFor(
   { credentials, clientCertificate, alpn, minVersion }: TlsServerOptions,
 ): SecureContext | undefined {
-  const library = openLibssl();
-  const context = library && contextOf(library, {
+  return usableContext({
     role: { kind: "server", clientCertificate },
     material: credentials,
     alpn,
     minVersion,
   });
-  // The platform's TLS may be less strict about keys.
-  return context instanceof Error ? undefined : context;
 }
