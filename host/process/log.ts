@@ -14,6 +14,9 @@ import {
   type LogLevel,
   type LogRecord,
 } from "@logtape/logtape";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { printable } from "./printable.ts";
+import { RepeatedLines } from "./repeated_lines.ts";
 
 /** How a log line looks. */
 export type LogFormat = "text" | "json";
@@ -21,17 +24,23 @@ export type LogFormat = "text" | "json";
 /**
  * A place to log to. Messages are complete sentences or clauses without
  * placeholders; what varies is in `fields` as well where a machine may ask.
+ *
+ * A line that may come again and again has a `key`, what it is about and whom:
+ * of lines with one key the first is written, and the others are counted
+ * (`repeated_lines.ts`).
  */
 export interface Log {
   /** Needs somebody's attention. */
-  error(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields, key?: string): void;
   /** Works, but is not as it should be. */
-  warn(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields, key?: string): void;
   /** Once in a process's life: start, stop, listeners. `--v=1`. */
-  info(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields, key?: string): void;
   /** Links, refusals, reconnects. `--v=2`, the default. */
-  event(message: string, fields?: LogFields): void;
-  /** Every conduit. `--v=4`. */
+  event(message: string, fields?: LogFields, key?: string): void;
+  /** True when every connection is wanted: ask before building a line. */
+  readonly wantsDetails: boolean;
+  /** Every connection. `--v=4`. */
   detail(message: string, fields?: LogFields): void;
   /** True when every packet is wanted: `--v=10`. Ask before building a line. */
   readonly wantsPackets: boolean;
@@ -43,6 +52,8 @@ export interface Log {
 export interface LeveledLog extends Log {
   /** `--v`, 0 to 10; the next line is judged by it. */
   level: number;
+  /** Writes what is held back of repeated lines; the process does so when it ends. */
+  flush(): void;
 }
 
 /** What a machine may want to filter by. */
@@ -51,6 +62,22 @@ export type LogFields = Readonly<Record<string, string | number | boolean>>;
 /** `--v` from which on each kind of line is written. */
 const LEVELS = { info: 1, event: 2, detail: 4, packet: 10 } as const;
 
+/** Longest message: room for a stack, none for what a peer may be called. */
+const MESSAGE_LENGTH_MAX = 4_000;
+
+/** Longest value of a field. */
+const FIELD_LENGTH_MAX = 1_000;
+
+/** What is held back is no reason for a process to live on. */
+const RELAXED_TIMERS: Timers = {
+  now: () => performance.now(),
+  after(delayMs, callback) {
+    const id = setTimeout(callback, delayMs);
+    Deno.unrefTimer(id);
+    return { cancel: () => clearTimeout(id) };
+  },
+};
+
 /**
  * Opens the log.
  *
@@ -58,9 +85,55 @@ const LEVELS = { info: 1, event: 2, detail: 4, packet: 10 } as const;
  */
 export function openLog(
   component: string,
-  options: { readonly format: LogFormat; readonly level: number },
+  options: {
+    readonly format: LogFormat;
+    readonly level: number;
+    /** Of the machine, unless given. */
+    readonly timers?: Timers;
+  },
 ): LeveledLog {
-  const format = options.format === "json" ? jsonLinesFormatter : textLine;
+  writeToStderr(options.format);
+  const logger = getLogger([component]);
+  const repeated = new RepeatedLines(options.timers ?? RELAXED_TIMERS);
+  globalThis.addEventListener("unload", () => repeated.flush());
+  let { level } = options;
+  const from = (least: number, kind: LogLevel): Log["error"] => {
+    const write = (message: string, fields?: LogFields, note = "") =>
+      logger[kind](
+        withoutPlaceholders(printable(message, MESSAGE_LENGTH_MAX) + note),
+        fields === undefined ? {} : printableFields(fields),
+      );
+    return (message, fields, key) => {
+      if (level < least) return;
+      if (key === undefined) return write(message, fields);
+      repeated.add(`${kind} ${key}`, (note) => write(message, fields, note));
+    };
+  };
+  return {
+    get level() {
+      return level;
+    },
+    set level(next) {
+      level = next;
+    },
+    flush: () => repeated.flush(),
+    error: from(0, "error"),
+    warn: from(0, "warning"),
+    info: from(LEVELS.info, "info"),
+    event: from(LEVELS.event, "info"),
+    get wantsDetails() {
+      return level >= LEVELS.detail;
+    },
+    detail: from(LEVELS.detail, "debug"),
+    get wantsPackets() {
+      return level >= LEVELS.packet;
+    },
+    packet: from(LEVELS.packet, "trace"),
+  };
+}
+
+function writeToStderr(logFormat: LogFormat): void {
+  const format = logFormat === "json" ? jsonLinesFormatter : textLine;
   const encoder = new TextEncoder();
   configureSync({
     reset: true,
@@ -75,33 +148,15 @@ export function openLog(
       { category: ["logtape", "meta"], sinks: [], lowestLevel: "fatal" },
     ],
   });
-  const logger = getLogger([component]);
-  const write = (kind: LogLevel) => (message: string, fields?: LogFields) =>
-    logger[kind](withoutPlaceholders(message), { ...fields });
-  let { level } = options;
-  const from = (least: number, kind: LogLevel) => {
-    const writeKind = write(kind);
-    return (message: string, fields?: LogFields) => {
-      if (level >= least) writeKind(message, fields);
-    };
-  };
-  return {
-    get level() {
-      return level;
-    },
-    set level(next) {
-      level = next;
-    },
-    error: write("error"),
-    warn: write("warning"),
-    info: from(LEVELS.info, "info"),
-    event: from(LEVELS.event, "info"),
-    detail: from(LEVELS.detail, "debug"),
-    get wantsPackets() {
-      return level >= LEVELS.packet;
-    },
-    packet: from(LEVELS.packet, "trace"),
-  };
+}
+
+function printableFields(fields: LogFields): LogFields {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      typeof value === "string" ? printable(value, FIELD_LENGTH_MAX) : value,
+    ]),
+  );
 }
 
 /** Peers' words may hold braces, which mean something to the logger. */
@@ -116,13 +171,8 @@ function textLine(record: LogRecord): string {
   const fields = Object.entries(record.properties)
     .map(([name, value]) => ` ${name}=${fieldText(value)}`)
     .join("");
-  const line = `${time} ${level} ${record.message.join("")}${fields}`;
-  // A peer's words must not be able to forge a line of their own.
-  return `${line.replace(CONTROL, "\u{fffd}")}\n`;
+  return `${time} ${level} ${record.message.join("")}${fields}\n`;
 }
-
-// deno-lint-ignore no-control-regex -- those are what must not get through
-const CONTROL = /[\x00-\x1f\x7f-\x9f]/g;
 
 function fieldText(value: unknown): string {
   const text = String(value);

@@ -1,9 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { type LogFormat, openLog } from "./log.ts";
 
 /** What is written to stderr while `run` runs. */
 function written(
-  options: { format: LogFormat; level: number },
+  options: { format: LogFormat; level: number; timers?: FakeTimers },
   run: (log: ReturnType<typeof openLog>) => void,
 ): string {
   const original = Deno.stderr.writeSync;
@@ -69,10 +70,58 @@ Deno.test("a level that is set counts from the next line on", () => {
 });
 
 Deno.test("a peer's words cannot forge a line", () => {
+  for (const format of ["text", "json"] as const) {
+    const text = written(
+      { format, level: 0 },
+      (log) =>
+        log.error("bad\n2026 INFO all is well\u001b[2J\u202e", {
+          agent: "b\u202eb\n",
+        }),
+    );
+    assertEquals(text.split("\n").length, 2);
+    for (const mark of ["\u001b", "\u202e"]) {
+      assertEquals(text.includes(mark), false);
+    }
+  }
+});
+
+Deno.test("a peer's words cannot make a line of any length", () => {
+  const long = "x".repeat(60_000);
   const text = written(
     { format: "text", level: 0 },
-    (log) => log.error("bad\n2026 INFO all is well\u001b[2J"),
+    (log) => log.error(`who is ${long}`, { agent: long }),
   );
-  assertEquals(text.split("\n").length, 2);
-  assertEquals(text.includes("\u001b"), false);
+  assertEquals(text.length < 6_000, true);
+  assertMatch(text, /x… \(56007 more characters\) agent="x+… \(59000 more/);
+});
+
+Deno.test("lines of one key are written once, and then counted", () => {
+  const timers = new FakeTimers();
+  const text = written({ format: "text", level: 2, timers }, (log) => {
+    for (let i = 0; i < 38; i++) {
+      log.event(`Cannot link: ${i}`, { port: i }, "link a");
+    }
+    log.event("Cannot link: other", {}, "link b");
+    log.warn("Cannot link: warned", {}, "link a");
+    timers.advance(10_000);
+  });
+  const lines = text.split("\n").filter((line) => line.includes("link: "));
+  assertEquals(lines.length, 4);
+  assertMatch(lines[0]!, / INFO Cannot link: 0 port=0$/);
+  assertMatch(
+    lines[3]!,
+    /Cannot link: 37 \(same, 37 more until \d{4}-[\d:T.-]+Z\) port=37$/,
+  );
+});
+
+Deno.test("a level that is off holds nothing back", () => {
+  const timers = new FakeTimers();
+  const text = written({ format: "text", level: 0, timers }, (log) => {
+    for (let i = 0; i < 3; i++) log.event("gone", {}, "k");
+    assertEquals(timers.pendingCount, 0);
+    for (let i = 0; i < 3; i++) log.warn("bad", {}, "k");
+    log.flush();
+    assertEquals(timers.pendingCount, 0);
+  });
+  assertMatch(text, /WARNING bad\n.*WARNING bad \(same, 2 more until .*\n$/s);
 });

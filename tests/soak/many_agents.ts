@@ -65,6 +65,7 @@ function logOf(name: string): Log {
     warn: (message) => console.error(message),
     info: nothing,
     event,
+    wantsDetails: false,
     detail: nothing,
     packet: nothing,
     wantsPackets: false,

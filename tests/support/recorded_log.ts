@@ -22,6 +22,7 @@ interface Waiter {
 /** See the module description. */
 export class RecordedLog implements Log {
   readonly lines: RecordedLine[] = [];
+  wantsDetails = true;
   readonly wantsPackets = false;
   #waiters: Waiter[] = [];
 

@@ -1,0 +1,37 @@
+/**
+ * Text of others made fit for a line of a log: it cannot break the line, colour
+ * a terminal, turn around what stands beside it, or be as long as it likes.
+ *
+ * @module
+ */
+
+/**
+ * What must not reach a terminal as it is: control characters (C0, DEL, C1), the
+ * breaks of lines and paragraphs, what is invisible, and what changes the
+ * direction of the text around it (CVE-2021-42574). Halves of characters, too.
+ */
+const UNPRINTABLE =
+  // deno-lint-ignore no-control-regex -- those are what must not get through
+  /[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}]/gu;
+
+const SHORT: ReadonlyMap<string, string> = new Map([
+  ["\n", "\\n"],
+  ["\r", "\\r"],
+  ["\t", "\\t"],
+]);
+
+/**
+ * Gives `text` with escapes (`\n`, `\u202e`) for what is not to be printed, cut
+ * behind `lengthMax` characters.
+ */
+export function printable(text: string, lengthMax: number): string {
+  const kept = text.length > lengthMax ? text.slice(0, lengthMax) : text;
+  const escaped = kept.replace(UNPRINTABLE, escape);
+  if (kept === text) return escaped;
+  return `${escaped}… (${text.length - lengthMax} more characters)`;
+}
+
+function escape(character: string): string {
+  const code = character.charCodeAt(0).toString(16).padStart(4, "0");
+  return SHORT.get(character) ?? `\\u${code}`;
+}

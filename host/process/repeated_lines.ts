@@ -1,0 +1,122 @@
+/**
+ * Lines of a log that say the same again and again: the first is written, the
+ * others are counted, and the last of them is written with their count.
+ *
+ * Knows no log and no clock of its own. What it keeps is bounded, so a key may
+ * hold what peers choose; many keys then collapse less, and cost no more.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/**
+ * How long repetitions of a line are gathered: at first, and the longer the
+ * longer it goes on.
+ */
+export const GATHER_MS: readonly number[] = [10_000, 60_000, 600_000];
+
+/** Keys that are remembered; the oldest gives way. */
+export const KEYS_MAX = 256;
+
+/** Writes a line, with a note behind its message. */
+export type WriteLine = (note: string) => void;
+
+/** What was said under one key. */
+interface Entry {
+  /** Index of {@linkcode GATHER_MS}. */
+  stage: number;
+  /** Until then it is gathered. */
+  untilMs: number;
+  held: number;
+  /** Of the last line that is held. */
+  write: WriteLine;
+  /** When that came, as a person reads it. */
+  lastMs: number;
+  timer: Timer | undefined;
+}
+
+/** See the module description. */
+export class RepeatedLines {
+  readonly #timers: Timers;
+  readonly #wallMs: () => number;
+  readonly #entries = new Map<string, Entry>();
+
+  /** @param wallMs The machine's time, milliseconds since 1970. */
+  constructor(timers: Timers, wallMs: () => number = Date.now) {
+    this.#timers = timers;
+    this.#wallMs = wallMs;
+  }
+
+  /**
+   * Takes a line.
+   *
+   * @param key Lines of one key say the same: by kind, and about whom.
+   * @param write Called now, later, or never when a later line replaces it.
+   */
+  add(key: string, write: WriteLine): void {
+    const nowMs = this.#timers.now();
+    const entry = this.#entries.get(key);
+    if (entry === undefined || isOver(entry, nowMs)) {
+      this.#remember(key, nowMs, write);
+      return write("");
+    }
+    entry.held++;
+    entry.write = write;
+    entry.lastMs = this.#wallMs();
+    entry.timer ??= this.#timers.after(
+      entry.untilMs - nowMs,
+      () => this.#tell(entry),
+    );
+  }
+
+  /** Writes what is held: nobody may be there to do it later. */
+  flush(): void {
+    for (const entry of this.#entries.values()) tellHeld(entry);
+    this.#entries.clear();
+  }
+
+  #remember(key: string, nowMs: number, write: WriteLine): void {
+    this.#entries.delete(key);
+    if (this.#entries.size >= KEYS_MAX) this.#forgetOldest();
+    this.#entries.set(key, {
+      stage: 0,
+      untilMs: nowMs + GATHER_MS[0]!,
+      held: 0,
+      write,
+      lastMs: 0,
+      timer: undefined,
+    });
+  }
+
+  #forgetOldest(): void {
+    for (const [key, entry] of this.#entries) {
+      this.#entries.delete(key);
+      return tellHeld(entry);
+    }
+  }
+
+  #tell(entry: Entry): void {
+    tellHeld(entry);
+    entry.stage = Math.min(entry.stage + 1, GATHER_MS.length - 1);
+    entry.untilMs = this.#timers.now() + GATHER_MS[entry.stage]!;
+  }
+}
+
+/** Nothing came for a while: the next line is news. */
+function isOver(entry: Entry, nowMs: number): boolean {
+  return entry.held === 0 && nowMs >= entry.untilMs;
+}
+
+function tellHeld(entry: Entry): void {
+  entry.timer?.cancel();
+  entry.timer = undefined;
+  const { held } = entry;
+  if (held === 0) return;
+  entry.held = 0;
+  entry.write(` (same, ${held} more until ${isoTime(entry.lastMs)})`);
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
