@@ -11,7 +11,8 @@ import type { OctetSocket } from "../sockets/octet_socket.ts";
 import { connectToAddress } from "../sockets/socket_connect.ts";
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
 import { orAborted } from "./or_aborted.ts";
-import { type Resolver, systemResolver } from "./resolver.ts";
+import type { Resolver } from "../names/resolver.ts";
+import { systemResolver } from "../names/system_resolver.ts";
 
 /** How {@linkcode connectToHost} is to behave. */
 export interface HostConnectOptions {

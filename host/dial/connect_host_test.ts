@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { codeOf } from "../sockets/octet_socket.ts";
 import { systemTimers } from "../process/system_timers.ts";
 import { connectToHost } from "./connect_host.ts";
-import { LookupError, type Resolver } from "./resolver.ts";
+import { LookupError, type Resolver } from "../names/resolver.ts";
 
 const NEVER = new AbortController().signal;
 const options = (addresses: readonly string[]) => ({

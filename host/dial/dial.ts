@@ -22,7 +22,8 @@ import {
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
 import { DialGate, type DialRules } from "../policy/dial_gate.ts";
 import { orAborted } from "./or_aborted.ts";
-import { type Resolver, systemResolver } from "./resolver.ts";
+import type { Resolver } from "../names/resolver.ts";
+import { systemResolver } from "../names/system_resolver.ts";
 import { conduitOf } from "../sockets/conduit_of_socket.ts";
 import { DatagramConduit } from "../sockets/datagrams/datagram_conduit.ts";
 import { hostPort } from "../sockets/deno_socket.ts";

@@ -8,7 +8,7 @@
  */
 
 import { DialError } from "../../proto/link/link.ts";
-import { LookupError } from "./resolver.ts";
+import { LookupError } from "../names/resolver.ts";
 import { codeOf } from "../sockets/octet_socket.ts";
 
 /** The words of `connect(2)` and `socket(2)` by error code (Go's syscall table). */
@@ -35,7 +35,8 @@ export function connectError(
 ): DialError {
   if (error instanceof DialError) return error;
   if (error instanceof LookupError) {
-    return new DialError("endpoint", `dial ${protocol}: ${error.message}`);
+    const reason = error.fault === "timeout" ? "timeout" : "endpoint";
+    return new DialError(reason, `dial ${protocol}: ${error.message}`);
   }
   const code = codeOf(error);
   const words = WORDS[code] ??

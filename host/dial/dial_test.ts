@@ -5,7 +5,7 @@ import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { Listener, readToEnd } from "../../tests/support/sockets.ts";
 import { openLibc } from "../sockets/libc/libc.ts";
 import { dialAddress, type DialLimits, dialTarget } from "./dial.ts";
-import { LookupError, type Resolver } from "./resolver.ts";
+import { LookupError, type Resolver } from "../names/resolver.ts";
 
 const text = new TextEncoder();
 

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { ConnectError } from "./agent_connect.ts";
-import { LookupError } from "./resolver.ts";
+import { LookupError } from "../names/resolver.ts";
 import {
   FAILED_MS,
   NoServerError,

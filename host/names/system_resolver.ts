@@ -10,33 +10,13 @@
 
 import { lookup } from "node:dns";
 import { codeOf } from "../sockets/octet_socket.ts";
-
-/** Asks for the addresses of a name; handed in, so that tests can answer. */
-export interface Resolver {
-  /**
-   * @returns IP addresses in the resolver's order of preference.
-   * @throws {LookupError}
-   */
-  lookup(host: string): Promise<readonly string[]>;
-}
-
-/** A name without addresses. The text is Go's, as people and tests know it. */
-export class LookupError extends Error {
-  override readonly name = "LookupError";
-
-  /** @param detail Why, when it was not simply a name that does not exist. */
-  constructor(readonly host: string, detail = "") {
-    super(
-      `lookup ${host}: no such host${detail === "" ? "" : ` (${detail})`}`,
-    );
-  }
-}
+import { type KeepingResolver, LookupError } from "./resolver.ts";
 
 /** Codes that mean "there is no such name", so that no more is to be said. */
 const NOT_FOUND: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"]);
 
 /** The resolver of the machine. */
-export const systemResolver: Resolver = {
+export const systemResolver: KeepingResolver = {
   lookup: (host) =>
     new Promise((resolve, reject) => {
       lookup(host, { all: true, verbatim: true }, (error, addresses) => {
@@ -50,4 +30,8 @@ export const systemResolver: Resolver = {
         else resolve(addresses.map((entry) => entry.address));
       });
     }),
+  async find(host) {
+    const addresses = await systemResolver.lookup(host);
+    return { addresses, freshForMs: 0, isLastAnswer: false };
+  },
 };
