@@ -2,6 +2,9 @@
  * Finds a backend for a client: the first that can be dialed, each tried once
  * at most, in the order in which the balancer has them.
  *
+ * A try is used up by a backend that keeps the client waiting. One that refuses
+ * costs next to nothing, so the next one is dialed as if it had not been asked.
+ *
  * What a client says first is sent to one backend at most. A dial that failed may
  * have brought it there all the same (an answer that came too late, a link that
  * was lost behind it), so it travels with a dial only where no other one is to
@@ -42,14 +45,22 @@ export type BackendFound =
   /** This machine is short of something, whoever is dialed. */
   | { readonly kind: "short" };
 
+/**
+ * Backends that are dialed for one client at most: with thousands that are all
+ * dead, a client who comes again and again must not keep the proxy busy.
+ */
+export const BACKENDS_TRIED_MAX = 128;
+
+/** Refusals in a row, before everybody else has a turn. */
+const REFUSALS_PER_TURN = 16;
+
 /** Dials until there is one; `port` is told what happened. */
 export async function dialBackend(
   port: ProxiedPort,
   context: ProxyContext,
   dial: BackendDial,
 ): Promise<BackendFound> {
-  const triesMax = context.dialTimeoutsMs.length;
-  let tried = NOBODY;
+  const tries = new Tries(port, context);
   let isShort = false;
   let isHeard = false;
   const takeEarly = async () => {
@@ -57,30 +68,91 @@ export async function dialBackend(
     isHeard ||= early.length > 0;
     return early;
   };
-  while (tried.size < triesMax && !isHeard && !dial.signal.aborted) {
-    const backend = port.balancer.pick(dial.clientHost, tried);
+  while (tries.areLeft && !isHeard && !dial.signal.aborted) {
+    const backend = port.balancer.pick(dial.clientHost, tries.backends);
     if (backend === undefined) break;
-    if (tried.size > 0) port.counts.retries++;
-    const isLast = tried.size + 1 >=
-      Math.min(triesMax, port.balancer.usableCount);
+    if (tries.backends.size > 0) port.counts.retries++;
+    const mayHear = tries.isLastBackend && dial.takeEarly !== undefined;
     const trying = tryOne(port, context, {
       backend,
-      timeoutMs: timeoutOf(port, context, tried.size, isLast),
+      timeoutMs: tries.timeoutMs,
       dial,
-      takeEarly: isLast && dial.takeEarly !== undefined ? takeEarly : undefined,
+      takeEarly: mayHear ? takeEarly : undefined,
     });
     const answer = trying instanceof Promise ? await trying : trying;
     if (!(answer instanceof ReachError)) {
       return { kind: "backend", backend, conduit: answer };
     }
     isShort = answer.fault === "here";
-    tried = new Set(tried).add(backend);
+    tries.failed(backend, answer);
+    if (tries.backends.size % REFUSALS_PER_TURN === 0) await turn(context);
   }
-  if (tried.size === 0) port.lastError = "no endpoint is ready";
+  if (tries.backends.size === 0) port.lastError = "no endpoint is ready";
   return { kind: isShort ? "short" : "nobody" };
 }
 
-const NOBODY: ReadonlySet<Backend> = new Set();
+function turn({ timers }: ProxyContext): Promise<void> {
+  return new Promise((resolve) => timers.after(0, resolve));
+}
+
+/** What one client has been through, and what is left for it. */
+class Tries {
+  /** Those that have failed it. */
+  readonly backends = new Set<Backend>();
+  readonly #port: ProxiedPort;
+  readonly #context: ProxyContext;
+  readonly #startMs: number;
+  /** Those that kept it waiting. */
+  #used = 0;
+
+  constructor(port: ProxiedPort, context: ProxyContext) {
+    this.#port = port;
+    this.#context = context;
+    this.#startMs = context.timers.now();
+  }
+
+  get areLeft(): boolean {
+    const { timers } = this.#context;
+    return this.#used < this.#triesMax &&
+      this.backends.size < BACKENDS_TRIED_MAX &&
+      // Refusals that come from afar take time, too.
+      (this.backends.size === this.#used ||
+        timers.now() - this.#startMs < this.#allTriesMs);
+  }
+
+  /** Whether nobody could be dialed if the next one failed. */
+  get isLastBackend(): boolean {
+    const { usableCount } = this.#port.balancer;
+    return this.backends.size + 1 >= Math.min(usableCount, BACKENDS_TRIED_MAX);
+  }
+
+  /** Who is the last hope is given as much time as anybody ever is. */
+  get timeoutMs(): number {
+    const { dialTimeoutMs } = this.#port.policy;
+    if (dialTimeoutMs !== undefined) return dialTimeoutMs;
+    const { dialTimeoutsMs } = this.#context;
+    return this.isLastBackend
+      ? dialTimeoutsMs.at(-1)!
+      : dialTimeoutsMs[this.#used]!;
+  }
+
+  failed(backend: Backend, { fault, isTimeout }: ReachError): void {
+    this.backends.add(backend);
+    // What this machine lacks, it lacks for all of them.
+    if (isTimeout || fault !== "target") this.#used++;
+  }
+
+  get #triesMax(): number {
+    return this.#context.dialTimeoutsMs.length;
+  }
+
+  get #allTriesMs(): number {
+    const { dialTimeoutMs } = this.#port.policy;
+    return dialTimeoutMs === undefined
+      ? this.#context.dialTimeoutsMs.reduce((sum, each) => sum + each, 0)
+      : dialTimeoutMs * this.#triesMax;
+  }
+}
 
 interface Try {
   readonly backend: Backend;
@@ -151,15 +223,4 @@ export function blame(
   if (!port.balancer.failed(backend, problem)) return;
   port.counts.ejections++;
   log.event(`${port.key}: ${backend.key} is left out for a while: ${problem}`);
-}
-
-/** Who is the last hope is given as much time as anybody ever is. */
-function timeoutOf(
-  { policy }: ProxiedPort,
-  { dialTimeoutsMs }: ProxyContext,
-  triesBefore: number,
-  isLast: boolean,
-): number {
-  if (policy.dialTimeoutMs !== undefined) return policy.dialTimeoutMs;
-  return dialTimeoutsMs[isLast ? dialTimeoutsMs.length - 1 : triesBefore]!;
 }

@@ -51,6 +51,14 @@ export class ReachError extends Error {
   ) {
     super(message, { cause });
   }
+
+  /** Nobody answered until the time was over; a refusal is an answer. */
+  get isTimeout(): boolean {
+    const { cause } = this;
+    if (cause instanceof ReachError) return cause.isTimeout;
+    return (cause instanceof DialError || cause instanceof TunnelDialError) &&
+      cause.reason === "timeout";
+  }
 }
 
 /** Dials targets. */

@@ -8,7 +8,9 @@ import {
   service,
 } from "../../tests/support/proxy_rig.ts";
 import { readToEnd, writeAll } from "../../tests/support/sockets.ts";
+import { BACKENDS_TRIED_MAX } from "./backend_dialer.ts";
 import { EJECTION_FAILURES, EJECTION_MS } from "./balancer/ejection.ts";
+import { ReachError } from "./reach.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 
 const KEY = "default/web";
@@ -153,7 +155,7 @@ Deno.test("the next backend is tried when one refuses, each once at most", async
 Deno.test("each try may take longer, and the last one longest", async () => {
   await using rig = new ProxyRig();
   const ports = Array.from({ length: 6 }, deadPort);
-  for (const port of ports) rig.reach.refuse(`127.0.0.1:${port}`);
+  for (const port of ports) rig.reach.late(`127.0.0.1:${port}`);
   const timeouts = () => rig.reach.dials.map(({ timeoutMs }) => timeoutMs);
   serveAt(rig, ports);
   await assertReset(rig.connect(KEY));
@@ -166,6 +168,51 @@ Deno.test("each try may take longer, and the last one longest", async () => {
   rig.reach.dials.length = 0;
   await assertReset(rig.connect(KEY));
   assertEquals(timeouts(), [700, 700]);
+});
+
+Deno.test("a refusal uses up no try: with nine of ten dead nobody is reset", async () => {
+  await using rig = new ProxyRig();
+  const dead = Array.from({ length: 9 }, deadPort);
+  const port = serveAt(rig, [...dead, rig.echo()]);
+  for (let client = 0; client < 50; client++) {
+    const conn = await rig.connect(KEY);
+    assertEquals(await ask(conn, "x"), "x");
+    conn.close();
+    if (client === 25) rig.timers.advance(EJECTION_MS);
+  }
+  assertEquals(port.counts.refused, 0);
+});
+
+Deno.test("refusals do not shorten what the others are given, nor go on for ever", async () => {
+  await using rig = new ProxyRig();
+  const ports = Array.from({ length: 6 }, deadPort);
+  for (const port of ports) rig.reach.refuse(`127.0.0.1:${port}`);
+  rig.reach.late(`127.0.0.1:${ports[3]}`);
+  const timeouts = () => rig.reach.dials.map(({ timeoutMs }) => timeoutMs);
+  serveAt(rig, ports);
+  await assertReset(rig.connect(KEY));
+  assertEquals(timeouts(), [250, 250, 250, 250, 500, 2_000]);
+  // Far away: each refusal takes a second.
+  for (const port of ports) {
+    rig.reach.answers.set(`127.0.0.1:${port}`, () => {
+      rig.timers.advance(1_000);
+      return Promise.reject(new ReachError("target", "refused"));
+    });
+  }
+  rig.reach.dials.length = 0;
+  await assertReset(rig.connect(KEY));
+  assertEquals(rig.reach.dials.length, 4, "as long as four late ones take");
+});
+
+Deno.test("a client asks only so many of thousands that are dead", async () => {
+  await using rig = new ProxyRig();
+  const ports = Array.from({ length: 200 }, (_, index) => 1 + index);
+  for (const port of ports) rig.reach.refuse(`127.0.0.1:${port}`);
+  serveAt(rig, ports);
+  const pause = setInterval(() => rig.timers.advance(0), 1);
+  await assertReset(rig.connect(KEY));
+  clearInterval(pause);
+  assertEquals(rig.reach.dials.length, BACKENDS_TRIED_MAX);
 });
 
 Deno.test("a client with affinity is sent on from a dead backend, and stays there", async () => {

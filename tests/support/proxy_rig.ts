@@ -27,6 +27,7 @@ import {
   type ReachDial,
   ReachError,
 } from "../../agent/proxy/reach.ts";
+import { dialTimeout } from "../../host/dial/dial_errors.ts";
 import { denoSocket, hostPort } from "../../host/sockets/deno_socket.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { freePort } from "../peers/ports.ts";
@@ -113,6 +114,14 @@ export class ScriptedReach implements Reach {
     this.answers.set(key, () => {
       const problem = `dial tcp ${key}: connect: connection refused`;
       return Promise.reject(new ReachError(fault, problem));
+    });
+  }
+
+  /** Answers dials of `key` as if nobody had answered in time. */
+  late(key: string): void {
+    this.answers.set(key, () => {
+      const cause = dialTimeout("tcp", key);
+      return Promise.reject(new ReachError("target", cause.message, cause));
     });
   }
 
