@@ -25,6 +25,7 @@ import { systemTimers } from "../host/process/system_timers.ts";
 import type { Credentials } from "../host/tls/credentials.ts";
 import { VERSION } from "../host/process/version.ts";
 import { HTTP2_ALPN } from "../proto/link/hello.ts";
+import { newInstanceId } from "../proto/link/instance_id.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit } from "./agent_audit.ts";
 import { AgentMetrics, OWN_PREFIX, watchBudget } from "./agent_metrics.ts";
@@ -141,6 +142,7 @@ class Agent {
       receiveBudget: this.#receiveBudget,
       metrics: this.#metrics,
       announcement: this.#announcement,
+      instanceId: newInstanceId((bytes) => crypto.getRandomValues(bytes)),
       onDial: this.#dialer.dial,
       serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
     });

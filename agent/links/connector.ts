@@ -49,6 +49,10 @@ const PING_TIMEOUT_MS = 10_000;
 export interface ConnectorOptions {
   readonly agentId: string;
   readonly identifiers: Identifiers;
+  /** Of this process; the same on all its links. See `instance_id.ts`. */
+  readonly instanceId?: string;
+  /** A server sees another process speak for this node, too. */
+  readonly onDuplicate?: (message: string) => void;
   /** What this node serves for others now; the same array until it differs. */
   readonly services?: () => readonly AnnouncedService[];
   /** A server does not take some of them. */
@@ -118,7 +122,7 @@ export class Connector {
   }
 
   #hello(token: string, services: readonly AnnouncedService[]): AgentHello {
-    const { agentId, identifiers } = this.#options;
+    const { agentId, identifiers, instanceId = "" } = this.#options;
     return {
       version: LINK_VERSION,
       software: `tunnel/${VERSION}`,
@@ -128,6 +132,7 @@ export class Connector {
       capabilities: CAPABILITIES,
       linkIndex: this.#linkIndex++,
       services,
+      instanceId,
     };
   }
 
@@ -178,6 +183,9 @@ export class Connector {
         if (event.type === "service-refusals") {
           this.#options.onServicesRefused?.(event.refused);
         }
+        if (event.type === "duplicate-identity") {
+          this.#options.onDuplicate?.(event.message);
+        }
       },
       onFailed: (error) => {
         opening.over(error.message, error);
@@ -211,6 +219,7 @@ export class Connector {
   #callPackets(transport: Transport, token: string, opening: Opening): void {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
       this.#options;
+    const { instanceId } = this.#options;
     const connection = new Connection({
       role: "client",
       clock: timers,
@@ -227,6 +236,7 @@ export class Connector {
       agentId,
       identifiers: formatIdentifiers(identifiers),
       token,
+      ...(instanceId === undefined ? {} : { instanceId }),
       authority: this.#options.authority,
       scheme: "https",
       onDial,

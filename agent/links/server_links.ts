@@ -20,6 +20,9 @@ import { Connector } from "./connector.ts";
 import { LinkKeeper } from "./link_keeper.ts";
 import { ServerRoad } from "./server_road.ts";
 
+/** Longest text of a server that is logged. */
+const MESSAGE_LENGTH_MAX = 2_000;
+
 /** What is taken from the agent. */
 export interface ServerLinksParts {
   readonly options: AgentOptions;
@@ -28,6 +31,8 @@ export interface ServerLinksParts {
   readonly receiveBudget: ReceiveBudget;
   readonly metrics: AgentMetrics;
   readonly announcement: Announcement;
+  /** Of this process; see `instance_id.ts`. */
+  readonly instanceId: string;
   readonly onDial: DialHandler;
   /** How many servers to link to, when a server has said how many there are. */
   serversWanted(reported: number): number;
@@ -79,6 +84,8 @@ function connectorOf(parts: ServerLinksParts): Connector {
   return new Connector({
     ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
     agentId,
+    instanceId: parts.instanceId,
+    onDuplicate: (message) => log.warn(message.slice(0, MESSAGE_LENGTH_MAX)),
     identifiers: identifiers ?? NO_IDENTIFIERS,
     services: () => announcement.services,
     onServicesRefused: (refused) => announcement.refused(refused),

@@ -34,6 +34,8 @@ export interface AgentHello {
   readonly linkIndex: number;
   /** What its node serves for others; absent: nothing. */
   readonly services?: readonly AnnouncedService[];
+  /** See `instance_id.ts`; absent or empty: it is not told. */
+  readonly instanceId?: string;
 }
 
 /** One port of a service, and where the agent that announces it dials it. */
@@ -79,6 +81,8 @@ export type ServerEvent =
     readonly type: "service-refusals";
     readonly refused: readonly ServiceRefusal[];
   }
+  /** Another process speaks for this node with the same key. */
+  | { readonly type: "duplicate-identity"; readonly message: string }
   /** From a newer server; ignored. */
   | { readonly type: "unknown" };
 
@@ -118,6 +122,7 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                     "refusal",
                     "admission",
                     "serviceRefusals",
+                    "duplicateIdentity",
                   ],
                 },
               },
@@ -131,6 +136,7 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                 refusal: { type: "Refusal", id: 7 },
                 admission: { type: "Admission", id: 8 },
                 serviceRefusals: { type: "ServiceRefusals", id: 9 },
+                duplicateIdentity: { type: "DuplicateIdentity", id: 10 },
               },
             },
             FromAgent: {
@@ -160,6 +166,7 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                 capabilities: { rule: "repeated", type: "string", id: 6 },
                 linkIndex: { type: "uint32", id: 7 },
                 services: { rule: "repeated", type: "AnnouncedService", id: 8 },
+                instanceId: { type: "string", id: 9 },
               },
             },
             ServiceAnnouncement: {
@@ -204,6 +211,9 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                 service: { type: "string", id: 1 },
                 reason: { type: "string", id: 2 },
               },
+            },
+            DuplicateIdentity: {
+              fields: { message: { type: "string", id: 1 } },
             },
             Admission: { fields: {} },
             Refusal: { fields: { reason: { type: "string", id: 1 } } },
@@ -261,6 +271,8 @@ export function decodeServerEvent(octets: Uint8Array): ServerEvent {
         type: "service-refusals",
         refused: value.refused as ServiceRefusal[],
       };
+    case "duplicateIdentity":
+      return { type: "duplicate-identity", message: value.message as string };
     default:
       return { type: "unknown" };
   }

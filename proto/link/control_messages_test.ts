@@ -34,6 +34,7 @@ const SERVER_EVENTS: readonly Exclude<ServerEvent, { type: "unknown" }>[] = [
     type: "service-refusals",
     refused: [{ service: "shop/web:80", reason: "it is not yours" }],
   },
+  { type: "duplicate-identity", message: "this node is linked twice" },
 ];
 
 const WEB: AnnouncedService = {
@@ -58,6 +59,7 @@ const AGENT_EVENTS: readonly Exclude<AgentEvent, { type: "unknown" }>[] = [
       capabilities: [],
       linkIndex: 0,
       services: [WEB],
+      instanceId: "00ff00ff00ff00ff",
     },
   },
   { type: "drain" },
@@ -75,7 +77,7 @@ Deno.test("the schema in code is link.proto", async () => {
         .concat("Drain", "Reconnect", "PeerAddresses", "CaBundle")
         .concat("AnnouncedServices", "Admission", "Refusal")
         .concat("ServiceAnnouncement", "AnnouncedService")
-        .concat("ServiceRefusals", "ServiceRefusal")
+        .concat("ServiceRefusals", "ServiceRefusal", "DuplicateIdentity")
         .map((name) => {
           const type = root.lookupType(`tunnel.v1.${name}`);
           const fields = type.fieldsArray.map((field) =>
@@ -129,7 +131,7 @@ Deno.test("octets that are no message are the peer's fault", () => {
   }
 });
 
-/** As the version before knew it: nobody announced services. */
+/** As a version before knew it: nobody announced services or instances. */
 function schemaBefore(): protobuf.Root {
   const json = structuredClone(CONTROL_SCHEMA);
   const messages = (json.nested!.tunnel as protobuf.INamespace)
@@ -144,12 +146,14 @@ function schemaBefore(): protobuf.Root {
     }
   };
   forget("AgentHello", "services");
+  forget("AgentHello", "instanceId");
+  forget("FromServer", "duplicateIdentity");
   forget("FromAgent", "services");
   forget("FromServer", "serviceRefusals");
   return protobuf.Root.fromJSON(json);
 }
 
-Deno.test("services are unknown to the version before, and harm nobody", () => {
+Deno.test("what is new is unknown to a version before, and harms nobody", () => {
   const before = schemaBefore();
   const fromAgent = before.lookupType("tunnel.v1.FromAgent");
   const fromServer = before.lookupType("tunnel.v1.FromServer");
@@ -158,6 +162,7 @@ Deno.test("services are unknown to the version before, and harm nobody", () => {
   assertEquals(Object.keys(read), ["hello"]);
   assertEquals(read.hello.agentId, "a1");
   assertEquals("services" in read.hello, false);
+  assertEquals("instanceId" in read.hello, false);
   const services = encodeAgentEvent({ type: "services", services: [WEB] });
   assertEquals(fromAgent.toObject(fromAgent.decode(services)), {});
   const refusals = encodeServerEvent({
@@ -165,9 +170,15 @@ Deno.test("services are unknown to the version before, and harm nobody", () => {
     refused: [{ service: "web:80", reason: "not yours" }],
   });
   assertEquals(fromServer.toObject(fromServer.decode(refusals)), {});
+  const duplicate = encodeServerEvent({
+    type: "duplicate-identity",
+    message: "twice",
+  });
+  assertEquals(fromServer.toObject(fromServer.decode(duplicate)), {});
   const old = fromAgent.encode(fromAgent.fromObject({
     hello: { version: 1, agentId: "a1", identifiers: "host=node1" },
   })).finish();
   const heard = decodeAgentEvent(old);
   assertEquals(heard.type === "hello" && heard.hello.services, []);
+  assertEquals(heard.type === "hello" && heard.hello.instanceId, "");
 });

@@ -82,6 +82,8 @@ export interface LinkPeer {
   readonly carrier: Carrier;
   /** Its software, such as `tunnel/0.1.0` or `grpc-go/1.81.1`. */
   readonly software: string;
+  /** Of its process; see `instance_id.ts`. Absent: it does not tell. */
+  readonly instanceId?: string;
 }
 
 /** Why a dial failed. Konnectivity's words stay in `message`. */
@@ -176,6 +178,8 @@ export interface AgentLink {
   ): PendingDial;
   /** Tells the agent which of its services are not taken, and why. */
   refuseServices?(refused: readonly ServiceRefusal[]): void;
+  /** Tells the agent that another process speaks for its node, too. */
+  warnOfDuplicate?(message: string): void;
   /** Ends the link; its conduits are lost with `reason`. */
   close(reason: string): void;
 }

@@ -19,6 +19,7 @@ import { transfer } from "../transfer/transfer.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
 import { LinkError, LinkRefusedError } from "./hello.ts";
+import { INSTANCE_FIELD } from "./instance_id.ts";
 import type { PendingDial } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import { CONNECT_PATH } from "./packets_link.ts";
@@ -36,6 +37,8 @@ export interface PacketsAgentOptions {
   /** A URL query; see `identifiers.ts`. */
   readonly identifiers: string;
   readonly token?: string;
+  /** See `instance_id.ts`. */
+  readonly instanceId?: string;
   readonly authority: string;
   readonly scheme?: "http" | "https";
   readonly onDial: DialHandler;
@@ -253,6 +256,9 @@ function requestMetadata(options: PacketsAgentOptions): Metadata {
   }
   if (options.token !== undefined && options.token !== "") {
     metadata.add("authorization", `Bearer ${options.token}`);
+  }
+  if (options.instanceId !== undefined) {
+    metadata.add(INSTANCE_FIELD, options.instanceId);
   }
   return announceCapabilities(metadata);
 }

@@ -22,6 +22,7 @@ import type { Timers } from "../sync/clock.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { randomDialId, type Randomness } from "./dial_id.ts";
 import { parseIdentifiers } from "./identifiers.ts";
+import { INSTANCE_FIELD, readInstanceId } from "./instance_id.ts";
 import {
   type Admission,
   type AgentLink,
@@ -108,6 +109,7 @@ function readPeer(
     // An IdentifiersError: nothing else comes from there.
     return (error as Error).message;
   }
+  const instanceId = readInstanceId(call.metadata.text(INSTANCE_FIELD));
   return {
     agentId: ids[0]!,
     identifiers,
@@ -115,6 +117,7 @@ function readPeer(
     remoteAddress,
     carrier: "packets",
     software: call.metadata.text("user-agent") ?? "",
+    ...(instanceId === undefined ? {} : { instanceId }),
   };
 }
 

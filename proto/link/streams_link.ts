@@ -32,6 +32,7 @@ import {
   versionProblem,
 } from "./hello.ts";
 import { parseIdentifiers } from "./identifiers.ts";
+import { readInstanceId } from "./instance_id.ts";
 import {
   type Admission,
   type AgentLink,
@@ -236,6 +237,11 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     this.#say({ type: "service-refusals", refused });
   }
 
+  /** See `AgentLink.warnOfDuplicate`. */
+  warnOfDuplicate(message: string): void {
+    this.#say({ type: "duplicate-identity", message });
+  }
+
   /** Tells the agent why, and ends everything. */
   close(reason: string): void {
     if (this.#state === "over") return;
@@ -301,6 +307,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
       // An IdentifiersError: nothing else comes from there.
       return this.close((error as Error).message);
     }
+    const instanceId = readInstanceId(hello.instanceId);
     const peer: LinkPeer = {
       agentId: hello.agentId,
       identifiers,
@@ -308,6 +315,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
       remoteAddress,
       carrier: "streams",
       software: hello.software,
+      ...(instanceId === undefined ? {} : { instanceId }),
     };
     this.#peer = peer;
     this.#services = hello.services ?? [];

@@ -24,6 +24,8 @@ import { certified, MemoryTransport } from "../support/memory_transport.ts";
 /** Room for some ten conduits before a link counts as used up. */
 const NEAR_THE_END = 2 ** 31 - 1 - 2 * (STREAM_IDS_RESERVED + 10);
 
+const INSTANCE = "0123456789abcdef";
+
 const ANONYMOUS = { ...certified(""), kind: "anonymous" as const };
 
 function setUp(options: {
@@ -31,6 +33,7 @@ function setUp(options: {
   identity?: PeerIdentity;
   allowAnonymous?: boolean;
   firstStreamId?: number;
+  instanceId?: string;
 } = {}) {
   const timers = new FakeTimers();
   const links: AgentLink[] = [];
@@ -67,6 +70,8 @@ function setUp(options: {
   const connector = new Connector({
     ...shared,
     agentId: "a1",
+    instanceId: options.instanceId ?? INSTANCE,
+    onDuplicate: (message) => said.push(`told: ${message}`),
     identifiers: { ...NO_IDENTIFIERS, host: ["node1"] },
     carriers: ["streams", "packets"],
     alpnProtocols: [],
@@ -128,6 +133,29 @@ for (const alpn of ["tunnel/1", "h2"]) {
     await settled();
     assertEquals(links, []);
     assert(said[0]?.startsWith("refused 10.0.0.7:4711: Cannot admit"));
+  });
+}
+
+for (const alpn of ["tunnel/1", "h2"]) {
+  Deno.test(`a link says which process of its node it is of (${alpn})`, async () => {
+    const { connector, links, said } = setUp({ alpn });
+    await connector.connect(() => {});
+    await settled();
+    assertEquals(links[0]?.peer.instanceId, INSTANCE);
+    links[0]?.warnOfDuplicate?.("twice");
+    await settled();
+    assertEquals(
+      said.includes("told: twice"),
+      alpn === "tunnel/1",
+      "packets have no words for it",
+    );
+  });
+
+  Deno.test(`an instance id that is none is not kept (${alpn})`, async () => {
+    const { connector, links } = setUp({ alpn, instanceId: "a b".repeat(9) });
+    await connector.connect(() => {});
+    await settled();
+    assertEquals(links[0]?.peer.instanceId, undefined);
   });
 }
 

@@ -1,0 +1,33 @@
+/**
+ * What tells the processes apart that speak for one node: each agent makes up
+ * an instance id when it starts, and says it on all of its links.
+ *
+ * It proves nothing: whoever has a node's key can say what it likes. But nobody
+ * knows the id of a process that runs elsewhere, so a second process with the
+ * same key cannot pass for the first one.
+ *
+ * @module
+ */
+
+/** The metadata field of the packets carrier; Go peers ignore it. */
+export const INSTANCE_FIELD = "tunnel-instance";
+
+/** Bytes of randomness in an id: nobody guesses it, and no two are alike. */
+const INSTANCE_ID_BYTES = 16;
+
+/** Longer ones are no ids: they are kept for each link, and shown. */
+const INSTANCE_ID = /^[0-9A-Za-z_-]{8,64}$/;
+
+/** An id for a process that starts. */
+export function newInstanceId(
+  randomness: (bytes: Uint8Array<ArrayBuffer>) => void,
+): string {
+  const bytes = new Uint8Array(INSTANCE_ID_BYTES);
+  randomness(bytes);
+  return bytes.toHex();
+}
+
+/** What a peer says; `undefined` when it says none, or nonsense. */
+export function readInstanceId(text: string | undefined): string | undefined {
+  return text !== undefined && INSTANCE_ID.test(text) ? text : undefined;
+}
