@@ -13,7 +13,7 @@ import { DISCOVERY_PROTO } from "./messages/discovery_messages.ts";
 import { ENDPOINT_PROTO } from "./messages/endpoint_messages.ts";
 import { GOOGLE_PROTOS } from "./messages/google_messages.ts";
 import { LISTENER_PROTOS } from "./messages/listener_messages.ts";
-import { ROUTE_PROTO } from "./messages/route_messages.ts";
+import { ROUTE_PROTOS } from "./messages/route_messages.ts";
 
 /** What stands before a message's full name in an `Any`. */
 export const TYPE_URL_PREFIX = "type.googleapis.com/";
@@ -24,7 +24,7 @@ export const XDS_PROTOS: readonly string[] = [
   ...CORE_PROTOS,
   ENDPOINT_PROTO,
   ...CLUSTER_PROTOS,
-  ROUTE_PROTO,
+  ...ROUTE_PROTOS,
   ...LISTENER_PROTOS,
   DISCOVERY_PROTO,
 ];

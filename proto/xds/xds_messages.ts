@@ -31,7 +31,10 @@ import type {
   UdpProxyConfig,
   UdpRoute,
 } from "./messages/listener_messages.ts";
-import type { RouteConfiguration } from "./messages/route_messages.ts";
+import type {
+  PreviousPriorities,
+  RouteConfiguration,
+} from "./messages/route_messages.ts";
 import { TYPE_URL_PREFIX, xdsType } from "./schema.ts";
 
 /** A message, its codec, and what an `Any` calls it. */
@@ -97,6 +100,13 @@ export const http11ProxyTransport: MessageKind<Http11ProxyTransport> = kindOf(
 );
 export const rawBuffer: MessageKind<Nothing> = kindOf(
   "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
+);
+
+export const previousHosts: MessageKind<Nothing> = kindOf(
+  "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+);
+export const previousPriorities: MessageKind<PreviousPriorities> = kindOf(
+  "envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig",
 );
 
 export const discoveryRequest: MessageKind<DiscoveryRequestMessage> = kindOf(

@@ -26,11 +26,27 @@ const PUBLISHED = [
   "envoy/extensions/filters/http/router/v3/router.proto",
   "envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.proto",
   "envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy.proto",
+  "envoy/config/core/v3/backoff.proto",
+  "envoy/extensions/retry/host/previous_hosts/v3/previous_hosts.proto",
+  "envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config.proto",
   "envoy/extensions/filters/udp/udp_proxy/v3/route.proto",
   "envoy/extensions/filters/udp/udp_proxy/v3/udp_proxy.proto",
   "envoy/extensions/transport_sockets/http_11_proxy/v3/upstream_http_11_connect.proto",
   "envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer.proto",
   "envoy/extensions/upstreams/http/v3/http_protocol_options.proto",
+];
+
+/** Fields that Envoy has published since. */
+const NEWER: readonly (readonly [string, () => protobuf.Field])[] = [
+  [
+    "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+    () =>
+      new protobuf.Field(
+        "backoffOptions",
+        18,
+        "envoy.config.core.v3.BackoffStrategy",
+      ),
+  ],
 ];
 
 /** All types that the texts above name. */
@@ -51,6 +67,7 @@ export async function publishedRoot(): Promise<protobuf.Root> {
     for (const one of imports) await load(one);
   };
   for (const name of PUBLISHED) await load(name);
+  for (const [type, field] of NEWER) root.lookupType(type).add(field());
   root.resolveAll();
   return root;
 }

@@ -18,6 +18,7 @@ import { Tally } from "./tally.ts";
 import { ABSENCE_CASES } from "./xds/absence_cases.ts";
 import { CATALOG_CASES } from "./xds/catalog_cases.ts";
 import { ENVOY_CASES } from "./xds/envoy_cases.ts";
+import { FAILOVER_CASES } from "./xds/failover_cases.ts";
 import { GRPC_CASES, SPOILT_GRPC_CASES } from "./xds/grpc_cases.ts";
 import { RELAY_CASES } from "./xds/relay_cases.ts";
 import { startBackends, type XdsCases } from "./xds/xds_case.ts";
@@ -34,6 +35,7 @@ const CASES: Readonly<Record<DiscoveryMaker, XdsCases>> = {
     ...ENVOY_CASES,
     ...ABSENCE_CASES,
     ...CATALOG_CASES,
+    ...FAILOVER_CASES,
     ...RELAY_CASES,
   },
   "gcp-linear": CONTROL,

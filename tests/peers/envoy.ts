@@ -16,6 +16,8 @@ export interface EnvoyWish {
   readonly isDelta?: boolean;
   readonly id?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Where it is; nowhere unless given. */
+  readonly zone?: string;
 }
 
 /** See the module description. */
@@ -111,7 +113,7 @@ const ADS_PROTOCOL = {
 };
 
 function bootstrapOf(
-  { port, isDelta = false, id = "envoy-1", metadata = {} }: EnvoyWish,
+  { port, isDelta = false, id = "envoy-1", metadata = {}, zone }: EnvoyWish,
   adminPort: number,
 ): unknown {
   const loopback = (port: number) => ({
@@ -119,7 +121,10 @@ function bootstrapOf(
   });
   const source = { resource_api_version: "V3", ads: {} };
   return {
-    node: { id, cluster: "test", metadata },
+    node: {
+      ...{ id, cluster: "test", metadata },
+      ...zone === undefined ? {} : { locality: { zone } },
+    },
     admin: { address: loopback(adminPort) },
     dynamic_resources: {
       ads_config: {

@@ -53,6 +53,26 @@ export type Thresholds = Fields<{
   maxRetries: NumberValue;
 }>;
 
+/**
+ * Endpoints that failed are left out for a while. What is about answers (5xx,
+ * success rates) is on unless it is told not to be.
+ */
+export type OutlierDetection = Fields<{
+  /** Between looks at who may come back; 10 s unless given. */
+  interval: Duration;
+  /** Of the first time; of the next ones as often as it happened. */
+  baseEjectionTime: Duration;
+  maxEjectionPercent: NumberValue;
+  /** Chances, in percent, that what is found has consequences. */
+  enforcingConsecutive_5xx: NumberValue;
+  enforcingSuccessRate: NumberValue;
+  /** Whether connections that fail are not counted as answers. */
+  splitExternalLocalOriginErrors: boolean;
+  consecutiveLocalOriginFailure: NumberValue;
+  enforcingLocalOriginSuccessRate: NumberValue;
+  maxEjectionTime: Duration;
+}>;
+
 export type CommonLbConfig = Fields<{
   healthyPanicThreshold: Fields<{ value: number }>;
   localityWeightedLbConfig: Readonly<Record<never, never>>;
@@ -82,6 +102,7 @@ export type Cluster = Fields<{
     maximumRingSize: NumberValue;
   }>;
   leastRequestLbConfig: Fields<{ choiceCount: NumberValue }>;
+  outlierDetection: OutlierDetection;
   commonLbConfig: CommonLbConfig;
   transportSocket: TransportSocket;
   metadata: Metadata;
@@ -142,6 +163,24 @@ message CircuitBreakers {
   repeated Thresholds thresholds = 1;
 }
 
+message OutlierDetection {
+  google.protobuf.Duration interval = 2 [(validate.rules).duration = {gt: {}}];
+  google.protobuf.Duration base_ejection_time = 3
+      [(validate.rules).duration = {gt: {}}];
+  google.protobuf.UInt32Value max_ejection_percent = 4
+      [(validate.rules).uint32 = {lte: 100}];
+  google.protobuf.UInt32Value enforcing_consecutive_5xx = 5
+      [(validate.rules).uint32 = {lte: 100}];
+  google.protobuf.UInt32Value enforcing_success_rate = 6
+      [(validate.rules).uint32 = {lte: 100}];
+  bool split_external_local_origin_errors = 12;
+  google.protobuf.UInt32Value consecutive_local_origin_failure = 13;
+  google.protobuf.UInt32Value enforcing_local_origin_success_rate = 15
+      [(validate.rules).uint32 = {lte: 100}];
+  google.protobuf.Duration max_ejection_time = 21
+      [(validate.rules).duration = {gt: {}}];
+}
+
 message Cluster {
   enum DiscoveryType {
     STATIC = 0;
@@ -199,6 +238,7 @@ message Cluster {
   LbPolicy lb_policy = 6 [(validate.rules).enum = {defined_only: true}];
   repeated envoy.config.core.v3.HealthCheck health_checks = 8;
   CircuitBreakers circuit_breakers = 10;
+  OutlierDetection outlier_detection = 19;
   oneof lb_config {
     RingHashLbConfig ring_hash_lb_config = 23;
     LeastRequestLbConfig least_request_lb_config = 37;

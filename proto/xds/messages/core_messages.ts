@@ -81,6 +81,14 @@ export type TypedConfig = Fields<{ name: string; typedConfig: Any }>;
 
 export type TransportSocket = TypedConfig;
 
+/** Jittered, and twice as long each time. */
+export type BackoffStrategy = Fields<{
+  /** At least a millisecond. */
+  baseInterval: Duration;
+  /** Ten times as long unless given. */
+  maxInterval: Duration;
+}>;
+
 export const HealthStatus = {
   UNKNOWN: 0,
   HEALTHY: 1,
@@ -305,6 +313,13 @@ message TypedExtensionConfig {
 message TransportSocket {
   string name = 1 [(validate.rules).string = {min_len: 1}];
   oneof config_type { google.protobuf.Any typed_config = 3; }
+}
+
+message BackoffStrategy {
+  google.protobuf.Duration base_interval = 1
+      [(validate.rules).duration = {required: true, gte: {nanos: 1000000}}];
+  google.protobuf.Duration max_interval = 2
+      [(validate.rules).duration = {gt: {}}];
 }
 
 message HealthCheck {

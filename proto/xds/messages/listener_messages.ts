@@ -9,6 +9,7 @@
 
 import type {
   Address,
+  BackoffStrategy,
   ConfigSource,
   HashPolicy,
   Http2Options,
@@ -64,6 +65,8 @@ export type TcpProxy = Fields<{
   idleTimeout: Duration;
   /** At most one. */
   hashPolicy: readonly HashPolicy[];
+  /** Between two attempts; none unless given. Envoy knows it since 1.34. */
+  backoffOptions: BackoffStrategy;
 }>;
 
 /** Of `cluster` (deprecated) and `matcher` one. */
@@ -178,6 +181,7 @@ message TcpProxy {
   google.protobuf.Duration idle_timeout = 8;
   repeated envoy.type.v3.HashPolicy hash_policy = 11
       [(validate.rules).repeated = {max_items: 1}];
+  envoy.config.core.v3.BackoffStrategy backoff_options = 18;
 }
 `,
   `

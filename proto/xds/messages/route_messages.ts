@@ -6,7 +6,12 @@
  * @module
  */
 
-import type { Metadata, RegexMatcher, StringMatcher } from "./core_messages.ts";
+import type {
+  Metadata,
+  RegexMatcher,
+  StringMatcher,
+  TypedConfig,
+} from "./core_messages.ts";
 import type { Fields } from "./fields.ts";
 import type { BoolValue, Duration, NumberValue } from "./google_messages.ts";
 
@@ -46,6 +51,31 @@ export type RouteHashPolicy = Fields<{
   terminal: boolean;
 }>;
 
+export type RetryPolicy = Fields<{
+  /** Such as `connect-failure,refused-stream`. */
+  retryOn: string;
+  numRetries: NumberValue;
+  perTryTimeout: Duration;
+  /** Which priority is asked next: a {@linkcode PreviousPriorities}. */
+  retryPriority: TypedConfig;
+  /** Endpoints that are not asked again: {@linkcode PREVIOUS_HOSTS}. */
+  retryHostPredicate: readonly TypedConfig[];
+  /** How often another one is looked for; then any will do. */
+  hostSelectionRetryMaxAttempts: number;
+}>;
+
+/** What leaves out endpoints that were asked already; it has no settings. */
+export const PREVIOUS_HOSTS = "envoy.retry_host_predicates.previous_hosts";
+
+/** What leaves out priorities in which somebody was asked already. */
+export const PREVIOUS_PRIORITIES = "envoy.retry_priorities.previous_priorities";
+
+/** Settings of {@linkcode PREVIOUS_PRIORITIES}. */
+export type PreviousPriorities = Fields<{
+  /** After so many attempts in one the next is taken; 1 or more. */
+  updateFrequency: number;
+}>;
+
 export type RouteAction = Fields<{
   cluster: string;
   weightedClusters: Fields<{
@@ -53,12 +83,7 @@ export type RouteAction = Fields<{
   }>;
   /** Of the whole request; 15 s unless given, 0 for never. gRPC does not read it. */
   timeout: Duration;
-  retryPolicy: Fields<{
-    /** Such as `connect-failure,refused-stream`. */
-    retryOn: string;
-    numRetries: NumberValue;
-    perTryTimeout: Duration;
-  }>;
+  retryPolicy: RetryPolicy;
   hashPolicy: readonly RouteHashPolicy[];
   idleTimeout: Duration;
   upgradeConfigs: readonly Fields<
@@ -97,7 +122,8 @@ export type RouteConfiguration = Fields<{
 }>;
 
 /** See `google_messages.ts`. */
-export const ROUTE_PROTO = `
+export const ROUTE_PROTOS: readonly string[] = [
+  `
 syntax = "proto3";
 package envoy.config.route.v3;
 
@@ -142,9 +168,20 @@ message WeightedCluster {
 }
 
 message RetryPolicy {
+  message RetryPriority {
+    string name = 1 [(validate.rules).string = {min_len: 1}];
+    oneof config_type { google.protobuf.Any typed_config = 3; }
+  }
+  message RetryHostPredicate {
+    string name = 1 [(validate.rules).string = {min_len: 1}];
+    oneof config_type { google.protobuf.Any typed_config = 3; }
+  }
   string retry_on = 1;
   google.protobuf.UInt32Value num_retries = 2;
   google.protobuf.Duration per_try_timeout = 3;
+  RetryPriority retry_priority = 4;
+  repeated RetryHostPredicate retry_host_predicate = 5;
+  int64 host_selection_retry_max_attempts = 6;
 }
 
 message RouteAction {
@@ -225,4 +262,19 @@ message RouteConfiguration {
   bool ignore_port_in_host_matching = 14;
   envoy.config.core.v3.Metadata metadata = 17;
 }
-`;
+`,
+  `
+syntax = "proto3";
+package envoy.extensions.retry.host.previous_hosts.v3;
+
+message PreviousHostsPredicate {}
+`,
+  `
+syntax = "proto3";
+package envoy.extensions.retry.priority.previous_priorities.v3;
+
+message PreviousPrioritiesConfig {
+  int32 update_frequency = 1 [(validate.rules).int32 = {gt: 0}];
+}
+`,
+];

@@ -22,6 +22,7 @@ import {
   type Http11ProxyTransport,
   HTTP_OPTIONS_KEY,
   LbPolicy,
+  type OutlierDetection,
 } from "../../../proto/xds/messages/cluster_messages.ts";
 import type {
   HealthCheck,
@@ -40,8 +41,9 @@ import { ADS } from "./resource_of.ts";
 
 /**
  * Connections and requests at once, of one client to one cluster. Envoy and gRPC
- * have 1,024 unless told; our own proxies have no such limit, and more than this
- * no client has ports for.
+ * have 1,024 unless told, and Envoy 3 for retries, which one dead endpoint uses
+ * up; our own proxies have no such limit, and more than this no client has ports
+ * for.
  */
 export const CIRCUIT_MAX = 65_536;
 
@@ -53,6 +55,18 @@ const AGENT_CONNECT_MS_MIN = 2_000;
  * proxies, when none is. Envoy's 50 would use ill ones while others are well.
  */
 const PANIC_PERCENT = 1;
+
+/** An endpoint that so many connections in a row fail to is left out. */
+const OUTLIER_FAILURES = 3;
+
+/** For so long, however often it happens: as by our own proxies. */
+const OUTLIER_MS = 10_000;
+
+/**
+ * How often Envoy looks who may come back, so that this is not much longer. It
+ * is a timer for each cluster, of which there may be 20,000.
+ */
+const OUTLIER_LOOK_MS = 5_000;
 
 /** The cluster of one port. */
 export function clusterOf(
@@ -72,6 +86,8 @@ export function clusterOf(
         maxConnections: circuit,
         maxPendingRequests: circuit,
         maxRequests: circuit,
+        // gRPC does not read it.
+        ...variant.form === "envoy" ? { maxRetries: circuit } : {},
       }],
     },
     ...variant.connectProxy === undefined || port.protocol === "udp"
@@ -144,10 +160,11 @@ function envoyFields(
     port.protocol === "tcp" && connectProxy === undefined;
   const application = appProtocolOf(port);
   return {
+    commonLbConfig: { healthyPanicThreshold: { value: PANIC_PERCENT } },
+    ...port.protocol === "tcp" ? { outlierDetection: OUTLIERS } : {},
     ...isChecked
       ? {
         healthChecks: [healthCheckOf(health, service)],
-        commonLbConfig: { healthyPanicThreshold: { value: PANIC_PERCENT } },
         // Who is removed is gone, however well it seems.
         ignoreHealthOnHostRemoval: true,
       }
@@ -157,6 +174,28 @@ function envoyFields(
       : {},
   };
 }
+
+/**
+ * Who fails to be reached is left out, whatever those answer who are: without it
+ * a dead endpoint would get its share for as long as the catalog does not know,
+ * and a zone whose endpoints are dead all of it.
+ *
+ * Not for gRPC clients: those know connections that fail by themselves, and what
+ * they would read of this is about answers (gRFC A50).
+ */
+const OUTLIERS: OutlierDetection = Object.freeze({
+  splitExternalLocalOriginErrors: true,
+  consecutiveLocalOriginFailure: { value: OUTLIER_FAILURES },
+  interval: durationOf(OUTLIER_LOOK_MS),
+  baseEjectionTime: durationOf(OUTLIER_MS),
+  maxEjectionTime: durationOf(OUTLIER_MS),
+  // All of them may be dead; then all are used, see above.
+  maxEjectionPercent: { value: 100 },
+  // What an endpoint answers is for its caller to judge.
+  enforcingConsecutive_5xx: { value: 0 },
+  enforcingSuccessRate: { value: 0 },
+  enforcingLocalOriginSuccessRate: { value: 0 },
+});
 
 /** One answer is enough, either way, as with our own proxies. */
 function healthCheckOf(

@@ -432,6 +432,33 @@ Deno.test("gRPC gets no way of choosing that it would refuse", () => {
   }
 });
 
+Deno.test("Envoy goes elsewhere when an endpoint is dead, and leaves it out", () => {
+  const grpc = withPort({ appProtocol: "grpc" });
+  const { circuitBreakers, outlierDetection } = made(ENVOY, grpc)
+    .one("cluster");
+  // 3 unless told: used up by four callers of one dead endpoint.
+  assertEquals(circuitBreakers.thresholds[0].maxRetries, { value: 65_536 });
+  assertEquals(outlierDetection.consecutiveLocalOriginFailure, { value: 3 });
+  assertEquals(outlierDetection.baseEjectionTime, { seconds: 10 });
+  assertEquals(outlierDetection.maxEjectionPercent, { value: 100 });
+  const [{ route: { retryPolicy } }] = made(ENVOY, grpc).one("route")
+    .virtualHosts[0].routes;
+  assertEquals(
+    retryPolicy.retryHostPredicate.map(({ name }: { name: string }) => name),
+    ["envoy.retry_host_predicates.previous_hosts"],
+  );
+  assertEquals(
+    retryPolicy.retryPriority.name,
+    "envoy.retry_priorities.previous_priorities",
+  );
+  // No status that a method may have ended with after it did something.
+  assert(!/unavailable|5xx|^reset,/.test(retryPolicy.retryOn));
+  // Nobody connects to a port of datagrams, and gRPC's is about answers.
+  const udp = withPort({ protocol: "udp" });
+  assertEquals(made(ENVOY, udp).one("cluster").outlierDetection, undefined);
+  assertEquals(made(GRPC, grpc).one("cluster").outlierDetection, undefined);
+});
+
 Deno.test("Envoy checks the health that a service wants checked, where it can", () => {
   const times = { intervalMs: 5_000, timeoutMs: 500 };
   const health = { kind: "http", path: "/ok", ...times } as const;

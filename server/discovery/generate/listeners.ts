@@ -47,8 +47,16 @@ export const LISTEN_HOST = "127.0.0.1";
  */
 export const IDLE_MS = 3_600_000;
 
-/** Endpoints that are tried for one connection, as by our own proxies. */
-export const CONNECT_ATTEMPTS = 4;
+/**
+ * Attempts to reach an endpoint for one connection. Envoy may well take the same
+ * one again, until that is left out (`clusters.ts`): these are enough for one of
+ * two to be found so, and for another zone than one that is dead.
+ */
+const CONNECT_ATTEMPTS = 10;
+
+/** Between two of them, at first: others fail meanwhile, and somebody counts. */
+const CONNECT_BACKOFF_MS = 10;
+const CONNECT_BACKOFF_MAX_MS = 250;
 
 /** A datagram's most. Envoy takes 1,500 unless told, and loses longer ones. */
 const DATAGRAM_OCTETS_MAX = 65_535;
@@ -114,6 +122,10 @@ function tcpListener(service: Service, port: ServicePort): Listener {
         cluster: name,
         idleTimeout: durationOf(IDLE_MS),
         maxConnectAttempts: { value: CONNECT_ATTEMPTS },
+        backoffOptions: {
+          baseInterval: durationOf(CONNECT_BACKOFF_MS),
+          maxInterval: durationOf(CONNECT_BACKOFF_MAX_MS),
+        },
         ...isSticky ? { hashPolicy: [{ sourceIp: {} }] } : {},
       }),
   );

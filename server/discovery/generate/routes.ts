@@ -17,15 +17,31 @@ import {
 import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import type { Route } from "../../../catalog/routes.ts";
 import { durationOf } from "../../../proto/xds/messages/google_messages.ts";
-import type {
-  Route as RouteMessage,
-  RouteAction,
-  RouteConfiguration,
-  RouteMatch,
-  VirtualHost,
+import {
+  PREVIOUS_HOSTS,
+  PREVIOUS_PRIORITIES,
+  type RetryPolicy,
+  type Route as RouteMessage,
+  type RouteAction,
+  type RouteConfiguration,
+  type RouteMatch,
+  type VirtualHost,
 } from "../../../proto/xds/messages/route_messages.ts";
+import {
+  pack,
+  previousHosts,
+  previousPriorities,
+} from "../../../proto/xds/xds_messages.ts";
 import type { Variant } from "./audience.ts";
-import { CONNECT_ATTEMPTS } from "./listeners.ts";
+
+/** Attempts for one request, as by our own proxies: other endpoints each. */
+const REQUEST_ATTEMPTS = 4;
+
+/** So many endpoints of one zone are tried before another zone is. */
+const ATTEMPTS_IN_ZONE = 2;
+
+/** Draws of an endpoint until one comes that was not tried for the request. */
+const DRAWS_MAX = 10;
 
 /** What of a catalog's route says whereto. */
 type Targets = Route["to"];
@@ -132,10 +148,29 @@ function fieldsFor(form: Variant["form"]): RouteAction {
     hashPolicy: [{ connectionProperties: { sourceIp: true } }],
     // Envoy would end every request after 15 s.
     timeout: durationOf(0),
-    retryPolicy: {
-      // Of those no endpoint has seen anything yet.
-      retryOn: "connect-failure,refused-stream",
-      numRetries: { value: CONNECT_ATTEMPTS - 1 },
+    retryPolicy: retries ??= retryPolicy(),
+  };
+}
+
+/** The same for everybody; made when it is needed first. */
+let retries: RetryPolicy | undefined;
+
+function retryPolicy(): RetryPolicy {
+  return {
+    // Of those no endpoint has seen anything yet. A gRPC status UNAVAILABLE is
+    // none of them: it may be what a method said that was called.
+    retryOn: "connect-failure,refused-stream,reset-before-request",
+    numRetries: { value: REQUEST_ATTEMPTS - 1 },
+    retryPriority: {
+      name: PREVIOUS_PRIORITIES,
+      typedConfig: pack(previousPriorities, {
+        updateFrequency: ATTEMPTS_IN_ZONE,
+      }),
     },
+    retryHostPredicate: [{
+      name: PREVIOUS_HOSTS,
+      typedConfig: pack(previousHosts, {}),
+    }],
+    hostSelectionRetryMaxAttempts: DRAWS_MAX,
   };
 }

@@ -8,6 +8,7 @@
 import { assertEquals } from "@std/assert";
 import { eventually } from "../kube_case.ts";
 import { sleep } from "../proxy_case.ts";
+import { httpGet } from "./http_backends.ts";
 
 const WINDOW = 8;
 const PAUSE_MS = 5;
@@ -40,6 +41,11 @@ export class Caller implements AsyncDisposable {
   /** Of a UDP backend that puts its name before the echo. */
   static udp(port: number): Caller {
     return new Caller(port, callUdp);
+  }
+
+  /** Of an HTTP backend that answers with its name. */
+  static http(port: number): Caller {
+    return new Caller(port, callHttp);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -102,6 +108,12 @@ async function callTcp(port: number): Promise<string> {
   const count = await inTime(conn.read(answer), TIMEOUT_MS);
   if (count === null) throw new Error("closed before an answer");
   return new TextDecoder().decode(answer.subarray(0, count)).trimEnd();
+}
+
+async function callHttp(port: number): Promise<string> {
+  const body = await inTime(httpGet(port, { path: "/" }), TIMEOUT_MS);
+  if (/^\d*$/.test(body)) throw new Error(`answered ${body || "nothing"}`);
+  return body;
 }
 
 /**

@@ -17,39 +17,8 @@ import {
 import { eventually } from "../kube_case.ts";
 import { Caller } from "./callers.ts";
 import { HttpBackends, httpGet } from "./http_backends.ts";
-import {
-  assertNoRejects,
-  startDiscovery,
-  type XdsCases,
-  type XdsContext,
-} from "./xds_case.ts";
-
-/** A service of docs/catalog.md. */
-type Written = Readonly<Record<string, unknown>>;
-
-/** At these `ip:port`. */
-function endpoints(...addresses: readonly string[]): readonly Written[] {
-  return addresses.map((text) => {
-    const { hostname, port } = new URL(`http://${text}`);
-    return { address: hostname, port: Number(port) };
-  });
-}
-
-async function rewrite(
-  server: DiscoveryServer,
-  ...services: readonly Written[]
-): Promise<void> {
-  await server.rewriteAs(JSON.stringify({ services }));
-}
-
-async function started(
-  context: XdsContext,
-  ...services: readonly Written[]
-): Promise<DiscoveryServer> {
-  const server = await startDiscovery(context, []);
-  await rewrite(server, ...services);
-  return server;
-}
+import { endpoints, rewrite, started, type Written } from "./written.ts";
+import { assertNoRejects, type XdsCases, type XdsContext } from "./xds_case.ts";
 
 // --- gRPC clients ----------------------------------------------------------------
 
