@@ -17,6 +17,7 @@ import {
   type ListenAddress,
   listenHttp,
 } from "../host/listen/listeners.ts";
+import { ConnectionLog } from "../host/process/connection_log.ts";
 import type { Log } from "../host/process/log.ts";
 import { MetricRegistry } from "../host/process/metrics.ts";
 import { registerProcessMetrics } from "../host/process/process_metrics.ts";
@@ -268,6 +269,7 @@ class Agent {
     return new TargetDialer({
       clock: systemTimers,
       observer: this.#metrics.targetObserver(),
+      log: new ConnectionLog(this.#log, systemTimers),
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
       connect: (target, controller, onVerdict) => {
         if (!isBenchDial(target)) {

@@ -5,6 +5,7 @@
  */
 
 import type { DialRecord } from "../host/policy/dial_record.ts";
+import type { ConnectionLog } from "../host/process/connection_log.ts";
 import type { Verdict } from "../host/policy/rule_set.ts";
 import { abandon, type DialAnswer } from "../proto/link/dial_handler.ts";
 import {
@@ -43,6 +44,8 @@ export interface TargetDialerOptions {
   begin?(target: DialTarget): DialRecord;
   readonly clock: Clock;
   readonly observer: TargetObserver;
+  /** Absent: nothing is said about connections. */
+  readonly log?: ConnectionLog;
   /** Called after every change of `TargetDialer.load`. */
   loadChanged(): void;
 }
@@ -74,7 +77,7 @@ export class TargetDialer {
 
   /** A `DialHandler`. */
   readonly dial = (target: DialTarget, answer: DialAnswer): PendingDial => {
-    const { connect, begin, clock } = this.#options;
+    const { connect, begin, clock, log } = this.#options;
     const record = begin?.(target);
     const startMs = record?.startMs ?? clock.now();
     const controller = new AbortController();
@@ -92,7 +95,10 @@ export class TargetDialer {
         }
         this.#options.observer.connected(clock.now() - startMs);
         const counter = this.#conduitObserver;
-        const observer = record?.observing(counter) ?? counter;
+        const recorded = record?.observing(counter) ?? counter;
+        const observer = log?.wantsAll
+          ? log.opened({ target }, startMs, recorded)
+          : recorded;
         answer.connected(new ObservedConduit(conduit, observer));
       },
       (error: unknown) => {
@@ -100,6 +106,7 @@ export class TargetDialer {
         if (!(error instanceof DialError)) throw error;
         if (isCancelled) return;
         record?.failed(error);
+        log?.failed(error, { target });
         this.#options.observer.failed(error.reason);
         answer.failed(error);
       },
@@ -109,6 +116,7 @@ export class TargetDialer {
         isCancelled = true;
         const error = new DialError("cancelled", "the caller gave up");
         record?.failed(error);
+        log?.failed(error, { target });
         controller.abort(error);
       },
     };

@@ -19,7 +19,11 @@ import {
   ObservedConduit,
 } from "../proto/transfer/observed_conduit.ts";
 import type { DialRecord } from "../host/policy/dial_record.ts";
-import type { Caller } from "./policy/caller.ts";
+import type {
+  ConnectionFacts,
+  ConnectionLog,
+} from "../host/process/connection_log.ts";
+import { type Caller, nameOf } from "./policy/caller.ts";
 import type { DialControl } from "./policy/dial_control.ts";
 import type { Registry } from "./registry.ts";
 
@@ -55,6 +59,8 @@ export interface DialerOptions {
    * Absent: everybody but nodes may dial everything, and nobody writes it down.
    */
   readonly control?: DialControl;
+  /** Absent: nothing is said about connections. */
+  readonly log?: ConnectionLog;
 }
 
 /** A dial as a frontend asks for it. */
@@ -85,13 +91,18 @@ export class Dialer {
     }
     const admission = control?.admit(order, link?.peer);
     if (admission?.refusal !== undefined) {
-      return this.#fail(admission.refusal, "refused", answer);
+      return this.#fail(
+        admission.refusal,
+        "refused",
+        factsOf(order, link),
+        answer,
+      );
     }
     const record = admission?.record;
     if (picked.kind === "noAgent") {
       const error = new DialError("no-agent", picked.message);
       record?.failed(error);
-      return this.#fail(error, "no-agent", answer);
+      return this.#fail(error, "no-agent", factsOf(order, link), answer);
     }
     const dial = new Dial(picked.link, order, answer, this.#options, record);
     dial.start();
@@ -101,9 +112,11 @@ export class Dialer {
   #fail(
     error: DialError,
     cause: DialFailureCause,
+    facts: ConnectionFacts,
     answer: DialAnswer,
   ): PendingDial {
     this.#options.observer.dialFailed(cause);
+    this.#options.log?.failed(error, facts);
     answer.failed(error);
     return { cancel: () => {} };
   }
@@ -120,6 +133,8 @@ class Dial implements PendingDial {
   #pending: PendingDial | undefined;
   #deadline: Timer | undefined;
   #isOver = false;
+  /** What went with the dial and behind it: it passes no conduit here. */
+  #earlyOctets = 0;
 
   constructor(
     link: AgentLink,
@@ -143,6 +158,7 @@ class Dial implements PendingDial {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
     }
     const earlyData = this.#order.takeEarlyData();
+    this.#earlyOctets = earlyData.length;
     this.#pending = this.#link.dial(this.#order.target, {
       onConnected: (conduit) => this.#onConnected(conduit),
       onFailed: (error) => this.#fail(this.#named(error), causeOf(error)),
@@ -153,22 +169,31 @@ class Dial implements PendingDial {
     if (this.#isOver) return;
     this.#finish();
     this.#pending?.cancel();
-    this.#options.observer.dialFailed("cancelled");
-    this.#record?.failed(new DialError("cancelled", "the caller gave up"));
+    this.#count(new DialError("cancelled", "the caller gave up"), "cancelled");
   }
 
   sendEarly(octets: Uint8Array): number {
     if (this.#isOver) return 0;
-    return this.#pending?.sendEarly?.(octets) ?? 0;
+    const sent = this.#pending?.sendEarly?.(octets) ?? 0;
+    this.#earlyOctets += sent;
+    return sent;
   }
 
   #onConnected(conduit: Conduit): void {
     if (this.#isOver) return abandon(conduit, "the caller gave up");
     this.#finish();
-    const tookMs = this.#options.timers.now() - this.#startedMs;
-    const counter = this.#options.observer.connected(tookMs);
-    const observer = this.#record?.observing(counter) ?? counter;
-    this.#answer.connected(new ObservedConduit(conduit, observer));
+    const { timers, observer, log } = this.#options;
+    const counter = observer.connected(timers.now() - this.#startedMs);
+    const recorded = this.#record?.observing(counter) ?? counter;
+    const observed = log?.wantsAll
+      ? log.opened(this.#facts(), this.#startedMs, recorded)
+      : recorded;
+    if (this.#earlyOctets > 0) observed.sent(this.#earlyOctets);
+    this.#answer.connected(new ObservedConduit(conduit, observed));
+  }
+
+  #facts(): ConnectionFacts {
+    return factsOf(this.#order, this.#link);
   }
 
   /** A link knows why it is gone; the caller wants to know whose it was. */
@@ -202,9 +227,14 @@ class Dial implements PendingDial {
   #fail(error: DialError, cause: DialFailureCause): void {
     if (this.#isOver) return;
     this.#finish();
-    this.#options.observer.dialFailed(cause);
-    this.#record?.failed(error);
+    this.#count(error, cause);
     this.#answer.failed(error);
+  }
+
+  #count(error: DialError, cause: DialFailureCause): void {
+    this.#options.observer.dialFailed(cause);
+    this.#options.log?.failed(error, this.#facts());
+    this.#record?.failed(error);
   }
 
   #finish(): void {
@@ -212,6 +242,16 @@ class Dial implements PendingDial {
     this.#deadline?.cancel();
     this.#options.observer.dialEnded();
   }
+}
+
+/** For the log. */
+function factsOf(
+  { caller, node, target }: DialOrder,
+  link: AgentLink | undefined,
+): ConnectionFacts {
+  const known = { who: nameOf(caller), from: caller.remoteAddress, target };
+  const agent = link?.peer.agentId ?? node;
+  return agent === undefined ? known : { ...known, node: agent };
 }
 
 /** How `error`, which came from the agent's link, is counted. */

@@ -225,6 +225,27 @@ Deno.test("what is said before the answer goes to a link that takes it", () => {
   assertEquals(pending.sendEarly!(more), 0, "it was given up");
 });
 
+Deno.test("early data counts as sent once the dial has succeeded", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  const dial = link.dial.bind(link);
+  link.dial = (...args) => ({
+    ...dial(...args),
+    sendEarly: (octets) => Math.min(octets.length, 2),
+  });
+  const pending = scene.dial("hello");
+  assertEquals(pending.sendEarly?.(new Uint8Array(5)), 2);
+  assertEquals(scene.heard, ["started"]);
+  const [near] = MemoryConduit.pair();
+  link.dials[0]!.events.onConnected(near);
+  assertEquals(scene.heard.slice(1), [
+    "ended",
+    "connected after 0",
+    "sent 7",
+    "answered",
+  ]);
+});
+
 Deno.test("early data stays with a caller that no agent serves", () => {
   const scene = new Scene();
   scene.dialer.dial({

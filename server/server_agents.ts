@@ -7,6 +7,7 @@
 
 import { listenAgentPort } from "../host/listen/agent_listener.ts";
 import type { BoundListener } from "../host/listen/listeners.ts";
+import { withPacketLines } from "../host/process/connection_log.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
@@ -177,7 +178,7 @@ export class ServerAgents {
   #observer(): AgentPortObserver {
     const { metrics, log, intake } = this.#core;
     return {
-      ...metrics.linkObserver("agent"),
+      ...withPacketLines(metrics.linkObserver("agent"), log, "agent"),
       linked: (link) => this.#linked(link),
       unlinked: (link, reason) => this.#unlinked(link, reason),
       changed: (link) => this.#nodes.announced("changed", link),

@@ -6,6 +6,7 @@
  */
 
 import type { Log } from "../host/process/log.ts";
+import { ConnectionLog } from "../host/process/connection_log.ts";
 import { MetricRegistry } from "../host/process/metrics.ts";
 import { registerProcessMetrics } from "../host/process/process_metrics.ts";
 import { KeptFiles } from "../host/reload/kept_files.ts";
@@ -73,6 +74,7 @@ export class ServerCore {
       timers: systemTimers,
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
       observer: this.metrics.dialObserver(loadChanged),
+      log: new ConnectionLog(log, systemTimers),
     });
   }
 }

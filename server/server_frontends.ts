@@ -6,6 +6,7 @@
  */
 
 import type { BoundListener } from "../host/listen/listeners.ts";
+import { withPacketLines } from "../host/process/connection_log.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import type { CredentialFiles } from "../host/tls/credentials.ts";
 import type { MethodHandler } from "../proto/grpc/call.ts";
@@ -110,7 +111,11 @@ export class ServerFrontends {
     const { options, dialer, metrics, log, intake, receiveBudget } = this.#core;
     const { frontend, messageOctetsMax } = options;
     const dial: Dialer["dial"] = (order, answer) => dialer.dial(order, answer);
-    const observer = metrics.linkObserver("client");
+    const observer = withPacketLines(
+      metrics.linkObserver("client"),
+      log,
+      "client",
+    );
     return new FrontendPort({
       mode: frontend.mode,
       timers: systemTimers,
@@ -130,8 +135,11 @@ export class ServerFrontends {
         grantsEarly: frontend.connectEarly200,
         dial,
         join,
-        refused: (status, message) =>
-          log.event(`CONNECT refused with ${status}: ${message}`),
+        refused: (status, message, isDial) => {
+          // What became of a dial, the dialer says.
+          if (isDial) return;
+          log.event(`CONNECT refused with ${status}: ${message}`, {}, message);
+        },
       },
       turnedAway: (remoteAddress, reason) => {
         metrics.callerRefused();

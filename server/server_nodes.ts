@@ -8,6 +8,7 @@
  * @module
  */
 
+import { withPacketLines } from "../host/process/connection_log.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import type { MethodHandler } from "../proto/grpc/call.ts";
 import { announcedName } from "../proto/link/announced_services.ts";
@@ -40,7 +41,7 @@ export class ServerNodes {
     const connections = metrics.nodeConnections;
     this.#frontend = new NodeFrontend({
       timers: systemTimers,
-      observer: metrics.linkObserver("client"),
+      observer: withPacketLines(metrics.linkObserver("client"), log, "node"),
       messageOctetsMax: options.messageOctetsMax,
       admit,
       dial: (order, answer) => dialer.dial(order, answer),

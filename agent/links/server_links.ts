@@ -6,6 +6,7 @@
  */
 
 import { readToken } from "../../host/kubernetes/token_file.ts";
+import { withPacketLines } from "../../host/process/connection_log.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
@@ -97,7 +98,7 @@ function connectorOf(parts: ServerLinksParts): Connector {
     messageOctetsMax,
     receiveBudget: parts.receiveBudget,
     timers: systemTimers,
-    observer: metrics.linkObserver(),
+    observer: withPacketLines(metrics.linkObserver(), log, "server"),
     onDial: parts.onDial,
     openTransport: (alpn, use) => road.open(alpn, use),
     ...(identity?.trust === undefined

@@ -91,7 +91,11 @@ export class ConnectRelay {
       dial: (order, answer) => this.#dial(order, answer),
       join,
       refused: (status, message) =>
-        this.#options.log.event(`CONNECT refused with ${status}: ${message}`),
+        this.#options.log.event(
+          `CONNECT refused with ${status}: ${message}`,
+          {},
+          message,
+        ),
       closed: () => {
         this.#clients.delete(client);
         this.#options.loadChanged?.();

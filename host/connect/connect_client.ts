@@ -70,8 +70,12 @@ export interface ConnectClientOptions<Caller> {
   dial(order: ConnectOrder<Caller>, answer: DialAnswer): PendingDial;
   /** The tunnel is open: join both conduits. */
   join(client: Conduit, target: Conduit): void;
-  /** For the log; called once per refused request. */
-  refused(status: number, message: string): void;
+  /**
+   * For the log; called once per refused request.
+   *
+   * @param isDial It was dialed, and that is what failed.
+   */
+  refused(status: number, message: string, isDial: boolean): void;
   /** The connection is over. */
   closed?(): void;
 }
@@ -307,19 +311,19 @@ export class ConnectClient<Caller> implements Conduit, ConduitEvents {
 
   #onDialFailed(error: DialError): void {
     const status = dialFailureStatus(error);
-    if (!this.#isGranted) return this.#refuse(status, error.message);
+    if (!this.#isGranted) return this.#refuse(status, error.message, true);
     if (this.#phase.kind !== "dialing") return;
     this.#over();
-    this.#options.refused(status, error.message);
+    this.#options.refused(status, error.message, true);
     this.#socket.reset(error.message);
   }
 
-  #refuse(status: number, message: string): void {
+  #refuse(status: number, message: string, isDial = false): void {
     if (this.#phase.kind === "over") return;
     this.#phase = { kind: "lingering" };
     this.#giveHeadOctets();
     this.#cancelTimer();
-    this.#options.refused(status, message);
+    this.#options.refused(status, message, isDial);
     this.#socket.write(refusalOctets(status, message));
     this.#socket.end();
     this.#dropEarly();

@@ -68,6 +68,9 @@ const MESSAGE_LENGTH_MAX = 4_000;
 /** Longest value of a field. */
 const FIELD_LENGTH_MAX = 1_000;
 
+/** Longest key: what is remembered of lines must not be as long as they like. */
+const KEY_LENGTH_MAX = 500;
+
 /** What is held back is no reason for a process to live on. */
 const RELAXED_TIMERS: Timers = {
   now: () => performance.now(),
@@ -98,15 +101,16 @@ export function openLog(
   globalThis.addEventListener("unload", () => repeated.flush());
   let { level } = options;
   const from = (least: number, kind: LogLevel): Log["error"] => {
-    const write = (message: string, fields?: LogFields, note = "") =>
-      logger[kind](
-        withoutPlaceholders(printable(message, MESSAGE_LENGTH_MAX) + note),
-        fields === undefined ? {} : printableFields(fields),
-      );
+    const write = logger[kind].bind(logger);
     return (message, fields, key) => {
       if (level < least) return;
-      if (key === undefined) return write(message, fields);
-      repeated.add(`${kind} ${key}`, (note) => write(message, fields, note));
+      const text = withoutPlaceholders(printable(message, MESSAGE_LENGTH_MAX));
+      const properties = fields === undefined ? {} : printableFields(fields);
+      if (key === undefined) return write(text, properties);
+      repeated.add(
+        printable(`${kind} ${key}`, KEY_LENGTH_MAX),
+        (note) => write(text + note, properties),
+      );
     };
   };
   return {

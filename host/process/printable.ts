@@ -25,9 +25,10 @@ const SHORT: ReadonlyMap<string, string> = new Map([
  * behind `lengthMax` characters.
  */
 export function printable(text: string, lengthMax: number): string {
-  const kept = text.length > lengthMax ? text.slice(0, lengthMax) : text;
+  if (text.length <= lengthMax) return text.replace(UNPRINTABLE, escape);
+  // Put together anew: a slice would keep all of it in memory.
+  const kept = Array.from(text.slice(0, lengthMax)).join("");
   const escaped = kept.replace(UNPRINTABLE, escape);
-  if (kept === text) return escaped;
   return `${escaped}… (${text.length - lengthMax} more characters)`;
 }
 

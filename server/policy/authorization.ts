@@ -64,10 +64,7 @@ export class Authorization {
     this.control = new DialControl({
       ...(this.#policy === undefined ? {} : { policy: this.#policy }),
       ...(this.#trail === undefined ? {} : { trail: this.#trail }),
-      refused: (error) => {
-        refusals.add();
-        log.event(error.message);
-      },
+      refused: () => refusals.add(),
     });
   }
 

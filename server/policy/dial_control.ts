@@ -39,7 +39,7 @@ export interface DialControlOptions {
   readonly policy?: { readonly current: Policy };
   /** Absent: there is no audit log. */
   readonly trail?: AuditTrail;
-  /** A dial was refused; for the metrics and the log. */
+  /** A dial was refused; for the metrics. */
   refused(error: DialError): void;
 }
 

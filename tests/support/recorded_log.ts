@@ -23,7 +23,7 @@ interface Waiter {
 export class RecordedLog implements Log {
   readonly lines: RecordedLine[] = [];
   wantsDetails = true;
-  readonly wantsPackets = false;
+  wantsPackets = false;
   #waiters: Waiter[] = [];
 
   error = this.#write("error");

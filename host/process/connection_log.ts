@@ -1,0 +1,152 @@
+/**
+ * What a log says about connections: that one could not be made (by default),
+ * when each begins and ends (`--v=4`), and which packets pass (`--v=10`).
+ *
+ * A server, an agent and a service proxy say it in the same words, so that one
+ * connection can be followed through all of them. Where a level is off, it costs
+ * a look at the level and nothing else.
+ *
+ * @module
+ */
+
+import type { DialError, DialTarget } from "../../proto/link/link.ts";
+import type { LinkObserver } from "../../proto/link/observer.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
+import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
+import type { Log, LogFields } from "./log.ts";
+
+/** What is known of a connection, as far as who logs it knows. */
+export interface ConnectionFacts {
+  /** Who asked for it. */
+  readonly who?: string;
+  /** Where that is connected from. */
+  readonly from?: string;
+  /** The node that makes the connection, or was to make it. */
+  readonly node?: string;
+  readonly target: DialTarget;
+}
+
+/** See the module description. */
+export class ConnectionLog {
+  readonly #log: Log;
+  readonly #clock: Clock;
+
+  constructor(log: Log, clock: Clock) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** Whether `opened` has anything to say: ask before facts are gathered. */
+  get wantsAll(): boolean {
+    return this.#log.wantsDetails;
+  }
+
+  /** It could not be made. Whoever gave up knows that, so it is a detail. */
+  failed({ reason, message }: DialError, facts: ConnectionFacts): void {
+    const fields = fieldsOf(facts);
+    const line = `connection failed: ${message}`;
+    if (reason === "cancelled") return this.#log.detail(line, fields);
+    const { who = "", node = "", target } = facts;
+    const key = `${reason} ${who} ${node} ${target.protocol} ${target.address}`;
+    this.#log.event(line, fields, key);
+  }
+
+  /**
+   * It is open.
+   *
+   * @param startMs When it was asked for, by the clock.
+   * @param inner Told as well.
+   * @returns Whom its `ObservedConduit` is to tell.
+   */
+  opened(
+    facts: ConnectionFacts,
+    startMs: number,
+    inner: ConduitObserver,
+  ): ConduitObserver {
+    return new LoggedConnection(this.#log, this.#clock, facts, startMs, inner);
+  }
+}
+
+class LoggedConnection implements ConduitObserver {
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #fields: LogFields;
+  readonly #startMs: number;
+  readonly #inner: ConduitObserver;
+  #fromTarget = 0;
+  #toTarget = 0;
+
+  constructor(
+    log: Log,
+    clock: Clock,
+    facts: ConnectionFacts,
+    startMs: number,
+    inner: ConduitObserver,
+  ) {
+    this.#log = log;
+    this.#clock = clock;
+    this.#fields = fieldsOf(facts);
+    this.#startMs = startMs;
+    this.#inner = inner;
+    log.detail("connection opened", { ...this.#fields, ms: this.#ageMs });
+  }
+
+  get #ageMs(): number {
+    return Math.round(this.#clock.now() - this.#startMs);
+  }
+
+  received(bytes: number): void {
+    this.#fromTarget += bytes;
+    this.#inner.received(bytes);
+  }
+
+  sent(bytes: number): void {
+    this.#toTarget += bytes;
+    this.#inner.sent(bytes);
+  }
+
+  ended(end: ConduitEnd): void {
+    this.#log.detail("connection ended", {
+      ...this.#fields,
+      end: end.kind,
+      ...(end.kind === "clean" ? {} : { reason: end.reason }),
+      bytesToTarget: this.#toTarget,
+      bytesFromTarget: this.#fromTarget,
+      ms: this.#ageMs,
+    });
+    this.#inner.ended(end);
+  }
+}
+
+function fieldsOf({ who, from, node, target }: ConnectionFacts): LogFields {
+  return {
+    ...(who === undefined ? {} : { who }),
+    ...(from === undefined ? {} : { from }),
+    ...(node === undefined ? {} : { node }),
+    target: `${target.protocol} ${target.address}`,
+  };
+}
+
+/**
+ * Has `log` hear of each packet that `observer` counts.
+ *
+ * @param peer Who sends and receives them, for the line.
+ */
+export function withPacketLines<Observer extends LinkObserver>(
+  observer: Observer,
+  log: Log,
+  peer: string,
+): Observer {
+  return {
+    ...observer,
+    packetReceived(type: string, bytes: number) {
+      if (log.wantsPackets) log.packet(`${type} from ${peer}: ${bytes} bytes`);
+      observer.packetReceived(type, bytes);
+    },
+    packetSent(type: string, bytes: number) {
+      if (log.wantsPackets) log.packet(`${type} to ${peer}: ${bytes} bytes`);
+      observer.packetSent(type, bytes);
+    },
+  };
+}

@@ -1,0 +1,203 @@
+/**
+ * What is written down of connections: the audit logs, the metrics and the log,
+ * of a server and an agent, on every road.
+ *
+ * @module
+ */
+
+import { assertEquals, assertMatch } from "@std/assert";
+import { forward } from "../../client/forward.ts";
+import { openRoad } from "../../client/road_dialer.ts";
+import type { FrontendProtocol } from "../../client/road.ts";
+import type { Carrier } from "../../proto/link/link.ts";
+import { MachineReach } from "../../agent/proxy/reach.ts";
+import { endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
+import { closedAddress } from "../support/probe_target.ts";
+import type { RecordedLog } from "../support/recorded_log.ts";
+import { readToEnd, writeAll } from "../support/sockets.ts";
+import {
+  eventually,
+  metricAt,
+  portOf,
+  Tunnel,
+  type TunnelAgent,
+} from "../support/tunnel_harness.ts";
+
+const CARRIERS: readonly Carrier[] = ["streams", "packets"];
+const WAYS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
+
+/** Like a POST: it leaves with the dial. */
+const REQUEST = new Uint8Array(3_000).fill(80);
+const ANSWER = "HTTP/1.1 200 OK\r\n\r\n".padEnd(555, "x");
+
+/** A tunnel whose two ends keep audit logs. */
+class Recorded implements AsyncDisposable {
+  #isOpen = true;
+
+  private constructor(
+    readonly tunnel: Tunnel,
+    readonly agent: TunnelAgent,
+    readonly folder: string,
+  ) {}
+
+  static async open(carrier: Carrier): Promise<Recorded> {
+    const folder = await Deno.makeTempDir();
+    const audit = (name: string) => ({
+      path: `${folder}/${name}`,
+      octetsMax: 1e6,
+      filesMax: 2,
+    });
+    const tunnel = await Tunnel.open({
+      server: { authorization: { audit: audit("server") } },
+    });
+    const agent = await tunnel.link({ carrier, audit: audit("agent") });
+    return new Recorded(tunnel, agent, folder);
+  }
+
+  /** Ends both, and tells what their audit logs say of the one connection. */
+  async ended(): Promise<unknown[]> {
+    await this.#close();
+    const ends = [];
+    for (const name of ["server", "agent"]) {
+      ends.push(...endsIn(await Deno.readTextFile(`${this.folder}/${name}`)));
+    }
+    return ends;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#close();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+
+  async #close(): Promise<void> {
+    if (this.#isOpen) await this.tunnel[Symbol.asyncDispose]();
+    this.#isOpen = false;
+  }
+}
+
+function endsIn(text: string): unknown[] {
+  return text.trim().split("\n")
+    .map((line) => JSON.parse(line))
+    .filter(({ event }) => event === "end")
+    .map(({ end, octetsToTarget, octetsFromTarget }) => [
+      end,
+      octetsToTarget,
+      octetsFromTarget,
+    ]);
+}
+
+/** A request, an answer, and both ends, through a port that stands for them. */
+async function exchange({ tunnel }: Recorded, port: number): Promise<void> {
+  const caller = await Deno.connect({ hostname: "127.0.0.1", port });
+  await writeAll(caller, REQUEST);
+  const far = await tunnel.target.next();
+  await far.received(REQUEST.length);
+  await caller.closeWrite();
+  await far.ended;
+  far.send(ANSWER);
+  far.finish();
+  assertEquals((await readToEnd(caller)).length, ANSWER.length);
+  caller.close();
+}
+
+/** How `log` tells of the one connection. */
+async function lineOf(log: RecordedLog): Promise<unknown> {
+  const opened = await log.until(/^connection opened$/);
+  const { level, fields } = await log.until(/^connection ended$/);
+  assertEquals([opened.level, level], ["detail", "detail"]);
+  assertEquals(opened.fields["target"], fields["target"]);
+  const { end, bytesToTarget, bytesFromTarget } = fields;
+  return [end, bytesToTarget, bytesFromTarget];
+}
+
+async function assertRecorded(recorded: Recorded): Promise<void> {
+  const { tunnel, agent } = recorded;
+  const whole = ["clean", REQUEST.length, ANSWER.length];
+  assertEquals(await lineOf(tunnel.log), whole);
+  assertEquals(await lineOf(agent.log), whole);
+  const moved = (direction: string) =>
+    `tunnel_server_octets_total{direction="${direction}"}`;
+  assertEquals(await tunnel.metric(moved("to_agent")), REQUEST.length);
+  assertEquals(await tunnel.metric(moved("from_agent")), ANSWER.length);
+  const { health } = agent.running.addresses;
+  const toTarget = 'tunnel_agent_octets_total{direction="to_target"}';
+  assertEquals(await metricAt(health, toTarget), REQUEST.length);
+  assertEquals(await recorded.ended(), [whole, whole]);
+}
+
+for (const carrier of CARRIERS) {
+  for (const way of WAYS) {
+    Deno.test(`${carrier}, ${way}: what goes with a forward's dial is recorded at both ends`, async () => {
+      await using recorded = await Recorded.open(carrier);
+      const { tunnel } = recorded;
+      const dialer = openRoad(await tunnel.road(way));
+      const port = await forward({
+        hostname: "127.0.0.1",
+        port: 0,
+        protocol: "tcp",
+        address: tunnel.target.address,
+        dialer,
+        onRefused: (error) => {
+          throw error;
+        },
+        onProblem: () => {},
+      });
+      await exchange(recorded, portOf(port.listening));
+      await port.close();
+      dialer.close();
+      await assertRecorded(recorded);
+    });
+
+    Deno.test(`${carrier}, ${way}: what goes with a service proxy's dial is recorded, by it as well`, async () => {
+      await using recorded = await Recorded.open(carrier);
+      const { tunnel } = recorded;
+      const road = openRoad(await tunnel.road(way));
+      await using rig = new ProxyRig({ reach: new MachineReach({ road }) });
+      rig.sink.set({
+        services: [service("web")],
+        endpoints: [
+          endpoints("web", [portOf(tunnel.target.address)], {
+            via: { kind: "agent" },
+          }),
+        ],
+      });
+      await exchange(recorded, rig.portOf("default/web"));
+      const { port } = rig.proxy.served.get("default/web")!;
+      await eventually(
+        "the proxy has counted",
+        () => port.counts.octetsToClients === ANSWER.length,
+      );
+      assertEquals(port.counts.octetsFromClients, REQUEST.length);
+      road.close();
+      await assertRecorded(recorded);
+    });
+  }
+
+  Deno.test(`${carrier}: who cannot be connected is said by default, at both ends`, async () => {
+    await using tunnel = await Tunnel.open();
+    const agent = await tunnel.link({ carrier, agentId: "edge-1" });
+    const address = closedAddress();
+    const target = { protocol: "tcp", address };
+    for (const way of WAYS) {
+      await tunnel.dial(way, { target }).catch(() => {});
+    }
+    for (const log of [tunnel.log, agent.log]) {
+      const lines = log.matching(/^connection failed: .*connection refused/);
+      assertEquals(lines.map(({ level }) => level), ["event", "event"]);
+      assertEquals(lines[0]!.fields["target"], `tcp ${address}`);
+    }
+    const { fields } = await tunnel.log.until(/^connection failed/);
+    assertEquals(fields["node"], "edge-1");
+    assertMatch(String(fields["who"]), /^socket \//);
+    // Nobody says it twice.
+    assertEquals(tunnel.log.matching(/^CONNECT refused/), []);
+  });
+}
+
+Deno.test("that nobody serves a target is said by default", async () => {
+  await using tunnel = await Tunnel.open();
+  const target = { protocol: "tcp", address: "10.0.0.7:80" };
+  await tunnel.dial("http-connect", { target, node: "edge-9" }).catch(() => {});
+  const { level, fields } = await tunnel.log.until(/^connection failed: No ag/);
+  assertEquals([level, fields["node"]], ["event", "edge-9"]);
+});
