@@ -207,6 +207,9 @@ function failed(
   backend.closed();
   if (!(error instanceof ReachError)) throw error;
   port.lastError = error.message;
+  if (log.wantsDetails) {
+    log.detail(`${port.key}: cannot reach ${backend.key}: ${error.message}`);
+  }
   // A machine that is short of something says nothing about a backend.
   if (error.fault === "target") blame(port, backend, error.message, log);
   return error;

@@ -18,6 +18,10 @@ import {
   firstOctets,
 } from "../../host/sockets/first_octets.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import {
+  type ConnectionFacts,
+  ConnectionLog,
+} from "../../host/process/connection_log.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import {
@@ -56,6 +60,7 @@ export class TcpProxy implements PortProxy {
   readonly #connectionsMax: number;
   readonly #connections = new Roster<Connection>();
   readonly #halfClosed: HalfClosedConnections;
+  readonly #log: ConnectionLog;
   readonly #drained = Promise.withResolvers<void>();
   #isDraining = false;
 
@@ -67,6 +72,7 @@ export class TcpProxy implements PortProxy {
     this.#port = port;
     this.#context = context;
     this.#connectionsMax = connectionsMax;
+    this.#log = new ConnectionLog(context.log, context.timers);
     this.#halfClosed = new HalfClosedConnections(context.timers, (joined) => {
       port.counts.endedHalfClosed++;
       port.lastError = SILENT_TEXT;
@@ -116,6 +122,7 @@ export class TcpProxy implements PortProxy {
       socket,
       host: hostOf(socket.remoteAddress),
       halfClosed: this.#halfClosed,
+      log: this.#log,
       onOver: () => {
         this.#connections.delete(connection);
         this.#settle();
@@ -140,6 +147,7 @@ interface Client {
   readonly host: string;
   /** Where it is while one of its sides is over. */
   readonly halfClosed: HalfClosedConnections;
+  readonly log: ConnectionLog;
   readonly onOver: () => void;
 }
 
@@ -150,6 +158,7 @@ class Connection implements ConduitObserver, Member {
   readonly #context: ProxyContext;
   readonly #client: Client;
   readonly #dialing = new AbortController();
+  readonly #startMs: number;
   #backend: Backend | undefined;
   /** Asked for only where it saves a round trip. */
   #first: FirstOctets | undefined;
@@ -161,6 +170,7 @@ class Connection implements ConduitObserver, Member {
     this.#port = port;
     this.#context = context;
     this.#client = client;
+    this.#startMs = context.timers.now();
   }
 
   async run(): Promise<void> {
@@ -171,7 +181,7 @@ class Connection implements ConduitObserver, Member {
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
-      if (found.kind !== "backend") return this.#refuse();
+      if (found.kind !== "backend") return this.#nobody();
       this.#backend = found.backend;
       if (!this.#isOver) return this.#join(found.conduit);
       found.backend.closed();
@@ -217,16 +227,38 @@ class Connection implements ConduitObserver, Member {
   }
 
   #join(far: Conduit): void {
-    const { socket, halfClosed } = this.#client;
+    const { socket, halfClosed, log } = this.#client;
+    const observer = log.wantsAll
+      ? log.opened(this.#facts(), this.#startMs, this)
+      : this;
     // What is in it was brought by the dial.
-    if (this.#first !== undefined) this.sent(this.#first.early.length);
+    if (this.#first !== undefined) observer.sent(this.#first.early.length);
     this.#joined = join(
       conduitOf(this.#first?.socket ?? socket),
-      new ObservedConduit(far, this),
+      new ObservedConduit(far, observer),
       () => this.#over(),
       (joined) => this.#halfClosed = halfClosed.add(joined),
     );
     this.#first = undefined;
+  }
+
+  #facts(): ConnectionFacts {
+    const known = {
+      service: this.#port.key,
+      from: this.#client.socket.remoteAddress,
+    };
+    if (this.#backend === undefined) return known;
+    const address = this.#backend.key;
+    return { ...known, target: { protocol: "tcp", address } };
+  }
+
+  #nobody(): void {
+    // Who is stopped, or has left, knows why.
+    if (!this.#dialing.signal.aborted) {
+      const message = this.#port.lastError ?? "no endpoint could be reached";
+      this.#client.log.failed({ reason: "endpoint", message }, this.#facts());
+    }
+    this.#refuse();
   }
 
   /** A reset says what an end would hide: nobody was there. */

@@ -24,7 +24,10 @@ export interface ConnectionFacts {
   readonly from?: string;
   /** The node that makes the connection, or was to make it. */
   readonly node?: string;
-  readonly target: DialTarget;
+  /** What somebody connected to, where that stands for targets. */
+  readonly service?: string;
+  /** Absent: there was none to be had. */
+  readonly target?: DialTarget;
 }
 
 /** See the module description. */
@@ -43,13 +46,20 @@ export class ConnectionLog {
   }
 
   /** It could not be made. Whoever gave up knows that, so it is a detail. */
-  failed({ reason, message }: DialError, facts: ConnectionFacts): void {
+  failed(
+    { reason, message }: Pick<DialError, "reason" | "message">,
+    facts: ConnectionFacts,
+  ): void {
     const fields = fieldsOf(facts);
     const line = `connection failed: ${message}`;
     if (reason === "cancelled") return this.#log.detail(line, fields);
-    const { who = "", node = "", target } = facts;
-    const key = `${reason} ${who} ${node} ${target.protocol} ${target.address}`;
-    this.#log.event(line, fields, key);
+    const { who = "", node = "", service = "", target } = facts;
+    const where = target === undefined ? message : textOf(target);
+    this.#log.event(
+      line,
+      fields,
+      `${reason} ${who} ${node} ${service} ${where}`,
+    );
   }
 
   /**
@@ -119,13 +129,20 @@ class LoggedConnection implements ConduitObserver {
   }
 }
 
-function fieldsOf({ who, from, node, target }: ConnectionFacts): LogFields {
+function fieldsOf(
+  { who, from, node, service, target }: ConnectionFacts,
+): LogFields {
   return {
     ...(who === undefined ? {} : { who }),
     ...(from === undefined ? {} : { from }),
     ...(node === undefined ? {} : { node }),
-    target: `${target.protocol} ${target.address}`,
+    ...(service === undefined ? {} : { service }),
+    ...(target === undefined ? {} : { target: textOf(target) }),
   };
+}
+
+function textOf({ protocol, address }: DialTarget): string {
+  return `${protocol} ${address}`;
 }
 
 /**

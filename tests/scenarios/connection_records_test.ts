@@ -168,6 +168,8 @@ for (const carrier of CARRIERS) {
         () => port.counts.octetsToClients === ANSWER.length,
       );
       assertEquals(port.counts.octetsFromClients, REQUEST.length);
+      const whole = ["clean", REQUEST.length, ANSWER.length];
+      assertEquals(await lineOf(rig.log), whole);
       road.close();
       await assertRecorded(recorded);
     });
@@ -193,6 +195,23 @@ for (const carrier of CARRIERS) {
     assertEquals(tunnel.log.matching(/^CONNECT refused/), []);
   });
 }
+
+Deno.test("a client of a service proxy that finds nobody is said by default, each try as a detail", async () => {
+  await using rig = new ProxyRig();
+  const dead = portOf(closedAddress());
+  rig.sink.set({
+    services: [service("web")],
+    endpoints: [endpoints("web", [dead])],
+  });
+  // It may be reset before it knows that it is connected.
+  const connecting = rig.connect("default/web").catch(() => undefined);
+  const { level, fields } = await rig.log.until(/^connection failed: /);
+  assertEquals([level, fields["service"]], ["event", "default/web"]);
+  assertMatch(String(fields["from"]), /^127\.0\.0\.1:\d+$/);
+  const [tried] = rig.log.matching(/cannot reach 127/);
+  assertEquals(tried!.level, "detail");
+  (await connecting)?.close();
+});
 
 Deno.test("that nobody serves a target is said by default", async () => {
   await using tunnel = await Tunnel.open();
