@@ -28,6 +28,8 @@ export interface BackendDial {
   readonly takeEarly?: () => Promise<Uint8Array>;
   /** Gives it up. */
   readonly signal: AbortSignal;
+  /** Backends that have failed this client already. */
+  readonly without?: ReadonlySet<Backend>;
   /** A backend is dialed; it counts as open from here on. */
   readonly onTry?: (backend: Backend) => void;
 }
@@ -60,7 +62,7 @@ export async function dialBackend(
   context: ProxyContext,
   dial: BackendDial,
 ): Promise<BackendFound> {
-  const tries = new Tries(port, context);
+  const tries = new Tries(port, context, dial.without);
   let isShort = false;
   let isHeard = false;
   const takeEarly = async () => {
@@ -98,14 +100,19 @@ function turn({ timers }: ProxyContext): Promise<void> {
 /** What one client has been through, and what is left for it. */
 class Tries {
   /** Those that have failed it. */
-  readonly backends = new Set<Backend>();
+  readonly backends: Set<Backend>;
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;
   readonly #startMs: number;
   /** Those that kept it waiting. */
   #used = 0;
 
-  constructor(port: ProxiedPort, context: ProxyContext) {
+  constructor(
+    port: ProxiedPort,
+    context: ProxyContext,
+    without?: ReadonlySet<Backend>,
+  ) {
+    this.backends = new Set(without);
     this.#port = port;
     this.#context = context;
     this.#startMs = context.timers.now();

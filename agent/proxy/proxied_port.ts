@@ -96,6 +96,10 @@ export interface PortCounts {
   endedHalfClosed: number;
   /** UDP sessions whose backend left them. */
   moved: number;
+  /** UDP sessions whose backend refused datagrams. */
+  sessionsRefused: number;
+  /** Datagrams that one backend had refused and another one was sent. */
+  datagramsResent: number;
   /** UDP sessions that made room for others, at the limit. */
   crowdedOut: number;
   /** Datagrams of clients that nobody was there for. */
@@ -118,6 +122,8 @@ export class ProxiedPort {
     octetsToClients: 0,
     endedHalfClosed: 0,
     moved: 0,
+    sessionsRefused: 0,
+    datagramsResent: 0,
     crowdedOut: 0,
     datagramsDropped: 0,
   };

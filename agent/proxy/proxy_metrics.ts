@@ -125,6 +125,18 @@ function registerSessions(registry: MetricRegistry, proxy: Proxy): void {
   );
   add(
     "counter",
+    "sessions_refused_total",
+    "UDP sessions that ended because their endpoint refused datagrams.",
+    ({ port }) => port.counts.sessionsRefused,
+  );
+  add(
+    "counter",
+    "resent_datagrams_total",
+    "Datagrams that one endpoint refused and another one was sent.",
+    ({ port }) => port.counts.datagramsResent,
+  );
+  add(
+    "counter",
     "sessions_crowded_out_total",
     "UDP sessions that made room for others, at the limit.",
     ({ port }) => port.counts.crowdedOut,

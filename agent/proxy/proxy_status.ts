@@ -50,6 +50,8 @@ export interface PortStatus {
   readonly octetsToClients: number;
   readonly endedHalfClosed: number;
   readonly moved: number;
+  readonly sessionsRefused: number;
+  readonly datagramsResent: number;
   readonly crowdedOut: number;
   readonly datagramsDropped: number;
   readonly lastError?: string;

@@ -15,6 +15,7 @@ import {
   serveAt,
   until,
 } from "../../tests/support/udp_echo.ts";
+import { REFUSED_REASON } from "../../proto/transfer/refusal.ts";
 import { GRACE_MS } from "./udp_sessions.ts";
 
 Deno.test("a session leaves an endpoint that goes at once (#19029, #125467)", async () => {
@@ -166,15 +167,73 @@ Deno.test("an endpoint that refuses is left for another, and then left out", asy
   assertEquals(rig.log.matching(/is left out for a while/).length, 1);
 });
 
-Deno.test("a datagram that shows that an endpoint is dead goes to the next one", async () => {
+Deno.test("a datagram that is refused goes to the next endpoint, although its client says nothing more", async () => {
+  await using rig = new ProxyRig();
+  await using live = await DatagramPeer.echo("live:");
+  const port = await serveAt(rig, [await freePort(), live.port]);
+  for (let asked = 0; asked < 60; asked++) {
+    await using client = await DatagramPeer.open();
+    assertEquals(await client.ask("once", port), "live:once");
+  }
+  const { counts, balancer } = portOf(rig);
+  assertEquals(counts.ejections, 1);
+  assertEquals([counts.sessionsRefused, counts.datagramsResent], [3, 3]);
+  const [dead] = balancer.backends;
+  assertEquals(dead!.failuresTotal, 3);
+});
+
+Deno.test("so does one of a steady client whose endpoint dies", async () => {
+  await using rig = new ProxyRig();
+  const dying = await DatagramPeer.echo("a:");
+  await using live = await DatagramPeer.echo("b:");
+  await using client = await DatagramPeer.open();
+  const port = await serveAt(rig, [dying.port, live.port]);
+  assertEquals(await client.ask("1", port), "a:1");
+  await dying[Symbol.asyncDispose]();
+  assertEquals(await client.ask("2", port), "b:2");
+});
+
+Deno.test("with nine of ten endpoints dead a datagram finds the tenth", async () => {
+  await using rig = new ProxyRig();
+  await using live = await DatagramPeer.echo("live:");
+  const dead = [];
+  while (dead.length < 9) dead.push(await freePort());
+  const port = await serveAt(rig, [...dead, live.port]);
+  for (let asked = 0; asked < 20; asked++) {
+    await using client = await DatagramPeer.open();
+    assertEquals(await client.ask("once", port), "live:once");
+  }
+});
+
+Deno.test("a datagram that everybody has refused is given up", async () => {
+  await using rig = new ProxyRig();
+  await using client = await DatagramPeer.open();
+  const port = await serveAt(rig, [await freePort(), await freePort()]);
+  client.send("x", port);
+  await until(() => portOf(rig).counts.datagramsDropped === 1);
+  await until(() => loadOf(rig) === 0);
+  assertEquals(portOf(rig).counts.sessionsRefused, 2);
+  assertEquals(portOf(rig).counts.datagramsResent, 1);
+});
+
+Deno.test("a refusal that an agent tells counts as one that is seen here", async () => {
   await using rig = new ProxyRig();
   await using live = await DatagramPeer.echo("live:");
   await using client = await DatagramPeer.open();
-  const port = await serveAt(rig, [await freePort(), live.port]);
-  const [dead] = portOf(rig).balancer.backends;
-  client.send("1", port);
-  await until(() => dead!.octetsSent === 1);
-  assertEquals(await client.ask("2", port), "live:2");
+  rig.reach.answers.set("127.0.0.1:9", () => {
+    const [near, far] = MemoryConduit.pair({ datagrams: true });
+    far.attach({
+      onData: () => far.reset(REFUSED_REASON),
+      onWritable() {},
+      onEnd() {},
+      onClose() {},
+    });
+    return Promise.resolve(near);
+  });
+  const port = await serveAt(rig, [9, live.port]);
+  assertEquals(await client.ask("1", port), "live:1");
+  const [far] = portOf(rig).balancer.backends;
+  assertEquals(far!.failuresTotal, 1);
 });
 
 Deno.test("what waits for an endpoint that goes is sent to another one", async () => {

@@ -8,7 +8,9 @@
  *
  * While it is dialed for, some datagrams wait. A session whose backend goes is
  * leaving: it takes nothing more from its client, and answers that are under way
- * still arrive. Who its neighbours are, and when it is over, is its keeper's.
+ * still arrive. One whose backend refuses is over, and what nobody has answered
+ * is its keeper's to send elsewhere. Who its neighbours are, and when it is over,
+ * is the keeper's, too.
  *
  * @module
  */
@@ -24,9 +26,15 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
+import { isRefusal } from "../../proto/transfer/refusal.ts";
 import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "./balancer/backend.ts";
 import { IdleLink } from "./idle_list.ts";
+import {
+  type KeptBudget,
+  KeptDatagram,
+  type RefusedDatagram,
+} from "./kept_datagram.ts";
 import type { ProxiedPort, ProxyContext } from "./proxied_port.ts";
 
 /** Datagrams that wait for a dial; more are dropped, as by a network. */
@@ -46,12 +54,16 @@ export interface SessionHome {
 export interface SessionKeeper {
   readonly port: ProxiedPort;
   readonly context: ProxyContext;
+  /** For datagrams that are kept until they are answered. */
+  readonly kept: KeptBudget;
   /** The backend has said something, which was passed on. */
   onAnswer(session: UdpSession): void;
   /** No backend could be had; `why` is not `backend`. */
   onRefused(session: UdpSession, why: BackendFound["kind"]): void;
   /** It takes nothing more from its client, by no doing of its keeper's. */
   onLost(session: UdpSession): void;
+  /** Its backend refused, and it is over; `onClosed` comes next. */
+  onRefusal(session: UdpSession, datagram: RefusedDatagram | undefined): void;
   /** All that it had is free; once. */
   onClosed(session: UdpSession): void;
 }
@@ -67,16 +79,22 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   #dialing: AbortController | undefined;
   #waiting: Uint8Array[] | undefined = [];
   #hasAnswered = false;
+  readonly #kept: KeptDatagram;
+  /** Who has refused the datagram with which it begins. */
+  readonly #refusers: ReadonlySet<Backend>;
 
   constructor(
     client: DatagramAddress,
     home: SessionHome,
     keeper: SessionKeeper,
+    refusers: ReadonlySet<Backend> = NOBODY,
   ) {
     super();
     this.client = client;
     this.home = home;
     this.#keeper = keeper;
+    this.#kept = new KeptDatagram(keeper.kept);
+    this.#refusers = refusers;
   }
 
   /** The one that it has, or that is being dialed for it. */
@@ -101,6 +119,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
       protocol: "udp",
       clientHost: this.client.hostname,
       signal: this.#dialing.signal,
+      without: this.#refusers,
       onTry: (backend) => this.#backend = backend,
     });
     this.#dialing = undefined;
@@ -169,6 +188,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     const { port } = this.#keeper;
     if (!this.#hasAnswered) port.balancer.succeeded(this.#backend!);
     this.#hasAnswered = true;
+    this.#kept.forget();
     this.#backend!.octetsReceived += octets.length;
     port.counts.octetsToClients += octets.length;
     this.home.socket.send(octets, this.client);
@@ -184,13 +204,28 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   }
 
   onClose(end: ConduitEnd): void {
-    const isRefusal = end.kind === "lost" &&
-      this.#far instanceof DatagramConduit;
-    if (isRefusal) {
-      const { port, context } = this.#keeper;
-      blame(port, this.#backend!, `udp: ${end.reason}`, context.log);
+    const isRefused = isRefusal(end);
+    const { port, context } = this.#keeper;
+    const backend = this.#backend!;
+    if (
+      isRefused ||
+      (end.kind === "lost" && this.#far instanceof DatagramConduit)
+    ) {
+      blame(port, backend, `udp: ${end.reason}`, context.log);
     }
     this.#lose();
+    const octets = this.#kept.take(context.timers.now());
+    if (isRefused) {
+      this.#keeper.onRefusal(
+        this,
+        octets && {
+          octets,
+          by: this.#hasAnswered
+            ? new Set([backend])
+            : new Set(this.#refusers).add(backend),
+        },
+      );
+    }
     this.#keeper.onClosed(this);
   }
 
@@ -210,8 +245,10 @@ export class UdpSession extends IdleLink implements ConduitEvents {
       this.#lose();
       return false;
     }
+    const { port, context } = this.#keeper;
+    this.#kept.keep(octets, context.timers.now());
     this.#backend!.octetsSent += octets.length;
-    this.#keeper.port.counts.octetsFromClients += octets.length;
+    port.counts.octetsFromClients += octets.length;
     return true;
   }
 
@@ -223,6 +260,8 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.#keeper.onLost(this);
   }
 }
+
+const NOBODY: ReadonlySet<Backend> = new Set();
 
 function lengthOf(waiting: readonly Uint8Array[]): number {
   return waiting.reduce((sum, { length }) => sum + length, 0);

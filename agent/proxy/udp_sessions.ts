@@ -5,7 +5,8 @@
  * UDP tells nobody that a backend is gone, so it is told here: sessions with a
  * backend that goes, or is ill while another one is well, leave it at once, and
  * the client's next datagram finds another one. Answers that are under way still
- * arrive for {@linkcode GRACE_MS}.
+ * arrive for {@linkcode GRACE_MS}. A datagram that its backend has refused (ICMP)
+ * goes to another one at once, because its client may have no other to send.
  * Without a usable backend there is no session, so there is nothing to be stuck
  * to when there is one again.
  *
@@ -23,6 +24,11 @@ import type { Timer } from "../../proto/sync/clock.ts";
 import type { BackendFound } from "./backend_dialer.ts";
 import type { Backend } from "./balancer/backend.ts";
 import { IdleList } from "./idle_list.ts";
+import {
+  KEPT_TRIES_MAX,
+  type KeptBudget,
+  type RefusedDatagram,
+} from "./kept_datagram.ts";
 import type {
   PortListener,
   PortProxy,
@@ -64,6 +70,7 @@ const SWEEP_MS_MAX = 5_000;
 export class UdpSessions implements PortProxy, SessionKeeper {
   readonly port: ProxiedPort;
   readonly context: ProxyContext;
+  readonly kept: KeptBudget = { octets: 0 };
   readonly #sessionsMax: number;
   /** Those that take datagrams of their clients. */
   readonly #current = new IdleList<UdpSession>();
@@ -171,6 +178,26 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     this.#forget(session);
   }
 
+  onRefusal(session: UdpSession, datagram: RefusedDatagram | undefined): void {
+    const { counts, balancer } = this.port;
+    counts.sessionsRefused++;
+    const { client, home } = session;
+    if (datagram === undefined || !this.#homes.has(home)) return;
+    const { octets, by } = datagram;
+    const isAnyLeft = by.size < KEPT_TRIES_MAX &&
+      [...balancer.backends].some((one) => one.isUsable && !by.has(one));
+    if (!isAnyLeft) {
+      counts.datagramsDropped++;
+      return;
+    }
+    counts.datagramsResent++;
+    // It may have said something else meanwhile.
+    const key = keyOf(session);
+    if (home.sessions.get(key)?.hear(octets)) return;
+    if (home.sessions.has(key)) counts.datagramsDropped++;
+    else this.#welcome(home, octets, client, by);
+  }
+
   onClosed(_session: UdpSession): void {
     this.#unclosed--;
     this.#shortUntilMs = -Infinity;
@@ -199,6 +226,7 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     home: SessionHome,
     octets: Uint8Array,
     client: DatagramAddress,
+    refusers?: ReadonlySet<Backend>,
   ): void {
     const { timers } = this.context;
     const isShort = timers.now() < this.#shortUntilMs;
@@ -209,7 +237,7 @@ export class UdpSessions implements PortProxy, SessionKeeper {
       return;
     }
     if (this.#current.size >= this.#sessionsMax) this.#crowdOut();
-    const session = new UdpSession(client, home, this);
+    const session = new UdpSession(client, home, this, refusers);
     home.sessions.set(keyOf(session), session);
     this.#current.add(session, timers.now());
     this.#unclosed++;

@@ -2,7 +2,8 @@
  * A UDP flow to one address as a {@linkcode Conduit}: each `write` and each
  * `onData` is one datagram.
  *
- * UDP has no ends, so the flow ends when nothing was said for a while. It has
+ * UDP has no ends, so the flow ends when nothing was said for a while, or when
+ * its target refuses (ICMP), where the system can tell. It has
  * no backpressure either: when the reader is behind, datagrams are dropped, as
  * a full socket buffer would.
  *
@@ -19,7 +20,12 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../../proto/transfer/conduit.ts";
-import { SESSION_BUFFER_OCTETS } from "./datagram_descriptor.ts";
+import { REFUSAL } from "../../../proto/transfer/refusal.ts";
+import { codeOf } from "../octet_socket.ts";
+import {
+  KERNEL_BUFFER_OCTETS,
+  SESSION_BUFFER_OCTETS,
+} from "./datagram_descriptor.ts";
 import { type DatagramSocket, openDatagramSocket } from "./datagram_socket.ts";
 
 /** Delivered octets that may wait for `consumed` before datagrams are dropped. */
@@ -39,10 +45,7 @@ export interface DatagramConduitOptions {
    * whoever owns the flow looks after that.
    */
   readonly idleTimeoutMs: number;
-  /**
-   * One of thousands: the kernel is asked to hold less for it. And one that is
-   * refused (ICMP) is over, where the system can tell.
-   */
+  /** One of thousands: the kernel is asked to hold less for it. */
   readonly isSession?: boolean;
 }
 
@@ -83,15 +86,10 @@ export class DatagramConduit implements Conduit {
   static async open(options: DatagramConduitOptions): Promise<DatagramConduit> {
     const { address, port, isSession } = options;
     const hostname = address.includes(":") ? "::" : "0.0.0.0";
-    const socket = await openDatagramSocket(
-      { hostname, port: 0 },
-      isSession
-        ? {
-          peer: { hostname: address, port },
-          kernelOctets: SESSION_BUFFER_OCTETS,
-        }
-        : {},
-    );
+    const socket = await openDatagramSocket({ hostname, port: 0 }, {
+      peer: { hostname: address, port },
+      kernelOctets: isSession ? SESSION_BUFFER_OCTETS : KERNEL_BUFFER_OCTETS,
+    });
     return new DatagramConduit(socket, options);
   }
 
@@ -204,7 +202,10 @@ export class DatagramConduit implements Conduit {
   }
 
   #lose(error: Error): void {
-    this.#close({ kind: "lost", reason: error.message });
+    const isRefused = codeOf(error) === "ECONNREFUSED";
+    this.#close(
+      isRefused ? REFUSAL : { kind: "lost", reason: error.message },
+    );
   }
 
   #close(end: ConduitEnd): void {

@@ -114,7 +114,7 @@ export class DatagramDescriptor {
 
   /**
    * What went wrong since it was last asked, in Linux's numbers; 0: nothing.
-   * Nobody is woken for a refusal, neither here nor by the platform.
+   * The platform wakes nobody for a refusal; epoll(7) does.
    */
   takeError(): number {
     return optionOf(this.library, this.number, SO_ERROR);

@@ -75,7 +75,8 @@ export class DatagramSender {
 
   /**
    * @param onUnsent Gets what the kernel did not take, because it has no room or
-   *   for good; a view that is valid only during the call.
+   *   for good, with its reason as the last error; a view that is valid only
+   *   during the call.
    */
   constructor(
     descriptor: Descriptor,
@@ -83,6 +84,11 @@ export class DatagramSender {
   ) {
     this.#descriptor = descriptor;
     this.#onUnsent = onUnsent;
+  }
+
+  /** Whether nothing waits for the end of the turn. */
+  get isIdle(): boolean {
+    return this.#busy.length === 0;
   }
 
   /** Sends a copy of `octets` before the turn ends. */
@@ -112,12 +118,13 @@ export class DatagramSender {
         starts.length,
         MSG_DONTWAIT | MSG_NOSIGNAL,
       );
+      if (sent === starts.length) return;
       const failed = Math.max(0, sent);
-      if (failed === starts.length) return;
       first = starts[failed]!;
       const isCut = (starts[failed + 1] ?? waiting.length) - first > 1;
       if (isCut) this.#mayCut = false;
-      else {
+      // Why it stopped is told only if it stops at the first.
+      else if (failed === 0) {
         const { at, length, to } = waiting[first++]!;
         this.#onUnsent(outbox!.octets.subarray(at, at + length), to.address);
       }

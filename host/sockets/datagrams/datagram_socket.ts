@@ -35,8 +35,8 @@ export interface DatagramEvents {
 export interface DatagramSocketWish {
   /**
    * The only one that it is for: others are not heard, and any error ends it,
-   * a refusal (ICMP) too. Only where the C library can be asked, so whoever
-   * owns the socket compares senders all the same.
+   * a refusal (ICMP) too, which is told when it comes. Only where the C library
+   * can be asked, so whoever owns the socket compares senders all the same.
    */
   readonly peer?: DatagramAddress;
   /** What the kernel is asked to hold, each way. */
@@ -74,10 +74,10 @@ export function openDatagramSocket(
   at: DatagramAddress,
   wish: DatagramSocketWish = {},
 ): Promise<DatagramSocket> {
-  const { peer } = wish;
+  const { peer, kernelOctets } = wish;
   const isOneOfMany = peer !== undefined && sharedPoller() !== undefined &&
     connectedSockets() >= PLATFORM_SESSIONS_MAX;
-  if (isOneOfMany) return openPolled(openLibc()!, peer);
+  if (isOneOfMany) return openPolled(openLibc()!, peer, kernelOctets);
   const listen = platformListen();
   return listen === undefined
     ? NodeDatagramSocket.open(at, wish)
@@ -88,6 +88,7 @@ export function openDatagramSocket(
 async function openPolled(
   library: LibC,
   peer: DatagramAddress,
+  kernelOctets: number | undefined,
 ): Promise<DatagramSocket> {
-  return PolledDatagramSocket.open(library, peer);
+  return PolledDatagramSocket.open(library, peer, kernelOctets);
 }

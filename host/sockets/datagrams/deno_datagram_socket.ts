@@ -18,8 +18,11 @@ import type {
   DatagramSocket,
   DatagramSocketWish,
 } from "./datagram_socket.ts";
-import { codeOf } from "../octet_socket.ts";
+import { lastError } from "../libc/libc.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
+import { Errno, systemError } from "../libc/system_error.ts";
+import { codeOf } from "../octet_socket.ts";
+import { type Polled, sharedPoller } from "../polled/poller.ts";
 
 /**
  * Reads that may fail one after the other. Some systems report there that an
@@ -40,13 +43,6 @@ export const DATAGRAMS_PER_TURN: number = 4 * DATAGRAMS_PER_READ;
  */
 const WAITING_OCTETS_MAX = 4 * 1024 * 1024;
 const WAITING_COSTS_OCTETS = 512;
-
-/** What ICMP says, by Linux's numbers. */
-const ERROR_WORDS: Readonly<Record<number, string>> = {
-  101: "network is unreachable",
-  111: "connection refused",
-  113: "no route to host",
-};
 
 /** The part of `Deno.DatagramConn` that is used. */
 interface PlatformSocket {
@@ -72,7 +68,7 @@ export function connectedSockets(): number {
 }
 
 /** See the module description. */
-export class DenoDatagramSocket implements DatagramSocket {
+export class DenoDatagramSocket implements DatagramSocket, Polled {
   readonly #socket: PlatformSocket;
   readonly #descriptor: DatagramDescriptor | undefined;
   readonly #sender: DatagramSender | undefined;
@@ -83,6 +79,7 @@ export class DenoDatagramSocket implements DatagramSocket {
   #isClosed = false;
   /** While it reads. */
   #reading: Promise<void> | undefined;
+  #released: Promise<unknown> | undefined;
 
   private constructor(
     socket: PlatformSocket,
@@ -93,10 +90,9 @@ export class DenoDatagramSocket implements DatagramSocket {
     this.#descriptor = descriptor;
     this.#isConnected = isConnected;
     this.#sender = descriptor &&
-      new DatagramSender(
-        descriptor,
-        (octets, to) => this.#sendLater(octets, to),
-      );
+      new DatagramSender(descriptor, (octets, to) => this.#retry(octets, to));
+    // Only errors are waited for there: the platform is who reads.
+    if (isConnected) sharedPoller()?.add(descriptor!.number, 0, this);
   }
 
   /** @param wish `isPlain`: to do without the C library. */
@@ -134,30 +130,50 @@ export class DenoDatagramSocket implements DatagramSocket {
   }
 
   send(octets: Uint8Array, to: DatagramAddress): void {
-    if (this.#isClosed || this.#hasFailed()) return;
+    if (this.#isClosed) return;
+    // Once in a turn: of what waits here nobody can have refused anything.
+    if (this.#sender?.isIdle && this.#hasFailed()) return;
     if (this.#sender === undefined) this.#sendLater(octets, to);
     else this.#sender.send(octets, to);
   }
 
   close(closed?: () => void): void {
     if (!this.#isClosed) {
-      if (this.#isConnected) connected--;
       this.#sender?.flush();
+      if (this.#isConnected) {
+        connected--;
+        this.#released = sharedPoller()?.release(this.#descriptor!.number);
+      }
       this.#socket.close();
     }
     // From here on the descriptor may be somebody else's.
     this.#isClosed = true;
+    if (closed === undefined) return;
     // The platform keeps the port for as long as a read of it is under way.
-    if (closed !== undefined) void Promise.resolve(this.#reading).then(closed);
+    void Promise.all([this.#reading, this.#released]).then(closed);
   }
 
-  /** Nobody is told of a refusal, so it is asked for. */
+  /** There is an error, as nothing else is waited for there. */
+  onReady(): void {
+    if (!this.#isClosed) this.#hasFailed();
+  }
+
+  /** Whether an earlier datagram was refused; told once. */
   #hasFailed(): boolean {
     if (!this.#isConnected) return false;
     const error = this.#descriptor!.takeError();
     if (error === 0) return false;
-    this.#fail(new Error(ERROR_WORDS[error] ?? `system error ${error}`));
+    this.#fail(systemError(error));
     return true;
+  }
+
+  /** The kernel did not take it. */
+  #retry(octets: Uint8Array, to: DatagramAddress): void {
+    const { library } = this.#descriptor!;
+    const isRefused = this.#isConnected &&
+      lastError(library) === Errno.ECONNREFUSED;
+    if (isRefused) this.#fail(systemError(Errno.ECONNREFUSED));
+    else this.#sendLater(octets, to);
   }
 
   /** The platform waits for room, and knows what cannot be sent at all. */

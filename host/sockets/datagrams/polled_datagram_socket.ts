@@ -31,6 +31,9 @@ const SOCK_CLOEXEC = 0x80000;
 const NO_PORT = Errno.EAGAIN;
 const EADDRNOTAVAIL = 99;
 
+/** What a send is told of those before it (ICMP). */
+const REFUSALS: ReadonlySet<number> = new Set([Errno.ECONNREFUSED]);
+
 /** See the module description. */
 export class PolledDatagramSocket implements DatagramSocket, Polled {
   readonly #descriptor: DatagramDescriptor;
@@ -42,12 +45,20 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
   private constructor(descriptor: DatagramDescriptor, poller: Poller) {
     this.#descriptor = descriptor;
     this.#poller = poller;
-    // What the kernel has no room for is lost, as anywhere on the way.
-    this.#sender = new DatagramSender(descriptor, () => {});
+    // What the kernel has no room for is lost, as anywhere on the way; but an
+    // error that the send was told of is told nobody else.
+    this.#sender = new DatagramSender(descriptor, () => {
+      const error = lastError(descriptor.library);
+      if (REFUSALS.has(error)) this.#fail(error);
+    });
   }
 
   /** @throws A system error, such as one with code `EMFILE`. */
-  static open(library: LibC, peer: DatagramAddress): PolledDatagramSocket {
+  static open(
+    library: LibC,
+    peer: DatagramAddress,
+    kernelOctets: number = SESSION_BUFFER_OCTETS,
+  ): PolledDatagramSocket {
     const family = peer.hostname.includes(":") ? AF_INET6 : AF_INET;
     const number = library.socket(
       family,
@@ -55,11 +66,7 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
       0,
     );
     if (number < 0) throw systemError(lastError(library));
-    const descriptor = new DatagramDescriptor(
-      library,
-      number,
-      SESSION_BUFFER_OCTETS,
-    );
+    const descriptor = new DatagramDescriptor(library, number, kernelOctets);
     // There is one wherever there is a C library.
     const poller = sharedPoller()!;
     const socket = new PolledDatagramSocket(descriptor, poller);
@@ -82,7 +89,9 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
   }
 
   send(octets: Uint8Array, to: DatagramAddress): void {
-    if (this.#isClosed || this.#hasFailed()) return;
+    if (this.#isClosed) return;
+    // Once in a turn: of what waits here nobody can have refused anything.
+    if (this.#sender.isIdle && this.#hasFailed()) return;
     this.#sender.send(octets, to);
   }
 
@@ -112,7 +121,11 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
   #hasFailed(): boolean {
     const error = this.#descriptor.takeError();
     if (error === 0) return false;
-    this.#events?.onError(systemError(error));
+    this.#fail(error);
     return true;
+  }
+
+  #fail(error: number): void {
+    if (!this.#isClosed) this.#events?.onError(systemError(error));
   }
 }

@@ -14,6 +14,7 @@ export const Errno = {
   EAGAIN: 11,
   EMFILE: 24,
   EISCONN: 106,
+  ECONNREFUSED: 111,
   EALREADY: 114,
   EINPROGRESS: 115,
 } as const;

@@ -200,12 +200,17 @@ export class Poller {
     return true;
   }
 
-  /** Waits no longer for a descriptor that goes on elsewhere. */
-  release(descriptor: number): void {
-    if (!this.#forget(descriptor)) return;
+  /**
+   * Waits no longer for a descriptor that goes on elsewhere.
+   *
+   * @returns As {@linkcode close}.
+   */
+  release(descriptor: number): Promise<unknown> {
+    if (!this.#forget(descriptor)) return this.#closing;
     const { epoll_ctl } = this.#library;
     epoll_ctl(this.#epoll, EPOLL_CTL_DEL, descriptor, this.#oneOctets);
     this.#closeWhenUnused();
+    return this.#closing;
   }
 
   /**
