@@ -9,7 +9,13 @@
  */
 
 import { shownCertificates } from "../../host/dial/agent_connect.ts";
-import { factsOf, pinOf } from "../../host/pki/certificate.ts";
+import {
+  type CertificateFacts,
+  factsOf,
+  pinOf,
+} from "../../host/pki/certificate.ts";
+import { PkiError } from "../../host/pki/key_pair.ts";
+import { holderOf } from "../../host/tls/certificate_words.ts";
 import { PinError } from "./enrol_error.ts";
 
 /**
@@ -24,14 +30,26 @@ export async function pinnedAuthority(
   options: Parameters<typeof shownCertificates>[0],
   pin: string,
 ): Promise<string> {
-  const shown = (await shownCertificates(options)).map(factsOf);
-  const pinned = shown.find((facts) => pinOf(facts) === pin);
+  const shown = await shownCertificates(options);
+  const pinned = shown.map(readableFacts)
+    .find((facts) => facts !== undefined && pinOf(facts) === pin);
   if (pinned !== undefined) return pinned.pem;
-  const holder = shown[0]?.x509.subject.replaceAll("\n", ", ") ?? "nobody";
+  const [leaf] = shown;
+  const holder = leaf === undefined ? "nobody" : holderOf(new Uint8Array(leaf));
   throw new PinError(
     `Cannot join at ${options.host}:${options.port}: the server there ` +
       `(${holder}) is not the one that made this token, so it was told ` +
       "nothing; correct --server, or make a token on that server with " +
       "`tunnel token create`",
   );
+}
+
+/** @returns `undefined`: a stranger's may be damaged, and ours is not. */
+function readableFacts(der: Uint8Array): CertificateFacts | undefined {
+  try {
+    return factsOf(der);
+  } catch (error) {
+    if (!(error instanceof PkiError)) throw error;
+    return undefined;
+  }
 }

@@ -340,7 +340,11 @@ function openTls<Result>(
     socket.once("secureConnect", () => {
       signal.removeEventListener("abort", onAbort);
       socket.off("error", onError);
-      resolve(use(socket));
+      try {
+        resolve(use(socket));
+      } catch (error) {
+        fail(error as Error); // Such as a certificate that cannot be read.
+      }
     });
   });
 }

@@ -64,8 +64,24 @@ export function isSignedBy(
   certificate: X509Certificate,
   issuer: X509Certificate,
 ): boolean {
-  return certificate.issuer === issuer.subject &&
-    certificate.verify(issuer.publicKey);
+  if (!isNamedBy(certificate, issuer)) return false;
+  try {
+    return certificate.verify(issuer.publicKey);
+  } catch {
+    return false; // A signature that is none.
+  }
+}
+
+/** Whether `certificate` says that `issuer` signed it. */
+export function isNamedBy(
+  certificate: X509Certificate,
+  issuer: X509Certificate,
+): boolean {
+  try {
+    return certificate.issuer === issuer.subject;
+  } catch {
+    return false; // The platform cannot decode every stranger's name.
+  }
 }
 
 /** How a join token pins an authority: SHA-256 of its key, base64url. */

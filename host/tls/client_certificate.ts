@@ -10,6 +10,7 @@
 
 import { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
+import { holderOf } from "./certificate_words.ts";
 import { certificateRefusal, type TlsHandshakeError } from "./tls_errors.ts";
 import type { TlsFailure } from "./tls_errors.ts";
 
@@ -35,20 +36,42 @@ export function refuseClient(
   remoteAddress: string,
 ): TlsHandshakeError | undefined {
   if (rule === "none" || socket.authorized) return undefined;
-  const shown = socket.getPeerCertificate() as { raw?: Uint8Array } | null;
-  if (shown?.raw === undefined) {
+  const der = shownBy(socket);
+  if (der === undefined) {
     if (rule === "optional") return undefined;
     return certificateRefusal("no-certificate", remoteAddress, "");
   }
-  const der = shown.raw as Uint8Array<ArrayBuffer>;
-  return certificateRefusal(
-    failureOf(new X509Certificate(der), ca),
-    remoteAddress,
-    holderOf(der),
-  );
+  return certificateRefusal(failureOf(der, ca), remoteAddress, holderOf(der));
 }
 
-function failureOf(certificate: X509Certificate, ca: string): TlsFailure {
+/** @returns DER; empty: one that the platform cannot read. */
+function shownBy(socket: TLSSocket): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    const shown = socket.getPeerCertificate() as Shown | null;
+    return shown?.raw;
+  } catch {
+    return new Uint8Array(0);
+  }
+}
+
+/** What `getPeerCertificate` gives, as far as it is read. */
+interface Shown {
+  readonly raw?: Uint8Array<ArrayBuffer>;
+}
+
+function failureOf(der: Uint8Array<ArrayBuffer>, ca: string): TlsFailure {
+  try {
+    return failureOfReadable(new X509Certificate(der), ca);
+  } catch {
+    // A name, a date or a key that the platform cannot decode: none of ours.
+    return "untrusted-certificate";
+  }
+}
+
+function failureOfReadable(
+  certificate: X509Certificate,
+  ca: string,
+): TlsFailure {
   if (!isIssuedBy(certificate, ca)) return "untrusted-certificate";
   const now = Date.now();
   if (Date.parse(certificate.validTo) < now) return "expired-certificate";
@@ -66,12 +89,4 @@ function isIssuedBy(certificate: X509Certificate, ca: string): boolean {
     return issuer.subject === certificate.issuer &&
       certificate.verify(issuer.publicKey);
   });
-}
-
-/** Whose certificate it is (DER), from whom, and until when. */
-export function holderOf(der: Uint8Array<ArrayBuffer>): string {
-  const certificate = new X509Certificate(der);
-  const subject = certificate.subject.replaceAll("\n", ", ");
-  const issuer = certificate.issuer.replaceAll("\n", ", ");
-  return `${subject}; issued by ${issuer}; valid until ${certificate.validTo}`;
 }

@@ -9,6 +9,7 @@
  */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { subjectOf } from "./certificate_words.ts";
 import { FileError } from "../files/file_error.ts";
 
 /** PEM files of a certificate chain and its private key; may be one file. */
@@ -286,7 +287,7 @@ function checkPair(
   if (leaf.checkPrivateKey(key)) return;
   throw new CredentialsError(
     `Cannot use key ${keyFile}: it does not belong to the first certificate ` +
-      `in ${certFile} (${oneLine(leaf.subject)}); give the pair that was ` +
+      `in ${certFile} (${subjectOf(leaf)}); give the pair that was ` +
       `issued together`,
   );
 }
@@ -295,8 +296,9 @@ function termOf(
   role: CertificateTerm["role"],
   certificate: X509Certificate,
 ): CertificateTerm {
-  const { subject, fingerprint256, validFrom, validTo } = certificate;
-  const name = /^CN=(.+)$/m.exec(subject)?.[1] ?? oneLine(subject);
+  const { fingerprint256, validFrom, validTo } = certificate;
+  const subject = subjectOf(certificate);
+  const name = /(?:^|, )CN=([^,]+)$/.exec(subject)?.[1] ?? subject;
   return {
     role,
     subject: name.slice(0, SUBJECT_LENGTH_MAX),
@@ -311,7 +313,7 @@ function checkDates(
   path: string,
   renewal: Renewal,
 ): string[] {
-  const subject = oneLine(certificate.subject);
+  const subject = subjectOf(certificate);
   if (Date.parse(certificate.validTo) < Date.now()) {
     const remedy = renewal === "by itself"
       ? "it renews itself before it is shown"
@@ -337,7 +339,7 @@ function checkDates(
 function checkVersion(authority: X509Certificate, path: string): void {
   if (hasVersionField(authority.raw)) return;
   throw new CredentialsError(
-    `Cannot use CA bundle ${path}: ${oneLine(authority.subject)} is an X.509 ` +
+    `Cannot use CA bundle ${path}: ${subjectOf(authority)} is an X.509 ` +
       `version 1 certificate, wanted version 3; issue the CA anew`,
   );
 }
@@ -352,8 +354,4 @@ function hasVersionField(der: Uint8Array): boolean {
 function contentOffset(der: Uint8Array, offset: number): number {
   const length = der[offset + 1]!;
   return offset + 2 + (length < 0x80 ? 0 : length & 0x7f);
-}
-
-function oneLine(subject: string): string {
-  return subject.replaceAll("\n", ", ");
 }

@@ -14,6 +14,7 @@ import { removeFile, replaceFile } from "../../host/files/atomic_file.ts";
 import { Authority } from "../../host/pki/authority.ts";
 import {
   type CertificateFacts,
+  isNamedBy,
   isSignedBy,
   pinOf,
   readCertificates,
@@ -82,9 +83,7 @@ export function issuerOf(
   isVerified = false,
 ): CertificateFacts | undefined {
   return trustedBy(authorities).find(({ x509 }) =>
-    isVerified
-      ? certificate.issuer === x509.subject
-      : isSignedBy(certificate, x509)
+    isVerified ? isNamedBy(certificate, x509) : isSignedBy(certificate, x509)
   );
 }
 

@@ -4,10 +4,10 @@
  * @module
  */
 
-import { X509Certificate } from "node:crypto";
 import type { SecureContext } from "../../libssl/secure_context.ts";
 import { SecureSession } from "../../libssl/secure_session.ts";
 import { SslError } from "../../libssl/ssl_error.ts";
+import { alternativeNamesOf } from "../../tls/certificate_words.ts";
 import type { PolledSocket } from "./polled_socket.ts";
 import { shakeHands } from "./secure_handshake.ts";
 
@@ -43,9 +43,9 @@ function withNames(
 ): unknown {
   if (certificate === undefined || !(error instanceof SslError)) return error;
   if (error.code !== "ERR_TLS_CERT_ALTNAME_INVALID") return error;
-  const { subjectAltName } = new X509Certificate(certificate);
+  const names = alternativeNamesOf(certificate);
   return new SslError(
     error.code,
-    `asked for ${serverName}, it is for ${subjectAltName ?? "no name"}`,
+    `asked for ${serverName}, it is for ${names}`,
   );
 }

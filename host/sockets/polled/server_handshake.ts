@@ -6,7 +6,7 @@
 
 import type { SecureSession } from "../../libssl/secure_session.ts";
 import { systemTimers } from "../../process/system_timers.ts";
-import { holderOf } from "../../tls/client_certificate.ts";
+import { holderOf } from "../../tls/certificate_words.ts";
 import { serverHandshakeError } from "../../tls/tls_errors.ts";
 import type { PolledSocket } from "./polled_socket.ts";
 import { shakeHands } from "./secure_handshake.ts";
