@@ -18,6 +18,7 @@ import {
   dialCancelled,
   dialTimeout,
   lookupTimeout,
+  unknownNetwork,
 } from "./dial_errors.ts";
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
 import { DialGate, type DialRules } from "../policy/dial_gate.ts";
@@ -75,19 +76,15 @@ export async function dialTarget(
   options: DialOptions = {},
 ): Promise<Conduit> {
   const { protocol } = target;
-  const dial = DIALS[protocol];
+  const gate = new DialGate(target, options);
+  // A `Map`: who asks chooses the text, and an object has `constructor`, too.
+  const dial = DIALS.get(protocol);
   if (dial === undefined) {
-    throw new DialError(
-      "endpoint",
-      `dial ${protocol}: unknown network ${protocol}`,
-    );
+    gate.refuseNetwork();
+    throw unknownNetwork(protocol);
   }
-  return await dial({
-    target,
-    options,
-    gate: new DialGate(target, options),
-    timers: options.timers ?? systemTimers,
-  });
+  const timers = options.timers ?? systemTimers;
+  return await dial({ target, options, gate, timers });
 }
 
 /** How long a dial may take, and who may give it up; see {@linkcode DialOptions}. */
@@ -172,21 +169,21 @@ interface Attempt extends Dial {
 
 type DialFunction = (dial: Dial) => Conduit | Promise<Conduit>;
 
-const DIALS: Readonly<Record<string, DialFunction>> = {
-  tcp(dial) {
+const DIALS: ReadonlyMap<string, DialFunction> = new Map<string, DialFunction>([
+  ["tcp", (dial) => {
     const { host, port } = splitAddress(dial.target);
     if (!isIpAddress(host)) {
       return limited(dial, (attempt) => dialName(attempt, host, port));
     }
     dial.gate.admit([host]);
     return dialAddress({ hostname: host, port }, dial.options);
-  },
-  udp(dial) {
+  }],
+  ["udp", (dial) => {
     const { host } = splitAddress(dial.target);
     return isIpAddress(host) ? dialAtOnce(dial) : limited(dial, dialUdp);
-  },
-  unix: (dial) => limited(dial, dialUnix),
-};
+  }],
+  ["unix", (dial) => limited(dial, dialUnix)],
+]);
 
 function limited(
   dial: Dial,

@@ -8,6 +8,7 @@
  */
 
 import { DialError } from "../../proto/link/link.ts";
+import { clipped } from "../policy/rule.ts";
 import { LookupError } from "../names/resolver.ts";
 import { codeOf } from "../sockets/octet_socket.ts";
 
@@ -67,6 +68,18 @@ export function dialCancelled(protocol: string, address: string): DialError {
     `dial ${protocol} ${address}: operation was canceled`,
   );
 }
+
+/** The error of a protocol that nothing is known of. */
+export function unknownNetwork(protocol: string): DialError {
+  const network = clipped(protocol, NETWORK_LENGTH_MAX);
+  return new DialError(
+    "endpoint",
+    `dial ${network}: unknown network ${network}`,
+  );
+}
+
+/** A caller chooses it; the longest that Go knows has ten letters. */
+const NETWORK_LENGTH_MAX = 50;
 
 /** The error of an address that cannot be dialed at all. */
 export function addressError(

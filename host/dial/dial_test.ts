@@ -5,6 +5,7 @@ import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { Listener, readToEnd } from "../../tests/support/sockets.ts";
 import { openLibc } from "../sockets/libc/libc.ts";
 import { dialAddress, type DialLimits, dialTarget } from "./dial.ts";
+import { RuleSet, type Verdict } from "../policy/rule_set.ts";
 import { LookupError, type Resolver } from "../names/resolver.ts";
 
 const text = new TextEncoder();
@@ -64,6 +65,30 @@ for (const [protocol, address, message] of REFUSALS) {
     assertEquals(error.reason, "endpoint");
   });
 }
+
+for (const name of Object.getOwnPropertyNames(Object.prototype)) {
+  Deno.test(`a network by the name of "${name}" is unknown, and refused by rules`, async () => {
+    const verdicts: Verdict[] = [];
+    const error = await assertRejects(
+      () =>
+        dialTarget({ protocol: name, address: "127.0.0.1:7001" }, {
+          rules: new RuleSet({ allow: [], deny: [] }),
+          onVerdict: (verdict) => verdicts.push(verdict),
+        }),
+      DialError,
+    );
+    assertEquals(error.message, `dial ${name}: unknown network ${name}`);
+    assertEquals(verdicts.map(({ isAllowed }) => isAllowed), [false]);
+  });
+}
+
+Deno.test("a network's name is repeated in part", async () => {
+  const error = await assertRejects(
+    () => dialTarget({ protocol: "x".repeat(60_000), address: "a:1" }),
+    DialError,
+  );
+  assert(error.message.length < 200);
+});
 
 Deno.test("a resolver that fails is no such host, with its reason", async () => {
   const error = await assertRejects(

@@ -116,6 +116,12 @@ export class DialGate {
     return dialed;
   }
 
+  /** No rule is about such a target; none allows it either. */
+  refuseNetwork(): void {
+    const { rules, onVerdict } = this.#options;
+    if (rules !== undefined) onVerdict?.(NOT_ALLOWED);
+  }
+
   #refuse(verdict: Verdict, via?: string): never {
     this.#options.onVerdict?.(verdict);
     const isPath = this.#target.protocol === "unix";
