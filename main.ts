@@ -9,8 +9,10 @@
 
 import { processContext } from "./cli/process_context.ts";
 import { run } from "./cli/run.ts";
+import { endWithOneLine } from "./cli/last_line.ts";
 
 if (import.meta.main) {
+  endWithOneLine();
   // Exit, because a read of standard input may still be waiting for a person.
   Deno.exit(await run(processContext(Deno.args)));
 }

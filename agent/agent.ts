@@ -20,6 +20,7 @@ import {
 import { ConnectionLog } from "../host/process/connection_log.ts";
 import type { Log } from "../host/process/log.ts";
 import { MetricRegistry } from "../host/process/metrics.ts";
+import { registerInternalErrors } from "../host/process/internal_error_log.ts";
 import { registerProcessMetrics } from "../host/process/process_metrics.ts";
 import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
@@ -111,6 +112,7 @@ class Agent {
     this.#log = log;
     this.#environment = environment;
     registerProcessMetrics(this.#metricRegistry);
+    registerInternalErrors(this.#metricRegistry, "tunnel_agent");
     watchBudget(this.#metricRegistry, this.#receiveBudget);
     this.#files = new KeptFiles({
       log,

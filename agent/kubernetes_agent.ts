@@ -8,6 +8,7 @@
 import { metaHandler } from "../host/listen/http_endpoints.ts";
 import { listenHttp } from "../host/listen/listeners.ts";
 import { MetricRegistry } from "../host/process/metrics.ts";
+import { registerInternalErrors } from "../host/process/internal_error_log.ts";
 import { registerProcessMetrics } from "../host/process/process_metrics.ts";
 import { type RunningAgent, startAgent } from "./agent.ts";
 import { KubernetesIdentity } from "./enrol/kubernetes/kubernetes_identity.ts";
@@ -43,6 +44,7 @@ async function untilFirst(
 ): Promise<void> {
   const metrics = new MetricRegistry();
   registerProcessMetrics(metrics);
+  registerInternalErrors(metrics, "tunnel_agent");
   const listener = listenHttp(
     health,
     metaHandler({

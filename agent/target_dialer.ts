@@ -4,6 +4,11 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+  unawaited,
+} from "../host/process/internal_errors.ts";
 import type { DialRecord } from "../host/policy/dial_record.ts";
 import type { ConnectionLog } from "../host/process/connection_log.ts";
 import type { Verdict } from "../host/policy/rule_set.ts";
@@ -87,7 +92,7 @@ export class TargetDialer {
     const onVerdict = record === undefined
       ? undefined
       : (verdict: Verdict) => record.decided(verdict, clock.now());
-    connect(target, controller, onVerdict).then(
+    const dialed = connect(target, controller, onVerdict).then(
       (conduit) => {
         if (isCancelled) {
           this.#changeLoad(-1);
@@ -103,14 +108,15 @@ export class TargetDialer {
       },
       (error: unknown) => {
         this.#changeLoad(-1);
-        if (!(error instanceof DialError)) throw error;
+        const failure = error instanceof DialError ? error : unforeseen(error);
         if (isCancelled) return;
-        record?.failed(error);
-        log?.failed(error, { target });
-        this.#options.observer.failed(error.reason);
-        answer.failed(error);
+        record?.failed(failure);
+        log?.failed(failure, { target });
+        this.#options.observer.failed(failure.reason);
+        answer.failed(failure);
       },
     );
+    unawaited("dial", dialed);
     return {
       cancel: () => {
         isCancelled = true;
@@ -126,4 +132,10 @@ export class TargetDialer {
     this.#load += change;
     this.#options.loadChanged();
   }
+}
+
+/** Whoever asked is answered, whatever it was. */
+function unforeseen(error: unknown): DialError {
+  reportInternalError("dial", error);
+  return new DialError("endpoint", `Cannot dial: ${INTERNAL_ERROR}`);
 }

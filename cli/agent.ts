@@ -4,6 +4,7 @@
  * @module
  */
 
+import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
 import { type Log, openLog } from "../host/process/log.ts";
 import { tlsInUse } from "../host/tls/tls_in_use.ts";
 import type { AgentOptions } from "../agent/options.ts";
@@ -55,6 +56,7 @@ export function agentCommand(start: StartAgent): Command {
         format: values["log-format"],
         level: values["v"],
       });
+      using _net = surviveInternalErrors(log);
       for (const notice of reading.notices) log.warn(notice);
       let { rules } = options.dials;
       let { services = [] } = options;

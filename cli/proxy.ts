@@ -14,6 +14,7 @@ import {
   startNodeProxy,
 } from "../agent/proxy/node_proxy.ts";
 import { plannedNames } from "../agent/proxy/planned_names.ts";
+import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
 import { type Log, openLog } from "../host/process/log.ts";
 import {
   type CommandContext,
@@ -58,6 +59,7 @@ export const PROXY_COMMAND = defineCommand({
       // Who wants a list wants nothing else.
       level: isPrinting ? 0 : values["v"],
     });
+    using _net = surviveInternalErrors(log);
     const options = proxyOptions(reading, context, log);
     for (const notice of reading.notices) log.warn(notice);
     if (isPrinting) return await print(values, options, log, context);

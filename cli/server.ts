@@ -4,6 +4,7 @@
  * @module
  */
 
+import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
 import { type Log, openLog } from "../host/process/log.ts";
 import { tlsInUse } from "../host/tls/tls_in_use.ts";
 import type { ServerOptions } from "../server/options.ts";
@@ -59,6 +60,7 @@ export function serverCommand(start: StartServer): Command {
         format: values["log-format"],
         level: values["v"],
       });
+      using _net = surviveInternalErrors(log);
       for (const notice of reading.notices) log.warn(notice);
       const config = liveConfig({
         command: "server",

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
 import { type Log, openLog } from "../host/process/log.ts";
 import { tlsInUse } from "../host/tls/tls_in_use.ts";
 import { VERSION } from "../host/process/version.ts";
@@ -57,6 +58,7 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
         format: values["log-format"],
         level: values["v"],
       });
+      using _net = surviveInternalErrors(log);
       for (const notice of reading.notices) log.warn(notice);
       const flags: ListenFlag[] = [["--meta-port", options.agent.health]];
       const running = await namingFlags(flags, () => start(options, log));

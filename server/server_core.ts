@@ -8,6 +8,7 @@
 import type { Log } from "../host/process/log.ts";
 import { ConnectionLog } from "../host/process/connection_log.ts";
 import { MetricRegistry } from "../host/process/metrics.ts";
+import { registerInternalErrors } from "../host/process/internal_error_log.ts";
 import { registerProcessMetrics } from "../host/process/process_metrics.ts";
 import { KeptFiles } from "../host/reload/kept_files.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
@@ -63,6 +64,7 @@ export class ServerCore {
     this.metrics.watch(this.registry);
     this.metrics.watchBudget(this.receiveBudget);
     registerProcessMetrics(this.metricRegistry);
+    registerInternalErrors(this.metricRegistry, "tunnel_server");
     this.authorization = new Authorization(options.authorization ?? {}, {
       log,
       timers: systemTimers,

@@ -9,6 +9,7 @@ import { metaHandler } from "../../host/listen/http_endpoints.ts";
 import { type ListenAddress, listenHttp } from "../../host/listen/listeners.ts";
 import type { Log } from "../../host/process/log.ts";
 import { MetricRegistry } from "../../host/process/metrics.ts";
+import { registerInternalErrors } from "../../host/process/internal_error_log.ts";
 import { registerProcessMetrics } from "../../host/process/process_metrics.ts";
 import type { CallRoad } from "../../client/call_road.ts";
 import type { RelayOptions } from "../relay/options.ts";
@@ -54,6 +55,7 @@ export function startNodeProxy(
 ): RunningProxy {
   const metrics = new MetricRegistry();
   registerProcessMetrics(metrics);
+  registerInternalErrors(metrics, "tunnel_proxy");
   const proxy = new ServiceProxy(options, { log, metrics });
   const admin = listenHttp(
     options.admin,

@@ -15,6 +15,7 @@
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { ACCEPT_PAUSE_MS } from "../listen/accept_loop.ts";
+import { guarded, reportInternalError } from "../process/internal_errors.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
 import { lingerInKernel } from "../sockets/libc/kernel_linger.ts";
 import { lastError, type LibC, openLibc } from "../sockets/libc/libc.ts";
@@ -129,6 +130,11 @@ export class Doorway implements Polled {
     }
   }
 
+  /** Whoever came is lost; who is behind them is not. */
+  onFault(): void {
+    if (!this.#isClosed) this.#kernel.poller.goOn(this);
+  }
+
   /** @returns Whether there may be another one. */
   #acceptOne(): boolean {
     const { library } = this.#kernel;
@@ -171,11 +177,16 @@ export class Doorway implements Polled {
       spoke: () => this.#onSpoken(visitor),
       gone: () => this.#room.leave(visitor.guest!.brake!, visitor),
     });
-    const guest = intake.arrive(address, () => visitor.close());
-    if (guest === undefined) return visitor.close();
-    visitor.guest = guest;
-    if (this.#isTooMany(guest)) return this.#refuse(visitor);
-    visitor.wait(timers.after(helloTimeoutMs, () => visitor.close()));
+    try {
+      const guest = intake.arrive(address, () => visitor.close());
+      if (guest === undefined) return visitor.close();
+      visitor.guest = guest;
+      if (this.#isTooMany(guest)) return this.#refuse(visitor);
+      visitor.wait(timers.after(helloTimeoutMs, () => visitor.close()));
+    } catch (error) {
+      reportInternalError("accept", error);
+      visitor.close();
+    }
   }
 
   #isTooMany(guest: Guest): boolean {
@@ -202,7 +213,8 @@ export class Doorway implements Polled {
       if (!guest!.takeHandshake()) return visitor.close();
       const { letIn, timers } = this.#options;
       const { hostname, port } = this.#listener.address;
-      letIn(visitor.arrive(timers, hostPort(hostname, port)), guest!);
+      const arrival = visitor.arrive(timers, hostPort(hostname, port));
+      guarded("accept", () => letIn(arrival, guest!), () => visitor.close());
     };
     this.#options.door.queue({ isGone: () => visitor.isOver, begin });
   }
@@ -255,6 +267,10 @@ class Visitor implements Polled {
   onReady(ready: number): void {
     if ((ready & ENDS) !== 0) this.close();
     else this.#look();
+  }
+
+  onFault(): void {
+    this.close();
   }
 
   #look(): void {

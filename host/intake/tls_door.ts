@@ -8,6 +8,7 @@
 import type net from "node:net";
 import type tls from "node:tls";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { guarded } from "../process/internal_errors.ts";
 import type { Guest, Intake } from "./intake.ts";
 
 /**
@@ -50,7 +51,8 @@ export class TlsDoor {
     this.expect(socket, guest);
     this.queue({
       isGone: () => socket.destroyed,
-      begin: () => letIn(socket),
+      begin: () =>
+        guarded("accept", () => letIn(socket), () => socket.destroy()),
     });
   }
 

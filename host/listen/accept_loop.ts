@@ -4,6 +4,7 @@
  * @module
  */
 
+import { guarded } from "../process/internal_errors.ts";
 import { codeOf } from "../sockets/octet_socket.ts";
 
 /** How long accepting rests when the process has no descriptor left. */
@@ -17,7 +18,7 @@ export interface AcceptEvents<Conn> {
 }
 
 /** Returns when `listener` was closed. */
-export async function acceptLoop<Conn>(
+export async function acceptLoop<Conn extends { close(): void }>(
   listener: { accept(): Promise<Conn>; acceptNow?(): Conn | undefined },
   name: string,
   events: AcceptEvents<Conn>,
@@ -27,7 +28,12 @@ export async function acceptLoop<Conn>(
     try {
       const conn = listener.acceptNow?.() ?? await listener.accept();
       isFailing = false;
-      events.onConnection(conn);
+      // What becomes of one is no reason to accept no more.
+      guarded(
+        "accept",
+        () => events.onConnection(conn),
+        () => conn.close(),
+      );
     } catch (error) {
       if (
         error instanceof Deno.errors.BadResource ||

@@ -9,6 +9,7 @@ import tls from "node:tls";
 import type { Arrival } from "../intake/doorway.ts";
 import type { Guest } from "../intake/intake.ts";
 import type { TlsDoor } from "../intake/tls_door.ts";
+import { guarded } from "../process/internal_errors.ts";
 import { systemTimers } from "../process/system_timers.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
 import { nodeTlsTransport } from "../sockets/tls/node_tls_transport.ts";
@@ -134,11 +135,13 @@ function tlsServer(
     }),
   } as tls.TlsOptions);
   server.on("tlsClientError", (error: Error, socket: tls.TLSSocket) => {
-    const remote = remoteOf(socket);
-    socket.destroy();
-    events.onRefused(serverHandshakeError(error, remote));
+    guarded("handshake", () => {
+      const remote = remoteOf(socket);
+      socket.destroy();
+      events.onRefused(serverHandshakeError(error, remote));
+    });
   });
-  server.on("secureConnection", (socket: tls.TLSSocket) => {
+  const welcome = (socket: tls.TLSSocket) => {
     const guest = door?.came(socket);
     const refusal = refuseClient(
       socket,
@@ -152,7 +155,12 @@ function tlsServer(
     socket.on("error", () => {}); // It is refused already.
     socket.destroy();
     events.onRefused(refusal);
-  });
+  };
+  server.on(
+    "secureConnection",
+    (socket: tls.TLSSocket) =>
+      guarded("handshake", () => welcome(socket), () => socket.destroy()),
+  );
   return server;
 }
 

@@ -11,6 +11,7 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { reportInternalError } from "./internal_errors.ts";
 
 /** Timers from here on are long: they guard octets, they do not pace them. */
 const LONG_MS = 1_000;
@@ -38,10 +39,19 @@ export const systemTimers: Timers = {
     if (delayMs >= BRIEF_MS.min && delayMs <= BRIEF_MS.max) {
       return briefTimers.add(delayMs, callback);
     }
-    const id = setTimeout(callback, delayMs);
+    const id = setTimeout(run, delayMs, callback);
     return { cancel: () => clearTimeout(id) };
   },
 };
+
+/** What is due beside it is due all the same. */
+function run(callback: () => void): void {
+  try {
+    callback();
+  } catch (error) {
+    reportInternalError("timer", error);
+  }
+}
 
 /** One setting of one timer. Spent, it refers to nobody's callback any more. */
 class SlotTimer implements Timer {
@@ -74,7 +84,7 @@ class SlotTimer implements Timer {
   fire(): void {
     const callback = this.#take();
     this.#wheel.removed();
-    callback?.();
+    if (callback !== undefined) run(callback);
   }
 
   #take(): (() => void) | undefined {

@@ -23,6 +23,7 @@ import type {
 } from "../../host/tls/credentials.ts";
 import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
 import { HTTP2_ALPN } from "../../proto/link/hello.ts";
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { FrontendListen, TlsLimits } from "../options.ts";
@@ -72,7 +73,12 @@ export async function listenFrontend(
     ca: listen.caFile,
   });
   return listenTcp(listen.address, {
-    onConnection: (conn) => void acceptTls(conn, credentials, options),
+    onConnection: (conn) =>
+      unawaited(
+        "handshake",
+        acceptTls(conn, credentials, options),
+        () => conn.close(),
+      ),
     onProblem,
   });
 }

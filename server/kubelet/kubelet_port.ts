@@ -12,6 +12,7 @@
 import { connectKubernetes } from "../../host/kubernetes/connect.ts";
 import { type BoundListener, listenTcp } from "../../host/listen/listeners.ts";
 import type { Intake } from "../../host/intake/intake.ts";
+import { unawaited } from "../../host/process/internal_errors.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { tlsServerSocket } from "../../host/sockets/tls/tls_server_socket.ts";
@@ -97,7 +98,8 @@ export class KubeletPort {
       observer: observerOf(environment),
     };
     this.#listener = listenTcp(options.address, {
-      onConnection: (conn) => void this.#accept(conn),
+      onConnection: (conn) =>
+        unawaited("handshake", this.#accept(conn), () => conn.close()),
       onProblem: (line) => log.warn(line),
     });
     if (!dialing.isUnverified) return;

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
 import {
   DatagramDescriptor,
   SESSION_BUFFER_OCTETS,
@@ -115,6 +116,10 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
       events.onDatagram(octets, host, port);
       return !this.#isClosed;
     });
+  }
+
+  onFault(): void {
+    this.#events?.onError(new Error(INTERNAL_ERROR));
   }
 
   /** The first to ask is told of an error, and nobody after that. */

@@ -21,6 +21,11 @@ import type {
   ConduitEnd,
   ConduitEvents,
 } from "../../../proto/transfer/conduit.ts";
+import {
+  guarded,
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../process/internal_errors.ts";
 import { endOf } from "../octet_socket.ts";
 import type { PolledSocket } from "./polled_socket.ts";
 import type { Polled } from "./poller.ts";
@@ -127,6 +132,15 @@ export class PolledConduit implements Conduit, Polled {
     this.#tryToClose();
   }
 
+  onFault(): void {
+    this.reset(INTERNAL_ERROR, "lost");
+  }
+
+  #onInternalError(error: unknown): void {
+    reportInternalError("conduit", error);
+    guarded("conduit", () => this.onFault());
+  }
+
   // Reading ------------------------------------------------------------------
 
   #readSoon(): void {
@@ -137,7 +151,11 @@ export class PolledConduit implements Conduit, Polled {
 
   readonly #readNow = () => {
     this.#readIsDue = false;
-    this.#read();
+    try {
+      this.#read();
+    } catch (error) {
+      this.#onInternalError(error);
+    }
   };
 
   #read(): void {
@@ -205,12 +223,20 @@ export class PolledConduit implements Conduit, Polled {
     const isPiece = octets >= PIECE_OCTETS.min && octets <= PIECE_OCTETS.max &&
       this.#batch.pendingOctets < GATHERED_OCTETS;
     if (isPiece || this.#descriptor.poller.isTurnOver) {
-      setImmediate(this.#flush);
-    } else queueMicrotask(this.#flush);
+      setImmediate(this.#flushNow);
+    } else queueMicrotask(this.#flushNow);
   }
 
-  readonly #flush = () => {
+  readonly #flushNow = () => {
     this.#flushIsDue = false;
+    try {
+      this.#flush();
+    } catch (error) {
+      this.#onInternalError(error);
+    }
+  };
+
+  #flush(): void {
     if (this.#end !== undefined || this.#sending === "broken") return;
     const batch = this.#rest === undefined ? this.#batch.take() : undefined;
     if (batch !== undefined) this.#send(batch);
@@ -218,7 +244,7 @@ export class PolledConduit implements Conduit, Polled {
       return this.#endOurSide();
     }
     this.#offerRoom();
-  };
+  }
 
   #send(octets: Uint8Array<ArrayBuffer>): void {
     let sent = 0;
@@ -279,7 +305,7 @@ export class PolledConduit implements Conduit, Polled {
 
   /** Takes what nobody will get, see {@linkcode DROPPED_OCTETS_PER_TURN}. */
   #drop(octets: number): number {
-    if (this.#droppedOctets === 0) setImmediate(() => this.#dropFurther());
+    if (this.#droppedOctets === 0) setImmediate(this.#dropFurther);
     const room = DROPPED_OCTETS_PER_TURN - this.#droppedOctets;
     const taken = Math.min(room, octets);
     this.#droppedOctets += taken;
@@ -287,10 +313,14 @@ export class PolledConduit implements Conduit, Polled {
     return taken;
   }
 
-  #dropFurther(): void {
+  readonly #dropFurther = () => {
     this.#droppedOctets = 0;
-    this.#offerRoom();
-  }
+    try {
+      this.#offerRoom();
+    } catch (error) {
+      this.#onInternalError(error);
+    }
+  };
 
   #endOurSide(): void {
     this.#sending = "ended";
@@ -337,7 +367,7 @@ export class PolledConduit implements Conduit, Polled {
       const events = this.#events;
       // What is garbage and old keeps what it refers to, and that the next one.
       this.#events = undefined;
-      events?.onClose(end);
+      guarded("conduit", () => events?.onClose(end));
     });
   }
 }

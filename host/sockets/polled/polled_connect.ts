@@ -4,6 +4,7 @@
  * @module
  */
 
+import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
 import { hostPort } from "../deno_socket.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import {
@@ -209,6 +210,10 @@ export class Connecting implements Polled {
     const state = ask(this.#library, this.#descriptor, name, name.length);
     if (state === CONNECTED) this.#settle?.();
     else if (!isUnderWay(state)) this.#settle?.(systemError(state));
+  }
+
+  onFault(): void {
+    this.#settle?.(new Error(INTERNAL_ERROR));
   }
 
   #socket(): PolledSocket {

@@ -178,6 +178,9 @@ export class PolledListener implements Polled {
     }
   }
 
+  /** Who came is lost; who comes next is not. */
+  onFault(): void {}
+
   /** @returns `undefined`: nobody is there. */
   #acceptNow(): PolledSocket | undefined {
     for (;;) {

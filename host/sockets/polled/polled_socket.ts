@@ -156,6 +156,10 @@ export class PolledSocket implements OctetSocket, Polled {
     if (writing !== undefined) this.#writeOn(writing);
   }
 
+  onFault(): void {
+    this.reset();
+  }
+
   #readOn({ into, resolve, reject }: Reading): void {
     try {
       const count = this.#descriptor.read(into);

@@ -12,6 +12,11 @@ import { setImmediate } from "node:timers";
 import type { PeerIdentity } from "../../../proto/link/link.ts";
 import { BUFFER_OCTETS_MAX } from "../../../proto/bytes/buffer_pool.ts";
 import type { Transport, TransportEvents } from "../../transport.ts";
+import {
+  guarded,
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../process/internal_errors.ts";
 import { endOf } from "../octet_socket.ts";
 import type { PolledSocket } from "./polled_socket.ts";
 import type { Polled } from "./poller.ts";
@@ -64,10 +69,15 @@ export class PolledTransport implements Transport, Polled {
     this.#events = events;
     // Not in this turn: the caller may not be ready to hear anything yet.
     queueMicrotask(() => {
-      const early = this.#early;
-      this.#early = undefined;
-      if (early !== undefined && this.#state === "open") events.onChunk(early);
-      this.#read();
+      try {
+        const early = this.#early;
+        this.#early = undefined;
+        const isHeard = early !== undefined && this.#state === "open";
+        if (isHeard) events.onChunk(early);
+        this.#read();
+      } catch (error) {
+        this.#onInternalError(error);
+      }
     });
   }
 
@@ -95,6 +105,15 @@ export class PolledTransport implements Transport, Polled {
     if (ready !== 0 && rest !== undefined) this.#send(rest);
     if (this.#early === undefined) this.#read();
     if (this.#weEnded) this.#tryToFinish();
+  }
+
+  onFault(): void {
+    this.#fail(new Error(INTERNAL_ERROR));
+  }
+
+  #onInternalError(error: unknown): void {
+    reportInternalError("socket", error);
+    this.onFault();
   }
 
   #read(): void {
@@ -167,8 +186,12 @@ export class PolledTransport implements Transport, Polled {
     if (this.#state === "closed") return;
     const done = this.#done!;
     this.#done = undefined;
-    if (this.#endAfterWrite) this.#endOurSide();
-    done();
+    try {
+      if (this.#endAfterWrite) this.#endOurSide();
+      done();
+    } catch (error) {
+      this.#onInternalError(error);
+    }
   };
 
   #endOurSide(): void {
@@ -222,6 +245,6 @@ export class PolledTransport implements Transport, Polled {
     this.#rest = undefined;
     this.#socket.close();
     // Not in this turn: `close` may be called from inside an event.
-    queueMicrotask(() => this.#events?.onClose(error));
+    queueMicrotask(() => guarded("socket", () => this.#events?.onClose(error)));
   }
 }

@@ -15,6 +15,7 @@
 
 import { setImmediate } from "node:timers";
 import type { Timers } from "../../../proto/sync/clock.ts";
+import { guarded, reportInternalError } from "../../process/internal_errors.ts";
 import { BlindWaiter } from "./blind_waiter.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
 import { RingWaiter } from "./ring_waiter.ts";
@@ -80,6 +81,11 @@ export interface Polled {
    *   closed and given out again in between, they are its predecessor's.
    */
   onReady(ready: number): void;
+  /**
+   * `onReady` threw what nobody foresaw, which is reported already: to end what
+   * it was about. The others are told of what is theirs either way.
+   */
+  onFault(): void;
 }
 
 /** Who finds out that there is something to do while this thread has nothing. */
@@ -358,7 +364,7 @@ export class Poller {
     for (let index = 0; index < count; index++) {
       const at = index * EVENT_WORDS;
       const polled = this.#polled[this.#events[at + DATA_AT]!];
-      polled?.onReady(this.#events[at]!);
+      if (polled !== undefined) tell(polled, this.#events[at]!);
     }
   }
 
@@ -375,8 +381,18 @@ export class Poller {
       if (polled === undefined) continue;
       due.set(polled, (due.get(polled) ?? 0) | this.#events[at]!);
     }
-    for (const [polled, ready] of due) polled.onReady(ready);
+    for (const [polled, ready] of due) tell(polled, ready);
     this.#due = NOBODY;
+  }
+}
+
+/** Events come once (`EDGE`), so nobody's trouble may keep others from theirs. */
+function tell(polled: Polled, ready: number): void {
+  try {
+    polled.onReady(ready);
+  } catch (error) {
+    reportInternalError("socket", error);
+    guarded("socket", () => polled.onFault());
   }
 }
 

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { settled } from "../../../tests/support/conduit_probe.ts";
 import { FakeTimers } from "../../../tests/support/fake_timers.ts";
+import { HeardErrors } from "../../../tests/support/heard_errors.ts";
 import { WAITERS } from "../../../tests/support/socket_kinds.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
 import {
@@ -22,6 +23,7 @@ const EFD_FLAGS = 0x80800; // EFD_CLOEXEC, EFD_NONBLOCK
 class Bell implements Polled {
   readonly descriptor = library.eventfd(0, EFD_FLAGS);
   rings = 0;
+  faults = 0;
   #heard = Promise.withResolvers<void>();
   act = () => {};
 
@@ -30,6 +32,10 @@ class Bell implements Polled {
     this.act();
     this.#heard.resolve();
     this.#heard = Promise.withResolvers();
+  }
+
+  onFault(): void {
+    this.faults++;
   }
 
   ring(): void {
@@ -107,6 +113,27 @@ for (const [name, open] of Object.entries(WAITERS)) {
     await settled();
     assertEquals(one.rings + other.rings, 1);
     await poller.close(one.rings === 1 ? one.descriptor : other.descriptor);
+  });
+
+  test("one that throws is ended, and the others are told", async (poller) => {
+    using heard = new HeardErrors();
+    const bells = Array.from({ length: 9 }, () => new Bell().addTo(poller));
+    const bad = bells[4]!;
+    bad.act = () => {
+      throw new Error("a slip");
+    };
+    for (let round = 1; round <= 3; round++) {
+      for (const bell of bells) bell.ring();
+      const others = bells.filter((bell) => bell !== bad);
+      await Promise.all(others.map((bell) => bell.heard(round)));
+    }
+    // Those who wait for their turn are told in another place.
+    poller.goOn(bad);
+    poller.goOn(bells[5]!);
+    await bells[5]!.heard(4);
+    assertEquals(bad.faults, 4);
+    assertEquals(heard.errors[3], { where: "socket", message: "a slip" });
+    await Promise.all(bells.map((bell) => poller.close(bell.descriptor)));
   });
 
   test("a descriptor that is given out again is waited for anew", async (poller) => {

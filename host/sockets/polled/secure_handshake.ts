@@ -5,6 +5,7 @@
  */
 
 import type { SecureSession } from "../../libssl/secure_session.ts";
+import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
 import { identityOf } from "../../tls/peer_identity.ts";
 import type { Polled } from "./poller.ts";
 import { PolledSocket } from "./polled_socket.ts";
@@ -77,6 +78,10 @@ class SecureHandshake implements Polled {
     if (this.#isOver) return;
     this.#stream.noticed(ready);
     this.#go();
+  }
+
+  onFault(): void {
+    this.#fail(new Error(INTERNAL_ERROR));
   }
 
   #go(): void {

@@ -55,7 +55,10 @@ async function connected(
   ]);
   const ends = sockets.map((socket) => {
     const end: End = new End(
-      socket.handOver({ onReady: (ready) => end.onReady(ready) }),
+      socket.handOver({
+        onReady: (ready) => end.onReady(ready),
+        onFault: () => {},
+      }),
     );
     return end;
   });

@@ -1,0 +1,33 @@
+/**
+ * How a command ends that meets an error nobody foresaw: with one line, and not
+ * with code 0. Those that are to live hear of such errors themselves
+ * (`surviveInternalErrors`) and go on.
+ *
+ * @module
+ */
+
+import { areInternalErrorsHeard } from "../host/process/internal_errors.ts";
+import { ExitCode } from "./exit_codes.ts";
+
+/** For `main.ts`, once. */
+export function endWithOneLine(): void {
+  const end = (event: Event, error: unknown) => {
+    if (areInternalErrorsHeard()) return;
+    event.preventDefault();
+    Deno.stderr.writeSync(new TextEncoder().encode(`${lastLine(error)}\n`));
+    Deno.exit(ExitCode.FAILURE);
+  };
+  addEventListener("error", (event) => end(event, event.error));
+  addEventListener("unhandledrejection", (event) => end(event, event.reason));
+}
+
+/** The error, and where in the program it came from. */
+export function lastLine(error: unknown): string {
+  if (!(error instanceof Error)) {
+    return `tunnel: internal error, please report it: ${String(error)}`;
+  }
+  const [place = ""] = /^ +at .*$/m.exec(error.stack ?? "") ?? [];
+  const words = `${error.name}: ${error.message} (${place.trim()})`;
+  return `tunnel: internal error, please report it: ` +
+    words.replaceAll(/\s+/g, " ");
+}

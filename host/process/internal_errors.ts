@@ -1,0 +1,106 @@
+/**
+ * Errors that nobody foresaw: slips in our own code.
+ *
+ * Each entry of the event loop (readable, accept, timer, handler) has a guard
+ * that ends the one thing it was about and reports the error here. So what a
+ * stranger can provoke costs the stranger's connection, not everybody's.
+ *
+ * Errors that are foreseen never come here; who throws them is caught by type.
+ * What becomes of a report is for who listens (`internal_error_log.ts`). While
+ * nobody does, it is an uncaught error: a short command ends, a test fails.
+ *
+ * @module
+ */
+
+/** What was going on: the guard that caught it. There are only so many. */
+export type Where =
+  | "accept"
+  | "callback"
+  | "catalog"
+  | "conduit"
+  | "datagram"
+  | "dial"
+  | "file"
+  | "handshake"
+  | "http"
+  | "http2"
+  | "identity"
+  | "link"
+  | "proxy"
+  | "socket"
+  | "stream"
+  | "task"
+  | "timer"
+  /** No guard caught it, but the net below all of them. */
+  | "unguarded";
+
+/** Hears of each error; must not throw. */
+export type InternalErrorListener = (where: Where, error: unknown) => void;
+
+/** What the other end is told, where an end has a reason. */
+export const INTERNAL_ERROR = "an internal error";
+
+const counts = new Map<Where, number>();
+const listeners = new Set<InternalErrorListener>();
+
+/** To be called by who caught it, once. Does not throw. */
+export function reportInternalError(where: Where, error: unknown): void {
+  counts.set(where, (counts.get(where) ?? 0) + 1);
+  if (listeners.size === 0) return reportError(error);
+  for (const listener of listeners) listener(where, error);
+}
+
+/** @returns How to stop listening. */
+export function onInternalErrors(listener: InternalErrorListener): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** Whether there is somebody who hears of them, and means to go on. */
+export function areInternalErrorsHeard(): boolean {
+  return listeners.size > 0;
+}
+
+/** How many there were since the process began, by where. */
+export function internalErrorCounts(): Iterable<
+  readonly [labels: readonly string[], count: number]
+> {
+  return [...counts].map(([where, count]) => [[where], count]);
+}
+
+/**
+ * Runs what nobody waits for, and who calls it must not hear of.
+ *
+ * @param failed Ends what it was about.
+ */
+export function guarded(
+  where: Where,
+  run: () => void,
+  failed: () => void = () => {},
+): void {
+  try {
+    run();
+  } catch (error) {
+    reportInternalError(where, error);
+    // Half-made things may well refuse to be ended, too.
+    if (failed !== NOTHING) guarded(where, failed, NOTHING);
+  }
+}
+
+const NOTHING = () => {};
+
+/**
+ * For a promise that nobody waits for, instead of `void`.
+ *
+ * @param failed Ends what it was about.
+ */
+export function unawaited(
+  where: Where,
+  promise: Promise<unknown>,
+  failed?: () => void,
+): void {
+  promise.then(undefined, (error) => {
+    reportInternalError(where, error);
+    if (failed !== undefined) guarded(where, failed);
+  });
+}
