@@ -5,6 +5,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import { giveBuffer, takeBuffer } from "./datagram_buffers.ts";
 import {
@@ -158,6 +162,10 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
     if (!this.#isClosed) this.#hasFailed();
   }
 
+  onFault(): void {
+    this.#fail(new Error(INTERNAL_ERROR));
+  }
+
   /** Whether an earlier datagram was refused; told once. */
   #hasFailed(): boolean {
     if (!this.#isConnected) return false;
@@ -225,7 +233,7 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
       failures = 0;
       const [octets, { hostname, port }] = received;
       if (this.#isClosed) return;
-      events.onDatagram(octets, hostname, port);
+      hear(events, octets, hostname, port);
       inTurn += 1 + this.#readOn(events);
       if (inTurn < DATAGRAMS_PER_TURN) continue;
       inTurn = 0;
@@ -234,18 +242,32 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
   }
 
   /** Reads what came with the first one. */
-  #readOn({ onDatagram }: DatagramEvents): number {
+  #readOn(events: DatagramEvents): number {
     let total = 0;
     while (this.#descriptor !== undefined && total < DATAGRAMS_PER_TURN) {
       // Whoever hears a datagram may close the socket.
       if (this.#isClosed) break;
       const count = this.#descriptor.read((octets, hostname, port) => {
-        onDatagram(octets, hostname, port);
+        hear(events, octets, hostname, port);
         return !this.#isClosed;
       });
       total += count;
       if (count < DATAGRAMS_PER_READ) break;
     }
     return total;
+  }
+}
+
+/** One socket hears of many peers: what one of them says costs the others none. */
+function hear(
+  events: DatagramEvents,
+  octets: Uint8Array,
+  hostname: string,
+  port: number,
+): void {
+  try {
+    events.onDatagram(octets, hostname, port);
+  } catch (error) {
+    reportInternalError("datagram", error);
   }
 }
