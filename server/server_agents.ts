@@ -11,6 +11,7 @@ import { withPacketLines } from "../host/process/connection_log.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
+import { newInstanceId } from "../proto/link/instance_id.ts";
 import type { Admission, AgentLink } from "../proto/link/link.ts";
 import {
   admit,
@@ -156,6 +157,7 @@ export class ServerAgents {
     return new AgentPort({
       serverId,
       serverCount,
+      instanceId: newInstanceId((bytes) => crypto.getRandomValues(bytes)),
       keepaliveMs: agents.keepaliveMs,
       ...(agents.firstStreamId === undefined
         ? {}

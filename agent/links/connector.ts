@@ -40,7 +40,8 @@ import {
 } from "../../proto/streams/settings.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { join } from "../../proto/transfer/transfer.ts";
-import type { ServerLink } from "./link_keeper.ts";
+import type { ServerName } from "./held_links.ts";
+import type { AttemptEvents, ServerLink } from "./link_keeper.ts";
 
 /** How long a server may leave a PING unanswered before the link is lost. */
 const PING_TIMEOUT_MS = 10_000;
@@ -94,6 +95,9 @@ export interface ConnectorOptions {
 /** The server went before it said a word. */
 export class UnheardError extends LinkError {}
 
+/** No link to this server is wanted. */
+export class UnwantedServerError extends LinkError {}
+
 /** See the module description. */
 export class Connector {
   readonly #options: ConnectorOptions;
@@ -104,16 +108,15 @@ export class Connector {
   }
 
   /**
-   * @param onClosed Called once, when a link that was handed over is gone.
    * @throws {LinkError} With the server's words, when it refused.
    */
-  async connect(onClosed: (reason: string) => void): Promise<ServerLink> {
+  async connect(events: AttemptEvents): Promise<ServerLink> {
     const token = await this.#options.token?.() ?? "";
     return await this.#options.openTransport(
       this.#alpn(),
       (transport) =>
         new Promise<ServerLink>((resolve, reject) => {
-          const opening = new Opening(resolve, reject, onClosed);
+          const opening = new Opening(resolve, reject, events);
           if (transport.alpn === STREAMS_ALPN) {
             this.#serveStreams(transport, token, opening);
           } else this.#callPackets(transport, token, opening);
@@ -159,11 +162,13 @@ export class Connector {
       timers,
       observer,
       messageOctetsMax: this.#options.messageOctetsMax,
+      decline: (hello) => opening.decline(hello, "streams"),
       onServerHello: (hello, control) => {
         // They may have changed since the hello left.
         if (this.#services !== services) control.announce(this.#services);
         opening.succeed({
           serverId: hello.serverId,
+          instanceId: hello.instanceId ?? "",
           serverCount: hello.serverCount,
           carrier: "streams",
           drain: () => control.drain(),
@@ -177,6 +182,7 @@ export class Connector {
       onEvent: (event) => {
         // Another link takes over while this one serves what it carries.
         if (event.type === "reconnect") opening.retire(event.reason);
+        if (event.type === "drain") opening.drains();
         if (event.type === "ca-bundle") {
           this.#options.onAuthorities?.(event.pem);
         }
@@ -244,6 +250,12 @@ export class Connector {
       observer,
       messageOctetsMax: this.#options.messageOctetsMax,
       onServerInfo: (serverId, serverCount, isOurs) => {
+        const unwanted = opening.decline({ serverId }, "packets");
+        if (unwanted !== undefined) {
+          opening.over(unwanted.message, unwanted);
+          link.close(unwanted.message);
+          return connection.shutdown(unwanted.message);
+        }
         const hasOfferedStreams = this.#options.carriers.includes("streams");
         if (isOurs && hasOfferedStreams) this.#options.fellBack(serverId);
         if (this.#services.length > 0) this.#options.notAnnounced?.(serverId);
@@ -273,17 +285,29 @@ const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 class Opening {
   readonly #resolve: (link: ServerLink) => void;
   readonly #reject: (error: LinkError) => void;
-  readonly #onClosed: (reason: string) => void;
+  readonly #events: AttemptEvents;
   #state: "opening" | "open" | "over" = "opening";
 
   constructor(
     resolve: (link: ServerLink) => void,
     reject: (error: LinkError) => void,
-    onClosed: (reason: string) => void,
+    events: AttemptEvents,
   ) {
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#onClosed = onClosed;
+    this.#events = events;
+  }
+
+  /** The server has said who it is. @returns Why no link to it is wanted. */
+  decline(server: ServerName, carrier: Carrier): LinkError | undefined {
+    return this.#state !== "opening" || this.#events.claim(server, carrier)
+      ? undefined
+      : new UnwantedServerError("this server is linked already");
+  }
+
+  /** The server is going. */
+  drains(): void {
+    if (this.#state === "open") this.#events.draining();
   }
 
   succeed(link: ServerLink): void {
@@ -297,7 +321,7 @@ class Opening {
     const before = this.#state;
     this.#state = "over";
     if (before === "opening") this.#reject(error);
-    if (before === "open") this.#onClosed(reason);
+    if (before === "open") this.#events.closed(reason);
   }
 
   /**

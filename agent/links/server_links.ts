@@ -5,9 +5,11 @@
  * @module
  */
 
+import type { ServerAddress } from "../../host/dial/server_addresses.ts";
 import { readToken } from "../../host/kubernetes/token_file.ts";
 import { withPacketLines } from "../../host/process/connection_log.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
+import { hostPort } from "../../host/sockets/deno_socket.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
@@ -18,7 +20,7 @@ import type { AgentEnvironment } from "../environment.ts";
 import type { AgentOptions } from "../options.ts";
 import { AttemptLog } from "./attempt_log.ts";
 import { Connector } from "./connector.ts";
-import { LinkKeeper } from "./link_keeper.ts";
+import { type LinkAddress, LinkKeeper } from "./link_keeper.ts";
 import { ServerRoad } from "./server_road.ts";
 
 /** Longest text of a server that is logged. */
@@ -44,10 +46,9 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
   const { options, environment, metrics } = parts;
   const { server, sync } = options;
   const { log } = environment;
-  const connector = connectorOf(parts);
-  const attempts = new AttemptLog(log);
+  const attempts = new AttemptLog(log, systemTimers);
   return new LinkKeeper({
-    connect: (onClosed) => connector.connect(onClosed),
+    addresses: addressesOf(parts),
     timers: systemTimers,
     random: environment.random ?? Math.random,
     linksPerServer: server.links,
@@ -55,10 +56,11 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
     serversWanted: (reported) => parts.serversWanted(reported),
     forever: sync.forever,
     observer: {
-      linked: ({ serverId, carrier, serverCount }) => {
-        attempts.linked();
+      linked: ({ serverId, carrier, serverCount }, address) => {
+        attempts.linked(address);
         log.event("linked to server", {
           server: serverId,
+          address,
           carrier,
           servers: serverCount,
         });
@@ -67,21 +69,52 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
         metrics.serverFailed();
         log.event(`link lost: ${reason}`, { server: serverId });
       },
-      failed: (reason, retryMs, error) => {
+      failed: (reason, retryMs, error, address) => {
         metrics.serverFailed();
-        attempts.failed(reason, retryMs, error);
+        attempts.failed(reason, retryMs, error, address);
       },
       counted: (linked, known) => metrics.servers(linked, known),
+      haveOneId: (serverId, addresses) =>
+        log.warn(
+          `the servers at ${addresses.join(" and ")} have one id, ` +
+            `${
+              JSON.stringify(serverId.slice(0, 100))
+            }: agents that find them behind one address ` +
+            "link to one of them only; give each its own --server-id",
+        ),
     },
   });
 }
 
-function connectorOf(parts: ServerLinksParts): Connector {
+/**
+ * Each address by itself; where others say at each attempt where servers are,
+ * these are ways to the same ones, and take turns.
+ */
+function addressesOf(parts: ServerLinksParts): LinkAddress[] {
+  const { options, environment } = parts;
+  const { addresses } = options.server;
+  const groups = environment.identity?.findServers === undefined
+    ? addresses.map((address) => [address])
+    : [addresses];
+  const named = new Map(groups.map((group) => [
+    group.map(({ host, port }) => hostPort(host, port)).join(", "),
+    group,
+  ]));
+  return [...named].map(([name, group]) => {
+    const connector = connectorOf(parts, group);
+    return { name, connect: (events) => connector.connect(events) };
+  });
+}
+
+function connectorOf(
+  parts: ServerLinksParts,
+  addresses: readonly ServerAddress[],
+): Connector {
   const { options, environment, credentials, metrics, announcement } = parts;
   const { agentId, identifiers, server, messageOctetsMax } = options;
   const { tokenFile } = server;
   const { log, identity } = environment;
-  const road = new ServerRoad(server.addresses, credentials, environment);
+  const road = new ServerRoad(addresses, credentials, environment);
   return new Connector({
     ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
     agentId,

@@ -73,7 +73,8 @@ export const AGENT_FLAGS = {
   }),
   "sync-interval-cap": durationFlag(10_000, 1, {
     group: SERVERS,
-    help: "Longest wait between attempts.",
+    help: "Longest wait between attempts to find more servers. After a " +
+      "failure it is 5s at most, or --sync-interval if that is more.",
   }),
   "sync-forever": booleanFlag(false, {
     group: SERVERS,

@@ -18,6 +18,11 @@ export interface ServerHello {
   /** How many servers there are, for the agent to find them all. */
   readonly serverCount: number;
   readonly capabilities: readonly string[];
+  /**
+   * See `instance_id.ts`: a successor with the same server id is told from who is
+   * still going; empty: the server does not say.
+   */
+  readonly instanceId?: string;
 }
 
 /** Sent once by the agent, in answer. */
@@ -154,6 +159,7 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                 serverId: { type: "string", id: 3 },
                 serverCount: { type: "uint32", id: 4 },
                 capabilities: { rule: "repeated", type: "string", id: 5 },
+                instanceId: { type: "string", id: 6 },
               },
             },
             AgentHello: {

@@ -21,6 +21,7 @@ const SERVER_EVENTS: readonly Exclude<ServerEvent, { type: "unknown" }>[] = [
       serverId: "s1",
       serverCount: 3,
       capabilities: ["half-close", "datagram"],
+      instanceId: "7f3c",
     },
   },
   { type: "drain" },

@@ -48,6 +48,11 @@ export interface AgentControl {
 /** See {@linkcode serveStreamsLink}. */
 export interface StreamsAgentOptions extends ProxyMethodOptions {
   readonly hello: AgentHello;
+  /**
+   * The server has said who it is, and knows nothing of us yet: why no link to
+   * it is wanted, if none is. It sees a call that ended, and never dials on it.
+   */
+  readonly decline?: (hello: ServerHello) => LinkError | undefined;
   /** The link stands: both hellos were said and the server admitted us. */
   readonly onServerHello: (hello: ServerHello, control: AgentControl) => void;
   /** Everything a server says after its hello; unknown events are left out. */
@@ -195,6 +200,10 @@ class StreamsAgent implements ServerCallEvents {
     const problem = versionProblem(hello.version, "server");
     if (problem !== undefined) {
       return this.#fail(StatusCode.FAILED_PRECONDITION, problem);
+    }
+    const declined = this.#options.decline?.(hello);
+    if (declined !== undefined) {
+      return this.#fail(StatusCode.OK, declined.message, declined);
     }
     this.#state = "admission";
     this.#serverHello = hello;

@@ -33,6 +33,7 @@ const SERVER: ServerHello = {
   serverId: "server-1",
   serverCount: 2,
   capabilities: [],
+  instanceId: "7f3c",
 };
 
 const AGENT: AgentHello = {

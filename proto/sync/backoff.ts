@@ -17,6 +17,8 @@ const GROWTH = 1.5;
 export interface BackoffOptions {
   /** No wait is longer than this. */
   readonly capMs: number;
+  /** Ceiling of the first wait; {@linkcode FIRST_CEILING_MS} unless given. */
+  readonly firstMs?: number;
   /** Uniform in [0, 1), such as `Math.random`. */
   readonly random: () => number;
 }
@@ -32,7 +34,12 @@ export class Backoff {
       throw new RangeError(`Cannot back off: the cap is ${options.capMs} ms`);
     }
     this.#options = options;
-    this.#ceilingMs = Math.min(FIRST_CEILING_MS, options.capMs);
+    this.#ceilingMs = this.#firstMs;
+  }
+
+  get #firstMs(): number {
+    const { firstMs = FIRST_CEILING_MS, capMs } = this.#options;
+    return Math.min(firstMs, capMs);
   }
 
   /**
@@ -48,6 +55,6 @@ export class Backoff {
 
   /** A try succeeded: the next wait is short again. */
   reset(): void {
-    this.#ceilingMs = Math.min(FIRST_CEILING_MS, this.#options.capMs);
+    this.#ceilingMs = this.#firstMs;
   }
 }

@@ -101,6 +101,8 @@ export interface Caller {
 export interface AgentPortOptions {
   readonly serverId: string;
   readonly serverCount: number;
+  /** See `ServerHello.instanceId`. */
+  readonly instanceId: string;
   readonly keepaliveMs: number;
   readonly messageOctetsMax: number;
   /** Shared with every connection of the process. */
@@ -179,6 +181,7 @@ export class AgentPort {
           serverId,
           serverCount,
           capabilities: CAPABILITIES,
+          instanceId: this.#options.instanceId,
         },
         timers,
         remoteAddress,

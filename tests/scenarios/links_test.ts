@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Connector } from "../../agent/links/connector.ts";
+import type { AttemptEvents } from "../../agent/links/link_keeper.ts";
 import { LinkError } from "../../proto/link/hello.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
 import type { AgentLink, PeerIdentity } from "../../proto/link/link.ts";
@@ -28,6 +29,13 @@ const INSTANCE = "0123456789abcdef";
 
 const ANONYMOUS = { ...certified(""), kind: "anonymous" as const };
 
+/** Takes whoever answers. */
+function events(
+  closed: (reason: string) => void = () => {},
+): AttemptEvents {
+  return { claim: () => true, closed, draining: () => {} };
+}
+
 function setUp(options: {
   alpn?: string;
   identity?: PeerIdentity;
@@ -50,6 +58,7 @@ function setUp(options: {
     ...shared,
     serverId: "s1",
     serverCount: 3,
+    instanceId: "first",
     admit: (candidate) => judgeCandidate(judges, candidate),
     randomness: (octets) => crypto.getRandomValues(octets),
     methodsFor: () => ({}),
@@ -98,7 +107,7 @@ function setUp(options: {
 
 Deno.test("an agent with a certificate links by streams and says who it is", async () => {
   const { connector, links } = setUp();
-  const link = await connector.connect(() => {});
+  const link = await connector.connect(events());
   await settled();
   assertEquals([link.serverId, link.serverCount, link.carrier], [
     "s1",
@@ -116,7 +125,7 @@ Deno.test("an agent with a certificate links by streams and says who it is", asy
 
 Deno.test("where ALPN says h2 the same ends speak packets, and warn of it", async () => {
   const { connector, links, said } = setUp({ alpn: "h2" });
-  const link = await connector.connect(() => {});
+  const link = await connector.connect(events());
   await settled();
   assertEquals([link.carrier, links[0]?.peer.carrier], ["packets", "packets"]);
   assertEquals(said, ["fell back from s1"]);
@@ -126,7 +135,7 @@ for (const alpn of ["tunnel/1", "h2"]) {
   Deno.test(`without a certificate nobody is an agent, and is told so (${alpn})`, async () => {
     const { connector, links, said } = setUp({ alpn, identity: ANONYMOUS });
     await assertRejects(
-      () => connector.connect(() => {}),
+      () => connector.connect(events()),
       LinkError,
       "Cannot admit this agent: it showed no certificate",
     );
@@ -139,7 +148,7 @@ for (const alpn of ["tunnel/1", "h2"]) {
 for (const alpn of ["tunnel/1", "h2"]) {
   Deno.test(`a link says which process of its node it is of (${alpn})`, async () => {
     const { connector, links, said } = setUp({ alpn });
-    await connector.connect(() => {});
+    await connector.connect(events());
     await settled();
     assertEquals(links[0]?.peer.instanceId, INSTANCE);
     links[0]?.warnOfDuplicate?.("twice");
@@ -153,7 +162,7 @@ for (const alpn of ["tunnel/1", "h2"]) {
 
   Deno.test(`an instance id that is none is not kept (${alpn})`, async () => {
     const { connector, links } = setUp({ alpn, instanceId: "a b".repeat(9) });
-    await connector.connect(() => {});
+    await connector.connect(events());
     await settled();
     assertEquals(links[0]?.peer.instanceId, undefined);
   });
@@ -164,7 +173,7 @@ Deno.test("anonymous agents link where the user allowed it", async () => {
     identity: ANONYMOUS,
     allowAnonymous: true,
   });
-  await connector.connect(() => {});
+  await connector.connect(events());
   await settled();
   assertEquals(links[0]?.peer.identity.kind, "anonymous");
 });
@@ -174,7 +183,7 @@ Deno.test("a link near its last stream id is replaced, and serves what it has", 
     firstStreamId: NEAR_THE_END,
   });
   const closed: string[] = [];
-  await connector.connect((reason) => closed.push(reason));
+  await connector.connect(events((reason) => closed.push(reason)));
   await settled();
   const old = links[0]!;
   const kept = await dial(old);
@@ -184,7 +193,7 @@ Deno.test("a link near its last stream id is replaced, and serves what it has", 
   }
   assertEquals(closed, ["the stream ids of the link are running out"]);
   assertEquals(old.isDraining, true);
-  await connector.connect(() => {});
+  await connector.connect(events());
   await settled();
   assertEquals(links.length, 2);
   // What ran on the old link still runs, however long it takes.
@@ -202,7 +211,7 @@ Deno.test("a link near its last stream id is replaced, and serves what it has", 
 Deno.test("a link that was replaced and is lost leaves no timer behind", async () => {
   const { connector, links, timers } = setUp({ firstStreamId: NEAR_THE_END });
   const closed: string[] = [];
-  await connector.connect((reason) => closed.push(reason));
+  await connector.connect(events((reason) => closed.push(reason)));
   await settled();
   const before = timers.pendingCount;
   const old = links[0]!;

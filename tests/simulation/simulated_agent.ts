@@ -82,7 +82,10 @@ export class SimulatedAgent {
       fellBack: () => {},
     });
     this.#keeper = new LinkKeeper({
-      connect: (onClosed) => connector.connect(onClosed),
+      addresses: [{
+        name: "server",
+        connect: (events) => connector.connect(events),
+      }],
       timers: sim,
       random,
       linksPerServer: this.plan.links,

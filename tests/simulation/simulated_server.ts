@@ -114,6 +114,7 @@ export class SimulatedServer {
     return new AgentPort({
       serverId: "server-1",
       serverCount: 1,
+      instanceId: "",
       keepaliveMs: plan.keepaliveMs,
       receiveBudget: this.budget,
       messageOctetsMax: MESSAGE_OCTETS_MAX,

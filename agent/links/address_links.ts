@@ -1,0 +1,297 @@
+/**
+ * The links of one address: when it is tried, and when there is peace.
+ *
+ * An address that was given is wanted: as long as it leads to no server it is
+ * tried again, whatever others do. It may lead to a server that another address
+ * leads to as well; then it is an alias, which keeps no links, and is looked at
+ * again when that server is lost, and now and then, as it may be a balancer.
+ *
+ * It decides when to connect. How is `connect`'s business; what all addresses
+ * together have is `HeldLinks`'s.
+ *
+ * @module
+ */
+
+import { ConnectError } from "../../host/dial/agent_connect.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Carrier } from "../../proto/link/link.ts";
+import type { Claim, HeldLinks, HeldServer, ServerName } from "./held_links.ts";
+import type { AttemptEvents, LinkObserver, ServerLink } from "./link_keeper.ts";
+import type { RetryWaits } from "./retry_waits.ts";
+
+/**
+ * A link that lives shorter than this was no success: what ended it would end
+ * the next one too, so the waits go on growing.
+ */
+export const YOUNG_MS = 1_000;
+
+/** What one address needs from outside. */
+export interface AddressLinksOptions {
+  /** As people know it. */
+  readonly address: string;
+  /** See `LinkKeeperOptions.connect`. */
+  connect(events: AttemptEvents): Promise<ServerLink>;
+  readonly held: HeldLinks;
+  readonly waits: RetryWaits;
+  readonly timers: Timers;
+  /** Whether more servers are wanted than are linked. */
+  isShort(): boolean;
+  /** Whether other addresses lead nowhere, to as many as are missing. */
+  isExplained(): boolean;
+  /** What is held has changed, by this address. */
+  changed(news: "linked" | "lost" | "other"): void;
+  readonly observer: LinkObserver;
+}
+
+/**
+ * What the next attempt is for: a server, the successor of one that is going,
+ * more links to the same one, servers beyond those that are linked, or another
+ * look at what an alias leads to.
+ */
+type Goal = "server" | "successor" | "links" | "search" | "look";
+
+/** Where an address is between attempts. */
+type State =
+  | { readonly kind: "waiting"; readonly goal: Goal; readonly timer: Timer }
+  | { readonly kind: "connecting"; readonly goal: Goal }
+  | { readonly kind: "satisfied" }
+  /** No attempts any more; what comes of the last one still serves. */
+  | { readonly kind: "draining" }
+  | { readonly kind: "stopped" };
+
+/** See the module description. */
+export class AddressLinks {
+  readonly #options: AddressLinksOptions;
+  #state: State = { kind: "satisfied" };
+  /** Whose other address this is. */
+  #alias: HeldServer | undefined;
+  /** More than one has answered here. */
+  #isBalancer = false;
+  #lastServerId: string | undefined;
+
+  constructor(options: AddressLinksOptions) {
+    this.#options = options;
+  }
+
+  /** As people know it. */
+  get address(): string {
+    return this.#options.address;
+  }
+
+  /** It leads to no server now. */
+  get isLost(): boolean {
+    return !this.#hasServer && this.#alias === undefined;
+  }
+
+  /** Begins with the first attempt, at once. */
+  start(): void {
+    void this.#attempt("server");
+  }
+
+  /**
+   * What is held has changed, by whatever address.
+   *
+   * @param isNews Servers may be found that were not to be found before.
+   */
+  reconsider(isNews: boolean): void {
+    if (this.#alias?.isComing === false) this.#alias = undefined;
+    if (isNews) this.#options.waits.news();
+    const state = this.#state;
+    if (state.kind !== "waiting" && state.kind !== "satisfied") return;
+    const goal = this.#goal();
+    if (state.kind === "waiting") {
+      const isFresh = isNews && goal === "search";
+      if (state.goal === goal && !isFresh) return;
+      state.timer.cancel();
+    }
+    this.#aim(goal);
+  }
+
+  /** Makes no new links. */
+  stopTrying(kind: "draining" | "stopped"): void {
+    if (this.#state.kind === "waiting") this.#state.timer.cancel();
+    this.#state = { kind };
+  }
+
+  async #attempt(goal: Goal): Promise<void> {
+    this.#state = { kind: "connecting", goal };
+    const attempt: Attempt = {};
+    try {
+      const link = await this.#options.connect({
+        claim: (name, carrier) => this.#claim(attempt, name, carrier),
+        closed: (reason) => {
+          attempt.closedReason ??= reason;
+          if (attempt.link !== undefined) this.#lost(attempt.link, reason);
+        },
+        draining: () => {
+          attempt.isDraining = true;
+          if (attempt.link !== undefined) this.#drains(attempt.link);
+        },
+      });
+      // It may have been closed before its promise was looked at.
+      if (attempt.closedReason !== undefined) {
+        attempt.claim?.release();
+        return this.#failed(goal, attempt.closedReason);
+      }
+      this.#linked(link, attempt);
+    } catch (error) {
+      attempt.claim?.release();
+      if (attempt.duplicateOf !== undefined) {
+        return this.#duplicate(attempt.duplicateOf);
+      }
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#failed(goal, reason, error);
+    }
+  }
+
+  #claim(attempt: Attempt, name: ServerName, carrier: Carrier): boolean {
+    this.#isBalancer ||= this.#lastServerId !== undefined &&
+      this.#lastServerId !== name.serverId;
+    this.#lastServerId = name.serverId;
+    const { held } = this.#options;
+    attempt.claim = held.claim(name, carrier);
+    if (attempt.claim !== undefined) return true;
+    attempt.duplicateOf = held.find(name);
+    return false;
+  }
+
+  #linked(link: ServerLink, attempt: Attempt): void {
+    const { held, waits, timers, observer } = this.#options;
+    if (this.#state.kind === "stopped") {
+      attempt.claim?.release();
+      return link.close("the agent is stopping");
+    }
+    attempt.link = link;
+    this.#alias = undefined;
+    waits.linked();
+    held.add(attempt.claim!, link, this, timers.now());
+    if (attempt.isDraining) held.drains(link);
+    observer.linked(link, this.address);
+    if (this.#state.kind === "draining") link.drain();
+    else this.#state = { kind: "satisfied" };
+    this.#options.changed("linked");
+  }
+
+  /** Whoever answered has all the links that it can use. */
+  #duplicate(server: HeldServer): void {
+    if (this.#isOver()) return;
+    const { waits } = this.#options;
+    if (this.#hasServer || server.isComing) {
+      waits.answered();
+      if (!this.#hasServer) this.#alias = server;
+      this.#aim(this.#goal());
+    } else {
+      // It is going: its successor is not there yet.
+      this.#wait(this.#goal() ?? "server", waits.successorMs());
+    }
+    this.#options.changed("other");
+  }
+
+  #failed(goal: Goal, reason: string, error?: unknown): void {
+    if (this.#isOver()) return;
+    const { waits, timers, observer } = this.#options;
+    // Where it led to before, it leads no more.
+    this.#alias = undefined;
+    const isRefused = error instanceof ConnectError && error.isRefused;
+    const next = this.#goal();
+    const retryMs = goal === "search" && next === "search"
+      ? waits.searchMs(this.#isExplained)
+      : waits.failedMs(isRefused, timers.now());
+    if (next === undefined) this.#state = { kind: "satisfied" };
+    else this.#wait(next, retryMs);
+    observer.failed(reason, retryMs, error, this.address);
+    this.#options.changed("other");
+  }
+
+  #lost(link: ServerLink, reason: string): void {
+    const { held, timers, observer, waits } = this.#options;
+    const sinceMs = held.remove(link);
+    if (sinceMs === undefined) return;
+    observer.lost(link, reason);
+    const state = this.#state;
+    if (state.kind === "waiting" || state.kind === "satisfied") {
+      // Whatever was waited for, this is news.
+      if (state.kind === "waiting") state.timer.cancel();
+      const wasYoung = timers.now() - sinceMs < YOUNG_MS;
+      const retryMs = waits.lostMs(wasYoung);
+      const goal = this.#goal();
+      if (goal === undefined) this.#state = { kind: "satisfied" };
+      else this.#wait(goal, retryMs);
+    }
+    this.#options.changed("lost");
+  }
+
+  #drains(link: ServerLink): void {
+    if (this.#options.held.drains(link)) this.#options.changed("lost");
+  }
+
+  get #hasServer(): boolean {
+    return this.#options.held.live.some((server) => server.isLiveBy(this));
+  }
+
+  /** There is a server here, and it is going. */
+  get #isServerGoing(): boolean {
+    return [...this.#options.held.servers].some(({ owners }) =>
+      owners.has(this)
+    );
+  }
+
+  get #isExplained(): boolean {
+    return !this.#isBalancer && this.#options.isExplained();
+  }
+
+  /** Nothing: there is peace. */
+  #goal(): Goal | undefined {
+    const { held, isShort } = this.#options;
+    if (this.isLost) return this.#isServerGoing ? "successor" : "server";
+    if (held.lacksLinksBy(this)) return "links";
+    if (isShort()) return "search";
+    return this.#alias === undefined ? undefined : "look";
+  }
+
+  #aim(goal: Goal | undefined): void {
+    if (goal === undefined) this.#state = { kind: "satisfied" };
+    else this.#wait(goal, this.#waitMs(goal));
+  }
+
+  #waitMs(goal: Goal): number {
+    const { waits } = this.#options;
+    switch (goal) {
+      // Further links to this server are no search: whoever answers next is
+      // probably the same one, and if not, the wait comes then.
+      case "links":
+        return 0;
+      case "server":
+        return waits.lostMs(false);
+      case "successor":
+        return waits.successorMs();
+      case "search":
+        return waits.searchMs(this.#isExplained);
+      case "look":
+        return waits.lookMs();
+    }
+  }
+
+  #wait(goal: Goal, delayMs: number): void {
+    const timer = this.#options.timers.after(
+      delayMs,
+      () => void this.#attempt(goal),
+    );
+    this.#state = { kind: "waiting", goal, timer };
+  }
+
+  // A call, because narrowing would outlive what happens during an await.
+  #isOver(): boolean {
+    return this.#state.kind === "stopped" || this.#state.kind === "draining";
+  }
+}
+
+/** What is known of one attempt before its outcome is. */
+interface Attempt {
+  claim?: Claim | undefined;
+  /** Who answered, if there was no place for another link to it. */
+  duplicateOf?: HeldServer | undefined;
+  link?: ServerLink;
+  closedReason?: string;
+  isDraining?: boolean;
+}

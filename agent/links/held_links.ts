@@ -1,0 +1,181 @@
+/**
+ * The links that stand, by the server that they lead to, and the places that
+ * attempts under way have claimed.
+ *
+ * A server is a process: a successor that has its id is another one, so that a
+ * new link is wanted to it while the old one serves out what it carries. Servers
+ * that do not say which process they are, are told apart by their ids alone.
+ *
+ * It refuses to know addresses, and when to connect.
+ *
+ * @module
+ */
+
+import type { Carrier } from "../../proto/link/link.ts";
+import type { ServerLink } from "./link_keeper.ts";
+
+/** Who answered, as a hello says it. */
+export interface ServerName {
+  readonly serverId: string;
+  /** See `ServerHello.instanceId`. */
+  readonly instanceId?: string;
+}
+
+/** A place for a link that is being made. */
+export interface Claim {
+  readonly server: HeldServer;
+  /** There will be no link; harmless when it was used. */
+  release(): void;
+}
+
+/** A link, and what is known of it here. */
+interface Held {
+  readonly sinceMs: number;
+  /** By which address it was made. */
+  readonly owner: object;
+  isDraining: boolean;
+}
+
+/** One server, with at least a link or a claim. */
+export class HeldServer {
+  readonly links = new Map<ServerLink, Held>();
+  claims = 0;
+
+  constructor(readonly serverId: string, readonly instanceId: string) {}
+
+  /** Whether some link to it takes new conduits. */
+  get isLive(): boolean {
+    return [...this.links.values()].some(({ isDraining }) => !isDraining);
+  }
+
+  /** Whether it is live, or will be when attempts under way succeed. */
+  get isComing(): boolean {
+    return this.isLive || this.claims > 0;
+  }
+
+  /** Whether such a link was made by this address. */
+  isLiveBy(owner: object): boolean {
+    return [...this.links.values()]
+      .some((held) => held.owner === owner && !held.isDraining);
+  }
+
+  /** The addresses that lead to it. */
+  get owners(): ReadonlySet<object> {
+    return new Set([...this.links.values()].map(({ owner }) => owner));
+  }
+}
+
+/** See the module description. */
+export class HeldLinks {
+  readonly #linksPerServer: number;
+  readonly #servers = new Map<string, HeldServer>();
+
+  constructor(linksPerServer: number) {
+    this.#linksPerServer = linksPerServer;
+  }
+
+  /** Servers with a link, by id. */
+  get linked(): number {
+    const linked = [...this.#servers.values()]
+      .filter(({ links }) => links.size > 0);
+    return new Set(linked.map(({ serverId }) => serverId)).size;
+  }
+
+  get servers(): Iterable<HeldServer> {
+    return this.#servers.values();
+  }
+
+  /** Servers that take new conduits. */
+  get live(): readonly HeldServer[] {
+    return [...this.#servers.values()].filter(({ isLive }) => isLive);
+  }
+
+  *all(): Iterable<ServerLink> {
+    for (const { links } of this.#servers.values()) yield* links.keys();
+  }
+
+  /** Who it is, when it is held. */
+  find(name: ServerName): HeldServer | undefined {
+    return this.#servers.get(keyOf(name));
+  }
+
+  /**
+   * A place for one more link to this server; nothing when it has all that it
+   * can use, or is going itself.
+   */
+  claim(name: ServerName, carrier: Carrier): Claim | undefined {
+    const key = keyOf(name);
+    let server = this.#servers.get(key);
+    if (server === undefined) {
+      server = new HeldServer(name.serverId, name.instanceId ?? "");
+      this.#servers.set(key, server);
+    }
+    const isGoing = server.links.size > 0 && !server.isLive;
+    const places = server.links.size + server.claims;
+    if (isGoing || places >= this.#capacity(carrier)) return undefined;
+    server.claims++;
+    let isReleased = false;
+    return {
+      server,
+      release: () => {
+        if (isReleased) return;
+        isReleased = true;
+        server.claims--;
+        this.#tidy(server);
+      },
+    };
+  }
+
+  /** The link for which a place was claimed stands. */
+  add(claim: Claim, link: ServerLink, owner: object, sinceMs: number): void {
+    claim.server.links.set(link, { sinceMs, owner, isDraining: false });
+    claim.release();
+  }
+
+  /** @returns Since when it stood; nothing when it is not held. */
+  remove(link: ServerLink): number | undefined {
+    const server = this.find(link);
+    const held = server?.links.get(link);
+    if (server === undefined || held === undefined) return undefined;
+    server.links.delete(link);
+    this.#tidy(server);
+    return held.sinceMs;
+  }
+
+  /**
+   * The server wants no new conduits on it.
+   *
+   * @returns Whether that is news. Of a server that does not say which process it
+   *   is, it is nothing: its successor could not be told from it.
+   */
+  drains(link: ServerLink): boolean {
+    const held = this.find(link)?.links.get(link);
+    if (held === undefined || held.isDraining) return false;
+    if ((link.instanceId ?? "") === "") return false;
+    return held.isDraining = true;
+  }
+
+  /** Whether a server that this address leads to can use more links. */
+  lacksLinksBy(owner: object): boolean {
+    return this.live.some(({ links, claims }) => {
+      const [first] = links;
+      return first !== undefined && first[1].owner === owner &&
+        links.size + claims < this.#capacity(first[0].carrier);
+    });
+  }
+
+  /** One stream carries everything in the packets carrier: a second is useless. */
+  #capacity(carrier: Carrier): number {
+    return carrier === "streams" ? this.#linksPerServer : 1;
+  }
+
+  #tidy(server: HeldServer): void {
+    if (server.links.size > 0 || server.claims > 0) return;
+    this.#servers.delete(keyOf(server));
+  }
+}
+
+/** Ids are the servers' own texts: nothing that they hold joins two of them. */
+function keyOf({ serverId, instanceId = "" }: ServerName): string {
+  return JSON.stringify([serverId, instanceId]);
+}

@@ -1,0 +1,146 @@
+/**
+ * How long an address waits before it is tried again, by why it is tried.
+ *
+ * Each reason has a backoff of its own: trouble on the road, a machine that says
+ * that nothing listens, links that die young, a search that finds only servers
+ * that are linked already, and a second look at an address that led to such a one.
+ *
+ * @module
+ */
+
+import { Backoff } from "../../proto/sync/backoff.ts";
+
+/** Longest wait after an attempt that failed. */
+export const FAILED_CAP_MS = 5_000;
+
+/**
+ * While the server's machine says that nothing listens there, it is being
+ * started again: no wait is longer than this, by how long that has gone on. The
+ * kernel refuses each attempt and the server hears nothing of it.
+ */
+export const RESTART_PACE: readonly {
+  readonly untilMs: number;
+  readonly waitMs: number;
+}[] = [
+  { untilMs: 3_000, waitMs: 200 },
+  { untilMs: 60_000, waitMs: 1_000 },
+  { untilMs: 600_000, waitMs: 1_500 },
+];
+
+/** Longest wait for the successor of a server that says it is going. */
+export const SUCCESSOR_WAIT_MS = 1_000;
+
+/**
+ * Longest wait between two searches that other addresses make needless: they
+ * lead nowhere, and so to the servers that are missing.
+ */
+export const EXPLAINED_CAP_MS = 60_000;
+
+/** Nor is such a search begun sooner: those addresses are tried first. */
+export const EXPLAINED_FIRST_MS = 1_000;
+
+/** An alias may be a balancer: it is looked at again, ever more seldom. */
+export const LOOK_MS = { first: 30_000, cap: 300_000 } as const;
+
+/** What `RetryWaits` is told. */
+export interface RetryWaitsOptions {
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** First wait of all, when the user has said one; soon, else. */
+  readonly firstMs?: number;
+  /** Longest wait of a search. */
+  readonly searchCapMs: number;
+}
+
+/** See the module description. */
+export class RetryWaits {
+  readonly #leastMs: number;
+  readonly #searchCapMs: number;
+  readonly #failures: Backoff;
+  readonly #refusals: Backoff;
+  readonly #relapses: Backoff;
+  readonly #search: Backoff;
+  readonly #looks: Backoff;
+  /** Since when every attempt was refused by the server's machine. */
+  #refusedSinceMs: number | undefined;
+
+  constructor({ random, firstMs, searchCapMs }: RetryWaitsOptions) {
+    this.#leastMs = firstMs ?? 0;
+    this.#searchCapMs = Math.max(searchCapMs, this.#leastMs);
+    const failedCapMs = Math.max(
+      this.#leastMs,
+      Math.min(FAILED_CAP_MS, searchCapMs),
+    );
+    const first = firstMs === undefined ? {} : { firstMs };
+    const failing = { capMs: failedCapMs, random, ...first };
+    this.#failures = new Backoff(failing);
+    this.#refusals = new Backoff(failing);
+    this.#relapses = new Backoff(failing);
+    this.#search = new Backoff({
+      capMs: Math.max(EXPLAINED_CAP_MS, this.#searchCapMs),
+      random,
+      ...first,
+    });
+    this.#looks = new Backoff({
+      capMs: LOOK_MS.cap,
+      firstMs: LOOK_MS.first,
+      random,
+    });
+  }
+
+  /** A server answered, whoever it was. */
+  answered(): void {
+    this.#refusedSinceMs = undefined;
+    this.#failures.reset();
+    this.#refusals.reset();
+  }
+
+  /** A link was made. */
+  linked(): void {
+    this.answered();
+    this.#search.reset();
+    this.#looks.reset();
+  }
+
+  /** A server was lost, or there may be more of them. */
+  news(): void {
+    this.#search.reset();
+    this.#looks.reset();
+  }
+
+  /** A link was lost: the next one is made at once, unless it was young. */
+  lostMs(wasYoung: boolean): number {
+    this.#failures.reset();
+    if (wasYoung) return this.#relapses.nextMs();
+    this.#relapses.reset();
+    return this.#failures.nextMs();
+  }
+
+  /** @param isRefused The server's machine is there, and nothing listens. */
+  failedMs(isRefused: boolean, nowMs: number): number {
+    if (!isRefused) {
+      this.#refusedSinceMs = undefined;
+      return this.#failures.nextMs();
+    }
+    this.#refusedSinceMs ??= nowMs;
+    const forMs = nowMs - this.#refusedSinceMs;
+    const pace = RESTART_PACE.find(({ untilMs }) => forMs < untilMs);
+    return this.#refusals.nextMs(
+      Math.max(this.#leastMs, pace?.waitMs ?? Infinity),
+    );
+  }
+
+  successorMs(): number {
+    return this.#failures.nextMs(Math.max(this.#leastMs, SUCCESSOR_WAIT_MS));
+  }
+
+  /** @param isExplained Other addresses may lead to the servers missing. */
+  searchMs(isExplained: boolean): number {
+    if (!isExplained) return this.#search.nextMs(this.#searchCapMs);
+    return Math.max(EXPLAINED_FIRST_MS, this.#search.nextMs());
+  }
+
+  lookMs(): number {
+    return this.#looks.nextMs();
+  }
+}
