@@ -86,7 +86,7 @@ export class Intake {
       nowMs: () => options.clock.now(),
       left: (name) => this.#forget(name),
       reached: (limit, account) =>
-        options.reached(limit, this.#scopeOf(account)),
+        options.reached(limit, this.#scopeOf(account, limit)),
     };
   }
 
@@ -192,7 +192,9 @@ export class Intake {
     return oldest !== undefined;
   }
 
-  #scopeOf(account: Account | undefined): IntakeScope {
+  /** A brake is one source's, or one process's, and never everybody's. */
+  #scopeOf(account: Account | undefined, limit: IntakeLimit): IntakeScope {
+    if (limit === "faults") return "source";
     if (account === undefined) return "connection";
     return account === this.#all ? "all" : "source";
   }

@@ -274,7 +274,7 @@ Deno.test("a stranger who leaves behind a handshake counts a little, who is evic
 });
 
 Deno.test("a process at a unix socket is slowed down by itself, and they are forgotten", () => {
-  const { timers, intake, braked } = intakeOf({});
+  const { timers, intake, braked, reached } = intakeOf({});
   const fault = (process: number) => {
     const guest = intake.enter(undefined, () => {}, process)!;
     guest.fault();
@@ -284,6 +284,9 @@ Deno.test("a process at a unix socket is slowed down by itself, and they are for
   const isSlow = (process: number) =>
     intake.enter(undefined, () => {}, process)!.brake!.isOn(timers.now());
   assertEquals([isSlow(7), isSlow(8), braked], [true, false, ["process 7"]]);
+  // Others at the socket have nothing to do with it.
+  intake.enter(undefined, () => {}, 7)!.refuseBraked();
+  assertEquals(reached, ["source faults"]);
   for (let process = 100; process < 100 + FAULTY_PROCESSES_MAX; process++) {
     fault(process);
   }

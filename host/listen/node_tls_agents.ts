@@ -249,7 +249,7 @@ function remoteOf(socket: tls.TLSSocket): string {
     : socket;
   if (remoteAddress === undefined) return "an unknown address";
   return hostPort(
-    remoteAddress.replace(/^::ffff:(?=[0-9.]+$)/, ""),
+    remoteAddress,
     remotePort ?? 0,
   );
 }

@@ -26,7 +26,7 @@ const CLOCK_LOOK_MS = 100;
 /** What is known of a dial before anything is decided. */
 export interface DialFacts {
   /** Who asked, by plain words; absent where nobody can tell. */
-  readonly who?: Readonly<Record<string, string>>;
+  readonly who?: Readonly<Record<string, string | number>>;
   readonly from?: string;
   /** The agent that makes the connection; absent when there is none. */
   readonly node?: string;
@@ -197,11 +197,14 @@ export class DialRecord implements ConduitObserver {
 
 function addMembers(
   line: JsonLine,
-  members: Readonly<Record<string, string>>,
+  members: Readonly<Record<string, string | number>>,
 ): void {
   let before = "{";
   for (const name in members) {
-    line.raw(before).text(name).raw(":").text(members[name]!);
+    const value = members[name]!;
+    line.raw(before).text(name).raw(":");
+    if (typeof value === "number") line.number(value);
+    else line.text(value);
     before = ",";
   }
   line.raw(before === "{" ? "{}" : "}");

@@ -7,6 +7,10 @@
  * @module
  */
 
+import {
+  formatIpAddress,
+  parseIpAddress,
+} from "../../proto/link/ip_address.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import { ANONYMOUS } from "../tls/peer_identity.ts";
 import type { OctetSocket } from "./octet_socket.ts";
@@ -86,9 +90,16 @@ export function hostOf(address: string): string {
     : address.slice(0, colon);
 }
 
-/** Joins a host and a port as Go's `net.JoinHostPort` does. */
+/**
+ * Joins a host and a port as Go's `net.JoinHostPort` does. An IPv4 address that a
+ * socket for both families tells as `::ffff:10.0.0.1` is an IPv4 address.
+ */
 export function hostPort(host: string, port: number): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  if (!host.includes(":")) return `${host}:${port}`;
+  const address = host.startsWith("::ffff:") ? parseIpAddress(host) : undefined;
+  return address?.length === 4
+    ? `${formatIpAddress(address)}:${port}`
+    : `[${host}]:${port}`;
 }
 
 function setNoDelay(conn: Deno.TcpConn): void {

@@ -7,3 +7,9 @@ Deno.test("a host is found in what was made of it and a port", () => {
   }
   assertEquals(hostOf("unix"), "unix");
 });
+
+Deno.test("IPv4 is written as IPv4, whatever the socket's family", () => {
+  assertEquals(hostPort("::ffff:10.0.0.7", 80), "10.0.0.7:80");
+  assertEquals(hostPort("::ffff:a00:7", 80), "10.0.0.7:80");
+  assertEquals(hostPort("::ffff:1:2:3", 80), "[::ffff:1:2:3]:80");
+});

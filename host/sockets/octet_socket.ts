@@ -10,6 +10,13 @@
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 
+/** Who made a unix connection, as the kernel saw it then (unix(7)). */
+export interface PeerCredentials {
+  /** The process; it may have passed the connection on, or be gone. */
+  readonly pid: number;
+  readonly uid: number;
+}
+
 /** See the module description. One read and one write at a time. */
 export interface OctetSocket {
   /** `ip:port`, `[ip6]:port`, a socket path, or `unix` for an unnamed peer. */
@@ -20,8 +27,8 @@ export interface OctetSocket {
   /** What a TLS client called us (SNI); absent or empty when it did not. */
   readonly serverName?: string;
   readonly identity: PeerIdentity;
-  /** Which process is at the other end of a unix socket, where that is told. */
-  readonly peerProcess?: number | undefined;
+  /** Who is at the other end of a unix socket, where that is told. */
+  readonly peerCredentials?: PeerCredentials | undefined;
 
   /**
    * Waits for octets and puts them into `into`, which must not be empty.

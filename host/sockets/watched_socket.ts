@@ -25,6 +25,7 @@ class WatchedSocket implements OctetSocket {
   readonly alpn: string;
   readonly serverName: string;
   readonly identity: OctetSocket["identity"];
+  readonly peerCredentials: OctetSocket["peerCredentials"];
   readonly closesInOrder: boolean;
   readonly #socket: OctetSocket;
   readonly #closed: () => void;
@@ -35,6 +36,7 @@ class WatchedSocket implements OctetSocket {
     this.alpn = socket.alpn;
     this.serverName = socket.serverName ?? "";
     this.identity = socket.identity;
+    this.peerCredentials = socket.peerCredentials;
     this.closesInOrder = socket.closesInOrder;
     this.#socket = socket;
     this.#closed = closed;

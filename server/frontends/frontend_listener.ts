@@ -99,8 +99,8 @@ function acceptPlain(
   { intake, accept }: FrontendListenerOptions,
   room: WaitingRoom<Caller>,
 ): void {
-  const { peerProcess } = accepted;
-  const guest = intake.enter(undefined, () => socket.close(), peerProcess);
+  const { pid } = accepted.peerCredentials ?? {};
+  const guest = intake.enter(undefined, () => socket.close(), pid);
   const socket = watched(accepted, () => guest?.leave());
   if (guest === undefined) return socket.close();
   const { brake } = guest;

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { PeerCredentials } from "../../host/sockets/octet_socket.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 
 /** The part of a socket that tells; every `OctetSocket` is one. */
@@ -14,6 +15,8 @@ export interface Caller {
   readonly remoteAddress: string;
   /** Of a unix socket its path, which is who may connect to it. */
   readonly localAddress: string;
+  /** Of a unix socket which process it is, and whose, where that is told. */
+  readonly peerCredentials?: PeerCredentials | undefined;
   /** It came to the agent port, as this node. */
   readonly node?: string;
 }
@@ -32,10 +35,12 @@ export function nameOf(caller: Caller): string {
 }
 
 /** For the audit log: what is public about a caller, and nothing else. */
-export function factsOf(caller: Caller): Readonly<Record<string, string>> {
+export function factsOf(
+  caller: Caller,
+): Readonly<Record<string, string | number>> {
   const { kind, commonName, fingerprint } = caller.identity;
   if (caller.node !== undefined) return { node: caller.node, fingerprint };
   return kind === "certificate"
     ? { commonName, fingerprint }
-    : { socket: caller.localAddress };
+    : { socket: caller.localAddress, ...caller.peerCredentials };
 }

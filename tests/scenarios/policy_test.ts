@@ -251,7 +251,12 @@ async function auditedDials(
 }
 
 function serverLines(socket: string, address: string) {
-  const who = { who: { socket }, node: "agent-1", protocol: "tcp" };
+  const peer = { pid: Deno.pid, uid: Deno.uid() };
+  const who = {
+    who: { socket, ...peer },
+    node: "agent-1",
+    protocol: "tcp",
+  };
   const refused = "Cannot dial tcp 127.0.0.1:22: refused by the agent's " +
     "rule --deny tcp:*:22";
   const rule = "frontends[0].allow[0] tcp:127.0.0.1:*";

@@ -87,7 +87,7 @@ test("an IPv4 address that is written as IPv6 is dialed over IPv4", async (polle
   const to = { hostname: "::ffff:127.0.0.1", port };
   const socket = await connectPolledTcp(to, NEVER, poller)!;
   const peer = await listener.accept();
-  assertEquals(socket.remoteAddress, `[::ffff:127.0.0.1]:${port}`);
+  assertEquals(socket.remoteAddress, `127.0.0.1:${port}`);
   peer.close();
   socket.close();
 });

@@ -187,6 +187,8 @@ test("a path of any letters works, and too long a one is for the platform", asyn
     const socket = await listener.accept();
     assertEquals(socket.remoteAddress, "unix");
     assertEquals(socket.localAddress, `${path}-schlüssel-鍵`);
+    const uid = Deno.uid();
+    assertEquals(socket.peerCredentials, { pid: Deno.pid, uid });
     for (const one of [peer, socket, listener]) one.close();
     const long = `${path}${"x".repeat(108)}`;
     assertEquals(listenPolledUnix(long, BACKLOG, poller), undefined);

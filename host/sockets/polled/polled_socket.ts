@@ -10,7 +10,7 @@
 
 import type { PeerIdentity } from "../../../proto/link/link.ts";
 import { ANONYMOUS } from "../../tls/peer_identity.ts";
-import type { OctetSocket } from "../octet_socket.ts";
+import type { OctetSocket, PeerCredentials } from "../octet_socket.ts";
 import { type Polled, Ready } from "./poller.ts";
 import type { PolledStream } from "./polled_stream.ts";
 import { closedError, NOTHING_YET } from "./stream_descriptor.ts";
@@ -57,6 +57,7 @@ export class PolledSocket implements OctetSocket, Polled {
   #reading: Reading | undefined;
   #writing: Writing | undefined;
   #closed: (() => void) | undefined;
+  #peer: PeerCredentials | undefined;
 
   /** @throws {Error} Out of memory or watches; the descriptor is closed then. */
   constructor(descriptor: PolledStream, ends: SocketEnds) {
@@ -78,8 +79,13 @@ export class PolledSocket implements OctetSocket, Polled {
     return this.#descriptor.number;
   }
 
-  get peerProcess(): number | undefined {
-    return this.#descriptor.isTcp ? undefined : this.#descriptor.peerProcess();
+  /** Asked for once: later its number may be another socket's. */
+  get peerCredentials(): PeerCredentials | undefined {
+    if (this.#descriptor.isTcp) return undefined;
+    if (this.#peer === undefined && this.#descriptor.isOpen) {
+      this.#peer = this.#descriptor.peerCredentials();
+    }
+    return this.#peer;
   }
 
   /** `closed` is called when it is closed from here, however often that is. */

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { PeerCredentials } from "../octet_socket.ts";
 import type { Poller } from "./poller.ts";
 
 /** See the module description. */
@@ -16,8 +17,8 @@ export interface PolledStream {
   /** `close` alone ends our side in order; see `OctetSocket`. */
   readonly closesInOrder: boolean;
 
-  /** The process that made a unix connection (unix(7)), where that is told. */
-  peerProcess(): number | undefined;
+  /** Who made a unix connection (unix(7)), where that is told. */
+  peerCredentials(): PeerCredentials | undefined;
 
   /**
    * To be told what the poller says.

@@ -15,6 +15,7 @@ import {
   type Shaken,
 } from "../../libssl/secure_session.ts";
 import { SslError, truncatedError } from "../../libssl/ssl_error.ts";
+import type { PeerCredentials } from "../octet_socket.ts";
 import type { PolledStream } from "./polled_stream.ts";
 import type { Poller } from "./poller.ts";
 import { Ready } from "./poller.ts";
@@ -60,8 +61,8 @@ export class SecureStream implements PolledStream {
     return this.#isOpen;
   }
 
-  peerProcess(): number | undefined {
-    return this.#descriptor.peerProcess();
+  peerCredentials(): PeerCredentials | undefined {
+    return this.#descriptor.peerCredentials();
   }
 
   noticed(ready: number): void {

@@ -10,6 +10,7 @@
 
 import { lastError, type LibC } from "../libc/libc.ts";
 import type { PolledStream } from "./polled_stream.ts";
+import type { PeerCredentials } from "../octet_socket.ts";
 import { type Poller, Ready } from "./poller.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 
@@ -67,10 +68,10 @@ export class StreamDescriptor implements PolledStream {
   }
 
   /**
-   * The process that made a unix connection (unix(7)); `undefined` where it is
-   * none of this machine that this process can see.
+   * Who made a unix connection (unix(7)); `undefined` where it is no process of
+   * this machine that this process can see.
    */
-  peerProcess(): number | undefined {
+  peerCredentials(): PeerCredentials | undefined {
     const { getsockopt } = this.#library;
     credentialsLength[0] = credentials.byteLength;
     const failed = getsockopt(
@@ -80,7 +81,8 @@ export class StreamDescriptor implements PolledStream {
       credentialsOctets,
       credentialsLengthOctets,
     );
-    return failed !== 0 || credentials[0] === 0 ? undefined : credentials[0];
+    const [pid = 0, uid = 0] = credentials;
+    return failed !== 0 || pid === 0 ? undefined : { pid, uid };
   }
 
   /**
@@ -180,7 +182,7 @@ export function closedError(): Error {
 const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR | Ready.URGENT;
 
 /** `struct ucred`: process, user, group. */
-const credentials = new Int32Array(3);
+const credentials = new Uint32Array(3);
 const credentialsOctets = new Uint8Array(credentials.buffer);
 const credentialsLength = new Uint32Array(1);
 const credentialsLengthOctets = new Uint8Array(credentialsLength.buffer);

@@ -7,6 +7,7 @@
  */
 
 import { clientHandshakeError } from "../../tls/tls_errors.ts";
+import type { PeerCredentials } from "../octet_socket.ts";
 import type { PolledStream } from "./polled_stream.ts";
 import type { Poller } from "./poller.ts";
 import { closedError } from "./stream_descriptor.ts";
@@ -35,8 +36,8 @@ export class VerdictStream implements PolledStream {
     return this.#stream.isOpen;
   }
 
-  peerProcess(): number | undefined {
-    return this.#stream.peerProcess();
+  peerCredentials(): PeerCredentials | undefined {
+    return this.#stream.peerCredentials();
   }
 
   noticed(ready: number): void {

@@ -116,7 +116,7 @@ let uncollectedOctets = 0;
 function endpoint(address: string | undefined, port: number | undefined) {
   if (address === undefined) return "unix";
   // An IPv4 peer of a dual-stack listener is known by its IPv4 address.
-  return hostPort(address.replace(/^::ffff:(?=[0-9.]+$)/, ""), port ?? 0);
+  return hostPort(address, port ?? 0);
 }
 
 function describe(error: Error): Error {
