@@ -48,12 +48,8 @@ const APPEND: Deno.OpenOptions = { append: true, create: true, mode: 0o600 };
 export const systemAuditFiles: AuditFiles = {
   check(path) {
     // Looked at before it is opened: to open a pipe is to wait for a reader.
-    if (statOf(path)?.isFile === false) {
-      throw new AuditLogError(
-        `Cannot use --audit-log ${path}: it is no plain file; give the path ` +
-          "of a file, which is made when it is missing",
-      );
-    }
+    const there = lookedAt(path);
+    if (there !== undefined) checkOwn(path, there);
     try {
       Deno.openSync(path, APPEND).close();
     } catch (error) {
@@ -62,9 +58,13 @@ export const systemAuditFiles: AuditFiles = {
   },
 
   async open(path) {
+    const before = lookedAt(path);
+    if (before !== undefined) checkOwn(path, before);
     const file = await Deno.open(path, { ...APPEND, read: true });
     try {
-      const { size } = await file.stat();
+      const opened = await file.stat();
+      checkSame(path, opened);
+      const { size } = opened;
       const isCut = size > 0 && !await endsWithLine(file, size);
       // A line that a crash has cut must not take the next one along.
       if (isCut) await writeAll(file, Uint8Array.of(NEWLINE));
@@ -125,9 +125,62 @@ async function endsWithLine(file: Deno.FsFile, size: number): Promise<boolean> {
   return last[0] === NEWLINE;
 }
 
-function statOf(path: string): Deno.FileInfo | undefined {
+/** Bits that let a group or everybody write. */
+const OTHERS_WRITE = 0o022;
+
+/**
+ * Refuses a file that is there and not ours alone to write: what it says could
+ * be somebody else's, and what is written could go where he wants it.
+ *
+ * @throws {AuditLogError}
+ */
+function checkOwn(path: string, seen: Deno.FileInfo): void {
+  const refuse = (why: string) => {
+    throw new AuditLogError(`Cannot use --audit-log ${path}: ${why}`);
+  };
+  if (seen.isSymlink) {
+    refuse(
+      "it is a symbolic link, and who may change the link chooses what is " +
+        "written to; give the path that it leads to",
+    );
+  }
+  if (!seen.isFile) {
+    refuse(
+      "it is no plain file; give the path of a file, which is made when it " +
+        "is missing",
+    );
+  }
+  const us = Deno.uid();
+  if (seen.uid !== null && us !== null && seen.uid !== us && seen.uid !== 0) {
+    refuse(
+      `it belongs to user ${seen.uid}, and this is user ${us}; look who made ` +
+        "it, then change its owner or move it away",
+    );
+  }
+  if (((seen.mode ?? 0) & OTHERS_WRITE) !== 0) {
+    const mode = (seen.mode! & 0o777).toString(8).padStart(4, "0");
+    refuse(
+      `its mode is ${mode}, so others may change it; look who did, then ` +
+        `chmod 0600 ${path}`,
+    );
+  }
+}
+
+/** Refuses a file that was put there between the look and the opening. */
+function checkSame(path: string, opened: Deno.FileInfo): void {
+  const there = lookedAt(path);
+  if (there?.ino === opened.ino && there.dev === opened.dev) {
+    return checkOwn(path, there);
+  }
+  throw new AuditLogError(
+    `Cannot use --audit-log ${path}: it is being replaced while it is opened`,
+  );
+}
+
+/** Of a symbolic link what it is, and not what it leads to. */
+function lookedAt(path: string): Deno.FileInfo | undefined {
   try {
-    return Deno.statSync(path);
+    return Deno.lstatSync(path);
   } catch {
     // There is none yet, or opening it will say what is wrong.
     return undefined;

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import { settled } from "../../tests/support/conduit_probe.ts";
@@ -284,6 +284,34 @@ Deno.test("on disk what was written of a failed batch is cut off again", () =>
     await file.write(new TextEncoder().encode("next\n"));
     file.close();
     assertEquals(await Deno.readTextFile(path), "whole\nnext\n");
+  }));
+
+Deno.test("a file that others may have written, or can redirect, is refused", () =>
+  onDisk(async (path) => {
+    const { check, open } = systemAuditFiles;
+    const refused = async (words: string) => {
+      const { message } = assertThrows(() => check(path), AuditLogError);
+      assert(message.includes(words), message);
+      // A reload opens it anew.
+      await assertRejects(() => open(path), AuditLogError, words);
+    };
+    await Deno.writeTextFile(path, "{}\n");
+    for (const mode of [0o666, 0o620, 0o602]) {
+      await Deno.chmod(path, mode);
+      await refused(`mode is 0${mode.toString(8)}, so others may change it`);
+    }
+    await Deno.chmod(path, 0o640);
+    check(path);
+    (await open(path)).close();
+    await Deno.rename(path, `${path}.true`);
+    await Deno.symlink(`${path}.true`, path);
+    await refused("it is a symbolic link");
+    assertEquals(await Deno.readTextFile(`${path}.true`), "{}\n");
+    if (Deno.uid() !== 0) return;
+    await Deno.remove(path);
+    await Deno.rename(`${path}.true`, path);
+    await Deno.chown(path, 65_534, 65_534);
+    await refused("it belongs to user 65534, and this is user 0");
   }));
 
 Deno.test("a path that can never work is refused at the start", () =>
