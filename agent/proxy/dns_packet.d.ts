@@ -15,6 +15,13 @@ declare namespace packet {
     readonly data: string;
   }
 
+  interface AliasAnswer {
+    readonly type: "CNAME";
+    readonly name: string;
+    readonly ttl: number;
+    readonly data: string;
+  }
+
   interface SrvAnswer {
     readonly type: "SRV";
     readonly name: string;
@@ -52,7 +59,12 @@ declare namespace packet {
     readonly options: readonly unknown[];
   }
 
-  type Answer = AddressAnswer | SrvAnswer | SoaAnswer | OptAnswer;
+  type Answer =
+    | AddressAnswer
+    | AliasAnswer
+    | SrvAnswer
+    | SoaAnswer
+    | OptAnswer;
 
   interface Packet {
     readonly type: "query" | "response";

@@ -20,6 +20,7 @@ import {
 } from "./deno_tls_connect.ts";
 import { connectOpenssl } from "./openssl_connect.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
+import { lookupForNet } from "../names/net_lookup.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
 import { nodeTlsTransport } from "../sockets/tls/node_tls_transport.ts";
 import { socketTransport } from "../sockets/socket_transport.ts";
@@ -257,7 +258,7 @@ function dial(
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
-    const raw = connectNet({ host, port, noDelay: true });
+    const raw = connectNet({ host, port, noDelay: true, lookup: lookupForNet });
     const onAbort = () => {
       raw.destroy();
       reject(signal.reason);

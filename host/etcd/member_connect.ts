@@ -9,7 +9,8 @@
 
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { connectAgentTls, ConnectError } from "../dial/agent_connect.ts";
-import { denoSocket } from "../sockets/deno_socket.ts";
+import { connectToHost } from "../dial/connect_host.ts";
+import { systemTimers } from "../process/system_timers.ts";
 import { socketTransport } from "../sockets/socket_transport.ts";
 import type { TlsMaterial } from "../tls/credentials.ts";
 import { TlsHandshakeError } from "../tls/tls_errors.ts";
@@ -58,7 +59,7 @@ async function connectPlain(
   member: MemberAddress,
   signal: AbortSignal,
 ): Promise<Transport> {
-  const { host: hostname, port } = member;
+  const { host, port } = member;
   const ending = new AbortController();
   const giveUp = (words: string) => () => ending.abort(words);
   const onAbort = giveUp("given up");
@@ -69,8 +70,12 @@ async function connectPlain(
     CONNECT_TIMEOUT_MS,
   );
   try {
-    const conn = await Deno.connect({ hostname, port, signal: ending.signal });
-    return socketTransport(denoSocket(conn));
+    return socketTransport(
+      await connectToHost(host, port, {
+        timers: systemTimers,
+        signal: ending.signal,
+      }),
+    );
   } catch (error) {
     // Whatever the kernel or the resolver says here is about the world.
     const words = ending.signal.reason ?? (error as Error).message;

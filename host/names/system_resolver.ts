@@ -1,37 +1,22 @@
 /**
- * Names to addresses, the way the rest of the machine does it.
- *
- * `getaddrinfo` (through `node:dns`) and not `Deno.resolveDns`, because the
- * latter asks DNS servers only and knows neither `/etc/hosts` nor search
- * domains.
+ * The one resolver of this process, so that all who ask share what is known.
  *
  * @module
  */
 
-import { lookup } from "node:dns";
-import { codeOf } from "../sockets/octet_socket.ts";
-import { type KeepingResolver, LookupError } from "./resolver.ts";
+import { systemTimers } from "../process/system_timers.ts";
+import { MachineResolver } from "./machine_resolver.ts";
+import type { KeepingResolver } from "./resolver.ts";
 
-/** Codes that mean "there is no such name", so that no more is to be said. */
-const NOT_FOUND: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"]);
+let machine: MachineResolver | undefined;
+
+/** Made when it is first asked: most commands ask for no name. */
+function resolver(): MachineResolver {
+  return machine ??= new MachineResolver({ timers: systemTimers });
+}
 
 /** The resolver of the machine. */
 export const systemResolver: KeepingResolver = {
-  lookup: (host) =>
-    new Promise((resolve, reject) => {
-      lookup(host, { all: true, verbatim: true }, (error, addresses) => {
-        if (error !== null) {
-          const code = codeOf(error);
-          const detail = NOT_FOUND.has(code)
-            ? ""
-            : `the resolver failed: ${code || error.message}`;
-          reject(new LookupError(host, detail));
-        } else if (addresses.length === 0) reject(new LookupError(host));
-        else resolve(addresses.map((entry) => entry.address));
-      });
-    }),
-  async find(host) {
-    const addresses = await systemResolver.lookup(host);
-    return { addresses, freshForMs: 0, isLastAnswer: false };
-  },
+  lookup: (host) => resolver().lookup(host),
+  find: (host) => resolver().find(host),
 };

@@ -1,0 +1,69 @@
+/**
+ * What stands in a small file, read again when it has changed.
+ *
+ * Asked of the kernel at once and not by the platform's threads: those are what
+ * a stuck look-up takes, and a file's state costs less than asking them.
+ *
+ * @module
+ */
+
+import type { Clock } from "../../proto/sync/clock.ts";
+
+/** How long a file is taken to be as it was. */
+export const UNCHANGED_MS = 1_000;
+
+/** See the module description. */
+export class FollowedText<Content> {
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #read: (text: string | undefined) => Content;
+  #lookedMs = -Infinity;
+  #state: string | undefined;
+  #content: Content;
+
+  /** @param read Of `undefined`: there is no such file, or we may not read it. */
+  constructor(
+    path: string,
+    clock: Clock,
+    read: (text: string | undefined) => Content,
+  ) {
+    this.#path = path;
+    this.#clock = clock;
+    this.#read = read;
+    this.#content = read(undefined);
+  }
+
+  get content(): Content {
+    const nowMs = this.#clock.now();
+    if (nowMs - this.#lookedMs < UNCHANGED_MS) return this.#content;
+    this.#lookedMs = nowMs;
+    const state = stateOf(this.#path);
+    if (state === this.#state) return this.#content;
+    this.#state = state;
+    return this.#content = this.#read(textOf(this.#path));
+  }
+}
+
+/** Asked first, because an attempt without the permission would prompt. */
+export function mayRead(path: string): boolean {
+  return Deno.permissions.querySync({ name: "read", path }).state === "granted";
+}
+
+function stateOf(path: string): string | undefined {
+  if (!mayRead(path)) return undefined;
+  try {
+    const { mtime, size, ino, ctime } = Deno.statSync(path);
+    return [mtime?.getTime(), ctime?.getTime(), size, ino].join(" ");
+  } catch {
+    return undefined; // It is not there: that is an answer, too.
+  }
+}
+
+function textOf(path: string): string | undefined {
+  if (!mayRead(path)) return undefined;
+  try {
+    return Deno.readTextFileSync(path);
+  } catch {
+    return undefined;
+  }
+}
