@@ -88,6 +88,8 @@ export class AgentIdentity implements LinkIdentity {
         failed: (reason, retryMs) =>
           log.warn(
             `${reason}; trying again in ${Math.ceil(retryMs / 1000)} s`,
+            {},
+            `renewal ${reason}`,
           ),
       },
     });

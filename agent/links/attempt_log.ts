@@ -2,11 +2,9 @@
  * What the log says of attempts to link that failed.
  *
  * Roads that are bad pass by themselves and are told as events. A refusal stays
- * until a person does something, so it is a warning, which no `--v` hides: once,
- * and again when the reason is another one or the agent was linked meanwhile.
- *
- * A server that is away is asked often: what has not changed is said again ever
- * more seldom, for each address by itself.
+ * until a person does something, so it is a warning, which no `--v` hides; so is
+ * that no server could be reached for a while, and that one can again. What comes
+ * again unchanged is for the log to gather, for each address by itself.
  *
  * @module
  */
@@ -15,32 +13,45 @@ import type { Log } from "../../host/process/log.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { isDefinite } from "../enrol/enrol_error.ts";
 
-/** How long the same words are not said again: at first, and at last. */
-export const QUIET_MS = { first: 5_000, most: 300_000 } as const;
-
-/** What was said last of one address. */
-interface Said {
-  /** The refusal that was told last. */
-  refusal?: string;
-  reason?: string;
-  quietMs: number;
-  untilMs: number;
-}
+/** So long without a link is more than a server's restart. */
+export const OUTAGE_MS = 10_000;
 
 /** See the module description. */
 export class AttemptLog {
   readonly #log: Log;
   readonly #clock: Clock;
-  readonly #said = new Map<string, Said>();
+  /** By address, the refusal that was told last. */
+  readonly #refusals = new Map<string, string>();
+  /** Since when there is no link; `undefined` while there is one. */
+  #unlinkedMs: number | undefined;
+  /** It was a warning that there is none. */
+  #isOutage = false;
+  /** Links that came: what fails behind one is news. */
+  #links = 0;
 
   constructor(log: Log, clock: Clock) {
     this.#log = log;
     this.#clock = clock;
+    this.#unlinkedMs = clock.now();
   }
 
   /** An attempt came to something: the next refusal is news. */
   linked(address: string): void {
-    this.#said.delete(address);
+    this.#refusals.delete(address);
+    this.#links++;
+  }
+
+  /** @param servers How many are linked now. */
+  counted(servers: number): void {
+    if (servers === 0) {
+      this.#unlinkedMs ??= this.#clock.now();
+      return;
+    }
+    if (this.#isOutage) {
+      this.#log.warn(`a server is linked again, after ${this.#outageText}`);
+    }
+    this.#isOutage = false;
+    this.#unlinkedMs = undefined;
   }
 
   /** @param error What the attempt rejected with, if it did. */
@@ -50,32 +61,27 @@ export class AttemptLog {
     error: unknown,
     address: string,
   ): void {
-    const said = this.#saidOf(address);
     const line = `${reason}; trying again in ${Math.round(retryMs)} ms`;
-    if (isDefinite(error) && reason !== said.refusal) {
-      said.refusal = reason;
-      this.#quiet(said, reason);
-      return this.#log.warn(line);
+    const key = `link ${this.#links} ${address} ${reason}`;
+    if (isDefinite(error) && this.#refusals.get(address) !== reason) {
+      this.#refusals.set(address, reason);
+      return this.#log.warn(line, {}, key);
     }
-    if (reason === said.reason && this.#clock.now() < said.untilMs) return;
-    this.#quiet(said, reason);
-    this.#log.event(line);
+    this.#isOutage ||= this.#unlinkedForMs >= OUTAGE_MS;
+    if (!this.#isOutage) return this.#log.event(line, {}, key);
+    this.#log.warn(
+      `no server is linked for ${this.#outageText}: ${line}`,
+      {},
+      key,
+    );
   }
 
-  #saidOf(address: string): Said {
-    let said = this.#said.get(address);
-    if (said === undefined) {
-      said = { quietMs: QUIET_MS.first, untilMs: 0 };
-      this.#said.set(address, said);
-    }
-    return said;
+  get #unlinkedForMs(): number {
+    const sinceMs = this.#unlinkedMs;
+    return sinceMs === undefined ? 0 : this.#clock.now() - sinceMs;
   }
 
-  #quiet(said: Said, reason: string): void {
-    said.quietMs = reason === said.reason
-      ? Math.min(said.quietMs * 2, QUIET_MS.most)
-      : QUIET_MS.first;
-    said.reason = reason;
-    said.untilMs = this.#clock.now() + said.quietMs;
+  get #outageText(): string {
+    return `${Math.round(this.#unlinkedForMs / 1000)} s`;
   }
 }

@@ -3,7 +3,7 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { LinkError, LinkRefusedError } from "../../proto/link/hello.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/recorded_log.ts";
-import { AttemptLog, QUIET_MS } from "./attempt_log.ts";
+import { AttemptLog, OUTAGE_MS } from "./attempt_log.ts";
 
 Deno.test("a refusal is a warning, once for each reason", () => {
   const log = new RecordedLog();
@@ -28,23 +28,51 @@ Deno.test("a refusal is a warning, once for each reason", () => {
   assertEquals(levels(), ["warn: forgotten", "warn: forgotten"]);
 });
 
-Deno.test("what has not changed is said ever more seldom, of each address", () => {
+Deno.test("what has not changed is one matter, of each address, until a link comes", () => {
+  const keys: (string | undefined)[] = [];
+  const log = new RecordedLog();
+  log.event = (_message, _fields, key?: string) => void keys.push(key);
+  const attempts = new AttemptLog(log, new FakeTimers());
+  const away = new LinkError("away");
+  for (const retryMs of [100, 200]) {
+    attempts.failed("away", retryMs, away, "a:1");
+    attempts.failed("away", retryMs, away, "b:1");
+  }
+  attempts.failed("too old", 100, away, "a:1");
+  attempts.linked("a:1");
+  attempts.failed("away", 100, away, "a:1");
+  assertEquals(keys, [
+    "link 0 a:1 away",
+    "link 0 b:1 away",
+    "link 0 a:1 away",
+    "link 0 b:1 away",
+    "link 0 a:1 too old",
+    "link 1 a:1 away",
+  ]);
+});
+
+Deno.test("that no server can be reached for a while is a warning, and that one can again", () => {
   const log = new RecordedLog();
   const timers = new FakeTimers();
   const attempts = new AttemptLog(log, timers);
-  const away = new LinkError("away");
-  for (let tick = 0; tick < 600; tick++) {
-    for (const address of ["a:1", "b:1"]) {
-      attempts.failed(`${address} is away`, 100, away, address);
-    }
-    timers.advance(100);
+  const fail = () => attempts.failed("away", 100, new LinkError("away"), "a:1");
+  for (const lapMs of [0, OUTAGE_MS - 1, 1, 5_000]) {
+    timers.advance(lapMs);
+    fail();
   }
-  const lines = log.take().filter((line) => line.includes("a:1"));
-  // At 0, 5, 15 and 35 s.
-  assertEquals(lines.length, 4);
-  attempts.failed("a:1 is too old", 100, away, "a:1");
-  attempts.linked("a:1");
-  attempts.failed("a:1 is too old", 100, away, "a:1");
-  assertEquals(log.take().length, 2);
-  assertEquals(QUIET_MS.first, 5_000);
+  attempts.counted(1);
+  // It was linked all the time, with others.
+  timers.advance(2 * OUTAGE_MS);
+  fail();
+  attempts.counted(0);
+  attempts.counted(1);
+  const line = "away; trying again in 100 ms";
+  assertEquals(log.take(), [
+    `event: ${line}`,
+    `event: ${line}`,
+    `warn: no server is linked for 10 s: ${line}`,
+    `warn: no server is linked for 15 s: ${line}`,
+    "warn: a server is linked again, after 15 s",
+    `event: ${line}`,
+  ]);
 });

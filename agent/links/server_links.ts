@@ -73,7 +73,10 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
         metrics.serverFailed();
         attempts.failed(reason, retryMs, error, address);
       },
-      counted: (linked, known) => metrics.servers(linked, known),
+      counted: (linked, known) => {
+        metrics.servers(linked, known);
+        attempts.counted(linked);
+      },
       haveOneId: (serverId, addresses) =>
         log.warn(
           `the servers at ${addresses.join(" and ")} have one id, ` +

@@ -314,7 +314,7 @@ export class SecureSession {
     const refusal = this.#refusal;
     return this.#error = refusal === undefined
       ? error
-      : verifyError(this.#library, refusal.outcome);
+      : verifyError(this.#library, refusal.outcome, refusal.certificate);
   }
 
   #expect(serverName: string): void {

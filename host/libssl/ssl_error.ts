@@ -10,7 +10,12 @@ import type { LibSsl } from "./library.ts";
 export class SslError extends Error {
   override readonly name = "SslError";
 
-  constructor(readonly code: string, message: string) {
+  /** @param certificate The peer's that was refused, if that was it (DER). */
+  constructor(
+    readonly code: string,
+    message: string,
+    readonly certificate?: Uint8Array<ArrayBuffer>,
+  ) {
     super(message);
   }
 }
@@ -64,8 +69,16 @@ function codeOf(reason: string): string {
   return "ERR_SSL_" + known.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
 }
 
-/** Why a certificate was refused. */
-export function verifyError(library: LibSsl, outcome: number): SslError {
+/**
+ * Why a certificate was refused.
+ *
+ * @param certificate The one, DER.
+ */
+export function verifyError(
+  library: LibSsl,
+  outcome: number,
+  certificate: Uint8Array<ArrayBuffer>,
+): SslError {
   const words = library.X509_verify_cert_error_string(BigInt(outcome));
   const text = words === null
     ? `outcome ${outcome}`
@@ -73,6 +86,7 @@ export function verifyError(library: LibSsl, outcome: number): SslError {
   return new SslError(
     verifyCode(outcome),
     `TLS failed: certificate verify failed (${text})`,
+    certificate,
   );
 }
 

@@ -18,9 +18,34 @@ export const WORDS_LENGTH_MAX = 200;
 export function holderOf(der: Uint8Array<ArrayBuffer>): string {
   const certificate = readable(der);
   if (certificate === undefined) return UNREADABLE;
-  const until = wordsOf(() => certificate.validTo, "an unreadable date");
   return `${subjectOf(certificate)}; issued by ${issuerOf(certificate)}; ` +
-    `valid until ${until}`;
+    validityOf(certificate);
+}
+
+/** When a certificate (DER) is good, and the time here: for who compares clocks. */
+export function clocksOf(
+  der: Uint8Array<ArrayBuffer> | undefined,
+  nowMs: number,
+): string {
+  const certificate = der && readable(der);
+  const ours = `our clock says ${new Date(nowMs).toISOString()}`;
+  return certificate === undefined
+    ? ours
+    : `it is ${validityOf(certificate)}, and ${ours}`;
+}
+
+/** As the log writes times; the platform has a style of its own. */
+export function isoDate(date: string): string {
+  const ms = Date.parse(date);
+  return Number.isNaN(ms) ? date : new Date(ms).toISOString();
+}
+
+function validityOf(certificate: X509Certificate): string {
+  const [from, until] = [
+    wordsOf(() => isoDate(certificate.validFrom), "an unreadable date"),
+    wordsOf(() => isoDate(certificate.validTo), "an unreadable date"),
+  ];
+  return `valid from ${from} until ${until}`;
 }
 
 /** Its subject in one line. */

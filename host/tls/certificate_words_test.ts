@@ -4,6 +4,7 @@ import { certificates } from "../../tests/support/certificates.ts";
 import { oddCertificates } from "../../tests/support/odd_certificates.ts";
 import {
   alternativeNamesOf,
+  clocksOf,
   holderOf,
   WORDS_LENGTH_MAX,
 } from "./certificate_words.ts";
@@ -24,7 +25,7 @@ Deno.test("what a certificate lacks is said in its place", async () => {
   const of = (name: string) => holderOf(odd.find((c) => c.name === name)!.der);
   assertMatch(
     of("an empty subject"),
-    /^no subject; issued by no issuer; valid until [A-Z][a-z]{2} .* GMT$/,
+    /^no subject; issued by no issuer; valid from (\S+Z) until (\S+Z)$/,
   );
   assertMatch(of("a T61String"), /^a name that cannot be read; issued by a na/);
   assertEquals(of("dates that are none"), "a certificate that cannot be read");
@@ -32,6 +33,25 @@ Deno.test("what a certificate lacks is said in its place", async () => {
     holderOf(new Uint8Array(0)),
     "a certificate that cannot be read",
   );
+});
+
+Deno.test("both clocks are shown in one style", async () => {
+  const odd = await oddCertificates();
+  const { der } = odd.find(({ name }) => name === "an empty subject")!;
+  const iso = String.raw`\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z`;
+  assertMatch(
+    clocksOf(der, 0),
+    new RegExp(
+      `^it is valid from ${iso} until ${iso}, and ` +
+        "our clock says 1970-01-01T00:00:00.000Z$",
+    ),
+  );
+  for (const unreadable of [undefined, new Uint8Array(3)]) {
+    assertEquals(
+      clocksOf(unreadable, 0),
+      "our clock says 1970-01-01T00:00:00.000Z",
+    );
+  }
 });
 
 Deno.test("an odd certificate is refused with a sentence, by either rule", async () => {

@@ -9,7 +9,7 @@
  */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { subjectOf } from "./certificate_words.ts";
+import { isoDate, subjectOf } from "./certificate_words.ts";
 import { FileError } from "../files/file_error.ts";
 
 /** PEM files of a certificate chain and its private key; may be one file. */
@@ -319,16 +319,22 @@ function checkDates(
       ? "it renews itself before it is shown"
       : "peers will refuse it: renew it";
     return [
-      `${path} (${subject}) expired on ${certificate.validTo}; ${remedy}`,
+      `${path} (${subject}) expired on ${isoDate(certificate.validTo)}, and ` +
+      `our clock says ${nowText()}; ${remedy}`,
     ];
   }
   if (Date.parse(certificate.validFrom) > Date.now()) {
     return [
-      `${path} (${subject}) is valid only from ${certificate.validFrom}; ` +
-      `compare the clocks`,
+      `${path} (${subject}) is valid only from ` +
+      `${isoDate(certificate.validFrom)}, and our clock says ${nowText()}; ` +
+      "compare the clocks",
     ];
   }
   return [];
+}
+
+function nowText(): string {
+  return new Date().toISOString();
 }
 
 /**

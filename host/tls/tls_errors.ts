@@ -8,7 +8,9 @@
  * @module
  */
 
+import { SslError } from "../libssl/ssl_error.ts";
 import { codeOf } from "../sockets/octet_socket.ts";
+import { clocksOf } from "./certificate_words.ts";
 
 /** Why a handshake failed; also the label of its metric. */
 export type TlsFailure =
@@ -118,8 +120,8 @@ const ROWS: Readonly<Record<string, Row>> = {
   CERT_HAS_EXPIRED: EXPIRED,
   CERT_NOT_YET_VALID: [
     "not-yet-valid-certificate",
-    "its certificate is not valid yet; compare the clocks",
-    "the server's certificate is not valid yet; compare the clocks",
+    "its certificate is not valid yet",
+    "the server's certificate is not valid yet",
   ],
   INVALID_PURPOSE: [
     "wrong-usage-certificate",
@@ -178,7 +180,7 @@ export function serverHandshakeError(
   return new TlsHandshakeError(
     failure,
     `Cannot accept TLS from ${remoteAddress}: ${sentence ?? textOf(error)}` +
-      (holder === "" ? "" : ` (${holder})`),
+      clockNote(failure) + (holder === "" ? "" : ` (${holder})`),
     { cause: error },
   );
 }
@@ -189,7 +191,9 @@ export function clientHandshakeError(
   serverAddress: string,
 ): TlsHandshakeError {
   const [failure, , sentence] = lookUp(error);
-  const detail = failure === "wrong-name" ? ` (${textOf(error)})` : "";
+  const detail = failure === "wrong-name"
+    ? ` (${textOf(error)})`
+    : clockNote(failure, certificateOf(error));
   return new TlsHandshakeError(
     failure,
     `Cannot connect to ${serverAddress} with TLS: ` +
@@ -208,8 +212,27 @@ export function certificateRefusal(
   return new TlsHandshakeError(
     failure,
     `Cannot accept TLS from ${remoteAddress}: ${sentence}` +
-      (holder === "" ? "" : ` (${holder})`),
+      clockNote(failure) + (holder === "" ? "" : ` (${holder})`),
   );
+}
+
+/** Dates are judged by a clock, and clocks are wrong more often than dates. */
+const ABOUT_CLOCKS: ReadonlySet<string> = new Set<TlsFailure>([
+  "expired-certificate",
+  "not-yet-valid-certificate",
+]);
+
+function clockNote(
+  failure: TlsFailure,
+  certificate?: Uint8Array<ArrayBuffer>,
+): string {
+  if (!ABOUT_CLOCKS.has(failure)) return "";
+  return `: ${clocksOf(certificate, Date.now())}; compare the clocks`;
+}
+
+/** The one that was refused, where the library tells. */
+function certificateOf(error: unknown): Uint8Array<ArrayBuffer> | undefined {
+  return error instanceof SslError ? error.certificate : undefined;
 }
 
 function lookUp(error: unknown): Row | readonly ["timeout" | "other"] {

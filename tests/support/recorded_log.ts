@@ -56,7 +56,7 @@ export class RecordedLog implements Log {
   }
 
   #write(level: RecordedLine["level"]) {
-    return (message: string, fields: LogFields = {}) => {
+    return (message: string, fields: LogFields = {}, _key?: string) => {
       const line = { level, message, fields };
       this.lines.push(line);
       const due = this.#waiters.filter(({ pattern }) => pattern.test(message));

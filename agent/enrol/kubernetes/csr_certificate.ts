@@ -14,6 +14,7 @@ import {
   CsrError,
 } from "../../../host/kubernetes/csr.ts";
 import { pause } from "../../../host/process/pause.ts";
+import { isoDate } from "../../../host/tls/certificate_words.ts";
 import {
   type CertificateFacts,
   CLOCK_SKEW_MS,
@@ -104,7 +105,7 @@ export class CsrCertificate {
     const held = this.#held;
     if (held === undefined) return this.#problem;
     if (!hasExpired(held, this.#moment())) return undefined;
-    return `the certificate expired on ${held.facts.x509.validTo}; ` +
+    return `the certificate expired on ${isoDate(held.facts.x509.validTo)}; ` +
       this.#problem;
   }
 
@@ -200,7 +201,7 @@ export class CsrCertificate {
       if (!this.#madeKeys && hasExpired(found, this.#moment())) {
         throw new CsrError(
           "Cannot use the certificate that was issued earlier: it expired on " +
-            `${found.facts.x509.validTo}; asking for another one`,
+            `${isoDate(found.facts.x509.validTo)}; asking for another one`,
           true,
         );
       }
