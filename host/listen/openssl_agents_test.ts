@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { certificates } from "../../tests/support/certificates.ts";
 import { LIBSSL } from "../../tests/support/secure_pair.ts";
+import { Trouble } from "../../tests/support/trouble.ts";
 import { connectAgentTls } from "../dial/agent_connect.ts";
 import type { Guest } from "../intake/intake.ts";
 import { Intake } from "../intake/intake.ts";
@@ -50,6 +51,7 @@ Deno.test({
       Promise.withResolvers(),
     ];
     let count = 0;
+    const trouble = new Trouble();
     const listener = await listenAgentPort({
       hostname: "127.0.0.1",
       port: 0,
@@ -63,12 +65,8 @@ Deno.test({
     }, {
       onConnection: (transport, guest) =>
         connected[count++]!.resolve([new Heard(transport), guest!]),
-      onRefused: (error) => {
-        throw error;
-      },
-      onProblem: (line) => {
-        throw new Error(line);
-      },
+      onRefused: trouble.report,
+      onProblem: trouble.report,
     });
     const connect = () =>
       connectAgentTls({
@@ -81,17 +79,17 @@ Deno.test({
         timeoutMs: 10_000,
         tls: "openssl",
       }, (transport) => new Heard(transport));
-    const one = await connect();
-    const [seen] = await connected[0]!.promise;
-    const other = await connect();
-    assertEquals(await seen.closed, undefined);
-    await one.closed;
-    const [, guest] = await connected[1]!.promise;
+    const one = await trouble.instead(connect());
+    const [seen] = await trouble.instead(connected[0]!.promise);
+    const other = await trouble.instead(connect());
+    assertEquals(await trouble.instead(seen.closed), undefined);
+    await trouble.instead(one.closed);
+    const [, guest] = await trouble.instead(connected[1]!.promise);
     assertEquals([intake.connections, guest.isStranger], [1, true]);
     other.transport.close();
-    await other.closed;
-    const [last] = await connected[1]!.promise;
-    await last.closed;
+    await trouble.instead(other.closed);
+    const [last] = await trouble.instead(connected[1]!.promise);
+    await trouble.instead(last.closed);
     assertEquals([intake.connections, intake.sources], [0, 0]);
     listener.close();
     await Deno.remove(folder, { recursive: true });

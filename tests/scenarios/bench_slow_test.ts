@@ -11,8 +11,8 @@ import { ExitCode } from "../../cli/exit_codes.ts";
 import type { Road } from "../../client/road.ts";
 import { bench } from "../support/bench_command.ts";
 import { identifiers } from "../support/fake_link.ts";
+import { plainAgent } from "../support/plain_agent.ts";
 import { Tunnel } from "../support/tunnel_harness.ts";
-import { TunnelProcesses } from "../support/tunnel_processes.ts";
 
 const QUICK = ["--duration=250ms", "--connections=4"];
 
@@ -111,12 +111,10 @@ Deno.test("what is no bench target is told as that", async () => {
   assertMatch(errors, /no bench target; start one with tunnel bench --serve\n/);
 });
 
-Deno.test("Konnectivity's agent is measured against bench --serve", async () => {
-  await using tunnel = await TunnelProcesses.start({ agent: "konnectivity" });
-  const { frontend } = tunnel.server;
-  assert(frontend.transport === "uds");
-  const short = ["--duration=100ms", "--connections=4"];
-  const road = [...short, `--server=unix:${frontend.path}`];
+Deno.test("an agent like Konnectivity's is measured against bench --serve", async () => {
+  await using tunnel = await Tunnel.open();
+  await plainAgent(tunnel);
+  const road = [...QUICK, ...flagsOf(await tunnel.road("grpc"))];
   const without = await bench(road);
   assertEquals(without.code, ExitCode.FAILURE);
   assertMatch(without.errors, /the agent has no bench target .*--serve/);

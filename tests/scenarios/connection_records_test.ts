@@ -15,6 +15,7 @@ import { endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
 import { closedAddress } from "../support/probe_target.ts";
 import type { RecordedLog } from "../support/recorded_log.ts";
 import { readToEnd, writeAll } from "../support/sockets.ts";
+import { Trouble } from "../support/trouble.ts";
 import {
   eventually,
   metricAt,
@@ -131,18 +132,17 @@ for (const carrier of CARRIERS) {
       await using recorded = await Recorded.open(carrier);
       const { tunnel } = recorded;
       const dialer = openRoad(await tunnel.road(way));
+      const trouble = new Trouble();
       const port = await forward({
         hostname: "127.0.0.1",
         port: 0,
         protocol: "tcp",
         address: tunnel.target.address,
         dialer,
-        onRefused: (error) => {
-          throw error;
-        },
-        onProblem: () => {},
+        onRefused: trouble.report,
+        onProblem: trouble.report,
       });
-      await exchange(recorded, portOf(port.listening));
+      await trouble.instead(exchange(recorded, portOf(port.listening)));
       await port.close();
       dialer.close();
       await assertRecorded(recorded);

@@ -16,6 +16,7 @@ import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe, settled } from "../support/conduit_probe.ts";
 import { Prng } from "../support/prng.ts";
 import { WAITERS } from "../support/socket_kinds.ts";
+import { Trouble } from "../support/trouble.ts";
 
 const CONNECTIONS = 5_000;
 /** At a time. Each has both its ends in this process. */
@@ -64,17 +65,18 @@ async function visit(port: number, prng: Prng): Promise<void> {
 async function crowd(seed: number): Promise<void> {
   const prng = new Prng(seed);
   const listener = listenOnAddress(LOOPBACK, 1_024);
+  const trouble = new Trouble();
   const accepting = acceptLoop(listener, "the echo", {
     onConnection: (socket) => echo(conduitOf(socket)),
-    onProblem: (line) => {
-      throw new Error(line);
-    },
+    onProblem: trouble.report,
   });
   let left = CONNECTIONS;
   const visitor = async () => {
     while (left-- > 0) await visit(listener.address.port, prng);
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, visitor));
+  await trouble.instead(
+    Promise.all(Array.from({ length: AT_ONCE }, visitor)),
+  );
   listener.close();
   await accepting;
   // The other ends close in their own turns.
