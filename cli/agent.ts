@@ -90,7 +90,7 @@ export function agentCommand(start: StartAgent): Command {
       };
       const running = await namingFlags(flags, () => start(live, log));
       log.detail(tlsInUse());
-      await untilStopped(running, Deno, (sentence) => log.detail(sentence));
+      await untilStopped(running, Deno, log);
       return ExitCode.OK;
     },
   });

@@ -69,7 +69,7 @@ export const PROXY_COMMAND = defineCommand({
       [["--admin-port", options.admin], ...relayFlags(options.relay)],
       () => startNodeProxy(options, log),
     );
-    await untilStopped(running, Deno, (sentence) => log.detail(sentence));
+    await untilStopped(running, Deno, log);
     return ExitCode.OK;
   },
 });

@@ -93,7 +93,7 @@ export function serverCommand(start: StartServer): Command {
       };
       const running = await namingFlags(flags, () => start(live, log));
       log.detail(tlsInUse());
-      await untilStopped(running, Deno, (sentence) => log.detail(sentence));
+      await untilStopped(running, Deno, log);
       return ExitCode.OK;
     },
   });

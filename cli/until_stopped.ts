@@ -7,11 +7,13 @@
  * @module
  */
 
+import type { Log } from "../host/process/log.ts";
 import { MemoryRelief } from "../host/process/memory_relief.ts";
 import { DeadPeers } from "../host/sockets/libc/dead_peers.ts";
 import { localSocketsInUse } from "../host/sockets/local_sockets.ts";
 import { sharedPoller } from "../host/sockets/polled/poller.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
+import type { Timer, Timers } from "../proto/sync/clock.ts";
 
 /** A server or an agent that is up. */
 export interface Running {
@@ -33,39 +35,54 @@ export interface SignalSource {
 
 const SIGNALS: readonly Deno.Signal[] = ["SIGTERM", "SIGINT"];
 
-/**
- * Settles as `running.finished` does.
- *
- * @param say Hears a sentence about the machine, for the log.
- */
+/** Who asked for an end and still waits for it is told how not to. */
+const HINT_MS = 500;
+
+/** Settles as `running.finished` does. */
 export async function untilStopped(
   running: Running,
   signals: SignalSource = Deno,
-  say: (sentence: string) => void = () => {},
+  log: Pick<Log, "detail" | "info"> = SILENT,
+  timers: Timers = systemTimers,
 ): Promise<void> {
   let asked = false;
-  const onSignal = () => {
+  let hint: Timer | undefined;
+  const onSignal = (signal: Deno.Signal) => {
     if (asked) return running.stop("a second signal came");
     asked = true;
+    hint = timers.after(HINT_MS, () => log.info(hintFor(signal)));
     running.shutdown();
   };
   const onReload = () => running.reload();
-  for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
+  const listeners = SIGNALS.map((signal) =>
+    [signal, () => onSignal(signal)] as const
+  );
+  for (const [signal, listener] of listeners) {
+    signals.addSignalListener(signal, listener);
+  }
   signals.addSignalListener("SIGHUP", onReload);
   const watches = [
     new MemoryRelief(systemTimers),
     new DeadPeers(systemTimers),
   ];
   const release = sharedPoller()?.hold(systemTimers);
-  say(localSocketsInUse());
+  log.detail(localSocketsInUse());
   try {
     await running.finished;
   } finally {
+    hint?.cancel();
     for (const watch of watches) watch.stop();
     release?.();
     signals.removeSignalListener("SIGHUP", onReload);
-    for (const signal of SIGNALS) {
-      signals.removeSignalListener(signal, onSignal);
+    for (const [signal, listener] of listeners) {
+      signals.removeSignalListener(signal, listener);
     }
   }
 }
+
+function hintFor(signal: Deno.Signal): string {
+  const again = signal === "SIGINT" ? "press Ctrl-C" : `send ${signal}`;
+  return `ends when what runs is over; ${again} again to stop now`;
+}
+
+const SILENT: Pick<Log, "detail" | "info"> = { detail() {}, info() {} };

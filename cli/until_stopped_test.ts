@@ -1,4 +1,6 @@
 import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../tests/support/fake_timers.ts";
+import { RecordedLog } from "../tests/support/recorded_log.ts";
 import { untilStopped } from "./until_stopped.ts";
 
 Deno.test("the first signal asks, the second one ends", async () => {
@@ -25,4 +27,38 @@ Deno.test("the first signal asks, the second one ends", async () => {
   await stopped;
   assertEquals(told, ["shutdown", "a second signal came"]);
   assertEquals(listeners.size, 0);
+});
+
+Deno.test("who waits for the end is told how not to, and nobody else", async () => {
+  for (const signal of ["SIGINT", "SIGTERM"]) {
+    const log = new RecordedLog();
+    const timers = new FakeTimers();
+    const listeners = new Map<string, () => void>();
+    const finished = Promise.withResolvers<void>();
+    const stopped = untilStopped(
+      {
+        finished: finished.promise,
+        shutdown: () => {},
+        stop: () => finished.resolve(),
+        reload: () => {},
+      },
+      {
+        addSignalListener: (name, listener) => listeners.set(name, listener),
+        removeSignalListener: (name) => listeners.delete(name),
+      },
+      log,
+      timers,
+    );
+    log.take();
+    listeners.get(signal)!();
+    assertEquals(log.take(), []);
+    timers.advance(500);
+    const again = signal === "SIGINT" ? "press Ctrl-C" : "send SIGTERM";
+    assertEquals(log.take(), [
+      `info: ends when what runs is over; ${again} again to stop now`,
+    ]);
+    listeners.get(signal)!();
+    await stopped;
+    assertEquals(timers.pendingCount, 0);
+  }
 });

@@ -63,7 +63,7 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
       const flags: ListenFlag[] = [["--meta-port", options.agent.health]];
       const running = await namingFlags(flags, () => start(options, log));
       log.detail(tlsInUse());
-      await untilStopped(running, Deno, (sentence) => log.detail(sentence));
+      await untilStopped(running, Deno, log);
       return ExitCode.OK;
     },
   });

@@ -8,6 +8,7 @@
 import { listenAgentPort } from "../host/listen/agent_listener.ts";
 import type { BoundListener } from "../host/listen/listeners.ts";
 import { withPacketLines } from "../host/process/connection_log.ts";
+import { lineKey } from "../host/process/line_key.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
@@ -92,7 +93,7 @@ export class ServerAgents {
       onConnection: (transport, guest) => this.#port.accept(transport, guest),
       onRefused: (error) => {
         metrics.agentRefused();
-        log.event(error.message);
+        log.event(error.message, {}, lineKey(error.message));
       },
       onProblem: (line) => log.warn(line),
     });
@@ -186,7 +187,8 @@ export class ServerAgents {
       changed: (link) => this.#nodes.announced("changed", link),
       refused: (remoteAddress, reason) => {
         metrics.agentRefused();
-        log.event(`${remoteAddress}: ${reason}`);
+        const line = `${remoteAddress}: ${reason}`;
+        log.event(line, {}, lineKey(line));
       },
       counted: (change) => metrics.grpcConnections("Connect", change),
       ended: (end) => intake.ended("agents", end),

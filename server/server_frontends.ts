@@ -7,6 +7,7 @@
 
 import type { BoundListener } from "../host/listen/listeners.ts";
 import { withPacketLines } from "../host/process/connection_log.ts";
+import { lineKey } from "../host/process/line_key.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import type { CredentialFiles } from "../host/tls/credentials.ts";
 import type { MethodHandler } from "../proto/grpc/call.ts";
@@ -52,7 +53,7 @@ export class ServerFrontends {
       accept: (socket, guest) => this.#port.accept(socket, guest),
       refused: (reason) => {
         metrics.callerRefused();
-        log.event(reason);
+        log.event(reason, {}, lineKey(reason));
       },
       onProblem: (line) => log.warn(line),
     });
@@ -143,7 +144,8 @@ export class ServerFrontends {
       },
       turnedAway: (remoteAddress, reason) => {
         metrics.callerRefused();
-        log.event(`${remoteAddress}: ${reason}`);
+        const line = `${remoteAddress}: ${reason}`;
+        log.event(line, {}, lineKey(line));
       },
       ended: (end) => intake.ended("frontends", end),
       counted: (protocol, change) => {

@@ -9,6 +9,7 @@
  */
 
 import { withPacketLines } from "../host/process/connection_log.ts";
+import { lineKey } from "../host/process/line_key.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import type { MethodHandler } from "../proto/grpc/call.ts";
 import { announcedName } from "../proto/link/announced_services.ts";
@@ -48,7 +49,8 @@ export class ServerNodes {
       resolve: (host) => this.#virtualAddresses.resolve(host),
       refused: (remoteAddress, reason) => {
         metrics.callerRefused();
-        log.event(`${remoteAddress}: ${reason}`);
+        const line = `${remoteAddress}: ${reason}`;
+        log.event(line, {}, lineKey(line));
       },
       counted: (change) => connections.add(change),
     });

@@ -11,6 +11,7 @@
  * @module
  */
 
+import { lineKey } from "../../host/process/line_key.ts";
 import type { Log } from "../../host/process/log.ts";
 import { P256, PkiError } from "../../host/pki/key_pair.ts";
 import {
@@ -137,7 +138,7 @@ export class JoinService {
           log.event(`${name} refused: ${refusal.message}`, {
             from: remoteAddress,
             status: statusName(refusal.code),
-          });
+          }, lineKey(`${name} of ${remoteAddress}: ${refusal.message}`));
         }
         throw refusal;
       }

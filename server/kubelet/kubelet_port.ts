@@ -13,6 +13,7 @@ import { connectKubernetes } from "../../host/kubernetes/connect.ts";
 import { type BoundListener, listenTcp } from "../../host/listen/listeners.ts";
 import type { Intake } from "../../host/intake/intake.ts";
 import { unawaited } from "../../host/process/internal_errors.ts";
+import { lineKey } from "../../host/process/line_key.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { tlsServerSocket } from "../../host/sockets/tls/tls_server_socket.ts";
@@ -171,7 +172,7 @@ export class KubeletPort {
     } catch (error) {
       if (!(error instanceof TlsHandshakeError)) throw error;
       turnedAway();
-      return log.event(error.message);
+      return log.event(error.message, {}, lineKey(error.message));
     }
     guest.known();
     // The handshake may have outlived the port.
@@ -209,9 +210,10 @@ function observerOf(
         ms: Math.round(tookMs),
       });
     },
-    refused: ({ remoteAddress }, { status, message }) =>
-      log.event(
-        `kubelet request of ${remoteAddress} refused with ${status}: ${message}`,
-      ),
+    refused: ({ remoteAddress }, { status, message }) => {
+      const line = `kubelet request of ${remoteAddress} refused with ` +
+        `${status}: ${message}`;
+      log.event(line, {}, lineKey(line));
+    },
   };
 }
