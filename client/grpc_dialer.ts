@@ -23,6 +23,9 @@ import type { DialStarter, RoadDial } from "./road_dialer.ts";
 /** PING a silent server after this long; the link is lost after the second. */
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 
+/** How often one dial is made again, over another connection. */
+const RETRIES_MAX = 3;
+
 /** See the module description. */
 export class GrpcDialer implements DialStarter {
   readonly #road: CallRoad;
@@ -38,7 +41,7 @@ export class GrpcDialer implements DialStarter {
   }
 
   async start(dial: RoadDial, signal: AbortSignal): Promise<Conduit> {
-    for (;;) {
+    for (let retries = 0;;) {
       signal.throwIfAborted();
       if (this.#closed.signal.aborted) {
         throw new TypeError("Cannot dial: the dialer was closed before");
@@ -46,7 +49,13 @@ export class GrpcDialer implements DialStarter {
       // Found and used in one turn, so that no two dials take the same place.
       const connection = this.#withRoom();
       if (connection !== undefined) {
-        return await this.#dialOn(connection, dial, signal);
+        try {
+          return await this.#dialOn(connection, dial, signal);
+        } catch (error) {
+          if (retries++ >= RETRIES_MAX || !canGoAgain(error, dial)) throw error;
+        }
+        this.#leave(connection);
+        continue;
       }
       await (this.#connecting ??= this.#connect().finally(() => {
         this.#connecting = undefined;
@@ -59,6 +68,12 @@ export class GrpcDialer implements DialStarter {
     for (const one of this.#connections.keys()) {
       one.shutdown("the client is done");
     }
+  }
+
+  /** Its server takes no more calls: what runs there goes on. */
+  #leave(connection: Connection): void {
+    this.#connections.delete(connection);
+    connection.shutdown("the server takes no more calls");
   }
 
   /** A connection that takes one more call, if there is one. */
@@ -119,4 +134,15 @@ export class GrpcDialer implements DialStarter {
     connection.start();
     driveHttp2(transport, connection, this.#timers);
   }
+}
+
+/**
+ * The connection went, or its server is going, before there was an answer. What
+ * the client had to say may have been heard then, and must not be said twice; a
+ * connection to a target on which nothing was said does no harm.
+ */
+function canGoAgain(error: unknown, { earlyData }: RoadDial): boolean {
+  if (!(error instanceof DialError) || error.loss === undefined) return false;
+  const saidNothing = earlyData === undefined || earlyData.length === 0;
+  return error.loss === "unheard" || saidNothing;
 }

@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import type { DialHandler } from "../proto/link/dial_handler.ts";
 import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { GrpcError, StatusCode } from "../proto/grpc/status.ts";
 import type { Metadata } from "../proto/grpc/metadata.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { ConduitProbe } from "../tests/support/conduit_probe.ts";
@@ -157,6 +158,62 @@ Deno.test("after a GOAWAY the next dial connects anew, and what runs goes on", a
   }
   assertEquals(await first.closed, { kind: "clean" });
   assertEquals(await second.closed, { kind: "clean" });
+  dialer.close();
+});
+
+Deno.test("a dial whose connection went before its answer is made again, unless it said something", async () => {
+  const targets = new Targets();
+  let dials = 0;
+  await using frontend = new ProxyFrontend((target, answer, context) => {
+    dials++;
+    if (dials !== 1 && dials !== 3) {
+      return targets.onDial(target, answer, context);
+    }
+    frontend.connections.at(-1)!.abort(2, "it was killed");
+    return { cancel: () => {} };
+  });
+  const dialer = open(frontend);
+  new ConduitProbe(await dialer.dial({ target: TARGET })).reset("done");
+  assertEquals([dials, frontend.connections.length], [2, 2]);
+  // It may have been heard, and must not be heard twice.
+  const earlyData = new TextEncoder().encode("pay");
+  const error = await assertRejects(
+    () => dialer.dial({ target: TARGET, earlyData }),
+    TunnelDialError,
+  );
+  assertEquals([error.reason, dials], ["tunnelclosed", 3]);
+  dialer.close();
+});
+
+const STOPPING = new GrpcError(
+  StatusCode.UNAVAILABLE,
+  "the server is stopping; ask another one",
+);
+
+Deno.test("a dial that a server turned away unheard is made again, whatever it said", async () => {
+  const targets = new Targets();
+  let calls = 0;
+  await using frontend = new ProxyFrontend(targets.onDial, {}, () => {
+    if (++calls === 1) throw STOPPING;
+  });
+  const dialer = open(frontend);
+  const earlyData = new TextEncoder().encode("pay");
+  const conduit = await dialer.dial({ target: TARGET, earlyData });
+  new ConduitProbe(conduit).reset("done");
+  assertEquals([calls, frontend.connections.length], [2, 2]);
+  dialer.close();
+});
+
+Deno.test("a server that turns everybody away is asked a few times, and no more", async () => {
+  let calls = 0;
+  const targets = new Targets();
+  await using frontend = new ProxyFrontend(targets.onDial, {}, () => {
+    calls++;
+    throw STOPPING;
+  });
+  const dialer = open(frontend);
+  await assertRejects(() => dialer.dial({ target: TARGET }), TunnelDialError);
+  assertEquals(calls, 4);
   dialer.close();
 });
 

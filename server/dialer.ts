@@ -104,9 +104,30 @@ export class Dialer {
       record?.failed(error);
       return this.#fail(error, "no-agent", factsOf(order, link), answer);
     }
-    const dial = new Dial(picked.link, order, answer, this.#options, record);
+    const choice = { link: picked.link, record };
+    const dial = new Dial(
+      choice,
+      order,
+      answer,
+      this.#options,
+      (tried) => this.#another(order, tried),
+    );
     dial.start();
     return dial;
+  }
+
+  /** Who may be asked when those that were asked are gone, if anybody may. */
+  #another(
+    order: DialOrder,
+    tried: ReadonlySet<AgentLink>,
+  ): Choice | undefined {
+    const { registry, control } = this.#options;
+    const picked = registry.pick(order.target, order.node);
+    if (picked.kind === "noAgent" || tried.has(picked.link)) return undefined;
+    // What the first agent may be asked for, another one may not.
+    const admission = control?.admit(order, picked.link.peer);
+    if (admission?.refusal !== undefined) return undefined;
+    return { link: picked.link, record: admission?.record };
   }
 
   #fail(
@@ -122,14 +143,30 @@ export class Dialer {
   }
 }
 
-/** One dial through one link. */
+/** Whom a dial goes to. */
+interface Choice {
+  readonly link: AgentLink;
+  readonly record: DialRecord | undefined;
+}
+
+/**
+ * How many links are tried in place of one that went before it answered: those of
+ * one agent go one after the other.
+ */
+const RETRIES_MAX = 4;
+
+/** One dial through one link, and through others when that is lost. */
 class Dial implements PendingDial {
-  readonly #link: AgentLink;
+  #link: AgentLink;
+  #record: DialRecord | undefined;
   readonly #order: DialOrder;
   readonly #answer: DialAnswer;
   readonly #options: DialerOptions;
-  readonly #record: DialRecord | undefined;
+  readonly #another: (tried: ReadonlySet<AgentLink>) => Choice | undefined;
   readonly #startedMs: number;
+  readonly #tried = new Set<AgentLink>();
+  /** What went with the dial, until somebody has answered. */
+  #earlyData: Uint8Array | undefined;
   #pending: PendingDial | undefined;
   #deadline: Timer | undefined;
   #isOver = false;
@@ -137,17 +174,18 @@ class Dial implements PendingDial {
   #earlyOctets = 0;
 
   constructor(
-    link: AgentLink,
+    { link, record }: Choice,
     order: DialOrder,
     answer: DialAnswer,
     options: DialerOptions,
-    record: DialRecord | undefined,
+    another: (tried: ReadonlySet<AgentLink>) => Choice | undefined,
   ) {
     this.#link = link;
     this.#record = record;
     this.#order = order;
     this.#answer = answer;
     this.#options = options;
+    this.#another = another;
     this.#startedMs = record?.startMs ?? options.timers.now();
   }
 
@@ -159,10 +197,43 @@ class Dial implements PendingDial {
     }
     const earlyData = this.#order.takeEarlyData();
     this.#earlyOctets = earlyData.length;
-    this.#pending = this.#link.dial(this.#order.target, {
+    if (earlyData.length > 0) this.#earlyData = earlyData;
+    this.#ask();
+  }
+
+  #ask(): void {
+    const link = this.#link;
+    const earlyData = this.#earlyData;
+    this.#tried.add(link);
+    const pending = link.dial(this.#order.target, {
       onConnected: (conduit) => this.#onConnected(conduit),
-      onFailed: (error) => this.#fail(this.#named(error), causeOf(error)),
-    }, earlyData.length === 0 ? {} : { earlyData });
+      onFailed: (error) => this.#onFailed(error),
+    }, earlyData === undefined ? {} : { earlyData });
+    // It may have failed at once, and another one be asked by now.
+    if (link === this.#link) this.#pending = pending;
+  }
+
+  /** A link that was lost says nothing about the target: another is asked. */
+  #onFailed(error: DialError): void {
+    if (this.#isOver) return;
+    const next = this.#canGoAgain(error)
+      ? this.#another(this.#tried)
+      : undefined;
+    if (next === undefined) {
+      return this.#fail(this.#named(error), causeOf(error));
+    }
+    this.#record?.failed(this.#named(error));
+    this.#link = next.link;
+    this.#record = next.record;
+    this.#ask();
+  }
+
+  /** What the caller said may have been heard, and is not said twice. */
+  #canGoAgain({ loss }: DialError): boolean {
+    if (loss === undefined || this.#tried.size > RETRIES_MAX) return false;
+    if (this.#earlyOctets === 0) return true;
+    const isHeldWhole = this.#earlyOctets === this.#earlyData?.length;
+    return loss === "unheard" && isHeldWhole;
   }
 
   cancel(): void {
@@ -239,6 +310,7 @@ class Dial implements PendingDial {
 
   #finish(): void {
     this.#isOver = true;
+    this.#earlyData = undefined;
     this.#deadline?.cancel();
     this.#options.observer.dialEnded();
   }

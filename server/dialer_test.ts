@@ -257,3 +257,50 @@ Deno.test("early data stays with a caller that no agent serves", () => {
     },
   }, { connected: () => {}, failed: () => {} });
 });
+
+Deno.test("a dial whose link went before it answered goes to another agent", async () => {
+  for (const loss of ["unheard", "unanswered"] as const) {
+    const scene = new Scene();
+    const first = scene.link("agent-a");
+    scene.dial();
+    scene.registry.remove(first);
+    const second = scene.link("agent-b");
+    first.dials[0]!.events.onFailed(new DialError("link-lost", "gone", loss));
+    assertEquals(second.dials.length, 1);
+    const [near, far] = MemoryConduit.pair();
+    new ConduitProbe(far);
+    second.dials[0]!.events.onConnected(near);
+    await settled();
+    assertEquals(scene.heard.filter((line) => line.startsWith("failed")), []);
+    assertEquals(scene.heard.filter((line) => line === "ended").length, 1);
+  }
+});
+
+Deno.test("what a caller has said is not said to two agents, unless the first heard nothing", () => {
+  for (const loss of ["unheard", "unanswered"] as const) {
+    const scene = new Scene();
+    const first = scene.link("agent-a");
+    scene.dial("pay");
+    scene.registry.remove(first);
+    const second = scene.link("agent-b");
+    first.dials[0]!.events.onFailed(new DialError("link-lost", "gone", loss));
+    assertEquals(second.dials.length, loss === "unheard" ? 1 : 0);
+    if (loss === "unheard") {
+      assertEquals(second.dials[0]!.earlyData, new TextEncoder().encode("pay"));
+    } else assertMatch(scene.error!.message, /link to agent agent-a .* lost/);
+  }
+});
+
+Deno.test("an answer is an answer, and a link is asked once", () => {
+  const scene = new Scene();
+  const first = scene.link("agent-a");
+  scene.dial();
+  scene.link("agent-b");
+  first.dials[0]!.events.onFailed(new DialError("endpoint", "refused"));
+  assertEquals(scene.error?.reason, "endpoint");
+  const lone = new Scene();
+  const link = lone.link();
+  lone.dial();
+  link.dials[0]!.events.onFailed(new DialError("link-lost", "x", "unanswered"));
+  assertEquals([lone.error?.reason, link.dials.length], ["link-lost", 1]);
+});

@@ -86,7 +86,9 @@ class Server {
     this.#core = core;
     this.#shutdown = new Shutdown({
       refuseCallers: () => this.#refuseCallers(),
-      load: () => core.metrics.established + core.metrics.pendingDials,
+      load: () =>
+        core.metrics.established + core.metrics.pendingDials +
+        this.#agents.leaving,
       closeAll: (reason) => this.#closeAll(reason),
     }, systemTimers);
     this.#readiness = new Readiness({
@@ -201,6 +203,8 @@ class Server {
 
   #refuseCallers(): void {
     this.#readiness.report();
+    // Whose stream ends makes the next one elsewhere, and not on this connection.
+    this.#agents.drain("the server is stopping");
     this.#nodes.drain("the server is stopping");
     this.#frontends.drain("the server is stopping");
   }

@@ -136,6 +136,16 @@ export class ServerAgents {
     void this.#trust?.identity?.reload();
   }
 
+  /** Callers that were told to go, and may still be about to call. */
+  get leaving(): number {
+    return this.#port.leaving;
+  }
+
+  /** Sends agents and callers to other servers; what runs goes on. */
+  drain(reason: string): void {
+    this.#port.drain(reason);
+  }
+
   /** Ends every link. */
   stop(reason: string): void {
     this.#trust?.identity?.close();
@@ -192,6 +202,7 @@ export class ServerAgents {
       },
       counted: (change) => metrics.grpcConnections("Connect", change),
       ended: (end) => intake.ended("agents", end),
+      left: () => this.#core.loadChanged(),
     };
   }
 

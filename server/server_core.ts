@@ -41,10 +41,13 @@ export class ServerCore {
   readonly authorization: Authorization;
   readonly dialer: Dialer;
 
-  /** @param loadChanged A dial or a conduit of the dialer has ended. */
+  /** To be called when less may be under way: somebody may wait for that. */
+  readonly loadChanged: () => void;
+
   constructor(options: ServerOptions, log: Log, loadChanged: () => void) {
     this.options = options;
     this.log = log;
+    this.loadChanged = loadChanged;
     this.files = new KeptFiles({
       log,
       timers: systemTimers,

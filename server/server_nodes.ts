@@ -125,10 +125,12 @@ export class ServerNodes {
     if (node === undefined) this.#discovery?.membership.reconsider();
   }
 
-  /** Lets nobody in any more; clients of discovery go to other servers. */
+  /**
+   * Clients of discovery go to other servers. Nodes that ask for connections are
+   * told to by the agent port; who has no other one is served to the end.
+   */
   drain(reason: string): void {
     this.#discovery?.drain(reason);
-    this.#frontend.drain();
   }
 
   /** Settles when the sources of the catalog have ended. */

@@ -31,5 +31,8 @@ export function statusOfReset(reset: StreamReset): Status {
   const code = reset.by === "lost" || reset.by === "refused"
     ? StatusCode.UNAVAILABLE
     : codeOfReset(reset.code);
-  return { code, message: reset.reason };
+  const message = reset.reason;
+  const isUnprocessed = reset.by === "refused" ||
+    (reset.by === "peer" && reset.code === ErrorCode.REFUSED_STREAM);
+  return isUnprocessed ? { code, message, isUnprocessed } : { code, message };
 }

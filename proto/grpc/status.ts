@@ -33,6 +33,11 @@ export interface Status {
   readonly code: StatusCode;
   /** For people; empty when there is nothing to say. */
   readonly message: string;
+  /**
+   * The peer has certainly not looked at the call (RFC 9113 §8.7), so it can be
+   * made again elsewhere, whatever it says.
+   */
+  readonly isUnprocessed?: true;
 }
 
 /** A status other than OK, as something that can be thrown. */

@@ -47,7 +47,12 @@ Deno.test("every RST_STREAM code maps as PROTOCOL-HTTP2 says", () => {
 Deno.test("a lost or refused stream is UNAVAILABLE whatever its code", () => {
   for (const by of ["lost", "refused"] as const) {
     const status = statusOfReset({ by, code: 8, reason: "gone" });
-    assertEquals(status, { code: StatusCode.UNAVAILABLE, message: "gone" });
+    assertEquals(status, {
+      code: StatusCode.UNAVAILABLE,
+      message: "gone",
+      // RFC 9113 §8.7: it can be made again, whatever it says.
+      ...(by === "refused" ? { isUnprocessed: true } : {}),
+    });
   }
 });
 

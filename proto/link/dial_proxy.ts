@@ -168,7 +168,7 @@ class ProxyCall
       );
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;
-      return this.#fail(new DialError("link-lost", error.message));
+      return this.#fail(new DialError("link-lost", error.message, "unheard"));
     }
     this.#sender = new PacketSender(this.#call, this.#observer);
     this.#sender.send({
@@ -410,7 +410,11 @@ class ProxyCall
 
 function dialErrorOf(status: Status, reason: string, lost: boolean): DialError {
   if (lost || status.code === StatusCode.UNAVAILABLE) {
-    return new DialError("link-lost", reason);
+    // A server that answers so has turned the call away before it looked at it;
+    // what it does hear of is answered in a message.
+    const isUnheard = !lost || status.isUnprocessed === true;
+    const loss = isUnheard ? "unheard" : "unanswered";
+    return new DialError("link-lost", reason, loss);
   }
   if (status.code === StatusCode.DEADLINE_EXCEEDED) {
     return new DialError("timeout", reason);

@@ -102,11 +102,23 @@ export type DialFailureReason =
   /** A rule of the server's or the agent's forbids it. */
   | "refused";
 
+/** How a dial was lost on the way to whoever was asked. */
+export type DialLoss =
+  /** It was certainly not looked at: it can be made again, whatever it said. */
+  | "unheard"
+  /** It may have been: what was said with it must not be said again. */
+  | "unanswered";
+
 /** Thrown (or handed over) when a dial fails. */
 export class DialError extends Error {
   override readonly name = "DialError";
 
-  constructor(readonly reason: DialFailureReason, message: string) {
+  /** @param loss That nobody answered, and why; absent: somebody did. */
+  constructor(
+    readonly reason: DialFailureReason,
+    message: string,
+    readonly loss?: DialLoss,
+  ) {
     super(message);
   }
 }

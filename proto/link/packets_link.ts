@@ -191,7 +191,8 @@ class PacketsLink implements AgentLink, ServerCallEvents {
     { earlyData }: DialOptions = {},
   ): PendingDial {
     if (this.#state !== "open") {
-      events.onFailed(new DialError("link-lost", "the agent's link is over"));
+      const reason = "the agent's link is over";
+      events.onFailed(new DialError("link-lost", reason, "unheard"));
       return { cancel: () => {} };
     }
     let random = randomDialId(this.#options.randomness);
@@ -335,7 +336,7 @@ class PacketsLink implements AgentLink, ServerCallEvents {
     const questions = [...this.#questions.values()];
     this.#questions.clear();
     for (const { events } of questions) {
-      events.onFailed(new DialError("link-lost", reason));
+      events.onFailed(new DialError("link-lost", reason, "unanswered"));
     }
     this.#mux.lose(reason);
   }

@@ -84,7 +84,6 @@ export class NodeFrontend {
   readonly #callers = new Set<NodeCaller>();
   /** Counts up whenever who was admitted might not be any more. */
   #judgements = 0;
-  #isDraining = false;
 
   constructor(options: NodeFrontendOptions) {
     this.#options = options;
@@ -98,11 +97,6 @@ export class NodeFrontend {
   /** Who was admitted might not be any more: the next dials are judged anew. */
   reconsider(): void {
     this.#judgements++;
-  }
-
-  /** No new connections; those there are go on. */
-  drain(): void {
-    this.#isDraining = true;
   }
 
   /** The method, as one connection to the agent port may call it. */
@@ -119,12 +113,7 @@ export class NodeFrontend {
         this.#dial(calls, target, answer, context),
       join: (conduit, target) => void this.#join(calls, conduit, target),
     });
-    const assertRunning: MethodHandler = (call) => {
-      if (!this.#isDraining) return serve(call);
-      const message = "the server is stopping; ask another one";
-      throw new GrpcError(StatusCode.UNAVAILABLE, message);
-    };
-    return { [PROXY_PATH]: assertRunning };
+    return { [PROXY_PATH]: serve };
   }
 
   #dial(

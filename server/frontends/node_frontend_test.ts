@@ -223,11 +223,3 @@ Deno.test("a node has so many connections, and those that are over do not count"
   await settled();
   assertEquals(orders.length, NODE_CONDUITS_MAX + 1);
 });
-
-Deno.test("a server that is stopping connects nobody any more", async () => {
-  const { frontend, connect } = setUp();
-  frontend.drain();
-  const { heard } = connect().dial("10.0.0.7:80");
-  await settled();
-  assertEquals(heard.error?.reason, "link-lost");
-});

@@ -69,6 +69,12 @@ const NODE_IDLE_MS = 300_000;
 const PING_TIMEOUT_MS = 10_000;
 
 /**
+ * How long callers that were told to go are waited for: a call of theirs may be
+ * on its way, and a round trip later none is.
+ */
+export const LEAVE_MS = 1_000;
+
+/**
  * How often a link that was replaced is looked at. It is closed when its last
  * conduit is gone, which nobody waits for.
  */
@@ -86,6 +92,8 @@ export interface AgentPortObserver extends LinkObserver {
   counted(change: 1 | -1): void;
   /** A connection is over. */
   ended?(end: ConnectionEnd): void;
+  /** Fewer are leaving. */
+  left?(): void;
 }
 
 /** Who is at the other end of a connection. */
@@ -131,6 +139,9 @@ export interface AgentPortOptions {
 export class AgentPort {
   readonly #options: AgentPortOptions;
   readonly #connections = new Set<Connection>();
+  /** Those on which others call us, and that carry no link. */
+  readonly #calls = new Set<Connection>();
+  readonly #leaving = new Set<Connection>();
   /** Those that can be told something: links of the streams carrier. */
   readonly #links = new Set<StreamsLink>();
   /** Links that were replaced, until they are over. */
@@ -150,6 +161,27 @@ export class AgentPort {
     if (transport.alpn === STREAMS_ALPN) {
       void this.#openStreams(transport, guest);
     } else this.#servePackets(transport, guest);
+  }
+
+  /** Connections of callers that were told to go, and may still be about to call. */
+  get leaving(): number {
+    return this.#leaving.size;
+  }
+
+  /**
+   * Sends everybody to another server: agents of ours are told, callers get a
+   * GOAWAY. What runs goes on, and who comes all the same is served. Links of the
+   * packets carrier stay: Go agents drop what they carry when they see a GOAWAY.
+   */
+  drain(reason: string): void {
+    for (const link of this.#links) link.drain();
+    for (const connection of this.#calls) this.#leaving.add(connection);
+    for (const connection of [...this.#calls]) connection.shutdown(reason);
+    if (this.#leaving.size === 0) return;
+    this.#options.timers.after(LEAVE_MS, () => {
+      this.#leaving.clear();
+      this.#options.observer.left?.();
+    });
   }
 
   /** Ends every connection: gracefully what can be, at once what cannot. */
@@ -253,6 +285,7 @@ export class AgentPort {
           admit: (peer, token) => this.#judgeCall({ peer, token }),
           onLink: (link) => {
             guest?.known();
+            this.#calls.delete(connection);
             observer.counted(1);
             observer.linked(link);
           },
@@ -291,6 +324,8 @@ export class AgentPort {
         onExhausted,
         onClosed: (end) => {
           this.#connections.delete(connection);
+          this.#calls.delete(connection);
+          if (this.#leaving.delete(connection)) this.#options.observer.left?.();
           watch.isOver = true;
           watch.stop?.();
           if (end.error instanceof WireError) guest?.fault();
@@ -299,6 +334,7 @@ export class AgentPort {
       },
     });
     this.#connections.add(connection);
+    if (!isLink) this.#calls.add(connection);
     connection.start();
     const metered = guest === undefined ? transport : meteredTransport(
       transport,

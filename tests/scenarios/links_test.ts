@@ -1,11 +1,15 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Connector } from "../../agent/links/connector.ts";
 import type { AttemptEvents } from "../../agent/links/link_keeper.ts";
+import { driveHttp2 } from "../../host/http2_driver.ts";
+import { startCall } from "../../proto/grpc/client.ts";
 import { LinkError } from "../../proto/link/hello.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
 import type { AgentLink, PeerIdentity } from "../../proto/link/link.ts";
 import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
 import { CLOSE_GRACE_MS } from "../../proto/link/streams_link.ts";
 import {
@@ -13,7 +17,11 @@ import {
   anonymousJudge,
   judgeCandidate,
 } from "../../server/links/admission.ts";
-import { AgentPort, RETIRED_CHECK_MS } from "../../server/links/agent_port.ts";
+import {
+  AgentPort,
+  LEAVE_MS,
+  RETIRED_CHECK_MS,
+} from "../../server/links/agent_port.ts";
 import { ConduitProbe, settled } from "../support/conduit_probe.ts";
 import { FakeTimers } from "../support/fake_timers.ts";
 import { MemoryConduit } from "../support/memory_conduit.ts";
@@ -35,6 +43,13 @@ function events(
 ): AttemptEvents {
   return { claim: () => true, closed, draining: () => {} };
 }
+
+const neverAnswers = () => ({
+  onBody: () => {},
+  onHalfClose: () => {},
+  onWritable: () => {},
+  onCancel: () => {},
+});
 
 function setUp(options: {
   alpn?: string;
@@ -61,7 +76,7 @@ function setUp(options: {
     instanceId: "first",
     admit: (candidate) => judgeCandidate(judges, candidate),
     randomness: (octets) => crypto.getRandomValues(octets),
-    methodsFor: () => ({}),
+    methodsFor: () => ({ "/test.Slow/Call": neverAnswers }),
     authorities: () => Uint8Array.of(1),
     firstStreamId: options.firstStreamId ?? 1,
     observer: {
@@ -102,7 +117,7 @@ function setUp(options: {
     },
     fellBack: (serverId) => said.push(`fell back from ${serverId}`),
   });
-  return { timers, links, said, connector };
+  return { timers, links, said, connector, port };
 }
 
 Deno.test("an agent with a certificate links by streams and says who it is", async () => {
@@ -246,3 +261,59 @@ function dial(link: AgentLink) {
   });
   return promise;
 }
+
+Deno.test("a server that is going tells agents of ours and sends callers away, and keeps what runs", async () => {
+  const { port, connector, timers, links } = setUp();
+  const heard: string[] = [];
+  await connector.connect({
+    ...events((reason) => heard.push(`closed: ${reason}`)),
+    draining: () => heard.push("draining"),
+  });
+  const caller = () => {
+    const [server, client] = MemoryTransport.pair("h2", certified("node2"));
+    port.accept(server);
+    const connection = new Connection({
+      role: "client",
+      clock: timers,
+      events: { onStream: refusePush, onClosed: () => {} },
+    });
+    connection.start();
+    driveHttp2(client, connection, timers);
+    return connection;
+  };
+  const busy = caller();
+  const ended: string[] = [];
+  startCall(busy, {
+    path: "/test.Slow/Call",
+    authority: "server",
+    scheme: "https",
+  }, {
+    onMetadata: () => {},
+    onBody: () => {},
+    onWritable: () => {},
+    onStatus: ({ message }) => ended.push(message),
+  });
+  await settled();
+  port.drain("going");
+  assertEquals(port.leaving, 1);
+  await settled();
+  await settled();
+  assertEquals(heard, ["draining"]);
+  assertEquals([busy.isUsable, ended], [false, []]);
+  // Whom nobody else serves is served.
+  const late = caller();
+  await settled();
+  assertEquals(late.isUsable, true);
+  timers.advance(LEAVE_MS);
+  assertEquals([port.leaving, links.length], [0, 1]);
+});
+
+Deno.test("a link of the packets carrier gets no GOAWAY: what it carries would be lost", async () => {
+  const { port, connector, links } = setUp({ alpn: "h2" });
+  const heard: string[] = [];
+  await connector.connect(events((reason) => heard.push(reason)));
+  port.drain("going");
+  await settled();
+  assertEquals([port.leaving, heard, links.length], [0, [], 1]);
+  assertEquals(links[0]!.isDraining, false);
+});

@@ -30,14 +30,24 @@ export class ProxyFrontend implements AsyncDisposable {
   /**
    * @param onDial Answers dials.
    * @param settings What each connection announces.
+   * @param admit Called for each call; may throw how it is turned away.
    */
-  constructor(onDial: DialHandler, settings: Partial<LocalSettings> = {}) {
+  constructor(
+    onDial: DialHandler,
+    settings: Partial<LocalSettings> = {},
+    admit: () => void = () => {},
+  ) {
     this.#directory = Deno.makeTempDirSync();
     this.path = `${this.#directory}/front.sock`;
     this.#listener = Deno.listen({ transport: "unix", path: this.path });
     const method = proxyMethod({ onDial, timers: systemTimers });
     const router = new GrpcRouter({
-      methods: { [PROXY_PATH]: method },
+      methods: {
+        [PROXY_PATH]: (call) => {
+          admit();
+          return method(call);
+        },
+      },
       timers: systemTimers,
     });
     this.#accepting = this.#accept(router, settings);
