@@ -11,6 +11,10 @@
  */
 
 import type { Timer, Timers } from "../proto/sync/clock.ts";
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "./process/internal_errors.ts";
 import type { Transport } from "./transport.ts";
 
 /** The part of `Connection` (proto/streams) that is driven here. */
@@ -75,6 +79,8 @@ class Http2Driver {
   #hold: Timer | undefined;
   #timer: Timer | undefined;
   #timerDueMs = Infinity;
+  /** Why it had to end, where it was a slip of ours. */
+  #fault: Error | undefined;
 
   constructor(transport: Transport, connection: Http2Engine, timers: Timers) {
     this.#transport = transport;
@@ -85,27 +91,56 @@ class Http2Driver {
   start(): void {
     this.#transport.start({
       onChunk: (chunk) => {
-        if (this.#state !== "running") return this.#onLate(chunk.length);
-        this.#connection.receive(chunk);
-        if (this.#hold !== undefined && !this.#connection.isDeserted) {
-          this.#endHold();
-          queueMicrotask(this.#flush);
+        try {
+          this.#onChunk(chunk);
+        } catch (error) {
+          this.#onFault(error);
         }
-        this.#afterEvent();
       },
       onEnd: () => {
-        if (this.#state === "lingering") return this.#transport.close();
-        this.#connection.receiveEnd();
-        if (this.#hold !== undefined) this.#transport.close();
-        else this.#afterEvent();
+        try {
+          this.#onEnd();
+        } catch (error) {
+          this.#onFault(error);
+        }
       },
-      onClose: (error) => this.#onClose(error),
+      onClose: (error) => {
+        try {
+          this.#onClose(error);
+        } catch (error) {
+          reportInternalError("http2", error);
+        }
+      },
     });
     // Behind the transport: where the peer's first octets are there already,
     // the answer to them leaves together with what the engine says by itself.
     this.#connection.setOutputListener(() => this.#scheduleFlush());
     // The engine may have spoken before it had a listener.
     this.#scheduleFlush();
+  }
+
+  /** A slip of ours ends this connection; see `Connection` for its streams. */
+  #onFault(error: unknown): void {
+    reportInternalError("http2", error);
+    this.#fault = new Error(INTERNAL_ERROR);
+    this.#transport.close();
+  }
+
+  #onChunk(chunk: Uint8Array): void {
+    if (this.#state !== "running") return this.#onLate(chunk.length);
+    this.#connection.receive(chunk);
+    if (this.#hold !== undefined && !this.#connection.isDeserted) {
+      this.#endHold();
+      queueMicrotask(this.#flush);
+    }
+    this.#afterEvent();
+  }
+
+  #onEnd(): void {
+    if (this.#state === "lingering") return this.#transport.close();
+    this.#connection.receiveEnd();
+    if (this.#hold !== undefined) this.#transport.close();
+    else this.#afterEvent();
   }
 
   #onLate(octets: number): void {
@@ -129,18 +164,26 @@ class Http2Driver {
     this.#flushScheduled = false;
     this.#hold = undefined;
     if (this.#isWriting || this.#state !== "running") return;
-    const batch = this.#connection.takeOutput();
-    if (batch !== undefined) {
-      this.#isWriting = true;
-      this.#transport.write(batch, this.#onWritten);
+    try {
+      const batch = this.#connection.takeOutput();
+      if (batch !== undefined) {
+        this.#isWriting = true;
+        this.#transport.write(batch, this.#onWritten);
+      }
+      this.#afterEvent();
+    } catch (error) {
+      this.#onFault(error);
     }
-    this.#afterEvent();
   };
 
   readonly #onWritten = () => {
     this.#isWriting = false;
     if (this.#state === "closed") return;
-    this.#connection.outputWritten();
+    try {
+      this.#connection.outputWritten();
+    } catch (error) {
+      return this.#onFault(error);
+    }
     this.#flush();
   };
 
@@ -173,10 +216,14 @@ class Http2Driver {
   readonly #onTimer = () => {
     this.#timerDueMs = Infinity;
     if (this.#state !== "running") return;
-    if (this.#connection.nextDeadlineMs <= this.#timers.now()) {
-      this.#connection.onDeadline();
+    try {
+      if (this.#connection.nextDeadlineMs <= this.#timers.now()) {
+        this.#connection.onDeadline();
+      }
+      this.#afterEvent();
+    } catch (error) {
+      this.#onFault(error);
     }
-    this.#afterEvent();
   };
 
   #onClose(error: Error | undefined): void {
@@ -184,6 +231,6 @@ class Http2Driver {
     this.#state = "closed";
     this.#endHold();
     this.#timer?.cancel();
-    this.#connection.transportClosed(error);
+    this.#connection.transportClosed(this.#fault ?? error);
   }
 }

@@ -1,4 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
+import { HeardErrors } from "../tests/support/heard_errors.ts";
+import { slip } from "../tests/support/heard_faults.ts";
 import { tcpPair } from "../tests/support/sockets.ts";
 import {
   DESERTED_HOLD_MS,
@@ -164,6 +166,59 @@ Deno.test("two engines talk over a real socket", async () => {
   assert(asking.closed === 1 && answering.closed === 1);
 });
 
+/** Where the engine is entered, and how it is made to throw there. */
+const ENTRIES: Readonly<Record<string, (scene: Scene) => void>> = {
+  "octets": ({ engine, transport }) => {
+    engine.receive = slip;
+    transport.events.onChunk(new Uint8Array(1));
+  },
+  "the peer's end": ({ engine, transport }) => {
+    engine.receiveEnd = slip;
+    transport.events.onEnd();
+  },
+  "output": ({ engine }) => {
+    engine.takeOutput = slip;
+    engine.say("a");
+  },
+  "a write that has left": ({ engine, transport }) => {
+    engine.outputWritten = slip;
+    transport.write = (_octets, done) => queueMicrotask(done);
+    engine.say("a");
+  },
+  "a deadline": ({ engine, transport, timers }) => {
+    engine.onDeadline = slip;
+    engine.nextDeadlineMs = 100;
+    transport.events.onChunk(new Uint8Array(1));
+    timers.advance(100);
+  },
+};
+
+for (const [entry, provoke] of Object.entries(ENTRIES)) {
+  Deno.test(`an engine that throws at ${entry} costs its connection`, async () => {
+    using heard = new HeardErrors();
+    const scene = drive();
+    const { engine, transport } = scene;
+    await Promise.resolve();
+    provoke(scene);
+    await Promise.resolve();
+    await Promise.resolve();
+    assertEquals(heard.errors, [{ where: "http2", message: "a slip" }]);
+    assertEquals(transport.calls, ["close"]);
+    transport.events.onClose(undefined);
+    assertEquals(engine.lost?.message, "an internal error");
+  });
+}
+
+Deno.test("an engine that throws at its end is only reported", () => {
+  using heard = new HeardErrors();
+  const { engine, transport } = drive();
+  engine.transportClosed = slip;
+  transport.events.onClose(undefined);
+  assertEquals(heard.messages, ["a slip"]);
+});
+
+type Scene = ReturnType<typeof drive>;
+
 function drive() {
   const engine = new FakeEngine();
   const transport = new FakeTransport();
@@ -182,6 +237,7 @@ class FakeEngine implements Http2Engine {
   received = 0;
   deadlines = 0;
   closed = 0;
+  lost: Error | undefined;
   heard = "";
   onReceive = () => {};
   onClosed = () => {};
@@ -213,8 +269,9 @@ class FakeEngine implements Http2Engine {
     this.saidAll = true;
   }
 
-  transportClosed(): void {
+  transportClosed(error?: Error): void {
     this.closed++;
+    this.lost = error;
     this.onClosed();
   }
 

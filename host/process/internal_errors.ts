@@ -12,6 +12,10 @@
  * @module
  */
 
+import { setFaultReporter } from "../../proto/sync/faults.ts";
+
+export { INTERNAL_ERROR } from "../../proto/sync/faults.ts";
+
 /** What was going on: the guard that caught it. There are only so many. */
 export type Where =
   | "accept"
@@ -37,9 +41,6 @@ export type Where =
 /** Hears of each error; must not throw. */
 export type InternalErrorListener = (where: Where, error: unknown) => void;
 
-/** What the other end is told, where an end has a reason. */
-export const INTERNAL_ERROR = "an internal error";
-
 const counts = new Map<Where, number>();
 const listeners = new Set<InternalErrorListener>();
 
@@ -49,6 +50,8 @@ export function reportInternalError(where: Where, error: unknown): void {
   if (listeners.size === 0) return reportError(error);
   for (const listener of listeners) listener(where, error);
 }
+
+setFaultReporter(reportInternalError);
 
 /** @returns How to stop listening. */
 export function onInternalErrors(listener: InternalErrorListener): () => void {

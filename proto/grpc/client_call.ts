@@ -16,6 +16,7 @@ import type { HeaderField } from "../hpack/header_field.ts";
 import type { ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import type { ClientCall, ClientCallEvents } from "./call.ts";
 import { isGrpcContentType } from "./content_type.ts";
 import { codeOfHttpStatus } from "./http_status.ts";
@@ -230,8 +231,11 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   }
 
   #giveUpFor(error: unknown): void {
-    if (!(error instanceof GrpcError)) throw error;
-    this.#giveUp({ code: error.code, message: error.message });
+    if (error instanceof GrpcError) {
+      return this.#giveUp({ code: error.code, message: error.message });
+    }
+    reportFault("stream", error);
+    this.#giveUp({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
   }
 
   #giveUp(status: Status): void {

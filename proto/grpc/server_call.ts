@@ -7,7 +7,7 @@
  *
  * Errors: a `GrpcError` that the method throws, when it is called or from one
  * of its events, ends the call with that status, and no event follows. Anything
- * else is a bug and is thrown on.
+ * else is a slip of ours: it ends the call with INTERNAL, and is reported.
  *
  * @module
  */
@@ -17,6 +17,7 @@ import type { HeaderField } from "../hpack/header_field.ts";
 import type { ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import type { MethodHandler, ServerCall, ServerCallEvents } from "./call.ts";
 import { CONTENT_TYPE } from "./content_type.ts";
 import type { Metadata } from "./metadata.ts";
@@ -216,7 +217,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
       { code: StatusCode.DEADLINE_EXCEEDED, message },
       undefined,
     );
-    this.#events.onCancel({ lost: false, message });
+    this.#cancelled({ lost: false, message });
   }
 
   #notify(call: (events: ServerCallEvents) => void): void {
@@ -229,14 +230,31 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   }
 
   #fail(error: unknown): void {
-    if (!(error instanceof GrpcError)) throw error;
-    this.finish({ code: error.code, message: error.message });
+    if (error instanceof GrpcError) {
+      return this.finish({ code: error.code, message: error.message });
+    }
+    reportFault("stream", error);
+    const isWithinMessage = this.#body.keptOctets > 0;
+    const wasOpen = this.#state === "open";
+    if (isWithinMessage) this.#stream.reset(ErrorCode.INTERNAL_ERROR);
+    else this.abort({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
+    this.#stop();
+    // It may hold what would outlive the call, and must hear that it is over.
+    if (wasOpen) this.#cancelled({ lost: false, message: INTERNAL_ERROR });
   }
 
-  #end(reason: { readonly lost: boolean; readonly message: string }): void {
+  #end(reason: CancelReason): void {
     const wasOpen = this.#state === "open";
     this.#stop();
-    if (wasOpen) this.#events.onCancel(reason);
+    if (wasOpen) this.#cancelled(reason);
+  }
+
+  #cancelled(reason: CancelReason): void {
+    try {
+      this.#events.onCancel(reason);
+    } catch (error) {
+      reportFault("stream", error);
+    }
   }
 
   #stop(): void {
@@ -245,6 +263,8 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     this.#body.drop();
   }
 }
+
+type CancelReason = Parameters<ServerCallEvents["onCancel"]>[0];
 
 /** Trailers of most calls, frozen so that their coding may be remembered. */
 const OK_TRAILERS: readonly HeaderField[] = Object.freeze([

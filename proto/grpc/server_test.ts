@@ -1,5 +1,6 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { FakeStream, fields } from "../../tests/support/fake_stream.ts";
+import { HeardFaults, slip } from "../../tests/support/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import type { ServerCall, ServerCallEvents } from "./call.ts";
@@ -216,7 +217,7 @@ Deno.test("a finished call leaves no timer behind", () => {
   assertEquals(timers.pendingCount, 0);
 });
 
-Deno.test("a GrpcError of the method is the status, other errors are bugs", () => {
+Deno.test("a GrpcError of the method is the status", () => {
   const refusal = new GrpcError(StatusCode.PERMISSION_DENIED, "not you");
   const atStart = new Scene(HEAD, {
     onCall: () => {
@@ -235,13 +236,23 @@ Deno.test("a GrpcError of the method is the status, other errors are bugs", () =
     peer.onReset({ by: "peer", code: 0, reason: "" });
     assertEquals(heard, []);
   }
-  const broken = new Scene(HEAD, {
-    onBody: () => {
-      throw new TypeError("bug");
-    },
-  });
-  assertThrows(() => broken.peer.onData(new Uint8Array(1)), TypeError, "bug");
 });
+
+for (const entry of ["onCall", "onBody"] as const) {
+  Deno.test(`a slip in ${entry} is INTERNAL to the caller, and reported`, () => {
+    using heard = new HeardFaults();
+    const { stream, peer, heard: told } = new Scene(HEAD, { [entry]: slip });
+    peer.onData(new Uint8Array(1));
+    assertEquals(
+      stream.log[0],
+      `${RESPONSE}\ngrpc-status: 13\ngrpc-message: an internal error\n;`,
+    );
+    assertEquals(heard.faults, ["stream: a slip"]);
+    // What a method holds for its call, it has to let go of.
+    const isHeld = entry === "onBody";
+    assertEquals(told, isHeld ? ["cancel false an internal error"] : []);
+  });
+}
 
 Deno.test("an unknown method is UNIMPLEMENTED and named, its body stopped", () => {
   const { stream, peer } = new Scene({ ...HEAD, ":path": "/s/none" });

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import type { MethodHandler, ServerCall } from "./call.ts";
 import { encodingOf } from "./message_reader.ts";
 import { OnlyMessage } from "./only_message.ts";
@@ -19,8 +20,7 @@ export interface MethodLimits {
  * Makes a method of a function from request to answer.
  *
  * A `GrpcError` it rejects with becomes the call's status. Anything else is a
- * bug: the caller gets INTERNAL without details, and the error stays an
- * unhandled rejection for the process to deal with.
+ * slip of ours: the caller gets INTERNAL without details, and it is reported.
  *
  * @param handler Called when the request is complete. When the caller goes away
  *   meanwhile, its answer is dropped.
@@ -57,8 +57,8 @@ async function answer(
       call.finish({ code: error.code, message: error.message });
       return;
     }
-    call.finish({ code: StatusCode.INTERNAL, message: "internal error" });
-    throw error;
+    call.finish({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
+    return reportFault("stream", error);
   }
   call.sendMessage(response);
   call.finish({ code: StatusCode.OK, message: "" });

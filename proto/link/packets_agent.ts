@@ -14,6 +14,7 @@ import { type Status, StatusCode, statusName } from "../grpc/status.ts";
 import type { Data, DialRequest, Int64, Packet } from "../packets/packet.ts";
 import { PacketError } from "../packets/packet_error.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 import { transfer } from "../transfer/transfer.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
@@ -191,7 +192,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     if (packet.type !== "DIAL_CLS") return; // the others are ignored
     const dial = this.#dials.get(packet.random);
     this.#dials.delete(packet.random);
-    dial?.pending?.cancel();
+    cancel(dial?.pending);
   }
 
   #dial({ protocol, address, random }: DialRequest): void {
@@ -203,13 +204,18 @@ export class PacketsAgentLink implements ClientCallEvents {
     if (problem !== undefined) return this.#refuse(random, problem);
     const dial: Dial = { pending: undefined };
     this.#dials.set(random, dial);
-    dial.pending = this.#options.onDial({ protocol, address }, {
-      connected: (conduit) =>
-        this.#connected(random, dial, protocol === "udp", conduit),
-      failed: (error) => {
-        if (this.#take(random, dial)) this.#refuse(random, error.message);
-      },
-    }, { metadata: new Metadata(), takeEarlyData: () => new Uint8Array(0) });
+    try {
+      dial.pending = this.#options.onDial({ protocol, address }, {
+        connected: (conduit) =>
+          this.#connected(random, dial, protocol === "udp", conduit),
+        failed: (error) => {
+          if (this.#take(random, dial)) this.#refuse(random, error.message);
+        },
+      }, { metadata: new Metadata(), takeEarlyData: () => new Uint8Array(0) });
+    } catch (error) {
+      reportFault("link", error);
+      if (this.#take(random, dial)) this.#refuse(random, INTERNAL_ERROR);
+    }
   }
 
   #connected(
@@ -243,9 +249,17 @@ export class PacketsAgentLink implements ClientCallEvents {
     this.#headWait.cancel();
     const dials = [...this.#dials.values()];
     this.#dials.clear();
-    for (const { pending } of dials) pending?.cancel();
+    for (const { pending } of dials) cancel(pending);
     this.#mux.lose(reason);
     this.#options.onClosed(error);
+  }
+}
+
+function cancel(pending: PendingDial | undefined): void {
+  try {
+    pending?.cancel();
+  } catch (error) {
+    reportFault("link", error);
   }
 }
 

@@ -19,6 +19,7 @@ import { StatusCode } from "../grpc/status.ts";
 import type { Data, DialResponse, Int64, Packet } from "../packets/packet.ts";
 import { PacketError } from "../packets/packet_error.ts";
 import type { Timers } from "../sync/clock.ts";
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { randomDialId, type Randomness } from "./dial_id.ts";
 import { parseIdentifiers } from "./identifiers.ts";
@@ -272,7 +273,8 @@ class PacketsLink implements AgentLink, ServerCallEvents {
       case "DIAL_RSP":
         return this.#onAnswer(packet);
       case "DIAL_CLS":
-        return this.#take(packet.random)?.events.onFailed(
+        return tellFailed(
+          this.#take(packet.random),
           new DialError("dial-closed", "dial closed"),
         );
       case "DRAIN":
@@ -292,13 +294,14 @@ class PacketsLink implements AgentLink, ServerCallEvents {
       return this.#mux.say({ type: "CLOSE_REQ", connectId, reset });
     }
     if (error !== "") {
-      return question.events.onFailed(new DialError("endpoint", error));
+      return tellFailed(question, new DialError("endpoint", error));
     }
     const conduit = connectId === 0
       ? undefined
       : this.#mux.add(connectId, question.datagrams);
     if (conduit === undefined) {
-      return question.events.onFailed(
+      return tellFailed(
+        question,
         new DialError(
           "endpoint",
           `the agent answered with connectID ${connectId}, which is in use`,
@@ -311,7 +314,12 @@ class PacketsLink implements AgentLink, ServerCallEvents {
         this.#mux.sender.sendDatagram(connectId, earlyData);
       } else this.#mux.sender.sendWhole(connectId, earlyData);
     }
-    question.events.onConnected(conduit);
+    try {
+      question.events.onConnected(conduit);
+    } catch (error) {
+      reportFault("link", error);
+      conduit.reset(INTERNAL_ERROR);
+    }
   }
 
   #take(random: Int64): Question | undefined {
@@ -335,10 +343,22 @@ class PacketsLink implements AgentLink, ServerCallEvents {
     if (wasOpen) this.#options.onLinkClosed(this, reason);
     const questions = [...this.#questions.values()];
     this.#questions.clear();
-    for (const { events } of questions) {
-      events.onFailed(new DialError("link-lost", reason, "unanswered"));
+    for (const question of questions) {
+      tellFailed(
+        question,
+        new DialError("link-lost", reason, "unanswered"),
+      );
     }
     this.#mux.lose(reason);
+  }
+}
+
+/** A slip of who asked costs the others of the link nothing. */
+function tellFailed(question: Question | undefined, error: DialError): void {
+  try {
+    question?.events.onFailed(error);
+  } catch (fault) {
+    reportFault("link", fault);
   }
 }
 

@@ -9,13 +9,21 @@
  */
 
 import type { CallBody } from "../grpc/call.ts";
-import type { Data, Int64, Packet } from "../packets/packet.ts";
+import type {
+  CloseRequest,
+  CloseResponse,
+  Data,
+  DataEnd,
+  Int64,
+  Packet,
+} from "../packets/packet.ts";
 import {
   PacketReader,
   type PacketReaderEvents,
 } from "../packets/packet_reader.ts";
 import type { BudgetMember, ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Timers } from "../sync/clock.ts";
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import type { LinkObserver } from "./observer.ts";
 import { PacketConduit } from "./packet_conduit.ts";
 import { PacketsPort } from "./packets_port.ts";
@@ -126,7 +134,11 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
       this.#waiting.delete(port);
       this.#turn = port;
       this.#turnIsSpent = false;
-      port.conduit.writable();
+      try {
+        port.conduit.writable();
+      } catch (error) {
+        this.#faulted(port, error);
+      }
     }
     this.#turn = undefined;
     if (this.#waiting.size > 0) this.#body.awaitRoom();
@@ -136,7 +148,11 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   lose(reason: string): void {
     this.#isOver = true;
     for (const port of [...this.#ports.values()]) {
-      port.conduit.close({ kind: "lost", reason });
+      try {
+        port.conduit.close({ kind: "lost", reason });
+      } catch (error) {
+        reportFault("conduit", error);
+      }
     }
     this.#leaveBudget();
   }
@@ -203,13 +219,18 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void {
     if (leftOctets === 0) this.observer.packetReceived("DATA", piece.length);
     const port = this.#ports.get(connectId);
-    if (port !== undefined) return port.deliver(piece, leftOctets);
+    if (port !== undefined) return this.#deliver(port, piece, leftOctets);
     this.credit(piece.length);
     if (leftOctets === 0) this.#answerLateData(connectId);
   }
 
   onEmptyDatagram(connectId: Int64): void {
-    this.#ports.get(connectId)?.conduit.deliverEmptyDatagram();
+    const port = this.#ports.get(connectId);
+    try {
+      port?.conduit.deliverEmptyDatagram();
+    } catch (error) {
+      this.#faulted(port!, error);
+    }
   }
 
   onOverhead(octets: number): void {
@@ -220,15 +241,45 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     this.observer.packetReceived(packet.type, 0);
     switch (packet.type) {
       case "DATA_END":
-        return this.#ports.get(packet.connectId)?.conduit.deliverEnd();
       case "CLOSE_REQ":
       case "CLOSE_RSP": {
         const port = this.#ports.get(packet.connectId);
-        if (port !== undefined) return port.onClose(packet);
+        if (port !== undefined) return this.#end(port, packet);
+        if (packet.type === "DATA_END") return;
         return this.#onLateClose(packet.type, packet.connectId);
       }
       default:
         return this.#options.onPacket(packet);
+    }
+  }
+
+  #deliver(port: PacketsPort, piece: Uint8Array, leftOctets: number): void {
+    try {
+      port.deliver(piece, leftOctets);
+    } catch (error) {
+      this.#faulted(port, error);
+    }
+  }
+
+  #end(
+    port: PacketsPort,
+    packet: DataEnd | CloseRequest | CloseResponse,
+  ): void {
+    try {
+      if (packet.type === "DATA_END") port.conduit.deliverEnd();
+      else port.onClose(packet);
+    } catch (error) {
+      this.#faulted(port, error);
+    }
+  }
+
+  /** A slip of ours costs this conduit, and none of the others of the call. */
+  #faulted(port: PacketsPort, error: unknown): void {
+    reportFault("conduit", error);
+    try {
+      port.conduit.reset(INTERNAL_ERROR, "lost");
+    } catch (error) {
+      reportFault("conduit", error);
     }
   }
 

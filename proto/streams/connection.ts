@@ -329,7 +329,11 @@ export class Connection {
     stream.accept(streamId);
     this.#streams.addPeer(stream);
     this.#settings.streamsChanged();
-    stream.setEvents(this.#events.onStream(stream));
+    try {
+      stream.setEvents(this.#events.onStream(stream));
+    } catch (error) {
+      return stream.faulted(error);
+    }
     if (!stream.isClosed) stream.receiveHeaders(fields, endStream, facts);
   }
 

@@ -16,6 +16,7 @@
 
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import type { ClosedHow } from "./closed_streams.ts";
 import { ReceiveWindow, SendWindow } from "./flow_window.ts";
 import type { SectionFacts } from "./header_sections.ts";
@@ -135,7 +136,7 @@ export class EngineStream
     if (this.#hasLeft) return;
     this.#state = "closed";
     this.#leave("resetByUs");
-    this.#events?.onReset(reset);
+    this.#tellReset(reset);
   }
 
   // --- Sending ---------------------------------------------------------------
@@ -245,8 +246,25 @@ export class EngineStream
   fail(code: number, reason: string): void {
     if (this.#hasLeft) return;
     this.#abandon(code);
-    this.#events?.onReset({ by: "local", code, reason });
+    this.#tellReset({ by: "local", code, reason });
     this.#host.onStreamOver();
+  }
+
+  /**
+   * A handler threw: a slip of ours, which costs this stream and none of those
+   * that share the connection.
+   */
+  faulted(error: unknown): void {
+    reportFault("stream", error);
+    this.fail(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR);
+  }
+
+  #tellReset(reset: StreamReset): void {
+    try {
+      this.#events?.onReset(reset);
+    } catch (error) {
+      reportFault("stream", error);
+    }
   }
 
   #abandon(code: number): void {
@@ -270,7 +288,11 @@ export class EngineStream
   takeTurn(): void {
     if (!this.#wantsRoom || !this.#maySendData) return;
     this.#wantsRoom = false;
-    this.#events?.onWritable();
+    try {
+      this.#events?.onWritable();
+    } catch (error) {
+      this.faulted(error);
+    }
   }
 
   // --- Receiving -------------------------------------------------------------
@@ -294,15 +316,13 @@ export class EngineStream
     section: IncomingSection,
     fields: readonly HeaderField[],
   ): void {
-    switch (section.kind) {
-      case "head":
-        return this.#events?.onHeaders(fields);
-      case "informational":
-        return this.#events?.onInformational?.(fields);
-      case "trailers":
-        return this.#events?.onTrailers(fields);
-      case "malformed":
-        throw this.#malformed(section.problem);
+    if (section.kind === "malformed") throw this.#malformed(section.problem);
+    try {
+      if (section.kind === "head") this.#events?.onHeaders(fields);
+      else if (section.kind === "trailers") this.#events?.onTrailers(fields);
+      else this.#events?.onInformational?.(fields);
+    } catch (error) {
+      this.faulted(error);
     }
   }
 
@@ -335,7 +355,11 @@ export class EngineStream
     const problem = this.#incoming.body(chunk.length, endStream);
     if (problem !== undefined) throw this.#malformed(problem);
     if (endStream) this.#receiveEnd();
-    if (chunk.length > 0) this.#events?.onData(chunk);
+    try {
+      if (chunk.length > 0) this.#events?.onData(chunk);
+    } catch (error) {
+      this.faulted(error);
+    }
     if (endStream) this.#receivedEnd();
   }
 
@@ -377,7 +401,7 @@ export class EngineStream
     this.#input("recvReset");
     this.#leave("resetByPeer");
     const by = code === ErrorCode.REFUSED_STREAM ? "refused" : "peer";
-    this.#events?.onReset({ by, code, reason });
+    this.#tellReset({ by, code, reason });
     this.#host.onStreamOver();
   }
 
@@ -413,7 +437,11 @@ export class EngineStream
   #receivedEnd(): void {
     if (this.#hasLeft) return; // A handler has reset it.
     this.#isEndDue = false;
-    this.#events?.onEnd();
+    try {
+      this.#events?.onEnd();
+    } catch (error) {
+      this.faulted(error);
+    }
     if (this.#state === "closed") this.#leaveInOrder();
   }
 

@@ -18,6 +18,7 @@
 
 import type { Clock } from "../sync/clock.ts";
 import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import { Pump, type PumpOwner } from "./pump.ts";
 
 /**
@@ -182,6 +183,16 @@ class Transfer implements PumpOwner, Joined {
     if (this.#endB === undefined) this.#b.reset(reason);
   }
 
+  /** A slip of ours costs these two, whatever carries them. */
+  faulted(error: unknown): void {
+    reportFault("conduit", error);
+    this.#cause ??= { kind: "lost", reason: INTERNAL_ERROR };
+    this.#aToB.stop();
+    this.#bToA.stop();
+    if (this.#endA === undefined) lose(this.#a);
+    if (this.#endB === undefined) lose(this.#b);
+  }
+
   #tellWhenClosed(): void {
     if (this.#endA === undefined || this.#endB === undefined) return;
     this.#onOver?.({
@@ -194,6 +205,15 @@ class Transfer implements PumpOwner, Joined {
         this.#bToA.droppedDatagrams,
       durationMs: (this.#clock?.now() ?? 0) - this.#startMs,
     });
+  }
+}
+
+/** What is half-done may refuse to be ended; the other one is ended all the same. */
+function lose(conduit: Conduit): void {
+  try {
+    conduit.reset(INTERNAL_ERROR, "lost");
+  } catch (error) {
+    reportFault("conduit", error);
   }
 }
 
@@ -217,19 +237,39 @@ class TransferSide implements ConduitEvents {
   }
 
   onData(chunk: Uint8Array): void {
-    this.#outgoing.onData(chunk);
+    try {
+      this.#outgoing.onData(chunk);
+    } catch (error) {
+      this.#transfer.faulted(error);
+    }
   }
 
   onWritable(): void {
-    this.#incoming.drain();
+    try {
+      this.#incoming.drain();
+    } catch (error) {
+      this.#transfer.faulted(error);
+    }
   }
 
   onEnd(isGone?: boolean): void {
-    this.#outgoing.onEnd(isGone);
-    this.#transfer.onEnded(this.#side);
+    try {
+      this.#outgoing.onEnd(isGone);
+      this.#transfer.onEnded(this.#side);
+    } catch (error) {
+      this.#transfer.faulted(error);
+    }
   }
 
   onClose(closed: ConduitEnd): void {
+    try {
+      this.#closed(closed);
+    } catch (error) {
+      this.#transfer.faulted(error);
+    }
+  }
+
+  #closed(closed: ConduitEnd): void {
     const end = inOrder(closed, this.#outgoing, this.#incoming);
     this.#outgoing.onSourceClosed();
     this.#incoming.stop();

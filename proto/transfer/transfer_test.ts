@@ -1,6 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { HeardFaults, slip } from "../../tests/support/heard_faults.ts";
 import {
   CLEAN,
   joined,
@@ -148,4 +149,30 @@ Deno.test("what nobody waits for is joined all the same", async () => {
   right.finish();
   assertEquals([await left.closed, await right.closed], [CLEAN, CLEAN]);
   assertEquals(right.text, "to the right");
+});
+
+for (const entry of ["write", "end", "consumed"] as const) {
+  Deno.test(`a conduit whose ${entry} throws is lost, and the other one with it`, async () => {
+    using heard = new HeardFaults();
+    const { left, a, b, result } = joined();
+    const spoiled = entry === "consumed" ? a : b;
+    spoiled[entry] = slip;
+    left.send("octets");
+    left.finish();
+    const { end } = await result;
+    assertEquals(end, { kind: "lost", reason: "an internal error" });
+    assertEquals(heard.faults, ["conduit: a slip"]);
+  });
+}
+
+Deno.test("who wants to know of the end and throws is only reported", async () => {
+  using heard = new HeardFaults();
+  const [a, left] = MemoryConduit.pair();
+  const [b, right] = MemoryConduit.pair();
+  const probes = [new ConduitProbe(left), new ConduitProbe(right)];
+  join(a, b, slip);
+  for (const probe of probes) probe.finish();
+  for (const probe of probes) assertEquals(await probe.closed, CLEAN);
+  await settled();
+  assertEquals(heard.faults, ["conduit: a slip"]);
 });

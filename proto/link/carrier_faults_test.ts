@@ -1,0 +1,96 @@
+/**
+ * Whatever the owner of a conduit, or who dials, throws: the other conduits of
+ * the link carry on, on either carrier and at either end.
+ */
+
+import { assertEquals } from "@std/assert";
+import {
+  type CarrierRig,
+  packetsRig,
+  streamsRig,
+} from "../../tests/support/carrier_rig.ts";
+import { settled } from "../../tests/support/conduit_probe.ts";
+import { HeardFaults, slip } from "../../tests/support/heard_faults.ts";
+import { DialError } from "./link.ts";
+import type { Conduit, ConduitEvents } from "../transfer/conduit.ts";
+
+/** Ends a conduit whose owner throws from `event` at the server. */
+type Provoke = (event: keyof ConduitEvents, rig: CarrierRig) => Promise<void>;
+
+const NOTHING: ConduitEvents = {
+  onData() {},
+  onWritable() {},
+  onEnd() {},
+  onClose() {},
+};
+
+/** The events at the server's end, and what the target does to cause them. */
+const EVENTS: readonly (keyof ConduitEvents)[] = ["onData", "onEnd", "onClose"];
+
+const spoilConduit: Provoke = async (event, rig) => {
+  const attach = (conduit: Conduit) =>
+    conduit.attach({ ...NOTHING, [event]: slip });
+  const { target } = await rig.connectUnattached("tcp", {}, attach);
+  if (event === "onData") target.send("octets");
+  else if (event === "onEnd") target.finish();
+  else target.reset("enough");
+};
+
+for (
+  const [carrier, open] of [["streams", streamsRig], [
+    "packets",
+    packetsRig,
+  ]] as const
+) {
+  const test = (what: string, spoil: (rig: CarrierRig) => Promise<void>) =>
+    Deno.test(`${carrier}: ${what}`, async () => {
+      using heard = new HeardFaults();
+      const rig = await open();
+      const before = await rig.connect();
+      await spoil(rig);
+      await settled();
+      assertEquals(heard.faults.length, 1, heard.faults.join());
+      const after = await rig.connect();
+      for (const { caller, target } of [before, after]) {
+        caller.send("there");
+        await target.received(5);
+        target.send("back");
+        await caller.received(4);
+      }
+      assertEquals(rig.closedReason, undefined);
+      assertEquals(rig.link.load, 2);
+    });
+
+  for (const event of EVENTS) {
+    test(
+      `an ${event} that throws costs its conduit`,
+      (rig) => spoilConduit(event, rig),
+    );
+  }
+
+  test("who hears of a connection and throws costs that one", (rig) => {
+    // It is never told that it has its conduit.
+    rig.connectUnattached("tcp", {}, slip);
+    return settled();
+  });
+
+  test("who hears of a failure and throws costs nothing", async (rig) => {
+    rig.link.dial({ protocol: "tcp", address: "target:1" }, {
+      onConnected() {},
+      onFailed: slip,
+    });
+    await settled();
+    rig.dials[0]!.answer.failed(new DialError("endpoint", "no"));
+  });
+}
+
+Deno.test("packets: an agent that cannot even begin to dial says so", async () => {
+  using heard = new HeardFaults();
+  const rig = await packetsRig();
+  Object.assign(rig.dials, { push: slip });
+  const { outcome } = rig.dial();
+  const error = await outcome;
+  assertEquals(String(error), "DialError: an internal error");
+  assertEquals(heard.faults, ["link: a slip"]);
+  await rig.connect();
+});
