@@ -274,17 +274,14 @@ class Agent {
       log: new ConnectionLog(this.#log, systemTimers),
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
       connect: (target, controller, onVerdict) => {
-        if (!isBenchDial(target)) {
-          const now = liveRules === undefined ? rules : liveRules();
-          return dialTarget(target, {
-            ...dials,
-            ...(now === undefined ? {} : { rules: now }),
-            ...(onVerdict === undefined ? {} : { onVerdict }),
-            controller,
-          });
-        }
-        onVerdict?.({ isAllowed: true, rule: "--bench-target" });
-        return bench.dial();
+        const now = liveRules === undefined ? rules : liveRules();
+        if (isBenchDial(target)) return bench.dialBy(target, now, onVerdict);
+        return dialTarget(target, {
+          ...dials,
+          ...(now === undefined ? {} : { rules: now }),
+          ...(onVerdict === undefined ? {} : { onVerdict }),
+          controller,
+        });
       },
       loadChanged: () => this.#drain.loadChanged(),
     });

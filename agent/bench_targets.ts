@@ -2,12 +2,20 @@
  * The bench target inside an agent: what `tunnel bench` measures against, so
  * that a running tunnel is all it needs.
  *
- * Whoever may dial may already move as many octets to any target that the agent
- * reaches; this adds no right, only a target. It is bounded all the same.
+ * It is a target like others, by its name: rules that do not allow it refuse it,
+ * for a node that serves one port is not to be kept busy by who may use that. It
+ * is bounded besides.
  *
  * @module
  */
 
+import { refusal } from "../host/policy/refusal.ts";
+import {
+  NOT_ALLOWED,
+  type RuleSet,
+  type Verdict,
+} from "../host/policy/rule_set.ts";
+import { subjectOf } from "../host/policy/subject.ts";
 import { BENCH_ADDRESS, type BenchHost } from "../proto/link/bench_wire.ts";
 import { DialError, type DialTarget } from "../proto/link/link.ts";
 import type { Timers } from "../proto/sync/clock.ts";
@@ -39,7 +47,27 @@ export class BenchTargets {
   }
 
   /**
-   * A new connection to the target.
+   * A new connection to the target, if rules allow it.
+   *
+   * @param rules Of the agent; absent: all may be dialed.
+   * @param onVerdict Told whether they allow it.
+   * @throws {DialError} When they do not; and as `dial`.
+   */
+  dialBy(
+    target: DialTarget,
+    rules: RuleSet | undefined,
+    onVerdict?: (verdict: Verdict) => void,
+  ): Promise<Conduit> {
+    const verdict = verdictOf(target, rules);
+    onVerdict?.(verdict);
+    if (!verdict.isAllowed) {
+      return Promise.reject(refusal("agent", target, verdict));
+    }
+    return this.dial();
+  }
+
+  /**
+   * A new connection to the target, for who has no rules.
    *
    * @throws {DialError} When there are as many as may be.
    */
@@ -61,6 +89,16 @@ export class BenchTargets {
       : `Cannot bench: ${this.#connectionsMax} bench connections are open at ` +
         "this agent; wait until another bench is over";
   }
+}
+
+/** Judged by its name alone: it has no address that a rule could be about. */
+function verdictOf(target: DialTarget, rules: RuleSet | undefined): Verdict {
+  if (rules === undefined) return { isAllowed: true, rule: "--bench-target" };
+  const subject = subjectOf(target);
+  const verdict = subject.kind === "endpoint"
+    ? rules.judgeName(subject)
+    : undefined;
+  return verdict ?? NOT_ALLOWED;
 }
 
 /** Whether a dial is for a bench target. */

@@ -1,4 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { parseRule } from "../host/policy/rule.ts";
+import { RuleSet, type Verdict } from "../host/policy/rule_set.ts";
 import { DialError } from "../proto/link/link.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
@@ -31,4 +33,36 @@ Deno.test("only the reserved name over TCP is the bench target", () => {
   assertEquals(isBenchDial({ protocol: "udp", address }), false);
   const other = "bench.tunnel.example:7";
   assertEquals(isBenchDial({ protocol: "tcp", address: other }), false);
+});
+
+Deno.test("the bench target is judged by its name, as any other target", async () => {
+  const address = "bench.tunnel.invalid:7";
+  const labelled = (text: string) => ({ rule: parseRule(text), label: text });
+  const cases: [allow: string[], deny: string[], rule: string | undefined][] = [
+    [["tcp:127.0.0.1:10250"], [], undefined],
+    [["tcp:127.0.0.1:10250", "tcp:*.invalid:7"], [], "tcp:*.invalid:7"],
+    [["tcp:10.0.0.0/8:*"], [], undefined],
+    [["*:*:*"], ["*:*:1-1000"], undefined],
+    [["*:*:*"], ["*:127.0.0.0/8:*"], "*:*:*"],
+  ];
+  for (const [allow, deny, rule] of cases) {
+    const rules = new RuleSet({
+      allow: allow.map(labelled),
+      deny: deny.map(labelled),
+    });
+    const verdicts: Verdict[] = [];
+    const targets = new BenchTargets(HOST, new FakeTimers());
+    const dialing = targets.dialBy(
+      { protocol: "tcp", address },
+      rules,
+      (verdict) => verdicts.push(verdict),
+    );
+    if (rule === undefined) {
+      const { reason } = await assertRejects(() => dialing, DialError);
+      assertEquals([reason, verdicts[0]!.isAllowed], ["refused", false]);
+    } else {
+      abandon(await dialing, "done");
+      assertEquals(verdicts, [{ isAllowed: true, rule }]);
+    }
+  }
 });

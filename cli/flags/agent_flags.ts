@@ -134,8 +134,8 @@ export const AGENT_FLAGS = {
   }),
   "bench-target": booleanFlag(true, {
     group: TARGETS,
-    help: "Answer tunnel bench. It opens nothing to anybody who could not " +
-      "dial before; 128 connections of 120 s at most.",
+    help: "Answer tunnel bench, where --allow and --deny let somebody dial " +
+      "tcp:bench.tunnel.invalid:7; 128 connections of 120 s at most.",
   }),
 
   "announce": announceFlag({
