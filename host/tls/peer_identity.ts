@@ -4,8 +4,9 @@
  * @module
  */
 
-import { createHash, X509Certificate } from "node:crypto";
-import type { PeerCertificate, PeerIdentity } from "../../proto/link/link.ts";
+import { createHash } from "node:crypto";
+import type { PeerIdentity } from "../../proto/link/link.ts";
+import { certificateContents } from "./certificate_contents.ts";
 
 /** The identity of a peer that showed no certificate. */
 export const ANONYMOUS: PeerIdentity = Object.freeze({
@@ -18,7 +19,7 @@ export const ANONYMOUS: PeerIdentity = Object.freeze({
 /** The part of a `node:tls` socket that is read here. */
 export interface PeerCertificateHolder {
   readonly authorized: boolean;
-  getPeerCertificate(): unknown;
+  getPeerX509Certificate(): { readonly raw: Uint8Array } | undefined;
 }
 
 /**
@@ -29,17 +30,10 @@ export interface PeerCertificateHolder {
  */
 export function peerIdentityOf(socket: PeerCertificateHolder): PeerIdentity {
   if (!socket.authorized) return ANONYMOUS;
-  const certificate = socket.getPeerCertificate() as ShownCertificate | null;
-  if (!certificate?.fingerprint256 || certificate.raw === undefined) {
-    return ANONYMOUS;
-  }
-  return {
-    kind: "certificate",
-    commonName: valuesOf(certificate.subject?.CN).join(","),
-    fingerprint: certificate.fingerprint256.replaceAll(":", "").toLowerCase(),
-    names: splitNames(certificate.subjectaltname ?? ""),
-    certificate: certificateFacts(certificate, certificate.raw),
-  };
+  const shown = socket.getPeerX509Certificate();
+  return shown === undefined
+    ? ANONYMOUS
+    : identityOf(new Uint8Array(shown.raw));
 }
 
 /** Certificates that are remembered by {@linkcode identityOf}. */
@@ -66,7 +60,8 @@ export class KnownCertificates {
     if (der.length === 0) return ANONYMOUS;
     const identities = this.#identities;
     const fingerprint = createHash("sha256").update(der).digest("hex");
-    const identity = identities.get(fingerprint) ?? read(der);
+    const identity = identities.get(fingerprint) ??
+      read(der, fingerprint);
     identities.delete(fingerprint);
     identities.set(fingerprint, identity);
     if (identities.size > this.#max) {
@@ -84,61 +79,22 @@ export function identityOf(der: Uint8Array<ArrayBuffer>): PeerIdentity {
   return known.identityOf(der);
 }
 
-function read(der: Uint8Array<ArrayBuffer>): PeerIdentity {
-  return peerIdentityOf({
-    authorized: true,
-    getPeerCertificate: () => new X509Certificate(der).toLegacyObject(),
-  });
-}
-
-/** What `getPeerCertificate` gives, as far as it is read. */
-interface ShownCertificate {
-  readonly subject?: {
-    readonly CN?: string | readonly string[];
-    readonly O?: string | readonly string[];
-  };
-  readonly subjectaltname?: string;
-  readonly fingerprint256?: string;
-  readonly serialNumber?: string;
-  readonly valid_to?: string;
-  readonly raw?: Uint8Array<ArrayBuffer>;
-}
-
-function certificateFacts(
-  shown: ShownCertificate,
-  der: Uint8Array<ArrayBuffer>,
-): PeerCertificate {
-  let publicKeySha256: string | undefined;
+function read(der: Uint8Array, fingerprint: string): PeerIdentity {
+  const contents = certificateContents(der);
+  const { commonNames, names, serialNumber, notAfterMs } = contents;
   return {
-    organizations: valuesOf(shown.subject?.O),
-    // Reads the certificate once more, so only for those who ask.
-    get publicKeySha256() {
-      return publicKeySha256 ??= createHash("sha256")
-        .update(
-          new X509Certificate(der).publicKey
-            .export({ type: "spki", format: "der" }),
-        )
-        .digest("hex");
+    kind: "certificate",
+    // Of several, readers choose differently; then none is proven.
+    commonName: commonNames.length === 1 ? commonNames[0] ?? "" : "",
+    fingerprint,
+    names,
+    certificate: {
+      organizations: contents.organizations,
+      publicKeySha256: createHash("sha256").update(contents.publicKeyInfo)
+        .digest("hex"),
+      serialNumber,
+      der,
+      notAfterMs,
     },
-    serialNumber: shown.serialNumber ?? "",
-    der,
-    notAfterMs: Date.parse(shown.valid_to ?? ""),
   };
-}
-
-/** A subject's attribute is absent, a text, or several. */
-function valuesOf(
-  attribute: string | readonly string[] | undefined,
-): readonly string[] {
-  if (attribute === undefined) return [];
-  return typeof attribute === "string" ? [attribute] : attribute;
-}
-
-/**
- * Splits `DNS:a, IP Address:::1, URI:"x, y"`. A value with a comma is quoted
- * (else a name could smuggle in a second one), so quoted commas do not split.
- */
-function splitNames(text: string): readonly string[] {
-  const names = text.match(/(?:"(?:[^"\\]|\\.)*"|[^,"])+/g) ?? [];
-  return names.map((entry) => entry.trim()).filter((entry) => entry !== "");
 }

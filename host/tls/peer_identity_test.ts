@@ -1,6 +1,17 @@
 import { assert, assertEquals } from "@std/assert";
 import { X509Certificate } from "node:crypto";
+import { connect, createServer } from "node:tls";
+import type { PeerIdentity } from "../../proto/link/link.ts";
 import { certificates } from "../../tests/support/certificates.ts";
+import {
+  commonName,
+  derOf as oddDer,
+  general,
+  NameCa,
+  octets,
+  tlv,
+  utf8,
+} from "../../tests/support/name_certificates.ts";
 import {
   ANONYMOUS,
   KnownCertificates,
@@ -18,7 +29,7 @@ Deno.test("a certificate says the same however often it is seen", async () => {
     const identity = known.identityOf(der);
     const whole = peerIdentityOf({
       authorized: true,
-      getPeerCertificate: () => new X509Certificate(cert).toLegacyObject(),
+      getPeerX509Certificate: () => new X509Certificate(cert),
     });
     assertEquals(
       { ...identity, certificate: undefined },
@@ -54,4 +65,62 @@ Deno.test("each connection has an identity of its own, read once", async () => {
 
 Deno.test("who showed nothing is nobody", () => {
   assert(new KnownCertificates(1).identityOf(new Uint8Array()) === ANONYMOUS);
+});
+
+Deno.test("of several common names none is proven", () => {
+  const ca = new NameCa();
+  const nameOf = (...subject: Uint8Array[]) =>
+    new KnownCertificates(1).identityOf(oddDer(ca.issue({ subject }).cert))
+      .commonName;
+  assertEquals(nameOf(commonName(utf8("a"))), "a");
+  assertEquals(nameOf(commonName(utf8("a"), utf8("b"))), "");
+  assertEquals(nameOf(commonName(utf8("a")), commonName(utf8("a"))), "");
+  assertEquals(nameOf(commonName(utf8("a")), commonName(utf8("b\0"))), "");
+  assertEquals(nameOf(commonName(utf8("a\0"))), "");
+  assertEquals(nameOf(), "");
+});
+
+Deno.test("a certificate that cannot be read is somebody, and nobody by name", () => {
+  const identity = new KnownCertificates(1).identityOf(
+    Uint8Array.of(0x30, 0x80),
+  );
+  assertEquals(
+    [identity.kind, identity.commonName, identity.names],
+    ["certificate", "", []],
+  );
+});
+
+Deno.test("a socket of the platform's TLS proves the same, odd or not", async () => {
+  const { ca, server } = await certificates();
+  const odd = new NameCa();
+  for (
+    const [pair, expected] of [
+      [odd.issue({ names: [[general.uri("u, DNS:victim")]] }), [
+        "URI:u, DNS:victim",
+      ]],
+      [odd.issue({ subject: [commonName(tlv(0x14, octets("m\xfc")))] }), []],
+      [odd.issue({}), []],
+    ] as const
+  ) {
+    const { promise, resolve, reject } = Promise.withResolvers<PeerIdentity>();
+    const listener = createServer(
+      { ...server, ca: [ca, odd.cert], requestCert: true },
+      (socket) => {
+        try {
+          resolve(peerIdentityOf(socket as never));
+        } catch (error) {
+          reject(error);
+        }
+        socket.destroy();
+      },
+    );
+    await new Promise<void>((open) => listener.listen(0, "127.0.0.1", open));
+    const { port } = listener.address() as { port: number };
+    const client = connect({ host: "127.0.0.1", port, ca, ...pair });
+    client.on("error", () => {});
+    const identity = await promise;
+    assertEquals([identity.kind, identity.names], ["certificate", expected]);
+    client.destroy();
+    await new Promise((closed) => listener.close(closed));
+  }
 });

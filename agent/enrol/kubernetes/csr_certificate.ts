@@ -19,6 +19,7 @@ import {
   type CertificateFacts,
   CLOCK_SKEW_MS,
 } from "../../../host/pki/certificate.ts";
+import { certificateContents } from "../../../host/tls/certificate_contents.ts";
 import { canonicalIp } from "../../../proto/link/ip_address.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
@@ -245,20 +246,22 @@ function differenceOf(
   { x509 }: CertificateFacts,
   wish: CertificateWish,
 ): string | undefined {
-  const subject = x509.subject.split("\n");
-  const wanted = [
-    ...wish.organizations.map((name) => `O=${name}`),
-    `CN=${wish.commonName}`,
-  ];
-  if (wanted.some((part) => !subject.includes(part))) {
-    return `is for ${subject.join(", ")}`;
-  }
-  const names = (x509.subjectAltName ?? "").split(", ").map((name) =>
-    name.replace(/^IP Address:(.*)$/, (_, ip) => `IP:${canonicalIp(ip)}`)
+  const { commonNames, organizations, names } = certificateContents(
+    new Uint8Array(x509.raw),
   );
+  const isForUs = commonNames.length === 1 &&
+    commonNames[0] === wish.commonName &&
+    wish.organizations.every((name) => organizations.includes(name));
+  if (!isForUs) {
+    const subject = [
+      ...organizations.map((name) => `O=${name}`),
+      ...commonNames.map((name) => `CN=${name ?? "?"}`),
+    ];
+    return `is for ${subject.join(", ") || "nobody"}`;
+  }
   const lacking = [
     ...wish.dnsNames.map((name) => `DNS:${name}`),
-    ...wish.ipAddresses.map((ip) => `IP:${ip}`),
+    ...wish.ipAddresses.map((ip) => `IP Address:${canonicalIp(ip)}`),
   ].find((name) => !names.includes(name));
   return lacking === undefined ? undefined : `does not say ${lacking}`;
 }
