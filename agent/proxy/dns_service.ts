@@ -12,8 +12,9 @@ import { systemTimers } from "../../host/process/system_timers.ts";
 import { DnsResponder } from "./dns.ts";
 import { listenDns } from "./dns_listener.ts";
 import { DnsZone } from "./dns_zone.ts";
+import { OwnAddresses } from "./own_addresses.ts";
 import type { Proxy } from "./proxy.ts";
-import { OwnAddresses, ServiceListener } from "./service_listener.ts";
+import { ServiceListener } from "./service_listener.ts";
 
 /** See the module description. */
 export class DnsService {

@@ -4,7 +4,7 @@
  *
  * Follows the catalog. What a change means: ports that are gone are closed and
  * what runs there may end; new ones are opened; an address that moves from one
- * port to another is free before it is opened again; all others are left alone.
+ * port to another takes its socket along; all others are left alone.
  * `tunnel proxy` is this and a process around it, and an agent may have one, too.
  *
  * Reading order: `start`, `#onSnapshot`, `#serve`, `#place`.
@@ -24,6 +24,7 @@ import { type Snapshot, targetsOf } from "../../catalog/snapshot.ts";
 import type { ListenAddress } from "../../host/listen/listeners.ts";
 import { HealthChecks } from "./health.ts";
 import { LocalAddressBook, type LocalAddresses } from "./local_address.ts";
+import { addressKey, OwnAddresses } from "./own_addresses.ts";
 import { PORT_PROXIES, type PortProxies } from "./port_proxies.ts";
 import {
   inOrderOfPlacing,
@@ -32,11 +33,7 @@ import {
   ProxiedPort,
   type ProxyContext,
 } from "./proxied_port.ts";
-import {
-  addressKey,
-  OwnAddresses,
-  ServiceListener,
-} from "./service_listener.ts";
+import { ServiceListener } from "./service_listener.ts";
 
 /** What a proxy is made of. */
 export interface ProxyOptions {
@@ -100,7 +97,7 @@ export class Proxy {
   /** Serves what the catalog has, and what it will have. */
   start(): void {
     this.#unfollow = this.#options.catalog.follow((snapshot, diff) =>
-      this.#onSnapshot(snapshot, diff)
+      this.#own.change(() => this.#onSnapshot(snapshot, diff))
     );
   }
 

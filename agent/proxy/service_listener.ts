@@ -12,48 +12,13 @@ import type { Protocol } from "../../catalog/model.ts";
 import { ListenError } from "../../host/listen/listen_error.ts";
 import type { ListenAddress } from "../../host/listen/listeners.ts";
 import type { Log } from "../../host/process/log.ts";
-import { hostPort } from "../../host/sockets/deno_socket.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { OwnAddresses } from "./own_addresses.ts";
 import type { PortListener } from "./proxied_port.ts";
 
 /** Longest wait before an address that could not be had is tried again. */
 export const BIND_RETRY_MS_MAX = 10_000;
-
-/**
- * Addresses that are ours, and those that were until just now: the platform
- * needs a moment to close a listener, in which nobody can have its address.
- */
-export class OwnAddresses {
-  readonly #holders = new Map<string, string>();
-  readonly #closing = new Map<string, Promise<void>>();
-
-  /** @param name Who has `key` now. */
-  opened(key: string, name: string): void {
-    this.#holders.set(key, name);
-  }
-
-  /** Closes a listener that was opened as `key`. */
-  close(key: string, listener: PortListener): void {
-    this.#holders.delete(key);
-    listener.close();
-    if (listener.finished === undefined) return;
-    const free = listener.finished.then(() => {
-      if (this.#closing.get(key) === free) this.#closing.delete(key);
-    });
-    this.#closing.set(key, free);
-  }
-
-  /** Who has `key`, if it is one of ours. */
-  holderOf(key: string): string | undefined {
-    return this.#holders.get(key);
-  }
-
-  /** Settles when `key` is free; absent: it is, as far as we are concerned. */
-  whenFree(key: string): Promise<void> | undefined {
-    return this.#closing.get(key);
-  }
-}
 
 /** What a listener takes from outside. */
 export interface ServiceListenerOptions {
@@ -134,11 +99,8 @@ export class ServiceListener {
     if (this.#opened === undefined) return;
     const { at, listener } = this.#opened;
     this.#opened = undefined;
-    this.#options.own.close(this.#keyOf(at), listener);
-  }
-
-  #keyOf(at: ListenAddress): string {
-    return addressKey(this.#options.protocol, at);
+    const { own, protocol } = this.#options;
+    own.close(protocol, at, listener);
   }
 
   #try(): void {
@@ -149,7 +111,8 @@ export class ServiceListener {
       this.#problem = undefined;
       return;
     }
-    const free = this.#options.own.whenFree(this.#keyOf(at));
+    const { own, protocol } = this.#options;
+    const free = own.whenFree(protocol, at);
     if (free !== undefined) {
       return void free.then(() => {
         if (attempt === this.#attempt) this.#try();
@@ -172,11 +135,11 @@ export class ServiceListener {
   }
 
   #onOpen(at: ListenAddress, listener: PortListener): void {
-    const { log, name, own } = this.#options;
+    const { log, name, own, protocol } = this.#options;
     this.#closeOpened();
     this.#opened = { at, listener };
     // Any free port is nobody else's wish.
-    if (at.port !== 0) own.opened(this.#keyOf(at), name);
+    if (at.port !== 0) own.opened(protocol, at, name);
     this.#problem = undefined;
     this.#backoff.reset();
     log.event(`${name} is served on ${listener.address}`);
@@ -184,8 +147,8 @@ export class ServiceListener {
 
   #onFailure(error: unknown): void {
     if (!(error instanceof ListenError)) throw error;
-    const { log, name, own, timers } = this.#options;
-    const holder = own.holderOf(this.#keyOf(this.#wanted!));
+    const { log, name, own, protocol, timers } = this.#options;
+    const holder = own.holderOf(protocol, this.#wanted!);
     const problem = holder === undefined
       ? error.message
       : `Cannot listen on ${error.address}: ${holder} is served there`;
@@ -203,12 +166,4 @@ export class ServiceListener {
 
 function isSame(one: ListenAddress, other: ListenAddress): boolean {
   return one.hostname === other.hostname && one.port === other.port;
-}
-
-/** `tcp host:port`, as wanted and not as bound. */
-export function addressKey(
-  protocol: Protocol,
-  { hostname, port }: ListenAddress,
-): string {
-  return `${protocol} ${hostPort(hostname, port)}`;
 }

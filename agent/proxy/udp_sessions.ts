@@ -109,14 +109,24 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     });
     const finished = Promise.withResolvers<void>();
     const { address } = socket;
+    const end = () => {
+      this.#homes.delete(home);
+      this.#endAll(home, "the port is not served any more");
+    };
     return {
       address: hostPort(address.hostname, address.port),
       port: address.port,
       finished: finished.promise,
-      close: () => {
-        this.#homes.delete(home);
-        this.#endAll(home, "the port is not served any more");
+      close() {
+        end();
         socket.close(finished.resolve);
+      },
+      leave() {
+        end();
+        const left = socket.leave?.();
+        // Harmless a second time, and tells when the port is free.
+        socket.close(finished.resolve);
+        return left;
       },
     };
   }

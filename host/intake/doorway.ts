@@ -110,9 +110,7 @@ export class Doorway implements Polled {
       random,
       letIn: (visitor) => this.#line(visitor),
     });
-    kernel.poller.add(listener.descriptor, Ready.READ | Ready.EDGE, this);
-    // Whoever came before it was waited for is not told of.
-    kernel.poller.goOn(this);
+    listener.watchedBy(this);
   }
 
   /** Stops accepting; who is here goes on. */
@@ -124,7 +122,7 @@ export class Doorway implements Polled {
   onReady(): void {
     const { timers } = this.#options;
     const untilMs = timers.now() + ACCEPT_TURN_MS;
-    while (!this.#isClosed && this.#acceptOne()) {
+    while (this.#isAccepting && this.#acceptOne()) {
       if (timers.now() < untilMs) continue;
       return this.#kernel.poller.goOn(this);
     }
@@ -133,6 +131,11 @@ export class Doorway implements Polled {
   /** Whoever came is lost; who is behind them is not. */
   onFault(): void {
     if (!this.#isClosed) this.#kernel.poller.goOn(this);
+  }
+
+  /** Another process may have the listener by now. */
+  get #isAccepting(): boolean {
+    return !this.#isClosed && this.#listener.isOpen;
   }
 
   /** @returns Whether there may be another one. */

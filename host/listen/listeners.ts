@@ -2,9 +2,10 @@
  * Opens listeners; those for agents are in `agent_listener.ts`.
  *
  * Everything a process offers to the network is opened here, so this is where
- * to look for it, and where a listener handed over by another process (a
- * restart without a gap, socket activation) would come in: each function takes
- * an address and could as well take a descriptor that is bound to it.
+ * to look for it. An address that is bound already, by another process that
+ * handed its sockets over (a restart without a gap, socket activation) or by a
+ * listener that made room, is not bound again: its socket is taken out of the
+ * store (`host/sockets/listening/socket_store.ts`).
  *
  * @module
  */
@@ -14,6 +15,8 @@ import { type HttpHandler, HttpPort } from "./http_port.ts";
 import { guardNames } from "./loopback_names.ts";
 import { ListenError, listenError } from "./listen_error.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
+import { keyOfPath } from "../sockets/listening/socket_key.ts";
+import { socketStore } from "../sockets/listening/socket_store.ts";
 import { codeOf, type OctetSocket } from "../sockets/octet_socket.ts";
 import {
   listenOnAddress,
@@ -29,6 +32,14 @@ export interface BoundListener {
   readonly port: number;
   /** Stops accepting. What was accepted goes on. */
   close(): void;
+  /**
+   * The same, and leaves the socket open for who listens there next in this
+   * process, so that nobody who comes meanwhile is refused.
+   *
+   * @returns What it is in the store by; `undefined`: it is closed. Absent: that
+   *   cannot be.
+   */
+  leave?(): string | undefined;
 }
 
 /** Where to listen. */
@@ -67,7 +78,13 @@ export function listenTcp(
   const { hostname, port } = listener.address;
   const address = hostPort(hostname, port);
   const finished = acceptLoop(listener, address, events);
-  return { address, port, close: () => listener.close(), finished };
+  return {
+    address,
+    port,
+    close: () => listener.close(),
+    ...(listener.leave && { leave: () => listener.leave!() }),
+    finished,
+  };
 }
 
 /**
@@ -83,7 +100,8 @@ export async function listenUnix(
   events: ConnectionEvents<OctetSocket>,
   deleteExisting = true,
 ): Promise<BoundListener> {
-  await clearPath(path, deleteExisting);
+  const isOpenAlready = socketStore()?.has(keyOfPath(path)) === true;
+  if (!isOpenAlready) await clearPath(path, deleteExisting);
   // Set around the call and not by chmod after it: no moment with other modes.
   const umask = Deno.umask(0o007);
   let listener: SocketListener;

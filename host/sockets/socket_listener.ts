@@ -29,6 +29,8 @@ export interface SocketListener {
    */
   acceptNow?(): OctetSocket | undefined;
   close(): void;
+  /** See `PolledListener.leave`; absent where the platform listens. */
+  leave?(): string | undefined;
 }
 
 /**

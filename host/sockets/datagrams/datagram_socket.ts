@@ -18,6 +18,8 @@ import {
 import { type LibC, openLibc } from "../libc/libc.ts";
 import { NodeDatagramSocket } from "./node_datagram_socket.ts";
 import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
+import { keyOfAddress } from "../listening/socket_key.ts";
+import { socketStore, type WaitingSocket } from "../listening/socket_store.ts";
 import { sharedPoller } from "../polled/poller.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 
@@ -56,6 +58,13 @@ export interface DatagramSocket {
   send(octets: Uint8Array, to: DatagramAddress): void;
   /** Nothing is heard any more. @param closed Called when the port is free. */
   close(closed?: () => void): void;
+  /**
+   * The same, and leaves the socket open for who binds its address next.
+   *
+   * @returns What it is in the store by; `undefined`: it is closed. Absent: that
+   *   cannot be.
+   */
+  leave?(): string | undefined;
 }
 
 /**
@@ -75,6 +84,11 @@ export function openDatagramSocket(
   wish: DatagramSocketWish = {},
 ): Promise<DatagramSocket> {
   const { peer, kernelOctets } = wish;
+  if (peer === undefined) {
+    const wanted = { ...at, hostname: at.hostname || "0.0.0.0" };
+    const waiting = socketStore()?.take(keyOfAddress("udp", wanted));
+    if (waiting !== undefined) return openWaiting(openLibc()!, waiting);
+  }
   const isOneOfMany = peer !== undefined && sharedPoller() !== undefined &&
     connectedSockets() >= PLATFORM_SESSIONS_MAX;
   if (isOneOfMany) return openPolled(openLibc()!, peer, kernelOctets);
@@ -82,6 +96,14 @@ export function openDatagramSocket(
   return listen === undefined
     ? NodeDatagramSocket.open(at, wish)
     : DenoDatagramSocket.open(at, listen, wish);
+}
+
+// deno-lint-ignore require-await -- what it throws is to be a rejection
+async function openWaiting(
+  library: LibC,
+  waiting: WaitingSocket,
+): Promise<DatagramSocket> {
+  return PolledDatagramSocket.listenWith(library, waiting);
 }
 
 // deno-lint-ignore require-await -- what it throws is to be a rejection

@@ -12,8 +12,9 @@ import {
 import { setImmediate } from "node:timers";
 import { giveBuffer, takeBuffer } from "./datagram_buffers.ts";
 import {
-  type DatagramDescriptor,
+  DatagramDescriptor,
   DATAGRAMS_PER_READ,
+  KERNEL_BUFFER_OCTETS,
   openWithDescriptor,
 } from "./datagram_descriptor.ts";
 import { DatagramSender } from "./datagram_outbox.ts";
@@ -23,6 +24,7 @@ import type {
   DatagramSocketWish,
 } from "./datagram_socket.ts";
 import { lastError } from "../libc/libc.ts";
+import { socketStore } from "../listening/socket_store.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 import { codeOf } from "../octet_socket.ts";
@@ -74,13 +76,17 @@ export function connectedSockets(): number {
 /** See the module description. */
 export class DenoDatagramSocket implements DatagramSocket, Polled {
   readonly #socket: PlatformSocket;
+  readonly #address: DatagramAddress;
   readonly #descriptor: DatagramDescriptor | undefined;
-  readonly #sender: DatagramSender | undefined;
+  #sender: DatagramSender | undefined;
   /** Whether it is for one peer only. */
   readonly #isConnected: boolean;
   #events: DatagramEvents | undefined;
   #waitingOctets = 0;
   #isClosed = false;
+  /** Another process reads; what is sent leaves by this second descriptor. */
+  #sendsBy: DatagramDescriptor | undefined;
+  #unlist = () => {};
   /** While it reads. */
   #reading: Promise<void> | undefined;
   #released: Promise<unknown> | undefined;
@@ -91,12 +97,14 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
     isConnected = false,
   ) {
     this.#socket = socket;
+    this.#address = socket.addr;
     this.#descriptor = descriptor;
     this.#isConnected = isConnected;
     this.#sender = descriptor &&
       new DatagramSender(descriptor, (octets, to) => this.#retry(octets, to));
     // Only errors are waited for there: the platform is who reads.
     if (isConnected) sharedPoller()?.add(descriptor!.number, 0, this);
+    if (descriptor !== undefined && !isConnected) this.#enlist(descriptor);
   }
 
   /** @param wish `isPlain`: to do without the C library. */
@@ -125,7 +133,7 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
   }
 
   get address(): DatagramAddress {
-    return this.#socket.addr;
+    return this.#address;
   }
 
   listen(events: DatagramEvents): void {
@@ -143,18 +151,56 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
 
   close(closed?: () => void): void {
     if (!this.#isClosed) {
+      this.#unlist();
       this.#sender?.flush();
       if (this.#isConnected) {
         connected--;
         this.#released = sharedPoller()?.release(this.#descriptor!.number);
       }
-      this.#socket.close();
+      if (this.#sendsBy === undefined) this.#socket.close();
+      else this.#sendsBy.library.close(this.#sendsBy.number);
     }
     // From here on the descriptor may be somebody else's.
     this.#isClosed = true;
     if (closed === undefined) return;
     // The platform keeps the port for as long as a read of it is under way.
     void Promise.all([this.#reading, this.#released]).then(closed);
+  }
+
+  leave(): string | undefined {
+    const { library, number } = this.#descriptor ?? {};
+    const store = socketStore();
+    const canStay = library !== undefined && store !== undefined &&
+      !this.#isClosed && this.#sendsBy === undefined && !this.#isConnected;
+    const second = canStay ? library.dup(number!) : -1;
+    this.close();
+    return second < 0 ? undefined : store!.put(second);
+  }
+
+  #enlist(descriptor: DatagramDescriptor): void {
+    const store = socketStore();
+    if (store === undefined) return;
+    this.#unlist = store.opened({
+      descriptor: descriptor.number,
+      isHeld: false,
+      start() {},
+      handedOver: () => this.#stopReading(descriptor),
+    });
+  }
+
+  /** The platform can end a read only by closing its descriptor. */
+  #stopReading({ library, number }: DatagramDescriptor): void {
+    const second = library.dup(number);
+    if (second < 0) return this.close();
+    this.#sender?.flush();
+    this.#sendsBy = new DatagramDescriptor(
+      library,
+      second,
+      KERNEL_BUFFER_OCTETS,
+    );
+    // What the kernel has no room for is lost, as anywhere on the way.
+    this.#sender = new DatagramSender(this.#sendsBy, () => {});
+    this.#socket.close();
   }
 
   /** There is an error, as nothing else is waited for there. */
@@ -206,6 +252,10 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
     if (!this.#isClosed) this.#events?.onError(error as Error);
   }
 
+  get #isReading(): boolean {
+    return !this.#isClosed && this.#sendsBy === undefined;
+  }
+
   async #receive(events: DatagramEvents): Promise<void> {
     const buffer = takeBuffer();
     try {
@@ -221,12 +271,12 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
   ): Promise<void> {
     const failuresMax = this.#isConnected ? 1 : READ_FAILURES_MAX;
     let inTurn = 0;
-    for (let failures = 0; !this.#isClosed;) {
+    for (let failures = 0; this.#isReading;) {
       let received: [Uint8Array, DatagramAddress];
       try {
         received = await this.#socket.receive(buffer);
       } catch (error) {
-        if (this.#isClosed) return;
+        if (!this.#isReading) return;
         if (++failures < failuresMax) continue;
         return this.#fail(error);
       }
@@ -246,10 +296,10 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
     let total = 0;
     while (this.#descriptor !== undefined && total < DATAGRAMS_PER_TURN) {
       // Whoever hears a datagram may close the socket.
-      if (this.#isClosed) break;
+      if (!this.#isReading) break;
       const count = this.#descriptor.read((octets, hostname, port) => {
         hear(events, octets, hostname, port);
-        return !this.#isClosed;
+        return this.#isReading;
       });
       total += count;
       if (count < DATAGRAMS_PER_READ) break;

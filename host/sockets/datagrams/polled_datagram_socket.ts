@@ -1,6 +1,8 @@
 /**
- * A UDP socket for one peer, of the C library alone: what it costs beside the
- * kernel's part is a few objects. Thousands of them are waited for together.
+ * A UDP socket of the C library alone: what it costs beside the kernel's part is
+ * a few objects. Thousands of them are waited for together. Most are for one
+ * peer; those that come from another process, or another listener of this one,
+ * are for whoever sends.
  *
  * @module
  */
@@ -8,11 +10,12 @@
 import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
 import {
   DatagramDescriptor,
+  KERNEL_BUFFER_OCTETS,
   SESSION_BUFFER_OCTETS,
 } from "./datagram_descriptor.ts";
 import { DatagramSender } from "./datagram_outbox.ts";
 import type { DatagramEvents, DatagramSocket } from "./datagram_socket.ts";
-import { lastError, type LibC, nameOf } from "../libc/libc.ts";
+import { lastError, type LibC } from "../libc/libc.ts";
 import {
   type Polled,
   type Poller,
@@ -20,7 +23,16 @@ import {
   sharedPoller,
 } from "../polled/poller.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
-import { Errno, systemError } from "../libc/system_error.ts";
+import {
+  SOCKET_ADDRESS_OCTETS,
+  SocketAddressReader,
+} from "../libc/socket_address.ts";
+import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
+import {
+  type ListeningSocket,
+  socketStore,
+  type WaitingSocket,
+} from "../listening/socket_store.ts";
 
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -36,12 +48,15 @@ const EADDRNOTAVAIL = 99;
 const REFUSALS: ReadonlySet<number> = new Set([Errno.ECONNREFUSED]);
 
 /** See the module description. */
-export class PolledDatagramSocket implements DatagramSocket, Polled {
+export class PolledDatagramSocket
+  implements DatagramSocket, Polled, ListeningSocket {
   readonly #descriptor: DatagramDescriptor;
   readonly #sender: DatagramSender;
   readonly #poller: Poller;
   #events: DatagramEvents | undefined;
-  #isClosed = false;
+  /** `handed over`: it sends, and another process reads. */
+  #state: "held" | "open" | "handed over" | "closed" = "open";
+  #unlist = () => {};
 
   private constructor(descriptor: DatagramDescriptor, poller: Poller) {
     this.#descriptor = descriptor;
@@ -79,10 +94,73 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
     throw systemError(error === NO_PORT ? EADDRNOTAVAIL : error);
   }
 
+  /**
+   * For whoever sends, with a socket that is bound already.
+   *
+   * @throws {Error} Nobody can wait for it; the descriptor is closed then.
+   */
+  static listenWith(
+    library: LibC,
+    { descriptor: number, isHeld }: WaitingSocket,
+  ): PolledDatagramSocket {
+    const descriptor = new DatagramDescriptor(
+      library,
+      number,
+      KERNEL_BUFFER_OCTETS,
+    );
+    const poller = sharedPoller()!;
+    const socket = new PolledDatagramSocket(descriptor, poller);
+    if (isHeld) socket.#state = "held";
+    else if (!poller.add(number, Ready.READ, socket)) {
+      library.close(number);
+      throw cannotWait();
+    }
+    socket.#unlist = socketStore()?.opened(socket) ?? (() => {});
+    return socket;
+  }
+
   get address(): DatagramAddress {
     const { library, number } = this.#descriptor;
-    const name = nameOf(library.getsockname, number);
-    return { hostname: name?.address ?? "", port: name?.port ?? 0 };
+    nameLength[0] = name.length;
+    if (library.getsockname(number, name, nameLengthOctets) !== 0) {
+      return { hostname: "", port: 0 };
+    }
+    return { hostname: names.host(0) ?? "", port: names.port(0) };
+  }
+
+  get descriptor(): number {
+    return this.#descriptor.number;
+  }
+
+  get isHeld(): boolean {
+    return this.#state === "held";
+  }
+
+  start(): void {
+    if (this.#state !== "held") return;
+    this.#state = "open";
+    const { number } = this.#descriptor;
+    if (!this.#poller.add(number, Ready.READ, this)) throw cannotWait();
+  }
+
+  handedOver(): void {
+    if (this.#state === "closed") return;
+    this.#state = "handed over";
+    this.#unlist();
+    this.#poller.release(this.#descriptor.number);
+  }
+
+  leave(): string | undefined {
+    const store = socketStore();
+    if (store === undefined || this.#state !== "open") {
+      this.close();
+      return undefined;
+    }
+    this.#sender.flush();
+    this.#state = "closed";
+    this.#unlist();
+    this.#poller.release(this.#descriptor.number);
+    return store.put(this.#descriptor.number);
   }
 
   listen(events: DatagramEvents): void {
@@ -90,19 +168,22 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
   }
 
   send(octets: Uint8Array, to: DatagramAddress): void {
-    if (this.#isClosed) return;
+    if (this.#state === "closed") return;
     // Once in a turn: of what waits here nobody can have refused anything.
     if (this.#sender.isIdle && this.#hasFailed()) return;
     this.#sender.send(octets, to);
   }
 
   close(closed?: () => void): void {
-    if (this.#isClosed) {
+    if (this.#state === "closed") {
       if (closed !== undefined) queueMicrotask(closed);
       return;
     }
     this.#sender.flush();
-    this.#isClosed = true;
+    this.#state = "closed";
+    this.#unlist();
+    // Who else has the socket keeps it open, and the kernel would go on telling.
+    this.#poller.release(this.#descriptor.number);
     const gone = this.#poller.close(this.#descriptor.number);
     if (closed !== undefined) void gone.then(closed);
   }
@@ -114,7 +195,7 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
     // What it leaves there, the next look finds: others have their turn first.
     this.#descriptor.read((octets, host, port) => {
       events.onDatagram(octets, host, port);
-      return !this.#isClosed;
+      return this.#state === "open";
     });
   }
 
@@ -131,6 +212,12 @@ export class PolledDatagramSocket implements DatagramSocket, Polled {
   }
 
   #fail(error: number): void {
-    if (!this.#isClosed) this.#events?.onError(systemError(error));
+    if (this.#state !== "closed") this.#events?.onError(systemError(error));
   }
 }
+
+// One for all, as each call is dealt with at once.
+const name = new Uint8Array(SOCKET_ADDRESS_OCTETS);
+const names = new SocketAddressReader(name);
+const nameLength = new Uint32Array(1);
+const nameLengthOctets = new Uint8Array(nameLength.buffer);

@@ -35,6 +35,7 @@ const SYMBOLS = {
   malloc_trim: { parameters: ["usize"], result: "i32" },
   connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
   dup: { parameters: ["i32"], result: "i32" },
+  fcntl: { parameters: ["i32", "i32", "i32"], result: "i32" },
   close: { parameters: ["i32"], result: "i32" },
   recvmmsg: {
     parameters: ["i32", "buffer", "u32", "i32", "pointer"],

@@ -18,6 +18,11 @@ import {
 import { StreamDescriptor } from "./stream_descriptor.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
 import { encodeUnixAddress } from "../libc/unix_address.ts";
+import { keyOfAddress, keyOfPath } from "../listening/socket_key.ts";
+import {
+  type ListeningSocket,
+  socketStore,
+} from "../listening/socket_store.ts";
 
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
@@ -26,6 +31,8 @@ const TCP_NODELAY = 1;
 const SOCK_STREAM = 1;
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 const AF_UNIX = 1;
+
+const INTEREST = Ready.READ | Ready.EDGE;
 
 /** Connections accepted in a row; then others have their turn. */
 const ACCEPTS_PER_TURN = 64;
@@ -69,16 +76,26 @@ function open(
 ): PolledListener | undefined {
   const library = openLibc();
   if (library === undefined || poller === undefined) return undefined;
+  const waiting = socketStore()?.take(keyOf(place));
+  if (waiting !== undefined) {
+    const { descriptor, isHeld } = waiting;
+    // Who bound it may have had other ideas of it.
+    if (place.kind === "tcp") setNoDelay(library, descriptor);
+    library.listen(descriptor, backlog);
+    return new PolledListener(library, poller, { descriptor, place, isHeld });
+  }
   const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
   if (descriptor < 0) throw systemError(lastError(library));
   if (place.kind === "tcp") {
     library.setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, ON, ON.length);
-    // What is accepted has it from here: a call less for each (tcp(7)).
-    library.setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
+    setNoDelay(library, descriptor);
   }
   const isUp = library.bind(descriptor, name, name.length) === 0 &&
     library.listen(descriptor, backlog) === 0;
-  if (isUp) return new PolledListener(library, poller, descriptor, place);
+  if (isUp) {
+    const bound = { descriptor, place, isHeld: false };
+    return new PolledListener(library, poller, bound);
+  }
   const error = systemError(lastError(library));
   library.close(descriptor);
   throw error;
@@ -86,8 +103,27 @@ function open(
 
 const ON = new Uint8Array(new Uint32Array([1]).buffer);
 
+/** What is accepted has it from there: a call less for each (tcp(7)). */
+function setNoDelay(library: LibC, descriptor: number): void {
+  library.setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
+}
+
+function keyOf(place: Place): string | undefined {
+  return place.kind === "tcp"
+    ? keyOfAddress("tcp", place.address)
+    : keyOfPath(place.path);
+}
+
+/** A socket that listens. */
+interface Bound {
+  readonly descriptor: number;
+  readonly place: Place;
+  /** Another process accepts with it, until `start`. */
+  readonly isHeld: boolean;
+}
+
 /** See the module description. */
-export class PolledListener implements Polled {
+export class PolledListener implements Polled, ListeningSocket {
   /** As bound; port 0 for a path. */
   readonly address: DatagramAddress;
   readonly #library: LibC;
@@ -98,18 +134,21 @@ export class PolledListener implements Polled {
   readonly #localAddress: string;
   #waiting: PromiseWithResolvers<PolledSocket> | undefined;
   #acceptedInTurn = 0;
-  #isClosed = false;
+  #state: "held" | "open" | "handed over" | "closed";
+  /** Who is told that somebody came. */
+  #watcher: Polled = this;
+  readonly #unlist: () => void;
 
   /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
   constructor(
     library: LibC,
     poller: Poller,
-    descriptor: number,
-    place: Place,
+    { descriptor, place, isHeld }: Bound,
   ) {
     this.#library = library;
     this.#poller = poller;
     this.descriptor = descriptor;
+    this.#state = isHeld ? "held" : "open";
     this.#isTcp = place.kind === "tcp";
     this.address = place.kind === "tcp"
       ? boundAddress(library, descriptor) ?? place.address
@@ -117,9 +156,58 @@ export class PolledListener implements Polled {
     this.#localAddress = place.kind === "tcp"
       ? hostPort(this.address.hostname, this.address.port)
       : place.path;
-    if (poller.add(descriptor, Ready.READ | Ready.EDGE, this)) return;
-    library.close(descriptor);
-    throw cannotWait();
+    if (!isHeld && !poller.add(descriptor, INTEREST, this)) {
+      library.close(descriptor);
+      throw cannotWait();
+    }
+    this.#unlist = socketStore()?.opened(this) ?? (() => {});
+  }
+
+  get isHeld(): boolean {
+    return this.#state === "held";
+  }
+
+  /** Whether it is for this process to accept. */
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
+  /** From now on `watcher` accepts, by the descriptor. */
+  watchedBy(watcher: Polled): void {
+    this.#watcher = watcher;
+    if (this.#state !== "open") return;
+    this.#poller.add(this.descriptor, INTEREST, watcher);
+    // Whoever came before it was waited for is not told of.
+    this.#poller.goOn(watcher);
+  }
+
+  start(): void {
+    if (this.#state !== "held") return;
+    this.#state = "open";
+    if (!this.#poller.add(this.descriptor, INTEREST, this.#watcher)) {
+      throw cannotWait();
+    }
+  }
+
+  handedOver(): void {
+    if (this.#end("handed over")) void this.#poller.close(this.descriptor);
+  }
+
+  /**
+   * Closes, and leaves the socket to who listens there next.
+   *
+   * @returns Its key in the store, where it may stay unwanted; `undefined`: it
+   *   is closed, or another process has it.
+   */
+  leave(): string | undefined {
+    const store = socketStore();
+    if (store === undefined || this.#state !== "open") {
+      this.close();
+      return undefined;
+    }
+    this.#end("closed");
+    this.#rejectWaiting();
+    return store.put(this.descriptor);
   }
 
   /**
@@ -129,8 +217,8 @@ export class PolledListener implements Polled {
    * @throws A system error with its `code`.
    */
   accept(): Promise<PolledSocket> {
-    if (this.#isClosed) return Promise.reject(closed());
-    if (this.#acceptedInTurn < ACCEPTS_PER_TURN) {
+    if (this.#state === "closed") return Promise.reject(closed());
+    if (this.#state === "open" && this.#acceptedInTurn < ACCEPTS_PER_TURN) {
       try {
         const socket = this.#acceptNow();
         if (socket !== undefined) return Promise.resolve(socket);
@@ -149,24 +237,26 @@ export class PolledListener implements Polled {
    * @throws A system error with its `code`.
    */
   acceptNow(): PolledSocket | undefined {
-    return this.#isClosed || this.#acceptedInTurn >= ACCEPTS_PER_TURN
-      ? undefined
-      : this.#acceptNow();
+    return this.#state === "open" && this.#acceptedInTurn < ACCEPTS_PER_TURN
+      ? this.#acceptNow()
+      : undefined;
   }
 
   /** Also removes the path, as the platform does. Harmless a second time. */
   close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    void this.#poller.close(this.descriptor);
-    if (!this.#isTcp) removeSocket(this.#localAddress);
-    this.#waiting?.reject(closed());
-    this.#waiting = undefined;
+    const { isHeld } = this;
+    if (this.#end("closed")) {
+      void this.#poller.close(this.descriptor);
+      // Who accepts there goes on, and needs the path.
+      if (!this.#isTcp && !isHeld) removeSocket(this.#localAddress);
+    }
+    this.#state = "closed";
+    this.#rejectWaiting();
   }
 
   onReady(): void {
     const waiting = this.#waiting;
-    if (waiting === undefined || this.#isClosed) return;
+    if (waiting === undefined || this.#state !== "open") return;
     try {
       const socket = this.#acceptNow();
       if (socket === undefined) return;
@@ -180,6 +270,21 @@ export class PolledListener implements Polled {
 
   /** Who came is lost; who comes next is not. */
   onFault(): void {}
+
+  /** @returns Whether the descriptor was this listener's until now. */
+  #end(state: "handed over" | "closed"): boolean {
+    if (this.#state !== "held" && this.#state !== "open") return false;
+    this.#state = state;
+    this.#unlist();
+    // Who else has the socket keeps it open, and the kernel would go on telling.
+    this.#poller.release(this.descriptor);
+    return true;
+  }
+
+  #rejectWaiting(): void {
+    this.#waiting?.reject(closed());
+    this.#waiting = undefined;
+  }
 
   /** @returns `undefined`: nobody is there. */
   #acceptNow(): PolledSocket | undefined {
