@@ -43,6 +43,7 @@ import {
 } from "../access/subscriber.ts";
 import type { Audience } from "../generate/audience.ts";
 import { SLICE_MS } from "../push/push_queue.ts";
+import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { StreamState } from "../subscriptions/stream_state.ts";
 import type { AdsHost } from "./ads_host.ts";
 import { KeptResponse } from "./kept_response.ts";
@@ -313,6 +314,9 @@ export class AdsStream implements ServerCallEvents {
   #join(): void {
     const audience = this.#host.audienceOf(this.#subscriber!);
     this.#host.enlist(this, audience);
+    if (audience.form === "grpc") {
+      this.state.removalPatienceMs = REMOVAL_PATIENCE_MS;
+    }
     this.#phase = { kind: "joined", audience };
     this.#host.joined(this);
   }
