@@ -20,6 +20,7 @@ import {
   type DialAnswer,
   type DialContext,
   NODE_FIELD,
+  nodeProblem,
 } from "../../proto/link/dial_handler.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
@@ -176,7 +177,7 @@ export class NodeFrontend {
       return this.#fail(calls, error, answer);
     }
     const asked = { target, node: metadata.text(NODE_FIELD) };
-    const meant = this.#meant(asked);
+    const meant = nodeProblem(metadata) ?? this.#meant(asked);
     if (meant instanceof DialError) return this.#fail(calls, meant, answer);
     const { remoteAddress, identity, node } = calls;
     const caller = { remoteAddress, identity, node, localAddress: "" };
