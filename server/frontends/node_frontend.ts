@@ -12,6 +12,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../host/process/internal_errors.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import { splitAddress } from "../../host/dial/target_address.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
@@ -112,7 +116,8 @@ export class NodeFrontend {
       messageOctetsMax,
       onDial: (target, answer, context) =>
         this.#dial(calls, target, answer, context),
-      join: (conduit, target) => void this.#join(calls, conduit, target),
+      join: (conduit, target) =>
+        unawaited("conduit", this.#join(calls, conduit, target)),
     });
     return { [PROXY_PATH]: serve };
   }
@@ -129,10 +134,15 @@ export class NodeFrontend {
     }
     let pending: PendingDial | undefined;
     let isCancelled = false;
-    verdict.catch(internalRefusal).then((refusal) => {
+    const judged = verdict.catch(internalRefusal).then((refusal) => {
       if (isCancelled) return;
       pending = this.#dialAs(refusal, calls, target, answer, context);
     });
+    unawaited(
+      "dial",
+      judged,
+      () => answer.failed(new DialError("endpoint", INTERNAL_ERROR)),
+    );
     return {
       cancel() {
         isCancelled = true;
@@ -247,7 +257,10 @@ export class NodeFrontend {
     calls.conduits.add(conduit);
     this.#callers.add(calls);
     // Dials take a while: its node may have been revoked meanwhile.
-    if (calls.admittedBy !== this.#judgements) void this.#judgeAgain(calls);
+    if (calls.admittedBy !== this.#judgements) {
+      const end = () => calls.close(INTERNAL_ERROR);
+      unawaited("identity", this.#judgeAgain(calls), end);
+    }
     await transfer(conduit, target);
     calls.conduits.delete(conduit);
     if (calls.conduits.size === 0) this.#callers.delete(calls);

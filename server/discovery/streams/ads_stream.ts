@@ -16,6 +16,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../../host/process/internal_errors.ts";
 import type { ServerCall, ServerCallEvents } from "../../../proto/grpc/call.ts";
 import {
   encodingOf,
@@ -336,8 +340,11 @@ export class AdsStream implements ServerCallEvents {
   }
 
   #refuse(error: unknown): void {
-    if (!(error instanceof GrpcError)) throw error;
-    this.end({ code: error.code, message: error.message });
+    if (error instanceof GrpcError) {
+      return this.end({ code: error.code, message: error.message });
+    }
+    reportInternalError("stream", error);
+    this.end({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
   }
 
   #take(request: DiscoveryRequest): void {
