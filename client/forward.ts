@@ -4,10 +4,6 @@
  * @module
  */
 
-import {
-  reportInternalError,
-  unawaited,
-} from "../host/process/internal_errors.ts";
 import { listenTcp } from "../host/listen/listeners.ts";
 import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
 import {
@@ -80,8 +76,7 @@ class ConnectionForward implements Forward {
     this.#options = options;
     const { hostname: host, port, onProblem } = options;
     const listener = listenTcp({ hostname: host, port }, {
-      onConnection: (conn) =>
-        unawaited("socket", this.#accept(conn), () => conn.close()),
+      onConnection: (conn) => void this.#accept(conn),
       onProblem,
     });
     this.#listener = listener;
@@ -123,9 +118,7 @@ class ConnectionForward implements Forward {
       await transfer(conduitOf(first.socket), far);
     } catch (error) {
       accepted.reset();
-      if (!(error instanceof TunnelDialError)) {
-        return reportInternalError("dial", error);
-      }
+      if (!(error instanceof TunnelDialError)) throw error;
       this.#options.onRefused(error, accepted.remoteAddress);
     }
   }

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { reportInternalError } from "../host/process/internal_errors.ts";
 import { listenError } from "../host/listen/listen_error.ts";
 import {
   type DatagramFlow,
@@ -46,9 +45,7 @@ export async function forwardDatagrams(
         await serve(flow, options);
       } catch (error) {
         timers.after(REFUSED_PAUSE_MS, () => flow.reset("refused"));
-        if (!(error instanceof TunnelDialError)) {
-          return reportInternalError("dial", error);
-        }
+        if (!(error instanceof TunnelDialError)) throw error;
         options.onRefused(error, caller);
       }
     },

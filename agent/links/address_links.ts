@@ -12,7 +12,6 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
 import { ConnectError } from "../../host/dial/agent_connect.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Carrier } from "../../proto/link/link.ts";
@@ -86,7 +85,7 @@ export class AddressLinks {
 
   /** Begins with the first attempt, at once. */
   start(): void {
-    unawaited("link", this.#attempt("server"));
+    void this.#attempt("server");
   }
 
   /**
@@ -276,7 +275,7 @@ export class AddressLinks {
   #wait(goal: Goal, delayMs: number): void {
     const timer = this.#options.timers.after(
       delayMs,
-      () => unawaited("link", this.#attempt(goal)),
+      () => void this.#attempt(goal),
     );
     this.#state = { kind: "waiting", goal, timer };
   }

@@ -12,7 +12,7 @@
 import { Buffer } from "node:buffer";
 // @ts-types="./dns_packet.d.ts"
 import packet from "dns-packet";
-import type { DnsFact, DnsFinding, DnsZone } from "./dns_zone.ts";
+import type { DnsAsker, DnsFact, DnsFinding, DnsZone } from "./dns_zone.ts";
 import { SERVICE_DOMAIN } from "./local_names.ts";
 
 /**
@@ -75,7 +75,11 @@ export class DnsResponder {
   }
 
   /** @returns `undefined` where there is nothing to be answered. */
-  answer(octets: Uint8Array, road: DnsRoad): Uint8Array | undefined {
+  answer(
+    octets: Uint8Array,
+    road: DnsRoad,
+    asker?: DnsAsker,
+  ): Uint8Array | undefined {
     if (octets.length < HEADER_OCTETS || octets[2]! & FLAG_ANSWER) {
       return undefined;
     }
@@ -85,7 +89,7 @@ export class DnsResponder {
     const question = decode(octets);
     if (question === undefined) return this.#bare(header, "FORMERR");
     const { asked, options } = question;
-    const reply = this.#reply(asked, options);
+    const reply = this.#reply(asked, options, asker);
     this.#count(reply.code);
     const answer = encode(header, asked, options, reply);
     return answer.length <= octetsMax(road, options)
@@ -93,11 +97,15 @@ export class DnsResponder {
       : shorten(header, question, reply, octetsMax(road, options));
   }
 
-  #reply(asked: packet.Question, options: Options): Reply {
+  #reply(
+    asked: packet.Question,
+    options: Options,
+    asker: DnsAsker | undefined,
+  ): Reply {
     if ((options?.ednsVersion ?? 0) > 0) return { ...EMPTY, code: "BADVERS" };
     if (!ASKABLE_CLASSES.has(asked.class ?? "IN")) return REFUSED;
     if (TRANSFERS.has(asked.type)) return REFUSED;
-    const found = this.#zone.find(asked.name);
+    const found = this.#zone.find(asked.name, asker);
     if (found.kind === "elsewhere") return REFUSED;
     const authority = this.#authority();
     if (found.kind === "unknown") {
@@ -108,16 +116,19 @@ export class DnsResponder {
       ? [authority]
       : recordsOf(found, asked);
     if (answers.length === 0) return { ...EMPTY, authorities: [authority] };
-    return { ...EMPTY, answers, additionals: this.#targetsOf(answers) };
+    return { ...EMPTY, answers, additionals: this.#targetsOf(answers, asker) };
   }
 
   /** Addresses of the targets, so that nobody has to ask for them. */
-  #targetsOf(answers: readonly packet.Answer[]): packet.Answer[] {
+  #targetsOf(
+    answers: readonly packet.Answer[],
+    asker: DnsAsker | undefined,
+  ): packet.Answer[] {
     const targets = new Set(
       answers.flatMap((one) => one.type === "SRV" ? [one.data.target] : []),
     );
     return [...targets].flatMap((name) => {
-      const found = this.#zone.find(name);
+      const found = this.#zone.find(name, asker);
       return [
         ...recordsOf(found, { name, type: "A" }),
         ...recordsOf(found, { name, type: "AAAA" }),

@@ -4,15 +4,21 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
 import { listenError } from "../../host/listen/listen_error.ts";
 import { type ListenAddress, listenTcp } from "../../host/listen/listeners.ts";
 import type { Log } from "../../host/process/log.ts";
-import { openDatagramSocket } from "../../host/sockets/datagrams/datagram_socket.ts";
-import { hostPort } from "../../host/sockets/deno_socket.ts";
+import {
+  openDatagramSocket,
+  senderOf,
+} from "../../host/sockets/datagrams/datagram_socket.ts";
+import { hostOf, hostPort } from "../../host/sockets/deno_socket.ts";
+import { isWildcard } from "../../host/sockets/libc/socket_address.ts";
+import { localHostOf } from "../../host/sockets/polled/local_host.ts";
+import { canonicalIp } from "../../proto/link/ip_address.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { type DnsRoad, QUESTION_OCTETS_MAX } from "./dns.ts";
+import type { DnsAsker } from "./dns_zone.ts";
 import type { PortListener } from "./proxied_port.ts";
 
 /** Over TCP at once; questions come over UDP, all but a few. */
@@ -27,10 +33,20 @@ const LENGTH_OCTETS = 2;
 /** Of any free port: the one of UDP may be another's over TCP. */
 const FREE_PORT_TRIES = 8;
 
+/** Where the kernel cannot be asked which address a question came to. */
+const ANSWERS_FROM_ANYWHERE =
+  "answers over UDP may leave from another address of this machine than was " +
+  "asked, because the C library cannot be asked (no FFI); give --dns-listen " +
+  "one address";
+
 /** Answers questions. */
 export interface DnsAnswers {
   /** @returns `undefined` where there is nothing to be answered. */
-  answer(octets: Uint8Array, road: DnsRoad): Uint8Array | undefined;
+  answer(
+    octets: Uint8Array,
+    road: DnsRoad,
+    asker: DnsAsker,
+  ): Uint8Array | undefined;
 }
 
 /** What a listener takes from its machine. */
@@ -69,11 +85,17 @@ async function listenDatagrams(
   answers: DnsAnswers,
   { log }: DnsContext,
 ): Promise<Closing> {
-  const socket = await openDatagramSocket(at);
+  const socket = await openDatagramSocket(at, { isServer: true });
+  if (isWildcard(at.hostname) && !socket.tellsLocal) {
+    log.warn(`DNS: ${ANSWERS_FROM_ANYWHERE}`);
+  }
   socket.listen({
-    onDatagram(octets, hostname, port) {
-      const answer = answers.answer(octets, "udp");
-      if (answer !== undefined) socket.send(answer, { hostname, port });
+    onDatagram(octets, hostname, port, local) {
+      const from = canonicalIp(hostname);
+      const asked = canonicalIp(local ?? at.hostname);
+      const answer = answers.answer(octets, "udp", { from, asked });
+      if (answer === undefined) return;
+      socket.send(answer, senderOf(hostname, port, local));
     },
     onError: (error) => log.warn(`DNS over UDP: ${error.message}`),
   });
@@ -95,9 +117,7 @@ function listenQuestions(
       if (open.size >= CONNECTIONS_MAX) return conn.close();
       const questions = new Questions(conn, timers);
       open.add(questions);
-      const answering = questions.answer(answers)
-        .finally(() => open.delete(questions));
-      unawaited("proxy", answering, () => conn.close());
+      void questions.answer(answers).finally(() => open.delete(questions));
     },
     onProblem: (line) => log.warn(`DNS: ${line}`),
   });
@@ -131,6 +151,7 @@ function together(one: PortListener & Closing, other: Closing): PortListener {
 /** The questions of one connection, one after the other. */
 class Questions {
   readonly #conn: OctetSocket;
+  readonly #asker: DnsAsker;
   readonly #timers: Timers;
   readonly #buffer = new Uint8Array(LENGTH_OCTETS + QUESTION_OCTETS_MAX);
   #filled = 0;
@@ -138,6 +159,10 @@ class Questions {
 
   constructor(conn: OctetSocket, timers: Timers) {
     this.#conn = conn;
+    this.#asker = {
+      from: canonicalIp(hostOf(conn.remoteAddress)),
+      asked: localHostOf(conn),
+    };
     this.#timers = timers;
   }
 
@@ -173,6 +198,7 @@ class Questions {
       const answer = answers.answer(
         this.#buffer.slice(LENGTH_OCTETS, end),
         "tcp",
+        this.#asker,
       );
       this.#buffer.copyWithin(0, end, this.#filled);
       this.#filled -= end;

@@ -5,8 +5,10 @@ import packet from "dns-packet";
 import { listenTcp } from "../../host/listen/listeners.ts";
 import { ListenError } from "../../host/listen/listen_error.ts";
 import { DatagramPeer } from "../../tests/support/datagrams.ts";
+import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { forAll } from "../../tests/support/prng.ts";
 import { deadPort, ProxyRig, service } from "../../tests/support/proxy_rig.ts";
+import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import { readToEnd, writeAll } from "../../tests/support/sockets.ts";
 import {
   DATAGRAM_OCTETS_MAX,
@@ -15,7 +17,7 @@ import {
   TTL_SECONDS,
 } from "./dns.ts";
 import { CONNECTIONS_MAX, listenDns, TCP_IDLE_MS } from "./dns_listener.ts";
-import { DnsZone } from "./dns_zone.ts";
+import { type DnsAsker, DnsZone } from "./dns_zone.ts";
 
 const tcp = (name: string, port: number, host?: string) =>
   ({
@@ -111,6 +113,69 @@ Deno.test("who listens everywhere is found on loopback", async () => {
     service("web", { ports: [tcp("", 80, "0.0.0.0")] }),
   );
   assertEquals(dataOf(rig.ask(WEB, "A").answers), ["127.0.0.1"]);
+});
+
+Deno.test("who is elsewhere is told the address that they asked, and no loopback", async () => {
+  await using rig = new Rig(
+    service("web", {
+      ports: [
+        tcp("all", 80, "0.0.0.0"),
+        tcp("both", 81, "::"),
+        tcp("own", 82, "127.0.0.5"),
+      ],
+    }),
+  );
+  const asked = (asker: DnsAsker, type = "A") =>
+    dataOf(
+      packet.decode(rig.dns.answer(question(WEB, type), "udp", asker)!).answers,
+    );
+  const far = { from: "10.9.0.2", asked: "10.9.0.1" };
+  assertEquals(asked(far), ["10.9.0.1"]);
+  assertEquals(asked(far, "AAAA"), []);
+  const targets = asked(far, "SRV").map((data) =>
+    (data as { target: string }).target
+  );
+  assertEquals(targets, [WEB, WEB], "not the one that is loopback");
+  const far6 = { from: "fd00::2", asked: "fd00::1" };
+  assertEquals(asked(far6), []);
+  assertEquals(asked(far6, "AAAA"), ["fd00::1"]);
+  const link = { from: "fe80::2", asked: "fe80::1%3" };
+  assertEquals(asked(link, "AAAA"), []);
+  for (
+    const here of [
+      { from: "127.0.0.1", asked: "127.0.0.1" },
+      { from: "10.9.0.1", asked: "10.9.0.1" },
+    ]
+  ) {
+    assertEquals(asked(here), ["127.0.0.1", "127.0.0.5"]);
+    assertEquals(asked(here, "AAAA"), ["::1"]);
+  }
+});
+
+Deno.test("over UDP and TCP it is known which address was asked, and the answer leaves from there", async () => {
+  const seen: string[] = [];
+  const listener = await listenDns({ hostname: "0.0.0.0", port: 0 }, {
+    answer(octets, road, { from, asked }) {
+      seen.push(`${road} ${from} ${asked}`);
+      return octets.slice();
+    },
+  }, { log: new RecordedLog(), timers: new FakeTimers() });
+  await using client = await DatagramPeer.open();
+  client.send("question", listener.port, "127.0.0.6");
+  assertEquals((await client.next()).from.hostname, "127.0.0.6");
+  const conn = await Deno.connect({
+    hostname: "127.0.0.6",
+    port: listener.port,
+  });
+  await writeAll(conn, Uint8Array.of(0, 2, 1, 1));
+  await conn.read(new Uint8Array(4));
+  conn.close();
+  assertEquals(seen, [
+    "udp 127.0.0.1 127.0.0.6",
+    "tcp 127.0.0.1 127.0.0.6",
+  ]);
+  listener.close();
+  await listener.finished;
 });
 
 Deno.test("SRV tells the local port of a port, by its name and protocol", async () => {

@@ -7,12 +7,15 @@
  * <127-0-0-2>.<service>.<namespace>.svc.tunnel      A, AAAA: one of its addresses
  * ```
  *
- * The addresses are the proxy's own on this machine. It knows names and data,
- * and nothing of how they are asked for.
+ * The addresses are the proxy's own on this machine, as far as they lead there
+ * from where it is asked: who is elsewhere is told of no loopback address, which
+ * would be their own, and of what is served everywhere the address that they
+ * asked. It knows names and data, and nothing of how they are asked for.
  *
  * @module
  */
 
+import { isIpAddress } from "../../proto/link/ip_address.ts";
 import { keyOf, type Protocol } from "../../catalog/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
 import { SERVICE_DOMAIN } from "./local_names.ts";
@@ -31,6 +34,13 @@ export type DnsFinding =
   | { readonly kind: "unknown" }
   /** It exists, even if nothing is known of it. */
   | { readonly kind: "known"; readonly facts: readonly DnsFact[] };
+
+/** Who asks, as IP addresses. */
+export interface DnsAsker {
+  readonly from: string;
+  /** Of this machine; behind `%` its interface, if it means something there only. */
+  readonly asked: string;
+}
 
 /** A port of a service, where it is listened for. */
 interface Place {
@@ -58,22 +68,30 @@ export class DnsZone {
     return this.#proxy.catalog.snapshot.version;
   }
 
-  /** @param name In any case, with or without a dot at its end. */
-  find(name: string): DnsFinding {
+  /**
+   * @param name In any case, with or without a dot at its end.
+   * @param asker Absent: somebody on this machine.
+   */
+  find(name: string, asker?: DnsAsker): DnsFinding {
     const wanted = name.toLowerCase().replace(/\.$/, "");
     if (wanted === SERVICE_DOMAIN) return NOTHING;
     if (!wanted.endsWith(`.${SERVICE_DOMAIN}`)) return ELSEWHERE;
     const inside = wanted.slice(0, -SERVICE_DOMAIN.length - 1);
     const service = this.#services.keys.get(inside);
-    if (service !== undefined) return known(this.#factsOf(service, inside));
+    if (service !== undefined) {
+      return known(this.#factsOf(service, inside, asker));
+    }
     if (this.#services.above.has(inside)) return NOTHING;
     return inside.startsWith("_")
-      ? this.#findPort(inside.split("."))
-      : this.#findHost(inside);
+      ? this.#findPort(inside.split("."), asker)
+      : this.#findHost(inside, asker);
   }
 
   /** `_http._tcp.web.default`; names of ports may have dots, too. */
-  #findPort(labels: readonly string[]): DnsFinding {
+  #findPort(
+    labels: readonly string[],
+    asker: DnsAsker | undefined,
+  ): DnsFinding {
     const at = labels.findIndex((label) =>
       label === "_tcp" || label === "_udp"
     );
@@ -81,46 +99,36 @@ export class DnsZone {
     const inside = labels.slice(at + 1).join(".");
     const service = this.#services.keys.get(inside);
     if (service === undefined) return UNKNOWN;
-    const places = this.#placesOf(service)
-      .filter(({ protocol }) => `_${protocol}` === labels[at]);
+    const all = this.#placesOf(service);
+    const places = all.filter(({ protocol }) => `_${protocol}` === labels[at]);
     if (at === 0) return places.length === 0 ? UNKNOWN : NOTHING;
     const port = labels.slice(0, at).join(".").slice(1);
     const wanted = places.filter(({ name }) => name.toLowerCase() === port);
     if (wanted.length === 0) return UNKNOWN;
-    return known(this.#portFacts(wanted, this.#placesOf(service), inside));
+    return known(portFacts(seenBy(asker, wanted), seenBy(asker, all), inside));
   }
 
   /** `127-0-0-2.web.default`: where a service has more than one address. */
-  #findHost(inside: string): DnsFinding {
+  #findHost(inside: string, asker: DnsAsker | undefined): DnsFinding {
     const dot = inside.indexOf(".");
     const service = this.#services.keys.get(inside.slice(dot + 1));
     if (dot < 0 || service === undefined) return UNKNOWN;
     const label = inside.slice(0, dot);
-    const hosts = hostsOf(this.#placesOf(service))
+    const hosts = hostsOf(seenBy(asker, this.#placesOf(service)))
       .filter((host) => labelOf(host) === label);
     return hosts.length === 0 ? UNKNOWN : known(hosts.map(addressFact));
   }
 
-  #factsOf(service: string, inside: string): readonly DnsFact[] {
-    const places = this.#placesOf(service);
+  #factsOf(
+    service: string,
+    inside: string,
+    asker: DnsAsker | undefined,
+  ): readonly DnsFact[] {
+    const places = seenBy(asker, this.#placesOf(service));
     return [
       ...hostsOf(places).map(addressFact),
-      ...this.#portFacts(places, places, inside),
+      ...portFacts(places, places, inside),
     ];
-  }
-
-  /** A target must have the address at which the port is, and no other. */
-  #portFacts(
-    wanted: readonly Place[],
-    all: readonly Place[],
-    inside: string,
-  ): readonly DnsFact[] {
-    const isOne = hostsOf(all).length === 1;
-    return wanted.map(({ host, port }) => ({
-      type: "SRV",
-      port,
-      target: `${isOne ? "" : `${labelOf(host)}.`}${inside}.${SERVICE_DOMAIN}`,
-    }));
   }
 
   #placesOf(service: string): readonly Place[] {
@@ -130,7 +138,7 @@ export class DnsZone {
       const bound = served.get(portKey(service, name))?.listener.bound;
       if (bound === undefined) return [];
       const { hostname, port } = bound;
-      return [{ name, protocol, host: reachable(hostname), port }];
+      return [{ name, protocol, host: hostname, port }];
     });
   }
 
@@ -180,8 +188,52 @@ function labelOf(host: string): string {
   return host.replaceAll(/[.:]/g, "-");
 }
 
+/** A target must have the address at which the port is, and no other. */
+function portFacts(
+  wanted: readonly Place[],
+  all: readonly Place[],
+  inside: string,
+): readonly DnsFact[] {
+  const isOne = hostsOf(all).length === 1;
+  return wanted.map(({ host, port }) => ({
+    type: "SRV",
+    port,
+    target: `${isOne ? "" : `${labelOf(host)}.`}${inside}.${SERVICE_DOMAIN}`,
+  }));
+}
+
+/** The places that lead there from where it is asked, with those addresses. */
+function seenBy(
+  asker: DnsAsker | undefined,
+  places: readonly Place[],
+): readonly Place[] {
+  return places.flatMap((place) => {
+    const host = asker === undefined || isHere(asker)
+      ? fromHere(place.host)
+      : fromElsewhere(place.host, asker.asked);
+    return host === undefined ? [] : [{ ...place, host }];
+  });
+}
+
+/** Who asks this machine from the address that is asked is on it. */
+function isHere({ from, asked }: DnsAsker): boolean {
+  return isLoopback(from) || from === asked;
+}
+
 /** Who listens everywhere is found on loopback. */
-function reachable(host: string): string {
+function fromHere(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return host === "::" ? "::1" : host;
+}
+
+function fromElsewhere(host: string, asked: string): string | undefined {
+  if (isLoopback(host)) return undefined;
+  if (host !== "0.0.0.0" && host !== "::") return host;
+  // What was asked for IPv6 may be had by IPv4 elsewhere, but nobody knows where.
+  const isOfFamily = host === "::" || !asked.includes(":");
+  return isOfFamily && isIpAddress(asked) ? asked : undefined;
+}
+
+function isLoopback(host: string): boolean {
+  return host.startsWith("127.") || host === "::1";
 }

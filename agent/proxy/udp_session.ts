@@ -46,7 +46,7 @@ export const WAITING_OCTETS_MAX = 64 * 1024;
 /** A socket that clients send to, and the sessions of those who did. */
 export interface SessionHome {
   readonly socket: DatagramSocket;
-  /** By the client's `host:port`. */
+  /** By `senderKey`. */
   readonly sessions: Map<string, UdpSession>;
 }
 

@@ -13,17 +13,16 @@
  * @module
  */
 
-import {
-  INTERNAL_ERROR,
-  unawaited,
-} from "../../host/process/internal_errors.ts";
 import { listenError } from "../../host/listen/listen_error.ts";
 import type { ListenAddress } from "../../host/listen/listeners.ts";
 import {
   type DatagramAddress,
   openDatagramSocket,
+  senderKey,
+  senderOf,
 } from "../../host/sockets/datagrams/datagram_socket.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
+import { isWildcard } from "../../host/sockets/libc/socket_address.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { BackendFound } from "./backend_dialer.ts";
 import type { Backend } from "./balancer/backend.ts";
@@ -64,6 +63,12 @@ export const REFUSED_PAUSE_MS = 1_000;
 /** How long there are no new sessions when this machine is short of something. */
 export const SHORT_PAUSE_MS = 100;
 
+/** Where the kernel cannot be asked which address a datagram came to. */
+const ANSWERS_FROM_ANYWHERE =
+  "answers may leave from another address of this machine than was asked, " +
+  "because the C library cannot be asked (no FFI); give the service `listen` " +
+  "with one address";
+
 /** Looks for silent sessions: at most so often in the time that ends one, */
 const SWEEPS_PER_IDLE = 16;
 
@@ -99,15 +104,19 @@ export class UdpSessions implements PortProxy, SessionKeeper {
   }
 
   async open({ hostname, port }: ListenAddress): Promise<PortListener> {
-    const socket = await openDatagramSocket({ hostname, port })
-      .catch((error) => {
-        throw listenError(hostPort(hostname, port), error);
-      });
+    const socket = await openDatagramSocket({ hostname, port }, {
+      isServer: true,
+    }).catch((error) => {
+      throw listenError(hostPort(hostname, port), error);
+    });
+    if (isWildcard(hostname) && !socket.tellsLocal) {
+      this.context.log.warn(`${this.port.key}: ${ANSWERS_FROM_ANYWHERE}`);
+    }
     const home: SessionHome = { socket, sessions: new Map() };
     this.#homes.add(home);
     socket.listen({
-      onDatagram: (octets, hostname, port) =>
-        this.#hear(home, octets, hostname, port),
+      onDatagram: (octets, hostname, port, local) =>
+        this.#hear(home, octets, hostname, port, local),
       onError: (error) =>
         this.context.log.warn(`${this.port.key}: ${error.message}`),
     });
@@ -223,11 +232,12 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     octets: Uint8Array,
     hostname: string,
     port: number,
+    local: string | undefined,
   ): void {
-    const key = hostPort(hostname, port);
+    const key = senderKey(hostname, port, local);
     const session = home.sessions.get(key);
     if (session === undefined) {
-      return this.#welcome(home, octets, { hostname, port });
+      return this.#welcome(home, octets, senderOf(hostname, port, local));
     }
     this.#current.touch(session, this.context.timers.now());
     if (session.hear(octets)) return;
@@ -258,16 +268,17 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     this.port.counts.accepted++;
     this.#armSweep();
     session.hear(octets);
-    const end = () => session.end(INTERNAL_ERROR);
-    unawaited("proxy", session.start(), end);
+    void session.start();
   }
 
   /** What waited in a session for a backend that goes waits in the next one. */
   #again(session: UdpSession): void {
     const waiting = session.takeWaiting();
     session.end("its endpoint is left");
-    const { client: { hostname, port }, home } = session;
-    for (const octets of waiting) this.#hear(home, octets, hostname, port);
+    const { client: { hostname, port, local }, home } = session;
+    for (const octets of waiting) {
+      this.#hear(home, octets, hostname, port, local);
+    }
   }
 
   #crowdOut(): void {
@@ -328,5 +339,5 @@ export class UdpSessions implements PortProxy, SessionKeeper {
 }
 
 function keyOf({ client }: UdpSession): string {
-  return hostPort(client.hostname, client.port);
+  return senderKey(client.hostname, client.port, client.local);
 }

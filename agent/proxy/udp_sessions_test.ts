@@ -49,6 +49,26 @@ Deno.test("datagrams of 65,507 octets go and come whole, an empty one too", asyn
   }
 });
 
+Deno.test("on all addresses a client is answered from the one that it asked", async () => {
+  await using rig = new ProxyRig({
+    addresses: { kind: "anywhere", host: "0.0.0.0" },
+  });
+  await using backend = await DatagramPeer.echo();
+  await using client = await DatagramPeer.open();
+  const port = await serveAt(rig, [backend.port]);
+  for (let round = 0; round < 2; round++) {
+    for (const host of ["127.0.0.5", "127.0.0.6"]) {
+      client.send(host, port, host);
+      const { octets, from } = await client.next();
+      assertEquals([new TextDecoder().decode(octets), from.hostname], [
+        host,
+        host,
+      ]);
+    }
+  }
+  assertEquals(portOf(rig).counts.accepted, 2);
+});
+
 Deno.test("only the endpoint may answer", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.open();

@@ -11,7 +11,6 @@
  * @module
  */
 
-import { INTERNAL_ERROR, unawaited } from "../process/internal_errors.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -185,7 +184,7 @@ class Renewal {
   constructor(options: RenewalOptions) {
     this.#options = options;
     options.signal.addEventListener("abort", this.#onStop);
-    unawaited("task", this.#open(), () => this.#fail(unforeseen()));
+    void this.#open();
   }
 
   /** `undefined`: the lease is gone, or its keeper stops. */
@@ -255,9 +254,4 @@ class Renewal {
   }
 
   readonly #onStop = () => this.#end(undefined);
-}
-
-/** A slip of ours: it is tried again, as after any other failure. */
-function unforeseen(): GrpcError {
-  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
 }

@@ -11,7 +11,6 @@
  * @module
  */
 
-import { unawaited } from "../process/internal_errors.ts";
 import { dirname } from "node:path";
 
 /** The platform's news, or a test's. */
@@ -96,7 +95,7 @@ export class DirectoryWatch {
     const found = new Map(this.#wanted.map(nearestDirectory));
     const wanted = [...found].sort().join("\n");
     if (this.#source === undefined) return this.#start(found, wanted);
-    if (wanted !== this.#watched) unawaited("file", this.#restart());
+    if (wanted !== this.#watched) void this.#restart();
   }
 
   #start(found: ReadonlyMap<string, string>, wanted: string): void {

@@ -11,10 +11,6 @@
  * @module
  */
 
-import {
-  INTERNAL_ERROR,
-  reportInternalError,
-} from "../process/internal_errors.ts";
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
 import type { OctetSocket } from "../sockets/octet_socket.ts";
 
@@ -69,15 +65,6 @@ export class HttpPort {
     for (const socket of this.#open) socket.close();
   }
 
-  async #answer(request: Request): Promise<Response> {
-    try {
-      return await this.#handler(request);
-    } catch (error) {
-      reportInternalError("http", error);
-      return plain(500, `${INTERNAL_ERROR}\n`);
-    }
-  }
-
   #evictOldest(): void {
     const [oldest] = this.#open;
     this.#open.delete(oldest!);
@@ -93,7 +80,7 @@ export class HttpPort {
       ? plain(431, "the request head is too long\n")
       : request === undefined
       ? plain(400, "this is no HTTP/1.1 request\n")
-      : await this.#answer(request);
+      : await this.#handler(request);
     const octets = await answerOctets(response, request?.method !== "HEAD");
     for (let sent = 0; sent < octets.length;) {
       sent += await socket.write(octets.subarray(sent));

@@ -13,11 +13,6 @@
  * @module
  */
 
-import {
-  guarded,
-  INTERNAL_ERROR,
-  reportInternalError,
-} from "../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import type {
   Conduit,
@@ -185,13 +180,9 @@ export class SocketConduit implements Conduit {
   // made when it is needed, for connections that only wait are many.
   readonly #onRead = (count: number | null) => {
     this.#isReading = false;
-    try {
-      if (this.#end !== undefined) this.#settle();
-      else if (count === null) this.#onPeerEnd();
-      else this.#deliver(this.#reader.buffer.subarray(0, count));
-    } catch (error) {
-      this.#onFault(error);
-    }
+    if (this.#end !== undefined) this.#settle();
+    else if (count === null) this.#onPeerEnd();
+    else this.#deliver(this.#reader.buffer.subarray(0, count));
   };
 
   readonly #onReadError = (error: unknown) => {
@@ -199,12 +190,6 @@ export class SocketConduit implements Conduit {
     if (this.#end !== undefined) this.#settle();
     else this.#close(endOf(error));
   };
-
-  /** A slip of ours, or of who hears the events, costs this conduit. */
-  #onFault(error: unknown): void {
-    reportInternalError("conduit", error);
-    guarded("conduit", () => this.reset(INTERNAL_ERROR, "lost"));
-  }
 
   #deliver(chunk: Uint8Array): void {
     this.#unconsumed += chunk.length;
@@ -248,14 +233,6 @@ export class SocketConduit implements Conduit {
   }
 
   #flush(): void {
-    try {
-      this.#flushNow();
-    } catch (error) {
-      this.#onFault(error);
-    }
-  }
-
-  #flushNow(): void {
     this.#flushScheduled = false;
     if (this.#end !== undefined || this.#sending === "broken") return;
     const batch = this.#batch.take();
@@ -266,7 +243,9 @@ export class SocketConduit implements Conduit {
     this.#inFlight = batch;
     this.#inFlightOffset = 0;
     this.#send(batch);
-    this.#offerRoom();
+    if (!this.#wantsRoom) return;
+    this.#wantsRoom = false;
+    this.#events?.onWritable();
   }
 
   #send(octets: Uint8Array): void {
@@ -299,17 +278,9 @@ export class SocketConduit implements Conduit {
     this.#sending = "broken";
     this.#batch.drop();
     if (this.#peerEnded) return this.#close(endOf(error));
-    this.#offerRoom();
-  }
-
-  #offerRoom(): void {
     if (!this.#wantsRoom) return;
     this.#wantsRoom = false;
-    try {
-      this.#events?.onWritable();
-    } catch (error) {
-      this.#onFault(error);
-    }
+    this.#events?.onWritable();
   }
 
   #landed(): void {
@@ -329,7 +300,9 @@ export class SocketConduit implements Conduit {
 
   #dropFurther(): void {
     this.#droppedOctets = 0;
-    if (this.#end === undefined) this.#offerRoom();
+    if (this.#end !== undefined || !this.#wantsRoom) return;
+    this.#wantsRoom = false;
+    this.#events?.onWritable();
   }
 
   #closeWrite(): void {
@@ -363,7 +336,7 @@ export class SocketConduit implements Conduit {
     if (this.#closeReported) return;
     this.#closeReported = true;
     this.#reader.release();
-    guarded("conduit", () => this.#events?.onClose(this.#end!));
+    this.#events?.onClose(this.#end!);
   }
 }
 

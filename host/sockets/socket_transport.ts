@@ -6,11 +6,6 @@
  * @module
  */
 
-import {
-  guarded,
-  INTERNAL_ERROR,
-  reportInternalError,
-} from "../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { endOf, type OctetSocket } from "./octet_socket.ts";
@@ -117,20 +112,6 @@ class SocketTransport implements Transport {
   }
 
   readonly #onRead = (count: number | null) => {
-    try {
-      this.#took(count);
-    } catch (error) {
-      this.#onFault(error);
-    }
-  };
-
-  /** A slip of ours costs this connection. */
-  #onFault(error: unknown): void {
-    reportInternalError("socket", error);
-    this.#finish(new Error(INTERNAL_ERROR));
-  }
-
-  #took(count: number | null): void {
     this.#isReading = false;
     if (this.#state === "closed") return this.#reader.release();
     if (count === null) {
@@ -145,7 +126,7 @@ class SocketTransport implements Transport {
       if (this.#state === "open") this.#read();
       else this.#reader.release();
     });
-  }
+  };
 
   /** In as many turns as it takes. The buffer is ours until `done`. */
   #deliver(octets: Uint8Array, done: () => void): void {
@@ -162,14 +143,7 @@ class SocketTransport implements Transport {
       startMs = nowMs;
     }
     if (!isTurnOver) return done();
-    setImmediate(() => {
-      try {
-        if (rest.length > 0) this.#deliver(rest, done);
-        else done();
-      } catch (error) {
-        this.#onFault(error);
-      }
-    });
+    setImmediate(rest.length > 0 ? () => this.#deliver(rest, done) : done);
   }
 
   readonly #onReadError = (error: unknown) => {
@@ -191,12 +165,8 @@ class SocketTransport implements Transport {
     }
     this.#writing = undefined;
     const done = this.#done!;
-    try {
-      if (this.#endAfterWrite) this.#endOurSide();
-      done();
-    } catch (error) {
-      this.#onFault(error);
-    }
+    if (this.#endAfterWrite) this.#endOurSide();
+    done();
   };
 
   /**
@@ -233,6 +203,6 @@ class SocketTransport implements Transport {
     this.#socket.close();
     if (!this.#isReading) this.#reader.release();
     // Not in this turn: `close` may be called from inside an event.
-    queueMicrotask(() => guarded("socket", () => this.#events?.onClose(error)));
+    queueMicrotask(() => this.#events?.onClose(error));
   }
 }

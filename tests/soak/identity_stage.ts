@@ -18,10 +18,9 @@ export class IdentityStage {
   readonly #healthPort = freePort();
   server: Child | undefined;
 
-  /** @param other A server whose state directory this one shares. */
-  constructor(workspace: Workspace, other?: IdentityStage) {
+  constructor(workspace: Workspace) {
     this.#workspace = workspace;
-    this.stateDirectory = other?.stateDirectory ?? workspace.path("server");
+    this.stateDirectory = workspace.path("server");
   }
 
   get socketPath(): string {

@@ -55,11 +55,15 @@ export class DatagramPeer implements AsyncDisposable {
     return this.#socket.address.port;
   }
 
-  send(octets: Uint8Array | string, port: number): void {
+  send(
+    octets: Uint8Array | string,
+    port: number,
+    hostname = "127.0.0.1",
+  ): void {
     const plain = typeof octets === "string"
       ? new TextEncoder().encode(octets)
       : octets;
-    this.#socket.send(plain, { hostname: "127.0.0.1", port });
+    this.#socket.send(plain, { hostname, port });
   }
 
   /** The next datagram that nobody has asked for yet. */

@@ -28,7 +28,6 @@ function characterOf(prng: Prng): ModelCharacter {
     namesBad: flip(),
     appliesGood: flip(),
     keepsAnswer: flip(),
-    isLed: flip(),
   };
 }
 

@@ -22,10 +22,7 @@ import {
 import type { KindStatus } from "../../server/discovery/subscriptions/stream_status.ts";
 import type { View } from "../../server/discovery/view.ts";
 
-/**
- * By kind, then by name: the version, which is all that is in it. One such as
- * `1>a,b` leads to the clusters `a` and `b`.
- */
+/** By kind, then by name: the version, which is all that is in it. */
 export type Parts = Readonly<
   Partial<Record<ResourceKind, Readonly<Record<string, string>>>>
 >;
@@ -69,11 +66,7 @@ export function resourceOf(
   version: string,
   octets = 8,
 ): Resource {
-  const [, clusters] = version.split(">");
-  return {
-    ...{ kind, name, version, any: new Uint8Array(octets) },
-    ...clusters === undefined ? {} : { clusters: clusters.split(",") },
-  };
+  return { kind, name, version, any: new Uint8Array(octets) };
 }
 
 /** A response as tests write it. */

@@ -6,7 +6,6 @@
  * @module
  */
 
-import { unawaited } from "../../../host/process/internal_errors.ts";
 import { ConnectError } from "../../../host/dial/agent_connect.ts";
 import type { RequestOptions } from "../../../host/kubernetes/client.ts";
 import {
@@ -75,7 +74,7 @@ export class ServiceDiscovery {
       query: { fieldSelector: `metadata.name=${name}` },
       timers,
       random,
-      onChanges: () => unawaited("task", this.#refresh()),
+      onChanges: () => void this.#refresh(),
       onProblem: (error) =>
         this.#warn(
           `${this.#what} cannot be followed: ${error.message}; it is looked ` +

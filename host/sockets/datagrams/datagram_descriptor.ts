@@ -9,7 +9,19 @@
  */
 
 import { parseIpAddress } from "../../../proto/link/ip_address.ts";
-import { inetDescriptors, type LibC, nameOf, openLibc } from "../libc/libc.ts";
+import {
+  PACKET_INFO_OCTETS,
+  PacketInfoReader,
+  wantPacketInfo,
+} from "./packet_info.ts";
+import { Errno } from "../libc/system_error.ts";
+import {
+  inetDescriptors,
+  lastError,
+  type LibC,
+  nameOf,
+  openLibc,
+} from "../libc/libc.ts";
 import { pointerTo, pointTo } from "../libc/pointers.ts";
 import {
   type DatagramAddress,
@@ -35,6 +47,12 @@ export const SESSION_BUFFER_OCTETS: number = 256 * 1024;
 /** Datagrams that one system call reads. */
 export const DATAGRAMS_PER_READ = 32;
 
+/**
+ * Reads that may fail one after the other. Some systems report there that an
+ * earlier datagram was refused, and the socket goes on; a dead one fails always.
+ */
+export const READ_FAILURES_MAX = 16;
+
 /** The longest datagram there is, rounded up (RFC 768): none is ever cut. */
 const SLOT_OCTETS = 65_536;
 
@@ -49,12 +67,17 @@ const SO_RCVBUFFORCE = 33;
 const SOCK_DGRAM = 2;
 const MSG_DONTWAIT = 0x40;
 
+/** Failures of a read that mean that there is nothing to read now. */
+const PAUSES: ReadonlySet<number> = new Set([Errno.EAGAIN, Errno.EINTR]);
+
 /** `struct iovec` and `struct mmsghdr` in words, and what is where in them. */
 const PIECE_WORDS = 4;
 const HEADER_WORDS = 16;
 const NAME_LENGTH_AT = 2;
 const PIECES_AT = 4;
 const PIECE_COUNT_AT = 6;
+const CONTROL_AT = 8;
+const CONTROL_LENGTH_AT = 10;
 const LENGTH_AT = 14;
 
 /** What a socket of the platform tells. */
@@ -129,14 +152,19 @@ export class DatagramDescriptor {
    * Reads what is there, at most {@linkcode DATAGRAMS_PER_READ}.
    *
    * @param onDatagram Gets a view that is valid only during the call, and says
-   *   whether it wants more.
-   * @returns How many were read.
+   *   whether it wants more; `local` where the socket was made to tell it.
+   * @returns How many were read; less than none: it failed, see the last error.
    */
   read(
-    onDatagram: (octets: Uint8Array, host: string, port: number) => boolean,
+    onDatagram: (
+      octets: Uint8Array,
+      host: string,
+      port: number,
+      local: string | undefined,
+    ) => boolean,
   ): number {
     slots ??= new Slots();
-    const { headers, octets, senders } = slots;
+    const { headers, octets, senders, infos } = slots;
     const count = this.library.recvmmsg(
       this.number,
       slots.headerOctets,
@@ -144,9 +172,13 @@ export class DatagramDescriptor {
       MSG_DONTWAIT,
       null,
     );
+    if (count < 0) return PAUSES.has(lastError(this.library)) ? 0 : count;
     for (let index = 0; index < count; index++) {
-      // The kernel has put in how long the name is.
-      headers[index * HEADER_WORDS + NAME_LENGTH_AT] = SOCKET_ADDRESS_OCTETS;
+      const header = index * HEADER_WORDS;
+      // The kernel has put in how long the name is, and what it says else.
+      headers[header + NAME_LENGTH_AT] = SOCKET_ADDRESS_OCTETS;
+      slots.infoLengths[index] = headers[header + CONTROL_LENGTH_AT]!;
+      headers[header + CONTROL_LENGTH_AT] = PACKET_INFO_OCTETS;
     }
     for (let index = 0; index < count; index++) {
       const start = index * SLOT_OCTETS;
@@ -155,9 +187,18 @@ export class DatagramDescriptor {
       const host = senders.host(name);
       if (host === undefined) continue;
       const datagram = octets.subarray(start, start + length);
-      if (!onDatagram(datagram, host, senders.port(name))) break;
+      const told = slots.infoLengths[index]!;
+      const local = told === 0
+        ? undefined
+        : infos.host(index * PACKET_INFO_OCTETS, told);
+      if (!onDatagram(datagram, host, senders.port(name), local)) break;
     }
-    return Math.max(0, count);
+    return count;
+  }
+
+  /** From now on it is told to which address of this machine datagrams came. */
+  wantLocal(isIpv6: boolean): boolean {
+    return wantPacketInfo(this.library, this.number, isIpv6);
   }
 
   /** @param forced The option that needs CAP_NET_ADMIN and knows no limit. */
@@ -185,12 +226,19 @@ class Slots {
   readonly headerOctets = new Uint8Array(this.headers.buffer);
   readonly #names = new Uint8Array(DATAGRAMS_PER_READ * SOCKET_ADDRESS_OCTETS);
   readonly senders = new SocketAddressReader(this.#names);
+  readonly #infos = new Uint8Array(DATAGRAMS_PER_READ * PACKET_INFO_OCTETS);
+  readonly infos = new PacketInfoReader(this.#infos);
+  readonly infoLengths = new Uint32Array(DATAGRAMS_PER_READ);
   /** Kept, because the headers point into it. */
   readonly #pieces = new Uint32Array(DATAGRAMS_PER_READ * PIECE_WORDS);
 
   constructor() {
-    const [octets, names, pieces] = [this.octets, this.#names, this.#pieces]
-      .map(pointerTo);
+    const [octets, names, pieces, infos] = [
+      this.octets,
+      this.#names,
+      this.#pieces,
+      this.#infos,
+    ].map(pointerTo);
     for (let index = 0; index < DATAGRAMS_PER_READ; index++) {
       const piece = index * PIECE_WORDS;
       pointTo(this.#pieces, piece, octets! + index * SLOT_OCTETS);
@@ -200,6 +248,9 @@ class Slots {
       this.headers[header + NAME_LENGTH_AT] = SOCKET_ADDRESS_OCTETS;
       pointTo(this.headers, header + PIECES_AT, pieces! + piece * 4);
       this.headers[header + PIECE_COUNT_AT] = 1;
+      const info = infos! + index * PACKET_INFO_OCTETS;
+      pointTo(this.headers, header + CONTROL_AT, info);
+      this.headers[header + CONTROL_LENGTH_AT] = PACKET_INFO_OCTETS;
     }
   }
 }

@@ -17,6 +17,8 @@ import {
   type DatagramAddress,
   type DatagramSocket,
   openDatagramSocket,
+  senderKey,
+  senderOf,
 } from "./datagram_socket.ts";
 import { hostPort } from "../deno_socket.ts";
 
@@ -66,18 +68,22 @@ export async function listenDatagrams(
   options: DatagramListenerOptions,
 ): Promise<DatagramListener> {
   const { hostname, port } = options;
-  const socket = await openDatagramSocket({ hostname, port });
+  const socket = await openDatagramSocket({ hostname, port }, {
+    isServer: true,
+  });
   const flows = new Map<string, Flow>();
   socket.listen({
-    onDatagram(octets, hostname, port) {
+    onDatagram(octets, hostname, port, local) {
       const remote = hostPort(hostname, port);
-      const known = flows.get(remote);
+      const key = senderKey(hostname, port, local);
+      const known = flows.get(key);
       if (known !== undefined) return known.hear(octets);
       if (flows.size >= FLOWS_MAX) return;
-      const flow = new Flow(socket, { hostname, port }, options, () => {
-        flows.delete(remote);
+      const caller = senderOf(hostname, port, local);
+      const flow = new Flow(socket, caller, options, () => {
+        flows.delete(key);
       });
-      flows.set(remote, flow);
+      flows.set(key, flow);
       flow.hear(octets);
       options.onFlow(flow, remote);
     },

@@ -9,6 +9,7 @@
  */
 
 import type { DatagramDescriptor } from "./datagram_descriptor.ts";
+import { encodePacketInfo } from "./packet_info.ts";
 import { pointerTo, pointTo } from "../libc/pointers.ts";
 import {
   type DatagramAddress,
@@ -34,7 +35,7 @@ const UDP_SEGMENT = 103;
 /** `struct iovec`, `struct mmsghdr` and a control message in words. */
 const PIECE_WORDS = 4;
 const HEADER_WORDS = 16;
-const CONTROL_WORDS = 6;
+const CONTROL_WORDS = 16;
 const NAME_LENGTH_AT = 2;
 const PIECES_AT = 4;
 const PIECE_COUNT_AT = 6;
@@ -42,8 +43,8 @@ const CONTROL_AT = 8;
 const CONTROL_LENGTH_AT = 10;
 
 /** CMSG_LEN and CMSG_SPACE of the two octets of a segment's length. */
-const CONTROL_LENGTH = 18;
-const CONTROL_SPACE = 24;
+const SEGMENT_LENGTH = 18;
+const SEGMENT_SPACE = 24;
 
 /** What is asked of a descriptor. */
 type Descriptor = Pick<DatagramDescriptor, "number"> & {
@@ -59,6 +60,8 @@ interface Waiting {
 interface Destination {
   readonly address: DatagramAddress;
   readonly name: Uint8Array;
+  /** Where it is to leave from. */
+  readonly info: Uint8Array | undefined;
   waiting: Waiting[];
 }
 
@@ -139,7 +142,9 @@ export class DatagramSender {
     if (known !== undefined) return this.#last = known;
     const name = encodeSocketAddress(address);
     if (name === undefined) return undefined;
-    const destination = { address, name, waiting: [] };
+    const { local } = address;
+    const info = local === undefined ? undefined : encodePacketInfo(local);
+    const destination = { address, name, info, waiting: [] };
     if (last !== undefined) {
       this.#known ??= new WeakMap([[last.address, last]]);
       this.#known.set(address, destination);
@@ -158,6 +163,7 @@ class Outbox {
   readonly #names = new Uint8Array(WAITING_MAX * SOCKET_ADDRESS_OCTETS);
   readonly #pieces = new Uint32Array(WAITING_MAX * PIECE_WORDS);
   readonly #controls = new Uint32Array(WAITING_MAX * CONTROL_WORDS);
+  readonly #controlOctets = new Uint8Array(this.#controls.buffer);
   readonly #octetsAt = pointerTo(this.octets);
   readonly #piecesAt = pointerTo(this.#pieces);
   readonly #senders = new Set<DatagramSender>();
@@ -171,7 +177,6 @@ class Outbox {
       const control = index * CONTROL_WORDS;
       pointTo(this.#headers, header, names! + index * SOCKET_ADDRESS_OCTETS);
       pointTo(this.#headers, header + CONTROL_AT, controls! + control * 4);
-      this.#controls.set([CONTROL_LENGTH, 0, SOL_UDP, UDP_SEGMENT], control);
     }
   }
 
@@ -210,10 +215,12 @@ class Outbox {
       const piece = this.#piecesAt + start * PIECE_WORDS * 4;
       pointTo(this.#headers, header + PIECES_AT, piece);
       this.#headers[header + PIECE_COUNT_AT] = end - start;
-      const isCut = end - start > 1;
-      this.#headers[header + CONTROL_LENGTH_AT] = isCut ? CONTROL_SPACE : 0;
-      const control = starts.length * CONTROL_WORDS;
-      this.#controls[control + 4] = waiting[start]!.length;
+      const segment = end - start > 1 ? waiting[start]!.length : undefined;
+      this.#headers[header + CONTROL_LENGTH_AT] = this.#control(
+        starts.length * CONTROL_WORDS,
+        waiting[start]!.to.info,
+        segment,
+      );
       for (let index = start; index < end; index++) {
         const { at, length } = waiting[index]!;
         pointTo(this.#pieces, index * PIECE_WORDS, this.#octetsAt + at);
@@ -223,6 +230,27 @@ class Outbox {
       start = end;
     }
     return starts;
+  }
+
+  /** Writes what goes with one header. @returns Octets. */
+  #control(
+    at: number,
+    info: Uint8Array | undefined,
+    segment: number | undefined,
+  ): number {
+    let octets = 0;
+    if (info !== undefined) {
+      this.#controlOctets.set(info, at * 4);
+      octets = info.length;
+    }
+    if (segment === undefined) return octets;
+    const words = at + octets / 4;
+    this.#controls[words] = SEGMENT_LENGTH;
+    this.#controls[words + 1] = 0;
+    this.#controls[words + 2] = SOL_UDP;
+    this.#controls[words + 3] = UDP_SEGMENT;
+    this.#controls[words + 4] = segment;
+    return octets + SEGMENT_SPACE;
   }
 
   #flush(): void {

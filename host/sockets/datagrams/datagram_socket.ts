@@ -15,20 +15,30 @@ import {
   DenoDatagramSocket,
   platformListen,
 } from "./deno_datagram_socket.ts";
+import { hostPort } from "../deno_socket.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
 import { NodeDatagramSocket } from "./node_datagram_socket.ts";
 import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
 import { keyOfAddress } from "../listening/socket_key.ts";
 import { socketStore, type WaitingSocket } from "../listening/socket_store.ts";
 import { sharedPoller } from "../polled/poller.ts";
-import type { DatagramAddress } from "../libc/socket_address.ts";
+import { type DatagramAddress, isWildcard } from "../libc/socket_address.ts";
 
 export type { DatagramAddress } from "../libc/socket_address.ts";
 
 /** What the owner of a socket hears. */
 export interface DatagramEvents {
-  /** @param octets A view that is valid only during the call. */
-  onDatagram(octets: Uint8Array, hostname: string, port: number): void;
+  /**
+   * @param octets A view that is valid only during the call.
+   * @param local The address of this machine that it came to, for answers; only
+   *   of sockets for all addresses (`isServer`).
+   */
+  onDatagram(
+    octets: Uint8Array,
+    hostname: string,
+    port: number,
+    local?: string,
+  ): void;
   /** The socket can no longer receive. */
   onError(error: Error): void;
 }
@@ -41,6 +51,11 @@ export interface DatagramSocketWish {
    * can be asked, so whoever owns the socket compares senders all the same.
    */
   readonly peer?: DatagramAddress;
+  /**
+   * Whoever comes is to be answered from the address that was asked, also where
+   * the socket has all of the machine's. Only where the C library can be asked.
+   */
+  readonly isServer?: boolean;
   /** What the kernel is asked to hold, each way. */
   readonly kernelOctets?: number;
 }
@@ -49,6 +64,8 @@ export interface DatagramSocketWish {
 export interface DatagramSocket {
   /** As bound. */
   readonly address: DatagramAddress;
+  /** Whether each datagram comes with the address that was asked. */
+  readonly tellsLocal?: boolean;
   /** Sets who hears the events; called once. */
   listen(events: DatagramEvents): void;
   /**
@@ -65,6 +82,28 @@ export interface DatagramSocket {
    *   cannot be.
    */
   leave?(): string | undefined;
+}
+
+/** Who sent a datagram and to which address; for answers. */
+export function senderOf(
+  hostname: string,
+  port: number,
+  local: string | undefined,
+): DatagramAddress {
+  return local === undefined ? { hostname, port } : { hostname, port, local };
+}
+
+/**
+ * What tells senders apart: one who asks two addresses of this machine is two,
+ * since each answer has to leave from the one that was asked.
+ */
+export function senderKey(
+  hostname: string,
+  port: number,
+  local: string | undefined,
+): string {
+  const remote = hostPort(hostname, port);
+  return local === undefined ? remote : `${remote} ${local}`;
 }
 
 /**
@@ -89,6 +128,10 @@ export function openDatagramSocket(
     const waiting = socketStore()?.take(keyOfAddress("udp", wanted));
     if (waiting !== undefined) return openWaiting(openLibc()!, waiting);
   }
+  const isForAll = wish.isServer && isWildcard(at.hostname);
+  if (isForAll && sharedPoller() !== undefined) {
+    return bindPolled(openLibc()!, at);
+  }
   const isOneOfMany = peer !== undefined && sharedPoller() !== undefined &&
     connectedSockets() >= PLATFORM_SESSIONS_MAX;
   if (isOneOfMany) return openPolled(openLibc()!, peer, kernelOctets);
@@ -96,6 +139,14 @@ export function openDatagramSocket(
   return listen === undefined
     ? NodeDatagramSocket.open(at, wish)
     : DenoDatagramSocket.open(at, listen, wish);
+}
+
+// deno-lint-ignore require-await -- what it throws is to be a rejection
+async function bindPolled(
+  library: LibC,
+  at: DatagramAddress,
+): Promise<DatagramSocket> {
+  return PolledDatagramSocket.bind(library, at);
 }
 
 // deno-lint-ignore require-await -- what it throws is to be a rejection

@@ -5,7 +5,10 @@
  * @module
  */
 
-import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import { giveBuffer, takeBuffer } from "./datagram_buffers.ts";
 import {
@@ -13,6 +16,7 @@ import {
   DATAGRAMS_PER_READ,
   KERNEL_BUFFER_OCTETS,
   openWithDescriptor,
+  READ_FAILURES_MAX,
 } from "./datagram_descriptor.ts";
 import { DatagramSender } from "./datagram_outbox.ts";
 import type {
@@ -22,17 +26,10 @@ import type {
 } from "./datagram_socket.ts";
 import { lastError } from "../libc/libc.ts";
 import { socketStore } from "../listening/socket_store.ts";
-import { hear } from "./hear_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 import { codeOf } from "../octet_socket.ts";
 import { type Polled, sharedPoller } from "../polled/poller.ts";
-
-/**
- * Reads that may fail one after the other. Some systems report there that an
- * earlier datagram was refused, and the socket goes on; a dead one fails always.
- */
-const READ_FAILURES_MAX = 16;
 
 /**
  * Datagrams that are read before everybody else has a turn: without it a flood
@@ -299,9 +296,23 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
         hear(events, octets, hostname, port);
         return this.#isReading;
       });
-      total += count;
+      total += Math.max(0, count);
       if (count < DATAGRAMS_PER_READ) break;
     }
     return total;
+  }
+}
+
+/** One socket hears of many peers: what one of them says costs the others none. */
+function hear(
+  events: DatagramEvents,
+  octets: Uint8Array,
+  hostname: string,
+  port: number,
+): void {
+  try {
+    events.onDatagram(octets, hostname, port);
+  } catch (error) {
+    reportInternalError("datagram", error);
   }
 }

@@ -12,7 +12,6 @@ import type {
   DatagramSocketWish,
 } from "./datagram_socket.ts";
 import { plainOctets } from "../octet_socket.ts";
-import { hear } from "./hear_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 
 /** See the module description. */
@@ -48,13 +47,13 @@ export class NodeDatagramSocket implements DatagramSocket {
     return { hostname: address, port };
   }
 
-  listen(events: DatagramEvents): void {
+  listen({ onDatagram, onError }: DatagramEvents): void {
     this.#socket.on(
       "message",
       (octets, { address, port }) =>
-        hear(events, plainOctets(octets), address, port),
+        onDatagram(plainOctets(octets), address, port),
     );
-    this.#socket.on("error", (error) => events.onError(error));
+    this.#socket.on("error", onError);
   }
 
   send(octets: Uint8Array, { hostname, port }: DatagramAddress): void {

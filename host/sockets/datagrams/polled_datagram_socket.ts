@@ -2,7 +2,8 @@
  * A UDP socket of the C library alone: what it costs beside the kernel's part is
  * a few objects. Thousands of them are waited for together. Most are for one
  * peer; those that come from another process, or another listener of this one,
- * are for whoever sends.
+ * are for whoever sends, and so are those for all addresses of this machine: from
+ * them each answer leaves from the address that was asked.
  *
  * @module
  */
@@ -11,6 +12,7 @@ import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
 import {
   DatagramDescriptor,
   KERNEL_BUFFER_OCTETS,
+  READ_FAILURES_MAX,
   SESSION_BUFFER_OCTETS,
 } from "./datagram_descriptor.ts";
 import { DatagramSender } from "./datagram_outbox.ts";
@@ -24,6 +26,8 @@ import {
 } from "../polled/poller.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import {
+  encodeSocketAddress,
+  isWildcard,
   SOCKET_ADDRESS_OCTETS,
   SocketAddressReader,
 } from "../libc/socket_address.ts";
@@ -44,8 +48,7 @@ const SOCK_CLOEXEC = 0x80000;
 const NO_PORT = Errno.EAGAIN;
 const EADDRNOTAVAIL = 99;
 
-/** What a send is told of those before it (ICMP). */
-const REFUSALS: ReadonlySet<number> = new Set([Errno.ECONNREFUSED]);
+const EINVAL = 22;
 
 /** See the module description. */
 export class PolledDatagramSocket
@@ -57,6 +60,11 @@ export class PolledDatagramSocket
   /** `handed over`: it sends, and another process reads. */
   #state: "held" | "open" | "handed over" | "closed" = "open";
   #unlist = () => {};
+  /** It is for whoever sends, and one of them can do the others no harm. */
+  #isServer = false;
+  #tellsLocal = false;
+  /** Reads that failed one after the other. */
+  #failures = 0;
 
   private constructor(descriptor: DatagramDescriptor, poller: Poller) {
     this.#descriptor = descriptor;
@@ -65,7 +73,8 @@ export class PolledDatagramSocket
     // error that the send was told of is told nobody else.
     this.#sender = new DatagramSender(descriptor, () => {
       const error = lastError(descriptor.library);
-      if (REFUSALS.has(error)) this.#fail(error);
+      const isRefused = error === Errno.ECONNREFUSED && !this.#isServer;
+      if (isRefused) this.#fail(error);
     });
   }
 
@@ -75,13 +84,7 @@ export class PolledDatagramSocket
     peer: DatagramAddress,
     kernelOctets: number = SESSION_BUFFER_OCTETS,
   ): PolledDatagramSocket {
-    const family = peer.hostname.includes(":") ? AF_INET6 : AF_INET;
-    const number = library.socket(
-      family,
-      SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-      0,
-    );
-    if (number < 0) throw systemError(lastError(library));
+    const number = create(library, peer);
     const descriptor = new DatagramDescriptor(library, number, kernelOctets);
     // There is one wherever there is a C library.
     const poller = sharedPoller()!;
@@ -92,6 +95,28 @@ export class PolledDatagramSocket
     const error = lastError(library);
     library.close(number);
     throw systemError(error === NO_PORT ? EADDRNOTAVAIL : error);
+  }
+
+  /**
+   * For whoever sends, bound here.
+   *
+   * @throws A system error, such as one with code `EADDRINUSE`.
+   */
+  static bind(
+    library: LibC,
+    { hostname, port }: DatagramAddress,
+  ): PolledDatagramSocket {
+    const at = { hostname: hostname === "" ? "0.0.0.0" : hostname, port };
+    const name = encodeSocketAddress(at);
+    if (name === undefined) throw systemError(EINVAL);
+    const descriptor = create(library, at);
+    if (library.bind(descriptor, name, name.length) !== 0) {
+      const error = lastError(library);
+      library.close(descriptor);
+      throw systemError(error);
+    }
+    const waiting = { descriptor, isHeld: false };
+    return PolledDatagramSocket.listenWith(library, waiting);
   }
 
   /**
@@ -110,6 +135,10 @@ export class PolledDatagramSocket
     );
     const poller = sharedPoller()!;
     const socket = new PolledDatagramSocket(descriptor, poller);
+    const { hostname } = socket.address;
+    socket.#isServer = true;
+    socket.#tellsLocal = isWildcard(hostname) &&
+      descriptor.wantLocal(hostname.includes(":"));
     if (isHeld) socket.#state = "held";
     else if (!poller.add(number, Ready.READ, socket)) {
       library.close(number);
@@ -126,6 +155,10 @@ export class PolledDatagramSocket
       return { hostname: "", port: 0 };
     }
     return { hostname: names.host(0) ?? "", port: names.port(0) };
+  }
+
+  get tellsLocal(): boolean {
+    return this.#tellsLocal;
   }
 
   get descriptor(): number {
@@ -170,7 +203,8 @@ export class PolledDatagramSocket
   send(octets: Uint8Array, to: DatagramAddress): void {
     if (this.#state === "closed") return;
     // Once in a turn: of what waits here nobody can have refused anything.
-    if (this.#sender.isIdle && this.#hasFailed()) return;
+    const mayBeRefused = !this.#isServer && this.#sender.isIdle;
+    if (mayBeRefused && this.#hasFailed()) return;
     this.#sender.send(octets, to);
   }
 
@@ -191,12 +225,21 @@ export class PolledDatagramSocket
   onReady(): void {
     const events = this.#events;
     // What comes before anybody listens stays in the kernel.
-    if (events === undefined || this.#hasFailed()) return;
+    if (events === undefined) return;
+    if (!this.#isServer && this.#hasFailed()) return;
     // What it leaves there, the next look finds: others have their turn first.
-    this.#descriptor.read((octets, host, port) => {
-      events.onDatagram(octets, host, port);
+    const count = this.#descriptor.read((octets, host, port, local) => {
+      events.onDatagram(octets, host, port, local);
       return this.#state === "open";
     });
+    if (count >= 0) this.#failures = 0;
+    else this.#readFailed(lastError(this.#descriptor.library));
+  }
+
+  /** A server goes on after what one of those who send has caused. */
+  #readFailed(error: number): void {
+    if (this.#isServer && ++this.#failures < READ_FAILURES_MAX) return;
+    this.#fail(error);
   }
 
   onFault(): void {
@@ -214,6 +257,18 @@ export class PolledDatagramSocket
   #fail(error: number): void {
     if (this.#state !== "closed") this.#events?.onError(systemError(error));
   }
+}
+
+/** @throws A system error. */
+function create(library: LibC, { hostname }: DatagramAddress): number {
+  const family = hostname.includes(":") ? AF_INET6 : AF_INET;
+  const number = library.socket(
+    family,
+    SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+    0,
+  );
+  if (number < 0) throw systemError(lastError(library));
+  return number;
 }
 
 // One for all, as each call is dealt with at once.

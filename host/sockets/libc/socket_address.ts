@@ -15,6 +15,16 @@ export interface DatagramAddress {
   /** An IP address. */
   readonly hostname: string;
   readonly port: number;
+  /**
+   * The address of this machine that was asked, and that answers leave from;
+   * absent: the one of the socket, or which the system likes best.
+   */
+  readonly local?: string;
+}
+
+/** Whether a socket there has all addresses of the machine. */
+export function isWildcard(hostname: string): boolean {
+  return hostname === "" || hostname === "0.0.0.0" || hostname === "::";
 }
 
 /** `struct sockaddr_in6`, the longer of the two. */

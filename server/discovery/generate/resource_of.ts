@@ -44,18 +44,16 @@ export class InvalidResource extends Error {
 /**
  * Makes a resource.
  *
- * @param clusters Those that it leads to.
  * @throws {InvalidResource}
  */
 export function resourceOf<Kind extends ResourceKind>(
   kind: Kind,
   message: ResourceMessages[Kind],
   form: Form,
-  clusters?: readonly string[],
 ): Resource {
   assertTaken(kind, message, form);
   const codec: MessageKind<ResourceMessages[Kind]> = RESOURCE_MESSAGES[kind];
-  return resource(kind, nameOf(message), encodeAny(codec, message), clusters);
+  return resource(kind, nameOf(message), encodeAny(codec, message));
 }
 
 /**
@@ -89,19 +87,10 @@ function assertTaken<Kind extends ResourceKind>(
   if (problem !== undefined) throw new InvalidResource(problem);
 }
 
-function resource(
-  kind: ResourceKind,
-  name: string,
-  any: Uint8Array,
-  clusters?: readonly string[],
-): Resource {
+function resource(kind: ResourceKind, name: string, any: Uint8Array): Resource {
   const version = createHash("sha256").update(any).digest("hex")
     .slice(0, VERSION_LENGTH);
-  return Object.freeze(
-    clusters === undefined
-      ? { kind, name, version, any }
-      : { kind, name, version, any, clusters },
-  );
+  return Object.freeze({ kind, name, version, any });
 }
 
 function nameOf(message: ResourceMessages[ResourceKind]): string {

@@ -49,8 +49,8 @@ export class SotwSubscription extends Subscription {
   #repeatAfterMs = 0;
   #isRepeatOwed = false;
 
-  constructor(kind: ResourceKind, removalPatienceMs = 0) {
-    super(kind, "sotw", removalPatienceMs);
+  constructor(kind: ResourceKind) {
+    super(kind, "sotw");
   }
 
   override get dueMs(): number {
