@@ -14,6 +14,10 @@
  * @module
  */
 
+import {
+  reportInternalError,
+  unawaited,
+} from "../host/process/internal_errors.ts";
 import type { Log } from "../host/process/log.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { SourceEntries } from "./changes.ts";
@@ -174,17 +178,33 @@ export class Catalog {
     following.seen = snapshot;
     const diff = this.#diff(seen, snapshot);
     if (isEmptyDiff(diff)) return;
-    const busy = follower(snapshot, diff);
+    const busy = tell(follower, snapshot, diff);
     if (busy === undefined) return;
     following.isBusy = true;
-    void busy.finally(() => {
-      following.isBusy = false;
-      this.#tell(following);
-    });
+    unawaited(
+      "catalog",
+      busy.finally(() => {
+        following.isBusy = false;
+        this.#tell(following);
+      }),
+    );
   }
 
   #onSynced(): void {
     if (this.isSynced) this.#synced.resolve();
+  }
+}
+
+/** One follower's slip keeps neither the others nor the source from theirs. */
+function tell(
+  follower: Follower,
+  snapshot: Snapshot,
+  diff: Diff,
+): ReturnType<Follower> {
+  try {
+    return follower(snapshot, diff);
+  } catch (error) {
+    reportInternalError("catalog", error);
   }
 }
 

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { unawaited } from "../host/process/internal_errors.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 import type { Source } from "./source.ts";
 
@@ -50,7 +51,8 @@ export class Reconciler {
       this.#random() * (RECONCILE_MS_MAX - RECONCILE_MS_MIN);
     const timer = this.#timers.after(delayMs, () => {
       // One that takes long is not asked again meanwhile.
-      void source.reconcile().finally(() => this.#wait(source));
+      const done = source.reconcile().finally(() => this.#wait(source));
+      unawaited("catalog", done);
     });
     this.#waiting.set(source, timer);
   }

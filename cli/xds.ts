@@ -107,7 +107,7 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
       kind.state,
       short(kind.sent?.version),
       short(kind.acked?.version),
-      kind.lagMs > 0 ? `${(kind.lagMs / 1_000).toFixed(1)} s` : "-",
+      kind.lagMs > 0 ? secondsText(kind.lagMs) : "-",
       `${kind.responses}/${kind.acks}/${kind.nacks}`,
       refusalText(kind),
     ])
@@ -124,9 +124,12 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
     "SENT/TAKEN/REFUSED",
     "LAST REFUSAL",
   ], rows);
-  const notes = sources
-    .filter(({ problem }) => problem !== undefined)
-    .map(({ name, problem }) => `source ${name}: ${problem}\n`);
+  const notes = [
+    ...clients.flatMap(notesOf),
+    ...sources
+      .filter(({ problem }) => problem !== undefined)
+      .map(({ name, problem }) => `source ${name}: ${problem}\n`),
+  ];
   if (!ready) {
     const late = sources.filter(({ synced }) => !synced)
       .map(({ name }) => name);
@@ -135,6 +138,36 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
     );
   }
   return table + notes.join("");
+}
+
+/** What is to be said of a client beside its kinds. */
+function notesOf(
+  { client, waitsFor, early }: ClientSummary,
+): readonly string[] {
+  const name = printable(client);
+  const notes: string[] = [];
+  if (waitsFor.length > 0) {
+    notes.push(
+      `${name}: its listeners and routes wait until it has taken ` +
+        `${listText(waitsFor)}\n`,
+    );
+  }
+  if (early !== undefined) {
+    notes.push(
+      `${name}: was told of listeners and routes ${secondsText(early.agoMs)} ` +
+        `ago before it had taken ${listText(early.clusters)}\n`,
+    );
+  }
+  return notes;
+}
+
+/** Names that a catalog chose. */
+function listText(names: readonly string[]): string {
+  return names.map(printable).join(", ");
+}
+
+function secondsText(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
 }
 
 function refusalText({ nacked }: KindSummary): string {

@@ -26,6 +26,7 @@ const CLIENT: ClientSummary = {
   connectedMs: 1_000,
   keptOctets: 0,
   foreignTypes: [],
+  waitsFor: [],
   kinds: [],
 };
 
@@ -43,6 +44,23 @@ Deno.test("what clients call themselves says nothing to the terminal", () => {
   for (const text of texts) {
     assertEquals(/[^\P{Cc}\n]|\p{Cf}/u.test(text), false, text);
   }
+});
+
+Deno.test("statusText() says what routes wait for, and what they did not", () => {
+  const waiting = { ...CLIENT, waitsFor: ["default/b:80"] };
+  const early = { agoMs: 1_230, clusters: ["a/b:1", "a/c:1"] };
+  const text = statusText({
+    ready: true,
+    sources: [],
+    clients: [waiting, { ...CLIENT, early }],
+  });
+  assertEquals(text.split("\n").slice(1), [
+    "edge-7/envoy: its listeners and routes wait until it has taken " +
+    "default/b:80",
+    "edge-7/envoy: was told of listeners and routes 1.2 s ago before it had " +
+    "taken a/b:1, a/c:1",
+    "",
+  ]);
 });
 
 Deno.test("statusText() has a line for each client and kind", () => {

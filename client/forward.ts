@@ -4,6 +4,10 @@
  * @module
  */
 
+import {
+  reportInternalError,
+  unawaited,
+} from "../host/process/internal_errors.ts";
 import { listenTcp } from "../host/listen/listeners.ts";
 import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
 import {
@@ -76,7 +80,8 @@ class ConnectionForward implements Forward {
     this.#options = options;
     const { hostname: host, port, onProblem } = options;
     const listener = listenTcp({ hostname: host, port }, {
-      onConnection: (conn) => void this.#accept(conn),
+      onConnection: (conn) =>
+        unawaited("socket", this.#accept(conn), () => conn.close()),
       onProblem,
     });
     this.#listener = listener;
@@ -118,7 +123,9 @@ class ConnectionForward implements Forward {
       await transfer(conduitOf(first.socket), far);
     } catch (error) {
       accepted.reset();
-      if (!(error instanceof TunnelDialError)) throw error;
+      if (!(error instanceof TunnelDialError)) {
+        return reportInternalError("dial", error);
+      }
       this.#options.onRefused(error, accepted.remoteAddress);
     }
   }

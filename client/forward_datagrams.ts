@@ -4,6 +4,7 @@
  * @module
  */
 
+import { reportInternalError } from "../host/process/internal_errors.ts";
 import { listenError } from "../host/listen/listen_error.ts";
 import {
   type DatagramFlow,
@@ -45,7 +46,9 @@ export async function forwardDatagrams(
         await serve(flow, options);
       } catch (error) {
         timers.after(REFUSED_PAUSE_MS, () => flow.reset("refused"));
-        if (!(error instanceof TunnelDialError)) throw error;
+        if (!(error instanceof TunnelDialError)) {
+          return reportInternalError("dial", error);
+        }
         options.onRefused(error, caller);
       }
     },

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { unawaited } from "../host/process/internal_errors.ts";
 import { listenAgentPort } from "../host/listen/agent_listener.ts";
 import type { BoundListener } from "../host/listen/listeners.ts";
 import { withPacketLines } from "../host/process/connection_log.ts";
@@ -133,7 +134,8 @@ export class ServerAgents {
 
   /** Reads the records of nodes again, for somebody who asked. */
   reload(): void {
-    void this.#trust?.identity?.reload();
+    const reloading = this.#trust?.identity?.reload();
+    if (reloading !== undefined) unawaited("identity", reloading);
   }
 
   /** Callers that were told to go, and may still be about to call. */

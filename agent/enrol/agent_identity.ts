@@ -7,6 +7,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import type { Log } from "../../host/process/log.ts";
 import { readCertificates } from "../../host/pki/certificate.ts";
 import { PrivateFileError } from "../../host/files/private_files.ts";
@@ -145,7 +146,7 @@ export class AgentIdentity implements LinkIdentity {
   /** Begins to look after the certificate that `credentials` has read. */
   start(credentials: Credentials): void {
     this.#credentials = credentials;
-    credentials.onFailure(() => void this.#mend());
+    credentials.onFailure(() => unawaited("identity", this.#mend()));
     this.#renewer.start();
   }
 

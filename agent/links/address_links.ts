@@ -12,6 +12,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { ConnectError } from "../../host/dial/agent_connect.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Carrier } from "../../proto/link/link.ts";
@@ -85,7 +86,7 @@ export class AddressLinks {
 
   /** Begins with the first attempt, at once. */
   start(): void {
-    void this.#attempt("server");
+    unawaited("link", this.#attempt("server"));
   }
 
   /**
@@ -275,7 +276,7 @@ export class AddressLinks {
   #wait(goal: Goal, delayMs: number): void {
     const timer = this.#options.timers.after(
       delayMs,
-      () => void this.#attempt(goal),
+      () => unawaited("link", this.#attempt(goal)),
     );
     this.#state = { kind: "waiting", goal, timer };
   }

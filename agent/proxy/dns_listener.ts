@@ -4,6 +4,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { listenError } from "../../host/listen/listen_error.ts";
 import { type ListenAddress, listenTcp } from "../../host/listen/listeners.ts";
 import type { Log } from "../../host/process/log.ts";
@@ -117,7 +118,9 @@ function listenQuestions(
       if (open.size >= CONNECTIONS_MAX) return conn.close();
       const questions = new Questions(conn, timers);
       open.add(questions);
-      void questions.answer(answers).finally(() => open.delete(questions));
+      const answering = questions.answer(answers)
+        .finally(() => open.delete(questions));
+      unawaited("proxy", answering, () => conn.close());
     },
     onProblem: (line) => log.warn(`DNS: ${line}`),
   });

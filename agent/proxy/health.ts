@@ -9,6 +9,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import type { HealthCheck } from "../../catalog/model.ts";
 import type { Target } from "../../catalog/snapshot.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
@@ -113,13 +114,18 @@ class BackendCheck {
 
   /** The first one soon: until then nobody knows anything. */
   start(): void {
-    void this.#check();
+    this.#checkNow();
   }
 
   stop(): void {
     this.#stopped.abort();
     this.#timer?.cancel();
     this.#backend.health = "unknown";
+  }
+
+  /** What a slip of ours keeps from its verdict has another try later. */
+  #checkNow(): void {
+    unawaited("proxy", this.#check(), () => this.#wait());
   }
 
   async #check(): Promise<void> {
@@ -130,11 +136,16 @@ class BackendCheck {
     if (health !== this.#backend.health) this.#tell(health, problem);
     this.#backend.health = health;
     this.#onVerdict();
+    this.#wait();
+  }
+
+  #wait(): void {
+    if (this.#stopped.signal.aborted) return;
     // A tenth more or less, so that a thousand checks do not stay in step.
     const spread = 0.9 + 0.2 * this.#context.random();
     this.#timer = this.#context.timers.after(
       this.#how.intervalMs * spread,
-      () => void this.#check(),
+      () => this.#checkNow(),
     );
   }
 

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
 import type { Balance } from "../../catalog/model.ts";
@@ -135,7 +136,9 @@ export class ServiceProxy {
 
   /** Reads all sources again. */
   reload(): void {
-    for (const source of this.#sources) void source.reconcile();
+    for (const source of this.#sources) {
+      unawaited("catalog", source.reconcile());
+    }
   }
 
   /**

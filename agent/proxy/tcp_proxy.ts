@@ -9,6 +9,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { type ListenAddress, listenTcp } from "../../host/listen/listeners.ts";
 import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import { hostOf } from "../../host/sockets/deno_socket.ts";
@@ -129,7 +130,7 @@ export class TcpProxy implements PortProxy {
       },
     });
     this.#connections.add(connection);
-    void connection.run();
+    unawaited("proxy", connection.run());
   }
 
   #settle(): void {

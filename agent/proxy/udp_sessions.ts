@@ -13,6 +13,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../host/process/internal_errors.ts";
 import { listenError } from "../../host/listen/listen_error.ts";
 import type { ListenAddress } from "../../host/listen/listeners.ts";
 import {
@@ -268,7 +272,8 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     this.port.counts.accepted++;
     this.#armSweep();
     session.hear(octets);
-    void session.start();
+    const end = () => session.end(INTERNAL_ERROR);
+    unawaited("proxy", session.start(), end);
   }
 
   /** What waited in a session for a backend that goes waits in the next one. */

@@ -9,6 +9,11 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+  unawaited,
+} from "../../host/process/internal_errors.ts";
 import type { RoadDialer } from "../../client/road_dialer.ts";
 import { type DialFailure, TunnelDialError } from "../../client/dial_error.ts";
 import {
@@ -55,7 +60,8 @@ export class ConnectRelay {
   constructor(options: ConnectRelayOptions) {
     this.#options = options;
     this.#listener = listenTcp(options.listen, {
-      onConnection: (conn) => void this.#accept(conn),
+      onConnection: (conn) =>
+        unawaited("socket", this.#accept(conn), () => conn.close()),
       onProblem: (line) => options.log.warn(line),
     });
   }
@@ -110,7 +116,7 @@ export class ConnectRelay {
     const abort = new AbortController();
     // Sent when there is a connection, and what it is a view of is not kept.
     const earlyData = takeEarlyData().slice();
-    this.#options.dialer.dial({
+    const dialed = this.#options.dialer.dial({
       target,
       ...(node === undefined ? {} : { node }),
       ...(earlyData.length === 0 ? {} : { earlyData }),
@@ -119,6 +125,7 @@ export class ConnectRelay {
       (conduit) => answer.connected(conduit),
       (error) => answer.failed(asDialError(error)),
     );
+    unawaited("dial", dialed);
     return { cancel: () => abort.abort() };
   }
 }
@@ -135,7 +142,10 @@ const REASONS: Readonly<Record<DialFailure, DialError["reason"]>> = {
 };
 
 function asDialError(error: unknown): DialError {
-  if (!(error instanceof TunnelDialError)) throw error;
+  if (!(error instanceof TunnelDialError)) {
+    reportInternalError("dial", error);
+    return new DialError("endpoint", INTERNAL_ERROR);
+  }
   if (error.cause instanceof DialError) return error.cause;
   return new DialError(REASONS[error.reason], error.message);
 }

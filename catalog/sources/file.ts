@@ -13,6 +13,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import type { OpenFsEvents } from "../../host/files/directory_watch.ts";
 import { type FileWatch, watchFiles } from "../../host/files/watch_files.ts";
 import { pause } from "../../host/process/pause.ts";
@@ -67,12 +68,12 @@ export class FileSource implements Source {
     this.#watch = watchFiles({
       files: [this.#path],
       timers: this.#timers,
-      onFiles: () => void this.#inTurn(() => this.#read("set")),
-      onWritten: () => void this.#inTurn(() => this.#readEarly()),
+      onFiles: () => this.#soon(() => this.#read("set")),
+      onWritten: () => this.#soon(() => this.#readEarly()),
       onProblem: (line) => sink.failed(line),
       ...this.#open === undefined ? {} : { open: this.#open },
     });
-    void this.#inTurn(() => this.#read("set"));
+    this.#soon(() => this.#read("set"));
   }
 
   async stop(): Promise<void> {
@@ -92,7 +93,14 @@ export class FileSource implements Source {
   }
 
   #inTurn(act: () => Promise<void>): Promise<void> {
-    return this.#reads = this.#reads.then(act);
+    const done = this.#reads.then(act);
+    // What has failed keeps nobody behind it from a turn.
+    this.#reads = done.catch(() => {});
+    return done;
+  }
+
+  #soon(act: () => Promise<void>): void {
+    unawaited("catalog", this.#inTurn(act));
   }
 
   /** Nothing is said of what cannot be used: it will be read again. */

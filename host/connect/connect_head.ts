@@ -10,6 +10,7 @@
  */
 
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
+import { NODE_FIELD, TWO_NODES } from "../../proto/link/dial_handler.ts";
 
 /**
  * Most octets of a request head. kube-apiserver sends under 100; 32 KiB leaves
@@ -110,6 +111,7 @@ function parseHead(
       `this proxy only supports CONNECT passthrough, not ${quote(method)}`,
     );
   }
+  let isNodeNamed = false;
   for (const line of lines) {
     // Folded lines and blanks before the colon are refused: they are how
     // requests are smuggled past another parser (RFC 9112 §5.1, §5.2).
@@ -120,6 +122,9 @@ function parseHead(
         `Cannot read the header line ${quote(line)}, wanted "name: value"`,
       );
     }
+    const namesNode = NODE_LINE.test(line);
+    if (namesNode && isNodeNamed) return refusal(400, "Bad Request", TWO_NODES);
+    isNodeNamed ||= namesNode;
   }
   const problem = targetProblem(target);
   if (problem !== undefined) {
@@ -132,7 +137,12 @@ function parseHead(
   return { kind: "connect", target, headers: new HeaderLines(lines), early };
 }
 
-const HEADER_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:.*$/;
+/** No control characters but tabs: others end values at a NUL (RFC 9110 §5.5). */
+const HEADER_LINE =
+  // deno-lint-ignore no-control-regex -- those are what is refused
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*$/;
+
+const NODE_LINE = new RegExp(`^${NODE_FIELD}:`, "i");
 
 /** Why `target` is not a `host:port`, or `undefined` when it is. */
 function targetProblem(target: string): string | undefined {

@@ -72,6 +72,9 @@ const REFUSED: readonly [name: string, request: string, status: number, words: s
   ["blanks in the line",     "CONNECT h:1  HTTP/1.1",              400, "request line"],
   ["a header with no colon", "CONNECT h:1 HTTP/1.1\r\noops",       400, "header line"],
   ["a folded header",        "CONNECT h:1 HTTP/1.1\r\nA: b\r\n c", 400, "header line"],
+  ["NUL in a value",         "CONNECT h:1 HTTP/1.1\r\nA: b\0c",    400, "header line"],
+  ["a carriage return",      "CONNECT h:1 HTTP/1.1\r\nA: b\rc",    400, "header line"],
+  ["two nodes",              "CONNECT h:1 HTTP/1.1\r\nTunnel-Node: a\r\ntunnel-node: a", 400, "given twice"],
 ];
 
 for (const [name, request, status, words] of REFUSED) {

@@ -11,6 +11,7 @@
  * @module
  */
 
+import { INTERNAL_ERROR, unawaited } from "../process/internal_errors.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
@@ -184,7 +185,7 @@ class Renewal {
   constructor(options: RenewalOptions) {
     this.#options = options;
     options.signal.addEventListener("abort", this.#onStop);
-    void this.#open();
+    unawaited("task", this.#open(), () => this.#fail(unforeseen()));
   }
 
   /** `undefined`: the lease is gone, or its keeper stops. */
@@ -254,4 +255,9 @@ class Renewal {
   }
 
   readonly #onStop = () => this.#end(undefined);
+}
+
+/** A slip of ours: it is tried again, as after any other failure. */
+function unforeseen(): GrpcError {
+  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
 }

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { INTERNAL_ERROR, unawaited } from "../process/internal_errors.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
@@ -94,7 +95,7 @@ export class Watch {
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#doing = `watch ${options.prefix}`;
-    void this.#open();
+    unawaited("task", this.#open(), () => this.#break(unforeseen()));
   }
 
   /** Settles once. */
@@ -286,4 +287,9 @@ function changeOf({ type, kv }: EventMessage): Change[] {
   return type === 0
     ? [{ kind: "put", entry }]
     : [{ kind: "delete", key, modRevision }];
+}
+
+/** A slip of ours: it is tried again, as after any other failure. */
+function unforeseen(): GrpcError {
+  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
 }

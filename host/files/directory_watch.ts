@@ -11,6 +11,7 @@
  * @module
  */
 
+import { unawaited } from "../process/internal_errors.ts";
 import { dirname } from "node:path";
 
 /** The platform's news, or a test's. */
@@ -95,7 +96,7 @@ export class DirectoryWatch {
     const found = new Map(this.#wanted.map(nearestDirectory));
     const wanted = [...found].sort().join("\n");
     if (this.#source === undefined) return this.#start(found, wanted);
-    if (wanted !== this.#watched) void this.#restart();
+    if (wanted !== this.#watched) unawaited("file", this.#restart());
   }
 
   #start(found: ReadonlyMap<string, string>, wanted: string): void {

@@ -11,6 +11,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../process/internal_errors.ts";
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
 import type { OctetSocket } from "../sockets/octet_socket.ts";
 
@@ -65,6 +69,15 @@ export class HttpPort {
     for (const socket of this.#open) socket.close();
   }
 
+  async #answer(request: Request): Promise<Response> {
+    try {
+      return await this.#handler(request);
+    } catch (error) {
+      reportInternalError("http", error);
+      return plain(500, `${INTERNAL_ERROR}\n`);
+    }
+  }
+
   #evictOldest(): void {
     const [oldest] = this.#open;
     this.#open.delete(oldest!);
@@ -80,7 +93,7 @@ export class HttpPort {
       ? plain(431, "the request head is too long\n")
       : request === undefined
       ? plain(400, "this is no HTTP/1.1 request\n")
-      : await this.#handler(request);
+      : await this.#answer(request);
     const octets = await answerOctets(response, request?.method !== "HEAD");
     for (let sent = 0; sent < octets.length;) {
       sent += await socket.write(octets.subarray(sent));

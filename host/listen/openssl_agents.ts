@@ -4,6 +4,7 @@
  * @module
  */
 
+import { unawaited } from "../process/internal_errors.ts";
 import type { Arrival } from "../intake/doorway.ts";
 import type { Guest } from "../intake/intake.ts";
 import type { LibSsl } from "../libssl/library.ts";
@@ -65,7 +66,7 @@ export class OpensslAgents {
     try {
       const socket = socketOf(arrival);
       evict = () => socket.close();
-      this.#shakeHands(socket, leave).then(
+      const shaken = this.#shakeHands(socket, leave).then(
         (secure) => {
           // Its place went to another in this very turn.
           if (isEvicted) return secure.close();
@@ -77,6 +78,7 @@ export class OpensslAgents {
         // Its place was wanted for another; nobody is told.
         (error) => isEvicted || this.#events.onRefused(error),
       );
+      unawaited("handshake", shaken, () => evict());
     } catch (error) {
       leave();
       const { remoteAddress } = arrival;

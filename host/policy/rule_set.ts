@@ -10,12 +10,17 @@
  * of its own. So a rule about names trusts whoever runs that name's DNS, and a
  * rule about addresses trusts nobody.
  *
+ * Paths of unix sockets are judged as they are written. Where symbolic links lead
+ * is known on the machine that dials, which judges that as well; elsewhere it is
+ * with paths beside deny rules as it is with names beside rules about addresses.
+ *
  * @module
  */
 
 import { type IpAddress, prefixContains } from "../../proto/link/ip_address.ts";
 import { ROUNDABOUT, type Rule } from "./rule.ts";
 import type { Subject } from "./subject.ts";
+import type { Wildcard } from "./wildcard.ts";
 
 /** A rule, and what to call it when it decides. */
 export interface LabelledRule {
@@ -107,17 +112,38 @@ export class RuleSet {
    * Judges a target whose name somebody else will resolve.
    *
    * Where a deny rule is about addresses nobody knows whether it fits a name:
-   * such a name is allowed only by a rule about names.
+   * such a name is allowed only by a rule about names. Where one is about paths
+   * nobody knows whether another path leads there: it is allowed only by a rule
+   * that says in which folder it is.
    */
   judgeUnresolved(subject: Subject): Verdict {
     switch (subject.kind) {
       case "unreadable":
         return { ...NOT_ALLOWED, note: subject.problem };
       case "path":
-        return this.judgePath(subject.path);
+        return this.#judgeUnresolvedPath(subject.path);
       case "endpoint":
         return this.#judgeUnresolvedEndpoint(subject);
     }
+  }
+
+  #judgeUnresolvedPath(path: string): Verdict {
+    const verdict = this.judgePath(path);
+    // Abstract names are in no folder: nothing leads to them.
+    if (!verdict.isAllowed || path.startsWith("@")) return verdict;
+    const alias = aliasOf(path);
+    const other = alias === undefined ? undefined : this.judgePath(alias);
+    const isDenied = other?.isAllowed === false && other.rule !== "";
+    if (isDenied) return { ...other, note: `which may be ${alias}` };
+    const unsure = this.#deny.find(({ rule }) => rule.kind === "path");
+    const isNamed = this.#allow.some(({ rule }) =>
+      rule.kind === "path" && rule.pattern.matches(path) &&
+      (rule.pattern.isExact || !MAGIC.test(path) && namesFolder(rule.pattern))
+    );
+    if (unsure === undefined || isNamed) return verdict;
+    const note = "links on the node may lead from this path to one of its; " +
+      "allow the path, or its folder as unix:/FOLDER/*";
+    return { isAllowed: false, rule: unsure.label, note };
   }
 
   #judgeUnresolvedEndpoint(endpoint: Endpoint): Verdict {
@@ -155,6 +181,19 @@ export class RuleSet {
       ? NOT_ALLOWED
       : { isAllowed: true, rule: allowed.label };
   }
+}
+
+/** Where a process's own view begins: each such path may be any other. */
+const MAGIC = /^\/(?:proc|dev\/fd)(?:\/|$)/;
+
+function namesFolder({ head }: Wildcard): boolean {
+  return head.lastIndexOf("/") > 0;
+}
+
+/** Nearly everywhere one of the two is a link to the other (FHS 3.0 §5.13). */
+function aliasOf(path: string): string | undefined {
+  if (path.startsWith("/var/run/")) return path.slice("/var".length);
+  return path.startsWith("/run/") ? `/var${path}` : undefined;
 }
 
 function fitsName(rule: Rule, endpoint: Endpoint): boolean {

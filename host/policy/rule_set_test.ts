@@ -194,6 +194,43 @@ Deno.test("unix paths fit as they are written, and only plain ones do", () => {
   }
 });
 
+Deno.test("who does not know where links lead allows no path by a rule about all beside a deny rule", () => {
+  const server = (set: RuleSet, path: string) =>
+    words(set.judgeUnresolved({ kind: "path", path }));
+  const broad = rules("unix:*", "!unix:/opt/st/*");
+  const roots = ["/proc/self/cwd/st/a", "/proc/9/cwd/a", "/dev/fd/3"];
+  for (const path of ["/opt/st/a", "/opt/link/a", "/tmp/a", ...roots]) {
+    assertEquals(server(broad, path), "-unix:/opt/st/*", path);
+    assertEquals(server(rules("unix:/*", "!unix:/opt/st/*"), path).at(0), "-");
+    // Without a deny rule there is nothing to talk around.
+    assertEquals(server(rules("unix:*"), path), "+unix:*", path);
+  }
+  // Nothing leads to an abstract name.
+  assertEquals(server(broad, "@tunnel"), "+unix:*");
+  const folder = rules("unix:/opt/app/*", "unix:/proc/*", "!unix:/opt/st/*");
+  assertEquals(server(folder, "/opt/app/a"), "+unix:/opt/app/*");
+  for (const path of roots) assertEquals(server(folder, path).at(0), "-", path);
+  const exact = rules("unix:*", "unix:/proc/self/x", "!unix:/opt/st/*");
+  assertEquals(server(exact, "/proc/self/x"), "+unix:*");
+  assertEquals(server(exact, "/proc/self/y"), "-unix:/opt/st/*");
+});
+
+Deno.test("/run and /var/run are one folder for who cannot look", () => {
+  const verdict = (path: string) =>
+    words(
+      rules(
+        "unix:/var/*",
+        "unix:/run/*",
+        "!unix:/run/docker.sock",
+        "!unix:/var/run/x",
+      )
+        .judgeUnresolved({ kind: "path", path }),
+    );
+  assertEquals(verdict("/var/run/docker.sock"), "-unix:/run/docker.sock");
+  assertEquals(verdict("/run/x"), "-unix:/var/run/x");
+  assertEquals(verdict("/run/y"), "+unix:/run/*");
+});
+
 Deno.test("targets that no rule can be about are refused", () => {
   const set = rules("*:*:*", "unix:*");
   const verdict = (protocol: string, address: string) => {

@@ -21,6 +21,11 @@ export class Wildcard {
     return this.#parts.length === 1;
   }
 
+  /** What every text that fits begins with. */
+  get head(): string {
+    return this.#parts[0]!;
+  }
+
   /** Whether all of `text` fits the pattern. */
   matches(text: string): boolean {
     const parts = this.#parts;

@@ -13,6 +13,11 @@
  * @module
  */
 
+import {
+  guarded,
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import type {
   Conduit,
@@ -180,9 +185,13 @@ export class SocketConduit implements Conduit {
   // made when it is needed, for connections that only wait are many.
   readonly #onRead = (count: number | null) => {
     this.#isReading = false;
-    if (this.#end !== undefined) this.#settle();
-    else if (count === null) this.#onPeerEnd();
-    else this.#deliver(this.#reader.buffer.subarray(0, count));
+    try {
+      if (this.#end !== undefined) this.#settle();
+      else if (count === null) this.#onPeerEnd();
+      else this.#deliver(this.#reader.buffer.subarray(0, count));
+    } catch (error) {
+      this.#onFault(error);
+    }
   };
 
   readonly #onReadError = (error: unknown) => {
@@ -190,6 +199,12 @@ export class SocketConduit implements Conduit {
     if (this.#end !== undefined) this.#settle();
     else this.#close(endOf(error));
   };
+
+  /** A slip of ours, or of who hears the events, costs this conduit. */
+  #onFault(error: unknown): void {
+    reportInternalError("conduit", error);
+    guarded("conduit", () => this.reset(INTERNAL_ERROR, "lost"));
+  }
 
   #deliver(chunk: Uint8Array): void {
     this.#unconsumed += chunk.length;
@@ -233,6 +248,14 @@ export class SocketConduit implements Conduit {
   }
 
   #flush(): void {
+    try {
+      this.#flushNow();
+    } catch (error) {
+      this.#onFault(error);
+    }
+  }
+
+  #flushNow(): void {
     this.#flushScheduled = false;
     if (this.#end !== undefined || this.#sending === "broken") return;
     const batch = this.#batch.take();
@@ -243,9 +266,7 @@ export class SocketConduit implements Conduit {
     this.#inFlight = batch;
     this.#inFlightOffset = 0;
     this.#send(batch);
-    if (!this.#wantsRoom) return;
-    this.#wantsRoom = false;
-    this.#events?.onWritable();
+    this.#offerRoom();
   }
 
   #send(octets: Uint8Array): void {
@@ -278,9 +299,17 @@ export class SocketConduit implements Conduit {
     this.#sending = "broken";
     this.#batch.drop();
     if (this.#peerEnded) return this.#close(endOf(error));
+    this.#offerRoom();
+  }
+
+  #offerRoom(): void {
     if (!this.#wantsRoom) return;
     this.#wantsRoom = false;
-    this.#events?.onWritable();
+    try {
+      this.#events?.onWritable();
+    } catch (error) {
+      this.#onFault(error);
+    }
   }
 
   #landed(): void {
@@ -300,9 +329,7 @@ export class SocketConduit implements Conduit {
 
   #dropFurther(): void {
     this.#droppedOctets = 0;
-    if (this.#end !== undefined || !this.#wantsRoom) return;
-    this.#wantsRoom = false;
-    this.#events?.onWritable();
+    if (this.#end === undefined) this.#offerRoom();
   }
 
   #closeWrite(): void {
@@ -336,7 +363,7 @@ export class SocketConduit implements Conduit {
     if (this.#closeReported) return;
     this.#closeReported = true;
     this.#reader.release();
-    this.#events?.onClose(this.#end!);
+    guarded("conduit", () => this.#events?.onClose(this.#end!));
   }
 }
 

@@ -6,6 +6,11 @@
  * @module
  */
 
+import {
+  guarded,
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import type { Transport, TransportEvents } from "../transport.ts";
 import { endOf, type OctetSocket } from "./octet_socket.ts";
@@ -112,6 +117,20 @@ class SocketTransport implements Transport {
   }
 
   readonly #onRead = (count: number | null) => {
+    try {
+      this.#took(count);
+    } catch (error) {
+      this.#onFault(error);
+    }
+  };
+
+  /** A slip of ours costs this connection. */
+  #onFault(error: unknown): void {
+    reportInternalError("socket", error);
+    this.#finish(new Error(INTERNAL_ERROR));
+  }
+
+  #took(count: number | null): void {
     this.#isReading = false;
     if (this.#state === "closed") return this.#reader.release();
     if (count === null) {
@@ -126,7 +145,7 @@ class SocketTransport implements Transport {
       if (this.#state === "open") this.#read();
       else this.#reader.release();
     });
-  };
+  }
 
   /** In as many turns as it takes. The buffer is ours until `done`. */
   #deliver(octets: Uint8Array, done: () => void): void {
@@ -143,7 +162,14 @@ class SocketTransport implements Transport {
       startMs = nowMs;
     }
     if (!isTurnOver) return done();
-    setImmediate(rest.length > 0 ? () => this.#deliver(rest, done) : done);
+    setImmediate(() => {
+      try {
+        if (rest.length > 0) this.#deliver(rest, done);
+        else done();
+      } catch (error) {
+        this.#onFault(error);
+      }
+    });
   }
 
   readonly #onReadError = (error: unknown) => {
@@ -165,8 +191,12 @@ class SocketTransport implements Transport {
     }
     this.#writing = undefined;
     const done = this.#done!;
-    if (this.#endAfterWrite) this.#endOurSide();
-    done();
+    try {
+      if (this.#endAfterWrite) this.#endOurSide();
+      done();
+    } catch (error) {
+      this.#onFault(error);
+    }
   };
 
   /**
@@ -203,6 +233,6 @@ class SocketTransport implements Transport {
     this.#socket.close();
     if (!this.#isReading) this.#reader.release();
     // Not in this turn: `close` may be called from inside an event.
-    queueMicrotask(() => this.#events?.onClose(error));
+    queueMicrotask(() => guarded("socket", () => this.#events?.onClose(error)));
   }
 }

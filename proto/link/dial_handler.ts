@@ -6,13 +6,24 @@
 
 import type { Metadata } from "../grpc/metadata.ts";
 import type { Conduit } from "../transfer/conduit.ts";
-import type { DialError, DialTarget, PendingDial } from "./link.ts";
+import { DialError, type DialTarget, type PendingDial } from "./link.ts";
 
 /**
  * Names the node whose agent is wanted, in a call's metadata and among the
  * headers of a CONNECT request; ours.
  */
 export const NODE_FIELD = "tunnel-node";
+
+/** Whoever decides by one of two nodes, others may decide by the other one. */
+export const TWO_NODES: string = `Cannot dial: ${NODE_FIELD} is given twice; ` +
+  "one connection is made by one node";
+
+/** Why a call names no node, or not one. */
+export function nodeProblem(metadata: Metadata): DialError | undefined {
+  return metadata.all(NODE_FIELD).length < 2
+    ? undefined
+    : new DialError("refused", TWO_NODES);
+}
 
 /** Where the outcome of a dial goes; exactly one of the two, once. */
 export interface DialAnswer {

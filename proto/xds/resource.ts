@@ -56,4 +56,6 @@ export interface Resource {
   readonly version: string;
   /** `google.protobuf.Any`, encoded. */
   readonly any: Uint8Array;
+  /** Of a listener or route: names of clusters that it leads to. */
+  readonly clusters?: readonly string[];
 }

@@ -15,6 +15,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
 import type { Source } from "../../catalog/source.ts";
@@ -150,7 +151,10 @@ export class Discovery {
     });
     this.catalog.start();
     warmUp(this.#environment.generate);
-    void this.catalog.whenSynced().then(() => this.#onSynced());
+    unawaited(
+      "catalog",
+      this.catalog.whenSynced().then(() => this.#onSynced()),
+    );
   }
 
   /** The methods as one connection may call them. */

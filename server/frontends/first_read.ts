@@ -7,6 +7,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
 import type { ReadBuffer } from "../../host/sockets/buffers/read_buffer.ts";
 import { conduitReader } from "../../host/sockets/socket_conduit.ts";
@@ -45,11 +46,12 @@ export class FirstRead {
   start(): void {
     const { buffer } = this.#reader;
     const into = this.#octets === 0 ? buffer : buffer.subarray(this.#octets);
-    this.#socket.read(into).then(
+    const read = this.#socket.read(into).then(
       (count) => this.#onRead(count),
       // The client is gone before it asked for anything: nothing to tell it.
       () => this.#giveUp(),
     );
+    unawaited("socket", read, () => this.#giveUp());
   }
 
   #onRead(count: number | null): void {

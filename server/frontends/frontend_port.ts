@@ -5,6 +5,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { WireError } from "../../proto/frames/wire_error.ts";
 import type { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Connection } from "../../proto/streams/connection.ts";
@@ -107,7 +108,7 @@ export class FrontendPort {
     if (protocol === "unknown" && this.#options.mode !== "http-connect") {
       // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
       this.#serveHttp2(socket, octets, shared);
-    } else void this.#turnAway(socket, protocol, reason);
+    } else unawaited("socket", this.#turnAway(socket, protocol, reason));
   }
 
   #servable(protocol: SniffedProtocol): "http1" | "http2" | undefined {

@@ -7,7 +7,11 @@
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
-import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
+import {
+  type DialAnswer,
+  NODE_FIELD,
+  nodeProblem,
+} from "../../proto/link/dial_handler.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { proxyMethod } from "../../proto/link/proxy_method.ts";
@@ -37,11 +41,15 @@ export function frontendRouter(
     timers,
     observer,
     messageOctetsMax,
-    onDial: (target, answer, { metadata, takeEarlyData }) =>
-      options.dial(
-        { target, node: metadata.text(NODE_FIELD), caller, takeEarlyData },
-        answer,
-      ),
+    onDial(target, answer, { metadata, takeEarlyData }) {
+      const problem = nodeProblem(metadata);
+      if (problem !== undefined) {
+        answer.failed(problem);
+        return { cancel() {} };
+      }
+      const node = metadata.text(NODE_FIELD);
+      return options.dial({ target, node, caller, takeEarlyData }, answer);
+    },
     join: async (caller, target) => {
       counted(1);
       await transfer(caller, target);

@@ -12,6 +12,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../host/process/internal_errors.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import { splitAddress } from "../../host/dial/target_address.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
@@ -20,6 +24,7 @@ import {
   type DialAnswer,
   type DialContext,
   NODE_FIELD,
+  nodeProblem,
 } from "../../proto/link/dial_handler.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
@@ -111,7 +116,8 @@ export class NodeFrontend {
       messageOctetsMax,
       onDial: (target, answer, context) =>
         this.#dial(calls, target, answer, context),
-      join: (conduit, target) => void this.#join(calls, conduit, target),
+      join: (conduit, target) =>
+        unawaited("conduit", this.#join(calls, conduit, target)),
     });
     return { [PROXY_PATH]: serve };
   }
@@ -128,10 +134,15 @@ export class NodeFrontend {
     }
     let pending: PendingDial | undefined;
     let isCancelled = false;
-    verdict.catch(internalRefusal).then((refusal) => {
+    const judged = verdict.catch(internalRefusal).then((refusal) => {
       if (isCancelled) return;
       pending = this.#dialAs(refusal, calls, target, answer, context);
     });
+    unawaited(
+      "dial",
+      judged,
+      () => answer.failed(new DialError("endpoint", INTERNAL_ERROR)),
+    );
     return {
       cancel() {
         isCancelled = true;
@@ -176,7 +187,7 @@ export class NodeFrontend {
       return this.#fail(calls, error, answer);
     }
     const asked = { target, node: metadata.text(NODE_FIELD) };
-    const meant = this.#meant(asked);
+    const meant = nodeProblem(metadata) ?? this.#meant(asked);
     if (meant instanceof DialError) return this.#fail(calls, meant, answer);
     const { remoteAddress, identity, node } = calls;
     const caller = { remoteAddress, identity, node, localAddress: "" };
@@ -246,7 +257,10 @@ export class NodeFrontend {
     calls.conduits.add(conduit);
     this.#callers.add(calls);
     // Dials take a while: its node may have been revoked meanwhile.
-    if (calls.admittedBy !== this.#judgements) void this.#judgeAgain(calls);
+    if (calls.admittedBy !== this.#judgements) {
+      const end = () => calls.close(INTERNAL_ERROR);
+      unawaited("identity", this.#judgeAgain(calls), end);
+    }
     await transfer(conduit, target);
     calls.conduits.delete(conduit);
     if (calls.conduits.size === 0) this.#callers.delete(calls);

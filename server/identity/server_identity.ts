@@ -7,6 +7,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
@@ -200,12 +201,12 @@ export class ServerIdentity {
     this.#events = events;
     this.#stopWatching = watchState(this.#state, {
       onNode: (name) => this.#noteNode(name),
-      onAuthorities: () => void this.reload(),
+      onAuthorities: () => unawaited("identity", this.reload()),
       onProblem: (line) => this.#log.warn(line),
     });
     const maintain = () => {
       this.#maintenance = systemTimers.after(MAINTENANCE_MS, () => {
-        void this.reload();
+        unawaited("identity", this.reload());
         maintain();
       });
     };

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import type { Guest } from "../../host/intake/intake.ts";
 import type { Transport } from "../../host/transport.ts";
@@ -159,7 +160,8 @@ export class AgentPort {
   accept(transport: Transport, guest?: Guest): void {
     if (transport.identity.kind === "certificate") guest?.known();
     if (transport.alpn === STREAMS_ALPN) {
-      void this.#openStreams(transport, guest);
+      const end = () => transport.close();
+      unawaited("link", this.#openStreams(transport, guest), end);
     } else this.#servePackets(transport, guest);
   }
 

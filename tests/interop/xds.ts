@@ -20,6 +20,7 @@ import { CATALOG_CASES } from "./xds/catalog_cases.ts";
 import { ENVOY_CASES } from "./xds/envoy_cases.ts";
 import { FAILOVER_CASES } from "./xds/failover_cases.ts";
 import { GRPC_CASES, SPOILT_GRPC_CASES } from "./xds/grpc_cases.ts";
+import { ORDER_CASES } from "./xds/order_cases.ts";
 import { RELAY_CASES } from "./xds/relay_cases.ts";
 import { startBackends, type XdsCases } from "./xds/xds_case.ts";
 
@@ -36,6 +37,7 @@ const CASES: Readonly<Record<DiscoveryMaker, XdsCases>> = {
     ...ABSENCE_CASES,
     ...CATALOG_CASES,
     ...FAILOVER_CASES,
+    ...ORDER_CASES,
     ...RELAY_CASES,
   },
   "gcp-linear": CONTROL,

@@ -18,9 +18,10 @@ export class IdentityStage {
   readonly #healthPort = freePort();
   server: Child | undefined;
 
-  constructor(workspace: Workspace) {
+  /** @param other A server whose state directory this one shares. */
+  constructor(workspace: Workspace, other?: IdentityStage) {
     this.#workspace = workspace;
-    this.stateDirectory = workspace.path("server");
+    this.stateDirectory = other?.stateDirectory ?? workspace.path("server");
   }
 
   get socketPath(): string {

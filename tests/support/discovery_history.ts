@@ -28,6 +28,7 @@ function characterOf(prng: Prng): ModelCharacter {
     namesBad: flip(),
     appliesGood: flip(),
     keepsAnswer: flip(),
+    isLed: flip(),
   };
 }
 

@@ -36,6 +36,8 @@ export interface ModelCharacter {
   readonly appliesGood: boolean;
   /** Envoy: whether its answer about clusters waits for endpoints. */
   readonly keepsAnswer: boolean;
+  /** Whether listeners and routes say that they lead to clusters. */
+  readonly isLed: boolean;
 }
 
 /** One kind. */

@@ -80,6 +80,9 @@ function ledgers(): Record<ResourceKind, Ledger> {
   };
 }
 
+/** What leads to clusters; here to those of its own name. */
+const LED: ReadonlySet<ResourceKind> = new Set(["listener", "route"]);
+
 /** By kind and name: versions. */
 export type Catalog = Record<ResourceKind, Map<string, string>>;
 
@@ -96,6 +99,8 @@ export class DiscoveryWorld {
   readonly #up: DiscoveryRequest[] = [];
   readonly #down: OutgoingResponse[] = [];
   readonly #resources = new Map<string, Resource>();
+  /** All listeners and routes that there ever were. */
+  readonly #recent = new Set<string>();
   /** Since when a cluster is not in the view. */
   readonly #goneSinceMs = new Map<string, number>();
   /** By nonce: clusters that had not been gone for long when it was sent. */
@@ -260,6 +265,8 @@ export class DiscoveryWorld {
     // It may have one of an earlier stream in the place of what it refused.
     const { hasPast, everRefused } = this.#ledgers.cluster;
     if (isSilent || (hasPast && everRefused.has(name))) return;
+    // The listener waits meanwhile, and what is refused is not kept for it.
+    if (this.#character.isLed && everRefused.has(name)) return;
     if (!this.model.kinds.listener.has.has(name)) return;
     if (this.model.kinds.listener.tainted.has(name)) return;
     throw new Error(`Cluster ${name} is gone before the listener`);
@@ -400,7 +407,8 @@ export class DiscoveryWorld {
     const tried = body.resources.filter(({ name, version }) =>
       suspects.get(name) === version
     );
-    if (tried.length > 0 && names.length > 1) {
+    const isFollowed = !this.#character.isLed || !LED.has(kind);
+    if (tried.length > 0 && names.length > 1 && isFollowed) {
       throw new Error(`Suspects are not tried alone: ${names.join(" ")}`);
     }
     if (kind === "cluster") {
@@ -424,7 +432,9 @@ export class DiscoveryWorld {
       ledger.forced.delete(name);
     }
     for (const name of body.removed) {
-      ledger.touched.delete(name);
+      // It may be back in the latest, which waits for clusters.
+      const isBack = this.#view!.resources[kind].has(name);
+      if (!isBack) ledger.touched.delete(name);
       ledger.sent.delete(name);
     }
     if (isWhole) {
@@ -450,7 +460,12 @@ export class DiscoveryWorld {
       throw new Error(`Refused ${kind} ${name}=${version} is sent again`);
     }
     const now = this.#view!.resources[kind].get(name)?.version;
+    if (LED.has(kind)) this.#auditLed(kind, name, version);
     if (now === version) return;
+    // It waits for clusters, and what comes meanwhile waits behind it.
+    const isLate = this.#character.isLed && LED.has(kind) &&
+      this.#recent.has(`${kind} ${name} ${version}`);
+    if (isLate) return;
     if (now !== undefined && ledger.suspects.get(name) === now) {
       throw new Error(`Puts back ${kind} ${name}=${version}, there is ${now}`);
     }
@@ -459,6 +474,25 @@ export class DiscoveryWorld {
     if (!isParked && !isKept && !now!.endsWith("!")) {
       throw new Error(`Sends ${kind} ${name}=${version}, there is ${now}`);
     }
+  }
+
+  /** Nothing that is new to the client leads to a cluster that it lacks. */
+  #auditLed(kind: ResourceKind, name: string, version: string): void {
+    const { cluster } = this.#ledgers;
+    const { cluster: mine } = this.model.kinds;
+    const isNew = this.#ledgers[kind].sent.get(name) !== version;
+    const isAll = this.#character.isLed && this.model.kinds.cluster.isWildcard;
+    if (!isAll || !isNew || this.#ledgers[kind].isAsked) return;
+    const isThere = this.#view!.resources.cluster.has(name);
+    if (!isThere || mine.has.has(name)) return;
+    const { early } = this.#state.status;
+    // It may have had to wait for other answers after that.
+    const isExcused =
+      this.nowMs <= (early?.atMs ?? -Infinity) + ANSWER_WAIT_MS ||
+      cluster.everRefused.has(name) || mine.tainted.has(name) ||
+      mine.blamed.size > 0;
+    if (isExcused) return;
+    throw new Error(`${kind} ${name} leads to a cluster that is not there`);
   }
 
   #auditWhole(ledger: Ledger, resources: readonly Resource[]): void {
@@ -471,6 +505,8 @@ export class DiscoveryWorld {
   }
 
   #auditSome(kind: ResourceKind, names: readonly string[]): void {
+    // Of what waits it may come and go, unseen, behind what is told.
+    if (this.#character.isLed && LED.has(kind)) return;
     const { touched, forced, isAsked } = this.#ledgers[kind];
     for (const name of names) {
       if (isAsked || touched.has(name) || forced.has(name)) continue;
@@ -479,10 +515,16 @@ export class DiscoveryWorld {
   }
 
   #resource(kind: ResourceKind, name: string, version: string): Resource {
+    if (LED.has(kind)) this.#recent.add(`${kind} ${name} ${version}`);
     const key = `${kind} ${name} ${version}`;
     let resource = this.#resources.get(key);
     if (resource === undefined) {
-      this.#resources.set(key, resource = resourceOf(kind, name, version));
+      const isLed = this.#character.isLed && LED.has(kind);
+      resource = {
+        ...resourceOf(kind, name, version),
+        ...isLed ? { clusters: [name] } : {},
+      };
+      this.#resources.set(key, resource);
     }
     return resource;
   }

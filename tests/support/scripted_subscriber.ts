@@ -22,7 +22,10 @@ import {
 import type { KindStatus } from "../../server/discovery/subscriptions/stream_status.ts";
 import type { View } from "../../server/discovery/view.ts";
 
-/** By kind, then by name: the version, which is all that is in it. */
+/**
+ * By kind, then by name: the version, which is all that is in it. One such as
+ * `1>a,b` leads to the clusters `a` and `b`.
+ */
 export type Parts = Readonly<
   Partial<Record<ResourceKind, Readonly<Record<string, string>>>>
 >;
@@ -66,7 +69,11 @@ export function resourceOf(
   version: string,
   octets = 8,
 ): Resource {
-  return { kind, name, version, any: new Uint8Array(octets) };
+  const [, clusters] = version.split(">");
+  return {
+    ...{ kind, name, version, any: new Uint8Array(octets) },
+    ...clusters === undefined ? {} : { clusters: clusters.split(",") },
+  };
 }
 
 /** A response as tests write it. */

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { unawaited } from "../../../host/process/internal_errors.ts";
 import { ConnectError } from "../../../host/dial/agent_connect.ts";
 import type { RequestOptions } from "../../../host/kubernetes/client.ts";
 import {
@@ -74,7 +75,7 @@ export class ServiceDiscovery {
       query: { fieldSelector: `metadata.name=${name}` },
       timers,
       random,
-      onChanges: () => void this.#refresh(),
+      onChanges: () => unawaited("task", this.#refresh()),
       onProblem: (error) =>
         this.#warn(
           `${this.#what} cannot be followed: ${error.message}; it is looked ` +

@@ -10,6 +10,7 @@
  * @module
  */
 
+import { unawaited } from "../../../host/process/internal_errors.ts";
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import {
@@ -117,7 +118,8 @@ export class LastKnownGood {
     const { timers } = this.#options;
     const sinceMs = timers.now() - this.#savedMs;
     const delayMs = Math.max(SAVE_DELAY_MS, SAVE_INTERVAL_MS - sinceMs);
-    this.#timer = timers.after(delayMs, () => void this.#save());
+    const save = () => unawaited("file", this.#save());
+    this.#timer = timers.after(delayMs, save);
   }
 
   /** Writes what is not written yet. */

@@ -5,10 +5,7 @@
  * @module
  */
 
-import {
-  INTERNAL_ERROR,
-  reportInternalError,
-} from "../../process/internal_errors.ts";
+import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import { giveBuffer, takeBuffer } from "./datagram_buffers.ts";
 import {
@@ -26,6 +23,7 @@ import type {
 } from "./datagram_socket.ts";
 import { lastError } from "../libc/libc.ts";
 import { socketStore } from "../listening/socket_store.ts";
+import { hear } from "./hear_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 import { codeOf } from "../octet_socket.ts";
@@ -300,19 +298,5 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
       if (count < DATAGRAMS_PER_READ) break;
     }
     return total;
-  }
-}
-
-/** One socket hears of many peers: what one of them says costs the others none. */
-function hear(
-  events: DatagramEvents,
-  octets: Uint8Array,
-  hostname: string,
-  port: number,
-): void {
-  try {
-    events.onDatagram(octets, hostname, port);
-  } catch (error) {
-    reportInternalError("datagram", error);
   }
 }

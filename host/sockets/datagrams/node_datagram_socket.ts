@@ -12,6 +12,7 @@ import type {
   DatagramSocketWish,
 } from "./datagram_socket.ts";
 import { plainOctets } from "../octet_socket.ts";
+import { hear } from "./hear_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 
 /** See the module description. */
@@ -47,13 +48,13 @@ export class NodeDatagramSocket implements DatagramSocket {
     return { hostname: address, port };
   }
 
-  listen({ onDatagram, onError }: DatagramEvents): void {
+  listen(events: DatagramEvents): void {
     this.#socket.on(
       "message",
       (octets, { address, port }) =>
-        onDatagram(plainOctets(octets), address, port),
+        hear(events, plainOctets(octets), address, port),
     );
-    this.#socket.on("error", onError);
+    this.#socket.on("error", (error) => events.onError(error));
   }
 
   send(octets: Uint8Array, { hostname, port }: DatagramAddress): void {

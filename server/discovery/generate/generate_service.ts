@@ -7,6 +7,7 @@
 
 import { appProtocolOf } from "../../../catalog/app_protocol.ts";
 import { keyOf, type ServicePort } from "../../../catalog/model.ts";
+import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import type { ResourceMessages } from "../../../proto/xds/validation.ts";
 import { assignmentOf, noEndpoints } from "./assignments.ts";
@@ -20,7 +21,7 @@ import {
 } from "./listeners.ts";
 import { grpcNames } from "./grpc_names.ts";
 import { InvalidResource, namesakesOf, resourceOf } from "./resource_of.ts";
-import { routesOf, targetsOfRoutes } from "./routes.ts";
+import { clustersOfRoutes, routesOf, targetsOfRoutes } from "./routes.ts";
 import type {
   Claim,
   ServiceInput,
@@ -105,8 +106,10 @@ class PortClaims {
     kind: Kind,
     message: ResourceMessages[Kind],
     rest: ClaimRest = { rank: OWN },
+    clusters?: readonly string[],
   ): void {
-    this.#claimResource(resourceOf(kind, message, this.#form), rest);
+    const resource = resourceOf(kind, message, this.#form, clusters);
+    this.#claimResource(resource, rest);
   }
 
   #claimResource(resource: Resource, rest: ClaimRest): void {
@@ -142,13 +145,15 @@ class PortClaims {
       }
       case "envoy": {
         const place = listenPlace(port);
+        const name = resourceNameOf(keyOf(service), port);
         return this.#claim("listener", envoyListener(service, port), {
           // Who asks for a place gets it before those who have none to ask for.
           rank: this.#rank + (port.listen === undefined ? 1 : 0),
           address: place,
           whenLost: `${portText(port)}: nobody listens for it, give it ` +
             `another listen; ${place} is the place of`,
-        });
+          // Where there are requests, routes lead to clusters.
+        }, appProtocolOf(port) === undefined ? [name] : undefined);
       }
     }
   }
@@ -156,7 +161,9 @@ class PortClaims {
   #claimRoutes(variant: Variant): void {
     const { service } = this.#input;
     const port = this.#port;
-    this.#claim("route", routesOf(service, port, variant));
+    const clusters = clustersOfRoutes(service, port);
+    const routes = routesOf(service, port, variant);
+    this.#claim("route", routes, { rank: OWN }, clusters);
     for (const name of targetsOfRoutes(service, port)) {
       this.#claim("cluster", plainCluster(name), {
         rank: STAND_IN,

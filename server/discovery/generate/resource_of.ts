@@ -44,16 +44,18 @@ export class InvalidResource extends Error {
 /**
  * Makes a resource.
  *
+ * @param clusters Those that it leads to.
  * @throws {InvalidResource}
  */
 export function resourceOf<Kind extends ResourceKind>(
   kind: Kind,
   message: ResourceMessages[Kind],
   form: Form,
+  clusters?: readonly string[],
 ): Resource {
   assertTaken(kind, message, form);
   const codec: MessageKind<ResourceMessages[Kind]> = RESOURCE_MESSAGES[kind];
-  return resource(kind, nameOf(message), encodeAny(codec, message));
+  return resource(kind, nameOf(message), encodeAny(codec, message), clusters);
 }
 
 /**
@@ -87,10 +89,19 @@ function assertTaken<Kind extends ResourceKind>(
   if (problem !== undefined) throw new InvalidResource(problem);
 }
 
-function resource(kind: ResourceKind, name: string, any: Uint8Array): Resource {
+function resource(
+  kind: ResourceKind,
+  name: string,
+  any: Uint8Array,
+  clusters?: readonly string[],
+): Resource {
   const version = createHash("sha256").update(any).digest("hex")
     .slice(0, VERSION_LENGTH);
-  return Object.freeze({ kind, name, version, any });
+  return Object.freeze(
+    clusters === undefined
+      ? { kind, name, version, any }
+      : { kind, name, version, any, clusters },
+  );
 }
 
 function nameOf(message: ResourceMessages[ResourceKind]): string {

@@ -72,17 +72,26 @@ export function routesOf(
   };
 }
 
-/** Clusters that a port's routes lead to, but its own: names, each once. */
+/** Clusters that requests of a port may go to: names, each once. */
+export function clustersOfRoutes(
+  service: Service,
+  port: ServicePort,
+): readonly string[] {
+  const { routes = [] } = port;
+  const names = routes.flatMap(({ to }) => to.map(clusterName));
+  return [...new Set([resourceNameOf(keyOf(service), port), ...names])];
+}
+
+/** Those of {@linkcode clustersOfRoutes} that are not the service's own. */
 export function targetsOfRoutes(
   service: Service,
-  { routes = [] }: ServicePort,
+  port: ServicePort,
 ): readonly string[] {
   const own = new Set(
     service.ports.filter(({ protocol }) => protocol === "tcp")
       .map((port) => resourceNameOf(keyOf(service), port)),
   );
-  const names = routes.flatMap(({ to }) => to.map(clusterName));
-  return [...new Set(names)].filter((name) => !own.has(name));
+  return clustersOfRoutes(service, port).filter((name) => !own.has(name));
 }
 
 /** Whether requests for `host`, or for none that is named, could be its. */

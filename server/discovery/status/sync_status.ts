@@ -61,6 +61,13 @@ export interface ClientSummary {
   readonly kinds: readonly KindSummary[];
   /** Types that it asked for and that are not served. */
   readonly foreignTypes: readonly string[];
+  /** Some of the clusters that its listeners and routes wait for. */
+  readonly waitsFor: readonly string[];
+  /** It was told of listeners and routes that lead to clusters it had not taken. */
+  readonly early?: {
+    readonly agoMs: number;
+    readonly clusters: readonly string[];
+  };
 }
 
 /** All clients, in the order of their names; of one name the latest first. */
@@ -86,7 +93,7 @@ export function clientSummary(
 ): ClientSummary | undefined {
   const { subscriber, audience, form, arrival, state } = stream;
   if (subscriber === undefined || audience === undefined) return undefined;
-  const { kinds, foreignTypes } = state.status;
+  const { kinds, foreignTypes, waitsFor, early } = state.status;
   const { node, name, said } = subscriber;
   return {
     client: name,
@@ -99,6 +106,13 @@ export function clientSummary(
     keptOctets: stream.keptOctets,
     kinds: kinds.map((status) => kindSummary(status, nowMs)),
     foreignTypes,
+    waitsFor,
+    ...early === undefined ? {} : {
+      early: {
+        agoMs: Math.round(nowMs - early.atMs),
+        clusters: early.clusters,
+      },
+    },
   };
 }
 

@@ -16,6 +16,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../../host/process/internal_errors.ts";
 import type { ServerCall, ServerCallEvents } from "../../../proto/grpc/call.ts";
 import {
   encodingOf,
@@ -43,6 +47,7 @@ import {
 } from "../access/subscriber.ts";
 import type { Audience } from "../generate/audience.ts";
 import { SLICE_MS } from "../push/push_queue.ts";
+import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { StreamState } from "../subscriptions/stream_state.ts";
 import type { AdsHost } from "./ads_host.ts";
 import { KeptResponse } from "./kept_response.ts";
@@ -313,6 +318,9 @@ export class AdsStream implements ServerCallEvents {
   #join(): void {
     const audience = this.#host.audienceOf(this.#subscriber!);
     this.#host.enlist(this, audience);
+    if (audience.form === "grpc") {
+      this.state.removalPatienceMs = REMOVAL_PATIENCE_MS;
+    }
     this.#phase = { kind: "joined", audience };
     this.#host.joined(this);
   }
@@ -332,8 +340,11 @@ export class AdsStream implements ServerCallEvents {
   }
 
   #refuse(error: unknown): void {
-    if (!(error instanceof GrpcError)) throw error;
-    this.end({ code: error.code, message: error.message });
+    if (error instanceof GrpcError) {
+      return this.end({ code: error.code, message: error.message });
+    }
+    reportInternalError("stream", error);
+    this.end({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
   }
 
   #take(request: DiscoveryRequest): void {

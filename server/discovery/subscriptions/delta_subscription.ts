@@ -41,8 +41,8 @@ export class DeltaSubscription extends Subscription {
   #isKnown = false;
   readonly #knowsWildcard: boolean;
 
-  constructor(kind: ResourceKind) {
-    super(kind, "delta");
+  constructor(kind: ResourceKind, removalPatienceMs = 0) {
+    super(kind, "delta", removalPatienceMs);
     this.#knowsWildcard = isWholeState(kind);
   }
 

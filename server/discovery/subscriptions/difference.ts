@@ -23,6 +23,8 @@ export interface GoneForm {
   readonly isNamed: boolean;
   /** They have the whole state, so that it is missed. */
   readonly isMissed: boolean;
+  /** See `REMOVAL_PATIENCE_MS`. */
+  readonly patienceMs: number;
 }
 
 /** See the module description; of one kind on one stream. */
@@ -136,7 +138,7 @@ export class Difference {
     const kept = had ?? (this.#gone.isNamed ? told : undefined);
     if (kept === undefined) return;
     const knowledge = had === told ? "exact" : had ? "good" : "refused";
-    this.#held ??= new HeldRemovals();
+    this.#held ??= new HeldRemovals(this.#gone.patienceMs);
     this.#held.hold(kept, knowledge, this.#generation, nowMs);
   }
 

@@ -93,6 +93,11 @@ export class Doubts {
     return had?.version === version ? undefined : had;
   }
 
+  /** Whether nothing is known but that it was told once, and not answered. */
+  isUnanswered(name: string): boolean {
+    return this.#maybeHas.has(name);
+  }
+
   /** Whether it was told because it was asked for, and never taken since. */
   isFirst({ name }: Resource, { owed }: Flight): boolean {
     return owed.has(name) && !this.#isKnown(name);

@@ -76,6 +76,11 @@ export class Parking {
     } // It stood in for what was refused first, and that is still so.
   }
 
+  /** Whether anything of a name was refused, and nothing taken since. */
+  isParked(name: string): boolean {
+    return this.#parked.has(name);
+  }
+
   /** Whether exactly this was refused. */
   holds({ name, version }: Resource): boolean {
     return this.#parked.get(name)?.version === version;

@@ -49,8 +49,8 @@ export class SotwSubscription extends Subscription {
   #repeatAfterMs = 0;
   #isRepeatOwed = false;
 
-  constructor(kind: ResourceKind) {
-    super(kind, "sotw");
+  constructor(kind: ResourceKind, removalPatienceMs = 0) {
+    super(kind, "sotw", removalPatienceMs);
   }
 
   override get dueMs(): number {

@@ -35,6 +35,7 @@ import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
 import type { StreamStatus } from "./stream_status.ts";
 import { SLOW_AFTER_MS } from "./response_log.ts";
+import { type ClusterUptake, type Counted, Warming } from "./warming.ts";
 
 /** Types that are not served and are remembered, for people. */
 export const FOREIGN_TYPES_MAX = 16;
@@ -62,8 +63,16 @@ export interface OutgoingResponse {
 
 type OneSubscription = SotwSubscription | DeltaSubscription;
 
+/** What a client has to have of a cluster before anything leads to it. */
+const WARMED: readonly ResourceKind[] = ["cluster", "endpoints"];
+
 /** See the module description. */
 export class StreamState {
+  /**
+   * How long what is gone stays when nothing leads to it any more; counts for
+   * what is asked for after it is set. See `REMOVAL_PATIENCE_MS`.
+   */
+  removalPatienceMs = 0;
   readonly #mode: DiscoveryMode;
   readonly #kinds: readonly ResourceKind[];
   readonly #noncePrefix: string;
@@ -76,6 +85,11 @@ export class StreamState {
   /** Whether something happened since `next` had nothing. */
   #isStirred = false;
   #stirredMs = 0;
+  readonly #warming = new Warming();
+  readonly #uptake: ClusterUptake = {
+    isUsable: (cluster) =>
+      WARMED.every((kind) => this.#find(kind)?.isUsable(cluster) !== false),
+  };
   /** Clusters that were told before anybody asked for endpoints. */
   #earlyClusters: Names = NO_NAMES;
   #dueMs = Infinity;
@@ -147,7 +161,7 @@ export class StreamState {
       }
     }
     this.#isStirred = false;
-    this.#dueMs = Infinity;
+    this.#dueMs = this.#warming.dueMs;
     for (const { dueMs } of this.#subscriptions) {
       if (dueMs < this.#dueMs) this.#dueMs = dueMs;
     }
@@ -164,7 +178,13 @@ export class StreamState {
   /** Made when it is asked for. */
   get status(): StreamStatus {
     return {
-      kinds: this.#subscriptions.map(({ status }) => status),
+      kinds: this.#subscriptions.map((subscription) => {
+        const { status } = subscription;
+        const isHeld = this.#isHeld(subscription);
+        return isHeld ? { ...status, isBehind: true } : status;
+      }),
+      waitsFor: this.#warming.clusters,
+      early: this.#warming.early,
       foreignTypes: [...this.#foreignTypes ?? []],
     };
   }
@@ -172,8 +192,19 @@ export class StreamState {
   /** By kind, what the client has and should have; for people. */
   get holdings(): ReadonlyMap<ResourceKind, readonly Holding[]> {
     return new Map(
-      this.#subscriptions.map(({ kind, holdings }) => [kind, holdings]),
+      this.#subscriptions.map((subscription) => {
+        const { kind } = subscription;
+        const latest = this.#view?.resources[kind];
+        return [kind, subscription.holdings(latest)];
+      }),
     );
+  }
+
+  /** Whether there is another one than may be told. */
+  #isHeld({ kind, now }: OneSubscription): boolean {
+    const { waiting } = this.#warming;
+    return waiting !== undefined && !WARMED.includes(kind) &&
+      waiting.view.resources[kind] !== now;
   }
 
   /** `undefined` for a type that is not served, which is no error. */
@@ -204,19 +235,22 @@ export class StreamState {
   }
 
   #add(kind: ResourceKind): OneSubscription {
+    const patienceMs = this.removalPatienceMs;
     const subscription = this.#mode === "sotw"
-      ? new SotwSubscription(kind)
-      : new DeltaSubscription(kind);
+      ? new SotwSubscription(kind, patienceMs)
+      : new DeltaSubscription(kind, patienceMs);
     this.#subscriptions = [...this.#subscriptions, subscription].sort((a, b) =>
       RESOURCE_KINDS.indexOf(a.kind) - RESOURCE_KINDS.indexOf(b.kind)
     );
     return subscription;
   }
 
-  #observe({ resources }: View, nowMs: number, isLate: boolean): void {
-    const generation = this.#generation;
+  #observe(latest: View, nowMs: number, isLate: boolean): void {
     for (const subscription of this.#subscriptions) {
       const { kind } = subscription;
+      const { view: { resources }, generation } = WARMED.includes(kind)
+        ? { view: latest, generation: this.#generation }
+        : this.#passed(latest, nowMs);
       if (!subscription.stays(resources[kind], generation)) {
         const holdsRemovals = this.#holdsRemovals(kind);
         const moment = { generation, nowMs, holdsRemovals, isLate };
@@ -229,6 +263,12 @@ export class StreamState {
       if (!subscription.isHolding) continue;
       subscription.release(this.#clearedTo(subscription.kind), nowMs);
     }
+  }
+
+  /** The view that listeners and routes are told of. */
+  #passed(view: View, nowMs: number): Counted {
+    const latest = { view, generation: this.#generation };
+    return this.#warming.pass(latest, this.#uptake, nowMs);
   }
 
   /** SotW tells of clusters and listeners only that they are gone. */

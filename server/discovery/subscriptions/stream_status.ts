@@ -7,6 +7,7 @@
  */
 
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
+import type { ToldEarly } from "./warming.ts";
 
 /** A response, and when it was sent or answered. */
 export interface StampedResponse {
@@ -52,6 +53,10 @@ export interface KindStatus {
 export interface StreamStatus {
   /** In the order in which they are sent; only what was asked for. */
   readonly kinds: readonly KindStatus[];
+  /** Clusters that listeners and routes wait for, some of them. */
+  readonly waitsFor: readonly string[];
+  /** When listeners or routes last went before clusters that they lead to. */
+  readonly early: ToldEarly | undefined;
   /** Asked for, and not served here. */
   readonly foreignTypes: readonly string[];
 }

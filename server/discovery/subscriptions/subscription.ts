@@ -76,13 +76,21 @@ export abstract class Subscription {
   /** Whether a response names what is gone, else it just is not in it. */
   readonly #namesGone: boolean;
 
-  constructor(kind: ResourceKind, mode: DiscoveryMode) {
+  constructor(
+    kind: ResourceKind,
+    mode: DiscoveryMode,
+    removalPatienceMs: number,
+  ) {
     this.kind = kind;
     this.#namesGone = mode === "delta";
     this.isWhole = mode === "sotw" && isWholeState(kind);
     this.uptake = new Uptake(this.isWhole);
     this.#difference = new Difference(
-      { isNamed: this.#namesGone, isMissed: this.isWhole },
+      {
+        isNamed: this.#namesGone,
+        isMissed: this.isWhole,
+        patienceMs: removalPatienceMs,
+      },
       this.uptake,
     );
   }
@@ -102,8 +110,8 @@ export abstract class Subscription {
     return this.#difference.told;
   }
 
-  /** What there is. */
-  protected get now(): ByName {
+  /** What there is, as far as it may be told. */
+  get now(): ByName {
     return this.#difference.now;
   }
 
@@ -170,6 +178,17 @@ export abstract class Subscription {
   /** Whether there is something to be told that waits for an answer. */
   isBlocked(nowMs: number): boolean {
     return this.log.isWaiting(nowMs) && this.#hasNews();
+  }
+
+  /**
+   * Whether the client has something of `name`, or nothing of it is waited for:
+   * it does not ask for it, refuses it, or it is not there.
+   */
+  isUsable(name: string): boolean {
+    if (!this.#names.covers(name) || !this.now.has(name)) return true;
+    if (this.parking?.isParked(name)) return true;
+    if (this.told?.has(name) !== true) return false;
+    return !this.owed.names.has(name) && !this.uptake.isUnanswered(name);
   }
 
   // --- What there is ---------------------------------------------------------
@@ -342,11 +361,15 @@ export abstract class Subscription {
     this.owe(this.uptake.noteRefused(named, { now, held, wanted, asked }));
   }
 
-  /** What the client has and should have, name by name; for people. */
-  get holdings(): readonly Holding[] {
-    const { names, told, now, parking, held } = this;
+  /**
+   * What the client has and should have, name by name; for people.
+   *
+   * @param latest What there is, whether it may be told or not.
+   */
+  holdings(latest = this.now): readonly Holding[] {
+    const { names, told, parking, held } = this;
     return holdingsOf({
-      ...{ names, told, now, parking, held },
+      ...{ names, told, now: latest, parking, held },
       owed: this.owed.names,
       flight: this.uptake.flight,
       wasSent: this.log.last !== "none",

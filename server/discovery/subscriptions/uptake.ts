@@ -81,6 +81,14 @@ export class Uptake {
     return known === undefined ? this.taken(told) : known.had;
   }
 
+  /** Whether it was told of a name, and has not taken anything of it yet. */
+  isUnanswered(name: string): boolean {
+    if (this.#doubts?.isUnanswered(name)) return true;
+    if (this.#flight?.fresh.has(name) !== true) return false;
+    const { before, owed } = this.#flight;
+    return before?.has(name) !== true || owed.has(name);
+  }
+
   /** The client has `had` of a name, whatever it is told. */
   remember(name: string, had: Resource | undefined): void {
     this.#doubts ??= new Doubts();

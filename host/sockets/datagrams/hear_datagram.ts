@@ -1,0 +1,22 @@
+/**
+ * The guard in front of whoever hears a UDP socket.
+ *
+ * @module
+ */
+
+import { reportInternalError } from "../../process/internal_errors.ts";
+import type { DatagramEvents } from "./datagram_socket.ts";
+
+/** One socket hears of many peers: what one of them says costs the others none. */
+export function hear(
+  events: DatagramEvents,
+  octets: Uint8Array,
+  hostname: string,
+  port: number,
+): void {
+  try {
+    events.onDatagram(octets, hostname, port);
+  } catch (error) {
+    reportInternalError("datagram", error);
+  }
+}

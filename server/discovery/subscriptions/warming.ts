@@ -1,0 +1,178 @@
+/**
+ * Make before break, the other way round: listeners and routes that name a
+ * cluster wait until the client has that cluster. Envoy answers 503 for a route
+ * to a cluster that is still warming, and the protocol leaves it to the server.
+ *
+ * Listeners and routes wait together, as they are in one view: what changes
+ * meanwhile waits behind them, so a catalog in which services keep coming holds
+ * nobody up. Of resources nothing is known here but the clusters that they name.
+ *
+ * @module
+ */
+
+import type { Resource } from "../../../proto/xds/resource.ts";
+import { type ByName, changedNames, type View } from "../view.ts";
+import { PairMemo } from "./pair_memo.ts";
+
+/**
+ * So long at most: a client that takes no clusters, or whose clusters do not
+ * become warm, hears of the rest all the same. As long as an answer is awaited.
+ */
+export const WARMING_WAIT_MS = 10_000;
+
+/** Clusters that are named to people. */
+export const SHOWN_CLUSTERS_MAX = 8;
+
+/** A view, counted. */
+export interface Counted {
+  readonly view: View;
+  readonly generation: number;
+}
+
+/** Waits for clusters. */
+interface Waiting extends Counted {
+  readonly sinceMs: number;
+  /** The last is asked for first; those that the client has are taken off. */
+  readonly clusters: string[];
+  /** The latest view that has all of them. */
+  seenIn: View;
+}
+
+/** Listeners or routes that were told before their clusters were taken. */
+export interface ToldEarly {
+  readonly atMs: number;
+  readonly clusters: readonly string[];
+}
+
+/** What a client says of clusters. */
+export interface ClusterUptake {
+  /** Whether whoever is led to a cluster gets somewhere, as far as it knows. */
+  isUsable(cluster: string): boolean;
+}
+
+/** See the module description; of one stream. */
+export class Warming {
+  #passed: Counted | undefined;
+  #waiting: Waiting | undefined;
+  #early: ToldEarly | undefined;
+
+  /** When what waits goes whatever the client took; else Infinity. */
+  get dueMs(): number {
+    return this.#waiting === undefined
+      ? Infinity
+      : this.#waiting.sinceMs + WARMING_WAIT_MS;
+  }
+
+  /** What waits; not always the latest. */
+  get waiting(): Counted | undefined {
+    return this.#waiting;
+  }
+
+  /** Clusters that listeners and routes wait for. */
+  get clusters(): readonly string[] {
+    return shown(this.#waiting?.clusters ?? []);
+  }
+
+  /** The last time that the wait was too long, unless one went well since. */
+  get early(): ToldEarly | undefined {
+    return this.#early;
+  }
+
+  get #earlyMs(): number {
+    return this.#early?.atMs ?? -Infinity;
+  }
+
+  /**
+   * The view whose listeners and routes may be told.
+   *
+   * @param latest What there is.
+   */
+  pass(latest: Counted, client: ClusterUptake, nowMs: number): Counted {
+    // What a client is told first, and what did not change, waits for nothing.
+    this.#passed ??= latest;
+    for (;;) {
+      const sinceMs = this.#waiting?.sinceMs ?? nowMs;
+      const waiting = isWhole(this.#waiting, latest)
+        ? this.#waiting
+        : this.#begin(latest, client, sinceMs);
+      if (waiting === undefined) return this.#passed;
+      if (!this.#isOver(waiting, client, nowMs)) {
+        this.#waiting = waiting;
+        return this.#passed;
+      }
+      this.#waiting = undefined;
+      this.#passed = waiting;
+    }
+  }
+
+  #begin(
+    latest: Counted,
+    client: ClusterUptake,
+    sinceMs: number,
+  ): Waiting | undefined {
+    const passed = this.#passed!;
+    if (passed.view === latest.view) {
+      this.#passed = latest;
+      this.#waiting = undefined;
+      return undefined;
+    }
+    const { listener, route } = passed.view.resources;
+    const { resources } = latest.view;
+    const named = new Set([
+      ...namedClusters.of(listener, resources.listener),
+      ...namedClusters.of(route, resources.route),
+    ]);
+    const clusters = [...named].filter((name) => !client.isUsable(name));
+    return { ...latest, sinceMs, clusters, seenIn: latest.view };
+  }
+
+  #isOver(
+    { clusters, sinceMs }: Waiting,
+    client: ClusterUptake,
+    nowMs: number,
+  ): boolean {
+    while (clusters.length > 0 && client.isUsable(clusters.at(-1)!)) {
+      clusters.pop();
+    }
+    const isWell = clusters.length === 0;
+    if (!isWell && nowMs < sinceMs + WARMING_WAIT_MS) return false;
+    if (!isWell) {
+      this.#early = { atMs: nowMs, clusters: shown(clusters) };
+    } else if (this.#waiting !== undefined && sinceMs > this.#earlyMs) {
+      this.#early = undefined;
+    }
+    return true;
+  }
+}
+
+/** Whether what it waits for may still come: else a later view says where to. */
+function isWhole(
+  waiting: Waiting | undefined,
+  { view }: Counted,
+): waiting is Waiting {
+  if (waiting === undefined || waiting.seenIn === view) {
+    return waiting !== undefined;
+  }
+  waiting.seenIn = view;
+  const { cluster } = view.resources;
+  return waiting.clusters.every((name) => cluster.has(name));
+}
+
+function shown(clusters: readonly string[]): readonly string[] {
+  return clusters.slice(-SHOWN_CLUSTERS_MAX);
+}
+
+/** Clusters that changes of listeners or of routes lead to; all clients share it. */
+const namedClusters = new PairMemo<ByName, ByName, readonly string[]>(
+  (before, after) => {
+    const names = new Set<string>();
+    for (const name of changedNames(before, after)) {
+      for (const cluster of clustersOf(after.get(name))) names.add(cluster);
+    }
+    return [...names];
+  },
+);
+
+function clustersOf(resource: Resource | undefined): readonly string[] {
+  return resource?.clusters ?? [];
+}

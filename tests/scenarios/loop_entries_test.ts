@@ -1,0 +1,310 @@
+/**
+ * A slip of ours at each entry of the event loop costs the one thing that the
+ * entry was about. Without its guard each of these is an uncaught error, and
+ * whoever is beside it hears nothing more.
+ *
+ * Entries above sockets have their tests beside their code: streams of HTTP/2
+ * (`proto/streams/faults_test.ts`), its driver (`host/http2_driver_test.ts`),
+ * methods (`proto/grpc/server_test.ts`), conduits of links
+ * (`proto/link/carrier_faults_test.ts`), transfers
+ * (`proto/transfer/transfer_test.ts`), the poller (`poller_test.ts`).
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { TargetDialer } from "../../agent/target_dialer.ts";
+import { Catalog } from "../../catalog/catalog.ts";
+import { FileSource } from "../../catalog/sources/file.ts";
+import { acceptLoop } from "../../host/listen/accept_loop.ts";
+import { HttpPort } from "../../host/listen/http_port.ts";
+import { listenTcp } from "../../host/listen/listeners.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
+import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
+import {
+  DenoDatagramSocket,
+  platformListen,
+} from "../../host/sockets/datagrams/deno_datagram_socket.ts";
+import { NodeDatagramSocket } from "../../host/sockets/datagrams/node_datagram_socket.ts";
+import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import type { TransportEvents } from "../../host/transport.ts";
+import type { DialError } from "../../proto/link/link.ts";
+import type { ConduitEvents } from "../../proto/transfer/conduit.ts";
+import { FirstRead } from "../../server/frontends/first_read.ts";
+import { FakeTimers } from "../support/fake_timers.ts";
+import { slip } from "../support/heard_faults.ts";
+import { HeardErrors } from "../support/heard_errors.ts";
+import { RecordedLog } from "../support/recorded_log.ts";
+import { RecordedSink } from "../support/recorded_sink.ts";
+import { ScriptedSource, serviceOf } from "../support/scripted_source.ts";
+import { testEachKind } from "../support/socket_kinds.ts";
+import { readToEnd, tcpPair } from "../support/sockets.ts";
+
+const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
+const OCTETS = new TextEncoder().encode("octets");
+
+/** A test that provokes exactly one internal error, in `where`. */
+function entry(
+  name: string,
+  where: string,
+  provoke: () => Promise<void>,
+): void {
+  Deno.test(`loop entry: ${name}`, async () => {
+    using heard = new HeardErrors();
+    await provoke();
+    assertEquals(heard.errors, [{ where, message: "a slip" }] as never);
+  });
+}
+
+// Sockets --------------------------------------------------------------------
+
+entry("a connection that is accepted", "accept", async () => {
+  const served = Promise.withResolvers<void>();
+  let count = 0;
+  const listener = listenTcp(LOOPBACK, {
+    onConnection(conn) {
+      if (count++ === 0) slip();
+      conn.close();
+      served.resolve();
+    },
+    onProblem: slip,
+  });
+  const { port } = listener;
+  using first = await Deno.connect({ ...LOOPBACK, port });
+  assertEquals(await first.read(new Uint8Array(1)), null);
+  (await Deno.connect({ ...LOOPBACK, port })).close();
+  await served.promise;
+  listener.close();
+  await listener.finished;
+});
+
+entry("a connection that the platform accepts", "accept", async () => {
+  const conns = [new Closable(), new Closable()];
+  let accepts = 0;
+  const listener = {
+    accept: () =>
+      accepts < conns.length
+        ? Promise.resolve(conns[accepts++]!)
+        : Promise.reject(new Deno.errors.BadResource()),
+  };
+  const heard: Closable[] = [];
+  await acceptLoop(listener, "a port", {
+    onConnection: (conn) => heard.push(conn) === 1 && slip(),
+    onProblem: slip,
+  });
+  assertEquals(heard, conns);
+  assertEquals(conns.map(({ isClosed }) => isClosed), [true, false]);
+});
+
+class Closable {
+  isClosed = false;
+  close(): void {
+    this.isClosed = true;
+  }
+}
+
+const SILENT: ConduitEvents = {
+  onData() {},
+  onWritable() {},
+  onEnd() {},
+  onClose() {},
+};
+
+for (const event of ["onData", "onEnd", "onWritable", "onClose"] as const) {
+  testEachKind(`an ${event} that throws costs its conduit`, async (pair) => {
+    using heard = new HeardErrors();
+    const { peer, socket } = pair;
+    const conduit = conduitOf(socket);
+    const closed = Promise.withResolvers<unknown>();
+    conduit.attach({
+      ...SILENT,
+      onClose: closed.resolve,
+      [event]: () => {
+        if (event === "onClose") closed.resolve(undefined);
+        slip();
+      },
+    });
+    if (event === "onData") await peer.write(OCTETS);
+    if (event === "onEnd") await peer.closeWrite();
+    if (event === "onClose") conduit.reset("done");
+    if (event === "onWritable") {
+      while (conduit.write(new Uint8Array(1 << 20)) > 0);
+      const sink = new Uint8Array(1 << 20);
+      while (heard.errors.length === 0) {
+        // A reset is what it may hear of it.
+        await peer.read(sink).catch(() => {});
+      }
+    }
+    const end = await closed.promise;
+    if (event !== "onClose") {
+      assertEquals(end, { kind: "lost", reason: "an internal error" });
+    }
+    assertEquals(heard.messages, ["a slip"]);
+    peer.close();
+  });
+}
+
+for (const event of ["onChunk", "onEnd", "onClose", "a write's end"] as const) {
+  testEachKind(`a transport's ${event} that throws costs it`, async (pair) => {
+    using heard = new HeardErrors();
+    const { peer, socket } = pair;
+    const transport = socketTransport(socket);
+    const closed = Promise.withResolvers<Error | undefined>();
+    const events: TransportEvents = {
+      onChunk() {},
+      onEnd() {},
+      onClose: closed.resolve,
+    };
+    transport.start({
+      ...events,
+      [event]: () => {
+        if (event === "onClose") closed.resolve(undefined);
+        slip();
+      },
+    });
+    if (event === "onChunk") await peer.write(OCTETS);
+    if (event === "onEnd") await peer.closeWrite();
+    if (event === "onClose") transport.close();
+    if (event === "a write's end") transport.write(OCTETS, slip);
+    const error = await closed.promise;
+    if (event !== "onClose") {
+      assertEquals(error?.message, "an internal error");
+    }
+    assertEquals(heard.messages, ["a slip"]);
+    peer.close();
+  });
+}
+
+const listen = platformListen();
+
+for (
+  const [kind, open] of Object.entries({
+    node: () => NodeDatagramSocket.open(LOOPBACK),
+    ...(listen && {
+      "deno": () =>
+        DenoDatagramSocket.open(LOOPBACK, listen, { isPlain: true }),
+      "deno and libc": () => DenoDatagramSocket.open(LOOPBACK, listen),
+    }),
+  })
+) {
+  entry(`a datagram (${kind})`, "datagram", async () => {
+    const [socket, peer] = await Promise.all([open(), open()]);
+    const heard = Promise.withResolvers<void>();
+    let count = 0;
+    socket.listen({
+      onDatagram() {
+        if (count++ === 0) slip();
+        heard.resolve();
+      },
+      onError: heard.reject,
+    });
+    peer.listen({ onDatagram() {}, onError() {} });
+    for (let sent = 0; sent < 2; sent++) peer.send(OCTETS, socket.address);
+    await heard.promise;
+    for (const one of [socket, peer]) {
+      await new Promise<void>((resolve) => one.close(resolve));
+    }
+  });
+}
+
+// Time -----------------------------------------------------------------------
+
+for (const delayMs of [0, 5]) {
+  entry(`a timer of ${delayMs} ms`, "timer", async () => {
+    systemTimers.after(delayMs, slip);
+    await new Promise<void>((resolve) => systemTimers.after(delayMs, resolve));
+  });
+}
+
+// Requests -------------------------------------------------------------------
+
+entry("a request of health or administration", "http", async () => {
+  let count = 0;
+  const port = new HttpPort(() => count++ === 0 ? slip() : new Response("ok"));
+  const ask = async () => {
+    const [client, accepted] = await tcpPair();
+    const served = port.accept(denoSocket(accepted));
+    await client.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
+    const answer = new TextDecoder().decode(await readToEnd(client));
+    client.close();
+    await served;
+    return answer;
+  };
+  assertMatch(await ask(), /^HTTP\/1\.1 500 .*an internal error\n$/s);
+  assertMatch(await ask(), /^HTTP\/1\.1 200 /);
+});
+
+entry("a caller's first octets", "socket", async () => {
+  const [client, accepted] = await tcpPair();
+  new FirstRead(denoSocket(accepted), systemTimers, slip).start();
+  await client.write(new TextEncoder().encode("CONNECT a:1 HTTP/1.1\r\n"));
+  // Hung up on, in order or with a reset.
+  await client.read(new Uint8Array(1)).catch(() => null);
+  client.close();
+});
+
+entry("a dial", "dial", async () => {
+  const failed = Promise.withResolvers<DialError>();
+  const dialer = new TargetDialer({
+    connect: () => Promise.reject(new Error("a slip")),
+    clock: systemTimers,
+    observer: {
+      failed() {},
+      connected() {},
+      received() {},
+      sent() {},
+      ended() {},
+    },
+    loadChanged() {},
+  });
+  dialer.dial({ protocol: "tcp", address: "a:1" }, {
+    connected: () => failed.reject(new Error("connected")),
+    failed: failed.resolve,
+  });
+  const { message, reason } = await failed.promise;
+  assertEquals([message, reason], [
+    "Cannot dial: an internal error",
+    "endpoint",
+  ]);
+  assertEquals(dialer.load, 0);
+});
+
+// Catalog --------------------------------------------------------------------
+
+entry("a change of the catalog", "catalog", () => {
+  const source = new ScriptedSource("one");
+  const catalog = new Catalog({
+    sources: [source],
+    log: new RecordedLog(),
+    timers: new FakeTimers(),
+    random: () => 0.5,
+  });
+  catalog.start();
+  let told = 0;
+  catalog.follow(slip);
+  catalog.follow(() => void told++);
+  source.sink.set({ services: [serviceOf("db", 5432)] });
+  assertEquals(told, 1);
+  return Promise.resolve();
+});
+
+entry("a catalog file that is read", "catalog", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/catalog.yaml`;
+  await Deno.writeTextFile(path, "services: []\n");
+  const sink = new RecordedSink();
+  const source = new FileSource({ path, timers: systemTimers });
+  const failed = Promise.withResolvers<void>();
+  const { set } = sink;
+  sink.set = () => {
+    sink.set = set;
+    failed.resolve();
+    slip();
+  };
+  source.start(sink);
+  await failed.promise;
+  // The next turn is not kept waiting for the one that failed.
+  await source.reconcile();
+  assert(sink.calls.length > 0);
+  await source.stop();
+  await Deno.remove(folder, { recursive: true });
+});

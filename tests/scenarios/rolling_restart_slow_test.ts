@@ -1,0 +1,199 @@
+/**
+ * Two servers, one restarted after the other, as in an upgrade: what nodes have
+ * beside their links (services through a proxy, connections through a relay)
+ * goes on through the one that is there.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { Child } from "../peers/child.ts";
+import { ourCommand } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { IdentityStage } from "../soak/identity_stage.ts";
+import { ask, ProxyRig } from "../support/proxy_rig.ts";
+
+/** Between two connections of each kind. */
+const PACE_MS = 20;
+
+/** New connections, one after the other, until it is stopped. */
+class Traffic {
+  good = 0;
+  readonly bad: string[] = [];
+  readonly #running: Promise<void>;
+  #isStopped = false;
+
+  constructor(name: string, connect: () => Promise<string>) {
+    this.#running = this.#run(name, connect);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#running;
+  }
+
+  async #run(name: string, connect: () => Promise<string>): Promise<void> {
+    const startMs = performance.now();
+    while (!this.#isStopped) {
+      const answer = await connect().catch((error) => String(error));
+      if (answer === "edge-1: hello") this.good++;
+      else {
+        const atMs = Math.round(performance.now() - startMs);
+        this.bad.push(`${name} at ${atMs} ms: ${answer}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, PACE_MS));
+    }
+  }
+}
+
+/** To a service at a port of the proxy. */
+async function throughProxy(port: number): Promise<string> {
+  const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  try {
+    return await ask(conn, "hello");
+  } finally {
+    conn.close();
+  }
+}
+
+/** To a port behind edge-1 by the relay for connections. */
+async function throughRelay(port: number, target: number): Promise<string> {
+  const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  try {
+    const head = `CONNECT 127.0.0.1:${target} HTTP/1.1\r\n` +
+      "Tunnel-Node: id=edge-1\r\n\r\n";
+    const answer = await ask(conn, head);
+    if (!answer.startsWith("HTTP/1.1 200")) return answer;
+    return await ask(conn, "hello");
+  } finally {
+    conn.close();
+  }
+}
+
+/** Two servers of one identity, and what runs beside them. */
+class Rig implements AsyncDisposable {
+  readonly first: IdentityStage;
+  readonly second: IdentityStage;
+  readonly backends = new ProxyRig();
+  readonly traffic: Traffic[] = [];
+  readonly #children: Child[] = [];
+  readonly #socket: string;
+
+  private constructor(readonly workspace: Workspace) {
+    this.first = new IdentityStage(workspace);
+    this.second = new IdentityStage(workspace, this.first);
+    this.#socket = workspace.path("s2.sock");
+  }
+
+  static async open(): Promise<Rig> {
+    const rig = new Rig(await Workspace.make());
+    await rig.start(rig.first);
+    await rig.start(rig.second);
+    return rig;
+  }
+
+  /** For `--server` and `--discovery`. */
+  get addresses(): string {
+    return [this.first, this.second]
+      .map(({ agentPort }) => `127.0.0.1:${agentPort}`).join(",");
+  }
+
+  async start(stage: IdentityStage): Promise<void> {
+    const flags = ["--discovery", "--server-count=2", "--v=2"];
+    if (stage === this.first) await stage.start(...flags, "--server-id=s1");
+    else {
+      const own = ["--server-id=s2", `--uds-name=${this.#socket}`];
+      await stage.start(...flags, ...own);
+    }
+  }
+
+  /** When an agent of the node is linked to the server as it runs now. */
+  async untilLinked({ server }: IdentityStage, node: string): Promise<void> {
+    await server!.untilPrinted(new RegExp(`agent linked agent=${node}`));
+  }
+
+  run(name: string, ...words: readonly string[]): Child {
+    const logFile = this.workspace.path(`${name}.log`);
+    const child = new Child({ name, command: ourCommand(...words), logFile });
+    this.#children.push(child);
+    return child;
+  }
+
+  /** Joins a node. @returns Its state directory. */
+  async join(node: string): Promise<string> {
+    const folder = this.workspace.path(node);
+    const [program, ...args] = ourCommand(
+      ...["join", await this.first.createToken(), `--node=${node}`],
+      ...[`--server=${this.addresses}`, `--state-dir=${folder}`],
+    );
+    const { code, stderr } = await new Deno.Command(program!, { args })
+      .output();
+    assertEquals(code, 0, new TextDecoder().decode(stderr));
+    return folder;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const one of this.traffic) await one.stop();
+    for (const child of this.#children) await child.stop("SIGKILL");
+    for (const { server } of [this.first, this.second]) {
+      await server?.stop("SIGKILL");
+    }
+    await this.backends[Symbol.asyncDispose]();
+    await this.workspace.remove();
+  }
+}
+
+/** `edge-1` announces a service, `edge-2` uses it by a proxy and a relay. */
+async function startTraffic(rig: Rig): Promise<void> {
+  const target = rig.backends.echo("edge-1: ");
+  rig.run(
+    "agent",
+    ...["agent", `--state-dir=${await rig.join("edge-1")}`],
+    ...["--health-server-host=127.0.0.1", "--health-server-port=0"],
+    ...["--admin-server-port=0", `--announce=web:80=127.0.0.1:${target}`],
+  );
+  const proxy = rig.run(
+    "proxy",
+    ...["proxy", `--discovery=${rig.addresses}`],
+    ...[`--state-dir=${await rig.join("edge-2")}`, "--discovery-state=none"],
+    ...["--admin-port=0", "--connect-listen=127.0.0.1:0"],
+  );
+  const served = /default\/web is served on [^ ]*:(\d+)/;
+  const port = Number((await proxy.untilPrinted(served))[1]);
+  const relaying = /connect="?127\.0\.0\.1:(\d+)/;
+  const relay = Number((await proxy.untilPrinted(relaying))[1]);
+  for (const stage of [rig.first, rig.second]) {
+    await rig.untilLinked(stage, "edge-1");
+  }
+  rig.traffic.push(
+    new Traffic("proxy", () => throughProxy(port)),
+    new Traffic("relay", () => throughRelay(relay, target)),
+  );
+}
+
+async function restartInTurn(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+  await using rig = await Rig.open();
+  await startTraffic(rig);
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const restarts = [rig.second, rig.first, rig.second];
+  for (const stage of restarts) {
+    await stage.server!.stop(signal);
+    await rig.start(stage);
+    await rig.untilLinked(stage, "edge-1");
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+  for (const one of rig.traffic) await one.stop();
+  for (const { good, bad } of rig.traffic) {
+    // Who is killed takes along what it carries at that moment.
+    const most = signal === "SIGTERM" ? 0 : restarts.length;
+    assert(bad.length <= most, bad.join("\n"));
+    assert(good > 50, `${good} connections`);
+  }
+}
+
+for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+  Deno.test(
+    `two servers are restarted in turn (${signal}): nodes go on through the other`,
+    () => restartInTurn(signal),
+  );
+}
