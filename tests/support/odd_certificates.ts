@@ -25,6 +25,31 @@ export interface OddSigner {
   readonly subject: Uint8Array;
 }
 
+/** An authority that signs whatever it is given. */
+export interface OddAuthority extends OddSigner {
+  /** PEM. */
+  readonly cert: string;
+}
+
+/** Makes one, for who is to trust it. */
+export async function oddAuthority(): Promise<OddAuthority> {
+  const keys = await newKeys();
+  const subject = nameOf("an authority that signs anything");
+  const isAuthority = sequence(
+    oid(0x55, 0x1d, 0x13),
+    tlv(0x01, bytes(0xff)),
+    tlv(0x04, sequence(tlv(0x01, bytes(0xff)))),
+  );
+  const wish = { subject, extensions: [isAuthority] };
+  const der = await certificateOf(wish, keys, undefined);
+  return { cert: pemOf(der), subject, privateKey: keys.privateKey };
+}
+
+function newKeys(): Promise<CryptoKeyPair> {
+  const algorithm = { name: "ECDSA", namedCurve: "P-256" };
+  return crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+}
+
 /** What differs from an ordinary certificate; all of it is DER. */
 interface Oddity {
   readonly serial?: Uint8Array;
@@ -43,11 +68,7 @@ interface Oddity {
 export async function oddCertificates(
   signer?: OddSigner,
 ): Promise<readonly OddCertificate[]> {
-  const keys = await crypto.subtle.generateKey(
-    { name: "ECDSA", namedCurve: "P-256" },
-    true,
-    ["sign", "verify"],
-  );
+  const keys = await newKeys();
   const key = await exportPrivateKey(keys.privateKey);
   const certificates: OddCertificate[] = [];
   for (const [name, oddity] of Object.entries(oddities())) {
