@@ -142,10 +142,16 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
 
 /** What is to be said of a client beside its kinds. */
 function notesOf(
-  { client, waitsFor, early }: ClientSummary,
+  { client, waitsFor, early, foreignTypes }: ClientSummary,
 ): readonly string[] {
   const name = printable(client);
   const notes: string[] = [];
+  if (foreignTypes.length > 0) {
+    notes.push(
+      `${name}: asks for types that are not served: ` +
+        `${listText(foreignTypes)}\n`,
+    );
+  }
   if (waitsFor.length > 0) {
     notes.push(
       `${name}: its listeners and routes wait until it has taken ` +
@@ -171,8 +177,12 @@ function secondsText(ms: number): string {
 }
 
 function refusalText({ nacked }: KindSummary): string {
-  // A client may say several lines.
-  return nacked === undefined ? "" : nacked.message.replaceAll(/\s+/g, " ");
+  return nacked === undefined ? "" : oneLine(nacked.message);
+}
+
+/** A client may say several lines. */
+function oneLine(message: string): string {
+  return message.replaceAll(/\s+/g, " ");
 }
 
 /** For people. */
@@ -182,25 +192,48 @@ export function diffText(clients: readonly ClientDiff[], all: boolean): string {
     const rows = kinds.flatMap(({ kind, holdings }) =>
       holdings
         .filter(({ state }) => all || state !== "synced")
-        .map(({ name, has, wants, state }) => [
+        .map(({ name, has, wants, state, reason }) => [
           kind,
           name,
           state,
           short(has),
           short(wants),
+          reason === undefined ? "" : oneLine(reason),
         ])
     );
     const name = printable(summary.client);
     const head = `${name} (${summary.form}, ${summary.mode}, ` +
       `from ${summary.from})`;
-    const body = rows.length === 0
-      ? "has everything as it should be\n"
-      : textTable(["KIND", "NAME", "STATE", "HAS", "SHOULD HAVE"], rows);
+    const body = rows.length > 0
+      ? textTable(DIFF_HEAD, rows)
+      : summary.kinds.some(isRefused)
+      ? ""
+      : summary.foreignTypes.length > 0
+      ? "has everything that is served as it should be\n"
+      : "has everything as it should be\n";
+    const refusals = summary.kinds
+      .filter((kind) =>
+        isRefused(kind) && rows.every(([of]) => of !== kind.kind)
+      )
+      .map((kind) =>
+        `refused: ${kind.kind}: ${printable(refusalText(kind))}\n`
+      );
+    const foreign = summary.foreignTypes
+      .map((type) =>
+        `not served: ${printable(type)}: there is nothing of that type\n`
+      );
     const reasons = unserved.map(({ service, reason }) =>
       `not served: ${service}: ${reason}\n`
     );
-    return `${head}\n${body}${reasons.join("")}`;
+    const notes = [...refusals, ...foreign, ...reasons];
+    return `${head}\n${body}${notes.join("")}`;
   }).join("\n");
+}
+
+const DIFF_HEAD = ["KIND", "NAME", "STATE", "HAS", "SHOULD HAVE", "REFUSAL"];
+
+function isRefused({ state }: KindSummary): boolean {
+  return state === "refused";
 }
 
 /** Enough of a version to tell it from others. */
@@ -209,10 +242,11 @@ function short(version: string | undefined): string {
 }
 
 /** What is not there is no difference: nobody has it. */
-function isSame({ kinds }: ClientDiff): boolean {
-  return kinds.every(({ holdings }) =>
-    holdings.every(({ state }) => state === "synced" || state === "absent")
-  );
+function isSame({ kinds, summary }: ClientDiff): boolean {
+  return !summary.kinds.some(isRefused) &&
+    kinds.every(({ holdings }) =>
+      holdings.every(({ state }) => state === "synced" || state === "absent")
+    );
 }
 
 function jsonText(value: unknown): string {

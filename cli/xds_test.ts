@@ -127,7 +127,7 @@ Deno.test("diffText() shows what differs, and what cannot be served", () => {
   };
   assertEquals(diffText([diff], false).split("\n"), [
     "edge-7/envoy (envoy, sotw, from 10.0.0.7:4000)",
-    "KIND       NAME  STATE    HAS       SHOULD HAVE",
+    "KIND       NAME  STATE    HAS       SHOULD HAVE  REFUSAL",
     "endpoints  a     waiting  11111111  22222222",
     "endpoints  c     absent   -         -",
     "not served: default/far: port 90: no way there",
@@ -138,5 +138,43 @@ Deno.test("diffText() shows what differs, and what cannot be served", () => {
     diffText([{ summary: CLIENT, kinds: [], unserved: [] }], false),
     "edge-7/envoy (envoy, sotw, from 10.0.0.7:4000)\n" +
       "has everything as it should be\n",
+  );
+});
+
+Deno.test("diffText() says what was refused and why, and what is not served", () => {
+  const nacked = { ...response("x"), message: "bad\n  at 0", names: [] };
+  const kinds = [{ ...KIND, state: "refused", nacked }] as const;
+  const foreignTypes = ["type.googleapis.com/a.Secret"];
+  const summary = { ...CLIENT, kinds, foreignTypes };
+  const linesOf = (client: ClientDiff) =>
+    diffText([client], false).split("\n").slice(1);
+  const served = { ...summary, kinds: [] };
+  assertEquals(linesOf({ summary: served, kinds: [], unserved: [] }), [
+    "has everything that is served as it should be",
+    "not served: type.googleapis.com/a.Secret: there is nothing of that type",
+    "",
+  ]);
+  const unnamed = { ...summary, foreignTypes: [] };
+  assertEquals(linesOf({ summary: unnamed, kinds: [], unserved: [] }), [
+    "refused: cluster: bad at 0",
+    "",
+  ]);
+  const reason = "bad\n  at 0";
+  const holding = { name: "a", wants: "2", state: "refused", reason } as const;
+  const named = { kind: "cluster", holdings: [holding] } as const;
+  assertEquals(linesOf({ summary: unnamed, kinds: [named], unserved: [] }), [
+    "KIND     NAME  STATE    HAS  SHOULD HAVE  REFUSAL",
+    "cluster  a     refused  -    2            bad at 0",
+    "",
+  ]);
+});
+
+Deno.test("statusText() says of which types a client asks in vain", () => {
+  const client = { ...CLIENT, foreignTypes: ["type.googleapis.com/a.Secret"] };
+  const text = statusText({ ready: true, sources: [], clients: [client] });
+  assertEquals(
+    text.split("\n")[1],
+    "edge-7/envoy: asks for types that are not served: " +
+      "type.googleapis.com/a.Secret",
   );
 });

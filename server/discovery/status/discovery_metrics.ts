@@ -22,6 +22,7 @@ import { OWN_PREFIX } from "../../metric_families.ts";
 import type { Share } from "../access/share.ts";
 import type { AdsObserver } from "../streams/ads_host.ts";
 import type { AdsStream } from "../streams/ads_stream.ts";
+import { FOREIGN_TYPE_LENGTH_MAX } from "../subscriptions/stream_state.ts";
 
 const PREFIX = `${OWN_PREFIX}discovery_`;
 
@@ -151,6 +152,15 @@ export class DiscoveryMetrics implements AdsObserver {
 
   requested(kind: ResourceKind | undefined): void {
     this.#requests[kind ?? "other"].add();
+  }
+
+  unserved({ subscriber, share }: AdsStream, typeUrl: string): void {
+    if (!this.#mayTell(share)) return;
+    this.#log.warn(
+      "a discovery client asks for what is not served here and may wait for " +
+        `it: ${JSON.stringify(typeUrl.slice(0, FOREIGN_TYPE_LENGTH_MAX))}`,
+      { client: subscriber!.name },
+    );
   }
 
   sent(kind: ResourceKind, octets: number): void {

@@ -33,7 +33,6 @@ export interface KindSummary {
     readonly message: string;
     readonly names: readonly string[];
   };
-  /** `synced`, `waiting` for its answer, `behind`, or `refused`. */
   readonly state: SyncState;
   /** For how long it has not answered a response. */
   readonly lagMs: number;
@@ -44,7 +43,19 @@ export interface KindSummary {
   readonly stale: number;
 }
 
-export type SyncState = "synced" | "waiting" | "behind" | "refused";
+/**
+ * - `unsent`: nothing was ever sent of it.
+ * - `waiting`: a response is not answered yet.
+ * - `refused`: it does not want what there is, or some of it.
+ * - `behind`: there is more to tell.
+ * - `synced`: it has acknowledged all there is.
+ */
+export type SyncState =
+  | "unsent"
+  | "waiting"
+  | "refused"
+  | "behind"
+  | "synced";
 
 /** One client, on one stream. */
 export interface ClientSummary {
@@ -139,7 +150,7 @@ function kindSummary(status: KindStatus, nowMs: number): KindSummary {
         names: nacked.names,
       },
     }),
-    state: stateOf(status),
+    state: syncStateOf(status),
     lagMs: inFlightSinceMs === undefined
       ? 0
       : Math.round(nowMs - inFlightSinceMs),
@@ -150,9 +161,11 @@ function kindSummary(status: KindStatus, nowMs: number): KindSummary {
   };
 }
 
-function stateOf(status: KindStatus): SyncState {
+/** For people: of several things that are true, the one to look at. */
+export function syncStateOf(status: KindStatus): SyncState {
+  if (status.sent === undefined) return "unsent";
   if (status.inFlightSinceMs !== undefined) return "waiting";
-  if (status.parkedNames.length > 0) return "refused";
+  if (status.isRefused) return "refused";
   return status.isBehind ? "behind" : "synced";
 }
 

@@ -41,6 +41,8 @@ export interface AdsHost {
 /** What happens on streams, for the metrics and the log. */
 export interface AdsObserver {
   requested(kind: ResourceKind | undefined): void;
+  /** For the first time on this stream it asks for what is not served. */
+  unserved(stream: AdsStream, typeUrl: string): void;
   sent(kind: ResourceKind, octets: number): void;
   refused(stream: AdsStream, kind: ResourceKind, message: string): void;
   /** Everything that was told of a change was answered, so long after it. */

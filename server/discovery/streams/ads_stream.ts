@@ -86,6 +86,7 @@ export class AdsStream implements ServerCallEvents {
   /** Since when there is something new that was not answered. */
   #newSinceMs: number | undefined;
   readonly #kept = new KeptResponse();
+  #saidUnserved = false;
   readonly #share: Share;
   /** What is kept of requests, as its share counts it. */
   #load = 0;
@@ -354,10 +355,17 @@ export class AdsStream implements ServerCallEvents {
     const kind = this.form.kind ?? kindOfUrl(request.typeUrl);
     observer.requested(kind);
     if (kind !== undefined) this.#noteAnswer(kind, request);
+    else this.#noteUnserved(request.typeUrl);
     this.#flush();
     if (this.#unanswered.size > 0 || this.#newSinceMs === undefined) return;
     observer.converged(nowMs - this.#newSinceMs);
     this.#newSinceMs = undefined;
+  }
+
+  #noteUnserved(typeUrl: string): void {
+    if (this.#saidUnserved) return;
+    this.#saidUnserved = true;
+    this.#host.observer.unserved(this, typeUrl);
   }
 
   #noteAnswer(kind: ResourceKind, request: DiscoveryRequest): void {

@@ -36,6 +36,8 @@ export interface Holding {
   /** The version that there is. */
   readonly wants?: string;
   readonly state: HoldingState;
+  /** Why it is refused, in the client's words. */
+  readonly reason?: string;
 }
 
 /** What a subscription knows. */
@@ -47,6 +49,10 @@ export interface Known {
   readonly parking: Parking | undefined;
   readonly held: HeldRemovals | undefined;
   readonly wasSent: boolean;
+  /** Maybe refused: new in a whole state that the client refused. */
+  readonly blamed: Names;
+  /** The client's words about that. */
+  readonly reason: string | undefined;
   /** Of the response that waits for its answer. */
   readonly flight: {
     readonly resources: readonly Resource[];
@@ -75,16 +81,19 @@ export function holdingsOf(known: Known): readonly Holding[] {
 function holdingOf(known: Known, name: string, isInFlight: boolean): Holding {
   const wanted = known.now.get(name);
   const has = versionHad(known, name, isInFlight);
+  const state = stateOf(known, wanted, has, isInFlight);
+  const reason = known.parking?.reasonOf(name) ?? known.reason;
   return {
     name,
     ...(has === undefined ? {} : { has }),
     ...(wanted === undefined ? {} : { wants: wanted.version }),
-    state: stateOf(known, wanted, has, isInFlight),
+    state,
+    ...(state === "refused" && reason !== undefined ? { reason } : {}),
   };
 }
 
 function stateOf(
-  { parking }: Known,
+  { parking, blamed }: Known,
   wanted: Resource | undefined,
   has: string | undefined,
   isInFlight: boolean,
@@ -92,11 +101,12 @@ function stateOf(
   if (wanted === undefined) return has === undefined ? "absent" : "leaving";
   if (parking?.holds(wanted)) return "refused";
   if (isInFlight && has !== wanted.version) return "waiting";
+  if (blamed.has(wanted.name)) return "refused";
   return has === wanted.version ? "synced" : "behind";
 }
 
 function versionHad(
-  { told, owed, parking, held, flight, wasSent }: Known,
+  { told, owed, parking, held, flight, wasSent, blamed }: Known,
   name: string,
   isInFlight: boolean,
 ): string | undefined {
@@ -108,7 +118,7 @@ function versionHad(
   }
   const kept = held?.get(name);
   if (kept !== undefined) return kept.version;
-  if (owed.has(name)) return undefined;
+  if (owed.has(name) || blamed.has(name)) return undefined;
   const last = told?.get(name);
   if (last === undefined) return undefined;
   return parking?.holds(last) ? parking.standIn(last)?.version : last.version;

@@ -30,6 +30,8 @@ interface ParkedContent {
   readonly good: Resource | undefined;
   /** Whether it may be another one of the same response that is bad. */
   readonly isSuspect: boolean;
+  /** The client's words. */
+  readonly reason: string;
 }
 
 /** How something was refused. */
@@ -40,6 +42,8 @@ export interface Refusal {
   readonly isThere: boolean;
   /** See the module description. */
   readonly isSuspect: boolean;
+  /** The client's words. */
+  readonly reason: string;
 }
 
 /** What goes in one response, and what after it. */
@@ -63,22 +67,29 @@ export class Parking {
   /** What was good before counts no more when something is parked already. */
   park(
     { name, version }: Resource,
-    { good, isThere, isSuspect }: Refusal,
+    { good, isThere, isSuspect, reason }: Refusal,
   ): void {
     const before = this.#parked.get(name);
     if (before === undefined) {
-      this.#parked.set(name, { version, good, isSuspect });
+      this.#parked.set(name, { version, good, isSuspect, reason });
     } else if (before.good?.version !== version) {
-      this.#parked.set(name, { version, good: before.good, isSuspect });
+      const { good } = before;
+      this.#parked.set(name, { version, good, isSuspect, reason });
     } else if (isThere && before.version !== version) {
       // What seemed to be good was only not answered.
-      this.#parked.set(name, { version, good: undefined, isSuspect });
+      const good = undefined;
+      this.#parked.set(name, { version, good, isSuspect, reason });
     } // It stood in for what was refused first, and that is still so.
   }
 
   /** Whether anything of a name was refused, and nothing taken since. */
   isParked(name: string): boolean {
     return this.#parked.has(name);
+  }
+
+  /** Why something of a name is refused, as the client said it. */
+  reasonOf(name: string): string | undefined {
+    return this.#parked.get(name)?.reason;
   }
 
   /** Whether exactly this was refused. */

@@ -50,6 +50,8 @@ export class ResponseLog {
   #acked: StampedResponse | undefined;
   #ackedMs = 0;
   #nacked: RefusedResponse | undefined;
+  /** Whether the one before the last was refused. */
+  #wasBad = false;
   #responses = 0;
   #acks = 0;
   #nacks = 0;
@@ -57,6 +59,16 @@ export class ResponseLog {
 
   get last(): LastResponse {
     return this.#last;
+  }
+
+  /** Whether the last that was answered was refused. */
+  get isRefused(): boolean {
+    return this.#last === "refused" || (this.#last === "open" && this.#wasBad);
+  }
+
+  /** The client's words about the last that it refused. */
+  get reason(): string | undefined {
+    return this.#nacked?.message;
   }
 
   /** Empty before the first. */
@@ -84,6 +96,7 @@ export class ResponseLog {
   }
 
   noteSent(version: string, nonce: string, nowMs: number): void {
+    this.#wasBad = this.isRefused;
     this.#sent = { version, nonce, atMs: nowMs };
     this.#last = "open";
     this.#responses++;
@@ -94,6 +107,10 @@ export class ResponseLog {
     this.#acks++;
     this.#acked = this.#sent;
     this.#ackedMs = nowMs;
+  }
+
+  /** Nothing is refused any more. */
+  forgetRefusal(): void {
     this.#nacked = undefined;
   }
 

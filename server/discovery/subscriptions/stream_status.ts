@@ -34,7 +34,7 @@ export interface KindStatus {
   readonly nameCount: number;
   readonly sent: StampedResponse | undefined;
   readonly acked: StampedResponse | undefined;
-  /** The last one, until a later response is taken. */
+  /** The last one, until a later response is taken and nothing is parked. */
   readonly nacked: RefusedResponse | undefined;
   /** Since when a response waits for its answer. */
   readonly inFlightSinceMs: number | undefined;
@@ -42,6 +42,8 @@ export interface KindStatus {
   readonly isBehind: boolean;
   /** Resources that the client refused, and that are not sent until they change. */
   readonly parkedNames: readonly string[];
+  /** Whether something is, or all that was answered last. */
+  readonly isRefused: boolean;
   readonly responses: number;
   readonly acks: number;
   readonly nacks: number;

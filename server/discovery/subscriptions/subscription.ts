@@ -31,7 +31,7 @@ import { Difference } from "./difference.ts";
 import { type Holding, holdingsOf } from "./holdings.ts";
 import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
 import { Owed } from "./owed.ts";
-import { type Parking, resourcesNamedIn } from "./parking.ts";
+import { NACK_MESSAGE_MAX, type Parking, resourcesNamedIn } from "./parking.ts";
 import type { HeldRemovals } from "./removals.ts";
 import { ResponseLog } from "./response_log.ts";
 import { bodyOf, firstPart, select, type Selection } from "./selection.ts";
@@ -349,6 +349,7 @@ export abstract class Subscription {
     if (this.log.last !== "open") return;
     this.log.noteTaken(nowMs);
     this.uptake.noteTaken(this.told!, this.owed.names);
+    if (this.parking === undefined) this.log.forgetRefusal();
     this.#settle();
   }
 
@@ -358,7 +359,9 @@ export abstract class Subscription {
     this.log.noteRefused(error, named.length > 0 ? named : resources, nowMs);
     const { now, held } = this;
     const { asked } = this.owed;
-    this.owe(this.uptake.noteRefused(named, { now, held, wanted, asked }));
+    const reason = error.message.slice(0, NACK_MESSAGE_MAX);
+    const against = { now, held, wanted, asked, reason };
+    this.owe(this.uptake.noteRefused(named, against));
   }
 
   /**
@@ -371,6 +374,8 @@ export abstract class Subscription {
     return holdingsOf({
       ...{ names, told, now: latest, parking, held },
       owed: this.owed.names,
+      blamed: this.uptake.blamed,
+      reason: this.log.reason,
       flight: this.uptake.flight,
       wasSent: this.log.last !== "none",
     });
@@ -378,13 +383,19 @@ export abstract class Subscription {
 
   /** For people. */
   get status(): KindStatus {
+    const { log } = this;
+    const parkedNames = this.parking?.names ?? [];
+    const isRefused = log.isRefused || parkedNames.length > 0;
     return {
       kind: this.kind,
       isWildcard: this.names.isWildcard,
       nameCount: this.names.names.size,
       isBehind: this.#hasNews() || this.isHolding,
-      parkedNames: this.parking?.names ?? [],
-      ...this.log.status,
+      parkedNames,
+      isRefused,
+      ...log.status,
+      // What was refused may be gone, too.
+      ...!isRefused && log.last === "taken" ? { nacked: undefined } : {},
     };
   }
 }

@@ -28,6 +28,8 @@ export interface RefusedAgainst {
   readonly wanted: NameSet;
   /** What it has asked for anew since it was told. */
   readonly asked: Names;
+  /** The client's words, for people. */
+  readonly reason: string;
 }
 
 /** See the module description; of one kind on one stream. */
@@ -39,6 +41,7 @@ export class Uptake {
   #parking: Parking | undefined;
   /** What was new in a whole state that the client refused, until the next. */
   #refusedFresh: Names = NO_NAMES;
+  #blamed: Names = NO_NAMES;
   #hasPast = false;
 
   /** @param isWhole Whether responses have the whole state. */
@@ -54,6 +57,14 @@ export class Uptake {
   /** What is refused, if anything is. */
   get parking(): Parking | undefined {
     return this.#parking;
+  }
+
+  /**
+   * Names that were new in a whole state that the client refused without naming
+   * any, until it takes one: nobody knows what it has of them.
+   */
+  get blamed(): Names {
+    return this.#blamed;
   }
 
   /** The client came with a state that it had from an earlier stream. */
@@ -135,6 +146,7 @@ export class Uptake {
   noteTaken(told: ByName, owed: Names): void {
     const resources = this.#flight?.resources ?? [];
     this.#flight = undefined;
+    this.#blamed = NO_NAMES;
     if (this.#doubts?.settle(owed) === false) this.#doubts = undefined;
     if (this.#parking === undefined) return;
     this.#parking.forgetTaken(told, resources);
@@ -161,6 +173,8 @@ export class Uptake {
     // When it names some, the others may be taken.
     this.#doubts.add(flight, named.length === 0);
     this.#refusedFresh = flight.fresh;
+    const isNameless = this.#isWhole && named.length === 0;
+    this.#blamed = isNameless ? flight.fresh : NO_NAMES;
     const bad = suspects.filter((resource) =>
       this.#parking?.standIn(resource) !== undefined
     );
@@ -170,7 +184,7 @@ export class Uptake {
   #park(
     named: readonly Resource[],
     flight: Flight,
-    { now, wanted, asked }: RefusedAgainst,
+    { now, wanted, asked, reason }: RefusedAgainst,
   ): void {
     // Without the rest of it a whole state would remove what is good.
     const isAll = named.length === 0 && !this.#isWhole;
@@ -186,7 +200,7 @@ export class Uptake {
     for (const resource of refused) {
       const isThere = now.get(resource.name)?.version === resource.version;
       const good = this.#goodBefore(resource, flight);
-      this.#parking.park(resource, { good, isThere, isSuspect });
+      this.#parking.park(resource, { good, isThere, isSuspect, reason });
     }
   }
 
