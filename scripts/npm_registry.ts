@@ -7,12 +7,11 @@
 /** What npm itself uses when nothing is configured. */
 const PUBLIC_REGISTRY = "https://registry.npmjs.org/";
 
-/** A published version of a package. */
-export interface PublishedPackage {
+/** One version of a package, to the octet. */
+export interface PinnedPackage {
   readonly name: string;
   readonly version: string;
-  readonly tarball: string;
-  /** Subresource integrity, such as `sha512-…`. */
+  /** Subresource integrity of its tarball, such as `sha512-…`. */
   readonly integrity: string;
 }
 
@@ -30,61 +29,17 @@ export function registryUrl(): string {
 }
 
 /**
- * Finds `version` of a package or, because registries lag behind, the newest
- * older patch of the same minor version.
+ * The tarball of a package, from `cacheDirectory` or from the registry. What is
+ * not what was pinned is refused, whoever says that it is.
  *
- * @throws {Error} When there is neither.
+ * @throws {Error} When it cannot be had, or something else came.
  */
-export async function findPackage(
-  name: string,
-  version: string,
-): Promise<PublishedPackage> {
-  const url = registryUrl() + name.replace("/", "%2f");
-  const response = await fetch(url);
-  if (!response.ok) {
-    await response.body?.cancel();
-    throw new Error(
-      `Cannot find ${name}: the registry says ${response.status}`,
-    );
-  }
-  const { versions } = await response.json() as {
-    versions: Record<string, { dist: { tarball: string; integrity: string } }>;
-  };
-  const chosen = newestUpTo(version, Object.keys(versions));
-  if (chosen === undefined) {
-    throw new Error(
-      `Cannot find ${name}@${version}: the registry has neither it nor an ` +
-        "older patch of it",
-    );
-  }
-  return { name, version: chosen, ...versions[chosen]!.dist };
-}
-
-/** The newest of `versions` that differs from `wanted` in an older patch only. */
-export function newestUpTo(
-  wanted: string,
-  versions: readonly string[],
-): string | undefined {
-  const [major, minor, patch] = wanted.split(".").map(Number);
-  return versions
-    .filter((version) => /^\d+\.\d+\.\d+$/.test(version))
-    .map((version) => ({ version, parts: version.split(".").map(Number) }))
-    .filter(({ parts }) =>
-      parts[0] === major && parts[1] === minor && parts[2]! <= patch!
-    )
-    .sort((a, b) => b.parts[2]! - a.parts[2]!)[0]?.version;
-}
-
-/**
- * Downloads a package's tarball, or takes it from `cacheDirectory`.
- *
- * @throws {Error} When what came is not what the registry promised.
- */
-export async function fetchTarball(
-  published: PublishedPackage,
+export async function fetchPinned(
+  pinned: PinnedPackage,
   cacheDirectory: string,
+  registry: string = registryUrl(),
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const { name, version, tarball, integrity } = published;
+  const { name, version, integrity } = pinned;
   const path = `${cacheDirectory}/${name.replace("/", "+")}-${version}.tgz`;
   try {
     const cached = await Deno.readFile(path);
@@ -92,7 +47,7 @@ export async function fetchTarball(
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
-  const response = await fetch(tarball);
+  const response = await fetch(await tarballUrl(pinned, registry));
   if (!response.ok) {
     await response.body?.cancel();
     throw new Error(`Cannot fetch ${name}@${version}: ${response.status}`);
@@ -100,13 +55,35 @@ export async function fetchTarball(
   const octets = await response.bytes();
   if (!await hasIntegrity(octets, integrity)) {
     throw new Error(
-      `Cannot use ${name}@${version}: what came is not what the registry ` +
-        `promised (${integrity})`,
+      `Cannot use ${name}@${version}: what came from ${registry} is not what ` +
+        `is pinned (${integrity})`,
     );
   }
   await Deno.mkdir(cacheDirectory, { recursive: true });
   await Deno.writeFile(path, octets);
   return octets;
+}
+
+/** Of this version and no other. */
+async function tarballUrl(
+  { name, version }: PinnedPackage,
+  registry: string,
+): Promise<string> {
+  const response = await fetch(registry + name.replace("/", "%2f"));
+  if (!response.ok) {
+    await response.body?.cancel();
+    throw new Error(
+      `Cannot find ${name}: the registry says ${response.status}`,
+    );
+  }
+  const { versions } = await response.json() as {
+    versions: Record<string, { dist: { tarball: string } }>;
+  };
+  if (Object.hasOwn(versions, version)) return versions[version]!.dist.tarball;
+  throw new Error(
+    `Cannot find ${name}@${version}: ${registry} does not have it, and no ` +
+      "other version is taken in its place",
+  );
 }
 
 /** Whether `octets` have the hash that a `sha512-…` text names. */

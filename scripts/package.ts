@@ -13,11 +13,11 @@ import { toBytes } from "@std/streams";
 import { V8_FLAGS } from "../cli/self_command.ts";
 import { VERSION } from "../host/process/version.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";
-import { fetchTarball, findPackage } from "./npm_registry.ts";
+import { fetchPinned } from "./npm_registry.ts";
+import { type Architecture, RUNTIME_PINS } from "./runtime_pins.ts";
 import { tarEntry } from "./tar_entry.ts";
 
 const MACHINES = { x64: "x86_64", arm64: "aarch64" } as const;
-type Architecture = keyof typeof MACHINES;
 
 /** Relative to the project. Downloads stay here between runs. */
 const CACHE = ".cache/packages";
@@ -40,15 +40,13 @@ export async function packageFor(
   bundle: Uint8Array<ArrayBuffer>,
   directory: string,
 ): Promise<string> {
-  const name = `@deno/linux-${architecture}-glibc`;
-  const published = await findPackage(name, Deno.version.deno);
-  if (published.version !== Deno.version.deno) {
-    console.error(
-      `${name}: the registry has no ${Deno.version.deno}, ` +
-        `${published.version} is taken`,
-    );
+  const pinned = RUNTIME_PINS[architecture];
+  const { name, version, note } = pinned;
+  if (version !== Deno.version.deno) {
+    if (note === undefined) throw notPinned(name, version);
+    console.error(`${name}: ${version} is packaged; ${note}`);
   }
-  const tarball = await fetchTarball(published, CACHE);
+  const tarball = await fetchPinned(pinned, CACHE);
   const deno = tarEntry(await gunzip(tarball), "package/deno");
   const runtime = await carry(deno);
   const program = await carry(bundle);
@@ -65,6 +63,14 @@ export async function packageFor(
   await Deno.writeFile(path, whole.stream());
   await Deno.chmod(path, 0o755);
   return path;
+}
+
+/** What is packaged is what was tested, which is what bundles it. */
+function notPinned(name: string, version: string): Error {
+  return new Error(
+    `Cannot package with Deno ${Deno.version.deno}: ${name} is pinned to ` +
+      `${version}; run this with that, or change scripts/runtime_pins.ts`,
+  );
 }
 
 /** The program with all it imports as one module. */
