@@ -53,12 +53,19 @@ const SPECIAL: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * A kubeconfig may name a program that gives credentials (exec plugins). Only
- * with a word of this in its flags, or one of these variables, may a command
- * run others.
+ * with one of these flags, in the command's words or in its configuration file,
+ * or one of these variables, may a command run others.
  */
 export const RUNS_PLUGINS = {
-  words: ["kube", "config"],
-  variables: ["KUBECONFIG", "TUNNEL_KUBECONFIG", "TUNNEL_KUBE_CONFIG"],
+  /** As the shell matches names; `_` is as good as `-`. */
+  flags: ["-*kubeconfig", "-*kube[-_]config"],
+  variables: [
+    "KUBECONFIG",
+    "TUNNEL_KUBECONFIG",
+    "TUNNEL_KUBE_CONFIG",
+    "TUNNEL_DISCOVERY_KUBECONFIG",
+    "TUNNEL_BOOTSTRAP_KUBECONFIG",
+  ],
 } as const;
 
 /** Flags of `deno run` for a command; unknown ones only print help. */

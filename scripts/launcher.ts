@@ -41,10 +41,22 @@ export function permissionCase(): string {
     `  ${group.commands.join("|")}) allow="${group.flags.join(" ")}"` +
     `${group.mayRunPlugins ? " runs=$plugins" : ""} ;;`
   );
-  const { words, variables } = RUNS_PLUGINS;
+  const { flags, variables } = RUNS_PLUGINS;
   const named = variables.map((name) => `\${${name}:-}`).join("");
+  const patterns = flags.flatMap((flag) => [flag, `${flag}=*`]).join("|");
   return `plugins="${named}"
-case "$*" in ${words.map((word) => `*${word}*`).join("|")}) plugins=yes ;; esac
+# A plain file of flags, for reading a pipe would take what is in it.
+look() { [ ! -f "$1" ] || ! grep -q 'kube[-_]\\{0,1\\}config' "$1" || plugins=yes; }
+look "\${TUNNEL_CONFIG:-}"
+before=
+for word do
+  case $word in
+  ${patterns}) plugins=yes ;;
+  -config=*|--config=*) look "\${word#*=}" ;;
+  *) case $before in -config|--config) look "$word" ;; esac ;;
+  esac
+  before=$word
+done
 runs=
 case \${1:-help} in
 ${groups.join("\n")}

@@ -64,7 +64,32 @@ Deno.test("only with a kubeconfig may a server or an agent run programs", async 
     (await allowed(...given)).includes("--allow-run");
   assertEquals(await runs(["agent", "--server=a:1"]), false);
   assertEquals(await runs(["agent", "--kubeconfig=/k"]), true);
-  assertEquals(await runs(["server", "--config", "/c"]), true);
+  assertEquals(await runs(["server", "--discovery-kubeconfig", "/k"]), true);
+  assertEquals(await runs(["yurttunnel-agent", "--kube-config", "/k"]), true);
+  assertEquals(await runs(["proxy", "-kube_config=/k"]), true);
   assertEquals(await runs(["agent"], { TUNNEL_KUBECONFIG: "/k" }), true);
+  const other = [
+    "--discovery-config=/c",
+    "--proxy-config",
+    "/c",
+    "--kubernetes",
+  ];
+  assertEquals(await runs(["server", ...other, "--kubeconfig-qps=3"]), false);
   assertEquals(await runs(["version"], { KUBECONFIG: "/k" }), false);
+});
+
+Deno.test("a kubeconfig that a configuration file names is one, too", async () => {
+  const folder = await Deno.makeTempDir();
+  const [named, other] = [`${folder}/a b.yaml`, `${folder}/c.yaml`];
+  await Deno.writeTextFile(named, "v: 2\nkubeconfig: /etc/k\n");
+  await Deno.writeTextFile(other, "v: 2\nserver: a:1\n");
+  const runs = async (...given: Parameters<typeof allowed>) =>
+    (await allowed(...given)).includes("--allow-run");
+  for (const [path, isNamed] of [[named, true], [other, false]] as const) {
+    assertEquals(await runs(["agent", "--config", path]), isNamed);
+    assertEquals(await runs(["agent", `--config=${path}`]), isNamed);
+    assertEquals(await runs(["agent"], { TUNNEL_CONFIG: path }), isNamed);
+  }
+  assertEquals(await runs(["agent", "--config", `${folder}/none`]), false);
+  await Deno.remove(folder, { recursive: true });
 });
