@@ -10,6 +10,7 @@
 import type { Log } from "../host/process/log.ts";
 import { MemoryRelief } from "../host/process/memory_relief.ts";
 import { DeadPeers } from "../host/sockets/libc/dead_peers.ts";
+import { smallLimitWarning } from "../host/sockets/libc/free_descriptors.ts";
 import { localSocketsInUse } from "../host/sockets/local_sockets.ts";
 import { sharedPoller } from "../host/sockets/polled/poller.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
@@ -42,7 +43,7 @@ const HINT_MS = 500;
 export async function untilStopped(
   running: Running,
   signals: SignalSource = Deno,
-  log: Pick<Log, "detail" | "info"> = SILENT,
+  log: RunLog = SILENT,
   timers: Timers = systemTimers,
 ): Promise<void> {
   let asked = false;
@@ -67,6 +68,8 @@ export async function untilStopped(
   ];
   const release = sharedPoller()?.hold(systemTimers);
   log.detail(localSocketsInUse());
+  const warning = smallLimitWarning();
+  if (warning !== undefined) log.warn(warning);
   try {
     await running.finished;
   } finally {
@@ -85,4 +88,6 @@ function hintFor(signal: Deno.Signal): string {
   return `ends when what runs is over; ${again} again to stop now`;
 }
 
-const SILENT: Pick<Log, "detail" | "info"> = { detail() {}, info() {} };
+type RunLog = Pick<Log, "detail" | "info" | "warn">;
+
+const SILENT: RunLog = { detail() {}, info() {}, warn() {} };

@@ -16,7 +16,10 @@ function started(content: string, ...words: readonly string[]) {
     readFile: () => file.content,
   };
   const { values } = readFlags("agent", AGENT_FLAGS, sources);
-  const log = Object.assign(new RecordedLog(), { level: values.v });
+  const log = Object.assign(new RecordedLog(), {
+    level: values.v,
+    flush: () => {},
+  });
   const taken: (RuleSet | undefined)[] = [];
   const source = liveConfig({
     command: "agent",
@@ -96,7 +99,7 @@ Deno.test("without a file there is nothing to follow", () => {
     readFile: () => "",
   };
   const { values } = readFlags("agent", AGENT_FLAGS, sources);
-  const log = Object.assign(new RecordedLog(), { level: 2 });
+  const log = Object.assign(new RecordedLog(), { level: 2, flush: () => {} });
   const options = {
     command: "agent",
     table: AGENT_FLAGS,

@@ -26,10 +26,15 @@ import { orAborted } from "./or_aborted.ts";
 import type { Resolver } from "../names/resolver.ts";
 import { systemResolver } from "../names/system_resolver.ts";
 import { conduitOf } from "../sockets/conduit_of_socket.ts";
-import { DatagramConduit } from "../sockets/datagrams/datagram_conduit.ts";
+import {
+  DatagramConduit,
+  type DatagramConduitOptions,
+} from "../sockets/datagrams/datagram_conduit.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
 import type { OctetSocket } from "../sockets/octet_socket.ts";
+import { mayTakeDescriptor } from "../sockets/libc/free_descriptors.ts";
 import type { DatagramAddress } from "../sockets/libc/socket_address.ts";
+import { Errno, systemError } from "../sockets/libc/system_error.ts";
 import {
   Connecting,
   connectToAddress,
@@ -112,6 +117,7 @@ export function dialAddress(
   if (signal?.aborted) return Promise.reject(dialCancelled("tcp", textOf(to)));
   let started: ReturnType<typeof startConnect>;
   try {
+    keepDescriptors();
     started = startConnect(to);
   } catch (error) {
     return Promise.reject(connectError("tcp", textOf(to), error));
@@ -236,13 +242,27 @@ async function dialName(
   return conduitOf(conn);
 }
 
-function connectTcp(
+async function connectTcp(
   hostname: string,
   port: number,
   signal: AbortSignal,
 ): Promise<OctetSocket> {
   const to = { hostname, port };
-  return told(to, connectToAddress(to, signal));
+  try {
+    keepDescriptors();
+    return await connectToAddress(to, signal);
+  } catch (error) {
+    throw connectError("tcp", textOf(to), error);
+  }
+}
+
+/**
+ * Targets leave descriptors for links and health, as callers do.
+ *
+ * @throws A system error with the code `EMFILE`.
+ */
+function keepDescriptors(): void {
+  if (!mayTakeDescriptor("caller")) throw systemError(Errno.EMFILE);
 }
 
 /** `connecting`, or the {@linkcode DialError} of what it failed with. */
@@ -261,7 +281,7 @@ async function dialUdp(attempt: Attempt): Promise<Conduit> {
   const { host, port } = splitAddress(attempt.target);
   attempt.gate.beforeLookup();
   const [address] = attempt.gate.admit(await resolve(attempt, host));
-  const conduit = await DatagramConduit.open({
+  const conduit = await openFlow({
     address: address!,
     port,
     timers: attempt.timers,
@@ -275,6 +295,13 @@ async function dialUdp(attempt: Attempt): Promise<Conduit> {
   throw attempt.signal.reason;
 }
 
+async function openFlow(
+  options: DatagramConduitOptions,
+): Promise<DatagramConduit> {
+  keepDescriptors();
+  return await DatagramConduit.open(options);
+}
+
 async function dialUnix(attempt: Attempt): Promise<Conduit> {
   const { address } = attempt.target;
   const path = await orAborted(
@@ -284,6 +311,7 @@ async function dialUnix(attempt: Attempt): Promise<Conduit> {
     throw connectError("unix", address, error);
   });
   try {
+    keepDescriptors();
     return conduitOf(await connectToPath(path, attempt.signal));
   } catch (error) {
     throw connectError("unix", address, error);

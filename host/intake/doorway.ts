@@ -14,7 +14,8 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { ACCEPT_PAUSE_MS } from "../listen/accept_loop.ts";
+import { ACCEPT_PAUSE_MS, refusalOn } from "../listen/accept_loop.ts";
+import { mayTakeDescriptor } from "../sockets/libc/free_descriptors.ts";
 import { guarded, reportInternalError } from "../process/internal_errors.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
 import { lingerInKernel } from "../sockets/libc/kernel_linger.ts";
@@ -150,6 +151,7 @@ export class Doorway implements Polled {
       SOCK_FLAGS,
     );
     if (accepted >= 0) {
+      if (!mayTakeDescriptor("link")) return this.#turnAway(accepted);
       this.#isFailing = false;
       this.#welcome(accepted);
       return true;
@@ -159,6 +161,17 @@ export class Doorway implements Polled {
     if (number === Errno.EINTR || number === ECONNABORTED) return true;
     this.#rest(systemError(number));
     return false;
+  }
+
+  /** What is left is for health and administration. */
+  #turnAway(descriptor: number): true {
+    this.#kernel.library.close(descriptor);
+    if (!this.#isFailing) {
+      const { hostname, port } = this.#listener.address;
+      this.#options.onProblem(refusalOn(hostPort(hostname, port)));
+    }
+    this.#isFailing = true;
+    return true;
   }
 
   /** There is no descriptor left, or no memory. */

@@ -81,6 +81,8 @@ const second = Deno.connect({ port: agentListener.port });
 await Promise.all([first, second]);
 await new Promise((resolve) => setTimeout(resolve, 50));
 free();
+// Whoever came before was refused, or waits.
+await Deno.connect({ port: tcpListener.port });
 await tcp.promise;
 console.log("tcp recovered");
 const again = () => knock().catch(again);

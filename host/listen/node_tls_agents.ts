@@ -11,6 +11,7 @@ import type { Guest } from "../intake/intake.ts";
 import type { TlsDoor } from "../intake/tls_door.ts";
 import { guarded } from "../process/internal_errors.ts";
 import { systemTimers } from "../process/system_timers.ts";
+import { mayTakeDescriptor } from "../sockets/libc/free_descriptors.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
 import { nodeTlsTransport } from "../sockets/tls/node_tls_transport.ts";
 import { refuseClient } from "../tls/client_certificate.ts";
@@ -78,6 +79,7 @@ export async function listenNodeAgents(
   let accepted = 0;
   listener.on("connection", (socket: net.Socket) => {
     accepted++;
+    if (!mayTakeDescriptor("link")) return void socket.destroy();
     if (door === undefined) letIn(socket);
     else door.knock(socket, letIn);
   });

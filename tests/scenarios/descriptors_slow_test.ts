@@ -6,6 +6,8 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { ourCommand, startAgent, startServer } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
 import { ConduitProbe } from "../support/conduit_probe.ts";
 import {
   openDescriptors,
@@ -88,3 +90,69 @@ Deno.test("a server without descriptors goes on with what it has, and recovers",
   await works(tunnel);
   assertEquals(tunnel.server.child.hasEnded, false);
 });
+
+/** Holds a connection open until it is closed, by either end. */
+class Caller {
+  readonly #conn: Deno.UnixConn;
+  readonly refused: Promise<void>;
+  isRefused = false;
+
+  constructor(conn: Deno.UnixConn) {
+    this.#conn = conn;
+    const read = conn.read(new Uint8Array(1)).catch(() => {});
+    this.refused = read.then(() => {
+      this.isRefused = true;
+    });
+  }
+
+  static async connect(path: string): Promise<Caller> {
+    return new Caller(await Deno.connect({ transport: "unix", path }));
+  }
+
+  close(): void {
+    this.#conn.close();
+  }
+}
+
+for (const limit of [64, 256]) {
+  Deno.test(`with ${limit} descriptors, callers leave enough for health, administration and agents`, async () => {
+    const workspace = await Workspace.make();
+    const server = await startServer(workspace, {
+      maker: "ours",
+      mode: "auto",
+      transport: "uds",
+      program: [
+        ...["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"],
+        ...ourCommand("server"),
+      ],
+      extraFlags: ["--v=2"],
+    });
+    await server.child.untilPrinted(
+      new RegExp(`may have only ${limit} descriptors.*ulimit -n`),
+    );
+    assert(server.frontend.transport === "uds");
+    const { path } = server.frontend;
+    // More than there can be room for: none waits, some stay and some go.
+    const callers = await Promise.all(
+      Array.from({ length: limit }, () => Caller.connect(path)),
+    );
+    await Promise.race(callers.map(({ refused }) => refused));
+    await server.child.untilPrinted(/Refusing connections on .*f/);
+    // Each a connection of its own.
+    for (let times = 0; times < 3; times++) {
+      const health = await fetch(`${server.healthUrl}/healthz`, {
+        headers: { connection: "close" },
+      });
+      assertEquals([health.status, await health.text()], [200, "ok"]);
+    }
+    // Waits until it is linked, and the server ready.
+    const agent = await startAgent(workspace, server, "ours");
+    const late = await Caller.connect(path);
+    await late.refused;
+    const held = callers.filter(({ isRefused }) => !isRefused).length;
+    assert(held > limit / 8 && held < limit, `${held} callers`);
+    for (const caller of [late, ...callers]) caller.close();
+    await Promise.all([agent.child.stop(), server.child.stop()]);
+    await workspace.remove();
+  });
+}

@@ -1,0 +1,46 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { openLibc } from "../sockets/libc/libc.ts";
+import { acceptLoop } from "./accept_loop.ts";
+
+/** Somebody who has connected. */
+class Conn {
+  isClosed = false;
+
+  close(): void {
+    this.isClosed = true;
+  }
+}
+
+const noDescriptors = () =>
+  Object.assign(new Error("too many open files"), { code: "EMFILE" });
+
+Deno.test("who waits when there is no descriptor left is refused at once", {
+  ignore: openLibc() === undefined,
+}, async () => {
+  const [refused, served] = [new Conn(), new Conn()];
+  // What accept(2) says, call by call.
+  const story = [noDescriptors, () => refused, noDescriptors, () => served];
+  const next = (): Conn | undefined => {
+    const [step] = story.splice(0, 1);
+    const told = step?.();
+    if (told instanceof Error) throw told;
+    return told;
+  };
+  const heard: Conn[] = [];
+  const problems: string[] = [];
+  await acceptLoop(
+    {
+      acceptNow: next,
+      accept: () => Promise.reject(new Deno.errors.BadResource()),
+    },
+    "a port",
+    {
+      onConnection: (conn) => heard.push(conn),
+      onProblem: (line) => problems.push(line),
+    },
+  );
+  // The second time the one with the spare descriptor is `served`.
+  assertEquals([refused.isClosed, served.isClosed, heard], [true, true, []]);
+  assertEquals(problems.length, 1);
+  assertMatch(problems[0]!, /^Cannot accept a connection on a port: too many/);
+});

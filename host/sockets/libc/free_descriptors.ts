@@ -1,0 +1,100 @@
+/**
+ * Whether there are descriptors left for somebody who is not the last: callers
+ * and targets leave some for links, and those leave some for health and
+ * administration, so that a process that is full can still be asked why.
+ *
+ * The kernel gives out the lowest descriptor that is free, so the number of a
+ * new one says how many are in use at least.
+ *
+ * @module
+ */
+
+import { descriptorLimit } from "./descriptor_limit.ts";
+import { openLibc } from "./libc.ts";
+
+/** For whom a descriptor is. */
+export type DescriptorUse = "caller" | "link" | "keeper";
+
+/** Callers and targets leave so many of all descriptors, within bounds. */
+const CALLERS_LEAVE = { share: 1 / 8, min: 12, max: 64 } as const;
+
+/** Links leave so many of those. */
+const LINKS_LEAVE_SHARE = 1 / 2;
+
+/** Whoever asks takes no more before the next one asks: a socket and a target. */
+const PER_ASK_MAX = 4;
+
+/** The limit may be lowered meanwhile (prlimit(1)). */
+const UNASKED_MAX = 256;
+
+/** So few that somebody who runs a tunnel should know of it at the start. */
+export const SMALL_LIMIT = 1_024;
+
+/** What `use` leaves to others of `limit` descriptors. */
+export function descriptorsLeft(use: DescriptorUse, limit: number): number {
+  const { share, min, max } = CALLERS_LEAVE;
+  const callers = Math.min(max, Math.max(min, Math.floor(limit * share)));
+  if (use === "caller") return callers;
+  return use === "link" ? Math.floor(callers * LINKS_LEAVE_SHARE) : 0;
+}
+
+/** So many may be asked about before it is counted again. */
+let unasked = 0;
+
+/** Whether `use` may have another descriptor, or keep the one it just got. */
+export function mayTakeDescriptor(use: DescriptorUse): boolean {
+  if (use === "keeper" || unasked-- > 0) return true;
+  const limit = descriptorLimit();
+  const free = freeDescriptors(limit);
+  if (limit === undefined || free === undefined) return true;
+  const toSpare = free - descriptorsLeft("caller", limit);
+  unasked = Math.min(
+    UNASKED_MAX,
+    Math.max(0, Math.floor(toSpare / PER_ASK_MAX)),
+  );
+  return free > descriptorsLeft(use, limit);
+}
+
+/** @returns `undefined` where nobody can tell. */
+function freeDescriptors(limit: number | undefined): number | undefined {
+  const library = openLibc();
+  if (library === undefined || limit === undefined) return undefined;
+  const probe = library.eventfd(0, EFD_CLOEXEC);
+  if (probe < 0) return 0;
+  library.close(probe);
+  return limit - probe;
+}
+
+const EFD_CLOEXEC = 0x80000;
+
+let spare: number | undefined;
+
+/**
+ * Runs `accept` although there is no descriptor left: one is kept for that. Who
+ * is accepted has to be closed at once; waiting in the kernel would be worse.
+ */
+export function withSpareDescriptor<Result>(accept: () => Result): Result {
+  const library = openLibc();
+  if (library === undefined) return accept();
+  if (spare !== undefined && spare >= 0) library.close(spare);
+  try {
+    return accept();
+  } finally {
+    spare = library.eventfd(0, EFD_CLOEXEC);
+  }
+}
+
+/** Takes the one that is kept, while there are any. */
+export function keepSpareDescriptor(): void {
+  if (spare === undefined || spare < 0) {
+    spare = openLibc()?.eventfd(0, EFD_CLOEXEC);
+  }
+}
+
+/** What to say at the start, if there are few descriptors. */
+export function smallLimitWarning(): string | undefined {
+  const limit = descriptorLimit();
+  if (limit === undefined || limit >= SMALL_LIMIT) return undefined;
+  return `This process may have only ${limit} descriptors, one for each ` +
+    `connection; raise "ulimit -n" (LimitNOFILE in systemd)`;
+}
