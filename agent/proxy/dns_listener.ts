@@ -87,6 +87,7 @@ async function listenDatagrams(
   { log }: DnsContext,
 ): Promise<Closing> {
   const socket = await openDatagramSocket(at, { isServer: true });
+  const broken = Promise.withResolvers<string>();
   if (isWildcard(at.hostname) && !socket.tellsLocal) {
     log.warn(`DNS: ${ANSWERS_FROM_ANYWHERE}`);
   }
@@ -98,12 +99,13 @@ async function listenDatagrams(
       if (answer === undefined) return;
       socket.send(answer, senderOf(hostname, port, local));
     },
-    onError: (error) => log.warn(`DNS over UDP: ${error.message}`),
+    onError: (error) => broken.resolve(error.message),
   });
   const closed = Promise.withResolvers<void>();
   return {
     close: () => socket.close(closed.resolve),
     finished: closed.promise,
+    broken: broken.promise,
   };
 }
 
@@ -137,6 +139,8 @@ interface Closing {
   close(): void;
   /** Settles when the address is free. */
   readonly finished: Promise<void>;
+  /** See `PortListener`. */
+  readonly broken?: Promise<string>;
 }
 
 function together(one: PortListener & Closing, other: Closing): PortListener {
@@ -148,6 +152,7 @@ function together(one: PortListener & Closing, other: Closing): PortListener {
       other.close();
     },
     finished: Promise.all([one.finished, other.finished]).then(() => {}),
+    ...other.broken === undefined ? {} : { broken: other.broken },
   };
 }
 

@@ -49,6 +49,11 @@ export interface ProxyContext {
 export interface PortListener extends BoundListener {
   /** Settles when the address is free; absent: when `close` returns. */
   readonly finished?: Promise<void>;
+  /**
+   * Settles with the reason when nobody is heard there any more, although it was
+   * not closed; absent: that cannot be.
+   */
+  readonly broken?: Promise<string>;
 }
 
 /** Serves one proxied port over one protocol, on whatever listens for it. */

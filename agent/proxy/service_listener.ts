@@ -1,7 +1,7 @@
 /**
  * Where one proxied port is listened on, kept as it is wanted: another address
- * is opened before the present one is closed, and one that somebody else has is
- * tried until it is free.
+ * is opened before the present one is closed, one that somebody else has is
+ * tried until it is free, and one whose socket fails is opened again.
  *
  * It knows addresses and nothing of what is served there.
  *
@@ -44,6 +44,7 @@ export class ServiceListener {
     | undefined;
   #problem: string | undefined;
   #retry: Timer | undefined;
+  #openedAtMs = 0;
   /** Tells an attempt that was overtaken by another one. */
   #attempt = 0;
 
@@ -138,11 +139,28 @@ export class ServiceListener {
     const { log, name, own, protocol } = this.#options;
     this.#closeOpened();
     this.#opened = { at, listener };
+    this.#openedAtMs = this.#options.timers.now();
+    void listener.broken?.then((why) => this.#onBroken(listener, why));
     // Any free port is nobody else's wish.
     if (at.port !== 0) own.opened(protocol, at, name);
     this.#problem = undefined;
-    this.#backoff.reset();
     log.event(`${name} is served on ${listener.address}`);
+  }
+
+  /** It is opened again; soon only if it was well for long enough. */
+  #onBroken(listener: PortListener, why: string): void {
+    if (this.#opened?.listener !== listener) return;
+    const { log, name, timers } = this.#options;
+    const problem = `${listener.address} is heard no more: ${why}`;
+    log.warn(`${name}: ${problem}; opening it again`);
+    this.#closeOpened();
+    if (this.#wanted === undefined) return;
+    this.#attempt++;
+    this.#problem = problem;
+    const livedMs = timers.now() - this.#openedAtMs;
+    if (livedMs > BIND_RETRY_MS_MAX) this.#backoff.reset();
+    this.#retry?.cancel();
+    this.#retry = timers.after(this.#backoff.nextMs(), () => this.#try());
   }
 
   #onFailure(error: unknown): void {

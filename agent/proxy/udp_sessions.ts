@@ -97,18 +97,22 @@ export class UdpSessions implements PortProxy, SessionKeeper {
   #sweep: Timer | undefined;
   #shortUntilMs = -Infinity;
 
+  readonly #openSocket: typeof openDatagramSocket;
+
   constructor(
     port: ProxiedPort,
     context: ProxyContext,
     sessionsMax: number = SESSIONS_MAX,
+    openSocket: typeof openDatagramSocket = openDatagramSocket,
   ) {
+    this.#openSocket = openSocket;
     this.port = port;
     this.context = context;
     this.#sessionsMax = sessionsMax;
   }
 
   async open({ hostname, port }: ListenAddress): Promise<PortListener> {
-    const socket = await openDatagramSocket({ hostname, port }, {
+    const socket = await this.#openSocket({ hostname, port }, {
       isServer: true,
     }).catch((error) => {
       throw listenError(hostPort(hostname, port), error);
@@ -118,11 +122,11 @@ export class UdpSessions implements PortProxy, SessionKeeper {
     }
     const home: SessionHome = { socket, sessions: new Map() };
     this.#homes.add(home);
+    const broken = Promise.withResolvers<string>();
     socket.listen({
       onDatagram: (octets, hostname, port, local) =>
         this.#hear(home, octets, hostname, port, local),
-      onError: (error) =>
-        this.context.log.warn(`${this.port.key}: ${error.message}`),
+      onError: (error) => broken.resolve(error.message),
     });
     const finished = Promise.withResolvers<void>();
     const { address } = socket;
@@ -134,6 +138,7 @@ export class UdpSessions implements PortProxy, SessionKeeper {
       address: hostPort(address.hostname, address.port),
       port: address.port,
       finished: finished.promise,
+      broken: broken.promise,
       close() {
         end();
         socket.close(finished.resolve);

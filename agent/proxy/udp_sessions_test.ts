@@ -1,9 +1,17 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import {
+  type DatagramEvents,
+  openDatagramSocket,
+} from "../../host/sockets/datagrams/datagram_socket.ts";
+import { FIRST_CEILING_MS } from "../../proto/sync/backoff.ts";
 import { DatagramPeer } from "../../tests/support/datagrams.ts";
 import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
-import { ProxyRig } from "../../tests/support/proxy_rig.ts";
+import { endpoints, ProxyRig } from "../../tests/support/proxy_rig.ts";
 import {
+  at,
   echo,
+  freePort,
+  KEY,
   loadOf,
   portOf,
   serveAt,
@@ -67,6 +75,50 @@ Deno.test("on all addresses a client is answered from the one that it asked", as
     }
   }
   assertEquals(portOf(rig).counts.accepted, 2);
+});
+
+Deno.test("a socket that fails is opened again, later each time, and it is said", async () => {
+  const opened: DatagramEvents[] = [];
+  const openSocket: typeof openDatagramSocket = async (at, wish) => {
+    const socket = await openDatagramSocket(at, wish);
+    const { listen } = socket;
+    socket.listen = (events) => {
+      opened.push(events);
+      listen.call(socket, events);
+    };
+    return socket;
+  };
+  await using rig = new ProxyRig({
+    portProxies: {
+      udp: (port, context) =>
+        new UdpSessions(port, context, undefined, openSocket),
+    },
+  });
+  await using backend = await DatagramPeer.echo();
+  await using client = await DatagramPeer.open();
+  const port = await freePort();
+  rig.sink.set({
+    services: [at(port)],
+    endpoints: [endpoints("echo", [backend.port])],
+  });
+  await rig.served(KEY, port);
+  const { listener } = rig.proxy.served.get(KEY)!;
+  for (const waitMs of [FIRST_CEILING_MS / 2, FIRST_CEILING_MS * 0.75]) {
+    assertEquals(await client.ask("hello", port), "hello");
+    const said = rig.log.next(/is heard no more: network is down; opening/);
+    opened.at(-1)!.onError(new Error("network is down"));
+    await said;
+    assertEquals(listener.address, undefined);
+    assertMatch(listener.problem!, /network is down/);
+    await until(() => loadOf(rig) === 0);
+    rig.timers.advance(waitMs - 1);
+    assertEquals(listener.address, undefined);
+    rig.timers.advance(1);
+    await rig.served(KEY, port);
+  }
+  assertEquals(listener.problem, undefined);
+  assertEquals(await client.ask("again", port), "again");
+  assertEquals(opened.length, 3);
 });
 
 Deno.test("only the endpoint may answer", async () => {

@@ -13,9 +13,10 @@ export function hear(
   octets: Uint8Array,
   hostname: string,
   port: number,
+  local?: string,
 ): void {
   try {
-    events.onDatagram(octets, hostname, port);
+    events.onDatagram(octets, hostname, port, local);
   } catch (error) {
     reportInternalError("datagram", error);
   }

@@ -16,6 +16,7 @@ import {
   SESSION_BUFFER_OCTETS,
 } from "./datagram_descriptor.ts";
 import { DatagramSender } from "./datagram_outbox.ts";
+import { hear } from "./hear_datagram.ts";
 import type { DatagramEvents, DatagramSocket } from "./datagram_socket.ts";
 import { lastError, type LibC } from "../libc/libc.ts";
 import {
@@ -229,7 +230,7 @@ export class PolledDatagramSocket
     if (!this.#isServer && this.#hasFailed()) return;
     // What it leaves there, the next look finds: others have their turn first.
     const count = this.#descriptor.read((octets, host, port, local) => {
-      events.onDatagram(octets, host, port, local);
+      hear(events, octets, host, port, local);
       return this.#state === "open";
     });
     if (count >= 0) this.#failures = 0;
@@ -243,7 +244,8 @@ export class PolledDatagramSocket
   }
 
   onFault(): void {
-    this.#events?.onError(new Error(INTERNAL_ERROR));
+    // Nothing of a server's is about one of those who send.
+    if (!this.#isServer) this.#events?.onError(new Error(INTERNAL_ERROR));
   }
 
   /** The first to ask is told of an error, and nobody after that. */
