@@ -51,11 +51,14 @@ async function withProxy(
   environment: AgentEnvironment,
 ): Promise<AgentEnvironment> {
   if (servicesFile === undefined) return environment;
-  const { openAgentProxy } = await import("./proxy/agent_proxy.ts");
+  const { agentServices, openAgentProxy } = await import(
+    "./proxy/agent_proxy.ts"
+  );
+  const source = await agentServices(servicesFile);
   const { log } = environment;
   return {
     ...environment,
-    openProxy: (metrics) => openAgentProxy(servicesFile, { log, metrics }),
+    openProxy: (metrics) => openAgentProxy(source, { log, metrics }),
   };
 }
 

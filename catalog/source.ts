@@ -14,6 +14,13 @@ import type { Service, ServiceEndpoints } from "./model.ts";
 export interface Source {
   /** For people and for metrics: `file`, `etcd`; unique in a catalog. */
   readonly name: string;
+  /**
+   * Reads once before `start`, so that who serves nothing because of a slip is
+   * told so at once; absent where a source may be away and come back.
+   *
+   * @throws {SourceUnusableError}
+   */
+  prepare?(): Promise<void>;
   /** Called once. Nothing is thrown: what goes wrong is said to the sink. */
   start(sink: Sink): void;
   /** Ends requests, watches and timers; nothing is said to the sink after. */
@@ -24,6 +31,11 @@ export interface Source {
    * leaves all as it is; the next call comes.
    */
   reconcile(): Promise<void>;
+}
+
+/** What a person wrote cannot be used. One sentence, with the way to mend it. */
+export class SourceUnusableError extends Error {
+  override readonly name = "SourceUnusableError";
 }
 
 /**

@@ -76,8 +76,8 @@ export function agentCommand(start: StartAgent): Command {
         },
       });
       const flags: ListenFlag[] = [
-        ["--admin-server-port", options.admin!],
-        ["--health-server-port", options.health],
+        ["--admin-server-port", options.admin!, "--admin-bind-address"],
+        ["--health-server-port", options.health, "--health-server-host"],
         ...relayFlags(options.relay),
       ];
       const live = {

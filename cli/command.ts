@@ -18,6 +18,8 @@ export interface CommandContext {
   readonly argv: readonly string[];
   /** One environment variable. */
   readonly environment: (name: string) => string | undefined;
+  /** The names of all of them. */
+  readonly environmentNames?: () => readonly string[];
   /** A file's text; throws when it cannot be read. */
   readonly readFile: (path: string) => string;
   /** To stdout, as it is. */

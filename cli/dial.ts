@@ -10,6 +10,7 @@ import type { TunnelConn } from "../client/tunnel_conn.ts";
 import { defineCommand } from "./command.ts";
 import { asDialFailure } from "./dial_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
+import { isLoopbackHost } from "../proto/link/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { ROAD_FLAGS, roadOf } from "./flags/road_flags.ts";
@@ -40,12 +41,15 @@ export const DIAL_COMMAND = defineCommand({
         `Cannot dial ${reading.operands.length} targets: wanted one HOST:PORT`,
       );
     }
-    const address = formatHostPort(parseHostPort("the target", operand));
+    const target = parseHostPort("the target", operand);
     const { values } = reading;
-    const conn = await orFailure(dial(address, {
+    const node = values["node"];
+    const conn = await orFailure(dial(formatHostPort(target), {
       via: roadOf(reading, context),
       timeoutMs: values["dial-timeout"],
-      ...(values["node"] === "" ? {} : { node: values["node"] }),
+      ...(node === "" ? {} : { node }),
+      // Each node has a loopback of its own: whose is meant?
+      oneAgent: node === "" && isLoopbackHost(target.host),
     }));
     await netcat(conn, { input: Deno.stdin, output: Deno.stdout });
     return ExitCode.OK;

@@ -6,8 +6,10 @@
 
 import { forward } from "../client/forward.ts";
 import { openRoad } from "../client/road_dialer.ts";
+import { isLoopbackHost } from "../proto/link/ip_address.ts";
 import { ListenError } from "../host/listen/listen_error.ts";
 import { CommandFailure } from "./command_failure.ts";
+import { dialFailureText } from "./dial_failure.ts";
 import { type CommandContext, defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import {
@@ -70,6 +72,7 @@ async function open(
 ): Promise<void> {
   const address = formatHostPort(spec.target);
   const node = spec.node ?? values["node"];
+  const oneAgent = node === "" && isLoopbackHost(spec.target.host);
   try {
     const { listening } = await forward({
       hostname: spec.listen.host,
@@ -77,16 +80,29 @@ async function open(
       address,
       protocol: values["udp"] ? "udp" : "tcp",
       ...(node === "" ? {} : { node }),
+      oneAgent,
       timeoutMs: values["dial-timeout"],
       dialer,
       onRefused: (error, caller) =>
-        context.printError(`tunnel forward: ${caller}: ${error.message}\n`),
+        context.printError(
+          `tunnel forward: ${caller}: ${dialFailureText(error)}\n`,
+        ),
       onProblem: (line) => context.printError(`tunnel forward: ${line}\n`),
     });
+    if (oneAgent) {
+      context.printError(
+        `tunnel forward: ${address} is another machine on each node: callers ` +
+          "are refused while more than one is connected; say which with " +
+          "@NODE or --node\n",
+      );
+    }
     const where = node === "" ? address : `${address}@${node}`;
     context.print(`${listening} -> ${where}\n`);
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
-    throw new CommandFailure(ExitCode.FAILURE, error.message, error);
+    const next = error.problem === "in-use"
+      ? "; choose another port, or 0 for any free one: [BIND:]PORT:HOST:PORT"
+      : "";
+    throw new CommandFailure(ExitCode.FAILURE, error.message + next, error);
   }
 }

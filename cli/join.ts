@@ -51,7 +51,7 @@ export const JOIN_COMMAND = defineCommand({
     ...LOG_FLAGS,
     ...GENERAL_FLAGS,
   },
-  async run({ values, operands }, { environment, print }) {
+  async run({ values, operands, given }, { environment, print }) {
     const [token, ...others] = operands;
     if (token === undefined || others.length > 0) {
       throw new UsageError(
@@ -89,7 +89,10 @@ export const JOIN_COMMAND = defineCommand({
     };
     if (values["again"]) await joinAgain(options, identity);
     const { node } = await AgentIdentity.open(options, identity);
-    print(`Joined as ${node}. Next: tunnel agent\n`);
+    const where = given.has("state-dir")
+      ? ` --state-dir ${stateDirectory}`
+      : "";
+    print(`Joined as ${node}. Next: tunnel agent${where}\n`);
     return ExitCode.OK;
   },
 });

@@ -28,7 +28,7 @@ Deno.test("tunnel join says what is missing, and never the token", async () => {
       [[], "wanted one token"],
       [[TOKEN, "more", "--server=a:1"], "wanted one token"],
       [[TOKEN], "--server is not given"],
-      [[TOKEN, "--server=a"], "wanted HOST:PORT"],
+      [[TOKEN, "--server=https://a:1"], "wanted HOST:PORT"],
       [[TOKEN.slice(0, -1), "--server=a:1"], "was the line cut?"],
       [[TOKEN, "--server=a:1", "--node=A B"], "Cannot use --node"],
     ] as const

@@ -7,10 +7,14 @@
 import { ListenError } from "../host/listen/listen_error.ts";
 import { hostPort } from "../host/sockets/deno_socket.ts";
 
-/** A flag, and the address or path that it stands for. */
+/**
+ * A flag, and the address or path that it stands for; where the address has a
+ * flag of its own beside the port's, that one too.
+ */
 export type ListenFlag = readonly [
   flag: string,
   at: string | { readonly hostname: string; readonly port: number },
+  addressFlag?: string,
 ];
 
 /**
@@ -28,7 +32,9 @@ export async function namingFlags<Started>(
     const { problem, address, message } = error;
     const names = flags
       .filter(([, at]) => addressOf(at) === address)
-      .map(([flag]) => flag);
+      .map(([flag, , addressFlag]) =>
+        problem === "bad-address" ? addressFlag ?? flag : flag
+      );
     if (names.length === 0) throw error;
     const hint = `${message}; change ${names.join(" or ")}`;
     throw new ListenError(problem, address, hint, { cause: error });

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { nearest } from "../host/words/nearest.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
@@ -70,8 +71,17 @@ export const NODE_COMMAND = defineCommand({
         defaultStateDirectory("server", context.environment),
     );
     const nodes = new NodeStore(state);
-    const change = async (to: (record: NodeRecord) => NodeRecord) => {
-      if (await nodes.change(operand, to) === undefined) throw unknown(operand);
+    const refuseUnknown = async () => {
+      const known = (await nodes.list()).map(({ name }) => name);
+      throw unknown(operand, known);
+    };
+    const change = async (
+      to: (record: NodeRecord) => NodeRecord,
+      say: (record: NodeRecord) => string,
+    ) => {
+      const changed = await nodes.change(operand, to);
+      if (changed === undefined) return await refuseUnknown();
+      context.print(say(changed));
       return ExitCode.OK;
     };
     switch (verb) {
@@ -79,18 +89,34 @@ export const NODE_COMMAND = defineCommand({
         context.print(listText(await nodes.list(), values["json"]));
         return ExitCode.OK;
       case "approve":
-        return await change(approval(values["identifiers"]));
+        return await change(
+          approval(values["identifiers"]),
+          ({ name, identifiers }) =>
+            `Approved ${name}${
+              identifiers ? ` (${identifiers})` : ""
+            }: it may ` +
+            "link now; a running server knows at once.\n",
+        );
       case "revoke":
-        return await change((record) => ({
-          ...record,
-          state: "revoked",
-          reason: values["reason"],
-        }));
+        return await change(
+          (record) => ({
+            ...record,
+            state: "revoked",
+            reason: values["reason"],
+          }),
+          ({ name }) =>
+            `Revoked ${name}: a running server ends its links at once; the name ` +
+            `stays taken (tunnel node approve ${name} takes this back).\n`,
+        );
       case "forget":
-        if (await nodes.forget(operand, new TokenStore(state))) {
-          return ExitCode.OK;
+        if (!await nodes.forget(operand, new TokenStore(state))) {
+          return await refuseUnknown();
         }
-        throw unknown(operand);
+        context.print(
+          `Forgot ${operand}: a running server ends its links at once; another ` +
+            "key may join by that name.\n",
+        );
+        return ExitCode.OK;
     }
   },
 });
@@ -105,11 +131,14 @@ function approval(identifiers: string) {
   });
 }
 
-function unknown(node: string): CommandFailure {
+function unknown(node: string, known: readonly string[]): CommandFailure {
+  const near = nearest(node, known);
+  const next = near === undefined
+    ? "; see tunnel node list"
+    : `; did you mean ${near}?`;
   return new CommandFailure(
     ExitCode.FAILURE,
-    `Cannot find node "${node}": none of that name joined; see tunnel node ` +
-      "list",
+    `Cannot find node "${node}": none of that name joined${next}`,
   );
 }
 

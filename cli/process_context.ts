@@ -13,6 +13,7 @@ export function processContext(argv: readonly string[]): CommandContext {
   return {
     argv,
     environment: (name) => Deno.env.get(name),
+    environmentNames: () => Object.keys(Deno.env.toObject()),
     readFile: (path) => Deno.readTextFileSync(path),
     print: (text) => writeAll(Deno.stdout, text),
     printError: (text) => writeAll(Deno.stderr, text),

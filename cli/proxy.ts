@@ -26,6 +26,7 @@ import { PROXY_FLAGS } from "./flags/proxy_flags.ts";
 import { exposureNotice, proxyOptions } from "./flags/proxy_options.ts";
 import { relayFlags } from "./flags/relay_flags.ts";
 import { namingFlags } from "./listen_flags.ts";
+import { readFirst } from "./first_reads.ts";
 import { untilStopped } from "./until_stopped.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -62,11 +63,15 @@ export const PROXY_COMMAND = defineCommand({
     using _net = surviveInternalErrors(log);
     const options = proxyOptions(reading, context, log);
     for (const notice of reading.notices) log.warn(notice);
+    await readFirst(options.sources);
     if (isPrinting) return await print(values, options, log, context);
     const exposure = exposureNotice(options.addresses);
     if (exposure !== undefined) log.warn(exposure);
     const running = await namingFlags(
-      [["--admin-port", options.admin], ...relayFlags(options.relay)],
+      [
+        ["--admin-port", options.admin, "--admin-bind-address"],
+        ...relayFlags(options.relay),
+      ],
       () => startNodeProxy(options, log),
     );
     await untilStopped(running, Deno, log);

@@ -10,6 +10,7 @@ import { COMMANDS } from "./commands.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { help, unknownCommand } from "./help.ts";
 import { UsageError } from "./usage_error.ts";
+import { checkVariables } from "./variables.ts";
 import {
   isSocketChoice,
   SOCKET_CHOICES,
@@ -45,6 +46,14 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
     if (load === undefined) throw unknownCommand(name);
     checkChoices(context);
     const command = await load();
+    await checkVariables(
+      context.environmentNames?.() ?? [],
+      command.flags,
+      async () => {
+        const loaded = Object.values(COMMANDS).map((load) => load());
+        return (await Promise.all(loaded)).map(({ flags }) => flags);
+      },
+    );
     return await command.run({ ...context, argv });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

@@ -15,6 +15,7 @@ import { SERVER_FLAGS } from "./flags/server_flags.ts";
 import { serverOptions } from "./flags/server_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { liveConfig } from "./flags/live_config.ts";
+import { readFirst } from "./first_reads.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
 import { type Running, untilStopped } from "./until_stopped.ts";
 
@@ -70,31 +71,41 @@ export function serverCommand(start: StartServer): Command {
         log,
       });
       const discovery = discoveryOptions(reading, context, log);
-      const { frontend, agents, admin, health, kubelet } = options;
-      const { listen } = frontend;
-      const flags: ListenFlag[] = [
-        listen.kind === "unix"
-          ? ["--uds-name", listen.path]
-          : ["--server-port", listen.address],
-        ["--agent-port", agents.address],
-        ["--admin-port", admin],
-        ["--health-port", health],
-        ...(kubelet === undefined
-          ? []
-          : [["--kubelet-port", kubelet.address] as const]),
-        ...(discovery?.listen === undefined
-          ? []
-          : [["--discovery-listen", discovery.listen] as const]),
-      ];
+      await readFirst(discovery?.sources ?? []);
       const live = {
         ...options,
         ...(config && { config }),
         ...(discovery && { discovery }),
       };
-      const running = await namingFlags(flags, () => start(live, log));
+      const running = await namingFlags(
+        listenFlags(live),
+        () => start(live, log),
+      );
       log.detail(tlsInUse());
       await untilStopped(running, Deno, log);
       return ExitCode.OK;
     },
   });
+}
+
+function listenFlags(
+  { frontend, agents, admin, health, kubelet, discovery }: ServerOptions,
+): readonly ListenFlag[] {
+  const { listen } = frontend;
+  const flags: ListenFlag[] = [
+    listen.kind === "unix"
+      ? ["--uds-name", listen.path]
+      : ["--server-port", listen.address, "--server-bind-address"],
+    ["--agent-port", agents.address, "--agent-bind-address"],
+    ["--admin-port", admin, "--admin-bind-address"],
+    ["--health-port", health, "--health-bind-address"],
+  ];
+  if (kubelet !== undefined) {
+    const { address } = kubelet;
+    flags.push(["--kubelet-port", address, "--kubelet-bind-address"]);
+  }
+  if (discovery?.listen !== undefined) {
+    flags.push(["--discovery-listen", discovery.listen]);
+  }
+  return flags;
 }

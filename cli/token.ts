@@ -114,7 +114,13 @@ export const TOKEN_COMMAND = defineCommand({
         context.print(listText(await tokens.list(Date.now()), values["json"]));
         return ExitCode.OK;
       case "revoke":
-        if (await tokens.revoke(operand)) return ExitCode.OK;
+        if (await tokens.revoke(operand)) {
+          context.print(
+            `Revoked token ${operand}: nobody joins with it any more; nodes ` +
+              "that did are as before.\n",
+          );
+          return ExitCode.OK;
+        }
         throw new CommandFailure(
           ExitCode.FAILURE,
           `Cannot revoke token ${operand}: there is none; see tunnel token list`,

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { NODE_FIELD } from "../proto/link/dial_handler.ts";
+import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
 import {
   DialError,
   type DialEvents,
@@ -23,6 +23,8 @@ import { type ConnectAnswer, ConnectResponse } from "./connect_response.ts";
 export interface ConnectOptions {
   /** The only node wanted. */
   readonly node?: string;
+  /** See `ONE_AGENT_FIELD`. */
+  readonly oneAgent?: boolean;
   /**
    * The first octets for the target; sent in one write with the request. At
    * most `EARLY_OCTETS_MAX`, which a fresh socket always takes.
@@ -59,12 +61,12 @@ class ConnectCaller implements ConduitEvents, PendingDial {
     socket: Conduit,
     address: string,
     outcome: DialEvents,
-    { node, earlyData }: ConnectOptions,
+    { node, oneAgent, earlyData }: ConnectOptions,
   ) {
     this.#socket = socket;
     this.#outcome = outcome;
     socket.attach(this);
-    socket.write(request(address, node));
+    socket.write(request(address, node, oneAgent === true));
     if (earlyData !== undefined) socket.write(earlyData);
   }
 
@@ -146,8 +148,16 @@ class ConnectCaller implements ConduitEvents, PendingDial {
 }
 
 /** kube-apiserver's very words; the Host header is never the target. */
-function request(address: string, node: string | undefined): Uint8Array {
-  const nodeLine = node === undefined ? "" : `${NODE_FIELD}: ${node}\r\n`;
+function request(
+  address: string,
+  node: string | undefined,
+  oneAgent: boolean,
+): Uint8Array {
+  const nodeLine = node !== undefined
+    ? `${NODE_FIELD}: ${node}\r\n`
+    : oneAgent
+    ? `${ONE_AGENT_FIELD}: true\r\n`
+    : "";
   return new TextEncoder().encode(
     `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}\r\n`,
   );

@@ -25,7 +25,7 @@ export class ConnectDialer implements DialStarter {
   }
 
   async start(dial: RoadDial, signal: AbortSignal): Promise<Conduit> {
-    const { target, node, earlyData } = dial;
+    const { target, node, oneAgent, earlyData } = dial;
     if (target.protocol !== "tcp") {
       throw new DialError(
         "endpoint",
@@ -47,6 +47,7 @@ export class ConnectDialer implements DialStarter {
       onFailed: reject,
     }, {
       ...(node === undefined ? {} : { node }),
+      ...(oneAgent === undefined ? {} : { oneAgent }),
       ...(earlyData === undefined ? {} : { earlyData }),
     });
     signal.addEventListener("abort", () => pending.cancel());

@@ -14,6 +14,8 @@ export type DialOptions =
   & {
     /** The `host` identifier of the only node wanted. */
     readonly node?: string;
+    /** Without a node: only if there is no more than one, see `RoadDial`. */
+    readonly oneAgent?: boolean;
     readonly signal?: AbortSignal;
     /** Milliseconds; 30 s unless given. */
     readonly timeoutMs?: number;
@@ -36,12 +38,13 @@ export async function dial(
   const road = "via" in options
     ? options.via
     : options.roads.get(options.context) ?? { kind: "direct" };
-  const { node, signal, timeoutMs } = options;
+  const { node, oneAgent, signal, timeoutMs } = options;
   const dialer = openRoad(road);
   try {
     const conduit = await dialer.dial({
       target: { protocol: "tcp", address },
       ...(node === undefined ? {} : { node }),
+      ...(oneAgent === undefined ? {} : { oneAgent }),
       ...(signal === undefined ? {} : { signal }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });

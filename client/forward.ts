@@ -34,6 +34,8 @@ export interface ForwardOptions {
   readonly protocol: "tcp" | "udp";
   /** The `host` identifier of the only node wanted. */
   readonly node?: string;
+  /** Without a node: only if there is no more than one, see `RoadDial`. */
+  readonly oneAgent?: boolean;
   /** Limit on each dial, in milliseconds. */
   readonly timeoutMs?: number;
   readonly dialer: RoadDialer;
@@ -133,10 +135,11 @@ class ConnectionForward implements Forward {
 
 /** The dial for a caller that has said `early`. */
 function dialOf(options: ForwardOptions, early: Uint8Array): RoadDial {
-  const { protocol, address, node, timeoutMs } = options;
+  const { protocol, address, node, oneAgent, timeoutMs } = options;
   return {
     target: { protocol, address },
     ...(node === undefined ? {} : { node }),
+    ...(oneAgent === undefined ? {} : { oneAgent }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(early.length === 0 ? {} : { earlyData: early }),
   };

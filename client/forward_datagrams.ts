@@ -66,12 +66,13 @@ export async function forwardDatagrams(
 
 async function serve(
   flow: DatagramFlow,
-  { address, node, timeoutMs, dialer }: ForwardOptions,
+  { address, node, oneAgent, timeoutMs, dialer }: ForwardOptions,
 ): Promise<void> {
   const early = flow.takeFirst(EARLY_OCTETS_MAX);
   const far = await dialer.dial({
     target: { protocol: "udp", address },
     ...(node === undefined ? {} : { node }),
+    ...(oneAgent === undefined ? {} : { oneAgent }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(early === undefined ? {} : { earlyData: early }),
   });

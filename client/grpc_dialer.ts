@@ -8,7 +8,7 @@
 import { driveHttp2 } from "../host/http2_driver.ts";
 import type { Transport } from "../host/transport.ts";
 import { DialError } from "../proto/link/link.ts";
-import { NODE_FIELD } from "../proto/link/dial_handler.ts";
+import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
 import { randomDialId } from "../proto/link/dial_id.ts";
 import { dialProxy } from "../proto/link/dial_proxy.ts";
 import { Metadata } from "../proto/grpc/metadata.ts";
@@ -86,7 +86,7 @@ export class GrpcDialer implements DialStarter {
 
   #dialOn(
     connection: Connection,
-    { target, node, earlyData }: RoadDial,
+    { target, node, oneAgent, earlyData }: RoadDial,
     signal: AbortSignal,
   ): Promise<Conduit> {
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
@@ -98,9 +98,11 @@ export class GrpcDialer implements DialStarter {
       scheme: this.#road.scheme,
       timers: this.#timers,
       dialId: randomDialId((octets) => crypto.getRandomValues(octets)),
-      ...(node === undefined
-        ? {}
-        : { metadata: new Metadata({ [NODE_FIELD]: node }) }),
+      ...(node !== undefined
+        ? { metadata: new Metadata({ [NODE_FIELD]: node }) }
+        : oneAgent === true
+        ? { metadata: new Metadata({ [ONE_AGENT_FIELD]: "true" }) }
+        : {}),
       ...(earlyData === undefined ? {} : { earlyData }),
     });
     signal.addEventListener("abort", () => pending.cancel());

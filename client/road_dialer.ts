@@ -28,6 +28,8 @@ export interface RoadDial {
    * mean those identifiers, `id=` the agent's own name.
    */
   readonly node?: string;
+  /** See `ONE_AGENT_FIELD`; only where no node is named. */
+  readonly oneAgent?: boolean;
   /**
    * What the caller has to say at once, at most `EARLY_OCTETS_MAX` octets;
    * saves a round trip where it can.

@@ -39,6 +39,11 @@ export class Departed {
     if (!oldest.done) this.#seen.delete(oldest.value);
   }
 
+  /** Whether it was here, and is remembered. */
+  has(key: string): boolean {
+    return this.#seen.has(key);
+  }
+
   /** Such as `last seen 42 s ago from 10.0.0.7`, or `never seen`. */
   describe(key: string): string {
     const seen = this.#seen.get(key);

@@ -25,7 +25,12 @@ import type {
 } from "../host/process/connection_log.ts";
 import { type Caller, nameOf } from "./policy/caller.ts";
 import type { DialControl } from "./policy/dial_control.ts";
-import type { Registry } from "./registry.ts";
+import {
+  ambiguousTarget,
+  connectedNodes,
+  nodeHint,
+} from "./connected_nodes.ts";
+import type { NoAgent, Picked, Registry } from "./registry.ts";
 
 /** Why a dial failed, as it is counted. */
 export type DialFailureCause =
@@ -68,6 +73,8 @@ export interface DialOrder {
   readonly target: DialTarget;
   /** The `host` identifier of the only agent wanted, if any. */
   readonly node: string | undefined;
+  /** See `ONE_AGENT_FIELD`. */
+  readonly oneAgent?: boolean;
   readonly caller: Caller;
   /** See `DialContext.takeEarlyData`. */
   takeEarlyData(): Uint8Array;
@@ -99,10 +106,9 @@ export class Dialer {
       );
     }
     const record = admission?.record;
-    if (picked.kind === "noAgent") {
-      const error = new DialError("no-agent", picked.message);
-      record?.failed(error);
-      return this.#fail(error, "no-agent", factsOf(order, link), answer);
+    const error = this.#unserved(order, picked);
+    if (picked.kind === "noAgent" || error !== undefined) {
+      return this.#refuse(order, error!, record, answer);
     }
     const choice = { link: picked.link, record };
     const dial = new Dial(
@@ -128,6 +134,38 @@ export class Dialer {
     const admission = control?.admit(order, picked.link.peer);
     if (admission?.refusal !== undefined) return undefined;
     return { link: picked.link, record: admission?.record };
+  }
+
+  /** Why no agent is asked, for a caller who may know it. */
+  #unserved(
+    { target, node, oneAgent, caller }: DialOrder,
+    picked: Picked | NoAgent,
+  ): DialError | undefined {
+    const { registry, control } = this.#options;
+    // Whom a policy keeps from nodes is not told what they are called.
+    const seesNodes = control?.hidesNodes !== true && caller.node === undefined;
+    if (picked.kind === "noAgent") {
+      const hint = node === undefined || !seesNodes || picked.wasSeen
+        ? ""
+        : nodeHint(node, connectedNodes(registry.links));
+      const text = hint === "" ? picked.message : `${picked.message}; ${hint}`;
+      return new DialError("no-agent", text);
+    }
+    if (oneAgent !== true || node !== undefined || !seesNodes) return undefined;
+    const nodes = connectedNodes(registry.links);
+    if (nodes.length < 2) return undefined;
+    return new DialError("refused", ambiguousTarget(target.address, nodes));
+  }
+
+  #refuse(
+    order: DialOrder,
+    error: DialError,
+    record: DialRecord | undefined,
+    answer: DialAnswer,
+  ): PendingDial {
+    record?.failed(error);
+    const cause = error.reason === "no-agent" ? "no-agent" : "refused";
+    return this.#fail(error, cause, factsOf(order, undefined), answer);
   }
 
   #fail(
@@ -267,8 +305,14 @@ class Dial implements PendingDial {
     return factsOf(this.#order, this.#link);
   }
 
-  /** A link knows why it is gone; the caller wants to know whose it was. */
+  /** A link knows what went wrong; the caller wants to know on which node. */
   #named(error: DialError): DialError {
+    const { agentId } = this.#link.peer;
+    if (error.reason === "endpoint" || error.reason === "timeout") {
+      return /^[\x21-\x7e]{1,63}$/.test(agentId)
+        ? new DialError(error.reason, `${error.message} (agent ${agentId})`)
+        : error;
+    }
     if (error.reason !== "link-lost") return error;
     return new DialError(
       "link-lost",

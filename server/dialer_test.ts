@@ -133,7 +133,10 @@ Deno.test("a timeout that the agent answers with is an answer (TestProxyDial_Age
     const error = new DialError(reason, "dial tcp: i/o timeout");
     link.dials[0]!.events.onFailed(error);
     assertEquals(scene.heard.slice(1, 3), ["ended", "counted answered"]);
-    assertEquals(scene.error, error);
+    // Whose answer it is, but of what the caller itself has ended.
+    const whose = reason === "cancelled" ? "" : " (agent agent-a)";
+    assertEquals(scene.error?.reason, reason);
+    assertEquals(scene.error?.message, `dial tcp: i/o timeout${whose}`);
     assertEquals(scene.timers.pendingCount, 0);
   }
 });

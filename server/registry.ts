@@ -31,6 +31,8 @@ export interface RegistryOptions {
 export interface NoAgent {
   readonly kind: "noAgent";
   readonly message: string;
+  /** It was here, so its name is no slip. */
+  readonly wasSeen: boolean;
 }
 
 /** A link was chosen. */
@@ -187,11 +189,12 @@ export class Registry {
   };
 
   #refuse(wanted: string): NoAgent {
-    const key = wanted.slice(wanted.indexOf("=") + 1);
+    const key = hostKey(wanted.slice(wanted.indexOf("=") + 1));
     const which = this.#links.size === 0
       ? `no agent is connected (${this.#departed.describe(ANY_AGENT)})`
-      : `no agent serves ${wanted}; ${this.#departed.describe(hostKey(key))}`;
-    return { kind: "noAgent", message: `No agent available: ${which}` };
+      : `no agent serves ${wanted}; ${this.#departed.describe(key)}`;
+    const message = `No agent available: ${which}`;
+    return { kind: "noAgent", message, wasSeen: this.#departed.has(key) };
   }
 }
 

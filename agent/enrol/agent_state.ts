@@ -18,6 +18,7 @@ import {
   finishedFiles,
   replaceFile,
 } from "../../host/files/atomic_file.ts";
+import { systemProblem } from "../../host/files/file_error.ts";
 import {
   checkPrivate,
   inWords,
@@ -59,13 +60,29 @@ export interface AgentIdentityFiles {
 /**
  * Whether an agent has joined, by the file that is written last. Synchronous,
  * because command lines are read so.
+ *
+ * @throws {PrivateFileError} It cannot be told: the directory is somebody
+ *   else's, or none. To join once more would be the wrong remedy.
  */
 export function hasJoined(root: string): boolean {
   try {
     Deno.statSync(`${root}/node.json`);
     return true;
-  } catch {
-    // Whatever it is, opening the directory will say so.
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw new PrivateFileError(
+      `Cannot look for an identity in ${root}: ${systemProblem(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/** The same where an identity is one way among others. */
+export function hasUsableIdentity(root: string): boolean {
+  try {
+    return hasJoined(root);
+  } catch (error) {
+    if (!(error instanceof PrivateFileError)) throw error;
     return false;
   }
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Source } from "../../catalog/source.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { MetricRegistry } from "../../host/process/metrics.ts";
@@ -11,11 +12,20 @@ import { systemTimers } from "../../host/process/system_timers.ts";
 import { PROXY_DEFAULTS } from "./defaults.ts";
 import { ServiceProxy } from "./service_proxy.ts";
 
-/** @param configFile Of services; read again whenever it changes. */
+/**
+ * @param configFile Of services; read now, and again whenever it changes.
+ * @throws {SourceUnusableError}
+ */
+export async function agentServices(configFile: string): Promise<Source> {
+  const source = new FileSource({ path: configFile, timers: systemTimers });
+  await source.prepare();
+  return source;
+}
+
+/** @param source Its start is the proxy's. */
 export function openAgentProxy(
-  configFile: string,
+  source: Source,
   tools: { readonly log: Log; readonly metrics: MetricRegistry },
 ): ServiceProxy {
-  const source = new FileSource({ path: configFile, timers: systemTimers });
   return new ServiceProxy({ ...PROXY_DEFAULTS, sources: [source] }, tools);
 }

@@ -12,6 +12,7 @@
  */
 
 import { parse as parseYaml } from "@std/yaml";
+import { yamlProblem } from "../../host/words/yaml_problem.ts";
 import { keyOf, type Service, type ServiceEndpoints } from "../model.ts";
 import { ENDPOINTS_MAX, SERVICES_MAX } from "../validate.ts";
 import { FieldError, Fields, type Place } from "./document_fields.ts";
@@ -70,9 +71,8 @@ function parse(text: string): unknown {
     return parseYaml(text);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    const [first = ""] = error.message.split("\n");
     throw new CatalogDocumentError(
-      `it is neither YAML nor JSON: ${first.replace(/:\s*$/, "")}`,
+      `it is neither YAML nor JSON: ${yamlProblem(error)}`,
     );
   }
 }

@@ -15,10 +15,11 @@
 
 import { unawaited } from "../../host/process/internal_errors.ts";
 import type { OpenFsEvents } from "../../host/files/directory_watch.ts";
+import { systemProblem } from "../../host/files/file_error.ts";
 import { type FileWatch, watchFiles } from "../../host/files/watch_files.ts";
 import { pause } from "../../host/process/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { Sink, Source } from "../source.ts";
+import { type Sink, type Source, SourceUnusableError } from "../source.ts";
 import {
   type CatalogDocument,
   CatalogDocumentError,
@@ -48,6 +49,8 @@ export class FileSource implements Source {
   readonly #open: OpenFsEvents | undefined;
   readonly #stopping = new AbortController();
   #sink: Sink | undefined;
+  /** What `prepare` has read. */
+  #first: { text: string; document: CatalogDocument } | undefined;
   #watch: FileWatch | undefined;
   readonly #reader = new DocumentReader();
   /** That the catalog has now. */
@@ -62,8 +65,23 @@ export class FileSource implements Source {
     this.#timers = timers;
   }
 
+  async prepare(): Promise<void> {
+    try {
+      const text = await readFile(this.#path);
+      this.#first = { text, document: await this.#reader.read(text) };
+    } catch (error) {
+      throw new SourceUnusableError(
+        `Cannot use ${this.#path}: ${problemOf(error)}`,
+        { cause: error },
+      );
+    }
+  }
+
   start(sink: Sink): void {
     this.#sink = sink;
+    const first = this.#first;
+    this.#first = undefined;
+    if (first !== undefined) this.#take("set", first.text, first.document);
     // Watched before it is read: what happens in between is seen twice.
     this.#watch = watchFiles({
       files: [this.#path],
@@ -173,14 +191,13 @@ async function readFile(path: string): Promise<string> {
 /** @throws {unknown} What is neither the file's fault nor the machine's. */
 function problemOf(error: unknown): string {
   if (error instanceof CatalogDocumentError) return error.message;
-  if (error instanceof Deno.errors.NotFound) return "there is no such file";
   // The platform's errors of files carry the system's code or are its own.
   if (error instanceof Error && (isPlatforms(error) || "code" in error)) {
-    return error.message;
+    return systemProblem(error);
   }
   throw error;
 }
 
 function isPlatforms(error: Error): boolean {
-  return error.name in Deno.errors;
+  return Object.hasOwn(Deno.errors, error.name);
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { withoutTokens } from "../../proto/identity/join_token.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseWholeNumber } from "./go_values.ts";
 
@@ -42,6 +43,21 @@ const FORWARD_FORM = "[BIND:]PORT:HOST:PORT[@NODE], such as " +
  */
 export function parseHostPort(what: string, text: string): HostPort {
   return parsePlace(what, text, 1);
+}
+
+/** Where agents and nodes find a server, unless it was told otherwise. */
+const AGENT_PORT = 8091;
+
+/**
+ * Reads `host` or `host:port` of a server's port for agents.
+ *
+ * @throws {UsageError} One line.
+ */
+export function parseAgentServer(what: string, text: string): HostPort {
+  // A token in the wrong place reads like a name, and must be refused unread.
+  const isHostOnly = new RegExp(`^${HOST}$`).test(text) &&
+    withoutTokens(text) === text;
+  return parseHostPort(what, isHostOnly ? `${text}:${AGENT_PORT}` : text);
 }
 
 /**

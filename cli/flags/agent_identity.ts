@@ -61,8 +61,13 @@ export function belonging(
         " the CA file that the server's certificate was signed with",
     );
   }
-  const remembered = identity.token === undefined ? [] : [usual(flags)];
-  return { identity, addresses: addresses ?? remembered, caFile };
+  if (identity.token !== undefined && addresses === undefined) {
+    throw new UsageError(
+      "Cannot join: --server is not given; `tunnel token create` on the " +
+        "server says where it is",
+    );
+  }
+  return { identity, addresses: addresses ?? [], caFile };
 }
 
 function identityOf(

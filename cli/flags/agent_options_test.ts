@@ -144,8 +144,8 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["servers in two ways", [CA, "--server=a:1", "--proxy-server-host=b"],
     "Cannot use --server together with --proxy-server-host: both say where the server is; " +
       "give one of them"],
-  ["a server without a port", [CA, "--server=a"],
-    'Cannot use --server: saw "a", wanted HOST:PORT'],
+  ["a server as a URL", [CA, "--server=https://a"],
+    'Cannot use --server: saw "https://a", wanted HOST:PORT'],
   ["a certificate without its key", [CA, "--agent-cert=x"],
     "Cannot use --agent-cert alone: --agent-key belongs to it; give both"],
   ["a wait longer than its cap", [CA, "--sync-interval=20s"],

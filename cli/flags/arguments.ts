@@ -12,7 +12,7 @@
 import { parseArgs } from "@std/cli";
 import { UsageError } from "../usage_error.ts";
 import type { FlagTable } from "./flag.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../../host/words/nearest.ts";
 
 /** What the words were. */
 export interface Arguments {

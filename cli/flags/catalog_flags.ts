@@ -13,6 +13,7 @@ const SOURCES = "Sources of services";
 /** In order of precedence, etcd's last. */
 export const CATALOG_FLAGS = {
   "config": fileFlag({
+    once: true,
     group: SOURCES,
     help: "Services and endpoints from this .yaml or .json file, read again " +
       "whenever it changes.",

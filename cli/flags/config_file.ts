@@ -8,6 +8,7 @@
  */
 
 import { parse as parseYaml } from "@std/yaml";
+import { yamlProblem } from "../../host/words/yaml_problem.ts";
 import { UsageError } from "../usage_error.ts";
 import { canonicalNames, suggestion } from "./arguments.ts";
 import type { FlagTable } from "./flag.ts";
@@ -55,7 +56,7 @@ function parseMap(path: string, content: string): Record<string, unknown> {
     value = isJson ? JSON.parse(content) : parseYaml(content);
   } catch (cause) {
     if (!(cause instanceof Error)) throw cause;
-    const problem = cause.message.split("\n")[0]!.trim();
+    const problem = yamlProblem(cause);
     throw refusal(path, `it is not ${isJson ? "JSON" : "YAML"}: ${problem}`);
   }
   // An empty file, or one that is all comments, sets nothing.

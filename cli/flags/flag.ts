@@ -48,6 +48,8 @@ export interface FlagDetails {
   readonly defaultText?: string;
   /** The value's name in the help. */
   readonly placeholder?: string;
+  /** Given twice, one of the two would be dropped in silence: refused. */
+  readonly once?: boolean;
   /** The file that it names gives values to other flags. */
   readonly holdsFlags?: boolean;
 }
@@ -169,9 +171,9 @@ function millisecondsFlag(
   maxMs: number,
   details: FlagDetails,
 ): Flag<number> {
-  const wanted = `a duration from ${formatGoDuration(minMs)} to ${
-    formatGoDuration(maxMs)
-  }, such as 1h0m0s, 1.5s or 100ms`;
+  const wanted = `a duration such as 24h, 5m, 1.5s or 100ms, from ${
+    formatGoDuration(minMs)
+  } to ${formatGoDuration(maxMs)}`;
   return make(
     "scalar",
     "DURATION",
@@ -189,7 +191,9 @@ export function octetsFlag(
   max: number,
   details: FlagDetails,
 ): Flag<number> {
-  const wanted = `a size from ${formatOctets(min)} to ${formatOctets(max)}`;
+  const wanted = `a size such as 4MiB, from ${formatOctets(min)} to ${
+    formatOctets(max)
+  }`;
   return make("scalar", "SIZE", fallback, details, formatOctets, (text) => {
     return orRefuse(inRange(parseOctets(text), min, max), wanted);
   });

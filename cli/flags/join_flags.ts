@@ -14,7 +14,7 @@ import {
 import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
 import type { ServerAddress } from "../../host/dial/server_addresses.ts";
 import { UsageError } from "../usage_error.ts";
-import { parseHostPort } from "./addresses.ts";
+import { parseAgentServer } from "./addresses.ts";
 import { type Flag, listFlag, textFlag } from "./flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
 
@@ -22,7 +22,7 @@ import { stateDirectoryFlag } from "./state_directory.ts";
 export function serverFlag(group: string): Flag<readonly string[]> {
   return listFlag([], {
     group,
-    placeholder: "HOST:PORT,…",
+    placeholder: "HOST[:PORT],…",
     help: "Servers, or load balancers before them; each attempt takes the " +
       "next one, and resolves its name anew.",
     defaultText: "where the node has joined",
@@ -48,7 +48,7 @@ export function nodeFlags(
 export function serverAddresses(
   texts: readonly string[],
 ): readonly ServerAddress[] {
-  return texts.map((text) => parseHostPort("--server", text));
+  return texts.map((text) => parseAgentServer("--server", text));
 }
 
 /**

@@ -29,6 +29,7 @@ export const GENERAL_FLAGS = {
     help: "Show this text.",
   }),
   "config": fileFlag({
+    once: true,
     group: GENERAL_GROUP,
     holdsFlags: true,
     help: "Read flags from this .json or .yaml file: one map, same names. " +

@@ -14,7 +14,7 @@ import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../host/dial/server_addresses.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UsageError } from "../usage_error.ts";
-import { parseHostPort } from "./addresses.ts";
+import { parseAgentServer } from "./addresses.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagSources } from "./read_flags.ts";
 
@@ -50,7 +50,7 @@ export function nodeRoadOf(
   const proxyEnv = proxyEnvironment(sources.environment);
   const addresses = flags["server"] === ""
     ? undefined
-    : [parseHostPort("--server", flags["server"])];
+    : [parseAgentServer("--server", flags["server"])];
   const pair = keyPair(
     "agent-cert",
     flags["agent-cert"],

@@ -98,6 +98,11 @@ function findTexts(
 ): Found | undefined {
   const onLine = words.texts.get(name)?.filter((text) => text !== "");
   if (onLine !== undefined && onLine.length > 0) {
+    if (flag.once === true && new Set(onLine).size > 1) {
+      throw new UsageError(
+        `Cannot use --${name} twice: saw ${onLine.join(" and ")}; keep one`,
+      );
+    }
     return { texts: onLine, origin: `--${name}` };
   }
   const variables = [environmentName(name), ...(flag.environment ?? [])];

@@ -102,11 +102,11 @@ const REFUSED: readonly [argv: string[], line: string][] = [
   [["--server-port=http"],  'Cannot use --server-port: saw "http", wanted a port (0 to 65535)'],
   [["--deep=yes"],     'Cannot use --deep: saw "yes", wanted true or false'],
   [["--keepalive-time=10"],
-    'Cannot use --keepalive-time: saw "10", wanted a duration from 1ms to 596h31m23.647s, ' +
-      'such as 1h0m0s, 1.5s or 100ms'],
+    'Cannot use --keepalive-time: saw "10", wanted a duration such as 24h, 5m, 1.5s ' +
+      'or 100ms, from 1ms to 596h31m23.647s'],
   [["--keepalive-time=9999h"],
-    'Cannot use --keepalive-time: saw "9999h", wanted a duration from 1ms to ' +
-      '596h31m23.647s, such as 1h0m0s, 1.5s or 100ms'],
+    'Cannot use --keepalive-time: saw "9999h", wanted a duration such as 24h, 5m, 1.5s ' +
+      'or 100ms, from 1ms to 596h31m23.647s'],
   [["--v=11"],         'Cannot use --v: saw "11", wanted a whole number from 0 to 10'],
   [["--strategies=a,c"], 'Cannot use --strategies: saw "a,c", wanted names out of a, b'],
   [["--soon"],         "Cannot use --soon: it is not built yet; remove it"],

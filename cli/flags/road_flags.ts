@@ -8,7 +8,7 @@ import {
   NETWORK_CONTEXTS,
   parseEgressConfig,
 } from "../../client/egress_config.ts";
-import { hasJoined } from "../../agent/enrol/agent_state.ts";
+import { hasUsableIdentity } from "../../agent/enrol/agent_state.ts";
 import type { Road } from "../../client/road.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
@@ -106,9 +106,12 @@ export const ROAD_FLAGS = {
     placeholder: "NAME",
     help: "Dial from this node's agent, whatever the target's name says.",
   }),
-  "dial-timeout": durationFlag(10_000, 1, {
+  // Longer than a server's own limit: it says whose agent does not answer.
+  "dial-timeout": durationFlag(12_000, 1, {
     group: TARGET,
-    help: "Limit on connecting.",
+    help:
+      "Limit on connecting. Shorter than the server's own limit (10s), the " +
+      "server cannot say which agent does not answer.",
   }),
 } as const;
 
@@ -141,7 +144,7 @@ export function roadOf(
     );
   }
   const isNode = NODE_SAYS.some((name) => given.has(name)) ||
-    flags["server"] === "" && hasJoined(stateDirectory) &&
+    flags["server"] === "" && hasUsableIdentity(stateDirectory) &&
       !isSocket(frontendPath(environment));
   if (isNode) {
     return nodeRoadOf({ values: flags, given }, {
@@ -167,7 +170,7 @@ export function roadIfAny(
   const isNamed = Object.keys(ROAD_ONLY_FLAGS)
     .some((name) => reading.given.has(name));
   const isThere = isSocket(frontendPath(sources.environment)) ||
-    hasJoined(stateDirectory);
+    hasUsableIdentity(stateDirectory);
   return isNamed || isThere
     ? roadOf(reading, sources, stateDirectory)
     : undefined;

@@ -133,7 +133,7 @@ export const SERVER_FLAGS = {
     help: "What agents tell this server from others by.",
     defaultText: "$PROXY_SERVER_ID or a random UUID",
   }),
-  "server-count": countFlag(1, 0, 65_535, {
+  "server-count": countFlag(1, 1, 65_535, {
     group: AGENTS,
     help: "How many servers there are; told to agents.",
   }),

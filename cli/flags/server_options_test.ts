@@ -218,8 +218,8 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
   ["an empty channel", ["--xfr-channel-size=0"],
     'Cannot use --xfr-channel-size: saw "0", wanted a whole number from 1 to 1000000'],
   ["negative patience", ["--graceful-shutdown-timeout=-1s"],
-    'Cannot use --graceful-shutdown-timeout: saw "-1s", wanted a duration from 0s to ' +
-      '596h31m23.647s, such as 1h0m0s, 1.5s or 100ms'],
+    'Cannot use --graceful-shutdown-timeout: saw "-1s", wanted a duration such as 24h, 5m, 1.5s ' +
+      'or 100ms, from 0s to 596h31m23.647s'],
 ];
 
 for (const [name, argv, line] of REFUSED) {

@@ -16,7 +16,11 @@
  */
 
 import { EARLY_OCTETS_MAX } from "../../proto/link/dial_proxy.ts";
-import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
+import {
+  type DialAnswer,
+  NODE_FIELD,
+  ONE_AGENT_FIELD,
+} from "../../proto/link/dial_handler.ts";
 import type {
   DialError,
   DialTarget,
@@ -53,6 +57,8 @@ export interface ConnectOrder<Caller> {
   readonly target: DialTarget;
   /** The agent that it names, if any; see `NODE_FIELD`. */
   readonly node: string | undefined;
+  /** See `ONE_AGENT_FIELD`. */
+  readonly oneAgent: boolean;
   readonly caller: Caller;
   /** See `DialContext.takeEarlyData`. */
   takeEarlyData(): Uint8Array;
@@ -261,6 +267,7 @@ export class ConnectClient<Caller> implements Conduit, ConduitEvents {
     const order: ConnectOrder<Caller> = {
       target: { protocol: "tcp", address: target },
       node: headers.get(NODE_FIELD),
+      oneAgent: headers.get(ONE_AGENT_FIELD) !== undefined,
       caller: this.#caller,
       takeEarlyData: () => this.#takeEarly(),
     };

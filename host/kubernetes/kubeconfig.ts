@@ -11,6 +11,7 @@
  */
 
 import { parse as parseYaml } from "@std/yaml";
+import { yamlProblem } from "../words/yaml_problem.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { systemProblem } from "../files/file_error.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
@@ -88,7 +89,7 @@ function readFile(path: string): Fields {
   try {
     value = parseYaml(text);
   } catch (error) {
-    const problem = (error as Error).message.split("\n")[0]!.trim();
+    const problem = yamlProblem(error as Error);
     throw new KubernetesConfigError(
       `Cannot use kubeconfig ${path}: it is not YAML: ${problem}`,
       { cause: error },

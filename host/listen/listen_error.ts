@@ -44,11 +44,25 @@ const PROBLEMS: Readonly<Record<string, [ListenProblem, string]>> = {
   ENFILE: ["no-descriptors", "too many open files in the system"],
 };
 
+/** `sun_path` of unix(7) has 108 bytes, of which a zero ends the path. */
+export const SOCKET_PATH_BYTES_MAX = 107;
+
+function pathProblem(address: string): [ListenProblem, string] | undefined {
+  if (!address.startsWith("/")) return undefined;
+  const { length } = new TextEncoder().encode(address);
+  return length <= SOCKET_PATH_BYTES_MAX ? undefined : [
+    "bad-address",
+    `its path has ${length} bytes, and a socket's may have ` +
+    `${SOCKET_PATH_BYTES_MAX}; give a shorter one`,
+  ];
+}
+
 /** Makes a {@linkcode ListenError} of what the platform threw. */
 export function listenError(address: string, error: unknown): ListenError {
   if (error instanceof ListenError) return error;
   const text = error instanceof Error ? error.message : String(error);
-  const [problem, words] = PROBLEMS[codeOf(error)] ?? ["other", text];
+  const [problem, words] = pathProblem(address) ?? PROBLEMS[codeOf(error)] ??
+    ["other", text];
   return new ListenError(
     problem,
     address,

@@ -25,6 +25,14 @@ export function nodeProblem(metadata: Metadata): DialError | undefined {
     : new DialError("refused", TWO_NODES);
 }
 
+/**
+ * Says, with any value, that a dial which names no node is for the only agent
+ * there is, and to be refused where there are several: each has a loopback of
+ * its own. In a call's metadata and among the headers of a CONNECT request;
+ * ours, and ignored by who does not know it.
+ */
+export const ONE_AGENT_FIELD = "tunnel-one-agent";
+
 /** Where the outcome of a dial goes; exactly one of the two, once. */
 export interface DialAnswer {
   /** Connected. `conduit` is not attached yet; whoever asked does that. */

@@ -44,6 +44,21 @@ export function canonicalIp(text: string): string {
 }
 
 /**
+ * Whether a host is the very machine that looks at it: `localhost` and names
+ * below it (RFC 6761 §6.3), 127.0.0.0/8 and ::1, however they are written.
+ *
+ * @param host With or without brackets.
+ */
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+  if (/(?:^|\.)localhost$/i.test(bare)) return true;
+  const address = parseIpAddress(bare);
+  if (address === undefined) return false;
+  if (address.length === 4) return address[0] === 127;
+  return address.every((octet, at) => octet === (at === 15 ? 1 : 0));
+}
+
+/**
  * Reads a prefix; bits behind its length are cleared.
  *
  * @returns `undefined` when `text` is not `address/length`.

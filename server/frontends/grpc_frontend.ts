@@ -11,6 +11,7 @@ import {
   type DialAnswer,
   NODE_FIELD,
   nodeProblem,
+  ONE_AGENT_FIELD,
 } from "../../proto/link/dial_handler.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
@@ -48,7 +49,9 @@ export function frontendRouter(
         return { cancel() {} };
       }
       const node = metadata.text(NODE_FIELD);
-      return options.dial({ target, node, caller, takeEarlyData }, answer);
+      const oneAgent = metadata.text(ONE_AGENT_FIELD) !== undefined;
+      const order = { target, node, oneAgent, caller, takeEarlyData };
+      return options.dial(order, answer);
     },
     join: async (caller, target) => {
       counted(1);

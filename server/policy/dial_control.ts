@@ -56,6 +56,11 @@ export class DialControl {
     this.#options = options;
   }
 
+  /** Whether there are callers who may not learn which nodes there are. */
+  get hidesNodes(): boolean {
+    return this.#options.policy !== undefined;
+  }
+
   /**
    * Judges a dial.
    *

@@ -6,6 +6,7 @@
  */
 
 import { parse as parseYaml } from "@std/yaml";
+import { yamlProblem } from "../../host/words/yaml_problem.ts";
 import { systemProblem } from "../../host/files/file_error.ts";
 import { FieldError } from "./fields.ts";
 import { Policy } from "./policy.ts";
@@ -80,7 +81,7 @@ export function readPolicy(path: string, text: string): Policy {
     document = isJson ? JSON.parse(text) : parseYaml(text);
   } catch (cause) {
     if (!(cause instanceof Error)) throw cause;
-    const problem = cause.message.split("\n")[0]!.replace(/:?\s*$/, "");
+    const problem = yamlProblem(cause);
     throw refusal(path, `it is not ${isJson ? "JSON" : "YAML"}: ${problem}`);
   }
   try {

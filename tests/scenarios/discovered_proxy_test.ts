@@ -78,7 +78,12 @@ class Follower implements AsyncDisposable {
 const silent = () => {};
 const LOG = {
   ...{ error: silent, warn: silent, info: silent, event: silent },
-  ...{ detail: silent, packet: silent, wantsPackets: false },
+  ...{
+    detail: silent,
+    packet: silent,
+    wantsPackets: false,
+    wantsDetails: false,
+  },
 };
 
 function plainTo(...ports: readonly number[]): AdsRoad {
