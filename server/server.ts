@@ -113,10 +113,16 @@ class Server {
       options.health,
       healthHandler({
         metrics: metricRegistry,
-        checks: [{
-          name: "agent-connected",
-          problem: () => this.#readiness.problem(),
-        }],
+        checks: [
+          {
+            name: "agent-connected",
+            problem: () => this.#readiness.problem(),
+          },
+          ...discovery === undefined ? [] : [{
+            name: "catalog-read",
+            problem: () => discovery.problem,
+          }],
+        ],
         notes: () => files.notes,
         style: "server",
       }),

@@ -6,8 +6,9 @@
  * client has, and asks for nothing but its audience's view.
  *
  * Nothing is told before every source has said all it has: a client that was
- * told less would believe that the rest is gone. A source that is lost later
- * leaves everything as it was.
+ * told less would believe that the rest is gone. Who waits for that too long is
+ * sent to another server. A source that is lost later leaves everything as it
+ * was.
  *
  * Reading order: the constructor, `start`, then `push/pushes.ts` and
  * `streams/open_streams.ts`.
@@ -23,7 +24,7 @@ import type { Routes } from "../../host/listen/http_endpoints.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { MetricRegistry } from "../../host/process/metrics.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Admit } from "./access/admission.ts";
 import type { Arrival } from "./access/subscriber.ts";
 import type { Audience, Visibility } from "./generate/audience.ts";
@@ -38,6 +39,16 @@ import { UnservedLog } from "./status/unserved_log.ts";
 import type { AdsStream } from "./streams/ads_stream.ts";
 import { OpenStreams, type SubscriberLink } from "./streams/open_streams.ts";
 import type { View } from "./view.ts";
+
+/**
+ * How long clients of a server that has just started wait for its sources. Then
+ * they had better ask another one: gRPC's do so only when a stream ends that has
+ * said nothing (gRFC A71), and conclude after 15 s that nothing exists.
+ */
+export const CATALOG_WAIT_MS = 2_000;
+
+/** Characters of what a source says of its trouble. */
+const TROUBLE_LENGTH_MAX = 200;
 
 /** What discovery takes from the server. */
 export interface DiscoveryEnvironment {
@@ -66,6 +77,9 @@ export class Discovery {
   readonly #pushes: Pushes;
   #state: "starting" | "serving" | "draining" = "starting";
   #unfollow: () => void = () => {};
+  /** Sources that clients do not wait for, when they are late. */
+  readonly #sources: ReadonlySet<string>;
+  #waiting: Timer | undefined;
 
   constructor(
     options: DiscoveryServerOptions,
@@ -73,6 +87,7 @@ export class Discovery {
   ) {
     const { log, timers, random, generate, admit, visibleTo } = environment;
     this.#environment = environment;
+    this.#sources = new Set(options.sources.map(({ name }) => name));
     this.catalog = new Catalog({
       sources: [...options.sources, ...environment.sources],
       log,
@@ -95,6 +110,8 @@ export class Discovery {
         if (this.isReady) this.#pushes.add(stream);
       },
       ended: (stream) => this.#pushes.remove(stream),
+      // Before that it may be a matter of moments.
+      problem: () => this.#waiting === undefined ? this.problem : undefined,
     });
     this.#pushes = new Pushes({
       windowMinMs: options.windowMinMs,
@@ -118,6 +135,19 @@ export class Discovery {
   /** Whether clients are answered: the sources have said all they have. */
   get isReady(): boolean {
     return this.#state === "serving";
+  }
+
+  /** Why clients are not answered; absent also while agents may come back. */
+  get problem(): string | undefined {
+    if (this.#state !== "starting") return undefined;
+    const late = this.catalog.status.filter(({ name, isSynced }) =>
+      !isSynced && this.#sources.has(name)
+    );
+    if (late.length === 0) return undefined;
+    const texts = late.map(({ name, problem = "it has not answered yet" }) =>
+      `source ${name}: ${problem.slice(0, TROUBLE_LENGTH_MAX)}`
+    );
+    return `server has not read its catalog (${texts.join("; ")})`;
   }
 
   /**
@@ -150,6 +180,8 @@ export class Discovery {
       if (this.isReady) this.#pushes.changed(diff);
     });
     this.catalog.start();
+    const { timers } = this.#environment;
+    this.#waiting = timers.after(CATALOG_WAIT_MS, () => this.#onLate());
     warmUp(this.#environment.generate);
     unawaited(
       "catalog",
@@ -171,6 +203,7 @@ export class Discovery {
   drain(reason: string): void {
     if (this.#state === "draining") return;
     this.#state = "draining";
+    this.#waiting?.cancel();
     this.#pushes.stop();
     this.#unfollow();
     this.#streams.drain(reason);
@@ -182,9 +215,27 @@ export class Discovery {
     await this.catalog.stop();
   }
 
+  #onLate(): void {
+    this.#waiting = undefined;
+    const { problem } = this;
+    if (problem === undefined) return;
+    this.#environment.log.warn(
+      `${problem}: clients of discovery are sent to other servers until it has`,
+    );
+    this.#streams.endAll(problem);
+  }
+
   #onSynced(): void {
     if (this.#state !== "starting") return;
+    const isLate = this.#waiting === undefined && this.#sources.size > 0;
+    this.#waiting?.cancel();
     this.#state = "serving";
+    if (isLate) {
+      this.#environment.log.info(
+        "server has read its catalog: clients of " +
+          "discovery are answered",
+      );
+    }
     this.#pushes.changed();
   }
 }

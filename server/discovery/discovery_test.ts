@@ -14,7 +14,7 @@ import {
   serviceOf,
 } from "../../tests/support/scripted_source.ts";
 import { ADS_SOTW } from "../../tests/support/xds_probe.ts";
-import { Discovery } from "./discovery.ts";
+import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
 import { SEES_EVERYTHING, type Visibility } from "./generate/audience.ts";
 import { generateService } from "./generate/generate_service.ts";
 import { SLICE_MS } from "./push/push_queue.ts";
@@ -307,6 +307,52 @@ Deno.test("who comes while the server stops is sent elsewhere", async () => {
   rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.9:1")] });
   await rig.discovery.stop("gone");
   assertEquals(rig.timers.pendingCount, 0);
+});
+
+Deno.test("who waits too long for sources is sent elsewhere, and let in later", async () => {
+  const rig = new Rig();
+  const client = rig.client();
+  rig.timers.advance(CATALOG_WAIT_MS - 1);
+  assertEquals(client.call.status, undefined);
+  rig.source.sink.failed("nobody answers");
+  rig.timers.advance(1);
+  const status = {
+    code: StatusCode.UNAVAILABLE,
+    message: "server has not read its catalog (source script: nobody answers)",
+  };
+  assertEquals(client.call.status, status);
+  assertEquals(rig.discovery.problem, status.message);
+  assertEquals(rig.client().call.status, status);
+  assertEquals(rig.log.matching(/sent to other servers/).length, 1);
+  await rig.serve("10.0.0.1:1");
+  assertEquals(rig.discovery.problem, undefined);
+  const late = rig.client();
+  rig.timers.advance(100);
+  assertEquals(late.heard("cluster").length, 1);
+  // Whatever becomes of the source, who is served stays.
+  rig.source.sink.failed("it went");
+  rig.timers.advance(CATALOG_WAIT_MS);
+  assertEquals([late.call.status, rig.discovery.problem], [
+    undefined,
+    undefined,
+  ]);
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("types that are not served are logged, once for a stream", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const client = rig.client();
+  client.say("type.googleapis.com/a.Secret");
+  client.say("type.googleapis.com/a.Runtime");
+  assertEquals(
+    rig.log.matching(/not served here/).map(({ message }) => message),
+    [
+      "a discovery client asks for what is not served here and may wait for " +
+      'it: "type.googleapis.com/a.Secret"',
+    ],
+  );
+  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("a view that takes long is made in slices, for all who wait for it", async () => {

@@ -93,6 +93,11 @@ export class ServerDiscovery {
     return this.#discovery.catalog;
   }
 
+  /** Why subscribers are not answered, if that is not a matter of moments. */
+  get problem(): string | undefined {
+    return this.#discovery.problem;
+  }
+
   /** For the admin port. */
   get routes(): Routes {
     return this.#discovery.routes;

@@ -19,6 +19,8 @@ export interface XdsClientWish {
   readonly name: XdsClientName;
   /** Where ADS is on 127.0.0.1. */
   readonly port: number;
+  /** Where it is when the first one has nothing to say. */
+  readonly fallbackPort?: number;
   /** Of the service. */
   readonly service: string;
   readonly id?: string;
@@ -60,11 +62,12 @@ export class XdsClient implements AsyncDisposable {
         ...env,
         ...wish.env,
         GRPC_XDS_BOOTSTRAP_CONFIG: JSON.stringify({
-          xds_servers: [{
-            server_uri: `127.0.0.1:${wish.port}`,
-            channel_creds: [{ type: "insecure" }],
-            server_features: ["xds_v3"],
-          }],
+          xds_servers: [wish.port, wish.fallbackPort ?? []].flat()
+            .map((port) => ({
+              server_uri: `127.0.0.1:${port}`,
+              channel_creds: [{ type: "insecure" }],
+              server_features: ["xds_v3"],
+            })),
           node: {
             id: wish.id ?? `${name}-1`,
             // grpc-js cannot do without.

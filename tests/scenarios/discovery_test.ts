@@ -1,4 +1,9 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertStringIncludes,
+} from "@std/assert";
 import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { certificates } from "../support/certificates.ts";
@@ -137,6 +142,23 @@ Deno.test("nobody is answered before the sources have synced, then everybody", a
   for (const stream of streams) {
     assertEquals(namesIn("cluster", await stream.next()), [WEB]);
   }
+});
+
+Deno.test("a server that has not read its catalog is not ready, and says why", async () => {
+  await using rig = await DiscoveryRig.open();
+  const { health } = rig.tunnel.server.addresses;
+  const readiness = async () =>
+    await (await fetch(`http://${health}/readyz`)).text();
+  const sentence = "server has not read its catalog (source script: ";
+  assertStringIncludes(
+    await readiness(),
+    `${sentence}it has not answered yet)`,
+  );
+  rig.source.sink.failed("refused");
+  assertStringIncludes(await readiness(), `${sentence}refused)`);
+  rig.source.sink.set(oneService);
+  rig.source.sink.synced();
+  await eventually("it is", async () => !(await readiness()).includes("read"));
 });
 
 Deno.test("a source that is lost later changes nothing", async () => {

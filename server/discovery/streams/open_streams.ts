@@ -45,6 +45,8 @@ export interface OpenStreamsOptions {
   visibleTo(node: string): Visibility;
   readonly views: Views;
   readonly metrics: DiscoveryMetrics;
+  /** Why nobody is answered for now, if that is so. */
+  problem(): string | undefined;
   /** One has said who it is, and was let in. */
   joined(stream: AdsStream): void;
   /** One is over, whether it had joined or not. */
@@ -135,6 +137,11 @@ export class OpenStreams {
     this.#isDraining = true;
     this.#timer?.cancel();
     this.#late.stop();
+    this.endAll(reason);
+  }
+
+  /** Sends all that there are now to other servers. */
+  endAll(reason: string): void {
     const status = { code: StatusCode.UNAVAILABLE, message: reason };
     for (const stream of [...this.#streams]) stream.end(status);
   }
@@ -156,6 +163,10 @@ export class OpenStreams {
   #assertRoom(): void {
     if (this.#isDraining) {
       throw new GrpcError(StatusCode.UNAVAILABLE, "the server is stopping");
+    }
+    const problem = this.#options.problem();
+    if (problem !== undefined) {
+      throw new GrpcError(StatusCode.UNAVAILABLE, problem);
     }
     if (this.#streams.size < STREAMS_MAX) return;
     throw new GrpcError(

@@ -17,7 +17,7 @@ import { Envoy } from "../../peers/envoy.ts";
 import { findPeer } from "../../peers/peers.ts";
 import { freePort } from "../../peers/ports.ts";
 import type { Workspace } from "../../peers/workspace.ts";
-import { XdsClient } from "../../peers/xds_client.ts";
+import { XdsClient, type XdsClientName } from "../../peers/xds_client.ts";
 import { eventually } from "../kube_case.ts";
 import { sleep } from "../proxy_case.ts";
 import { run } from "../run_program.ts";
@@ -31,6 +31,12 @@ import {
 
 /** Longer than clients wait before they ask the new server at first. */
 const ABSENCE_MS = 4_000;
+
+/** What a server waits for its sources, the client's start, and some more. */
+const FALLBACK_MS_MAX = 8_000;
+
+/** Those that know of several servers (gRFC A71). */
+const FALLING_BACK: readonly XdsClientName[] = ["grpc-go", "C-core"];
 
 const STOPPED_STREAMS = 50;
 const CHANGES = 20;
@@ -151,7 +157,43 @@ async function stoppedReaders({ workspace, maker }: XdsContext) {
   }
 }
 
+/** A server that knows nothing yet says so, and its clients ask another one. */
+async function fallsBack(
+  context: XdsContext,
+  name: XdsClientName,
+): Promise<void> {
+  const { workspace, backends: { grpc } } = context;
+  const echo = (endpoint: string): DiscoveredService => ({
+    ...{ name: "echo", appProtocol: "grpc", endpoints: [endpoint] },
+  });
+  await using source = new HttpSource();
+  await using late = await startDiscovery(context, [], {
+    flags: [`--services-url=${source.url}`],
+  });
+  await using server = await startDiscovery(context, [echo(grpc[0]!)]);
+  const began = Date.now();
+  await using client = await XdsClient.start(workspace, {
+    ...{ name, port: late.port, fallbackPort: server.port, service: "echo" },
+  });
+  await client.untilAnsweredBy(grpc[0]!);
+  const tookMs = Date.now() - began;
+  assert(tookMs < FALLBACK_MS_MAX, `it took ${tookMs} ms`);
+  // grpc-go fails calls until then, and asks the first one ever more seldom.
+  if (name === "grpc-go") return;
+  // The one that it would rather have lets it in when it can.
+  source.open([echo(grpc[1]!)]);
+  await client.untilAnsweredBy(grpc[1]!);
+  const { failed, errors } = await client.finish();
+  assertEquals([failed, errors], [0, []]);
+}
+
 export const ABSENCE_CASES: XdsCases = {
+  ...Object.fromEntries(
+    FALLING_BACK.map((name) => [
+      `${name} asks its other server while the first one's source is away`,
+      (context: XdsContext) => fallsBack(context, name),
+    ]),
+  ),
   "Envoy over SotW and grpc-go keep what they had while a source is away": (
     context,
   ) => sourceAway(context, false),
