@@ -18,6 +18,7 @@ import {
   serverAddresses,
   serverFlag,
 } from "./flags/join_flags.ts";
+import { joinFileFlag, joinTokenText } from "./flags/join_token_text.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/log_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { forgetPublicRoots } from "./trusted_roots.ts";
@@ -29,7 +30,7 @@ const GROUP = "Joining";
 export const JOIN_COMMAND = defineCommand({
   name: "join",
   summary: "Give this node an identity with a token, once",
-  operands: "TOKEN --server HOST:PORT [flags]",
+  operands: "TOKEN|- --server HOST:PORT [flags]",
   about: [
     "Makes a key, finds the server whose CA the token names, and gets a " +
     "certificate for the key. Afterwards `tunnel agent` needs no token and no " +
@@ -38,10 +39,12 @@ export const JOIN_COMMAND = defineCommand({
   ],
   examples: [
     "tunnel join tnl1.… --server tunnel.example:8091",
+    "tunnel join --join-file /run/secrets/join --server tunnel.example:8091",
     "tunnel join tnl1.… --server 192.0.2.7:8091 --node edge-7",
   ],
   flags: {
     "server": { ...serverFlag(GROUP), defaultText: "" },
+    "join-file": joinFileFlag(GROUP),
     ...nodeFlags(GROUP),
     "again": booleanFlag(false, {
       group: GROUP,
@@ -52,8 +55,9 @@ export const JOIN_COMMAND = defineCommand({
     ...GENERAL_FLAGS,
   },
   async run({ values, operands, given }, { environment, print }) {
-    const [token, ...others] = operands;
-    if (token === undefined || others.length > 0) {
+    const [word = "", ...others] = operands;
+    const file = values["join-file"];
+    if (word === "" && file === "" || others.length > 0) {
       throw new UsageError(
         "Cannot join: wanted one token, tunnel join TOKEN --server HOST:PORT; " +
           "`tunnel token create` on the server makes one",
@@ -66,6 +70,7 @@ export const JOIN_COMMAND = defineCommand({
           "server says where it is",
       );
     }
+    const token = joinTokenText(word, file);
     const stateDirectory = values["state-dir"] ||
       defaultStateDirectory("agent", environment);
     const options = { stateDirectory, ...joinWish(token, values["node"]) };

@@ -29,6 +29,7 @@ Deno.test("tunnel join says what is missing, and never the token", async () => {
       [[TOKEN, "more", "--server=a:1"], "wanted one token"],
       [[TOKEN], "--server is not given"],
       [[TOKEN, "--server=https://a:1"], "wanted HOST:PORT"],
+      [["--join-file=/none", "--server=a:1"], "Cannot use --join-file /none"],
       [[TOKEN.slice(0, -1), "--server=a:1"], "was the line cut?"],
       [[TOKEN, "--server=a:1", "--node=A B"], "Cannot use --node"],
     ] as const

@@ -20,6 +20,7 @@ import { identifiersFlag } from "./identifiers_flag.ts";
 import { AGENT_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { nodeFlags, serverFlag } from "./join_flags.ts";
+import { joinFileFlag } from "./join_token_text.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
 import { RELAY_FLAGS } from "./relay_flags.ts";
 import { ALLOW_PRESETS, rulesFlag } from "./rules_flag.ts";
@@ -86,8 +87,9 @@ export const AGENT_FLAGS = {
     group: IDENTITY,
     placeholder: "TOKEN",
     help: "Join with this line of tunnel token create. Not needed nor used " +
-      "once the node has joined.",
+      "once the node has joined. -: from standard input.",
   }),
+  "join-file": joinFileFlag(IDENTITY),
   ...nodeFlags(IDENTITY),
   "agent-id": textFlag("", {
     group: IDENTITY,

@@ -10,6 +10,7 @@ import type { AgentOptions, IdentityOptions } from "../../agent/options.ts";
 import { UsageError } from "../usage_error.ts";
 import type { AGENT_FLAGS } from "./agent_flags.ts";
 import { joinWish, nodeName, serverAddresses } from "./join_flags.ts";
+import { joinTokenText } from "./join_token_text.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagReading } from "./read_flags.ts";
 
@@ -39,7 +40,8 @@ export function belonging(
   );
   const addresses = addressesOf(flags, given);
   if (caFile !== "") {
-    const odd = ["join", "node", "state-dir"].find((name) => given.has(name));
+    const odd = ["join", "join-file", "node", "state-dir"]
+      .find((name) => given.has(name));
     if (odd !== undefined) {
       throw new UsageError(
         `Cannot use --${odd} together with --ca-cert: a node that joins ` +
@@ -79,8 +81,9 @@ function identityOf(
   if (hasJoined(stateDirectory)) {
     return { stateDirectory, ...(node === undefined ? {} : { node }) };
   }
-  if (flags["join"] === "") return undefined;
-  return { stateDirectory, ...joinWish(flags["join"], flags["node"]) };
+  const token = joinTokenText(flags["join"], flags["join-file"]);
+  if (token === "") return undefined;
+  return { stateDirectory, ...joinWish(token, flags["node"]) };
 }
 
 /** @returns `undefined` when no flag names a server. */

@@ -43,8 +43,8 @@ export const LOG_FLAGS = {
     group: GROUP,
     help:
       "How much to log: 0 what needs attention, 1 start and stop, 2 links, " +
-      "refusals and connections that fail, 4 every connection, 10 every " +
-      "packet. Konnectivity: 4.",
+      "refusals and connections that fail, 4 every connection, 6 stacks " +
+      "of failures, 10 every packet. Konnectivity: 4.",
     placeholder: "LEVEL",
   }),
   "log-format": choiceFlag(["text", "json"], "text", {
