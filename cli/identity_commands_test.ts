@@ -132,6 +132,24 @@ Deno.test("a token's line makes the node ask for the one name that it may have",
     assertEquals(await lines(), ["one node of any name", undefined]);
   }));
 
+Deno.test("a token for any name says so, and one for an address is none", () =>
+  inState(async (run) => {
+    const any = await run(TOKEN_COMMAND, "create", "--json");
+    assertMatch(any.errors, /may take any name .* --node NAME or --node 'shop/);
+    JSON.parse(any.printed);
+    const narrow = await run(TOKEN_COMMAND, "create", "--node=edge-*");
+    assertEquals(narrow.errors, "");
+    for (const address of ["10.9.0.2", "127.1", "0x7f.1", "7", "1.2.3."]) {
+      const { code, errors } = await run(
+        TOKEN_COMMAND,
+        "create",
+        `--node=${address}`,
+      );
+      assertEquals(code, 2);
+      assertMatch(errors, /nothing that reads as an IP address/);
+    }
+  }));
+
 Deno.test("a token's line names the server as it was started", () =>
   inState(async (run, state) => {
     const serving = (agents: string, names: string[] = []) =>

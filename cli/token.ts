@@ -133,7 +133,7 @@ async function create(
   { values }: FlagReading<typeof FLAGS>,
   state: StateDirectory,
   tokens: TokenStore,
-  { print }: CommandContext,
+  { print, printError }: CommandContext,
 ): Promise<ExitCode> {
   const pin = pinOfCurrent(await loadAuthorities(state));
   const { token, record } = await tokens.create(
@@ -152,6 +152,7 @@ async function create(
   const { id, expiresAt, nodePattern } = record;
   // Else the node would ask to be called by its host name, and be refused.
   const name = isNodeName(nodePattern) ? ` --node ${nodePattern}` : "";
+  if (nodePattern === "*") printError(`${CREATE}: ${ANY_NAME}\n`);
   const command = `tunnel agent --server ${server} --join ${token}${name}`;
   print(
     values["json"]
@@ -160,6 +161,11 @@ async function create(
   );
   return ExitCode.OK;
 }
+
+/** A name is a right: connections to a host of that name go to the node. */
+const ANY_NAME = "a node may take any name with this token that is still " +
+  "free, and gets the connections to it; --node NAME or --node 'shop-*' says " +
+  "which";
 
 /** Whom a token lets in, for people: one for all names is worth a look. */
 function nodesText({ nodePattern, uses }: TokenRecord): string {

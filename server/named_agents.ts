@@ -7,6 +7,7 @@
  */
 
 import type { AgentLink } from "../proto/link/link.ts";
+import { prefixKey } from "../proto/link/normal_form.ts";
 import { keyedStrategy } from "./strategies/keyed.ts";
 import { LinkList } from "./strategies/link_list.ts";
 import type { Strategy } from "./strategies/strategy.ts";
@@ -19,7 +20,7 @@ export class NamedAgents {
   );
   readonly #byUid = keyedStrategy("uid", ({ uid }) => uid);
   /** Who has announced this very prefix; one inside it is another one. */
-  readonly #byCidr = keyedStrategy("cidr", ({ cidr }) => cidr);
+  readonly #byCidr = keyedStrategy("cidr", ({ cidr }) => cidr, prefixKey);
 
   /** As it is spelled: two agents may differ in case alone. */
   readonly #byId = new Map<string, LinkList>();

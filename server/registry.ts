@@ -9,11 +9,11 @@
  */
 
 import type { AgentLink, DialTarget } from "../proto/link/link.ts";
+import { nameKey } from "../proto/link/normal_form.ts";
 import type { Clock } from "../proto/sync/clock.ts";
 import { Departed } from "./departed.ts";
 import { LinkGroup, Rank } from "./link_group.ts";
 import { NamedAgents } from "./named_agents.ts";
-import { hostKey } from "./strategies/keyed.ts";
 import { createStrategy } from "./strategies/create_strategy.ts";
 import type { Strategy, StrategyName } from "./strategies/strategy.ts";
 import { targetHost } from "./target_host.ts";
@@ -189,7 +189,7 @@ export class Registry {
   };
 
   #refuse(wanted: string): NoAgent {
-    const key = hostKey(wanted.slice(wanted.indexOf("=") + 1));
+    const key = nameKey(wanted.slice(wanted.indexOf("=") + 1));
     const which = this.#links.size === 0
       ? `no agent is connected (${this.#departed.describe(ANY_AGENT)})`
       : `no agent serves ${wanted}; ${this.#departed.describe(key)}`;
@@ -204,5 +204,5 @@ const ANY_AGENT = "*";
 function namesOf({ peer }: AgentLink): Set<string> {
   const { host, ipv4, ipv6, uid } = peer.identifiers;
   const names = [...host, ...ipv4, ...ipv6, ...uid, peer.agentId];
-  return new Set(names.map(hostKey));
+  return new Set(names.map(nameKey));
 }

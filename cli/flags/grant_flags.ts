@@ -9,7 +9,10 @@ import {
   IdentifiersError,
   parseIdentifiers,
 } from "../../proto/link/identifiers.ts";
-import { isNamePattern } from "../../server/identity/name_pattern.ts";
+import {
+  isNamePattern,
+  NAME_PATTERN_RULE,
+} from "../../server/identity/name_pattern.ts";
 import {
   type Flag,
   type FlagDetails,
@@ -21,9 +24,7 @@ import {
 export function namePatternFlag(details: FlagDetails): Flag<string> {
   return parsedFlag("*", (text) => {
     if (isNamePattern(text)) return text;
-    throw new FlagValueError(
-      'wanted lower-case letters, digits, ".", "_", "-", and "*" for any',
-    );
+    throw new FlagValueError(`wanted ${NAME_PATTERN_RULE}`);
   }, { placeholder: "PATTERN", defaultText: "*", ...details });
 }
 

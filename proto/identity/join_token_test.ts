@@ -4,7 +4,7 @@ import {
   JoinTokenError,
   parseJoinToken,
 } from "./join_token.ts";
-import { isDnsName, isNodeName } from "./node_name.ts";
+import { isDnsName, isJoinableName, isNodeName } from "./node_name.ts";
 import { renewalStatement } from "./renewal_proof.ts";
 
 const TOKEN = {
@@ -46,6 +46,14 @@ Deno.test("node names are safe in files, certificates and DNS", () => {
     const name of ["", ".", "..", "a/b", "../x", "A", "-a", "a.", "a b", "ü"]
       .concat("a\0", "a\n", "x".repeat(201), "*", "tunnel-server")
   ) assertEquals(isNodeName(name), false, name);
+  for (const name of ["n", "node-1", "rack.7", "10.9.0.2.x", "0xn", "1.a"]) {
+    assertEquals(isJoinableName(name), true, name);
+  }
+  for (
+    const name of ["10.9.0.2", "1.2.3", "127.1", "1", "0x7f.1", "0x7f000001"]
+      .concat("0", "010.0.0.1", "2130706433", "0x", "1.2.3.4.5", "999.1")
+      .concat("tunnel-server", "::1", "10.9.0.2.", "A")
+  ) assertEquals(isJoinableName(name), false, name);
   assertEquals(["a.b", "a_b", "a..b", "a-"].map(isDnsName), [
     true,
     false,

@@ -29,11 +29,33 @@ const NODE_NAME = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/;
 const DNS_NAME =
   /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/;
 
-/** Whether a node may be called that. The servers' own name is no node's. */
+/**
+ * Whether there may be a node called that. The servers' own name is no node's.
+ * What reads as an address may be the name of a node from former times; no node
+ * joins by one (`isJoinableName`).
+ */
 export function isNodeName(text: string): boolean {
   return text.length <= NODE_NAME_OCTETS_MAX && NODE_NAME.test(text) &&
     text !== TUNNEL_SERVER_NAME;
 }
+
+/**
+ * Whether a node may join by that name. One that reads as an address would get
+ * the connections to the address, which has to be granted.
+ */
+export function isJoinableName(text: string): boolean {
+  return isNodeName(text) && !isNumericName(text);
+}
+
+/**
+ * Whether a name is nothing but numbers, as inet_aton takes them: an address to
+ * some, in one spelling or another, or to nobody (`1.2.3.4.5`, `08`).
+ */
+export function isNumericName(text: string): boolean {
+  return NUMERIC.test(text);
+}
+
+const NUMERIC = /^(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+))*\.*$/i;
 
 /** Whether a certificate may call it a DNS name. */
 export function isDnsName(text: string): boolean {
@@ -44,3 +66,7 @@ export function isDnsName(text: string): boolean {
 export const NODE_NAME_RULE =
   `lower-case letters, digits, ".", "_" and "-", at most ` +
   `${NODE_NAME_OCTETS_MAX}, with a letter or digit at both ends`;
+
+/** The same for those who join. */
+export const JOINABLE_NAME_RULE =
+  `${NODE_NAME_RULE}, and nothing that reads as an IP address`;

@@ -2,14 +2,19 @@
  * What an agent says it serves, as it travels in `agentidentifiers`: a URL query
  * such as `host=node1&ipv4=10.0.0.7&default-route=true`.
  *
- * Addresses become canonical and names lower case here, once, so that whoever
- * looks an agent up compares strings.
+ * All of it gets its normal form here, once (`normal_form.ts`), so that whoever
+ * looks an agent up, or judges what it claims, compares strings.
  *
  * @module
  */
 
-import { canonicalIp, parseIpAddress, parseIpPrefix } from "./ip_address.ts";
+import {
+  formatIpAddress,
+  parseIpAddress,
+  parseIpPrefix,
+} from "./ip_address.ts";
 import type { Identifiers } from "./link.ts";
+import { nameKey, prefixKey } from "./normal_form.ts";
 
 /** The keys there are. `uid` is ours: in Konnectivity the agent's id is that. */
 export const IDENTIFIER_KEYS = [
@@ -43,9 +48,9 @@ export const NO_IDENTIFIERS: Identifiers = {
  * Reads identifiers.
  *
  * @param reader A `server` ignores keys it does not know (they may come from a
- *   newer agent) and keeps values that are not what their key promises, as
- *   Konnectivity does: they match nobody. An agent checking its own `flag`
- *   refuses both.
+ *   newer agent) and values that are not what their key promises: `ipv4=gw`
+ *   must not be found by whoever looks for the host `gw`. An agent checking its
+ *   own `flag` refuses both.
  * @throws {IdentifiersError} On bad percent-encoding, and on what is refused.
  */
 export function parseIdentifiers(
@@ -83,11 +88,11 @@ export function parseIdentifiers(
   }
   const of = (key: string) => values.get(key) ?? [];
   return {
-    host: distinct(of("host").map((name) => canonicalIp(name).toLowerCase())),
+    host: distinct(of("host").map(nameKey)),
     ipv4: distinct(of("ipv4").map((text) => address(text, "ipv4", isStrict))),
     ipv6: distinct(of("ipv6").map((text) => address(text, "ipv6", isStrict))),
     cidr: distinct(of("cidr").map((text) => prefix(text, isStrict))),
-    uid: distinct(of("uid")),
+    uid: distinct(of("uid").map(nameKey)),
     // The first one counts and only Go's spellings of true are true.
     defaultRoute: TRUE.has(of("default-route")[0] ?? ""),
   };
@@ -126,31 +131,36 @@ function decode(text: string): string {
   }
 }
 
+/** @returns `undefined` for what is none: it matches nobody. */
 function address(
   text: string,
   key: "ipv4" | "ipv6",
   isStrict: boolean,
-): string {
+): string | undefined {
   const parsed = parseIpAddress(text);
-  // An IPv4-mapped IPv6 address names an IPv4 host: fine under either key.
-  const fits = parsed !== undefined && (key === "ipv6" || parsed.length === 4);
-  if (!fits && isStrict) {
+  if (isStrict) {
+    // An IPv4-mapped IPv6 address names an IPv4 host: fine under either key.
+    const fits = parsed !== undefined &&
+      (key === "ipv6" || parsed.length === 4);
+    if (fits) return formatIpAddress(parsed);
     throw new IdentifiersError(
       `Cannot read the agent identifier ${key}=${text}: it is no such address`,
     );
   }
-  return canonicalIp(text).toLowerCase();
+  return parsed && formatIpAddress(parsed);
 }
 
-function prefix(text: string, isStrict: boolean): string {
-  if (isStrict && parseIpPrefix(text) === undefined) {
-    throw new IdentifiersError(
-      `Cannot read the agent identifier cidr=${text}: ADDRESS/LENGTH is wanted`,
-    );
-  }
-  return text.toLowerCase();
+/** @returns As `address`. */
+function prefix(text: string, isStrict: boolean): string | undefined {
+  if (parseIpPrefix(text) !== undefined) return prefixKey(text);
+  if (!isStrict) return undefined;
+  throw new IdentifiersError(
+    `Cannot read the agent identifier cidr=${text}: ADDRESS/LENGTH is wanted`,
+  );
 }
 
-function distinct(values: readonly string[]): string[] {
-  return [...new Set(values)];
+/** Each once, in order, and none that is empty: no host is called nothing. */
+function distinct(values: readonly (string | undefined)[]): string[] {
+  return [...new Set(values)].filter((value) => value !== undefined)
+    .filter((value) => value !== "");
 }

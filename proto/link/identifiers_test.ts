@@ -19,7 +19,7 @@ Deno.test("identifiers are read from a URL query", () => {
       ipv4: ["1.2.3.4"],
       ipv6: ["::1"],
       cidr: ["10.0.0.0/8"],
-      uid: ["U-1"],
+      uid: ["u-1"],
       defaultRoute: true,
     },
   );

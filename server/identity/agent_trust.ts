@@ -14,6 +14,7 @@ import {
 } from "../../proto/identity/node_name.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
 import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
+import { nameKey } from "../../proto/link/normal_form.ts";
 import {
   ADMITTED,
   anonymousJudge,
@@ -73,7 +74,7 @@ function isAbout(peer: LinkPeer, node: string): boolean {
   return isAnonymous(peer.identity) ||
     peer.identity.commonName === NODE_SUBJECT_PREFIX + node ||
     [peer.agentId, ...peer.identifiers.host, ...peer.identifiers.uid]
-      .includes(node);
+      .some((name) => name === node || nameKey(name) === node);
 }
 
 /**

@@ -9,7 +9,6 @@
  */
 
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
-import { canonicalIp } from "../../proto/link/ip_address.ts";
 import type { LinkPeer, PeerIdentity } from "../../proto/link/link.ts";
 import {
   ADMITTED,
@@ -19,15 +18,13 @@ import {
 } from "../links/admission.ts";
 import { type ProvenNames, unprovenClaim } from "./claims.ts";
 import type { Grants } from "./node_judge.ts";
+import { nodeNameOf, provenAddresses, provenNames } from "./proven_names.ts";
 
 /** What becomes of agents that claim more than their certificate says. */
 export type NodeBinding = "warn" | "enforce";
 
 /** Agents remembered as warned about; beyond that, more is said than needed. */
 export const WARNED_AGENTS_MAX = 10_000;
-
-/** Words in front of a node's name: Kubernetes' and ours. */
-const NAME_PREFIX = /^(?:system:node:|node:)/;
 
 /** What `bindingJudge` reports. */
 export interface BindingObserver {
@@ -76,22 +73,17 @@ function isNew(warned: Set<string>, { agentId, identity }: LinkPeer): boolean {
   return true;
 }
 
-/** What a certificate says, and what its holder was granted by that name. */
-function provenBy(
-  { commonName, names }: PeerIdentity,
-  grants: Grants,
-): ProvenNames {
-  const dns: string[] = [];
-  const addresses: string[] = [];
-  for (const name of names) {
-    const [, kind, value] = /^(DNS|IP Address):(.+)$/.exec(name) ?? [];
-    if (kind === "DNS") dns.push(value!.toLowerCase());
-    if (kind === "IP Address") addresses.push(canonicalIp(value!));
-  }
-  const node = commonName.replace(NAME_PREFIX, "");
-  const { ipv4, ipv6, cidr, defaultRoute } = grants(node);
+/**
+ * What a certificate says, and what its holder was granted by that name. An
+ * authority that puts an address in a common name vouches for that, too.
+ */
+function provenBy(identity: PeerIdentity, grants: Grants): ProvenNames {
+  const names = provenNames(identity) ?? [];
+  const addresses = provenAddresses(identity);
+  const { ipv4, ipv6, cidr, defaultRoute } = grants(nodeNameOf(identity));
   return {
-    names: [node, ...dns],
+    ids: [...names, ...addresses],
+    names,
     granted: {
       ...NO_IDENTIFIERS,
       ipv4: [...addresses, ...ipv4],

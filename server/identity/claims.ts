@@ -10,10 +10,16 @@ import {
   prefixContains,
 } from "../../proto/link/ip_address.ts";
 import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
+import { nameKey } from "../../proto/link/normal_form.ts";
+
+/** Longest text of a peer that is repeated: a host name's. */
+const CLAIM_LENGTH_MAX = 253;
 
 /** Whom a peer was proven to be. */
 export interface ProvenNames {
-  /** What it may have as agent id, `host` and `uid`. Not empty. */
+  /** What it may have as agent id. */
+  readonly ids: readonly string[];
+  /** What it may have as `host` and `uid`. */
   readonly names: readonly string[];
   /** What else it may claim. An address or prefix inside a granted one is. */
   readonly granted: Identifiers;
@@ -26,9 +32,12 @@ export interface ProvenNames {
  */
 export function unprovenClaim(
   { agentId, identifiers }: Pick<LinkPeer, "agentId" | "identifiers">,
-  { names, granted }: ProvenNames,
+  { ids, names: proven, granted }: ProvenNames,
 ): string | undefined {
-  if (!names.includes(agentId)) return `agent id ${JSON.stringify(agentId)}`;
+  if (!ids.includes(agentId)) {
+    return `agent id ${JSON.stringify(agentId.slice(0, CLAIM_LENGTH_MAX))}`;
+  }
+  const names = proven.map(nameKey);
   const isHost = (host: string) =>
     names.includes(host) || granted.host.includes(host) ||
     coversAddress(granted, host);
@@ -75,5 +84,5 @@ function coversPrefix(granted: Identifiers, text: string): boolean {
 function quoted(text: string): string {
   return /^[\w.:/*-]{1,253}$/.test(text)
     ? text
-    : JSON.stringify(text.slice(0, 253));
+    : JSON.stringify(text.slice(0, CLAIM_LENGTH_MAX));
 }

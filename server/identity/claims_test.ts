@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { identifiers } from "../../tests/support/fake_link.ts";
 import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
 import { certified } from "../../tests/support/memory_transport.ts";
+import type { Verdict } from "../links/admission.ts";
 import { bindingJudge } from "./binding_judge.ts";
 import { unprovenClaim } from "./claims.ts";
 
@@ -12,7 +13,7 @@ function claim(
 ): string | undefined {
   return unprovenClaim(
     { agentId, identifiers: identifiers(claimed) },
-    { names: ["n"], granted: identifiers(granted) },
+    { ids: ["n"], names: ["n"], granted: identifiers(granted) },
   );
 }
 
@@ -107,6 +108,39 @@ Deno.test("a foreign certificate proves its common name and its names", () => {
     const { said, verdict } = judged(peer, names, "enforce");
     assertEquals([said, verdict], [[], { admitted: true }]);
   }
+});
+
+Deno.test("an address that a foreign certificate is for proves it, and as an id", () => {
+  const enforced = (
+    commonName: string,
+    names: string[],
+    agentId: string,
+    claims: Partial<Identifiers>,
+  ) => {
+    const peer = {
+      agentId,
+      identifiers: identifiers(claims),
+      identity: { ...certified(commonName), names },
+    };
+    const { verdict } = judged(peer, names, "enforce");
+    return (verdict as Verdict).admitted;
+  };
+  const ip = ["IP Address:10.0.0.7"];
+  assertEquals(enforced("n", ip, "10.0.0.7", {}), true);
+  assertEquals(enforced("n", ip, "n", { host: ["10.0.0.7"] }), true);
+  assertEquals(enforced("n", ip, "10.0.0.8", {}), false);
+  // Clusters exist whose nodes are called by their addresses.
+  const node = "system:node:10.0.0.7";
+  assertEquals(
+    enforced(node, [], "10.0.0.7", { host: ["10.0.0.7"], ipv4: ["10.0.0.7"] }),
+    true,
+  );
+  assertEquals(enforced(node, [], "10.0.0.7", { ipv4: ["10.0.0.8"] }), false);
+  // A DNS name that reads as an address is the proof of neither.
+  const dns = ["DNS:10.0.0.7", "DNS:10.7"];
+  assertEquals(enforced("n", dns, "10.0.0.7", {}), false);
+  assertEquals(enforced("n", dns, "n", { host: ["10.0.0.7"] }), false);
+  assertEquals(enforced("N1", ["DNS:Web."], "N1", { host: ["web"] }), true);
 });
 
 Deno.test("what it does not prove is counted, and said once", () => {

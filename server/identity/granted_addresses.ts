@@ -1,7 +1,7 @@
 /**
  * What joined nodes were granted beside their names, and whose it is: an agent
  * that proves nothing about itself must not announce it too, and so receive
- * connections that were meant for the node.
+ * connections that were meant for the node; nor must a new node be called it.
  *
  * Kept in memory, because all nodes' records would have to be read for each
  * stranger. Records that change are read again when that is noticed; links that
@@ -47,11 +47,27 @@ export interface TakenClaim {
 export class GrantedAddresses {
   readonly #options: GrantedAddressesOptions;
   readonly #granted = new Map<string, Identifiers>();
+  #loading: Promise<void> | undefined;
   /** Admitted without a certificate and without a token. */
   readonly #strangers = new WeakSet<PeerIdentity>();
 
   constructor(options: GrantedAddressesOptions) {
     this.#options = options;
+  }
+
+  /** Somebody asks, so changes have to be noted. */
+  get isWanted(): boolean {
+    return this.#loading !== undefined;
+  }
+
+  /** Reads all records that can be read, if that was not done. */
+  loaded(): Promise<void> {
+    if (this.#loading === undefined) {
+      this.#loading = this.load();
+      // Whoever asks next tries again.
+      this.#loading.catch(() => this.#loading = undefined);
+    }
+    return this.#loading;
   }
 
   /** Reads all records that can be read. */

@@ -38,13 +38,23 @@ import {
   JoinTokenError,
   parseJoinToken,
 } from "../../proto/identity/join_token.ts";
-import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
+import {
+  isJoinableName,
+  isNodeName,
+  JOINABLE_NAME_RULE,
+  NODE_NAME_RULE,
+} from "../../proto/identity/node_name.ts";
 import { renewalStatement } from "../../proto/identity/renewal_proof.ts";
+import {
+  NO_IDENTIFIERS,
+  parseIdentifiers,
+} from "../../proto/link/identifiers.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Caller } from "../links/agent_port.ts";
 import { Attempts, RENEWALS_BURST } from "./attempts.ts";
 import type { Authorities } from "./authorities.ts";
 import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
+import type { GrantedAddresses } from "./granted_addresses.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
 import { ownCertificate, standingProblem } from "./node_judge.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
@@ -60,6 +70,8 @@ export interface JoinServiceOptions {
   readonly tokens: TokenStore;
   readonly nodes: NodeStore;
   readonly authorities: () => Authorities;
+  /** What joined nodes were granted. */
+  readonly granted: Pick<GrantedAddresses, "loaded" | "taken" | "note">;
   /** Certificates of other authorities pass the handshake, too. */
   readonly trustsOthers: boolean;
   /** Monotonic; for limits and nonces. */
@@ -150,7 +162,7 @@ export class JoinService {
     { remoteAddress }: Caller,
   ): Promise<EnrolmentAnswer> {
     const { node } = request;
-    checkNodeName(node);
+    checkNodeName(node, isJoinableName(node), JOINABLE_NAME_RULE);
     const token = parseJoinToken(request.token);
     const csr = await readSigningRequest(request.csr);
     const { publicKeySha256 } = csr;
@@ -175,6 +187,7 @@ export class JoinService {
       // Nothing about a known node changes: whoever has seen its request could
       // send it again, with a token that grants less, or more.
       if (known !== undefined) return await this.#enrol(known, csr);
+      await this.#checkFree(node, granted.identifiers);
       await tokens.claim(granted, use);
       const record: NodeRecord = {
         name: node,
@@ -194,8 +207,35 @@ export class JoinService {
           software: request.software.slice(0, 100),
         },
       );
-      return await this.#enrol(record, csr);
+      const answer = await this.#enrol(record, csr);
+      // The next one who joins may come before the change is noticed.
+      this.#options.granted.note(node);
+      return answer;
     });
+  }
+
+  /**
+   * A name leads connections to its node, as a `host` that was granted does.
+   *
+   * @param own What the node's token grants: what is its own by that is free.
+   */
+  async #checkFree(node: string, own: string): Promise<void> {
+    const { host, uid } = parseIdentifiers(own, "server");
+    const claims = {
+      ...NO_IDENTIFIERS,
+      host: host.includes(node) ? [] : [node],
+      uid: uid.includes(node) ? [] : [node],
+    };
+    const { granted } = this.#options;
+    await granted.loaded();
+    const taken = granted.taken(claims);
+    if (taken === undefined) return;
+    throw new GrpcError(
+      StatusCode.PERMISSION_DENIED,
+      `Cannot join as ${node}: the node ${taken.node} was granted ` +
+        `${taken.claim}; use another name, or take that from it on the ` +
+        `server with \`tunnel node approve ${taken.node} --identifiers …\``,
+    );
   }
 
   async #renew(
@@ -207,7 +247,7 @@ export class JoinService {
     const isCertified = own.isOurs && own.node === node;
     if (isCertified) this.#begin(this.#renewals, `node ${node}`);
     else this.#begin(this.#attempts, caller.remoteAddress);
-    checkNodeName(node);
+    checkNodeName(node, isNodeName(node), NODE_NAME_RULE);
     const csr = await readSigningRequest(request.csr);
     if (!isCertified) await this.#checkProof(request, csr, caller);
     const { state, nodes, log } = this.#options;
@@ -324,11 +364,10 @@ export class JoinService {
   }
 }
 
-function checkNodeName(node: string): void {
-  if (isNodeName(node)) return;
+function checkNodeName(node: string, isGood: boolean, rule: string): void {
+  if (isGood) return;
   throw new GrpcError(
     StatusCode.INVALID_ARGUMENT,
-    `Cannot name a node ${JSON.stringify(node.slice(0, 100))}: wanted ` +
-      NODE_NAME_RULE,
+    `Cannot name a node ${JSON.stringify(node.slice(0, 100))}: wanted ${rule}`,
   );
 }

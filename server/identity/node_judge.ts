@@ -24,7 +24,11 @@ import {
 } from "../links/admission.ts";
 import { type Authorities, issuerOf } from "./authorities.ts";
 import { unprovenClaim } from "./claims.ts";
-import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
+import {
+  isNumericName,
+  NODE_SUBJECT_PREFIX,
+} from "../../proto/identity/node_name.ts";
+import { nameKey } from "../../proto/link/normal_form.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import { StateError } from "./state_directory.ts";
 
@@ -117,13 +121,15 @@ export function reservedNameJudge(options: NodeJudgeOptions): Judge {
     const names = [peer.agentId, ...host, ...uid];
     return readOrRefuse(options, () => {
       const taken = names.find((name) =>
-        options.nodes.read(name.toLowerCase()) !== undefined
+        [nameKey(name), name.toLowerCase()].some((spelling) =>
+          options.nodes.read(spelling) !== undefined
+        )
       );
       if (taken === undefined) return undefined;
       return refuse(
         `Cannot admit this agent as ${taken}: that is the name of a node ` +
           "that joined, and this is not its certificate; use another name, " +
-          `or \`tunnel node forget ${taken}\``,
+          `or \`tunnel node forget ${nameKey(taken)}\``,
       );
     });
   };
@@ -145,8 +151,19 @@ function judgeNode(
     parseIdentifiers(record!.identifiers, "server"),
     grants(node),
   );
-  const claim = unprovenClaim(peer, { names: [node], granted });
+  // Nodes that joined in former times may be called like an address. It is
+  // theirs for being granted, not for being a name.
+  const names = isNumericName(node) ? [] : [node];
+  const claim = unprovenClaim(peer, { ids: [node], names, granted });
   if (claim === undefined) return ADMITTED;
+  if (names.length === 0) {
+    return refuse(
+      `Cannot admit ${node}: that name reads as an address, which its ` +
+        `certificate does not cover (${claim}); grant it on the server with ` +
+        `\`tunnel node approve ${node} --identifiers ipv4=ADDRESS\`, or join ` +
+        "again by another name",
+    );
+  }
   return refuse(
     `Cannot admit ${node}: its certificate does not cover ${claim}; use ` +
       `${node} as name, and grant other identifiers on the server with ` +

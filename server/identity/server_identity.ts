@@ -78,8 +78,9 @@ export class ServerIdentity {
   readonly #log: Log;
   readonly #service: JoinService;
   readonly #judging: NodeJudgeOptions;
-  /** Absent where no stranger gets in. */
-  readonly #granted: GrantedAddresses | undefined;
+  /** Read at the start only where strangers get in. */
+  readonly #granted: GrantedAddresses;
+  readonly #admitsStrangers: boolean;
   #authorities: Authorities;
   #events: IdentityEvents | undefined;
   #stopWatching = () => {};
@@ -106,14 +107,14 @@ export class ServerIdentity {
       admitted: new WeakMap(),
       grants,
     };
-    this.#granted = admitsStrangers
-      ? new GrantedAddresses({ nodes, grants, log })
-      : undefined;
+    this.#granted = new GrantedAddresses({ nodes, grants, log });
+    this.#admitsStrangers = admitsStrangers;
     this.#service = new JoinService({
       state,
       nodes,
       tokens: new TokenStore(state),
       authorities: trusted,
+      granted: this.#granted,
       trustsOthers,
       clock: systemTimers,
       now: Date.now,
@@ -151,7 +152,7 @@ export class ServerIdentity {
       });
     }
     await identity.#renewFiles();
-    await identity.#granted?.load();
+    if (environment.admitsStrangers) await identity.#granted.loaded();
     return identity;
   }
 
@@ -173,13 +174,13 @@ export class ServerIdentity {
 
   /** About what nodes were granted; to be asked before strangers get in. */
   get strangerJudges(): readonly Judge[] {
-    return this.#granted === undefined ? [] : [this.#granted.judge];
+    return this.#admitsStrangers ? [this.#granted.judge] : [];
   }
 
   /** About links that stand, when something has changed. */
   get standing(): readonly Judge[] {
     const judge = standingJudge(this.#judging);
-    if (this.#granted === undefined) return [judge];
+    if (!this.#admitsStrangers) return [judge];
     return [judge, this.#granted.judgeStanding];
   }
 
@@ -235,9 +236,10 @@ export class ServerIdentity {
   }
 
   #noteNode(name: string | undefined): void {
-    if (name !== undefined) this.#granted?.note(name);
+    if (!this.#granted.isWanted) return this.#events?.onNode(name);
+    if (name !== undefined) this.#granted.note(name);
     this.#events?.onNode(name);
-    if (name !== undefined || this.#granted === undefined) return;
+    if (name !== undefined) return;
     this.#granted.load().then(
       () => this.#events?.onNode(),
       (error) => this.#log.error(`Cannot read the nodes: ${error.message}`),

@@ -22,7 +22,7 @@ import {
   type JoinToken,
 } from "../../proto/identity/join_token.ts";
 import { parseIdentifiers } from "../../proto/link/identifiers.ts";
-import { isNamePattern } from "./name_pattern.ts";
+import { isNamePattern, NAME_PATTERN_RULE } from "./name_pattern.ts";
 import {
   damaged,
   parseState,
@@ -275,8 +275,8 @@ export class TokenStore {
 function checkWish({ nodePattern, identifiers, uses }: TokenWish): void {
   if (!isNamePattern(nodePattern)) {
     throw new StateError(
-      `Cannot make a token for nodes named "${nodePattern}": wanted lower-` +
-        'case letters, digits, ".", "_", "-", and "*" for any',
+      `Cannot make a token for nodes named "${nodePattern}": wanted ` +
+        NAME_PATTERN_RULE,
     );
   }
   if (uses < 1 || uses > TOKEN_USES_MAX) {

@@ -10,8 +10,8 @@ import type { RequestOptions } from "../../host/kubernetes/client.ts";
 import type { Node } from "../../host/kubernetes/objects.ts";
 import { NODES, pathOf } from "../../host/kubernetes/paths.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
-import { canonicalIp } from "../../proto/link/ip_address.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
+import { nameKey } from "../../proto/link/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
 /** How long an answer is believed. */
@@ -72,8 +72,8 @@ function identifiersOf(node: Node | undefined): Identifiers {
   const addresses: string[] = [];
   const host: string[] = [];
   for (const { type, address } of node?.status?.addresses ?? []) {
-    if (type.endsWith("IP")) addresses.push(canonicalIp(address));
-    else host.push(address);
+    if (type.endsWith("IP")) addresses.push(nameKey(address));
+    else host.push(nameKey(address));
   }
   return { ...NO_IDENTIFIERS, host, ipv4: addresses, ipv6: addresses };
 }

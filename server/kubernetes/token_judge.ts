@@ -160,13 +160,14 @@ async function judgeNode(
   // A Pod may go by its own name: it is as unique, and as proven.
   const agentId = peer.agentId === podName ? nodeName : peer.agentId;
   const names = [nodeName];
+  const proven = (granted: Identifiers) => ({ ids: names, names, granted });
   const claimant = { agentId, identifiers: peer.identifiers };
-  let claim = unprovenClaim(claimant, { names, granted: NO_IDENTIFIERS });
+  let claim = unprovenClaim(claimant, proven(NO_IDENTIFIERS));
   let doubt = "";
   if (claim !== undefined) {
     try {
       const granted = await addresses.of(nodeName);
-      claim = unprovenClaim(claimant, { names, granted });
+      claim = unprovenClaim(claimant, proven(granted));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       doubt = ` (its Node could not be read: ${error.message})`;

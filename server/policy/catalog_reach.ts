@@ -25,7 +25,7 @@ import { DialError, type DialTarget } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Visibility } from "../discovery/generate/audience.ts";
 import { Lingering } from "../discovery/lingering.ts";
-import { hostKey } from "../strategies/keyed.ts";
+import { identifierKey } from "../../proto/link/normal_form.ts";
 
 /** What `CatalogReach` needs from outside. */
 export interface CatalogReachOptions {
@@ -156,7 +156,7 @@ function keyOfTarget(
 
 /** As agents are found: by their own names exactly, by others in any spelling. */
 function agentKey({ key, value }: AgentIdentifier): string {
-  return `${key}=${key === "id" ? value : hostKey(value)}`;
+  return `${key}=${identifierKey(key, value)}`;
 }
 
 function targetKey(

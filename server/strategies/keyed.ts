@@ -2,30 +2,29 @@
  * Strategies that compare a target's host with what agents announced:
  * `destHost` (names and addresses) and `uid`.
  *
- * Unlike upstream's, names are compared without case and addresses in their
- * canonical spelling, so `NODE1` and `0:0:0:0:0:0:0:1` find their agents.
+ * Unlike upstream's, both are compared in their normal form (`normal_form.ts`),
+ * so `NODE1` and `0:0:0:0:0:0:0:1` find their agents.
  *
  * @module
  */
 
-import { canonicalIp } from "../../proto/link/ip_address.ts";
 import type { AgentLink, Identifiers } from "../../proto/link/link.ts";
+import { nameKey } from "../../proto/link/normal_form.ts";
 import { LinkList } from "./link_list.ts";
 import type { Strategy, StrategyName } from "./strategy.ts";
 
-/** The one spelling under which a host or an identifier is indexed. */
-export function hostKey(host: string): string {
-  return canonicalIp(host).toLowerCase();
-}
-
-/** @param keysOf Which identifiers of an agent count. */
+/**
+ * @param keysOf Which identifiers of an agent count.
+ * @param keyOf The spelling under which they are indexed.
+ */
 export function keyedStrategy(
   name: StrategyName,
   keysOf: (identifiers: Identifiers) => readonly string[],
+  keyOf: (text: string) => string = nameKey,
 ): Strategy {
   const index = new Map<string, LinkList>();
   const keys = (link: AgentLink) =>
-    new Set(keysOf(link.peer.identifiers).map(hostKey));
+    new Set(keysOf(link.peer.identifiers).map(keyOf));
   return {
     name,
     add(link) {
@@ -42,7 +41,7 @@ export function keyedStrategy(
         if (list?.all.length === 0) index.delete(key);
       }
     },
-    find: (host) => index.get(hostKey(host))?.all ?? [],
+    find: (host) => index.get(keyOf(host))?.all ?? [],
     *links() {
       for (const list of index.values()) yield* list.all;
     },

@@ -39,7 +39,7 @@ export class Scene implements AsyncDisposable {
   static async open(): Promise<Scene> {
     const rig = await IdentityRig.open();
     const victim = await rig.joined("victim", {
-      identifiers: "ipv4=10.9.9.9&ipv6=fd00::9",
+      identifiers: "ipv4=10.9.9.9&ipv6=fd00::9&host=DB.internal.&uid=ABC",
     });
     const thief = await rig.joined("thief", {
       identifiers: "cidr=10.2.0.0/16",
@@ -299,6 +299,26 @@ export const JOIN_ATTACKS: readonly Attack[] = [
     run: async ({ rig }) =>
       await tryJoin(rig, await rig.token(), "../nodes/victim"),
   },
+  ...[
+    "10.9.9.9",
+    "10.9.2313",
+    "0xa.9.9.9",
+    "0xa090909",
+    "168364297",
+    "012.9.9.9",
+    "1.2.3",
+    "7",
+    "fd00::9",
+    "::ffff:10.9.9.9",
+    "10.9.9.9.",
+  ].map((name): Attack => ({
+    name: `a node name that reads as an address, ${name}`,
+    run: async ({ rig }) => await tryJoin(rig, await rig.token(), name),
+  })),
+  ...["db.internal", "abc"].map((name): Attack => ({
+    name: `a node name that another node was granted, ${name}`,
+    run: async ({ rig }) => await tryJoin(rig, await rig.token(), name),
+  })),
   {
     name: "the name of the servers",
     run: async ({ rig }) =>
