@@ -40,7 +40,10 @@ const FILES = [...LOOK, "--allow-write"] as const;
 const SELF = [...LISTENS, "--allow-run"] as const;
 
 /** Commands that need other than {@linkcode SOCKETS}. */
-const SPECIAL: Readonly<Record<string, readonly string[]>> = {
+const SPECIAL: ReadonlyMap<string, readonly string[]> = new Map<
+  string,
+  readonly string[]
+>(Object.entries({
   demo: SELF,
   server: LISTENS,
   token: FILES,
@@ -49,7 +52,7 @@ const SPECIAL: Readonly<Record<string, readonly string[]>> = {
   "egress-config": FILES,
   version: LOOK,
   help: LOOK,
-};
+}));
 
 /**
  * A kubeconfig may name a program that gives credentials (exec plugins). Only
@@ -70,12 +73,12 @@ export const RUNS_PLUGINS = {
 
 /** Flags of `deno run` for a command; unknown ones only print help. */
 export function permissionsOf(command: string): readonly string[] {
-  return SPECIAL[command] ?? SOCKETS;
+  return SPECIAL.get(command) ?? SOCKETS;
 }
 
 /** Whether a command may run programs once a kubeconfig is named. */
 function mayRunPlugins(command: string): boolean {
-  return SPECIAL[command] === undefined || SPECIAL[command] === LISTENS;
+  return SPECIAL.get(command) === undefined || SPECIAL.get(command) === LISTENS;
 }
 
 /** Commands of equal permissions. */
@@ -88,7 +91,7 @@ export interface PermissionGroup {
 /** For a `case` of the shell. */
 export function permissionGroups(): readonly PermissionGroup[] {
   const groups = new Map<readonly string[], string[]>();
-  for (const [command, flags] of Object.entries(SPECIAL)) {
+  for (const [command, flags] of SPECIAL) {
     groups.set(flags, [...groups.get(flags) ?? [], command]);
   }
   return [...groups].map(([flags, commands]) => ({

@@ -101,15 +101,17 @@ async function connectTls(
   });
 }
 
-const WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connection refused; is the server running there?",
-  ENOENT: "there is no such socket; is the server running there?",
-  EACCES: "permission denied",
-  ETIMEDOUT: "connection timed out",
-  EHOSTUNREACH: "no route to host",
-  ENETUNREACH: "network is unreachable",
-  EMFILE: "too many open files",
-};
+const WORDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ECONNREFUSED: "connection refused; is the server running there?",
+    ENOENT: "there is no such socket; is the server running there?",
+    EACCES: "permission denied",
+    ETIMEDOUT: "connection timed out",
+    EHOSTUNREACH: "no route to host",
+    ENETUNREACH: "network is unreachable",
+    EMFILE: "too many open files",
+  }),
+);
 
 function asDialError(error: unknown, address: string): unknown {
   // Bugs of ours stay what they are; a path that is too long is none.
@@ -118,7 +120,9 @@ function asDialError(error: unknown, address: string): unknown {
   // Those of TLS and of credentials are whole sentences already.
   const sentence = error.message.startsWith("Cannot ")
     ? error.message
-    : `Cannot connect to ${address}: ${WORDS[codeOf(error)] ?? error.message}`;
+    : `Cannot connect to ${address}: ${
+      WORDS.get(codeOf(error)) ?? error.message
+    }`;
   return new TunnelDialError("streamsetup", sentence, error);
 }
 

@@ -4,6 +4,8 @@
  * - `tunnel/function-length`: a function fits on one screen.
  * - `tunnel/pure-proto`: `proto` is sans-IO; clock, timers, randomness and
  *   logging are handed in, or a test could not control them.
+ * - `tunnel/own-keys`: a text that a peer may choose finds nothing of
+ *   `Object.prototype` in a table.
  *
  * An exemption stands at the place it exempts, with its reason:
  * `// deno-lint-ignore tunnel/function-length -- the columns are a table`.
@@ -80,17 +82,130 @@ const pureProto: Deno.lint.Rule = {
   },
 };
 
+/** Types whose keys are any text: an object of such a type has a prototype. */
+const OPEN_TABLE =
+  /^(?:(?:Readonly|Partial|Required)<\s*)*(?:Record<\s*string\s*,|\{\s*(?:readonly\s+)?\[\s*\w+\s*:\s*string\s*\])/;
+
+const ownKeys: Deno.lint.Rule = {
+  create(context) {
+    if (!ships(context.filename)) return {};
+    const tables = new Set<string>();
+    const bare = new Set<string>();
+    const uses: Deno.lint.MemberExpression[] = [];
+    const textOf = (node: Deno.lint.Node) =>
+      context.sourceCode.text.slice(...node.range);
+    const note = (key: Deno.lint.Node, type: Typed) => {
+      const annotation = type.typeAnnotation;
+      if (!annotation) return;
+      const text = textOf(annotation).replace(/^\s*:\s*/, "");
+      if (OPEN_TABLE.test(text)) tables.add(nameOf(key, textOf));
+    };
+    return {
+      VariableDeclarator(node) {
+        note(node.id, node.id as Typed);
+        if (isBare(node.init, textOf)) bare.add(nameOf(node.id, textOf));
+      },
+      PropertyDefinition(node) {
+        note(node.key, node as Typed);
+        if (isBare(node.value, textOf)) bare.add(nameOf(node.key, textOf));
+      },
+      TSPropertySignature(node) {
+        note(node.key, node as Typed);
+      },
+      [FUNCTIONS](node: Deno.lint.Node) {
+        const { params } = node as Deno.lint.FunctionDeclaration;
+        for (const param of params as readonly Deno.lint.Node[]) {
+          note(param, param as Typed);
+        }
+      },
+      MemberExpression(node) {
+        if (node.computed && node.property.type !== "Literal") uses.push(node);
+      },
+      "Program:exit"() {
+        for (const use of uses) {
+          const name = nameOf(use.object, textOf);
+          // A cast says that nobody knows whether the table has the key.
+          const isCast = / as keyof /.test(textOf(use.property));
+          if (!isCast && !tables.has(name) || bare.has(name)) continue;
+          if (isGuarded(use, textOf)) continue;
+          context.report({ node: use, message: OWN_KEYS });
+        }
+      },
+    };
+  },
+};
+
+const OWN_KEYS =
+  "Table with a prototype, indexed by a text: `constructor` is " +
+  "in it, too; make it a Map, ask Object.hasOwn first, or write __proto__: null";
+
+/** What may have a type. */
+interface Typed {
+  readonly typeAnnotation?: Deno.lint.Node | undefined;
+}
+
+/** The last name of `a`, `a.b`, `this.#b`, `#b`, `a: Record<…>`, `a?`. */
+function nameOf(
+  node: Deno.lint.Node,
+  textOf: (node: Deno.lint.Node) => string,
+): string {
+  if (node.type === "MemberExpression") return nameOf(node.property, textOf);
+  if (node.type === "TSNonNullExpression") {
+    return nameOf(node.expression, textOf);
+  }
+  if (node.type === "Identifier") return node.name;
+  if (node.type === "PrivateIdentifier") return `#${node.name}`;
+  return textOf(node);
+}
+
+/** An object without a prototype. */
+function isBare(
+  node: Deno.lint.Node | null | undefined,
+  textOf: (node: Deno.lint.Node) => string,
+): boolean {
+  if (!node) return false;
+  return /^(?:\{\s*__proto__: null|Object\.create\(null\))/.test(textOf(node));
+}
+
+/** Whether the function has asked first whether the key is its own. */
+function isGuarded(
+  use: Deno.lint.MemberExpression,
+  textOf: (node: Deno.lint.Node) => string,
+): boolean {
+  const asked = `Object.hasOwn(${textOf(use.object)}, ${textOf(use.property)})`;
+  let node: Deno.lint.Node | undefined = use;
+  while (node !== undefined && !IS_FUNCTION.test(node.type)) {
+    node = (node as { parent?: Deno.lint.Node }).parent;
+  }
+  if (node === undefined) return false;
+  const before = textOf(node).slice(0, use.range[0] - node.range[0]);
+  return before.includes(asked);
+}
+
+const IS_FUNCTION = /^(?:FunctionDeclaration|FunctionExpression|Program)$/;
+
 function isProto(filename: string): boolean {
+  return pathOf(filename).startsWith("proto/") && ships(filename);
+}
+
+/** Whether it is part of the program, or helps to make it. */
+function ships(filename: string): boolean {
+  const path = pathOf(filename);
+  return !path.startsWith("tests/") && !/_(?:test|bench)\.ts$/.test(path);
+}
+
+function pathOf(filename: string): string {
   const root = new URL("..", import.meta.url).pathname;
-  const path = filename.startsWith(root)
-    ? filename.slice(root.length)
-    : filename;
-  return path.startsWith("proto/") && !/_(?:test|bench)\.ts$/.test(path);
+  return filename.startsWith(root) ? filename.slice(root.length) : filename;
 }
 
 const plugin: Deno.lint.Plugin = {
   name: "tunnel",
-  rules: { "function-length": functionLength, "pure-proto": pureProto },
+  rules: {
+    "function-length": functionLength,
+    "own-keys": ownKeys,
+    "pure-proto": pureProto,
+  },
 };
 
 export default plugin;

@@ -54,3 +54,46 @@ Deno.test("proto may have a field named like what is refused", () => {
   const source = "const a = timers.setTimeout(f, 1);\nconst b = x.now();\n";
   assertEquals(problemsIn(PROTO_FILE, source), []);
 });
+
+const TABLE = "const T: Readonly<Record<string, F>> = { tcp, udp };\n";
+
+const OPEN: readonly string[] = [
+  `${TABLE}const dial = T[protocol];`,
+  `${TABLE}const dial = T[target.protocol]!;`,
+  `${TABLE}T[name] = value;`,
+  "const T = { tcp, udp };\nconst dial = T[protocol as keyof typeof T];",
+  "const T: { [name: string]: F } = {};\nconst dial = T[protocol];",
+  "function f(map: Partial<Record<string, F>>, key) { return map[key]; }",
+  "const f = (map: Record<string, F>, key) => map[key];",
+  "class C { #map: Record<string, F>; m(key) { return this.#map[key]; } }",
+  "interface I { map: Record<string, F> }\nconst f = (i) => i.map[key];",
+  // Another key was asked for.
+  `${TABLE}const dial = Object.hasOwn(T, a) ? T[b] : undefined;`,
+];
+
+for (const source of OPEN) {
+  Deno.test(`a table with a prototype: ${source.split("\n").at(-1)}`, () => {
+    assertEquals(problemsIn(HOST_FILE, source), ["tunnel/own-keys"]);
+    assertEquals(problemsIn(PROTO_TEST, source), []);
+  });
+}
+
+const CLOSED: readonly string[] = [
+  `${TABLE}const dial = T["tcp"];`,
+  `${TABLE}const dial = T.tcp;`,
+  `${TABLE}const dial = Object.hasOwn(T, protocol) ? T[protocol] : no;`,
+  `${TABLE}function f(k) { if (!Object.hasOwn(T, k)) return; return T[k]; }`,
+  "const T: Record<string, F> = { __proto__: null, tcp };\nT[protocol];",
+  "const T: Record<string, F> = Object.create(null);\nT[protocol];",
+  // The compiler knows the keys.
+  "const T: Record<Protocol, F> = { tcp, udp };\nT[protocol];",
+  "const T: Record<number, F> = { 200: ok };\nT[status];",
+  "const T: readonly F[] = [];\nT[index];",
+  "const T = new Map<string, F>();\nT.get(protocol);",
+];
+
+for (const source of CLOSED) {
+  Deno.test(`no table of texts: ${source.split("\n").at(-1)}`, () => {
+    assertEquals(problemsIn(HOST_FILE, source), []);
+  });
+}

@@ -133,13 +133,15 @@ export function kindOf(value: unknown): string {
   return typeof value === "object" ? "a map" : `a ${typeof value}`;
 }
 
-const UNITS_MS = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const;
+const UNITS_MS: ReadonlyMap<string, number> = new Map(
+  Object.entries({ h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }),
+);
 
 function durationMs(text: string): number | undefined {
   if (!/^(?:\d+(?:\.\d+)?(?:h|ms|m|s))+$/.test(text)) return undefined;
   let total = 0;
   for (const [, amount, unit] of text.matchAll(/([\d.]+)(h|ms|m|s)/g)) {
-    total += Number(amount) * UNITS_MS[unit as keyof typeof UNITS_MS];
+    total += Number(amount) * UNITS_MS.get(unit!)!;
   }
   return total;
 }

@@ -8,16 +8,18 @@
  * @module
  */
 
-const MS_PER_UNIT: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  "µs": 1e-3,
-  "μs": 1e-3,
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-};
+const MS_PER_UNIT: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    ns: 1e-6,
+    us: 1e-3,
+    "µs": 1e-3,
+    "μs": 1e-3,
+    ms: 1,
+    s: 1000,
+    m: 60_000,
+    h: 3_600_000,
+  }),
+);
 
 const DURATION = /^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
 const DURATION_PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
@@ -32,7 +34,7 @@ export function parseGoDuration(text: string): number | undefined {
   if (!DURATION.test(text)) return undefined;
   let totalMs = 0;
   for (const [, amount, unit] of text.matchAll(DURATION_PART)) {
-    totalMs += Number(amount) * MS_PER_UNIT[unit!]!;
+    totalMs += Number(amount) * MS_PER_UNIT.get(unit!)!;
   }
   return text.startsWith("-") ? -totalMs : totalMs;
 }
@@ -63,25 +65,27 @@ export function parseWholeNumber(text: string): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-const OCTETS_PER_UNIT: Readonly<Record<string, number>> = {
-  "": 1,
-  KiB: 1024,
-  MiB: 1024 ** 2,
-  GiB: 1024 ** 3,
-};
+const OCTETS_PER_UNIT: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    "": 1,
+    KiB: 1024,
+    MiB: 1024 ** 2,
+    GiB: 1024 ** 3,
+  }),
+);
 
 /** Reads a count of octets: `4194304` or `4MiB`. Ours; Go has no such type. */
 export function parseOctets(text: string): number | undefined {
   const match = /^(\d+)(|KiB|MiB|GiB)$/.exec(text);
   if (match === null) return undefined;
-  const value = Number(match[1]) * OCTETS_PER_UNIT[match[2]!]!;
+  const value = Number(match[1]) * OCTETS_PER_UNIT.get(match[2]!)!;
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
 /** The shortest exact spelling that {@linkcode parseOctets} reads. */
 export function formatOctets(octets: number): string {
   for (const unit of ["GiB", "MiB", "KiB"]) {
-    const size = OCTETS_PER_UNIT[unit]!;
+    const size = OCTETS_PER_UNIT.get(unit)!;
     if (octets >= size && octets % size === 0) return `${octets / size}${unit}`;
   }
   return String(octets);

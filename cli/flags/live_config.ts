@@ -69,9 +69,12 @@ function differences(
   one: Readonly<Record<string, unknown>>,
   other: Readonly<Record<string, unknown>>,
 ): string[] {
-  return Object.keys(one).filter((name) =>
-    JSON.stringify(one[name]) !== JSON.stringify(other[name])
+  const texts = new Map(
+    Object.entries(other).map(([name, value]) => [name, JSON.stringify(value)]),
   );
+  return Object.entries(one)
+    .filter(([name, value]) => JSON.stringify(value) !== texts.get(name))
+    .map(([name]) => name);
 }
 
 function inFileWords<Result>(act: () => Result): Result {

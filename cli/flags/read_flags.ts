@@ -59,6 +59,7 @@ export function readFlags<T extends FlagTable>(
   for (const [name, flag] of Object.entries(table)) {
     const found = findTexts(name, flag, words, sources, config);
     const value = found === undefined ? flag.fallback : readTexts(flag, found);
+    // deno-lint-ignore tunnel/own-keys -- a flag of our own table.
     values[name] = value;
     if (found === undefined) continue;
     given.add(name);

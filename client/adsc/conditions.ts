@@ -50,9 +50,12 @@ const COUNTS: Readonly<Record<string, (client: SeenBy) => number>> = {
   refused: (client) => sumOf(client, ({ refused }) => refused),
 };
 
-const COMPARISONS: Readonly<
-  Record<string, (seen: number, wanted: number) => boolean>
-> = {
+type Comparison = (seen: number, wanted: number) => boolean;
+
+const COMPARISONS: ReadonlyMap<string, Comparison> = new Map<
+  string,
+  Comparison
+>(Object.entries({
   ">=": (seen, wanted) => seen >= wanted,
   "<=": (seen, wanted) => seen <= wanted,
   "!=": (seen, wanted) => seen !== wanted,
@@ -60,7 +63,7 @@ const COMPARISONS: Readonly<
   "=": (seen, wanted) => seen === wanted,
   ">": (seen, wanted) => seen > wanted,
   "<": (seen, wanted) => seen < wanted,
-};
+}));
 
 /**
  * `clusters>=3`: a number of things.
@@ -77,7 +80,7 @@ export function parseCount(text: string): Condition {
         "clusters>=3 or refused==0",
     );
   }
-  const holds = COMPARISONS[sign]!;
+  const holds = COMPARISONS.get(sign)!;
   const wanted = Number(digits);
   return {
     text,

@@ -208,7 +208,7 @@ function directTarget(options: AgentConnectOptions): DirectTarget {
 
 /** Such a client makes both connections, so its errors are of both. */
 function connectionError(error: unknown, address: string): Error {
-  const words = CONNECT_WORDS[codeOf(error)];
+  const words = CONNECT_WORDS.get(codeOf(error));
   if (words === undefined) return clientHandshakeError(error, address);
   const message = `Cannot connect to ${address}: ${words}`;
   return new ConnectError(message, { cause: error });
@@ -240,15 +240,17 @@ async function connectTcp(
   return raw;
 }
 
-const CONNECT_WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connection refused; is the server running there?",
-  ENOTFOUND: "no such host",
-  EAI_AGAIN: "no such host (the resolver failed)",
-  ETIMEDOUT: "connection timed out",
-  EHOSTUNREACH: "no route to host",
-  ENETUNREACH: "network is unreachable",
-  EMFILE: "too many open files",
-};
+const CONNECT_WORDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ECONNREFUSED: "connection refused; is the server running there?",
+    ENOTFOUND: "no such host",
+    EAI_AGAIN: "no such host (the resolver failed)",
+    ETIMEDOUT: "connection timed out",
+    EHOSTUNREACH: "no route to host",
+    ENETUNREACH: "network is unreachable",
+    EMFILE: "too many open files",
+  }),
+);
 
 function dial(
   host: string,
@@ -271,7 +273,7 @@ function dial(
     });
     raw.on("error", (error) => {
       signal.removeEventListener("abort", onAbort);
-      const words = CONNECT_WORDS[codeOf(error)] ?? error.message;
+      const words = CONNECT_WORDS.get(codeOf(error)) ?? error.message;
       reject(
         new ConnectError(`Cannot connect to ${name}: ${words}`, {
           cause: error,

@@ -13,20 +13,22 @@ import { LookupError } from "../names/resolver.ts";
 import { codeOf } from "../sockets/octet_socket.ts";
 
 /** The words of `connect(2)` and `socket(2)` by error code (Go's syscall table). */
-const WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connect: connection refused",
-  ECONNRESET: "connect: connection reset by peer",
-  ETIMEDOUT: "connect: connection timed out",
-  EHOSTUNREACH: "connect: no route to host",
-  ENETUNREACH: "connect: network is unreachable",
-  EADDRNOTAVAIL: "connect: cannot assign requested address",
-  EACCES: "connect: permission denied",
-  EPERM: "connect: operation not permitted",
-  EINVAL: "connect: invalid argument",
-  ENOENT: "connect: no such file or directory",
-  EMFILE: "socket: too many open files",
-  ENFILE: "socket: too many open files in system",
-};
+const WORDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ECONNREFUSED: "connect: connection refused",
+    ECONNRESET: "connect: connection reset by peer",
+    ETIMEDOUT: "connect: connection timed out",
+    EHOSTUNREACH: "connect: no route to host",
+    ENETUNREACH: "connect: network is unreachable",
+    EADDRNOTAVAIL: "connect: cannot assign requested address",
+    EACCES: "connect: permission denied",
+    EPERM: "connect: operation not permitted",
+    EINVAL: "connect: invalid argument",
+    ENOENT: "connect: no such file or directory",
+    EMFILE: "socket: too many open files",
+    ENFILE: "socket: too many open files in system",
+  }),
+);
 
 /** The error of a failed attempt to reach `address` (`ip:port` or a path). */
 export function connectError(
@@ -40,7 +42,7 @@ export function connectError(
     return new DialError(reason, `dial ${protocol}: ${error.message}`);
   }
   const code = codeOf(error);
-  const words = WORDS[code] ??
+  const words = WORDS.get(code) ??
     `connect: ${error instanceof Error ? error.message : String(error)}`;
   return new DialError(
     code === "ETIMEDOUT" ? "timeout" : "endpoint",

@@ -35,10 +35,12 @@ export type OpenFsEvents = (directories: string[]) => FsEvents;
 /** `renamed`: into its place. `closed`: by somebody who wrote to it. */
 export type PathNews = "renamed" | "closed" | "touched";
 
-const NEWS: Readonly<Record<string, PathNews>> = {
-  rename: "renamed",
-  access: "closed",
-};
+const NEWS: ReadonlyMap<string, PathNews> = new Map<string, PathNews>(
+  Object.entries({
+    rename: "renamed",
+    access: "closed",
+  }),
+);
 
 /** What is told. */
 export interface DirectoryWatchEvents {
@@ -130,7 +132,7 @@ export class DirectoryWatch {
       for await (const { paths, kind, flag } of source) {
         if (source !== this.#source) continue;
         if (flag === "rescan") this.#events.onGap();
-        else this.#events.onPaths(paths, NEWS[kind ?? ""] ?? "touched");
+        else this.#events.onPaths(paths, NEWS.get(kind ?? "") ?? "touched");
       }
     } catch (error) {
       problem = messageOf(error);

@@ -19,20 +19,20 @@ export class Fields {
   }
 
   has(name: string): boolean {
-    const value = this.#values[name];
+    const value = this.#value(name);
     return value !== undefined && value !== null && value !== "";
   }
 
   /** A text; empty when absent. */
   text(name: string): string {
-    const value = this.#values[name] ?? "";
+    const value = this.#value(name) ?? "";
     if (typeof value !== "string") throw this.#wrong(name, "a text");
     return value;
   }
 
   /** `true` or absent. */
   flag(name: string): boolean {
-    const value = this.#values[name] ?? false;
+    const value = this.#value(name) ?? false;
     if (typeof value !== "boolean") throw this.#wrong(name, "true or false");
     return value;
   }
@@ -56,7 +56,7 @@ export class Fields {
   }
 
   child(name: string): Fields {
-    return fieldsOf(this.#values[name] ?? {}, `${this.#where}: ${name}`);
+    return fieldsOf(this.#value(name) ?? {}, `${this.#where}: ${name}`);
   }
 
   children(name: string): readonly Fields[] {
@@ -90,8 +90,13 @@ export class Fields {
     return new KubernetesConfigError(`Cannot use ${this.#where}: ${sentence}`);
   }
 
+  /** Nothing of `Object.prototype`, whatever is asked for. */
+  #value(name: string): unknown {
+    return Object.hasOwn(this.#values, name) ? this.#values[name] : undefined;
+  }
+
   #list(name: string): readonly unknown[] {
-    const value = this.#values[name] ?? [];
+    const value = this.#value(name) ?? [];
     if (!Array.isArray(value)) throw this.#wrong(name, "a list");
     return value;
   }

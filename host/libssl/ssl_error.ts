@@ -45,22 +45,25 @@ function wordsOf(reason: string): string {
   const alert = / alert (.+)$/.exec(reason)?.[1];
   return alert === undefined
     ? `TLS failed: ${reason}`
-    : ALERTS[alert] ?? `the peer ended TLS: ${alert}`;
+    : ALERTS.get(alert) ?? `the peer ended TLS: ${alert}`;
 }
 
 /**
  * What a peer says of our certificate. With TLS 1.3 a client hears that when the
  * handshake is over for it, so it is the end of a connection like any other.
  */
-const ALERTS: Readonly<Record<string, string>> = {
-  "unknown ca": "the peer does not trust our certificate: it knows another CA",
-  "bad certificate": "the peer refused our certificate",
-  "certificate unknown": "the peer refused our certificate",
-  "certificate revoked": "the peer refused our certificate",
-  "unsupported certificate": "the peer refused our certificate",
-  "certificate expired": "the peer says that our certificate has expired",
-  "certificate required": "the peer wants a certificate and we showed none",
-};
+const ALERTS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    "unknown ca":
+      "the peer does not trust our certificate: it knows another CA",
+    "bad certificate": "the peer refused our certificate",
+    "certificate unknown": "the peer refused our certificate",
+    "certificate revoked": "the peer refused our certificate",
+    "unsupported certificate": "the peer refused our certificate",
+    "certificate expired": "the peer says that our certificate has expired",
+    "certificate required": "the peer wants a certificate and we showed none",
+  }),
+);
 
 /** As `node:tls` makes it of the library's words. */
 function codeOf(reason: string): string {

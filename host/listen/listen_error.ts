@@ -29,7 +29,10 @@ export class ListenError extends Error {
   }
 }
 
-const PROBLEMS: Readonly<Record<string, [ListenProblem, string]>> = {
+const PROBLEMS: ReadonlyMap<string, [ListenProblem, string]> = new Map<
+  string,
+  [ListenProblem, string]
+>(Object.entries({
   EADDRINUSE: ["in-use", "another process listens there"],
   EACCES: [
     "permission",
@@ -42,7 +45,7 @@ const PROBLEMS: Readonly<Record<string, [ListenProblem, string]>> = {
   EINVAL: ["bad-address", "the address is not valid"],
   EMFILE: ["no-descriptors", "too many open files"],
   ENFILE: ["no-descriptors", "too many open files in the system"],
-};
+}));
 
 /** `sun_path` of unix(7) has 108 bytes, of which a zero ends the path. */
 export const SOCKET_PATH_BYTES_MAX = 107;
@@ -61,7 +64,8 @@ function pathProblem(address: string): [ListenProblem, string] | undefined {
 export function listenError(address: string, error: unknown): ListenError {
   if (error instanceof ListenError) return error;
   const text = error instanceof Error ? error.message : String(error);
-  const [problem, words] = pathProblem(address) ?? PROBLEMS[codeOf(error)] ??
+  const [problem, words] = pathProblem(address) ??
+    PROBLEMS.get(codeOf(error)) ??
     ["other", text];
   return new ListenError(
     problem,

@@ -201,6 +201,7 @@ function addMembers(
 ): void {
   let before = "{";
   for (const name in members) {
+    // deno-lint-ignore tunnel/own-keys -- it is one of its own.
     const value = members[name]!;
     line.raw(before).text(name).raw(":");
     if (typeof value === "number") line.number(value);

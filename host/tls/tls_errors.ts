@@ -236,7 +236,8 @@ function certificateOf(error: unknown): Uint8Array<ArrayBuffer> | undefined {
 }
 
 function lookUp(error: unknown): Row | readonly ["timeout" | "other"] {
-  const row = ROWS[codeOf(error)];
+  const code = codeOf(error);
+  const row = Object.hasOwn(ROWS, code) ? ROWS[code] : undefined;
   if (row !== undefined) return row;
   if (!/handshake timeout/i.test(textOf(error))) return ["other"];
   return TIMEOUT;

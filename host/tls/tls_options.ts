@@ -11,10 +11,13 @@
 import type { SecureVersion } from "node:tls";
 
 /** Values of `--tls-min-version` that work here. */
-const VERSIONS: Readonly<Record<string, SecureVersion>> = {
+const VERSIONS: ReadonlyMap<string, SecureVersion> = new Map<
+  string,
+  SecureVersion
+>(Object.entries({
   VersionTLS12: "TLSv1.2",
   VersionTLS13: "TLSv1.3",
-};
+}));
 
 /** Versions that Go knows and the platform lacks. */
 const OLD_VERSIONS: ReadonlySet<string> = new Set([
@@ -40,12 +43,14 @@ export const TLS13_SUITES: readonly string[] = [
 ];
 
 /** Older spellings that Go accepts too. */
-const ALIASES: Readonly<Record<string, string>> = {
-  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305:
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305:
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-};
+const ALIASES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305:
+      "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305:
+      "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+  }),
+);
 
 /** A version or suite that cannot be had. */
 export class TlsOptionError extends Error {
@@ -58,14 +63,14 @@ export class TlsOptionError extends Error {
  * @throws {TlsOptionError} Listing the usable ones.
  */
 export function parseMinVersion(name: string): SecureVersion {
-  const version = VERSIONS[name === "" ? "VersionTLS12" : name];
+  const version = VERSIONS.get(name === "" ? "VersionTLS12" : name);
   if (version !== undefined) return version;
   const seen = OLD_VERSIONS.has(name)
     ? `${name} is not offered by this platform`
     : `"${name}" is no TLS version`;
   throw new TlsOptionError(
     `Cannot use that TLS version: ${seen}; usable are ` +
-      Object.keys(VERSIONS).join(", "),
+      [...VERSIONS.keys()].join(", "),
   );
 }
 
@@ -80,7 +85,7 @@ export function checkCipherSuites(
   minVersion: SecureVersion,
 ): void {
   if (names.length === 0) return;
-  const wanted = new Set(names.map((name) => ALIASES[name] ?? name));
+  const wanted = new Set(names.map((name) => ALIASES.get(name) ?? name));
   const lacking = [...wanted].filter((name) =>
     !TLS12_SUITES.includes(name) && !TLS13_SUITES.includes(name)
   );

@@ -7,14 +7,16 @@
  * @module
  */
 
-const UNIT_MS: Readonly<Record<string, number>> = {
-  H: 3_600_000,
-  M: 60_000,
-  S: 1_000,
-  m: 1,
-  u: 1e-3,
-  n: 1e-6,
-};
+const UNIT_MS: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    H: 3_600_000,
+    M: 60_000,
+    S: 1_000,
+    m: 1,
+    u: 1e-3,
+    n: 1e-6,
+  }),
+);
 
 /** Coarser and coarser, so that the first unit that fits is the exactest. */
 const COARSER_UNITS = ["m", "S", "M", "H"] as const;
@@ -36,7 +38,9 @@ export const TIMER_DELAY_MS_MAX = 2 ** 31 - 1;
  */
 export function parseTimeout(text: string): number | undefined {
   const match = /^([0-9]{1,8})([HMSmun])$/.exec(text);
-  return match === null ? undefined : Number(match[1]) * UNIT_MS[match[2]!]!;
+  return match === null
+    ? undefined
+    : Number(match[1]) * UNIT_MS.get(match[2]!)!;
 }
 
 /**
@@ -47,7 +51,7 @@ export function parseTimeout(text: string): number | undefined {
 export function formatTimeout(timeoutMs: number): string {
   if (!(timeoutMs > 0)) return "0m";
   for (const unit of COARSER_UNITS) {
-    const value = Math.ceil(timeoutMs / UNIT_MS[unit]!);
+    const value = Math.ceil(timeoutMs / UNIT_MS.get(unit)!);
     if (value <= TIMEOUT_VALUE_MAX) return `${value}${unit}`;
   }
   return `${TIMEOUT_VALUE_MAX}H`;

@@ -34,22 +34,19 @@ const AGGREGATED = "/envoy.service.discovery.v3.AggregatedDiscoveryService/";
 export function adsMethods(
   handlerOf: (form: StreamForm) => MethodHandler,
 ): Readonly<Record<string, MethodHandler>> {
-  const methods: Record<string, MethodHandler> = {
-    [`${AGGREGATED}StreamAggregatedResources`]: handlerOf({ mode: "sotw" }),
-    [`${AGGREGATED}DeltaAggregatedResources`]: handlerOf({ mode: "delta" }),
-  };
+  const methods = new Map([
+    [`${AGGREGATED}StreamAggregatedResources`, handlerOf({ mode: "sotw" })],
+    [`${AGGREGATED}DeltaAggregatedResources`, handlerOf({ mode: "delta" })],
+  ]);
   for (const [kind, names] of Object.entries(SERVICES)) {
     const form = { kind: kind as ResourceKind };
     const [service, resources] = names;
     const prefix = `/envoy.service.${service}/`;
-    methods[`${prefix}Stream${resources}`] = handlerOf({
-      ...form,
-      mode: "sotw",
-    });
-    methods[`${prefix}Delta${resources}`] = handlerOf({
-      ...form,
-      mode: "delta",
-    });
+    for (const mode of ["sotw", "delta"] as const) {
+      const how = mode === "sotw" ? "Stream" : "Delta";
+      const handler = handlerOf({ ...form, mode });
+      methods.set(`${prefix}${how}${resources}`, handler);
+    }
   }
-  return methods;
+  return Object.fromEntries(methods);
 }

@@ -36,7 +36,7 @@ export function checksOf(
     if (rule === "min_items" || rule === "max_items") {
       return countCheck(rule, limit as number);
     }
-    const bound = BOUNDS[rule];
+    const bound = BOUNDS.get(rule);
     if (bound === undefined) {
       throw new TypeError(`${field.fullName} has an unknown rule: ${rule}`);
     }
@@ -57,20 +57,24 @@ interface Bound {
   isKept(value: number, limit: number): boolean;
 }
 
-const BOUNDS: Readonly<Record<string, Bound>> = {
-  gt: { words: "above", isKept: (value, limit) => value > limit },
-  gte: { words: "at least", isKept: (value, limit) => value >= limit },
-  lt: { words: "below", isKept: (value, limit) => value < limit },
-  lte: { words: "at most", isKept: (value, limit) => value <= limit },
-};
+const BOUNDS: ReadonlyMap<string, Bound> = new Map<string, Bound>(
+  Object.entries({
+    gt: { words: "above", isKept: (value, limit) => value > limit },
+    gte: { words: "at least", isKept: (value, limit) => value >= limit },
+    lt: { words: "below", isKept: (value, limit) => value < limit },
+    lte: { words: "at most", isKept: (value, limit) => value <= limit },
+  }),
+);
 
 /** `strict: false` of a header lets pass what cannot end its line. */
 const LOOSE_LINE = /^[^\0\n\r]*$/;
-const STRICT: Readonly<Record<string, RegExp>> = {
-  HTTP_HEADER_NAME: /^:?[0-9a-zA-Z!#$%&'*+\-.^_|~`]+$/,
-  // deno-lint-ignore no-control-regex -- control characters are the point.
-  HTTP_HEADER_VALUE: /^[^\x00-\x08\x0a-\x1f\x7f]*$/,
-};
+const STRICT: ReadonlyMap<string, RegExp> = new Map<string, RegExp>(
+  Object.entries({
+    HTTP_HEADER_NAME: /^:?[0-9a-zA-Z!#$%&'*+\-.^_|~`]+$/,
+    // deno-lint-ignore no-control-regex -- control characters are the point.
+    HTTP_HEADER_VALUE: /^[^\x00-\x08\x0a-\x1f\x7f]*$/,
+  }),
+);
 
 function textChecks(
   { min_len, pattern, well_known_regex, strict, ...unknown }: Rules,
@@ -89,7 +93,7 @@ function textChecks(
     ? undefined
     : strict === false
     ? LOOSE_LINE
-    : STRICT[well_known_regex as string];
+    : STRICT.get(well_known_regex as string);
   if (wanted !== undefined) {
     checks.push((value) =>
       wanted.test(value as string)

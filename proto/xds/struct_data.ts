@@ -47,11 +47,15 @@ export function plainOf(struct: Struct): PlainObject {
  */
 export function structOf(data: Readonly<Record<string, unknown>>): Struct {
   const fields: [string, Value][] = [];
-  for (const key of Object.keys(data).sort()) {
-    const value = valueOf(data[key]);
+  for (const [key, datum] of Object.entries(data).sort(byKey)) {
+    const value = valueOf(datum);
     if (value !== undefined) fields.push([key, value]);
   }
   return { fields: Object.fromEntries(fields) };
+}
+
+function byKey([one]: [string, unknown], [other]: [string, unknown]): number {
+  return one < other ? -1 : 1;
 }
 
 interface Room {

@@ -54,13 +54,13 @@ export class Fields {
 
   /** A text that is not empty; `undefined` when it is absent. */
   text(key: string): string | undefined {
-    if (!this.has(key)) return undefined;
+    if (!Object.hasOwn(this.#map, key)) return undefined;
     return textAt(this.#map[key], this.placeOf(key));
   }
 
   /** A list and the place of each item; `undefined` when it is absent. */
   list(key: string): readonly (readonly [unknown, string])[] | undefined {
-    if (!this.has(key)) return undefined;
+    if (!Object.hasOwn(this.#map, key)) return undefined;
     const place = this.placeOf(key);
     const value = this.#map[key];
     if (!Array.isArray(value)) {
