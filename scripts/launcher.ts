@@ -2,6 +2,9 @@
  * The shell script at the front of the packaged program: it puts the two files
  * behind it where they can be run, once, and runs them.
  *
+ * What the runtime needs of a machine is looked at first: without it, it ends
+ * with a page about a bug of its own.
+ *
  * The files go into a folder that is the user's own and closed to others.
  * Anything else found under its name is refused: under /tmp anybody could have
  * put a program of theirs there. Each file appears by one rename, under a name
@@ -21,6 +24,7 @@ import {
 export interface CarriedFile {
   /** Of the uncompressed content, in hex; enough of it to be unique. */
   readonly hash: string;
+  readonly octets: number;
   readonly compressedOctets: number;
 }
 
@@ -34,6 +38,15 @@ export interface LauncherParts {
   /** Flags of `deno run`, permissions excepted. */
   readonly runFlags: readonly string[];
 }
+
+/**
+ * Descriptors without which the runtime cannot begin. It raises the soft limit
+ * by itself; a server needs 40, and says so.
+ */
+const DESCRIPTORS_MIN = 32;
+
+/** What the runtime reserves of addresses, and hardly uses: 36 GB and more. */
+const ADDRESS_SPACE_KIB_MIN = 40_000_000;
 
 /** What the command in `$1` may do; see `cli/permissions.ts`. */
 export function permissionCase(): string {
@@ -78,6 +91,59 @@ export function launcherScript(parts: LauncherParts): string {
   }
 }
 
+/** Ends with a sentence where the runtime would panic. */
+function needs(): string {
+  return `# What the runtime cannot do without. at_least NUMBER LEAST: or unlimited
+at_least() { case $1 in *[!0-9]* | "") ;; *) [ "$1" -ge "$2" ] ;; esac; }
+limit=$(ulimit -H -n 2>/dev/null) || limit=
+at_least "$limit" ${DESCRIPTORS_MIN} ||
+  fail "Cannot start with $limit descriptors: ${DESCRIPTORS_MIN} are needed, and one for each \\
+connection; raise \\"ulimit -n\\""
+limit=$(ulimit -v 2>/dev/null) || limit=
+at_least "$limit" ${ADDRESS_SPACE_KIB_MIN} ||
+  fail "Cannot start within $limit KiB of addresses (ulimit -v): the runtime \\
+reserves ${ADDRESS_SPACE_KIB_MIN}, and uses few; limit memory by a cgroup (MemoryMax)"
+[ -L /proc/self/exe ] ||
+  fail "Cannot start without /proc: mount it (mount -t proc proc /proc)"`;
+}
+
+/** Sets `folder`; later lines use `is_whole`, too. */
+function folderChoice(hash: string): string {
+  return `# Ours, closed to others, and no link: who else could have put files there?
+is_private() {
+  [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] || return 1
+  case $(ls -ld "$1") in drwx------*) ;; *) return 1 ;; esac
+}
+# Whether programs may be run there: it may be mounted noexec.
+may_run() {
+  printf '#!/bin/sh\\n' 2>/dev/null >"$1/.run.$$" && chmod 700 "$1/.run.$$" &&
+    "$1/.run.$$" 2>/dev/null && rm -f "$1/.run.$$" && return 0
+  rm -f "$1/.run.$$"
+  return 1
+}
+# is_whole FILE OCTETS
+is_whole() {
+  ls -ln "$1" 2>/dev/null | { read -r _ _ _ _ found _ && [ "$found" = "$2" ]; }
+}
+folder= why=
+if [ -n "\${TUNNEL_CACHE_DIR:-}" ]; then set -- "$TUNNEL_CACHE_DIR" -- "$@"
+else set -- "\${XDG_CACHE_HOME:+$XDG_CACHE_HOME/tunnel}" \\
+  "\${HOME:+$HOME/.cache/tunnel}" "\${TMPDIR:-/tmp}/tunnel-$(id -u)" -- "$@"
+fi
+while [ "$1" != -- ]; do
+  each=$1; shift
+  [ -n "$each" ] && [ -z "$folder" ] || continue
+  if ! mkdir -p "$each" 2>/dev/null; then why="$why$each cannot be made; "
+  elif ! is_private "$each"; then why="$why$each is not mine alone (mode 0700); "
+  elif [ ! -x "$each/deno-${hash}" ] && ! may_run "$each"; then
+    why="$why$each cannot hold programs (noexec, or the disk is full); "
+  else folder=$each
+  fi
+done
+shift
+[ -n "$folder" ] || fail "Cannot unpack: \${why}name a folder with TUNNEL_CACHE_DIR"`;
+}
+
 function scriptFor(parts: LauncherParts, length: number): string {
   const { version, machine, runtime, program, runFlags } = parts;
   const programAt = length + runtime.compressedOctets;
@@ -91,31 +157,16 @@ fail() { echo "tunnel: $1" >&2; exit 1; }
 [ "$(uname -m)" = ${machine} ] ||
   fail "Cannot run on $(uname -m): this file is for ${machine}; take the other one"
 
-# Ours, closed to others, and no link: who else could have put files there?
-is_private() {
-  [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] || return 1
-  case $(ls -ld "$1") in drwx------*) ;; *) return 1 ;; esac
-}
-folder=
-if [ -n "\${TUNNEL_CACHE_DIR:-}" ]; then set -- "$TUNNEL_CACHE_DIR" -- "$@"
-else set -- "\${XDG_CACHE_HOME:+$XDG_CACHE_HOME/tunnel}" \\
-  "\${HOME:+$HOME/.cache/tunnel}" "\${TMPDIR:-/tmp}/tunnel-$(id -u)" -- "$@"
-fi
-while [ "$1" != -- ]; do
-  each=$1; shift
-  [ -n "$each" ] && [ -z "$folder" ] || continue
-  mkdir -p "$each" 2>/dev/null || continue
-  if is_private "$each"; then folder=$each; fi
-done
-shift
-[ -n "$folder" ] || fail "Cannot unpack: no folder is mine alone (mode 0700); \\
-name one with TUNNEL_CACHE_DIR"
+${needs()}
 
-# unpack TARGET OFFSET LENGTH
+${folderChoice(runtime.hash)}
+
+# unpack TARGET OFFSET LENGTH OCTETS
 unpack() {
-  [ ! -s "$1" ] || return 0
+  is_whole "$1" "$4" && return 0
   trap 'rm -f "$folder/.new.$$"' EXIT
-  tail -c +"$(($2 + 1))" "$0" | head -c "$3" | gzip -dc >"$folder/.new.$$" ||
+  tail -c +"$(($2 + 1))" "$0" | head -c "$3" | gzip -dc >"$folder/.new.$$" &&
+    is_whole "$folder/.new.$$" "$4" ||
     fail "Cannot unpack into $folder: the disk is full or $0 is damaged"
   chmod 700 "$folder/.new.$$"
   sync "$folder/.new.$$" 2>/dev/null || :
@@ -125,8 +176,8 @@ not mounted noexec; name another with TUNNEL_CACHE_DIR" ;; esac
   mv -f "$folder/.new.$$" "$1"
   trap - EXIT
 }
-unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedOctets}
-unpack "$folder/tunnel-${program.hash}.js" ${programAt} ${program.compressedOctets}
+unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedOctets} ${runtime.octets}
+unpack "$folder/tunnel-${program.hash}.js" ${programAt} ${program.compressedOctets} ${program.octets}
 
 ${permissionCase()}
 # $allow is a list of words:

@@ -1,11 +1,15 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { launcherScript, permissionCase } from "./launcher.ts";
+import {
+  type CarriedFile,
+  launcherScript,
+  permissionCase,
+} from "./launcher.ts";
 
 const PARTS = {
   version: "1.2.3",
   machine: "x86_64",
-  runtime: { hash: "aaaa", compressedOctets: 40_000_000 },
-  program: { hash: "bbbb", compressedOctets: 1234 },
+  runtime: { hash: "aaaa", octets: 99_000_000, compressedOctets: 40_000_000 },
+  program: { hash: "bbbb", octets: 4321, compressedOctets: 1234 },
   runFlags: ["--quiet"],
 } as const;
 
@@ -14,8 +18,8 @@ Deno.test("the launcher knows where it ends and its files begin", () => {
   const { length } = new TextEncoder().encode(script);
   assertStringIncludes(
     script,
-    `unpack "$folder/deno-aaaa" ${length} 40000000\n` +
-      `unpack "$folder/tunnel-bbbb.js" ${length + 40_000_000} 1234\n`,
+    `unpack "$folder/deno-aaaa" ${length} 40000000 99000000\n` +
+      `unpack "$folder/tunnel-bbbb.js" ${length + 40_000_000} 1234 4321\n`,
   );
 });
 
@@ -92,4 +96,159 @@ Deno.test("a kubeconfig that a configuration file names is one, too", async () =
   }
   assertEquals(await runs(["agent", "--config", `${folder}/none`]), false);
   await Deno.remove(folder, { recursive: true });
+});
+
+/** Stands for the runtime: says how it was called. */
+const RUNTIME = `#!/bin/sh
+[ "$1" != --version ] || exit 0
+echo "ran \${0%/*} $*"
+`;
+
+async function carried(
+  text: string,
+): Promise<CarriedFile & { readonly compressed: Blob }> {
+  const content = new Blob([text]);
+  const stream = content.stream().pipeThrough(new CompressionStream("gzip"));
+  const compressed = await new Response(stream).blob();
+  const hash = `h${content.size}`;
+  const { size: octets } = content;
+  return { hash, octets, compressedOctets: compressed.size, compressed };
+}
+
+interface Launched {
+  readonly code: number;
+  readonly said: string;
+}
+
+/** A packaged file whose runtime is a few words long. */
+class Packaged implements AsyncDisposable {
+  readonly folder = Deno.makeTempDirSync();
+  readonly home = `${this.folder}/home`;
+  readonly cache = `${this.home}/.cache/tunnel`;
+
+  static async make(): Promise<Packaged> {
+    const packaged = new Packaged();
+    const runtime = await carried(RUNTIME);
+    const program = await carried("the program");
+    const machine = Deno.build.arch === "aarch64" ? "aarch64" : "x86_64";
+    const script = launcherScript({
+      ...PARTS,
+      machine,
+      runtime,
+      program,
+    });
+    const whole = new Blob([script, runtime.compressed, program.compressed]);
+    const path = `${packaged.folder}/tunnel`;
+    await Deno.writeFile(path, whole.stream(), { mode: 0o755 });
+    await Deno.mkdir(packaged.home);
+    await Deno.mkdir(`${packaged.folder}/tmp`);
+    return packaged;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.folder, { recursive: true });
+  }
+
+  /** Runs it after `words` of the shell, in which `$F` is its folder. */
+  async run(words = "", prefix: readonly string[] = []): Promise<Launched> {
+    const args = [...prefix, "sh", "-c", `${words} exec "$F/tunnel" version`];
+    const { code, stdout, stderr } = await new Deno.Command(args[0]!, {
+      args: args.slice(1),
+      clearEnv: true,
+      env: {
+        PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+        F: this.folder,
+        HOME: this.home,
+        TMPDIR: `${this.folder}/tmp`,
+      },
+    }).output();
+    const text = (octets: Uint8Array) => new TextDecoder().decode(octets);
+    return { code, said: `${text(stdout)}${text(stderr)}` };
+  }
+}
+
+Deno.test("the launcher unpacks once, and again what is not whole", async () => {
+  await using packaged = await Packaged.make();
+  const { cache } = packaged;
+  assertStringIncludes((await packaged.run()).said, `ran ${cache} run`);
+  const names = [...Deno.readDirSync(cache)].map(({ name }) => name).sort();
+  assertEquals(names.length, 2);
+  const runtime = `${cache}/${names[0]}`;
+  const before = await Deno.stat(runtime);
+  assertEquals((await packaged.run()).code, 0);
+  assertEquals((await Deno.stat(runtime)).ino, before.ino);
+  await Deno.truncate(runtime, 5);
+  assertStringIncludes((await packaged.run()).said, "ran ");
+  assertEquals((await Deno.stat(runtime)).size, before.size);
+});
+
+Deno.test("what the runtime cannot do without is said in a sentence", async () => {
+  await using packaged = await Packaged.make();
+  const few = await packaged.run("ulimit -n 16;");
+  assertEquals(few, {
+    code: 1,
+    said: "tunnel: Cannot start with 16 descriptors: 32 are needed, and one " +
+      'for each connection; raise "ulimit -n"\n',
+  });
+  const small = await packaged.run("ulimit -v 2000000;");
+  assertEquals(small.code, 1);
+  assertStringIncludes(
+    small.said,
+    "within 2000000 KiB of addresses (ulimit -v)",
+  );
+  // The soft limit is raised by the runtime.
+  assertEquals((await packaged.run("ulimit -S -n 16;")).code, 0);
+});
+
+Deno.test("a folder that will not do is passed over, with its reason", async () => {
+  await using packaged = await Packaged.make();
+  const { folder, home } = packaged;
+  await Deno.writeTextFile(`${home}/.cache`, "a file");
+  const { said } = await packaged.run();
+  assertStringIncludes(said, `ran ${folder}/tmp/tunnel-${Deno.uid()} run`);
+  const refused = await packaged.run("TMPDIR=/dev/null; export TMPDIR;");
+  assertEquals(refused.code, 1);
+  assertStringIncludes(
+    refused.said,
+    `Cannot unpack: ${home}/.cache/tunnel cannot be made; ` +
+      `/dev/null/tunnel-${Deno.uid()} cannot be made; name a folder`,
+  );
+});
+
+/** Mounts of its own, where this is allowed. */
+const UNSHARE = ["unshare", "--mount"];
+const mayMount = Deno.build.os === "linux" && await isAllowed();
+
+async function isAllowed(): Promise<boolean> {
+  try {
+    const [command = "", ...args] = UNSHARE;
+    return (await new Deno.Command(command, {
+      args: [...args, "sh", "-c", "mount -t tmpfs -o noexec none /mnt"],
+      stdout: "null",
+      stderr: "null",
+    }).output()).success;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("a HOME where nothing may be run is passed over", {
+  ignore: !mayMount,
+}, async () => {
+  await using packaged = await Packaged.make();
+  const mount = "mount -t tmpfs -o noexec none $HOME;";
+  const { said } = await packaged.run(mount, UNSHARE);
+  assertStringIncludes(said, `ran ${packaged.folder}/tmp/tunnel-`);
+});
+
+Deno.test("a machine without /proc is told so", {
+  ignore: !mayMount,
+}, async () => {
+  await using packaged = await Packaged.make();
+  const { code, said } = await packaged.run(
+    "mount -t tmpfs none /proc;",
+    UNSHARE,
+  );
+  assertEquals(code, 1);
+  assertStringIncludes(said, "Cannot start without /proc");
 });

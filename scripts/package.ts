@@ -101,6 +101,7 @@ async function carry(content: Uint8Array<ArrayBuffer>): Promise<Carried> {
   const compressed = await through(content, new CompressionStream("gzip"));
   return {
     hash: new Uint8Array(digest).toHex().slice(0, 16),
+    octets: content.length,
     compressedOctets: compressed.length,
     compressed,
   };

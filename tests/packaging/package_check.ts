@@ -81,7 +81,7 @@ Deno.test("the packaged program", async (test) => {
       const environment = { ...home, TUNNEL_CACHE_DIR: shared };
       const { code, errors } = await run(folder, environment, "version");
       assertEquals(code, 1);
-      assertStringIncludes(errors, "Cannot unpack: no folder is mine alone");
+      assertStringIncludes(errors, "is not mine alone (mode 0700)");
       assertEquals([...Deno.readDirSync(shared)], []);
     });
 
