@@ -4,6 +4,7 @@
  * @module
  */
 
+import { ADMIN_TOKEN_FILE } from "../server/admin_access.ts";
 import type { ClientDiff } from "../server/discovery/status/client_diff.ts";
 import {
   CONFIGZ_PATH,
@@ -13,13 +14,17 @@ import type {
   ClientSummary,
   KindSummary,
 } from "../server/discovery/status/sync_status.ts";
-import { defineCommand } from "./command.ts";
+import { type CommandContext, defineCommand } from "./command.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
+import {
+  defaultStateDirectory,
+  stateDirectoryFlag,
+} from "./flags/state_directory.ts";
 import { printable, readVerb, textTable } from "./verbs.ts";
 
 /** How long the server may take to answer. */
@@ -33,6 +38,7 @@ const FLAGS = {
     placeholder: "HOST:PORT",
     help: "Admin port of the server.",
   }),
+  "state-dir": stateDirectoryFlag("server", WHERE),
   "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
   "all": booleanFlag(false, {
     group: "tunnel xds diff",
@@ -74,13 +80,14 @@ export const XDS_COMMAND = defineCommand({
   flags: FLAGS,
   async run({ values, operands, given }, context) {
     const { verb, operand } = readVerb("xds", VERBS, operands, given);
+    const query = askerOf(values, context);
     if (verb === "status") {
-      const answer = await query(values["server"], SYNCZ_PATH) as SyncAnswer;
+      const answer = await query(SYNCZ_PATH) as SyncAnswer;
       context.print(values["json"] ? jsonText(answer) : statusText(answer));
       return ExitCode.OK;
     }
     const path = `${CONFIGZ_PATH}?node=${encodeURIComponent(operand)}`;
-    const { clients } = await query(values["server"], path) as {
+    const { clients } = await query(path) as {
       readonly clients: readonly ClientDiff[];
     };
     if (clients.length === 0) {
@@ -253,8 +260,35 @@ function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
+/** Asks the server, with the token that it keeps for its own user. */
+function askerOf(
+  values: { readonly server: string; readonly "state-dir": string },
+  { environment, readFile }: CommandContext,
+): (path: string) => Promise<unknown> {
+  const directory = values["state-dir"] ||
+    defaultStateDirectory("server", environment);
+  const file = `${directory}/${ADMIN_TOKEN_FILE}`;
+  let token: string | undefined;
+  try {
+    token = /[0-9a-f]{64}/.exec(readFile(file))?.[0];
+  } catch {
+    // It may be a server that asks for none.
+  }
+  return (path) => query(values.server, path, { file, token });
+}
+
+/** A token, and where it is. */
+interface AdminToken {
+  readonly file: string;
+  readonly token: string | undefined;
+}
+
 /** @throws {CommandFailure} When the server does not answer. */
-async function query(at: string, path: string): Promise<unknown> {
+async function query(
+  at: string,
+  path: string,
+  { file, token }: AdminToken,
+): Promise<unknown> {
   const { host, port } = parseHostPort("--server", at);
   const name = host.includes(":") ? `[${host}]` : host;
   const fail = (problem: string) => {
@@ -266,7 +300,21 @@ async function query(at: string, path: string): Promise<unknown> {
   };
   try {
     const signal = AbortSignal.timeout(QUERY_TIMEOUT_MS);
-    const response = await fetch(`http://${name}:${port}${path}`, { signal });
+    const headers = { ...(token && { authorization: `Bearer ${token}` }) };
+    const url = `http://${name}:${port}${path}`;
+    const response = await fetch(url, { signal, headers });
+    if (response.status === 403) {
+      await response.body?.cancel();
+      const problem = token === undefined
+        ? `${file} cannot be read; run this as the server's user, or name its ` +
+          "--state-dir"
+        : `the token in ${file} is another server's; name its --state-dir`;
+      throw new CommandFailure(
+        ExitCode.FAILURE,
+        `Cannot ask the server at ${at}: it answers only its own user, and ` +
+          problem,
+      );
+    }
     if (response.status === 404) {
       await response.body?.cancel();
       return fail("it has no discovery (tunnel server --discovery)");

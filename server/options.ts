@@ -9,6 +9,7 @@
  * @module
  */
 
+import type { AdminDebug } from "./admin_access.ts";
 import type { IntakeWish } from "../host/intake/intake_limits.ts";
 import type { ListenAddress } from "../host/listen/listeners.ts";
 import type { ReloadSource } from "../host/reload/reloads.ts";
@@ -114,6 +115,8 @@ export interface ServerOptions {
   readonly strategies: readonly StrategyName[];
 
   readonly admin: ListenAddress;
+  /** Who is shown `/debug/*` there; absent: who can connect. */
+  readonly adminDebug?: AdminDebug;
   readonly health: ListenAddress;
 
   /** Whole dial, agent's part included; 0: no deadline of ours. */

@@ -8,7 +8,11 @@
  * @module
  */
 
-import { adminHandler, healthHandler } from "../host/listen/http_endpoints.ts";
+import {
+  adminHandler,
+  healthHandler,
+  type Routes,
+} from "../host/listen/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -16,6 +20,7 @@ import {
 } from "../host/listen/listeners.ts";
 import type { Log } from "../host/process/log.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
+import { guardDebug } from "./admin_access.ts";
 import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./readiness.ts";
@@ -129,7 +134,7 @@ class Server {
     );
     const admin = this.#serve(
       options.admin,
-      adminHandler(metricRegistry, discovery?.routes),
+      adminHandler(metricRegistry, await this.#debugRoutes(discovery?.routes)),
     );
     this.#watchFiles();
     this.#kubernetes?.start();
@@ -181,6 +186,18 @@ class Server {
     );
     const server = { serverId, nodeBinding: agents.nodeBinding ?? "warn" };
     return openKubernetes(kubernetes, server, log, metricRegistry);
+  }
+
+  async #debugRoutes(routes: Routes | undefined): Promise<Routes> {
+    if (routes === undefined) return {};
+    const { options, log } = this.#core;
+    const { adminDebug: access = "open", agents } = options;
+    const { stateDirectory } = agents.identity ?? {};
+    return await guardDebug(routes, {
+      access,
+      ...(stateDirectory === undefined ? {} : { stateDirectory }),
+      log,
+    });
   }
 
   /** @returns Where it listens. */

@@ -197,6 +197,13 @@ export const SERVER_FLAGS = {
     help: "Address of the admin endpoint.",
   }),
   "admin-port": portFlag(8095, { group: OPERATION, help: "Its port." }),
+  "admin-debug": choiceFlag(["token", "open"], "token", {
+    group: OPERATION,
+    help:
+      "Who is shown /debug/* there, which is the catalog and its clients: " +
+      "token: who can read admin.token in --state-dir, as tunnel xds does; " +
+      "open: who can connect.",
+  }),
   "graceful-shutdown-timeout": durationFlag(30_000, 0, {
     group: OPERATION,
     help: "How long conduits may go on after SIGTERM; it ends earlier when " +

@@ -85,6 +85,7 @@ export function serverOptions(
       hostname: flags["admin-bind-address"],
       port: flags["admin-port"],
     },
+    adminDebug: flags["admin-debug"],
     health: {
       hostname: flags["health-bind-address"],
       port: flags["health-port"],

@@ -56,6 +56,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
     tls: { minVersion: "TLSv1.2" },
     strategies: ["default"],
     admin: { hostname: "127.0.0.1", port: 8095 },
+    adminDebug: "token",
     health: { hostname: "", port: 8092 },
     dialTimeoutMs: 10_000,
     shutdownTimeoutMs: 30_000,

@@ -73,7 +73,22 @@ export function adminHandler(
 }
 
 /** Answers by path. */
-export type Routes = Readonly<Record<string, (url: URL) => Response>>;
+export type Routes = Readonly<
+  Record<string, (url: URL, request: Request) => Response>
+>;
+
+/** `routes`, where `refuse` has nothing against a request. */
+export function guarded(
+  routes: Routes,
+  refuse: (request: Request) => Response | undefined,
+): Routes {
+  return Object.fromEntries(
+    Object.entries(routes).map(([path, route]) => [
+      path,
+      (url: URL, request: Request) => refuse(request) ?? route(url, request),
+    ]),
+  );
+}
 
 function healthRoutes(options: HealthOptions): Routes {
   return {
@@ -102,7 +117,7 @@ function router(routes: Routes): HttpHandler {
     if (request.method !== "GET" && request.method !== "HEAD") {
       return plain(405, "only GET and HEAD are answered here\n");
     }
-    return route(url);
+    return route(url, request);
   };
 }
 

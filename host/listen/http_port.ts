@@ -126,14 +126,20 @@ function isCapital(octet: number): boolean {
   return octet >= 0x41 && octet <= 0x5a;
 }
 
-/** Without headers: no handler looks at them, but for the host's name. */
+/** With the headers that handlers look at. */
 function requestOf([first = "", ...lines]: readonly string[]) {
   const line = /^([A-Z]{1,20}) (\/[!-~]*) HTTP\/1\.[01]$/.exec(first);
   if (line === null) return undefined;
   const hosts = lines.flatMap((text) => /^host:[ \t]*(\S+)/i.exec(text) ?? []);
+  const tokens = lines.flatMap((text) =>
+    /^(authorization):[ \t]*([!-~ ]{1,1000}?)[ \t]*$/i.exec(text)?.slice(1) ??
+      []
+  );
   const [, method = "", path = ""] = line;
   try {
-    return new Request(`http://${hosts[1] ?? "localhost"}${path}`, { method });
+    const headers = tokens.length === 2 ? [[tokens[0]!, tokens[1]!]] : [];
+    const url = `http://${hosts[1] ?? "localhost"}${path}`;
+    return new Request(url, { method, headers });
   } catch {
     // A host that is none, or a method that fetch forbids (TRACE).
     return undefined;
@@ -165,6 +171,7 @@ const REASONS: Readonly<Record<number, string>> = {
   200: "OK",
   301: "Moved Permanently",
   400: "Bad Request",
+  403: "Forbidden",
   404: "Not Found",
   405: "Method Not Allowed",
   421: "Misdirected Request",

@@ -14,6 +14,7 @@
  *     server.pem         the server's key and certificates
  *     tokens/ nodes/     see token_store.ts and node_store.ts
  *     serving.json       where agents connect, for people
+ *     admin.token        for who may see what the server knows; admin_access.ts
  *     frontend.sock      where callers get in, unless flags say otherwise
  *
  * A new authority is made only for a directory that is missing or empty: one
