@@ -52,6 +52,14 @@ export const HOLD_MS = 20;
 /** How long a refused client may take to read why and hang up. */
 export const LINGER_MS = 2_000;
 
+/**
+ * How long a dial goes on whose client has ended its side without a word: a
+ * script that waits for the answer and a client that has hung up (a cancelled
+ * webhook, kubernetes#140512) look alike. Most dials are answered by then, and a
+ * connect that is not must not stay on the node.
+ */
+export const ENDED_WAIT_MS = 300;
+
 /** A dial as a CONNECT client asks for it. */
 export interface ConnectOrder<Caller> {
   readonly target: DialTarget;
@@ -165,14 +173,8 @@ export class ConnectClient<Caller> implements Conduit, ConduitEvents {
         return;
       case "dialing":
         this.#clientEnded = true;
-        // A client that hangs up without having sent a thing has given up
-        // (kubernetes#140512: cancelled webhooks left their dials hanging).
         // Once it was granted the tunnel, that is a half-close like any other.
-        if (!this.#hasSpoken && !this.#isGranted) {
-          this.#phase.pending?.cancel();
-          this.#over();
-          this.#socket.end();
-        }
+        if (!this.#hasSpoken && !this.#isGranted) this.#waitNotLong();
         return;
       case "open":
         this.#phase.events.onEnd();
@@ -198,6 +200,7 @@ export class ConnectClient<Caller> implements Conduit, ConduitEvents {
 
   attach(events: ConduitEvents): void {
     this.#phase = { kind: "open", events };
+    this.#cancelTimer();
     this.#isHolding = !this.#hasSpoken;
     if (this.#early.length === 0 && !this.#clientEnded) return;
     // Not now: the loop has yet to attach to the other end.
@@ -280,6 +283,21 @@ export class ConnectClient<Caller> implements Conduit, ConduitEvents {
     });
     // Behind the dial: a refusal that is known at once is still told in words.
     if (this.#options.grantsEarly && this.#phase === phase) this.#grant();
+  }
+
+  /** See `ENDED_WAIT_MS`. */
+  #waitNotLong(): void {
+    this.#cancelTimer();
+    this.#timer = this.#options.timers.after(ENDED_WAIT_MS, () => {
+      if (this.#phase.kind !== "dialing") return;
+      this.#phase.pending?.cancel();
+      this.#refuse(
+        504,
+        "Cannot wait for the target: the client has ended its side before " +
+          "the tunnel was open, and nobody answered soon",
+        true,
+      );
+    });
   }
 
   #grant(): void {

@@ -1,4 +1,9 @@
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertStringIncludes,
+} from "@std/assert";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError } from "../../proto/link/link.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
@@ -8,6 +13,7 @@ import {
   ConnectClient,
   type ConnectClientOptions,
   type ConnectOrder,
+  ENDED_WAIT_MS,
   HEAD_TIMEOUT_MS,
   HOLD_MS,
 } from "./connect_client.ts";
@@ -175,7 +181,38 @@ Deno.test("a client that hangs up while its dial is pending cancels it", async (
   await s.say(REQUEST);
   s.client.end();
   await settle();
+  assertEquals(s.dials[0]?.cancelled, false);
+  s.timers.advance(ENDED_WAIT_MS);
+  await settle();
   assertEquals(s.dials[0]?.cancelled, true);
+  assertMatch(s.heard.text, /^HTTP\/1\.1 504 .*ended its side/s);
+});
+
+Deno.test("a client that ended its side at once still reads its refusal", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  s.client.end();
+  await settle();
+  s.dials[0]!.answer.failed(new DialError("endpoint", "connection refused"));
+  await settle();
+  assertMatch(s.heard.text, /^HTTP\/1\.1 502 .*connection refused/s);
+});
+
+Deno.test("a client that ended its side at once hears a target that speaks", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  s.client.end();
+  await settle();
+  await s.connect();
+  s.target.write(encode("banner"));
+  await settle();
+  s.timers.advance(HOLD_MS);
+  await settle();
+  s.target.end();
+  await settle();
+  assertEquals(s.heard.text, OK + "banner");
+  s.timers.advance(ENDED_WAIT_MS);
+  assertEquals([s.heard.end, s.reached.end], ["clean", "clean"]);
 });
 
 Deno.test("a client that sent octets and ended its side still gets the answer", async () => {
