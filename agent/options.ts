@@ -65,8 +65,8 @@ export interface AgentOptions {
   };
 
   readonly sync: {
-    /** First wait before another attempt, and between checks. */
-    readonly intervalMs: number;
+    /** First wait before another attempt; soon, where nobody has said one. */
+    readonly intervalMs?: number;
     /** Longest wait between attempts; never below `intervalMs`. */
     readonly intervalCapMs: number;
     /** Keep looking for more servers than the count that servers report. */

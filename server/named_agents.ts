@@ -9,7 +9,7 @@
 import type { AgentLink } from "../proto/link/link.ts";
 import { prefixKey } from "../proto/link/normal_form.ts";
 import { keyedStrategy } from "./strategies/keyed.ts";
-import { LinkList } from "./strategies/link_list.ts";
+import { AgentList } from "./strategies/agent_list.ts";
 import type { Strategy } from "./strategies/strategy.ts";
 
 /** See the module description. */
@@ -23,13 +23,13 @@ export class NamedAgents {
   readonly #byCidr = keyedStrategy("cidr", ({ cidr }) => cidr, prefixKey);
 
   /** As it is spelled: two agents may differ in case alone. */
-  readonly #byId = new Map<string, LinkList>();
+  readonly #byId = new Map<string, AgentList>();
 
   add(link: AgentLink): void {
     for (const strategy of this.#all) strategy.add(link);
     const { agentId } = link.peer;
     let links = this.#byId.get(agentId);
-    if (links === undefined) this.#byId.set(agentId, links = new LinkList());
+    if (links === undefined) this.#byId.set(agentId, links = new AgentList());
     links.add(link);
   }
 

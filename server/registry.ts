@@ -146,6 +146,8 @@ export class Registry {
    * The best agent of `candidates`: healthy before silent before draining, then
    * the less loaded of two drawn at random, which spreads load almost as well as
    * looking at all of them (Mitzenmacher's "power of two choices").
+   *
+   * @param candidates One link of each agent.
    */
   #choose(candidates: readonly AgentLink[]): AgentLink | undefined {
     if (candidates.length === 0) return undefined;
@@ -160,10 +162,7 @@ export class Registry {
       this.#groupOf.get(candidates[index % length]!)!;
     if (length === 1) return groupAt(0);
     const one = Math.floor(random() * length);
-    let other = one + 1 + Math.floor(random() * (length - 1));
-    // Two links of one agent are no two choices; they stand side by side.
-    const end = other + length;
-    while (other < end && groupAt(other) === groupAt(one)) other++;
+    const other = one + 1 + Math.floor(random() * (length - 1));
     const best = this.#better(groupAt(one), groupAt(other));
     if (best.rank(this.#rankOf) === Rank.healthy) return best;
     return candidates.reduce(

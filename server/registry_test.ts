@@ -166,6 +166,42 @@ Deno.test("links that say the same id and serve other targets are not mixed up",
   assertEquals(served("two:1"), ["a"]);
 });
 
+Deno.test("agents are drawn alike, however many links they have", () => {
+  for (const strategy of ["default", "destHost", "cidr"] as const) {
+    const { registry, add } = setUp(strategy);
+    const given = { host: ["10.0.0.1"], cidr: ["10.0.0.0/8"] };
+    const links = { one: 1, many: 16, late: 1 };
+    for (const [agent, count] of Object.entries(links)) {
+      for (let made = 0; made < count; made++) add(agent, given);
+    }
+    const dials = 6_000;
+    const drawn = new Map<string, number>();
+    for (let dial = 0; dial < dials; dial++) {
+      const picked = registry.pick({ protocol: "tcp", address: "10.0.0.1:1" });
+      assert(picked.kind === "picked");
+      const { agentId } = picked.link.peer;
+      drawn.set(agentId, (drawn.get(agentId) ?? 0) + 1);
+    }
+    for (const agent of Object.keys(links)) {
+      const share = (drawn.get(agent) ?? 0) / dials;
+      assert(Math.abs(share - 1 / 3) < 0.03, `${strategy} ${agent}: ${share}`);
+    }
+  }
+});
+
+Deno.test("an agent whose first link goes is drawn by the others", () => {
+  const { registry, add, served } = setUp("default", "destHost");
+  const links = [1, 2, 3].map(() => add("a", { host: ["one"] }));
+  add("b");
+  for (const link of links) {
+    assertEquals(served("x:1"), ["a", "b"]);
+    assertEquals(served("x:1", "one"), ["a"]);
+    registry.remove(link);
+  }
+  assertEquals(served("x:1"), ["b"]);
+  assertEquals(served("x:1", "one"), []);
+});
+
 Deno.test("the less loaded of two agents is chosen", () => {
   const { add, served } = setUp("default");
   add("idle");

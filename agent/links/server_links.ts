@@ -52,6 +52,7 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
     timers: systemTimers,
     random: environment.random ?? Math.random,
     linksPerServer: server.links,
+    ...(sync.intervalMs === undefined ? {} : { intervalMs: sync.intervalMs }),
     intervalCapMs: sync.intervalCapMs,
     serversWanted: (reported) => parts.serversWanted(reported),
     forever: sync.forever,

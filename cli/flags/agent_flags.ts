@@ -70,7 +70,9 @@ export const AGENT_FLAGS = {
   }),
   "sync-interval": durationFlag(1000, 1, {
     group: SERVERS,
-    help: "First wait before another attempt to connect.",
+    help: "First wait before another attempt to connect, when it is given: " +
+      "agents of a big fleet then come back more slowly.",
+    defaultText: "100ms at most",
   }),
   "sync-interval-cap": durationFlag(10_000, 1, {
     group: SERVERS,

@@ -62,7 +62,12 @@ export function agentOptions(
       links: flags["links"],
       keepaliveMs: flags["keepalive-time"],
     },
-    sync: { intervalMs, intervalCapMs, forever: flags["sync-forever"] },
+    sync: {
+      // Its default is Konnectivity's; ours is to be back as soon as can be.
+      ...(given.has("sync-interval") ? { intervalMs } : {}),
+      intervalCapMs,
+      forever: flags["sync-forever"],
+    },
     ...(leases === undefined ? {} : { leases }),
     dials: dials(flags),
     ...announced(flags),

@@ -36,7 +36,7 @@ Deno.test("agentOptions() keeps Konnectivity's defaults but where the help says 
       links: 2,
       keepaliveMs: 10_000,
     },
-    sync: { intervalMs: 1000, intervalCapMs: 10_000, forever: false },
+    sync: { intervalCapMs: 10_000, forever: false },
     dials: { timeoutMs: 5000, allowUnix: [], hasBenchTarget: true },
     drainTimeoutMs: 30_000,
     health: { hostname: "", port: 8093 },

@@ -81,7 +81,6 @@ export function yurttunnelAgentOptions(
         keepaliveMs: AGENT_FLAGS["keepalive-time"].fallback,
       },
       sync: {
-        intervalMs: AGENT_FLAGS["sync-interval"].fallback,
         intervalCapMs: AGENT_FLAGS["sync-interval-cap"].fallback,
         forever: false,
       },

@@ -1,27 +1,45 @@
 /**
- * Links in order of arrival, with removal by identity.
+ * Agents, each by one of its links: however many links an agent has, and
+ * whenever they came, it is drawn as often as any other.
  *
  * @module
  */
 
 import type { AgentLink } from "../../proto/link/link.ts";
+import { LinkGroup } from "../link_group.ts";
 
 /** See the module description. */
-export class LinkList {
+export class AgentList {
+  /** All links of each agent. */
+  readonly #agents = new Map<string, AgentLink[]>();
   // A sparse place is never left behind: the array is handed out as it is.
-  readonly #links: AgentLink[] = [];
+  readonly #heads: AgentLink[] = [];
 
+  /** One link of each; which of its links is used is its group's business. */
   get all(): readonly AgentLink[] {
-    return this.#links;
+    return this.#heads;
   }
 
   add(link: AgentLink): void {
-    this.#links.push(link);
+    const key = LinkGroup.keyOf(link.peer);
+    const links = this.#agents.get(key);
+    if (links !== undefined) return void links.push(link);
+    this.#agents.set(key, [link]);
+    this.#heads.push(link);
   }
 
   /** Forgets `link`; harmless when it is not there. */
   remove(link: AgentLink): void {
-    const index = this.#links.indexOf(link);
-    if (index !== -1) this.#links.splice(index, 1);
+    const key = LinkGroup.keyOf(link.peer);
+    const links = this.#agents.get(key);
+    const index = links?.indexOf(link) ?? -1;
+    if (links === undefined || index === -1) return;
+    const [head, next] = links;
+    links.splice(index, 1);
+    if (links.length === 0) this.#agents.delete(key);
+    if (link !== head) return;
+    const place = this.#heads.indexOf(link);
+    if (next !== undefined) this.#heads[place] = next;
+    else this.#heads.splice(place, 1);
   }
 }

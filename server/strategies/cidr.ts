@@ -12,12 +12,12 @@ import {
   prefixContains,
 } from "../../proto/link/ip_address.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
-import { LinkList } from "./link_list.ts";
+import { AgentList } from "./agent_list.ts";
 import type { Strategy } from "./strategy.ts";
 
 interface Route {
   readonly prefix: IpPrefix;
-  readonly links: LinkList;
+  readonly links: AgentList;
 }
 
 /** See the module description. */
@@ -31,7 +31,7 @@ export function cidrStrategy(): Strategy {
       for (const prefix of prefixesOf(link)) {
         let route = routes.find((route) => isSame(route.prefix, prefix));
         if (route === undefined) {
-          route = { prefix, links: new LinkList() };
+          route = { prefix, links: new AgentList() };
           routes.push(route);
           routes.sort((a, b) => b.prefix.length - a.prefix.length);
         }

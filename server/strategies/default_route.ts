@@ -6,12 +6,12 @@
  */
 
 import type { AgentLink } from "../../proto/link/link.ts";
-import { LinkList } from "./link_list.ts";
+import { AgentList } from "./agent_list.ts";
 import type { Strategy } from "./strategy.ts";
 
 /** See the module description. */
 export function defaultRouteStrategy(): Strategy {
-  const links = new LinkList();
+  const links = new AgentList();
   return {
     name: "defaultRoute",
     add: (link) => {

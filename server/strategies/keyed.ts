@@ -10,7 +10,7 @@
 
 import type { AgentLink, Identifiers } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/link/normal_form.ts";
-import { LinkList } from "./link_list.ts";
+import { AgentList } from "./agent_list.ts";
 import type { Strategy, StrategyName } from "./strategy.ts";
 
 /**
@@ -22,7 +22,7 @@ export function keyedStrategy(
   keysOf: (identifiers: Identifiers) => readonly string[],
   keyOf: (text: string) => string = nameKey,
 ): Strategy {
-  const index = new Map<string, LinkList>();
+  const index = new Map<string, AgentList>();
   const keys = (link: AgentLink) =>
     new Set(keysOf(link.peer.identifiers).map(keyOf));
   return {
@@ -30,7 +30,7 @@ export function keyedStrategy(
     add(link) {
       for (const key of keys(link)) {
         let list = index.get(key);
-        if (list === undefined) index.set(key, list = new LinkList());
+        if (list === undefined) index.set(key, list = new AgentList());
         list.add(link);
       }
     },

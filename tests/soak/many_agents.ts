@@ -85,7 +85,7 @@ for (let index = 0; index < agents; index++) {
       links: LINKS,
       keepaliveMs: 10_000,
     },
-    sync: { intervalMs: 1_000, intervalCapMs: 10_000, forever: false },
+    sync: { intervalCapMs: 10_000, forever: false },
     dials: { timeoutMs: 5_000, allowUnix: [], hasBenchTarget: true },
     drainTimeoutMs: 0,
     health: LOOPBACK,

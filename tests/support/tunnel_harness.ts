@@ -181,7 +181,7 @@ export class Tunnel implements AsyncDisposable {
         links: 1,
         keepaliveMs: HOUR_MS,
       },
-      sync: { intervalMs: 100, intervalCapMs: 1_000, forever: false },
+      sync: { intervalCapMs: 1_000, forever: false },
       dials: {
         timeoutMs: 5_000,
         allowUnix: [],
