@@ -11,6 +11,7 @@ import { pathOf, TOKEN_REVIEWS } from "./paths.ts";
 /** Where a bound token says on which node its Pod runs (since 1.30). */
 export const NODE_NAME = "authentication.kubernetes.io/node-name";
 const POD_NAME = "authentication.kubernetes.io/pod-name";
+const POD_UID = "authentication.kubernetes.io/pod-uid";
 
 /** What is asked of `KubernetesClient`. */
 export interface TokenReviewClient {
@@ -27,6 +28,7 @@ export type ReviewedToken =
     readonly nodeName?: string;
     /** Of the Pod likewise. */
     readonly podName?: string;
+    readonly podUid?: string;
   }
   /** A good token of somebody who is no ServiceAccount. */
   | { readonly kind: "stranger"; readonly username: string }
@@ -73,12 +75,14 @@ export async function reviewToken(
   if (!isServiceAccount) return { kind: "stranger", username };
   const nodeName = only(user?.extra?.[NODE_NAME]);
   const podName = only(user?.extra?.[POD_NAME]);
+  const podUid = only(user?.extra?.[POD_UID]);
   return {
     kind: "service-account",
     namespace,
     name,
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(podName === undefined ? {} : { podName }),
+    ...(podUid === undefined ? {} : { podUid }),
   };
 }
 

@@ -22,6 +22,7 @@ import {
 } from "./kubernetes_metrics.ts";
 import { NodeAddresses } from "./node_addresses.ts";
 import type { KubernetesServerOptions } from "./options.ts";
+import { PodNodes } from "./pod_nodes.ts";
 import { ServerLease } from "./server_lease.ts";
 import { tokenJudge } from "./token_judge.ts";
 import { TokenReviews } from "./token_reviews.ts";
@@ -82,6 +83,7 @@ export function openKubernetes(
       systemTimers,
     ),
     addresses,
+    pods: new PodNodes(client, systemTimers),
     binding: server.nodeBinding,
     wallClock: Date.now,
     observer: {

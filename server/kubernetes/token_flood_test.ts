@@ -12,6 +12,7 @@ import { FakeApiServer } from "../../tests/support/fake_apiserver.ts";
 import { tokenSaying } from "../../tests/support/service_account_tokens.ts";
 import { judgeCandidate } from "../links/admission.ts";
 import { NodeAddresses } from "./node_addresses.ts";
+import { PodNodes } from "./pod_nodes.ts";
 import { tokenJudge } from "./token_judge.ts";
 import { TokenReviews } from "./token_reviews.ts";
 
@@ -45,6 +46,7 @@ class Rig implements AsyncDisposable {
       systemTimers,
     ),
     addresses: new NodeAddresses(this.#client, systemTimers),
+    pods: new PodNodes(this.#client, systemTimers),
     binding: "warn",
     wallClock: Date.now,
     observer: { reviewed() {}, mismatched() {}, warn() {} },

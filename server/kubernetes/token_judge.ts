@@ -3,8 +3,9 @@
  * server does, and by the node that the token is bound to.
  *
  * A token proves a ServiceAccount, which all agents share. Since Kubernetes
- * 1.30 it also says on which node its Pod runs: then an agent that claims
- * another node's name or address is known for what it is. Agents of
+ * 1.30 it also says on which node its Pod runs; before that the API server is
+ * asked. So an agent that claims another node's name or address is known for
+ * what it is, and a token of no Pod proves no claim at all. Agents of
  * Konnectivity have made up their ids for years, so that is shown and not
  * refused, unless `--node-binding=enforce` is set.
  *
@@ -29,6 +30,7 @@ import {
   refuse,
   type Verdict,
 } from "../links/admission.ts";
+import type { BoundPod } from "./pod_nodes.ts";
 import { TooManyReviewsError } from "./review_queue.ts";
 import { flawOf } from "./token_claims.ts";
 
@@ -51,6 +53,8 @@ export interface TokenJudgeOptions {
   readonly reviews: {
     of(token: string, source: string): Promise<ReviewedToken>;
   };
+  /** Where a Pod runs whose token does not say. */
+  readonly pods: { of(pod: BoundPod): Promise<string | undefined> };
   /** Host names and addresses of a node of the cluster. */
   readonly addresses: { of(nodeName: string): Promise<Identifiers> };
   readonly binding: NodeBinding;
@@ -151,47 +155,85 @@ function judgeFinding(found: ReviewedToken, wanted: TokenRequirement): Verdict {
 
 /** Compares what the agent calls itself with where its Pod runs. */
 async function judgeNode(
-  { addresses, binding, observer }: TokenJudgeOptions,
+  options: TokenJudgeOptions,
   peer: LinkPeer,
-  { nodeName, podName }: Extract<ReviewedToken, { kind: "service-account" }>,
+  account: ServiceAccountToken,
   warned: Set<string>,
 ): Promise<Verdict> {
-  if (nodeName === undefined) return ADMITTED;
+  const { node, seen, doubt } = await nodeOf(options, account);
+  const doubts = doubt === undefined ? [] : [doubt];
+  const { podName } = account;
   // A Pod may go by its own name: it is as unique, and as proven.
-  const agentId = peer.agentId === podName ? nodeName : peer.agentId;
-  const names = [nodeName];
-  const proven = (granted: Identifiers) => ({ ids: names, names, granted });
-  const claimant = { agentId, identifiers: peer.identifiers };
-  let claim = unprovenClaim(claimant, proven(NO_IDENTIFIERS));
-  let doubt = "";
-  if (claim !== undefined) {
+  const ids = [node, podName].filter((name) => name !== undefined);
+  const names = node === undefined ? [] : [node];
+  const unproven = (granted: Identifiers) =>
+    unprovenClaim(peer, { ids, names, granted });
+  let claim = unproven(NO_IDENTIFIERS);
+  if (claim !== undefined && node !== undefined) {
     try {
-      const granted = await addresses.of(nodeName);
-      claim = unprovenClaim(claimant, proven(granted));
+      claim = unproven(await options.addresses.of(node));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      doubt = ` (its Node could not be read: ${error.message})`;
+      doubts.push(`its Node could not be read: ${error.message}`);
     }
   }
   if (claim === undefined) return ADMITTED;
-  observer.mismatched();
-  const seen = `its token is bound to node ${JSON.stringify(nodeName)} and ` +
-    `does not cover ${claim}`;
-  if (isNew(warned, `${nodeName}/${peer.agentId}`)) {
-    const remark = binding === "warn"
+  options.observer.mismatched();
+  const what = `${seen} and does not cover ${claim}`;
+  if (isNew(warned, `${node ?? podName ?? ""}/${peer.agentId}`)) {
+    const remark = options.binding === "warn"
       ? " (refused with --node-binding=enforce)"
       : "";
-    observer.warn(
-      `agent ${JSON.stringify(peer.agentId)} may be somebody else: ${seen}` +
-        `${remark}${doubt}`,
+    options.observer.warn(
+      `agent ${JSON.stringify(peer.agentId.slice(0, QUOTE_LENGTH_MAX))} may ` +
+        `be somebody else: ${what}${remark}` +
+        doubts.map((text) => ` (${text})`).join(""),
     );
   }
-  if (binding === "warn") return ADMITTED;
-  return refuse(
-    `Cannot admit this agent: ${seen}; start it with --agent-id and ` +
-      "identifiers as its node is called, or the server with " +
-      "--node-binding=warn",
-  );
+  if (options.binding === "warn") return ADMITTED;
+  const advice = node === undefined ? WITHOUT_NODE : WITH_NODE;
+  return refuse(`Cannot admit this agent: ${what}; ${advice}`);
+}
+
+type ServiceAccountToken = Extract<
+  ReviewedToken,
+  { kind: "service-account" }
+>;
+
+const WITH_NODE = "start it with --agent-id and identifiers as its node is " +
+  "called, or the server with --node-binding=warn";
+
+const WITHOUT_NODE = "give it a token that is bound to its Pod, by a " +
+  "projected volume (of Kubernetes 1.30 or later, or let the server get " +
+  "pods), or a certificate, or start the server with --node-binding=warn";
+
+/** Which node a token is bound to, by itself or by its Pod. */
+async function nodeOf(
+  { pods }: TokenJudgeOptions,
+  { namespace, nodeName, podName, podUid }: ServiceAccountToken,
+): Promise<{
+  readonly node?: string;
+  /** A part of a sentence. */
+  readonly seen: string;
+  readonly doubt?: string;
+}> {
+  if (nodeName !== undefined) return boundTo(nodeName);
+  if (podName === undefined || podUid === undefined) {
+    return { seen: "its token names no node, for it is bound to no Pod," };
+  }
+  const seen = `its token is bound to Pod ${JSON.stringify(podName)}, names ` +
+    "no node";
+  try {
+    const node = await pods.of({ namespace, podName, podUid });
+    return node === undefined ? { seen } : boundTo(node);
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    return { seen, doubt: `its Pod could not be read: ${error.message}` };
+  }
+}
+
+function boundTo(node: string) {
+  return { node, seen: `its token is bound to node ${JSON.stringify(node)}` };
 }
 
 function isNew(warned: Set<string>, key: string): boolean {

@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { ANONYMOUS } from "../../tests/support/carrier_rig.ts";
 import { KubernetesError } from "../../host/kubernetes/errors.ts";
 import { reviewToken } from "../../host/kubernetes/token_review.ts";
-import type { Node, TokenReview } from "../../host/kubernetes/objects.ts";
+import type { Node, Pod, TokenReview } from "../../host/kubernetes/objects.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { parseIdentifiers } from "../../proto/link/identifiers.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
@@ -10,6 +10,7 @@ import { tokenSaying } from "../../tests/support/service_account_tokens.ts";
 import { judgeCandidate } from "../links/admission.ts";
 import type { NodeBinding } from "../identity/binding_judge.ts";
 import { NodeAddresses } from "./node_addresses.ts";
+import { PodNodes } from "./pod_nodes.ts";
 import { tokenJudge } from "./token_judge.ts";
 
 const AUDIENCE = "system:konnectivity-server";
@@ -20,10 +21,16 @@ const TOKEN = tokenSaying({ sub: USER, aud: [AUDIENCE] });
 type Answer = TokenReview["status"] | Error;
 
 /** A judge before an API server that says `answer` of every token. */
-function setUp(answer: Answer, binding: NodeBinding = "warn", node?: Node) {
+function setUp(
+  answer: Answer,
+  binding: NodeBinding = "warn",
+  node?: Node,
+  pod?: Pod,
+) {
   const outcomes: string[] = [];
   const warnings: string[] = [];
   const seen: TokenReview["spec"][] = [];
+  const asked: string[] = [];
   const client = {
     create: <T>(_path: string, body: T): Promise<T> => {
       seen.push((body as TokenReview).spec);
@@ -31,7 +38,13 @@ function setUp(answer: Answer, binding: NodeBinding = "warn", node?: Node) {
       return Promise.resolve({ ...body, status: answer });
     },
     get: <T>(path: string): Promise<T> => {
-      if (node !== undefined) return Promise.resolve(node as T);
+      asked.push(path);
+      if (path.includes("/pods/") && pod !== undefined) {
+        return Promise.resolve(pod as T);
+      }
+      if (path.includes("/nodes/") && node !== undefined) {
+        return Promise.resolve(node as T);
+      }
       const forbidden = new KubernetesError(403, "Forbidden", `no ${path}`);
       return Promise.reject(forbidden);
     },
@@ -44,6 +57,7 @@ function setUp(answer: Answer, binding: NodeBinding = "warn", node?: Node) {
     },
     reviews: { of: (token) => reviewToken(client, token, AUDIENCE, 1000) },
     addresses: new NodeAddresses(client, new FakeTimers()),
+    pods: new PodNodes(client, new FakeTimers()),
     binding,
     wallClock: Date.now,
     observer: {
@@ -68,7 +82,7 @@ function setUp(answer: Answer, binding: NodeBinding = "warn", node?: Node) {
     });
     return refusal;
   };
-  return { ask, outcomes, warnings, seen };
+  return { ask, outcomes, warnings, seen, asked };
 }
 
 function good(extra: Record<string, string[]> = {}): TokenReview["status"] {
@@ -87,8 +101,8 @@ function boundTo(node: string, pod = "agent-x7k2p"): TokenReview["status"] {
 }
 
 Deno.test("a token of the wanted ServiceAccount and audience is admitted", async () => {
-  const { ask, outcomes, seen } = setUp(good());
-  assertEquals(await ask(), undefined);
+  const { ask, outcomes, seen } = setUp(boundTo("edge1"));
+  assertEquals(await ask({ agentId: "edge1" }), undefined);
   assertEquals(outcomes, ["admitted"]);
   assertEquals(seen, [{ token: TOKEN, audiences: [AUDIENCE] }]);
 });
@@ -198,4 +212,84 @@ Deno.test("a Node that may not be read proves no address", async () => {
   const claim = { agentId: "edge1", identifiers: "ipv4=10.0.0.7" };
   assertEquals((await ask(claim))?.code, StatusCode.PERMISSION_DENIED);
   assertStringIncludes(warnings[0]!, "its Node could not be read");
+});
+
+/** As `kubectl create token` and token Secrets give them: bound to nothing. */
+const UNBOUND = good();
+
+/** Of a Pod, from before Kubernetes 1.30. */
+const OF_POD = good({
+  "authentication.kubernetes.io/pod-name": ["agent-x7k2p"],
+  "authentication.kubernetes.io/pod-uid": ["uid-1"],
+});
+
+const POD: Pod = {
+  metadata: { name: "agent-x7k2p", uid: "uid-1" },
+  spec: { nodeName: "edge1" },
+};
+
+const CLAIMS = [
+  { agentId: "edge1" },
+  { agentId: "edge1", identifiers: "host=edge1" },
+  { agentId: "edge1", identifiers: "cidr=0.0.0.0/0&default-route=true" },
+  { agentId: "anything", identifiers: "ipv4=10.0.0.7" },
+  { agentId: "" },
+];
+
+Deno.test("a token of no Pod proves no claim: refused, or said once and counted", async () => {
+  for (const claim of CLAIMS) {
+    const enforcing = setUp(UNBOUND, "enforce", NODE, POD);
+    const refusal = await enforcing.ask(claim);
+    assertEquals(refusal?.code, StatusCode.PERMISSION_DENIED);
+    assertStringIncludes(
+      refusal!.message,
+      `names no node, for it is bound to no Pod, and does not cover agent id ` +
+        JSON.stringify(claim.agentId),
+    );
+    assertStringIncludes(refusal!.message, "or a certificate, or start");
+    assertEquals(enforcing.asked, [], "there is no Pod to ask for");
+    const warning = setUp(UNBOUND, "warn", NODE, POD);
+    assertEquals(await warning.ask(claim), undefined);
+    assertEquals(await warning.ask(claim), undefined);
+    assertEquals(warning.warnings.length, 1, "once per agent");
+    assertEquals(
+      warning.outcomes.filter((one) => one === "mismatched").length,
+      2,
+    );
+  }
+});
+
+Deno.test("a Pod's token without a node is good for where the Pod runs", async () => {
+  const good = { agentId: "edge1", identifiers: "host=edge1&ipv4=10.0.0.7" };
+  const { ask, asked } = setUp(OF_POD, "enforce", NODE, POD);
+  assertEquals(await ask(good), undefined);
+  assertEquals(await ask({ agentId: "agent-x7k2p" }), undefined);
+  const refusal = await ask({ agentId: "edge2" });
+  assertStringIncludes(refusal!.message, 'bound to node "edge1"');
+  const pods = asked.filter((path) => path.includes("/pods/"));
+  assertEquals(pods, ["/api/v1/namespaces/kube-system/pods/agent-x7k2p"]);
+  // Another Pod bears the name by now, or it runs nowhere.
+  for (
+    const pod of [
+      { ...POD, metadata: { ...POD.metadata, uid: "uid-2" } },
+      { ...POD, spec: {} },
+      { ...POD, spec: { nodeName: "" } },
+    ]
+  ) {
+    const other = setUp(OF_POD, "enforce", NODE, pod);
+    const refusal = await other.ask(good);
+    assertStringIncludes(refusal!.message, 'Pod "agent-x7k2p", names no node');
+    // Its own name is proven all the same.
+    assertEquals(await other.ask({ agentId: "agent-x7k2p" }), undefined);
+  }
+});
+
+Deno.test("a server that may not read Pods says so, and asks once a minute", async () => {
+  const { ask, asked, warnings } = setUp(OF_POD, "enforce", NODE);
+  for (const agentId of ["edge1", "edge2", "edge1"]) {
+    const refusal = await ask({ agentId });
+    assertStringIncludes(refusal!.message, "or let the server get pods");
+  }
+  assertEquals(asked.filter((path) => path.includes("/pods/")).length, 1);
+  assertStringIncludes(warnings[0]!, "its Pod could not be read: no /api/v1");
 });

@@ -213,6 +213,27 @@ export const KUBE_TOKEN_CASES: KubeCases = {
       await getsIn(server, agent);
     },
 
+  "a token of no Pod takes nobody's name, when that is enforced": async (
+    context,
+  ) => {
+    await using tunnels = new Tunnels(context);
+    const thief = [
+      "--agent-id=edge1",
+      "--agent-identifiers=host=edge1&cidr=0.0.0.0/0&default-route=true",
+    ];
+    const file = await tunnels.tokenFile(await tokenOf(context, "agent"));
+    const token = (await Deno.readTextFile(file)).trim();
+    await Deno.writeTextFile(file, token);
+    for (const maker of ["ours", "konnectivity"] as const) {
+      const server = await tunnels.server("ours", ["--node-binding=enforce"]);
+      const flags = [tokenFlag(file), ...thief];
+      const agent = await tunnels.agent(server, maker, flags);
+      const heardBy = maker === "ours" ? agent.child : server.child;
+      await isToldNo(agent, "names no node, for it is bound to no", heardBy);
+      await agent.child.stop("SIGKILL");
+    }
+  },
+
   "a bound token that is shown for another node is seen, when that is not enforced":
     async (
       context,
