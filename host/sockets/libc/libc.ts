@@ -61,6 +61,8 @@ const SYMBOLS = {
   accept4: { parameters: ["i32", "buffer", "buffer", "i32"], result: "i32" },
   recv: { parameters: ["i32", "buffer", "usize", "i32"], result: "i32" },
   send: { parameters: ["i32", "buffer", "usize", "i32"], result: "i32" },
+  sendmsg: { parameters: ["i32", "buffer", "i32"], result: "i64" },
+  recvmsg: { parameters: ["i32", "buffer", "i32"], result: "i64" },
   shutdown: { parameters: ["i32", "i32"], result: "i32" },
   pipe2: { parameters: ["buffer", "i32"], result: "i32" },
   mmap: {

@@ -23,3 +23,21 @@ export function encodeUnixAddress(
   address.set(name, FAMILY_OCTETS);
   return address;
 }
+
+/**
+ * A name of the abstract namespace (unix(7)): it belongs to the network namespace
+ * as ports do, needs no folder, and is gone with who has bound it.
+ *
+ * @returns `undefined` when the name is empty or too long.
+ */
+export function encodeAbstractAddress(
+  name: string,
+): Uint8Array<ArrayBuffer> | undefined {
+  const text = new TextEncoder().encode(name);
+  if (text.length === 0 || text.length >= PATH_OCTETS) return undefined;
+  // In place of a path that begins with a zero; without one at its end.
+  const address = new Uint8Array(FAMILY_OCTETS + 1 + text.length);
+  address[0] = AF_UNIX;
+  address.set(text, FAMILY_OCTETS + 1);
+  return address;
+}

@@ -1,0 +1,152 @@
+/**
+ * The elder process: gives its listening sockets to one that takes its place.
+ *
+ * ```
+ * successor                          elder
+ *   ask: sockets, command, replace ─►
+ *                                   ◄─ yes: pid            or no: why, pid
+ *   more ───────────────────────────►
+ *                                   ◄─ sockets: count, and the descriptors
+ *   take: [some of them] ───────────►  accepts with these no more
+ *                                   ◄─ taken
+ *   take: "all" ────────────────────►  accepts nobody any more, ends when idle
+ *                                   ◄─ taken
+ * ```
+ *
+ * Until it is told to let go, it accepts as before: a successor that fails before
+ * has done no harm. What the kernel has queued belongs to the socket and to
+ * neither process, so nobody in a queue notices.
+ *
+ * @module
+ */
+
+import type { Log } from "../process/log.ts";
+import { DESCRIPTORS_MAX } from "../sockets/libc/descriptor_messages.ts";
+import type {
+  ListeningSocket,
+  SocketStore,
+} from "../sockets/listening/socket_store.ts";
+import {
+  PacketListener,
+  type PacketSocket,
+  type Words,
+} from "./packet_socket.ts";
+
+/** Sockets that another process accepts with from now on. */
+export interface Handed {
+  /** All of them: this process is to end when what runs has ended. */
+  readonly isAll: boolean;
+  /** The successor's process. */
+  readonly pid: number;
+}
+
+/** The process that makes the offer. */
+export interface Incumbent {
+  /** Such as `proxy`: only one of the same kind may take its place. */
+  readonly command: string;
+  /** It is about to end, so a successor need not insist. */
+  readonly isDraining: () => boolean;
+  readonly handedOver: (handed: Handed) => void;
+}
+
+/** See the module description. */
+export class HandoverOffer {
+  readonly #incumbent: Incumbent;
+  readonly #store: SocketStore;
+  readonly #log: Log;
+  readonly #open = new Set<PacketSocket>();
+  #listener: PacketListener | undefined;
+  #successor: PacketSocket | undefined;
+
+  /**
+   * @param address A path, or a name behind `@`.
+   * @throws A system error with its `code`.
+   */
+  constructor(
+    address: string,
+    incumbent: Incumbent,
+    { store, log }: { readonly store: SocketStore; readonly log: Log },
+  ) {
+    this.#incumbent = incumbent;
+    this.#store = store;
+    this.#log = log;
+    this.#listener = PacketListener.open(
+      address,
+      (socket) => void this.#converse(socket),
+    );
+  }
+
+  /** Nobody may ask any more. */
+  close(): void {
+    this.#listener?.close();
+    this.#listener = undefined;
+    for (const socket of this.#open) socket.close();
+  }
+
+  async #converse(socket: PacketSocket): Promise<void> {
+    this.#open.add(socket);
+    try {
+      const first = await socket.receive();
+      if (first === null) return;
+      const refusal = this.#refusal(first.words);
+      if (refusal !== undefined) {
+        socket.send({ no: refusal, pid: Deno.pid });
+        return;
+      }
+      this.#successor = socket;
+      await this.#serve(socket);
+    } finally {
+      if (this.#successor === socket) this.#successor = undefined;
+      this.#open.delete(socket);
+      socket.close();
+    }
+  }
+
+  #refusal({ ask, command, replace }: Words): string | undefined {
+    if (ask !== "sockets" || command !== this.#incumbent.command) {
+      return "other";
+    }
+    if (this.#successor !== undefined) return "busy";
+    return replace === true || this.#incumbent.isDraining()
+      ? undefined
+      : "running";
+  }
+
+  async #serve(socket: PacketSocket): Promise<void> {
+    const { pid } = socket.peer;
+    this.#log.info(`process ${pid} gets ready to take over`);
+    const left = [...this.#store.listening.keys()];
+    socket.send({ yes: true, pid: Deno.pid });
+    for (;;) {
+      const packet = await socket.receive();
+      if (packet === null) break;
+      const { more, take } = packet.words;
+      if (more === true) this.#give(socket, left.splice(0, DESCRIPTORS_MAX));
+      else if (take !== undefined && this.#letGo(socket, take)) return;
+    }
+    this.#log.warn(
+      `process ${pid} has ended before it took over; this one goes on`,
+    );
+  }
+
+  #give(socket: PacketSocket, sockets: readonly ListeningSocket[]): void {
+    const { listening } = this.#store;
+    const descriptors = sockets
+      .filter((one) => listening.has(one))
+      .map(({ descriptor }) => descriptor);
+    socket.send({ sockets: sockets.length }, descriptors);
+  }
+
+  /** @returns Whether that was all. */
+  #letGo(socket: PacketSocket, take: unknown): boolean {
+    const { pid } = socket.peer;
+    const isAll = take === "all";
+    const keys = new Set(Array.isArray(take) ? take : []);
+    this.#store.handOver(isAll ? undefined : (key) => keys.has(key));
+    // Before the answer: the successor offers its sockets there itself.
+    if (isAll) this.#listener?.close();
+    this.#incumbent.handedOver({ isAll, pid });
+    socket.send({ taken: true });
+    return isAll;
+  }
+}

@@ -1,0 +1,311 @@
+/**
+ * Sockets over which processes of one machine talk about descriptors: each packet
+ * is a piece of JSON, and may carry some.
+ *
+ * Who may talk is a matter of user ids: the kernel says whose process the other
+ * one is, and only our own and root's are believed. SOCK_SEQPACKET keeps packets
+ * apart, so there is nothing to be framed.
+ *
+ * @module
+ */
+
+import {
+  receiveDescriptors,
+  sendDescriptors,
+} from "../sockets/libc/descriptor_messages.ts";
+import { lastError, type LibC, openLibc } from "../sockets/libc/libc.ts";
+import {
+  cannotWait,
+  Errno,
+  systemError,
+} from "../sockets/libc/system_error.ts";
+import {
+  encodeAbstractAddress,
+  encodeUnixAddress,
+} from "../sockets/libc/unix_address.ts";
+import {
+  type Polled,
+  type Poller,
+  Ready,
+  sharedPoller,
+} from "../sockets/polled/poller.ts";
+
+const AF_UNIX = 1;
+const SOCK_SEQPACKET = 5;
+const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
+const SOL_SOCKET = 1;
+const SO_PEERCRED = 17;
+const BACKLOG = 16;
+
+/** In front of a name of the abstract namespace, as `ss` writes it. */
+const ABSTRACT = "@";
+
+/** What one packet says; whose words they are is looked at by who reads them. */
+export type Words = Readonly<Record<string, unknown>>;
+
+/** A packet that came. */
+export interface Packet {
+  readonly words: Words;
+  /** Open here, and the receiver's to close. */
+  readonly descriptors: readonly number[];
+}
+
+/** The process at the other end, as the kernel knows it. */
+export interface PeerProcess {
+  readonly pid: number;
+  readonly uid: number;
+}
+
+/** Whether what a process says about our sockets is to be believed. */
+export function isTrusted({ uid }: PeerProcess): boolean {
+  return uid === 0 || uid === Deno.uid();
+}
+
+interface Kernel {
+  readonly library: LibC;
+  readonly poller: Poller;
+}
+
+function kernel(): Kernel | undefined {
+  const [library, poller] = [openLibc(), sharedPoller()];
+  return library && poller && { library, poller };
+}
+
+/** One end of a conversation. */
+export class PacketSocket implements Polled {
+  readonly peer: PeerProcess;
+  readonly #kernel: Kernel;
+  readonly #descriptor: number;
+  #waiting: PromiseWithResolvers<Packet | null> | undefined;
+  #isClosed = false;
+
+  /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
+  constructor(kernel: Kernel, descriptor: number) {
+    this.#kernel = kernel;
+    this.#descriptor = descriptor;
+    this.peer = peerOf(kernel.library, descriptor);
+    const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
+    if (kernel.poller.add(descriptor, interest, this)) return;
+    kernel.library.close(descriptor);
+    throw cannotWait();
+  }
+
+  /**
+   * The next packet. One call at a time.
+   *
+   * @returns `null`: the other process has gone, or says what nobody understands.
+   */
+  receive(): Promise<Packet | null> {
+    const packet = this.#receiveNow();
+    if (packet !== undefined) return Promise.resolve(packet);
+    this.#waiting = Promise.withResolvers();
+    return this.#waiting.promise;
+  }
+
+  /** @returns False: the other process has gone, or does not listen. */
+  send(words: Words, descriptors: readonly number[] = []): boolean {
+    if (this.#isClosed) return false;
+    const { library } = this.#kernel;
+    const text = JSON.stringify(words);
+    try {
+      return sendDescriptors(library, this.#descriptor, { text, descriptors });
+    } catch {
+      return false;
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    void this.#kernel.poller.close(this.#descriptor);
+    this.#waiting?.resolve(null);
+    this.#waiting = undefined;
+  }
+
+  onReady(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    const packet = this.#receiveNow();
+    if (packet === undefined) return;
+    this.#waiting = undefined;
+    waiting.resolve(packet);
+  }
+
+  onFault(): void {
+    this.close();
+  }
+
+  /** @returns `undefined`: there is none yet. */
+  #receiveNow(): Packet | null | undefined {
+    if (this.#isClosed) return null;
+    const { library } = this.#kernel;
+    try {
+      const message = receiveDescriptors(library, this.#descriptor);
+      if (message === null || message === undefined) return message;
+      const { text, descriptors } = message;
+      const words = wordsOf(text);
+      if (words !== undefined) return { words, descriptors };
+      for (const descriptor of descriptors) library.close(descriptor);
+      return null;
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** Where other processes may ask. */
+export class PacketListener implements Polled {
+  readonly #kernel: Kernel;
+  readonly #descriptor: number;
+  readonly #path: string | undefined;
+  readonly #onSocket: (socket: PacketSocket) => void;
+  #isClosed = false;
+
+  private constructor(
+    kernel: Kernel,
+    descriptor: number,
+    path: string | undefined,
+    onSocket: (socket: PacketSocket) => void,
+  ) {
+    this.#kernel = kernel;
+    this.#descriptor = descriptor;
+    this.#path = path;
+    this.#onSocket = onSocket;
+    if (kernel.poller.add(descriptor, Ready.READ, this)) return;
+    kernel.library.close(descriptor);
+    throw cannotWait();
+  }
+
+  /**
+   * Only its owner may connect to a path. One that nobody listens on is removed:
+   * the caller has asked there.
+   *
+   * @returns `undefined` where there is no C library to ask.
+   * @throws A system error with its `code`.
+   */
+  static open(
+    address: string,
+    onSocket: (socket: PacketSocket) => void,
+  ): PacketListener | undefined {
+    const machine = kernel();
+    if (machine === undefined) return undefined;
+    const { library } = machine;
+    const isPath = !address.startsWith(ABSTRACT);
+    const name = encode(address);
+    const descriptor = library.socket(
+      AF_UNIX,
+      SOCK_SEQPACKET | SOCK_FLAGS,
+      0,
+    );
+    if (descriptor < 0) throw systemError(lastError(library));
+    if (isPath) removeSocket(address);
+    // Nobody can connect before it listens, and by then the modes are right.
+    const isUp = library.bind(descriptor, name, name.length) === 0;
+    const error = lastError(library);
+    if (isUp && isPath) Deno.chmodSync(address, 0o600);
+    if (isUp && library.listen(descriptor, BACKLOG) === 0) {
+      const path = isPath ? address : undefined;
+      return new PacketListener(machine, descriptor, path, onSocket);
+    }
+    library.close(descriptor);
+    throw systemError(error);
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    void this.#kernel.poller.close(this.#descriptor);
+    if (this.#path !== undefined) removeSocket(this.#path);
+  }
+
+  onReady(): void {
+    const { library } = this.#kernel;
+    while (!this.#isClosed) {
+      const accepted = library.accept4(
+        this.#descriptor,
+        nobody,
+        nobodyLength,
+        SOCK_FLAGS,
+      );
+      if (accepted < 0) return;
+      const socket = new PacketSocket(this.#kernel, accepted);
+      if (isTrusted(socket.peer)) this.#onSocket(socket);
+      else socket.close();
+    }
+  }
+
+  onFault(): void {}
+}
+
+/**
+ * Asks at an address.
+ *
+ * @returns `undefined`: nobody is there.
+ * @throws A system error with its `code`, such as EACCES.
+ */
+export function connectPackets(address: string): PacketSocket | undefined {
+  const machine = kernel();
+  if (machine === undefined) return undefined;
+  const { library } = machine;
+  const name = encode(address);
+  const descriptor = library.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_FLAGS, 0);
+  if (descriptor < 0) throw systemError(lastError(library));
+  if (library.connect(descriptor, name, name.length) === 0) {
+    return new PacketSocket(machine, descriptor);
+  }
+  const error = lastError(library);
+  library.close(descriptor);
+  if (error === ENOENT || error === Errno.ECONNREFUSED) return undefined;
+  throw systemError(error);
+}
+
+const ENOENT = 2;
+
+/** @throws A system error: no such name can be. */
+function encode(address: string): Uint8Array<ArrayBuffer> {
+  const name = address.startsWith(ABSTRACT)
+    ? encodeAbstractAddress(address.slice(ABSTRACT.length))
+    : encodeUnixAddress(address);
+  if (name === undefined) throw systemError(ENAMETOOLONG);
+  return name;
+}
+
+const ENAMETOOLONG = 36;
+
+function removeSocket(path: string): void {
+  try {
+    if (Deno.lstatSync(path).isSocket) Deno.removeSync(path);
+  } catch {
+    // There is none, or it is not ours: bind(2) says so.
+  }
+}
+
+function wordsOf(text: string): Words | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isObject = typeof value === "object" && value !== null &&
+      !Array.isArray(value);
+    return isObject ? value as Words : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `struct ucred`: process, user, group. */
+function peerOf(library: LibC, descriptor: number): PeerProcess {
+  const credentials = new Int32Array(3);
+  const length = new Uint32Array([credentials.byteLength]);
+  const failed = library.getsockopt(
+    descriptor,
+    SOL_SOCKET,
+    SO_PEERCRED,
+    new Uint8Array(credentials.buffer),
+    new Uint8Array(length.buffer),
+  );
+  return failed === 0
+    ? { pid: credentials[0]!, uid: credentials[1]! }
+    : { pid: 0, uid: -1 };
+}
+
+const nobody = new Uint8Array(128);
+const nobodyLength = new Uint8Array(new Uint32Array([0]).buffer);
