@@ -23,10 +23,12 @@ import {
 } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { PROXY_FLAGS } from "./flags/proxy_flags.ts";
+import { handoverAddress } from "./flags/handover_flags.ts";
 import { exposureNotice, proxyOptions } from "./flags/proxy_options.ts";
 import { relayFlags } from "./flags/relay_flags.ts";
 import { namingFlags } from "./listen_flags.ts";
 import { readFirst } from "./first_reads.ts";
+import { Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -67,12 +69,24 @@ export const PROXY_COMMAND = defineCommand({
     if (isPrinting) return await print(values, options, log, context);
     const exposure = exposureNotice(options.addresses);
     if (exposure !== undefined) log.warn(exposure);
-    const running = await namingFlags(
-      [
-        ["--admin-port", options.admin, "--admin-bind-address"],
-        ...relayFlags(options.relay),
-      ],
-      () => startNodeProxy(options, log),
+    const succession = await Succession.begin({
+      command: "proxy",
+      address: handoverAddress({
+        command: "proxy",
+        flag: values["handover-socket"],
+        port: options.admin,
+      }),
+      replace: values["replace"],
+      ownFlags: "an --admin-port",
+    }, log);
+    const running = await succession.start(() =>
+      namingFlags(
+        [
+          ["--admin-port", options.admin, "--admin-bind-address"],
+          ...relayFlags(options.relay),
+        ],
+        () => startNodeProxy(options, log),
+      )
     );
     await untilStopped(running, Deno, log);
     return ExitCode.OK;

@@ -20,8 +20,8 @@ import type { Timer, Timers } from "../proto/sync/clock.ts";
 export interface Running {
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
-  /** No more callers; ends when idle or at its timeout. */
-  shutdown(): void;
+  /** Ends when idle or at its timeout. @param why Such as `SIGTERM`. */
+  shutdown(why: string): void;
   /** Ends at once. */
   stop(reason: string): void;
   /** Reads its files again; what runs is not disturbed. */
@@ -52,7 +52,7 @@ export async function untilStopped(
     if (asked) return running.stop("a second signal came");
     asked = true;
     hint = timers.after(HINT_MS, () => log.info(hintFor(signal)));
-    running.shutdown();
+    running.shutdown(signal);
   };
   const onReload = () => running.reload();
   const listeners = SIGNALS.map((signal) =>

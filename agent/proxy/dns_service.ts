@@ -50,6 +50,21 @@ export class DnsService {
     this.#listener.want(this.#at);
   }
 
+  /** Another process answers; see `ServiceListener.retire`. */
+  retire(): void {
+    this.#listener.retire();
+  }
+
+  /** Why it is not answered, if that is known. */
+  get problem(): string | undefined {
+    return this.#listener.problem;
+  }
+
+  /** Whether it is still to be seen if it can be. */
+  get isOpening(): boolean {
+    return this.#listener.isOpening;
+  }
+
   stop(): void {
     this.#listener.close();
   }

@@ -6,14 +6,20 @@
  */
 
 import { metaHandler } from "../../host/listen/http_endpoints.ts";
-import { type ListenAddress, listenHttp } from "../../host/listen/listeners.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenHttp,
+} from "../../host/listen/listeners.ts";
 import type { Log } from "../../host/process/log.ts";
 import { MetricRegistry } from "../../host/process/metrics.ts";
 import { registerInternalErrors } from "../../host/process/internal_error_log.ts";
 import { registerProcessMetrics } from "../../host/process/process_metrics.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import type { CallRoad } from "../../client/call_road.ts";
 import type { RelayOptions } from "../relay/options.ts";
 import { Relay } from "../relay/relay.ts";
+import { ProxyDrain } from "./proxy_drain.ts";
 import { PROXY_PATH } from "./proxy_path.ts";
 import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
 
@@ -35,8 +41,14 @@ export interface RunningProxy {
   readonly relay: { readonly xds?: string; readonly connect?: string };
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
-  /** No more clients; what runs goes on for a while. */
-  shutdown(): void;
+  /** Settles when all that is known of is served, or everything is closed. */
+  readonly ready: Promise<void>;
+  /** It was asked to end, or another process serves. */
+  readonly isDraining: boolean;
+  /** Ends when nothing runs, or at its timeout; who comes is served. */
+  shutdown(why?: string): void;
+  /** Another process serves: what runs goes on for a while. */
+  handedOver(pid: number): void;
   /** Ends at once. */
   stop(reason: string): void;
   /** Reads all sources again. */
@@ -53,40 +65,99 @@ export function startNodeProxy(
   options: NodeProxyOptions,
   log: Log,
 ): RunningProxy {
-  const metrics = new MetricRegistry();
-  registerProcessMetrics(metrics);
-  registerInternalErrors(metrics, "tunnel_proxy");
-  const proxy = new ServiceProxy(options, { log, metrics });
-  const admin = listenHttp(
-    options.admin,
-    metaHandler({
-      metrics,
-      checks: [{ name: "sources-read", problem: () => proxy.problem }],
-      style: "agent",
-    }, { [PROXY_PATH]: (url) => proxy.answer(url) }),
-  );
-  const relay = openRelay(options, { log, metrics }, () => admin.close());
-  log.info("proxy started", { admin: admin.address, ...relay?.addresses });
-  proxy.start();
-  const finished = Promise.withResolvers<void>();
-  const end = (drainMs: number) => {
-    if (drainMs === 0) relay?.close("the proxy is stopping");
-    void Promise.all([proxy.stop(drainMs), relay?.drain(drainMs)]).then(() => {
-      relay?.close("the proxy has stopped");
-      finished.resolve();
+  return new NodeProxy(options, log).running;
+}
+
+/** How often a proxy that starts is asked whether it is ready. */
+const READY_LOOK_MS = 20;
+
+class NodeProxy {
+  readonly running: RunningProxy;
+  readonly #proxy: ServiceProxy;
+  readonly #admin: BoundListener;
+  readonly #relay: Relay | undefined;
+  readonly #drain: ProxyDrain;
+
+  /** @throws {ListenError} Nothing stays open. */
+  constructor(options: NodeProxyOptions, log: Log) {
+    const metrics = new MetricRegistry();
+    registerProcessMetrics(metrics);
+    registerInternalErrors(metrics, "tunnel_proxy");
+    const proxy = this.#proxy = new ServiceProxy(options, { log, metrics });
+    this.#admin = this.#listen(options, metrics);
+    this.#relay = openRelay(
+      options,
+      { log, metrics },
+      () => this.#admin.close(),
+    );
+    this.#drain = new ProxyDrain({
+      load: (isLeaving) =>
+        (isLeaving ? proxy.load : proxy.connections) +
+        (this.#relay?.load ?? 0),
+      retire: () => {
+        proxy.retire();
+        this.#relay?.shutdown();
+      },
+      close: (reason) => this.#close(reason),
+    }, { timers: systemTimers, log });
+    log.info("proxy started", {
+      admin: this.#admin.address,
+      ...this.#relay?.addresses,
     });
-  };
-  return {
-    admin: admin.address,
-    relay: relay?.addresses ?? {},
-    finished: finished.promise.then(() => admin.close()),
-    shutdown: () => end(options.drainTimeoutMs),
-    stop: (reason) => {
-      log.info(`the proxy stops: ${reason}`);
-      end(0);
-    },
-    reload: () => proxy.reload(),
-  };
+    proxy.start();
+    this.running = this.#run(options.drainTimeoutMs);
+  }
+
+  #run(drainTimeoutMs: number): RunningProxy {
+    const drain = this.#drain;
+    return {
+      admin: this.#admin.address,
+      relay: this.#relay?.addresses ?? {},
+      finished: drain.finished,
+      ready: Promise.race([this.#whenReady(), drain.finished]),
+      get isDraining() {
+        return drain.isDraining;
+      },
+      shutdown: (why = "asked to end") => drain.begin(why, drainTimeoutMs),
+      handedOver: (pid) => drain.handedOver(pid, drainTimeoutMs),
+      stop: (reason) => drain.now(reason),
+      reload: () => this.#proxy.reload(),
+    };
+  }
+
+  #listen({ admin }: NodeProxyOptions, metrics: MetricRegistry) {
+    const proxy = this.#proxy;
+    return listenHttp(
+      admin,
+      metaHandler({
+        metrics,
+        checks: [
+          {
+            name: "not-stopping",
+            problem: () =>
+              this.#drain.isDraining ? "the proxy is stopping" : undefined,
+          },
+          { name: "sources-read", problem: () => proxy.problem },
+        ],
+        notes: () => proxy.notes,
+        style: "agent",
+      }, { [PROXY_PATH]: (url) => proxy.answer(url) }),
+    );
+  }
+
+  async #whenReady(): Promise<void> {
+    while (!this.#drain.isDraining && this.#proxy.problem !== undefined) {
+      await new Promise<void>((resolve) =>
+        systemTimers.after(READY_LOOK_MS, resolve)
+      );
+    }
+  }
+
+  async #close(reason: string): Promise<void> {
+    this.#relay?.close(reason);
+    await this.#proxy.stop(0);
+    this.#admin.close();
+  }
 }
 
 /** @param undo Called when it cannot be opened. */

@@ -101,6 +101,27 @@ export class Proxy {
     );
   }
 
+  /** Another process has its ports: what runs goes on, and nothing changes. */
+  retire(): void {
+    this.#unfollow();
+    for (const { listener } of this.#served.values()) listener.retire();
+  }
+
+  /** Of ports that are wanted, those that are neither open nor cannot be. */
+  get opening(): readonly string[] {
+    return [...this.#served.values()]
+      .filter(({ listener }) => listener.isOpening)
+      .map(({ port }) => port.key);
+  }
+
+  /** Why ports are not open, for people. */
+  get problems(): readonly string[] {
+    return [...this.#served.values()].flatMap(({ port, problem, listener }) => {
+      const why = problem ?? listener.problem;
+      return why === undefined ? [] : [`${port.key}: ${why}`];
+    });
+  }
+
   /**
    * Serves nobody new.
    *

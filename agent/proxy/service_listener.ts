@@ -88,6 +88,18 @@ export class ServiceListener {
     this.#closeOpened();
   }
 
+  /** Another process has our addresses: nothing is opened any more. */
+  retire(): void {
+    this.#attempt++;
+    this.#retry?.cancel();
+  }
+
+  /** Whether it is still to be seen if it can listen where it is wanted. */
+  get isOpening(): boolean {
+    return this.#wanted !== undefined && this.#opened === undefined &&
+      this.#problem === undefined;
+  }
+
   /** Not anywhere any more. */
   close(): void {
     this.#attempt++;

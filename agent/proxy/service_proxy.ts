@@ -100,14 +100,35 @@ export class ServiceProxy {
       new DnsService(options.dns, this.#proxy, { log, metrics });
   }
 
-  /** Why it does not serve everything yet. */
+  /**
+   * Why it does not serve everything yet. Ports that cannot be had do not count:
+   * they may be so for ever, and all others are served ({@linkcode notes}).
+   */
   get problem(): string | undefined {
     const waiting = this.#catalog.status.filter(({ isSynced }) => !isSynced);
-    if (waiting.length === 0) return undefined;
+    if (waiting.length === 0) return this.#openingProblem();
     const names = waiting.map(({ name, problem }) =>
       problem === undefined ? name : `${name} (${problem})`
     );
     return `nothing is known yet of ${names.join(", ")}`;
+  }
+
+  /** What somebody should look at although the proxy is ready. */
+  get notes(): readonly string[] {
+    const dns = this.#dns?.problem;
+    return [
+      ...this.#proxy.problems,
+      ...dns === undefined ? [] : [`DNS: ${dns}`],
+    ];
+  }
+
+  /** TCP connections, of services that are gone, too. */
+  get connections(): number {
+    let connections = this.#proxy.drainingLoad;
+    for (const { protocol, proxy } of this.#proxy.served.values()) {
+      if (protocol === "tcp") connections += proxy.load;
+    }
+    return connections;
   }
 
   /** Connections and sessions, of services that are gone, too. */
@@ -139,6 +160,22 @@ export class ServiceProxy {
     for (const source of this.#sources) {
       unawaited("catalog", source.reconcile());
     }
+  }
+
+  /** Another process has its ports: what runs goes on, and nothing changes. */
+  retire(): void {
+    this.#proxy.retire();
+    this.#dns?.retire();
+    this.#catalogStopped ??= this.#catalog.stop();
+  }
+
+  #openingProblem(): string | undefined {
+    const opening = [...this.#proxy.opening];
+    if (this.#dns?.isOpening) opening.push("DNS");
+    if (opening.length === 0) return undefined;
+    const [first, ...others] = opening;
+    const more = others.length === 0 ? "" : ` and ${others.length} more`;
+    return `not open yet: ${first}${more}`;
   }
 
   /**

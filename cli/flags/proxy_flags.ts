@@ -24,6 +24,7 @@ import {
   textFlag,
 } from "./flag.ts";
 import { parseGoDuration, parseWholeNumber } from "./go_values.ts";
+import { HANDOVER_FLAGS } from "./handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { PROXY_ADMIN_PORT } from "./proxy_admin_port.ts";
 import { RELAY_FLAGS } from "./relay_flags.ts";
@@ -112,8 +113,10 @@ export const PROXY_FLAGS = {
   }),
   "drain-timeout": durationFlag(30_000, 0, {
     group: OPERATION,
-    help: "How long connections may go on after SIGTERM. 0: end at once.",
+    help: "How long connections may go on after SIGTERM, or after another " +
+      "process has taken over. 0: end at once.",
   }),
+  ...HANDOVER_FLAGS,
   ...GENERAL,
   ...LOG_FLAGS,
   ...KLOG_FLAGS,

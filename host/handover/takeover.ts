@@ -78,17 +78,18 @@ export class Takeover {
     if (socket === undefined) return undefined;
     // A name may be anybody's; a stranger's tells us nothing.
     if (!isTrusted(socket.peer)) return void socket.close();
+    const received = new Set<string>();
     try {
       socket.send({ ask: "sockets", command, replace });
       const { words } = await answerOf(socket);
       if (words.yes !== true) throw refusal(words.no, socket.peer.pid);
-      await receiveAll(socket, store);
+      await receiveAll(socket, store, received);
       const takeover = new Takeover(socket, store);
       void takeover.#listen();
       return takeover;
     } catch (error) {
       socket.close();
-      store.close();
+      store.close((key) => received.has(key));
       throw error;
     }
   }
@@ -145,11 +146,15 @@ function refusal(no: unknown, pid: number): TakeoverRefused {
 async function receiveAll(
   socket: PacketSocket,
   store: SocketStore,
+  received: Set<string>,
 ): Promise<void> {
   for (;;) {
     socket.send({ more: true });
     const { words, descriptors } = await answerOf(socket);
-    for (const descriptor of descriptors) store.put(descriptor, true);
+    for (const descriptor of descriptors) {
+      const key = store.put(descriptor, true);
+      if (key !== undefined) received.add(key);
+    }
     if (words.sockets === 0 || typeof words.sockets !== "number") return;
   }
 }

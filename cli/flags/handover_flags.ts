@@ -1,0 +1,58 @@
+/**
+ * Flags of those who can be replaced while they run, and where they meet.
+ *
+ * @module
+ */
+
+import { booleanFlag, textFlag } from "./flag.ts";
+
+const GROUP = "Restart";
+
+/** In place of an address: no other process may ask for sockets. */
+export const NO_HANDOVER = "none";
+
+/** `--replace` and `--handover-socket`. */
+export const HANDOVER_FLAGS = {
+  "replace": booleanFlag(false, {
+    group: GROUP,
+    help: "Take the place of the one that runs: its ports go to this process " +
+      "when it is ready, and it ends when its connections have ended. Nobody " +
+      "is refused meanwhile.",
+  }),
+  "handover-socket": textFlag("", {
+    group: GROUP,
+    placeholder: "PATH",
+    help: "Unix socket where the one that takes its place asks for the " +
+      "ports: a path, or @NAME. none: nobody may ask.",
+    defaultText: "handover.sock in the state directory if there is an " +
+      "identity, else a name with the port in it",
+  }),
+} as const;
+
+/** What decides where processes meet. */
+export interface HandoverPlace {
+  readonly command: string;
+  /** `--handover-socket`. */
+  readonly flag: string;
+  /** Holds the process's identity; absent: it has none there. */
+  readonly stateDirectory?: string;
+  /** Whose port tells it from others of its kind on this machine. */
+  readonly port: { readonly hostname: string; readonly port: number };
+}
+
+/**
+ * Where processes of one kind and place meet. A name without a path belongs to
+ * the network namespace, as ports do: who has the same port meets there, and
+ * nobody else.
+ *
+ * @returns `undefined`: nowhere.
+ */
+export function handoverAddress(
+  { command, flag, stateDirectory, port: at }: HandoverPlace,
+): string | undefined {
+  if (flag === NO_HANDOVER) return undefined;
+  if (flag !== "") return flag;
+  if (stateDirectory !== undefined) return `${stateDirectory}/handover.sock`;
+  if (at.port === 0) return undefined;
+  return `@tunnel-${command}-${at.hostname || "all"}-${at.port}`;
+}

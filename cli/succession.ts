@@ -1,0 +1,184 @@
+/**
+ * One process follows another: takes its listening sockets over when it is
+ * ready, and offers its own to whoever comes next.
+ *
+ * @module
+ */
+
+import { HandoverOffer } from "../host/handover/handover_offer.ts";
+import {
+  Takeover,
+  type TakeoverProblem,
+  TakeoverRefused,
+} from "../host/handover/takeover.ts";
+import { unawaited } from "../host/process/internal_errors.ts";
+import type { Log } from "../host/process/log.ts";
+import {
+  type SocketStore,
+  socketStore,
+} from "../host/sockets/listening/socket_store.ts";
+import { CommandFailure } from "./command_failure.ts";
+import { ExitCode } from "./exit_codes.ts";
+import type { Running } from "./until_stopped.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** What can be followed. */
+export interface Succeeding extends Running {
+  /** Settles when it may serve everybody, or will not any more. */
+  readonly ready: Promise<void>;
+  /** It ends anyway, so who follows need not insist. */
+  readonly isDraining: boolean;
+  /** Sockets that it takes before it is ready: it is made ready by who comes. */
+  readonly early?: readonly string[];
+  /** Some of its sockets are a successor's, such as those it took early. */
+  handedOverEarly?(pid: number): void;
+  /** All are: it ends when what runs has ended. */
+  handedOver(pid: number): void;
+}
+
+/** How a process wants to follow. */
+export interface SuccessionOptions {
+  /** Such as `proxy`. */
+  readonly command: string;
+  /** Where processes meet; absent: nowhere. */
+  readonly address: string | undefined;
+  /** `--replace`. */
+  readonly replace: boolean;
+  /** Flags that tell a second one of its kind from the first. */
+  readonly ownFlags: string;
+}
+
+/** See the module description. */
+export class Succession {
+  readonly #options: SuccessionOptions;
+  readonly #log: Log;
+  readonly #store: SocketStore | undefined;
+  #takeover: Takeover | undefined;
+  #offer: HandoverOffer | undefined;
+
+  private constructor(options: SuccessionOptions, log: Log) {
+    this.#options = options;
+    this.#log = log;
+    this.#store = socketStore();
+  }
+
+  /**
+   * Gets hold of the sockets of who runs already.
+   *
+   * @throws {CommandFailure} It is not to be replaced, or says nothing.
+   * @throws {UsageError}
+   */
+  static async begin(
+    options: SuccessionOptions,
+    log: Log,
+  ): Promise<Succession> {
+    const succession = new Succession(options, log);
+    await succession.#ask();
+    return succession;
+  }
+
+  /**
+   * Starts who follows. If that fails, who runs goes on as before.
+   *
+   * @throws What `start` throws.
+   */
+  async start<Started extends Succeeding>(
+    start: () => Promise<Started>,
+  ): Promise<Started> {
+    try {
+      const running = await start();
+      unawaited("task", this.#follow(running));
+      return running;
+    } catch (error) {
+      this.#takeover?.abandon();
+      this.#store?.close();
+      throw error;
+    }
+  }
+
+  async #follow(running: Succeeding): Promise<void> {
+    const over = () => {
+      this.#offer?.close();
+      this.#takeover?.abandon();
+    };
+    running.finished.then(over, over);
+    const takeover = this.#takeover;
+    if (takeover !== undefined) await this.#takeOver(takeover, running);
+    this.#makeOffer(running);
+    await running.ready;
+    const unwanted = this.#store?.close() ?? [];
+    if (unwanted.length > 0) {
+      this.#log.info(`not served any more: ${unwanted.join(", ")}`);
+    }
+  }
+
+  async #takeOver(takeover: Takeover, running: Succeeding): Promise<void> {
+    const { early } = running;
+    if (early !== undefined) await takeover.take(early);
+    await Promise.race([running.ready, takeover.over]);
+    // It may have been told to end meanwhile; then there is nothing to follow.
+    if (running.isDraining) return takeover.abandon();
+    await takeover.take();
+    this.#log.info(`took over from process ${takeover.pid}`);
+  }
+
+  #makeOffer(running: Succeeding): void {
+    const { address, command } = this.#options;
+    if (address === undefined || this.#store === undefined) return;
+    try {
+      this.#offer = new HandoverOffer(address, {
+        command,
+        isDraining: () => running.isDraining,
+        handedOver: ({ isAll, pid }) => {
+          if (isAll) running.handedOver(pid);
+          else running.handedOverEarly?.(pid);
+        },
+      }, { store: this.#store, log: this.#log });
+    } catch (error) {
+      this.#log.warn(
+        `no other process can take over at ${address}: ` +
+          (error as Error).message,
+      );
+    }
+  }
+
+  async #ask(): Promise<void> {
+    const { address, command, replace } = this.#options;
+    if (this.#store === undefined || address === undefined) {
+      if (!replace) return;
+      throw new UsageError(
+        address === undefined
+          ? "Cannot --replace: say where to meet with --handover-socket"
+          : "Cannot --replace: sockets are the platform's here, which cannot " +
+            "be handed over",
+      );
+    }
+    try {
+      this.#takeover = await Takeover.open(
+        address,
+        { command, replace },
+        this.#store,
+      );
+    } catch (error) {
+      if (error instanceof TakeoverRefused) throw this.#refused(error);
+      this.#log.warn(
+        `cannot ask at ${address} who runs: ${(error as Error).message}`,
+      );
+    }
+  }
+
+  #refused({ problem, pid }: TakeoverRefused): CommandFailure {
+    const { command, address, ownFlags } = this.#options;
+    const sentences: Readonly<Record<TakeoverProblem, string>> = {
+      running: `A tunnel ${command} runs here already (process ${pid}): take ` +
+        `its place with --replace, or give this one ${ownFlags} of its own`,
+      busy: `Another process is about to take the place of process ${pid}`,
+      other:
+        `Process ${pid} listens at ${address} and is no tunnel ${command}` +
+        `: give this one a --handover-socket of its own`,
+      silent: `Process ${pid}, whose place is wanted, does not answer at ` +
+        `${address}: end it first`,
+    };
+    return new CommandFailure(ExitCode.FAILURE, sentences[problem]);
+  }
+}

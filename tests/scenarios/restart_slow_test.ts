@@ -1,0 +1,179 @@
+/**
+ * Restarts as operators make them, of real processes, with connections held and
+ * requests running: nobody is refused.
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { Child } from "../peers/child.ts";
+import { freePort } from "../peers/ports.ts";
+import { ourCommand } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { ask, ProxyRig } from "../support/proxy_rig.ts";
+import { askEcho, SteadyRequests } from "../support/steady_requests.ts";
+import { DatagramPeer } from "../support/datagrams.ts";
+
+/** A service proxy of processes, one after the other. */
+class ProxyStage implements AsyncDisposable {
+  readonly #rig = new ProxyRig();
+  readonly #children: Child[] = [];
+  readonly port = freePort();
+  readonly udpPort = freePort();
+  readonly adminPort = freePort();
+  readonly #config: string;
+
+  private constructor(
+    readonly workspace: Workspace,
+    readonly udp: DatagramPeer,
+  ) {
+    this.#config = workspace.path("services.json");
+  }
+
+  static async open(): Promise<ProxyStage> {
+    const stage = new ProxyStage(
+      await Workspace.make(),
+      await DatagramPeer.echo(),
+    );
+    await Deno.writeTextFile(
+      stage.#config,
+      JSON.stringify({
+        services: [{
+          name: "web",
+          ports: [{ port: 80, listen: `127.0.0.1:${stage.port}` }],
+          endpoints: [{ address: "127.0.0.1", port: stage.#rig.echo() }],
+        }, {
+          name: "dns",
+          ports: [{
+            port: 53,
+            protocol: "udp",
+            listen: `127.0.0.1:${stage.udpPort}`,
+          }],
+          endpoints: [{ address: "127.0.0.1", port: stage.udp.port }],
+        }],
+      }),
+    );
+    return stage;
+  }
+
+  start(...flags: string[]): Child {
+    const count = this.#children.length;
+    const child = new Child({
+      name: `proxy ${count}`,
+      command: ourCommand(
+        "proxy",
+        `--config=${this.#config}`,
+        `--admin-port=${this.adminPort}`,
+        "--drain-timeout=20s",
+        "--udp-idle=1s",
+        ...flags,
+      ),
+      logFile: this.workspace.path(`proxy-${count}.log`),
+    });
+    this.#children.push(child);
+    return child;
+  }
+
+  get readyUrl(): string {
+    return `http://127.0.0.1:${this.adminPort}/readyz`;
+  }
+
+  async readiness(): Promise<string> {
+    const answer = await fetch(this.readyUrl);
+    return `${answer.status} ${await answer.text()}`;
+  }
+
+  connect(): Promise<Deno.TcpConn> {
+    return Deno.connect({ hostname: "127.0.0.1", port: this.port });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) await child.stop("SIGKILL");
+    await this.#rig[Symbol.asyncDispose]();
+    await this.udp[Symbol.asyncDispose]();
+    await this.workspace.remove();
+  }
+}
+
+/** Asked by what went wrong, so that a failure says what. */
+async function assertAllAnswered(requests: SteadyRequests): Promise<void> {
+  const { answered, failures } = await requests.stop();
+  assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
+  assert(answered > 100, `only ${answered} were asked`);
+}
+
+Deno.test("a proxy that was told to end serves until another has started beside it", async () => {
+  await using stage = await ProxyStage.open();
+  const old = stage.start();
+  await old.untilReady(stage.readyUrl);
+  const held = await stage.connect();
+  assertEquals(await ask(held, "held"), "held");
+  const requests = new SteadyRequests(askEcho(stage.port));
+  old.signal("SIGTERM");
+  await old.untilPrinted(/SIGTERM: draining, \d+ connections?, at most 20 s/);
+  assertMatch(await stage.readiness(), /^503 .*the proxy is stopping/s);
+  await requests.more(50);
+  const young = stage.start();
+  await young.untilPrinted(/took over from process/);
+  await old.untilPrinted(/handed over to process \d+: \d+ connections? may/);
+  assertMatch(await stage.readiness(), /^200/);
+  await requests.more(100);
+  assertEquals(await ask(held, "still"), "still");
+  assertEquals(old.hasEnded, false);
+  held.close();
+  assertEquals((await old.ended).code, 0);
+  assertMatch(await old.logTail(), /ended: nothing runs any more/);
+  await requests.more(50);
+  await assertAllAnswered(requests);
+});
+
+Deno.test("a proxy is replaced while it runs, and only by who means to", async () => {
+  await using stage = await ProxyStage.open();
+  await using client = await DatagramPeer.open();
+  const old = stage.start();
+  await old.untilReady(stage.readyUrl);
+  const held = await stage.connect();
+  assertEquals(await ask(held, "held"), "held");
+  assertEquals(await client.ask("x", stage.udpPort), "x");
+  const requests = new SteadyRequests(askEcho(stage.port));
+
+  const second = stage.start();
+  assertEquals((await second.ended).code, 1);
+  assertMatch(
+    await second.logTail(),
+    new RegExp(
+      `A tunnel proxy runs here already \\(process ${old.pid}\\): take its ` +
+        "place with --replace, or give this one an --admin-port of its own",
+    ),
+  );
+  // Another source of its own says nothing, so it is never ready.
+  const broken = stage.start("--replace", "--services-url=http://127.0.0.1:9/");
+  await broken.untilPrinted(/nothing is known of it yet/);
+  await broken.stop();
+  await old.untilPrinted(/ended before it took over; this one goes on/);
+  assertMatch(await stage.readiness(), /^200/);
+
+  for (let count = 0, before = old; count < 2; count++) {
+    const young = stage.start("--replace");
+    await young.untilPrinted(/took over from process/);
+    await before.untilPrinted(/handed over to process/);
+    assertEquals(await client.ask("x", stage.udpPort), "x");
+    assertMatch(await stage.readiness(), /^200/);
+    await requests.more(100);
+    // The first one still has a connection.
+    if (before !== old) assertEquals((await before.ended).code, 0);
+    before = young;
+  }
+  assertEquals(await ask(held, "still"), "still");
+  held.close();
+  assertEquals((await old.ended).code, 0);
+  await assertAllAnswered(requests);
+});
+
+Deno.test("without a connection a proxy ends at once, and leaves its ports", async () => {
+  await using stage = await ProxyStage.open();
+  const old = stage.start();
+  await old.untilReady(stage.readyUrl);
+  old.signal("SIGTERM");
+  assertEquals((await old.ended).code, 0);
+  assertMatch(await old.logTail(), /draining, 0 connections[\s\S]*ended:/);
+  await stage.start().untilReady(stage.readyUrl);
+});
