@@ -14,6 +14,7 @@
  */
 
 import type { Resource } from "../../proto/xds/resource.ts";
+import { type ContentSum, sumOf, total } from "./content_sum.ts";
 
 /** A resource, and where it stands. */
 export interface Placed {
@@ -63,6 +64,16 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
 
   has(name: string): boolean {
     return this.#buckets[bucketOf(name)]!.has(name);
+  }
+
+  /** Of all that is in it; costs the buckets that no other map has. */
+  contentSum(): ContentSum {
+    const buckets = this.#buckets;
+    return total(function* () {
+      for (const bucket of buckets) {
+        if (bucket.size > 0) yield sumOfBucket(bucket);
+      }
+    });
   }
 
   /** Names whose resource is new, says something else or is gone. */
@@ -198,6 +209,19 @@ export class ResourceMapDraft {
     }
     return true;
   }
+}
+
+const sums = new WeakMap<Bucket, ContentSum>();
+
+function sumOfBucket(bucket: Bucket): ContentSum {
+  let sum = sums.get(bucket);
+  if (sum === undefined) {
+    const resources = function* () {
+      for (const { resource } of bucket.values()) yield resource;
+    };
+    sums.set(bucket, sum = sumOf(resources()));
+  }
+  return sum;
 }
 
 /** FNV-1a, of UTF-16 code units. */

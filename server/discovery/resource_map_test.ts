@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { Prng } from "../../tests/support/prng.ts";
+import { sumOf, versionText } from "./content_sum.ts";
 import { type Placed, ResourceMap } from "./resource_map.ts";
 import { changedNames } from "./view.ts";
 
@@ -88,4 +89,20 @@ Deno.test("ResourceMap says what is different from any other, as plain maps do",
     }
     maps.push(map);
   }
+});
+
+Deno.test("the sum of what is in a map does not tell how it got there", () => {
+  const [one, other] = [ResourceMap.EMPTY.draft(), ResourceMap.EMPTY.draft()];
+  const put = (draft: typeof one, ...names: readonly string[]) => {
+    for (const name of names) draft.set(name, placed(name, "1", "s"));
+    return draft.finish(["s"]);
+  };
+  const first = put(one, "n1", "n2", "n3");
+  const before = versionText(put(other, "n3", "n9", "n2", "n1").contentSum());
+  other.set("n9", undefined);
+  const second = other.finish(["s"]);
+  const version = versionText(first.contentSum());
+  assertEquals(versionText(second.contentSum()), version);
+  assertEquals(versionText(sumOf(second.values())), version);
+  assert(before !== version);
 });

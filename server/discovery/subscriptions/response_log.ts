@@ -76,11 +76,6 @@ export class ResponseLog {
     return this.#sent?.nonce ?? "";
   }
 
-  /** Absent before the first. */
-  get version(): string | undefined {
-    return this.#sent?.version;
-  }
-
   /** When the next one goes, whatever becomes of the last; Infinity if at once. */
   get dueMs(): number {
     return this.#last === "open" ? this.#sent!.atMs + ANSWER_WAIT_MS : Infinity;

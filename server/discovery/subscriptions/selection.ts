@@ -12,7 +12,6 @@ import { createHash } from "node:crypto";
 import type { ResponseBody } from "../../../proto/xds/discovery.ts";
 import {
   type Resource,
-  RESOURCE_KINDS,
   type ResourceKind,
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
@@ -186,7 +185,7 @@ const versions = new WeakMap<readonly Resource[], string>();
  * Made of what a response brings and of nothing else: it survives a restart of
  * the server, and differs between two responses with different content.
  */
-export function versionOf(resources: readonly Resource[]): string {
+export function contentOf(resources: readonly Resource[]): string {
   let version = versions.get(resources);
   if (version === undefined) {
     versions.set(resources, version = hash(resources));
@@ -202,27 +201,44 @@ function hash(resources: readonly Resource[]): string {
   return digest.digest("hex").slice(0, 32);
 }
 
-const bodies = Object.fromEntries(RESOURCE_KINDS.map((kind) => [
-  kind,
-  new PairMemo<readonly Resource[], readonly string[], ResponseBody>(
-    (resources, removed) =>
-      Object.freeze({
-        typeUrl: TYPE_URLS[kind],
-        resources,
-        removed,
-        version: versionOf(resources),
-      }),
-  ),
-])) as Record<
-  ResourceKind,
-  PairMemo<readonly Resource[], readonly string[], ResponseBody>
->;
+/** A response that was made last of some resources and removed names. */
+class LastBody {
+  #body: ResponseBody | undefined;
 
-/** The response with a selection; what is missing is told as removed, or not. */
+  constructor(
+    readonly resources: readonly Resource[],
+    readonly removed: readonly string[],
+  ) {}
+
+  /** Clients that are told the same get the same, so that it is encoded once. */
+  of(kind: ResourceKind, version: string): ResponseBody {
+    const typeUrl = TYPE_URLS[kind];
+    const last = this.#body;
+    if (last?.version === version && last.typeUrl === typeUrl) return last;
+    const { resources, removed } = this;
+    return this.#body = Object.freeze({
+      ...{ typeUrl, resources, removed, version },
+    });
+  }
+}
+
+const bodies = new PairMemo<
+  readonly Resource[],
+  readonly string[],
+  LastBody
+>((resources, removed) => new LastBody(resources, removed));
+
+/**
+ * The response with a selection; what is missing is told as removed, or not.
+ *
+ * @param version What clients are shown, and give back.
+ */
 export function bodyOf(
   kind: ResourceKind,
   { resources, missing }: Selection,
   tellsMissing: boolean,
+  version: string,
 ): ResponseBody {
-  return bodies[kind].of(resources, tellsMissing ? missing : NOTHING_MISSING);
+  const removed = tellsMissing ? missing : NOTHING_MISSING;
+  return bodies.of(resources, removed).of(kind, version);
 }

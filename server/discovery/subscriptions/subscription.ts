@@ -34,7 +34,13 @@ import { Owed } from "./owed.ts";
 import { NACK_MESSAGE_MAX, type Parking, resourcesNamedIn } from "./parking.ts";
 import type { HeldRemovals } from "./removals.ts";
 import { ResponseLog } from "./response_log.ts";
-import { bodyOf, firstPart, select, type Selection } from "./selection.ts";
+import {
+  bodyOf,
+  contentOf,
+  firstPart,
+  select,
+  type Selection,
+} from "./selection.ts";
 import {
   type Names,
   namesOfList,
@@ -42,6 +48,7 @@ import {
   union,
   within,
 } from "./shared_names.ts";
+import { stateVersionOf } from "./state_version.ts";
 import type { KindStatus } from "./stream_status.ts";
 import { Uptake } from "./uptake.ts";
 
@@ -71,6 +78,8 @@ export abstract class Subscription {
   protected readonly uptake: Uptake;
   readonly #difference: Difference;
   #clearedTo = 0;
+  /** What the last whole state brought. */
+  #content = "";
   /** Whether responses have the whole state, and are never less than that. */
   protected readonly isWhole: boolean;
   /** Whether a response names what is gone, else it just is not in it. */
@@ -281,7 +290,8 @@ export abstract class Subscription {
       return undefined;
     }
     const { selection, rest } = this.#select(names, owed);
-    const body = bodyOf(this.kind, selection, this.#namesGone);
+    const version = this.#versionOf(selection);
+    const body = bodyOf(this.kind, selection, this.#namesGone, version);
     const isSaid = this.owed.mustAnswer || this.#says(body);
     const before = this.told;
     this.owed.reset(rest);
@@ -294,6 +304,7 @@ export abstract class Subscription {
     const fresh = this.#freshOf(names, body);
     const { resources } = body;
     this.uptake.sent({ resources, before, owed, fresh });
+    if (this.isWhole) this.#content = contentOf(resources);
     return { body, fresh };
   }
 
@@ -327,10 +338,19 @@ export abstract class Subscription {
     return { selection: part.selection, rest };
   }
 
-  #says({ resources, removed, version }: ResponseBody): boolean {
+  #says({ resources, removed }: ResponseBody): boolean {
     if (!this.isWhole) return resources.length > 0 || removed.length > 0;
     // Taken or refused: the client has heard exactly this.
-    return version !== this.log.version;
+    return contentOf(resources) !== this.#content;
+  }
+
+  /** A whole state with something else in it is not what there is. */
+  #versionOf({ resources }: Selection): string {
+    const isAsItIs = !this.isWhole ||
+      (this.parking === undefined && !this.isHolding);
+    return isAsItIs
+      ? stateVersionOf(this.names, this.now)
+      : contentOf(resources);
   }
 
   // --- What is answered ------------------------------------------------------

@@ -1,0 +1,57 @@
+/**
+ * The version of what a client should have of one kind. It is made of that and
+ * of nothing else, so two clients that should have the same are shown the same,
+ * in either protocol, after a restart and at another server: who lags is seen at
+ * a glance.
+ *
+ * @module
+ */
+
+import { ResourceMap } from "../resource_map.ts";
+import type { ByName } from "../view.ts";
+import { type ContentSum, sumOf, versionText } from "../content_sum.ts";
+import type { NameSet } from "./name_set.ts";
+import { PairMemo } from "./pair_memo.ts";
+
+const wholes = new WeakMap<ByName, string>();
+
+/**
+ * The version of what `now` has for who asks for `names`. Of a stream's own set
+ * of names, which is a large one, that of all there is: it would be made for
+ * each client anew, and such clients ask for nearly all.
+ */
+export function stateVersionOf(names: NameSet, now: ByName): string {
+  return names.isWildcard || names.isOwn || asksForAll.of(names, now)
+    ? versionOfAll(now)
+    : versionsOfSome.of(names, now);
+}
+
+function versionOfAll(now: ByName): string {
+  let version = wholes.get(now);
+  if (version === undefined) {
+    wholes.set(now, version = versionText(sumOfAll(now)));
+  }
+  return version;
+}
+
+function sumOfAll(now: ByName): ContentSum {
+  return now instanceof ResourceMap ? now.contentSum() : sumOf(now.values());
+}
+
+const asksForAll = new PairMemo<NameSet, ByName, boolean>(({ names }, now) => {
+  if (names.size < now.size) return false;
+  for (const name of now.keys()) if (!names.has(name)) return false;
+  return true;
+});
+
+const versionsOfSome = new PairMemo<NameSet, ByName, string>(
+  ({ names }, now) => {
+    const found = function* () {
+      for (const name of names) {
+        const resource = now.get(name);
+        if (resource !== undefined) yield resource;
+      }
+    };
+    return versionText(sumOf(found()));
+  },
+);
