@@ -6,8 +6,9 @@
  * 2. Else, with an API server at hand, the pod in the path tells the node.
  * 3. Else the Host header does, by name or address.
  * 4. Where the Host names no node that is here, the name by which the caller
- *    greeted us in TLS may: SPDY, which kube-apiserver passes on as it came, has
- *    the Host by which kubectl called kube-apiserver.
+ *    greeted us in TLS may, or the address it came to: SPDY and requests to a
+ *    node's proxy, which kube-apiserver passes on as they came, have the Host by
+ *    which kubectl called kube-apiserver.
  *
  * @module
  */
@@ -97,9 +98,9 @@ async function nodeOf(
 }
 
 /**
- * Host or SNI. Who names a node in a Host of his own is believed, whatever he
- * called us; but SPDY is what kube-apiserver passes on, and the Host that comes
- * with it may even be that of another node.
+ * Host, SNI, or the address that the caller came to. Who names a node in a Host
+ * of his own is believed, whatever he called us; but SPDY is what kube-apiserver
+ * passes on, and the Host that comes with it may even be that of another node.
  */
 function meantBy(
   { host: text, upgrade }: RequestHead,
@@ -107,11 +108,14 @@ function meantBy(
   isServed: RoutingOptions["isServed"],
 ): Authority {
   const said = parseAuthority(text, "Host");
-  if (serverName === "" || !isServed(serverName)) return said;
   const isPassedOn = upgrade?.toLowerCase().startsWith("spdy/") === true;
   if (!isPassedOn && isServed(said.host)) return said;
-  const { port } = parseAuthority(localAddress, "Host");
-  return { host: serverName, port };
+  const isNamed = serverName !== "" && isServed(serverName);
+  // A unix socket's path is nobody's address.
+  if (!isNamed && !/:\d+$/.test(localAddress)) return said;
+  const came = parseAuthority(localAddress, "Host");
+  if (isNamed) return { host: serverName, port: came.port };
+  return isServed(came.host) ? came : said;
 }
 
 function dialed(

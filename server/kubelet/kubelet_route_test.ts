@@ -200,3 +200,23 @@ Deno.test("an answer that was none is not believed", async () => {
   };
   assertEquals((await route(path, headers, { lookups })).node, "edge-1");
 });
+
+Deno.test("the address that the caller came to tells the node when nothing else does", async () => {
+  const came = (host: string, headers: readonly string[] = []) =>
+    route("/metrics", [`Host: ${host}`, ...headers], { served: ["10.0.0.1"] });
+  const wanted = {
+    node: "10.0.0.1",
+    address: "10.0.0.1:10250",
+    names: ["10.0.0.1"],
+  };
+  // A request to the node's proxy, passed on as kubectl sent it.
+  assertEquals(await came("127.0.0.1:6443"), wanted);
+  assertEquals(await came("kubernetes.default.svc:443"), wanted);
+  assertEquals(
+    await came("127.0.0.1:6443", ["Connection: upgrade", "Upgrade: SPDY/3.1"]),
+    wanted,
+  );
+  // Who is not here is told by the name that was asked for.
+  const nobody = await route("/metrics", ["Host: edge-9:10250"]);
+  assertEquals(nobody.node, "edge-9");
+});
