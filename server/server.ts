@@ -226,6 +226,7 @@ class Server {
 
   #refuseCallers(): void {
     this.#readiness.report();
+    this.#kubernetes?.retire();
     // Whose stream ends makes the next one elsewhere, and not on this connection.
     this.#agents.drain("the server is stopping");
     this.#nodes.drain("the server is stopping");

@@ -204,10 +204,12 @@ export const SERVER_FLAGS = {
       "token: who can read admin.token in --state-dir, as tunnel xds does; " +
       "open: who can connect.",
   }),
-  "graceful-shutdown-timeout": durationFlag(30_000, 0, {
+  // Shorter than the grace of a Pod: who is killed leaves its lease behind.
+  "graceful-shutdown-timeout": durationFlag(25_000, 0, {
     group: OPERATION,
     help: "How long conduits may go on after SIGTERM; it ends earlier when " +
-      "none is left. 0: at once. Konnectivity: 0s.",
+      "none is left. Kubernetes kills after 30s. 0: at once. Konnectivity: " +
+      "0s.",
   }),
 
   ...INTAKE_FLAGS,

@@ -36,6 +36,8 @@ export interface ServerKubernetes {
   readonly judges: readonly Judge[];
   /** The server listens: others may count it. */
   start(): void;
+  /** The server drains: others are not to count it any more. */
+  retire(): void;
   /** Settles when what was published is taken back, or cannot be. */
   stop(): Promise<void>;
 }
@@ -98,6 +100,7 @@ export function openKubernetes(
       publishing?.start();
       approver?.start();
     },
+    retire: () => void publishing?.stop(),
     stop: async () => {
       await Promise.all([publishing?.stop(), approver?.stop()]);
       client[Symbol.dispose]();

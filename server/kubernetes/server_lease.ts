@@ -77,6 +77,7 @@ export class ServerLease {
   #timer: Timer | undefined;
   #round: Promise<void> = Promise.resolve();
   #hasFailed = false;
+  #stopped: Promise<void> | undefined;
 
   constructor(options: ServerLeaseOptions) {
     const { serverId, namespace } = options;
@@ -90,8 +91,12 @@ export class ServerLease {
     this.#round = this.#work();
   }
 
-  /** Deletes the lease. Settles soon, come what may. */
-  async stop(): Promise<void> {
+  /** Deletes the lease, once. Settles soon, come what may. */
+  stop(): Promise<void> {
+    return this.#stopped ??= this.#end();
+  }
+
+  async #end(): Promise<void> {
     this.#stopping.abort();
     this.#timer?.cancel();
     await this.#round;
