@@ -9,6 +9,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { DatagramAddress } from "../sockets/libc/socket_address.ts";
 import { askServers, type DnsOutcome } from "./dns_query.ts";
 import { type HostName, NAME_LENGTH_MAX } from "./host_name.ts";
+import { QuestionPace } from "./question_pace.ts";
 import { LookupError } from "./resolver.ts";
 import type { DnsConfig } from "./resolv_conf.ts";
 
@@ -23,12 +24,14 @@ export interface DnsFinding {
 /** See the module description. */
 export class DnsClient {
   readonly #timers: Timers;
+  readonly #pace: QuestionPace;
   /** Who answered last is asked first: one that is dead costs one wait. */
   #lastToAnswer: DatagramAddress | undefined;
   #turn = 0;
 
   constructor(timers: Timers) {
     this.#timers = timers;
+    this.#pace = new QuestionPace(timers);
   }
 
   /**
@@ -49,6 +52,7 @@ export class DnsClient {
         config,
         servers: this.#order(config),
         timers: this.#timers,
+        pace: this.#pace,
         signal,
         answered: (server) => this.#lastToAnswer = server,
       });

@@ -24,6 +24,7 @@ import {
   type RecordType,
 } from "./dns_message.ts";
 import { askByTcp } from "./dns_stream.ts";
+import type { QuestionPace } from "./question_pace.ts";
 import type { DnsConfig } from "./resolv_conf.ts";
 
 /**
@@ -43,6 +44,8 @@ export interface DnsAsking {
   /** In the order in which they are to be asked. */
   readonly servers: readonly DatagramAddress[];
   readonly timers: Timers;
+  /** Shared by all who ask the same servers. */
+  readonly pace: QuestionPace;
   /** Gives it up; its reason is what is thrown. */
   readonly signal: AbortSignal;
   /** A server has answered. */
@@ -131,7 +134,7 @@ class Query {
     const hasEdns = index < servers.length;
     const each = new Try(this, servers[index % servers.length]!, hasEdns);
     this.#tries.push(each);
-    each.begin();
+    this.asking.pace.run(() => each.begin());
   }
 
   /** A server has said something final about a question. */
@@ -203,6 +206,7 @@ class Try {
   #questions: Question[] = [];
   #hasEdns: boolean;
   #socket: DatagramSocket | undefined;
+  #hasBegun = false;
   #isClosed = false;
   #strays = 0;
 
@@ -214,10 +218,13 @@ class Try {
   }
 
   get isOver(): boolean {
-    return this.#isClosed || this.#questions.every(({ isOver }) => isOver);
+    return this.#isClosed ||
+      this.#hasBegun && this.#questions.every(({ isOver }) => isOver);
   }
 
   begin(): void {
+    if (this.#isClosed) return;
+    this.#hasBegun = true;
     this.#questions = this.#query.unanswered.map((pending, index) => ({
       id: numberFor(index),
       pending,

@@ -2,9 +2,10 @@
  * Lets so many look-ups run at a time, in all and for one domain, so that a
  * domain whose servers are silent takes from nobody else.
  *
- * Domains have their turns one after another. When all places are taken and
- * somebody waits, whoever has had no answer for longest gives way: most answers
- * come within milliseconds, so a second is long.
+ * Domains have their turns one after another, one that is new the first: it may
+ * be well, and those that came before it have less of their time left. When all
+ * places are taken and somebody waits, whoever has had no answer for longest
+ * gives way: most answers come within milliseconds, so half a second is long.
  *
  * @module
  */
@@ -12,7 +13,7 @@
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** A look-up that has run for so long gives way to others. */
-export const SLOW_MS = 1_000;
+export const SLOW_MS = 500;
 
 /** What a `LookupQueue` allows. */
 export interface LookupLimits {
@@ -43,6 +44,8 @@ export class LookupQueue {
   readonly #timers: Timers;
   /** Those that have any; the one whose turn is longest ago comes first. */
   readonly #domains = new Map<string, Domain>();
+  /** The only ones of their domains when they came; the last is the newest. */
+  readonly #new: Job[] = [];
   /** In the order in which they began. */
   readonly #running = new Set<Job>();
   #waiting = 0;
@@ -79,6 +82,7 @@ export class LookupQueue {
     });
     job.arm(this.#limits.timeoutMs);
     this.#waiting++;
+    if (!this.#domains.has(domain)) this.#new.push(job);
     this.#domainOf(domain).waiting.push(job);
     this.#fill();
     return promise;
@@ -102,18 +106,27 @@ export class LookupQueue {
   }
 
   #next(): Job | undefined {
+    for (let job = this.#new.pop(); job; job = this.#new.pop()) {
+      const domain = this.#domains.get(job.domain);
+      // It may have been given up, or had its turn with its domain.
+      if (domain?.waiting[0] === job && domain.running === 0) {
+        return this.#take(job.domain, domain);
+      }
+    }
     for (const [name, domain] of this.#domains) {
       if (domain.running >= this.#limits.perDomain) continue;
-      const job = domain.waiting.shift();
-      if (job === undefined) continue;
-      // Its next turn is behind all others.
-      this.#domains.delete(name);
-      this.#domains.set(name, domain);
-      this.#waiting--;
-      domain.running++;
-      return job;
+      if (domain.waiting.length > 0) return this.#take(name, domain);
     }
     return undefined;
+  }
+
+  #take(name: string, domain: Domain): Job {
+    // Its next turn is behind all others.
+    this.#domains.delete(name);
+    this.#domains.set(name, domain);
+    this.#waiting--;
+    domain.running++;
+    return domain.waiting.shift()!;
   }
 
   #start(job: Job): void {

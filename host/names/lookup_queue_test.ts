@@ -83,6 +83,19 @@ Deno.test("who has had no answer for long gives way to who waits", async () => {
   assertEquals(scene2.begun, ["a1", "a2", "a3"]);
 });
 
+Deno.test("a domain that is new does not wait behind all others", async () => {
+  const scene = new Scene();
+  for (const name of ["a", "b", "c", "d"]) scene.run(name);
+  const early = ["e", "f", "g"].map((name) => scene.run(name));
+  scene.run("new");
+  await scene.end("b");
+  assertEquals(scene.begun.slice(4), ["new"]);
+  for (const name of ["a", "c", "d", "new"]) await scene.end(name);
+  for (const name of ["e", "f", "g"]) await scene.end(name);
+  assertEquals(await Promise.all(early), ["e", "f", "g"]);
+  assertEquals(scene.queue.running, 0);
+});
+
 Deno.test("waiting counts, and is bounded", async () => {
   const scene = new Scene();
   for (const name of ["a", "b", "c", "d"]) {

@@ -30,7 +30,7 @@ import {
 import { type DnsConfig, parseResolvConf } from "./resolv_conf.ts";
 
 /** Look-ups by DNS at a time. Each may take some sockets. */
-export const LOOKUPS_MAX = 256;
+export const LOOKUPS_MAX = 1_024;
 
 /** So that they take no more than a quarter of the descriptors there are. */
 const DESCRIPTORS_PER_LOOKUP = 16;

@@ -153,10 +153,26 @@ Deno.test("an address in disguise is judged as what it reaches", async () => {
   const set = rules(["*:*:*"], ["tcp:127.0.0.0/8:*", "tcp:[::1]:*"]);
   for (
     const host of [
-      ...["0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "", "127.1", "0x7f000001"],
-      ...["2130706433", "localhost", "LOCALHOST"],
+      ...[
+        "0.0.0.0",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "",
+        "localhost",
+        "LOCALHOST",
+      ],
     ]
   ) await refused(tcp(`${host}:9`), { rules: set });
+  // Names to some, addresses to others: to us nothing at all.
+  for (const host of ["127.1", "0x7f000001", "2130706433"]) {
+    const error = await assertRejects(
+      () => dialTarget(tcp(`${host}:9`), { rules: set }),
+      DialError,
+    );
+    assertEquals(error.message, `dial tcp: lookup ${host}: no such host`);
+    const resolver = resolving(["127.0.0.1"]);
+    await refused(tcp(`${host}:9`), { rules: set, resolver });
+  }
 });
 
 Deno.test("a refusal repeats only the beginning of what peers made long", async () => {
