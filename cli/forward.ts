@@ -12,6 +12,7 @@ import { CommandFailure } from "./command_failure.ts";
 import { dialFailureText } from "./dial_failure.ts";
 import { type CommandContext, defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
+import { sayInternalErrors } from "./last_line.ts";
 import {
   formatHostPort,
   type ForwardSpec,
@@ -58,6 +59,7 @@ export const FORWARD_COMMAND = defineCommand({
           "as 5432:db.internal:5432",
       );
     }
+    using _net = sayInternalErrors("forward", context);
     const dialer = openRoad(roadOf(reading, context));
     for (const spec of specs) await open(spec, reading, dialer, context);
     return await new Promise(() => {});

@@ -7,6 +7,8 @@
  */
 
 import { areInternalErrorsHeard } from "../host/process/internal_errors.ts";
+import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
+import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 
 /** For `main.ts`, once. */
@@ -30,4 +32,15 @@ export function lastLine(error: unknown): string {
   const words = `${error.name}: ${error.message} (${place.trim()})`;
   return `tunnel: internal error, please report it: ` +
     words.replaceAll(/\s+/g, " ");
+}
+
+/** Goes on after such errors, and says them: for commands without a log. */
+export function sayInternalErrors(
+  command: string,
+  { printError }: Pick<CommandContext, "printError">,
+): Disposable {
+  return surviveInternalErrors({
+    error: (message, { stack = "" } = {}) =>
+      printError(`tunnel ${command}: ${message}\n${stack}\n`),
+  });
 }

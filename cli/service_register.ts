@@ -27,6 +27,7 @@ import { EtcdConfigError } from "../host/etcd/errors.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import { type CommandContext, defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
+import { sayInternalErrors } from "./last_line.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./flags/etcd_flags.ts";
 import {
@@ -124,6 +125,7 @@ export const SERVICE_COMMAND = defineCommand({
       if (!(error instanceof EtcdConfigError)) throw error;
       throw new UsageError(error.message);
     }
+    using _net = sayInternalErrors("service register", context);
     const ttlSeconds = Math.ceil(values["ttl"] / 1_000);
     await untilStopped(
       new RunningRegistration({ ...wish, client, prefix, ttlSeconds }, context),

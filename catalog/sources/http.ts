@@ -11,6 +11,7 @@
  * @module
  */
 
+import { worldly } from "../../host/process/internal_errors.ts";
 import { pause } from "../../host/process/pause.ts";
 import { responseText } from "../../host/response_text.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
@@ -112,7 +113,10 @@ export class HttpSource implements Source {
 
   /** One question at a time: answers that overtake each other would go back. */
   #inTurn(act: () => Promise<void>): Promise<void> {
-    return this.#polls = this.#polls.then(act);
+    const done = this.#polls.then(act);
+    // What has failed keeps nobody behind it from a turn.
+    this.#polls = done.catch(() => {});
+    return done;
   }
 
   /**
@@ -140,7 +144,7 @@ export class HttpSource implements Source {
       return undefined;
     } catch (error) {
       if (signal.aborted) return undefined;
-      if (!isOfTheWorld(error)) throw error;
+      const trouble = worldly("catalog", error, isOfTheWorld);
       const asked = error instanceof PollError ? error.retryAfterMs : 0;
       const retryMs = Math.max(
         this.#backoff.nextMs(),
@@ -148,7 +152,7 @@ export class HttpSource implements Source {
       );
       const { url } = this.#options;
       sink.failed(
-        `Cannot use ${withoutSecrets(url)}: ${innermost(error)}`,
+        `Cannot use ${withoutSecrets(url)}: ${innermost(trouble)}`,
         retryMs,
       );
       return { retryMs };

@@ -9,6 +9,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../host/process/internal_errors.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import { pause } from "../../host/process/pause.ts";
 import type { Transport } from "../../host/transport.ts";
@@ -150,10 +154,10 @@ export class AdsKeeper<T> {
         end = await session.ended;
       } catch (error) {
         // Whatever the road says is about the world; it says it in a sentence.
-        if (error instanceof TypeError || !(error instanceof Error)) {
-          throw error;
-        }
-        end = { problem: error.message, wasHeard: false };
+        const isSlip = error instanceof TypeError || !(error instanceof Error);
+        if (isSlip) reportInternalError("task", error);
+        const problem = isSlip ? INTERNAL_ERROR : error.message;
+        end = { problem, wasHeard: false };
       }
       if (signal.aborted) break;
       if (end.wasHeard) this.#backoff.reset();

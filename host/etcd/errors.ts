@@ -4,6 +4,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../process/internal_errors.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 
 /** An answer that is a failure, or none. `message` is the whole sentence. */
@@ -13,6 +17,13 @@ export class EtcdError extends Error {
   constructor(readonly code: StatusCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause });
   }
+}
+
+/** Whatever it was, for those who try again; a slip of ours is reported. */
+export function etcdTrouble(error: unknown): EtcdError {
+  if (error instanceof EtcdError) return error;
+  reportInternalError("task", error);
+  return new EtcdError(StatusCode.INTERNAL, INTERNAL_ERROR, error);
 }
 
 /** A setting that cannot be used. */

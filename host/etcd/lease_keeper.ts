@@ -16,7 +16,7 @@ import { Backoff } from "../../proto/sync/backoff.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
-import { EtcdError, failureOf } from "./errors.ts";
+import { EtcdError, etcdTrouble, failureOf } from "./errors.ts";
 import { CODECS, type Int64, METHODS } from "./messages.ts";
 import { pause } from "../process/pause.ts";
 
@@ -95,8 +95,7 @@ export class LeaseKeeper {
       try {
         await this.#holdOne();
       } catch (error) {
-        if (!(error instanceof EtcdError)) throw error;
-        await this.#wait(error, this.#backoff.nextMs());
+        await this.#wait(etcdTrouble(error), this.#backoff.nextMs());
       }
     }
   }

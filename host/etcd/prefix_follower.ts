@@ -14,7 +14,7 @@
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, Listing } from "./client.ts";
-import { EtcdError } from "./errors.ts";
+import { EtcdError, etcdTrouble } from "./errors.ts";
 import type { Entry } from "./keys.ts";
 import { pause } from "../process/pause.ts";
 import { type Change, Watch } from "./watch.ts";
@@ -108,8 +108,7 @@ export class PrefixFollower {
         if (signal.aborted) return;
         await this.#watchFrom(this.#known);
       } catch (error) {
-        if (!(error instanceof EtcdError)) throw error;
-        if (!signal.aborted) await this.#pause(error);
+        if (!signal.aborted) await this.#pause(etcdTrouble(error));
       }
     }
   }

@@ -1,5 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { FakeEtcd } from "../../tests/support/fake_etcd.ts";
+import { HeardErrors } from "../../tests/support/heard_errors.ts";
+import { slip } from "../../tests/support/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
@@ -14,6 +16,7 @@ class Rig implements AsyncDisposable {
   readonly timers = new FakeTimers();
   readonly etcd: FakeEtcd;
   readonly said: string[] = [];
+  onList = () => {};
   readonly follower: PrefixFollower;
   readonly #client: EtcdClient;
   #waiting: { readonly count: number; resolve(): void }[] = [];
@@ -36,6 +39,7 @@ class Rig implements AsyncDisposable {
       timers,
       random,
       onList: (entries) => {
+        this.onList();
         const words = entries.map(({ key, value }) =>
           `${key}=${DECODER.decode(value)}`
         );
@@ -310,4 +314,18 @@ Deno.test("nothing is said after it was stopped", async () => {
   rig.etcd.change({ "/a/1": "x" });
   await soon();
   assertEquals(rig.said, []);
+});
+
+Deno.test("a slip of who is told is not the end of it", async () => {
+  using heard = new HeardErrors();
+  await using rig = new Rig();
+  rig.onList = () => {
+    rig.onList = () => {};
+    slip();
+  };
+  rig.follower.start();
+  assertEquals(await rig.until(1), ["problem: an internal error"]);
+  assertEquals(heard.errors, [{ where: "task", message: "a slip" }]);
+  rig.timers.advance(60_000);
+  assertEquals((await rig.until(2)).at(-1), "list");
 });

@@ -12,6 +12,7 @@
  * @module
  */
 
+import { worldly } from "../process/internal_errors.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { pause } from "../process/pause.ts";
@@ -122,8 +123,7 @@ export class ListWatch<T extends KubernetesObject> {
         await this.#watch(this.#version);
       } catch (error) {
         if (signal.aborted) return;
-        if (!isOfTheWorld(error)) throw error;
-        await this.#pause(error);
+        await this.#pause(worldly("task", error, isOfTheWorld));
       }
     }
   }
@@ -203,7 +203,11 @@ export class ListWatch<T extends KubernetesObject> {
         this.#onEvent(event);
       }
     } catch (error) {
-      if (!isOfTheWorld(error)) throw error;
+      // Whoever is told had a slip: all of it is told again.
+      if (!isOfTheWorld(error)) {
+        this.#version = undefined;
+        throw error;
+      }
       // Too old to go on from (410), or what was said is unknown.
       if (openedMs !== undefined || isTooOld(error)) this.#version = undefined;
       throw error;

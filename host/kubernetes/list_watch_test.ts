@@ -4,6 +4,8 @@ import {
   FakeApiServer,
   type FakeWatch,
 } from "../../tests/support/fake_apiserver.ts";
+import { HeardErrors } from "../../tests/support/heard_errors.ts";
+import { slip } from "../../tests/support/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { KubernetesClient } from "./client.ts";
 import { ListWatch, SILENCE_MS, YOUNG_MS } from "./list_watch.ts";
@@ -17,6 +19,7 @@ class Rig implements AsyncDisposable {
   readonly timers = new FakeTimers();
   readonly said: string[] = [];
   readonly batches: number[] = [];
+  onChanges = () => {};
   readonly listWatch: ListWatch<KubernetesObject>;
   readonly #client: KubernetesClient;
   #waiting: { readonly count: number; resolve(): void }[] = [];
@@ -39,6 +42,7 @@ class Rig implements AsyncDisposable {
       timers: this.timers,
       random: () => 0,
       onChanges: (changes) => {
+        this.onChanges();
         this.batches.push(changes.length);
         for (const { type, object } of changes) {
           this.#say(`${type} ${object.metadata.name}`);
@@ -321,4 +325,21 @@ Deno.test("stopping ends the watch, and nothing is said after it", async () => {
   rig.server.put(PATH, service("late"));
   await rig[Symbol.asyncDispose]();
   assertEquals(rig.said, ["synced"]);
+});
+
+Deno.test("a slip of who is told is not the end of it", async () => {
+  using heard = new HeardErrors();
+  await using rig = new Rig();
+  rig.server.put(PATH, service("a"));
+  rig.onChanges = () => {
+    rig.onChanges = () => {};
+    slip();
+  };
+  rig.listWatch.start();
+  assertEquals(await rig.until(1), ["problem: an internal error"]);
+  assertEquals(heard.errors, [{ where: "task", message: "a slip" }]);
+  await pass(rig, 1_000);
+  await rig.server.nextWatch();
+  rig.server.put(PATH, service("b"));
+  assertEquals((await rig.until(3)).at(-1), "added b");
 });

@@ -12,9 +12,9 @@
  * @module
  */
 
-import { setFaultReporter } from "../../proto/sync/faults.ts";
+import { INTERNAL_ERROR, setFaultReporter } from "../../proto/sync/faults.ts";
 
-export { INTERNAL_ERROR } from "../../proto/sync/faults.ts";
+export { INTERNAL_ERROR };
 
 /** What was going on: the guard that caught it. There are only so many. */
 export type Where =
@@ -91,6 +91,21 @@ export function guarded(
 }
 
 const NOTHING = () => {};
+
+/**
+ * For whoever goes on whatever happens, such as a loop that follows something:
+ * what is not of the world is reported, and is a failure like others from then
+ * on. Else one slip would be the end of what nobody would notice is missing.
+ */
+export function worldly<World extends Error>(
+  where: Where,
+  error: unknown,
+  isOfTheWorld: (error: unknown) => error is World,
+): World | Error {
+  if (isOfTheWorld(error)) return error;
+  reportInternalError(where, error);
+  return new Error(INTERNAL_ERROR, { cause: error });
+}
 
 /**
  * For a promise that nobody waits for, instead of `void`.

@@ -9,6 +9,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../process/internal_errors.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { FileError } from "../files/file_error.ts";
 import { type FileWatch, watchFiles } from "../files/watch_files.ts";
@@ -192,8 +196,11 @@ export class Reloads {
     try {
       change = source.reload();
     } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-      if (isFinal) this.#failed(entry, error.message);
+      const isSlip = !(error instanceof FileError);
+      // The others' files have changed as well, perhaps.
+      if (isSlip) reportInternalError("file", error);
+      if (isSlip) this.#failed(entry, INTERNAL_ERROR);
+      else if (isFinal) this.#failed(entry, error.message);
       else this.#wait(entry);
       return "failed";
     }

@@ -1,5 +1,6 @@
-import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { HeardErrors } from "../../tests/support/heard_errors.ts";
 import { RecordedLog } from "../../tests/support/recorded_log.ts";
 import { FileError } from "../files/file_error.ts";
 import type { FileWatchOptions } from "../files/watch_files.ts";
@@ -157,10 +158,21 @@ Deno.test("what is read elsewhere fares as told", () => {
   assertEquals(said().filter((line) => line.includes("state")), []);
 });
 
-Deno.test("nothing is read after the end, and errors of ours are not hidden", () => {
-  const { reloads, pair, timers, tell, said } = stage();
+Deno.test("a slip of ours is no reason not to read the others' files", () => {
+  using heard = new HeardErrors();
+  const { pair, policy, tell, said } = stage();
   pair.there = new TypeError("ours");
-  assertThrows(() => tell("a.crt"), TypeError, "ours");
+  policy.there = "2";
+  tell("a.crt", "p.yaml");
+  assertEquals(heard.errors, [{ where: "file", message: "ours" }]);
+  assertEquals(said(), [
+    "error: an internal error; what was read before stays in use",
+    "info: policy: now 2",
+  ]);
+});
+
+Deno.test("nothing is read after the end", () => {
+  const { reloads, pair, timers, tell, said } = stage();
   pair.there = new FileError("bad");
   tell("a.crt");
   reloads.close();

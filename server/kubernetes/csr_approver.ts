@@ -8,6 +8,7 @@
  * @module
  */
 
+import { unawaited, worldly } from "../../host/process/internal_errors.ts";
 import type { RequestOptions } from "../../host/kubernetes/client.ts";
 import { API_CLIENT_SIGNER } from "../../host/kubernetes/csr.ts";
 import {
@@ -134,7 +135,7 @@ export class CsrApprover {
       this.#running++;
       const worker = this.#decideDue();
       this.#workers.add(worker);
-      worker.finally(() => this.#workers.delete(worker));
+      unawaited("task", worker.finally(() => this.#workers.delete(worker)));
     }
   }
 
@@ -165,8 +166,7 @@ export class CsrApprover {
       return undefined;
     } catch (error) {
       if (this.#stopping.signal.aborted) return undefined;
-      if (!isOfTheWorld(error)) throw error;
-      return error;
+      return worldly("task", error, isOfTheWorld);
     }
   }
 

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { worldly } from "../../host/process/internal_errors.ts";
 import type { RequestOptions } from "../../host/kubernetes/client.ts";
 import {
   KubernetesConfigError,
@@ -125,10 +126,10 @@ export class ServerLease {
       this.#hasFailed = false;
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
-      if (!isOfTheWorld(error)) throw error;
+      const { message } = worldly("task", error, isOfTheWorld);
       // Once for a row of failures: the next one is due in 15 s.
       if (!this.#hasFailed) {
-        this.#options.observer.warn(`cannot ${what}: ${error.message}`);
+        this.#options.observer.warn(`cannot ${what}: ${message}`);
       }
       this.#hasFailed = true;
     }
