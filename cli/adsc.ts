@@ -22,6 +22,7 @@ import { ExitCode } from "./exit_codes.ts";
 import { ADSC_FLAGS } from "./flags/adsc_flags.ts";
 import { type AdscOptions, adscOptions } from "./flags/adsc_options.ts";
 import type { SignalSource } from "./until_stopped.ts";
+import { warningsOf } from "./warnings.ts";
 
 const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
 
@@ -55,7 +56,7 @@ export function adscCommand(
     ],
     flags: ADSC_FLAGS,
     async run(reading, context) {
-      const options = adscOptions(reading, context);
+      const options = adscOptions(reading, context, warningsOf("adsc"));
       await runFleet(options, context, signals);
       return ExitCode.OK;
     },

@@ -18,6 +18,7 @@ import { openRoad } from "../client/road_dialer.ts";
 import { ListenError } from "../host/listen/listen_error.ts";
 import type { BenchHost } from "../proto/link/bench_wire.ts";
 import { figureRow, gapRow, progressLine, resultJson } from "./bench_report.ts";
+import { warningsOf } from "./warnings.ts";
 import { serveBench } from "./bench_serve.ts";
 import { CommandFailure } from "./command_failure.ts";
 import {
@@ -85,7 +86,10 @@ export function benchCommand(
       refuseOperands(reading.operands);
       const serve = benchServe(reading);
       if (serve !== undefined) return await serveUntilEnded(serve, context);
-      const road = roadOf(reading, context);
+      const road = roadOf(reading, {
+        ...context,
+        log: () => warningsOf("bench"),
+      });
       return await new Bench(reading, road, context, terminal).run();
     },
   });

@@ -29,7 +29,7 @@ import { readVerb, textTable } from "./verbs.ts";
 
 const WHERE = "Where";
 const SHOW = "tunnel ca show";
-/** Nodes named in a refusal; the rest is counted. */
+/** Nodes named below the table; the rest is counted. */
 const NAMED_MAX = 5;
 
 const FLAGS = {
@@ -86,7 +86,7 @@ export const CA_COMMAND = defineCommand({
         break;
       case "rotate":
         show(await rotateAuthority(state));
-        print("Next: tunnel ca activate, when all nodes have been linked.\n");
+        print("Next: tunnel ca activate, when it is known to all nodes.\n");
         break;
       case "activate":
         show(await activateAuthority(state));
@@ -104,21 +104,35 @@ export const CA_COMMAND = defineCommand({
 });
 
 function refuseWhileNeeded(
-  { previous }: Authorities,
+  { current, previous }: Authorities,
   nodes: readonly NodeRecord[],
 ): void {
   if (previous === undefined) return;
-  const holders = holdersOf(authorityId(previous), nodes);
+  const id = authorityId(previous);
+  const holders = holdersOf(id, nodes);
   if (holders.length === 0) return;
-  const named = holders.slice(0, NAMED_MAX).map(({ name }) => name).join(", ");
-  const others = holders.length - NAMED_MAX;
+  const unaware = holders.filter(({ trusts }) =>
+    !trusts?.includes(authorityId(current.facts))
+  );
   throw new CommandFailure(
     ExitCode.FAILURE,
-    `Cannot retire authority ${authorityId(previous)}: certificates of it ` +
-      `are still held by ${named}` + (others > 0 ? `, ${others} more` : "") +
+    `Cannot retire authority ${id}: certificates of it are still held by ` +
+      namesOf(holders) +
+      (unaware.length === 0
+        ? "; all of them know the new one, and renew within seconds"
+        : unaware.length === holders.length
+        ? ", who have not yet said that they know the new one"
+        : `; ${
+          namesOf(unaware)
+        } have not yet said that they know the new one`) +
       "; wait until they are renewed, revoke or forget those nodes, or use " +
       "--force (they must join again)",
   );
+}
+
+/** All of them: a person has to look after each. */
+function namesOf(nodes: readonly NodeRecord[]): string {
+  return nodes.map(({ name }) => name).join(", ");
 }
 
 /** Nodes that would be locked out without it. Revoked ones are already. */
@@ -131,26 +145,97 @@ function holdersOf(
   );
 }
 
-function showText(
+/**
+ * Whose word it is that they trust an authority. Who has said nothing since the
+ * change began trusts what issued its certificate.
+ */
+function knowersOf(
+  authority: string,
+  nodes: readonly NodeRecord[],
+): NodeRecord[] {
+  return nodes.filter(({ state, certificate, trusts }) =>
+    state !== "revoked" &&
+    (trusts?.includes(authority) || certificate?.authority === authority)
+  );
+}
+
+/** One authority, and what nodes have to do with it. */
+interface Row {
+  readonly id: string;
+  readonly role: "issues" | "next" | "previous";
+  /** Nodes with a certificate of it. */
+  readonly heldBy: readonly NodeRecord[];
+  /** Nodes that trust it, as far as they have said. */
+  readonly knownTo: readonly NodeRecord[];
+  readonly expiresAt: string;
+  readonly pin: string;
+}
+
+function rowsOf(
   authorities: Authorities,
   nodes: readonly NodeRecord[],
-  asJson: boolean,
-): string {
+): Row[] {
   const { current, next } = authorities;
-  const rows = trustedBy(authorities).map((facts) => ({
+  return trustedBy(authorities).map((facts) => ({
     id: authorityId(facts),
     role: facts === current.facts
       ? "issues"
       : facts === next?.facts
       ? "next"
       : "previous",
-    nodes: holdersOf(authorityId(facts), nodes).length,
+    heldBy: holdersOf(authorityId(facts), nodes),
+    knownTo: knowersOf(authorityId(facts), nodes),
     expiresAt: new Date(facts.notAfterMs).toISOString(),
     pin: pinOf(facts),
   }));
-  if (asJson) return JSON.stringify(rows, null, 2) + "\n";
-  return textTable(
-    ["ID", "ROLE", "NODES", "EXPIRES", "KEY (SHA-256)"],
-    rows.map((row) => Object.values(row).map(String)),
+}
+
+/** As JSON every node is named; as text the few that a person waits for. */
+function showText(
+  authorities: Authorities,
+  nodes: readonly NodeRecord[],
+  asJson: boolean,
+): string {
+  const rows = rowsOf(authorities, nodes);
+  if (asJson) {
+    const named = rows.map(({ heldBy, knownTo, ...row }) => ({
+      ...row,
+      nodes: heldBy.length,
+      heldBy: heldBy.map(({ name }) => name),
+      knownTo: knownTo.map(({ name }) => name),
+    }));
+    return JSON.stringify(named, null, 2) + "\n";
+  }
+  const there = nodes.filter(({ state, certificate }) =>
+    state !== "revoked" && certificate !== undefined
   );
+  const table = textTable(
+    ["ID", "ROLE", "NODES", "KNOWN TO", "EXPIRES", "KEY (SHA-256)"],
+    rows.map(({ id, role, heldBy, knownTo, expiresAt, pin }) => [
+      id,
+      role,
+      String(heldBy.length),
+      `${knownTo.length} of ${there.length}`,
+      expiresAt,
+      pin,
+    ]),
+  );
+  return table + rows.map((row) => waitText(row, there)).join("");
+}
+
+/** Who keeps the next step from being safe, in a line. */
+function waitText(
+  { id, role, heldBy, knownTo }: Row,
+  there: readonly NodeRecord[],
+): string {
+  const waited = role === "previous"
+    ? heldBy
+    : there.filter((node) => role === "next" && !knownTo.includes(node));
+  if (waited.length === 0) return "";
+  const what = role === "next"
+    ? `Not yet known to have heard of ${id}`
+    : `Still with a certificate of ${id}`;
+  const more = waited.length - NAMED_MAX;
+  return `${what}: ${namesOf(waited.slice(0, NAMED_MAX))}` +
+    (more > 0 ? `, ${more} more (--json names all)` : "") + "\n";
 }

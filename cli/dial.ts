@@ -13,6 +13,7 @@ import { ExitCode } from "./exit_codes.ts";
 import { isLoopbackHost } from "../proto/link/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { warningsOf } from "./warnings.ts";
 import { ROAD_FLAGS, roadOf } from "./flags/road_flags.ts";
 import { netcat } from "./netcat.ts";
 import { UsageError } from "./usage_error.ts";
@@ -44,14 +45,20 @@ export const DIAL_COMMAND = defineCommand({
     const target = parseHostPort("the target", operand);
     const { values } = reading;
     const node = values["node"];
+    const via = roadOf(reading, {
+      ...context,
+      log: () => warningsOf("dial"),
+      isBrief: true,
+    });
     const conn = await orFailure(dial(formatHostPort(target), {
-      via: roadOf(reading, context),
+      via,
       timeoutMs: values["dial-timeout"],
       ...(node === "" ? {} : { node }),
       // Each node has a loopback of its own: whose is meant?
       oneAgent: node === "" && isLoopbackHost(target.host),
     }));
     await netcat(conn, { input: Deno.stdin, output: Deno.stdout });
+    if (via.kind === "node") await via.identity?.settled();
     return ExitCode.OK;
   },
 });

@@ -21,6 +21,7 @@ import {
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
+import { warningsOf } from "./warnings.ts";
 import { ROAD_FLAGS, roadOf } from "./flags/road_flags.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -60,7 +61,9 @@ export const FORWARD_COMMAND = defineCommand({
       );
     }
     using _net = sayInternalErrors("forward", context);
-    const dialer = openRoad(roadOf(reading, context));
+    const dialer = openRoad(
+      roadOf(reading, { ...context, log: () => warningsOf("forward") }),
+    );
     for (const spec of specs) await open(spec, reading, dialer, context);
     return await new Promise(() => {});
   },

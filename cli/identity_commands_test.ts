@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { parseJoinToken } from "../proto/identity/join_token.ts";
 import {
+  authorityId,
   createAuthorities,
   loadAuthorities,
   pinOfCurrent,
@@ -8,6 +9,7 @@ import {
 import { NodeStore } from "../server/identity/node_store.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
 import { inMemoryFolder } from "../tests/support/memory_folder.ts";
+import { TrustNotes } from "../server/identity/trust_notes.ts";
 import { CA_COMMAND } from "./ca.ts";
 import type { Command } from "./command.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
@@ -208,12 +210,55 @@ Deno.test("tunnel ca does not retire what a node still needs", () =>
     assert(/ previous +1 /.test(printed), printed);
     const refused = await run(CA_COMMAND, "retire");
     assertEquals(refused.code, 1);
-    assert(/are still held by edge-7;/.test(refused.errors));
+    assert(
+      /are still held by edge-7, who have not yet said/.test(refused.errors),
+      refused.errors,
+    );
     assertEquals((await run(CA_COMMAND, "retire", "--force")).code, 0);
     const shown = JSON.parse((await run(CA_COMMAND, "show", "--json")).printed);
     assertEquals(shown.map(({ role }: { role: string }) => role), ["issues"]);
     const pem = await run(CA_COMMAND, "show", "--pem");
     assertEquals(pem.printed, (await loadAuthorities(state)).bundle);
+  }));
+
+Deno.test("tunnel ca show says who knows an authority and who holds which, in full as JSON", () =>
+  inState(async (run, state) => {
+    const names = Array.from({ length: 9 }, (_, index) => `edge-${index}`);
+    for (const name of names) await addNode(state, name);
+    await run(CA_COMMAND, "rotate");
+    const { next } = await loadAuthorities(state);
+    const notes = new TrustNotes({
+      nodes: new NodeStore(state),
+      authorities: () => authorities,
+    });
+    let authorities = await loadAuthorities(state);
+    const both = [authorityId(authorities.current.facts)]
+      .concat(authorityId(next!.facts));
+    await notes.note("edge-3", both);
+    await notes.note("edge-4", ["no id", ...both]);
+    const { printed } = await run(CA_COMMAND, "show");
+    assert(/ next +0 +1 of 9 /.test(printed), printed);
+    assert(
+      /Not yet known .*: edge-0, edge-1, edge-2, edge-4, edge-5, 3 more/
+        .test(printed),
+      printed,
+    );
+    await run(CA_COMMAND, "activate");
+    authorities = await loadAuthorities(state);
+    const shown = JSON.parse((await run(CA_COMMAND, "show", "--json")).printed);
+    assertEquals(shown[0].knownTo, ["edge-3"]);
+    assertEquals(shown[1].heldBy, names);
+    const { errors } = await run(CA_COMMAND, "retire");
+    for (const name of names) assert(errors.includes(name), errors);
+    await run(CA_COMMAND, "retire", "--force");
+    authorities = await loadAuthorities(state);
+    const before = new NodeStore(state).read("edge-5");
+    await notes.note("edge-5", both);
+    assertEquals(
+      new NodeStore(state).read("edge-5"),
+      before,
+      "nothing changes",
+    );
   }));
 
 Deno.test("words that do not fit the verb are refused", () =>

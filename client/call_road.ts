@@ -30,12 +30,13 @@ export function frontendRoad(
 
 /** To the agent port, as a node. */
 export function nodeRoad(
-  { addresses, files, serverName, proxyEnv }: NodeRoad,
+  { addresses, files, identity, serverName, proxyEnv }: NodeRoad,
 ): CallRoad {
   return tlsRoad({
     addresses,
     // Each time, so that renewed files are used without a word.
-    credentials: () => Credentials.load(files).current,
+    credentials: () => identity?.current ?? Credentials.load(files).current,
+    ...(identity === undefined ? {} : { identity }),
     ...(serverName === undefined ? {} : { serverName }),
     proxyEnv,
   });

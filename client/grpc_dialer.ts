@@ -49,6 +49,7 @@ export class GrpcDialer implements DialStarter {
       // Found and used in one turn, so that no two dials take the same place.
       const connection = this.#withRoom();
       if (connection !== undefined) {
+        this.#road.used?.(connection);
         try {
           return await this.#dialOn(connection, dial, signal);
         } catch (error) {

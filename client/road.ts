@@ -9,6 +9,7 @@ import type { ProxyEnvironment } from "../host/dial/proxy_environment.ts";
 import type { ServerAddress } from "../host/dial/server_addresses.ts";
 import { hostPort } from "../host/sockets/deno_socket.ts";
 import type { CredentialFiles } from "../host/tls/credentials.ts";
+import type { RoadIdentity } from "./road_identity.ts";
 
 /** How the server's frontend is spoken to. */
 export type FrontendProtocol = "grpc" | "http-connect";
@@ -52,6 +53,8 @@ export interface NodeRoad {
   readonly addresses: readonly ServerAddress[];
   /** Of the node, read for each connection. */
   readonly files: CredentialFiles;
+  /** In place of `files`, where that is looked after. */
+  readonly identity?: RoadIdentity;
   /** The name servers' certificates must bear; absent: the host. */
   readonly serverName?: string;
   readonly proxyEnv: ProxyEnvironment;

@@ -196,6 +196,8 @@ export class ServerAgents {
       ...withPacketLines(metrics.linkObserver("agent"), log, "agent"),
       linked: (link) => this.#linked(link),
       unlinked: (link, reason) => this.#unlinked(link, reason),
+      trusts: ({ peer }, authorities) =>
+        void this.#trust?.identity?.noteTrust(peer.identity, authorities),
       changed: (link) => this.#nodes.announced("changed", link),
       refused: (remoteAddress, reason) => {
         metrics.agentRefused();

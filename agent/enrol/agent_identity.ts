@@ -22,12 +22,14 @@ import {
   type CredentialFiles,
   type Credentials,
   CredentialsError,
+  type TlsMaterial,
 } from "../../host/tls/credentials.ts";
 import {
   type Enrolment,
   type EnrolmentAnswer,
   IDENTITY_MESSAGE_OCTETS_MAX,
 } from "../../proto/identity/identity_messages.ts";
+import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIdentifiers } from "../../proto/link/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
@@ -143,11 +145,52 @@ export class AgentIdentity implements LinkIdentity {
     return this.#state.files;
   }
 
-  /** Begins to look after the certificate that `credentials` has read. */
+  /**
+   * Begins to look after the certificate that `credentials` has read. Others may
+   * do the same: an agent, a proxy and a forward of one node share its identity.
+   */
   start(credentials: Credentials): void {
     this.#credentials = credentials;
     credentials.onFailure(() => unawaited("identity", this.#mend()));
+    credentials.onChange((material) => this.#adopt(material));
+    this.#adopt(credentials.current);
     this.#renewer.start();
+  }
+
+  /**
+   * Takes what another process with this identity may have put in its place.
+   *
+   * @returns Whether something else is shown or trusted from now on.
+   */
+  lookAgain(): boolean {
+    try {
+      return this.#credentials?.reload() ?? false;
+    } catch (error) {
+      // Half of a replacement, most often: what is in hand serves.
+      if (!(error instanceof CredentialsError)) throw error;
+      return false;
+    }
+  }
+
+  /** Ids of the authorities that are trusted now. */
+  get trusted(): readonly string[] {
+    return readCertificates(this.#trustedPem).map(authorityIdOf);
+  }
+
+  get #trustedPem(): string {
+    return this.#authoritiesAhead ?? this.#credentials?.current.ca ??
+      this.#known.authorities.map(({ pem }) => pem).join("");
+  }
+
+  #adopt({ cert, ca }: TlsMaterial): void {
+    try {
+      const [certificate] = readCertificates(cert);
+      const authorities = readCertificates(ca);
+      this.#renewer.adopt({ certificate: certificate!, authorities });
+    } catch (error) {
+      // It was good enough for TLS, and says nothing that can be planned by.
+      if (!(error instanceof PkiError)) throw error;
+    }
   }
 
   stop(): void {
@@ -159,13 +202,22 @@ export class AgentIdentity implements LinkIdentity {
     return this.#renewer.ready();
   }
 
+  /** See `Renewer.renewDue`. */
+  renewDue(): Promise<void> {
+    return this.#renewer.renewDue();
+  }
+
   /** See `Renewer.doubt`. */
   doubt(): void {
     this.#renewer.doubt();
   }
 
-  /** A server that is trusted says whom to trust from now on, PEM. */
-  async trust(bundle: Uint8Array): Promise<void> {
+  /**
+   * A server that is trusted says whom to trust from now on, PEM.
+   *
+   * @returns Ids of those that are trusted now.
+   */
+  async trust(bundle: Uint8Array): Promise<readonly string[]> {
     try {
       const pem = new TextDecoder().decode(bundle);
       if (bundle.length > IDENTITY_MESSAGE_OCTETS_MAX) {
@@ -187,6 +239,7 @@ export class AgentIdentity implements LinkIdentity {
           `${(error as Error).message}; the ones in use stay`,
       );
     }
+    return this.trusted;
   }
 
   /** A damaged file of another kind must not keep them from renewing. */
@@ -228,7 +281,20 @@ export class AgentIdentity implements LinkIdentity {
     }
   }
 
+  /** One process at a time: the next one finds what the first was given. */
   async #renew(means: RenewalMeans): Promise<Renewed> {
+    const before = this.#credentials!.current.cert;
+    return await this.#state.exclusively(async () => {
+      this.lookAgain();
+      const { cert, ca } = this.#credentials!.current;
+      if (cert === before) return await this.#renewAlone(means);
+      const [certificate] = readCertificates(cert);
+      const authorities = readCertificates(ca);
+      return { certificate: certificate!, authorities, isOthers: true };
+    });
+  }
+
+  async #renewAlone(means: RenewalMeans): Promise<Renewed> {
     const { keys } = this.#known;
     const { current: inUse } = this.#credentials!;
     const bundleBefore = this.#lastBundle;

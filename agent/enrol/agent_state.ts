@@ -5,6 +5,7 @@
  *     ca.pem     whom to trust as the server's authority; the first one issues
  *     cert.pem   of the key; may be missing, the key gets a new one
  *     node.json  the node's name, and where it joined; written last
+ *     lock       held by the process that renews: several may have this identity
  *
  * A key that was lost is a fault that a person must see: its name is taken, and
  * a new key would be a stranger. So nothing but `key.pem` in an empty directory
@@ -47,6 +48,7 @@ import {
 
 const FILES = ["key.pem", "ca.pem", "cert.pem", "node.json"] as const;
 type FileName = typeof FILES[number];
+const LOCK = "lock";
 
 /** What a directory holds. */
 export interface AgentIdentityFiles {
@@ -107,7 +109,8 @@ export class AgentState {
     await checkPrivate(root, "change");
     const found = await inWords(root, () => finishedFiles(root));
     const foreign = found.filter((name) =>
-      !FILES.some((known) => known === name) && name !== "lost+found"
+      !FILES.some((known) => known === name) && name !== LOCK &&
+      name !== "lost+found"
     );
     if (foreign.length > 0 && !found.includes("node.json")) {
       throw new PrivateFileError(
@@ -241,6 +244,22 @@ export class AgentState {
     }
   }
 
+  /**
+   * Does what no other process may do at the same time with this directory.
+   *
+   * @throws {PrivateFileError} When the lock cannot be had; else what `act` does.
+   */
+  async exclusively<Result>(act: () => Promise<Result>): Promise<Result> {
+    const path = this.#path(LOCK);
+    using _held = await inWords(path, async () => {
+      const options = { read: true, write: true, create: true, mode: 0o600 };
+      const file = await Deno.open(path, options);
+      await file.lock(true);
+      return file;
+    });
+    return await act();
+  }
+
   /** Keeps whom to trust from now on. @param pem Already read. */
   keepAuthorities(pem: string): Promise<void> {
     return this.#replace("ca.pem", pem);
@@ -281,7 +300,7 @@ export class AgentState {
     );
   }
 
-  #path(name: FileName): string {
+  #path(name: FileName | typeof LOCK): string {
     return `${this.root}/${name}`;
   }
 }

@@ -53,6 +53,8 @@ export interface RenewerOptions {
 
 /** What came of a renewal. */
 export interface Renewed {
+  /** Another process with this identity was first. */
+  readonly isOthers?: boolean;
   readonly certificate: CertificateFacts;
   readonly authorities: readonly CertificateFacts[];
 }
@@ -112,6 +114,26 @@ export class Renewer {
   }
 
   /**
+   * Somebody else has put another certificate in place, and perhaps other
+   * authorities: what was to be done about the one before is over.
+   */
+  adopt({ certificate, authorities }: Renewed): void {
+    const before = this.#held.facts;
+    this.#authorities = authorities;
+    if (certificate.x509.fingerprint256 !== before.x509.fingerprint256) {
+      const isNewer = certificate.notBeforeMs > before.notBeforeMs;
+      this.#held = {
+        facts: certificate,
+        ...(isNewer ? { obtained: this.#moment() } : {}),
+        share: this.#options.random(),
+      };
+      this.#settled();
+    }
+    this.#expectReissue();
+    if (!this.#isStopped) this.#look();
+  }
+
+  /**
    * What was kept of the certificate is damaged or gone. Another one is asked
    * for at once, but after the last one no sooner than {@linkcode DOUBT_MS}:
    * whatever damages files may go on doing so.
@@ -158,6 +180,18 @@ export class Renewer {
       // The server's word about this node; of the road the link will tell.
       if (isDefinite(error)) throw error;
     }
+  }
+
+  /**
+   * Renews now what is due, spread over time or not: for a program that runs for
+   * a moment. What fails is left to the next one.
+   */
+  async renewDue(): Promise<void> {
+    const at = this.#moment();
+    const isDue = !isOfFirst(this.#held.facts, this.#authorities) ||
+      untilRenewal(this.#held, at) <= 0;
+    if (!isDue || at.elapsedMs < (this.#retryMs ?? -Infinity)) return;
+    await this.#run("certificate").catch(() => {});
   }
 
   #moment(): Moment {
@@ -237,13 +271,18 @@ export class Renewer {
       share: random(),
     };
     this.#authorities = renewed.authorities;
-    this.#reissueMs = undefined;
+    this.#settled();
     this.#expectReissue();
+    if (!renewed.isOthers) observer.renewed(used);
+  }
+
+  /** There is another certificate: what was due for the last one is not. */
+  #settled(): void {
+    this.#reissueMs = undefined;
     this.#replaceMs = undefined;
     this.#retryMs = undefined;
     this.#refusal = undefined;
     this.#isDoubted = false;
     this.#backoff.reset();
-    observer.renewed(used);
   }
 }

@@ -62,6 +62,8 @@ class World {
   /** What the server says instead. */
   refusals: Error[] = [];
   issuer = one;
+  /** Another process had asked before. */
+  isOthers = false;
   /** Who is trusted after a renewal; the issuer when absent. */
   answered: CertificateFacts[] | undefined;
   /** What the server's clock says, less elapsed time. */
@@ -94,7 +96,8 @@ class World {
     const nowMs = this.serverMs + this.timers.now();
     const certificate = issue(this.issuer, nowMs);
     const authorities = this.answered ?? [this.issuer.facts];
-    return Promise.resolve({ certificate, authorities });
+    const { isOthers } = this;
+    return Promise.resolve({ certificate, authorities, isOthers });
   }
 
   /** Lets time pass and what was begun come to its end. */
@@ -305,4 +308,47 @@ Deno.test("a server that hangs up without a word makes the key speak, seldom", a
   world.refusals = [revoked()];
   await assertRejects(() => renewer.ready(), GrpcError, "revoked");
   assertEquals(world.means.length, 3);
+});
+
+Deno.test("a certificate that another process has put in place is not renewed again", async () => {
+  const world = new World(DUE_MS - HOUR_MS);
+  world.renewer.start();
+  world.renewer.adopt({
+    certificate: {
+      ...issue(one, BIRTH_MS + DUE_MS - HOUR_MS),
+      x509: issue(two, 0).x509,
+    },
+    authorities: [two.facts],
+  });
+  world.timers.advance(2 * HOUR_MS);
+  await settle();
+  assertEquals(world.means, []);
+  world.timers.advance(DUE_MS);
+  await settle();
+  assertEquals(world.means, ["certificate"]);
+});
+
+Deno.test("what another process was given instead of us is nothing to tell", async () => {
+  const world = new World(DUE_MS);
+  world.isOthers = true;
+  world.renewer.start();
+  await settle();
+  assertEquals([world.means, world.log], [["certificate"], []]);
+});
+
+Deno.test("who runs for a moment renews at once what is due, and goes on if that fails", async () => {
+  const world = new World(HOUR_MS);
+  world.renewer.start();
+  await world.renewer.renewDue();
+  assertEquals(world.means, [], "nothing is due");
+  world.issuer = two;
+  world.answered = [two.facts, one.facts];
+  world.renewer.authoritiesChanged([two.facts, one.facts]);
+  world.refusals = [away(), away()];
+  await world.renewer.renewDue();
+  assertEquals(world.means, ["certificate", "proof"]);
+  await world.renewer.renewDue();
+  assertEquals(world.means.length, 2, "not again at once");
+  await world.pass(HOUR_MS);
+  assertEquals(world.log, ["renewed by certificate"]);
 });

@@ -7,12 +7,14 @@
 
 import type { Transport } from "../../host/transport.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { VERSION } from "../../host/process/version.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
 import type {
   AgentHello,
   AnnouncedService,
+  ServerEvent,
   ServiceRefusal,
 } from "../../proto/link/control_messages.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
@@ -30,7 +32,10 @@ import {
 } from "../../proto/link/link_limits.ts";
 import type { LinkObserver as PacketObserver } from "../../proto/link/observer.ts";
 import { openPacketsLink } from "../../proto/link/packets_agent.ts";
-import { serveStreamsLink } from "../../proto/link/streams_agent.ts";
+import {
+  type AgentControl,
+  serveStreamsLink,
+} from "../../proto/link/streams_agent.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
@@ -86,8 +91,14 @@ export interface ConnectorOptions {
     alpn: readonly string[],
     use: (transport: Transport) => Promise<T>,
   ): Promise<T>;
-  /** The server says whom to trust from now on, PEM; the issuing one first. */
-  readonly onAuthorities?: (bundle: Uint8Array) => void;
+  /**
+   * The server says whom to trust from now on, PEM; the issuing one first.
+   *
+   * @returns The ids of those that are trusted now.
+   */
+  readonly onAuthorities?: (
+    bundle: Uint8Array,
+  ) => Promise<readonly string[]>;
   /** The server is ours, but something on the way took our ALPN name away. */
   fellBack(serverId: string): void;
 }
@@ -155,6 +166,7 @@ export class Connector {
   #serveStreams(transport: Transport, token: string, opening: Opening): void {
     const { timers, onDial, observer, keepaliveMs } = this.#options;
     const services = this.#services;
+    let told: AgentControl | undefined;
     const link = serveStreamsLink({
       hello: this.#hello(token, services),
       onDial,
@@ -164,6 +176,7 @@ export class Connector {
       messageOctetsMax: this.#options.messageOctetsMax,
       decline: (hello) => opening.decline(hello, "streams"),
       onServerHello: (hello, control) => {
+        told = control;
         // They may have changed since the hello left.
         if (this.#services !== services) control.announce(this.#services);
         opening.succeed({
@@ -179,20 +192,7 @@ export class Connector {
           },
         });
       },
-      onEvent: (event) => {
-        // Another link takes over while this one serves what it carries.
-        if (event.type === "reconnect") opening.retire(event.reason);
-        if (event.type === "drain") opening.drains();
-        if (event.type === "ca-bundle") {
-          this.#options.onAuthorities?.(event.pem);
-        }
-        if (event.type === "service-refusals") {
-          this.#options.onServicesRefused?.(event.refused);
-        }
-        if (event.type === "duplicate-identity") {
-          this.#options.onDuplicate?.(event.message);
-        }
-      },
+      onEvent: (event) => this.#onEvent(event, opening, told),
       onFailed: (error) => {
         opening.over(error.message, error);
         connection.shutdown(error.message);
@@ -220,6 +220,30 @@ export class Connector {
     });
     connection.start();
     driveHttp2(transport, connection, timers);
+  }
+
+  #onEvent(
+    event: ServerEvent,
+    opening: Opening,
+    control: AgentControl | undefined,
+  ): void {
+    switch (event.type) {
+      case "reconnect":
+        // Another link takes over while this one serves what it carries.
+        return opening.retire(event.reason);
+      case "drain":
+        return opening.drains();
+      case "ca-bundle": {
+        const taken = this.#options.onAuthorities?.(event.pem)
+          .then((trusted) => control?.trusts(trusted));
+        if (taken !== undefined) unawaited("identity", taken);
+        return;
+      }
+      case "service-refusals":
+        return this.#options.onServicesRefused?.(event.refused);
+      case "duplicate-identity":
+        return this.#options.onDuplicate?.(event.message);
+    }
   }
 
   #callPackets(transport: Transport, token: string, opening: Opening): void {

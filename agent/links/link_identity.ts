@@ -30,6 +30,16 @@ export interface LinkIdentity {
   findServers?(): Promise<readonly ServerAddress[] | undefined>;
   /** A server ended a link attempt as one does that dislikes the certificate. */
   doubt?(): void;
-  /** A server that is trusted says whom to trust from now on, PEM. */
-  trust?(bundle: Uint8Array): Promise<void>;
+  /**
+   * A handshake failed: takes what another process may have put in place.
+   *
+   * @returns Whether something else is shown or trusted from now on.
+   */
+  lookAgain?(): boolean;
+  /**
+   * A server that is trusted says whom to trust from now on, PEM.
+   *
+   * @returns Ids of those that are trusted now.
+   */
+  trust?(bundle: Uint8Array): Promise<readonly string[]>;
 }

@@ -138,9 +138,9 @@ function connectorOf(
     observer: withPacketLines(metrics.linkObserver(), log, "server"),
     onDial: parts.onDial,
     openTransport: (alpn, use) => road.open(alpn, use),
-    ...(identity?.trust === undefined
-      ? {}
-      : { onAuthorities: (bundle) => void identity.trust?.(bundle) }),
+    ...(identity?.trust === undefined ? {} : {
+      onAuthorities: async (bundle) => await identity.trust?.(bundle) ?? [],
+    }),
     fellBack: (serverId) => {
       metrics.fellBack();
       log.warn(

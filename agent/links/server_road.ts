@@ -7,6 +7,7 @@
 
 import { connectAgentTls } from "../../host/dial/agent_connect.ts";
 import {
+  NoServerError,
   type ServerAddress,
   type ServerAddresses,
   systemServerAddresses,
@@ -51,8 +52,8 @@ export class ServerRoad {
     const found = await identity?.findServers?.();
     if (found !== undefined) this.#servers.use(found);
     const serverName = identity?.serverName;
-    try {
-      return await this.#servers.connect(async (place) =>
+    const connect = () =>
+      this.#servers.connect(async (place) =>
         await connectAgentTls({
           ...place,
           ...(serverName === undefined ? {} : { serverName }),
@@ -63,15 +64,27 @@ export class ServerRoad {
           timeoutMs: CONNECT_TIMEOUT_MS,
         }, use)
       );
+    try {
+      return await connect();
     } catch (error) {
+      if (isHandshake(error) && identity?.lookAgain?.()) return await connect();
       if (isAboutCertificate(error)) identity?.doubt?.();
       throw error;
     }
   }
 }
 
+/** Whether one of the places was reached, and certificates were of no use. */
+function isHandshake(error: unknown): boolean {
+  if (error instanceof NoServerError) return error.errors.some(isHandshake);
+  return error instanceof TlsHandshakeError;
+}
+
 /** With TLS 1.3 a server that does not take a certificate may just hang up. */
 function isAboutCertificate(error: unknown): boolean {
+  if (error instanceof NoServerError) {
+    return error.errors.some(isAboutCertificate);
+  }
   return error instanceof UnheardError ||
     (error instanceof TlsHandshakeError && error.failure === "refused-by-peer");
 }

@@ -29,6 +29,8 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
   readonly admin: ListenAddress;
   /** At the end of the process; 0 ends what runs at once. */
   readonly drainTimeoutMs: number;
+  /** Why certificates keep this node from its servers, if they do. */
+  readonly identityProblem?: () => string | undefined;
   /** What programs on this machine are passed on, and the way; absent: nothing. */
   readonly relay?: RelayOptions & { readonly road: CallRoad };
 }
@@ -125,7 +127,10 @@ class NodeProxy {
     };
   }
 
-  #listen({ admin }: NodeProxyOptions, metrics: MetricRegistry) {
+  #listen(
+    { admin, identityProblem }: NodeProxyOptions,
+    metrics: MetricRegistry,
+  ) {
     const proxy = this.#proxy;
     return listenHttp(
       admin,
@@ -138,6 +143,7 @@ class NodeProxy {
               this.#drain.isDraining ? "the proxy is stopping" : undefined,
           },
           { name: "sources-read", problem: () => proxy.problem },
+          { name: "identity", problem: () => identityProblem?.() },
         ],
         notes: () => proxy.notes,
         style: "agent",

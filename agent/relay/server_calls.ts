@@ -52,7 +52,10 @@ export class ServerCalls {
    * @throws {GrpcError} UNAVAILABLE, with the reason; or rejects with it.
    */
   connection(): Connection | Promise<Connection> {
-    if (this.#connection?.isUsable) return this.#connection;
+    if (this.#connection?.isUsable) {
+      this.#road.used?.(this.#connection);
+      return this.#connection;
+    }
     const nowMs = systemTimers.now();
     if (this.#failure !== undefined && this.#connecting === undefined) {
       const { reason, atMs } = this.#failure;

@@ -13,6 +13,7 @@ import {
   type Want,
 } from "../../client/adsc/subscriber_form.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
+import type { Log } from "../../host/process/log.ts";
 import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import { Credentials, CredentialsError } from "../../host/tls/credentials.ts";
@@ -24,6 +25,7 @@ import { UsageError } from "../usage_error.ts";
 import { type ADSC_FLAGS, kindOf } from "./adsc_flags.ts";
 import { type AdsAccess, adsAccess } from "./ads_access.ts";
 import { FlagValueError, type FlagValues } from "./flag.ts";
+import { followedIdentity } from "./followed_identity.ts";
 import type { FlagReading } from "./read_flags.ts";
 import { defaultStateDirectory } from "./state_directory.ts";
 
@@ -45,6 +47,7 @@ export interface AdscOptions {
 export function adscOptions(
   { values, operands }: FlagReading<typeof ADSC_FLAGS>,
   context: Pick<CommandContext, "readFile" | "environment">,
+  log?: Log,
 ): AdscOptions {
   const form = formOf(operands);
   const access = accessOf(values, context);
@@ -53,7 +56,7 @@ export function adscOptions(
       form,
       mode: values["mode"],
       nodes: nodesOf(values, form, access),
-      road: roadOf(values, access, context),
+      road: roadOf(values, access, context, log),
       timers: systemTimers,
       random: Math.random,
       faults: faultsOf(values),
@@ -137,6 +140,7 @@ function roadOf(
   values: Values,
   access: AdsAccess,
   { environment }: Pick<CommandContext, "environment">,
+  log: Log | undefined,
 ): AdsRoad {
   const { addresses } = access;
   const serverName = values["tls-server-name"];
@@ -152,9 +156,13 @@ function roadOf(
   const credentials = access.kind === "files"
     ? access.credentials
     : joined(access.stateDirectory);
+  const identity = access.kind === "joined" && log !== undefined
+    ? followedIdentity(access, { log, environment })
+    : undefined;
   return tlsRoad({
     addresses,
-    credentials: () => credentials.current,
+    ...identity === undefined ? {} : { identity },
+    credentials: () => identity?.current ?? credentials.current,
     proxyEnv: proxyEnvironment(environment),
     ...named === "" ? {} : { serverName: named },
   });

@@ -6,7 +6,7 @@
 
 import { hostname } from "node:os";
 import { AdsSource } from "../../agent/proxy/discovery/ads_source.ts";
-import { identityRoad } from "../../agent/proxy/discovery/identity_road.ts";
+import type { IdentityRoad } from "../../agent/enrol/identity_road.ts";
 import { LastKnownGood } from "../../agent/proxy/discovery/last_known_good.ts";
 import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
@@ -18,6 +18,7 @@ import {
   CredentialsError,
   type TlsMaterial,
 } from "../../host/tls/credentials.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import { type AdsAccess, adsAccess } from "./ads_access.ts";
@@ -37,6 +38,7 @@ const SERVERS_MAX = 64;
  * The source that `--discovery` names.
  *
  * @param zone Where this machine is; empty: nobody knows.
+ * @param identity Of a node that has joined.
  * @returns `undefined` when it was not given.
  * @throws {UsageError} One line.
  */
@@ -48,6 +50,7 @@ export function discoverySource(
   { readFile, environment }: Pick<CommandContext, "readFile" | "environment">,
   log: Log,
   zone: string,
+  identity?: IdentityRoad,
 ): AdsSource | undefined {
   const access = discoveryAccess(values, { readFile, environment });
   if (access === undefined) {
@@ -67,7 +70,7 @@ export function discoverySource(
     ? undefined
     : new LastKnownGood({ path, node, timers, log });
   return new AdsSource({
-    ...roadOf(access, log, environment),
+    ...roadOf(access, environment, identity),
     mode: values["discovery-mode"],
     node: proxyNode(node, zone),
     timers,
@@ -110,8 +113,8 @@ export function discoveryAccess(
 
 function roadOf(
   access: AdsAccess,
-  log: Log,
   environment: CommandContext["environment"],
+  identity: IdentityRoad | undefined,
 ): {
   readonly road: AdsRoad;
   readonly onSilentEnd?: () => void;
@@ -130,17 +133,21 @@ function roadOf(
           proxyEnv,
         }),
       };
-    case "joined": {
-      const { stateDirectory } = access;
-      const road = identityRoad({
-        ...{ stateDirectory, servers: addresses, log, proxyEnv },
-      });
+    case "joined":
+      if (identity === undefined) {
+        throw new TypeError("Cannot follow discovery as nobody");
+      }
       return {
-        road,
-        onSilentEnd: () => road.doubt(),
-        onStopped: () => road.stop(),
+        road: tlsRoad({
+          addresses,
+          identity,
+          credentials: () => identity.current,
+          serverName: TUNNEL_SERVER_NAME,
+          proxyEnv,
+        }),
+        onSilentEnd: () => identity.doubt(),
+        onStopped: () => identity.stop(),
       };
-    }
   }
 }
 

@@ -9,12 +9,14 @@ import { hasJoined } from "../../agent/enrol/agent_state.ts";
 import { parseJoinedNode } from "../../agent/enrol/joined_node.ts";
 import type { NodeRoad } from "../../client/road.ts";
 import { systemProblem } from "../../host/files/file_error.ts";
+import type { Log } from "../../host/process/log.ts";
 import { PkiError } from "../../host/pki/key_pair.ts";
 import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../host/dial/server_addresses.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
+import { followedIdentity } from "./followed_identity.ts";
 import { keyPair } from "./key_pair.ts";
 import type { FlagSources } from "./read_flags.ts";
 
@@ -36,6 +38,10 @@ export interface NodeRoadSources
   extends Pick<FlagSources, "readFile" | "environment"> {
   /** Where agents keep their identity unless they are told. */
   readonly stateDirectory: string;
+  /** For who goes on for a while; absent: files are just read. */
+  readonly log?: () => Log;
+  /** Who goes on ends soon. */
+  readonly isBrief?: boolean;
 }
 
 /** @throws {UsageError} One line. */
@@ -85,7 +91,8 @@ export function nodeRoadOf(
 
 function joinedRoad(
   flags: NodeRoadFlags,
-  { readFile, stateDirectory }: NodeRoadSources,
+  { readFile, environment, stateDirectory, log, isBrief = false }:
+    NodeRoadSources,
   addresses: readonly ServerAddress[] | undefined,
   road: Pick<NodeRoad, "kind" | "proxyEnv">,
 ): NodeRoad {
@@ -103,9 +110,18 @@ function joinedRoad(
         "--ca-cert and --server",
     );
   }
+  const found = addresses ?? joinedServers(`${root}/node.json`, readFile);
+  const joined = { stateDirectory: root, addresses: found };
   return {
     ...road,
-    addresses: addresses ?? joinedServers(`${root}/node.json`, readFile),
+    addresses: found,
+    ...(log === undefined ? {} : {
+      identity: followedIdentity(joined, {
+        log: log(),
+        environment,
+        isBrief,
+      }),
+    }),
     files: {
       ca: `${root}/ca.pem`,
       cert: `${root}/cert.pem`,

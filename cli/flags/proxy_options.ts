@@ -24,6 +24,7 @@ import {
   discoverySource,
 } from "./discovery_client_options.ts";
 import type { FlagValues } from "./flag.ts";
+import { followedIdentity } from "./followed_identity.ts";
 import type { PROXY_FLAGS } from "./proxy_flags.ts";
 import type { FlagReading } from "./read_flags.ts";
 import { proxyRoad } from "./proxy_road.ts";
@@ -40,10 +41,18 @@ export function proxyOptions(
   const { values } = reading;
   const addresses = localAddresses(reading);
   const access = discoveryAccess(values, context);
-  const road = proxyRoad(reading, context, access);
+  const identity = access?.kind === "joined"
+    ? followedIdentity(access, { log, environment: context.environment })
+    : undefined;
+  const road = proxyRoad(
+    reading,
+    { ...context, log: () => log },
+    access,
+    identity,
+  );
   const { zone } = values;
   const dns = dnsAddress(values["dns-listen"]);
-  const discovery = discoverySource(reading, context, log, zone);
+  const discovery = discoverySource(reading, context, log, zone, identity);
   return {
     sources: catalogSources(values, context, log, {
       flag: "--discovery",
@@ -54,6 +63,9 @@ export function proxyOptions(
     balance: values["balance"],
     ...(zone === "" ? {} : { zone }),
     ...(road === undefined ? {} : { road }),
+    ...(identity === undefined
+      ? {}
+      : { identityProblem: () => identity.problem }),
     ...relayed(values, road),
     dialTimeoutsMs: values["dial-timeouts"],
     udpIdleMs: values["udp-idle"],

@@ -6,6 +6,8 @@
  */
 
 import type { Road } from "../../client/road.ts";
+import type { RoadIdentity } from "../../client/road_identity.ts";
+import type { Log } from "../../host/process/log.ts";
 import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { CommandContext } from "../command.ts";
@@ -18,13 +20,17 @@ const SHARED: readonly string[] = ["agent-cert", "agent-key", "state-dir"];
 
 /**
  * @param access To discovery servers, if there are any.
+ * @param identity Of the node, when it has joined.
  * @returns `undefined` when there is none, and none was asked for.
  * @throws {UsageError} One line.
  */
 export function proxyRoad(
   reading: FlagReading<typeof ROAD_ONLY_FLAGS>,
-  context: Pick<CommandContext, "readFile" | "environment">,
+  context: Pick<CommandContext, "readFile" | "environment"> & {
+    readonly log?: () => Log;
+  },
   access: AdsAccess | undefined,
+  identity?: RoadIdentity,
 ): Road | undefined {
   const isNamed = Object.keys(ROAD_ONLY_FLAGS)
     .some((name) => reading.given.has(name) && !SHARED.includes(name));
@@ -50,6 +56,7 @@ export function proxyRoad(
           cert: `${root}/cert.pem`,
           key: `${root}/key.pem`,
         },
+        ...(identity === undefined ? {} : { identity }),
         serverName: TUNNEL_SERVER_NAME,
         proxyEnv,
       };

@@ -10,6 +10,7 @@ import {
 } from "../../client/egress_config.ts";
 import { hasUsableIdentity } from "../../agent/enrol/agent_state.ts";
 import type { Road } from "../../client/road.ts";
+import type { Log } from "../../host/process/log.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
 import {
@@ -115,6 +116,15 @@ export const ROAD_FLAGS = {
   }),
 } as const;
 
+/** What is read of the machine. */
+export interface RoadSources
+  extends Pick<FlagSources, "readFile" | "environment"> {
+  /** Where a node's identity is followed, what is said of it. */
+  readonly log?: () => Log;
+  /** The command ends soon. */
+  readonly isBrief?: boolean;
+}
+
 /**
  * Chooses the road.
  *
@@ -124,7 +134,7 @@ export const ROAD_FLAGS = {
  */
 export function roadOf(
   { values: flags, given }: FlagReading<typeof ROAD_ONLY_FLAGS>,
-  { readFile, environment }: Pick<FlagSources, "readFile" | "environment">,
+  { readFile, environment, log, isBrief = false }: RoadSources,
   stateDirectory: string = defaultStateDirectory("agent", environment),
 ): Road {
   if (flags["egress-config"] !== "") {
@@ -151,6 +161,8 @@ export function roadOf(
       readFile,
       environment,
       stateDirectory,
+      ...(log === undefined ? {} : { log }),
+      isBrief,
     });
   }
   return roadFromFlags(flags, () => defaultFrontend(environment));
@@ -164,7 +176,7 @@ export function roadOf(
  */
 export function roadIfAny(
   reading: FlagReading<typeof ROAD_ONLY_FLAGS>,
-  sources: Pick<FlagSources, "readFile" | "environment">,
+  sources: RoadSources,
   stateDirectory: string = defaultStateDirectory("agent", sources.environment),
 ): Road | undefined {
   const isNamed = Object.keys(ROAD_ONLY_FLAGS)

@@ -26,7 +26,7 @@ import {
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { AdsClient } from "./ads_client.ts";
 import type { AdsRoad } from "./ads_road.ts";
 import { type AdsStream, openAdsStream } from "./ads_stream.ts";
@@ -36,6 +36,9 @@ export const KEEPALIVE_MS = 10_000;
 
 /** … and is gone when it does not answer for so long. */
 export const KEEPALIVE_TIMEOUT_MS = 5_000;
+
+/** How often a road hears that its connection is still used. */
+export const USED_MS = 30_000;
 
 /** Servers that are asked too often say so; no longer wait is needed (gRFC A8). */
 const KEEPALIVE_MS_MAX = 600_000;
@@ -180,6 +183,7 @@ export class AdsKeeper<T> {
       if (this.#end !== end) return;
       this.#end = undefined;
       timer.cancel();
+      useTimer?.cancel();
       stream?.cancel();
       client.closed();
       connection.shutdown(problem);
@@ -201,6 +205,11 @@ export class AdsKeeper<T> {
       },
     });
     this.#end = end;
+    let useTimer: Timer | undefined;
+    const use = () => {
+      this.#options.road.used?.(connection);
+      useTimer = timers.after(USED_MS, use);
+    };
     const timer = timers.after(FIRST_WORD_MS, () => {
       end(`the server ${server} has said nothing for ${FIRST_WORD_MS} ms`);
     });
@@ -218,6 +227,7 @@ export class AdsKeeper<T> {
         if (!wasHeard) {
           wasHeard = true;
           this.#opened++;
+          use();
           this.#state = { kind: "open", server, sinceMs: timers.now() };
           onOpen?.();
         }

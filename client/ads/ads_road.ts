@@ -19,6 +19,7 @@ import { codeOf } from "../../host/sockets/octet_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import type { TlsMaterial } from "../../host/tls/credentials.ts";
 import type { Transport } from "../../host/transport.ts";
+import type { RoadConnection, RoadIdentity } from "../road_identity.ts";
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
 
 /** For name, TCP and handshake, of each server that is tried. */
@@ -40,6 +41,11 @@ export interface AdsRoad {
     use: (transport: Transport) => Result,
     signal: AbortSignal,
   ): Promise<Result>;
+  /**
+   * Calls are made over a connection of this road: to be told when it is made,
+   * and now and then while it is used.
+   */
+  used?(connection: RoadConnection): void;
 }
 
 /** As whom, and whom to trust. */
@@ -47,6 +53,8 @@ export interface TlsRoadOptions {
   readonly addresses: readonly ServerAddress[];
   /** Read for each connection, so that files may be replaced. */
   readonly credentials: () => TlsMaterial;
+  /** Whose these are, when that is looked after. */
+  readonly identity?: RoadIdentity;
   /** What servers' certificates must be for; the address dialed unless given. */
   readonly serverName?: string;
   readonly proxyEnv: ProxyEnvironment;
@@ -57,23 +65,40 @@ export interface TlsRoadOptions {
 /** To agent ports of tunnel servers, or whoever speaks ADS with TLS. */
 export function tlsRoad(options: TlsRoadOptions): AdsRoad {
   const { addresses, serverName, proxyEnv, trustsOnlyGiven = false } = options;
+  const { identity } = options;
   const servers = systemServerAddresses(addresses, proxyEnv);
+  const connect = <Result>(
+    use: (transport: Transport) => Result,
+    signal: AbortSignal,
+  ): Promise<Result> =>
+    servers.connect((place) =>
+      connectAgentTls({
+        ...place,
+        ...serverName === undefined ? {} : { serverName },
+        credentials: options.credentials(),
+        alpn: ["h2"],
+        proxyEnv,
+        trustsOnlyGiven,
+        timeoutMs: CONNECT_TIMEOUT_MS,
+        signal,
+      }, use)
+    );
   return {
     authority: serverName ?? addresses[0]!.host,
     scheme: "https",
-    connect: (use, signal) =>
-      servers.connect((place) =>
-        connectAgentTls({
-          ...place,
-          ...serverName === undefined ? {} : { serverName },
-          credentials: options.credentials(),
-          alpn: ["h2"],
-          proxyEnv,
-          trustsOnlyGiven,
-          timeoutMs: CONNECT_TIMEOUT_MS,
-          signal,
-        }, use)
-      ),
+    async connect(use, signal) {
+      await identity?.ready();
+      signal.throwIfAborted();
+      try {
+        return await connect(use, signal);
+      } catch (error) {
+        if (identity === undefined || !identity.failed(error)) throw error;
+        return await connect(use, signal);
+      }
+    },
+    ...identity === undefined
+      ? {}
+      : { used: (connection) => identity.used(connection) },
   };
 }
 

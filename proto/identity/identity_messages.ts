@@ -11,6 +11,7 @@ import { type MessageCodec, parseProto } from "../grpc/protos.ts";
 export const CHALLENGE_PATH = "/tunnel.v1.Identity/Challenge";
 export const JOIN_PATH = "/tunnel.v1.Identity/Join";
 export const RENEW_PATH = "/tunnel.v1.Identity/Renew";
+export const AUTHORITIES_PATH = "/tunnel.v1.Identity/Authorities";
 
 /**
  * The longest request and answer. A certificate signing request has less than
@@ -43,6 +44,17 @@ export interface RenewRequest {
   readonly nonce: Uint8Array;
   /** See `renewal_proof.ts`; empty like `nonce`. */
   readonly proof: Uint8Array;
+}
+
+/** What a node trusts, for the server's record, when it asks whom to trust. */
+export interface AuthoritiesRequest {
+  /** Ids of authorities: see `authority_ids.ts`. */
+  readonly trusted: readonly string[];
+}
+
+export interface AuthoritiesAnswer {
+  /** PEM; the first one issues now. */
+  readonly authorities: Uint8Array;
 }
 
 /** A node's certificate, and what it needs besides. */
@@ -90,6 +102,10 @@ service Identity {
   // A new certificate for the key that joined, proven by the certificate of
   // the connection or, without one or after its end, by a signature.
   rpc Renew(RenewRequest) returns (EnrolmentAnswer);
+  // Whom to trust, for nodes that have no link over which they are told. The
+  // answer is the same for everybody; only a node's certificate makes the
+  // request count.
+  rpc Authorities(AuthoritiesRequest) returns (AuthoritiesAnswer);
 }
 
 message ChallengeRequest {}
@@ -120,6 +136,17 @@ message RenewRequest {
   // Signature of that key, ECDSA with SHA-256, r and s of 32 octets each, over
   // "tunnel renew\\n", the nonce and SHA-256 of csr.
   bytes proof = 4;
+}
+
+message AuthoritiesRequest {
+  // Whom the node trusts now: for each the first 16 hex digits of SHA-256 over
+  // the authority's public key (SubjectPublicKeyInfo).
+  repeated string trusted = 1;
+}
+
+message AuthoritiesAnswer {
+  // As in Enrolment.
+  bytes authorities = 1;
 }
 
 message EnrolmentAnswer {
@@ -162,6 +189,12 @@ export const joinRequest: MessageCodec<JoinRequest> = lookup(
 );
 export const renewRequest: MessageCodec<RenewRequest> = lookup(
   "tunnel.v1.RenewRequest",
+);
+export const authoritiesRequest: MessageCodec<AuthoritiesRequest> = lookup(
+  "tunnel.v1.AuthoritiesRequest",
+);
+export const authoritiesAnswer: MessageCodec<AuthoritiesAnswer> = lookup(
+  "tunnel.v1.AuthoritiesAnswer",
 );
 /** An answer of neither kind (from a newer server) has neither field. */
 export const enrolmentAnswer: MessageCodec<Partial<EnrolmentAnswer>> = lookup(

@@ -100,6 +100,8 @@ export type AgentEvent =
     readonly type: "services";
     readonly services: readonly AnnouncedService[];
   }
+  /** Ids of the authorities that it trusts now; see `authority_ids.ts`. */
+  | { readonly type: "trust"; readonly authorities: readonly string[] }
   | { readonly type: "unknown" };
 
 /** Thrown for octets that are no control message; the peer's fault. */
@@ -145,11 +147,14 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
               },
             },
             FromAgent: {
-              oneofs: { event: { oneof: ["hello", "drain", "services"] } },
+              oneofs: {
+                event: { oneof: ["hello", "drain", "services", "trust"] },
+              },
               fields: {
                 hello: { type: "AgentHello", id: 1 },
                 drain: { type: "Drain", id: 2 },
                 services: { type: "ServiceAnnouncement", id: 3 },
+                trust: { type: "Trust", id: 4 },
               },
             },
             ServerHello: {
@@ -189,6 +194,11 @@ export const CONTROL_SCHEMA: protobuf.INamespace = {
                 appProtocol: { type: "string", id: 5 },
                 host: { type: "string", id: 6 },
                 targetPort: { type: "uint32", id: 7 },
+              },
+            },
+            Trust: {
+              fields: {
+                authorities: { rule: "repeated", type: "string", id: 1 },
               },
             },
             Drain: { fields: {} },
@@ -297,6 +307,8 @@ export function decodeAgentEvent(octets: Uint8Array): AgentEvent {
         type: "services",
         services: value.services as AnnouncedService[],
       };
+    case "trust":
+      return { type: "trust", authorities: value.authorities as string[] };
     default:
       return { type: "unknown" };
   }

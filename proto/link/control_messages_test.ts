@@ -66,6 +66,7 @@ const AGENT_EVENTS: readonly Exclude<AgentEvent, { type: "unknown" }>[] = [
   { type: "drain" },
   { type: "services", services: [WEB, { ...WEB, name: "dns", port: 53 }] },
   { type: "services", services: [] },
+  { type: "trust", authorities: ["00ff00ff00ff00ff"] },
 ];
 
 Deno.test("the schema in code is link.proto", async () => {
@@ -79,6 +80,7 @@ Deno.test("the schema in code is link.proto", async () => {
         .concat("AnnouncedServices", "Admission", "Refusal")
         .concat("ServiceAnnouncement", "AnnouncedService")
         .concat("ServiceRefusals", "ServiceRefusal", "DuplicateIdentity")
+        .concat("Trust")
         .map((name) => {
           const type = root.lookupType(`tunnel.v1.${name}`);
           const fields = type.fieldsArray.map((field) =>

@@ -41,6 +41,8 @@ export interface AgentControl {
   drain(): void;
   /** Says what the node serves for others from now on. */
   announce(services: readonly AnnouncedService[]): void;
+  /** Says which authorities this node trusts from now on, by their ids. */
+  trusts(authorities: readonly string[]): void;
   /** Ends the link: what still runs on it is lost. */
   end(reason: string): void;
 }
@@ -227,6 +229,10 @@ class StreamsAgent implements ServerCallEvents {
       announce: (services) => {
         if (this.#state !== "open") return;
         call.sendMessage(encodeAgentEvent({ type: "services", services }));
+      },
+      trusts: (authorities) => {
+        if (this.#state !== "open") return;
+        call.sendMessage(encodeAgentEvent({ type: "trust", authorities }));
       },
       end: (reason) => this.#fail(StatusCode.OK, reason),
     });

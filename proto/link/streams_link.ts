@@ -75,6 +75,8 @@ export interface StreamsLinkOptions {
   readonly admit?: (peer: LinkPeer, hello: AgentHello) => Admission;
   /** An agent whose link stands announces other services, or its drain. */
   readonly onChanged?: (link: AgentLink) => void;
+  /** The agent says which authorities it trusts, by their ids. */
+  readonly onTrust?: (link: AgentLink, authorities: readonly string[]) => void;
   /** The link is over; called once, and only after it was handed out. */
   readonly onClosed?: (link: AgentLink, reason: string) => void;
 }
@@ -283,6 +285,9 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
       case "services":
         this.#services = event.services;
         return this.#changed();
+      case "trust":
+        if (this.#state !== "open") return;
+        return this.#options.onTrust?.(this, event.authorities);
       case "unknown":
         return;
     }

@@ -21,6 +21,10 @@ import {
 } from "../../host/pki/certificate.ts";
 import { PkiError } from "../../host/pki/key_pair.ts";
 import {
+  AUTHORITY_ID_LENGTH,
+  authorityIdOf,
+} from "../../proto/identity/authority_ids.ts";
+import {
   damaged,
   parseState,
   readState,
@@ -30,8 +34,6 @@ import {
 
 /** Ten years, as kubeadm's. */
 const AUTHORITY_LIFE_MS = 10 * 365 * 24 * 3600_000;
-/** Of an authority's key hash: its name in files and lists. */
-const ID_LENGTH = 16;
 const ID = /^[0-9a-f]{16}$/;
 
 /** What `ca/roles.json` says, by id. */
@@ -59,8 +61,8 @@ export interface Authorities {
 }
 
 /** The id of an authority: in lists, in file names, in nodes' records. */
-export function authorityId({ publicKeySha256 }: CertificateFacts): string {
-  return publicKeySha256.slice(0, ID_LENGTH);
+export function authorityId(facts: CertificateFacts): string {
+  return authorityIdOf(facts);
 }
 
 /** Those that are trusted, `current` first. */
@@ -233,7 +235,7 @@ async function changeRoles(
 
 function newAuthority(): Promise<Authority> {
   return Authority.create({
-    commonName: (hash) => `tunnel CA ${hash.slice(0, ID_LENGTH)}`,
+    commonName: (hash) => `tunnel CA ${hash.slice(0, AUTHORITY_ID_LENGTH)}`,
     notAfter: new Date(Date.now() + AUTHORITY_LIFE_MS),
   });
 }

@@ -22,6 +22,9 @@ import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { unaryMethod } from "../../proto/grpc/unary_method.ts";
 import {
+  AUTHORITIES_PATH,
+  authoritiesAnswer,
+  authoritiesRequest,
   CHALLENGE_PATH,
   challengeAnswer,
   type EnrolmentAnswer,
@@ -59,6 +62,7 @@ import { issueNodeCertificate } from "./node_certificate.ts";
 import { ownCertificate, standingProblem } from "./node_judge.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import { type StateDirectory, StateError } from "./state_directory.ts";
+import type { TrustNotes } from "./trust_notes.ts";
 import { TokenRefusal, type TokenStore } from "./token_store.ts";
 
 /** How long a node that waits for approval should wait before it asks again. */
@@ -72,6 +76,7 @@ export interface JoinServiceOptions {
   readonly authorities: () => Authorities;
   /** What joined nodes were granted. */
   readonly granted: Pick<GrantedAddresses, "loaded" | "taken" | "note">;
+  readonly trust: TrustNotes;
   /** Certificates of other authorities pass the handshake, too. */
   readonly trustsOthers: boolean;
   /** Monotonic; for limits and nonces. */
@@ -84,7 +89,7 @@ export interface JoinServiceOptions {
   readonly counted: (method: MethodName, status: string) => void;
 }
 
-export type MethodName = "challenge" | "join" | "renew";
+export type MethodName = "authorities" | "challenge" | "join" | "renew";
 
 /** Where a refused token leaves its bearer. */
 const TOKEN_STATUS: Readonly<Record<TokenRefusal["reason"], StatusCode>> = {
@@ -127,6 +132,19 @@ export class JoinService {
         const request = renewRequest.decode(octets);
         return enrolmentAnswer.encode(await this.#renew(request, caller));
       }),
+      [AUTHORITIES_PATH]: this.#method(
+        "authorities",
+        caller,
+        async (octets) => {
+          const { trusted } = authoritiesRequest.decode(octets);
+          const own = ownCertificate(this.#options, caller.identity);
+          const node = own.isOurs ? own.node : undefined;
+          if (node !== undefined) await this.#options.trust.note(node, trusted);
+          const { bundle } = this.#options.authorities();
+          const authorities = new TextEncoder().encode(bundle);
+          return authoritiesAnswer.encode({ authorities });
+        },
+      ),
     };
   }
 

@@ -41,6 +41,11 @@ export interface NodeRecord {
     readonly issuedAt: string;
     readonly expiresAt: string;
   };
+  /**
+   * Ids of the authorities that it trusts, as it has said last while they were
+   * being changed; sorted.
+   */
+  readonly trusts?: readonly string[];
   /** Why it was revoked. */
   readonly reason?: string;
 }

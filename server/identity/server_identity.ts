@@ -13,6 +13,7 @@ import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import type { CredentialFiles } from "../../host/tls/credentials.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
+import type { PeerIdentity } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Judge } from "../links/admission.ts";
 import type { Caller } from "../links/agent_port.ts";
@@ -40,6 +41,7 @@ import { ensureServerLeaf, SERVER_FILE } from "./server_leaf.ts";
 import { StateDirectory, StateError } from "./state_directory.ts";
 import { watchState } from "./state_watch.ts";
 import { TokenStore } from "./token_store.ts";
+import { TrustNotes } from "./trust_notes.ts";
 
 /**
  * How often the server's certificate is looked at. It is renewed a month before
@@ -77,6 +79,7 @@ export class ServerIdentity {
   readonly #options: IdentityOptions;
   readonly #log: Log;
   readonly #service: JoinService;
+  readonly #trust: TrustNotes;
   readonly #judging: NodeJudgeOptions;
   /** Read at the start only where strangers get in. */
   readonly #granted: GrantedAddresses;
@@ -109,9 +112,11 @@ export class ServerIdentity {
     };
     this.#granted = new GrantedAddresses({ nodes, grants, log });
     this.#admitsStrangers = admitsStrangers;
+    this.#trust = new TrustNotes({ nodes, authorities: trusted });
     this.#service = new JoinService({
       state,
       nodes,
+      trust: this.#trust,
       tokens: new TokenStore(state),
       authorities: trusted,
       granted: this.#granted,
@@ -187,6 +192,21 @@ export class ServerIdentity {
   /** The identity calls of one connection. */
   methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
     return this.#service.methods(caller);
+  }
+
+  /** An agent that is linked says whom it trusts. */
+  async noteTrust(
+    identity: PeerIdentity,
+    trusted: readonly string[],
+  ): Promise<void> {
+    const node = this.#judging.admitted.get(identity);
+    if (node === undefined) return;
+    try {
+      await this.#trust.note(node, trusted);
+    } catch (error) {
+      if (!(error instanceof StateError)) throw error;
+      this.#log.error(error.message);
+    }
   }
 
   /** Tells `tunnel token create` where agents connect. */

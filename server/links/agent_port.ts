@@ -87,6 +87,8 @@ export interface AgentPortObserver extends LinkObserver {
   unlinked(link: AgentLink, reason: string): void;
   /** An agent that is linked announces other services, or its drain. */
   changed?(link: AgentLink): void;
+  /** An agent that is linked says which authorities it trusts, by their ids. */
+  trusts?(link: AgentLink, authorities: readonly string[]): void;
   /** A peer connected and did not become an agent. */
   refused(remoteAddress: string, reason: string): void;
   /** +1 and −1 for every connection that carries packets (gRPC `Connect`). */
@@ -223,6 +225,7 @@ export class AgentPort {
         observer,
         admit: (peer, { token }) => this.#options.admit({ peer, token }),
         onChanged: (link) => observer.changed?.(link),
+        onTrust: (link, authorities) => observer.trusts?.(link, authorities),
         onClosed: (closed, reason) => {
           this.#links.delete(closed as StreamsLink);
           this.#retired.get(closed)?.cancel();

@@ -86,7 +86,10 @@ Deno.test("servers are tried in turn, when joining and when linking", async () =
       { host: "127.0.0.1", port: rig.tunnel.agentPort },
     ],
   });
-  assertEquals(machine.log.matching(/trying again/), []);
+  // Each address is wanted by itself: the dead one is said to be, and tried on.
+  const others = machine.log.matching(/trying again/)
+    .filter(({ message }) => !message.includes(`:${port}: connection refused`));
+  assertEquals(others, []);
 });
 
 for (const what of ["expired", "missing"] as const) {

@@ -314,10 +314,10 @@ export async function metricAt(address: string, name: string): Promise<number> {
 export async function eventually(
   what: string,
   holds: () => boolean | Promise<boolean>,
+  timeoutMs = 10_000,
 ): Promise<void> {
   const POLL_MS = 5;
-  const TIMEOUT_MS = 10_000;
-  const deadline = Date.now() + TIMEOUT_MS;
+  const deadline = Date.now() + timeoutMs;
   while (!await holds()) {
     if (Date.now() > deadline) throw new Error(`Never came about: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
