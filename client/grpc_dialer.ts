@@ -32,6 +32,8 @@ export class GrpcDialer implements DialStarter {
   readonly #timers: Timers;
   /** With how many calls at once each takes; unlimited until the server says. */
   readonly #connections = new Map<Connection, number>();
+  /** Whose servers have said something. */
+  readonly #greeted = new WeakSet<Connection>();
   #connecting: Promise<void> | undefined;
   readonly #closed = new AbortController();
 
@@ -53,7 +55,12 @@ export class GrpcDialer implements DialStarter {
         try {
           return await this.#dialOn(connection, dial, signal);
         } catch (error) {
-          if (retries++ >= RETRIES_MAX || !canGoAgain(error, dial)) throw error;
+          const isRefusal = this.#isStranger(connection);
+          if (
+            isRefusal || retries++ >= RETRIES_MAX || !canGoAgain(error, dial)
+          ) {
+            throw error;
+          }
         }
         this.#leave(connection);
         continue;
@@ -69,6 +76,14 @@ export class GrpcDialer implements DialStarter {
     for (const one of this.#connections.keys()) {
       one.shutdown("the client is done");
     }
+  }
+
+  /**
+   * A server that has shaken hands and ended the connection before it said a
+   * word of HTTP/2 refuses our certificate (TLS 1.3); it will do so again.
+   */
+  #isStranger(connection: Connection): boolean {
+    return this.#road.scheme === "https" && !this.#greeted.has(connection);
   }
 
   /** Its server takes no more calls: what runs there goes on. */
@@ -128,6 +143,7 @@ export class GrpcDialer implements DialStarter {
         onPeerSettings: () => {
           const { maxConcurrentStreams } = connection.peerSettings;
           this.#connections.set(connection, maxConcurrentStreams);
+          this.#greeted.add(connection);
         },
         // Its conduits have heard; the next dial connects anew.
         onClosed: () => this.#connections.delete(connection),
