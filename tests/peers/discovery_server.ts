@@ -168,7 +168,7 @@ export class DiscoveryServer implements AsyncDisposable {
       ...["--agent-bind-address=127.0.0.1", `--agent-port=${this.agentPort}`],
       ...["--health-bind-address=127.0.0.1"],
       `--health-port=${this.#healthPort}`,
-      `--admin-port=${this.adminPort}`,
+      ...[`--admin-port=${this.adminPort}`, "--admin-debug=open"],
       ...[`--cluster-cert=${server.cert}`, `--cluster-key=${server.key}`],
       `--cluster-ca-cert=${ca}`,
       ...this.#wish.flags ?? [],

@@ -54,6 +54,8 @@ class Ledger {
   readonly forced = new Set<string>();
   /** Names in the last response. */
   last: readonly string[] = [];
+  /** Names that it told as gone beside those. */
+  lastRemoved: readonly string[] = [];
   /** By name: the version that the client refused, as far as it can be known. */
   readonly refused = new Map<string, string>();
   /** The same of what was refused beside others, and nobody knows which is bad. */
@@ -386,6 +388,8 @@ export class DiscoveryWorld {
         found.set(name, version);
       }
     }
+    // It may have applied nothing of it.
+    for (const name of ledger.lastRemoved) ledger.forced.add(name);
     // Nothing is known of the clusters in it: they are told anew.
     if (kind === "cluster") ledger.sent.clear();
   }
@@ -447,6 +451,7 @@ export class DiscoveryWorld {
     const queued = [...suspects.keys()].filter((name) => !names.includes(name));
     if (ledger.isAsked) { for (const name of queued) ledger.forced.add(name); }
     ledger.last = names;
+    ledger.lastRemoved = names.length === 0 ? [] : body.removed;
     ledger.isAsked = false;
     ledger.anew.clear();
     ledger.openNonce = nonce;

@@ -319,9 +319,10 @@ export class AdsStream implements ServerCallEvents {
   #join(): void {
     const audience = this.#host.audienceOf(this.#subscriber!);
     this.#host.enlist(this, audience);
-    if (audience.form === "grpc") {
-      this.state.removalPatienceMs = REMOVAL_PATIENCE_MS;
-    }
+    this.state.treatment = {
+      removalPatienceMs: audience.form === "grpc" ? REMOVAL_PATIENCE_MS : 0,
+      offersAgain: true,
+    };
     this.#phase = { kind: "joined", audience };
     this.#host.joined(this);
   }

@@ -33,6 +33,7 @@ import {
   within,
 } from "./shared_names.ts";
 import { Subscription } from "./subscription.ts";
+import type { Treatment } from "./treatment.ts";
 
 /** See the module description. */
 export class DeltaSubscription extends Subscription {
@@ -41,8 +42,8 @@ export class DeltaSubscription extends Subscription {
   #isKnown = false;
   readonly #knowsWildcard: boolean;
 
-  constructor(kind: ResourceKind, removalPatienceMs = 0) {
-    super(kind, "delta", removalPatienceMs);
+  constructor(kind: ResourceKind, treatment: Treatment) {
+    super(kind, "delta", treatment);
     this.#knowsWildcard = isWholeState(kind);
   }
 

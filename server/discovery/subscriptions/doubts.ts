@@ -16,6 +16,8 @@ import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 /** A response that was sent. */
 export interface Flight {
   readonly resources: readonly Resource[];
+  /** Delta: names that it told as gone. */
+  readonly removed: readonly string[];
   /** What was told before; absent when that is written down in doubts. */
   readonly before: ByName | undefined;
   /** Names that it brought beside what had changed. */

@@ -20,6 +20,20 @@ import type { ByName } from "../view.ts";
 import type { NameSet } from "./name_set.ts";
 import { type Names, NO_NAMES } from "./shared_names.ts";
 
+/**
+ * What was refused is offered again after this, and each time after twice as
+ * long: what a client refuses may be the world's fault, such as a port that
+ * another program has. Envoy tries nothing by itself.
+ */
+export const OFFER_MS_MIN = 60_000;
+
+/** But not more seldom. */
+export const OFFER_MS_MAX = 1_800_000;
+
+/** So much at once, a second apart: suspects go one by one, each on its own. */
+export const OFFERS_MAX = 16;
+const OFFER_GAP_MS = 1_000;
+
 /** Characters of a client's words that are kept. */
 export const NACK_MESSAGE_MAX = 1_024;
 
@@ -32,6 +46,12 @@ interface ParkedContent {
   readonly isSuspect: boolean;
   /** The client's words. */
   readonly reason: string;
+  /** How often this content was. */
+  readonly times: number;
+  /** When it is offered again. */
+  readonly dueMs: number;
+  /** Whether it is, and was not answered yet. */
+  readonly isOffered: boolean;
 }
 
 /** How something was refused. */
@@ -44,6 +64,7 @@ export interface Refusal {
   readonly isSuspect: boolean;
   /** The client's words. */
   readonly reason: string;
+  readonly nowMs: number;
 }
 
 /** What goes in one response, and what after it. */
@@ -55,6 +76,28 @@ export interface Queued {
 /** See the module description; what one stream refused of one kind. */
 export class Parking {
   readonly #parked = new Map<string, ParkedContent>();
+  readonly #offersAgain: boolean;
+  /** When the next is offered again; nothing: it has to be looked for. */
+  #dueMs: number | undefined;
+  #offeredMs = -Infinity;
+
+  /** @param offersAgain Else nothing is, until it changes. */
+  constructor(offersAgain: boolean) {
+    this.#offersAgain = offersAgain;
+  }
+
+  /** When {@linkcode takeDue} has something; else Infinity. */
+  get dueMs(): number {
+    if (!this.#offersAgain) return Infinity;
+    if (this.#dueMs === undefined) {
+      let firstMs = Infinity;
+      for (const { dueMs, isOffered } of this.#parked.values()) {
+        if (!isOffered && dueMs < firstMs) firstMs = dueMs;
+      }
+      this.#dueMs = firstMs;
+    }
+    return Math.max(this.#dueMs, this.#offeredMs + OFFER_GAP_MS);
+  }
 
   get size(): number {
     return this.#parked.size;
@@ -67,19 +110,61 @@ export class Parking {
   /** What was good before counts no more when something is parked already. */
   park(
     { name, version }: Resource,
-    { good, isThere, isSuspect, reason }: Refusal,
+    { good, isThere, isSuspect, reason, nowMs }: Refusal,
   ): void {
     const before = this.#parked.get(name);
+    const times = before?.version === version ? before.times + 1 : 1;
+    const parked: ParkedContent = {
+      ...{ version, good, isSuspect, reason, times, isOffered: false },
+      dueMs: nowMs + waitMs(times),
+    };
     if (before === undefined) {
-      this.#parked.set(name, { version, good, isSuspect, reason });
+      this.#set(name, parked);
     } else if (before.good?.version !== version) {
-      const { good } = before;
-      this.#parked.set(name, { version, good, isSuspect, reason });
+      this.#set(name, { ...parked, good: before.good });
     } else if (isThere && before.version !== version) {
       // What seemed to be good was only not answered.
-      const good = undefined;
-      this.#parked.set(name, { version, good, isSuspect, reason });
+      this.#set(name, { ...parked, good: undefined });
     } // It stood in for what was refused first, and that is still so.
+  }
+
+  #set(name: string, parked: ParkedContent): void {
+    this.#parked.set(name, parked);
+    this.#dueMs = undefined;
+  }
+
+  /** Names of what is offered again from now on, until it is answered. */
+  takeDue(nowMs: number): readonly string[] {
+    if (nowMs < this.dueMs) return [];
+    const names: string[] = [];
+    for (const [name, parked] of this.#parked) {
+      if (parked.isOffered || nowMs < parked.dueMs) continue;
+      if (names.length === OFFERS_MAX) break;
+      names.push(name);
+      this.#set(name, { ...parked, isOffered: true });
+    }
+    this.#offeredMs = nowMs;
+    return names;
+  }
+
+  /** A response was refused, and what it offered with it, if it was not named. */
+  refuseOffered(
+    resources: readonly Resource[],
+    { nowMs }: { readonly nowMs: number },
+  ): void {
+    for (const { name } of resources) {
+      const parked = this.#parked.get(name);
+      if (parked?.isOffered !== true) continue;
+      const times = parked.times + 1;
+      const dueMs = nowMs + waitMs(times);
+      this.#set(name, { ...parked, times, dueMs, isOffered: false });
+    }
+  }
+
+  /** Whether exactly this is offered again. */
+  isOffered({ name, version }: Resource): boolean {
+    const parked = this.#parked.get(name);
+    return parked?.version === version && parked.isOffered;
   }
 
   /** Whether anything of a name was refused, and nothing taken since. */
@@ -101,6 +186,11 @@ export class Parking {
   suspects({ name, version }: Resource): boolean {
     const parked = this.#parked.get(name);
     return parked?.version === version && parked.isSuspect;
+  }
+
+  /** Whether exactly this is told to who has to be told something. */
+  tries(resource: Resource): boolean {
+    return this.suspects(resource) || this.isOffered(resource);
   }
 
   /** What the client has instead; only of what is held. */
@@ -160,6 +250,10 @@ export class Parking {
       if (told.get(name)?.version !== version) this.#parked.delete(name);
     }
   }
+}
+
+function waitMs(times: number): number {
+  return Math.min(OFFER_MS_MIN * 2 ** (times - 1), OFFER_MS_MAX);
 }
 
 /** Part of a name, when it stands right beside one. */

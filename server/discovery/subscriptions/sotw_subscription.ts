@@ -30,6 +30,7 @@ import {
   within,
 } from "./shared_names.ts";
 import { Subscription } from "./subscription.ts";
+import type { Treatment } from "./treatment.ts";
 
 /**
  * A client that asks again for what it was told is told again, but not more
@@ -49,8 +50,8 @@ export class SotwSubscription extends Subscription {
   #repeatAfterMs = 0;
   #isRepeatOwed = false;
 
-  constructor(kind: ResourceKind, removalPatienceMs = 0) {
-    super(kind, "sotw", removalPatienceMs);
+  constructor(kind: ResourceKind, treatment: Treatment) {
+    super(kind, "sotw", treatment);
   }
 
   override get dueMs(): number {
@@ -169,7 +170,9 @@ export class SotwSubscription extends Subscription {
     for (const name of parking?.names ?? []) {
       const resource = names.covers(name) ? now.get(name) : undefined;
       if (resource === undefined) continue;
-      const taken = this.uptake.taken(resource);
+      const taken = parking!.isOffered(resource)
+        ? resource
+        : this.uptake.taken(resource);
       if (taken !== resource) patches.set(name, taken);
     }
     for (const resource of held?.resources ?? []) {

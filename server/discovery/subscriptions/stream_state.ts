@@ -34,6 +34,7 @@ import { select } from "./selection.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
 import type { StreamStatus } from "./stream_status.ts";
+import { PLAIN_TREATMENT, type Treatment } from "./treatment.ts";
 import { SLOW_AFTER_MS } from "./response_log.ts";
 import { type ClusterUptake, type Counted, Warming } from "./warming.ts";
 
@@ -68,11 +69,8 @@ const WARMED: readonly ResourceKind[] = ["cluster", "endpoints"];
 
 /** See the module description. */
 export class StreamState {
-  /**
-   * How long what is gone stays when nothing leads to it any more; counts for
-   * what is asked for after it is set. See `REMOVAL_PATIENCE_MS`.
-   */
-  removalPatienceMs = 0;
+  /** How its client is treated; counts for what is asked for after it is set. */
+  treatment: Treatment = PLAIN_TREATMENT;
   readonly #mode: DiscoveryMode;
   readonly #kinds: readonly ResourceKind[];
   readonly #noncePrefix: string;
@@ -235,10 +233,9 @@ export class StreamState {
   }
 
   #add(kind: ResourceKind): OneSubscription {
-    const patienceMs = this.removalPatienceMs;
     const subscription = this.#mode === "sotw"
-      ? new SotwSubscription(kind, patienceMs)
-      : new DeltaSubscription(kind, patienceMs);
+      ? new SotwSubscription(kind, this.treatment)
+      : new DeltaSubscription(kind, this.treatment);
     this.#subscriptions = [...this.#subscriptions, subscription].sort((a, b) =>
       RESOURCE_KINDS.indexOf(a.kind) - RESOURCE_KINDS.indexOf(b.kind)
     );
@@ -257,6 +254,7 @@ export class StreamState {
         subscription.observe(resources[kind], moment);
       }
       if (subscription instanceof SotwSubscription) subscription.tick(nowMs);
+      subscription.offer(nowMs);
     }
     this.#tellEarlyClusters();
     for (const subscription of this.#subscriptions) {

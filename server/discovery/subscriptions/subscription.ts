@@ -50,6 +50,7 @@ import {
 } from "./shared_names.ts";
 import { stateVersionOf } from "./state_version.ts";
 import type { KindStatus } from "./stream_status.ts";
+import type { Treatment } from "./treatment.ts";
 import { Uptake } from "./uptake.ts";
 
 /** A response, and the names that it brings something new of. */
@@ -88,12 +89,12 @@ export abstract class Subscription {
   constructor(
     kind: ResourceKind,
     mode: DiscoveryMode,
-    removalPatienceMs: number,
+    { removalPatienceMs, offersAgain }: Treatment,
   ) {
     this.kind = kind;
     this.#namesGone = mode === "delta";
     this.isWhole = mode === "sotw" && isWholeState(kind);
-    this.uptake = new Uptake(this.isWhole);
+    this.uptake = new Uptake(this.isWhole, offersAgain);
     this.#difference = new Difference(
       {
         isNamed: this.#namesGone,
@@ -179,9 +180,12 @@ export abstract class Subscription {
 
   /** When there may be something without a request or a view; else Infinity. */
   get dueMs(): number {
-    const heldMs = this.held?.dueMs ?? Infinity;
+    const otherMs = Math.min(
+      this.held?.dueMs ?? Infinity,
+      this.parking?.dueMs ?? Infinity,
+    );
     const { dueMs } = this.log;
-    return dueMs < heldMs && this.#hasNews() ? dueMs : heldMs;
+    return dueMs < otherMs && this.#hasNews() ? dueMs : otherMs;
   }
 
   /** Whether there is something to be told that waits for an answer. */
@@ -236,6 +240,17 @@ export abstract class Subscription {
     this.#settle();
   }
 
+  /** Some of what the client refused may be offered again. */
+  offer(nowMs: number): void {
+    // Not while something else is in flight: the answer would be about both.
+    if (this.parking === undefined || this.log.isWaiting(nowMs)) return;
+    const names = this.parking.takeDue(nowMs);
+    if (names.length === 0) return;
+    this.owe(new Set(names));
+    // It may be what was told last, and was refused.
+    if (this.isWhole) this.owed.mustAnswer = true;
+  }
+
   /** Lets go of what is gone, as far as its parents have. */
   release(clearedTo: number, nowMs: number): void {
     const released = this.#difference.release(this.names, clearedTo, nowMs);
@@ -261,7 +276,7 @@ export abstract class Subscription {
    */
   protected sendable(resource: Resource, owed: Names): Resource | undefined {
     const isOwed = owed.has(resource.name);
-    if (isOwed && this.parking?.suspects(resource)) return resource;
+    if (isOwed && this.parking?.tries(resource)) return resource;
     const taken = this.uptake.taken(resource);
     return taken === resource || isOwed ? taken : undefined;
   }
@@ -303,7 +318,8 @@ export abstract class Subscription {
     }
     const fresh = this.#freshOf(names, body);
     const { resources } = body;
-    this.uptake.sent({ resources, before, owed, fresh });
+    const { removed } = body;
+    this.uptake.sent({ resources, removed, before, owed, fresh });
     if (this.isWhole) this.#content = contentOf(resources);
     return { body, fresh };
   }
@@ -380,7 +396,7 @@ export abstract class Subscription {
     const { now, held } = this;
     const { asked } = this.owed;
     const reason = error.message.slice(0, NACK_MESSAGE_MAX);
-    const against = { now, held, wanted, asked, reason };
+    const against = { now, held, wanted, asked, reason, nowMs };
     this.owe(this.uptake.noteRefused(named, against));
   }
 

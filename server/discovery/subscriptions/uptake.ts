@@ -17,7 +17,7 @@ import { Doubts, type Flight } from "./doubts.ts";
 import type { NameSet } from "./name_set.ts";
 import { Parking } from "./parking.ts";
 import type { HeldRemovals } from "./removals.ts";
-import { type Names, namesOfList, NO_NAMES } from "./shared_names.ts";
+import { type Names, NO_NAMES } from "./shared_names.ts";
 
 /** What a refusal is measured by. */
 export interface RefusedAgainst {
@@ -30,11 +30,13 @@ export interface RefusedAgainst {
   readonly asked: Names;
   /** The client's words, for people. */
   readonly reason: string;
+  readonly nowMs: number;
 }
 
 /** See the module description; of one kind on one stream. */
 export class Uptake {
   readonly #isWhole: boolean;
+  readonly #offersAgain: boolean;
   /** The last response, until it is answered. */
   #flight: Flight | undefined;
   #doubts: Doubts | undefined;
@@ -44,9 +46,13 @@ export class Uptake {
   #blamed: Names = NO_NAMES;
   #hasPast = false;
 
-  /** @param isWhole Whether responses have the whole state. */
-  constructor(isWhole: boolean) {
+  /**
+   * @param isWhole Whether responses have the whole state.
+   * @param offersAgain Whether what was refused is offered again.
+   */
+  constructor(isWhole: boolean, offersAgain: boolean) {
     this.#isWhole = isWhole;
+    this.#offersAgain = offersAgain;
   }
 
   /** The response that waits for its answer. */
@@ -158,7 +164,8 @@ export class Uptake {
    *
    * @param named Those of its resources that the client blames by name.
    * @returns Names of what was tried again and is known to be bad now: something
-   *   has to be told in its place.
+   *   has to be told in its place. And names that were told as gone beside what
+   *   was refused.
    */
   noteRefused(named: readonly Resource[], against: RefusedAgainst): Names {
     const flight = this.#flight;
@@ -169,6 +176,7 @@ export class Uptake {
       this.#parking?.suspects(resource)
     );
     this.#park(named, flight, against);
+    this.#parking?.refuseOffered(flight.resources, against);
     if (this.#isWhole) this.#unhold(named, flight, against.held);
     // When it names some, the others may be taken.
     this.#doubts.add(flight, named.length === 0);
@@ -178,13 +186,18 @@ export class Uptake {
     const bad = suspects.filter((resource) =>
       this.#parking?.standIn(resource) !== undefined
     );
-    return bad.length === 0 ? NO_NAMES : namesOfList(bad);
+    // Some clients apply nothing of what they refuse. A response that brings
+    // nothing but removals is not sent twice, or they would refuse it for ever.
+    const gone = flight.resources.length === 0
+      ? []
+      : flight.removed.filter((name) => !against.now.has(name));
+    return new Set([...bad.map(({ name }) => name), ...gone]);
   }
 
   #park(
     named: readonly Resource[],
     flight: Flight,
-    { now, wanted, asked, reason }: RefusedAgainst,
+    { now, wanted, asked, reason, nowMs }: RefusedAgainst,
   ): void {
     // Without the rest of it a whole state would remove what is good.
     const isAll = named.length === 0 && !this.#isWhole;
@@ -195,12 +208,13 @@ export class Uptake {
       (this.#isWhole || now.has(name))
     );
     if (refused.length === 0) return;
-    this.#parking ??= new Parking();
+    this.#parking ??= new Parking(this.#offersAgain);
     const isSuspect = isAll && flight.resources.length > 1;
     for (const resource of refused) {
       const isThere = now.get(resource.name)?.version === resource.version;
       const good = this.#goodBefore(resource, flight);
-      this.#parking.park(resource, { good, isThere, isSuspect, reason });
+      const refusal = { good, isThere, isSuspect, reason, nowMs };
+      this.#parking.park(resource, refusal);
     }
   }
 

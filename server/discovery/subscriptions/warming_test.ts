@@ -6,6 +6,7 @@ import {
   ScriptedSubscriber,
 } from "../../../tests/support/scripted_subscriber.ts";
 import { REMOVAL_PATIENCE_MS } from "./removals.ts";
+import { PLAIN_TREATMENT } from "./treatment.ts";
 import { WARMING_WAIT_MS } from "./warming.ts";
 
 const BEFORE = {
@@ -185,7 +186,10 @@ Deno.test("what waits is shown as what there is", () => {
 
 Deno.test("a cluster goes a second after all that led to it, where that is wanted", () => {
   const client = new ScriptedSubscriber("sotw");
-  client.state.removalPatienceMs = REMOVAL_PATIENCE_MS;
+  client.state.treatment = {
+    ...PLAIN_TREATMENT,
+    removalPatienceMs: REMOVAL_PATIENCE_MS,
+  };
   client.see(AFTER);
   client.ask("cluster", ["a", "b"]);
   client.ask("route", ["r"]);

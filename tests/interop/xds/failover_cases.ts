@@ -6,6 +6,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
+import { OFFER_MS_MIN } from "../../../server/discovery/subscriptions/parking.ts";
 import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../peers/ports.ts";
 import { XdsClient } from "../../peers/xds_client.ts";
@@ -131,9 +132,39 @@ async function leavesItsZone(
   await assertNoRejects(server);
 }
 
+async function listensAfterAll(
+  context: XdsContext,
+  isDelta: boolean,
+): Promise<void> {
+  const { workspace, backends: { tcp } } = context;
+  const squatter = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const listen = squatter.addr.port;
+  const port = { port: 80, appProtocol: "octets", listen };
+  await using server = await started(context, {
+    ...{ name: "late", ports: [port], endpoints: endpoints(tcp[0]!) },
+  });
+  await using _envoy = await Envoy.start(workspace, {
+    ...{ port: server.port, isDelta },
+  });
+  await eventually(
+    "the server hears of it",
+    async () => (await server.rejects()).length > 0,
+  );
+  squatter.close();
+  await sleep(OFFER_MS_MIN);
+  await untilListening(listen);
+  await using caller = Caller.tcp(listen);
+  await caller.untilAnsweredBy(tcp[0]!);
+  const [client] = await server.clients();
+  assertEquals(client!.kinds.map(({ state }) => state), [
+    ...["synced", "synced", "synced"],
+  ]);
+}
+
 const BY_SENTENCE: Readonly<Record<string, EnvoyCheck>> = {
   "loses nothing to an endpoint that is dead, of 32 callers": losesNothing,
   "leaves its zone when all endpoints there are dead": leavesItsZone,
+  "listens after all when a port is free at last": listensAfterAll,
 };
 
 export const FAILOVER_CASES: XdsCases = Object.fromEntries(
