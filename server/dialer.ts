@@ -19,6 +19,7 @@ import {
   ObservedConduit,
 } from "../proto/transfer/observed_conduit.ts";
 import type { DialRecord } from "../host/policy/dial_record.ts";
+import { isRefusalByRule } from "../host/policy/refusal.ts";
 import type {
   ConnectionFacts,
   ConnectionLog,
@@ -308,6 +309,8 @@ class Dial implements PendingDial {
   /** A link knows what went wrong; the caller wants to know on which node. */
   #named(error: DialError): DialError {
     const { agentId } = this.#link.peer;
+    // It names its rule, the same over either carrier.
+    if (isRefusalByRule(error.message)) return error;
     if (error.reason === "endpoint" || error.reason === "timeout") {
       return /^[\x21-\x7e]{1,63}$/.test(agentId)
         ? new DialError(error.reason, `${error.message} (agent ${agentId})`)
