@@ -25,9 +25,11 @@ import type { StrategyName } from "./strategies/strategy.ts";
 /** How frontends speak; `auto` tells the two apart by the first octets. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
 
-/** What both TLS ports accept. The platform's cipher suites are fixed. */
+/** What all TLS ports accept. */
 export interface TlsLimits {
   readonly minVersion: SecureVersion;
+  /** By Go's names; absent: all that there are. */
+  readonly tls12Suites?: readonly string[];
 }
 
 /** Where frontends connect. */

@@ -87,7 +87,7 @@ export class ServerAgents {
       }),
       clientCertificate: verifies ? "optional" : "none",
       alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
-      minVersion: tls.minVersion,
+      ...tls,
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
       intake: intake.intake,
     }, {

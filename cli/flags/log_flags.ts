@@ -70,6 +70,7 @@ function klogBoolean(fallback: boolean, help: string): Flag<boolean> {
 export const KLOG_FLAGS = {
   "add-dir-header": klogBoolean(false, "Directory in the log header."),
   "alsologtostderr": klogBoolean(false, "Log to stderr as well."),
+  "alsologtostderrthreshold": klogText("Severity from which on that is so."),
   "legacy-stderr-threshold-behavior": klogBoolean(
     true,
     "How the threshold combines with stderr.",

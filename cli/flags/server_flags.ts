@@ -180,8 +180,9 @@ export const SERVER_FLAGS = {
   }),
   "cipher-suites": listFlag([], {
     group: TLS,
-    help: "Suites to offer, by Go's names.",
-    defaultText: "the platform's",
+    help: "Suites of TLS 1.2 that may be used, by Go's names; those without " +
+      "forward secrecy or AEAD are never used. Needs OpenSSL 3.",
+    defaultText: "all with forward secrecy and AEAD",
   }),
 
   "health-bind-address": textFlag("", {

@@ -209,11 +209,11 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
     "Cannot use that TLS version: VersionTLS10 is not offered by this platform; usable are " +
       "VersionTLS12, VersionTLS13"],
   ["a cipher of the past", [...AGENTS, ...UNIX, "--cipher-suites=TLS_RSA_WITH_RC4_128_SHA"],
-    "Cannot use the cipher suites TLS_RSA_WITH_RC4_128_SHA: this platform does not have them; " +
-      "usable are TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, " +
+    "Cannot limit TLS 1.2 to the cipher suites given: none of them has both forward secrecy and " +
+      "AEAD; name some of TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, " +
       "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, " +
       "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, " +
-      "TLS_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256, TLS_CHACHA20_POLY1305_SHA256"],
+      "or ask for VersionTLS13"],
   ["profiling", ["--enable-profiling"],
     "Cannot use --enable-profiling: profiling endpoints are not built yet; remove it"],
   ["an empty channel", ["--xfr-channel-size=0"],

@@ -6,10 +6,11 @@
  */
 
 import {
-  checkCipherSuites,
+  allowedSuites,
   parseMinVersion,
   TlsOptionError,
 } from "../../host/tls/tls_options.ts";
+import { isOpensslUsed } from "../../host/tls/tls_in_use.ts";
 import type { TlsLimits } from "../../server/options.ts";
 import { UsageError } from "../usage_error.ts";
 
@@ -21,11 +22,15 @@ import { UsageError } from "../usage_error.ts";
 export function tlsLimits(
   minVersionName: string,
   cipherSuites: readonly string[],
+  canLimit: () => boolean = isOpensslUsed,
 ): TlsLimits {
   try {
     const minVersion = parseMinVersion(minVersionName);
-    checkCipherSuites(cipherSuites, minVersion);
-    return { minVersion };
+    const tls12Suites = allowedSuites(cipherSuites, minVersion, canLimit);
+    return {
+      minVersion,
+      ...(tls12Suites === undefined ? {} : { tls12Suites }),
+    };
   } catch (error) {
     if (!(error instanceof TlsOptionError)) throw error;
     throw new UsageError(error.message);

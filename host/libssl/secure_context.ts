@@ -6,6 +6,7 @@
  */
 
 import type { SecureVersion } from "node:tls";
+import { opensslCipherList } from "../tls/tls_options.ts";
 import type { TlsMaterial } from "../tls/credentials.ts";
 import { cText, type LibSsl } from "./library.ts";
 import { certificatesOf, keyOf } from "./pem.ts";
@@ -28,6 +29,8 @@ export interface SecureContextOptions {
   /** By preference. */
   readonly alpn: readonly string[];
   readonly minVersion: SecureVersion;
+  /** By Go's names; absent: all that this program speaks. */
+  readonly tls12Suites?: readonly string[];
 }
 
 /** From `openssl/ssl.h`. */
@@ -65,7 +68,7 @@ const VERIFY_FLAGS = 0x80000n;
 const KEEP_OWN = 1n;
 
 /** What else this program speaks with: forward secrecy and AEAD (as rustls). */
-const TLS12_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20";
+const TLS12_LIST = "ECDHE+AESGCM:ECDHE+CHACHA20";
 /** AES-128 before AES-256, as Go: a third less CPU per octet. */
 const TLS13_SUITES =
   "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
@@ -80,7 +83,7 @@ export class SecureContext {
 
   /** @throws {SslError} This material is not for this library. */
   constructor(library: LibSsl, options: SecureContextOptions) {
-    const { role, material, alpn, minVersion } = options;
+    const { role, material, alpn, minVersion, tls12Suites } = options;
     this.library = library;
     this.role = role;
     this.alpn = alpnList(alpn);
@@ -93,7 +96,7 @@ export class SecureContext {
     this.pointer = pointer;
     contexts.register(this, { library, pointer });
     try {
-      this.#limit(minVersion);
+      this.#limit(minVersion, tls12Suites);
       this.#trust(material.ca);
       if (material.cert !== "") this.#show(material);
       this.#offer();
@@ -112,7 +115,7 @@ export class SecureContext {
     );
   }
 
-  #limit(minVersion: SecureVersion): void {
+  #limit(minVersion: SecureVersion, tls12Suites?: readonly string[]): void {
     const { library, pointer } = this;
     this.#control(Ctrl.MODE, MODES);
     this.#control(Ctrl.CLEAR_MODE, CLEARED_MODES);
@@ -121,7 +124,10 @@ export class SecureContext {
     this.#check(library.SSL_CTX_set_num_tickets(pointer, 0n));
     const version = minVersion === "TLSv1.3" ? TLS13 : TLS12;
     this.#check(Number(this.#control(Ctrl.MIN_PROTOCOL_VERSION, version)));
-    this.#check(library.SSL_CTX_set_cipher_list(pointer, cText(TLS12_SUITES)));
+    const list = tls12Suites === undefined
+      ? TLS12_LIST
+      : opensslCipherList(tls12Suites);
+    this.#check(library.SSL_CTX_set_cipher_list(pointer, cText(list)));
     this.#check(library.SSL_CTX_set_ciphersuites(pointer, cText(TLS13_SUITES)));
   }
 

@@ -22,10 +22,10 @@ export function contextOf(
   library: LibSsl,
   options: SecureContextOptions,
 ): SecureContext | Error {
-  const { material, role, alpn, minVersion } = options;
+  const { material, role, alpn, minVersion, tls12Suites } = options;
   const made = contexts.get(material) ?? new Map<string, SecureContext>();
   contexts.set(material, made);
-  const key = JSON.stringify([role, alpn, minVersion]);
+  const key = JSON.stringify([role, alpn, minVersion, tls12Suites]);
   const known = made.get(key);
   if (known !== undefined) return known;
   const context = make(library, options);

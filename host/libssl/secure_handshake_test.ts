@@ -403,6 +403,37 @@ test("an old version is refused, in words that are known", () => {
   ) assertEquals(failure, "no-common-version");
 });
 
+test("a server speaks no suite of TLS 1.2 that was not allowed", () => {
+  const suites = (name: string) => [
+    `TLS_ECDHE_ECDSA_WITH_${name}`,
+    `TLS_ECDHE_RSA_WITH_${name}`,
+  ];
+  for (
+    const [wanted, allowed, isCommon] of [
+      ["AES_128_GCM_SHA256", "AES_128_GCM_SHA256", true],
+      ["AES_128_GCM_SHA256", "AES_256_GCM_SHA384", false],
+      ["CHACHA20_POLY1305_SHA256", "AES_256_GCM_SHA384", false],
+      ["CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305_SHA256", true],
+    ] as const
+  ) {
+    const raw = rawSsl();
+    const options = { ...known, tls12Suites: suites(wanted) };
+    const old = clientContext(options, raw.library);
+    raw.limitVersion(old, 0x303);
+    const limited = serverContext({ ...server, tls12Suites: suites(allowed) });
+    using pair = raw.pair(old, limited);
+    const outcomes = pair.shakeHands();
+    assertEquals(
+      outcomes.client === "complete",
+      isCommon,
+      `${wanted} ${allowed}`,
+    );
+    // A client of TLS 1.3 is not limited by the list, as in Go.
+    using modern = raw.pair(clientContext(known, raw.library), limited);
+    modern.connect();
+  }
+});
+
 test("nobody resumes: who comes again shows its certificate again", () => {
   for (const number of [0x304, 0x303]) {
     const raw = rawSsl();

@@ -23,6 +23,7 @@ import type { ClientCertificateRule } from "../tls/client_certificate.ts";
 import type { Credentials } from "../tls/credentials.ts";
 import type { TlsHandshakeError } from "../tls/tls_errors.ts";
 import type { Transport } from "../transport.ts";
+import { ListenError } from "./listen_error.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -40,6 +41,8 @@ export interface AgentPortOptions extends ListenAddress {
   /** By preference. */
   readonly alpn: readonly string[];
   readonly minVersion: SecureVersion;
+  /** See `SecureContextOptions`; the platform's TLS knows no such limit. */
+  readonly tls12Suites?: readonly string[];
   readonly handshakeTimeoutMs: number;
   /** Only this; default: the cheapest there is. */
   readonly tls?: TlsChoice;
@@ -87,6 +90,7 @@ export async function listenAgentPort(
   const door = new TlsDoor(intake, systemTimers);
   const early = openEarly(options);
   if (early === undefined) {
+    refuseSuites(options);
     return await listenNodeAgents(options, events, door);
   }
   const tls = agentTls(options, events, door);
@@ -110,6 +114,18 @@ export async function listenAgentPort(
   };
 }
 
+/** @throws {ListenError} A limit would be broken in silence. */
+function refuseSuites({ hostname, port, tls12Suites }: AgentPortOptions): void {
+  if (tls12Suites === undefined) return;
+  const at = hostPort(hostname, port);
+  throw new ListenError(
+    "other",
+    at,
+    `Cannot limit TLS on ${at} to the cipher suites given: OpenSSL cannot use ` +
+      "its certificate, and the platform's TLS takes no list",
+  );
+}
+
 function agentTls(
   options: AgentPortOptions,
   events: AgentPortEvents,
@@ -118,6 +134,7 @@ function agentTls(
   const library = options.tls === "platform" ? undefined : openLibssl();
   const openssl = library &&
     OpensslAgents.open(library, options, events);
+  if (openssl === undefined) refuseSuites(options);
   return openssl ?? new NodeTlsAgents(options, events, door);
 }
 

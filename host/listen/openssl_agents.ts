@@ -139,13 +139,14 @@ class Contexts {
 
   /** @returns The last that could be made; `undefined`: none could. */
   of(credentials: Credentials): SecureContext | undefined {
-    const { clientCertificate, alpn, minVersion } = this.#options;
+    const { clientCertificate, alpn, minVersion, tls12Suites } = this.#options;
     const { current: material } = credentials;
     const context = contextOf(this.#library, {
       role: { kind: "server", clientCertificate },
       material,
       alpn,
       minVersion,
+      ...(tls12Suites === undefined ? {} : { tls12Suites }),
     });
     if (context instanceof Error) this.#tell(material, context);
     else this.#used.set(credentials, context);

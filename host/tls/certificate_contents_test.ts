@@ -32,7 +32,11 @@ Deno.test("of ordinary certificates all is read as the platform reads it", async
   for (const pem of [made.client.cert, made.server.cert, made.ca]) {
     const platform = new X509Certificate(pem);
     const read = readCertificate(derOf(pem));
-    assertEquals(read.serialNumber, platform.serialNumber.toUpperCase());
+    // The platform leaves a leading zero out.
+    assertEquals(
+      read.serialNumber.replace(/^0+/, ""),
+      platform.serialNumber.toUpperCase().replace(/^0+/, ""),
+    );
     assertEquals(read.notAfterMs, Date.parse(platform.validTo));
     assertEquals(`CN=${read.commonNames[0]}`, platform.subject);
     assertEquals(read.names.join(", "), platform.subjectAltName ?? "");

@@ -24,5 +24,11 @@ export function tlsInUse(): string {
   return `TLS is that of ${Deno.UnsafePointerView.getCString(text)}`;
 }
 
+/** Whether TLS is OpenSSL's wherever it can be. */
+export function isOpensslUsed(): boolean {
+  return tlsChoice() !== "platform" && openLibssl() !== undefined &&
+    sharedPoller() !== undefined;
+}
+
 /** OPENSSL_VERSION of `openssl/crypto.h`. */
 const VERSION_TEXT = 0;

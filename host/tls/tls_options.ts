@@ -1,9 +1,9 @@
 /**
  * TLS versions and cipher suites: Go's names, and what this platform has.
  *
- * The platform (rustls) speaks TLS 1.2 and 1.3 with nine suites and cannot be
- * limited to some of them: it takes a list and ignores it. A flag that is
- * accepted must work, so a list that would have to limit it is refused.
+ * OpenSSL can be limited to some suites. The platform (rustls) cannot: it takes a
+ * list and ignores it. A flag that is accepted must work, so a list that would
+ * have to limit it is refused.
  *
  * @module
  */
@@ -35,6 +35,15 @@ export const TLS12_SUITES: readonly string[] = [
   "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 ];
 
+/** The same, as OpenSSL calls them. */
+const OPENSSL_NAMES: ReadonlyMap<string, string> = new Map(
+  TLS12_SUITES.map((name) => [
+    name,
+    name.replace(/^TLS_|WITH_/g, "").replace("_POLY1305_SHA256", "_POLY1305")
+      .replace(/AES_(\d+)/, "AES$1").replaceAll("_", "-"),
+  ]),
+);
+
 /** Suites of TLS 1.3, which a list never limits (nor does it in Go). */
 export const TLS13_SUITES: readonly string[] = [
   "TLS_AES_256_GCM_SHA384",
@@ -51,6 +60,13 @@ const ALIASES: ReadonlyMap<string, string> = new Map(
       "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
   }),
 );
+
+/**
+ * Suites that Go knows and that are never offered here: no forward secrecy, or
+ * CBC, which was attacked again and again. Lists of hardening guides name them.
+ */
+const GO_ONLY_SUITE =
+  /^TLS_(?:RSA|ECDHE_(?:RSA|ECDSA))_WITH_(?:RC4_128|3DES_EDE_CBC|AES_(?:128|256)_(?:CBC|GCM))_SHA(?:256|384)?$/;
 
 /** A version or suite that cannot be had. */
 export class TlsOptionError extends Error {
@@ -75,34 +91,53 @@ export function parseMinVersion(name: string): SecureVersion {
 }
 
 /**
- * Checks a list of cipher suites. Empty means all of the platform's.
+ * Which suites of TLS 1.2 a list of Go's names leaves.
  *
- * @throws {TlsOptionError} Listing the usable ones, when a suite is unknown or
- *   missing here, or when the list leaves out one that would be used anyway.
+ * A list allows: what it names and nobody here offers is left out, as long as
+ * something remains. What it says of TLS 1.3 means nothing, here and in Go.
+ *
+ * @param canLimit Whether the TLS in use follows a list.
+ * @returns `undefined`: all, so nothing has to be limited.
+ * @throws {TlsOptionError} When Go knows no such suite, none remains, or one
+ *   that the list leaves out would be used anyway.
  */
-export function checkCipherSuites(
+export function allowedSuites(
   names: readonly string[],
   minVersion: SecureVersion,
-): void {
-  if (names.length === 0) return;
+  canLimit: () => boolean,
+): readonly string[] | undefined {
+  if (names.length === 0) return undefined;
   const wanted = new Set(names.map((name) => ALIASES.get(name) ?? name));
-  const lacking = [...wanted].filter((name) =>
-    !TLS12_SUITES.includes(name) && !TLS13_SUITES.includes(name)
+  const usable = [...TLS12_SUITES, ...TLS13_SUITES];
+  const unknown = [...wanted].filter((name) =>
+    !usable.includes(name) && !GO_ONLY_SUITE.test(name)
   );
-  if (lacking.length > 0) {
+  if (unknown.length > 0) {
     throw new TlsOptionError(
-      `Cannot use the cipher suites ${lacking.join(", ")}: this platform ` +
-        `does not have them; usable are ` +
-        [...TLS12_SUITES, ...TLS13_SUITES].join(", "),
+      `Cannot use the cipher suites ${unknown.join(", ")}: there are none of ` +
+        `that name; usable are ${usable.join(", ")}`,
     );
   }
-  // From TLS 1.3 on the list means nothing, here and in Go.
-  if (minVersion === "TLSv1.3") return;
+  if (minVersion === "TLSv1.3") return undefined;
+  const allowed = TLS12_SUITES.filter((name) => wanted.has(name));
+  if (allowed.length === 0) {
+    throw new TlsOptionError(
+      "Cannot limit TLS 1.2 to the cipher suites given: none of them has both " +
+        `forward secrecy and AEAD; name some of ${TLS12_SUITES.join(", ")}, ` +
+        "or ask for VersionTLS13",
+    );
+  }
   const leftOut = TLS12_SUITES.filter((name) => !wanted.has(name));
-  if (leftOut.length === 0) return;
+  if (leftOut.length === 0) return undefined;
+  if (canLimit()) return allowed;
   throw new TlsOptionError(
-    `Cannot limit TLS 1.2 to the cipher suites given: this platform would ` +
-      `still use ${leftOut.join(", ")}; name these as well, give no list, or ` +
-      `ask for VersionTLS13`,
+    "Cannot limit TLS 1.2 to the cipher suites given: without OpenSSL 3 this " +
+      `program would still use ${leftOut.join(", ")}; install it, name these ` +
+      "as well, give no list, or ask for VersionTLS13",
   );
+}
+
+/** For `SSL_CTX_set_cipher_list`. @param names Of {@linkcode TLS12_SUITES}. */
+export function opensslCipherList(names: readonly string[]): string {
+  return names.map((name) => OPENSSL_NAMES.get(name)!).join(":");
 }

@@ -133,7 +133,7 @@ async function acceptTls(
       clientCertificate: "required",
       alpn: [HTTP2_ALPN, "http/1.1"],
       handshakeTimeoutMs: options.handshakeTimeoutMs,
-      minVersion: options.tls.minVersion,
+      ...options.tls,
       closed: () => guest.leave(),
     });
     guest.known();

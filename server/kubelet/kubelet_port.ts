@@ -166,7 +166,7 @@ export class KubeletPort {
         clientCertificate: "required",
         alpn: ["http/1.1"],
         handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
-        minVersion: tls.minVersion,
+        ...tls,
         closed: () => guest.leave(),
       });
     } catch (error) {

@@ -12,6 +12,7 @@ import type { SecureContext } from "../../libssl/secure_context.ts";
 import { usableContext } from "../../libssl/secure_contexts.ts";
 import { SecureSession } from "../../libssl/secure_session.ts";
 import type { TlsChoice } from "../../libssl/tls_choice.ts";
+import { TlsHandshakeError } from "../../tls/tls_errors.ts";
 import type { OctetSocket } from "../octet_socket.ts";
 import { PolledSocket } from "../polled/polled_socket.ts";
 import { shakeHandsAsServer } from "../polled/server_handshake.ts";
@@ -22,6 +23,8 @@ import { type GatedTlsOptions, gatedTlsSocket } from "./gated_tls_socket.ts";
 export interface TlsServerOptions extends GatedTlsOptions {
   /** Only this; default: the cheapest there is. */
   readonly tls?: TlsChoice;
+  /** See `SecureContextOptions`; the platform's TLS knows no such limit. */
+  readonly tls12Suites?: readonly string[];
   /** The connection was closed from here, however often that is. */
   closed?(): void;
 }
@@ -44,16 +47,24 @@ export function tlsServerSocket(
       return shakeHandsAsServer(socket, open, { timeoutMs, closed });
     }
   }
+  if (options.tls12Suites !== undefined) {
+    socket.close();
+    const problem = "Cannot limit TLS to the cipher suites given: OpenSSL " +
+      "cannot use this port's certificate";
+    return Promise.reject(new TlsHandshakeError("other", problem));
+  }
   return gatedTlsSocket(watched(socket, closed), options);
 }
 
 function contextFor(
-  { credentials, clientCertificate, alpn, minVersion }: TlsServerOptions,
+  { credentials, clientCertificate, alpn, minVersion, tls12Suites }:
+    TlsServerOptions,
 ): SecureContext | undefined {
   return usableContext({
     role: { kind: "server", clientCertificate },
     material: credentials,
     alpn,
     minVersion,
+    ...(tls12Suites === undefined ? {} : { tls12Suites }),
   });
 }
