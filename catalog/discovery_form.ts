@@ -19,17 +19,23 @@ import {
   BALANCES,
   DEFAULT_WEIGHT,
   DIRECT,
+  type Ejection,
   type Endpoint,
+  ENDPOINT_ENDS,
+  type EndpointEnd,
   type EndpointPort,
   type EndpointState,
   type HealthCheck,
+  type HealthTls,
   type ListenAddress,
   NO_AFFINITY,
   type Service,
   type ServicePolicy,
   type ServicePort,
+  type StatusRange,
   type Via,
 } from "./model.ts";
+import { withoutAbsent } from "./plain_data.ts";
 import type { Route } from "./routes.ts";
 
 /** Where both kinds of metadata stand in `filter_metadata`. */
@@ -218,23 +224,80 @@ function readPolicy(form: Form): ServicePolicy {
     ...read("dialTimeoutMs", number),
     ...read("udpIdleMs", number),
     ...read("drainMs", number),
+    ...read("onEndpointRemoved", endpointEnd),
+    ...read("onEndpointDown", endpointEnd),
+    ...read("endpointDrainMs", number),
+    ...read("idleTimeoutMs", number),
+    ...read("halfClosedTimeoutMs", number),
+    ...read("userTimeoutMs", number),
     ...read("agentOnFailure", flag),
     ...health === undefined ? {} : { health: readHealth(health) },
+    ...read("ejection", readEjection),
   };
+}
+
+function endpointEnd(value: unknown, what: string): EndpointEnd {
+  return word(ENDPOINT_ENDS, value, what);
+}
+
+function readEjection(value: unknown): Partial<Ejection> {
+  const { failures, timeMs } = object(value, "an ejection that is no map");
+  return withoutAbsent({
+    failures: maybe(failures, number, "failures of its ejection"),
+    timeMs: maybe(timeMs, number, "timeMs of its ejection"),
+  });
 }
 
 function readHealth(value: unknown): HealthCheck {
   const form = object(value, "a health check that is no map");
-  const { port } = form;
+  const { port, host } = form;
   const times = {
     intervalMs: number(form["intervalMs"], "intervalMs"),
     timeoutMs: number(form["timeoutMs"], "timeoutMs"),
-    ...port === undefined ? {} : { port: number(port, "port of its health") },
+    ...withoutAbsent({
+      port: maybe(port, number, "port of its health"),
+      rise: maybe(form["rise"], number, "rise of its health"),
+      fall: maybe(form["fall"], number, "fall of its health"),
+    }),
   };
-  const kind = word(["tcp", "http"], form["kind"], "health check");
-  return kind === "tcp"
-    ? { kind, ...times }
-    : { kind, path: text(form["path"], "path"), ...times };
+  const kind = word(["tcp", "http", "grpc"], form["kind"], "health check");
+  if (kind === "tcp") return { kind, ...times };
+  const asked = withoutAbsent({
+    host: maybe(host, text, "host of its health"),
+    tls: maybe(form["tls"], readHealthTls, "tls of its health"),
+  });
+  if (kind === "grpc") {
+    return {
+      kind,
+      service: text(form["service"], "service"),
+      ...asked,
+      ...times,
+    };
+  }
+  const statuses = maybe(form["statuses"], list, "statuses")?.map(readStatus);
+  return {
+    kind,
+    path: text(form["path"], "path"),
+    ...withoutAbsent({ statuses }),
+    ...asked,
+    ...times,
+  };
+}
+
+function readStatus(value: unknown): StatusRange {
+  const { first, last } = object(value, "a status that is no map");
+  return {
+    first: number(first, "first status"),
+    last: number(last, "last status"),
+  };
+}
+
+function readHealthTls(value: unknown): HealthTls {
+  const { verify, serverName } = object(value, "a tls that is no map");
+  return withoutAbsent({
+    verify: maybe(verify, flag, "verify of its health"),
+    serverName: maybe(serverName, text, "serverName of its health"),
+  });
 }
 
 function readEndpointPort(value: unknown): EndpointPort {
@@ -253,6 +316,14 @@ function readVia(value: unknown): Via {
       value: text(form["value"], "value of an agent"),
     },
   };
+}
+
+function maybe<T>(
+  value: unknown,
+  as: (value: unknown, what: string) => T,
+  what: string,
+): T | undefined {
+  return value === undefined ? undefined : as(value, what);
 }
 
 // --- Plain data of strangers -----------------------------------------------------

@@ -9,6 +9,7 @@ import {
 import {
   DIRECT,
   type Endpoint,
+  type HealthCheck,
   NO_AFFINITY,
   NO_POLICY,
   type Service,
@@ -58,6 +59,13 @@ const FULL: Service = {
     udpIdleMs: 5_000,
     drainMs: 0,
     agentOnFailure: true,
+    onEndpointRemoved: "drain",
+    onEndpointDown: "reset",
+    endpointDrainMs: 7_000,
+    idleTimeoutMs: 3_600_000,
+    halfClosedTimeoutMs: 0,
+    userTimeoutMs: 20_000,
+    ejection: { failures: 5 },
     health: { kind: "http", path: "/ok", intervalMs: 1_000, timeoutMs: 200 },
   },
 };
@@ -75,7 +83,16 @@ Deno.test("a service comes back as it was, with everything and with nothing", ()
   }
   const tcp = { kind: "tcp", intervalMs: 1, timeoutMs: 2 } as const;
   const http = { ...tcp, kind: "http", path: "/ok", port: 8080 } as const;
-  for (const health of [tcp, { ...tcp, port: 53 }, http]) {
+  const asked: HealthCheck = {
+    ...http,
+    rise: 1,
+    fall: 5,
+    host: "web.example",
+    statuses: [{ first: 200, last: 204 }],
+    tls: { verify: true, serverName: "web" },
+  };
+  const grpc = { ...tcp, kind: "grpc", service: "a.B", tls: {} } as const;
+  for (const health of [tcp, { ...tcp, port: 53 }, http, asked, grpc]) {
     const service = { ...PLAIN, policy: { health } };
     const form = travelled(clusterForm(service, ""));
     assertEquals(readClusterForm(form).service, service);

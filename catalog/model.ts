@@ -94,9 +94,38 @@ export interface ServicePolicy {
   readonly udpIdleMs?: number;
   /** How long connections may go on when their service is removed. */
   readonly drainMs?: number;
+  /** What becomes of TCP connections whose endpoint is to get no new ones. */
+  readonly onEndpointRemoved?: EndpointEnd;
+  /** And of those whose endpoint is unready, or ill while another is well. */
+  readonly onEndpointDown?: EndpointEnd;
+  /** How long those have that are drained. */
+  readonly endpointDrainMs?: number;
+  /** A TCP connection ends after so long without an octet; 0: never. */
+  readonly idleTimeoutMs?: number;
+  /** The same of one of which one side has ended. */
+  readonly halfClosedTimeoutMs?: number;
+  /** How long a TCP peer may acknowledge nothing (TCP_USER_TIMEOUT); 0: see tcp(7). */
+  readonly userTimeoutMs?: number;
   /** Go through the tunnel when an endpoint cannot be dialed directly. */
   readonly agentOnFailure?: boolean;
   readonly health?: HealthCheck;
+  readonly ejection?: Partial<Ejection>;
+}
+
+/** What may become of the connections of an endpoint. */
+export type EndpointEnd = typeof ENDPOINT_ENDS[number];
+
+/**
+ * They go on for as long as they like, or for a while and are reset then, or
+ * are reset at once.
+ */
+export const ENDPOINT_ENDS = ["stay", "drain", "reset"] as const;
+
+/** When an endpoint is left out because it cannot be dialed, and for how long. */
+export interface Ejection {
+  /** Dials that fail in a row; 0: it never is. */
+  readonly failures: number;
+  readonly timeMs: number;
 }
 
 export const NO_POLICY: ServicePolicy = Object.freeze({});
@@ -113,15 +142,54 @@ export type HealthCheck = HealthCheckTimes & {
 interface HealthCheckTimes {
   readonly intervalMs: number;
   readonly timeoutMs: number;
+  /**
+   * Good answers in a row after which one that was ill is well again, and bad
+   * ones after which one that was well is ill; absent: {@linkcode HEALTH_RISE},
+   * {@linkcode HEALTH_FALL}. The very first answer counts alone.
+   */
+  readonly rise?: number;
+  readonly fall?: number;
 }
+
+/** As HAProxy has it. */
+export const HEALTH_RISE = 2;
+export const HEALTH_FALL = 3;
 
 type HealthQuestion =
   | { readonly kind: "tcp" }
   | {
     readonly kind: "http";
-    /** Begins with `/`; 200 to 399 is well. */
+    /** Begins with `/`. */
     readonly path: string;
+    /** Absent: the endpoint's address. */
+    readonly host?: string;
+    /** Those that mean that it is well; absent: 200 to 399. */
+    readonly statuses?: readonly StatusRange[];
+    readonly tls?: HealthTls;
+  }
+  /** `grpc.health.v1.Health/Check`. */
+  | {
+    readonly kind: "grpc";
+    /** Empty: the server as a whole. */
+    readonly service: string;
+    /** `:authority`; absent: the endpoint's address. */
+    readonly host?: string;
+    readonly tls?: HealthTls;
   };
+
+/** Both ends count. */
+export interface StatusRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** It is asked over TLS. */
+export interface HealthTls {
+  /** Its certificate has to be one that this machine trusts; absent: any is. */
+  readonly verify?: boolean;
+  /** What it is asked for (SNI) and verified by; absent: `host`, or its address. */
+  readonly serverName?: string;
+}
 
 /** One place where a service is to be had. */
 export interface Endpoint {

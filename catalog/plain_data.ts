@@ -30,6 +30,16 @@ export function freeze<T>(value: T): T {
   return value;
 }
 
+/** Leaves out what was not said; the catalog knows only what is there. */
+export function withoutAbsent<Fields extends object>(
+  fields: Fields,
+): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> };
+export function withoutAbsent(fields: object): object {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  );
+}
+
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }

@@ -18,10 +18,12 @@ import { canonicalIp, parseIpAddress } from "../proto/link/ip_address.ts";
 import {
   AGENT_KEYS,
   type Endpoint,
+  type HealthCheck,
   keyOf,
   type Service,
   type ServiceEndpoints,
   type ServicePort,
+  type StatusRange,
   WEIGHT_MAX,
 } from "./model.ts";
 import { checkRoutes } from "./route_rules.ts";
@@ -142,10 +144,13 @@ function checkPorts(ports: readonly ServicePort[]): string | undefined {
 
 function checkTimes({ affinity, policy }: Service): string | undefined {
   const { dialTimeoutMs, udpIdleMs, drainMs, health } = policy;
+  const { idleTimeoutMs, halfClosedTimeoutMs, userTimeoutMs } = policy;
   const times = {
     affinity: affinity.kind === "client-ip" ? affinity.ttlMs : undefined,
     dialTimeout: dialTimeoutMs,
     udpIdle: udpIdleMs,
+    endpointDrain: policy.endpointDrainMs,
+    "ejection time": policy.ejection?.timeMs,
     "health interval": health?.intervalMs,
     "health timeout": health?.timeoutMs,
   };
@@ -154,16 +159,72 @@ function checkTimes({ affinity, policy }: Service): string | undefined {
       return `its ${name} is ${ms} ms, more than 0 is wanted`;
     }
   }
-  if (drainMs !== undefined && !(drainMs >= 0)) {
-    return `its drain is ${drainMs} ms, 0 or more is wanted`;
+  const limits = {
+    drain: drainMs,
+    idleTimeout: idleTimeoutMs,
+    halfClosedTimeout: halfClosedTimeoutMs,
+    userTimeout: userTimeoutMs,
+  };
+  for (const [name, ms] of Object.entries(limits)) {
+    // What the kernel is told has 31 bits.
+    if (ms !== undefined && !(ms >= 0 && ms < 2 ** 31)) {
+      return `its ${name} is ${ms} ms, 0 or more is wanted`;
+    }
   }
-  if (health?.port !== undefined && !isPort(health.port)) {
-    return `its health is asked at port ${health.port}, 1 to 65535 is wanted`;
+  const failures = policy.ejection?.failures;
+  if (failures !== undefined && !isCount(failures, 0)) {
+    return `its ejection takes ${failures} failures, 0 or more are wanted`;
   }
-  if (health?.kind === "http" && !/^\/[\x21-\x7e]*$/.test(health.path)) {
+  return health === undefined ? undefined : checkHealth(health);
+}
+
+function checkHealth(health: HealthCheck): string | undefined {
+  const { kind, port, rise = 1, fall = 1 } = health;
+  if (port !== undefined && !isPort(port)) {
+    return `its health is asked at port ${port}, 1 to 65535 is wanted`;
+  }
+  if (!isCount(rise, 1) || !isCount(fall, 1)) {
+    return `its health changes after ${rise} or ${fall} answers, 1 or more ` +
+      "are wanted";
+  }
+  return kind === "tcp" ? undefined : checkQuestion(health);
+}
+
+/** What is written into a request has no space and no line end. */
+function checkQuestion(
+  health: Exclude<HealthCheck, { kind: "tcp" }>,
+): string | undefined {
+  const { host, tls } = health;
+  if (health.kind === "http" && !/^\/[\x21-\x7e]*$/.test(health.path)) {
     return `"${clip(health.path)}" is no path to ask for its health`;
   }
-  return undefined;
+  if (host !== undefined && !/^[\x21-\x7e]{1,255}$/.test(host)) {
+    return `"${clip(host)}" is no host to ask for its health`;
+  }
+  const serverName = tls?.serverName;
+  if (serverName !== undefined && canonicalAddress(serverName) === undefined) {
+    return `"${clip(serverName)}" is no name of a server to ask`;
+  }
+  if (health.kind === "grpc") {
+    return health.service.length <= GRPC_SERVICE_MAX
+      ? undefined
+      : `"${clip(health.service)}" is too long for a gRPC service`;
+  }
+  const { statuses = [ANY_STATUS] } = health;
+  const isGood = statuses.length > 0 &&
+    statuses.every(({ first, last }) =>
+      isCount(first, 100) && isCount(last, first) && last <= 599
+    );
+  return isGood ? undefined : "its health wants a status that there is not";
+}
+
+/** A name of a protobuf package and a service in it. */
+const GRPC_SERVICE_MAX = 255;
+
+const ANY_STATUS: StatusRange = { first: 100, last: 599 };
+
+function isCount(value: number, least: number): boolean {
+  return Number.isInteger(value) && value >= least;
 }
 
 function checkEndpoint(endpoint: Endpoint): string | undefined {

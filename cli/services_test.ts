@@ -28,6 +28,8 @@ const WEB: PortStatus = {
   octetsToClients: 10,
   moved: 0,
   endedHalfClosed: 0,
+  endedIdle: 0,
+  endedByEndpoint: 0,
   sessionsRefused: 0,
   datagramsResent: 0,
   crowdedOut: 0,

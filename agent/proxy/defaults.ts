@@ -4,6 +4,9 @@
  * @module
  */
 
+import { EJECTION } from "./balancer/ejection.ts";
+import { HALF_CLOSED_IDLE_MS } from "./half_closed.ts";
+import type { ConnectionDefaults } from "./proxied_port.ts";
 import type { ServiceProxyOptions } from "./service_proxy.ts";
 
 /** Ports where services are found that do not say it. */
@@ -18,6 +21,17 @@ export const UDP_IDLE_MS = 60_000;
 /** Of connections whose service was removed. */
 export const SERVICE_DRAIN_MS = 600_000;
 
+/** Where neither a service nor a flag says anything. */
+export const CONNECTION_DEFAULTS: ConnectionDefaults = {
+  onEndpointRemoved: "stay",
+  onEndpointDown: "stay",
+  endpointDrainMs: 30_000,
+  idleTimeoutMs: 0,
+  halfClosedTimeoutMs: HALF_CLOSED_IDLE_MS,
+  userTimeoutMs: 0,
+  ejection: EJECTION,
+};
+
 /** All but where services come from. */
 export const PROXY_DEFAULTS: Omit<ServiceProxyOptions, "sources"> = {
   addresses: { kind: "ports", host: "127.0.0.1", ...PORT_RANGE },
@@ -25,4 +39,5 @@ export const PROXY_DEFAULTS: Omit<ServiceProxyOptions, "sources"> = {
   dialTimeoutsMs: DIAL_TIMEOUTS_MS,
   udpIdleMs: UDP_IDLE_MS,
   drainMs: SERVICE_DRAIN_MS,
+  defaults: CONNECTION_DEFAULTS,
 };

@@ -17,14 +17,17 @@ import type { Joined } from "../../proto/transfer/transfer.ts";
 import { type Member, Roster } from "./roster.ts";
 
 /**
- * How long such a connection may be silent: five times what Linux gives one whose
+ * How long such a connection may be silent unless told: five times what Linux gives one whose
  * program is gone (`tcp_fin_timeout`), half of what nginx gives any
  * (`proxy_timeout`).
  */
 export const HALF_CLOSED_IDLE_MS = 300_000;
 
-/** Looks at them so often in that time, which is how late an end may come. */
+/** Looks at them so often in that time, which is how late an end may come, */
 export const SWEEPS_PER_IDLE = 10;
+
+/** and never more rarely, because a service may come to want another time. */
+export const SWEEP_MS_MAX = 30_000;
 
 /** How far a connection had come when it was last seen to move. */
 export class HalfClosed implements Member {
@@ -43,13 +46,22 @@ export class HalfClosed implements Member {
 /** See the module description. */
 export class HalfClosedConnections {
   readonly #timers: Timers;
+  readonly #idleMs: () => number;
   readonly #onSilent: (joined: Joined) => void;
   readonly #all = new Roster<HalfClosed>();
   #sweep: Timer | undefined;
 
-  /** @param onSilent It is to be given up; called once for each. */
-  constructor(timers: Timers, onSilent: (joined: Joined) => void) {
+  /**
+   * @param idleMs How long they may be silent; 0: for ever.
+   * @param onSilent It is to be given up; called once for each.
+   */
+  constructor(
+    timers: Timers,
+    idleMs: () => number,
+    onSilent: (joined: Joined) => void,
+  ) {
     this.#timers = timers;
+    this.#idleMs = idleMs;
     this.#onSilent = onSilent;
   }
 
@@ -79,7 +91,7 @@ export class HalfClosedConnections {
   /** Most are over long before it fires, so it is not taken back for them. */
   #armSweep(): void {
     if (this.#sweep !== undefined || this.#all.size === 0) return;
-    const delayMs = HALF_CLOSED_IDLE_MS / SWEEPS_PER_IDLE;
+    const delayMs = sweepMs(this.#idleMs());
     this.#sweep = this.#timers.after(delayMs, () => {
       this.#sweep = undefined;
       this.#look();
@@ -89,16 +101,24 @@ export class HalfClosedConnections {
 
   #look(): void {
     const nowMs = this.#timers.now();
+    const idleMs = this.#idleMs() || Infinity;
     // Who is given up may be over at once, and others by it.
     for (const one of [...this.#all]) {
       const { octets } = one.joined;
       if (octets !== one.octets) {
         one.octets = octets;
         one.sinceMs = nowMs;
-      } else if (nowMs - one.sinceMs >= HALF_CLOSED_IDLE_MS) {
+      } else if (nowMs - one.sinceMs >= idleMs) {
         this.#all.delete(one);
         this.#onSilent(one.joined);
       }
     }
   }
+}
+
+/** When to look again at who may be silent for so long. */
+export function sweepMs(idleMs: number): number {
+  return idleMs === 0
+    ? SWEEP_MS_MAX
+    : Math.min(idleMs / SWEEPS_PER_IDLE, SWEEP_MS_MAX);
 }

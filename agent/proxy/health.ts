@@ -1,25 +1,28 @@
 /**
  * Asks the backends of a port whether they live, if its service wants that.
  *
- * A check is a dial by the same road as a client's, and for `http` a request on
- * it. One answer is enough, either way: who is ill is left out by the balancer
- * unless all are. A datagram service has no way to say that it lives, so it is
- * asked only where its service names another port that has.
+ * A check is a dial by the same road as a client's, and a request on it unless it
+ * is one of TCP (`health_question.ts`). Some answers in a row make one well or
+ * ill, and who is ill is left out by the balancer unless all are. A datagram
+ * service has no way to say that it lives, so it is asked only where its service
+ * names another port that has.
  *
  * @module
  */
 
 import { unawaited } from "../../host/process/internal_errors.ts";
-import type { HealthCheck } from "../../catalog/model.ts";
+import {
+  HEALTH_FALL,
+  HEALTH_RISE,
+  type HealthCheck,
+} from "../../catalog/model.ts";
 import type { Target } from "../../catalog/snapshot.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { Backend } from "./balancer/backend.ts";
+import { askHealth } from "./health_question.ts";
 import type { ProxiedPort, ProxyContext } from "./proxied_port.ts";
 import { ReachError } from "./reach.ts";
-
-/** Of an answer, so much is read: the status line, and not who fills memory. */
-const ANSWER_OCTETS_MAX = 1_024;
 
 type CheckContext = Pick<ProxyContext, "timers" | "random" | "reach" | "log">;
 
@@ -83,6 +86,12 @@ export class HealthChecks {
   }
 }
 
+/** What came of one check. */
+type Finding =
+  | { readonly kind: "well" }
+  | { readonly kind: "ill"; readonly problem: string }
+  | { readonly kind: "unknown" };
+
 interface CheckOwner {
   readonly context: CheckContext;
   /** It was asked, and what came of it is known. */
@@ -97,6 +106,8 @@ class BackendCheck {
   readonly #context: CheckContext;
   readonly #onVerdict: () => void;
   readonly #stopped = new AbortController();
+  /** Answers in a row that say otherwise than what it counts as. */
+  #against = 0;
   #timer: Timer | undefined;
 
   constructor(
@@ -129,12 +140,9 @@ class BackendCheck {
   }
 
   async #check(): Promise<void> {
-    const problem = await this.#ask();
+    const finding = await this.#ask();
     if (this.#stopped.signal.aborted) return;
-    const health = problem === undefined ? "well" : "ill";
-    if (problem !== undefined) this.#backend.lastError = problem;
-    if (health !== this.#backend.health) this.#tell(health, problem);
-    this.#backend.health = health;
+    if (finding.kind !== "unknown") this.#judge(finding);
     this.#onVerdict();
     this.#wait();
   }
@@ -149,8 +157,40 @@ class BackendCheck {
     );
   }
 
-  /** @returns What is wrong, if anything is. */
-  async #ask(): Promise<string | undefined> {
+  /** One answer changes nothing yet, unless nothing was known before. */
+  #judge(finding: Extract<Finding, { kind: "well" | "ill" }>): void {
+    const backend = this.#backend;
+    const { health } = backend;
+    const { rise = HEALTH_RISE, fall = HEALTH_FALL } = this.#how;
+    if (finding.kind === "ill") backend.lastError = finding.problem;
+    this.#against = finding.kind === health ? 0 : this.#against + 1;
+    const isEnough = health === "unknown" ||
+      this.#against >= (finding.kind === "well" ? rise : fall);
+    if (finding.kind !== health && isEnough) {
+      this.#against = 0;
+      this.#tell(finding);
+      backend.health = finding.kind;
+    }
+    if (finding.kind === "well") this.#takeBack(health === "ill" && isEnough);
+  }
+
+  /**
+   * Who answers where it is dialed is dialed again at once, whatever dials have
+   * come to. Another port says that only when it was silent as well.
+   */
+  #takeBack(isWellAgain: boolean): void {
+    const { port } = this.#how;
+    const isAskedItself = this.#port.protocol === "tcp" &&
+      (port === undefined || port === this.#backend.target.port);
+    if (!isAskedItself && !isWellAgain) return;
+    if (!this.#port.balancer.recovered(this.#backend)) return;
+    this.#context.log.event(
+      `${this.#port.key}: ${this.#backend.key} is back: its health check was ` +
+        "answered",
+    );
+  }
+
+  async #ask(): Promise<Finding> {
     const { timeoutMs } = this.#how;
     let conduit: Conduit;
     const target = this.#target;
@@ -163,11 +203,20 @@ class BackendCheck {
       });
     } catch (error) {
       if (!(error instanceof ReachError)) throw error;
-      // What this machine lacks is no illness of a backend's.
-      return error.fault === "target" ? error.message : undefined;
+      // What this machine lacks is no illness of a backend's, nor good news.
+      return error.fault === "target"
+        ? { kind: "ill", problem: error.message }
+        : { kind: "unknown" };
     }
-    if (this.#how.kind === "tcp") return this.#sayGoodbye(conduit);
-    return await this.#request(conduit, target, this.#how.path);
+    if (this.#how.kind === "tcp") {
+      this.#sayGoodbye(conduit);
+      return { kind: "well" };
+    }
+    const problem = await askHealth(conduit, this.#how, target, {
+      timers: this.#context.timers,
+      signal: this.#stopped.signal,
+    });
+    return problem === undefined ? { kind: "well" } : { kind: "ill", problem };
   }
 
   get #target(): Target {
@@ -177,7 +226,7 @@ class BackendCheck {
   }
 
   /** Ends in order: many servers log a reset as somebody's mistake. */
-  #sayGoodbye(conduit: Conduit): undefined {
+  #sayGoodbye(conduit: Conduit): void {
     const { timeoutMs } = this.#how;
     const deadline = this.#context.timers.after(
       timeoutMs,
@@ -192,56 +241,11 @@ class BackendCheck {
     conduit.end();
   }
 
-  async #request(
-    conduit: Conduit,
-    { address, port }: Target,
-    path: string,
-  ): Promise<string | undefined> {
-    const answered = Promise.withResolvers<string | undefined>();
-    const { timeoutMs } = this.#how;
-    const deadline = this.#context.timers.after(
-      timeoutMs,
-      () => answered.resolve(`no answer to GET ${path} within ${timeoutMs} ms`),
-    );
-    let text = "";
-    conduit.attach({
-      onData(chunk) {
-        text += new TextDecoder().decode(chunk);
-        conduit.consumed(chunk.length);
-        const line = /^([^\r\n]*)\r?\n/.exec(text)?.[1];
-        if (line !== undefined) answered.resolve(judge(line, path));
-        else if (text.length > ANSWER_OCTETS_MAX) {
-          answered.resolve(`GET ${path} was answered with no HTTP status`);
-        }
-      },
-      onWritable() {},
-      onEnd: () => answered.resolve(`GET ${path} was not answered`),
-      onClose: () => answered.resolve(`GET ${path} was not answered`),
-    });
-    const host = address.includes(":") ? `[${address}]` : address;
-    conduit.write(new TextEncoder().encode(
-      `GET ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n` +
-        "User-Agent: tunnel-proxy\r\nConnection: close\r\n\r\n",
-    ));
-    const problem = await answered.promise;
-    deadline.cancel();
-    conduit.reset("the health check is done");
-    return problem;
-  }
-
-  #tell(health: "well" | "ill", problem: string | undefined): void {
+  #tell(finding: Extract<Finding, { kind: "well" | "ill" }>): void {
     const { log } = this.#context;
     const who = `${this.#port.key}: ${this.#backend.key}`;
-    if (health === "ill") log.event(`${who} is ill: ${problem}`);
+    if (finding.kind === "ill") log.event(`${who} is ill: ${finding.problem}`);
     // The first time it is only what everybody hoped.
     else if (this.#backend.health === "ill") log.event(`${who} is well again`);
   }
-}
-
-function judge(statusLine: string, path: string): string | undefined {
-  const status = Number(/^HTTP\/1\.[01] ([0-9]{3})/.exec(statusLine)?.[1]);
-  if (status >= 200 && status < 400) return undefined;
-  return Number.isNaN(status)
-    ? `GET ${path} was answered with no HTTP status`
-    : `GET ${path} was answered ${status}`;
 }

@@ -10,7 +10,13 @@ import {
 import type { Backend } from "./balancer/backend.ts";
 
 const KEY = "default/web";
-const TCP = { kind: "tcp", intervalMs: 1_000, timeoutMs: 100 } as const;
+const TCP = {
+  kind: "tcp",
+  intervalMs: 1_000,
+  timeoutMs: 100,
+  rise: 1,
+  fall: 1,
+} as const;
 const HTTP = { ...TCP, kind: "http", path: "/healthz" } as const;
 
 function serveAt(

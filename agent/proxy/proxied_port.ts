@@ -11,6 +11,7 @@
  */
 
 import {
+  type Ejection,
   keyOf,
   type Protocol,
   type Service,
@@ -40,7 +41,33 @@ export interface ProxyContext {
   readonly udpIdleMs: number;
   /** How long connections may go on when their service is removed. */
   readonly drainMs: number;
+  /** What holds for TCP connections and dials where a service is mute. */
+  readonly defaults: ConnectionDefaults;
 }
+
+/** See the fields of the same names in `ServicePolicy`. */
+export type ConnectionDefaults =
+  & Required<
+    Pick<
+      ServicePolicy,
+      | "onEndpointRemoved"
+      | "onEndpointDown"
+      | "endpointDrainMs"
+      | "idleTimeoutMs"
+      | "halfClosedTimeoutMs"
+      | "userTimeoutMs"
+    >
+  >
+  & { readonly ejection: Ejection };
+
+/** What it means for connections that their backend may get no new ones. */
+export type Leaving =
+  /** It goes away. */
+  | "removed"
+  /** It stays and does not answer. */
+  | "down"
+  /** All of the service goes; `drain` says how long it may take. */
+  | "service removed";
 
 /**
  * A listener of a port. Closed, it accepts nothing more; connections go on, and
@@ -67,8 +94,11 @@ export interface PortProxy {
   open(at: ListenAddress): Promise<PortListener> | PortListener;
   /** Connections or sessions, including those that still look for a backend. */
   readonly load: number;
-  /** Nothing new may go to these: sessions move, connections may go on. */
-  left(backends: readonly Backend[]): void;
+  /**
+   * Nothing new may go to these: sessions move, connections may go on as their
+   * service has it. Harmless when it is said again.
+   */
+  left(backends: readonly Backend[], why: Leaving): void;
   /**
    * The service is gone, and so are the listeners. What runs may go on for
    * `drainMs`; 0 ends it now. Sessions end now: nobody could tell when they are
@@ -99,6 +129,10 @@ export interface PortCounts {
   octetsToClients: number;
   /** TCP connections that were silent too long after one side had ended. */
   endedHalfClosed: number;
+  /** TCP connections that were silent too long. */
+  endedIdle: number;
+  /** TCP connections that were reset because their backend went or was down. */
+  endedByEndpoint: number;
   /** UDP sessions whose backend left them. */
   moved: number;
   /** UDP sessions whose backend refused datagrams. */
@@ -126,6 +160,8 @@ export class ProxiedPort {
     octetsFromClients: 0,
     octetsToClients: 0,
     endedHalfClosed: 0,
+    endedIdle: 0,
+    endedByEndpoint: 0,
     moved: 0,
     sessionsRefused: 0,
     datagramsResent: 0,

@@ -22,12 +22,14 @@ import {
 } from "../../catalog/model.ts";
 import { type Snapshot, targetsOf } from "../../catalog/snapshot.ts";
 import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { Backend } from "./balancer/backend.ts";
 import { HealthChecks } from "./health.ts";
 import { LocalAddressBook, type LocalAddresses } from "./local_address.ts";
 import { addressKey, OwnAddresses } from "./own_addresses.ts";
 import { PORT_PROXIES, type PortProxies } from "./port_proxies.ts";
 import {
   inOrderOfPlacing,
+  type Leaving,
   portKey,
   type PortProxy,
   ProxiedPort,
@@ -177,9 +179,17 @@ export class Proxy {
     const { balancer } = served.port;
     balancer.configure(this.#balancerPolicy(service));
     const left = balancer.update(targetsOf(snapshot, keyOf(service), portName));
-    if (left.length > 0) served.proxy.left(left);
+    const named = new Set(balancer.backends);
+    const isDown = (backend: Backend) =>
+      named.has(backend) && backend.target.endpoint.state === "unready";
+    this.#leave(served, left.filter(isDown), "down");
+    this.#leave(served, left.filter((one) => !isDown(one)), "removed");
     served.health.update();
     return served;
+  }
+
+  #leave({ proxy }: ServedPort, left: readonly Backend[], why: Leaving): void {
+    if (left.length > 0) proxy.left(left, why);
   }
 
   #create(port: ProxiedPort, { protocol }: { protocol: Protocol }): ServedPort {
@@ -198,7 +208,7 @@ export class Proxy {
         random: context.random,
         open: (at) => proxy.open(at),
       }),
-      health: new HealthChecks(port, context, (ill) => proxy.left(ill)),
+      health: new HealthChecks(port, context, (ill) => proxy.left(ill, "down")),
       problem: undefined,
     };
     this.#served.set(port.key, served);
@@ -239,7 +249,7 @@ export class Proxy {
     this.#served.delete(served.port.key);
     this.#book.release(served.port);
     const left = served.port.balancer.update([]);
-    if (left.length > 0) served.proxy.left(left);
+    this.#leave(served, left, "service removed");
     this.#close(served, drainMs);
   }
 
@@ -262,10 +272,11 @@ export class Proxy {
   }
 
   #balancerPolicy({ affinity, policy }: Service) {
-    const { zone, balance } = this.#options;
+    const { zone, balance, context: { defaults } } = this.#options;
     return {
       balance: policy.balance ?? balance,
       affinity,
+      ejection: { ...defaults.ejection, ...policy.ejection },
       ...(policy.zoneAware && zone !== undefined ? { zone } : {}),
     };
   }

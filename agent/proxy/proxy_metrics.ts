@@ -113,6 +113,18 @@ function registerPorts(registry: MetricRegistry, proxy: Proxy): void {
     "TCP connections that were silent too long after one side had ended.",
     ({ port }) => port.counts.endedHalfClosed,
   );
+  add(
+    "counter",
+    "ended_idle_total",
+    "TCP connections that were silent too long.",
+    ({ port }) => port.counts.endedIdle,
+  );
+  add(
+    "counter",
+    "ended_by_endpoint_total",
+    "TCP connections that were reset because their endpoint went or was down.",
+    ({ port }) => port.counts.endedByEndpoint,
+  );
 }
 
 function registerSessions(registry: MetricRegistry, proxy: Proxy): void {

@@ -49,6 +49,8 @@ export interface PortStatus {
   readonly octetsFromClients: number;
   readonly octetsToClients: number;
   readonly endedHalfClosed: number;
+  readonly endedIdle: number;
+  readonly endedByEndpoint: number;
   readonly moved: number;
   readonly sessionsRefused: number;
   readonly datagramsResent: number;

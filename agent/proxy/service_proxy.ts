@@ -23,6 +23,7 @@ import {
 } from "./discovery/discovery_client_metrics.ts";
 import { DnsService } from "./dns_service.ts";
 import type { LocalAddresses } from "./local_address.ts";
+import type { ConnectionDefaults } from "./proxied_port.ts";
 import { Proxy } from "./proxy.ts";
 import { registerProxyMetrics } from "./proxy_metrics.ts";
 import { proxyStatus } from "./proxy_status.ts";
@@ -47,6 +48,8 @@ export interface ServiceProxyOptions {
   readonly udpIdleMs: number;
   /** How long connections may go on when their service is removed. */
   readonly drainMs: number;
+  /** What holds for connections and dials where a service is mute. */
+  readonly defaults: ConnectionDefaults;
   /** Where it is answered over DNS where services are; absent: nowhere. */
   readonly dns?: ListenAddress;
 }
@@ -85,6 +88,7 @@ export class ServiceProxy {
         dialTimeoutsMs: options.dialTimeoutsMs,
         udpIdleMs: options.udpIdleMs,
         drainMs: options.drainMs,
+        defaults: options.defaults,
       },
       addresses: options.addresses,
       balance: options.balance,

@@ -11,39 +11,22 @@
 
 import { unawaited } from "../../host/process/internal_errors.ts";
 import { type ListenAddress, listenTcp } from "../../host/listen/listeners.ts";
-import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import { hostOf } from "../../host/sockets/deno_socket.ts";
-import {
-  EARLY_WAIT_MS,
-  type FirstOctets,
-  firstOctets,
-} from "../../host/sockets/first_octets.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import {
-  type ConnectionFacts,
-  ConnectionLog,
-} from "../../host/process/connection_log.ts";
-import { abandon } from "../../proto/link/dial_handler.ts";
-import type { Conduit } from "../../proto/transfer/conduit.ts";
-import {
-  type ConduitObserver,
-  ObservedConduit,
-} from "../../proto/transfer/observed_conduit.ts";
-import { join, type Joined } from "../../proto/transfer/transfer.ts";
-import { dialBackend } from "./backend_dialer.ts";
+import { ConnectionLog } from "../../host/process/connection_log.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 import type { Backend } from "./balancer/backend.ts";
-import {
-  HALF_CLOSED_IDLE_MS,
-  type HalfClosed,
-  HalfClosedConnections,
-} from "./half_closed.ts";
+import { HalfClosedConnections, sweepMs } from "./half_closed.ts";
 import type {
+  ConnectionDefaults,
+  Leaving,
   PortListener,
   PortProxy,
   ProxiedPort,
   ProxyContext,
 } from "./proxied_port.ts";
-import { type Member, Roster } from "./roster.ts";
+import { Roster } from "./roster.ts";
+import { TcpConnection } from "./tcp_connection.ts";
 
 /**
  * Connections of one port at once. Whoever may connect can do so without end,
@@ -51,18 +34,18 @@ import { type Member, Roster } from "./roster.ts";
  */
 export const CONNECTIONS_MAX = 65_536;
 
-const SILENT_TEXT = "one side had ended and nothing was heard of the other " +
-  `for ${HALF_CLOSED_IDLE_MS / 60_000} minutes`;
-
 /** See the module description. */
 export class TcpProxy implements PortProxy {
   readonly #port: ProxiedPort;
   readonly #context: ProxyContext;
   readonly #connectionsMax: number;
-  readonly #connections = new Roster<Connection>();
+  readonly #connections = new Roster<TcpConnection>();
   readonly #halfClosed: HalfClosedConnections;
   readonly #log: ConnectionLog;
   readonly #drained = Promise.withResolvers<void>();
+  /** Backends whose connections are drained. */
+  readonly #leaving = new Map<Backend, Timer>();
+  #idleSweep: Timer | undefined;
   #isDraining = false;
 
   constructor(
@@ -74,11 +57,16 @@ export class TcpProxy implements PortProxy {
     this.#context = context;
     this.#connectionsMax = connectionsMax;
     this.#log = new ConnectionLog(context.log, context.timers);
-    this.#halfClosed = new HalfClosedConnections(context.timers, (joined) => {
-      port.counts.endedHalfClosed++;
-      port.lastError = SILENT_TEXT;
-      joined.giveUp(SILENT_TEXT);
-    });
+    this.#halfClosed = new HalfClosedConnections(
+      context.timers,
+      () => this.#wish("halfClosedTimeoutMs"),
+      (joined) => {
+        port.counts.endedHalfClosed++;
+        port.lastError = "one side had ended and nothing was heard of the " +
+          `other for ${durationText(this.#wish("halfClosedTimeoutMs"))}`;
+        joined.giveUp(port.lastError);
+      },
+    );
   }
 
   open(at: ListenAddress): PortListener {
@@ -92,8 +80,72 @@ export class TcpProxy implements PortProxy {
     return this.#connections.size;
   }
 
-  /** What is connected stays so: its backend may well finish what it began. */
-  left(): void {}
+  /** What is connected stays so unless told: its backend may well finish. */
+  left(backends: readonly Backend[], why: Leaving): void {
+    if (why === "service removed") return;
+    const wish = why === "down" ? "onEndpointDown" : "onEndpointRemoved";
+    const end = this.#wish(wish);
+    if (end === "stay") return;
+    for (const backend of backends) {
+      const words = `${backend.key} is ${why === "down" ? "down" : "gone"}`;
+      if (end === "reset") this.#endAllOf(backend, words);
+      else this.#drainAllOf(backend, words);
+    }
+  }
+
+  #drainAllOf(backend: Backend, words: string): void {
+    if (this.#leaving.has(backend)) return;
+    const drainMs = this.#wish("endpointDrainMs");
+    const timer = this.#context.timers.after(drainMs, () => {
+      this.#leaving.delete(backend);
+      if (!this.#isBack(backend)) this.#endAllOf(backend, words);
+    });
+    this.#leaving.set(backend, timer);
+  }
+
+  /** The catalog may have named it anew meanwhile. */
+  #isBack({ key }: Backend): boolean {
+    return [...this.#port.balancer.backends].some((one) =>
+      one.key === key && one.isUsable && one.health !== "ill"
+    );
+  }
+
+  #endAllOf(backend: Backend, words: string): void {
+    for (const one of [...this.#connections]) {
+      if (one.backend !== backend || !one.stop(words)) continue;
+      this.#port.counts.endedByEndpoint++;
+      this.#port.lastError = words;
+    }
+  }
+
+  /** What the service wants, or the proxy where it is mute. */
+  #wish<Wish extends Exclude<keyof ConnectionDefaults, "ejection">>(
+    wish: Wish,
+  ): ConnectionDefaults[Wish] {
+    const own = this.#port.policy[wish] as ConnectionDefaults[Wish] | undefined;
+    return own ?? this.#context.defaults[wish];
+  }
+
+  #armIdleSweep(): void {
+    const idleMs = this.#wish("idleTimeoutMs");
+    if (this.#idleSweep !== undefined || this.#connections.size === 0) return;
+    if (idleMs === 0) return;
+    this.#idleSweep = this.#context.timers.after(sweepMs(idleMs), () => {
+      this.#idleSweep = undefined;
+      this.#endIdle();
+      this.#armIdleSweep();
+    });
+  }
+
+  #endIdle(): void {
+    const nowMs = this.#context.timers.now();
+    const idleMs = this.#wish("idleTimeoutMs") || Infinity;
+    for (const one of [...this.#connections]) {
+      if (one.silentMs(nowMs) < idleMs) continue;
+      const isNews = one.stop(`nothing was said for ${durationText(idleMs)}`);
+      if (isNews) this.#port.counts.endedIdle++;
+    }
+  }
 
   drain(drainMs: number): Promise<void> {
     this.#isDraining = true;
@@ -119,162 +171,35 @@ export class TcpProxy implements PortProxy {
       this.#port.lastError = `more than ${this.#connectionsMax} connections`;
       return socket.reset();
     }
-    const connection = new Connection(this.#port, this.#context, {
+    const connection = new TcpConnection(this.#port, this.#context, {
       socket,
       host: hostOf(socket.remoteAddress),
       halfClosed: this.#halfClosed,
       log: this.#log,
+      userTimeoutMs: this.#wish("userTimeoutMs"),
+      onLate: (backend) => this.left([backend], "removed"),
       onOver: () => {
         this.#connections.delete(connection);
         this.#settle();
       },
     });
     this.#connections.add(connection);
+    this.#armIdleSweep();
     unawaited("proxy", connection.run());
   }
 
   #settle(): void {
     if (this.#isDraining && this.#connections.size === 0) {
       this.#halfClosed.stop();
+      this.#idleSweep?.cancel();
+      for (const timer of this.#leaving.values()) timer.cancel();
+      this.#leaving.clear();
       this.#drained.resolve();
     }
   }
 }
 
-/** Who came. */
-interface Client {
-  readonly socket: OctetSocket;
-  /** Its IP address. */
-  readonly host: string;
-  /** Where it is while one of its sides is over. */
-  readonly halfClosed: HalfClosedConnections;
-  readonly log: ConnectionLog;
-  readonly onOver: () => void;
-}
-
-/** One client, first looking for a backend and then joined with it. */
-class Connection implements ConduitObserver, Member {
-  place = -1;
-  readonly #port: ProxiedPort;
-  readonly #context: ProxyContext;
-  readonly #client: Client;
-  readonly #dialing = new AbortController();
-  readonly #startMs: number;
-  #backend: Backend | undefined;
-  /** Asked for only where it saves a round trip. */
-  #first: FirstOctets | undefined;
-  #joined: Joined | undefined;
-  #halfClosed: HalfClosed | undefined;
-  #isOver = false;
-
-  constructor(port: ProxiedPort, context: ProxyContext, client: Client) {
-    this.#port = port;
-    this.#context = context;
-    this.#client = client;
-    this.#startMs = context.timers.now();
-  }
-
-  async run(): Promise<void> {
-    try {
-      const found = await dialBackend(this.#port, this.#context, {
-        protocol: "tcp",
-        clientHost: this.#client.host,
-        takeEarly: () => this.#takeEarly(),
-        signal: this.#dialing.signal,
-      });
-      if (found.kind !== "backend") return this.#nobody();
-      this.#backend = found.backend;
-      if (!this.#isOver) return this.#join(found.conduit);
-      found.backend.closed();
-      abandon(found.conduit, "the service was removed");
-    } catch (error) {
-      this.#refuse();
-      throw error;
-    }
-  }
-
-  /** Ends it, whatever it is doing. */
-  stop(reason: string): void {
-    if (this.#joined !== undefined) return this.#joined.giveUp(reason);
-    this.#dialing.abort();
-    this.#refuse();
-  }
-
-  received(octets: number): void {
-    this.#backend!.octetsReceived += octets;
-    this.#port.counts.octetsToClients += octets;
-  }
-
-  sent(octets: number): void {
-    this.#backend!.octetsSent += octets;
-    this.#port.counts.octetsFromClients += octets;
-  }
-
-  ended(): void {
-    this.#backend!.closed();
-  }
-
-  async #takeEarly(): Promise<Uint8Array> {
-    const { timers } = this.#context;
-    const { socket } = this.#client;
-    try {
-      this.#first ??= await firstOctets(socket, EARLY_WAIT_MS, timers);
-      return this.#first.early;
-    } catch {
-      // It went before it said anything: that is no backend's business.
-      this.#dialing.abort();
-      return new Uint8Array();
-    }
-  }
-
-  #join(far: Conduit): void {
-    const { socket, halfClosed, log } = this.#client;
-    const observer = log.wantsAll
-      ? log.opened(this.#facts(), this.#startMs, this)
-      : this;
-    // What is in it was brought by the dial.
-    if (this.#first !== undefined) observer.sent(this.#first.early.length);
-    this.#joined = join(
-      conduitOf(this.#first?.socket ?? socket),
-      new ObservedConduit(far, observer),
-      () => this.#over(),
-      (joined) => this.#halfClosed = halfClosed.add(joined),
-    );
-    this.#first = undefined;
-  }
-
-  #facts(): ConnectionFacts {
-    const known = {
-      service: this.#port.key,
-      from: this.#client.socket.remoteAddress,
-    };
-    if (this.#backend === undefined) return known;
-    const address = this.#backend.key;
-    return { ...known, target: { protocol: "tcp", address } };
-  }
-
-  #nobody(): void {
-    // Who is stopped, or has left, knows why.
-    if (!this.#dialing.signal.aborted) {
-      const message = this.#port.lastError ?? "no endpoint could be reached";
-      this.#client.log.failed({ reason: "endpoint", message }, this.#facts());
-    }
-    this.#refuse();
-  }
-
-  /** A reset says what an end would hide: nobody was there. */
-  #refuse(): void {
-    if (this.#isOver) return;
-    this.#port.counts.refused++;
-    this.#client.socket.reset();
-    this.#over();
-  }
-
-  #over(): void {
-    this.#isOver = true;
-    if (this.#halfClosed !== undefined) {
-      this.#client.halfClosed.delete(this.#halfClosed);
-    }
-    this.#client.onOver();
-  }
+function durationText(ms: number): string {
+  if (ms % 60_000 === 0) return `${ms / 60_000} minutes`;
+  return ms % 1_000 === 0 ? `${ms / 1_000} s` : `${ms} ms`;
 }

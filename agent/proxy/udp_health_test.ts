@@ -93,7 +93,7 @@ class World implements AsyncDisposable {
   get check(): HealthCheck {
     return {
       ...{ kind: "http", path: "/ready", port: this.server.port },
-      ...{ intervalMs: INTERVAL_MS, timeoutMs: 500 },
+      ...{ intervalMs: INTERVAL_MS, timeoutMs: 500, rise: 1, fall: 1 },
     };
   }
 

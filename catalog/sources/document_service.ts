@@ -10,8 +10,9 @@ import {
   BALANCES,
   DEFAULT_AFFINITY_TTL_MS,
   DEFAULT_NAMESPACE,
+  type Ejection,
   type Endpoint,
-  type HealthCheck,
+  ENDPOINT_ENDS,
   keyOf,
   type ListenAddress,
   NO_AFFINITY,
@@ -20,14 +21,12 @@ import {
   type ServicePolicy,
   type ServicePort,
 } from "../model.ts";
+import { withoutAbsent } from "../plain_data.ts";
 import { checkEndpoints, checkService, isPort } from "../validate.ts";
 import { readEndpoint } from "./document_endpoint.ts";
 import { FieldError, Fields, type Place } from "./document_fields.ts";
+import { readHealth } from "./document_health.ts";
 import { readRoutes } from "./document_routes.ts";
-
-/** Of a health check that does not say. */
-const HEALTH_INTERVAL_MS = 10_000;
-const HEALTH_TIMEOUT_MS = 2_000;
 
 /**
  * Reads one service and what is behind it.
@@ -128,56 +127,39 @@ function readPolicy(
     "dialTimeout",
     "udpIdle",
     "drain",
+    "onEndpointRemoved",
+    "onEndpointDown",
+    "endpointDrain",
+    "idleTimeout",
+    "halfClosedTimeout",
+    "userTimeout",
     "agentOnFailure",
     "health",
+    "ejection",
   ]);
   if (policy === undefined) return NO_POLICY;
-  return withoutAbsent<ServicePolicy>({
+  return withoutAbsent({
     balance: policy.word("balance", BALANCES),
     zoneAware: policy.flag("zoneAware"),
     dialTimeoutMs: policy.duration("dialTimeout"),
     udpIdleMs: policy.duration("udpIdle"),
     drainMs: policy.duration("drain", 0),
+    onEndpointRemoved: policy.word("onEndpointRemoved", ENDPOINT_ENDS),
+    onEndpointDown: policy.word("onEndpointDown", ENDPOINT_ENDS),
+    endpointDrainMs: policy.duration("endpointDrain"),
+    idleTimeoutMs: policy.duration("idleTimeout", 0),
+    halfClosedTimeoutMs: policy.duration("halfClosedTimeout", 0),
+    userTimeoutMs: policy.duration("userTimeout", 0),
     agentOnFailure: policy.flag("agentOnFailure"),
     health: readHealth(policy, ports),
+    ejection: readEjection(policy),
   });
 }
 
-function readHealth(
-  policy: Fields,
-  ports: readonly ServicePort[],
-): HealthCheck | undefined {
-  const health = policy.map("health", ["tcp", "http", "interval", "timeout"]);
-  if (health === undefined) return undefined;
-  if (health.has("tcp") === health.has("http")) {
-    policy.refuse("health", "wanted either tcp: {} or http: {path: /…}");
-  }
-  const tcp = health.map("tcp", ["port"]);
-  const how = tcp ?? health.map("http", ["path", "port"])!;
-  const port = how.number("port", 1, 65_535);
-  if (port === undefined && ports.every(({ protocol }) => protocol === "udp")) {
-    policy.refuse(
-      "health",
-      "nothing says whether a UDP port lives; wanted a TCP port of its " +
-        "endpoints to ask: tcp: {port: …} or http: {port: …}",
-    );
-  }
-  const common = {
-    intervalMs: health.duration("interval") ?? HEALTH_INTERVAL_MS,
-    timeoutMs: health.duration("timeout") ?? HEALTH_TIMEOUT_MS,
-    ...port === undefined ? {} : { port },
-  };
-  return tcp !== undefined
-    ? { kind: "tcp", ...common }
-    : { kind: "http", path: how.text("path") ?? "/", ...common };
-}
-
-/** Leaves out what was not said; the catalog knows only what is there. */
-function withoutAbsent<T extends object>(
-  fields: { readonly [Key in keyof T]: T[Key] | undefined },
-): T;
-function withoutAbsent(fields: object): object {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  );
+function readEjection(policy: Fields): Partial<Ejection> | undefined {
+  const ejection = policy.map("ejection", ["failures", "time"]);
+  return ejection && withoutAbsent({
+    failures: ejection.number("failures", 0, 1_000),
+    timeMs: ejection.duration("time"),
+  });
 }

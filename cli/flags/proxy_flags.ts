@@ -12,6 +12,7 @@ import {
 } from "../../agent/proxy/defaults.ts";
 import { BALANCES } from "../../catalog/model.ts";
 import { CATALOG_FLAGS } from "./catalog_flags.ts";
+import { CONNECTION_FLAGS } from "./connection_flags.ts";
 import { DISCOVERY_CLIENT_FLAGS } from "./discovery_client_flags.ts";
 import {
   booleanFlag,
@@ -95,6 +96,7 @@ export const PROXY_FLAGS = {
     aliases: ["udp-timeout"],
     help: "A UDP session is over after so long without a datagram.",
   }),
+  ...CONNECTION_FLAGS,
   ...ROAD_ONLY_FLAGS,
   ...RELAY_FLAGS,
   "admin-bind-address": textFlag("127.0.0.1", {

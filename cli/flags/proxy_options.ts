@@ -23,6 +23,7 @@ import {
   discoveryAccess,
   discoverySource,
 } from "./discovery_client_options.ts";
+import { connectionDefaults } from "./connection_flags.ts";
 import type { FlagValues } from "./flag.ts";
 import { followedIdentity } from "./followed_identity.ts";
 import type { PROXY_FLAGS } from "./proxy_flags.ts";
@@ -70,6 +71,7 @@ export function proxyOptions(
     dialTimeoutsMs: values["dial-timeouts"],
     udpIdleMs: values["udp-idle"],
     drainMs: values["service-drain"],
+    defaults: connectionDefaults(values),
     ...(dns === undefined ? {} : { dns }),
     admin: {
       hostname: values["admin-bind-address"],

@@ -20,7 +20,11 @@ import type { Sink, Source } from "../../catalog/source.ts";
 import type { LocalAddresses } from "../../agent/proxy/local_address.ts";
 import type { PortProxies } from "../../agent/proxy/port_proxies.ts";
 import { Proxy } from "../../agent/proxy/proxy.ts";
-import type { ProxyContext } from "../../agent/proxy/proxied_port.ts";
+import { CONNECTION_DEFAULTS } from "../../agent/proxy/defaults.ts";
+import type {
+  ConnectionDefaults,
+  ProxyContext,
+} from "../../agent/proxy/proxied_port.ts";
 import {
   MachineReach,
   type Reach,
@@ -151,6 +155,7 @@ export interface ProxyRigOptions {
   readonly dialTimeoutsMs?: readonly number[];
   readonly zone?: string;
   readonly drainMs?: number;
+  readonly defaults?: Partial<ConnectionDefaults>;
   readonly reach?: Reach;
   /** More sources, of lower rank than the rig's own. */
   readonly sources?: readonly Source[];
@@ -182,6 +187,7 @@ export class ProxyRig implements AsyncDisposable {
       dialTimeoutsMs: options.dialTimeoutsMs ?? [250, 500, 1_000, 2_000],
       udpIdleMs: 60_000,
       drainMs: options.drainMs ?? 10_000,
+      defaults: { ...CONNECTION_DEFAULTS, ...options.defaults },
     };
     this.proxy = new Proxy({
       catalog: this.catalog,

@@ -12,6 +12,7 @@
 import {
   type Affinity,
   type Balance,
+  type Ejection,
   NO_AFFINITY,
 } from "../../../catalog/model.ts";
 import { type Target, usableTargets } from "../../../catalog/snapshot.ts";
@@ -19,7 +20,13 @@ import { isNear } from "../../../catalog/zones.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { AffinityTable } from "./affinity.ts";
 import { Backend, backendKeyOf } from "./backend.ts";
-import { isEjected, noteFailure, noteSuccess } from "./ejection.ts";
+import {
+  EJECTION,
+  isEjected,
+  noteFailure,
+  noteRecovery,
+  noteSuccess,
+} from "./ejection.ts";
 import { createStrategy } from "./create_strategy.ts";
 import type { Random, Strategy } from "./strategy.ts";
 
@@ -29,6 +36,8 @@ export interface BalancerPolicy {
   readonly affinity: Affinity;
   /** Endpoints of this zone first; absent: all are the same. */
   readonly zone?: string;
+  /** Absent: {@linkcode EJECTION}. */
+  readonly ejection?: Ejection;
 }
 
 /** What a balancer takes from outside. */
@@ -170,7 +179,15 @@ export class Balancer {
 
   /** A dial to `backend` failed. @returns Whether that ejects it. */
   failed(backend: Backend, problem: string): boolean {
-    return noteFailure(backend, problem, this.#options.clock.now());
+    const { ejection = EJECTION } = this.#policy;
+    return noteFailure(backend, problem, this.#options.clock.now(), ejection);
+  }
+
+  /** `backend` can be dialed, by what else is seen. @returns Whether it was out. */
+  recovered(backend: Backend): boolean {
+    const wasOut = isEjected(backend, this.#options.clock.now());
+    noteRecovery(backend);
+    return wasOut;
   }
 
   /** A dial to `backend` succeeded. */

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Ejection } from "../../../catalog/model.ts";
 import type { Backend } from "./backend.ts";
 
 /** So many dials have to fail in a row. */
@@ -15,24 +16,36 @@ export const EJECTION_FAILURES = 3;
  */
 export const EJECTION_MS = 10_000;
 
+/** Where nobody says otherwise. */
+export const EJECTION: Ejection = {
+  failures: EJECTION_FAILURES,
+  timeMs: EJECTION_MS,
+};
+
 /** A dial has failed. @returns Whether the backend is left out because of it. */
 export function noteFailure(
   backend: Backend,
   problem: string,
   nowMs: number,
+  { failures, timeMs }: Ejection = EJECTION,
 ): boolean {
   backend.failures++;
   backend.failuresTotal++;
   backend.lastError = problem;
-  if (backend.failures < EJECTION_FAILURES) return false;
+  if (failures === 0 || backend.failures < failures) return false;
   const wasOut = isEjected(backend, nowMs);
-  backend.ejectedUntilMs = nowMs + EJECTION_MS;
+  backend.ejectedUntilMs = nowMs + timeMs;
   return !wasOut;
 }
 
 /** A dial has succeeded. */
 export function noteSuccess(backend: Backend): void {
   backend.connectionsTotal++;
+  noteRecovery(backend);
+}
+
+/** It can be dialed. */
+export function noteRecovery(backend: Backend): void {
   backend.failures = 0;
   backend.ejectedUntilMs = -Infinity;
 }

@@ -80,6 +80,11 @@ export class PolledConduit implements Conduit, Polled {
     this.#descriptor = socket.handOver(this);
   }
 
+  /** Its descriptor, for options; another's once it is over. */
+  get number(): number {
+    return this.#descriptor.number;
+  }
+
   attach(events: ConduitEvents): void {
     if (this.#events !== undefined) {
       throw new TypeError("Cannot attach to a conduit twice");
