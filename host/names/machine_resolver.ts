@@ -94,9 +94,10 @@ export class MachineResolver implements KeepingResolver {
     );
     this.#config = new FollowedText(files.resolvConf, timers, (text) => {
       this.#kept.expire();
-      return text === undefined
-        ? undefined
-        : parseResolvConf(text, variable("RES_OPTIONS"));
+      return text === undefined ? undefined : parseResolvConf(text, {
+        options: variable("RES_OPTIONS"),
+        search: variable("LOCALDOMAIN"),
+      });
     });
     this.#nsswitch = new FollowedText(files.nsswitch, timers, (text) => text);
   }

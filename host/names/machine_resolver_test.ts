@@ -294,13 +294,16 @@ Deno.test("names in hosts answer at once beside 1,000 dials to a dead name serve
     (_, index) => dial(`n${index}.dead.test`, giveUp.signal),
   );
   const ends = Promise.allSettled(dead);
-  const begin = performance.now();
+  const first = Promise.any(
+    dead.map((each) => each.then(() => "a dead one", () => "a dead one")),
+  );
+  // A busy machine is slow; but it is not the name servers it waits for.
   const conduit = await dial("known.test");
-  const took = performance.now() - begin;
+  assert(await Promise.race([first, "none"]) === "none");
+  assertEquals(await scene.lookup("db.test"), "10.0.0.1");
+  assert(await Promise.race([first, "none"]) === "none");
   (await listener.accept()).close();
   conduit.reset("the test is over");
-  assert(took < 100, `${took} ms`);
-  assertEquals(await scene.lookup("db.test"), "10.0.0.1");
   giveUp.abort();
   await ends;
 });

@@ -27,7 +27,7 @@ Deno.test("a resolv.conf says who is asked, how often and for what", () => {
       "nameserver 10.0.0.53\nnameserver fd00::53\nnameserver 10.0.0.54\n" +
       "nameserver 10.0.0.55\noptions ndots:5 timeout:2 attempts:3 rotate\n" +
       "options use-vc ; all of them\n",
-    "attempts:9",
+    { options: "attempts:9" },
   )!;
   assertEquals(config.servers.map(({ hostname }) => hostname), [
     "10.0.0.53",
@@ -44,6 +44,13 @@ Deno.test("a resolv.conf says who is asked, how often and for what", () => {
     rotates: true,
     usesTcp: true,
   });
+});
+
+Deno.test("the environment may say where names are searched", () => {
+  const config = parseResolvConf("search a.example\n", {
+    search: "b.example c.example",
+  })!;
+  assertEquals(config.search, ["b.example", "c.example"]);
 });
 
 Deno.test("an empty resolv.conf means this machine, and the usual times", () => {

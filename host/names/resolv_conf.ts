@@ -51,13 +51,17 @@ const TIMEOUT_MS = 5_000;
 /**
  * Reads a file.
  *
- * @param extraOptions Those of `RES_OPTIONS`, which come last.
+ * @param extra What the environment adds: `options` (`RES_OPTIONS`) come last,
+ *   `search` (`LOCALDOMAIN`) is instead of the file's.
  * @returns `undefined` when its name servers are such as cannot be asked here
  *   (IPv6 addresses of one interface).
  */
 export function parseResolvConf(
   text: string,
-  extraOptions = "",
+  extra: {
+    readonly options?: string;
+    readonly search?: string;
+  } = {},
 ): DnsConfig | undefined {
   const servers: string[] = [];
   let search: string[] = [];
@@ -73,7 +77,9 @@ export function parseResolvConf(
   if (servers.length === 0) servers.push("127.0.0.1");
   const usable = servers.slice(0, SERVERS_MAX).filter(isIpAddress);
   if (usable.length === 0) return undefined;
-  options.push(...wordsOf(extraOptions));
+  options.push(...wordsOf(extra.options ?? ""));
+  const ownSearch = wordsOf(extra.search ?? "");
+  if (ownSearch.length > 0) search = ownSearch;
   return {
     servers: usable.map((hostname) => ({ hostname, port: DNS_PORT })),
     search: searchOf(search),
