@@ -59,12 +59,13 @@ export class ServerNodes {
   /** @throws {ListenError} */
   async openDiscovery(): Promise<ServerDiscovery | undefined> {
     const core = this.#core;
-    const { options, authorization } = core;
+    const { options, authorization, log } = core;
     if (options.discovery === undefined) return undefined;
     // Loaded when wanted: most servers have no catalog.
-    const { ServerDiscovery } = await import(
+    const { MemberFiles, ServerDiscovery } = await import(
       "./discovery/server_discovery.ts"
     );
+    const state = options.agents.identity?.stateDirectory;
     this.#discovery = new ServerDiscovery(options.discovery, {
       log: core.log,
       timers: systemTimers,
@@ -74,6 +75,9 @@ export class ServerNodes {
       admit: this.#admit,
       rules: authorization,
       letsAnonymous: options.agents.allowAnonymous,
+      ...(state === undefined ? {} : {
+        memory: new MemberFiles(`${state}/discovery`, options.serverId, log),
+      }),
     });
     const { catalog } = this.#discovery;
     catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));

@@ -23,9 +23,12 @@ import {
   type AnnouncementRules,
   judgeAnnouncement,
 } from "./membership/announcement.ts";
+import { MemberFiles, type MemberMemory } from "./membership/member_memory.ts";
 import { MembershipSource } from "./membership/membership_source.ts";
 import type { DiscoveryServerOptions } from "./options.ts";
 import type { SubscriberLink } from "./streams/open_streams.ts";
+
+export { MemberFiles };
 
 /** What is taken from the server. */
 export interface ServerDiscoveryEnvironment {
@@ -38,6 +41,8 @@ export interface ServerDiscoveryEnvironment {
   readonly rules: DiscoveryRules;
   /** Whether agents may link that show nothing. */
   readonly letsAnonymous: boolean;
+  /** Absent: what agents announced is not known after a start. */
+  readonly memory?: MemberMemory;
 }
 
 /** Who may know of what, and who may announce it. */
@@ -58,12 +63,14 @@ export class ServerDiscovery {
     options: DiscoveryServerOptions,
     environment: ServerDiscoveryEnvironment,
   ) {
-    const { log, timers, rules, letsAnonymous } = environment;
+    const { log, timers, rules, letsAnonymous, memory } = environment;
     const { settleMs } = options;
     this.membership = new MembershipSource({
       log,
       timers,
       ...(settleMs === undefined ? {} : { settleMs }),
+      ...(memory === undefined ? {} : { memory }),
+      mayOffer: (node, service) => rules.mayOffer(node, service),
       judge: (peer, services) =>
         judgeAnnouncement(peer, services, {
           letsAnonymous,

@@ -13,6 +13,7 @@
  *     ca/bundle.crt      whom to trust; derived, may be read by anybody
  *     server.pem         the server's key and certificates
  *     tokens/ nodes/     see token_store.ts and node_store.ts
+ *     discovery/         what agents announced, by server; see member_memory.ts
  *     serving.json       where agents connect, for people
  *     admin.token        for who may see what the server knows; admin_access.ts
  *     frontend.sock      where callers get in, unless flags say otherwise

@@ -8,9 +8,11 @@
  * is what was announced last, on whichever link. Agents that announce one service
  * are endpoints of one service.
  *
- * A server that has just started knows of nobody. Before agents had the time to
+ * A server that has just started has no links. Before agents had the time to
  * come back, what is missing here may exist, so the source is not synced: else
- * every proxy would be told that all of it is gone.
+ * every proxy would be told that all of it is gone. Who was there not long ago
+ * (`member_memory.ts`) is waited for a little longer, and then there as one that
+ * is lost.
  *
  * It refuses to know what an agent may announce (`announcement.ts`), and which
  * link a dial will take.
@@ -26,7 +28,10 @@ import type {
 } from "../../../proto/link/control_messages.ts";
 import type { AgentLink, LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import { unawaited } from "../../../host/process/internal_errors.ts";
+import { provenNames } from "../../identity/proven_names.ts";
 import type { Judged, Offer } from "./announcement.ts";
+import type { MemberMemory } from "./member_memory.ts";
 import { endpointsFrom, type Member, serviceFrom } from "./offered_service.ts";
 
 /** How long an agent that is gone is remembered. */
@@ -37,6 +42,15 @@ export const FORGET_MS = 600_000;
  * and then at growing intervals: nearly all of 200 were back in 2 s.
  */
 export const SETTLE_MS = 2_000;
+
+/** The same while agents are known that are not back yet. */
+export const KNOWN_SETTLE_MS = 5_000;
+
+/** What has changed is kept after this long, together with what follows it. */
+export const KEEP_MS = 3_000;
+
+/** When nothing changes, it is kept so often that agents were there until now. */
+export const KEEP_AGAIN_MS = 120_000;
 
 /**
  * An agent is heard at once, and then so often at most: what it says meanwhile
@@ -67,6 +81,12 @@ export interface MembershipOptions {
   judge(peer: LinkPeer, services: readonly AnnouncedService[]): Judged;
   /** {@linkcode SETTLE_MS} unless given. */
   readonly settleMs?: number;
+  /** Absent: a start begins with nothing. */
+  readonly memory?: MemberMemory;
+  /** Milliseconds since 1970; for what is kept. */
+  readonly now?: () => number;
+  /** Whether a node may offer a service still; everybody everything if absent. */
+  mayOffer?(node: string, service: string): boolean;
 }
 
 /** See the module description. */
@@ -83,6 +103,14 @@ export class MembershipSource implements Source {
   /** Services that changed and are yet to be said. */
   readonly #touched = new Set<string>();
   #gathering: Timer | undefined;
+  /** Who was there before the start and is not back. */
+  readonly #awaited = new Set<Agent>();
+  #keeping: Timer | undefined;
+  /** Since it was kept. */
+  #isChanged = false;
+  /** The last saving, for the end to wait for. */
+  #saving: Promise<void> = Promise.resolve();
+  #recalling: Promise<void> = Promise.resolve();
 
   constructor(options: MembershipOptions) {
     this.#options = options;
@@ -97,20 +125,86 @@ export class MembershipSource implements Source {
   start(sink: Sink): void {
     this.#sink = sink;
     this.#say(this.#offers.keys());
-    const { settleMs = SETTLE_MS, timers } = this.#options;
+    const { settleMs = SETTLE_MS, timers, memory } = this.#options;
     if (settleMs === 0) return sink.synced();
-    this.#settling = timers.after(settleMs, () => {
-      this.#flush();
-      sink.synced();
-    });
+    this.#settling = timers.after(settleMs, () => this.#settle());
+    if (memory === undefined) return;
+    this.#recalling = this.#recall(memory, settleMs);
+    unawaited("catalog", this.#recalling);
+    this.#keepIn(KEEP_AGAIN_MS);
   }
 
-  stop(): Promise<void> {
+  async stop(): Promise<void> {
+    await this.#recalling;
     this.#sink = undefined;
     this.#settling?.cancel();
     this.#gathering?.cancel();
+    this.#keeping?.cancel();
     for (const agent of this.#agents.values()) agent.timer?.cancel();
-    return Promise.resolve();
+    if (this.#options.memory !== undefined) this.#keep();
+    await this.#saving;
+  }
+
+  /** Who was there not long ago is there again, without a link for now. */
+  async #recall(memory: MemberMemory, settleMs: number): Promise<void> {
+    const { timers, now = Date.now, mayOffer } = this.#options;
+    const agents = await memory.load();
+    if (this.#sink === undefined) return;
+    const nowMs = now();
+    for (const { id, node, offers, seenMs } of agents) {
+      // A clock that was set says nothing of how long ago it was.
+      const agoMs = Math.max(0, nowMs - seenMs);
+      const allowed = offers.filter(({ service }) =>
+        mayOffer?.(node, service) ?? true
+      );
+      const isKnown = this.#agents.has(id);
+      if (isKnown || agoMs >= FORGET_MS || allowed.length === 0) continue;
+      const agent = new Agent(id);
+      agent.node = node;
+      agent.seenMs = seenMs;
+      this.#agents.set(id, agent);
+      this.#lost.add(agent);
+      this.#awaited.add(agent);
+      this.#setTimer(agent, FORGET_MS - agoMs, () => this.#forget(agent));
+      this.#offer(agent, allowed);
+      if (this.#lost.size >= LOST_AGENTS_MAX) break;
+    }
+    if (this.#awaited.size === 0 || this.#settling === undefined) return;
+    this.#settling.cancel();
+    const most = Math.max(settleMs, KNOWN_SETTLE_MS);
+    this.#settling = timers.after(most, () => this.#settle());
+  }
+
+  /** What is not here now is not there. */
+  #settle(): void {
+    if (this.#settling === undefined) return;
+    this.#settling.cancel();
+    this.#settling = undefined;
+    this.#awaited.clear();
+    this.#flush();
+    this.#sink?.synced();
+  }
+
+  #keepIn(ms: number): void {
+    if (this.#options.memory === undefined || this.#sink === undefined) return;
+    this.#keeping?.cancel();
+    this.#keeping = this.#options.timers.after(ms, () => {
+      this.#keep();
+      this.#keepIn(KEEP_AGAIN_MS);
+      this.#isChanged = false;
+    });
+  }
+
+  #keep(): void {
+    const { now = Date.now, memory } = this.#options;
+    const nowMs = now();
+    const agents = [...this.#agents.values()]
+      .filter(({ offers }) => offers.length > 0)
+      .map(({ id, node, offers, links, seenMs }) => ({
+        ...{ id, node, offers },
+        seenMs: links.size > 0 ? nowMs : seenMs,
+      }));
+    this.#saving = this.#saving.then(() => memory!.save(agents));
   }
 
   /** Links cannot be missed: there is nothing to read again. */
@@ -127,7 +221,10 @@ export class MembershipSource implements Source {
     }
     if (this.#lost.delete(agent)) this.#stopTimer(agent);
     agent.links.add(link);
+    agent.node = provenNames(link.peer.identity)?.[0] ?? "";
     this.#heard(agent, link);
+    const isLast = this.#awaited.delete(agent) && this.#awaited.size === 0;
+    if (isLast) this.#settle();
   }
 
   /** An agent announces something else, or that it drains. */
@@ -142,6 +239,7 @@ export class MembershipSource implements Source {
     if (!agent?.links.delete(link)) return;
     this.#say(agent.services());
     if (agent.links.size > 0) return;
+    agent.seenMs = (this.#options.now ?? Date.now)();
     if (agent.offers.length === 0) return this.#forget(agent);
     this.#lost.add(agent);
     this.#setTimer(agent, FORGET_MS, () => this.#forget(agent));
@@ -151,6 +249,7 @@ export class MembershipSource implements Source {
 
   #forget(agent: Agent): void {
     this.#stopTimer(agent);
+    this.#awaited.delete(agent);
     this.#lost.delete(agent);
     this.#agents.delete(agent.id);
     this.#offer(agent, []);
@@ -161,7 +260,17 @@ export class MembershipSource implements Source {
     for (const agent of this.#agents.values()) {
       const link = agent.speaker;
       if (link !== undefined && agent.links.has(link)) this.#take(agent, link);
+      else if (link === undefined) this.#judgeRemembered(agent);
     }
+  }
+
+  /** Nobody of it is here to be judged whole: its services are, one by one. */
+  #judgeRemembered(agent: Agent): void {
+    const { mayOffer } = this.#options;
+    if (mayOffer === undefined) return;
+    const { node, offers } = agent;
+    const allowed = offers.filter(({ service }) => mayOffer(node, service));
+    if (allowed.length < offers.length) this.#offer(agent, allowed);
   }
 
   #heard(agent: Agent, link: AgentLink): void {
@@ -191,6 +300,8 @@ export class MembershipSource implements Source {
   #offer(agent: Agent, offers: readonly Offer[]): void {
     const touched = new Set(agent.services());
     agent.offers = offers;
+    if (!this.#isChanged) this.#keepIn(KEEP_MS);
+    this.#isChanged = true;
     for (const { service } of offers) touched.add(service);
     const now = new Set(agent.services());
     for (const service of touched) {
@@ -289,6 +400,11 @@ class Agent implements Member {
   timer: Timer | undefined;
   /** What was refused last, as it was logged. */
   refusals = "";
+
+  /** The name that it proved; empty: none. */
+  node = "";
+  /** When its last link was lost, or it was last known to have one. */
+  seenMs = 0;
 
   constructor(readonly id: string) {}
 

@@ -4,6 +4,7 @@ import type {
   AnnouncedService,
   ServiceRefusal,
 } from "../../../proto/link/control_messages.ts";
+import { settled } from "../../../tests/support/conduit_probe.ts";
 import { FakeLink, identifiers } from "../../../tests/support/fake_link.ts";
 import { FakeTimers } from "../../../tests/support/fake_timers.ts";
 import { RecordedLog } from "../../../tests/support/recorded_log.ts";
@@ -13,10 +14,14 @@ import {
   serviceOf,
 } from "../../../tests/support/scripted_source.ts";
 import { judgeAnnouncement } from "./announcement.ts";
+import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
 import {
   ANNOUNCE_INTERVAL_MS,
   FORGET_MS,
   GATHER_MS,
+  KEEP_AGAIN_MS,
+  KEEP_MS,
+  KNOWN_SETTLE_MS,
   LOST_AGENTS_MAX,
   MembershipSource,
   SETTLE_MS,
@@ -49,7 +54,24 @@ function offer(change: Partial<AnnouncedService> = {}): AnnouncedService {
   };
 }
 
-function setUp(settleMs = 0) {
+/** What is kept, in memory. */
+class KeptMembers implements MemberMemory {
+  saves = 0;
+
+  constructor(public agents: readonly RememberedAgent[] = []) {}
+
+  load(): Promise<readonly RememberedAgent[]> {
+    return Promise.resolve(this.agents);
+  }
+
+  save(agents: readonly RememberedAgent[]): Promise<void> {
+    this.saves++;
+    this.agents = agents;
+    return Promise.resolve();
+  }
+}
+
+function setUp(settleMs = 0, memory?: MemberMemory) {
   const timers = new FakeTimers();
   const log = new RecordedLog();
   let denied = "";
@@ -57,6 +79,9 @@ function setUp(settleMs = 0) {
     log,
     timers,
     settleMs,
+    ...(memory === undefined ? {} : { memory }),
+    now: () => timers.now(),
+    mayOffer: (_node, service) => service !== denied,
     judge: (peer, services) =>
       judgeAnnouncement(peer, services, {
         letsAnonymous: false,
@@ -287,4 +312,77 @@ Deno.test("nothing is said after the source was stopped", async () => {
   timers.advance(FORGET_MS);
   assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
   assertEquals(timers.pendingCount, 0);
+});
+
+/** What a server kept to which these agents were linked. */
+async function keptBy(...agents: readonly string[]): Promise<KeptMembers> {
+  const memory = new KeptMembers();
+  const before = setUp(SETTLE_MS, memory);
+  for (const agent of agents) before.link(agent, offer());
+  await before.source.stop();
+  return memory;
+}
+
+Deno.test("a server that starts again waits for those it knew, and no longer than for them", async () => {
+  const memory = await keptBy("edge-1", "edge-2");
+  assertEquals(memory.agents.map(({ id }) => id), ["edge-1", "edge-2"]);
+  const { catalog, link, timers, endpoints, first } = setUp(SETTLE_MS, memory);
+  first.sink.synced();
+  await settled();
+  link("edge-1", offer());
+  timers.advance(SETTLE_MS);
+  assertEquals(catalog.isSynced, false);
+  link("edge-2", offer());
+  assertEquals(catalog.isSynced, true);
+  assertEquals(endpoints(), [
+    "id=edge-1 127.0.0.1:8080 ready",
+    "id=edge-2 127.0.0.1:8080 ready",
+  ]);
+});
+
+Deno.test("who does not come back is there as one that is lost, for the rest of its time", async () => {
+  const memory = await keptBy("edge-1");
+  const { catalog, timers, endpoints, first } = setUp(SETTLE_MS, memory);
+  first.sink.synced();
+  await settled();
+  timers.advance(KNOWN_SETTLE_MS - 1);
+  assertEquals(catalog.isSynced, false);
+  timers.advance(1);
+  assertEquals(catalog.isSynced, true);
+  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 unready"]);
+  timers.advance(FORGET_MS);
+  assertEquals(endpoints(), undefined);
+});
+
+Deno.test("what was long ago, or may not be offered any more, is not recalled", async () => {
+  const memory = await keptBy("edge-1");
+  const old = memory.agents.map((agent) => ({ ...agent, seenMs: -FORGET_MS }));
+  for (const kept of [memory, new KeptMembers(old)]) {
+    const { catalog, deny, timers, endpoints, first } = setUp(SETTLE_MS, kept);
+    first.sink.synced();
+    if (kept === memory) deny("default/web");
+    await settled();
+    timers.advance(SETTLE_MS);
+    assertEquals([catalog.isSynced, endpoints()], [true, undefined]);
+  }
+  const { deny, timers, endpoints } = setUp(SETTLE_MS, memory);
+  await settled();
+  deny("default/web");
+  timers.advance(KNOWN_SETTLE_MS);
+  assertEquals(endpoints(), undefined);
+});
+
+Deno.test("what agents announce is kept soon, once for many, and now and then", async () => {
+  const memory = new KeptMembers();
+  const { link, timers } = setUp(SETTLE_MS, memory);
+  await settled();
+  for (let index = 0; index < 100; index++) link(`a${index}`, offer());
+  timers.advance(KEEP_MS);
+  await settled();
+  assertEquals([memory.saves, memory.agents.length], [1, 100]);
+  const before = memory.agents[0]!.seenMs;
+  timers.advance(KEEP_AGAIN_MS);
+  await settled();
+  assertEquals(memory.saves, 2);
+  assertEquals(memory.agents[0]!.seenMs - before, KEEP_AGAIN_MS);
 });

@@ -1,0 +1,153 @@
+/**
+ * What agents have announced, kept in the server's state directory: a server that
+ * has just started knows whom to wait for, and does not say that services are
+ * gone whose agents are on their way back.
+ *
+ * Each server writes a file of its own and reads those of all that share the
+ * directory, so that a new one knows what its peers know. Nothing here is needed:
+ * what cannot be read or written is said once, and done without.
+ *
+ * @module
+ */
+
+import type { Protocol } from "../../../catalog/model.ts";
+import { replaceFile } from "../../../host/files/atomic_file.ts";
+import { systemProblem } from "../../../host/files/file_error.ts";
+import { sha256Hex } from "../../../host/pki/key_pair.ts";
+import type { Log } from "../../../host/process/log.ts";
+import type { Offer } from "./announcement.ts";
+
+/** An agent that announced something, and when it was last linked. */
+export interface RememberedAgent {
+  readonly id: string;
+  /** The name that it proved; empty: none. */
+  readonly node: string;
+  readonly offers: readonly Offer[];
+  /** Milliseconds since 1970. */
+  readonly seenMs: number;
+}
+
+/** What `MembershipSource` keeps, wherever that is. */
+export interface MemberMemory {
+  load(): Promise<readonly RememberedAgent[]>;
+  /** Never rejects. */
+  save(agents: readonly RememberedAgent[]): Promise<void>;
+}
+
+const FORMAT = "tunnel-members";
+const VERSION = 1;
+const FILE = /^members-[0-9a-f]{16}\.json$/;
+/** Files of servers that share a directory. */
+const FILES_MAX = 32;
+/** Of one file; ten thousand agents with ten services each have 15 MB. */
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
+
+/** See the module description. */
+export class MemberFiles implements MemberMemory {
+  readonly #folder: string;
+  readonly #path: string;
+  readonly #log: Log;
+  #told: string | undefined;
+
+  /** @param folder Made when it is missing. */
+  constructor(folder: string, serverId: string, log: Log) {
+    this.#folder = folder;
+    const id = sha256Hex(new TextEncoder().encode(serverId)).slice(0, 16);
+    this.#path = `${folder}/members-${id}.json`;
+    this.#log = log;
+  }
+
+  async load(): Promise<readonly RememberedAgent[]> {
+    const newest = new Map<string, RememberedAgent>();
+    for (const path of await this.#files()) {
+      for (const agent of await this.#read(path)) {
+        const known = newest.get(agent.id);
+        if (known === undefined || known.seenMs < agent.seenMs) {
+          newest.set(agent.id, agent);
+        }
+      }
+    }
+    return [...newest.values()];
+  }
+
+  async save(agents: readonly RememberedAgent[]): Promise<void> {
+    try {
+      await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      const kept = { format: FORMAT, version: VERSION, agents };
+      await replaceFile(this.#path, JSON.stringify(kept) + "\n");
+      this.#told = undefined;
+    } catch (error) {
+      this.#tell(`Cannot keep what agents announce in ${this.#path}`, error);
+    }
+  }
+
+  async #files(): Promise<string[]> {
+    const found: string[] = [];
+    try {
+      for await (const { name, isFile } of Deno.readDir(this.#folder)) {
+        if (isFile && FILE.test(name)) found.push(`${this.#folder}/${name}`);
+      }
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return [];
+      this.#tell(`Cannot read ${this.#folder}`, error);
+    }
+    return found.sort().slice(0, FILES_MAX);
+  }
+
+  async #read(path: string): Promise<readonly RememberedAgent[]> {
+    try {
+      const { size } = await Deno.stat(path);
+      if (size > FILE_BYTES_MAX) throw new Error(`it has ${size} bytes`);
+      return parseMembers(await Deno.readTextFile(path));
+    } catch (error) {
+      this.#tell(`Cannot use what agents announced by ${path}`, error);
+      return [];
+    }
+  }
+
+  #tell(what: string, error: unknown): void {
+    const line = `${what}: ${systemProblem(error)}; agents announce it again`;
+    if (line !== this.#told) this.#log.warn(line);
+    this.#told = line;
+  }
+}
+
+/** @throws {Error} When it is no such file. */
+function parseMembers(text: string): RememberedAgent[] {
+  const found = Object(JSON.parse(text));
+  if (found.format !== FORMAT || found.version !== VERSION) {
+    throw new Error(`it is not of version ${VERSION}`);
+  }
+  if (!Array.isArray(found.agents) || !found.agents.every(isAgent)) {
+    throw new Error("it names no agents");
+  }
+  return found.agents.map(({ id, node, offers, seenMs }: RememberedAgent) => ({
+    ...{ id, node, seenMs },
+    offers: Object.freeze(offers.map(offerOf)),
+  }));
+}
+
+function isAgent(found: unknown): found is RememberedAgent {
+  const { id, node, offers, seenMs } = Object(found);
+  return typeof id === "string" && typeof node === "string" &&
+    Number.isFinite(seenMs) && Array.isArray(offers) && offers.every(isOffer);
+}
+
+function isOffer(found: unknown): found is Offer {
+  const offer = Object(found);
+  const texts = ["service", "namespace", "name", "appProtocol", "address"];
+  return texts.every((name) => typeof offer[name] === "string") &&
+    Number.isInteger(offer.port) && Number.isInteger(offer.targetPort) &&
+    (offer.protocol === "tcp" || offer.protocol === "udp") &&
+    offer.service === `${offer.namespace}/${offer.name}`;
+}
+
+function offerOf(offer: Offer): Offer {
+  const { service, namespace, name, port, appProtocol } = offer;
+  const { address, targetPort } = offer;
+  const protocol: Protocol = offer.protocol;
+  return Object.freeze({
+    ...{ service, namespace, name, port, protocol },
+    ...{ appProtocol, address, targetPort },
+  });
+}

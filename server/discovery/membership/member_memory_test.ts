@@ -1,0 +1,73 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { inMemoryFolder } from "../../../tests/support/memory_folder.ts";
+import { RecordedLog } from "../../../tests/support/recorded_log.ts";
+import { MemberFiles, type RememberedAgent } from "./member_memory.ts";
+
+function agent(id: string, seenMs: number): RememberedAgent {
+  const offer = {
+    service: "shop/web",
+    namespace: "shop",
+    name: "web",
+    port: 80,
+    protocol: "tcp" as const,
+    appProtocol: "",
+    address: "127.0.0.1",
+    targetPort: 8080,
+  };
+  return { id, node: id, offers: [offer], seenMs };
+}
+
+Deno.test("servers that share a directory know what each of them knew last", () =>
+  inMemoryFolder(async (root) => {
+    const log = new RecordedLog();
+    const folder = `${root}/discovery`;
+    const [one, two] = ["s1", "../s2"].map((id) =>
+      new MemberFiles(folder, id, log)
+    );
+    assertEquals(await one!.load(), []);
+    await one!.save([agent("a", 1), agent("b", 5)]);
+    await two!.save([agent("b", 2), agent("c", 3)]);
+    const third = new MemberFiles(folder, "s3", log);
+    const found = await third.load();
+    assertEquals(found.map(({ id, seenMs }) => [id, seenMs]).sort(), [
+      ["a", 1],
+      ["b", 5],
+      ["c", 3],
+    ]);
+    assertEquals(found.find(({ id }) => id === "a"), agent("a", 1));
+    assertEquals(log.take(), []);
+  }));
+
+Deno.test("a file that is not as it was written is said and left out", () =>
+  inMemoryFolder(async (folder) => {
+    const log = new RecordedLog();
+    const good = new MemberFiles(folder, "s1", log);
+    await good.save([agent("a", 1)]);
+    const bad = `${folder}/members-0123456789abcdef.json`;
+    const whole = { format: "tunnel-members", version: 1 };
+    for (
+      const text of [
+        "",
+        "{",
+        "null",
+        JSON.stringify({ ...whole, version: 2, agents: [] }),
+        JSON.stringify({ ...whole, agents: [{ id: "x" }] }),
+        JSON.stringify({
+          ...whole,
+          agents: [{
+            ...agent("x", 1),
+            offers: [{ ...agent("x", 1).offers[0], protocol: "__proto__" }],
+          }],
+        }),
+      ]
+    ) {
+      await Deno.writeTextFile(bad, text);
+      const found = await new MemberFiles(folder, "s1", log).load();
+      assertEquals(found.map(({ id }) => id), ["a"], text);
+      assertMatch(log.take().join(), /warn: Cannot use .*members-0123/);
+    }
+    const nowhere = new MemberFiles(`${bad}/folder`, "s1", log);
+    await nowhere.save([]);
+    await nowhere.save([]);
+    assertEquals(log.take().length, 1);
+  }));
