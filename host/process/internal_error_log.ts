@@ -44,7 +44,7 @@ export class InternalErrorLog implements Disposable {
 
   add(where: Where, error: unknown): void {
     const stack = stackOf(error);
-    const key = `${where} ${framesOf(stack) || stack}`;
+    const key = `${where} ${stack}`;
     const known = this.#repeats.get(key);
     if (known !== undefined) {
       known.count++;
@@ -148,14 +148,15 @@ function messageOf(error: unknown): string {
   return shortened(text, MESSAGE_LENGTH_MAX);
 }
 
+/**
+ * Where it was thrown, in one line. Not with the message, which may tell each
+ * peer's from the others'.
+ */
 function stackOf(error: unknown): string {
-  const stack = error instanceof Error ? error.stack : undefined;
-  return shortened(stack ?? messageOf(error), STACK_LENGTH_MAX);
-}
-
-/** The message in front of them may tell each peer's from the others'. */
-function framesOf(stack: string): string {
-  return stack.split("\n").filter((line) => /^\s+at /.test(line)).join("\n");
+  const stack = error instanceof Error ? error.stack ?? "" : "";
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  const line = frames.map((frame) => frame.trim()).join(" ");
+  return shortened(line || messageOf(error), STACK_LENGTH_MAX);
 }
 
 function textOf(value: unknown): string {
