@@ -11,7 +11,7 @@
  * @module
  */
 
-import { unawaited } from "../process/internal_errors.ts";
+import { guarded, unawaited } from "../process/internal_errors.ts";
 import { dirname } from "node:path";
 
 /** The platform's news, or a test's. */
@@ -131,8 +131,11 @@ export class DirectoryWatch {
     try {
       for await (const { paths, kind, flag } of source) {
         if (source !== this.#source) continue;
-        if (flag === "rescan") this.#events.onGap();
-        else this.#events.onPaths(paths, NEWS.get(kind ?? "") ?? "touched");
+        const news = NEWS.get(kind ?? "") ?? "touched";
+        guarded("file", () => {
+          if (flag === "rescan") this.#events.onGap();
+          else this.#events.onPaths(paths, news);
+        });
       }
     } catch (error) {
       problem = messageOf(error);

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { guarded } from "../process/internal_errors.ts";
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { isoDate, subjectOf } from "./certificate_words.ts";
 import { FileError } from "../files/file_error.ts";
@@ -113,7 +114,9 @@ export class Credentials {
       material.cert === old.cert && material.key === old.key &&
       material.ca === old.ca
     ) return false;
-    for (const listener of this.#listeners) listener(material);
+    for (const listener of this.#listeners) {
+      guarded("identity", () => listener(material));
+    }
     return true;
   }
 
@@ -132,7 +135,9 @@ export class Credentials {
     try {
       return read(this.#files, this.#renewal);
     } catch (error) {
-      for (const listener of this.#failureListeners) listener();
+      for (const listener of this.#failureListeners) {
+        guarded("identity", listener);
+      }
       throw error;
     }
   }

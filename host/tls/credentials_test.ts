@@ -1,5 +1,7 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { certificates } from "../../tests/support/certificates.ts";
+import { HeardErrors } from "../../tests/support/heard_errors.ts";
+import { slip } from "../../tests/support/heard_faults.ts";
 import { Credentials, CredentialsError } from "./credentials.ts";
 
 Deno.test("good files are read, whatever stands around their blocks", async () => {
@@ -123,6 +125,20 @@ Deno.test("a reload takes effect, and a failed one keeps the old", async () => {
     write("ca", all.ca);
     credentials.reload();
     assertEquals(seen.length, 1);
+  });
+});
+
+Deno.test("a slip of one who hears of a reload keeps it from nobody else", async () => {
+  using heard = new HeardErrors();
+  await withFiles(async (write) => {
+    const all = await certificates();
+    const credentials = Credentials.load({ ca: write("ca", all.ca) });
+    const seen: string[] = [];
+    credentials.onChange(slip);
+    credentials.onChange((material) => seen.push(material.ca));
+    write("ca", all.otherCa);
+    assertEquals(credentials.reload(), true);
+    assertEquals([seen, heard.messages], [[all.otherCa], ["a slip"]]);
   });
 });
 

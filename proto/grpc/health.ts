@@ -7,6 +7,7 @@
  * @module
  */
 
+import { reportFault } from "../sync/faults.ts";
 import type { MethodHandler, ServerCall, ServerCallEvents } from "./call.ts";
 import {
   healthCheckRequest,
@@ -47,7 +48,13 @@ export class HealthService {
    */
   setStatus(service: string, status: "SERVING" | "NOT_SERVING"): void {
     this.#statuses.set(service, ServingStatus[status]);
-    for (const watcher of this.#watchers) watcher.update();
+    for (const watcher of this.#watchers) {
+      try {
+        watcher.update();
+      } catch (error) {
+        reportFault("stream", error);
+      }
+    }
   }
 
   /** Watches that are open. */

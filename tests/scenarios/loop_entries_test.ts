@@ -11,9 +11,16 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import tls from "node:tls";
 import { TargetDialer } from "../../agent/target_dialer.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
+import { Intake } from "../../host/intake/intake.ts";
+import {
+  ALL_LIMITS_DEFAULT,
+  SOURCE_LIMITS_DEFAULT,
+} from "../../host/intake/intake_limits.ts";
+import { listenAgentPort } from "../../host/listen/agent_listener.ts";
 import { acceptLoop } from "../../host/listen/accept_loop.ts";
 import { HttpPort } from "../../host/listen/http_port.ts";
 import { listenTcp } from "../../host/listen/listeners.ts";
@@ -26,10 +33,13 @@ import {
 import { NodeDatagramSocket } from "../../host/sockets/datagrams/node_datagram_socket.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
+import { Credentials } from "../../host/tls/credentials.ts";
+import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
 import type { TransportEvents } from "../../host/transport.ts";
 import type { DialError } from "../../proto/link/link.ts";
 import type { ConduitEvents } from "../../proto/transfer/conduit.ts";
 import { FirstRead } from "../../server/frontends/first_read.ts";
+import { certificates } from "../support/certificates.ts";
 import { FakeTimers } from "../support/fake_timers.ts";
 import { slip } from "../support/heard_faults.ts";
 import { HeardErrors } from "../support/heard_errors.ts";
@@ -38,6 +48,7 @@ import { RecordedSink } from "../support/recorded_sink.ts";
 import { ScriptedSource, serviceOf } from "../support/scripted_source.ts";
 import { testEachKind } from "../support/socket_kinds.ts";
 import { readToEnd, tcpPair } from "../support/sockets.ts";
+import { TLS_ENGINES } from "../support/tls_engines.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 const OCTETS = new TextEncoder().encode("octets");
@@ -204,6 +215,107 @@ for (
       await new Promise<void>((resolve) => one.close(resolve));
     }
   });
+}
+
+for (const engine of TLS_ENGINES) {
+  for (const event of ["onConnection", "onRefused"] as const) {
+    entry(
+      `an agent's handshake: ${event} (${engine.name})`,
+      "handshake",
+      async () => {
+        const { ca, otherClient, client, server } = await certificates();
+        const connected = Promise.withResolvers<void>();
+        let isSpoiled = true;
+        const spoil = () => {
+          if (isSpoiled) {
+            isSpoiled = false;
+            slip();
+          }
+        };
+        await using files = await AgentPortFiles.write({ ...server, ca });
+        const listener = await listenAgentPort({
+          ...LOOPBACK,
+          credentials: files.credentials,
+          clientCertificate: "required",
+          alpn: ["h2"],
+          minVersion: "TLSv1.2",
+          handshakeTimeoutMs: 10_000,
+          tls: engine.tls,
+          intake: new Intake({
+            plan: { all: ALL_LIMITS_DEFAULT, source: SOURCE_LIMITS_DEFAULT },
+            clock: systemTimers,
+            reached: () => {},
+          }),
+        }, {
+          onConnection(transport) {
+            if (event === "onConnection") spoil();
+            transport.start({ onChunk() {}, onEnd() {}, onClose() {} });
+            transport.close();
+            connected.resolve();
+          },
+          onRefused() {
+            if (event === "onRefused") spoil();
+          },
+          onProblem: slip,
+        });
+        const first = event === "onRefused" ? otherClient : client;
+        for (const pair of [first, client]) {
+          await hungUpOn(listener.port, pair);
+        }
+        await connected.promise;
+        listener.close();
+      },
+    );
+  }
+}
+
+/** Comes as an agent, and waits until it is hung up on. */
+function hungUpOn(
+  port: number,
+  { cert, key }: CertificatePair,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = tls.connect({
+      port,
+      host: "127.0.0.1",
+      cert,
+      key,
+      rejectUnauthorized: false,
+      ca: [],
+      ALPNProtocols: ["h2"],
+    } as tls.ConnectionOptions);
+    socket.on("error", () => {});
+    socket.on("close", () => resolve());
+    socket.on("end", () => socket.end());
+    socket.resume();
+  });
+}
+
+/** What an agent port reads from files. */
+class AgentPortFiles implements AsyncDisposable {
+  readonly credentials: Credentials;
+  readonly #folder: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    this.credentials = Credentials.load({
+      cert: `${folder}/cert`,
+      key: `${folder}/key`,
+      ca: `${folder}/ca`,
+    });
+  }
+
+  static async write(texts: Record<string, string>): Promise<AgentPortFiles> {
+    const folder = await Deno.makeTempDir();
+    for (const [name, text] of Object.entries(texts)) {
+      await Deno.writeTextFile(`${folder}/${name}`, text);
+    }
+    return new AgentPortFiles(folder);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.#folder, { recursive: true });
+  }
 }
 
 // Time -----------------------------------------------------------------------

@@ -5,6 +5,10 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../../host/process/internal_errors.ts";
 import { appProtocolOf } from "../../../catalog/app_protocol.ts";
 import { keyOf, type ServicePort } from "../../../catalog/model.ts";
 import { resourceNameOf } from "../../../catalog/resource_names.ts";
@@ -53,7 +57,11 @@ export function generateService(
       claims.push(...made.claims);
       if (made.leftOut !== undefined) reasons.push(made.leftOut);
     } catch (error) {
-      if (!(error instanceof InvalidResource)) throw error;
+      if (!(error instanceof InvalidResource)) {
+        reportInternalError("catalog", error);
+        reasons.push(`${portText(port)}: not served: ${INTERNAL_ERROR}`);
+        continue;
+      }
       // One resource that is refused would hold up all others.
       reasons.push(
         `${portText(port)}: not served, since clients would refuse it: ` +

@@ -15,6 +15,7 @@
  * @module
  */
 
+import { guarded } from "../../../host/process/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 
 /** Shortest and longest window unless somebody says otherwise, milliseconds. */
@@ -116,11 +117,13 @@ export class Debounce {
     this.#isPushing = true;
     this.#openedMs = this.#options.timers.now();
     this.#arm();
-    this.#options.push(() => {
+    const done = () => {
       this.#isPushing = false;
       // The window may have ended meanwhile.
       if (this.#timer === undefined) this.#next();
-    });
+    };
+    // A push that never ends would be the last.
+    guarded("catalog", () => this.#options.push(done), done);
   }
 
   #arm(): void {

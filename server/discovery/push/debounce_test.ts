@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { HeardErrors } from "../../../tests/support/heard_errors.ts";
 import { FakeTimers } from "../../../tests/support/fake_timers.ts";
 import { Debounce, FLAPPING_MAX, FLAPPING_MS } from "./debounce.ts";
 
@@ -189,4 +190,23 @@ Deno.test("Debounce tells nothing after it was stopped", () => {
   rig.timers.advance(10_000);
   assertEquals(rig.pushes, [0]);
   assertEquals(rig.timers.pendingCount, 0);
+});
+
+Deno.test("Debounce goes on after a push that could not even begin", () => {
+  using heard = new HeardErrors();
+  const timers = new FakeTimers();
+  let pushes = 0;
+  const debounce = new Debounce({
+    windowMinMs: 50,
+    windowMaxMs: 1_000,
+    timers,
+    push(done) {
+      if (pushes++ === 0) throw new Error("a slip");
+      done();
+    },
+  });
+  debounce.changed();
+  debounce.changed();
+  timers.advance(1_000);
+  assertEquals([pushes, heard.messages], [2, ["a slip"]]);
 });

@@ -10,6 +10,7 @@
  * @module
  */
 
+import { reportInternalError } from "../../../host/process/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 
 /** How long the event loop waits for a slice, milliseconds. */
@@ -96,15 +97,18 @@ export class PushQueue<Client> {
     try {
       for (const [client, sinceMs] of this.#waiting) {
         this.#waiting.delete(client);
-        tell(client, sinceMs);
+        try {
+          tell(client, sinceMs);
+        } catch (error) {
+          // The others have done nothing, and neither has who calls this.
+          reportInternalError("stream", error);
+        }
         if (timers.now() >= untilMs) break;
       }
     } finally {
       this.#isTelling = false;
-      // Also when telling somebody failed: the others have done nothing.
-      if (this.#waiting.size > 0) this.#wait();
     }
-    if (this.#waiting.size > 0) return;
+    if (this.#waiting.size > 0) return this.#wait();
     const drained = this.#drained;
     this.#drained = [];
     for (const call of drained) call();

@@ -8,9 +8,14 @@
  * @module
  */
 
+import {
+  guarded,
+  INTERNAL_ERROR,
+} from "../../../host/process/internal_errors.ts";
 import type { Catalog } from "../../../catalog/catalog.ts";
 import type { Diff } from "../../../catalog/diff.ts";
 import { keyOf } from "../../../catalog/model.ts";
+import { StatusCode } from "../../../proto/grpc/status.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Audience } from "../generate/audience.ts";
 import type { Views } from "../generate/views.ts";
@@ -34,6 +39,8 @@ export interface PushesOptions {
   readonly metrics: DiscoveryMetrics;
   readonly unserved: UnservedLog;
 }
+
+const UNTOLD = { code: StatusCode.INTERNAL, message: INTERNAL_ERROR };
 
 /** See the module description. */
 export class Pushes {
@@ -61,7 +68,12 @@ export class Pushes {
       timers,
       tell: (stream, sinceMs) => {
         metrics.waited(timers.now() - sinceMs);
-        stream.tell(Math.max(this.#toldMs, stream.sinceMs));
+        guarded(
+          "stream",
+          () => stream.tell(Math.max(this.#toldMs, stream.sinceMs)),
+          // It comes back, and is told everything.
+          () => stream.end(UNTOLD),
+        );
       },
     });
   }

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { reportInternalError } from "../../../host/process/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type { Audience } from "../generate/audience.ts";
 import { SLICE_MS } from "./push_queue.ts";
@@ -116,10 +117,12 @@ export class ViewPreparation {
     let isOver = true;
     try {
       isOver = steps.next().done === true;
-    } finally {
-      if (isOver) lane.delete(key);
+    } catch (error) {
+      // Who waits for it goes on with the view before; the others' are next.
+      reportInternalError("catalog", error);
     }
     if (!isOver) return true;
+    lane.delete(key);
     for (const job of jobs) if (--job.left === 0) job.done();
     return true;
   }
