@@ -15,17 +15,23 @@
  * @module
  */
 
+import {
+  type ConnectionFacts,
+  ConnectionLog,
+} from "../../host/process/connection_log.ts";
 import { DatagramConduit } from "../../host/sockets/datagrams/datagram_conduit.ts";
 import type {
   DatagramAddress,
   DatagramSocket,
 } from "../../host/sockets/datagrams/datagram_socket.ts";
+import { hostPort } from "../../host/sockets/deno_socket.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
+import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import { isRefusal } from "../../proto/transfer/refusal.ts";
 import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "./balancer/backend.ts";
@@ -77,6 +83,8 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   #backend: Backend | undefined;
   #far: Conduit | undefined;
   #dialing: AbortController | undefined;
+  /** Absent where nobody reads of each session in the log. */
+  #logged: ConduitObserver | undefined;
   #waiting: Uint8Array[] | undefined = [];
   #hasAnswered = false;
   readonly #kept: KeptDatagram;
@@ -109,6 +117,18 @@ export class UdpSession extends IdleLink implements ConduitEvents {
 
   get isOver(): boolean {
     return this.#state === "over";
+  }
+
+  /** For the log. */
+  get facts(): ConnectionFacts {
+    const { hostname, port } = this.client;
+    const known = {
+      service: this.#keeper.port.key,
+      from: hostPort(hostname, port),
+    };
+    if (this.#backend === undefined) return known;
+    const address = this.#backend.key;
+    return { ...known, target: { protocol: "udp", address } };
   }
 
   /** Finds a backend; called once. */
@@ -190,6 +210,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     this.#hasAnswered = true;
     this.#kept.forget();
     this.#backend!.octetsReceived += octets.length;
+    this.#logged?.received(octets.length);
     port.counts.octetsToClients += octets.length;
     this.home.socket.send(octets, this.client);
     this.#keeper.onAnswer(this);
@@ -204,6 +225,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   }
 
   onClose(end: ConduitEnd): void {
+    this.#logged?.ended(end);
     const isRefused = isRefusal(end);
     const { port, context } = this.#keeper;
     const backend = this.#backend!;
@@ -230,8 +252,13 @@ export class UdpSession extends IdleLink implements ConduitEvents {
   }
 
   #open(far: Conduit): void {
+    const { log, timers } = this.#keeper.context;
     this.#state = "open";
     this.#far = far;
+    if (log.wantsDetails) {
+      this.#logged = new ConnectionLog(log, timers)
+        .opened(this.facts, timers.now());
+    }
     far.attach(this);
     for (const octets of this.takeWaiting()) this.#send(octets);
   }
@@ -248,6 +275,7 @@ export class UdpSession extends IdleLink implements ConduitEvents {
     const { port, context } = this.#keeper;
     this.#kept.keep(octets, context.timers.now());
     this.#backend!.octetsSent += octets.length;
+    this.#logged?.sent(octets.length);
     port.counts.octetsFromClients += octets.length;
     return true;
   }

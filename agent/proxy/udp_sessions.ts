@@ -13,6 +13,7 @@
  * @module
  */
 
+import { ConnectionLog } from "../../host/process/connection_log.ts";
 import {
   INTERNAL_ERROR,
   unawaited,
@@ -195,7 +196,10 @@ export class UdpSessions implements PortProxy, SessionKeeper {
   onRefused(session: UdpSession, why: BackendFound["kind"]): void {
     this.port.counts.refused++;
     this.port.counts.datagramsDropped += session.takeWaiting().length;
-    const { timers } = this.context;
+    const { log, timers } = this.context;
+    const message = this.port.lastError ?? "no endpoint could be reached";
+    new ConnectionLog(log, timers)
+      .failed({ reason: "endpoint", message }, session.facts);
     const end = () => {
       // It may have made room for another one meanwhile.
       if (!session.isOver) this.#forget(session);

@@ -42,6 +42,26 @@ Deno.test("each client has a session of its own, and gets its own answers", asyn
   assertEquals(portOf(rig).counts.octetsToClients, 18);
 });
 
+Deno.test("each session has its lines in the log, and who finds nobody one", async () => {
+  await using rig = new ProxyRig();
+  await using backend = await DatagramPeer.echo("a:");
+  await using one = await DatagramPeer.open();
+  const port = await serveAt(rig, [backend.port]);
+  assertEquals(await one.ask("1", port), "a:1");
+  const { fields } = await rig.log.until(/^connection opened$/);
+  assertEquals(fields["service"], KEY);
+  assertEquals(fields["from"], `127.0.0.1:${one.port}`);
+  assertEquals(fields["target"], `udp 127.0.0.1:${backend.port}`);
+  rig.sink.set({ services: [], endpoints: [] });
+  const ended = await rig.log.until(/^connection ended$/);
+  const { bytesToTarget, bytesFromTarget } = ended.fields;
+  assertEquals([bytesToTarget, bytesFromTarget], [1, 3]);
+  rig.reach.refuse("127.0.0.1:1");
+  one.send(new Uint8Array(1), await serveAt(rig, [1]));
+  const failed = await rig.log.until(/^connection failed: /);
+  assertEquals([failed.level, failed.fields["service"]], ["event", KEY]);
+});
+
 Deno.test("datagrams of 65,507 octets go and come whole, an empty one too", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.open();

@@ -66,17 +66,19 @@ export class ConnectionLog {
    * It is open.
    *
    * @param startMs When it was asked for, by the clock.
-   * @param inner Told as well.
+   * @param inner Told as well, where anybody else is to know.
    * @returns Whom its `ObservedConduit` is to tell.
    */
   opened(
     facts: ConnectionFacts,
     startMs: number,
-    inner: ConduitObserver,
+    inner: ConduitObserver = NOBODY,
   ): ConduitObserver {
     return new LoggedConnection(this.#log, this.#clock, facts, startMs, inner);
   }
 }
+
+const NOBODY: ConduitObserver = { received() {}, sent() {}, ended() {} };
 
 class LoggedConnection implements ConduitObserver {
   readonly #log: Log;

@@ -65,7 +65,7 @@ const LEVELS = { info: 1, event: 2, detail: 4, packet: 10 } as const;
 /** Longest message: room for a stack, none for what a peer may be called. */
 const MESSAGE_LENGTH_MAX = 4_000;
 
-/** Longest value of a field. */
+/** Longest value of a field, but for a stack. */
 const FIELD_LENGTH_MAX = 1_000;
 
 /** Longest key: what is remembered of lines must not be as long as they like. */
@@ -158,7 +158,12 @@ function printableFields(fields: LogFields): LogFields {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       name,
-      typeof value === "string" ? printable(value, FIELD_LENGTH_MAX) : value,
+      typeof value === "string"
+        ? printable(
+          value,
+          name === "stack" ? MESSAGE_LENGTH_MAX : FIELD_LENGTH_MAX,
+        )
+        : value,
     ]),
   );
 }
