@@ -14,16 +14,18 @@ import { discoveryOptions } from "./flags/discovery_options.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
 import { serverOptions } from "./flags/server_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
+import { handoverAddress } from "./flags/handover_flags.ts";
 import { liveConfig } from "./flags/live_config.ts";
 import { readFirst } from "./first_reads.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
-import { type Running, untilStopped } from "./until_stopped.ts";
+import { type Succeeding, Succession } from "./succession.ts";
+import { untilStopped } from "./until_stopped.ts";
 
 /** Gets the server up; rejects when that cannot be. */
 export type StartServer = (
   options: ServerOptions,
   log: Log,
-) => Promise<Running>;
+) => Promise<Succeeding>;
 
 /**
  * Makes the command.
@@ -77,9 +79,22 @@ export function serverCommand(start: StartServer): Command {
         ...(config && { config }),
         ...(discovery && { discovery }),
       };
-      const running = await namingFlags(
-        listenFlags(live),
-        () => start(live, log),
+      const { identity, address: port } = options.agents;
+      const succession = await Succession.begin({
+        command: "server",
+        address: handoverAddress({
+          command: "server",
+          flag: values["handover-socket"],
+          ...(identity && { stateDirectory: identity.stateDirectory }),
+          port,
+        }),
+        replace: values["replace"],
+        ownFlags: identity === undefined
+          ? "an --agent-port"
+          : "a --state-dir and ports",
+      }, log);
+      const running = await succession.start(() =>
+        namingFlags(listenFlags(live), () => start(live, log))
       );
       log.detail(tlsInUse());
       await untilStopped(running, Deno, log);

@@ -24,14 +24,20 @@ import { UsageError } from "./usage_error.ts";
 
 /** What can be followed. */
 export interface Succeeding extends Running {
-  /** Settles when it may serve everybody, or will not any more. */
-  readonly ready: Promise<void>;
+  /**
+   * Settles when it may serve everybody, or will not any more.
+   *
+   * @param agents How many were linked to who served before.
+   */
+  whenReady(agents: number): Promise<void>;
   /** It ends anyway, so who follows need not insist. */
   readonly isDraining: boolean;
   /** Sockets that it takes before it is ready: it is made ready by who comes. */
   readonly early?: readonly string[];
-  /** Some of its sockets are a successor's, such as those it took early. */
+  /** A successor accepts with these of ours, and waits until it is ready. */
   handedOverEarly?(pid: number): void;
+  /** How many agents are linked. */
+  readonly agents?: number;
   /** All are: it ends when what runs has ended. */
   handedOver(pid: number): void;
 }
@@ -105,7 +111,7 @@ export class Succession {
     const takeover = this.#takeover;
     if (takeover !== undefined) await this.#takeOver(takeover, running);
     this.#makeOffer(running);
-    await running.ready;
+    await running.whenReady(takeover?.agents ?? 0);
     const unwanted = this.#store?.close() ?? [];
     if (unwanted.length > 0) {
       this.#log.info(`not served any more: ${unwanted.join(", ")}`);
@@ -115,7 +121,8 @@ export class Succession {
   async #takeOver(takeover: Takeover, running: Succeeding): Promise<void> {
     const { early } = running;
     if (early !== undefined) await takeover.take(early);
-    await Promise.race([running.ready, takeover.over]);
+    const ready = running.whenReady(takeover.agents);
+    await Promise.race([ready, takeover.over]);
     // It may have been told to end meanwhile; then there is nothing to follow.
     if (running.isDraining) return takeover.abandon();
     await takeover.take();
@@ -129,6 +136,7 @@ export class Succession {
       this.#offer = new HandoverOffer(address, {
         command,
         isDraining: () => running.isDraining,
+        agents: () => running.agents ?? 0,
         handedOver: ({ isAll, pid }) => {
           if (isAll) running.handedOver(pid);
           else running.handedOverEarly?.(pid);
@@ -161,7 +169,8 @@ export class Succession {
       );
     } catch (error) {
       if (error instanceof TakeoverRefused) throw this.#refused(error);
-      this.#log.warn(
+      // Whatever it is, who listens is told it in better words.
+      this.#log.detail(
         `cannot ask at ${address} who runs: ${(error as Error).message}`,
       );
     }

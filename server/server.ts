@@ -24,6 +24,7 @@ import { guardDebug } from "./admin_access.ts";
 import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./readiness.ts";
+import type { Registry } from "./registry.ts";
 import { ServerAgents } from "./server_agents.ts";
 import { ServerCore } from "./server_core.ts";
 import { ServerFrontends } from "./server_frontends.ts";
@@ -45,8 +46,23 @@ export interface RunningServer {
   };
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
-  /** Not ready, no new callers, then ends when idle or at its timeout. */
-  shutdown(): void;
+  /** It was asked to end, or another process serves. */
+  readonly isDraining: boolean;
+  /** How many agents are linked. */
+  readonly agents: number;
+  /** What has to be taken before others: agents make a server ready. */
+  readonly early: readonly string[];
+  /**
+   * Settles when so many agents are linked, or those that do not come at once
+   * were waited for.
+   */
+  whenReady(agents: number): Promise<void>;
+  /** Not ready; ends when idle or at its timeout; who comes is served. */
+  shutdown(why?: string): void;
+  /** Another process accepts agents and waits for them to come. */
+  handedOverEarly(pid: number): void;
+  /** Another process serves: what runs goes on for a while. */
+  handedOver(pid: number): void;
   /** Ends at once. */
   stop(reason: string): void;
   /** Reads certificates and keys again; what runs is not disturbed. */
@@ -90,7 +106,7 @@ class Server {
     );
     this.#core = core;
     this.#shutdown = new Shutdown({
-      refuseCallers: () => this.#refuseCallers(),
+      announce: () => this.#announceEnd(),
       load: () =>
         core.metrics.established + core.metrics.pendingDials +
         this.#agents.leaving,
@@ -161,11 +177,38 @@ class Server {
   }
 
   #running(addresses: RunningServer["addresses"]): RunningServer {
-    const { options, files, authorization } = this.#core;
+    const { options, log, files, authorization, registry } = this.#core;
+    const shutdown = this.#shutdown;
+    const timeoutMs = options.shutdownTimeoutMs;
+    const finished = shutdown.finished
+      .then(() => log.info("the server has ended"))
+      .finally(() => authorization.close());
     return {
       addresses,
-      finished: this.#shutdown.finished.finally(() => authorization.close()),
-      shutdown: () => this.#shutdown.begin(options.shutdownTimeoutMs),
+      finished,
+      early: [`tcp ${addresses.agents}`],
+      get isDraining() {
+        return !shutdown.isRunning;
+      },
+      get agents() {
+        return agentsOf(registry);
+      },
+      whenReady: (agents) =>
+        untilReady(() => !shutdown.isRunning || agentsOf(registry) >= agents),
+      shutdown: (why = "asked to end") => {
+        if (shutdown.isRunning) {
+          log.info(`${why}: draining, ${this.#load}; who comes is served`);
+        }
+        shutdown.begin(timeoutMs);
+      },
+      handedOverEarly: (pid) => {
+        log.info(`process ${pid} accepts agents; those here are told`);
+        this.#agents.drain("another process takes over");
+      },
+      handedOver: (pid) => {
+        log.info(`handed over to process ${pid}: ${this.#load}`);
+        shutdown.handedOver(timeoutMs);
+      },
       stop: (reason) => this.#shutdown.now(reason),
       reload: () => {
         files.reload();
@@ -174,6 +217,14 @@ class Server {
         this.#agents.reconsider();
       },
     };
+  }
+
+  /** What runs, and how long it may, in words. */
+  get #load(): string {
+    const { metrics, options } = this.#core;
+    const { established, pendingDials } = metrics;
+    return `${established} connections and ${pendingDials} dials, at most ` +
+      `${options.shutdownTimeoutMs / 1000} s`;
   }
 
   async #openKubernetes(): Promise<ServerKubernetes | undefined> {
@@ -224,7 +275,7 @@ class Server {
 
   // --- The end ---------------------------------------------------------------
 
-  #refuseCallers(): void {
+  #announceEnd(): void {
     this.#readiness.report();
     this.#kubernetes?.retire();
     // Whose stream ends makes the next one elsewhere, and not on this connection.
@@ -247,4 +298,23 @@ class Server {
     this.#frontends.stop(reason);
     for (const listener of this.#httpListeners) listener.close();
   }
+}
+
+/** How long agents may take to come to a server that takes over. */
+const AGENTS_WAIT_MS = 5_000;
+
+/** How often it is looked whether they have. */
+const AGENTS_LOOK_MS = 20;
+
+async function untilReady(isReady: () => boolean): Promise<void> {
+  const untilMs = systemTimers.now() + AGENTS_WAIT_MS;
+  while (!isReady() && systemTimers.now() < untilMs) {
+    await new Promise<void>((resolve) =>
+      systemTimers.after(AGENTS_LOOK_MS, resolve)
+    );
+  }
+}
+
+function agentsOf({ links }: Registry): number {
+  return new Set([...links].map(({ peer }) => peer.agentId)).size;
 }

@@ -93,15 +93,17 @@ export class ServerFrontends {
     return this.#kubelet.address;
   }
 
-  /** Lets nobody in any more; what runs goes on. */
+  /**
+   * Callers that can be told make new connections for what they want next; who
+   * comes here all the same is served.
+   */
   drain(reason: string): void {
-    this.#listener?.close();
-    this.#kubelet?.drain();
     this.#port.shutdown(reason);
   }
 
-  /** Ends what runs; behind `drain`. */
+  /** Lets nobody in any more, and ends what runs. */
   stop(reason: string): void {
+    this.#listener?.close();
     this.#port.shutdown(reason);
     this.#kubelet?.stop(reason);
   }

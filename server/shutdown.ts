@@ -1,6 +1,7 @@
 /**
- * The end of a server, in order: not ready, no new callers, wait for what runs,
- * then everything goes.
+ * The end of a server, in order: not ready, agents and callers are told, whoever
+ * comes all the same is served, and when nothing runs everything goes. Another
+ * process may take the ports meanwhile; then only what runs is waited for.
  *
  * @module
  */
@@ -9,21 +10,28 @@ import type { Timer, Timers } from "../proto/sync/clock.ts";
 
 /** What has to be done at each step. */
 export interface ShutdownSteps {
-  /** Turn new callers away; from here on the server is not ready. */
-  refuseCallers(): void;
+  /** Tell agents and callers to go elsewhere; the server is not ready. */
+  announce(): void;
   /** Dials and conduits that are under way. */
   load(): number;
   /** Close everything that is left; settles when it is gone. */
   closeAll(reason: string): Promise<void>;
 }
 
+/**
+ * Whoever had connected before another process took the ports may not have said
+ * what for: so long they have.
+ */
+export const ARRIVAL_MS = 1_000;
+
 /** See the module description. Idempotent. */
 export class Shutdown {
   readonly #steps: ShutdownSteps;
   readonly #timers: Timers;
   readonly #finished = Promise.withResolvers<void>();
-  #state: "running" | "draining" | "closing" = "running";
+  #state: "running" | "draining" | "leaving" | "closing" = "running";
   #deadline: Timer | undefined;
+  #arrivals: Timer | undefined;
 
   constructor(steps: ShutdownSteps, timers: Timers) {
     this.#steps = steps;
@@ -43,18 +51,29 @@ export class Shutdown {
   begin(timeoutMs: number): void {
     if (this.#state !== "running") return;
     this.#state = "draining";
-    this.#steps.refuseCallers();
-    if (timeoutMs === 0) return this.now("the server is stopping");
-    this.#deadline = this.#timers.after(
-      timeoutMs,
-      () => this.now(`the server stopped after ${timeoutMs / 1000} s of grace`),
-    );
+    this.#steps.announce();
+    this.#limit(timeoutMs);
     this.loadChanged();
+  }
+
+  /** Another process has the ports. @param timeoutMs As {@linkcode begin}. */
+  handedOver(timeoutMs: number): void {
+    if (this.#state !== "running" && this.#state !== "draining") return;
+    this.#state = "leaving";
+    // Again: somebody may have come since.
+    this.#steps.announce();
+    this.#arrivals = this.#timers.after(ARRIVAL_MS, () => {
+      this.#arrivals = undefined;
+      this.loadChanged();
+    });
+    this.#limit(timeoutMs);
   }
 
   /** To be called whenever the load may have become 0. */
   loadChanged(): void {
-    if (this.#state === "draining" && this.#steps.load() === 0) {
+    const isWaiting = this.#state === "draining" ||
+      (this.#state === "leaving" && this.#arrivals === undefined);
+    if (isWaiting && this.#steps.load() === 0) {
       this.now("the server is stopping");
     }
   }
@@ -62,12 +81,21 @@ export class Shutdown {
   /** Ends without waiting any longer. */
   now(reason: string): void {
     if (this.#state === "closing") return;
-    if (this.#state === "running") this.#steps.refuseCallers();
+    if (this.#state === "running") this.#steps.announce();
     this.#state = "closing";
     this.#deadline?.cancel();
+    this.#arrivals?.cancel();
     this.#steps.closeAll(reason).then(
       this.#finished.resolve,
       this.#finished.reject,
+    );
+  }
+
+  #limit(timeoutMs: number): void {
+    if (timeoutMs === 0) return this.now("the server is stopping");
+    this.#deadline ??= this.#timers.after(
+      timeoutMs,
+      () => this.now(`the server stopped after ${timeoutMs / 1000} s of grace`),
     );
   }
 }

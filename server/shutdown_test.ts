@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { Shutdown } from "./shutdown.ts";
+import { ARRIVAL_MS, Shutdown } from "./shutdown.ts";
 
 function setUp(load: number) {
   const timers = new FakeTimers();
   const state = { load, did: [] as string[] };
   const shutdown = new Shutdown({
-    refuseCallers: () => void state.did.push("refuse"),
+    announce: () => void state.did.push("tell"),
     load: () => state.load,
     closeAll: (reason) => {
       state.did.push(`close: ${reason}`);
@@ -19,14 +19,14 @@ function setUp(load: number) {
 Deno.test("an idle server ends at once", async () => {
   const { state, shutdown } = setUp(0);
   shutdown.begin(30_000);
-  assertEquals(state.did, ["refuse", "close: the server is stopping"]);
+  assertEquals(state.did, ["tell", "close: the server is stopping"]);
   await shutdown.finished;
 });
 
-Deno.test("a busy server refuses callers and waits for what runs", async () => {
+Deno.test("a busy server tells callers and waits for what runs", async () => {
   const { state, shutdown, timers } = setUp(2);
   shutdown.begin(30_000);
-  assertEquals([state.did, shutdown.isRunning], [["refuse"], false]);
+  assertEquals([state.did, shutdown.isRunning], [["tell"], false]);
   state.load = 0;
   shutdown.loadChanged();
   await shutdown.finished;
@@ -37,7 +37,7 @@ Deno.test("a server that stays busy ends when its grace is over", () => {
   const { state, shutdown, timers } = setUp(1);
   shutdown.begin(30_000);
   timers.advance(29_999);
-  assertEquals(state.did, ["refuse"]);
+  assertEquals(state.did, ["tell"]);
   timers.advance(1);
   assertEquals(state.did[1], "close: the server stopped after 30 s of grace");
 });
@@ -54,5 +54,29 @@ Deno.test("a second signal ends the wait, a third does nothing", () => {
   shutdown.now("second signal");
   shutdown.now("third signal");
   shutdown.begin(1);
-  assertEquals(state.did, ["refuse", "close: second signal"]);
+  assertEquals(state.did, ["tell", "close: second signal"]);
+});
+
+Deno.test("whoever had come before the ports went may still say what for", async () => {
+  const { state, shutdown, timers } = setUp(0);
+  shutdown.handedOver(30_000);
+  timers.advance(ARRIVAL_MS - 1);
+  shutdown.loadChanged();
+  assertEquals(state.did, ["tell"]);
+  state.load = 1;
+  timers.advance(1);
+  state.load = 0;
+  shutdown.loadChanged();
+  await shutdown.finished;
+  assertEquals(state.did, ["tell", "close: the server is stopping"]);
+});
+
+Deno.test("callers that came while it drained are told, too", () => {
+  const { state, shutdown, timers } = setUp(1);
+  shutdown.begin(30_000);
+  timers.advance(20_000);
+  shutdown.handedOver(30_000);
+  assertEquals(state.did, ["tell", "tell"]);
+  timers.advance(10_000);
+  assertEquals(state.did[2], "close: the server stopped after 30 s of grace");
 });

@@ -44,7 +44,7 @@ export interface RunningProxy {
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
   /** Settles when all that is known of is served, or everything is closed. */
-  readonly ready: Promise<void>;
+  whenReady(): Promise<void>;
   /** It was asked to end, or another process serves. */
   readonly isDraining: boolean;
   /** Ends when nothing runs, or at its timeout; who comes is served. */
@@ -116,7 +116,7 @@ class NodeProxy {
       admin: this.#admin.address,
       relay: this.#relay?.addresses ?? {},
       finished: drain.finished,
-      ready: Promise.race([this.#whenReady(), drain.finished]),
+      whenReady: () => Promise.race([this.#whenReady(), drain.finished]),
       get isDraining() {
         return drain.isDraining;
       },

@@ -22,6 +22,7 @@ import { DISCOVERY_FLAGS } from "./discovery_flags.ts";
 import { KUBELET_FLAGS } from "./kubelet_flags.ts";
 import { INTAKE_FLAGS } from "./intake_flags.ts";
 import { SERVER_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
+import { HANDOVER_FLAGS } from "./handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { messageSizeFlag } from "./message_size_flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
@@ -215,6 +216,7 @@ export const SERVER_FLAGS = {
 
   ...INTAKE_FLAGS,
   ...AUDIT_FLAGS,
+  ...HANDOVER_FLAGS,
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,
 

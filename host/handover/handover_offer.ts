@@ -4,10 +4,10 @@
  * ```
  * successor                          elder
  *   ask: sockets, command, replace ─►
- *                                   ◄─ yes: pid            or no: why, pid
+ *                                   ◄─ yes: pid, agents    or no: why, pid
  *   more ───────────────────────────►
  *                                   ◄─ sockets: count, and the descriptors
- *   take: [some of them] ───────────►  accepts with these no more
+ *   take: [some of them] ───────────►  does not accept with these for now
  *                                   ◄─ taken
  *   take: "all" ────────────────────►  accepts nobody any more, ends when idle
  *                                   ◄─ taken
@@ -47,6 +47,8 @@ export interface Incumbent {
   /** It is about to end, so a successor need not insist. */
   readonly isDraining: () => boolean;
   readonly handedOver: (handed: Handed) => void;
+  /** How many agents are linked, for who has to wait for them. */
+  readonly agents?: () => number;
 }
 
 /** See the module description. */
@@ -116,7 +118,8 @@ export class HandoverOffer {
     const { pid } = socket.peer;
     this.#log.info(`process ${pid} gets ready to take over`);
     const left = [...this.#store.listening.keys()];
-    socket.send({ yes: true, pid: Deno.pid });
+    const agents = this.#incumbent.agents?.() ?? 0;
+    socket.send({ yes: true, pid: Deno.pid, agents });
     for (;;) {
       const packet = await socket.receive();
       if (packet === null) break;
@@ -124,6 +127,7 @@ export class HandoverOffer {
       if (more === true) this.#give(socket, left.splice(0, DESCRIPTORS_MAX));
       else if (take !== undefined && this.#letGo(socket, take)) return;
     }
+    this.#store.start();
     this.#log.warn(
       `process ${pid} has ended before it took over; this one goes on`,
     );
@@ -142,7 +146,8 @@ export class HandoverOffer {
     const { pid } = socket.peer;
     const isAll = take === "all";
     const keys = new Set(Array.isArray(take) ? take : []);
-    this.#store.handOver(isAll ? undefined : (key) => keys.has(key));
+    if (isAll) this.#store.handOver();
+    else this.#store.hold((key) => keys.has(key));
     // Before the answer: the successor offers its sockets there itself.
     if (isAll) this.#listener?.close();
     this.#incumbent.handedOver({ isAll, pid });

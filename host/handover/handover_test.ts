@@ -88,7 +88,10 @@ test("sockets are let go of when the younger one says so, some of them earlier",
   const takeover = await rig.takeover();
   const [first, second] = rig.keys;
   await takeover!.take([first!]);
-  assertEquals([...socketStore()!.listening.values()], [second]);
+  const held = [...socketStore()!.listening].map((
+    [{ isHeld }, key],
+  ) => [key, isHeld]);
+  assertEquals(held, [[first, true], [second, false]]);
   assertEquals(rig.young.take(first)!.isHeld, false);
   assertEquals(rig.young.take(second)!.isHeld, true);
   await takeover!.take();
@@ -103,10 +106,13 @@ test("sockets are let go of when the younger one says so, some of them earlier",
 });
 
 test("who fails before it takes over has done no harm", async (rig) => {
-  (await rig.takeover())!.abandon();
+  const failing = await rig.takeover();
+  await failing!.take([rig.keys[0]!]);
+  failing!.abandon();
   await rig.log.until(/has ended before it took over; this one goes on/);
-  assertEquals(rig.handed, []);
-  assertEquals(socketStore()!.listening.size, 2);
+  assertEquals(rig.handed, [{ isAll: false, pid: Deno.pid }]);
+  const all = [...socketStore()!.listening.keys()];
+  assertEquals(all.map(({ isHeld }) => isHeld), [false, false]);
   (await rig.takeover())!.abandon();
 });
 

@@ -56,9 +56,17 @@ export class Takeover {
   #answered: (() => void) | undefined;
   #state: "holding" | "over" = "holding";
 
-  private constructor(socket: PacketSocket, store: SocketStore) {
+  /** How many agents are linked to the elder. */
+  readonly agents: number;
+
+  private constructor(
+    socket: PacketSocket,
+    store: SocketStore,
+    agents: unknown,
+  ) {
     this.#socket = socket;
     this.#store = store;
+    this.agents = typeof agents === "number" ? agents : 0;
   }
 
   /**
@@ -84,7 +92,7 @@ export class Takeover {
       const { words } = await answerOf(socket);
       if (words.yes !== true) throw refusal(words.no, socket.peer.pid);
       await receiveAll(socket, store, received);
-      const takeover = new Takeover(socket, store);
+      const takeover = new Takeover(socket, store, words.agents);
       void takeover.#listen();
       return takeover;
     } catch (error) {

@@ -44,7 +44,6 @@ export class DiscoveryPort {
   readonly #environment: DiscoveryPortEnvironment;
   readonly #listener: BoundListener;
   readonly #connections = new Set<Connection>();
-  #isOpen = true;
 
   /**
    * Opens the port.
@@ -64,11 +63,15 @@ export class DiscoveryPort {
     return this.#listener.address;
   }
 
-  /** Lets nobody in any more; calls that run go on to their end. */
+  /** Who is here makes a new connection for the next call. */
   drain(reason: string): void {
-    if (this.#isOpen) this.#listener.close();
-    this.#isOpen = false;
     for (const connection of this.#connections) connection.shutdown(reason);
+  }
+
+  /** Lets nobody in any more; calls that run go on to their end. */
+  stop(reason: string): void {
+    this.#listener.close();
+    this.drain(reason);
   }
 
   #accept(conn: OctetSocket): void {

@@ -139,6 +139,7 @@ export class ServerDiscovery {
   /** Settles when the sources have ended. */
   async stop(reason: string): Promise<void> {
     this.drain(reason);
+    this.#port?.stop(reason);
     await this.#discovery.stop(reason);
   }
 }

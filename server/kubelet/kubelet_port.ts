@@ -114,13 +114,9 @@ export class KubeletPort {
     return this.#listener.address;
   }
 
-  /** Lets nobody in any more; what runs goes on. */
-  drain(): void {
-    this.#listener.close();
-  }
-
-  /** Ends what runs. */
+  /** Lets nobody in any more, and ends what runs. */
   stop(reason: string): void {
+    this.#listener.close();
     this.#isOver = true;
     for (const exchange of this.#exchanges) exchange.stop(reason);
     this.#lookups?.[Symbol.dispose]();

@@ -94,15 +94,18 @@ export function openKubernetes(
       warn: (line) => log.warn(line),
     },
   })];
+  // Once: a server of the same id that follows publishes one under that name.
+  let takenBack: Promise<void> | undefined;
+  const takeBack = () => takenBack ??= publishing?.stop();
   return {
     judges,
     start: () => {
       publishing?.start();
       approver?.start();
     },
-    retire: () => void publishing?.stop(),
+    retire: () => void takeBack(),
     stop: async () => {
-      await Promise.all([publishing?.stop(), approver?.stop()]);
+      await Promise.all([takeBack(), approver?.stop()]);
       client[Symbol.dispose]();
     },
   };

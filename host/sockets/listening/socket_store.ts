@@ -24,6 +24,8 @@ export interface ListeningSocket {
   readonly isHeld: boolean;
   /** Nobody else accepts with it any more, so it may. */
   start(): void;
+  /** Another process accepts with it for now; absent: that cannot be. */
+  hold?(): void;
   /** Another process listens with it: nothing more is accepted or read here. */
   handedOver(): void;
 }
@@ -123,6 +125,13 @@ export class SocketStore {
     }
     for (const [socket, key] of [...this.#listening]) {
       if (choice(key) && socket.isHeld) socket.start();
+    }
+  }
+
+  /** Another process accepts with these until they are started again. */
+  hold(choice: SocketChoice): void {
+    for (const [socket, key] of [...this.#listening]) {
+      if (choice(key)) socket.hold?.();
     }
   }
 

@@ -5,6 +5,7 @@
  */
 
 import { setImmediate } from "node:timers";
+import { unawaited } from "../../process/internal_errors.ts";
 import { hostPort } from "../deno_socket.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import { PolledSocket } from "./polled_socket.ts";
@@ -187,6 +188,12 @@ export class PolledListener implements Polled, ListeningSocket {
     if (!this.#poller.add(this.descriptor, INTEREST, this.#watcher)) {
       throw cannotWait();
     }
+  }
+
+  hold(): void {
+    if (this.#state !== "open") return;
+    this.#state = "held";
+    unawaited("accept", this.#poller.release(this.descriptor));
   }
 
   handedOver(): void {

@@ -1,0 +1,154 @@
+/**
+ * Restarts of a server, of real processes, with conduits held and dials running:
+ * no dial is refused.
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { FrontendProtocol, Road } from "../../client/road.ts";
+import { openRoad } from "../../client/road_dialer.ts";
+import { Child } from "../peers/child.ts";
+import { freePort } from "../peers/ports.ts";
+import { launchAgent, ourCommand, type RunningAgent } from "../peers/tunnel.ts";
+import { Workspace } from "../peers/workspace.ts";
+import { ConduitProbe } from "../support/conduit_probe.ts";
+import { ProxyRig } from "../support/proxy_rig.ts";
+import { SteadyRequests } from "../support/steady_requests.ts";
+
+/** Servers, one after the other, with two agents. */
+class ServerStage implements AsyncDisposable {
+  readonly #targets = new ProxyRig();
+  readonly #target = this.#targets.echo();
+  readonly #children: Child[] = [];
+  readonly #agents: RunningAgent[] = [];
+  readonly #frontend: string;
+  readonly agentPort = freePort();
+  readonly healthUrl: string;
+  readonly #flags: readonly string[];
+
+  constructor(readonly workspace: Workspace) {
+    const { ca, server } = workspace.certificates;
+    const healthPort = freePort();
+    this.#frontend = workspace.path("front.sock");
+    this.healthUrl = `http://127.0.0.1:${healthPort}`;
+    this.#flags = [
+      "--mode=auto",
+      `--agent-port=${this.agentPort}`,
+      "--agent-bind-address=127.0.0.1",
+      `--health-port=${healthPort}`,
+      "--health-bind-address=127.0.0.1",
+      `--admin-port=${freePort()}`,
+      `--cluster-cert=${server.cert}`,
+      `--cluster-key=${server.key}`,
+      `--cluster-ca-cert=${ca}`,
+      `--uds-name=${this.#frontend}`,
+      "--server-port=0",
+      "--graceful-shutdown-timeout=20s",
+    ];
+  }
+
+  start(...flags: string[]): Child {
+    const count = this.#children.length;
+    const child = new Child({
+      name: `server ${count}`,
+      command: ourCommand("server", ...this.#flags, ...flags),
+      logFile: this.workspace.path(`server-${count}.log`),
+    });
+    this.#children.push(child);
+    return child;
+  }
+
+  async addAgents(count: number): Promise<void> {
+    const at = { agentHost: "127.0.0.1", agentPort: this.agentPort };
+    for (let index = 0; index < count; index++) {
+      const agent = await launchAgent(this.workspace, at, "ours", [
+        `--agent-id=agent-${index}`,
+      ]);
+      this.#agents.push(agent);
+      await agent.child.untilReady(`${agent.healthUrl}/readyz`);
+    }
+  }
+
+  async readiness(): Promise<string> {
+    const answer = await fetch(`${this.healthUrl}/readyz`);
+    return `${answer.status} ${await answer.text()}`;
+  }
+
+  /** A conduit over a caller's connection of its own. */
+  async connect(protocol: FrontendProtocol): Promise<ConduitProbe> {
+    const address = { kind: "unix", path: this.#frontend } as const;
+    const road: Road = { kind: "tunnel", protocol, address };
+    const dialer = openRoad(road);
+    const target = {
+      protocol: "tcp",
+      address: `127.0.0.1:${this.#target}`,
+    };
+    try {
+      return new ConduitProbe(await dialer.dial({ target }));
+    } finally {
+      dialer.close();
+    }
+  }
+
+  requests(protocol: FrontendProtocol): SteadyRequests {
+    return new SteadyRequests(async () => {
+      const conduit = await this.connect(protocol);
+      conduit.send("hello");
+      await conduit.received(5);
+      conduit.reset("asked enough");
+    }, 2);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { child } of this.#agents) await child.stop("SIGKILL");
+    for (const child of this.#children) await child.stop("SIGKILL");
+    await this.#targets[Symbol.asyncDispose]();
+    await this.workspace.remove();
+  }
+}
+
+async function assertAllAnswered(requests: SteadyRequests): Promise<void> {
+  const { answered, failures } = await requests.stop();
+  assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
+  assert(answered > 40, `only ${answered} were asked`);
+}
+
+for (const how of ["--replace", "SIGTERM"]) {
+  Deno.test(`a server is restarted without refusing a dial: ${how}`, async () => {
+    await using stage = new ServerStage(await Workspace.make());
+    const old = stage.start();
+    await old.untilReady(`${stage.healthUrl}/healthz`);
+    await stage.addAgents(2);
+    const held = [
+      await stage.connect("grpc"),
+      await stage.connect("http-connect"),
+    ];
+    const requests = [stage.requests("grpc"), stage.requests("http-connect")];
+    for (const one of requests) await one.more(20);
+    if (how === "--replace") {
+      const second = stage.start();
+      assertEquals((await second.ended).code, 1);
+      assertMatch(
+        await second.logTail(),
+        /A tunnel server runs here already \(process \d+\): take its place/,
+      );
+    } else {
+      old.signal("SIGTERM");
+      await old.untilPrinted(/SIGTERM: draining, \d+ connections/);
+      assertMatch(await stage.readiness(), /^500 the server is stopping/);
+      for (const one of requests) await one.more(20);
+    }
+    const young = stage.start(...how === "--replace" ? [how] : []);
+    await young.untilPrinted(/took over from process/);
+    await old.untilPrinted(/handed over to process/);
+    assertMatch(await stage.readiness(), /^200/);
+    for (const one of requests) await one.more(40);
+    for (const one of requests) await assertAllAnswered(one);
+    for (const one of held) {
+      one.send("still");
+      await one.received(5);
+      one.reset("over");
+    }
+    assertEquals((await old.ended).code, 0);
+    assertMatch(await old.logTail(), /the server has ended/);
+  });
+}
