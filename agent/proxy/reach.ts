@@ -9,8 +9,12 @@ import type { Target } from "../../catalog/snapshot.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import type { RoadDialer } from "../../client/road_dialer.ts";
 import { dialAddress, dialTarget } from "../../host/dial/dial.ts";
+import type { Resolver } from "../../host/names/resolver.ts";
+import { systemResolver } from "../../host/names/system_resolver.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import { isIpAddress } from "../../proto/link/ip_address.ts";
+import { EndpointNames } from "./endpoint_names.ts";
 import { DialError } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 
@@ -75,14 +79,19 @@ export interface Reach {
 export interface ReachOptions {
   /** The road into the tunnel; absent: there is none. */
   readonly road?: RoadDialer;
+  /** Of endpoints that have names; the machine's unless given. */
+  readonly resolver?: Resolver;
 }
 
 /** See the module description. */
 export class MachineReach implements Reach {
   readonly #road: RoadDialer | undefined;
+  readonly #resolver: Resolver;
 
-  constructor({ road }: ReachOptions) {
+  constructor({ road, resolver }: ReachOptions) {
     this.#road = road;
+    this.#resolver = resolver ??
+      new EndpointNames(systemResolver, systemTimers);
   }
 
   dial(target: Target, dial: ReachDial): Conduit | Promise<Conduit> {
@@ -91,12 +100,12 @@ export class MachineReach implements Reach {
     const mayGoRound = dial.agentOnFailure && this.#road !== undefined;
     return mayGoRound
       ? this.#directOrRound(target, dial)
-      : direct(target, dial);
+      : direct(target, dial, this.#resolver);
   }
 
   async #directOrRound(target: Target, dial: ReachDial): Promise<Conduit> {
     try {
-      return await direct(target, dial);
+      return await direct(target, dial, this.#resolver);
     } catch (error) {
       if (!(error instanceof ReachError) || error.fault !== "target") {
         throw error;
@@ -155,14 +164,16 @@ function nodeText(
 function direct(
   target: Target,
   dial: ReachDial,
+  resolver: Resolver,
 ): Conduit | Promise<Conduit> {
-  const conduit = dialDirectly(target, dial);
+  const conduit = dialDirectly(target, dial, resolver);
   return conduit instanceof Promise ? conduit.catch(fail) : conduit;
 }
 
 function dialDirectly(
   { address, port }: Target,
   { protocol, timeoutMs, signal }: ReachDial,
+  resolver: Resolver,
 ): Conduit | Promise<Conduit> {
   const limits = { timeoutMs, ...(signal === undefined ? {} : { signal }) };
   if (protocol === "tcp" && isIpAddress(address)) {
@@ -170,6 +181,7 @@ function dialDirectly(
   }
   return dialTarget({ protocol, address: hostPort(address, port) }, {
     ...limits,
+    resolver,
     // Who keeps the sessions knows best when they are over.
     udpIsSession: true,
     udpIdleTimeoutMs: Infinity,
