@@ -45,20 +45,26 @@ export class DnsServer implements AsyncDisposable {
     this.#running = Promise.all([this.#serveUdp(), this.#serveTcp()]);
   }
 
-  static open(answer: Answerer): DnsServer {
+  /** @param at Default: a free port. */
+  static open(
+    answer: Answerer,
+    at: DatagramAddress = { hostname: "127.0.0.1", port: 0 },
+  ): DnsServer {
+    const { hostname } = at;
     for (;;) {
-      const tcp = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+      const tcp = Deno.listen(at);
       const { port } = tcp.addr as Deno.NetAddr;
       try {
         const udp = Deno.listenDatagram({
           transport: "udp",
-          hostname: "127.0.0.1",
+          hostname,
           port,
         });
         return new DnsServer(udp, tcp, answer);
       } catch (error) {
         tcp.close();
-        if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+        const isTaken = error instanceof Deno.errors.AddrInUse;
+        if (!isTaken || at.port !== 0) throw error;
       }
     }
   }

@@ -24,7 +24,8 @@ import { ProbeTarget } from "./probe_target.ts";
 /** What a tunnel is to be made of. */
 export interface ProcessesWish {
   readonly server?: Maker;
-  readonly agent?: Maker;
+  /** `none`: for later. */
+  readonly agent?: Maker | "none";
   readonly mode?: Protocol | "auto";
   readonly serverFlags?: readonly string[];
   readonly agentFlags?: readonly string[];
@@ -50,7 +51,8 @@ export class TunnelProcesses implements AsyncDisposable {
       extraFlags: wish.serverFlags ?? [],
     });
     const processes = new TunnelProcesses(workspace, server, []);
-    await processes.addAgent(wish.agent ?? "ours", wish.agentFlags);
+    const { agent = "ours" } = wish;
+    if (agent !== "none") await processes.addAgent(agent, wish.agentFlags);
     return processes;
   }
 
@@ -58,12 +60,14 @@ export class TunnelProcesses implements AsyncDisposable {
     return this.agents[0]!;
   }
 
-  /** Starts a further agent. */
+  /** Starts a further agent. @param prefix Words before the command. */
   async addAgent(
     maker: Maker,
     flags: readonly string[] = [],
+    prefix: readonly string[] = [],
   ): Promise<RunningAgent> {
-    const agent = await startAgent(this.workspace, this.server, maker, flags);
+    const { workspace, server } = this;
+    const agent = await startAgent(workspace, server, maker, flags, prefix);
     this.agents.push(agent);
     return agent;
   }

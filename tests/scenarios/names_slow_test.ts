@@ -1,0 +1,106 @@
+/**
+ * A node whose name server answers some names and never others: those others
+ * cost themselves. With files of its own in `/etc`, where that is allowed.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { DnsServer, fromTable } from "../support/dns_server.ts";
+import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { abandon } from "../../proto/link/dial_handler.ts";
+
+const DEAD = 1_000;
+
+/** Dials of each name that is well. */
+const TIMES = 20;
+
+/** Mounts of its own. */
+const UNSHARE = ["unshare", "--mount", "--propagation", "private"];
+
+const mayMount = Deno.build.os === "linux" && await isAllowed();
+
+async function isAllowed(): Promise<boolean> {
+  try {
+    const [command = "", ...args] = UNSHARE;
+    return (await new Deno.Command(command, {
+      args: [...args, "mount", "--bind", "/etc/hostname", "/etc/resolv.conf"],
+      stdout: "null",
+      stderr: "null",
+    }).output()).success;
+  } catch {
+    return false;
+  }
+}
+
+/** Where an agent's `/etc` says that names are asked for. */
+const NAME_SERVER = { hostname: "127.83.0.1", port: 53 };
+
+/** Starts its words with these files in `/etc`. */
+function withFiles(folder: string): string[] {
+  Deno.writeTextFileSync(
+    `${folder}/resolv.conf`,
+    `nameserver ${NAME_SERVER.hostname}\n`,
+  );
+  Deno.writeTextFileSync(
+    `${folder}/hosts`,
+    "127.0.0.1 localhost known.test\n",
+  );
+  const mounts = ["resolv.conf", "hosts"]
+    .map((name) => `mount --bind ${folder}/${name} /etc/${name} &&`).join(" ");
+  return [...UNSHARE, "sh", "-c", `${mounts} exec "$@"`, "sh"];
+}
+
+Deno.test(
+  "1,000 dials to names whose name server is silent cost no other name",
+  {
+    ignore: !mayMount,
+  },
+  async () => {
+    const asked = Promise.withResolvers<void>();
+    const live = Object.fromEntries(
+      Array.from(
+        { length: TIMES },
+        (_, n) => [`n${n}.live.test`, ["127.0.0.1"]],
+      ),
+    );
+    const answer = fromTable(live);
+    let silent = 0;
+    await using _server = DnsServer.open((question) => {
+      if (!question.name.endsWith("dead.test")) return answer(question);
+      if (++silent >= 64) asked.resolve();
+      return [];
+    }, NAME_SERVER);
+    await using tunnel = await TunnelProcesses.start({ agent: "none" });
+    await tunnel.addAgent("ours", [], withFiles(tunnel.workspace.folder));
+    const { port } = new URL(`tcp://${tunnel.target.address}`);
+    const dial = (host: string): Promise<Conduit> => {
+      const target = { protocol: "tcp", address: `${host}:${port}` };
+      return tunnel.dial("grpc", { target });
+    };
+    const dead = Array.from(
+      { length: DEAD },
+      (_, n) => dial(`n${n}.dead.test`).then(String, ({ message }) => message),
+    );
+    await asked.promise;
+    for (const name of [() => "known.test", (n: number) => `n${n}.live.test`]) {
+      const took: number[] = [];
+      for (let n = 0; n < TIMES; n++) {
+        const begin = performance.now();
+        abandon(await dial(name(n)), "the test is over");
+        took.push(performance.now() - begin);
+      }
+      const median = took.sort((a, b) => a - b)[TIMES >> 1]!;
+      assert(median < 100, `${name(0)}: ${median} ms`);
+    }
+    const said = new Set(await Promise.all(dead));
+    for (const message of said) {
+      assertMatch(
+        message,
+        /lookup n\d+\.dead\.test: i\/o timeout/,
+      );
+    }
+    assertEquals(said.size, DEAD);
+  },
+);
