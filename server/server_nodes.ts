@@ -72,6 +72,7 @@ export class ServerNodes {
       metrics: core.metricRegistry,
       receiveBudget: core.receiveBudget,
       intake: core.intake.intake,
+      server: options.serverId,
       admit: this.#admit,
       rules: authorization,
       letsAnonymous: options.agents.allowAnonymous,

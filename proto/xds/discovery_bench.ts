@@ -1,5 +1,5 @@
 import type { ResponseBody } from "./discovery.ts";
-import { encodeBody, encodeNonce } from "./response_encoder.ts";
+import { encodeBody, encodeHead } from "./response_encoder.ts";
 import { RequestDecoder } from "./request_decoder.ts";
 import { type Resource, TYPE_URLS } from "./resource.ts";
 import { problemOf } from "./validation.ts";
@@ -82,7 +82,7 @@ for (const mode of ["sotw", "delta"] as const) {
   Deno.bench(
     `${mode}: encode ${CLUSTERS} assignments for one more client`,
     () => {
-      encodeNonce("1-17");
+      encodeHead("sotw", "1-17", "server");
       encodeBody(mode, BODY);
     },
   );

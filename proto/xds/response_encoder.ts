@@ -1,11 +1,11 @@
 /**
  * What a server tells its clients, as octets.
  *
- * Layer: xDS. A message is a client's own part, its nonce, and a body that is
- * the same for everybody who is told the same. Protobuf does not mind the order
- * of fields, so the nonce goes first and a thousand clients share one body:
+ * Layer: xDS. A message is a client's own part, its nonce and who answers, and a
+ * body that is the same for everybody who is told the same. Protobuf does not
+ * mind the order of fields, so a thousand clients share one body:
  *
- *     call.sendMessage(encodeNonce(nonce), encodeBody(mode, body))
+ *     call.sendMessage(encodeHead(mode, nonce, server), encodeBody(mode, body))
  *
  * @module
  */
@@ -13,6 +13,8 @@
 import type { DiscoveryMode, ResponseBody } from "./discovery.ts";
 import type { Resource } from "./resource.ts";
 import {
+  CONTROL_PLANE_FIELDS,
+  IDENTIFIER_FIELD,
   NONCE_FIELD,
   REMOVED_FIELD,
   RESOURCE_ANY_FIELD,
@@ -56,10 +58,26 @@ export function encodeBody(
   return octets;
 }
 
-/** The field that is a client's own; the same for both modes. */
-export function encodeNonce(nonce: string): Uint8Array {
-  const writer = new Writer(sizeOfText(nonce));
+/**
+ * What is a client's own.
+ *
+ * @param server `control_plane.identifier`: Envoy shows it, so one sees which of
+ *   several servers it follows.
+ */
+export function encodeHead(
+  mode: DiscoveryMode,
+  nonce: string,
+  server: string,
+): Uint8Array {
+  const size = sizeOfText(server);
+  const writer = new Writer(
+    sizeOfText(nonce) + (size === 0 ? 0 : sizeOfField(size)),
+  );
   writer.text(NONCE_FIELD, nonce);
+  if (size > 0) {
+    writer.head(CONTROL_PLANE_FIELDS[mode], size);
+    writer.text(IDENTIFIER_FIELD, server);
+  }
   return writer.octets;
 }
 

@@ -2,7 +2,7 @@ import { assertEquals, assertStrictEquals } from "@std/assert";
 import { forAll, type Prng } from "../../tests/support/prng.ts";
 import { decodeResponse } from "./client_codec.ts";
 import type { DiscoveryMode, ResponseBody } from "./discovery.ts";
-import { encodeBody, encodeNonce } from "./response_encoder.ts";
+import { encodeBody, encodeHead } from "./response_encoder.ts";
 import { type Resource, TYPE_URLS } from "./resource.ts";
 import {
   anyMessage,
@@ -35,8 +35,22 @@ function message(
   said: ResponseBody,
   nonce: string,
 ): Uint8Array {
-  return Uint8Array.of(...encodeNonce(nonce), ...encodeBody(mode, said));
+  return Uint8Array.of(
+    ...encodeHead(mode, nonce, ""),
+    ...encodeBody(mode, said),
+  );
 }
+
+Deno.test("clients are told who answers them", () => {
+  const controlPlane = { identifier: "server-1" };
+  const sotw = encodeHead("sotw", "n", "server-1");
+  assertEquals(discoveryResponse.decode(sotw), { nonce: "n", controlPlane });
+  const delta = encodeHead("delta", "n", "server-1");
+  assertEquals(deltaDiscoveryResponse.decode(delta), {
+    nonce: "n",
+    controlPlane,
+  });
+});
 
 Deno.test("a SotW response is what protobufjs reads in it", () => {
   const said = bodySaying();

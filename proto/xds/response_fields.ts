@@ -14,6 +14,12 @@ export const NONCE_FIELD = 5;
 /** Of `DeltaDiscoveryResponse` alone. */
 export const REMOVED_FIELD = 6;
 
+/** Who answers: other numbers in each of the two. */
+export const CONTROL_PLANE_FIELDS = { sotw: 6, delta: 7 } as const;
+
+/** Of `ControlPlane`. */
+export const IDENTIFIER_FIELD = 1;
+
 /** Of `Resource`, of which a `DeltaDiscoveryResponse` is full. */
 export const RESOURCE_VERSION_FIELD = 1;
 export const RESOURCE_ANY_FIELD = 2;

@@ -61,6 +61,8 @@ export interface DiscoveryEnvironment {
   readonly generate: Generate;
   /** Sources besides those of the options; asked last. */
   readonly sources: readonly Source[];
+  /** What clients are told of who answers them. */
+  readonly server: string;
   /** Whether somebody may be the node that it says. */
   readonly admit: Admit;
   /** The services that a node may know of; empty: nobody's node. */
@@ -106,6 +108,7 @@ export class Discovery {
     const metrics = new DiscoveryMetrics(environment.metrics, log, this);
     this.#streams = new OpenStreams({
       ...{ timers, random, admit, visibleTo, views, metrics },
+      server: environment.server,
       joined: (stream) => {
         if (this.isReady) this.#pushes.add(stream);
       },

@@ -50,6 +50,7 @@ class Rig {
         return generateService(input, variant);
       },
       sources: [],
+      server: "server-1",
       admit: () => undefined,
       visibleTo: () => this.visible,
     });
@@ -336,6 +337,16 @@ Deno.test("who waits too long for sources is sent elsewhere, and let in later", 
     undefined,
     undefined,
   ]);
+  await rig.discovery.stop("the test is over");
+});
+
+Deno.test("clients are told which server it is", async () => {
+  const rig = new Rig();
+  await rig.serve("10.0.0.1:1");
+  const { call } = rig.client();
+  rig.timers.advance(100);
+  const { controlPlane } = discoveryResponse.decode(call.messages[0]!);
+  assertEquals(controlPlane, { identifier: "server-1" });
   await rig.discovery.stop("the test is over");
 });
 

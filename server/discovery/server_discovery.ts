@@ -37,6 +37,8 @@ export interface ServerDiscoveryEnvironment {
   readonly metrics: MetricRegistry;
   readonly receiveBudget: ReceiveBudget;
   readonly intake: Intake;
+  /** The server's own id. */
+  readonly server: string;
   readonly admit: Admit;
   readonly rules: DiscoveryRules;
   /** Whether agents may link that show nothing. */

@@ -19,7 +19,7 @@ import type { Snapshot } from "../../catalog/snapshot.ts";
 import { AdsClient } from "../../client/ads/ads_client.ts";
 import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
-import { encodeBody, encodeNonce } from "../../proto/xds/response_encoder.ts";
+import { encodeBody, encodeHead } from "../../proto/xds/response_encoder.ts";
 import { RequestDecoder } from "../../proto/xds/request_decoder.ts";
 import {
   audience,
@@ -178,7 +178,10 @@ class World {
       const out = stream.next(this.timers.now());
       if (out === undefined) return;
       const { body, nonce } = out;
-      const [begin, end] = [encodeBody(this.#mode, body), encodeNonce(nonce)];
+      const [begin, end] = [
+        encodeBody(this.#mode, body),
+        encodeHead(this.#mode, nonce, ""),
+      ];
       this.#down.push(new Uint8Array([...begin, ...end]));
     }
   }

@@ -16,6 +16,8 @@ import type { AdsStream } from "./ads_stream.ts";
 /** What a stream needs of the server. */
 export interface AdsHost {
   readonly clock: Clock;
+  /** What clients are told of who answers them. */
+  readonly server: string;
   readonly decoder: RequestDecoder;
   /** @throws {GrpcError} Or rejects with it, when it may not subscribe. */
   admit(stream: AdsStream): void | Promise<void>;

@@ -33,10 +33,7 @@ import {
 import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import { NODE_OCTETS_MAX } from "../../../proto/xds/node_codec.ts";
-import {
-  encodeBody,
-  encodeNonce,
-} from "../../../proto/xds/response_encoder.ts";
+import { encodeBody, encodeHead } from "../../../proto/xds/response_encoder.ts";
 import { REQUEST_OCTETS_MAX } from "../../../proto/xds/request_decoder.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
 import { RESUMED_WORK_MS, type Share } from "../access/share.ts";
@@ -393,7 +390,8 @@ export class AdsStream implements ServerCallEvents {
       const { kind, body, nonce } = out;
       const octets = encodeBody(form.mode, body);
       this.#unanswered.set(kind, nonce);
-      call.sendMessage(encodeNonce(nonce), octets);
+      const head = encodeHead(form.mode, nonce, this.#host.server);
+      call.sendMessage(head, octets);
       observer.sent(kind, octets.length);
       this.#kept.sent(call.keptOctets, clock.now());
     }

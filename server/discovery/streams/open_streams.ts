@@ -39,6 +39,8 @@ export interface OpenStreamsOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** What clients are told of who answers them. */
+  readonly server: string;
   /** Whether somebody may be the node that it says. */
   readonly admit: Admit;
   /** The services that a node may know of; empty: nobody's node. */
@@ -176,8 +178,9 @@ export class OpenStreams {
   }
 
   #createHost(): AdsHost {
-    const { timers, admit, visibleTo, views, metrics } = this.#options;
+    const { timers, server, admit, visibleTo, views, metrics } = this.#options;
     return {
+      server,
       clock: timers,
       decoder: new RequestDecoder(),
       observer: metrics,
