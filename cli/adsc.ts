@@ -11,6 +11,8 @@ import {
   FleetRefusedError,
   FleetTimeoutError,
 } from "../client/adsc/fleet.ts";
+import { allThere } from "../client/adsc/conditions.ts";
+import { wantsOf } from "../client/adsc/subscriber_form.ts";
 import { resourceData } from "../proto/xds/resource_data.ts";
 import type { AdsChange } from "../client/ads/received.ts";
 import type { ResourceMessage } from "../client/ads/read_resource.ts";
@@ -40,8 +42,8 @@ export function adscCommand(
     about: [
       "Subscribes at a discovery server (xDS v3) as a node proxy, Envoy or a " +
       "gRPC client, takes and acknowledges what it is told, and ends when all " +
-      "that was asked for is there and every --wait and --expect holds: exit " +
-      "code 0. When that takes longer than --timeout it is 1, and when the " +
+      "that was asked for is there or, where there are any, every --wait and " +
+      "--expect holds: exit code 0. When that takes longer than --timeout it is 1, and when the " +
       "server refuses the client 3.",
       "KIND is cluster, endpoints, listener or route. With --clients there " +
       "are many, and conditions hold for each of them. docs/discovery.md has " +
@@ -68,7 +70,10 @@ async function runFleet(
   context: CommandContext,
   signals: SignalSource,
 ): Promise<void> {
-  const { conditions, timeoutMs, stayMs, print } = options;
+  const { timeoutMs, stayMs, print } = options;
+  const conditions = options.conditions.length > 0
+    ? options.conditions
+    : [allThere(wantsOf(options.fleet.form))];
   const fleet = new Fleet({
     ...options.fleet,
     ...print === "changes"
@@ -82,7 +87,9 @@ async function runFleet(
   try {
     await orAborted(fleet.until(conditions, timeoutMs), stopping.signal);
     if (stayMs > 0) {
-      await pause(options.fleet.timers, stayMs, stopping.signal);
+      const staying = pause(options.fleet.timers, stayMs, stopping.signal);
+      // Who is sent away meanwhile does not stay.
+      await Promise.race([staying, fleet.whenRefused]);
       if (!stopping.signal.aborted) await fleet.until(conditions, 1);
     }
     if (print === "dump") context.print(`${dump(fleet)}\n`);
@@ -92,6 +99,7 @@ async function runFleet(
     if (print === "figures") {
       context.print(`${JSON.stringify(fleet.figures, null, 2)}\n`);
     }
+    stopping.abort();
     for (const signal of SIGNALS) {
       signals.removeSignalListener(signal, onSignal);
     }

@@ -28,7 +28,9 @@ async function adsc(...argv: readonly string[]) {
 Deno.test("what a server tells is dumped as JSON", async () => {
   await using rig = await DiscoveryRig.serving(PART);
   const server = `--server=127.0.0.1:${rig.port}`;
-  const { code, out } = await adsc("grpc", "echo", "none", server);
+  const { code, out } = await adsc(
+    ...["grpc", "echo", "none", server, "--wait=absent==1"],
+  );
   assertEquals(code, 0);
   const dump = JSON.parse(out);
   assertEquals(dump.cluster.length, 1);
@@ -57,6 +59,37 @@ Deno.test("conditions that hold are exit code 0, others 1 with what was seen", a
     bad.err,
     /^tunnel adsc: (?:wanted endpoints default\/echo:80=.*, saw default|not all was heard of).* after 50 ms.*\n$/,
   );
+});
+
+Deno.test("what is asked for and is not there is exit code 1, unless it is meant to be", async () => {
+  await using rig = await DiscoveryRig.serving(PART);
+  const server = `--server=127.0.0.1:${rig.port}`;
+  const nothing = ["--print=nothing", server];
+  const gone = await adsc("grpc", "nope", ...nothing, "--timeout=500ms");
+  assertEquals(gone.code, 1);
+  assertMatch(
+    gone.err,
+    /^tunnel adsc: wanted all that is asked for, saw no listener nope after 500 ms\n$/,
+  );
+  const meant = ["--expect", "no listener nope"];
+  assertEquals((await adsc("grpc", "nope", ...nothing, ...meant)).code, 0);
+});
+
+Deno.test("a client that is sent away while it stays is exit code 3, at once", async () => {
+  using server = new ScriptedAds();
+  const running = adsc(
+    ...["raw", "cluster", `--server=127.0.0.1:${server.port}`],
+    ...["--for=1h", "--print=nothing", "--wait=refused==0"],
+  );
+  const stream = await server.next();
+  await stream.next("cluster");
+  stream.answer({ kind: "cluster", version: "1", resources: [] });
+  // It is content with that, and stays.
+  await stream.next("cluster");
+  stream.finish({ code: StatusCode.PERMISSION_DENIED, message: "revoked" });
+  const { code, err } = await running;
+  assertEquals(code, 3);
+  assertMatch(err, /PERMISSION_DENIED: revoked\n$/);
 });
 
 Deno.test("a server that is away is named, one that refuses is exit code 3", async () => {

@@ -10,6 +10,7 @@ import type { ClusterLoadAssignment } from "../../proto/xds/messages/endpoint_me
 import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import type { ResourceMessage } from "../ads/read_resource.ts";
 import type { AdsClient } from "../ads/ads_client.ts";
+import type { Want } from "./subscriber_form.ts";
 
 /** A client, as conditions look at it. */
 export type SeenBy = Pick<
@@ -163,6 +164,21 @@ function assigned(
       }
       const seen = asText(usableAddresses(content.message));
       return seen === sorted ? undefined : `${name}=${seen}`;
+    },
+  };
+}
+
+/** All that is asked for by name is there: what is meant unless one says else. */
+export function allThere(wants: readonly Want[]): Condition {
+  const named = wants.flatMap(({ kind, names }) =>
+    names.map((name) => [kind, name] as const)
+  );
+  return {
+    text: "all that is asked for",
+    check(client) {
+      const gone = named.filter(([kind, name]) => client.absent(kind).has(name))
+        .map(([kind, name]) => `no ${kind} ${name}`);
+      return gone.length === 0 ? undefined : gone.join(", ");
     },
   };
 }

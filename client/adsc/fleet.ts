@@ -125,6 +125,11 @@ export class Fleet {
     return this.#members.map(({ client }) => client);
   }
 
+  /** Rejects with a `FleetRefusedError` when a server will not have a client. */
+  get whenRefused(): Promise<never> {
+    return this.#refused.promise;
+  }
+
   /** Why a client has no stream, the last time that one had none. */
   get problem(): string | undefined {
     return this.#problem;

@@ -19,6 +19,8 @@ import {
   httpProtocolOptions,
   listener,
   type MessageKind,
+  previousHosts,
+  previousPriorities,
   rawBuffer,
   routeConfiguration,
   router,
@@ -32,6 +34,7 @@ const KINDS: readonly MessageKind<object>[] = [
   ...[cluster, clusterLoadAssignment, listener, routeConfiguration],
   ...[address, httpConnectionManager, http11ProxyTransport],
   ...[httpProtocolOptions, rawBuffer, router, tcpProxy, udpProxy, udpRoute],
+  ...[previousHosts, previousPriorities],
 ];
 
 /** In its members an object is a `google.protobuf.Struct`. */

@@ -1,11 +1,12 @@
 /**
- * What the clients of a node should have, in full: `/debug/config_dump`.
+ * What the clients of a node should have, in full: `/debug/config_dump`. As
+ * protobuf's JSON, so that it compares with what Envoy dumps.
  *
  * @module
  */
 
 import { type Resource, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
-import { resourceData } from "../../../proto/xds/resource_data.ts";
+import { canonicalJson } from "../../../proto/xds/canonical_json.ts";
 import { anyMessage } from "../../../proto/xds/xds_messages.ts";
 import type { AdsStream } from "../streams/ads_stream.ts";
 import type { View } from "../view.ts";
@@ -30,5 +31,5 @@ export function configOf(
 }
 
 function resourceText({ version, any }: Resource): unknown {
-  return { version, resource: resourceData(anyMessage.decode(any)) };
+  return { version, resource: canonicalJson(anyMessage.decode(any)) };
 }
