@@ -23,6 +23,7 @@ import type { Timers } from "../proto/sync/clock.ts";
 import type { SourceEntries } from "./changes.ts";
 import { describeDiff, type Diff, diffSnapshots, isEmptyDiff } from "./diff.ts";
 import { nextSnapshot } from "./mux.ts";
+import { type Origin, Origins } from "./origins.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "./snapshot.ts";
 import { Reconciler } from "./reconcile.ts";
 import type { Source } from "./source.ts";
@@ -49,6 +50,7 @@ export class Catalog {
   readonly #log: Log;
   readonly #inputs: readonly SourceInput[];
   readonly #entries: readonly SourceEntries[];
+  readonly #origins: Origins;
   readonly #reconciler: Reconciler;
   readonly #followers = new Set<Following>();
   #snapshot = EMPTY_SNAPSHOT;
@@ -78,6 +80,7 @@ export class Catalog {
       })
     );
     this.#entries = this.#inputs.map(({ entries }) => entries);
+    this.#origins = new Origins(this.#inputs, log);
   }
 
   /** As everything is now. */
@@ -96,6 +99,11 @@ export class Catalog {
   /** In order of precedence. */
   get status(): readonly SourceStatus[] {
     return this.#inputs.map((input) => input.status);
+  }
+
+  /** Which source counts for a service. @param key `namespace/name`. */
+  originOf(key: string): Origin | undefined {
+    return this.#origins.of(key);
   }
 
   /** Starts the sources. */
@@ -132,7 +140,8 @@ export class Catalog {
     return () => void this.#followers.delete(following);
   }
 
-  #changed(touched: Iterable<string>): void {
+  #changed(touched: ReadonlySet<string>): void {
+    this.#origins.touched(touched);
     this.#snapshot = nextSnapshot(this.#snapshot, this.#entries, touched);
     this.#publish();
   }

@@ -430,3 +430,27 @@ Deno.test("any SET, ADD, REMOVE of three sources with restarts equals a model", 
     }
   });
 });
+
+Deno.test("it is known which source counts, and each shadow is told of once", () => {
+  const { sinks: [file, etcd], catalog, log } = open("file", "etcd");
+  file!.set({ services: [serviceOf("web", 80)] });
+  assertEquals(catalog.originOf("default/web"), { service: "file" });
+  etcd!.set({ endpoints: [endpointsOf("web", "10.0.0.1:80")] });
+  assertEquals(catalog.originOf("default/web"), {
+    service: "file",
+    endpoints: "etcd",
+  });
+  assertEquals(catalog.snapshot.endpoints.get("default/web")?.length, 1);
+  const told = () =>
+    log.lines.filter(({ message }) => message.includes("is described by"));
+  assertEquals(told(), []);
+  etcd!.add({ services: [serviceOf("web", 81)] });
+  etcd!.add({ services: [serviceOf("web", 82)] });
+  assertEquals(
+    told().map(({ message }) => message),
+    ["default/web is described by file and etcd: what file says counts"],
+  );
+  file!.remove({ services: ["default/web"] });
+  assertEquals(catalog.originOf("default/web")?.service, "etcd");
+  assertEquals(catalog.originOf("default/nothing"), undefined);
+});

@@ -82,6 +82,7 @@ export function servicesText(
     portText(port),
     `${port.number}/${port.protocol}`,
     port.listening ?? "-",
+    sourceText(port),
     `${
       port.endpoints.filter(({ verdict }) => verdict === "in use").length
     }/${port.endpoints.length}`,
@@ -96,6 +97,7 @@ export function servicesText(
     "SERVICE",
     "PORT",
     "SERVED ON",
+    "SOURCE",
     "IN USE",
     "OPEN",
     "CLIENTS",
@@ -134,6 +136,14 @@ function discoveryLines(
       : [`discovery: ${kept.path} is not written: ${kept.problem}`],
   ];
   return lines.map((line) => `${line}\n`);
+}
+
+/** `file`; `file+etcd` where the endpoints are another one's. */
+function sourceText({ source, endpointsSource }: PortStatus): string {
+  if (source === undefined) return "-";
+  return endpointsSource === undefined || endpointsSource === source
+    ? source
+    : `${source}+${endpointsSource}`;
 }
 
 function portText({ service, port }: PortStatus): string {

@@ -17,6 +17,8 @@ const WEB: PortStatus = {
   number: 80,
   listening: "127.0.0.1:20019",
   balance: "round-robin",
+  source: "file",
+  endpointsSource: "etcd",
   affinity: "client-ip",
   affinityClients: 3,
   open: 1,
@@ -128,9 +130,12 @@ Deno.test("tunnel services shows a line for each port", async () => {
   const lines = out.split("\n");
   assertMatch(
     lines[1]!,
-    /^default\/web:http +80\/tcp +127\.0\.0\.1:20019 +1\/2 +1 +12k +2 +1\.5M +10$/,
+    /^default\/web:http +80\/tcp +127\.0\.0\.1:20019 +file\+etcd +1\/2 +1 +12k +2 +1\.5M +10$/,
   );
-  assertMatch(lines[2]!, /^shop\/db +5432\/tcp +- +0\/0 .*another process/);
+  assertMatch(
+    lines[2]!,
+    /^shop\/db +5432\/tcp +- +file\+etcd +0\/0 .*another process/,
+  );
   assertEquals(lines[3], "2 connections of services that are gone");
 });
 

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Catalog } from "../../catalog/catalog.ts";
 import type { SourceStatus } from "../../catalog/source_input.ts";
 import type { Balance, Endpoint, Protocol, Via } from "../../catalog/model.ts";
 import type { Backend } from "./balancer/backend.ts";
@@ -38,6 +39,9 @@ export interface PortStatus {
   readonly listening?: string;
   /** Why it is not served, or not where it should be. */
   readonly problem?: string;
+  /** Which source describes it, and whose endpoints it has. */
+  readonly source?: string;
+  readonly endpointsSource?: string;
   readonly balance: Balance;
   readonly affinity: "none" | "client-ip";
   readonly affinityClients: number;
@@ -103,16 +107,18 @@ export function proxyStatus(proxy: Proxy, service?: string): ProxyStatus {
     version: catalog.snapshot.version,
     isSynced: catalog.isSynced,
     sources: catalog.status,
-    ports: served.sort(byService).map(portStatus),
+    ports: served.sort(byService)
+      .map((port) => portStatus(port, catalog)),
     draining: proxy.drainingLoad,
   };
 }
 
-function portStatus(served: ServedPort): PortStatus {
+function portStatus(served: ServedPort, catalog: Catalog): PortStatus {
   const { port, protocol, listener, proxy } = served;
   const { balancer, counts, lastError } = port;
   const problem = served.problem ?? listener.problem;
   const listening = listener.address;
+  const origin = catalog.originOf(port.service);
   return {
     service: port.service,
     port: port.name,
@@ -120,6 +126,10 @@ function portStatus(served: ServedPort): PortStatus {
     number: port.servicePort.port,
     ...(listening === undefined ? {} : { listening }),
     ...(problem === undefined ? {} : { problem }),
+    ...(origin === undefined ? {} : { source: origin.service }),
+    ...(origin?.endpoints === undefined
+      ? {}
+      : { endpointsSource: origin.endpoints }),
     balance: balancer.policy.balance,
     affinity: balancer.policy.affinity.kind,
     affinityClients: balancer.affinityClients,

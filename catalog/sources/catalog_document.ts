@@ -111,13 +111,15 @@ function readDocument(
           throw new FieldError(place, `${key} is there twice`);
         }
         places.set(key, place);
-        endpointCount += behind.length;
+        endpointCount += behind?.length ?? 0;
         // One list can stand in many places by YAML's aliases.
         if (endpointCount > ENDPOINTS_MAX) {
           fields.refuse("services", `more than ${ENDPOINTS_MAX} endpoints`);
         }
         services.push(service);
-        endpoints.push({ service: key, endpoints: behind });
+        if (behind !== undefined) {
+          endpoints.push({ service: key, endpoints: behind });
+        }
       });
       if (endpointCount > ENDPOINTS_MAX) break;
     }

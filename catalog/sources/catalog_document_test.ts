@@ -136,8 +136,7 @@ const EXAMPLE_ENDPOINTS: CatalogDocument["endpoints"] = [
       via: { kind: "agent", agent: { key: "host", value: "node2" } },
     }],
   },
-  { service: "shop/api", endpoints: [] },
-  { service: "default/idle", endpoints: [] },
+  // The others say nothing of endpoints: another source's count.
 ];
 
 Deno.test("the example of docs/catalog.md is read, and means what is said there", async () => {
@@ -354,4 +353,15 @@ Deno.test("each field refuses what it cannot mean", async () => {
     "services:\n- {name: a, ports: [{port: 80, listen: localhost:80}]}",
     "wanted a port, or ADDRESS:PORT",
   );
+});
+
+Deno.test("who names no endpoints says nothing of them, and [] says none", async () => {
+  const read = async (endpoints: string) => {
+    const text = `services:\n- name: a\n  ports: [{port: 80}]\n${endpoints}`;
+    return (await readCatalogDocument(text)).endpoints;
+  };
+  assertEquals(await read(""), []);
+  assertEquals(await read("  endpoints:\n"), []);
+  const none = [{ service: "default/a", endpoints: [] }];
+  assertEquals(await read("  endpoints: []\n"), none);
 });

@@ -11,7 +11,7 @@
  */
 
 import { parse as parseYaml } from "@std/yaml";
-import { type Endpoint, keyOf, type Service } from "../model.ts";
+import { type Endpoint, keyOf } from "../model.ts";
 import {
   checkEndpoints,
   ENDPOINTS_MAX,
@@ -25,7 +25,7 @@ import {
 import { type CutDocument, cutDocument } from "./document_cut.ts";
 import { readEndpoint } from "./document_endpoint.ts";
 import { FieldError } from "./document_fields.ts";
-import { readService } from "./document_service.ts";
+import { type ReadService, readService } from "./document_service.ts";
 import { type CutService, cutService } from "./service_cut.ts";
 
 /**
@@ -35,9 +35,7 @@ import { type CutService, cutService } from "./service_cut.ts";
 export const LARGE_LENGTH_MIN = 4_096;
 
 /** One service as it was read. */
-interface Reading {
-  readonly service: Service;
-  readonly behind: readonly Endpoint[];
+interface Reading extends ReadService {
   /** Of a large one. */
   readonly pieces?: Pieces;
 }
@@ -89,7 +87,7 @@ export class DocumentReader {
         large.set(reading.pieces.around, reading);
       }
       keys.add(keyOf(reading.service));
-      endpointCount += reading.behind.length;
+      endpointCount += reading.behind?.length ?? 0;
     }
     const isTwice = keys.size < services.length;
     if (isTwice || endpointCount > ENDPOINTS_MAX) return undefined;
@@ -98,10 +96,11 @@ export class DocumentReader {
     const readings = [...known.values()];
     return {
       services: readings.map(({ service }) => service),
-      endpoints: readings.map(({ service, behind }) => ({
-        service: keyOf(service),
-        endpoints: behind,
-      })),
+      endpoints: readings.flatMap(({ service, behind }) =>
+        behind === undefined
+          ? []
+          : [{ service: keyOf(service), endpoints: behind }]
+      ),
     };
   }
 

@@ -28,15 +28,19 @@ import { FieldError, Fields, type Place } from "./document_fields.ts";
 import { readHealth } from "./document_health.ts";
 import { readRoutes } from "./document_routes.ts";
 
+/** A service and what is behind it. */
+export interface ReadService {
+  readonly service: Service;
+  /** Absent: it says nothing of endpoints, so another source's count. */
+  readonly behind?: readonly Endpoint[];
+}
+
 /**
  * Reads one service and what is behind it.
  *
  * @throws {FieldError}
  */
-export function readService(
-  value: unknown,
-  place: Place,
-): { service: Service; behind: readonly Endpoint[] } {
+export function readService(value: unknown, place: Place): ReadService {
   const fields = new Fields(value, place, [
     "name",
     "namespace",
@@ -61,7 +65,7 @@ export function readService(
   const problem = checkService(service) ??
     checkEndpoints({ service: keyOf(service), endpoints: behind });
   if (problem !== undefined) throw new FieldError(place, problem);
-  return { service, behind };
+  return fields.has("endpoints") ? { service, behind } : { service };
 }
 
 function readPort(

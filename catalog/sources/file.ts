@@ -19,6 +19,7 @@ import { systemProblem } from "../../host/files/file_error.ts";
 import { type FileWatch, watchFiles } from "../../host/files/watch_files.ts";
 import { pause } from "../../host/process/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
+import { keyOf } from "../model.ts";
 import { type Sink, type Source, SourceUnusableError } from "../source.ts";
 import {
   type CatalogDocument,
@@ -170,6 +171,10 @@ export class FileSource implements Source {
 
 /** Whether a service is gone, or has fewer endpoints than before. */
 function takesAway(before: CatalogDocument, now: CatalogDocument): boolean {
+  const services = new Set(now.services.map(keyOf));
+  if (before.services.some((service) => !services.has(keyOf(service)))) {
+    return true;
+  }
   const counts = new Map(
     now.endpoints.map(({ service, endpoints }) => [service, endpoints.length]),
   );

@@ -1,0 +1,67 @@
+/**
+ * Which source counts for a service, where several speak of it; and a line in the
+ * log, once, for each that does not.
+ *
+ * @module
+ */
+
+import type { Log } from "../host/process/log.ts";
+import type { SourceInput } from "./source_input.ts";
+
+/** Names of sources. */
+export interface Origin {
+  /** Who describes the service. */
+  readonly service: string;
+  /** Whose endpoints it has; absent: nobody's. */
+  readonly endpoints?: string;
+}
+
+/** Services whose sources were told of; beyond it nothing is said. */
+export const SHADOWED_TOLD_MAX = 1_000;
+
+/** See the module description. */
+export class Origins {
+  readonly #inputs: readonly SourceInput[];
+  readonly #log: Log;
+  /** By service: the sources, as they were told of. */
+  readonly #told = new Map<string, string>();
+
+  constructor(inputs: readonly SourceInput[], log: Log) {
+    this.#inputs = inputs;
+    this.#log = log;
+  }
+
+  /** @returns `undefined`: nobody describes it. */
+  of(key: string): Origin | undefined {
+    const owner = this.#inputs.find(({ entries }) => entries.services.has(key));
+    if (owner === undefined) return undefined;
+    const giver = owner.entries.endpoints.has(key)
+      ? owner
+      : this.#inputs.find(({ entries }) => entries.endpoints.has(key));
+    const service = owner.source.name;
+    return giver === undefined
+      ? { service }
+      : { service, endpoints: giver.source.name };
+  }
+
+  /** Some services may have other sources than before. */
+  touched(keys: Iterable<string>): void {
+    // Where there is one source only, nothing can be in its shadow.
+    if (this.#inputs.length < 2) return;
+    for (const key of keys) this.#tell(key);
+  }
+
+  #tell(key: string): void {
+    const names = this.#inputs
+      .filter(({ entries }) => entries.services.has(key))
+      .map(({ source }) => source.name);
+    if (names.length < 2) return void this.#told.delete(key);
+    const text = names.join(" and ");
+    if (this.#told.get(key) === text) return;
+    if (this.#told.size >= SHADOWED_TOLD_MAX && !this.#told.has(key)) return;
+    this.#told.set(key, text);
+    this.#log.event(
+      `${key} is described by ${text}: what ${names[0]} says counts`,
+    );
+  }
+}
