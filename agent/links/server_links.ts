@@ -47,6 +47,14 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
   const { server, sync } = options;
   const { log } = environment;
   const attempts = new AttemptLog(log, systemTimers);
+  /** By server: two lines about one would look like a mistake. */
+  const links = new Map<string, number>();
+  const count = (serverId: string, change: 1 | -1) => {
+    const now = (links.get(serverId) ?? 0) + change;
+    if (now === 0) links.delete(serverId);
+    else links.set(serverId, now);
+    return now;
+  };
   return new LinkKeeper({
     addresses: addressesOf(parts),
     timers: systemTimers,
@@ -64,11 +72,13 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
           address,
           carrier,
           servers: serverCount,
+          links: count(serverId, 1),
         });
       },
       lost: ({ serverId }, reason) => {
         metrics.serverFailed();
-        log.event(`link lost: ${reason}`, { server: serverId });
+        const links = count(serverId, -1);
+        log.event(`link lost: ${reason}`, { server: serverId, links });
       },
       failed: (reason, retryMs, error, address) => {
         metrics.serverFailed();

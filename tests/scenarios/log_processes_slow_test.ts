@@ -1,0 +1,61 @@
+/**
+ * The log of processes: what each level shows, and what is held back of repeated
+ * lines when a process ends.
+ *
+ * @module
+ */
+
+import { assertEquals, assertMatch } from "@std/assert";
+import { closedAddress } from "../support/probe_target.ts";
+import { TunnelProcesses } from "../support/tunnel_processes.ts";
+
+/** One connection, and three that fail; @returns what both ends have logged. */
+async function logsAt(level: number): Promise<readonly [string, string]> {
+  await using tunnel = await TunnelProcesses.start({
+    serverFlags: [`--v=${level}`, "--graceful-shutdown-timeout=100ms"],
+    agentFlags: [`--v=${level}`, "--drain-timeout=100ms"],
+  });
+  const { caller, target } = await tunnel.connect("grpc");
+  caller.send("hello");
+  await target.received(5);
+  caller.finish();
+  target.finish();
+  await Promise.all([caller.closed, target.closed]);
+  const closed = { protocol: "tcp", address: closedAddress() };
+  for (let turn = 0; turn < 3; turn++) {
+    await tunnel.dial("grpc", { target: closed }).catch(() => {});
+  }
+  const { agent, server } = tunnel;
+  for (const { child } of [agent, server]) {
+    child.signal("SIGTERM");
+    assertEquals((await child.ended).code, 0);
+  }
+  const [one, other] = [server.child.logFile, agent.child.logFile];
+  return [await Deno.readTextFile(one), await Deno.readTextFile(other)];
+}
+
+/** How many lines of `log` begin so, behind time and level. */
+function count(log: string, pattern: RegExp): number {
+  return log.split("\n").filter((line) => pattern.test(line)).length;
+}
+
+Deno.test("--v=2 says what failed, once and with a count, and no more of connections", async () => {
+  for (const log of await logsAt(2)) {
+    assertEquals(count(log, / INFO connection failed: /), 2);
+    assertMatch(log, / connection failed: .* \(same, 2 more until \S+Z\)/);
+    assertEquals(count(log, / DEBUG /), 0);
+  }
+});
+
+Deno.test("--v=4 has each connection, --v=10 its packets as well", async () => {
+  const ended = / DEBUG connection ended .*end=clean bytesToTarget=5 /;
+  for (const log of await logsAt(4)) {
+    assertEquals(count(log, ended), 1);
+    assertEquals(count(log, / TRACE /), 0);
+  }
+  for (const log of await logsAt(10)) {
+    assertEquals(count(log, ended), 1);
+    assertMatch(log, / TRACE DIAL_REQ (?:to|from) (?:agent|server): 0 bytes\n/);
+    assertMatch(log, / TRACE DATA (?:to|from) (?:agent|server): 5 bytes\n/);
+  }
+});
