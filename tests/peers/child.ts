@@ -5,7 +5,7 @@
  * @module
  */
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
 const STOP_TIMEOUT_MS = 10_000;
 const LOG_TAIL_OCTETS = 2_000;
@@ -66,7 +66,7 @@ export class Child {
    * Waits until `url` answers 200.
    *
    * @throws {Error} With the end of the log, when the program ends first or
-   * is not ready in 30 s.
+   * is not ready in two minutes: busy machines are slow.
    */
   async untilReady(url: string): Promise<void> {
     const deadline = Date.now() + READY_TIMEOUT_MS;

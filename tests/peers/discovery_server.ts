@@ -225,7 +225,7 @@ export interface JournalEntry {
   readonly error?: string;
 }
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
 
 async function untilListening(child: Child, port: number): Promise<void> {

@@ -9,7 +9,7 @@ import { freePort } from "./ports.ts";
 import { ourCommand } from "./tunnel.ts";
 import type { Workspace } from "./workspace.ts";
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
 
 /** A service with one port. */
