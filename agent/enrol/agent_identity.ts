@@ -351,7 +351,11 @@ function askingOf(
       random: random ?? Math.random,
       isPatient,
       waiting: (reason, retryMs) =>
-        log.event(`${reason}; trying again in ${Math.round(retryMs)} ms`),
+        log.event(
+          `${reason}; trying again in ${Math.round(retryMs)} ms`,
+          {},
+          reason,
+        ),
     });
   return { state, calls, ask, log };
 }

@@ -55,6 +55,8 @@ export function followLeases(
       log.event(
         `cannot follow the servers' leases: ${error.message}; trying again ` +
           `in ${Math.round(retryMs)} ms`,
+        {},
+        error.message,
       ),
   });
   following.start();

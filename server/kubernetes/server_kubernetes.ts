@@ -8,6 +8,7 @@
 
 import { connectKubernetes } from "../../host/kubernetes/connect.ts";
 import { reviewToken } from "../../host/kubernetes/token_review.ts";
+import { lineKey } from "../../host/process/line_key.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
@@ -62,7 +63,10 @@ export function openKubernetes(
     serverId: server.serverId,
     timers: systemTimers,
     wallClock: Date.now,
-    observer: { ...countLeases(metrics), warn: (line) => log.warn(line) },
+    observer: {
+      ...countLeases(metrics),
+      warn: (line) => log.warn(line, {}, lineKey(line)),
+    },
   });
   const approver = csrApprover && new CsrApprover({
     ...csrApprover,
@@ -72,9 +76,9 @@ export function openKubernetes(
     random: Math.random,
     observer: {
       decided: countCsrDecisions(metrics),
-      event: (line) => log.event(line),
+      event: (line) => log.event(line, {}, lineKey(line)),
       detail: (line) => log.detail(line),
-      warn: (line) => log.warn(line),
+      warn: (line) => log.warn(line, {}, lineKey(line)),
     },
   });
   const judges = agentTokens === undefined ? [] : [tokenJudge({
@@ -91,7 +95,7 @@ export function openKubernetes(
     observer: {
       reviewed: countReviews(metrics),
       mismatched: countTokenMismatches(metrics),
-      warn: (line) => log.warn(line),
+      warn: (line) => log.warn(line, {}, lineKey(line)),
     },
   })];
   // Once: a server of the same id that follows publishes one under that name.

@@ -13,6 +13,7 @@ import {
 } from "../../../host/kubernetes/csr.ts";
 import { KubernetesConfigError } from "../../../host/kubernetes/errors.ts";
 import { LateClient } from "../../../host/kubernetes/late_client.ts";
+import { lineKey } from "../../../host/process/line_key.ts";
 import type { Log } from "../../../host/process/log.ts";
 import type { CertificateFacts } from "../../../host/pki/certificate.ts";
 import type { ServerAddress } from "../../../host/dial/server_addresses.ts";
@@ -73,7 +74,7 @@ export class KubernetesIdentity implements LinkIdentity {
             addresses: addresses.map(({ host, port }) => `${host} ${port}`)
               .join(", "),
           }),
-        warn: (message) => log.warn(message),
+        warn: (message) => log.warn(message, {}, lineKey(message)),
       },
     });
   }
@@ -214,7 +215,11 @@ function observerOf(log: Log): CsrObserver {
         until: new Date(notAfterMs).toISOString(),
       }),
     failed: (reason, retryMs) =>
-      log.warn(`${reason}; trying again in ${Math.round(retryMs)} ms`),
-    warn: (message) => log.warn(message),
+      log.warn(
+        `${reason}; trying again in ${Math.round(retryMs)} ms`,
+        {},
+        reason,
+      ),
+    warn: (message) => log.warn(message, {}, lineKey(message)),
   };
 }
