@@ -41,6 +41,7 @@ export async function forwardDatagrams(
     port,
     timers,
     idleTimeoutMs: UDP_IDLE_TIMEOUT_MS,
+    onProblem: options.onProblem,
     async onFlow(flow, caller) {
       try {
         await serve(flow, options);

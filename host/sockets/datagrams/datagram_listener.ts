@@ -7,6 +7,7 @@
  * @module
  */
 
+import { Backoff } from "../../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type {
   Conduit,
@@ -31,6 +32,9 @@ export const WAITING_DATAGRAMS_MAX = 64;
 /** And their octets, so that many made-up callers cannot take the memory. */
 export const WAITING_OCTETS_MAX = 64 * 1024;
 
+/** The longest pause before a socket that has failed is opened again. */
+export const REOPEN_MS_MAX = 10_000;
+
 /** Where to listen, and what to do with callers. */
 export interface DatagramListenerOptions {
   readonly hostname: string;
@@ -38,6 +42,10 @@ export interface DatagramListenerOptions {
   readonly timers: Timers;
   /** After so long without a datagram in either direction a flow is over. */
   readonly idleTimeoutMs: number;
+  /** The port cannot be heard, or opened again; a line each time. */
+  readonly onProblem?: (line: string) => void;
+  /** Tests have others. */
+  readonly openSocket?: typeof openDatagramSocket;
   /** A new caller; its datagrams wait until somebody attaches. */
   readonly onFlow: (flow: DatagramFlow, remoteAddress: string) => void;
 }
@@ -67,37 +75,100 @@ export interface DatagramListener {
 export async function listenDatagrams(
   options: DatagramListenerOptions,
 ): Promise<DatagramListener> {
-  const { hostname, port } = options;
-  const socket = await openDatagramSocket({ hostname, port }, {
-    isServer: true,
+  const port = new DatagramPort(options);
+  await port.open();
+  return port;
+}
+
+/** The port, whatever becomes of its socket. */
+class DatagramPort implements DatagramListener {
+  readonly #options: DatagramListenerOptions;
+  readonly #flows = new Map<string, Flow>();
+  readonly #backoff = new Backoff({
+    capMs: REOPEN_MS_MAX,
+    random: Math.random,
   });
-  const flows = new Map<string, Flow>();
-  socket.listen({
-    onDatagram(octets, hostname, port, local) {
-      const remote = hostPort(hostname, port);
-      const key = senderKey(hostname, port, local);
-      const known = flows.get(key);
-      if (known !== undefined) return known.hear(octets);
-      if (flows.size >= FLOWS_MAX) return;
-      const caller = senderOf(hostname, port, local);
-      const flow = new Flow(socket, caller, options, () => {
-        flows.delete(key);
+  #at: DatagramAddress;
+  #socket: DatagramSocket | undefined;
+  #openedMs = 0;
+  #retry: Timer | undefined;
+  #isClosed = false;
+
+  constructor(options: DatagramListenerOptions) {
+    this.#options = options;
+    this.#at = { hostname: options.hostname, port: options.port };
+  }
+
+  get address(): string {
+    return hostPort(this.#at.hostname, this.#at.port);
+  }
+
+  async open(): Promise<void> {
+    const { openSocket = openDatagramSocket, timers } = this.#options;
+    const socket = await openSocket(this.#at, { isServer: true });
+    if (this.#isClosed) return socket.close();
+    this.#socket = socket;
+    this.#at = socket.address;
+    this.#openedMs = timers.now();
+    socket.listen({
+      onDatagram: (octets, hostname, port, local) =>
+        this.#hear(socket, octets, senderOf(hostname, port, local)),
+      onError: (error) => this.#onBroken(socket, error),
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#retry?.cancel();
+    this.#endAll("closed");
+    this.#socket?.close();
+  }
+
+  #hear(
+    socket: DatagramSocket,
+    octets: Uint8Array,
+    caller: DatagramAddress,
+  ): void {
+    const { hostname, port, local } = caller;
+    const key = senderKey(hostname, port, local);
+    const known = this.#flows.get(key);
+    if (known !== undefined) return known.hear(octets);
+    if (this.#flows.size >= FLOWS_MAX) return;
+    const flow = new Flow(socket, caller, this.#options, () => {
+      this.#flows.delete(key);
+    });
+    this.#flows.set(key, flow);
+    flow.hear(octets);
+    this.#options.onFlow(flow, hostPort(hostname, port));
+  }
+
+  /** It is opened again; soon only if it was well for long enough. */
+  #onBroken(socket: DatagramSocket, { message }: Error): void {
+    if (this.#socket !== socket || this.#isClosed) return;
+    this.#socket = undefined;
+    this.#options.onProblem?.(
+      `${this.address} is heard no more: ${message}; opening it again`,
+    );
+    this.#endAll("its port has failed");
+    const livedMs = this.#options.timers.now() - this.#openedMs;
+    if (livedMs > REOPEN_MS_MAX) this.#backoff.reset();
+    socket.close(() => this.#openLater());
+  }
+
+  #openLater(): void {
+    if (this.#isClosed) return;
+    const { timers, onProblem } = this.#options;
+    this.#retry = timers.after(this.#backoff.nextMs(), () => {
+      this.open().catch((error) => {
+        onProblem?.(`Cannot listen on ${this.address}: ${error.message}`);
+        this.#openLater();
       });
-      flows.set(key, flow);
-      flow.hear(octets);
-      options.onFlow(flow, remote);
-    },
-    // With `node:dgram` that may be an ICMP refusal of one caller, which must
-    // not end the others' flows.
-    onError() {},
-  });
-  return {
-    address: hostPort(socket.address.hostname, socket.address.port),
-    close() {
-      for (const flow of [...flows.values()]) flow.reset("closed");
-      socket.close();
-    },
-  };
+    });
+  }
+
+  #endAll(reason: string): void {
+    for (const flow of [...this.#flows.values()]) flow.reset(reason);
+  }
 }
 
 class Flow implements DatagramFlow {

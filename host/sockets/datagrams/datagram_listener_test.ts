@@ -7,8 +7,11 @@ import {
   type DatagramFlow,
   type DatagramListener,
   listenDatagrams,
+  REOPEN_MS_MAX,
   WAITING_OCTETS_MAX,
 } from "./datagram_listener.ts";
+
+import { type DatagramEvents, openDatagramSocket } from "./datagram_socket.ts";
 
 const IDLE_MS = 1000;
 
@@ -188,3 +191,58 @@ function sent(
     socket.send(datagram, port, "127.0.0.1", () => resolve())
   );
 }
+
+Deno.test("a port whose socket fails is opened again, with its flows ended", async () => {
+  const timers = new FakeTimers();
+  const opened: DatagramEvents[] = [];
+  const flows: ConduitProbe[] = [];
+  const said: string[] = [];
+  const came = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const isOpen = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const listener = await listenDatagrams({
+    hostname: "127.0.0.1",
+    port: 0,
+    timers,
+    idleTimeoutMs: IDLE_MS,
+    onProblem: (line) => said.push(line),
+    async openSocket(at, wish) {
+      const socket = await openDatagramSocket(at, wish);
+      const { listen, close } = socket;
+      socket.listen = (events) => {
+        opened.push(events);
+        listen.call(socket, events);
+        isOpen[opened.length - 1]!.resolve();
+      };
+      socket.close = (closed) =>
+        close.call(socket, () => {
+          closed?.();
+          isFree.resolve();
+        });
+      return socket;
+    },
+    onFlow(flow) {
+      flows.push(new ConduitProbe(flow));
+      came[flows.length - 1]!.resolve();
+    },
+  });
+  const isFree = Promise.withResolvers<void>();
+  const { address } = listener;
+  const caller = createSocket("udp4");
+  const say = () =>
+    caller.send("x", Number(address.split(":")[1]), "127.0.0.1");
+  say();
+  await came[0]!.promise;
+  opened[0]!.onError(new Error("network is down"));
+  await isFree.promise;
+  assertEquals((await flows[0]!.closed).kind, "reset");
+  timers.advance(REOPEN_MS_MAX);
+  await isOpen[1]!.promise;
+  assertEquals(listener.address, address);
+  say();
+  await came[1]!.promise;
+  assertEquals(said, [
+    `${address} is heard no more: network is down; opening it again`,
+  ]);
+  caller.close();
+  listener.close();
+});

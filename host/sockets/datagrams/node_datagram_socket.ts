@@ -11,7 +11,7 @@ import type {
   DatagramSocket,
   DatagramSocketWish,
 } from "./datagram_socket.ts";
-import { plainOctets } from "../octet_socket.ts";
+import { codeOf, plainOctets } from "../octet_socket.ts";
 import { hear } from "./hear_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 
@@ -54,7 +54,10 @@ export class NodeDatagramSocket implements DatagramSocket {
       (octets, { address, port }) =>
         hear(events, plainOctets(octets), address, port),
     );
-    this.#socket.on("error", (error) => events.onError(error));
+    this.#socket.on("error", (error) => {
+      // One of those who were answered has refused it: the others may go on.
+      if (codeOf(error) !== "ECONNREFUSED") events.onError(error);
+    });
   }
 
   send(octets: Uint8Array, { hostname, port }: DatagramAddress): void {
