@@ -50,6 +50,11 @@ export function kubeletError(kubelet: string, error: unknown): KubeletError {
   throw error;
 }
 
+/** Whether an agent could not be had, or could not connect. */
+export function isDialFailure(error: unknown): boolean {
+  return error instanceof KubeletError && error.cause instanceof DialError;
+}
+
 /**
  * What the caller is told; `undefined`: nothing, it is gone.
  *

@@ -20,7 +20,12 @@ import { transfer } from "../../proto/transfer/transfer.ts";
 import { refusalOctets } from "../../host/connect/connect_response.ts";
 import type { Caller } from "../policy/caller.ts";
 import { BodyFraming, type BodyLength } from "./body_framing.ts";
-import { CallerLeft, type Refusal, refusalOf } from "./exchange_errors.ts";
+import {
+  CallerLeft,
+  isDialFailure,
+  type Refusal,
+  refusalOf,
+} from "./exchange_errors.ts";
 import {
   type KubeletRoute,
   routeOf,
@@ -78,7 +83,7 @@ export interface ExchangeObserver {
   /** Paired with `began`. @param status 0 when the caller left without one. */
   ended(request: RequestHead, status: number, tookMs: number): void;
   /** We said no, to whatever it was. */
-  refused(caller: Caller, refusal: Refusal): void;
+  refused(caller: Caller, refusal: Refusal, isDial: boolean): void;
 }
 
 /** See the module description. */
@@ -323,7 +328,8 @@ export class KubeletExchange {
       return this.#caller.reset();
     }
     this.#status = refusal.status;
-    this.#options.observer.refused(this.#caller, refusal);
+    const isDial = isDialFailure(error);
+    this.#options.observer.refused(this.#caller, refusal, isDial);
     const { status, message } = refusal;
     try {
       await this.#say(refusalOctets(status, message));

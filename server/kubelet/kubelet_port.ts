@@ -206,7 +206,9 @@ function observerOf(
         ms: Math.round(tookMs),
       });
     },
-    refused: ({ remoteAddress }, { status, message }) => {
+    refused: ({ remoteAddress }, { status, message }, isDial) => {
+      // What became of a dial, the dialer says.
+      if (isDial) return;
       const line = `kubelet request of ${remoteAddress} refused with ` +
         `${status}: ${message}`;
       log.event(line, {}, lineKey(line));
