@@ -6,7 +6,7 @@ import type { Command, CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
 import { serverCommand } from "./server.ts";
-import type { Running } from "./until_stopped.ts";
+import type { Succeeding } from "./succession.ts";
 
 const SERVER = [
   "--uds-name=/run/front.sock",
@@ -16,11 +16,14 @@ const SERVER = [
 ];
 
 /** Something that ended as soon as it was up. */
-const ENDED: Running = {
+const ENDED: Succeeding = {
   reload: () => {},
   finished: Promise.resolve(),
   shutdown: () => {},
   stop: () => {},
+  whenReady: () => Promise.resolve(),
+  isDraining: false,
+  handedOver: () => {},
 };
 
 async function start(

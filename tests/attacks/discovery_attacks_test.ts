@@ -62,6 +62,7 @@ class Rig {
         return generateService(input, variant);
       },
       sources: [],
+      server: "server-1",
       // Tokens take their time.
       admit: ({ token }) => token === "" ? undefined : NEVER,
       visibleTo: () => SEES_EVERYTHING,
