@@ -29,6 +29,8 @@ import type { Carrier, Identifiers } from "../../proto/link/link.ts";
 import {
   LINK_CONDUITS_MAX,
   LINK_LIMITS,
+  LINK_PING_TIMEOUT_MS,
+  PACKETS_PING,
 } from "../../proto/link/link_limits.ts";
 import type { LinkObserver as PacketObserver } from "../../proto/link/observer.ts";
 import { openPacketsLink } from "../../proto/link/packets_agent.ts";
@@ -47,9 +49,6 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import type { ServerName } from "./held_links.ts";
 import type { AttemptEvents, ServerLink } from "./link_keeper.ts";
-
-/** How long a server may leave a PING unanswered before the link is lost. */
-const PING_TIMEOUT_MS = 10_000;
 
 /** What `Connector` needs from outside. */
 export interface ConnectorOptions {
@@ -202,7 +201,7 @@ export class Connector {
     const connection = new Connection({
       role: "server",
       clock: timers,
-      keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
+      keepalive: { intervalMs: keepaliveMs, timeoutMs: LINK_PING_TIMEOUT_MS },
       settings: {
         maxFrameSize: LARGE_FRAME_SIZE,
         maxConcurrentStreams: LINK_CONDUITS_MAX,
@@ -253,7 +252,10 @@ export class Connector {
     const connection = new Connection({
       role: "client",
       clock: timers,
-      keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
+      keepalive: {
+        intervalMs: Math.max(keepaliveMs, PACKETS_PING.leastMs),
+        timeoutMs: PACKETS_PING.timeoutMs,
+      },
       receiveBudget: this.#options.receiveBudget,
       events: {
         onStream: refusePush,

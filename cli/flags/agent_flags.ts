@@ -57,10 +57,11 @@ export const AGENT_FLAGS = {
     group: SERVERS,
     help: "ALPN names offered before h2.",
   }),
-  "keepalive-time": durationFlag(10_000, 1, {
+  "keepalive-time": durationFlag(4_000, 1, {
     group: SERVERS,
-    help: "PING a server after this long without a sign of life. " +
-      "Konnectivity: 1h0m0s.",
+    help: "PING a server after this long without a sign of life; it is gone " +
+      "when it leaves that unanswered for 6s. Over Konnectivity's protocol " +
+      "both are 10s at least. Konnectivity: 1h0m0s.",
   }),
   "links": countFlag(2, 1, 16, {
     group: SERVERS,

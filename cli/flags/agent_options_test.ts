@@ -34,7 +34,7 @@ Deno.test("agentOptions() keeps Konnectivity's defaults but where the help says 
       caFile: "ca.crt",
       alpnProtocols: [],
       links: 2,
-      keepaliveMs: 10_000,
+      keepaliveMs: 4_000,
     },
     sync: { intervalCapMs: 10_000, forever: false },
     dials: { timeoutMs: 5000, allowUnix: [], hasBenchTarget: true },

@@ -122,10 +122,11 @@ export const SERVER_FLAGS = {
     group: AGENTS,
     help: "ALPN names of agents that mean h2, besides h2 itself.",
   }),
-  "keepalive-time": durationFlag(10_000, 1, {
+  "keepalive-time": durationFlag(4_000, 1, {
     group: AGENTS,
-    help: "PING an agent after this long without a sign of life. " +
-      "Konnectivity: 1h0m0s.",
+    help: "PING an agent after this long without a sign of life; it is gone " +
+      "when it leaves that unanswered for 6s. Over Konnectivity's protocol " +
+      "both are 10s at least. Konnectivity: 1h0m0s.",
   }),
   "server-id": textFlag("", {
     group: AGENTS,

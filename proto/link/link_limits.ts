@@ -31,3 +31,16 @@ export const LINK_LIMITS: Partial<ConnectionLimits> = {
   // 256 octets for each conduit: its response head, and its end.
   controlOctetsMax: 256 * LINK_CONDUITS_MAX,
 };
+
+/**
+ * How long the other end of a link may leave a PING unanswered. With the usual
+ * `--keepalive-time` of 4 s who is gone is found within 10 s, and who stands
+ * still for 5 s, as a busy machine may, is not taken for gone.
+ */
+export const LINK_PING_TIMEOUT_MS = 6_000;
+
+/**
+ * The same over the packets carrier. Konnectivity's servers hang up on who asks
+ * too often (grpc-go's enforcement policy), and its agents ask once an hour.
+ */
+export const PACKETS_PING = { leastMs: 10_000, timeoutMs: 10_000 } as const;

@@ -30,7 +30,11 @@ import type {
   LinkRefusal,
   PeerIdentity,
 } from "../../proto/link/link.ts";
-import { LINK_LIMITS } from "../../proto/link/link_limits.ts";
+import {
+  LINK_LIMITS,
+  LINK_PING_TIMEOUT_MS,
+  PACKETS_PING,
+} from "../../proto/link/link_limits.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { CONNECT_PATH, connectMethod } from "../../proto/link/packets_link.ts";
 import {
@@ -65,9 +69,6 @@ const NODE_LIMITS: Partial<ConnectionLimits> = {
 
 /** How long a connection that is a node's may be open without a call. */
 const NODE_IDLE_MS = 300_000;
-
-/** How long an agent may leave a PING unanswered before its link is lost. */
-const PING_TIMEOUT_MS = 10_000;
 
 /**
  * How long callers that were told to go are waited for: a call of theirs may be
@@ -316,7 +317,12 @@ export class AgentPort {
     const connection = new Connection({
       role,
       clock: timers,
-      keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
+      keepalive: isLink
+        ? { intervalMs: keepaliveMs, timeoutMs: LINK_PING_TIMEOUT_MS }
+        : {
+          intervalMs: Math.max(keepaliveMs, PACKETS_PING.leastMs),
+          timeoutMs: PACKETS_PING.timeoutMs,
+        },
       settings: isLink
         ? { maxFrameSize: LARGE_FRAME_SIZE, ...this.#options.linkSettings }
         : {},
