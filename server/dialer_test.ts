@@ -7,6 +7,7 @@ import { MemoryConduit } from "../tests/support/memory_conduit.ts";
 import { DialError } from "../proto/link/link.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import { Dialer, type DialerOptions } from "./dialer.ts";
+import { SECOND_OPINION_MS } from "./ongoing_dial.ts";
 import { Registry } from "./registry.ts";
 
 const TARGET = { protocol: "tcp", address: "10.0.0.7:5432" };
@@ -52,6 +53,19 @@ class Scene {
     const link = new FakeLink(agentId);
     this.registry.add(link);
     return link;
+  }
+
+  /** Dials that agents were asked for. */
+  asked(): number {
+    return [...this.registry.links]
+      .reduce((sum, link) => sum + (link as FakeLink).dials.length, 0);
+  }
+
+  /** Whom the first dial went to. */
+  firstAsked(links: readonly FakeLink[]): FakeLink {
+    const [first] = links.filter(({ dials }) => dials.length > 0)
+      .sort((one, other) => one.dials[0]!.turn - other.dials[0]!.turn);
+    return first!;
   }
 
   dial(early = "", node?: string) {
@@ -120,8 +134,8 @@ Deno.test("without a deadline an agent may take for ever", () => {
   const scene = new Scene({ dialTimeoutMs: 0 });
   scene.link();
   scene.dial();
-  assertEquals(scene.timers.pendingCount, 0);
   scene.timers.advance(1e9);
+  assertEquals(scene.timers.pendingCount, 0);
   assertEquals(scene.heard, ["started"]);
 });
 
@@ -306,4 +320,106 @@ Deno.test("an answer is an answer, and a link is asked once", () => {
   lone.dial();
   link.dials[0]!.events.onFailed(new DialError("link-lost", "x", "unanswered"));
   assertEquals([lone.error?.reason, link.dials.length], ["link-lost", 1]);
+});
+
+/** A conduit for a dial that is answered. */
+function target(): MemoryConduit {
+  const [near, far] = MemoryConduit.pair();
+  new ConduitProbe(far);
+  return near;
+}
+
+Deno.test("an agent that does not answer soon is not waited for alone", async () => {
+  const scene = new Scene();
+  const [frozen, other] = [scene.link("agent-a"), scene.link("agent-b")];
+  scene.dial();
+  const [asked, rival] = frozen.dials.length === 1
+    ? [frozen, other]
+    : [other, frozen];
+  scene.timers.advance(SECOND_OPINION_MS - 1);
+  assertEquals(rival.dials.length, 0);
+  scene.timers.advance(1);
+  assertEquals(rival.dials[0]!.target, TARGET);
+  rival.dials[0]!.events.onConnected(target());
+  await settled();
+  assertEquals(asked.dials[0]!.cancelled, true);
+  assertEquals(scene.error, undefined);
+  assertEquals(scene.timers.pendingCount, 0);
+  // Late, and nobody's: it is hung up on.
+  const late = target();
+  asked.dials[0]!.events.onConnected(late);
+  assertEquals(scene.heard.filter((line) => line === "answered").length, 1);
+});
+
+Deno.test("what the second agent cannot reach, the first may", async () => {
+  const scene = new Scene();
+  const links = [scene.link("agent-a"), scene.link("agent-b")];
+  scene.dial();
+  scene.timers.advance(SECOND_OPINION_MS);
+  const first = scene.firstAsked(links);
+  const second = links.find((link) => link !== first);
+  second!.dials[0]!.events.onFailed(new DialError("endpoint", "no route"));
+  assertEquals(scene.error, undefined);
+  first!.dials[0]!.events.onConnected(target());
+  await settled();
+  assertEquals(scene.error, undefined);
+});
+
+Deno.test("with two that are asked, what the first says counts, and its loss does not", async () => {
+  const answered = new Scene();
+  const lost = new Scene();
+  for (const scene of [answered, lost]) {
+    const links = [scene.link("agent-a"), scene.link("agent-b")];
+    scene.dial();
+    scene.timers.advance(SECOND_OPINION_MS);
+    // The first that was asked is asked first.
+    const first = scene.firstAsked(links);
+    const second = links.find((link) => link !== first)!;
+    if (scene === answered) {
+      const refused = new DialError("endpoint", "connection refused");
+      first.dials[0]!.events.onFailed(refused);
+      assertEquals(scene.error?.reason, "endpoint");
+      assertEquals(second.dials[0]!.cancelled, true);
+    } else {
+      scene.registry.remove(first);
+      const gone = new DialError("link-lost", "gone", "unanswered");
+      first.dials[0]!.events.onFailed(gone);
+      assertEquals(scene.error, undefined);
+      second.dials[0]!.events.onConnected(target());
+      await settled();
+    }
+    assertEquals(scene.timers.pendingCount, 0);
+  }
+  assertEquals(lost.error, undefined);
+});
+
+Deno.test("nobody else is asked where words went along, the agent is named alone, or it is no other", () => {
+  const words = new Scene();
+  words.link("agent-a");
+  words.link("agent-b");
+  words.dial("pay");
+  words.timers.advance(SECOND_OPINION_MS);
+  assertEquals(words.asked(), 1);
+  const named = new Scene();
+  named.link("agent-a");
+  named.link("agent-b");
+  named.dial("", "id=agent-a");
+  named.timers.advance(SECOND_OPINION_MS);
+  assertEquals(named.asked(), 1);
+  const same = new Scene();
+  same.link("agent-a");
+  same.link("agent-a");
+  same.dial();
+  same.timers.advance(SECOND_OPINION_MS);
+  assertEquals(same.asked(), 1);
+});
+
+Deno.test("who gives up gives up on both", () => {
+  const scene = new Scene();
+  const links = [scene.link("agent-a"), scene.link("agent-b")];
+  const pending = scene.dial();
+  scene.timers.advance(SECOND_OPINION_MS);
+  assertEquals(scene.asked(), 2);
+  pending.cancel();
+  assertEquals(links.map((link) => link.dials[0]!.cancelled), [true, true]);
 });

@@ -128,18 +128,39 @@ export class Registry {
    *   this very address, qualify; `uid=`, `cidr=` and `id=` in front mean those.
    */
   pick(target: DialTarget, node?: string): Picked | NoAgent {
-    if (node !== undefined) {
-      const link = this.#choose(this.#named.find(node));
-      return link === undefined
-        ? this.#refuse(node.includes("=") ? node : `host=${node}`)
-        : { kind: "picked", link };
+    const link = this.#choose(this.#candidates(target, node));
+    if (link !== undefined) return { kind: "picked", link };
+    if (node === undefined) {
+      return this.#refuse(`host=${targetHost(target.address)}`);
     }
+    return this.#refuse(node.includes("=") ? node : `host=${node}`);
+  }
+
+  /**
+   * The same, of those that are wanted alone: one that could have been picked
+   * instead, as the first strategy that finds anybody decides here, too.
+   */
+  pickSuch(
+    target: DialTarget,
+    node: string | undefined,
+    isWanted: (link: AgentLink) => boolean,
+  ): AgentLink | undefined {
+    const candidates = this.#candidates(target, node);
+    const link = this.#choose(candidates.filter(isWanted));
+    return link !== undefined && isWanted(link) ? link : undefined;
+  }
+
+  #candidates(
+    target: DialTarget,
+    node: string | undefined,
+  ): readonly AgentLink[] {
+    if (node !== undefined) return this.#named.find(node);
     const host = targetHost(target.address);
     for (const strategy of this.#strategies) {
-      const link = this.#choose(strategy.find(host));
-      if (link !== undefined) return { kind: "picked", link };
+      const found = strategy.find(host);
+      if (found.length > 0) return found;
     }
-    return this.#refuse(`host=${host}`);
+    return [];
   }
 
   /**

@@ -49,7 +49,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
       caFile: "a-ca.crt",
       allowAnonymous: false,
       alpnProtocols: [],
-      keepaliveMs: 10_000,
+      keepaliveMs: 4_000,
       nodeBinding: "warn",
     },
     intake: { sourceConnectionsMax: 20_000, sourceStrangersMax: 2_048 },

@@ -34,6 +34,8 @@ export const QUIET_CONNECTION = {
   askForLife: () => {},
 } as const;
 
+let turns = 0;
+
 /** See the module description. */
 export class FakeLink implements AgentLink {
   readonly peer;
@@ -51,6 +53,8 @@ export class FakeLink implements AgentLink {
     events: DialEvents;
     cancelled: boolean;
     earlyData: Uint8Array | undefined;
+    /** Before which others it was asked for, of all links. */
+    turn: number;
   }[] = [];
 
   constructor(agentId: string, given: Partial<Identifiers> = {}) {
@@ -74,7 +78,8 @@ export class FakeLink implements AgentLink {
     events: DialEvents,
     { earlyData }: DialOptions = {},
   ): PendingDial {
-    const dial = { target, events, cancelled: false, earlyData };
+    const turn = turns++;
+    const dial = { target, events, cancelled: false, earlyData, turn };
     this.dials.push(dial);
     return { cancel: () => void (dial.cancelled = true) };
   }
