@@ -4,6 +4,7 @@
  * @module
  */
 
+import { unawaited } from "../host/process/internal_errors.ts";
 import type { CallRoad } from "../client/call_road.ts";
 import { dialTarget } from "../host/dial/dial.ts";
 import {
@@ -241,8 +242,9 @@ class Agent {
       return this.#drain.now("the agent is stopping");
     }
     this.#relay?.shutdown();
-    void this.#proxy?.stop(drainTimeoutMs)
+    const stopping = this.#proxy?.stop(drainTimeoutMs)
       .then(() => this.#drain.loadChanged());
+    if (stopping !== undefined) unawaited("proxy", stopping);
     this.#drain.begin(drainTimeoutMs);
   }
 

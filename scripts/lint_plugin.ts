@@ -4,6 +4,7 @@
  * - `tunnel/function-length`: a function fits on one screen.
  * - `tunnel/pure-proto`: `proto` is sans-IO; clock, timers, randomness and
  *   logging are handed in, or a test could not control them.
+ * - `tunnel/no-void-promise`: what nobody waits for is reported when it fails.
  * - `tunnel/own-keys`: a text that a peer may choose finds nothing of
  *   `Object.prototype` in a table.
  *
@@ -150,7 +151,7 @@ function nameOf(
   textOf: (node: Deno.lint.Node) => string,
 ): string {
   if (node.type === "MemberExpression") return nameOf(node.property, textOf);
-  if (node.type === "TSNonNullExpression") {
+  if (node.type === "TSNonNullExpression" || node.type === "ChainExpression") {
     return nameOf(node.expression, textOf);
   }
   if (node.type === "Identifier") return node.name;
@@ -184,6 +185,52 @@ function isGuarded(
 
 const IS_FUNCTION = /^(?:FunctionDeclaration|FunctionExpression|Program)$/;
 
+/**
+ * A promise behind `void` has nobody who hears of its failure, and what it was
+ * about stays half-done. What is asynchronous elsewhere cannot be seen here.
+ */
+const noVoidPromise: Deno.lint.Rule = {
+  create(context) {
+    if (!ships(context.filename)) return {};
+    const textOf = (node: Deno.lint.Node) =>
+      context.sourceCode.text.slice(...node.range);
+    const promising = new Set<string>();
+    const uses: Deno.lint.CallExpression[] = [];
+    return {
+      FunctionDeclaration(node) {
+        if (node.async && node.id) promising.add(node.id.name);
+      },
+      MethodDefinition(node) {
+        const { async, returnType } = node.value;
+        const type = returnType ? textOf(returnType) : "";
+        if (async || /^\s*:?\s*Promise</.test(type)) {
+          promising.add(nameOf(node.key, textOf));
+        }
+      },
+      UnaryExpression(node) {
+        if (node.operator !== "void") return;
+        if (node.argument.type === "CallExpression") uses.push(node.argument);
+        if (node.argument.type === "ChainExpression") {
+          const { expression } = node.argument;
+          if (expression.type === "CallExpression") uses.push(expression);
+        }
+      },
+      "Program:exit"() {
+        for (const use of uses) {
+          const name = nameOf(use.callee, textOf);
+          if (!promising.has(name) && !/^(?:then|finally)$/.test(name)) {
+            continue;
+          }
+          const message =
+            "A promise that nobody waits for: what if it fails? " +
+            "unawaited(where, promise, end) reports it and ends what it is about";
+          context.report({ node: use, message });
+        }
+      },
+    };
+  },
+};
+
 function isProto(filename: string): boolean {
   return pathOf(filename).startsWith("proto/") && ships(filename);
 }
@@ -203,6 +250,7 @@ const plugin: Deno.lint.Plugin = {
   name: "tunnel",
   rules: {
     "function-length": functionLength,
+    "no-void-promise": noVoidPromise,
     "own-keys": ownKeys,
     "pure-proto": pureProto,
   },

@@ -97,3 +97,30 @@ for (const source of CLOSED) {
     assertEquals(problemsIn(HOST_FILE, source), []);
   });
 }
+
+const UNHEARD: readonly string[] = [
+  "async function f() {}\nvoid f();",
+  "class C { async #m() {} n() { void this.#m(); } }",
+  "class C { m(): Promise<void> { return p; } n() { void this.m(); } }",
+  "const g = () => void later.then(run);",
+  "const g = () => void this.later?.finally(run);",
+];
+
+for (const source of UNHEARD) {
+  Deno.test(`a promise that nobody hears of: ${source}`, () => {
+    assertEquals(problemsIn(HOST_FILE, source), ["tunnel/no-void-promise"]);
+    assertEquals(problemsIn(PROTO_TEST, source), []);
+  });
+}
+
+const HEARD: readonly string[] = [
+  "const g = () => void map.delete(key);",
+  "function f() {}\nvoid f();",
+  'async function f() {}\nunawaited("task", f());',
+];
+
+for (const source of HEARD) {
+  Deno.test(`no promise that nobody hears of: ${source}`, () => {
+    assertEquals(problemsIn(HOST_FILE, source), []);
+  });
+}

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { unawaited } from "../host/process/internal_errors.ts";
 import {
   adminHandler,
   healthHandler,
@@ -173,7 +174,7 @@ class Server {
   abandon(reason: string): void {
     this.#frontends.drain(reason);
     this.#stopPorts(reason);
-    void this.#nodes.stop(reason);
+    unawaited("task", this.#nodes.stop(reason));
   }
 
   #running(addresses: RunningServer["addresses"]): RunningServer {

@@ -196,8 +196,11 @@ export class ServerAgents {
       ...withPacketLines(metrics.linkObserver("agent"), log, "agent"),
       linked: (link) => this.#linked(link),
       unlinked: (link, reason) => this.#unlinked(link, reason),
-      trusts: ({ peer }, authorities) =>
-        void this.#trust?.identity?.noteTrust(peer.identity, authorities),
+      trusts: ({ peer }, authorities) => {
+        const noting = this.#trust?.identity
+          ?.noteTrust(peer.identity, authorities);
+        if (noting !== undefined) unawaited("identity", noting);
+      },
       changed: (link) => this.#nodes.announced("changed", link),
       refused: (remoteAddress, reason) => {
         metrics.agentRefused();

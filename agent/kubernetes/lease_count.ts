@@ -5,6 +5,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { connectKubernetes } from "../../host/kubernetes/connect.ts";
 import { ListWatch } from "../../host/kubernetes/list_watch.ts";
 import type { Lease } from "../../host/kubernetes/objects.ts";
@@ -68,7 +69,7 @@ export function followLeases(
     },
     stop: () => {
       client[Symbol.dispose]();
-      void following.stop();
+      unawaited("task", following.stop());
     },
   };
 }

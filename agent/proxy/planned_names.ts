@@ -4,6 +4,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { keyOf } from "../../catalog/model.ts";
 import type { Source } from "../../catalog/source.ts";
@@ -84,9 +85,10 @@ function orTooLate(catalog: Catalog): Promise<void> {
         ),
       );
     });
-    void catalog.whenSynced().then(() => {
+    const synced = catalog.whenSynced().then(() => {
       timer.cancel();
       resolve();
     });
+    unawaited("catalog", synced);
   });
 }

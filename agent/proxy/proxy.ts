@@ -12,6 +12,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Diff } from "../../catalog/diff.ts";
 import {
@@ -259,7 +260,7 @@ export class Proxy {
     const { proxy } = served;
     const drain = { proxy, over: proxy.drain(drainMs) };
     this.#draining.add(drain);
-    void drain.over.then(() => this.#draining.delete(drain));
+    unawaited("proxy", drain.over.then(() => this.#draining.delete(drain)));
   }
 
   #touched(services: ReadonlySet<string>): ServedPort[] {

@@ -8,6 +8,11 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+  unawaited,
+} from "../../host/process/internal_errors.ts";
 import type { Protocol } from "../../catalog/model.ts";
 import { ListenError } from "../../host/listen/listen_error.ts";
 import type { ListenAddress } from "../../host/listen/listeners.ts";
@@ -127,9 +132,10 @@ export class ServiceListener {
     const { own, protocol } = this.#options;
     const free = own.whenFree(protocol, at);
     if (free !== undefined) {
-      return void free.then(() => {
+      const next = free.then(() => {
         if (attempt === this.#attempt) this.#try();
       });
+      return unawaited("proxy", next);
     }
     let opening: Promise<PortListener> | PortListener;
     try {
@@ -139,12 +145,13 @@ export class ServiceListener {
     }
     // What is open at once is said at once.
     if (!(opening instanceof Promise)) return this.#onOpen(at, opening);
-    opening.then((listener) => {
+    const opened = opening.then((listener) => {
       if (attempt === this.#attempt) this.#onOpen(at, listener);
       else listener.close();
     }, (error) => {
       if (attempt === this.#attempt) this.#onFailure(error);
     });
+    unawaited("proxy", opened);
   }
 
   #onOpen(at: ListenAddress, listener: PortListener): void {
@@ -152,7 +159,9 @@ export class ServiceListener {
     this.#closeOpened();
     this.#opened = { at, listener };
     this.#openedAtMs = this.#options.timers.now();
-    void listener.broken?.then((why) => this.#onBroken(listener, why));
+    const broken = listener.broken
+      ?.then((why) => this.#onBroken(listener, why));
+    if (broken !== undefined) unawaited("proxy", broken);
     // Any free port is nobody else's wish.
     if (at.port !== 0) own.opened(protocol, at, name);
     this.#problem = undefined;
@@ -176,10 +185,13 @@ export class ServiceListener {
   }
 
   #onFailure(error: unknown): void {
-    if (!(error instanceof ListenError)) throw error;
+    const isForeseen = error instanceof ListenError;
+    if (!isForeseen) reportInternalError("proxy", error);
     const { log, name, own, protocol, timers } = this.#options;
     const holder = own.holderOf(protocol, this.#wanted!);
-    const problem = holder === undefined
+    const problem = !isForeseen
+      ? `Cannot listen: ${INTERNAL_ERROR}`
+      : holder === undefined
       ? error.message
       : `Cannot listen on ${error.address}: ${holder} is served there`;
     // Said once and not at each try.

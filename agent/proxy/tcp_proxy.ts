@@ -158,7 +158,8 @@ export class TcpProxy implements PortProxy {
     if (drainMs === 0) giveUp();
     else if (this.#connections.size > 0) {
       const deadline = this.#context.timers.after(drainMs, giveUp);
-      void this.#drained.promise.then(() => deadline.cancel());
+      const drained = this.#drained.promise.then(() => deadline.cancel());
+      unawaited("proxy", drained);
     }
     return this.#drained.promise;
   }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import { TextLineStream } from "@std/streams";
 import { selfCommand } from "../self_command.ts";
 
@@ -61,7 +62,7 @@ export class Stage {
     ]).then(([status]) => status);
     const actor: Actor = { name, process, lines, through, hasEnded: false };
     this.#actors.set(name, actor);
-    void process.status.then(() => actor.hasEnded = true);
+    unawaited("task", process.status.then(() => actor.hasEnded = true));
   }
 
   /** Runs a command to its end, and returns the last line that it printed. */

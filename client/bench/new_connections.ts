@@ -5,6 +5,7 @@
  * @module
  */
 
+import { unawaited } from "../../host/process/internal_errors.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import { BenchConn } from "./bench_conn.ts";
 import { BenchError } from "./bench_error.ts";
@@ -32,7 +33,9 @@ export class NewConnections implements Measurement {
   begin(): void {
     this.#beganMs = this.#stage.timers.now();
     const { connections } = this.#stage.plan;
-    for (let worker = 0; worker < connections; worker++) void this.#work();
+    for (let worker = 0; worker < connections; worker++) {
+      unawaited("task", this.#work());
+    }
   }
 
   figure(): BenchFigure | undefined {

@@ -20,6 +20,7 @@
  * @module
  */
 
+import { unawaited } from "../process/internal_errors.ts";
 import type { Log } from "../process/log.ts";
 import { DESCRIPTORS_MAX } from "../sockets/libc/descriptor_messages.ts";
 import type {
@@ -74,7 +75,8 @@ export class HandoverOffer {
     this.#log = log;
     this.#listener = PacketListener.open(
       address,
-      (socket) => void this.#converse(socket),
+      (socket) =>
+        unawaited("socket", this.#converse(socket), () => socket.close()),
     );
   }
 

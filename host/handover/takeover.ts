@@ -8,6 +8,7 @@
  * @module
  */
 
+import { unawaited } from "../process/internal_errors.ts";
 import { systemTimers } from "../process/system_timers.ts";
 import type { SocketStore } from "../sockets/listening/socket_store.ts";
 import {
@@ -93,7 +94,7 @@ export class Takeover {
       if (words.yes !== true) throw refusal(words.no, socket.peer.pid);
       await receiveAll(socket, store, received);
       const takeover = new Takeover(socket, store, words.agents);
-      void takeover.#listen();
+      unawaited("socket", takeover.#listen(), () => socket.close());
       return takeover;
     } catch (error) {
       socket.close();

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { unawaited } from "../process/internal_errors.ts";
 import { isStatus, KubernetesError } from "./errors.ts";
 import type { KubernetesObject, StatusObject } from "./objects.ts";
 
@@ -42,7 +43,10 @@ async function* lines(
   let length = 0;
   const reader = body.getReader();
   // Aborting the request between two reads would leave the second one waiting.
-  signal.addEventListener("abort", () => void cancel(reader));
+  signal.addEventListener(
+    "abort",
+    () => unawaited("task", cancel(reader)),
+  );
   while (!signal.aborted) {
     const chunk = await nextChunk(reader);
     if (chunk === undefined) break;

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { unawaited } from "../process/internal_errors.ts";
 import { canonicalIp } from "../../proto/link/ip_address.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import {
@@ -231,7 +232,7 @@ class Try {
       isOver: false,
     }));
     if (this.#query.asking.config.usesTcp) {
-      for (const question of this.#questions) void this.#askByTcp(question);
+      for (const question of this.#questions) this.#turnToTcp(question);
       return;
     }
     const hostname = this.#host.includes(":") ? "::" : "0.0.0.0";
@@ -283,7 +284,7 @@ class Try {
   }
 
   #take(question: Question, reply: DnsReply): void {
-    if (reply.kind === "truncated") return void this.#askByTcp(question);
+    if (reply.kind === "truncated") return this.#turnToTcp(question);
     if (reply.kind === "plainer") {
       if (!this.#hasEdns) return this.#over(question, MISBEHAVING);
       this.#hasEdns = false;
@@ -291,6 +292,11 @@ class Try {
       return;
     }
     this.#over(question, reply);
+  }
+
+  #turnToTcp(question: Question): void {
+    const failed = () => this.#over(question, MISBEHAVING);
+    unawaited("dial", this.#askByTcp(question), failed);
   }
 
   #over(question: Question, outcome: DnsOutcome): void {

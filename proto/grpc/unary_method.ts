@@ -37,7 +37,10 @@ export function unaryMethod(
         only.push(chunk);
         call.consumed(chunk.length);
       },
-      onHalfClose: () => void answer(handler, only.take(), call),
+      onHalfClose() {
+        answer(handler, only.take(), call)
+          .catch((error) => reportFault("stream", error));
+      },
       onWritable() {},
       onCancel() {},
     };

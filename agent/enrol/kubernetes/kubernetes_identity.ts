@@ -7,6 +7,7 @@
  * @module
  */
 
+import { unawaited } from "../../../host/process/internal_errors.ts";
 import {
   type CertificateWish,
   requestCertificate,
@@ -122,8 +123,8 @@ export class KubernetesIdentity implements LinkIdentity {
   }
 
   stop(): void {
-    void this.#certificate.stop();
-    void this.#discovery?.stop();
+    unawaited("task", this.#certificate.stop());
+    if (this.#discovery) unawaited("task", this.#discovery.stop());
     this.#client[Symbol.dispose]();
     this.#bootstrap?.[Symbol.dispose]();
   }

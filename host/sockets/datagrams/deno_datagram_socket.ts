@@ -5,7 +5,7 @@
  * @module
  */
 
-import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
+import { INTERNAL_ERROR, unawaited } from "../../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import { giveBuffer, takeBuffer } from "./datagram_buffers.ts";
 import {
@@ -157,7 +157,8 @@ export class DenoDatagramSocket implements DatagramSocket, Polled {
     this.#isClosed = true;
     if (closed === undefined) return;
     // The platform keeps the port for as long as a read of it is under way.
-    void Promise.all([this.#reading, this.#released]).then(closed);
+    const gone = Promise.all([this.#reading, this.#released]).then(closed);
+    unawaited("datagram", gone, closed);
   }
 
   leave(): string | undefined {

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
+import { INTERNAL_ERROR, unawaited } from "../../process/internal_errors.ts";
 import {
   DatagramDescriptor,
   KERNEL_BUFFER_OCTETS,
@@ -220,7 +220,7 @@ export class PolledDatagramSocket
     // Who else has the socket keeps it open, and the kernel would go on telling.
     this.#poller.release(this.#descriptor.number);
     const gone = this.#poller.close(this.#descriptor.number);
-    if (closed !== undefined) void gone.then(closed);
+    if (closed !== undefined) unawaited("datagram", gone.then(closed));
   }
 
   onReady(): void {

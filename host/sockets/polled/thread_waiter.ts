@@ -6,6 +6,7 @@
  * @module
  */
 
+import { unawaited } from "../../process/internal_errors.ts";
 import { setImmediate } from "node:timers";
 import type { LibC } from "../libc/libc.ts";
 import type { Waiter } from "./poller.ts";
@@ -38,6 +39,7 @@ export class ThreadWaiter implements Waiter {
   #isWaiting = false;
   #waiting: Promise<number> | undefined;
   #isClosed = false;
+  #isBroken = false;
 
   /** @returns `undefined`: out of descriptors. */
   static open(
@@ -71,6 +73,7 @@ export class ThreadWaiter implements Waiter {
   }
 
   wait(): boolean {
+    if (this.#isBroken) return false;
     if (this.#isWaiting) return true;
     this.#isWaiting = true;
     let turns = 0;
@@ -78,7 +81,7 @@ export class ThreadWaiter implements Waiter {
       if (this.#isClosed) return;
       if (this.#isReady()) return this.#ready();
       if (++turns < EMPTY_TURNS_MAX) setImmediate(turn);
-      else void this.#waitElsewhere();
+      else unawaited("socket", this.#waitElsewhere(), () => this.#broken());
     };
     setImmediate(turn);
     return true;
@@ -104,6 +107,13 @@ export class ThreadWaiter implements Waiter {
       -1,
     );
     await this.#waiting;
+    this.#waiting = undefined;
+    if (!this.#isClosed) this.#ready();
+  }
+
+  /** Whoever looks next hears that from `wait`, and takes another one. */
+  #broken(): void {
+    this.#isBroken = true;
     this.#waiting = undefined;
     if (!this.#isClosed) this.#ready();
   }
