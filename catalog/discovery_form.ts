@@ -231,7 +231,7 @@ function readPolicy(form: Form): ServicePolicy {
     ...read("halfClosedTimeoutMs", number),
     ...read("userTimeoutMs", number),
     ...read("agentOnFailure", flag),
-    ...health === undefined ? {} : { health: readHealth(health) },
+    ...withoutAbsent({ health: maybe(health, readHealth, "health") }),
     ...read("ejection", readEjection),
   };
 }
@@ -248,7 +248,8 @@ function readEjection(value: unknown): Partial<Ejection> {
   });
 }
 
-function readHealth(value: unknown): HealthCheck {
+/** @returns `undefined`: it is of a kind that a newer server knows. */
+function readHealth(value: unknown): HealthCheck | undefined {
   const form = object(value, "a health check that is no map");
   const { port, host } = form;
   const times = {
@@ -260,7 +261,11 @@ function readHealth(value: unknown): HealthCheck {
       fall: maybe(form["fall"], number, "fall of its health"),
     }),
   };
-  const kind = word(["tcp", "http", "grpc"], form["kind"], "health check");
+  const kind = HEALTH_KINDS.find((kind) => kind === form["kind"]);
+  if (kind === undefined) {
+    text(form["kind"], "kind of its health");
+    return undefined;
+  }
   if (kind === "tcp") return { kind, ...times };
   const asked = withoutAbsent({
     host: maybe(host, text, "host of its health"),
@@ -283,6 +288,8 @@ function readHealth(value: unknown): HealthCheck {
     ...times,
   };
 }
+
+const HEALTH_KINDS = ["tcp", "http", "grpc"] as const;
 
 function readStatus(value: unknown): StatusRange {
   const { first, last } = object(value, "a status that is no map");

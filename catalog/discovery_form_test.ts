@@ -155,3 +155,10 @@ Deno.test("what is no form says what is wrong with it", () => {
   ];
   for (const [read, message] of wrongs) assertThrows(read, FormError, message);
 });
+
+Deno.test("a health check of a kind that only a newer server knows is none", () => {
+  const form = travelled(clusterForm(PLAIN, "")) as Record<string, unknown>;
+  const policy = { health: { kind: "ping", intervalMs: 1, timeoutMs: 2 } };
+  const service = { ...form["service"] as object, policy };
+  assertEquals(readClusterForm({ ...form, service }).service.policy, {});
+});

@@ -183,6 +183,11 @@ export interface StatusRange {
   readonly last: number;
 }
 
+/** Those that mean that an endpoint is well, when nobody says. */
+export const WELL_STATUSES: readonly StatusRange[] = [
+  { first: 200, last: 399 },
+];
+
 /** It is asked over TLS. */
 export interface HealthTls {
   /** Its certificate has to be one that this machine trusts; absent: any is. */

@@ -166,6 +166,18 @@ Deno.test("a connection that says nothing ends after idleTimeout, one that does 
   busy.close();
 });
 
+Deno.test("so does one that was there before anybody wanted that", async () => {
+  await using rig = new ProxyRig();
+  const backend = rig.echo();
+  serveAt(rig, [backend]);
+  const conn = await rig.connect(KEY);
+  assertEquals(await ask(conn, "x"), "x");
+  serveAt(rig, [backend], { idleTimeoutMs: 10_000 });
+  rig.timers.advance(1_000);
+  rig.timers.advance(10_000);
+  await assertReset(conn);
+});
+
 Deno.test("a service says how long one of which one side has ended may be silent", async () => {
   await using rig = new ProxyRig();
   const port = serveAt(rig, [

@@ -5,10 +5,10 @@
  * @module
  */
 
-import type {
-  HealthCheck,
-  HealthTls,
-  StatusRange,
+import {
+  type HealthCheck,
+  type HealthTls,
+  WELL_STATUSES,
 } from "../../catalog/model.ts";
 import type { Target } from "../../catalog/snapshot.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
@@ -33,9 +33,6 @@ const ANSWER_OCTETS_MAX = 1_024;
 
 /** A status of a few octets, and what a newer one may add. */
 const MESSAGE_OCTETS_MAX = 1_024;
-
-/** What is well when nobody says. */
-const WELL_STATUSES: readonly StatusRange[] = [{ first: 200, last: 399 }];
 
 /** What an endpoint is asked. */
 export type AskedHealth = Exclude<HealthCheck, { readonly kind: "tcp" }>;

@@ -94,6 +94,8 @@ export interface PortProxy {
   open(at: ListenAddress): Promise<PortListener> | PortListener;
   /** Connections or sessions, including those that still look for a backend. */
   readonly load: number;
+  /** The service may want other things of what runs. */
+  updated?(): void;
   /**
    * Nothing new may go to these: sessions move, connections may go on as their
    * service has it. Harmless when it is said again.

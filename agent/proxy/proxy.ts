@@ -186,6 +186,7 @@ export class Proxy {
     this.#leave(served, left.filter(isDown), "down");
     this.#leave(served, left.filter((one) => !isDown(one)), "removed");
     served.health.update();
+    served.proxy.updated?.();
     return served;
   }
 

@@ -76,6 +76,10 @@ export class TcpProxy implements PortProxy {
     });
   }
 
+  updated(): void {
+    this.#armIdleSweep();
+  }
+
   get load(): number {
     return this.#connections.size;
   }

@@ -106,8 +106,14 @@ export type HealthCheck = Fields<{
   noTrafficInterval: Duration;
   unhealthyThreshold: NumberValue;
   healthyThreshold: NumberValue;
-  httpHealthCheck: Fields<{ host: string; path: string }>;
+  httpHealthCheck: Fields<{
+    host: string;
+    path: string;
+    /** The end is the first that does not count; 200 alone unless given. */
+    expectedStatuses: readonly Fields<{ start: number; end: number }>[];
+  }>;
   tcpHealthCheck: Readonly<Record<never, never>>;
+  grpcHealthCheck: Fields<{ serviceName: string; authority: string }>;
 }>;
 
 /** For clients and servers of any HTTP. */
@@ -328,8 +334,14 @@ message HealthCheck {
         [(validate.rules).string = {well_known_regex: HTTP_HEADER_VALUE}];
     string path = 2
         [(validate.rules).string = {min_len: 1, well_known_regex: HTTP_HEADER_VALUE}];
+    repeated envoy.type.v3.Int64Range expected_statuses = 9;
   }
   message TcpHealthCheck {}
+  message GrpcHealthCheck {
+    string service_name = 1;
+    string authority = 2
+        [(validate.rules).string = {well_known_regex: HTTP_HEADER_VALUE}];
+  }
   google.protobuf.Duration timeout = 1
       [(validate.rules).duration = {required: true, gt: {}}];
   google.protobuf.Duration interval = 2
@@ -342,6 +354,7 @@ message HealthCheck {
     option (validate.required) = true;
     HttpHealthCheck http_health_check = 8;
     TcpHealthCheck tcp_health_check = 9;
+    GrpcHealthCheck grpc_health_check = 11;
   }
   google.protobuf.Duration no_traffic_interval = 12
       [(validate.rules).duration = {gt: {}}];

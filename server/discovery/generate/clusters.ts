@@ -10,10 +10,13 @@ import {
   TUNNEL_METADATA,
 } from "../../../catalog/discovery_form.ts";
 import {
+  HEALTH_FALL,
+  HEALTH_RISE,
   type HealthCheck as CatalogHealthCheck,
   keyOf,
   type Service,
   type ServicePort,
+  WELL_STATUSES,
 } from "../../../catalog/model.ts";
 import { resourceNameOf } from "../../../catalog/resource_names.ts";
 import {
@@ -197,26 +200,40 @@ const OUTLIERS: OutlierDetection = Object.freeze({
   enforcingLocalOriginSuccessRate: { value: 0 },
 });
 
-/** One answer is enough, either way, as with our own proxies. */
+/** As our own proxies ask, as far as Envoy can. */
 function healthCheckOf(
+  check: CatalogHealthCheck,
+  service: Service,
+): HealthCheck {
+  const { timeoutMs, intervalMs, rise, fall } = check;
+  return {
+    timeout: durationOf(timeoutMs),
+    interval: durationOf(intervalMs),
+    // Or the first client of the last minute would go to an ill one.
+    noTrafficInterval: durationOf(intervalMs),
+    unhealthyThreshold: { value: fall ?? HEALTH_FALL },
+    healthyThreshold: { value: rise ?? HEALTH_RISE },
+    ...healthQuestionOf(check, service),
+  };
+}
+
+function healthQuestionOf(
   check: CatalogHealthCheck,
   { name, namespace }: Service,
 ): HealthCheck {
-  const once = { value: 1 };
-  return {
-    timeout: durationOf(check.timeoutMs),
-    interval: durationOf(check.intervalMs),
-    // Or the first client of the last minute would go to an ill one.
-    noTrafficInterval: durationOf(check.intervalMs),
-    unhealthyThreshold: once,
-    healthyThreshold: once,
-    ...check.kind === "http"
-      // Without a host Envoy takes the cluster's name, which none can be.
-      ? {
-        httpHealthCheck: { host: `${name}.${namespace}`, path: check.path },
-      }
-      : { tcpHealthCheck: {} },
-  };
+  // Envoy asks as its clients do, and these have no TLS towards endpoints.
+  if (check.kind === "tcp" || check.tls !== undefined) {
+    return { tcpHealthCheck: {} };
+  }
+  // Without a host Envoy takes the cluster's name, which none can be.
+  const { host = `${name}.${namespace}` } = check;
+  if (check.kind === "grpc") {
+    return { grpcHealthCheck: { serviceName: check.service, authority: host } };
+  }
+  const { path, statuses = WELL_STATUSES } = check;
+  const expectedStatuses = statuses
+    .map(({ first, last }) => ({ start: first, end: last + 1 }));
+  return { httpHealthCheck: { host, path, expectedStatuses } };
 }
 
 /**

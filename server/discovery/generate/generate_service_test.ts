@@ -11,6 +11,7 @@ import {
 import { resourceJson } from "../../../tests/support/resource_json.ts";
 import type {
   Endpoint,
+  HealthCheck,
   Service,
   ServicePort,
   Via,
@@ -469,10 +470,34 @@ Deno.test("Envoy checks the health that a service wants checked, where it can", 
     timeout: { nanos: 500_000_000 },
     interval: { seconds: 5 },
     noTrafficInterval: { seconds: 5 },
-    unhealthyThreshold: { value: 1 },
-    healthyThreshold: { value: 1 },
-    httpHealthCheck: { host: "a.default", path: "/ok" },
+    unhealthyThreshold: { value: 3 },
+    healthyThreshold: { value: 2 },
+    httpHealthCheck: {
+      host: "a.default",
+      path: "/ok",
+      expectedStatuses: [{ start: 200, end: 400 }],
+    },
   }]);
+  const asked = (health: HealthCheck) =>
+    made(ENVOY, withPort({}, { policy: { health } })).one("cluster")
+      .healthChecks![0]!;
+  const said = asked({
+    ...health,
+    rise: 1,
+    fall: 5,
+    host: "web.example",
+    statuses: [{ first: 204, last: 204 }],
+  });
+  assertEquals(said.unhealthyThreshold, { value: 5 });
+  assertEquals(said.healthyThreshold, { value: 1 });
+  assertEquals(said.httpHealthCheck, {
+    host: "web.example",
+    path: "/ok",
+    expectedStatuses: [{ start: 204, end: 205 }],
+  });
+  const { grpcHealthCheck } = asked({ kind: "grpc", service: "a.B", ...times });
+  assertEquals(grpcHealthCheck, { serviceName: "a.B", authority: "a.default" });
+  assertEquals(asked({ ...health, tls: {} }).tcpHealthCheck, {});
   assert(ignoreHealthOnHostRemoval);
   const never: readonly (readonly [Variant, Partial<ServicePort>])[] = [
     [GRPC, {}],
