@@ -43,6 +43,7 @@ import {
   subscriberOf,
 } from "../access/subscriber.ts";
 import type { Audience } from "../generate/audience.ts";
+import { preludeOf } from "../generate/preludes.ts";
 import { SLICE_MS } from "../push/push_queue.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { StreamState } from "../subscriptions/stream_state.ts";
@@ -54,6 +55,9 @@ export const FIRST_REQUEST_MS = 30_000;
 
 /** What is kept of a first request, read, to one octet of it at most. */
 const NODE_GROWTH = 4;
+
+/** What goes by new routes before it knows their clusters; see `preludeOf`. */
+const GRPC_GO = "gRPC Go";
 
 /** How far a stream has come. */
 type Phase =
@@ -316,9 +320,11 @@ export class AdsStream implements ServerCallEvents {
   #join(): void {
     const audience = this.#host.audienceOf(this.#subscriber!);
     this.#host.enlist(this, audience);
+    const { userAgentName } = this.#subscriber!.said;
     this.state.treatment = {
       removalPatienceMs: audience.form === "grpc" ? REMOVAL_PATIENCE_MS : 0,
       offersAgain: true,
+      ...userAgentName.startsWith(GRPC_GO) ? { preludeOf } : {},
     };
     this.#phase = { kind: "joined", audience };
     this.#host.joined(this);

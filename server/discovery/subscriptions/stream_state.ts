@@ -87,6 +87,14 @@ export class StreamState {
   readonly #uptake: ClusterUptake = {
     isUsable: (cluster) =>
       WARMED.every((kind) => this.#find(kind)?.isUsable(cluster) !== false),
+    hasTaken: (cluster) =>
+      WARMED.every((kind) => {
+        const subscription = this.#find(kind);
+        return subscription?.asksFor(cluster) === true &&
+          subscription.isUsable(cluster);
+      }),
+    asksForRoute: (name) => this.#find("route")?.asksFor(name) === true,
+    preludeOf: (before, after) => this.treatment.preludeOf?.(before, after),
   };
   /** Clusters that were told before anybody asked for endpoints. */
   #earlyClusters: Names = NO_NAMES;

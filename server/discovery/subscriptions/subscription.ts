@@ -193,6 +193,10 @@ export abstract class Subscription {
     return this.log.isWaiting(nowMs) && this.#hasNews();
   }
 
+  asksFor(name: string): boolean {
+    return this.#names.covers(name);
+  }
+
   /**
    * Whether the client has something of `name`, or nothing of it is waited for:
    * it does not ask for it, refuses it, or it is not there.

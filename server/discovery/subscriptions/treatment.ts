@@ -4,6 +4,15 @@
  * @module
  */
 
+import type { ByName } from "../view.ts";
+
+/** Routes to be told first, with clusters that they do not lead to yet. */
+export interface RoutePrelude {
+  readonly routes: ByName;
+  /** By route: clusters that it names anew. */
+  readonly clusters: ReadonlyMap<string, readonly string[]>;
+}
+
 /** See the module description. */
 export interface Treatment {
   /**
@@ -13,6 +22,11 @@ export interface Treatment {
   readonly removalPatienceMs: number;
   /** Whether what it refused is offered again, ever more seldom. */
   readonly offersAgain: boolean;
+  /**
+   * What is told between two states of routes, so that the client has fetched
+   * their clusters when it is to go there; absent: nothing.
+   */
+  preludeOf?(before: ByName, after: ByName): RoutePrelude | undefined;
 }
 
 /** Nothing beside what the protocol says. */

@@ -13,12 +13,19 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames, type View } from "../view.ts";
 import { PairMemo } from "./pair_memo.ts";
+import type { RoutePrelude } from "./treatment.ts";
 
 /**
  * So long at most: a client that takes no clusters, or whose clusters do not
  * become warm, hears of the rest all the same. As long as an answer is awaited.
  */
 export const WARMING_WAIT_MS = 10_000;
+
+/** What is told in between is told for so long at most: it is only a help. */
+export const PRELUDE_WAIT_MS = 3_000;
+
+/** A client acknowledges clusters a moment before it knows them everywhere. */
+export const PRELUDE_SETTLE_MS = 100;
 
 /** Clusters that are named to people. */
 export const SHOWN_CLUSTERS_MAX = 8;
@@ -34,6 +41,10 @@ interface Waiting extends Counted {
   readonly sinceMs: number;
   /** The last is asked for first; those that the client has are taken off. */
   readonly clusters: string[];
+  /** Whether they are named already, and nothing leads there yet. */
+  readonly isPrelude: boolean;
+  /** Since when the client has them all; Infinity before that. */
+  readyMs: number;
   /** The latest view that has all of them. */
   seenIn: View;
 }
@@ -48,6 +59,11 @@ export interface ToldEarly {
 export interface ClusterUptake {
   /** Whether whoever is led to a cluster gets somewhere, as far as it knows. */
   isUsable(cluster: string): boolean;
+  /** Whether it has fetched a cluster. */
+  hasTaken(cluster: string): boolean;
+  asksForRoute(name: string): boolean;
+  /** See `Treatment`. */
+  preludeOf?(before: ByName, after: ByName): RoutePrelude | undefined;
 }
 
 /** See the module description; of one stream. */
@@ -58,9 +74,9 @@ export class Warming {
 
   /** When what waits goes whatever the client took; else Infinity. */
   get dueMs(): number {
-    return this.#waiting === undefined
-      ? Infinity
-      : this.#waiting.sinceMs + WARMING_WAIT_MS;
+    if (this.#waiting === undefined) return Infinity;
+    const { readyMs } = this.#waiting;
+    return Math.min(giveUpMs(this.#waiting), readyMs + PRELUDE_SETTLE_MS);
   }
 
   /** What waits; not always the latest. */
@@ -118,24 +134,59 @@ export class Warming {
     }
     const { listener, route } = passed.view.resources;
     const { resources } = latest.view;
+    const every = { ...latest, sinceMs, readyMs: Infinity };
+    const announced = this.#announce(latest, client);
+    if (announced.length > 0) {
+      const seenIn = latest.view;
+      return { ...every, clusters: announced, isPrelude: true, seenIn };
+    }
     const named = new Set([
       ...namedClusters.of(listener, resources.listener),
       ...namedClusters.of(route, resources.route),
     ]);
     const clusters = [...named].filter((name) => !client.isUsable(name));
-    return { ...latest, sinceMs, clusters, seenIn: latest.view };
+    return { ...every, clusters, isPrelude: false, seenIn: latest.view };
+  }
+
+  /** Tells of clusters before anything leads there. @returns Those. */
+  #announce(latest: Counted, client: ClusterUptake): string[] {
+    const { view, generation } = this.#passed!;
+    const { route } = view.resources;
+    const { resources } = latest.view;
+    const prelude = client.preludeOf?.(route, resources.route);
+    if (prelude === undefined) return [];
+    const clusters = new Set<string>();
+    for (const [name, more] of prelude.clusters) {
+      if (!client.asksForRoute(name)) continue;
+      for (const cluster of more) {
+        const isMissed = resources.cluster.has(cluster) &&
+          !client.hasTaken(cluster);
+        if (isMissed) clusters.add(cluster);
+      }
+    }
+    if (clusters.size === 0) return [];
+    const routes = { ...view.resources, route: prelude.routes };
+    // It still leads to all that it led to.
+    this.#passed = { view: { resources: routes }, generation };
+    return [...clusters];
   }
 
   #isOver(
-    { clusters, sinceMs }: Waiting,
+    waiting: Waiting,
     client: ClusterUptake,
     nowMs: number,
   ): boolean {
-    while (clusters.length > 0 && client.isUsable(clusters.at(-1)!)) {
-      clusters.pop();
-    }
+    const { clusters, sinceMs, isPrelude } = waiting;
+    const has = (name: string) =>
+      isPrelude ? client.hasTaken(name) : client.isUsable(name);
+    while (clusters.length > 0 && has(clusters.at(-1)!)) clusters.pop();
     const isWell = clusters.length === 0;
-    if (!isWell && nowMs < sinceMs + WARMING_WAIT_MS) return false;
+    if (isPrelude && isWell) {
+      waiting.readyMs = Math.min(waiting.readyMs, nowMs);
+      return nowMs >= waiting.readyMs + PRELUDE_SETTLE_MS;
+    }
+    if (!isWell && nowMs < giveUpMs(waiting)) return false;
+    if (isPrelude) return true;
     if (!isWell) {
       this.#early = { atMs: nowMs, clusters: shown(clusters) };
     } else if (this.#waiting !== undefined && sinceMs > this.#earlyMs) {
@@ -143,6 +194,10 @@ export class Warming {
     }
     return true;
   }
+}
+
+function giveUpMs({ sinceMs, isPrelude }: Waiting): number {
+  return sinceMs + (isPrelude ? PRELUDE_WAIT_MS : WARMING_WAIT_MS);
 }
 
 /** Whether what it waits for may still come: else a later view says where to. */

@@ -3,11 +3,16 @@
 import { assertEquals } from "@std/assert";
 import {
   type Parts,
+  resourceOf,
   ScriptedSubscriber,
 } from "../../../tests/support/scripted_subscriber.ts";
 import { REMOVAL_PATIENCE_MS } from "./removals.ts";
 import { PLAIN_TREATMENT } from "./treatment.ts";
-import { WARMING_WAIT_MS } from "./warming.ts";
+import {
+  PRELUDE_SETTLE_MS,
+  PRELUDE_WAIT_MS,
+  WARMING_WAIT_MS,
+} from "./warming.ts";
 
 const BEFORE = {
   cluster: { a: "1" },
@@ -199,4 +204,48 @@ Deno.test("a cluster goes a second after all that led to it, where that is wante
   assertEquals(client.state.dueMs, REMOVAL_PATIENCE_MS);
   assertEquals(client.pass(REMOVAL_PATIENCE_MS - 1), []);
   assertEquals(client.pass(1), ["cluster b=1"]);
+});
+
+/** Like grpc-go: what it asks for follows from what it was told. */
+function withPrelude(): ScriptedSubscriber {
+  const client = new ScriptedSubscriber("sotw");
+  client.state.treatment = {
+    ...PLAIN_TREATMENT,
+    preludeOf: (before) => {
+      const resource = resourceOf("route", "r", "1+>a,b");
+      const routes = new Map(before).set("r", resource);
+      return before.get("r")?.version === "1>a"
+        ? { routes, clusters: new Map([["r", ["b"]]]) }
+        : undefined;
+    },
+  };
+  client.see(BEFORE);
+  client.ask("cluster", ["a"]);
+  client.ask("endpoints", ["a"]);
+  client.ask("route", ["r"]);
+  client.settle();
+  return client;
+}
+
+Deno.test("a prelude is told first, and the routes when its clusters were taken", () => {
+  const client = withPrelude();
+  assertEquals(client.see(AFTER), ["route r=1+>a,b"]);
+  assertEquals(client.ack("route"), []);
+  assertEquals(client.ask("cluster", ["a", "b"]), ["cluster a=1 b=1"]);
+  client.ack("cluster");
+  client.ask("endpoints", ["a", "b"]);
+  assertEquals(client.ack("endpoints"), []);
+  assertEquals(client.state.dueMs, PRELUDE_SETTLE_MS);
+  assertEquals(client.pass(PRELUDE_SETTLE_MS), ["route r=2>a,b"]);
+  client.settle();
+  assertEquals(client.state.dueMs, Infinity);
+});
+
+Deno.test("a prelude that does not help is given up: PRELUDE_WAIT_MS", () => {
+  const client = withPrelude();
+  client.see(AFTER);
+  client.ack("route");
+  assertEquals(client.pass(PRELUDE_WAIT_MS - 1), []);
+  assertEquals(client.pass(1), ["route r=2>a,b"]);
+  assertEquals(client.state.status.early, undefined);
 });
