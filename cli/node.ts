@@ -5,6 +5,11 @@
  */
 
 import { nearest } from "../host/words/nearest.ts";
+import {
+  type DuplicateRecord,
+  DuplicateRecords,
+  isNow,
+} from "../server/identity/duplicate_records.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
@@ -71,6 +76,7 @@ export const NODE_COMMAND = defineCommand({
         defaultStateDirectory("server", context.environment),
     );
     const nodes = new NodeStore(state);
+    const duplicates = new DuplicateRecords(state);
     const refuseUnknown = async () => {
       const known = (await nodes.list()).map(({ name }) => name);
       throw unknown(operand, known);
@@ -81,12 +87,17 @@ export const NODE_COMMAND = defineCommand({
     ) => {
       const changed = await nodes.change(operand, to);
       if (changed === undefined) return await refuseUnknown();
+      if (changed.state === "approved") await duplicates.remove(operand);
       context.print(say(changed));
       return ExitCode.OK;
     };
     switch (verb) {
       case "list":
-        context.print(listText(await nodes.list(), values["json"]));
+        context.print(listText(
+          await nodes.list(),
+          await duplicates.list(),
+          values["json"],
+        ));
         return ExitCode.OK;
       case "approve":
         return await change(
@@ -112,6 +123,7 @@ export const NODE_COMMAND = defineCommand({
         if (!await nodes.forget(operand, new TokenStore(state))) {
           return await refuseUnknown();
         }
+        await duplicates.remove(operand);
         context.print(
           `Forgot ${operand}: a running server ends its links at once; another ` +
             "key may join by that name.\n",
@@ -142,10 +154,25 @@ function unknown(node: string, known: readonly string[]): CommandFailure {
   );
 }
 
-function listText(nodes: readonly NodeRecord[], asJson: boolean): string {
-  if (asJson) return JSON.stringify(nodes, null, 2) + "\n";
+function listText(
+  nodes: readonly NodeRecord[],
+  duplicates: ReadonlyMap<string, DuplicateRecord>,
+  asJson: boolean,
+): string {
+  const nowMs = Date.now();
+  if (asJson) {
+    const shown = nodes.map((node) => {
+      const duplicate = duplicates.get(node.name);
+      if (duplicate === undefined) return node;
+      const { node: _, ...facts } = duplicate;
+      return { ...node, duplicate: { ...facts, now: isNow(duplicate, nowMs) } };
+    });
+    return JSON.stringify(shown, null, 2) + "\n";
+  }
+  const isSeen = nodes.some(({ name }) => duplicates.has(name));
+  const more = isSeen ? ["LINKED TWICE"] : [];
   return textTable(
-    ["NAME", "STATE", "JOINED", "FROM", "CERTIFICATE UNTIL", "GRANTS"],
+    ["NAME", "STATE", "JOINED", "FROM", "CERTIFICATE UNTIL", "GRANTS", ...more],
     nodes.map((node) => [
       node.name,
       node.state + (node.reason ? ` (${node.reason})` : ""),
@@ -153,6 +180,20 @@ function listText(nodes: readonly NodeRecord[], asJson: boolean): string {
       node.joinedFrom,
       node.certificate?.expiresAt ?? "-",
       node.identifiers || "-",
+      ...more.map(() => duplicateText(duplicates.get(node.name), nowMs)),
     ]),
   );
+}
+
+/** Whether a copy of the node's identity is about, and where. */
+function duplicateText(
+  duplicate: DuplicateRecord | undefined,
+  nowMs: number,
+): string {
+  if (duplicate === undefined) return "-";
+  const places = duplicate.instances.map(({ address }) => address);
+  const when = isNow(duplicate, nowMs)
+    ? `now, since ${duplicate.since}`
+    : `until ${duplicate.lastSeen}`;
+  return `${when}, from ${places.join(" and ")}`;
 }

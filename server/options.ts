@@ -19,6 +19,7 @@ import type { AuthorizationOptions } from "./policy/authorization.ts";
 import type { DiscoveryServerOptions } from "./discovery/options.ts";
 import type { KubeletOptions } from "./kubelet/options.ts";
 import type { KubernetesServerOptions } from "./kubernetes/options.ts";
+import type { DuplicatePolicy } from "./links/duplicates.ts";
 import type { NodeBinding } from "./identity/binding_judge.ts";
 import type { StrategyName } from "./strategies/strategy.ts";
 
@@ -86,6 +87,8 @@ export interface ServerOptions {
     readonly identity?: IdentityOptions;
     /** About certificates of `caFile` that do not say who their agent is. */
     readonly nodeBinding?: NodeBinding;
+    /** About a second live process with an agent's key; absent: `warn`. */
+    readonly duplicateIdentity?: DuplicatePolicy;
     /** Agents without a certificate may register. */
     readonly allowAnonymous: boolean;
     /** ALPN names that mean `h2`, besides `h2`. */

@@ -14,7 +14,8 @@ import { systemTimers } from "../host/process/system_timers.ts";
 import type { CredentialFiles, Credentials } from "../host/tls/credentials.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../proto/link/hello.ts";
 import { newInstanceId } from "../proto/link/instance_id.ts";
-import type { Admission, AgentLink } from "../proto/link/link.ts";
+import type { Admission, AgentLink, LinkRefusal } from "../proto/link/link.ts";
+import { duplicateReports } from "./duplicate_reports.ts";
 import {
   admit,
   type AgentTrust,
@@ -23,6 +24,7 @@ import {
 } from "./identity/agent_trust.ts";
 import type { Judge, LinkCandidate } from "./links/admission.ts";
 import { AgentPort, type AgentPortObserver } from "./links/agent_port.ts";
+import { Duplicates } from "./links/duplicates.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
@@ -33,6 +35,7 @@ export class ServerAgents {
   readonly #nodes: ServerNodes;
   readonly #readiness: Readiness;
   readonly #port: AgentPort;
+  readonly #duplicates: Duplicates;
   /** Set by `openTrust`, before anybody can connect. */
   #trust: AgentTrust | undefined;
   #credentials: Credentials | undefined;
@@ -43,6 +46,7 @@ export class ServerAgents {
     this.#nodes = nodes;
     this.#readiness = readiness;
     this.#port = this.#createPort();
+    this.#duplicates = this.#createDuplicates();
   }
 
   /**
@@ -151,6 +155,7 @@ export class ServerAgents {
   /** Ends every link. */
   stop(reason: string): void {
     this.#trust?.identity?.close();
+    this.#duplicates.stop();
     for (const link of [...this.#core.registry.links]) link.close(reason);
     this.#port.stop(reason);
     this.#listener?.close();
@@ -177,7 +182,7 @@ export class ServerAgents {
         : { firstStreamId: agents.firstStreamId }),
       receiveBudget: this.#core.receiveBudget,
       messageOctetsMax,
-      admit: (candidate) => this.admit(candidate),
+      admit: (candidate) => this.#admitLink(candidate),
       timers: systemTimers,
       randomness: (octets) => crypto.getRandomValues(octets),
       methodsFor: (caller) => ({
@@ -188,6 +193,31 @@ export class ServerAgents {
       authorities: () => this.#trust?.identity?.bundle,
       observer: this.#observer(),
     });
+  }
+
+  #createDuplicates(): Duplicates {
+    const { options, log, metricRegistry: metrics } = this.#core;
+    return new Duplicates({
+      policy: options.agents.duplicateIdentity ?? "warn",
+      timers: systemTimers,
+      wallClock: Date.now,
+      observer: duplicateReports({
+        log,
+        metrics,
+        wallClock: Date.now,
+        count: () => this.#duplicates.count,
+        nodeOf: (peer) => this.#trust?.identity?.nodeOf(peer),
+        keep: (record) => this.#trust?.identity?.keepDuplicate(record),
+      }),
+    });
+  }
+
+  /** Of those who may link, one process for each. */
+  #admitLink(candidate: LinkCandidate): Admission {
+    const next = (refusal: LinkRefusal | undefined) =>
+      refusal ?? this.#duplicates.admit(candidate.peer);
+    const verdict = this.admit(candidate);
+    return verdict instanceof Promise ? verdict.then(next) : next(verdict);
   }
 
   #observer(): AgentPortObserver {
@@ -201,7 +231,10 @@ export class ServerAgents {
           ?.noteTrust(peer.identity, authorities);
         if (noting !== undefined) unawaited("identity", noting);
       },
-      changed: (link) => this.#nodes.announced("changed", link),
+      changed: (link) => {
+        this.#duplicates.changed(link);
+        this.#nodes.announced("changed", link);
+      },
       refused: (remoteAddress, reason) => {
         metrics.agentRefused();
         const line = `${remoteAddress}: ${reason}`;
@@ -215,6 +248,7 @@ export class ServerAgents {
 
   #linked(link: AgentLink): void {
     this.#core.registry.add(link);
+    this.#duplicates.linked(link);
     this.#nodes.announced("linked", link);
     this.#readiness.report();
     const { agentId, carrier, remoteAddress, software } = link.peer;
@@ -228,6 +262,7 @@ export class ServerAgents {
 
   #unlinked(link: AgentLink, reason: string): void {
     this.#core.registry.remove(link);
+    this.#duplicates.unlinked(link);
     this.#nodes.unlinked(link);
     this.#readiness.report();
     const { agentId, remoteAddress } = link.peer;

@@ -156,6 +156,12 @@ export const SERVER_FLAGS = {
     help: "What becomes of agents whose certificate (of --cluster-ca-cert) " +
       "does not name their id and identifiers. Konnectivity: nothing.",
   }),
+  "duplicate-identity": choiceFlag(["warn", "refuse"], "warn", {
+    group: IDENTITY,
+    help: "What becomes of an agent while another live process has its name " +
+      "and key: a cloned machine, or a stolen key. refuse: who came first " +
+      "stays.",
+  }),
 
   "proxy-strategies": choicesFlag(
     ["default", "destHost", "defaultRoute", "cidr", "uid"],

@@ -71,6 +71,7 @@ export function serverOptions(
       ...(caFile === "" ? {} : { caFile }),
       ...(identity === undefined ? {} : { identity }),
       nodeBinding: flags["node-binding"],
+      duplicateIdentity: flags["duplicate-identity"],
       allowAnonymous,
       alpnProtocols: flags["alpn-proto"],
       keepaliveMs: flags["keepalive-time"],

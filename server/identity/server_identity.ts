@@ -13,7 +13,7 @@ import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import type { CredentialFiles } from "../../host/tls/credentials.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { LinkPeer, PeerIdentity } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Judge } from "../links/admission.ts";
 import type { Caller } from "../links/agent_port.ts";
@@ -25,6 +25,7 @@ import {
   loadAuthorities,
   repairBundle,
 } from "./authorities.ts";
+import { type DuplicateRecord, DuplicateRecords } from "./duplicate_records.ts";
 import { GrantedAddresses } from "./granted_addresses.ts";
 import { countIdentityCalls } from "./identity_metrics.ts";
 import { noteAddress } from "./join_address.ts";
@@ -84,6 +85,9 @@ export class ServerIdentity {
   /** Read at the start only where strangers get in. */
   readonly #granted: GrantedAddresses;
   readonly #admitsStrangers: boolean;
+  readonly #duplicates: DuplicateRecords;
+  /** One after the other: the last word stays. */
+  #keeping: Promise<void> = Promise.resolve();
   #authorities: Authorities;
   #events: IdentityEvents | undefined;
   #stopWatching = () => {};
@@ -113,6 +117,7 @@ export class ServerIdentity {
     this.#granted = new GrantedAddresses({ nodes, grants, log });
     this.#admitsStrangers = admitsStrangers;
     this.#trust = new TrustNotes({ nodes, authorities: trusted });
+    this.#duplicates = new DuplicateRecords(state);
     this.#service = new JoinService({
       state,
       nodes,
@@ -187,6 +192,27 @@ export class ServerIdentity {
     const judge = standingJudge(this.#judging);
     if (!this.#admitsStrangers) return [judge];
     return [judge, this.#granted.judgeStanding];
+  }
+
+  /** The node that an agent was admitted as. */
+  nodeOf({ identity }: LinkPeer): string | undefined {
+    return this.#judging.admitted.get(identity);
+  }
+
+  /** For `tunnel node list`; nothing depends on it. */
+  keepDuplicate(record: DuplicateRecord): void {
+    const { nodes } = this.#judging;
+    this.#keeping = this.#keeping.then(async () => {
+      // Who was forgotten meanwhile leaves nothing to the next of that name.
+      if (nodes.read(record.node) === undefined) {
+        await this.#duplicates.remove(record.node);
+      } else await this.#duplicates.write(record);
+    }).catch((error: Error) =>
+      this.#log.warn(
+        `Cannot keep for \`tunnel node list\` that ${record.node} is linked ` +
+          `twice: ${error.message}`,
+      )
+    );
   }
 
   /** The identity calls of one connection. */

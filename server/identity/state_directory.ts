@@ -14,6 +14,7 @@
  *     server.pem         the server's key and certificates
  *     tokens/ nodes/     see token_store.ts and node_store.ts
  *     discovery/         what agents announced, by server; see member_memory.ts
+ *     duplicates/        see duplicate_records.ts
  *     serving.json       where agents connect, for people
  *     admin.token        for who may see what the server knows; admin_access.ts
  *     frontend.sock      where callers get in, unless flags say otherwise

@@ -1,0 +1,106 @@
+/**
+ * What is kept of nodes whose identity was seen twice, for `tunnel node list`:
+ * a file for each in the state directory, `duplicates/NAME.json`, written by the
+ * server that sees it. It is there until somebody has dealt with the node.
+ *
+ * Nothing depends on it: who may link says the node's own record.
+ *
+ * @module
+ */
+
+import {
+  finishedFiles,
+  removeFile,
+  replaceFile,
+} from "../../host/files/atomic_file.ts";
+import { nodeOfFile } from "./node_store.ts";
+import type { StateDirectory } from "./state_directory.ts";
+
+const FOLDER = "duplicates";
+
+/** A server writes each of them again this often while it lasts. */
+export const REWRITTEN_MS = 60_000;
+
+/** Times are ISO 8601, UTC. */
+export interface DuplicateRecord {
+  readonly node: string;
+  readonly since: string;
+  readonly lastSeen: string;
+  /** Only one was left then. */
+  readonly isOver: boolean;
+  readonly instances: readonly {
+    readonly address: string;
+    readonly instance: string;
+    readonly since: string;
+  }[];
+}
+
+/** See the module description. */
+export class DuplicateRecords {
+  readonly #state: StateDirectory;
+
+  constructor(state: StateDirectory) {
+    this.#state = state;
+  }
+
+  async write(record: DuplicateRecord): Promise<void> {
+    const folder = this.#state.path(FOLDER);
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+    const text = JSON.stringify(record, null, 2) + "\n";
+    await replaceFile(this.#path(record.node), text);
+  }
+
+  /** Somebody has dealt with the node. */
+  async remove(node: string): Promise<void> {
+    await removeFile(this.#path(node));
+  }
+
+  /** Of all nodes that have one; what cannot be read is left out. */
+  async list(): Promise<ReadonlyMap<string, DuplicateRecord>> {
+    const found = new Map<string, DuplicateRecord>();
+    for (const file of await this.#files()) {
+      const node = nodeOfFile(file);
+      if (node === undefined) continue;
+      try {
+        const text = await Deno.readTextFile(this.#path(node));
+        const record = JSON.parse(text) as Partial<DuplicateRecord> | null;
+        if (isWhole(record)) found.set(node, record);
+      } catch {
+        // Removed just now, or not ours: a list goes without it.
+      }
+    }
+    return found;
+  }
+
+  async #files(): Promise<readonly string[]> {
+    try {
+      return await finishedFiles(this.#state.path(FOLDER));
+    } catch {
+      return []; // None was ever seen.
+    }
+  }
+
+  #path(node: string): string {
+    return this.#state.path(`${FOLDER}/${node}.json`);
+  }
+}
+
+/** Whether it was so a moment ago, as far as the server could say. */
+export function isNow(
+  { isOver, lastSeen }: DuplicateRecord,
+  nowMs: number,
+): boolean {
+  return !isOver && nowMs - Date.parse(lastSeen) < 2 * REWRITTEN_MS + 10_000;
+}
+
+function isWhole(
+  record: Partial<DuplicateRecord> | null,
+): record is DuplicateRecord {
+  const { since, lastSeen, isOver, instances } = record ?? {};
+  return !Number.isNaN(Date.parse(since ?? "")) &&
+    !Number.isNaN(Date.parse(lastSeen ?? "")) &&
+    typeof isOver === "boolean" && Array.isArray(instances) &&
+    instances.every((one) =>
+      typeof one?.address === "string" && typeof one.instance === "string"
+    );
+}

@@ -1,0 +1,320 @@
+/**
+ * Finds identities that were copied: two processes that speak for one agent
+ * with one key, and both live. A cloned machine does that, and a stolen key.
+ *
+ * A restart, a new process beside its predecessor that is draining, the several
+ * links of one process and a link whose line was cut are nothing of the kind.
+ * So nobody is suspected before both have been there for a while, neither of
+ * them draining, and both have answered a PING that was sent then.
+ *
+ * Processes are told apart by their instance ids. An agent of the packets
+ * carrier that says none, such as Konnectivity's, has one link to a server, and
+ * is told apart by where that comes from. The key is what must be the same: a
+ * certificate that was renewed meanwhile is another one.
+ *
+ * @module
+ */
+
+import { sourceOf } from "../../host/intake/source.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/** How long two are beside each other before anybody is suspected. */
+export const SETTLE_MS = 7_000;
+
+/** How long either may take to show that it lives. */
+export const ANSWER_MS = 3_000;
+
+/** How often one that was found is looked at again. */
+export const RECHECK_MS = 60_000;
+
+/** How often an answer is looked for, where somebody waits for it. */
+const LOOK_MS = 50;
+
+/** What becomes of the second one; `--duplicate-identity`. */
+export type DuplicatePolicy = "warn" | "refuse";
+
+/** One of the processes that speak for an agent. */
+export interface DuplicateInstance {
+  /** The first characters of its id; empty: it says none. */
+  readonly instance: string;
+  /** `ip:port` of its newest link. */
+  readonly address: string;
+  /** Milliseconds since 1970. */
+  readonly sinceMs: number;
+}
+
+/** Several live processes of one agent; the first is who came first. */
+export interface Duplicate {
+  readonly peer: LinkPeer;
+  readonly sinceMs: number;
+  readonly instances: readonly DuplicateInstance[];
+}
+
+/** What `Duplicates` needs from outside. */
+export interface DuplicatesOptions {
+  readonly policy: DuplicatePolicy;
+  readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly observer: {
+    /** Two live, for the first time. @returns What both are told. */
+    found(duplicate: Duplicate): string;
+    /** They still do. */
+    lasts(duplicate: Duplicate): void;
+    /** At most one is left. */
+    over(duplicate: Duplicate): void;
+    /** One more is not let in. @returns Why, in a sentence for it. */
+    refused(others: Duplicate, late: DuplicateInstance): string;
+  };
+}
+
+/** See the module description. */
+export class Duplicates {
+  readonly #options: DuplicatesOptions;
+  readonly #agents = new Map<string, Agent>();
+
+  constructor(options: DuplicatesOptions) {
+    this.#options = options;
+  }
+
+  /** How many agents there are that two processes speak for now. */
+  get count(): number {
+    let count = 0;
+    for (const { found } of this.#agents.values()) if (found) count++;
+    return count;
+  }
+
+  linked(link: AgentLink): void {
+    const key = agentKey(link.peer);
+    if (key === undefined) return;
+    let agent = this.#agents.get(key);
+    if (agent === undefined) this.#agents.set(key, agent = new Agent());
+    agent.add(link, this.#options.wallClock());
+    if (agent.candidates.length > 1 && agent.timer === undefined) {
+      this.#watch(agent, SETTLE_MS);
+    }
+  }
+
+  unlinked(link: AgentLink): void {
+    const agent = this.#agentOf(link.peer);
+    if (agent === undefined) return;
+    agent.remove(link);
+    this.#settle(agent);
+    if (agent.isEmpty) this.#agents.delete(agentKey(link.peer)!);
+  }
+
+  /** It may be draining now. */
+  changed(link: AgentLink): void {
+    const agent = this.#agentOf(link.peer);
+    if (agent !== undefined) this.#settle(agent);
+  }
+
+  /**
+   * Whether another process speaks for the agent already, and lives. Asked
+   * where the second one is to be refused.
+   */
+  admit(peer: LinkPeer): Admission {
+    if (this.#options.policy !== "refuse") return undefined;
+    const agent = this.#agentOf(peer);
+    const others = agent?.othersThan(peer) ?? [];
+    if (others.length === 0) return undefined;
+    const { timers, observer } = this.#options;
+    const askedMs = timers.now();
+    for (const other of others) other.askForLife();
+    return new Promise((resolve) => {
+      const look = () => {
+        const still = agent!.othersThan(peer);
+        if (still.length === 0) return resolve(undefined);
+        if (still.some((other) => other.livesSince(askedMs))) {
+          const late = factsOf(peer, this.#options.wallClock());
+          const others = this.#describe(agent!, still, peer);
+          const message = observer.refused(others, late);
+          return resolve({ code: StatusCode.PERMISSION_DENIED, message });
+        }
+        if (timers.now() - askedMs >= ANSWER_MS) return resolve(undefined);
+        timers.after(LOOK_MS, look);
+      };
+      timers.after(LOOK_MS, look);
+    });
+  }
+
+  /** Forgets its timers. */
+  stop(): void {
+    for (const agent of this.#agents.values()) agent.timer?.cancel();
+    this.#agents.clear();
+  }
+
+  #agentOf(peer: LinkPeer): Agent | undefined {
+    const key = agentKey(peer);
+    return key === undefined ? undefined : this.#agents.get(key);
+  }
+
+  #watch(agent: Agent, afterMs: number): void {
+    agent.timer = this.#options.timers.after(afterMs, () => this.#ask(agent));
+  }
+
+  #ask(agent: Agent): void {
+    const { timers } = this.#options;
+    const askedMs = timers.now();
+    for (const candidate of agent.candidates) candidate.askForLife();
+    agent.timer = timers.after(ANSWER_MS, () => {
+      agent.timer = undefined;
+      this.#conclude(agent, askedMs);
+    });
+  }
+
+  #conclude(agent: Agent, askedMs: number): void {
+    const living = agent.candidates.filter((one) => one.livesSince(askedMs));
+    if (living.length < 2) {
+      this.#end(agent);
+      // Who has not answered may do so yet, or its link will be given up.
+      if (agent.candidates.length > 1) this.#watch(agent, SETTLE_MS);
+      return;
+    }
+    const { observer, policy } = this.#options;
+    const before = agent.found;
+    const duplicate = this.#describe(agent, living, living[0]!.peer);
+    const message = before?.message ?? observer.found(duplicate);
+    agent.found = { duplicate, message };
+    if (before !== undefined) observer.lasts(duplicate);
+    for (const instance of living) instance.tell(message);
+    this.#watch(agent, RECHECK_MS);
+    // Whoever came first stays; the others got in while it did not answer.
+    if (policy !== "refuse") return;
+    const others = { ...duplicate, instances: [living[0]!.facts] };
+    for (const instance of living.slice(1)) {
+      instance.close(observer.refused(others, instance.facts));
+    }
+  }
+
+  /** Somebody has gone. */
+  #settle(agent: Agent): void {
+    if (agent.candidates.length > 1) return;
+    agent.timer?.cancel();
+    agent.timer = undefined;
+    this.#end(agent);
+  }
+
+  #end(agent: Agent): void {
+    if (agent.found === undefined) return;
+    const { duplicate } = agent.found;
+    agent.found = undefined;
+    this.#options.observer.over(duplicate);
+  }
+
+  #describe(
+    agent: Agent,
+    instances: readonly Instance[],
+    peer: LinkPeer,
+  ): Duplicate {
+    const sinceMs = agent.found?.duplicate.sinceMs ?? this.#options.wallClock();
+    return { peer, sinceMs, instances: instances.map((one) => one.facts) };
+  }
+}
+
+/** An agent by its name and its key. */
+class Agent {
+  readonly #instances = new Map<string, Instance>();
+  timer: Timer | undefined;
+  /** Two of its processes live: what was said of it last. */
+  found:
+    | { readonly duplicate: Duplicate; readonly message: string }
+    | undefined;
+
+  get isEmpty(): boolean {
+    return this.#instances.size === 0;
+  }
+
+  /** Those that do not take their leave, in order of arrival. */
+  get candidates(): readonly Instance[] {
+    return [...this.#instances.values()].filter(({ isStaying }) => isStaying);
+  }
+
+  othersThan(peer: LinkPeer): readonly Instance[] {
+    const key = instanceKey(peer);
+    return this.candidates.filter((one) => instanceKey(one.peer) !== key);
+  }
+
+  add(link: AgentLink, nowMs: number): void {
+    const key = instanceKey(link.peer);
+    let instance = this.#instances.get(key);
+    if (instance === undefined) {
+      instance = new Instance(nowMs);
+      this.#instances.set(key, instance);
+    }
+    instance.links.push(link);
+  }
+
+  remove(link: AgentLink): void {
+    const key = instanceKey(link.peer);
+    const instance = this.#instances.get(key);
+    if (instance === undefined) return;
+    instance.links.splice(instance.links.indexOf(link), 1);
+    if (instance.links.length === 0) this.#instances.delete(key);
+  }
+}
+
+/** One process, with at least one link. */
+class Instance {
+  readonly links: AgentLink[] = [];
+  #isTold = false;
+
+  constructor(readonly sinceMs: number) {}
+
+  get peer(): LinkPeer {
+    return this.links.at(-1)!.peer;
+  }
+
+  get facts(): DuplicateInstance {
+    return factsOf(this.peer, this.sinceMs);
+  }
+
+  get isStaying(): boolean {
+    return this.links.some(({ isDraining }) => !isDraining);
+  }
+
+  askForLife(): void {
+    for (const link of this.links) link.askForLife();
+  }
+
+  livesSince(atMs: number): boolean {
+    return this.links.some(({ lastHeardMs }) => lastHeardMs > atMs);
+  }
+
+  /** Once, whatever becomes of it. */
+  tell(message: string): void {
+    if (this.#isTold) return;
+    this.#isTold = true;
+    this.links[0]!.warnOfDuplicate?.(message);
+  }
+
+  close(reason: string): void {
+    for (const link of [...this.links]) link.close(reason);
+  }
+}
+
+/** @returns `undefined` for who proves no key. */
+function agentKey({ agentId, identity }: LinkPeer): string | undefined {
+  const { certificate } = identity;
+  return certificate && `${certificate.publicKeySha256} ${agentId}`;
+}
+
+/**
+ * Agents of an older version have several links, from anywhere: all of them
+ * count as one process. One of a newer version is another.
+ */
+function instanceKey(
+  { instanceId, carrier, remoteAddress }: LinkPeer,
+): string {
+  if (instanceId !== undefined) return instanceId;
+  return carrier === "streams" ? "older" : `from ${sourceOf(remoteAddress)}`;
+}
+
+function factsOf(
+  { instanceId = "", remoteAddress }: LinkPeer,
+  sinceMs: number,
+): DuplicateInstance {
+  return { instance: instanceId.slice(0, 8), address: remoteAddress, sinceMs };
+}
