@@ -47,7 +47,7 @@ export async function startJoinedAgent(
 
 /** Loaded when wanted as well: few agents serve services. */
 async function withProxy(
-  { servicesFile }: AgentOptions,
+  { servicesFile, addressFile }: AgentOptions,
   environment: AgentEnvironment,
 ): Promise<AgentEnvironment> {
   if (servicesFile === undefined) return environment;
@@ -58,7 +58,8 @@ async function withProxy(
   const { log } = environment;
   return {
     ...environment,
-    openProxy: (metrics) => openAgentProxy(source, { log, metrics }),
+    openProxy: (metrics) =>
+      openAgentProxy(source, addressFile, { log, metrics }),
   };
 }
 

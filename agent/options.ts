@@ -105,6 +105,9 @@ export interface AgentOptions {
   /** Of services to be served on this machine; absent: none is. */
   readonly servicesFile?: string;
 
+  /** Where it is kept where they are found; absent: nowhere. */
+  readonly addressFile?: string;
+
   /** Absent: no audit log. */
   readonly audit?: AuditLogOptions;
 

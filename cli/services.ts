@@ -91,7 +91,7 @@ export function servicesText(
     shortCount(port.refused),
     shortCount(port.octetsFromClients),
     shortCount(port.octetsToClients),
-    port.problem ?? port.lastError ?? "",
+    port.problem ?? port.lastError ?? displacedText(port),
   ]);
   const table = textTable([
     "SERVICE",
@@ -136,6 +136,12 @@ function discoveryLines(
       : [`discovery: ${kept.path} is not written: ${kept.problem}`],
   ];
   return lines.map((line) => `${line}\n`);
+}
+
+function displacedText({ displacedBy }: PortStatus): string {
+  return displacedBy === undefined
+    ? ""
+    : `its name makes the address of ${displacedBy}; this one is kept for it`;
 }
 
 /** `file`; `file+etcd` where the endpoints are another one's. */

@@ -9,7 +9,9 @@ import { FileSource } from "../../catalog/sources/file.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { MetricRegistry } from "../../host/process/metrics.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
+import { AddressFile } from "./address_file.ts";
 import { PROXY_DEFAULTS } from "./defaults.ts";
+import { numbersOf } from "./local_address.ts";
 import { ServiceProxy } from "./service_proxy.ts";
 
 /**
@@ -22,10 +24,29 @@ export async function agentServices(configFile: string): Promise<Source> {
   return source;
 }
 
-/** @param source Its start is the proxy's. */
+/**
+ * @param source Its start is the proxy's.
+ * @param addressPath Where it is kept where services are; absent: nowhere.
+ */
 export function openAgentProxy(
   source: Source,
+  addressPath: string | undefined,
   tools: { readonly log: Log; readonly metrics: MetricRegistry },
 ): ServiceProxy {
-  return new ServiceProxy({ ...PROXY_DEFAULTS, sources: [source] }, tools);
+  const { name, count } = numbersOf(PROXY_DEFAULTS.addresses)!;
+  const { log } = tools;
+  const file = addressPath === undefined ? {} : {
+    addressFile: new AddressFile({
+      path: addressPath,
+      range: name,
+      count,
+      log,
+      timers: systemTimers,
+    }),
+  };
+  return new ServiceProxy({
+    ...PROXY_DEFAULTS,
+    ...file,
+    sources: [source],
+  }, tools);
 }

@@ -4,7 +4,9 @@
  * A service may say it. Where it does not, the address is made of the service's
  * name, so that it is the same after a restart and on other machines: a port out
  * of a range, or an address out of 127.0.0.0/8 at which the service's own port is
- * kept. Whom a name like that collides with takes the next one that is free.
+ * kept. Of two names that make the same number the second takes the next one that
+ * is free, and keeps it (`kept_numbers.ts`): who comes later, or comes back,
+ * changes nobody else's.
  *
  * @module
  */
@@ -16,6 +18,7 @@ import {
   parseIpPrefix,
   prefixContains,
 } from "../../proto/link/ip_address.ts";
+import { KeptNumbers } from "./kept_numbers.ts";
 import type { ProxiedPort } from "./proxied_port.ts";
 
 /** How addresses are found. */
@@ -57,17 +60,48 @@ export function virtualRange(text: string): VirtualRange | undefined {
   return { first: address - address % count, count };
 }
 
+/** Two names that make the same number. */
+export interface Collision {
+  /** Who takes the next one that is free. */
+  readonly owner: string;
+  readonly holder: string;
+}
+
 /** See the module description. */
 export class LocalAddressBook {
   readonly #addresses: LocalAddresses;
-  /** Who has each number of the range, and the other way round. */
-  readonly #owners = new Map<number, string>();
-  readonly #numbers = new Map<string, number>();
+  readonly #kept: KeptNumbers;
   /** Ports that use the address of their service. */
   readonly #users = new Map<string, Set<string>>();
+  readonly #onCollision: (collision: Collision) => void;
 
-  constructor(addresses: LocalAddresses) {
+  /**
+   * @param kept Numbers of an earlier life.
+   * @param onCollision A name makes a number that another one has.
+   */
+  constructor(
+    addresses: LocalAddresses,
+    kept: KeptNumbers = new KeptNumbers(),
+    onCollision: (collision: Collision) => void = () => {},
+  ) {
     this.#addresses = addresses;
+    this.#kept = kept;
+    this.#onCollision = onCollision;
+  }
+
+  /** Whose address it would be, but for another's; absent: it has its own. */
+  displacedBy({ key, service }: Pick<PlacedPort, "key" | "service">):
+    | string
+    | undefined {
+    const range = numbersOf(this.#addresses);
+    const owner = this.#ownerOf({ key, service });
+    if (range === undefined || !this.#users.has(owner)) return undefined;
+    const holder = this.#kept.ownerOf(hashOf(owner) % range.count);
+    return holder === owner ? undefined : holder;
+  }
+
+  #ownerOf({ key, service }: Pick<PlacedPort, "key" | "service">): string {
+    return this.#addresses.kind === "virtual-ips" ? service : key;
   }
 
   /**
@@ -114,31 +148,38 @@ export class LocalAddressBook {
 
   /** `port` is gone; its number may be another's now. */
   release({ key, service }: Pick<PlacedPort, "key" | "service">): void {
-    const owner = this.#addresses.kind === "virtual-ips" ? service : key;
+    const owner = this.#ownerOf({ key, service });
     const users = this.#users.get(owner);
     users?.delete(key);
     if (users === undefined || users.size > 0) return;
     this.#users.delete(owner);
-    this.#owners.delete(this.#numbers.get(owner)!);
-    this.#numbers.delete(owner);
+    this.#kept.leave(owner);
   }
 
   #take(owner: string, user: string, count: number): number | undefined {
-    const known = this.#numbers.get(owner);
-    if (known !== undefined) {
-      this.#users.get(owner)!.add(user);
-      return known;
-    }
+    const number = this.#kept.claim(owner) ?? this.#give(owner, count);
+    if (number === undefined) return undefined;
+    const users = this.#users.get(owner) ?? new Set();
+    users.add(user);
+    this.#users.set(owner, users);
+    return number;
+  }
+
+  #give(owner: string, count: number): number | undefined {
     const start = hashOf(owner) % count;
-    for (let step = 0; step < count; step++) {
-      const number = (start + step) % count;
-      if (this.#owners.has(number) || this.#isReserved(number)) continue;
-      this.#owners.set(number, owner);
-      this.#numbers.set(owner, number);
-      this.#users.set(owner, new Set([user]));
-      return number;
+    let number: number | undefined;
+    for (let step = 0; step < count && number === undefined; step++) {
+      const next = (start + step) % count;
+      const isFree = this.#kept.ownerOf(next) === undefined;
+      if (isFree && !this.#isReserved(next)) number = next;
     }
-    return undefined;
+    // The range is full: of what is kept for who is gone, the oldest goes.
+    number ??= this.#kept.reclaim((next) => !this.#isReserved(next));
+    if (number === undefined) return undefined;
+    const holder = this.#kept.ownerOf(start);
+    this.#kept.give(owner, number);
+    if (holder !== undefined) this.#onCollision({ owner, holder });
+    return number;
   }
 
   /** Programs take these two for "this machine" and "everybody". */
@@ -147,6 +188,24 @@ export class LocalAddressBook {
     const address = this.#addresses.range.first + number;
     return address === 0x7f00_0001 || (address & 0xff) === 0 ||
       (address & 0xff) === 0xff;
+  }
+}
+
+/** The range of which numbers are given; `undefined`: none are. */
+export function numbersOf(
+  addresses: LocalAddresses,
+): { readonly name: string; readonly count: number } | undefined {
+  switch (addresses.kind) {
+    case "ports": {
+      const { first, last } = addresses;
+      return { name: `ports ${first}-${last}`, count: last - first + 1 };
+    }
+    case "virtual-ips": {
+      const { first, count } = addresses.range;
+      return { name: `virtual-ips ${ipv4Text(first)}+${count}`, count };
+    }
+    default:
+      return undefined;
   }
 }
 

@@ -10,6 +10,7 @@ import { keyOf } from "../../catalog/model.ts";
 import type { Source } from "../../catalog/source.ts";
 import type { Log } from "../../host/process/log.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
+import { KeptNumbers } from "./kept_numbers.ts";
 import { LocalAddressBook, type LocalAddresses } from "./local_address.ts";
 import type { LocalName } from "./local_names.ts";
 import { inOrderOfPlacing, portKey } from "./proxied_port.ts";
@@ -18,6 +19,8 @@ import { inOrderOfPlacing, portKey } from "./proxied_port.ts";
 export interface PlanOptions {
   readonly sources: readonly Source[];
   readonly addresses: LocalAddresses;
+  /** Where they were; nothing is written. */
+  readonly addressFile?: { readonly numbers: KeptNumbers };
 }
 
 /** Sources are given this long to say what there is. */
@@ -34,7 +37,7 @@ export class PlanError extends Error {
  * @throws {PlanError} When not every source has said what there is.
  */
 export async function plannedNames(
-  { sources, addresses }: PlanOptions,
+  { sources, addresses, addressFile }: PlanOptions,
   log: Log,
 ): Promise<readonly LocalName[]> {
   const catalog = new Catalog({
@@ -46,7 +49,8 @@ export async function plannedNames(
   catalog.start();
   try {
     await orTooLate(catalog);
-    return namesIn(catalog, new LocalAddressBook(addresses));
+    const kept = new KeptNumbers(addressFile?.numbers.all);
+    return namesIn(catalog, new LocalAddressBook(addresses, kept));
   } finally {
     await catalog.stop();
   }

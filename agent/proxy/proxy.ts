@@ -25,6 +25,7 @@ import { type Snapshot, targetsOf } from "../../catalog/snapshot.ts";
 import type { ListenAddress } from "../../host/listen/listeners.ts";
 import type { Backend } from "./balancer/backend.ts";
 import { HealthChecks } from "./health.ts";
+import type { KeptNumbers } from "./kept_numbers.ts";
 import { LocalAddressBook, type LocalAddresses } from "./local_address.ts";
 import { addressKey, OwnAddresses } from "./own_addresses.ts";
 import { PORT_PROXIES, type PortProxies } from "./port_proxies.ts";
@@ -43,6 +44,8 @@ export interface ProxyOptions {
   readonly catalog: Catalog;
   readonly context: ProxyContext;
   readonly addresses: LocalAddresses;
+  /** Where services were; absent: nobody knows. */
+  readonly numbers?: KeptNumbers;
   /** Where a service says nothing. */
   readonly balance: Balance;
   /** Where this machine is; absent: no endpoint is near. */
@@ -74,12 +77,25 @@ export class Proxy {
 
   constructor(options: ProxyOptions) {
     this.#options = options;
-    this.#book = new LocalAddressBook(options.addresses);
+    this.#book = new LocalAddressBook(
+      options.addresses,
+      options.numbers,
+      ({ owner, holder }) =>
+        options.context.log.info(
+          `${owner} and ${holder} are called alike as far as addresses go: ` +
+            `${holder} has what both names make, ${owner} keeps another`,
+        ),
+    );
   }
 
   /** By service and name of the port. */
   get served(): ReadonlyMap<string, ServedPort> {
     return this.#served;
+  }
+
+  /** See `LocalAddressBook`. */
+  displacedBy(port: ProxiedPort): string | undefined {
+    return this.#book.displacedBy(port);
   }
 
   /** Connections of services that are gone. */

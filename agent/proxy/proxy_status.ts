@@ -5,7 +5,6 @@
  * @module
  */
 
-import type { Catalog } from "../../catalog/catalog.ts";
 import type { SourceStatus } from "../../catalog/source_input.ts";
 import type { Balance, Endpoint, Protocol, Via } from "../../catalog/model.ts";
 import type { Backend } from "./balancer/backend.ts";
@@ -37,6 +36,8 @@ export interface PortStatus {
   readonly number: number;
   /** `host:port`; absent: nowhere, see `problem`. */
   readonly listening?: string;
+  /** Who has the address that its name makes; absent: it has it itself. */
+  readonly displacedBy?: string;
   /** Why it is not served, or not where it should be. */
   readonly problem?: string;
   /** Which source describes it, and whose endpoints it has. */
@@ -108,23 +109,25 @@ export function proxyStatus(proxy: Proxy, service?: string): ProxyStatus {
     isSynced: catalog.isSynced,
     sources: catalog.status,
     ports: served.sort(byService)
-      .map((port) => portStatus(port, catalog)),
+      .map((port) => portStatus(port, proxy)),
     draining: proxy.drainingLoad,
   };
 }
 
-function portStatus(served: ServedPort, catalog: Catalog): PortStatus {
+function portStatus(served: ServedPort, of: Proxy): PortStatus {
   const { port, protocol, listener, proxy } = served;
   const { balancer, counts, lastError } = port;
   const problem = served.problem ?? listener.problem;
   const listening = listener.address;
-  const origin = catalog.originOf(port.service);
+  const origin = of.catalog.originOf(port.service);
+  const displacedBy = of.displacedBy(port);
   return {
     service: port.service,
     port: port.name,
     protocol,
     number: port.servicePort.port,
     ...(listening === undefined ? {} : { listening }),
+    ...(displacedBy === undefined ? {} : { displacedBy }),
     ...(problem === undefined ? {} : { problem }),
     ...(origin === undefined ? {} : { source: origin.service }),
     ...(origin?.endpoints === undefined

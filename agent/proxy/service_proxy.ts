@@ -22,6 +22,7 @@ import {
   registerDiscoveryClientMetrics,
 } from "./discovery/discovery_client_metrics.ts";
 import { DnsService } from "./dns_service.ts";
+import type { AddressFile } from "./address_file.ts";
 import type { LocalAddresses } from "./local_address.ts";
 import type { ConnectionDefaults } from "./proxied_port.ts";
 import { Proxy } from "./proxy.ts";
@@ -36,6 +37,8 @@ export interface ServiceProxyOptions {
   /** The one of them that follows a discovery server, if one does. */
   readonly discovery?: DiscoveryFollower;
   readonly addresses: LocalAddresses;
+  /** Keeps them over a restart; absent: nothing does. */
+  readonly addressFile?: AddressFile;
   /** Where a service says nothing. */
   readonly balance: Balance;
   /** Where this machine is; absent: no endpoint is near. */
@@ -61,6 +64,7 @@ export class ServiceProxy {
   readonly #sources: readonly Source[];
   readonly #closeRoad: () => void;
   readonly #dns: DnsService | undefined;
+  readonly #addressFile: AddressFile | undefined;
   readonly #discovery: DiscoveryFollower | undefined;
   #catalogStopped: Promise<void> | undefined;
 
@@ -72,6 +76,7 @@ export class ServiceProxy {
     const dialer = road === undefined ? undefined : openRoad(road);
     this.#closeRoad = () => dialer?.close();
     this.#sources = sources;
+    this.#addressFile = options.addressFile;
     this.#catalog = new Catalog({
       sources,
       log,
@@ -91,6 +96,9 @@ export class ServiceProxy {
         defaults: options.defaults,
       },
       addresses: options.addresses,
+      ...(options.addressFile === undefined
+        ? {}
+        : { numbers: options.addressFile.numbers }),
       balance: options.balance,
       ...(zone === undefined ? {} : { zone }),
     });
@@ -191,6 +199,7 @@ export class ServiceProxy {
     this.#catalogStopped ??= this.#catalog.stop();
     this.#dns?.stop();
     await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
+    await this.#addressFile?.close();
     this.#closeRoad();
   }
 }

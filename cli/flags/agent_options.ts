@@ -72,9 +72,11 @@ export function agentOptions(
     dials: dials(flags),
     ...announced(flags),
     ...relayed(flags, identity !== undefined || server.keyPair !== undefined),
-    ...(flags["proxy-config"] === ""
-      ? {}
-      : { servicesFile: flags["proxy-config"] }),
+    ...(flags["proxy-config"] === "" ? {} : {
+      servicesFile: flags["proxy-config"],
+      // Beside the agent's directory, which holds nothing else.
+      addressFile: `${stateDirectory.replace(/\/+$/, "")}-proxy-addresses`,
+    }),
     ...audited(flags),
     drainTimeoutMs: flags["drain-timeout"],
     health: {

@@ -27,7 +27,10 @@ import {
   KEEPS_NOTHING,
 } from "./discovery_client_flags.ts";
 import type { FlagValues } from "./flag.ts";
-import { defaultStateDirectory } from "./state_directory.ts";
+import {
+  defaultStateDirectory,
+  proxyStateDirectory,
+} from "./state_directory.ts";
 
 type Values = FlagValues<typeof DISCOVERY_CLIENT_FLAGS>;
 
@@ -172,8 +175,5 @@ function stateFile(
   environment: CommandContext["environment"],
 ): string | undefined {
   if (text === KEEPS_NOTHING) return undefined;
-  // Beside the agent's directory, which is the agent's alone.
-  const beside = defaultStateDirectory("agent", environment)
-    .replace(/agent$/, "proxy");
-  return text || `${beside}/discovery`;
+  return text || `${proxyStateDirectory(environment)}/discovery`;
 }

@@ -64,6 +64,14 @@ export const PROXY_FLAGS = {
     placeholder: "PREFIX",
     help: "Addresses for services, inside 127.0.0.0/8.",
   }),
+  "address-file": textFlag("", {
+    group: LOCAL,
+    placeholder: "FILE",
+    help: "Keep here where services are found, so that two whose names make " +
+      "the same address do not swap at a restart; none: keep nothing.",
+    defaultText: "/var/lib/tunnel/proxy/addresses-PORT for root, else " +
+      "~/.local/state/tunnel/proxy/addresses-PORT; PORT is --admin-port",
+  }),
   "print-env": booleanFlag(false, {
     group: LOCAL,
     help: "Print where services are as environment variables " +

@@ -4,9 +4,11 @@
  * @module
  */
 
+import { AddressFile } from "../../agent/proxy/address_file.ts";
 import {
   isLoopback,
   type LocalAddresses,
+  numbersOf,
   virtualRange,
 } from "../../agent/proxy/local_address.ts";
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
@@ -14,6 +16,7 @@ import { nodeRoad } from "../../client/call_road.ts";
 import type { Road } from "../../client/road.ts";
 import type { ListenAddress } from "../../host/listen/listeners.ts";
 import type { Log } from "../../host/process/log.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
@@ -23,6 +26,8 @@ import {
   discoveryAccess,
   discoverySource,
 } from "./discovery_client_options.ts";
+import { KEEPS_NOTHING } from "./discovery_client_flags.ts";
+import { proxyStateDirectory } from "./state_directory.ts";
 import { connectionDefaults } from "./connection_flags.ts";
 import type { FlagValues } from "./flag.ts";
 import { followedIdentity } from "./followed_identity.ts";
@@ -61,6 +66,7 @@ export function proxyOptions(
     }),
     ...(discovery === undefined ? {} : { discovery }),
     addresses,
+    ...addressFile(values, addresses, context, log),
     balance: values["balance"],
     ...(zone === "" ? {} : { zone }),
     ...(road === undefined ? {} : { road }),
@@ -97,6 +103,27 @@ function relayed(
     `Cannot use --${flag} with a frontend: programs are passed on as this ` +
       "node, through the server's port for agents; add --as-node",
   );
+}
+
+/** Where no port is the proxy's own, it would share its file with others. */
+function addressFile(
+  values: Values,
+  addresses: LocalAddresses,
+  { environment }: Pick<CommandContext, "environment">,
+  log: Log,
+): Pick<NodeProxyOptions, "addressFile"> {
+  const range = numbersOf(addresses);
+  const said = values["address-file"];
+  const admin = values["admin-port"];
+  const isNone = said === KEEPS_NOTHING || (said === "" && admin === 0);
+  if (range === undefined || isNone) return {};
+  const path = said ||
+    `${proxyStateDirectory(environment)}/addresses-${admin}`;
+  const timers = systemTimers;
+  const { name, count } = range;
+  return {
+    addressFile: new AddressFile({ path, range: name, count, log, timers }),
+  };
 }
 
 /** @throws {UsageError} One line. */

@@ -42,3 +42,11 @@ export function defaultStateDirectory(
     (home ? `${home}/.local/state` : "/var/lib");
   return `${base}/tunnel/${owner}`;
 }
+
+/** Where a proxy keeps what it needs: beside the agent's, which is its alone. */
+export function proxyStateDirectory(
+  environment: (name: string) => string | undefined,
+): string {
+  return defaultStateDirectory("agent", environment)
+    .replace(/agent$/, "proxy");
+}
