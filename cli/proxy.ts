@@ -78,6 +78,7 @@ export const PROXY_COMMAND = defineCommand({
       }),
       replace: values["replace"],
       ownFlags: "an --admin-port",
+      environment: context.environment,
     }, log);
     const running = await succession.start(() =>
       namingFlags(

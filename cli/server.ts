@@ -8,7 +8,12 @@ import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
 import { type Log, openLog } from "../host/process/log.ts";
 import { tlsInUse } from "../host/tls/tls_in_use.ts";
 import type { ServerOptions } from "../server/options.ts";
-import { type Command, defineCommand, refuseOperands } from "./command.ts";
+import {
+  type Command,
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { discoveryOptions } from "./flags/discovery_options.ts";
 import { SERVER_FLAGS } from "./flags/server_flags.ts";
@@ -18,7 +23,11 @@ import { handoverAddress } from "./flags/handover_flags.ts";
 import { liveConfig } from "./flags/live_config.ts";
 import { readFirst } from "./first_reads.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
-import { type Succeeding, Succession } from "./succession.ts";
+import {
+  type Succeeding,
+  Succession,
+  type SuccessionOptions,
+} from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
 
 /** Gets the server up; rejects when that cannot be. */
@@ -79,20 +88,10 @@ export function serverCommand(start: StartServer): Command {
         ...(config && { config }),
         ...(discovery && { discovery }),
       };
-      const { identity, address: port } = options.agents;
-      const succession = await Succession.begin({
-        command: "server",
-        address: handoverAddress({
-          command: "server",
-          flag: values["handover-socket"],
-          ...(identity && { stateDirectory: identity.stateDirectory }),
-          port,
-        }),
-        replace: values["replace"],
-        ownFlags: identity === undefined
-          ? "an --agent-port"
-          : "a --state-dir and ports",
-      }, log);
+      const succession = await Succession.begin(
+        successionOf(options, values, context.environment),
+        log,
+      );
       const running = await succession.start(() =>
         namingFlags(listenFlags(live), () => start(live, log))
       );
@@ -101,6 +100,29 @@ export function serverCommand(start: StartServer): Command {
       return ExitCode.OK;
     },
   });
+}
+
+/** By their state directory, where they have one, else by their ports. */
+function successionOf(
+  { agents: { identity, address: port } }: ServerOptions,
+  flags: { readonly "handover-socket": string; readonly replace: boolean },
+  environment: CommandContext["environment"],
+): SuccessionOptions {
+  const command = "server";
+  return {
+    command,
+    address: handoverAddress({
+      command,
+      flag: flags["handover-socket"],
+      ...(identity && { stateDirectory: identity.stateDirectory }),
+      port,
+    }),
+    replace: flags.replace,
+    ownFlags: identity === undefined
+      ? "an --agent-port"
+      : "a --state-dir and ports",
+    environment,
+  };
 }
 
 function listenFlags(

@@ -12,7 +12,13 @@ import {
   TakeoverRefused,
 } from "../host/handover/takeover.ts";
 import { unawaited } from "../host/process/internal_errors.ts";
+import {
+  type Environment,
+  inheritSockets,
+  ServiceManager,
+} from "../host/handover/systemd.ts";
 import type { Log } from "../host/process/log.ts";
+import { systemTimers } from "../host/process/system_timers.ts";
 import {
   type SocketStore,
   socketStore,
@@ -34,6 +40,11 @@ export interface Succeeding extends Running {
   readonly isDraining: boolean;
   /** Sockets that it takes before it is ready: it is made ready by who comes. */
   readonly early?: readonly string[];
+  /**
+   * Sockets that it had better not accept with before it is ready, where nobody
+   * accepts instead.
+   */
+  readonly late?: readonly string[];
   /** A successor accepts with these of ours, and waits until it is ready. */
   handedOverEarly?(pid: number): void;
   /** How many agents are linked. */
@@ -52,13 +63,23 @@ export interface SuccessionOptions {
   readonly replace: boolean;
   /** Flags that tell a second one of its kind from the first. */
   readonly ownFlags: string;
+  readonly environment: Environment;
 }
+
+/**
+ * A service manager waits so long for a process that is not ready: what it waits
+ * for itself may take for ever, and to be started again would not help.
+ */
+const READY_WAIT_MS = 10_000;
 
 /** See the module description. */
 export class Succession {
   readonly #options: SuccessionOptions;
   readonly #log: Log;
   readonly #store: SocketStore | undefined;
+  readonly #manager: ServiceManager | undefined;
+  /** Sockets that the service manager had kept open. */
+  #inherited: readonly string[] = [];
   #takeover: Takeover | undefined;
   #offer: HandoverOffer | undefined;
 
@@ -66,6 +87,7 @@ export class Succession {
     this.#options = options;
     this.#log = log;
     this.#store = socketStore();
+    this.#manager = ServiceManager.find(options.environment);
   }
 
   /**
@@ -79,6 +101,7 @@ export class Succession {
     log: Log,
   ): Promise<Succession> {
     const succession = new Succession(options, log);
+    succession.#inherit();
     await succession.#ask();
     return succession;
   }
@@ -88,13 +111,11 @@ export class Succession {
    *
    * @throws What `start` throws.
    */
-  async start<Started extends Succeeding>(
-    start: () => Promise<Started>,
-  ): Promise<Started> {
+  async start(start: () => Promise<Succeeding>): Promise<Running> {
     try {
       const running = await start();
       unawaited("task", this.#follow(running));
-      return running;
+      return this.#supervised(running);
     } catch (error) {
       this.#takeover?.abandon();
       this.#store?.close();
@@ -110,12 +131,65 @@ export class Succession {
     running.finished.then(over, over);
     const takeover = this.#takeover;
     if (takeover !== undefined) await this.#takeOver(takeover, running);
+    else if (this.#inherited.length > 0) await this.#startInherited(running);
     this.#makeOffer(running);
-    await running.whenReady(takeover?.agents ?? 0);
+    const ready = running.whenReady(takeover?.agents ?? 0);
+    this.#tellReady(running, ready);
+    await ready;
     const unwanted = this.#store?.close() ?? [];
     if (unwanted.length > 0) {
       this.#log.info(`not served any more: ${unwanted.join(", ")}`);
     }
+    if (this.#inherited.length > 0) this.#manager?.keepNothing();
+  }
+
+  /** The service manager hears of what happens, too. */
+  #supervised(running: Succeeding): Running {
+    const [manager, store] = [this.#manager, this.#store];
+    return {
+      finished: running.finished,
+      shutdown: (why) => {
+        if (store !== undefined && !running.isDraining) {
+          store.areKept = manager?.stopping(store) === true;
+        }
+        running.shutdown(why);
+      },
+      stop: (reason) => running.stop(reason),
+      reload: () => {
+        manager?.reloading();
+        running.reload();
+        manager?.ready();
+      },
+    };
+  }
+
+  #tellReady(running: Succeeding, ready: Promise<void>): void {
+    const manager = this.#manager;
+    if (manager === undefined) return;
+    const tell = () => {
+      timer.cancel();
+      // The manager may know of the process before this one.
+      if (!running.isDraining) manager.ready(`MAINPID=${Deno.pid}`);
+    };
+    const timer = systemTimers.after(READY_WAIT_MS, tell);
+    unawaited("task", ready.then(tell));
+  }
+
+  #inherit(): void {
+    if (this.#store === undefined) return;
+    const { environment } = this.#options;
+    this.#inherited = inheritSockets(this.#store, environment);
+    if (this.#inherited.length === 0) return;
+    this.#log.info(`sockets were kept open: ${this.#inherited.join(", ")}`);
+  }
+
+  /** Nobody accepts instead, so most of it is started at once. */
+  async #startInherited(running: Succeeding): Promise<void> {
+    const late = new Set(running.late ?? []);
+    this.#store!.start((key) => !late.has(key));
+    // What was linked before is not known; one is better than none.
+    if (late.size > 0) await running.whenReady(1);
+    this.#store!.start();
   }
 
   async #takeOver(takeover: Takeover, running: Succeeding): Promise<void> {

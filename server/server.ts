@@ -21,6 +21,7 @@ import {
 } from "../host/listen/listeners.ts";
 import type { Log } from "../host/process/log.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
+import { socketStore } from "../host/sockets/listening/socket_store.ts";
 import { guardDebug } from "./admin_access.ts";
 import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
@@ -53,6 +54,8 @@ export interface RunningServer {
   readonly agents: number;
   /** What has to be taken before others: agents make a server ready. */
   readonly early: readonly string[];
+  /** What is better asked when there is an agent. */
+  readonly late: readonly string[];
   /**
    * Settles when so many agents are linked, or those that do not come at once
    * were waited for.
@@ -111,6 +114,12 @@ class Server {
       load: () =>
         core.metrics.established + core.metrics.pendingDials +
         this.#agents.leaving,
+      letGo: () => {
+        const store = socketStore();
+        if (store?.areKept !== true) return false;
+        store.handOver();
+        return true;
+      },
       closeAll: (reason) => this.#closeAll(reason),
     }, systemTimers);
     this.#readiness = new Readiness({
@@ -188,6 +197,11 @@ class Server {
       addresses,
       finished,
       early: [`tcp ${addresses.agents}`],
+      late: [addresses.frontend, addresses.kubelet ?? ""]
+        .filter((address) => address !== "")
+        .map((address) =>
+          `${address.includes("/") ? "unix" : "tcp"} ${address}`
+        ),
       get isDraining() {
         return !shutdown.isRunning;
       },

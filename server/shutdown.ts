@@ -14,6 +14,12 @@ export interface ShutdownSteps {
   announce(): void;
   /** Dials and conduits that are under way. */
   load(): number;
+  /**
+   * Stop accepting, if who comes then waits for a process that follows.
+   *
+   * @returns Whether it is so; else whoever comes would be refused.
+   */
+  letGo(): boolean;
   /** Close everything that is left; settles when it is gone. */
   closeAll(reason: string): Promise<void>;
 }
@@ -59,13 +65,9 @@ export class Shutdown {
   /** Another process has the ports. @param timeoutMs As {@linkcode begin}. */
   handedOver(timeoutMs: number): void {
     if (this.#state !== "running" && this.#state !== "draining") return;
-    this.#state = "leaving";
     // Again: somebody may have come since.
     this.#steps.announce();
-    this.#arrivals = this.#timers.after(ARRIVAL_MS, () => {
-      this.#arrivals = undefined;
-      this.loadChanged();
-    });
+    this.#leave();
     this.#limit(timeoutMs);
   }
 
@@ -73,9 +75,9 @@ export class Shutdown {
   loadChanged(): void {
     const isWaiting = this.#state === "draining" ||
       (this.#state === "leaving" && this.#arrivals === undefined);
-    if (isWaiting && this.#steps.load() === 0) {
-      this.now("the server is stopping");
-    }
+    if (!isWaiting || this.#steps.load() > 0) return;
+    if (this.#state === "draining" && this.#steps.letGo()) this.#leave();
+    else this.now("the server is stopping");
   }
 
   /** Ends without waiting any longer. */
@@ -93,9 +95,21 @@ export class Shutdown {
 
   #limit(timeoutMs: number): void {
     if (timeoutMs === 0) return this.now("the server is stopping");
-    this.#deadline ??= this.#timers.after(
-      timeoutMs,
-      () => this.now(`the server stopped after ${timeoutMs / 1000} s of grace`),
-    );
+    this.#deadline ??= this.#timers.after(timeoutMs, () => {
+      const end = () =>
+        this.now(`the server stopped after ${timeoutMs / 1000} s of grace`);
+      if (this.#state !== "draining" || !this.#steps.letGo()) return end();
+      this.#leave();
+      this.#deadline = this.#timers.after(ARRIVAL_MS, end);
+    });
+  }
+
+  /** Nobody is accepted here any more. */
+  #leave(): void {
+    this.#state = "leaving";
+    this.#arrivals = this.#timers.after(ARRIVAL_MS, () => {
+      this.#arrivals = undefined;
+      this.loadChanged();
+    });
   }
 }

@@ -4,10 +4,11 @@ import { ARRIVAL_MS, Shutdown } from "./shutdown.ts";
 
 function setUp(load: number) {
   const timers = new FakeTimers();
-  const state = { load, did: [] as string[] };
+  const state = { load, isKept: false, did: [] as string[] };
   const shutdown = new Shutdown({
     announce: () => void state.did.push("tell"),
     load: () => state.load,
+    letGo: () => state.isKept,
     closeAll: (reason) => {
       state.did.push(`close: ${reason}`);
       return Promise.resolve();
@@ -79,4 +80,20 @@ Deno.test("callers that came while it drained are told, too", () => {
   assertEquals(state.did, ["tell", "tell"]);
   timers.advance(10_000);
   assertEquals(state.did[2], "close: the server stopped after 30 s of grace");
+});
+
+Deno.test("where sockets are kept, whoever has come is served before the end", async () => {
+  const { state, shutdown, timers } = setUp(0);
+  state.isKept = true;
+  shutdown.begin(30_000);
+  assertEquals(state.did, ["tell"]);
+  timers.advance(ARRIVAL_MS);
+  await shutdown.finished;
+  const busy = setUp(1);
+  busy.state.isKept = true;
+  busy.shutdown.begin(30_000);
+  busy.timers.advance(30_000);
+  assertEquals(busy.state.did, ["tell"]);
+  busy.timers.advance(ARRIVAL_MS);
+  assertEquals(busy.state.did.length, 2);
 });

@@ -12,6 +12,7 @@ import { launchAgent, ourCommand, type RunningAgent } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { ConduitProbe } from "../support/conduit_probe.ts";
 import { ProxyRig } from "../support/proxy_rig.ts";
+import { FakeSystemd } from "../support/fake_systemd.ts";
 import { SteadyRequests } from "../support/steady_requests.ts";
 
 /** Servers, one after the other, with two agents. */
@@ -47,10 +48,18 @@ class ServerStage implements AsyncDisposable {
   }
 
   start(...flags: string[]): Child {
+    return this.run(this.command(...flags));
+  }
+
+  command(...flags: string[]): readonly string[] {
+    return ourCommand("server", ...this.#flags, ...flags);
+  }
+
+  run(command: readonly string[]): Child {
     const count = this.#children.length;
     const child = new Child({
       name: `server ${count}`,
-      command: ourCommand("server", ...this.#flags, ...flags),
+      command,
       logFile: this.workspace.path(`server-${count}.log`),
     });
     this.#children.push(child);
@@ -152,3 +161,23 @@ for (const how of ["--replace", "SIGTERM"]) {
     assertMatch(await old.logTail(), /the server has ended/);
   });
 }
+
+Deno.test("no dial is refused while systemd stops a server and starts the next one", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  using manager = new FakeSystemd(stage.workspace.path("notify"));
+  const start = () => stage.run(manager.passing(manager.kept, stage.command()));
+  const old = start();
+  await manager.until(/^READY=1/);
+  await stage.addAgents(1);
+  const requests = [stage.requests("grpc"), stage.requests("http-connect")];
+  for (const one of requests) await one.more(20);
+  old.signal("SIGTERM");
+  await manager.until(/^FDSTORE=1/);
+  assertEquals((await old.ended).code, 0);
+  manager.clear();
+  const young = start();
+  await young.untilPrinted(/sockets were kept open: .*unix/);
+  await manager.until(/^READY=1/);
+  for (const one of requests) await one.more(20);
+  for (const one of requests) await assertAllAnswered(one);
+});

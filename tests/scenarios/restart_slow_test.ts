@@ -9,6 +9,7 @@ import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { ask, ProxyRig } from "../support/proxy_rig.ts";
+import { FakeSystemd } from "../support/fake_systemd.ts";
 import { askEcho, SteadyRequests } from "../support/steady_requests.ts";
 import { DatagramPeer } from "../support/datagrams.ts";
 
@@ -55,17 +56,25 @@ class ProxyStage implements AsyncDisposable {
   }
 
   start(...flags: string[]): Child {
+    return this.run(this.command(...flags));
+  }
+
+  command(...flags: string[]): readonly string[] {
+    return ourCommand(
+      "proxy",
+      `--config=${this.#config}`,
+      `--admin-port=${this.adminPort}`,
+      "--drain-timeout=20s",
+      "--udp-idle=1s",
+      ...flags,
+    );
+  }
+
+  run(command: readonly string[]): Child {
     const count = this.#children.length;
     const child = new Child({
       name: `proxy ${count}`,
-      command: ourCommand(
-        "proxy",
-        `--config=${this.#config}`,
-        `--admin-port=${this.adminPort}`,
-        "--drain-timeout=20s",
-        "--udp-idle=1s",
-        ...flags,
-      ),
+      command,
       logFile: this.workspace.path(`proxy-${count}.log`),
     });
     this.#children.push(child);
@@ -176,4 +185,51 @@ Deno.test("without a connection a proxy ends at once, and leaves its ports", asy
   assertEquals((await old.ended).code, 0);
   assertMatch(await old.logTail(), /draining, 0 connections[\s\S]*ended:/);
   await stage.start().untilReady(stage.readyUrl);
+});
+
+Deno.test("sockets that systemd has are used, and nobody is refused between two processes", async () => {
+  await using stage = await ProxyStage.open();
+  using manager = new FakeSystemd(stage.workspace.path("notify"));
+  const socket = manager.listen(stage.port);
+  const start = () =>
+    stage.run(manager.passing([socket], stage.command("--drain-timeout=1s")));
+  const old = start();
+  await manager.until(/^READY=1/);
+  await old.untilPrinted(/sockets were kept open: tcp 127.0.0.1:\d+/);
+  const held = await stage.connect();
+  assertEquals(await ask(held, "held"), "held");
+  const requests = new SteadyRequests(askEcho(stage.port));
+  await requests.more(50);
+  old.signal("SIGTERM");
+  await manager.until(/^STOPPING=1/);
+  await manager.until(/^FDSTORE=1/);
+  manager.discard();
+  assertEquals((await old.ended).code, 0);
+  held.close();
+  manager.clear();
+  start();
+  await manager.until(/^READY=1/);
+  await requests.more(50);
+  await assertAllAnswered(requests);
+});
+
+Deno.test("sockets are given to systemd at the end, which has them for the next process", async () => {
+  await using stage = await ProxyStage.open();
+  using manager = new FakeSystemd(stage.workspace.path("notify"));
+  const start = () => stage.run(manager.passing(manager.kept, stage.command()));
+  const old = start();
+  await manager.until(/^READY=1/);
+  const requests = new SteadyRequests(askEcho(stage.port));
+  await requests.more(50);
+  old.signal("SIGTERM");
+  await manager.until(/^FDSTORE=1\nFDNAME=tunnel/);
+  assertEquals((await old.ended).code, 0);
+  manager.clear();
+  const young = start();
+  await young.untilPrinted(/sockets were kept open: .*udp/);
+  await manager.until(/^READY=1/);
+  await manager.until(/^FDSTOREREMOVE=1\nFDNAME=tunnel$/);
+  await requests.more(50);
+  await assertAllAnswered(requests);
+  await young.untilReady(stage.readyUrl);
 });

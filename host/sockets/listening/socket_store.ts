@@ -56,6 +56,9 @@ export class SocketStore {
     this.#library = library;
   }
 
+  /** Somebody keeps sockets beyond this process: their paths stay. */
+  areKept = false;
+
   /** What somebody listens with. */
   get listening(): ReadonlyMap<ListeningSocket, string> {
     return this.#listening;

@@ -255,7 +255,8 @@ export class PolledListener implements Polled, ListeningSocket {
     if (this.#end("closed")) {
       void this.#poller.close(this.descriptor);
       // Who accepts there goes on, and needs the path.
-      if (!this.#isTcp && !isHeld) removeSocket(this.#localAddress);
+      const isKept = isHeld || socketStore()?.areKept === true;
+      if (!this.#isTcp && !isKept) removeSocket(this.#localAddress);
     }
     this.#state = "closed";
     this.#rejectWaiting();
