@@ -62,12 +62,37 @@ export function systemServerAddresses(
   });
 }
 
+/** `Cannot connect to name:1 (10.0.0.1): why`, as `agent_connect.ts` says it. */
+const SENTENCE = /^Cannot connect to (\S+)(?: \(([^()]+)\))?: (.+)$/s;
+
+/** Each sentence once, and those that differ in the address alone as one. */
+function together(sentences: readonly string[]): string {
+  const places = new Map<string, Map<string, Set<string>>>();
+  const others = new Set<string>();
+  for (const sentence of sentences) {
+    const [, name, ip, reason] = SENTENCE.exec(sentence) ?? [];
+    if (name === undefined || reason === undefined) others.add(sentence);
+    else {
+      const named = places.get(reason) ?? new Map<string, Set<string>>();
+      const ips = named.get(name) ?? new Set<string>();
+      if (ip !== undefined) ips.add(ip);
+      places.set(reason, named.set(name, ips));
+    }
+  }
+  const joined = [...places].map(([reason, named]) => {
+    const where = [...named].map(([name, ips]) =>
+      ips.size === 0 ? name : `${name} (${[...ips].join(", ")})`
+    );
+    return `Cannot connect to ${where.join(", ")}: ${reason}`;
+  });
+  return [...joined, ...others].join("; ");
+}
+
 /** No server could be connected to. */
 export class NoServerError extends ConnectError {
   /** @param errors Why, of each that was tried; at least one. */
   constructor(readonly errors: readonly Error[]) {
-    const sentences = [...new Set(errors.map(({ message }) => message))];
-    super(sentences.join("; "));
+    super(together(errors.map(({ message }) => message)));
   }
 
   /** By each of them. */

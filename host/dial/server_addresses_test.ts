@@ -143,3 +143,20 @@ Deno.test("an answer that is a refusal is not taken elsewhere", async () => {
   );
   assertEquals(tries, 1);
 });
+
+Deno.test("what is so at several addresses is said once, and each address once", () => {
+  const errors = [
+    "Cannot connect to a:1 (10.0.0.1): connection refused; is it there?",
+    "Cannot connect to a:1 (10.0.0.2): connection refused; is it there?",
+    "Cannot connect to b:2: connection refused; is it there?",
+    "Cannot connect to a:1 (10.0.0.1): connection refused; is it there?",
+    "Cannot connect to c:3: no route to host",
+    "Cannot connect to c:3 with TLS: the server's certificate has expired",
+  ].map((message) => new ConnectError(message));
+  assertEquals(
+    new NoServerError(errors).message,
+    "Cannot connect to a:1 (10.0.0.1, 10.0.0.2), b:2: connection refused; is " +
+      "it there?; Cannot connect to c:3: no route to host; Cannot connect to " +
+      "c:3 with TLS: the server's certificate has expired",
+  );
+});
