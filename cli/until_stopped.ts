@@ -7,6 +7,7 @@
  * @module
  */
 
+import { guarded } from "../host/process/internal_errors.ts";
 import type { Log } from "../host/process/log.ts";
 import { MemoryRelief } from "../host/process/memory_relief.ts";
 import { DeadPeers } from "../host/sockets/libc/dead_peers.ts";
@@ -52,9 +53,10 @@ export async function untilStopped(
     if (asked) return running.stop("a second signal came");
     asked = true;
     hint = timers.after(HINT_MS, () => log.info(hintFor(signal)));
-    running.shutdown(signal);
+    const stop = () => running.stop("it could not end in order");
+    guarded("task", () => running.shutdown(signal), stop);
   };
-  const onReload = () => running.reload();
+  const onReload = () => guarded("task", () => running.reload());
   const listeners = SIGNALS.map((signal) =>
     [signal, () => onSignal(signal)] as const
   );

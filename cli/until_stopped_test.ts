@@ -1,5 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
+import { HeardErrors } from "../tests/support/heard_errors.ts";
+import { slip } from "../tests/support/heard_faults.ts";
 import { RecordedLog } from "../tests/support/recorded_log.ts";
 import { untilStopped } from "./until_stopped.ts";
 
@@ -27,6 +29,30 @@ Deno.test("the first signal asks, the second one ends", async () => {
   await stopped;
   assertEquals(told, ["shutdown", "a second signal came"]);
   assertEquals(listeners.size, 0);
+});
+
+Deno.test("who cannot even begin to end is ended at once", async () => {
+  using heard = new HeardErrors();
+  const told: string[] = [];
+  const listeners = new Map<string, () => void>();
+  const finished = Promise.withResolvers<void>();
+  const stopped = untilStopped({
+    finished: finished.promise,
+    shutdown: slip,
+    stop: (reason) => {
+      told.push(reason);
+      finished.resolve();
+    },
+    reload: slip,
+  }, {
+    addSignalListener: (signal, listener) => listeners.set(signal, listener),
+    removeSignalListener: (signal) => listeners.delete(signal),
+  });
+  listeners.get("SIGHUP")!();
+  listeners.get("SIGTERM")!();
+  await stopped;
+  assertEquals(told, ["it could not end in order"]);
+  assertEquals(heard.messages, ["a slip", "a slip"]);
 });
 
 Deno.test("who waits for the end is told how not to, and nobody else", async () => {

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { reportInternalError } from "../process/internal_errors.ts";
 import { pointerTo } from "../sockets/libc/pointers.ts";
 import type { LibSsl } from "./library.ts";
 
@@ -79,11 +80,13 @@ function verifiedCallback(library: LibSsl): Deno.PointerObject {
     { parameters: ["i32", "pointer"], result: "i32" },
     (isGood, context) => {
       if (isGood === 1) return 1;
-      current?.refused(
-        library.X509_STORE_CTX_get_error(context),
-        derOf(library, library.X509_STORE_CTX_get0_cert(context)),
-      );
-      return 0;
+      return orElse(0, () => {
+        current?.refused(
+          library.X509_STORE_CTX_get_error(context),
+          derOf(library, library.X509_STORE_CTX_get0_cert(context)),
+        );
+        return 0;
+      });
     },
   ).pointer;
 }
@@ -106,17 +109,19 @@ function protocolCallback(): Deno.PointerObject {
       if (offered === null || chosen === null || chosenLength === null) {
         return TLSEXT_FATAL;
       }
-      const theirs = viewOf(offered, offeredLength);
-      for (const [at, length] of entries(current?.alpn ?? NOTHING)) {
-        const ours = current!.alpn.subarray(at, at + length);
-        const found = find(theirs, ours);
-        if (found === undefined) continue;
-        const where = Deno.UnsafePointer.value(offered) + BigInt(found);
-        new DataView(viewOf(chosen, 8).buffer).setBigUint64(0, where, true);
-        viewOf(chosenLength, 1)[0] = length;
-        return TLSEXT_OK;
-      }
-      return TLSEXT_FATAL;
+      return orElse(TLSEXT_FATAL, () => {
+        const theirs = viewOf(offered, offeredLength);
+        for (const [at, length] of entries(current?.alpn ?? NOTHING)) {
+          const ours = current!.alpn.subarray(at, at + length);
+          const found = find(theirs, ours);
+          if (found === undefined) continue;
+          const where = Deno.UnsafePointer.value(offered) + BigInt(found);
+          new DataView(viewOf(chosen, 8).buffer).setBigUint64(0, where, true);
+          viewOf(chosenLength, 1)[0] = length;
+          return TLSEXT_OK;
+        }
+        return TLSEXT_FATAL;
+      });
     },
   ).pointer;
 }
@@ -127,12 +132,27 @@ function serverNameCallback(library: LibSsl): Deno.PointerObject {
     (ssl) => {
       const name = library.SSL_get_servername(ssl, 0);
       if (name === null) return TLSEXT_NOT_SPOKEN;
-      const text = Deno.UnsafePointerView.getCString(name);
-      const other = current?.contextFor?.(text);
-      if (other !== undefined) library.SSL_set_SSL_CTX(ssl, other);
-      return TLSEXT_OK;
+      return orElse(TLSEXT_FATAL, () => {
+        const text = Deno.UnsafePointerView.getCString(name);
+        const other = current?.contextFor?.(text);
+        if (other !== undefined) library.SSL_set_SSL_CTX(ssl, other);
+        return TLSEXT_OK;
+      });
     },
   ).pointer;
+}
+
+/**
+ * What is thrown must not cross C's frames, whose answer would be whatever stood
+ * there: a slip refuses.
+ */
+function orElse(refusal: number, answer: () => number): number {
+  try {
+    return answer();
+  } catch (error) {
+    reportInternalError("callback", error);
+    return refusal;
+  }
 }
 
 /** DER of a certificate; empty without one. */

@@ -10,6 +10,8 @@ import {
   serverHandshakeError,
 } from "../tls/tls_errors.ts";
 import { certificates } from "../../tests/support/certificates.ts";
+import { HeardErrors } from "../../tests/support/heard_errors.ts";
+import { slip } from "../../tests/support/heard_faults.ts";
 import { rawSsl } from "../../tests/support/raw_ssl.ts";
 import {
   clientContext,
@@ -133,15 +135,10 @@ test("another name is shown another certificate", async () => {
 });
 
 test("who fails to name a certificate fails alone", () => {
-  const broken = new Error("no such file");
-  using pair = securePair({
-    client,
-    server,
-    contextFor: () => {
-      throw broken;
-    },
-  });
-  assertEquals(pair.shakeHands().server, broken);
+  using heard = new HeardErrors();
+  using pair = securePair({ client, server, contextFor: slip });
+  assert(pair.shakeHands().server instanceof SslError);
+  assertEquals(heard.errors, [{ where: "callback", message: "a slip" }]);
   assertEquals(shake({ client, server }), COMPLETE);
 });
 

@@ -9,7 +9,7 @@ import tls from "node:tls";
 import type { Arrival } from "../intake/doorway.ts";
 import type { Guest } from "../intake/intake.ts";
 import type { TlsDoor } from "../intake/tls_door.ts";
-import { guarded } from "../process/internal_errors.ts";
+import { guarded, INTERNAL_ERROR } from "../process/internal_errors.ts";
 import { systemTimers } from "../process/system_timers.ts";
 import { mayTakeDescriptor } from "../sockets/libc/free_descriptors.ts";
 import { hostPort } from "../sockets/deno_socket.ts";
@@ -129,10 +129,14 @@ function tlsServer(
     allowHalfOpen: true,
     ...(named === undefined ? {} : {
       SNICallback: (name: string, answer: SniAnswer) => {
-        const { current } = name === named.name
-          ? named.credentials
-          : credentials;
-        answer(null, contextOf(current));
+        const choose = () => {
+          const { current } = name === named.name
+            ? named.credentials
+            : credentials;
+          answer(null, contextOf(current));
+        };
+        const refuse = () => answer(new Error(INTERNAL_ERROR));
+        guarded("handshake", choose, refuse);
       },
     }),
   } as tls.TlsOptions);
@@ -183,7 +187,7 @@ function secureOptions({ minVersion }: AgentPortOptions, from: TlsMaterial) {
  */
 const BACKLOG = 256;
 
-type SniAnswer = (error: Error | null, context: tls.SecureContext) => void;
+type SniAnswer = (error: Error | null, context?: tls.SecureContext) => void;
 
 /** Opens a listener again that has stopped accepting. @returns How to end it. */
 function keepOpen(

@@ -53,6 +53,17 @@ export function reportInternalError(where: Where, error: unknown): void {
 
 setFaultReporter(reportInternalError);
 
+/**
+ * Whether it can only be ours: the platform's own errors, and the system's, are
+ * of other classes or have a code.
+ */
+export function isSlip(error: unknown): boolean {
+  if (!(error instanceof Error)) return true;
+  const isOfLanguage = error instanceof TypeError ||
+    error instanceof RangeError || error instanceof ReferenceError;
+  return isOfLanguage && !("code" in error);
+}
+
 /** @returns How to stop listening. */
 export function onInternalErrors(listener: InternalErrorListener): () => void {
   listeners.add(listener);

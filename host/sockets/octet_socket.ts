@@ -7,6 +7,11 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  isSlip,
+  reportInternalError,
+} from "../process/internal_errors.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 
@@ -83,6 +88,10 @@ export function endOf(error: unknown): ConduitEnd {
       kind: "lost",
       reason: "TLS connection was cut off without a goodbye",
     };
+  }
+  if (isSlip(error)) {
+    reportInternalError("socket", error);
+    return { kind: "lost", reason: INTERNAL_ERROR };
   }
   const reason = error instanceof Error ? error.message : String(error);
   return { kind: "lost", reason };

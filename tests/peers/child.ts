@@ -125,6 +125,14 @@ export class Child {
     const timer = setTimeout(() => this.signal("SIGKILL"), STOP_TIMEOUT_MS);
     await this.ended;
     clearTimeout(timer);
+    await this.#checkLog();
+  }
+
+  /** Ours goes on after a slip: the test must not. */
+  async #checkLog(): Promise<void> {
+    const log = await Deno.readTextFile(this.logFile).catch(() => "");
+    const [line] = /^.*internal error, please report it.*$/m.exec(log) ?? [];
+    if (line !== undefined) throw new Error(`${this.name}: ${line}`);
   }
 }
 

@@ -218,10 +218,10 @@ for (
 }
 
 for (const engine of TLS_ENGINES) {
-  for (const event of ["onConnection", "onRefused"] as const) {
+  for (const event of ["onConnection", "onRefused", "a name"] as const) {
     entry(
       `an agent's handshake: ${event} (${engine.name})`,
-      "handshake",
+      event === "a name" && engine.tls === "openssl" ? "callback" : "handshake",
       async () => {
         const { ca, otherClient, client, server } = await certificates();
         const connected = Promise.withResolvers<void>();
@@ -233,6 +233,18 @@ for (const engine of TLS_ENGINES) {
           }
         };
         await using files = await AgentPortFiles.write({ ...server, ca });
+        let isOpen = false;
+        const named = {
+          name: "spoiled.test",
+          credentials: Object.create(files.credentials, {
+            current: {
+              get() {
+                if (isOpen && event === "a name") spoil();
+                return files.credentials.current;
+              },
+            },
+          }) as Credentials,
+        };
         const listener = await listenAgentPort({
           ...LOOPBACK,
           credentials: files.credentials,
@@ -241,6 +253,7 @@ for (const engine of TLS_ENGINES) {
           minVersion: "TLSv1.2",
           handshakeTimeoutMs: 10_000,
           tls: engine.tls,
+          named,
           intake: new Intake({
             plan: { all: ALL_LIMITS_DEFAULT, source: SOURCE_LIMITS_DEFAULT },
             clock: systemTimers,
@@ -258,9 +271,10 @@ for (const engine of TLS_ENGINES) {
           },
           onProblem: slip,
         });
+        isOpen = true;
         const first = event === "onRefused" ? otherClient : client;
         for (const pair of [first, client]) {
-          await hungUpOn(listener.port, pair);
+          await hungUpOn(listener.port, pair, named.name);
         }
         await connected.promise;
         listener.close();
@@ -273,11 +287,13 @@ for (const engine of TLS_ENGINES) {
 function hungUpOn(
   port: number,
   { cert, key }: CertificatePair,
+  servername: string,
 ): Promise<void> {
   return new Promise((resolve) => {
     const socket = tls.connect({
       port,
       host: "127.0.0.1",
+      servername,
       cert,
       key,
       rejectUnauthorized: false,

@@ -5,7 +5,11 @@
  */
 
 import type { SecureSession } from "../../libssl/secure_session.ts";
-import { INTERNAL_ERROR } from "../../process/internal_errors.ts";
+import {
+  INTERNAL_ERROR,
+  isSlip,
+  reportInternalError,
+} from "../../process/internal_errors.ts";
 import { identityOf } from "../../tls/peer_identity.ts";
 import type { Polled } from "./poller.ts";
 import { PolledSocket } from "./polled_socket.ts";
@@ -100,7 +104,9 @@ class SecureHandshake implements Polled {
       this.#isOver = true;
       this.#outcome.done(secure);
     } catch (error) {
-      this.#fail(error);
+      if (!isSlip(error)) return this.#fail(error);
+      reportInternalError("handshake", error);
+      this.onFault();
     }
   }
 
