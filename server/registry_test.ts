@@ -313,3 +313,23 @@ Deno.test("targetHost() takes the port off as Konnectivity does", () => {
   ];
   for (const [address, host] of cases) assertEquals(targetHost(address), host);
 });
+
+Deno.test("an address is looked up in all the spellings that reach it", () => {
+  const { add, served } = setUp("destHost", "cidr", "default");
+  add("gw", { ipv4: ["10.9.0.2"] });
+  add("net", { cidr: ["10.1.0.0/16"] });
+  add("named", { host: ["db.internal"], uid: ["abc"] });
+  for (const host of ["10.9.0.2", "10.9.2", "0xa.9.0.2", "168361986"]) {
+    assertEquals(served(`${host}:80`), ["gw"], host);
+    assertEquals(served("x:1", host), ["gw"], host);
+  }
+  assertEquals(served("[::ffff:10.9.0.2]:80"), ["gw"]);
+  for (const host of ["10.1.2.3", "10.1.515", "012.1.2.3"]) {
+    assertEquals(served(`${host}:80`), ["net"], host);
+  }
+  for (const host of ["db.internal", "DB.Internal.", "host=db.internal."]) {
+    assertEquals(served("x:1", host), ["named"], host);
+  }
+  assertEquals(served("x:1", "uid=ABC"), ["named"]);
+  assertEquals(served("x:1", "cidr=10.1.7.7/16"), ["net"]);
+});

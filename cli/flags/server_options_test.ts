@@ -51,6 +51,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
       alpnProtocols: [],
       keepaliveMs: 4_000,
       nodeBinding: "warn",
+      duplicateIdentity: "warn",
     },
     intake: { sourceConnectionsMax: 20_000, sourceStrangersMax: 2_048 },
     tls: { minVersion: "TLSv1.2" },

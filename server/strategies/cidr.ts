@@ -7,11 +7,11 @@
 
 import {
   type IpPrefix,
-  parseIpAddress,
   parseIpPrefix,
   prefixContains,
 } from "../../proto/link/ip_address.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
+import { addressOf } from "../../proto/link/normal_form.ts";
 import { AgentList } from "./agent_list.ts";
 import type { Strategy } from "./strategy.ts";
 
@@ -43,7 +43,7 @@ export function cidrStrategy(): Strategy {
       routes = routes.filter((route) => route.links.all.length > 0);
     },
     find(host) {
-      const address = parseIpAddress(host);
+      const address = addressOf(host);
       if (address === undefined) return [];
       const route = routes.find(({ prefix }) =>
         prefixContains(prefix, address)
