@@ -28,7 +28,11 @@ import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { adsMethods } from "../../proto/xds/ads_methods.ts";
-import { CONNECT_FIELD, RELAY_FIELD } from "../../proto/xds/relay_fields.ts";
+import {
+  CONNECT_FIELD,
+  MORE_CONNECT_FIELD,
+  RELAY_FIELD,
+} from "../../proto/xds/relay_fields.ts";
 import { RelayedCall } from "./relayed_call.ts";
 import { ServerCalls } from "./server_calls.ts";
 
@@ -55,6 +59,8 @@ export interface AdsRelayOptions {
   readonly road: CallRoad;
   /** Where programs may ask for connections; absent: nowhere. */
   readonly connectAddress?: string;
+  /** At how many of `connectHost`, too; none unless given. */
+  readonly moreConnect?: number;
   readonly log: Log;
 }
 
@@ -168,12 +174,15 @@ export class AdsRelay {
   }
 
   #metadata(): Metadata {
-    const { connectAddress } = this.#options;
+    const { connectAddress, moreConnect = 0 } = this.#options;
     return new Metadata({
       [RELAY_FIELD]: "1",
       ...(connectAddress === undefined
         ? {}
         : { [CONNECT_FIELD]: connectAddress }),
+      ...(moreConnect === 0
+        ? {}
+        : { [MORE_CONNECT_FIELD]: String(moreConnect) }),
     });
   }
 }

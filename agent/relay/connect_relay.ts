@@ -26,6 +26,7 @@ import {
   type ListenAddress,
   listenTcp,
 } from "../../host/listen/listeners.ts";
+import { ListenError } from "../../host/listen/listen_error.ts";
 import type { Log } from "../../host/process/log.ts";
 import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
@@ -34,6 +35,7 @@ import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError, type PendingDial } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { join } from "../../proto/transfer/transfer.ts";
+import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 
 /** Connections of all programs at once: what a server lets one node have. */
 export const CONNECTIONS_MAX = 4_096;
@@ -53,22 +55,49 @@ export interface ConnectRelayOptions {
 export class ConnectRelay {
   readonly #options: ConnectRelayOptions;
   readonly #listener: BoundListener;
+  /** At the same port of other addresses of loopback. */
+  readonly #more: readonly BoundListener[];
   readonly #clients = new Set<Conduit>();
   #isShut = false;
 
   /** @throws {ListenError} */
   constructor(options: ConnectRelayOptions) {
     this.#options = options;
-    this.#listener = listenTcp(options.listen, {
+    this.#listener = this.#listen(options.listen);
+    this.#more = [...this.#listenMore()];
+  }
+
+  #listen(at: ListenAddress): BoundListener {
+    return listenTcp(at, {
       onConnection: (conn) =>
         unawaited("socket", this.#accept(conn), () => conn.close()),
-      onProblem: (line) => options.log.warn(line),
+      onProblem: (line) => this.#options.log.warn(line),
     });
+  }
+
+  /** Not every system has all of 127/8, and a port may be taken there. */
+  *#listenMore(): Iterable<BoundListener> {
+    const { address } = this.#listener;
+    if (!address.startsWith("127.")) return;
+    const port = Number(address.slice(address.lastIndexOf(":") + 1));
+    for (let number = 1; number <= MORE_CONNECT_MAX; number++) {
+      try {
+        yield this.#listen({ hostname: connectHost(number), port });
+      } catch (error) {
+        if (!(error instanceof ListenError)) throw error;
+        return;
+      }
+    }
   }
 
   /** `ip:port` as bound. */
   get address(): string {
     return this.#listener.address;
+  }
+
+  /** At how many of `connectHost` it listens, too. */
+  get more(): number {
+    return this.#more.length;
   }
 
   /** Clients, connected or on their way to it. */
@@ -78,7 +107,9 @@ export class ConnectRelay {
 
   /** No new clients; those there are go on. */
   shutdown(): void {
-    if (!this.#isShut) this.#listener.close();
+    if (!this.#isShut) {
+      for (const one of [this.#listener, ...this.#more]) one.close();
+    }
     this.#isShut = true;
   }
 

@@ -52,7 +52,10 @@ export class Relay {
       this.#xds = xds && new AdsRelay({
         listen: xds,
         road,
-        ...(this.#connect && { connectAddress: this.#connect.address }),
+        ...(this.#connect && {
+          connectAddress: this.#connect.address,
+          moreConnect: this.#connect.more,
+        }),
         log,
       });
     } catch (error) {

@@ -7,6 +7,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { StatusCode } from "../../proto/grpc/status.ts";
+import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { structOf } from "../../proto/xds/struct_data.ts";
 import { denoSocket } from "../../host/sockets/deno_socket.ts";
@@ -52,8 +53,13 @@ function portsOf({ running }: TunnelAgent) {
 }
 
 /** What a program on the node gets for CONNECT, and the connection. */
-async function connect(port: number, target: string, early = "") {
-  const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+async function connect(
+  port: number,
+  target: string,
+  early = "",
+  hostname = "127.0.0.1",
+) {
+  const conn = await Deno.connect({ hostname, port });
   await writeAll(conn, encode(`CONNECT ${target} HTTP/1.1\r\n\r\n${early}`));
   const into = new Uint8Array(4_096);
   const count = await conn.read(into);
@@ -291,4 +297,25 @@ Deno.test("a relay finds the server again, and clients that come back are served
       stream.cancel();
     }
   });
+});
+
+Deno.test("the relay for connections listens at other addresses of loopback, too", async () => {
+  await using backends = new ProxyRig();
+  const port = backends.echo("edge-1: ");
+  const { rig, agent } = await relayed(port);
+  await using _ = rig;
+  const ports = portsOf(agent);
+  using probe = await XdsProbe.plain(ports.xds);
+  const [address] = await endpointsOf(probe);
+  const virtual = address!.slice(0, address!.lastIndexOf(":"));
+  for (const number of [1, MORE_CONNECT_MAX]) {
+    const { conn, answer } = await connect(
+      ports.connect,
+      `[${virtual}]:${port}`,
+      "",
+      connectHost(number),
+    );
+    assertEquals(answer, ESTABLISHED);
+    conn.close();
+  }
 });

@@ -15,7 +15,12 @@ import type { Metadata } from "../../../proto/grpc/metadata.ts";
 import { parseIpAddress } from "../../../proto/link/ip_address.ts";
 import type { PeerIdentity } from "../../../proto/link/link.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
-import { CONNECT_FIELD, RELAY_FIELD } from "../../../proto/xds/relay_fields.ts";
+import {
+  CONNECT_FIELD,
+  MORE_CONNECT_FIELD,
+  MORE_CONNECT_MAX,
+  RELAY_FIELD,
+} from "../../../proto/xds/relay_fields.ts";
 import { provenNames } from "../../identity/proven_names.ts";
 import type { ConnectProxy } from "../generate/audience.ts";
 
@@ -136,13 +141,22 @@ function connectProxyOf(metadata: Metadata): ConnectProxy | undefined {
   const host = match?.[1] ?? "";
   const port = Number(match?.[2]);
   if (parseIpAddress(host) !== undefined && port >= 1 && port <= 65_535) {
-    return { host, port };
+    const more = moreOf(metadata);
+    return more === 0 ? { host, port } : { host, port, more };
   }
   throw new GrpcError(
     StatusCode.INVALID_ARGUMENT,
     `Cannot read ${CONNECT_FIELD}: saw ${quoted(text)}, wanted IP:PORT such ` +
       "as 127.0.0.1:3128",
   );
+}
+
+/** What cannot be read is only a help less. */
+function moreOf(metadata: Metadata): number {
+  const text = metadata.text(MORE_CONNECT_FIELD) ?? "";
+  return /^[0-9]{1,2}$/.test(text)
+    ? Math.min(Number(text), MORE_CONNECT_MAX)
+    : 0;
 }
 
 /** A peer's text, made safe for a status and a log line. */

@@ -3,7 +3,12 @@ import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { GrpcError, statusName } from "../../../proto/grpc/status.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 import { certifiedCaller } from "../../../tests/support/fake_caller.ts";
-import { CONNECT_FIELD, RELAY_FIELD } from "../../../proto/xds/relay_fields.ts";
+import {
+  CONNECT_FIELD,
+  MORE_CONNECT_FIELD,
+  MORE_CONNECT_MAX,
+  RELAY_FIELD,
+} from "../../../proto/xds/relay_fields.ts";
 import { discoveryNode } from "../../../tests/support/discovery_node.ts";
 import {
   type Arrival,
@@ -119,6 +124,13 @@ Deno.test("only a relay has a CONNECT proxy", () => {
     proxyOf(edge, { ...relay, [CONNECT_FIELD]: "[::1]:3128" }),
     { host: "::1", port: 3128 },
   );
+  for (const [text, more] of [["3", 3], ["99", MORE_CONNECT_MAX]] as const) {
+    const fields = { [CONNECT_FIELD]: "127.0.0.1:3128" };
+    assertEquals(
+      proxyOf(edge, { ...relay, ...fields, [MORE_CONNECT_FIELD]: text }),
+      { host: "127.0.0.1", port: 3128, more },
+    );
+  }
   assertEquals(proxyOf(edge, relay), undefined);
   assertEquals(proxyOf(edge, { [CONNECT_FIELD]: "127.0.0.1:1" }), undefined);
   assertEquals(

@@ -49,6 +49,7 @@ import {
   pack,
 } from "../../../proto/xds/xds_messages.ts";
 import type { ConnectProxy, Variant } from "./audience.ts";
+import { ownProxies } from "./own_proxies.ts";
 import { leftOutText, type WhyLeftOut } from "./left_out.ts";
 import type { ServiceInput } from "./service_resources.ts";
 import { virtualAddressOfEndpoint } from "./virtual_addresses.ts";
@@ -85,12 +86,14 @@ export function assignmentOf(
     else others.push(target);
     return false;
   });
+  const usable = usableTargets(reachable);
+  const proxies = proxiesOf(usable, variant);
   return {
     assignment: {
       clusterName,
-      endpoints: byPriority(usableTargets(reachable), variant)
+      endpoints: byPriority(usable, variant)
         .flatMap((tier, priority) =>
-          localitiesOf(tier, priority, service, port, variant)
+          localitiesOf(tier, priority, service, port, { variant, proxies })
         ),
     },
     ...reasons.size === 0
@@ -158,6 +161,29 @@ function whyLeftOut(
   return isIpAddress(address) ? undefined : "host-name";
 }
 
+/** How endpoints are reached. */
+interface Reach {
+  readonly variant: Variant;
+  /** By what of an endpoint that needs a proxy. */
+  readonly proxies: (endpoint: string) => ConnectProxy;
+}
+
+function proxiesOf(
+  targets: readonly Target[],
+  { form, connectProxy }: Variant,
+): Reach["proxies"] {
+  if (form !== "grpc" || connectProxy?.more === undefined) {
+    return () => connectProxy!;
+  }
+  const names = new Set<string>();
+  for (const { endpoint, port } of targets) {
+    const virtual = virtualAddressOfEndpoint(endpoint);
+    if (virtual !== undefined) names.add(`${virtual} ${port}`);
+  }
+  const own = ownProxies(names, connectProxy);
+  return (name) => own.get(name) ?? connectProxy;
+}
+
 /** Those of one priority. */
 interface Tier {
   readonly targets: readonly Target[];
@@ -191,7 +217,7 @@ function localitiesOf(
   priority: number,
   { policy }: Service,
   { protocol }: ServicePort,
-  { form, connectProxy }: Variant,
+  { variant: { form }, proxies }: Reach,
 ): readonly LocalityLbEndpoints[] {
   const isWeighted = policy.balance === "weighted";
   const groups = isWeighted && form === "grpc"
@@ -202,7 +228,7 @@ function localitiesOf(
       ? locality
       : { ...locality, subZone: `weight-${weight}` },
     lbEndpoints: targets.map((target) =>
-      lbEndpointOf(target, protocol, isWeighted, connectProxy)
+      lbEndpointOf(target, protocol, isWeighted, proxies)
     ),
     loadBalancingWeight: { value: Math.max(1, weight) * targets.length },
     ...priority === 0 ? {} : { priority },
@@ -213,13 +239,14 @@ function lbEndpointOf(
   { address, port, endpoint }: Target,
   protocol: ServicePort["protocol"],
   isWeighted: boolean,
-  connectProxy: ConnectProxy | undefined,
+  proxies: (endpoint: string) => ConnectProxy,
 ): LbEndpoint {
   const virtual = virtualAddressOfEndpoint(endpoint);
+  const name = `${virtual} ${port}`;
   return {
     endpoint: { address: socketAddress(virtual ?? address, port, protocol) },
     healthStatus: HealthStatus.HEALTHY,
-    ...virtual === undefined ? {} : { metadata: throughProxy(connectProxy!) },
+    ...virtual === undefined ? {} : { metadata: throughProxy(proxies(name)) },
     ...isWeighted ? weightOf(endpoint) : {},
   };
 }

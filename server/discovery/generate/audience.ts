@@ -33,6 +33,8 @@ export const SEES_EVERYTHING: Visibility = Object.freeze({
 export interface ConnectProxy {
   readonly host: string;
   readonly port: number;
+  /** At how many of `connectHost` it is, too, at the same port. */
+  readonly more?: number;
 }
 
 /** See the module description. */
@@ -134,9 +136,10 @@ export function variantsOf(
   );
 }
 
-/** `127.0.0.1:3128`. */
-export function connectText({ host, port }: ConnectProxy): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+/** `127.0.0.1:3128+16`: the same for the same proxies. */
+export function connectText({ host, port, more = 0 }: ConnectProxy): string {
+  const at = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  return more === 0 ? at : `${at}+${more}`;
 }
 
 function formOf(node: DiscoveryNode): Form {

@@ -15,7 +15,7 @@ import type {
 import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../peers/ports.ts";
 import { launchAgent } from "../../peers/tunnel.ts";
-import { XdsClient } from "../../peers/xds_client.ts";
+import { XdsClient, type XdsClientName } from "../../peers/xds_client.ts";
 import { eventually } from "../kube_case.ts";
 import { Caller } from "./callers.ts";
 import {
@@ -28,8 +28,8 @@ import {
 /** What a client says that can be told to go through the proxy. */
 const ASKS_FOR_PROXY = { tunnel: { http_11_proxy: true } };
 
-/** C-core looks at the proxy of an endpoint only with this (gRFC A86). */
-const C_CORE_PROXY = { GRPC_EXPERIMENTAL_XDS_HTTP_CONNECT: "true" };
+/** C-core and grpc-go look at an endpoint's proxy only with this (gRFC A86). */
+const GRPC_PROXY = { GRPC_EXPERIMENTAL_XDS_HTTP_CONNECT: "true" };
 
 /** Where addresses behind agents are. */
 const VIRTUAL_PREFIX = "fd74:756e:6e65:6c00:";
@@ -121,7 +121,10 @@ async function envoyGoesThrough(
   assertEquals(await envoy.rejected(), 0);
 }
 
-async function coreGoesThrough(context: XdsContext): Promise<void> {
+async function clientGoesThrough(
+  context: XdsContext,
+  name: XdsClientName,
+): Promise<void> {
   const { workspace, backends: { grpc } } = context;
   const [a, b, c] = grpc as [string, string, string];
   const echo = (...endpoints: readonly string[]) => [
@@ -130,8 +133,8 @@ async function coreGoesThrough(context: XdsContext): Promise<void> {
   await using nodes = await Nodes.start(context, echo(a, b));
   const { port, server } = nodes;
   await using client = await XdsClient.start(workspace, {
-    ...{ name: "C-core", port, service: "echo" },
-    ...{ metadata: ASKS_FOR_PROXY, env: C_CORE_PROXY },
+    ...{ name, port, service: "echo" },
+    ...{ metadata: ASKS_FOR_PROXY, env: GRPC_PROXY },
   });
   await client.untilAnsweredBy(a, b);
   await server.rewrite(echo(b, c));
@@ -186,7 +189,10 @@ export const RELAY_CASES: XdsCases = {
   "Envoy over Delta goes through its agent to endpoints behind another": (
     context,
   ) => envoyGoesThrough(context, true),
-  "C-core goes through its agent to endpoints behind another": coreGoesThrough,
+  "C-core goes through its agent to endpoints behind another": (context) =>
+    clientGoesThrough(context, "C-core"),
+  "grpc-go goes through its agent to endpoints behind another": (context) =>
+    clientGoesThrough(context, "grpc-go"),
   "grpc-go that asks for a proxy rejects it, visibly": goRejects,
   "grpc-go that asks for none fails at once": failsAtOnce,
 };

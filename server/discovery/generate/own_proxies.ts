@@ -1,0 +1,59 @@
+/**
+ * A proxy of its own for each endpoint that is reached by one, as far as there
+ * are: grpc-go takes endpoints behind one proxy's address for one endpoint.
+ *
+ * @module
+ */
+
+import { connectHost } from "../../../proto/xds/relay_fields.ts";
+import type { ConnectProxy } from "./audience.ts";
+
+/** All addresses of a proxy; kept, for what is made of each is kept, too. */
+const spread = new WeakMap<ConnectProxy, readonly ConnectProxy[]>();
+
+/**
+ * Which address of `proxy` each endpoint is reached by. An endpoint keeps its
+ * own when others come or go, unless it had to take another's place.
+ *
+ * @param endpoints Their virtual addresses; each once.
+ */
+export function ownProxies(
+  endpoints: Iterable<string>,
+  proxy: ConnectProxy,
+): ReadonlyMap<string, ConnectProxy> {
+  const all = addressesOf(proxy);
+  const own = new Map<string, ConnectProxy>();
+  const taken = new Set<number>();
+  for (const endpoint of [...endpoints].sort()) {
+    let at = hashOf(endpoint) % all.length;
+    // Beyond so many some have to share.
+    if (taken.size < all.length) {
+      while (taken.has(at)) at = (at + 1) % all.length;
+    }
+    taken.add(at);
+    own.set(endpoint, all[at]!);
+  }
+  return own;
+}
+
+function addressesOf(proxy: ConnectProxy): readonly ConnectProxy[] {
+  let all = spread.get(proxy);
+  if (all === undefined) {
+    const { port, more = 0 } = proxy;
+    const others = Array.from(
+      { length: more },
+      (_, index): ConnectProxy => ({ host: connectHost(index + 1), port }),
+    );
+    spread.set(proxy, all = [proxy, ...others]);
+  }
+  return all;
+}
+
+/** FNV-1a. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  }
+  return hash >>> 0;
+}
