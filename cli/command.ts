@@ -5,6 +5,7 @@
  * @module
  */
 
+import { printable } from "../host/process/printable.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "./flags/flag.ts";
@@ -53,6 +54,9 @@ export interface CommandDefinition<T extends FlagTable> {
     context: CommandContext,
   ) => ExitCode | Promise<ExitCode>;
 }
+
+/** Longest line about a failure. */
+const MESSAGE_LENGTH_MAX = 4_000;
 
 /** From this `--v` on, a failure shows its stack. */
 const STACK_LEVEL = 6;
@@ -114,7 +118,11 @@ function reportFailure(
   context: CommandContext,
 ): ExitCode {
   const message = error instanceof Error ? error.message : String(error);
-  const line = message.replaceAll(/\s*\n\s*/g, " ");
+  // Agents and servers may say what they like, and a terminal does it.
+  const line = printable(
+    message.replaceAll(/\s*\n\s*/g, " "),
+    MESSAGE_LENGTH_MAX,
+  );
   context.printError(`tunnel ${name}: ${line}\n`);
   if (error instanceof UsageError) return ExitCode.USAGE;
   if (error instanceof CommandFailure) return error.code;

@@ -35,6 +35,13 @@ Deno.test("a failure is one line and exit code 1", async () => {
   });
 });
 
+Deno.test("what a peer says of a failure does nothing to the terminal", async () => {
+  const said = `refused\u001b]0;owned\u0007\u202e${"x".repeat(60_000)}`;
+  const { errors } = await failWith(new Error(said));
+  assertEquals(/[^\P{Cc}\n]|\p{Cf}/u.test(errors), false);
+  assertEquals(errors.length < 5_000, true);
+});
+
 Deno.test("the highest levels add the stack of a failure", async () => {
   const { errors } = await failWith(new Error("Cannot listen"), "--v=6");
   assertMatch(

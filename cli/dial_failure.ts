@@ -5,11 +5,16 @@
  */
 
 import type { TunnelDialError } from "../client/dial_error.ts";
+import { printable } from "../host/process/printable.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 
+/** Longest text of an agent's that is repeated. */
+const MESSAGE_LENGTH_MAX = 2_000;
+
 /** What was said of a dial, and what to look at. */
-export function dialFailureText({ message }: TunnelDialError): string {
+export function dialFailureText(error: TunnelDialError): string {
+  const message = printable(error.message, MESSAGE_LENGTH_MAX);
   return /connect: connection refused\b/.test(message)
     ? `${message}; is something listening there?`
     : message;

@@ -50,6 +50,7 @@ export class ConnectionLog {
     { reason, message }: Pick<DialError, "reason" | "message">,
     facts: ConnectionFacts,
   ): void {
+    if (reason === "cancelled" && !this.#log.wantsDetails) return;
     const fields = fieldsOf(facts);
     const line = `connection failed: ${message}`;
     if (reason === "cancelled") return this.#log.detail(line, fields);

@@ -10,9 +10,7 @@
  * breaks of lines and paragraphs, what is invisible, and what changes the
  * direction of the text around it (CVE-2021-42574). Halves of characters, too.
  */
-const UNPRINTABLE =
-  // deno-lint-ignore no-control-regex -- those are what must not get through
-  /[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}]/gu;
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 const SHORT: ReadonlyMap<string, string> = new Map([
   ["\n", "\\n"],
@@ -33,6 +31,7 @@ export function printable(text: string, lengthMax: number): string {
 }
 
 function escape(character: string): string {
-  const code = character.charCodeAt(0).toString(16).padStart(4, "0");
-  return SHORT.get(character) ?? `\\u${code}`;
+  const code = character.codePointAt(0)!.toString(16).padStart(4, "0");
+  return SHORT.get(character) ??
+    (code.length > 4 ? `\\u{${code}}` : `\\u${code}`);
 }

@@ -17,6 +17,13 @@ Deno.test("what breaks, colours or turns around a line is escaped", () => {
   }
 });
 
+Deno.test("tags that nobody sees are escaped as well", () => {
+  assertEquals(
+    printable("a\u{e0041}\u00ad\u2060b", 9),
+    "a\\u{e0041}\\u00ad\\u2060b",
+  );
+});
+
 Deno.test("an overlong text is cut, and says by how much", () => {
   assertEquals(
     printable("x".repeat(60_000), 10),

@@ -9,6 +9,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { forward } from "../../client/forward.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
+import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { MachineReach } from "../../agent/proxy/reach.ts";
 import { endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
@@ -174,6 +175,32 @@ for (const carrier of CARRIERS) {
       await assertRecorded(recorded);
     });
   }
+
+  Deno.test(`${carrier}: a datagram that goes with its dial is recorded at both ends`, async () => {
+    await using recorded = await Recorded.open(carrier);
+    const { tunnel, agent } = recorded;
+    const silent = Deno.listenDatagram({
+      transport: "udp",
+      hostname: "127.0.0.1",
+      port: 0,
+    });
+    const target = {
+      protocol: "udp",
+      address: `127.0.0.1:${(silent.addr as Deno.NetAddr).port}`,
+    };
+    const conduit = await tunnel.dial("grpc", {
+      target,
+      earlyData: new Uint8Array(300),
+    });
+    const [datagram] = await silent.receive();
+    assertEquals(datagram.length, 300);
+    abandon(conduit, "the test is over");
+    for (const log of [tunnel.log, agent.log]) {
+      const { fields } = await log.until(/^connection ended$/);
+      assertEquals(fields["bytesToTarget"], 300);
+    }
+    silent.close();
+  });
 
   Deno.test(`${carrier}: who cannot be connected is said by default, at both ends`, async () => {
     await using tunnel = await Tunnel.open();
