@@ -5,6 +5,7 @@
  */
 
 import {
+  guarded,
   INTERNAL_ERROR,
   reportInternalError,
   unawaited,
@@ -104,7 +105,14 @@ export class TargetDialer {
         const observer = log?.wantsAll
           ? log.opened({ target }, startMs, recorded)
           : recorded;
-        answer.connected(new ObservedConduit(conduit, observer));
+        const observed = new ObservedConduit(conduit, observer);
+        try {
+          answer.connected(observed);
+        } catch (error) {
+          const failure = unforeseen(error);
+          letGo(observed);
+          guarded("dial", () => answer.failed(failure));
+        }
       },
       (error: unknown) => {
         this.#changeLoad(-1);
@@ -131,6 +139,15 @@ export class TargetDialer {
   #changeLoad(change: 1 | -1): void {
     this.#load += change;
     this.#options.loadChanged();
+  }
+}
+
+/** Somebody may have it already. */
+function letGo(conduit: Conduit): void {
+  try {
+    abandon(conduit, INTERNAL_ERROR);
+  } catch {
+    conduit.reset(INTERNAL_ERROR);
   }
 }
 

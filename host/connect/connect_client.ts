@@ -15,16 +15,20 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../process/internal_errors.ts";
 import { EARLY_OCTETS_MAX } from "../../proto/link/dial_proxy.ts";
 import {
   type DialAnswer,
   NODE_FIELD,
   ONE_AGENT_FIELD,
 } from "../../proto/link/dial_handler.ts";
-import type {
+import {
   DialError,
-  DialTarget,
-  PendingDial,
+  type DialTarget,
+  type PendingDial,
 } from "../../proto/link/link.ts";
 import {
   type SharedLimits,
@@ -274,13 +278,18 @@ export class ConnectClient<Caller> implements Conduit, ConduitEvents {
       caller: this.#caller,
       takeEarlyData: () => this.#takeEarly(),
     };
-    phase.pending = this.#options.dial(order, {
-      connected: (conduit) => {
-        this.#grant();
-        this.#options.join(this, conduit);
-      },
-      failed: (error) => this.#onDialFailed(error),
-    });
+    try {
+      phase.pending = this.#options.dial(order, {
+        connected: (conduit) => {
+          this.#grant();
+          this.#options.join(this, conduit);
+        },
+        failed: (error) => this.#onDialFailed(error),
+      });
+    } catch (error) {
+      reportInternalError("dial", error);
+      return this.#onDialFailed(new DialError("endpoint", INTERNAL_ERROR));
+    }
     // Behind the dial: a refusal that is known at once is still told in words.
     if (this.#options.grantsEarly && this.#phase === phase) this.#grant();
   }

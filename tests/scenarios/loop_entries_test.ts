@@ -15,6 +15,7 @@ import tls from "node:tls";
 import { TargetDialer } from "../../agent/target_dialer.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
+import { ConnectClient } from "../../host/connect/connect_client.ts";
 import { Intake } from "../../host/intake/intake.ts";
 import {
   ALL_LIMITS_DEFAULT,
@@ -48,6 +49,7 @@ import { RecordedSink } from "../support/recorded_sink.ts";
 import { ScriptedSource, serviceOf } from "../support/scripted_source.ts";
 import { testEachKind } from "../support/socket_kinds.ts";
 import { readToEnd, tcpPair } from "../support/sockets.ts";
+import { eventually } from "../support/tunnel_harness.ts";
 import { TLS_ENGINES } from "../support/tls_engines.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
@@ -394,6 +396,48 @@ entry("a dial", "dial", async () => {
     "endpoint",
   ]);
   assertEquals(dialer.load, 0);
+});
+
+entry("a dial that has connected", "dial", async () => {
+  const [client, accepted] = await tcpPair();
+  const failed = Promise.withResolvers<DialError>();
+  const dialer = new TargetDialer({
+    connect: () => Promise.resolve(conduitOf(denoSocket(accepted))),
+    clock: systemTimers,
+    observer: {
+      failed() {},
+      connected() {},
+      received() {},
+      sent() {},
+      ended() {},
+    },
+    loadChanged() {},
+  });
+  dialer.dial({ protocol: "tcp", address: "a:1" }, {
+    connected: slip,
+    failed: failed.resolve,
+  });
+  const { message } = await failed.promise;
+  assertEquals(message, "Cannot dial: an internal error");
+  // The target is let go of, and counts no more.
+  await client.read(new Uint8Array(1)).catch(() => null);
+  client.close();
+  await eventually("nothing is dialed", () => dialer.load === 0);
+});
+
+entry("a CONNECT", "dial", async () => {
+  const [client, accepted] = await tcpPair();
+  new ConnectClient(conduitOf(denoSocket(accepted)), undefined, {
+    timers: systemTimers,
+    dial: slip,
+    join() {},
+    refused() {},
+  });
+  const head = "CONNECT a:1 HTTP/1.1\r\n\r\n";
+  await client.write(new TextEncoder().encode(head));
+  const answer = new TextDecoder().decode(await readToEnd(client));
+  assertMatch(answer, /^HTTP\/1\.1 5\d\d .*an internal error/s);
+  client.close();
 });
 
 // Catalog --------------------------------------------------------------------
