@@ -58,8 +58,19 @@ export interface RunningAgent {
   };
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;
+  /** It was asked to end, or another process has taken its place. */
+  readonly isDraining: boolean;
+  /** What of its kind is linked: servers, for an agent. */
+  readonly agents: number;
+  /**
+   * Settles when so many servers are linked, or those that cannot be reached at
+   * once were waited for.
+   */
+  whenReady(servers: number): Promise<void>;
   /** Announces the drain, serves what runs and what comes, then ends. */
-  shutdown(): void;
+  shutdown(why?: string): void;
+  /** Another process has its ports: what runs goes on for a while. */
+  handedOver(pid: number): void;
   /** Ends at once. */
   stop(reason: string): void;
   /** Reads certificates and keys again, for the next link. */
@@ -151,13 +162,8 @@ class Agent {
       serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
     });
     this.#drain = new Drain({
-      announce: () => {
-        log.info("draining: what runs and what still comes is served");
-        this.#keeper.drain();
-      },
-      load: () =>
-        this.#dialer.load + (this.#proxy?.load ?? 0) +
-        (this.#relay?.load ?? 0),
+      announce: () => this.#keeper.drain(),
+      load: () => this.#load,
       close: (reason) => {
         this.#leases?.stop();
         identity?.stop();
@@ -182,7 +188,11 @@ class Agent {
         checks: [{
           name: "server-connected",
           problem: () =>
-            this.#keeper.linkedServers > 0 ? undefined : "no servers connected",
+            this.#drain.isDraining
+              ? "the agent is stopping"
+              : this.#keeper.linkedServers > 0
+              ? undefined
+              : "no servers connected",
         }],
         notes: () => this.#files.notes,
         style: "agent",
@@ -219,13 +229,32 @@ class Agent {
     this.#files.start(() => this.#announceNew());
     this.#keeper.start();
     this.#proxy?.start();
+    return this.#running(addresses);
+  }
+
+  #running(addresses: RunningAgent["addresses"]): RunningAgent {
+    const [drain, keeper] = [this.#drain, this.#keeper];
     return {
       addresses,
-      finished: this.#drain.finished
+      finished: drain.finished
         .then(() => this.#proxy?.stop(0))
+        .then(() => this.#log.info("the agent has ended"))
         .finally(() => this.#audit?.close()),
-      shutdown: () => this.#shutdown(),
-      stop: (reason) => this.#drain.now(reason),
+      get isDraining() {
+        return drain.isDraining;
+      },
+      get agents() {
+        return keeper.linkedServers;
+      },
+      whenReady: (servers) =>
+        untilSo(() =>
+          drain.isDraining ||
+          (keeper.linkedServers >= servers &&
+            this.#proxy?.problem === undefined)
+        ),
+      shutdown: (why = "asked to end") => this.#shutdown(why),
+      handedOver: (pid) => this.#handedOver(pid),
+      stop: (reason) => drain.now(reason),
       reload: () => {
         this.#proxy?.reload();
         this.#files.reload();
@@ -234,18 +263,53 @@ class Agent {
     };
   }
 
-  #shutdown(): void {
+  /** Dials, conduits and clients of its own ports. */
+  get #load(): number {
+    return this.#dialer.load + (this.#proxy?.load ?? 0) +
+      (this.#relay?.load ?? 0);
+  }
+
+  #shutdown(why: string): void {
     const { drainTimeoutMs } = this.#options;
-    const { load: relayed = 0 } = this.#relay ?? {};
+    const load = this.#load;
     // Without a link nothing runs here, and nothing can come.
-    if (this.#keeper.linkedServers === 0 && !this.#proxy && relayed === 0) {
+    if (this.#keeper.linkedServers === 0 && load === 0) {
+      this.#log.info(`${why}: nothing runs, and no server is linked`);
       return this.#drain.now("the agent is stopping");
     }
-    this.#relay?.shutdown();
-    const stopping = this.#proxy?.stop(drainTimeoutMs)
-      .then(() => this.#drain.loadChanged());
-    if (stopping !== undefined) unawaited("proxy", stopping);
+    this.#log.info(
+      `${why}: draining, ${load} connections, at most ` +
+        `${drainTimeoutMs / 1000} s; what still comes is served`,
+    );
     this.#drain.begin(drainTimeoutMs);
+    this.#watchProxy();
+  }
+
+  #handedOver(pid: number): void {
+    const { drainTimeoutMs } = this.#options;
+    this.#log.info(
+      `handed over to process ${pid}: ${this.#load} connections may go on, ` +
+        `at most ${drainTimeoutMs / 1000} s`,
+    );
+    this.#proxy?.retire();
+    this.#relay?.shutdown();
+    this.#drain.begin(drainTimeoutMs);
+    this.#watchProxy();
+  }
+
+  /** Nothing tells that the proxy has become idle, or is so no longer. */
+  #watchProxy(): void {
+    const proxy = this.#proxy;
+    if (proxy === undefined) return;
+    let wasBusy = proxy.load > 0;
+    const look = () => {
+      const isBusy = proxy.load > 0;
+      if (isBusy !== wasBusy) this.#drain.loadChanged();
+      wasBusy = isBusy;
+      timer = systemTimers.after(PROXY_LOOK_MS, look);
+    };
+    let timer = systemTimers.after(PROXY_LOOK_MS, look);
+    unawaited("proxy", this.#drain.finished.then(() => timer.cancel()));
   }
 
   closeListeners(): void {
@@ -311,5 +375,23 @@ class Agent {
     const listener = listenHttp(address, handler);
     this.#listeners.push(listener);
     return listener;
+  }
+}
+
+/** How often a proxy is asked whether somebody is connected, at the end. */
+const PROXY_LOOK_MS = 250;
+
+/** How long servers may take to let an agent in that takes another's place. */
+const LINKS_WAIT_MS = 5_000;
+
+/** How often it is looked whether they have. */
+const LINKS_LOOK_MS = 20;
+
+async function untilSo(isSo: () => boolean): Promise<void> {
+  const untilMs = systemTimers.now() + LINKS_WAIT_MS;
+  while (!isSo() && systemTimers.now() < untilMs) {
+    await new Promise<void>((resolve) =>
+      systemTimers.after(LINKS_LOOK_MS, resolve)
+    );
   }
 }

@@ -34,6 +34,11 @@ export class Drain {
     this.#timers = timers;
   }
 
+  /** It was asked to end, or another process has taken its place. */
+  get isDraining(): boolean {
+    return this.#state !== "running";
+  }
+
   /** Settles when everything is closed. */
   get finished(): Promise<void> {
     return this.#finished.promise;

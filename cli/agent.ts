@@ -8,19 +8,33 @@ import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
 import { type Log, openLog } from "../host/process/log.ts";
 import { tlsInUse } from "../host/tls/tls_in_use.ts";
 import type { AgentOptions } from "../agent/options.ts";
-import { type Command, defineCommand, refuseOperands } from "./command.ts";
+import {
+  type Command,
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { AGENT_FLAGS } from "./flags/agent_flags.ts";
 import { announcedServices } from "./flags/announce_flag.ts";
 import { agentOptions, RULE_FLAGS, rulesOf } from "./flags/agent_options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
+import { handoverAddress } from "./flags/handover_flags.ts";
 import { liveConfig } from "./flags/live_config.ts";
 import { relayFlags } from "./flags/relay_flags.ts";
 import { type ListenFlag, namingFlags } from "./listen_flags.ts";
-import { type Running, untilStopped } from "./until_stopped.ts";
+import {
+  type Succeeding,
+  Succession,
+  type SuccessionOptions,
+} from "./succession.ts";
+import { untilStopped } from "./until_stopped.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
-export type StartAgent = (options: AgentOptions, log: Log) => Promise<Running>;
+export type StartAgent = (
+  options: AgentOptions,
+  log: Log,
+) => Promise<Succeeding>;
 
 /**
  * Makes the command.
@@ -75,11 +89,6 @@ export function agentCommand(start: StartAgent): Command {
           },
         },
       });
-      const flags: ListenFlag[] = [
-        ["--admin-server-port", options.admin!, "--admin-bind-address"],
-        ["--health-server-port", options.health, "--health-server-host"],
-        ...relayFlags(options.relay),
-      ];
       const live = {
         ...options,
         ...(config && {
@@ -88,12 +97,51 @@ export function agentCommand(start: StartAgent): Command {
           liveServices: () => services,
         }),
       };
-      const running = await namingFlags(flags, () => start(live, log));
+      const succession = await Succession.begin(
+        successionOf(options, values, context.environment),
+        log,
+      );
+      const running = await succession.start(() =>
+        namingFlags(listenFlags(options), () => start(live, log))
+      );
       log.detail(tlsInUse());
       await untilStopped(running, Deno, log);
       return ExitCode.OK;
     },
   });
+}
+
+function listenFlags(
+  { admin, health, relay }: AgentOptions,
+): readonly ListenFlag[] {
+  return [
+    ["--admin-server-port", admin!, "--admin-bind-address"],
+    ["--health-server-port", health, "--health-server-host"],
+    ...relayFlags(relay),
+  ];
+}
+
+/** By their state directory, where they have one, else by their ports. */
+function successionOf(
+  { identity, health: port }: AgentOptions,
+  flags: { readonly "handover-socket": string; readonly replace: boolean },
+  environment: CommandContext["environment"],
+): SuccessionOptions {
+  const command = "agent";
+  return {
+    command,
+    address: handoverAddress({
+      command,
+      flag: flags["handover-socket"],
+      ...(identity && { stateDirectory: identity.stateDirectory }),
+      port,
+    }),
+    replace: flags.replace,
+    ownFlags: identity === undefined
+      ? "a --health-server-port"
+      : "a --state-dir and ports",
+    environment,
+  };
 }
 
 /** Plain data, written by the same code. */

@@ -18,6 +18,7 @@ import {
 } from "./flag.ts";
 import { identifiersFlag } from "./identifiers_flag.ts";
 import { AGENT_KUBERNETES_FLAGS } from "./kubernetes_flags.ts";
+import { HANDOVER_FLAGS } from "./handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "./log_flags.ts";
 import { nodeFlags, serverFlag } from "./join_flags.ts";
 import { joinFileFlag } from "./join_token_text.ts";
@@ -181,6 +182,7 @@ export const AGENT_FLAGS = {
   }),
 
   ...AUDIT_FLAGS,
+  ...HANDOVER_FLAGS,
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,
 

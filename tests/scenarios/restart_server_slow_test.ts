@@ -1,6 +1,6 @@
 /**
- * Restarts of a server, of real processes, with conduits held and dials running:
- * no dial is refused.
+ * Restarts of a server and of an agent, of real processes, with conduits held and
+ * dials running: no dial is refused.
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
@@ -67,14 +67,17 @@ class ServerStage implements AsyncDisposable {
   }
 
   async addAgents(count: number): Promise<void> {
-    const at = { agentHost: "127.0.0.1", agentPort: this.agentPort };
     for (let index = 0; index < count; index++) {
-      const agent = await launchAgent(this.workspace, at, "ours", [
-        `--agent-id=agent-${index}`,
-      ]);
-      this.#agents.push(agent);
+      const agent = await this.launch(`--agent-id=agent-${index}`);
       await agent.child.untilReady(`${agent.healthUrl}/readyz`);
     }
+  }
+
+  async launch(...flags: string[]): Promise<RunningAgent> {
+    const at = { agentHost: "127.0.0.1", agentPort: this.agentPort };
+    const agent = await launchAgent(this.workspace, at, "ours", flags);
+    this.#agents.push(agent);
+    return agent;
   }
 
   async readiness(): Promise<string> {
@@ -181,3 +184,41 @@ Deno.test("no dial is refused while systemd stops a server and starts the next o
   for (const one of requests) await one.more(20);
   for (const one of requests) await assertAllAnswered(one);
 });
+
+for (const how of ["--replace", "SIGTERM"]) {
+  Deno.test(`the only agent is restarted without refusing a dial: ${how}`, async () => {
+    await using stage = new ServerStage(await Workspace.make());
+    const server = stage.start();
+    await server.untilReady(`${stage.healthUrl}/healthz`);
+    const healthPort = freePort();
+    const flags = [
+      "--v=1",
+      "--agent-id=the-one",
+      `--health-server-port=${healthPort}`,
+    ];
+    const readyUrl = `http://127.0.0.1:${healthPort}/readyz`;
+    const { child: old } = await stage.launch(...flags);
+    await old.untilReady(readyUrl);
+    const held = await stage.connect("grpc");
+    const requests = stage.requests("grpc");
+    await requests.more(20);
+    if (how === "SIGTERM") {
+      old.signal("SIGTERM");
+      await old.untilPrinted(/SIGTERM: draining, \d+ connections/);
+      const answer = await fetch(readyUrl);
+      assertMatch(await answer.text(), /the agent is stopping/);
+    }
+    const more = how === "--replace" ? [how] : [];
+    const { child: young } = await stage.launch(...flags, ...more);
+    await young.untilPrinted(/took over from process/);
+    await old.untilPrinted(/handed over to process/);
+    await young.untilReady(readyUrl);
+    await requests.more(60);
+    await assertAllAnswered(requests);
+    held.send("still");
+    await held.received(5);
+    held.reset("over");
+    assertEquals((await old.ended).code, 0);
+    assertMatch(await old.logTail(), /the agent has ended/);
+  });
+}
