@@ -7,8 +7,7 @@
  * @module
  */
 
-import type { SourceStatus } from "../../catalog/source_input.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
+import type { MetricRegistry, Sample } from "../../host/process/metrics.ts";
 import type { Backend } from "./balancer/backend.ts";
 import type { Proxy, ServedPort } from "./proxy.ts";
 
@@ -26,8 +25,6 @@ const PREFIX = "tunnel_proxy_";
 const PORT_LABELS = ["service", "port", "protocol"] as const;
 const ENDPOINT_LABELS = ["service", "port", "endpoint"] as const;
 
-type Sample = readonly [labels: readonly string[], value: number];
-
 /** Adds everything; values are asked for at each scrape. */
 export function registerProxyMetrics(
   registry: MetricRegistry,
@@ -37,7 +34,6 @@ export function registerProxyMetrics(
   registerPorts(registry, proxy);
   registerSessions(registry, proxy);
   registerEndpoints(registry, proxy);
-  registerSources(registry, proxy);
 }
 
 function registerWhole(registry: MetricRegistry, proxy: Proxy): void {
@@ -214,7 +210,7 @@ function registerEndpoints(registry: MetricRegistry, proxy: Proxy): void {
     "is_out",
     "1: ejected after failures, or ill by its health check.",
     ({ backend, ejectedForMs }) =>
-      ejectedForMs > 0 || backend.health === "ill" ? 1 : 0,
+      ejectedForMs() > 0 || backend.health === "ill" ? 1 : 0,
   );
   add(
     "counter",
@@ -230,56 +226,6 @@ function registerEndpoints(registry: MetricRegistry, proxy: Proxy): void {
   );
 }
 
-function registerSources(registry: MetricRegistry, proxy: Proxy): void {
-  const add = (
-    kind: "counter" | "gauge",
-    name: string,
-    help: string,
-    value: (status: SourceStatus) => number,
-  ) =>
-    registry.computedLabelled(
-      kind,
-      `${PREFIX}source_${name}`,
-      help,
-      ["source"],
-      () =>
-        proxy.catalog.status
-          .map((status): Sample => [[status.name], value(status)]),
-    );
-  add(
-    "gauge",
-    "followed",
-    "Whether the source is followed now.",
-    ({ isSynced, problem }) => isSynced && problem === undefined ? 1 : 0,
-  );
-  add("gauge", "services", "Services that it has.", (one) => one.services);
-  add("gauge", "endpoints", "Endpoints that it has.", (one) => one.endpoints);
-  add(
-    "counter",
-    "changes_total",
-    "Entries that were new, other, or gone.",
-    ({ changes }) => changes,
-  );
-  add(
-    "counter",
-    "refused_total",
-    "Entries that could not be used.",
-    ({ refused }) => refused,
-  );
-  add(
-    "counter",
-    "failures_total",
-    "Times that it could not be followed.",
-    ({ failures }) => failures,
-  );
-  add(
-    "counter",
-    "drift_repaired_total",
-    "Changes that were missed until everything was read again.",
-    ({ driftRepaired }) => driftRepaired,
-  );
-}
-
 function* portSamples(
   proxy: Proxy,
   value: (served: ServedPort) => number,
@@ -289,14 +235,21 @@ function* portSamples(
     const { port, protocol } = served;
     const labels = ++seen <= PORT_SERIES_MAX
       ? [port.service, port.name, protocol]
-      : [OTHERS, OTHERS, protocol];
+      : OTHER_PORTS[protocol];
     yield [labels, value(served)];
   }
 }
 
+/** Of ports beyond the limit. */
+const OTHER_PORTS = {
+  tcp: [OTHERS, OTHERS, "tcp"],
+  udp: [OTHERS, OTHERS, "udp"],
+} as const;
+
 interface SeenBackend {
   readonly backend: Backend;
-  readonly ejectedForMs: number;
+  /** Asked for by the one family that wants it. */
+  ejectedForMs(): number;
 }
 
 function* endpointSamples(
@@ -309,19 +262,33 @@ function* endpointSamples(
     for (const backend of balancer.backends) {
       const labels = ++seen <= ENDPOINT_SERIES_MAX
         ? [port.service, port.name, backend.key]
-        : [OTHERS, OTHERS, OTHERS];
-      const ejectedForMs = balancer.ejectedForMs(backend);
+        : OTHER_ENDPOINTS;
+      const ejectedForMs = () => balancer.ejectedForMs(backend);
       yield [labels, value({ backend, ejectedForMs })];
     }
   }
 }
 
-/** One sample for each set of labels. */
-function summed(samples: Iterable<Sample>): Iterable<Sample> {
-  const sums = new Map<string, readonly [readonly string[], number]>();
+const OTHER_ENDPOINTS = [OTHERS, OTHERS, OTHERS] as const;
+
+/** Samples that are looked at between two pauses: a fraction of a millisecond. */
+const PAUSE_SAMPLES = 64;
+
+/** One sample for each set of labels, with pauses while they are summed up. */
+function* summed(samples: Iterable<Sample>): Iterable<Sample | undefined> {
+  const sums = new Map<string, Sample>();
+  /** Whose labels are one list: most of a big catalog's. */
+  const others = new Map<readonly string[], number>();
+  let looked = 0;
   for (const [labels, value] of samples) {
+    if (++looked % PAUSE_SAMPLES === 0) yield undefined;
+    if (labels[0] === OTHERS) {
+      others.set(labels, (others.get(labels) ?? 0) + value);
+      continue;
+    }
     const key = labels.join("\0");
     sums.set(key, [labels, (sums.get(key)?.[1] ?? 0) + value]);
   }
-  return sums.values();
+  yield* sums.values();
+  yield* others;
 }

@@ -101,17 +101,29 @@ export interface EndpointStatus {
 
 /** @param service Of this one alone: `namespace/name`. */
 export function proxyStatus(proxy: Proxy, service?: string): ProxyStatus {
+  const ports = [...portStatuses(proxy, service)];
+  return { ...proxyOverview(proxy), ports };
+}
+
+/** All but its ports. */
+export function proxyOverview(proxy: Proxy): Omit<ProxyStatus, "ports"> {
   const { catalog } = proxy;
-  const served = [...proxy.served.values()]
-    .filter(({ port }) => service === undefined || port.service === service);
   return {
     version: catalog.snapshot.version,
     isSynced: catalog.isSynced,
     sources: catalog.status,
-    ports: served.sort(byService)
-      .map((port) => portStatus(port, proxy)),
     draining: proxy.drainingLoad,
   };
+}
+
+/** Each as it is when it is asked for: there may be thousands. */
+export function* portStatuses(
+  proxy: Proxy,
+  service?: string,
+): Iterable<PortStatus> {
+  const served = [...proxy.served.values()]
+    .filter(({ port }) => service === undefined || port.service === service);
+  for (const one of served.sort(byService)) yield portStatus(one, proxy);
 }
 
 function portStatus(served: ServedPort, of: Proxy): PortStatus {

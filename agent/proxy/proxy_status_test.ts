@@ -127,5 +127,4 @@ Deno.test("labels are bounded, whatever the catalog holds", async () => {
     ENDPOINT_SERIES_MAX + 1,
   );
   assert(lines.includes(`tunnel_proxy_ports ${names.length}`));
-  assert(lines.includes('tunnel_proxy_source_followed{source="script"} 1'));
 });

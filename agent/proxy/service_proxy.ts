@@ -27,7 +27,7 @@ import type { LocalAddresses } from "./local_address.ts";
 import type { ConnectionDefaults } from "./proxied_port.ts";
 import { Proxy } from "./proxy.ts";
 import { registerProxyMetrics } from "./proxy_metrics.ts";
-import { proxyStatus } from "./proxy_status.ts";
+import { portStatuses, proxyOverview } from "./proxy_status.ts";
 import { MachineReach } from "./reach.ts";
 
 /** What a service proxy is told. */
@@ -154,7 +154,8 @@ export class ServiceProxy {
   answer(url: URL): Response {
     const service = url.searchParams.get("service") ?? undefined;
     return jsonAnswer({
-      ...proxyStatus(this.#proxy, service),
+      ...proxyOverview(this.#proxy),
+      ports: portStatuses(this.#proxy, service),
       ...this.#discovery === undefined
         ? {}
         : { discovery: this.#discovery.status },

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { jsonPieces, slicedText } from "./sliced_text.ts";
 import {
   type MetricRegistry,
   METRICS_CONTENT_TYPE,
@@ -147,7 +148,7 @@ function readiness(
 }
 
 function metrics(registry: MetricRegistry): Response {
-  return new Response(registry.expose(), {
+  return new Response(slicedText(registry.pieces()), {
     headers: { "content-type": METRICS_CONTENT_TYPE },
   });
 }
@@ -164,9 +165,9 @@ function redirect(location: string): Response {
   return new Response(null, { status: 301, headers: { location } });
 }
 
-/** Data, for programs. */
+/** Data, for programs; lists are asked for items as they are sent. */
 export function jsonAnswer(value: unknown): Response {
-  return new Response(`${JSON.stringify(value)}\n`, {
+  return new Response(slicedText(jsonPieces(value)), {
     headers: { "content-type": "application/json" },
   });
 }

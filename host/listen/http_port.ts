@@ -94,9 +94,13 @@ export class HttpPort {
       : request === undefined
       ? plain(400, "this is no HTTP/1.1 request\n")
       : await this.#answer(request);
-    const octets = await answerOctets(response, request?.method !== "HEAD");
-    for (let sent = 0; sent < octets.length;) {
-      sent += await socket.write(octets.subarray(sent));
+    const canChunk = lines !== "too-large" &&
+      lines[0]?.endsWith("HTTP/1.1") === true;
+    const hasBody = request?.method !== "HEAD";
+    for await (const octets of answerPieces(response, hasBody, canChunk)) {
+      for (let sent = 0; sent < octets.length;) {
+        sent += await socket.write(octets.subarray(sent));
+      }
     }
     await socket.closeWrite();
     // Closing with octets unread would destroy the answer under way.
@@ -146,25 +150,78 @@ function requestOf([first = "", ...lines]: readonly string[]) {
   }
 }
 
-async function answerOctets(
+/**
+ * An answer that is one chunk says its length; a longer one is made while it is
+ * sent, and its end is told by chunks (RFC 9112 §7.1), or to HTTP/1.0 by the end
+ * of the connection.
+ */
+async function* answerPieces(
   response: Response,
   hasBody: boolean,
-): Promise<Uint8Array> {
-  const body = await response.bytes();
-  const head = [
-    `HTTP/1.1 ${response.status} ${REASONS[response.status] ?? ""}`,
-    ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
-    `content-length: ${body.length}`,
-    `date: ${new Date().toUTCString()}`,
-    "connection: close",
-    "\r\n",
-  ].join("\r\n");
-  const headOctets = new TextEncoder().encode(head);
-  if (!hasBody) return headOctets;
-  const octets = new Uint8Array(headOctets.length + body.length);
-  octets.set(headOctets);
-  octets.set(body, headOctets.length);
-  return octets;
+  canChunk: boolean,
+): AsyncIterable<Uint8Array> {
+  const reader = response.body?.getReader();
+  const chunks: Uint8Array[] = [];
+  let isWhole = reader === undefined;
+  while (!isWhole && chunks.length < 2) {
+    const { done, value } = await reader!.read();
+    if (done) isWhole = true;
+    else chunks.push(value);
+  }
+  if (isWhole) {
+    const body = joined(chunks);
+    const head = headOctets(response, `content-length: ${body.length}`);
+    return yield hasBody ? joined([head, body]) : head;
+  }
+  yield headOctets(response, canChunk ? "transfer-encoding: chunked" : "");
+  if (!hasBody) return await reader!.cancel();
+  const framed = (chunk: Uint8Array) =>
+    canChunk
+      ? joined([encode(`${chunk.length.toString(16)}\r\n`), chunk, CHUNK_END])
+      : chunk;
+  try {
+    for (const chunk of chunks) yield framed(chunk);
+    for (;;) {
+      const { done, value } = await reader!.read();
+      if (done) break;
+      yield framed(value);
+    }
+  } finally {
+    // Who is gone wants no more of it.
+    await reader!.cancel();
+  }
+  if (canChunk) yield encode("0\r\n\r\n");
+}
+
+function headOctets(response: Response, length: string): Uint8Array {
+  return encode(
+    [
+      `HTTP/1.1 ${response.status} ${REASONS[response.status] ?? ""}`,
+      ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
+      ...length === "" ? [] : [length],
+      `date: ${new Date().toUTCString()}`,
+      "connection: close",
+      "\r\n",
+    ].join("\r\n"),
+  );
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+const CHUNK_END = encode("\r\n");
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  if (parts.length === 1) return parts[0]!;
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 const REASONS: Readonly<Record<number, string>> = {

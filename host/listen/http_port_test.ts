@@ -87,3 +87,27 @@ Deno.test("the oldest silent connection goes for the one too many", () => {
   port.close();
   assertEquals(closed.length, HTTP_CONNECTIONS_MAX + 1);
 });
+
+Deno.test("an answer that is made while it is sent arrives whole", async () => {
+  const ask = async (head: string) => {
+    const port = new HttpPort(() =>
+      new Response(ReadableStream.from(["one ", "two ", "three"].map(encode)))
+    );
+    const [client, accepted] = await tcpPair();
+    const served = port.accept(denoSocket(accepted));
+    await client.write(encode(head));
+    const answer = new TextDecoder().decode(await readToEnd(client));
+    client.close();
+    await served;
+    return answer;
+  };
+  const chunked = await ask("GET / HTTP/1.1\r\n\r\n");
+  assertMatch(chunked, /\r\ntransfer-encoding: chunked\r\n/);
+  assert(
+    chunked.endsWith("4\r\none \r\n4\r\ntwo \r\n5\r\nthree\r\n0\r\n\r\n"),
+  );
+  const old = await ask("GET / HTTP/1.0\r\n\r\n");
+  assert(!/chunked|content-length/.test(old));
+  assert(old.endsWith("\r\n\r\none two three"));
+  assert((await ask("HEAD / HTTP/1.1\r\n\r\n")).endsWith("\r\n\r\n"));
+});

@@ -91,6 +91,20 @@ export class LabelledHistogram {
   }
 }
 
+/** A value, and those of its labels. */
+export type Sample = readonly [labelValues: readonly string[], value: number];
+
+function sampleLine(
+  name: string,
+  labels: readonly string[],
+  values: readonly string[],
+  value: number,
+): string {
+  const texts = labels
+    .map((label, index) => `${label}="${escapeLabel(values[index] ?? "")}"`);
+  return `${name}{${texts.join(",")}} ${value}`;
+}
+
 /** Series of one family, told apart by the values of its labels. */
 export class LabelledSeries {
   readonly #labels: readonly string[];
@@ -116,10 +130,7 @@ export class LabelledSeries {
 
   *lines(name: string): Iterable<string> {
     for (const { values, series } of this.#series.values()) {
-      const labels = this.#labels
-        .map((label, index) => `${label}="${escapeLabel(values[index] ?? "")}"`)
-        .join(",");
-      yield `${name}{${labels}} ${series.value}`;
+      yield sampleLine(name, this.#labels, values, series.value);
     }
   }
 }
@@ -131,7 +142,8 @@ interface Family {
   readonly name: string;
   readonly help: string;
   readonly kind: Kind;
-  lines(): Iterable<string>;
+  /** `undefined`: nothing yet. */
+  lines(): Iterable<string | undefined>;
 }
 
 /** All families of a process. */
@@ -167,20 +179,23 @@ export class MetricRegistry {
     return series;
   }
 
-  /** Series with labels whose values are asked for at each scrape. */
+  /**
+   * Series with labels whose values are asked for at each scrape.
+   *
+   * @param values Each set of labels once. `undefined` is none: it lets others
+   *   have their turn while many are looked at.
+   */
   computedLabelled(
     kind: "counter" | "gauge",
     name: string,
     help: string,
     labels: readonly string[],
-    values: () => Iterable<readonly [labelValues: readonly string[], number]>,
+    values: () => Iterable<Sample | undefined>,
   ): void {
-    this.#add(kind, name, help, () => {
-      const series = new LabelledSeries(labels);
-      for (const [labelValues, value] of values()) {
-        series.with(...labelValues).set(value);
+    this.#add(kind, name, help, function* () {
+      for (const sample of values()) {
+        yield sample && sampleLine(name, labels, ...sample);
       }
-      return series.lines(name);
     });
   }
 
@@ -204,21 +219,29 @@ export class MetricRegistry {
 
   /** Everything in the text format 0.0.4. */
   expose(): string {
-    let text = "";
+    return [...this.pieces()].join("");
+  }
+
+  /** The same, made while it is asked for; an empty piece is a pause. */
+  *pieces(): Iterable<string> {
     for (const { name, help, kind, lines } of this.#families) {
-      const series = [...lines()];
-      if (series.length === 0) continue;
-      text += `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}\n`;
-      text += `${series.join("\n")}\n`;
+      let head = `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}\n`;
+      for (const line of lines()) {
+        if (line === undefined) {
+          yield "";
+          continue;
+        }
+        yield `${head}${line}\n`;
+        head = "";
+      }
     }
-    return text;
   }
 
   #add(
     kind: Kind,
     name: string,
     help: string,
-    lines: () => Iterable<string>,
+    lines: () => Iterable<string | undefined>,
   ): void {
     if (this.#families.some((family) => family.name === name)) {
       throw new TypeError(`Cannot add metric ${name}: it is there already`);

@@ -185,7 +185,7 @@ export const PROXY_ETCD_CASES: EtcdCases = {
     assertEquals((await proxy.source("etcd-registry")).refused, 1);
     assertMatch(
       await proxy.metrics(),
-      /^tunnel_proxy_source_refused_total{source="etcd-registry"} 1$/m,
+      /^tunnel_catalog_source_refused_total{source="etcd-registry"} 1$/m,
     );
     await cluster.put(...endpoints("old", b));
     await proxy.uses("default/old", b.address);
