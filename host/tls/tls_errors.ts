@@ -86,6 +86,9 @@ const CLOSED: Row = [
   "is this a TLS port, and does it accept our certificate?",
 ];
 
+/** The peer's clock says so; ours would not have shown it. */
+const OURS_EXPIRED = "ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED";
+
 /** By the platform's error code. */
 const ROWS: Readonly<Record<string, Row>> = {
   ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE: [
@@ -147,7 +150,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN: REFUSED,
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED: REFUSED,
   ERR_SSL_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE: REFUSED,
-  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: [
+  [OURS_EXPIRED]: [
     "refused-by-peer",
     "it says that our certificate has expired",
     "the server says that our certificate has expired",
@@ -193,6 +196,8 @@ export function clientHandshakeError(
   const [failure, , sentence] = lookUp(error);
   const detail = failure === "wrong-name"
     ? ` (${textOf(error)})`
+    : codeOf(error) === OURS_EXPIRED
+    ? clockNote("expired-certificate")
     : clockNote(failure, certificateOf(error));
   return new TlsHandshakeError(
     failure,
