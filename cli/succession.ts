@@ -241,6 +241,9 @@ export class Succession {
         { command, replace },
         this.#store,
       );
+      const { pid } = this.#takeover ?? {};
+      if (pid === undefined) return;
+      this.#log.info(`takes over from process ${pid} when it is ready`);
     } catch (error) {
       if (error instanceof TakeoverRefused) throw this.#refused(error);
       // Whatever it is, who listens is told it in better words.

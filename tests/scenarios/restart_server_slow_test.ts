@@ -222,3 +222,39 @@ for (const how of ["--replace", "SIGTERM"]) {
     assertMatch(await old.logTail(), /the agent has ended/);
   });
 }
+
+Deno.test("a second server on one state directory is told who has it", async () => {
+  const workspace = await Workspace.make();
+  const state = await Deno.makeTempDir();
+  const start = (name: string, ...flags: string[]) =>
+    new Child({
+      name,
+      command: ourCommand(
+        "server",
+        `--state-dir=${state}`,
+        ...["agent", "health", "admin"].map((port) =>
+          `--${port}-port=${freePort()}`
+        ),
+        ...flags,
+      ),
+      logFile: workspace.path(name),
+    });
+  const first = start("first");
+  await first.untilPrinted(/server started/);
+  const second = start("second");
+  assertEquals((await second.ended).code, 1);
+  assertMatch(
+    await second.logTail(),
+    new RegExp(
+      `runs here already \\(process ${first.pid}\\): take its place with ` +
+        "--replace, or give this one a --state-dir and ports of its own",
+    ),
+  );
+  // What was left by one that was killed is nobody's.
+  await first.stop("SIGKILL");
+  const third = start("third");
+  await third.untilPrinted(/server started/);
+  await third.stop("SIGKILL");
+  await Deno.remove(state, { recursive: true });
+  await workspace.remove();
+});

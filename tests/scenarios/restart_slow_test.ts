@@ -233,3 +233,19 @@ Deno.test("sockets are given to systemd at the end, which has them for the next 
   await assertAllAnswered(requests);
   await young.untilReady(stage.readyUrl);
 });
+
+Deno.test("where sockets are the platform's, nothing is promised", async () => {
+  await using stage = await ProxyStage.open();
+  const platform = ["env", "TUNNEL_SOCKETS=platform"];
+  const old = stage.run([...platform, ...stage.command()]);
+  await old.untilReady(stage.readyUrl);
+  const young = stage.run([...platform, ...stage.command("--replace")]);
+  assertEquals((await young.ended).code, 2);
+  assertMatch(
+    await young.logTail(),
+    /Cannot --replace: sockets are the platform's here, which cannot be handed/,
+  );
+  const beside = stage.run([...platform, ...stage.command()]);
+  assertEquals((await beside.ended).code, 1);
+  assertMatch(await beside.logTail(), /another process listens there/);
+});
