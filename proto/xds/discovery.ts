@@ -79,6 +79,11 @@ export interface ResponseBody {
   readonly resources: readonly Resource[];
   /** Delta only: names that are gone, or are not there. */
   readonly removed: readonly string[];
+  /**
+   * SotW only, of whole states: names that were asked for and are not there. Who
+   * knows `resource_errors` (gRFC A88) need not wait 15 s to conclude it.
+   */
+  readonly absent?: readonly string[];
   /** `version_info`, or `system_version_info` of Delta. */
   readonly version: string;
 }

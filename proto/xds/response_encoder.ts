@@ -12,15 +12,21 @@
 
 import type { DiscoveryMode, ResponseBody } from "./discovery.ts";
 import type { Resource } from "./resource.ts";
+import { StatusCode } from "../grpc/status.ts";
 import {
   CONTROL_PLANE_FIELDS,
+  ERROR_DETAIL_FIELD,
+  ERROR_NAME_FIELD,
+  ERRORS_FIELD,
   IDENTIFIER_FIELD,
   NONCE_FIELD,
   REMOVED_FIELD,
   RESOURCE_ANY_FIELD,
   RESOURCE_NAME_FIELD,
+  RESOURCE_NAME_IN_ERROR_FIELD,
   RESOURCE_VERSION_FIELD,
   RESOURCES_FIELD,
+  STATUS_MESSAGE_FIELD,
   TYPE_URL_FIELD,
   VERSION_FIELD,
 } from "./response_fields.ts";
@@ -83,18 +89,51 @@ export function encodeHead(
 
 function isSame(one: ResponseBody, other: ResponseBody): boolean {
   return one.resources === other.resources && one.removed === other.removed &&
-    one.version === other.version && one.typeUrl === other.typeUrl;
+    one.version === other.version && one.typeUrl === other.typeUrl &&
+    one.absent === other.absent;
 }
 
-function sotwBody({ typeUrl, version, resources }: ResponseBody): Uint8Array {
+function sotwBody(
+  { typeUrl, version, resources, absent = [] }: ResponseBody,
+): Uint8Array {
   let size = sizeOfText(version) + sizeOfText(typeUrl);
   for (const { any } of resources) size += sizeOfField(any.length);
+  const errors = absent.map(absenceOf);
+  for (const error of errors) size += sizeOfField(error.length);
   const writer = new Writer(size);
   writer.text(VERSION_FIELD, version);
   for (const { any } of resources) writer.field(RESOURCES_FIELD, any);
   writer.text(TYPE_URL_FIELD, typeUrl);
+  for (const error of errors) writer.field(ERRORS_FIELD, error);
   return writer.octets;
 }
+
+/** `ResourceError`: there is no such resource. */
+function absenceOf(name: string): Uint8Array {
+  const inner = sizeOfText(name);
+  const detail = statusOctets();
+  const writer = new Writer(sizeOfField(inner) + sizeOfField(detail.length));
+  writer.head(ERROR_NAME_FIELD, inner);
+  writer.text(RESOURCE_NAME_IN_ERROR_FIELD, name);
+  writer.field(ERROR_DETAIL_FIELD, detail);
+  return writer.octets;
+}
+
+function statusOctets(): Uint8Array {
+  const text = new Writer(sizeOfText(ABSENT));
+  text.text(STATUS_MESSAGE_FIELD, ABSENT);
+  // Its code is no length-delimited field.
+  return absentStatus ??= Uint8Array.of(
+    STATUS_CODE_TAG,
+    StatusCode.NOT_FOUND,
+    ...text.octets,
+  );
+}
+
+/** The same for all. */
+let absentStatus: Uint8Array | undefined;
+const ABSENT = "there is no such resource";
+const STATUS_CODE_TAG = 1 << 3;
 
 function deltaBody(body: ResponseBody): Uint8Array {
   const { typeUrl, version, resources, removed } = body;

@@ -62,6 +62,18 @@ Deno.test("a SotW response is what protobufjs reads in it", () => {
   });
 });
 
+Deno.test("a SotW response says what is not there, and why", () => {
+  const said = bodySaying({ resources: [], absent: ["é", "b"] });
+  const detail = { code: 5, message: "there is no such resource" };
+  assertEquals(discoveryResponse.decode(message("sotw", said, "n")), {
+    ...{ versionInfo: "7", typeUrl: TYPE_URLS.cluster, nonce: "n" },
+    resourceErrors: ["é", "b"].map((name) => ({
+      resourceName: { name },
+      errorDetail: detail,
+    })),
+  });
+});
+
 Deno.test("a Delta response is what protobufjs reads in it", () => {
   const said = bodySaying({ removed: ["x", "é"] });
   assertEquals(deltaDiscoveryResponse.decode(message("delta", said, "n")), {

@@ -14,6 +14,15 @@ export const NONCE_FIELD = 5;
 /** Of `DeltaDiscoveryResponse` alone. */
 export const REMOVED_FIELD = 6;
 
+/** Of `DiscoveryResponse`: why a resource is not in it. */
+export const ERRORS_FIELD = 7;
+
+/** Of `ResourceError`; of its name, and of its `google.rpc.Status`. */
+export const ERROR_NAME_FIELD = 1;
+export const ERROR_DETAIL_FIELD = 2;
+export const RESOURCE_NAME_IN_ERROR_FIELD = 1;
+export const STATUS_MESSAGE_FIELD = 2;
+
 /** Who answers: other numbers in each of the two. */
 export const CONTROL_PLANE_FIELDS = { sotw: 6, delta: 7 } as const;
 

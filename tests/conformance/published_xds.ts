@@ -36,18 +36,36 @@ const PUBLISHED = [
   "envoy/extensions/upstreams/http/v3/http_protocol_options.proto",
 ];
 
-/** Fields that Envoy has published since. */
-const NEWER: readonly (readonly [string, () => protobuf.Field])[] = [
-  [
-    "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
-    () =>
-      new protobuf.Field(
-        "backoffOptions",
-        18,
-        "envoy.config.core.v3.BackoffStrategy",
-      ),
-  ],
-];
+/** What Envoy has published since, as it has it. */
+const NEWER = {
+  "envoy.extensions.filters.network.tcp_proxy.v3": `
+message TcpProxy {
+  envoy.config.core.v3.BackoffStrategy backoff_options = 18;
+}`,
+  "envoy.service.discovery.v3": `
+message ResourceError {
+  ResourceName resource_name = 1;
+  google.rpc.Status error_detail = 2;
+}
+message DiscoveryResponse { repeated ResourceError resource_errors = 7; }`,
+} as const;
+
+/** Adds to the types that are there. */
+function addNewer(root: protobuf.Root): void {
+  for (const [name, text] of Object.entries(NEWER)) {
+    const newer = new protobuf.Root();
+    protobuf.parse(`syntax = "proto3"; package ${name};${text}`, newer);
+    const types = newer.lookup(name) as protobuf.Namespace;
+    for (const type of types.nestedArray) {
+      const there = root.lookup(`${name}.${type.name}`);
+      if (!(there instanceof protobuf.Type)) {
+        (root.lookup(name) as protobuf.Namespace).add(type);
+        continue;
+      }
+      for (const field of (type as protobuf.Type).fieldsArray) there.add(field);
+    }
+  }
+}
 
 /** All types that the texts above name. */
 export async function publishedRoot(): Promise<protobuf.Root> {
@@ -67,7 +85,7 @@ export async function publishedRoot(): Promise<protobuf.Root> {
     for (const one of imports) await load(one);
   };
   for (const name of PUBLISHED) await load(name);
-  for (const [type, field] of NEWER) root.lookupType(type).add(field());
+  addNewer(root);
   root.resolveAll();
   return root;
 }

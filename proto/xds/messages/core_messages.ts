@@ -340,7 +340,7 @@ message HealthCheck {
   message GrpcHealthCheck {
     string service_name = 1;
     string authority = 2
-        [(validate.rules).string = {well_known_regex: HTTP_HEADER_VALUE}];
+        [(validate.rules).string = {well_known_regex: HTTP_HEADER_VALUE, strict: false}];
   }
   google.protobuf.Duration timeout = 1
       [(validate.rules).duration = {required: true, gt: {}}];

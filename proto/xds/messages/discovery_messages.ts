@@ -28,6 +28,11 @@ export type DiscoveryResponseMessage = Fields<{
   typeUrl: string;
   nonce: string;
   controlPlane: ControlPlane;
+  /** Why resources are not in it (gRFC A88). */
+  resourceErrors: readonly Fields<{
+    resourceName: Fields<{ name: string }>;
+    errorDetail: RpcStatus;
+  }>[];
 }>;
 
 export type DeltaDiscoveryRequestMessage = Fields<{
@@ -78,6 +83,14 @@ message DiscoveryResponse {
   string type_url = 4;
   string nonce = 5;
   envoy.config.core.v3.ControlPlane control_plane = 6;
+  repeated ResourceError resource_errors = 7;
+}
+
+message ResourceName { string name = 1; }
+
+message ResourceError {
+  ResourceName resource_name = 1;
+  google.rpc.Status error_detail = 2;
 }
 
 message DeltaDiscoveryRequest {

@@ -201,23 +201,32 @@ function hash(resources: readonly Resource[]): string {
   return digest.digest("hex").slice(0, 32);
 }
 
+/** How a response says of names that there is nothing. */
+export type MissingForm = "removed" | "absent" | "unsaid";
+
 /** A response that was made last of some resources and removed names. */
 class LastBody {
   #body: ResponseBody | undefined;
+  #how: MissingForm | undefined;
 
   constructor(
     readonly resources: readonly Resource[],
-    readonly removed: readonly string[],
+    readonly missing: readonly string[],
   ) {}
 
   /** Clients that are told the same get the same, so that it is encoded once. */
-  of(kind: ResourceKind, version: string): ResponseBody {
+  of(kind: ResourceKind, how: MissingForm, version: string): ResponseBody {
     const typeUrl = TYPE_URLS[kind];
     const last = this.#body;
-    if (last?.version === version && last.typeUrl === typeUrl) return last;
-    const { resources, removed } = this;
+    const isSame = last?.version === version && last.typeUrl === typeUrl &&
+      this.#how === how;
+    if (isSame) return last;
+    const { resources, missing } = this;
+    this.#how = how;
     return this.#body = Object.freeze({
-      ...{ typeUrl, resources, removed, version },
+      ...{ typeUrl, resources, version },
+      removed: how === "removed" ? missing : NOTHING_MISSING,
+      ...how === "absent" && missing.length > 0 ? { absent: missing } : {},
     });
   }
 }
@@ -229,16 +238,16 @@ const bodies = new PairMemo<
 >((resources, removed) => new LastBody(resources, removed));
 
 /**
- * The response with a selection; what is missing is told as removed, or not.
+ * The response with a selection.
  *
  * @param version What clients are shown, and give back.
  */
 export function bodyOf(
   kind: ResourceKind,
   { resources, missing }: Selection,
-  tellsMissing: boolean,
+  how: MissingForm,
   version: string,
 ): ResponseBody {
-  const removed = tellsMissing ? missing : NOTHING_MISSING;
-  return bodies.of(resources, removed).of(kind, version);
+  const names = how === "unsaid" ? NOTHING_MISSING : missing;
+  return bodies.of(resources, names).of(kind, how, version);
 }

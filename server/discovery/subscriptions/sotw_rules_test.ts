@@ -1,7 +1,11 @@
 /** The rules of the state of the world, in the order of the protocol's text. */
 
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
-import { ScriptedSubscriber } from "../../../tests/support/scripted_subscriber.ts";
+import {
+  inWorld,
+  ScriptedSubscriber,
+  WORLD,
+} from "../../../tests/support/scripted_subscriber.ts";
 
 /** A client that has taken all of a small world. */
 function settled(): ScriptedSubscriber {
@@ -302,4 +306,18 @@ Deno.test("versions of different subsets on one stream differ", () => {
   const first = client.versionOf("endpoints");
   client.ask("endpoints", ["a", "b"]);
   assertNotEquals(client.versionOf("endpoints"), first);
+});
+
+Deno.test("gRFC A88: a whole state says which names are not there", () => {
+  const client = inWorld("sotw");
+  client.ask("listener", ["a", "none"]);
+  const absent = () => client.heard.at(-1)!.body.absent;
+  assertEquals(absent(), ["none"]);
+  client.ack("listener");
+  client.see({ ...WORLD, listener: { a: "1", none: "1" } });
+  assertEquals(absent(), undefined);
+  client.ask("cluster");
+  assertEquals(absent(), undefined);
+  client.ask("endpoints", ["a", "none"]);
+  assertEquals(absent(), undefined);
 });

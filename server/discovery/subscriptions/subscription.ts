@@ -310,7 +310,12 @@ export abstract class Subscription {
     }
     const { selection, rest } = this.#select(names, owed);
     const version = this.#versionOf(selection);
-    const body = bodyOf(this.kind, selection, this.#namesGone, version);
+    const how = this.#namesGone
+      ? "removed"
+      : this.isWhole
+      ? "absent"
+      : "unsaid";
+    const body = bodyOf(this.kind, selection, how, version);
     const isSaid = this.owed.mustAnswer || this.#says(body);
     const before = this.told;
     this.owed.reset(rest);

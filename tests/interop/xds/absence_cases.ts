@@ -187,7 +187,23 @@ async function fallsBack(
   assertEquals([failed, errors], [0, []]);
 }
 
+/** It need not conclude it after 15 s of silence (gRFC A88). */
+async function hearsOfAbsence(context: XdsContext): Promise<void> {
+  await using server = await startDiscovery(context, []);
+  await using client = await XdsClient.start(context.workspace, {
+    ...{ name: "C-core", port: server.port, service: "nobody" },
+    env: { GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING: "true" },
+  });
+  await client.untilFailed();
+  const { errors } = await client.finish();
+  // UNAVAILABLE, and not the end of a deadline.
+  assert(errors[0]!.startsWith("error 14 "), errors[0]);
+  assert(errors[0]!.includes("there is no such resource"), errors[0]);
+  await assertNoRejects(server);
+}
+
 export const ABSENCE_CASES: XdsCases = {
+  "C-core hears at once that there is no such service": hearsOfAbsence,
   ...Object.fromEntries(
     FALLING_BACK.map((name) => [
       `${name} asks its other server while the first one's source is away`,
