@@ -37,7 +37,7 @@ export class TestProgress {
   get status(): string {
     const of = this.#wanted === undefined ? "" : ` of ${this.#wanted}`;
     if (this.#files.size === 0) {
-      return `types of ${this.#checked}${of} files checked`;
+      return `types are checked, of ${this.#checked}${of} files`;
     }
     const failed = this.#failed === 0 ? "" : `, ${this.#failed} FAILED`;
     return `${this.#files.size}${of} files, ${this.#passed} tests passed${failed}`;

@@ -9,7 +9,7 @@ function told(progress: TestProgress, output: string): string[] {
 Deno.test("progress counts what is checked, then files and tests", () => {
   const progress = new TestProgress(3);
   told(progress, "Check a_test.ts\nCheck b_test.ts");
-  assertEquals(progress.status, "types of 2 of 3 files checked");
+  assertEquals(progress.status, "types are checked, of 2 of 3 files");
   const printed = told(
     progress,
     "running 2 tests from ./a_test.ts\n" +

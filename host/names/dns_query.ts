@@ -9,9 +9,9 @@
  * @module
  */
 
-import { unawaited } from "../process/internal_errors.ts";
 import { canonicalIp } from "../../proto/link/ip_address.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { INTERNAL_ERROR, unawaited } from "../process/internal_errors.ts";
 import {
   type DatagramSocket,
   openDatagramSocket,
@@ -232,14 +232,18 @@ class Try {
       isOver: false,
     }));
     if (this.#query.asking.config.usesTcp) {
-      for (const question of this.#questions) this.#turnToTcp(question);
+      for (const question of this.#questions) this.#askByTcp(question);
       return;
     }
     const hostname = this.#host.includes(":") ? "::" : "0.0.0.0";
-    openDatagramSocket({ hostname, port: 0 }, { peer: this.#server }).then(
+    const opening = openDatagramSocket(
+      { hostname, port: 0 },
+      { peer: this.#server },
+    ).then(
       (socket) => this.#opened(socket),
       (error) => this.#failed(error),
     );
+    unawaited("dial", opening, () => this.#failed(new Error(INTERNAL_ERROR)));
   }
 
   close(): void {
@@ -284,7 +288,7 @@ class Try {
   }
 
   #take(question: Question, reply: DnsReply): void {
-    if (reply.kind === "truncated") return this.#turnToTcp(question);
+    if (reply.kind === "truncated") return this.#askByTcp(question);
     if (reply.kind === "plainer") {
       if (!this.#hasEdns) return this.#over(question, MISBEHAVING);
       this.#hasEdns = false;
@@ -294,29 +298,27 @@ class Try {
     this.#over(question, reply);
   }
 
-  #turnToTcp(question: Question): void {
-    const failed = () => this.#over(question, MISBEHAVING);
-    unawaited("dial", this.#askByTcp(question), failed);
-  }
-
   #over(question: Question, outcome: DnsOutcome): void {
     question.isOver = true;
     this.#query.take(question.pending, outcome, this.#server);
     if (!this.#isClosed && this.isOver) this.#end();
   }
 
-  async #askByTcp(question: Question): Promise<void> {
+  #askByTcp(question: Question): void {
     const { name } = this.#query.asking;
     const asked = { name, type: question.pending.type };
-    try {
-      const reply = await askByTcp(this.#server, asked, this.#query.ending);
-      const isFinal = reply.kind === "answer" || reply.kind === "failed";
-      if (!question.isOver) {
-        this.#over(question, isFinal ? reply : MISBEHAVING);
-      }
-    } catch (error) {
-      if (!this.#isClosed) this.#over(question, failureOf(error));
-    }
+    const asking = askByTcp(this.#server, asked, this.#query.ending).then(
+      (reply) => {
+        const isFinal = reply.kind === "answer" || reply.kind === "failed";
+        if (!question.isOver) {
+          this.#over(question, isFinal ? reply : MISBEHAVING);
+        }
+      },
+      (error) => {
+        if (!this.#isClosed) this.#over(question, failureOf(error));
+      },
+    );
+    unawaited("dial", asking, () => this.#failed(new Error(INTERNAL_ERROR)));
   }
 
   /** Nobody listens there, or there is no socket to ask with. */

@@ -10,6 +10,7 @@
  * @module
  */
 
+import { unawaited } from "../process/internal_errors.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** A look-up that has run for so long gives way to others. */
@@ -135,7 +136,7 @@ export class LookupQueue {
       job.isSlow = true;
       this.#fill();
     });
-    job.begin().finally(() => {
+    const running = job.begin().finally(() => {
       slow.cancel();
       job.disarm();
       this.#running.delete(job);
@@ -143,6 +144,7 @@ export class LookupQueue {
       this.#forget(job);
       this.#fill();
     });
+    unawaited("dial", running);
   }
 
   /** Whoever gives way leaves when its task has heard of it. */

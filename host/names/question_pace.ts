@@ -6,6 +6,7 @@
  * @module
  */
 
+import { guarded } from "../process/internal_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
 /** So many are sent at once, two questions each. */
@@ -39,7 +40,9 @@ export class QuestionPace {
     this.#timers.after(PAUSE_MS, () => {
       this.#isPausing = false;
       this.#left = BURST;
-      for (const send of this.#waiting.splice(0, BURST)) this.run(send);
+      for (const send of this.#waiting.splice(0, BURST)) {
+        guarded("dial", () => this.run(send));
+      }
     });
   }
 }

@@ -74,6 +74,13 @@ export class DnsServer implements AsyncDisposable {
     return { hostname, port };
   }
 
+  /** When so many questions have come. */
+  async untilAsked(count: number): Promise<void> {
+    while (this.asked.length < count) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#udp.close();
     this.#tcp.close();
