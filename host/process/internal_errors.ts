@@ -38,7 +38,7 @@ export type Where =
   /** No guard caught it, but the net below all of them. */
   | "unguarded";
 
-/** Hears of each error; must not throw. */
+/** Hears of each error. */
 export type InternalErrorListener = (where: Where, error: unknown) => void;
 
 const counts = new Map<Where, number>();
@@ -48,7 +48,13 @@ const listeners = new Set<InternalErrorListener>();
 export function reportInternalError(where: Where, error: unknown): void {
   counts.set(where, (counts.get(where) ?? 0) + 1);
   if (listeners.size === 0) return reportError(error);
-  for (const listener of listeners) listener(where, error);
+  for (const listener of listeners) {
+    try {
+      listener(where, error);
+    } catch {
+      // Nobody is left to tell, as when the log cannot be written.
+    }
+  }
 }
 
 setFaultReporter(reportInternalError);
