@@ -201,11 +201,10 @@ Deno.test("a server that is being started again is asked soon, and is no storm",
     }
     return s.attempts.length - before;
   };
-  await refuseFor(2_900);
+  await refuseFor(9_900);
   assert(Math.max(...s.retries) <= 200, `${s.retries}`);
-  // About one a second, as upstream for ever.
-  const asked = await refuseFor(57_000);
-  assert(asked > 50 && asked < 90, `${asked} attempts in a minute`);
+  const asked = await refuseFor(50_000);
+  assert(asked > 100 && asked < 150, `${asked} attempts in 50 s`);
   assert(await refuseFor(500_000) < 510);
   assert(s.retries.at(-1)! <= 1_500, "it is still being started again");
   assert(await refuseFor(600_000) < 250, "it is no restart any more");

@@ -22,8 +22,8 @@ export const RESTART_PACE: readonly {
   readonly untilMs: number;
   readonly waitMs: number;
 }[] = [
-  { untilMs: 3_000, waitMs: 200 },
-  { untilMs: 60_000, waitMs: 1_000 },
+  { untilMs: 10_000, waitMs: 200 },
+  { untilMs: 60_000, waitMs: 500 },
   { untilMs: 600_000, waitMs: 1_500 },
 ];
 

@@ -166,7 +166,15 @@ export class AdsRelay {
         authority: this.#server.authority,
         scheme: this.#server.scheme,
         metadata: this.#metadata(),
-      }, relayed.events);
+      }, {
+        ...relayed.events,
+        onStatus: (status, trailers, lost) => {
+          // It is going, or not there yet: the next stream is another one's.
+          const isTurnedAway = status.code === StatusCode.UNAVAILABLE && !lost;
+          if (isTurnedAway) this.#server.leave(connection);
+          relayed.events.onStatus(status, trailers, lost);
+        },
+      });
       relayed.open(call);
     } catch (error) {
       relayed.fail(asStatus(error));

@@ -67,6 +67,12 @@ export class ServerCalls {
     return within(this.#connecting, WAIT_MS);
   }
 
+  /** The next call goes to another server; what runs on this one goes on. */
+  leave(connection: Connection): void {
+    if (this.#connection === connection) this.#connection = undefined;
+    connection.shutdown("calls go to another server");
+  }
+
   close(reason: string): void {
     this.#closed.abort(new Error(reason));
     this.#connection?.shutdown(reason);

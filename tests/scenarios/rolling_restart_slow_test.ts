@@ -11,7 +11,9 @@ import { Child } from "../peers/child.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "../soak/identity_stage.ts";
+import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { ask, ProxyRig } from "../support/proxy_rig.ts";
+import { XdsProbe } from "../support/xds_probe.ts";
 
 /** Between two connections of each kind. */
 const PACE_MS = 20;
@@ -46,6 +48,50 @@ class Traffic {
   }
 }
 
+/** A client of discovery behind the relay, and how long it was without. */
+class Follower {
+  longestMs = 0;
+  streams = 0;
+  readonly #running: Promise<void>;
+  #isStopped = false;
+
+  constructor(port: number) {
+    this.#running = this.#run(port);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#running;
+  }
+
+  /** Opens a stream as soon as the one before has ended, and asks again on it. */
+  async #run(port: number): Promise<void> {
+    let sinceMs = performance.now();
+    while (!this.#isStopped) {
+      using probe = await XdsProbe.plain(port);
+      const stream = probe.sotw();
+      const node = { id: "envoy-1", userAgentName: "envoy" };
+      stream.send({ node, typeUrl: TYPE_URLS.cluster });
+      try {
+        const { nonce = "" } = await stream.next("cluster");
+        if (this.streams++ > 0) {
+          this.longestMs = Math.max(
+            this.longestMs,
+            performance.now() - sinceMs,
+          );
+        }
+        stream.send({ typeUrl: TYPE_URLS.cluster, responseNonce: nonce });
+        while (!this.#isStopped) await stream.next("cluster");
+      } catch (error) {
+        // It ends with its server, or says nothing for ten seconds.
+        if (!String(error).includes("The stream ended")) continue;
+        if (this.streams > 0) sinceMs = performance.now();
+        await new Promise((resolve) => setTimeout(resolve, PACE_MS));
+      }
+    }
+  }
+}
+
 /** To a service at a port of the proxy. */
 async function throughProxy(port: number): Promise<string> {
   const conn = await Deno.connect({ hostname: "127.0.0.1", port });
@@ -76,6 +122,7 @@ class Rig implements AsyncDisposable {
   readonly second: IdentityStage;
   readonly backends = new ProxyRig();
   readonly traffic: Traffic[] = [];
+  follower: Follower | undefined;
   readonly #children: Child[] = [];
   readonly #socket: string;
 
@@ -102,8 +149,10 @@ class Rig implements AsyncDisposable {
     const flags = ["--discovery", "--server-count=2", "--v=2"];
     if (stage === this.first) await stage.start(...flags, "--server-id=s1");
     else {
-      const own = ["--server-id=s2", `--uds-name=${this.#socket}`];
-      await stage.start(...flags, ...own);
+      await stage.start(
+        ...[...flags, "--server-id=s2", `--uds-name=${this.#socket}`],
+        `--handover-socket=${this.#socket}.handover`,
+      );
     }
   }
 
@@ -134,10 +183,12 @@ class Rig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const one of this.traffic) await one.stop();
+    const isFollowed = this.follower?.stop();
     for (const child of this.#children) await child.stop("SIGKILL");
     for (const { server } of [this.first, this.second]) {
       await server?.stop("SIGKILL");
     }
+    await isFollowed?.catch(() => {}); // Its relay is gone.
     await this.backends[Symbol.asyncDispose]();
     await this.workspace.remove();
   }
@@ -157,14 +208,18 @@ async function startTraffic(rig: Rig): Promise<void> {
     ...["proxy", `--discovery=${rig.addresses}`],
     ...[`--state-dir=${await rig.join("edge-2")}`, "--discovery-state=none"],
     ...["--admin-port=0", "--connect-listen=127.0.0.1:0"],
+    "--xds-listen=127.0.0.1:0",
   );
   const served = /default\/web is served on [^ ]*:(\d+)/;
   const port = Number((await proxy.untilPrinted(served))[1]);
   const relaying = /connect="?127\.0\.0\.1:(\d+)/;
   const relay = Number((await proxy.untilPrinted(relaying))[1]);
+  const telling = /xds="?127\.0\.0\.1:(\d+)/;
+  const xds = Number((await proxy.untilPrinted(telling))[1]);
   for (const stage of [rig.first, rig.second]) {
     await rig.untilLinked(stage, "edge-1");
   }
+  rig.follower = new Follower(xds);
   rig.traffic.push(
     new Traffic("proxy", () => throughProxy(port)),
     new Traffic("relay", () => throughRelay(relay, target)),
@@ -183,6 +238,9 @@ async function restartInTurn(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
   for (const one of rig.traffic) await one.stop();
+  const { longestMs, streams } = rig.follower!;
+  assert(streams > 1, "its server was restarted");
+  assert(longestMs < 2_000, `no discovery for ${longestMs} ms`);
   for (const { good, bad } of rig.traffic) {
     // Who is killed takes along what it carries at that moment.
     const most = signal === "SIGTERM" ? 0 : restarts.length;

@@ -151,14 +151,16 @@ export class MembershipSource implements Source {
     const agents = await memory.load();
     if (this.#sink === undefined) return;
     const nowMs = now();
+    let areAllBack = false;
     for (const { id, node, offers, seenMs } of agents) {
       // A clock that was set says nothing of how long ago it was.
       const agoMs = Math.max(0, nowMs - seenMs);
       const allowed = offers.filter(({ service }) =>
         mayOffer?.(node, service) ?? true
       );
-      const isKnown = this.#agents.has(id);
-      if (isKnown || agoMs >= FORGET_MS || allowed.length === 0) continue;
+      if (agoMs >= FORGET_MS || allowed.length === 0) continue;
+      areAllBack = true;
+      if (this.#agents.has(id)) continue;
       const agent = new Agent(id);
       agent.node = node;
       agent.seenMs = seenMs;
@@ -169,7 +171,10 @@ export class MembershipSource implements Source {
       this.#offer(agent, allowed);
       if (this.#lost.size >= LOST_AGENTS_MAX) break;
     }
-    if (this.#awaited.size === 0 || this.#settling === undefined) return;
+    if (this.#settling === undefined) return;
+    if (this.#awaited.size === 0) {
+      return areAllBack ? this.#settle() : undefined;
+    }
     this.#settling.cancel();
     const most = Math.max(settleMs, KNOWN_SETTLE_MS);
     this.#settling = timers.after(most, () => this.#settle());

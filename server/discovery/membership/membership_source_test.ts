@@ -386,3 +386,12 @@ Deno.test("what agents announce is kept soon, once for many, and now and then", 
   assertEquals(memory.saves, 2);
   assertEquals(memory.agents[0]!.seenMs - before, KEEP_AGAIN_MS);
 });
+
+Deno.test("who is back before it is recalled need not be waited for", async () => {
+  const memory = await keptBy("edge-1");
+  const { catalog, link, first } = setUp(SETTLE_MS, memory);
+  first.sink.synced();
+  link("edge-1", offer());
+  await settled();
+  assertEquals(catalog.isSynced, true);
+});
