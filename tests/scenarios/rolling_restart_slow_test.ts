@@ -21,6 +21,7 @@ const PACE_MS = 20;
 /** New connections, one after the other, until it is stopped. */
 class Traffic {
   good = 0;
+  slowestMs = 0;
   readonly bad: string[] = [];
   readonly #running: Promise<void>;
   #isStopped = false;
@@ -37,7 +38,9 @@ class Traffic {
   async #run(name: string, connect: () => Promise<string>): Promise<void> {
     const startMs = performance.now();
     while (!this.#isStopped) {
+      const beganMs = performance.now();
       const answer = await connect().catch((error) => String(error));
+      this.slowestMs = Math.max(this.slowestMs, performance.now() - beganMs);
       if (answer === "edge-1: hello") this.good++;
       else {
         const atMs = Math.round(performance.now() - startMs);
@@ -241,7 +244,8 @@ async function restartInTurn(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
   const { longestMs, streams } = rig.follower!;
   assert(streams > 1, "its server was restarted");
   assert(longestMs < 2_000, `no discovery for ${longestMs} ms`);
-  for (const { good, bad } of rig.traffic) {
+  for (const { good, bad, slowestMs } of rig.traffic) {
+    assert(slowestMs < 5_000, `one took ${slowestMs} ms`);
     // Who is killed takes along what it carries at that moment.
     const most = signal === "SIGTERM" ? 0 : restarts.length;
     assert(bad.length <= most, bad.join("\n"));
