@@ -4,6 +4,8 @@
  * @module
  */
 
+import { createHash } from "node:crypto";
+import { KeptSource } from "../../catalog/kept_source.ts";
 import type { Source } from "../../catalog/source.ts";
 import { EtcdSource } from "../../catalog/sources/etcd.ts";
 import type { EtcdLayout } from "../../catalog/sources/etcd_layout.ts";
@@ -48,31 +50,42 @@ export function catalogSources(
   values: Values,
   context: Pick<CommandContext, "readFile">,
   log: Log,
-  further?: FurtherSource,
+  { further, copies }: {
+    readonly further?: FurtherSource;
+    /** Where copies of what sources say are kept; absent: nowhere. */
+    readonly copies?: string;
+  } = {},
 ): readonly Source[] {
   const sources: Source[] = [];
   const tools = { timers: systemTimers, random: Math.random };
+  const kept = (source: Source, place: unknown) =>
+    sources.push(withCopy(source, place, copies, log));
   if (values["config"] !== "") {
     sources.push(new FileSource({ path: values["config"], ...tools }));
   }
   if (values["services-url"] !== "") {
-    sources.push(new HttpSource({ url: urlOf(values), ...tools }));
+    const url = urlOf(values);
+    kept(new HttpSource({ url, ...tools }), url);
   }
   const cluster = clusterOf(values);
   if (cluster !== undefined) {
     const client = orUsage(() => connectKubernetes(cluster, systemTimers));
     const namespace = values["namespace"];
-    sources.push(
+    kept(
       new KubernetesSource({
         client,
         ...(namespace === "" ? {} : { namespace }),
         ...tools,
       }),
+      [cluster, namespace],
     );
   }
   for (const [options, layout] of etcdsOf(values, context)) {
     const client = orUsage(() => connectEtcd(options, systemTimers));
-    sources.push(new EtcdSource({ client, layout, log, ...tools }));
+    kept(
+      new EtcdSource({ client, layout, log, ...tools }),
+      [options.servers, layout.prefix],
+    );
   }
   if (further?.source !== undefined) sources.push(further.source);
   if (sources.length > 0) return sources;
@@ -85,6 +98,23 @@ export function catalogSources(
     "Cannot serve nothing: no flag says where services come from; wanted " +
       `${flags.slice(0, -1).join(", ")} or ${flags.at(-1)}`,
   );
+}
+
+/** @param place Of which one the copy is, as flags say it. */
+function withCopy(
+  source: Source,
+  place: unknown,
+  copies: string | undefined,
+  log: Log,
+): Source {
+  if (copies === undefined) return source;
+  return new KeptSource(source, {
+    path: `${copies}/copy-${source.name}`,
+    // A URL may hold a password.
+    place: createHash("sha256").update(JSON.stringify(place)).digest("hex"),
+    log,
+    timers: systemTimers,
+  });
 }
 
 function urlOf(values: Values): string {

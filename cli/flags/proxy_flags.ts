@@ -64,6 +64,15 @@ export const PROXY_FLAGS = {
     placeholder: "PREFIX",
     help: "Addresses for services, inside 127.0.0.0/8.",
   }),
+  "catalog-copies": textFlag("", {
+    group: OPERATION,
+    placeholder: "DIRECTORY",
+    help:
+      "Keep here what sources of services other than files said last, for " +
+      "a start while they are away; none: keep nothing.",
+    defaultText: "/var/lib/tunnel/proxy/catalog-PORT for root, else " +
+      "~/.local/state/tunnel/proxy/catalog-PORT; PORT is --admin-port",
+  }),
   "address-file": textFlag("", {
     group: LOCAL,
     placeholder: "FILE",

@@ -61,8 +61,8 @@ export function proxyOptions(
   const discovery = discoverySource(reading, context, log, zone, identity);
   return {
     sources: catalogSources(values, context, log, {
-      flag: "--discovery",
-      source: discovery,
+      further: { flag: "--discovery", source: discovery },
+      ...catalogCopies(values, context),
     }),
     ...(discovery === undefined ? {} : { discovery }),
     addresses,
@@ -103,6 +103,18 @@ function relayed(
     `Cannot use --${flag} with a frontend: programs are passed on as this ` +
       "node, through the server's port for agents; add --as-node",
   );
+}
+
+/** Where no port is the proxy's own, it would share them with others. */
+function catalogCopies(
+  values: Values,
+  { environment }: Pick<CommandContext, "environment">,
+): { readonly copies?: string } {
+  const said = values["catalog-copies"];
+  const admin = values["admin-port"];
+  if (said === KEEPS_NOTHING || (said === "" && admin === 0)) return {};
+  const usual = `${proxyStateDirectory(environment)}/catalog-${admin}`;
+  return { copies: said || usual };
 }
 
 /** Where no port is the proxy's own, it would share its file with others. */
