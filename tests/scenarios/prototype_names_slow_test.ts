@@ -156,6 +156,18 @@ test("subscribers of discovery, and what they are told of", async () => {
       endpointsOf(`${namespace}/${name}`, "10.0.0.1:80")
     ),
   });
+  await rig.tunnel.link({
+    identifiers: { host: ["edge"] },
+    services: NAMES.map((name) => ({
+      name,
+      namespace: name,
+      port: 80,
+      protocol: name,
+      appProtocol: name,
+      host: name,
+      targetPort: 80,
+    })),
+  });
   const probe = await rig.plain();
   for (const name of NAMES) {
     const node = {
