@@ -55,6 +55,8 @@ export function isIn(name: string, domain: string): boolean {
  * runs those of its neighbours.
  */
 export function domainOf(name: string): string {
+  // Asked of one network, by mDNS.
+  if (isIn(name, "local")) return "local";
   return name.split(".").slice(-2).join(".");
 }
 

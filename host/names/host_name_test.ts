@@ -44,4 +44,5 @@ Deno.test("what the C library takes for an address in disguise is no name", () =
 Deno.test("the last two labels are limited together", () => {
   assertEquals(domainOf("a.b.example.org"), "example.org");
   assertEquals(domainOf("db"), "db");
+  assertEquals(domainOf("printer.local"), "local");
 });

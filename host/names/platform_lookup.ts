@@ -41,7 +41,10 @@ export class PlatformNames {
 
   /** @throws {LookupError | QueueError} */
   find(host: string): Promise<readonly string[]> {
-    return this.#queue.run(domainOf(host), () => this.#lookup(host));
+    return this.#queue.run(
+      domainOf(host.toLowerCase()),
+      () => this.#lookup(host),
+    );
   }
 }
 
