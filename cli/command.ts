@@ -12,6 +12,8 @@ import type { FlagTable } from "./flags/flag.ts";
 import { helpText } from "./flags/help_text.ts";
 import { type FlagReading, readFlags } from "./flags/read_flags.ts";
 import { UsageError } from "./usage_error.ts";
+import { takeVersion } from "./version_flag.ts";
+import { versionText } from "./version_text.ts";
 
 /** What a command may ask of the process it runs in. */
 export interface CommandContext {
@@ -82,7 +84,14 @@ export function defineCommand<T extends FlagTable>(
       }
       let level = 0;
       try {
-        const reading = readFlags(name, flags, context);
+        const { form, argv } = Object.hasOwn(flags, "version")
+          ? { form: undefined, argv: context.argv }
+          : takeVersion(context.argv);
+        if (form !== undefined) {
+          context.print(versionText(form));
+          return ExitCode.OK;
+        }
+        const reading = readFlags(name, flags, { ...context, argv });
         const values: Readonly<Record<string, unknown>> = reading.values;
         if (typeof values["v"] === "number") level = values["v"];
         return await definition.run(reading, context);
@@ -108,7 +117,7 @@ export function refuseOperands(operands: readonly string[]): void {
 function wantsHelp(argv: readonly string[]): boolean {
   const dashes = argv.indexOf("--");
   const words = dashes < 0 ? argv : argv.slice(0, dashes);
-  return words.includes("--help") || words.includes("-h");
+  return ["--help", "-help", "-h"].some((word) => words.includes(word));
 }
 
 function reportFailure(

@@ -12,7 +12,7 @@ import { UsageError } from "./usage_error.ts";
 
 /** The page of one command, or the list of all. */
 export async function help(context: CommandContext): Promise<ExitCode> {
-  const [name] = context.argv.filter((word) => !/^(?:-h|--help)$/.test(word));
+  const [name] = context.argv.filter((word) => !/^(?:-h|--?help)$/.test(word));
   if (name === undefined || name === "help") {
     context.print(await overview());
     return ExitCode.OK;
@@ -52,7 +52,8 @@ async function overview(): Promise<string> {
     line("help", "Explain a command: tunnel help COMMAND"),
     "",
     "Flags may stand in a file (--config tunnel.yaml) and in the environment",
-    "(TUNNEL_SERVER_PORT for --server-port); the command line wins.",
+    "(TUNNEL_SERVER_PORT for --server-port); the command line wins. One dash",
+    "and underscores (-server_port) do as well. --version prints the version.",
     "",
     "Exit codes:",
     ...EXIT_CODES.map(([code, , meaning]) => `  ${code}  ${meaning}`),

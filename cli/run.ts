@@ -26,7 +26,9 @@ import {
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ["-h", "help"],
   ["--help", "help"],
+  ["-help", "help"],
   ["--version", "version"],
+  ["-version", "version"],
 ]);
 
 /**

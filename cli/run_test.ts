@@ -95,6 +95,31 @@ Deno.test("tunnel version prints semantic versions for people and machines", asy
   );
 });
 
+Deno.test("every command prints the version by --version, and ends", async () => {
+  const { output: text } = await tunnel("version");
+  const { output: json } = await tunnel("version", "--output=json");
+  for (const name of ["proxy", "server", "agent", "dial", "token"]) {
+    for (const word of ["--version", "-version", "--version=true"]) {
+      const outcome = await tunnel(name, "-v=4", word);
+      assertEquals(outcome, { code: ExitCode.OK, output: text, errors: "" });
+    }
+    assertEquals((await tunnel(name, "--version=raw")).output, json);
+    const { code, errors } = await tunnel(name, "--version=2");
+    assertEquals(code, ExitCode.USAGE);
+    assertStringIncludes(errors, "wanted true, false or raw");
+  }
+  const refused = await tunnel("proxy", "--version=false");
+  assertStringIncludes(refused.errors, "no flag says where services come from");
+  const behind = await tunnel("version", "--", "--version");
+  assertStringIncludes(behind.errors, 'Unexpected word "--version"');
+  const variable = await tunnelWith({ TUNNEL_VERSION: "1.2" }, "proxy");
+  assertStringIncludes(
+    variable.errors,
+    "no flag says where services come from",
+  );
+  assertEquals((await tunnel("-version")).output, text);
+});
+
 Deno.test("no refusal repeats a token that stands in the wrong place", async () => {
   const token = `tnl1.${"P".repeat(43)}.abcdefg234.${"s".repeat(22)}`;
   const cut = token.slice(2);

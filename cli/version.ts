@@ -7,8 +7,8 @@
 import { defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { choiceFlag } from "./flags/flag.ts";
-import { VERSION } from "../host/process/version.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { versionText } from "./version_text.ts";
 
 /** See the module description. */
 export const VERSION_COMMAND = defineCommand({
@@ -27,16 +27,7 @@ export const VERSION_COMMAND = defineCommand({
   },
   run({ values, operands }, context) {
     refuseOperands(operands);
-    const versions = {
-      tunnel: VERSION,
-      ...Deno.version,
-      target: Deno.build.target,
-    };
-    const text = values["output"] === "json"
-      ? JSON.stringify(versions)
-      : Object.entries(versions).map(([name, value]) => `${name} ${value}`)
-        .join("\n");
-    context.print(`${text}\n`);
+    context.print(versionText(values["output"]));
     return ExitCode.OK;
   },
 });

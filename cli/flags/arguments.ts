@@ -11,8 +11,11 @@
 
 import { parseArgs } from "@std/cli";
 import { UsageError } from "../usage_error.ts";
-import type { FlagTable } from "./flag.ts";
+import { type Flag, type FlagTable, FlagValueError } from "./flag.ts";
 import { nearest } from "../../host/words/nearest.ts";
+
+/** A flag of every command, in no table: see `takeVersion`. */
+const EVERYWHERE = [["version", "version"]] as const;
 
 /** What the words were. */
 export interface Arguments {
@@ -116,27 +119,34 @@ function splitWord(
   const equals = word.indexOf("=");
   const head = equals < 0 ? word : word.slice(0, equals);
   const text = equals < 0 ? undefined : word.slice(equals + 1);
+  const seen = head.replace(/^--?/, "").replaceAll("_", "-");
+  // Go's flag package, and so kube-proxy 0.4 and klog, asks for one dash only.
+  const name = names.get(seen);
+  if (name !== undefined) return { name, text };
+  const hint = suggestion(seen, new Map([...names, ...EVERYWHERE]));
   if (!head.startsWith("--")) {
     const short = shortFlag(table, head[1]!);
     // `-v4` and `-v=4` both; Go has no bundles of flags with values.
     if (short !== undefined && head.length === 2) return { name: short, text };
-    if (short !== undefined && table[short]!.kind !== "boolean") {
-      return { name: short, text: word.slice(2) };
-    }
-  }
-  const seen = head.replace(/^--?/, "").replaceAll("_", "-");
-  const name = names.get(seen);
-  if (name !== undefined && head.startsWith("--")) return { name, text };
-  if (name !== undefined) {
-    throw new UsageError(
-      `Cannot read ${head}: one dash is for one letter; write --${name}`,
-    );
+    const rest = word.slice(2);
+    const isMeant = short !== undefined && table[short]!.kind !== "boolean" &&
+      (isValue(table[short]!, rest) || hint === "");
+    if (isMeant) return { name: short, text: rest };
   }
   throw new UsageError(
-    `Unknown flag ${head}${
-      suggestion(seen, names)
-    } (tunnel help ${command} lists all flags)`,
+    `Unknown flag ${head}${hint} (tunnel help ${command} lists all flags)`,
   );
+}
+
+/** Whether `-v…` can be that letter with its value, and no slip in a name. */
+function isValue(flag: Flag<unknown>, text: string): boolean {
+  try {
+    flag.parse(text);
+    return true;
+  } catch (error) {
+    if (error instanceof FlagValueError) return false;
+    throw error;
+  }
 }
 
 function shortFlag(table: FlagTable, letter: string): string | undefined {

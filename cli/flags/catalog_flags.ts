@@ -34,8 +34,7 @@ export const CATALOG_FLAGS = {
   "master": textFlag("", {
     group: SOURCES,
     placeholder: "URL",
-    help: "The same of this API server, which wants nothing to be shown " +
-      "(kube-proxy 0.4).",
+    help: "The same of this API server (kube-proxy 0.4), which gets no token.",
   }),
   "namespace": textFlag("", {
     group: SOURCES,

@@ -25,11 +25,12 @@ import type { Log } from "../../host/process/log.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
+import { apiServerFiles, type ApiServerValues } from "./api_server_flags.ts";
 import type { CATALOG_FLAGS } from "./catalog_flags.ts";
 import { etcdOptions, etcdPrefix } from "./etcd_flags.ts";
 import type { FlagValues } from "./flag.ts";
 
-type Values = FlagValues<typeof CATALOG_FLAGS>;
+type Values = FlagValues<typeof CATALOG_FLAGS> & ApiServerValues;
 
 /** A source by a flag that not every command has. */
 export interface FurtherSource {
@@ -138,8 +139,9 @@ function clusterOf(values: Values): KubernetesOptions | undefined {
         "server is; keep one of them",
     );
   }
+  const masterFiles = apiServerFiles(master, values);
   if (given.length === 0) return undefined;
-  if (master !== "") return { master };
+  if (master !== "") return { master, masterFiles };
   return kubeconfig === "" ? {} : { kubeconfig };
 }
 

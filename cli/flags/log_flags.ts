@@ -12,6 +12,7 @@ import {
   booleanFlag,
   choiceFlag,
   countFlag,
+  durationFlag,
   fileFlag,
   type Flag,
   textFlag,
@@ -66,7 +67,7 @@ function klogBoolean(fallback: boolean, help: string): Flag<boolean> {
   return booleanFlag(fallback, { group: KLOG_GROUP, help, status: idle });
 }
 
-/** All of klog v2 but `--v`. */
+/** All of klog v2 but `--v`, and what Kubernetes adds to it. */
 export const KLOG_FLAGS = {
   "add-dir-header": klogBoolean(false, "Directory in the log header."),
   "alsologtostderr": klogBoolean(false, "Log to stderr as well."),
@@ -81,6 +82,11 @@ export const KLOG_FLAGS = {
   "log-file-max-size": countFlag(1800, 0, Number.MAX_SAFE_INTEGER, {
     group: KLOG_GROUP,
     help: "Megabytes per log file.",
+    status: idle,
+  }),
+  "log-flush-frequency": durationFlag(5_000, 0, {
+    group: KLOG_GROUP,
+    help: "Time between two flushes of log files.",
     status: idle,
   }),
   "logtostderr": klogBoolean(true, "Log to stderr instead of files."),

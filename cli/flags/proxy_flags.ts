@@ -11,6 +11,7 @@ import {
   UDP_IDLE_MS,
 } from "../../agent/proxy/defaults.ts";
 import { BALANCES } from "../../catalog/model.ts";
+import { API_SERVER_FLAGS } from "./api_server_flags.ts";
 import { CATALOG_FLAGS } from "./catalog_flags.ts";
 import { CONNECTION_FLAGS } from "./connection_flags.ts";
 import { DISCOVERY_CLIENT_FLAGS } from "./discovery_client_flags.ts";
@@ -42,6 +43,7 @@ const { config: _holdsFlags, ...GENERAL } = GENERAL_FLAGS;
 
 export const PROXY_FLAGS = {
   ...CATALOG_FLAGS,
+  ...API_SERVER_FLAGS,
   ...DISCOVERY_CLIENT_FLAGS,
   "bind-address": textFlag("127.0.0.1", {
     group: LOCAL,

@@ -61,6 +61,14 @@ Deno.test("kube-proxy 0.4's command lines work, with its underscores", () => {
     ["etcd", "etcd-registry"],
   );
   assertEquals(sourcesOf("--master=10.0.0.3:8080"), ["kubernetes"]);
+  assertEquals(
+    sourcesOf(
+      ...["-master=https://10.0.0.3:6443", "-api_version=v1beta2"],
+      ...["-insecure_skip_tls_verify=false", "-log_flush_frequency=5s"],
+      ...["-logtostderr", "-bind_address", "0.0.0.0", "-v=4"],
+    ),
+    ["kubernetes"],
+  );
 });
 
 Deno.test("defaults are loopback, a stable port, and kube-proxy's tries", () => {
@@ -111,6 +119,15 @@ Deno.test("what cannot be meant is refused, with a way out", () => {
     ["--kubernetes together with --master", "--kubernetes", "--master=x"],
     ["wanted http://", "--services-url=ftp://x/y"],
     ["wanted http://HOST:PORT", "--master=http://u@x/"],
+    ["without --master", config, "-client_certificate=c.pem"],
+    ["--client-key alone", "--master=https://a:1", "-client_key=k.pem"],
+    ["Cannot read", "--master=a:1", "-certificate_authority=/nowhere/ca.pem"],
+    ["http has no TLS", "-master=http://a:1", "-certificate_authority=c.pem"],
+    ["one of v1beta1", "--master=x", "-api_version=v2"],
+    [
+      "give --certificate-authority in its place",
+      ...["--master=https://a:1", "-insecure_skip_tls_verify"],
+    ],
     ["wanted an IP address", config, "--bind-address=localhost"],
     ["wanted a range of ports", config, "--port-range=2-1"],
     ["wanted a range of ports", config, "--port-range=0-9"],

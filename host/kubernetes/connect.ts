@@ -10,14 +10,16 @@ import type { KubernetesAccess } from "./access.ts";
 import { KubernetesClient } from "./client.ts";
 import { inClusterAccess } from "./in_cluster.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
-import { openAccess } from "./open_access.ts";
+import { openAccess, type OpenAccessFiles } from "./open_access.ts";
 
 /** Where to, and how often. */
 export interface KubernetesOptions {
   /** A file; absent: in-cluster. */
   readonly kubeconfig?: string;
-  /** In place of both: an API server that wants nothing to be shown. */
+  /** In place of both: the address of an API server. */
   readonly master?: string;
+  /** What goes with `master`. */
+  readonly masterFiles?: OpenAccessFiles;
   /** In-cluster only: where the API server is, if not where the Pod is told. */
   readonly apiServer?: { readonly host: string; readonly port: number };
   readonly rate?: { readonly perSecond: number; readonly burst: number };
@@ -55,10 +57,10 @@ export function connectKubernetes(
 }
 
 function accessOf(
-  { kubeconfig, apiServer, master }: KubernetesOptions,
+  { kubeconfig, apiServer, master, masterFiles = {} }: KubernetesOptions,
   timers: Timers,
 ): KubernetesAccess {
-  if (master !== undefined) return openAccess(master);
+  if (master !== undefined) return openAccess(master, masterFiles, timers);
   if (kubeconfig !== undefined) {
     return kubeconfigAccess(kubeconfig, { clock: timers });
   }

@@ -55,7 +55,7 @@ function flags(): readonly Mistake[] {
     usage("a flag that is not there",        "server --wings",          /Unknown flag --wings/, /tunnel help server/),
     usage("a flag in the plural",            "dial a:1 --nodes x",      /Unknown flag --nodes/, /did you mean --node/),
     usage("a flag without its value",        "dial a:1 --node",         /value is missing/, /--node=/),
-    usage("a long flag with one dash",       "dial a:1 -server=x",      /./, /--server|one dash/),
+    usage("a long flag with one dash and a slip", "dial a:1 -sever=x",  /Unknown flag -sever/, /did you mean --server/),
     usage("a short flag that is not there",  "dial a:1 -z",             /Unknown flag -z/, /tunnel help dial/),
     usage("--as-node with a frontend's certificate", "dial a:1 --as-node --cert x --key y", /--cert/, /--agent-cert/),
     usage("an etcd flag with a slip", "proxy --etcd-sevrers=http://a:1", /etcd-sevrers/, /did you mean --etcd-servers/),

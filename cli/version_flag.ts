@@ -1,0 +1,47 @@
+/**
+ * `--version`, as every program of Kubernetes has it: print it and end. It is no
+ * flag of a table, because then `$TUNNEL_VERSION`, which images are fond of,
+ * and a line in a config file would end the program as well.
+ *
+ * @module
+ */
+
+import { parseGoBool } from "./flags/go_values.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** See {@linkcode takeVersion}. */
+export interface VersionWish {
+  /** Absent: nobody asks. */
+  readonly form?: "text" | "json";
+  /** The words without it. */
+  readonly argv: readonly string[];
+}
+
+/**
+ * Takes `--version`, `-version`, `--version=false` and `--version=raw` out of a
+ * command's words; the last one counts.
+ *
+ * @throws {UsageError} For another value.
+ */
+export function takeVersion(argv: readonly string[]): VersionWish {
+  const dashes = argv.indexOf("--");
+  const end = dashes < 0 ? argv.length : dashes;
+  const words = argv.slice(0, end);
+  const asked = words.filter((word) => FLAG.test(word)).at(-1);
+  if (asked === undefined) return { argv };
+  const rest = [
+    ...words.filter((word) => !FLAG.test(word)),
+    ...argv.slice(end),
+  ];
+  const text = FLAG.exec(asked)![1] ?? "true";
+  if (text === "raw") return { form: "json", argv: rest };
+  const isWanted = parseGoBool(text);
+  if (isWanted === undefined) {
+    throw new UsageError(
+      `Cannot use --version: saw "${text}", wanted true, false or raw`,
+    );
+  }
+  return isWanted ? { form: "text", argv: rest } : { argv: rest };
+}
+
+const FLAG = /^--?version(?:=(.*))?$/s;
