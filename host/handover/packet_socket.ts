@@ -177,8 +177,7 @@ export class PacketListener implements Polled {
   }
 
   /**
-   * Only its owner may connect to a path. One that nobody listens on is removed:
-   * the caller has asked there.
+   * Only its owner may connect to a path. One that nobody listens on is removed.
    *
    * @returns `undefined` where there is no C library to ask.
    * @throws A system error with its `code`.
@@ -198,7 +197,7 @@ export class PacketListener implements Polled {
       0,
     );
     if (descriptor < 0) throw systemError(lastError(library));
-    if (isPath) removeSocket(address);
+    if (isPath) removeLeftOver(address);
     // Nobody can connect before it listens, and by then the modes are right.
     const isUp = library.bind(descriptor, name, name.length) === 0;
     const error = lastError(library);
@@ -271,6 +270,19 @@ function encode(address: string): Uint8Array<ArrayBuffer> {
 }
 
 const ENAMETOOLONG = 36;
+
+/** What somebody listens on stays, and cannot be bound. */
+function removeLeftOver(path: string): void {
+  let other: PacketSocket | undefined;
+  try {
+    other = connectPackets(path);
+  } catch {
+    // Not for us to know, nor to remove.
+    return;
+  }
+  if (other === undefined) removeSocket(path);
+  else other.close();
+}
 
 function removeSocket(path: string): void {
   try {
