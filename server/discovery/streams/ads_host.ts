@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Clock } from "../../../proto/sync/clock.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
 import type { RequestDecoder } from "../../../proto/xds/request_decoder.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 import type { Subscriber } from "../access/subscriber.ts";
@@ -15,7 +15,7 @@ import type { AdsStream } from "./ads_stream.ts";
 
 /** What a stream needs of the server. */
 export interface AdsHost {
-  readonly clock: Clock;
+  readonly clock: Timers;
   /** What clients are told of who answers them. */
   readonly server: string;
   readonly decoder: RequestDecoder;

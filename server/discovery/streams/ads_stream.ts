@@ -30,6 +30,7 @@ import {
   type Status,
   StatusCode,
 } from "../../../proto/grpc/status.ts";
+import type { Timer } from "../../../proto/sync/clock.ts";
 import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import { NODE_OCTETS_MAX } from "../../../proto/xds/node_codec.ts";
@@ -88,6 +89,7 @@ export class AdsStream implements ServerCallEvents {
   #newSinceMs: number | undefined;
   readonly #kept = new KeptResponse();
   #saidUnserved = false;
+  #waking: Timer | undefined;
   readonly #share: Share;
   /** What is kept of requests, as its share counts it. */
   #load = 0;
@@ -392,7 +394,10 @@ export class AdsStream implements ServerCallEvents {
         return false;
       }
       const out = state.next(nowMs);
-      if (out === undefined) return true;
+      if (out === undefined) {
+        this.#wakeSoon(nowMs);
+        return true;
+      }
       const { kind, body, nonce } = out;
       const octets = encodeBody(form.mode, body);
       this.#unanswered.set(kind, nonce);
@@ -404,9 +409,20 @@ export class AdsStream implements ServerCallEvents {
     return true;
   }
 
+  /** Ticks are far apart for what a client's callers wait for. */
+  #wakeSoon(nowMs: number): void {
+    const { soonMs } = this.state;
+    if (soonMs === Infinity || this.#waking !== undefined) return;
+    this.#waking = this.#host.clock.after(Math.max(1, soonMs - nowMs), () => {
+      this.#waking = undefined;
+      this.tick(this.#host.clock.now());
+    });
+  }
+
   #leave(reason: string): void {
     if (this.#phase.kind === "over") return;
     const { audience } = this;
+    this.#waking?.cancel();
     this.#phase = { kind: "over" };
     this.#share.keep(-this.#load);
     this.#share.leave();

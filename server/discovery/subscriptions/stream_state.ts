@@ -111,6 +111,11 @@ export class StreamState {
     return this.#dueMs;
   }
 
+  /** The same of what somebody waits for: within a moment, or Infinity. */
+  get soonMs(): number {
+    return this.#warming.settledMs;
+  }
+
   /**
    * @throws {GrpcError} INVALID_ARGUMENT, RESOURCE_EXHAUSTED: the stream has to
    *   end with it.

@@ -75,8 +75,16 @@ export class Warming {
   /** When what waits goes whatever the client took; else Infinity. */
   get dueMs(): number {
     if (this.#waiting === undefined) return Infinity;
-    const { readyMs } = this.#waiting;
-    return Math.min(giveUpMs(this.#waiting), readyMs + PRELUDE_SETTLE_MS);
+    return Math.min(giveUpMs(this.#waiting), this.settledMs);
+  }
+
+  /**
+   * When what was announced is sure to be known, which is a matter of moments;
+   * else Infinity.
+   */
+  get settledMs(): number {
+    const { readyMs = Infinity } = this.#waiting ?? {};
+    return readyMs + PRELUDE_SETTLE_MS;
   }
 
   /** What waits; not always the latest. */

@@ -236,9 +236,11 @@ Deno.test("a prelude is told first, and the routes when its clusters were taken"
   client.ask("endpoints", ["a", "b"]);
   assertEquals(client.ack("endpoints"), []);
   assertEquals(client.state.dueMs, PRELUDE_SETTLE_MS);
+  assertEquals(client.state.soonMs, PRELUDE_SETTLE_MS);
   assertEquals(client.pass(PRELUDE_SETTLE_MS), ["route r=2>a,b"]);
   client.settle();
   assertEquals(client.state.dueMs, Infinity);
+  assertEquals(client.state.soonMs, Infinity);
 });
 
 Deno.test("a prelude that does not help is given up: PRELUDE_WAIT_MS", () => {
