@@ -27,8 +27,12 @@ export const RESTART_PACE: readonly {
   { untilMs: 600_000, waitMs: 1_500 },
 ];
 
-/** Longest wait for the successor of a server that says it is going. */
-export const SUCCESSOR_WAIT_MS = 1_000;
+/**
+ * Longest wait for the successor of a server that says it is going. It is there
+ * soon or not before the old one has ended, which is heard; until then whoever
+ * knocks costs the old one a handshake.
+ */
+export const SUCCESSOR_WAIT_MS = 10_000;
 
 /**
  * Longest wait between two searches that other addresses make needless: they
@@ -59,6 +63,7 @@ export class RetryWaits {
   readonly #failures: Backoff;
   readonly #refusals: Backoff;
   readonly #relapses: Backoff;
+  readonly #successors: Backoff;
   readonly #search: Backoff;
   readonly #looks: Backoff;
   /** Since when every attempt was refused by the server's machine. */
@@ -76,6 +81,11 @@ export class RetryWaits {
     this.#failures = new Backoff(failing);
     this.#refusals = new Backoff(failing);
     this.#relapses = new Backoff(failing);
+    this.#successors = new Backoff({
+      capMs: Math.max(this.#leastMs, SUCCESSOR_WAIT_MS),
+      random,
+      ...first,
+    });
     this.#search = new Backoff({
       capMs: Math.max(EXPLAINED_CAP_MS, this.#searchCapMs),
       random,
@@ -98,6 +108,7 @@ export class RetryWaits {
   /** A link was made. */
   linked(): void {
     this.answered();
+    this.#successors.reset();
     this.#search.reset();
     this.#looks.reset();
   }
@@ -131,7 +142,7 @@ export class RetryWaits {
   }
 
   successorMs(): number {
-    return this.#failures.nextMs(Math.max(this.#leastMs, SUCCESSOR_WAIT_MS));
+    return this.#successors.nextMs();
   }
 
   /** @param isExplained Other addresses may lead to the servers missing. */

@@ -39,6 +39,9 @@ export const PLACES_PER_NAME_MAX = 16;
 /** How long who failed is tried after the others. */
 export const FAILED_MS = 30_000;
 
+/** The same for who refused: that takes no time, and is over soon. */
+export const REFUSED_MS = 1_000;
+
 /** What `ServerAddresses` needs from outside. */
 export interface ServerAddressesOptions {
   /** At least one. */
@@ -139,14 +142,15 @@ export class ServerAddresses {
         places = await this.#placesOf(address);
       } catch (error) {
         if (!(error instanceof LookupError)) throw error;
-        this.#turns.took(keyOf(address), false);
+        this.#turns.took(keyOf(address), FAILED_MS);
         errors.push(unknownHost(address, error));
         continue;
       }
       for (const place of this.#turns.order(places, keyOf)) {
         const taken = await this.#try(place, connect);
         for (const tried of [place, address]) {
-          this.#turns.took(keyOf(tried), taken.ok);
+          const lastMs = taken.ok ? 0 : lastsMs(taken.error);
+          this.#turns.took(keyOf(tried), lastMs);
         }
         if (taken.ok) return taken.result;
         if (!isOther(taken.error)) throw taken.error;
@@ -182,7 +186,7 @@ export class ServerAddresses {
 class Turns {
   readonly #clock: Clock;
   #turn = 0;
-  readonly #last = new Map<string, { turn: number; failedMs?: number }>();
+  readonly #last = new Map<string, { turn: number; failingUntilMs: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -196,8 +200,7 @@ class Turns {
     const now = this.#clock.now();
     const rank = (item: Item) => {
       const last = this.#last.get(keyOf(item));
-      const failedMs = last?.failedMs;
-      const isFailing = failedMs !== undefined && now - failedMs < FAILED_MS;
+      const isFailing = now < (last?.failingUntilMs ?? -Infinity);
       return { isFailing, turn: last?.turn ?? 0 };
     };
     return items.map((item) => ({ item, ...rank(item) }))
@@ -207,12 +210,15 @@ class Turns {
       .map(({ item }) => item);
   }
 
-  took(key: string, isGood: boolean): void {
+  /** @param failingMs How long it comes after the others. */
+  took(key: string, failingMs: number): void {
     // Machines come and go behind a name; who was tried longest ago is forgotten.
     this.#last.delete(key);
     this.#last.set(key, {
       turn: ++this.#turn,
-      ...(isGood ? {} : { failedMs: this.#clock.now() }),
+      failingUntilMs: failingMs === 0
+        ? -Infinity
+        : this.#clock.now() + failingMs,
     });
     const [oldest] = this.#last.keys();
     if (this.#last.size > REMEMBERED_MAX) this.#last.delete(oldest!);
@@ -224,6 +230,12 @@ const REMEMBERED_MAX = 256;
 
 function keyOf({ host, port, ip }: ServerPlace): string {
   return `${host} ${port} ${ip ?? ""}`;
+}
+
+function lastsMs(error: unknown): number {
+  return error instanceof ConnectError && error.isRefused
+    ? REFUSED_MS
+    : FAILED_MS;
 }
 
 function isConnecting(error: unknown): boolean {

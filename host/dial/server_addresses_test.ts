@@ -6,6 +6,7 @@ import {
   FAILED_MS,
   NoServerError,
   PLACES_PER_NAME_MAX,
+  REFUSED_MS,
   type ServerAddress,
   ServerAddresses,
   type ServerPlace,
@@ -159,4 +160,19 @@ Deno.test("what is so at several addresses is said once, and each address once",
       "it there?; Cannot connect to c:3: no route to host; Cannot connect to " +
       "c:3 with TLS: the server's certificate has expired",
   );
+});
+
+Deno.test("a server that was just started again is no longer the last", async () => {
+  const world = new World();
+  const servers = world.servers([A, B]);
+  const refused = Object.assign(new Error(), { code: "ECONNREFUSED" });
+  await servers.connect(({ ip }) =>
+    ip === "10.0.0.1"
+      ? Promise.reject(new ConnectError("refused", { cause: refused }))
+      : Promise.resolve()
+  );
+  assertEquals(await world.attempt(servers), "10.0.0.2");
+  world.timers.advance(REFUSED_MS);
+  // The other one is going, and turns us away: it is not asked again first.
+  assertEquals(await world.attempt(servers), "10.0.0.1");
 });

@@ -28,6 +28,9 @@ export class LinkError extends Error {
   override readonly name = "LinkError";
 }
 
+/** The agent wants no link to this server: it has all that it can use. */
+export class LinkDeclinedError extends LinkError {}
+
 /** The server will not have this agent as it is: a person must change that. */
 export class LinkRefusedError extends LinkError {}
 

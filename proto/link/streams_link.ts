@@ -11,7 +11,12 @@
 import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
 import { startCall, type StreamOpener } from "../grpc/client.ts";
 import { MessageReader } from "../grpc/message_reader.ts";
-import { GrpcError, type Status, statusName } from "../grpc/status.ts";
+import {
+  GrpcError,
+  type Status,
+  StatusCode,
+  statusName,
+} from "../grpc/status.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import {
   type AgentHello,
@@ -28,6 +33,7 @@ import {
   CONTROL_MESSAGE_OCTETS_MAX,
   CONTROL_PATH,
   HELLO_DEADLINE_MS,
+  LinkDeclinedError,
   LinkError,
   versionProblem,
 } from "./hello.ts";
@@ -269,6 +275,9 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
 
   onStatus(status: Status, _trailers: unknown, lost: boolean): void {
     const detail = status.message || statusName(status.code);
+    if (this.#state === "hello" && !lost && status.code === StatusCode.OK) {
+      this.#decline(detail);
+    }
     this.#over(lost ? detail : `the agent ended the link: ${detail}`);
     this.#endConnection("the control call has ended");
   }
@@ -341,6 +350,13 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
       this.#say({ type: "admission" });
       this.#opening.resolve(this);
     }
+  }
+
+  /** Nothing went wrong: it has heard who we are, and that is enough for it. */
+  #decline(reason: string): void {
+    this.#state = "over";
+    this.#deadline?.cancel();
+    this.#opening.reject(new LinkDeclinedError(reason));
   }
 
   #over(reason: string): void {

@@ -21,6 +21,7 @@ import { CAPABILITIES } from "../../proto/link/capabilities.ts";
 import type { Randomness } from "../../proto/link/dial_id.ts";
 import {
   LINK_VERSION,
+  LinkDeclinedError,
   LinkError,
   STREAMS_ALPN,
 } from "../../proto/link/hello.ts";
@@ -241,6 +242,7 @@ export class AgentPort {
       observer.linked(link);
     } catch (error) {
       if (!(error instanceof LinkError)) throw error;
+      if (error instanceof LinkDeclinedError) return;
       observer.refused(remoteAddress, error.message);
     }
   }

@@ -317,3 +317,14 @@ Deno.test("a link of the packets carrier gets no GOAWAY: what it carries would b
   assertEquals([port.leaving, heard, links.length], [0, [], 1]);
   assertEquals(links[0]!.isDraining, false);
 });
+
+Deno.test("an agent that is linked already is no link, and nobody's fault", async () => {
+  const { connector, links, said } = setUp();
+  await assertRejects(
+    () => connector.connect({ ...events(), claim: () => false }),
+    LinkError,
+    "this server is linked already",
+  );
+  await settled();
+  assertEquals([links, said], [[], []]);
+});

@@ -1,0 +1,220 @@
+import { assert, assertEquals } from "@std/assert";
+import { setUp, setUpWorld } from "../../tests/support/link_attempts.ts";
+import { ONE_ID_MS } from "./link_keeper.ts";
+import { EXPLAINED_CAP_MS, LOOK_MS } from "./retry_waits.ts";
+
+Deno.test("each address is wanted by itself, whatever count is reported", async () => {
+  for (const count of [1, 2]) {
+    const world = new Map<string, string | undefined>([
+      ["a:1", "s1/p1"],
+      ["b:1", "s2/p1"],
+    ]);
+    const s = setUpWorld(world, { count });
+    await s.run(1_000);
+    assertEquals(s.keeper.linkedServers, 2);
+    for (const awayMs of [3_000, 30_000, 120_000]) {
+      await s.run(60_000);
+      world.set("b:1", undefined);
+      await s.links.get("b:1")!.lose("killed");
+      await s.run(awayMs);
+      world.set("b:1", "s2/p2");
+      const sinceMs = s.timers.now();
+      while (s.keeper.linkedServers < 2) await s.run(50);
+      const tookMs = s.timers.now() - sinceMs;
+      assert(tookMs <= 2_000, `count ${count}, ${awayMs}: ${tookMs} ms`);
+      await s.run(2_000);
+    }
+  }
+});
+
+Deno.test("both come back when both were away", async () => {
+  const world = new Map<string, string | undefined>([
+    ["a:1", "s1/p1"],
+    ["b:1", "s2/p1"],
+  ]);
+  const s = setUpWorld(world, { count: 2 });
+  await s.run(5_000);
+  for (const address of world.keys()) world.set(address, undefined);
+  for (const link of [...s.links.values()]) await link.lose("killed");
+  await s.run(10_000);
+  world.set("a:1", "s1/p2").set("b:1", "s2/p2");
+  await s.run(1_000);
+  assertEquals(s.keeper.linkedServers, 2);
+});
+
+Deno.test("an address that never existed costs the other nothing", async () => {
+  const world = new Map<string, string | undefined>([
+    ["a:1", "s1/p1"],
+    ["gone:1", undefined],
+  ]);
+  const s = setUpWorld(world);
+  await s.run(1_200_000, 200);
+  assertEquals(s.attemptsAt("a:1"), 1);
+  const sinceMs = s.timers.now();
+  await s.run(60_000);
+  assert(s.attemptsAt("gone:1", sinceMs) <= 24, "about every 4 s");
+});
+
+Deno.test("a server that is away leads to no storm on those that are linked", async () => {
+  const world = new Map<string, string | undefined>([
+    ["a:1", "s1/p1"],
+    ["b:1", "s2/p1"],
+  ]);
+  const s = setUpWorld(world, { count: 2 });
+  await s.run(5_000);
+  world.set("b:1", undefined);
+  await s.links.get("b:1")!.lose("killed");
+  const sinceMs = s.timers.now();
+  await s.run(3_000);
+  assert(s.attemptsAt("a:1", sinceMs) <= 3);
+  await s.run(600_000, 200);
+  // It might be a balancer before the one that is missing.
+  const asked = s.attemptsAt("a:1", sinceMs);
+  assert(asked > 10 && asked < 30, `${asked} attempts in ten minutes`);
+  assert(EXPLAINED_CAP_MS === 60_000);
+});
+
+Deno.test("a balancer before three servers, and an address that is dead", async () => {
+  const world = new Map<string, string | readonly string[] | undefined>([
+    ["lb:1", ["s1", "s1", "s2", "s1", "s2", "s3"]],
+    ["dead:1", undefined],
+  ]);
+  const s = setUpWorld(world, { count: 3 });
+  await s.run(5_000);
+  assertEquals(s.keeper.linkedServers, 3);
+  const sinceMs = s.timers.now();
+  await s.run(60_000);
+  assertEquals(s.attemptsAt("lb:1", sinceMs), 0);
+});
+
+Deno.test("two addresses of one server: the second keeps no links, and takes over", async () => {
+  const world = new Map<string, string | undefined>([
+    ["name:1", "s1/p1"],
+    ["10.0.0.1:1", "s1/p1"],
+  ]);
+  const s = setUpWorld(world);
+  await s.run(60_000);
+  assertEquals(s.said, ["linked s1"]);
+  const looked = s.attemptsAt("10.0.0.1:1");
+  assert(looked >= 2 && looked <= 5, `${looked} looks in a minute`);
+  // The name leads nowhere now; the server is still there.
+  world.set("name:1", undefined);
+  await s.links.get("name:1")!.lose("the name is gone");
+  await s.run(200);
+  assertEquals(s.keeper.linkedServers, 1);
+  await s.run(3_600_000, 1_000);
+  world.set("name:1", "s1/p1");
+  await s.run(10_000);
+  const sinceMs = s.timers.now();
+  await s.run(3_600_000, 1_000);
+  const looks = s.attemptsAt("name:1", sinceMs);
+  assert(looks <= 2 * 3_600_000 / LOOK_MS.cap, `${looks} looks in an hour`);
+});
+
+Deno.test("an alias that turns out to lead elsewhere is linked to, too", async () => {
+  const world = new Map<string, string | readonly string[] | undefined>([
+    ["a:1", "s1"],
+    ["lb:1", ["s1", "s2"]],
+  ]);
+  const s = setUpWorld(world);
+  await s.run(LOOK_MS.first);
+  assertEquals(s.keeper.linkedServers, 2);
+});
+
+Deno.test("two addresses that race for one server make no second link", async () => {
+  const s = setUp({ addresses: ["a:1", "b:1"] });
+  const [one, other] = s.attempts;
+  assert(one!.events.claim({ serverId: "s1" }, "streams"));
+  await other!.succeed("s1");
+  s.timers.advance(1_000);
+  assertEquals(s.said, []);
+  // Whoever was first does not get there: the other one does.
+  await one!.fail("cut off");
+  s.timers.advance(200);
+  const last = s.attempts.at(-1)!;
+  await last.succeed("s1");
+  assertEquals(s.said, ["failed: cut off", "linked s1"]);
+});
+
+Deno.test("two servers with one id are both linked, and reported once", async () => {
+  const world = new Map<string, string | undefined>([
+    ["a:1", "s1/p1"],
+    ["b:1", "s1/p2"],
+  ]);
+  const s = setUpWorld(world);
+  await s.run(1_000);
+  assertEquals(s.said, ["linked s1", "linked s1"]);
+  await s.run(10 * ONE_ID_MS);
+  assertEquals(s.said.slice(2), ["s1 at a:1 and b:1"]);
+});
+
+Deno.test("a successor whose predecessor is not yet found dead is no second server", async () => {
+  const world = new Map<string, string | undefined>([
+    ["a:1", "s1/p1"],
+    ["b:1", "s1/p1"],
+  ]);
+  const s = setUpWorld(world);
+  await s.run(1_000);
+  world.set("a:1", "s1/p2").set("b:1", "s1/p2");
+  await s.run(LOOK_MS.first);
+  assertEquals(s.said, ["linked s1", "linked s1"]);
+  await s.links.get("a:1")!.lose("no answer to PING");
+  await s.run(2 * ONE_ID_MS);
+  assert(!s.said.some((line) => line.includes("and")), `${s.said}`);
+});
+
+Deno.test("the successor of a server that is going is found, and the old link serves on", async () => {
+  const world = new Map<string, string | undefined>([["a:1", "s1/p1"]]);
+  const s = setUpWorld(world);
+  await s.run(60_000);
+  const old = s.links.get("a:1")!;
+  await old.drain();
+  const sinceMs = s.timers.now();
+  await s.run(20_000);
+  const asked = s.attemptsAt("a:1", sinceMs);
+  assert(asked > 8 && asked < 15, `${asked} attempts in 20 s`);
+  assertEquals([s.keeper.linkedServers, s.said.length], [1, 1]);
+  world.set("a:1", "s1/p2");
+  await s.run(10_000);
+  assertEquals(s.said, ["linked s1", "linked s1"]);
+  assertEquals(old.closed, undefined);
+  await old.lose("over");
+  const after = s.attempts.length;
+  await s.run(600_000, 1_000);
+  assertEquals([s.keeper.linkedServers, s.attempts.length], [1, after]);
+});
+
+Deno.test("an alias of a server that is going is no storm either", async () => {
+  const world = new Map<string, string | undefined>([
+    ["a:1", "s1/p1"],
+    ["b:1", "s1/p1"],
+  ]);
+  const s = setUpWorld(world);
+  await s.run(1_000);
+  await s.links.get("a:1")!.drain();
+  const sinceMs = s.timers.now();
+  await s.run(20_000);
+  assert(s.attemptsAt("b:1", sinceMs) < 40);
+});
+
+Deno.test("a wait that the user has said is the first one", async () => {
+  const s = setUp({ intervalMs: 7_000 });
+  await s.attempts[0]!.refuse();
+  assert(s.retries[0]! >= 3_500 && s.retries[0]! <= 7_000);
+});
+
+Deno.test("a successor that is there at once is linked to at once", async () => {
+  const world = new Map<string, string | undefined>([["a:1", "s1/p1"]]);
+  const s = setUpWorld(world);
+  for (let process = 2; process < 5; process++) {
+    await s.run(60_000, 500);
+    const old = s.links.get("a:1")!;
+    await old.drain();
+    await s.run(300);
+    world.set("a:1", `s1/p${process}`);
+    await s.run(500);
+    const linked = s.said.filter((line) => line.startsWith("linked"));
+    assertEquals(linked.length, process);
+    await old.lose("over");
+  }
+});
