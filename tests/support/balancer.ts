@@ -4,6 +4,8 @@
  * @module
  */
 
+import { arrivals } from "./sockets.ts";
+
 /** See the module description. */
 export class Balancer {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -28,7 +30,7 @@ export class Balancer {
   }
 
   async #accept(): Promise<void> {
-    for await (const caller of this.#listener) {
+    for await (const caller of arrivals(this.#listener)) {
       const port = this.#ports[this.#next++ % this.#ports.length];
       void join(caller, port);
     }

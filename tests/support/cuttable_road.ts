@@ -6,6 +6,8 @@
  * @module
  */
 
+import { arrivals } from "./sockets.ts";
+
 /** Largest single read. */
 const CHUNK_OCTETS = 128 * 1024;
 
@@ -56,7 +58,7 @@ export class CuttableRoad {
   }
 
   async #accept(): Promise<void> {
-    for await (const near of this.#listener) {
+    for await (const near of arrivals(this.#listener)) {
       const far = await this.#goOn();
       if (far === undefined) {
         near.close();

@@ -9,6 +9,7 @@ import { Buffer } from "node:buffer";
 // @ts-types="../../agent/proxy/dns_packet.d.ts"
 import packet from "dns-packet";
 import type { DatagramAddress } from "../../host/sockets/libc/socket_address.ts";
+import { arrivals } from "./sockets.ts";
 
 /** A question that came. */
 export interface AskedQuestion {
@@ -98,7 +99,7 @@ export class DnsServer implements AsyncDisposable {
   }
 
   async #serveTcp(): Promise<void> {
-    for await (const conn of this.#tcp) void this.#serveConn(conn);
+    for await (const conn of arrivals(this.#tcp)) void this.#serveConn(conn);
   }
 
   async #serveConn(conn: Deno.Conn): Promise<void> {
