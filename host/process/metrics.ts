@@ -182,7 +182,7 @@ export class MetricRegistry {
   /**
    * Series with labels whose values are asked for at each scrape.
    *
-   * @param values Each set of labels once. `undefined` is none: it lets others
+   * @param values Of one set of labels the first counts. `undefined` is none: it lets others
    *   have their turn while many are looked at.
    */
   computedLabelled(
@@ -193,7 +193,12 @@ export class MetricRegistry {
     values: () => Iterable<Sample | undefined>,
   ): void {
     this.#add(kind, name, help, function* () {
+      const shown = new Set<string>();
       for (const sample of values()) {
+        // Two values of one series, and scrapers refuse all of it.
+        const key = sample?.[0].join("\0");
+        if (key !== undefined && shown.has(key)) continue;
+        if (key !== undefined) shown.add(key);
         yield sample && sampleLine(name, labels, ...sample);
       }
     });

@@ -118,9 +118,8 @@ export class ExpiryWatch {
   #shown(): Iterable<readonly [readonly string[], number]> {
     return this.#sources.flatMap(({ kind, terms }) =>
       terms.toSorted((one, other) => one.notAfterMs - other.notAfterMs)
-        .slice(0, SHOWN_CERTIFICATES_MAX)
         // Of several with one name the first to end is shown.
-        .toReversed()
+        .slice(0, SHOWN_CERTIFICATES_MAX)
         .map(({ role, subject, notAfterMs }) =>
           [[kind, role, subject], Math.floor(notAfterMs / 1000)] as const
         )

@@ -118,7 +118,7 @@ Deno.test("a scrape shows when each certificate ends, of many the first", () => 
     (_, index) => term(`n${index}`, 365, 100 - index),
   );
   assertEquals(lines().length, SHOWN_CERTIFICATES_MAX);
-  assertEquals(lines().at(-1)!.endsWith(` ${seconds(1)}`), true);
+  assertEquals(lines().at(0)!.endsWith(` ${seconds(1)}`), true);
 });
 
 Deno.test("nothing is told after the end", () => {
