@@ -6,11 +6,8 @@
  * @module
  */
 
-import {
-  type TunnelConn,
-  TunnelLostError,
-  TunnelResetError,
-} from "../client/tunnel_conn.ts";
+import { TunnelLostError, TunnelResetError } from "../client/conn_errors.ts";
+import type { TunnelConn } from "../client/tunnel_conn.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 

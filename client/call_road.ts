@@ -30,7 +30,7 @@ export function frontendRoad(
 
 /** To the agent port, as a node. */
 export function nodeRoad(
-  { addresses, files, identity, serverName, proxyEnv }: NodeRoad,
+  { addresses, files, identity, serverName, proxyEnv = {} }: NodeRoad,
 ): CallRoad {
   return tlsRoad({
     addresses,

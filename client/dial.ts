@@ -1,13 +1,16 @@
 /**
- * One connection through the tunnel.
+ * One connection, or one flow of datagrams, through the tunnel.
  *
  * @module
  */
 
+import type { Conduit } from "../proto/transfer/conduit.ts";
 import type { EgressRoads, NetworkContext } from "./egress_config.ts";
 import type { Road } from "./road.ts";
 import { openRoad } from "./road_dialer.ts";
+import { addrOf } from "./tunnel_addr.ts";
 import { TunnelConn } from "./tunnel_conn.ts";
+import { TunnelDatagrams } from "./tunnel_datagrams.ts";
 
 /** How {@linkcode dial} finds its way. */
 export type DialOptions =
@@ -16,6 +19,7 @@ export type DialOptions =
     readonly node?: string;
     /** Without a node: only if there is no more than one, see `RoadDial`. */
     readonly oneAgent?: boolean;
+    /** Gives the dial up; not the connection, once there is one. */
     readonly signal?: AbortSignal;
     /** Milliseconds; 30 s unless given. */
     readonly timeoutMs?: number;
@@ -35,20 +39,43 @@ export async function dial(
   address: string,
   options: DialOptions,
 ): Promise<TunnelConn> {
+  const conduit = await dialOnce("tcp", address, options);
+  return new TunnelConn(conduit, addrOf("tcp", address));
+}
+
+/**
+ * Opens a flow of datagrams to `address` (`host:port`, IPv6 in brackets) over
+ * UDP. Not over CONNECT, which knows streams only.
+ *
+ * @throws {TunnelDialError} With the reason in Konnectivity's words.
+ */
+export async function dialDatagrams(
+  address: string,
+  options: DialOptions,
+): Promise<TunnelDatagrams> {
+  const conduit = await dialOnce("udp", address, options);
+  return new TunnelDatagrams(conduit, addrOf("udp", address));
+}
+
+/** Over a road of its own, which ends with what is dialed. */
+async function dialOnce(
+  protocol: "tcp" | "udp",
+  address: string,
+  options: DialOptions,
+): Promise<Conduit> {
   const road = "via" in options
     ? options.via
     : options.roads.get(options.context) ?? { kind: "direct" };
   const { node, oneAgent, signal, timeoutMs } = options;
   const dialer = openRoad(road);
   try {
-    const conduit = await dialer.dial({
-      target: { protocol: "tcp", address },
+    return await dialer.dial({
+      target: { protocol, address },
       ...(node === undefined ? {} : { node }),
       ...(oneAgent === undefined ? {} : { oneAgent }),
       ...(signal === undefined ? {} : { signal }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
-    return new TunnelConn(conduit);
   } finally {
     dialer.close();
   }

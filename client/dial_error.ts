@@ -25,8 +25,16 @@ export type DialFailure =
 
 /** Thrown by `dial`. The message is the sentence of whoever refused. */
 export class TunnelDialError extends Error {
+  /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelDialError";
 
+  /**
+   * Says why a dial failed.
+   *
+   * @param reason In Konnectivity's words.
+   * @param message The sentence of whoever refused.
+   * @param cause What went wrong below, if anything.
+   */
   constructor(readonly reason: DialFailure, message: string, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause });
   }

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { parse } from "@std/yaml";
+import { parse } from "../std/yaml.ts";
 import type { FrontendAddress, FrontendProtocol, Road } from "./road.ts";
 
 /** The network contexts of kube-apiserver. */
@@ -22,6 +22,7 @@ export type EgressRoads = ReadonlyMap<NetworkContext, Road>;
 
 /** The file says something that cannot be followed. */
 export class EgressConfigError extends Error {
+  /** Tells it from other errors, also by its text. */
   override readonly name = "EgressConfigError";
 }
 

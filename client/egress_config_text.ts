@@ -5,7 +5,7 @@
  * @module
  */
 
-import { stringify } from "@std/yaml";
+import { stringify } from "../std/yaml.ts";
 import type { EgressRoads } from "./egress_config.ts";
 import type { FrontendAddress, Road } from "./road.ts";
 

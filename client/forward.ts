@@ -31,6 +31,7 @@ export interface ForwardOptions {
   readonly port: number;
   /** `host:port`, IPv6 in brackets. */
   readonly address: string;
+  /** What callers speak, and what the target is spoken to in. */
   readonly protocol: "tcp" | "udp";
   /** The `host` identifier of the only node wanted. */
   readonly node?: string;
@@ -38,11 +39,13 @@ export interface ForwardOptions {
   readonly oneAgent?: boolean;
   /** Limit on each dial, in milliseconds. */
   readonly timeoutMs?: number;
+  /** What makes the connections; stays open when the port is closed. */
   readonly dialer: RoadDialer;
   /** A caller whose dial failed; its connection was reset. */
   readonly onRefused: (error: TunnelDialError, caller: string) => void;
   /** Trouble with the port, one line per burst; it stays open. */
   readonly onProblem: (line: string) => void;
+  /** For tests; the system's unless given. */
   readonly timers?: Timers;
 }
 

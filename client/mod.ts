@@ -1,10 +1,11 @@
 /**
  * The client library: connections through the tunnel for programs.
+ * `docs/library.md` shows how it is imported and used.
  *
  * ```ts ignore
- * import { dial } from "./client/mod.ts";
+ * import { dial } from "@tunnel/client";
  *
- * const conn = await dial("127.0.0.1:10250", {
+ * await using conn = await dial("127.0.0.1:10250", {
  *   via: {
  *     kind: "tunnel",
  *     protocol: "grpc",
@@ -20,11 +21,27 @@
  * @module
  */
 
-export { dial, type DialOptions } from "./dial.ts";
+export type { ProxyEnvironment } from "../host/dial/proxy_environment.ts";
+export type { ServerAddress } from "../host/dial/server_addresses.ts";
+export {
+  ListenError,
+  type ListenProblem,
+} from "../host/listen/listen_error.ts";
+export type { CredentialFiles } from "../host/tls/credentials.ts";
+export type { DialTarget } from "../proto/link/link.ts";
+export type { Clock, Timer, Timers } from "../proto/sync/clock.ts";
+export type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../proto/transfer/conduit.ts";
+export { TunnelLostError, TunnelResetError } from "./conn_errors.ts";
+export { dial, dialDatagrams, type DialOptions } from "./dial.ts";
 export { type DialFailure, TunnelDialError } from "./dial_error.ts";
 export {
   EgressConfigError,
   type EgressRoads,
+  NETWORK_CONTEXTS,
   type NetworkContext,
   parseEgressConfig,
 } from "./egress_config.ts";
@@ -37,8 +54,6 @@ export type {
   RoadTls,
 } from "./road.ts";
 export { openRoad, type RoadDial, type RoadDialer } from "./road_dialer.ts";
-export {
-  TunnelConn,
-  TunnelLostError,
-  TunnelResetError,
-} from "./tunnel_conn.ts";
+export type { TunnelAddr } from "./tunnel_addr.ts";
+export { TunnelConn } from "./tunnel_conn.ts";
+export { TunnelDatagrams } from "./tunnel_datagrams.ts";

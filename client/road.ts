@@ -26,8 +26,11 @@ export type FrontendAddress =
 
 /** Certificates for a frontend on TCP, which always wants one of ours. */
 export interface RoadTls {
+  /** PEM: whom to trust as the server. */
   readonly caFile: string;
+  /** PEM: our certificate, and what stands between it and its authority. */
   readonly certFile: string;
+  /** PEM: its private key. */
   readonly keyFile: string;
   /** The name the server's certificate must bear; absent: the host. */
   readonly serverName?: string;
@@ -48,16 +51,22 @@ export type Road =
  * reach is said by the server's policy.
  */
 export interface NodeRoad {
+  /** Tells it from other roads. */
   readonly kind: "node";
   /** At least one. */
   readonly addresses: readonly ServerAddress[];
   /** Of the node, read for each connection. */
   readonly files: CredentialFiles;
-  /** In place of `files`, where that is looked after. */
+  /**
+   * In place of `files`, where that is looked after by the program itself.
+   *
+   * @internal
+   */
   readonly identity?: RoadIdentity;
   /** The name servers' certificates must bear; absent: the host. */
   readonly serverName?: string;
-  readonly proxyEnv: ProxyEnvironment;
+  /** HTTP proxies on the way to the server; absent: none. */
+  readonly proxyEnv?: ProxyEnvironment;
 }
 
 /** Such as `grpc over unix:/run/front.sock`, for logs and errors. */

@@ -22,6 +22,7 @@ export const DIAL_TIMEOUT_MS = 30_000;
 
 /** One dial. */
 export interface RoadDial {
+  /** What is wanted behind the tunnel. */
   readonly target: DialTarget;
   /**
    * The `host` identifier of the only node wanted; `uid=` and `cidr=` in front
@@ -44,6 +45,8 @@ export interface RoadDial {
 /** Makes conduits until it is closed. */
 export interface RoadDialer {
   /**
+   * Connects.
+   *
    * @returns A connected conduit that nobody has attached to. Early data is
    *   delivered, ahead of anything written to it.
    * @throws {TunnelDialError}

@@ -7,16 +7,8 @@
 
 import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
 import { OctetQueue } from "../proto/transfer/octet_queue.ts";
-
-/** One end gave the connection up (TCP RST and its like). */
-export class TunnelResetError extends Error {
-  override readonly name = "TunnelResetError";
-}
-
-/** The road broke; what the other end saw is unknown. */
-export class TunnelLostError extends Error {
-  override readonly name = "TunnelLostError";
-}
+import { errorOf } from "./conn_errors.ts";
+import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
 
 /** Size of the chunks that {@linkcode TunnelConn.readable} gives. */
 const CHUNK_OCTETS = 65_536;
@@ -29,7 +21,11 @@ interface Waiting<T> {
 }
 
 /** See the module description. One `read` and one `write` at a time. */
-export class TunnelConn {
+export class TunnelConn implements Disposable, AsyncDisposable {
+  /** The target, as it was dialed. */
+  readonly remoteAddr: TunnelAddr;
+  /** Unspecified: this end of a tunnel has no address, its road has. */
+  readonly localAddr: TunnelAddr;
   readonly #conduit: Conduit;
   readonly #arrived = new OctetQueue();
   #reader: Waiting<number | null> | undefined;
@@ -41,10 +37,22 @@ export class TunnelConn {
   #peerEnded = false;
   #end: ConduitEnd | undefined;
   readonly #closed = Promise.withResolvers<ConduitEnd>();
+  #readable: ReadableStream<Uint8Array<ArrayBuffer>> | undefined;
+  #writable: WritableStream<Uint8Array> | undefined;
 
-  /** @param conduit A connected conduit that nobody has attached to. */
-  constructor(conduit: Conduit) {
+  /**
+   * Takes a conduit over; `dial` does it for most.
+   *
+   * @param conduit A connected conduit that nobody has attached to.
+   * @param remoteAddr What was dialed.
+   */
+  constructor(
+    conduit: Conduit,
+    remoteAddr: TunnelAddr = { transport: "tcp", ...UNSPECIFIED },
+  ) {
     this.#conduit = conduit;
+    this.remoteAddr = remoteAddr;
+    this.localAddr = { transport: remoteAddr.transport, ...UNSPECIFIED };
     conduit.attach({
       onData: (chunk) => {
         this.#arrived.push(chunk);
@@ -113,14 +121,34 @@ export class TunnelConn {
     this.#serveWriter();
   }
 
-  /** Gives the connection up; a waiting `read` or `write` is rejected. */
+  /**
+   * Gives the connection up: what was not delivered is dropped, and a waiting
+   * `read` or `write` is rejected. Where both ends have ended their sides, what
+   * was written is delivered first.
+   */
   close(): void {
-    if (this.#end === undefined) this.#conduit.reset("closed by its user");
+    if (this.#end !== undefined) return;
+    if (this.#peerEnded && this.#ended === "sent") return;
+    this.#conduit.reset("closed by its user");
   }
 
-  /** The incoming direction as a stream; errors as `read` throws them. */
+  /** `using`: the same as {@linkcode close}. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** `await using`: closes, and waits until nothing of it is left. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+    await this.closed;
+  }
+
+  /**
+   * The incoming direction as a stream, always the same one; errors as `read`
+   * throws them. Either this or `read`, not both.
+   */
   get readable(): ReadableStream<Uint8Array<ArrayBuffer>> {
-    return new ReadableStream({
+    return this.#readable ??= new ReadableStream({
       pull: async (controller) => {
         const chunk = new Uint8Array(CHUNK_OCTETS);
         const count = await this.read(chunk);
@@ -131,9 +159,12 @@ export class TunnelConn {
     });
   }
 
-  /** The outgoing direction as a stream; closing it is the half-close. */
+  /**
+   * The outgoing direction as a stream, always the same one; closing it is the
+   * half-close. Either this or `write`, not both.
+   */
   get writable(): WritableStream<Uint8Array> {
-    return new WritableStream({
+    return this.#writable ??= new WritableStream({
       write: (chunk) => this.write(chunk),
       close: () => this.closeWrite(),
       abort: () => this.close(),
@@ -188,12 +219,4 @@ export class TunnelConn {
     if (this.#end === undefined) this.#conduit.consumed(count);
     return count;
   }
-}
-
-/** `clean` comes here too: whoever writes after it has nobody to write to. */
-function errorOf(end: ConduitEnd): Error {
-  if (end.kind === "lost") return new TunnelLostError(end.reason);
-  return new TunnelResetError(
-    end.kind === "reset" ? end.reason : "the connection is over",
-  );
 }

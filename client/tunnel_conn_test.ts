@@ -5,11 +5,9 @@ import {
   type MemoryPairOptions,
 } from "../tests/support/memory_conduit.ts";
 import { Prng } from "../tests/support/prng.ts";
-import {
-  TunnelConn,
-  TunnelLostError,
-  TunnelResetError,
-} from "./tunnel_conn.ts";
+import { TunnelLostError, TunnelResetError } from "./conn_errors.ts";
+import { addrOf } from "./tunnel_addr.ts";
+import { TunnelConn } from "./tunnel_conn.ts";
 
 function connect(options: MemoryPairOptions = {}) {
   const [ours, theirs] = MemoryConduit.pair(options);
@@ -169,4 +167,54 @@ Deno.test("a stream that is cancelled resets the connection", async () => {
   const { conn, far } = connect();
   await conn.readable.cancel();
   assertEquals((await far.closed).kind, "reset");
+});
+
+Deno.test("each direction is one stream, however often it is asked for", async () => {
+  const { conn, far } = connect();
+  assertEquals(conn.readable === conn.readable, true);
+  assertEquals(conn.writable === conn.writable, true);
+  const reader = conn.readable.getReader();
+  assertEquals(conn.readable.locked, true);
+  far.send("hello");
+  assertEquals((await reader.read()).value, encode("hello"));
+});
+
+Deno.test("a connection that goes out of scope is closed", async () => {
+  const { conn, far } = connect();
+  {
+    await using inner = conn;
+    await inner.write(encode("half"));
+  }
+  assertEquals((await conn.closed).kind, "reset");
+  await far.closed;
+  assertEquals(far.end?.kind, "reset");
+});
+
+Deno.test("closing delivers what was written once both ends have ended", async () => {
+  const { conn, far } = connect({ windowOctets: 1000 });
+  far.stopReading();
+  far.finish();
+  const writing = conn.write(new Uint8Array(1000));
+  await writing;
+  conn.closeWrite();
+  assertEquals(await conn.read(new Uint8Array(1)), null);
+  conn[Symbol.dispose]();
+  far.startReading();
+  await far.received(1000);
+  assertEquals(await conn.closed, { kind: "clean" });
+});
+
+Deno.test("a connection says what was dialed, and that it has no address", () => {
+  const [ours] = MemoryConduit.pair({});
+  const conn = new TunnelConn(ours, addrOf("tcp", "[fd00::7]:443"));
+  assertEquals(conn.remoteAddr, {
+    transport: "tcp",
+    hostname: "fd00::7",
+    port: 443,
+  });
+  assertEquals(conn.localAddr, {
+    transport: "tcp",
+    hostname: "0.0.0.0",
+    port: 0,
+  });
 });

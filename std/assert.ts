@@ -16,4 +16,4 @@ export {
   assertStrictEquals,
   assertStringIncludes,
   assertThrows,
-} from "deno-std/assert/mod.js";
+} from "npm:deno-std@1.4.0/assert/mod.js";

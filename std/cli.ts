@@ -5,4 +5,4 @@
  * @module
  */
 // @ts-types="./cli.d.ts"
-export { parseArgs } from "deno-std/cli/parse_args.js";
+export { parseArgs } from "npm:deno-std@1.4.0/cli/parse_args.js";

@@ -5,4 +5,8 @@
  * @module
  */
 // @ts-types="./streams.d.ts"
-export { TextLineStream, toBytes, toText } from "deno-std/streams/mod.js";
+export {
+  TextLineStream,
+  toBytes,
+  toText,
+} from "npm:deno-std@1.4.0/streams/mod.js";

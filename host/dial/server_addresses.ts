@@ -24,6 +24,7 @@ import { TlsHandshakeError } from "../tls/tls_errors.ts";
 export interface ServerAddress {
   /** A name or an address without brackets. */
   readonly host: string;
+  /** Where agents call in. */
   readonly port: number;
 }
 

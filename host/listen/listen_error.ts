@@ -16,9 +16,12 @@ export type ListenProblem =
 
 /** A listener that could not be opened. The caller adds which flag to change. */
 export class ListenError extends Error {
+  /** Tells it from other errors, also by its text. */
   override readonly name = "ListenError";
 
+  /** Made by {@linkcode listenError} for most. */
   constructor(
+    /** For who decides by it. */
     readonly problem: ListenProblem,
     /** `host:port` or a path. */
     readonly address: string,

@@ -21,7 +21,9 @@ export interface KeyPairFiles {
 
 /** Files to read; PEM. A server needs `cert` and `key`, verifying needs `ca`. */
 export interface CredentialFiles {
+  /** The certificate, and what stands between it and its authority. */
   readonly cert?: string | undefined;
+  /** The private key of `cert`. */
   readonly key?: string | undefined;
   /** Several bundles are trusted alike. */
   readonly ca?: string | readonly string[] | undefined;

@@ -7,7 +7,7 @@
  * @module
  */
 
-import protobuf from "protobufjs/light.js";
+import protobuf from "npm:protobufjs@8.8.1/light.js";
 
 /** Sent once by the server, first of all. */
 export interface ServerHello {

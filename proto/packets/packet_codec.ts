@@ -17,7 +17,7 @@
  * @module
  */
 
-import protobuf from "protobufjs/minimal.js";
+import protobuf from "npm:protobufjs@8.8.1/minimal.js";
 import { canonicalInt64, highBits, int64FromBits, lowBits } from "./int64.ts";
 import {
   type CloseRequest,

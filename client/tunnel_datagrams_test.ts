@@ -1,0 +1,64 @@
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
+import { MemoryConduit } from "../tests/support/memory_conduit.ts";
+import { TunnelResetError } from "./conn_errors.ts";
+import { addrOf } from "./tunnel_addr.ts";
+import { TunnelDatagrams } from "./tunnel_datagrams.ts";
+
+function open() {
+  const [ours, theirs] = MemoryConduit.pair({ datagrams: true });
+  const flow = new TunnelDatagrams(ours, addrOf("udp", "10.0.0.7:53"));
+  return { flow, ours, far: new ConduitProbe(theirs) };
+}
+
+const encode = (text: string) => new TextEncoder().encode(text);
+
+Deno.test("datagrams stay whole, both ways", async () => {
+  const { flow, ours, far } = open();
+  flow.send(encode("one"));
+  flow.send(encode("two"));
+  await far.received(6);
+  far.send("three");
+  far.send("four");
+  await settled();
+  assertEquals(await flow.receive(), encode("three"));
+  assertEquals(await flow.receive(), encode("four"));
+  assertEquals(ours.unconsumedOctets, 0);
+  assertEquals(flow.remoteAddr.port, 53);
+});
+
+Deno.test("datagrams are received one by one, until there are no more", async () => {
+  const { flow, far } = open();
+  const received: string[] = [];
+  const receiving = (async () => {
+    for await (const one of flow) received.push(new TextDecoder().decode(one));
+  })();
+  assertThrows(() => flow.receive(), TypeError, "another receive");
+  far.send("a");
+  far.send("b");
+  far.finish();
+  await receiving;
+  assertEquals(received, ["a", "b"]);
+});
+
+Deno.test("what is larger than UDP is not sent", () => {
+  const { flow } = open();
+  assertThrows(
+    () => flow.send(new Uint8Array(65_508)),
+    RangeError,
+    "65508 bytes",
+  );
+});
+
+Deno.test("a flow that goes out of scope is over, on both ends", async () => {
+  const { flow, far } = open();
+  let waiting: Promise<unknown>;
+  {
+    await using inner = flow;
+    waiting = inner.receive();
+    waiting.catch(() => {});
+  }
+  await assertRejects(() => waiting, TunnelResetError, "closed by its user");
+  await far.closed;
+  assertThrows(() => flow.send(encode("late")), TunnelResetError);
+});
