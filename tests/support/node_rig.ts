@@ -188,7 +188,7 @@ export class NodeRig implements AsyncDisposable {
             addresses,
             credentials: () => Credentials.load(files).current,
             serverName: serverName!,
-            proxyEnv,
+            proxyEnv: proxyEnv ?? {},
           }),
           mode: "delta",
           node: proxyNode(`${node.name}/proxy`, ""),
