@@ -221,6 +221,7 @@ function readPolicy(form: Form): ServicePolicy {
       ? {}
       : { balance: word(BALANCES, balance, "balance") },
     ...read("zoneAware", flag),
+    ...read("nodeAware", flag),
     ...read("dialTimeoutMs", number),
     ...read("udpIdleMs", number),
     ...read("drainMs", number),

@@ -88,6 +88,8 @@ export interface ServicePolicy {
   readonly balance?: Balance;
   /** Endpoints of the proxy's own zone first. */
   readonly zoneAware?: boolean;
+  /** Endpoints on the proxy's own node before those. */
+  readonly nodeAware?: boolean;
   /** For one try at one endpoint. */
   readonly dialTimeoutMs?: number;
   /** After so long without a datagram a UDP session ends. */

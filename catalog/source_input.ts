@@ -145,7 +145,7 @@ export class SourceInput implements Sink {
     this.#events.log.warn(`${problem}${kept}`, {
       source: this.source.name,
       ...(retryMs === undefined ? {} : { retryMs: Math.round(retryMs) }),
-    });
+    }, `source ${this.source.name}`);
   }
 
   #take({ touched, count, refused }: Outcome): void {

@@ -12,6 +12,9 @@
 /** Ids and modes of private files, the host's name as a default. */
 const SYS = "--allow-sys=uid,gid,hostname";
 
+/** Besides, which families of addresses there are (`families.ts`). */
+const SOCKETS_SYS = `${SYS},networkInterfaces`;
+
 const LOOK = ["--allow-read", "--allow-env", SYS] as const;
 
 /**
@@ -20,7 +23,8 @@ const LOOK = ["--allow-read", "--allow-env", SYS] as const;
  * cannot limit it to a library that the system finds by its name).
  */
 const SOCKETS = [
-  ...LOOK,
+  ...LOOK.filter((flag) => flag !== SYS),
+  SOCKETS_SYS,
   "--allow-net",
   "--allow-write",
   "--allow-ffi",
@@ -29,7 +33,7 @@ const SOCKETS = [
 
 /** Listens on unix sockets: `umask` has no name of its own among `sys`. */
 const LISTENS = [
-  ...SOCKETS.filter((flag) => flag !== SYS),
+  ...SOCKETS.filter((flag) => flag !== SOCKETS_SYS),
   "--allow-sys",
 ] as const;
 

@@ -10,6 +10,7 @@
  * @module
  */
 
+import type { Families } from "./balancer/families.ts";
 import {
   type Ejection,
   keyOf,
@@ -35,6 +36,8 @@ export interface ProxyContext {
   readonly timers: Timers;
   readonly random: Random;
   readonly reach: Reach;
+  /** Of this machine; absent: it has all. */
+  readonly families?: Pick<Families, "lacking">;
   /** How long the first, second … try of a connection may take to connect. */
   readonly dialTimeoutsMs: readonly number[];
   /** After so long without a datagram a UDP session ends. */
@@ -178,12 +181,19 @@ export class ProxiedPort {
   constructor(
     service: Service,
     port: ServicePort,
-    { timers, random }: Pick<ProxyContext, "timers" | "random">,
+    { timers, random, families }: Pick<
+      ProxyContext,
+      "timers" | "random" | "families"
+    >,
   ) {
     this.service = keyOf(service);
     this.name = port.name;
     this.key = portKey(this.service, port.name);
-    this.balancer = new Balancer({ clock: timers, random });
+    this.balancer = new Balancer({
+      clock: timers,
+      random,
+      ...(families === undefined ? {} : { families }),
+    });
     this.#service = service;
     this.#port = port;
   }

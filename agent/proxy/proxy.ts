@@ -50,6 +50,8 @@ export interface ProxyOptions {
   readonly balance: Balance;
   /** Where this machine is; absent: no endpoint is near. */
   readonly zone?: string;
+  /** What it is called where endpoints name their node; absent: nobody knows. */
+  readonly node?: string;
   /** Serves ports; those of this folder unless a test has others. */
   readonly portProxies?: PortProxies;
 }
@@ -290,12 +292,13 @@ export class Proxy {
   }
 
   #balancerPolicy({ affinity, policy }: Service) {
-    const { zone, balance, context: { defaults } } = this.#options;
+    const { zone, node, balance, context: { defaults } } = this.#options;
     return {
       balance: policy.balance ?? balance,
       affinity,
       ejection: { ...defaults.ejection, ...policy.ejection },
       ...(policy.zoneAware && zone !== undefined ? { zone } : {}),
+      ...(policy.nodeAware && node !== undefined ? { node } : {}),
     };
   }
 }

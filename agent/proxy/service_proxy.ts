@@ -22,6 +22,7 @@ import {
   registerDiscoveryClientMetrics,
 } from "./discovery/discovery_client_metrics.ts";
 import { DnsService } from "./dns_service.ts";
+import { Families } from "./balancer/families.ts";
 import type { AddressFile } from "./address_file.ts";
 import type { LocalAddresses } from "./local_address.ts";
 import type { ConnectionDefaults } from "./proxied_port.ts";
@@ -43,6 +44,8 @@ export interface ServiceProxyOptions {
   readonly balance: Balance;
   /** Where this machine is; absent: no endpoint is near. */
   readonly zone?: string;
+  /** Its name as a node; absent: nobody knows. */
+  readonly node?: string;
   /** To endpoints behind agents; absent: they cannot be reached. */
   readonly road?: Road;
   /** Of the first, second … try of a connection; at least one. */
@@ -72,7 +75,7 @@ export class ServiceProxy {
     options: ServiceProxyOptions,
     { log, metrics }: { readonly log: Log; readonly metrics: MetricRegistry },
   ) {
-    const { sources, road, zone, discovery } = options;
+    const { sources, road, zone, node, discovery } = options;
     const dialer = road === undefined ? undefined : openRoad(road);
     this.#closeRoad = () => dialer?.close();
     this.#sources = sources;
@@ -89,6 +92,7 @@ export class ServiceProxy {
         log,
         timers: systemTimers,
         random: Math.random,
+        families: new Families(systemTimers),
         reach: new MachineReach(dialer === undefined ? {} : { road: dialer }),
         dialTimeoutsMs: options.dialTimeoutsMs,
         udpIdleMs: options.udpIdleMs,
@@ -101,6 +105,7 @@ export class ServiceProxy {
         : { numbers: options.addressFile.numbers }),
       balance: options.balance,
       ...(zone === undefined ? {} : { zone }),
+      ...(node === undefined ? {} : { node }),
     });
     registerCatalogMetrics(metrics, this.#catalog);
     registerProxyMetrics(metrics, this.#proxy);

@@ -1,5 +1,5 @@
 /**
- * One service of a catalog document, with its ports, affinity and policy.
+ * One service of a catalog document, with its ports and affinity.
  *
  * @module
  */
@@ -7,25 +7,19 @@
 import { parseIpAddress } from "../../proto/link/ip_address.ts";
 import {
   type Affinity,
-  BALANCES,
   DEFAULT_AFFINITY_TTL_MS,
   DEFAULT_NAMESPACE,
-  type Ejection,
   type Endpoint,
-  ENDPOINT_ENDS,
   keyOf,
   type ListenAddress,
   NO_AFFINITY,
-  NO_POLICY,
   type Service,
-  type ServicePolicy,
   type ServicePort,
 } from "../model.ts";
-import { withoutAbsent } from "../plain_data.ts";
 import { checkEndpoints, checkService, isPort } from "../validate.ts";
 import { readEndpoint } from "./document_endpoint.ts";
 import { FieldError, Fields, type Place } from "./document_fields.ts";
-import { readHealth } from "./document_health.ts";
+import { POLICY_FIELDS, readPolicy } from "./document_policy.ts";
 import { readRoutes } from "./document_routes.ts";
 
 /** A service and what is behind it. */
@@ -57,7 +51,7 @@ export function readService(value: unknown, place: Place): ReadService {
     name: fields.text("name") ?? fields.refuse("name", "wanted a name"),
     ports,
     affinity: readAffinity(fields),
-    policy: readPolicy(fields, ports),
+    policy: readPolicy(fields.map("policy", POLICY_FIELDS), ports),
   };
   if (service.ports.length === 0) fields.refuse("ports", "wanted one at least");
   const behind = fields.list("endpoints")
@@ -119,51 +113,4 @@ function readAffinity(fields: Fields): Affinity {
   const clientIp = affinity.map("clientIP", ["ttl"])!;
   const ttlMs = clientIp.duration("ttl") ?? DEFAULT_AFFINITY_TTL_MS;
   return { kind: "client-ip", ttlMs };
-}
-
-function readPolicy(
-  fields: Fields,
-  ports: readonly ServicePort[],
-): ServicePolicy {
-  const policy = fields.map("policy", [
-    "balance",
-    "zoneAware",
-    "dialTimeout",
-    "udpIdle",
-    "drain",
-    "onEndpointRemoved",
-    "onEndpointDown",
-    "endpointDrain",
-    "idleTimeout",
-    "halfClosedTimeout",
-    "userTimeout",
-    "agentOnFailure",
-    "health",
-    "ejection",
-  ]);
-  if (policy === undefined) return NO_POLICY;
-  return withoutAbsent({
-    balance: policy.word("balance", BALANCES),
-    zoneAware: policy.flag("zoneAware"),
-    dialTimeoutMs: policy.duration("dialTimeout"),
-    udpIdleMs: policy.duration("udpIdle"),
-    drainMs: policy.duration("drain", 0),
-    onEndpointRemoved: policy.word("onEndpointRemoved", ENDPOINT_ENDS),
-    onEndpointDown: policy.word("onEndpointDown", ENDPOINT_ENDS),
-    endpointDrainMs: policy.duration("endpointDrain"),
-    idleTimeoutMs: policy.duration("idleTimeout", 0),
-    halfClosedTimeoutMs: policy.duration("halfClosedTimeout", 0),
-    userTimeoutMs: policy.duration("userTimeout", 0),
-    agentOnFailure: policy.flag("agentOnFailure"),
-    health: readHealth(policy, ports),
-    ejection: readEjection(policy),
-  });
-}
-
-function readEjection(policy: Fields): Partial<Ejection> | undefined {
-  const ejection = policy.map("ejection", ["failures", "time"]);
-  return ejection && withoutAbsent({
-    failures: ejection.number("failures", 0, 1_000),
-    timeMs: ejection.duration("time"),
-  });
 }

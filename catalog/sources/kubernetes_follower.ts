@@ -8,6 +8,7 @@
  * @module
  */
 
+import { NoAnswerError } from "../../host/kubernetes/errors.ts";
 import {
   ListWatch,
   type ListWatchClient,
@@ -28,7 +29,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { keyOf, type Service } from "../model.ts";
 import type { Sink } from "../source.ts";
 import { EndpointSlices, problemOf } from "./endpoint_slices.ts";
-import { serviceFrom } from "./kubernetes_service.ts";
+import { annotationProblemOf, serviceFrom } from "./kubernetes_service.ts";
 
 /**
  * kube-proxy's: headless services have no address that a proxy could stand for,
@@ -119,7 +120,13 @@ export class KubernetesFollower {
       onChanges,
       onSynced: sayAll,
       onFollowing: () => this.#onFollowing(),
-      onProblem: ({ message }, retryMs) => this.#sink.failed(message, retryMs),
+      onProblem: (error, retryMs) => {
+        // An API server that is away is so for both: that is one thing to say.
+        const message = error instanceof NoAnswerError
+          ? `Cannot follow the cluster: ${error.what}`
+          : error.message;
+        this.#sink.failed(message, retryMs);
+      },
     });
   }
 
@@ -145,6 +152,7 @@ export class KubernetesFollower {
   }
 
   #onServices(changes: readonly ObjectChange<KubernetesService>[]): void {
+    for (const change of changes) this.#refuse(change, annotationProblemOf);
     if (!this.#isSaid.services) return;
     const services: Service[] = [];
     const gone: string[] = [];
@@ -170,7 +178,7 @@ export class KubernetesFollower {
   #onSlices(changes: readonly ObjectChange<EndpointSlice>[]): void {
     const touched = new Set<string | undefined>();
     for (const change of changes) {
-      this.#refuse(change);
+      this.#refuse(change, problemOf);
       // It may have been another service's before.
       if (change.type === "updated") {
         touched.add(this.#joined.remove(change.previous));
@@ -192,13 +200,17 @@ export class KubernetesFollower {
     });
   }
 
-  /** Says what is left out of a slice, unless it was so before. */
-  #refuse(change: ObjectChange<EndpointSlice>): void {
+  /** Says what is left out of an object, unless it was so before. */
+  #refuse<T extends KubernetesObject>(
+    change: ObjectChange<T>,
+    problemOf: (object: T) => string | undefined,
+  ): void {
     if (change.type === "removed") return;
     const problem = problemOf(change.object);
+    if (problem === undefined) return;
     const isNews = change.type === "added" ||
       problemOf(change.previous) !== problem;
-    if (problem !== undefined && isNews) this.#sink.refused(problem);
+    if (isNews) this.#sink.refused(problem);
   }
 }
 

@@ -12,15 +12,19 @@ import {
   NO_POLICY,
   type Protocol,
   type Service,
+  type ServicePolicy,
   type ServicePort,
 } from "../model.ts";
+import { annotatedPolicy } from "./service_annotations.ts";
 
 /** Values that ask for endpoints of the client's own zone. */
 const NEAR_FIRST: ReadonlySet<string> = new Set([
   "PreferClose",
   "PreferSameZone",
-  "PreferSameNode",
 ]);
+
+/** The one that asks for those of its own node, and then of its zone. */
+const NODE_FIRST = "PreferSameNode";
 
 /** How the same was asked for before `trafficDistribution`. */
 const TOPOLOGY_MODE = "service.kubernetes.io/topology-mode";
@@ -36,13 +40,32 @@ export function serviceFrom(object: KubernetesService): Service | undefined {
   if (type === "ExternalName" || clusterIP === "" || clusterIP === "None") {
     return undefined;
   }
-  return {
+  const service = {
     namespace: metadata.namespace ?? "",
     name: metadata.name ?? "",
     ports: portsOf(object),
     affinity: affinityOf(object),
-    policy: isNearFirst(object) ? { zoneAware: true } : NO_POLICY,
+    policy: nearnessOf(object),
   };
+  const { annotations } = metadata;
+  if (annotations === undefined) return service;
+  const { policy } = annotatedPolicy(service, annotations);
+  return policy === NO_POLICY
+    ? service
+    : { ...service, policy: { ...service.policy, ...policy } };
+}
+
+/** @returns Which annotations are left out, and why; `undefined`: none. */
+export function annotationProblemOf(
+  object: KubernetesService,
+): string | undefined {
+  const { namespace = "", name = "", annotations } = object.metadata;
+  const service = serviceFrom({ ...object, metadata: { namespace, name } });
+  if (service === undefined || annotations === undefined) return undefined;
+  const { problem } = annotatedPolicy(service, annotations);
+  return problem === undefined
+    ? undefined
+    : `Service ${namespace}/${name} is served without an annotation: ${problem}`;
 }
 
 /** @returns `undefined` for SCTP. */
@@ -77,7 +100,10 @@ function affinityOf({ spec }: KubernetesService): Affinity {
   return { kind: "client-ip", ttlMs };
 }
 
-function isNearFirst({ metadata, spec }: KubernetesService): boolean {
-  return NEAR_FIRST.has(spec?.trafficDistribution ?? "") ||
+function nearnessOf({ metadata, spec }: KubernetesService): ServicePolicy {
+  const distribution = spec?.trafficDistribution ?? "";
+  if (distribution === NODE_FIRST) return { zoneAware: true, nodeAware: true };
+  const isNear = NEAR_FIRST.has(distribution) ||
     metadata.annotations?.[TOPOLOGY_MODE]?.toLowerCase() === "auto";
+  return isNear ? { zoneAware: true } : NO_POLICY;
 }

@@ -69,6 +69,8 @@ Deno.test("a service that prefers near endpoints is aware of zones", () => {
   const clusterIP = "10.96.0.7";
   const near = service({ clusterIP, trafficDistribution: "PreferClose" });
   assertEquals(serviceFrom(near)?.policy, { zoneAware: true });
+  const here = service({ clusterIP, trafficDistribution: "PreferSameNode" });
+  assertEquals(serviceFrom(here)?.policy, { zoneAware: true, nodeAware: true });
   const annotations = { "service.kubernetes.io/topology-mode": "Auto" };
   const old = service({ clusterIP }, annotations);
   assertEquals(serviceFrom(old)?.policy, { zoneAware: true });

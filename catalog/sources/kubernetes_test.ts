@@ -1,5 +1,6 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
 import { KubernetesClient } from "../../host/kubernetes/client.ts";
+import { connectKubernetes } from "../../host/kubernetes/connect.ts";
 import type { EndpointSlice, Service } from "../../host/kubernetes/objects.ts";
 import { failure, FakeApiServer } from "../../tests/support/fake_apiserver.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
@@ -219,6 +220,54 @@ Deno.test("while the API server is away all stays, and it is said when that ends
   const again = rig.sink.next(/synced/);
   rig.timers.advance(100);
   await again;
+});
+
+Deno.test("an annotation that cannot be used is said once", async () => {
+  await using rig = await Rig.open();
+  const put = async (at: string, balance: string) => {
+    const { metadata, spec } = service("web");
+    const annotations = { "proxy.tunnel/balance": balance };
+    const heard = rig.sink.next(/remove/);
+    const object: Service = {
+      metadata: { ...metadata, annotations, labels: { at } },
+      ...spec === undefined ? {} : { spec },
+    };
+    rig.server.put(SERVICES, object);
+    await heard;
+  };
+  const refused = () =>
+    rig.sink.calls.filter((call) => call.startsWith("refused"));
+  await put("1", "dice");
+  await put("2", "dice");
+  assertEquals([rig.names, refused().length], [["shop/web"], 1]);
+  await put("3", "coin");
+  assertEquals(refused().length, 2);
+  await put("4", "random");
+  const { policy } = rig.sink.entries.services.get("shop/web")!;
+  assertEquals([policy, refused().length], [{ balance: "random" }, 2]);
+});
+
+Deno.test("an API server that is away is one short sentence for both", async () => {
+  const server = FakeApiServer.start();
+  await server[Symbol.asyncDispose]();
+  const timers = new FakeTimers();
+  const sink = new RecordedSink();
+  const master = server.url;
+  const source = new KubernetesSource({
+    client: connectKubernetes({ master }, timers),
+    timers,
+    random: () => 0,
+  });
+  source.start(sink);
+  while (sink.calls.length < 2) await sink.next(/failed/);
+  const [first, second] = sink.calls;
+  assertEquals(first, second);
+  assertStringIncludes(
+    first!,
+    `Cannot follow the cluster: no answer from ${master}: `,
+  );
+  assertEquals(first!.length < 160 && !first!.includes("labelSelector"), true);
+  await source.stop();
 });
 
 Deno.test("reading all again repairs nothing that the watch says, too", async () => {

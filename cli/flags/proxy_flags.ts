@@ -109,6 +109,14 @@ export const PROXY_FLAGS = {
     help: "Where this machine is: services that want it get endpoints of the " +
       "same zone first.",
   }),
+  "node-name": textFlag("", {
+    group: ENDPOINTS,
+    placeholder: "NAME",
+    environment: ["NODE_NAME"],
+    help: "What this machine is called in the cluster: services that want it " +
+      "get endpoints of the same node first.",
+    defaultText: "of the identity that --discovery is followed as",
+  }),
   "dial-timeouts": dialTimeoutsFlag(),
   "udp-idle": durationFlag(UDP_IDLE_MS, 100, {
     group: ENDPOINTS,

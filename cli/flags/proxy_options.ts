@@ -57,6 +57,8 @@ export function proxyOptions(
     identity,
   );
   const { zone } = values;
+  const node = values["node-name"] ||
+    (access === undefined || access.kind === "plain" ? "" : access.node);
   const dns = dnsAddress(values["dns-listen"]);
   const discovery = discoverySource(reading, context, log, zone, identity);
   return {
@@ -69,6 +71,7 @@ export function proxyOptions(
     ...addressFile(values, addresses, context, log),
     balance: values["balance"],
     ...(zone === "" ? {} : { zone }),
+    ...(node === "" ? {} : { node }),
     ...(road === undefined ? {} : { road }),
     ...(identity === undefined
       ? {}

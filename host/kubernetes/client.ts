@@ -17,7 +17,12 @@ import { Backoff } from "../../proto/sync/backoff.ts";
 import { responseText } from "../response_text.ts";
 import { VERSION } from "../process/version.ts";
 import type { KubernetesAccess } from "./access.ts";
-import { errorFromAnswer, KubernetesError, parseStatus } from "./errors.ts";
+import {
+  errorFromAnswer,
+  KubernetesError,
+  NoAnswerError,
+  parseStatus,
+} from "./errors.ts";
 import { HttpClients } from "./http_clients.ts";
 import { RequestDeadline } from "./request_deadline.ts";
 import { RequestRate } from "./request_rate.ts";
@@ -265,9 +270,7 @@ export class KubernetesClient implements Disposable {
     const what = deadline.isOver
       ? `no answer from ${this.server} in ${deadline.limitMs} ms`
       : `no answer from ${this.server}: ${roadProblem(error)}`;
-    return new KubernetesError(0, "", `Cannot ${request}: ${what}`, {
-      cause: error,
-    });
+    return new NoAnswerError(request, what, { cause: error });
   }
 }
 
@@ -340,7 +343,10 @@ function roadProblem(error: Error): string {
   while (inner instanceof Error && inner.cause instanceof Error) {
     inner = inner.cause;
   }
-  const { message } = inner as Error;
+  // The URL, with all of its query, stands before the reason.
+  const message = (inner as Error).message
+    .replace(/^error sending request for url \([^)]*\): /, "")
+    .replace(/^client error \(Connect\): /, "");
   return /UnknownIssuer/.test(message)
     ? `${message}; give the CA of its certificate`
     : message;

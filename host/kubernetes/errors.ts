@@ -30,6 +30,14 @@ export class KubernetesError extends Error {
   }
 }
 
+/** Nobody answered a request. */
+export class NoAnswerError extends KubernetesError {
+  /** @param what The same whatever was asked for: `no answer from https://…`. */
+  constructor(request: string, readonly what: string, options?: ErrorOptions) {
+    super(0, "", `Cannot ${request}: ${what}`, options);
+  }
+}
+
 /** Largest part of an answer without form that is quoted. */
 const QUOTE_LENGTH_MAX = 200;
 

@@ -11,6 +11,7 @@
 import { networkOf } from "../../../catalog/model.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
 import { hostPort } from "../../../host/sockets/deno_socket.ts";
+import { type Family, familyOf } from "./families.ts";
 
 /** What a health check has found. */
 export type Health = "unknown" | "well" | "ill";
@@ -19,6 +20,8 @@ export type Health = "unknown" | "well" | "ill";
 export class Backend {
   /** What tells it from the others of its unit; see {@linkcode backendKeyOf}. */
   readonly key: string;
+  /** Of its address, where that is dialed from here and is neither name nor near. */
+  readonly family: Family | undefined;
   /** As the catalog has it now. */
   target: Target;
   /** May get new connections, going by what the catalog says of it. */
@@ -44,6 +47,9 @@ export class Backend {
   constructor(target: Target) {
     this.target = target;
     this.key = backendKeyOf(target);
+    this.family = target.endpoint.via.kind === "direct"
+      ? familyOf(target.address)
+      : undefined;
   }
 
   /** A dial to it begins, and so may a connection or a session. */

@@ -2,8 +2,8 @@
  * Chooses a backend for each new connection or session of one service's port.
  *
  * Going by the catalog some backends are usable. Of those, ones that are ejected
- * or ill are left out unless all are; of the rest, near ones come first where
- * the service wants that; among equals the service's strategy chooses. A client
+ * or ill, or of a family that this machine lacks, are left out unless all are; of
+ * the rest, near ones come first where the service wants that; among equals the service's strategy chooses. A client
  * with affinity gets its backend back as long as that is not left out.
  *
  * @module
@@ -27,6 +27,7 @@ import {
   noteRecovery,
   noteSuccess,
 } from "./ejection.ts";
+import type { Families } from "./families.ts";
 import { createStrategy } from "./create_strategy.ts";
 import type { Random, Strategy } from "./strategy.ts";
 
@@ -36,6 +37,8 @@ export interface BalancerPolicy {
   readonly affinity: Affinity;
   /** Endpoints of this zone first; absent: all are the same. */
   readonly zone?: string;
+  /** Those on this node before them. */
+  readonly node?: string;
   /** Absent: {@linkcode EJECTION}. */
   readonly ejection?: Ejection;
 }
@@ -44,6 +47,8 @@ export interface BalancerPolicy {
 export interface BalancerOptions {
   readonly clock: Clock;
   readonly random: Random;
+  /** Of this machine; absent: it has all. */
+  readonly families?: Pick<Families, "lacking">;
 }
 
 const DEFAULT_POLICY: BalancerPolicy = {
@@ -62,6 +67,8 @@ export class Balancer {
   /** By {@linkcode Backend.key}. */
   readonly #backends = new Map<string, Backend>();
   #usable: readonly Backend[] = [];
+  /** Whether those are of both families, so that one may be done without. */
+  #isMixed = false;
 
   constructor(options: BalancerOptions) {
     this.#options = options;
@@ -126,6 +133,8 @@ export class Balancer {
     // Only another order is no news: upstream compares sorted lists, too.
     if (left.size > 0 || now.length !== before.length) {
       this.#usable = now;
+      const families = new Set(now.map(({ family }) => family));
+      this.#isMixed = families.has(4) && families.has(6);
       this.#strategy.reset(now);
       this.#affinity?.forget(left);
     }
@@ -145,22 +154,32 @@ export class Balancer {
     tried: ReadonlySet<Backend> = NOBODY,
   ): Backend | undefined {
     const nowMs = this.#options.clock.now();
+    const lacking = this.#isMixed ? this.#options.families?.lacking : undefined;
     const isIn = (backend: Backend) =>
       !tried.has(backend) && backend.health !== "ill" &&
-      !isEjected(backend, nowMs);
+      !isEjected(backend, nowMs) &&
+      (lacking === undefined || backend.family !== lacking);
     if (tried.size === 0) {
       const same = this.#affinity?.visit(client);
       if (same !== undefined && isIn(same)) return same;
     }
-    const { zone } = this.#policy;
-    const near = zone === undefined ? undefined : this.#strategy.choose(
-      (backend) => isIn(backend) && isNear(backend.target.endpoint, zone),
-    );
-    const chosen = near ?? this.#strategy.choose(isIn) ??
+    const chosen = this.#nearest(isIn) ?? this.#strategy.choose(isIn) ??
       // All are left out, and even so one of them may be better than nobody.
       this.#strategy.choose((backend) => !tried.has(backend));
     if (chosen !== undefined) this.#affinity?.set(client, chosen);
     return chosen;
+  }
+
+  /** On this node, or else in its zone, where the service wants that. */
+  #nearest(isIn: (backend: Backend) => boolean): Backend | undefined {
+    const { node, zone } = this.#policy;
+    const here = node === undefined ? undefined : this.#strategy.choose(
+      (backend) => isIn(backend) && backend.target.endpoint.node === node,
+    );
+    if (here !== undefined || zone === undefined) return here;
+    return this.#strategy.choose(
+      (backend) => isIn(backend) && isNear(backend.target.endpoint, zone),
+    );
   }
 
   /**

@@ -5,26 +5,35 @@ import { FakeTimers } from "../../../tests/support/fake_timers.ts";
 import { forAll } from "../../../tests/support/prng.ts";
 import { target } from "../../../tests/support/targets.ts";
 import { AFFINITY_CLIENTS_MAX, AffinityTable } from "./affinity.ts";
-import { Backend } from "./backend.ts";
+import { Backend, backendKeyOf } from "./backend.ts";
 import { Balancer } from "./balancer.ts";
+import type { Family } from "./families.ts";
 import { EJECTION_FAILURES, EJECTION_MS } from "./ejection.ts";
 
 interface Setting {
   readonly balance?: Balance;
   readonly affinity?: Affinity;
   readonly zone?: string;
+  readonly node?: string;
+  readonly lacking?: Family;
   readonly random?: () => number;
 }
 
 function balancerOf(targets: readonly Target[], setting: Setting = {}) {
   const timers = new FakeTimers();
-  const { balance = "round-robin", affinity = { kind: "none" }, zone } =
-    setting;
+  const { balance = "round-robin", affinity = { kind: "none" } } = setting;
+  const { zone, node, lacking } = setting;
   const balancer = new Balancer({
     clock: timers,
     random: setting.random ?? (() => 0),
+    families: { lacking },
   });
-  balancer.configure({ balance, affinity, ...(zone && { zone }) });
+  balancer.configure({
+    balance,
+    affinity,
+    ...(zone && { zone }),
+    ...(node && { node }),
+  });
   balancer.update(targets);
   const pick = (client = "10.0.0.1") => balancer.pick(client)?.key;
   const picks = (count: number) => Array.from({ length: count }, () => pick());
@@ -161,6 +170,34 @@ Deno.test("near endpoints come first, and far ones when those are out", () => {
   fail("b:1", EJECTION_FAILURES);
   fail("c:1", EJECTION_FAILURES);
   assertEquals(picks(2), ["a:1", "a:1"]);
+});
+
+Deno.test("endpoints of the node come before those of its zone", () => {
+  const targets = three([
+    { zone: "x", node: "n1" },
+    { zone: "x", node: "n2" },
+    { zone: "y", node: "n3" },
+  ]);
+  const { picks, fail } = balancerOf(targets, { zone: "x", node: "n2" });
+  assertEquals(picks(2), ["b:1", "b:1"]);
+  fail("b:1", EJECTION_FAILURES);
+  assertEquals(picks(2), ["a:1", "a:1"]);
+  fail("a:1", EJECTION_FAILURES);
+  assertEquals(picks(2), ["c:1", "c:1"]);
+  const elsewhere = balancerOf(targets, { zone: "x", node: "n9" });
+  assertEquals(elsewhere.picks(2), ["a:1", "b:1"]);
+});
+
+Deno.test("of two families the one that this machine lacks is not tried", () => {
+  const targets = ["10.0.0.1:1", "[fd00::1]:1", "[::1]:1"]
+    .map((key) => target(key));
+  const all = targets.map(backendKeyOf);
+  assertEquals(balancerOf(targets).picks(3), all);
+  const [v4, v6, near] = all;
+  assertEquals(balancerOf(targets, { lacking: 6 }).picks(3), [v4, near, v4]);
+  assertEquals(balancerOf(targets, { lacking: 4 }).picks(3), [v6, near, v6]);
+  const { picks } = balancerOf(targets.slice(1, 2), { lacking: 6 });
+  assertEquals(picks(1), [v6], "the only ones may be had all the same");
 });
 
 Deno.test("a zone where no endpoint is changes nothing", () => {

@@ -1,0 +1,75 @@
+/**
+ * Which family of addresses this machine lacks: in a cluster of two families
+ * services have endpoints of both, and a machine that has one of them would
+ * only try the other's in vain.
+ *
+ * It refuses to know routes: a machine with an address of a family is taken to
+ * have that family.
+ *
+ * @module
+ */
+
+import {
+  type IpAddress,
+  parseIpAddress,
+} from "../../../proto/link/ip_address.ts";
+import type { Clock } from "../../../proto/sync/clock.ts";
+
+/** IPv4 or IPv6. */
+export type Family = 4 | 6;
+
+/** Interfaces come and go, and are seldom looked at. */
+export const LOOK_MS = 10_000;
+
+/**
+ * The family of an address beyond this machine and its links; what is on those
+ * needs no address of its own, and names are looked up first.
+ */
+export function familyOf(address: string): Family | undefined {
+  const ip = parseIpAddress(address);
+  if (ip === undefined || isNearby(ip)) return undefined;
+  return ip.length === 4 ? 4 : 6;
+}
+
+/** See the module description. */
+export class Families {
+  readonly #clock: Clock;
+  readonly #addresses: () => Iterable<string>;
+  #lookedMs = -Infinity;
+  #lacking: Family | undefined;
+
+  /** @param addresses Of this machine's interfaces. */
+  constructor(clock: Clock, addresses: () => Iterable<string> = ownAddresses) {
+    this.#clock = clock;
+    this.#addresses = addresses;
+  }
+
+  /** The one that is not here; absent: both are, or nobody knows. */
+  get lacking(): Family | undefined {
+    const nowMs = this.#clock.now();
+    if (nowMs - this.#lookedMs < LOOK_MS) return this.#lacking;
+    this.#lookedMs = nowMs;
+    const own = new Set([...this.#addresses()].map(familyOf));
+    // A machine without any has lost its network for a while.
+    if (own.has(4) === own.has(6)) return this.#lacking = undefined;
+    return this.#lacking = own.has(4) ? 6 : 4;
+  }
+}
+
+/** Loopback and link-local ones. */
+function isNearby(ip: IpAddress): boolean {
+  if (ip.length === 4) {
+    return ip[0] === 127 || (ip[0] === 169 && ip[1] === 254);
+  }
+  if (ip[0] === 0xfe && (ip[1]! & 0xc0) === 0x80) return true;
+  return ip.every((octet, at) => octet === (at === 15 ? 1 : 0));
+}
+
+function ownAddresses(): Iterable<string> {
+  try {
+    return Deno.networkInterfaces().map(({ address }) => address);
+  } catch {
+    // A kernel that does not say leaves everything to the dials.
+    return [];
+  }
+}
