@@ -135,19 +135,27 @@ function requestOf([first = "", ...lines]: readonly string[]) {
   const line = /^([A-Z]{1,20}) (\/[!-~]*) HTTP\/1\.[01]$/.exec(first);
   if (line === null) return undefined;
   const hosts = lines.flatMap((text) => /^host:[ \t]*(\S+)/i.exec(text) ?? []);
-  const tokens = lines.flatMap((text) =>
-    /^(authorization):[ \t]*([!-~ ]{1,1000}?)[ \t]*$/i.exec(text)?.slice(1) ??
-      []
-  );
+  const [token, ...others] = lines.flatMap(authorizationOf);
   const [, method = "", path = ""] = line;
   try {
-    const headers = tokens.length === 2 ? [[tokens[0]!, tokens[1]!]] : [];
+    const isOne = token !== undefined && others.length === 0;
+    const headers = new Headers(isOne ? { authorization: token } : {});
     const url = `http://${hosts[1] ?? "localhost"}${path}`;
     return new Request(url, { method, headers });
   } catch {
     // A host that is none, or a method that fetch forbids (TRACE).
     return undefined;
   }
+}
+
+const AUTHORIZATION = "authorization:";
+
+/** Blanks are cut off before it is looked at: a stranger chooses how many. */
+function authorizationOf(line: string): string[] {
+  const name = line.slice(0, AUTHORIZATION.length).toLowerCase();
+  if (name !== AUTHORIZATION) return [];
+  const value = line.slice(AUTHORIZATION.length).trim();
+  return /^[!-~ ]{1,1000}$/.test(value) ? [value] : [];
 }
 
 /**
