@@ -13,6 +13,7 @@ import {
   metaHandler,
   type Routes,
 } from "../host/listen/http_endpoints.ts";
+import { profileRoutes } from "../host/listen/profile_routes.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -200,7 +201,10 @@ class Agent {
     );
     const adminListener = admin && this.#serve(
       admin,
-      adminHandler({ healthPort: healthListener.port }, more),
+      adminHandler({ healthPort: healthListener.port }, {
+        ...more,
+        ...this.#options.profiling === true ? profileRoutes() : {},
+      }),
     );
     this.#relay = this.#environment.openRelay?.({
       road: this.#callRoad(),

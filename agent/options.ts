@@ -117,6 +117,8 @@ export interface AgentOptions {
   readonly health: ListenAddress;
   /** Absent: what it answers is on the health port, too. */
   readonly admin?: ListenAddress;
+  /** Whether `/debug/pprof/*` is there; absent: no. */
+  readonly profiling?: boolean;
 
   /** The file that options came from, if some of them may change in it. */
   readonly config?: ReloadSource;

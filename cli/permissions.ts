@@ -31,7 +31,10 @@ const SOCKETS = [
   "--unstable-net",
 ] as const;
 
-/** Listens on unix sockets: `umask` has no name of its own among `sys`. */
+/**
+ * Listens on unix sockets, or is profiled: `umask` and `inspector` have no names
+ * of their own among `sys`.
+ */
 const LISTENS = [
   ...SOCKETS.filter((flag) => flag !== SOCKETS_SYS),
   "--allow-sys",
@@ -50,6 +53,7 @@ const SPECIAL: ReadonlyMap<string, readonly string[]> = new Map<
 >(Object.entries({
   demo: SELF,
   server: LISTENS,
+  agent: LISTENS,
   token: FILES,
   node: FILES,
   ca: FILES,

@@ -120,6 +120,8 @@ export interface ServerOptions {
   readonly strategies: readonly StrategyName[];
 
   readonly admin: ListenAddress;
+  /** Whether `/debug/pprof/*` is there; absent: no. */
+  readonly profiling?: boolean;
   /** Who is shown `/debug/*` there; absent: who can connect. */
   readonly adminDebug?: AdminDebug;
   readonly health: ListenAddress;

@@ -22,6 +22,7 @@ import {
 import type { Log } from "../host/process/log.ts";
 import { systemTimers } from "../host/process/system_timers.ts";
 import { socketStore } from "../host/sockets/listening/socket_store.ts";
+import { profileRoutes } from "../host/listen/profile_routes.ts";
 import { guardDebug } from "./admin_access.ts";
 import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
@@ -160,7 +161,10 @@ class Server {
     );
     const admin = this.#serve(
       options.admin,
-      adminHandler(metricRegistry, await this.#debugRoutes(discovery?.routes)),
+      adminHandler(metricRegistry, {
+        ...options.profiling === true ? profileRoutes() : {},
+        ...await this.#debugRoutes(discovery?.routes),
+      }),
     );
     this.#watchFiles();
     this.#kubernetes?.start();

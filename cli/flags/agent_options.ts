@@ -87,6 +87,7 @@ export function agentOptions(
       hostname: flags["admin-bind-address"],
       port: flags["admin-server-port"],
     },
+    ...(flags["enable-profiling"] ? { profiling: true } : {}),
     messageOctetsMax: flags["message-size-limit"],
   };
 }

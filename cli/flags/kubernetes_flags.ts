@@ -1,8 +1,7 @@
 /**
  * Flags about a Kubernetes API server: Konnectivity's, under its names. Those
- * for Go's profiler are here too, because no table of ours has them: their
- * defaults are accepted, since supervisors and test suites pass every flag, and
- * any other value is refused.
+ * for profiles are here too; of the one for Go's locks the default is accepted,
+ * since supervisors and test suites pass every flag, and any other is refused.
  *
  * @module
  */
@@ -12,7 +11,6 @@ import {
   choiceFlag,
   countFlag,
   fileFlag,
-  type Flag,
   numberFlag,
   textFlag,
 } from "./flag.ts";
@@ -39,8 +37,19 @@ const COMMON_FLAGS = {
 } as const;
 
 const PROFILING_FLAGS = {
-  "enable-profiling": profiling("pprof on the admin port."),
-  "enable-contention-profiling": profiling("Lock contention in pprof."),
+  "enable-profiling": booleanFlag(false, {
+    group: "Health, admin, shutdown",
+    help: "A CPU profile and a heap snapshot at /debug/pprof on the admin " +
+      "port, in V8's formats, for whoever reaches that port.",
+  }),
+  "enable-contention-profiling": booleanFlag(false, {
+    group: "Konnectivity's, not built yet (default only)",
+    help: "Lock contention in pprof.",
+    status: {
+      kind: "missing",
+      because: "there are no locks in this program to wait for",
+    },
+  }),
 } as const;
 
 /** Of `tunnel server`. */
@@ -118,14 +127,3 @@ export const AGENT_KUBERNETES_FLAGS = {
   }),
   ...PROFILING_FLAGS,
 } as const;
-
-function profiling(help: string): Flag<boolean> {
-  return booleanFlag(false, {
-    group: "Konnectivity's, not built yet (default only)",
-    help,
-    status: {
-      kind: "missing",
-      because: "profiling endpoints are not built yet",
-    },
-  });
-}

@@ -87,6 +87,7 @@ export function serverOptions(
       port: flags["admin-port"],
     },
     adminDebug: flags["admin-debug"],
+    ...(flags["enable-profiling"] ? { profiling: true } : {}),
     health: {
       hostname: flags["health-bind-address"],
       port: flags["health-port"],

@@ -215,8 +215,8 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
       "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, " +
       "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, " +
       "or ask for VersionTLS13"],
-  ["profiling", ["--enable-profiling"],
-    "Cannot use --enable-profiling: profiling endpoints are not built yet; remove it"],
+  ["profiling of locks", ["--enable-contention-profiling"],
+    "Cannot use --enable-contention-profiling: there are no locks in this program to wait for; remove it"],
   ["an empty channel", ["--xfr-channel-size=0"],
     'Cannot use --xfr-channel-size: saw "0", wanted a whole number from 1 to 1000000'],
   ["negative patience", ["--graceful-shutdown-timeout=-1s"],

@@ -156,8 +156,8 @@ function metrics(registry: MetricRegistry): Response {
 function noProfiles(): Response {
   return plain(
     404,
-    "There are no Go profiles here: this is not a Go program. " +
-      "CPU profiles are taken with `task profile`.\n",
+    "There are no Go profiles here: this is not a Go program. Servers and " +
+      "agents with --enable-profiling give V8's on their admin port.\n",
   );
 }
 

@@ -27,6 +27,14 @@ export const HTTP_DEADLINE_MS = 10_000;
 /** A browser with cookies for the host sends as much; probes 200 octets. */
 export const HTTP_HEAD_OCTETS_MAX = 16_384;
 
+const LONG_ANSWERS = new WeakMap<Response, number>();
+
+/** An answer that takes so much longer than others may. */
+export function longAnswer(response: Response, extraMs: number): Response {
+  LONG_ANSWERS.set(response, extraMs);
+  return response;
+}
+
 /** Answers one request. */
 export type HttpHandler = (request: Request) => Response | Promise<Response>;
 
@@ -52,9 +60,13 @@ export class HttpPort {
   async accept(socket: OctetSocket): Promise<void> {
     if (this.#open.size >= HTTP_CONNECTIONS_MAX) this.#evictOldest();
     this.#open.add(socket);
-    const deadline = setTimeout(() => socket.close(), HTTP_DEADLINE_MS);
+    let deadline = setTimeout(() => socket.close(), HTTP_DEADLINE_MS);
     try {
-      await this.#serve(socket);
+      await this.#serve(socket, (extraMs) => {
+        clearTimeout(deadline);
+        const ms = HTTP_DEADLINE_MS + extraMs;
+        deadline = setTimeout(() => socket.close(), ms);
+      });
     } catch {
       // The client is gone, or was too slow; there is nobody left to tell.
     } finally {
@@ -85,7 +97,10 @@ export class HttpPort {
     this.#evicted();
   }
 
-  async #serve(socket: OctetSocket): Promise<void> {
+  async #serve(
+    socket: OctetSocket,
+    extend: (extraMs: number) => void,
+  ): Promise<void> {
     const lines = await readHead(socket);
     if (lines === undefined) return;
     const request = lines === "too-large" ? undefined : requestOf(lines);
@@ -94,6 +109,8 @@ export class HttpPort {
       : request === undefined
       ? plain(400, "this is no HTTP/1.1 request\n")
       : await this.#answer(request);
+    const extraMs = LONG_ANSWERS.get(response);
+    if (extraMs !== undefined) extend(extraMs);
     const canChunk = lines !== "too-large" &&
       lines[0]?.endsWith("HTTP/1.1") === true;
     const hasBody = request?.method !== "HEAD";
