@@ -16,12 +16,21 @@ export function nearest(
   let best: string | undefined;
   let bestDistance = Infinity;
   for (const candidate of candidates) {
+    if (isFar(seen.length, candidate.length)) continue;
     const distance = editDistance(seen.toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   const longer = Math.max(seen.length, best?.length ?? 0);
   const isNear = bestDistance <= Math.max(1, longer / 3);
   return isNear && bestDistance < longer ? best : undefined;
+}
+
+/**
+ * Whether lengths alone say that it is not near, and to compare them would be
+ * work for nothing: a name that a peer says may have as many letters as it likes.
+ */
+function isFar(one: number, other: number): boolean {
+  return Math.abs(one - other) > Math.max(1, Math.max(one, other) / 3);
 }
 
 /**

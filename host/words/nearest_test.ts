@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { editDistance, nearest } from "./nearest.ts";
 
 Deno.test("nearest() finds the name a typing mistake meant", () => {
@@ -11,6 +11,14 @@ Deno.test("nearest() finds the name a typing mistake meant", () => {
 Deno.test("nearest() says nothing rather than something far-fetched", () => {
   assertEquals(nearest("frobnicate", ["mode", "uds-name"]), undefined);
   assertEquals(nearest("x", []), undefined);
+});
+
+Deno.test("nearest() does not compare what is far longer than any candidate", () => {
+  const names = Array.from({ length: 500 }, (_, at) => `${at}`.padStart(63));
+  const startMs = performance.now();
+  assertEquals(nearest("x".repeat(60_000), names), undefined);
+  // Letter by letter it is a minute.
+  assert(performance.now() - startMs < 1_000);
 });
 
 Deno.test("editDistance() counts insertions, deletions, substitutions, swaps", () => {

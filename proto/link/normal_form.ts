@@ -86,9 +86,15 @@ function looseNumber(text: string): number | undefined {
   return /^[1-9][0-9]*$/.test(text) ? Number(text) : undefined;
 }
 
-/** A name that is nothing but dots stays what it is. */
+/**
+ * A name that is nothing but dots stays what it is. Not `replace(/\.+$/, "")`: it
+ * looks at each run of dots from each of its dots, and a stranger's hello may
+ * have a million of them.
+ */
 function withoutDots(text: string): string {
-  if (!text.endsWith(".")) return text;
-  const bare = text.replace(/\.+$/, "");
-  return bare === "" ? text : bare;
+  let end = text.length;
+  while (end > 0 && text.charCodeAt(end - 1) === DOT) end--;
+  return end === 0 ? text : text.slice(0, end);
 }
+
+const DOT = 0x2e;

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { formatIpAddress } from "./ip_address.ts";
 import { parseIdentifiers } from "./identifiers.ts";
 import { addressOf, identifierKey, nameKey, prefixKey } from "./normal_form.ts";
@@ -26,6 +26,14 @@ Deno.test("one thing has one normal form, however it is written", () => {
       assertEquals(nameKey(nameKey(text)), form, `${text}, twice`);
     }
   }
+});
+
+Deno.test("a million dots cost no more than a million letters", () => {
+  const text = `a${".".repeat(1_000_000)}a.`;
+  const startMs = performance.now();
+  assertEquals(nameKey(text).length, text.length - 1);
+  // By a look from each dot it is a quarter of an hour.
+  assert(performance.now() - startMs < 1_000);
 });
 
 Deno.test("different things have different normal forms", () => {
