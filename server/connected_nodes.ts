@@ -33,6 +33,18 @@ export function connectedNodes(links: Iterable<AgentLink>): readonly string[] {
   return [...names.values()].sort();
 }
 
+/** Whether these are links of two agents at least, whatever they are called. */
+export function areSeveral(links: Iterable<AgentLink>): boolean {
+  let first: string | undefined;
+  let looked = 0;
+  for (const { peer: { agentId } } of links) {
+    if (++looked > LOOKED_AT_MAX) break;
+    first ??= agentId;
+    if (agentId !== first) return true;
+  }
+  return false;
+}
+
 /** Such as `did you mean node1?` or `connected: node1, node2`. */
 export function nodeHint(wanted: string, nodes: readonly string[]): string {
   const near = nearest(wanted, nodes);
@@ -40,14 +52,20 @@ export function nodeHint(wanted: string, nodes: readonly string[]): string {
   return nodes.length === 0 ? "" : `connected: ${listOf(nodes)}`;
 }
 
-/** Why a target is no one's in particular. */
+/**
+ * Why a target is no one's in particular.
+ *
+ * @param nodes Fewer than two: their names are not for the caller, or for nobody.
+ */
 export function ambiguousTarget(
   address: string,
-  nodes: readonly string[],
+  nodes: readonly string[] = [],
 ): string {
-  return `Cannot dial ${address}: it is another machine on each of ` +
-    `${nodes.length} nodes; say which with --node (connected: ` +
-    `${listOf(nodes)})`;
+  const which = nodes.length < 2
+    ? "each node; say which with --node"
+    : `each of ${nodes.length} nodes; say which with --node (connected: ` +
+      `${listOf(nodes)})`;
+  return `Cannot dial ${address}: it is another machine on ${which}`;
 }
 
 function listOf(nodes: readonly string[]): string {

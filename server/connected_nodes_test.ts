@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { FakeLink } from "../tests/support/fake_link.ts";
 import {
   ambiguousTarget,
+  areSeveral,
   connectedNodes,
   LOOKED_AT_MAX,
   nodeHint,
@@ -44,4 +45,14 @@ Deno.test("a loopback of several nodes is told with their names", () => {
     "Cannot dial 127.0.0.1:80: it is another machine on each of 2 nodes; say " +
       "which with --node (connected: node1, node2)",
   );
+});
+
+Deno.test("agents are several whatever they are called, and few links are looked at", () => {
+  const odd = "evil\nname";
+  assertEquals(areSeveral([new FakeLink("a"), new FakeLink("a")]), false);
+  assertEquals(areSeveral([new FakeLink("a"), new FakeLink(odd)]), true);
+  function* links() {
+    for (;;) yield new FakeLink("a");
+  }
+  assertEquals(areSeveral(links()), false);
 });

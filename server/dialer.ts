@@ -24,6 +24,7 @@ import type { Caller } from "./policy/caller.ts";
 import type { DialControl } from "./policy/dial_control.ts";
 import {
   ambiguousTarget,
+  areSeveral,
   connectedNodes,
   nodeHint,
 } from "./connected_nodes.ts";
@@ -156,9 +157,9 @@ export class Dialer {
       const text = hint === "" ? picked.message : `${picked.message}; ${hint}`;
       return new DialError("no-agent", text);
     }
-    if (oneAgent !== true || node !== undefined || !seesNodes) return undefined;
-    const nodes = connectedNodes(registry.links);
-    if (nodes.length < 2) return undefined;
+    if (oneAgent !== true || node !== undefined) return undefined;
+    if (!areSeveral(registry.links)) return undefined;
+    const nodes = seesNodes ? connectedNodes(registry.links) : undefined;
     return new DialError("refused", ambiguousTarget(target.address, nodes));
   }
 

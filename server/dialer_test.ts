@@ -1,13 +1,15 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
-import { socketCaller } from "../tests/support/fake_caller.ts";
+import { certifiedCaller, socketCaller } from "../tests/support/fake_caller.ts";
 import { FakeLink } from "../tests/support/fake_link.ts";
 import { FakeTimers } from "../tests/support/fake_timers.ts";
 import { MemoryConduit } from "../tests/support/memory_conduit.ts";
 import { DialError } from "../proto/link/link.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import { Dialer, type DialerOptions } from "./dialer.ts";
+import { Dialer, type DialerOptions, type DialOrder } from "./dialer.ts";
 import { SECOND_OPINION_MS } from "./ongoing_dial.ts";
+import { DialControl } from "./policy/dial_control.ts";
+import { Policy } from "./policy/policy.ts";
 import { Registry } from "./registry.ts";
 
 const TARGET = { protocol: "tcp", address: "10.0.0.7:5432" };
@@ -68,11 +70,12 @@ class Scene {
     return first!;
   }
 
-  dial(early = "", node?: string) {
+  dial(early = "", node?: string, more: Partial<DialOrder> = {}) {
     return this.dialer.dial({
       target: TARGET,
       node,
       caller: socketCaller(),
+      ...more,
       takeEarlyData: () => new TextEncoder().encode(early),
     }, {
       connected: (conduit) => {
@@ -412,6 +415,27 @@ Deno.test("nobody else is asked where words went along, the agent is named alone
   same.dial();
   same.timers.advance(SECOND_OPINION_MS);
   assertEquals(same.asked(), 1);
+});
+
+Deno.test("what is another machine on each node is refused, to who may not know their names, too", () => {
+  const frontends = [{ commonName: "ops", nodes: ["*"], allow: ["tcp:*:*"] }];
+  const control = new DialControl({
+    policy: { current: new Policy({ frontends }) },
+    refused: () => {},
+  });
+  const order = { caller: certifiedCaller("ops"), oneAgent: true };
+  const scene = new Scene({ control });
+  scene.link("agent-a");
+  scene.dial("", undefined, order);
+  assertEquals([scene.asked(), scene.error], [1, undefined]);
+  scene.link("a name with spaces");
+  scene.dial("", undefined, order);
+  assertEquals(scene.asked(), 1);
+  assertEquals(
+    scene.error?.message,
+    "Cannot dial 10.0.0.7:5432: it is another machine on each node; say " +
+      "which with --node",
+  );
 });
 
 Deno.test("who gives up gives up on both", () => {
