@@ -11,6 +11,7 @@
  */
 
 import type { Families } from "./balancer/families.ts";
+import { PortTimes } from "./port_times.ts";
 import {
   type Ejection,
   keyOf,
@@ -175,6 +176,7 @@ export class ProxiedPort {
   };
   /** What went wrong last, for people. */
   lastError: string | undefined;
+  #times: PortTimes | undefined;
   #service: Service;
   #port: ServicePort;
 
@@ -200,6 +202,20 @@ export class ProxiedPort {
 
   get protocol(): Protocol {
     return this.#port.protocol;
+  }
+
+  get namespace(): string {
+    return this.#service.namespace;
+  }
+
+  /** To add to: thousands of ports are never used. */
+  get times(): PortTimes {
+    return this.#times ??= new PortTimes();
+  }
+
+  /** To look at; absent: it has no connections yet. */
+  get timesSeen(): PortTimes | undefined {
+    return this.#times;
   }
 
   get policy(): ServicePolicy {

@@ -27,6 +27,7 @@ import type { AddressFile } from "./address_file.ts";
 import type { LocalAddresses } from "./local_address.ts";
 import type { ConnectionDefaults } from "./proxied_port.ts";
 import { Proxy } from "./proxy.ts";
+import { registerProxyHistograms } from "./proxy_histograms.ts";
 import { registerProxyMetrics } from "./proxy_metrics.ts";
 import { portStatuses, proxyOverview } from "./proxy_status.ts";
 import { MachineReach } from "./reach.ts";
@@ -109,6 +110,7 @@ export class ServiceProxy {
     });
     registerCatalogMetrics(metrics, this.#catalog);
     registerProxyMetrics(metrics, this.#proxy);
+    registerProxyHistograms(metrics, this.#proxy);
     this.#discovery = discovery;
     if (discovery !== undefined) {
       registerDiscoveryClientMetrics(metrics, discovery);

@@ -60,6 +60,7 @@ export class TcpConnection implements ConduitObserver, Member {
   /** Asked for only where it saves a round trip. */
   #first: FirstOctets | undefined;
   #joined: Joined | undefined;
+  #joinedMs: number | undefined;
   #halfClosed: HalfClosed | undefined;
   #isStopped = false;
   #isOver = false;
@@ -159,6 +160,8 @@ export class TcpConnection implements ConduitObserver, Member {
       ? log.opened(this.#facts(), this.#startMs, this)
       : this;
     this.#limit(far);
+    this.#joinedMs = this.#context.timers.now();
+    this.#port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
     // What is in it was brought by the dial.
     if (this.#first !== undefined) observer.sent(this.#first.early.length);
     this.#joined = join(
@@ -214,6 +217,10 @@ export class TcpConnection implements ConduitObserver, Member {
 
   #over(): void {
     this.#isOver = true;
+    if (this.#joinedMs !== undefined) {
+      const ms = this.#context.timers.now() - this.#joinedMs;
+      this.#port.times.length.observe(ms / 1_000);
+    }
     if (this.#halfClosed !== undefined) {
       this.#client.halfClosed.delete(this.#halfClosed);
     }

@@ -45,6 +45,20 @@ export class Histogram {
     if (index !== -1) this.#counts[index]!++;
   }
 
+  /** Observations so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Adds what `other`, which has the same bounds, has observed. */
+  add(other: Histogram): void {
+    this.#sum += other.#sum;
+    this.#count += other.#count;
+    for (const [at, count] of other.#counts.entries()) {
+      this.#counts[at]! += count;
+    }
+  }
+
   /**
    * Lines of this histogram; buckets are cumulative.
    *
@@ -94,15 +108,28 @@ export class LabelledHistogram {
 /** A value, and those of its labels. */
 export type Sample = readonly [labelValues: readonly string[], value: number];
 
+/** A histogram, and the values of its labels. */
+export type HistogramSample = readonly [
+  labelValues: readonly string[],
+  histogram: Histogram,
+];
+
 function sampleLine(
   name: string,
   labels: readonly string[],
   values: readonly string[],
   value: number,
 ): string {
-  const texts = labels
-    .map((label, index) => `${label}="${escapeLabel(values[index] ?? "")}"`);
-  return `${name}{${texts.join(",")}} ${value}`;
+  return `${name}{${labelText(labels, values)}} ${value}`;
+}
+
+function labelText(
+  labels: readonly string[],
+  values: readonly string[],
+): string {
+  return labels
+    .map((label, index) => `${label}="${escapeLabel(values[index] ?? "")}"`)
+    .join(",");
 }
 
 /** Series of one family, told apart by the values of its labels. */
@@ -200,6 +227,24 @@ export class MetricRegistry {
         if (key !== undefined && shown.has(key)) continue;
         if (key !== undefined) shown.add(key);
         yield sample && sampleLine(name, labels, ...sample);
+      }
+    });
+  }
+
+  /** Histograms with labels that are asked for at each scrape, in the same way. */
+  computedHistograms(
+    name: string,
+    help: string,
+    labels: readonly string[],
+    histograms: () => Iterable<HistogramSample | undefined>,
+  ): void {
+    this.#add("histogram", name, help, function* () {
+      for (const sample of histograms()) {
+        if (sample === undefined) yield undefined;
+        else {
+          const [values, histogram] = sample;
+          yield* histogram.lines(name, labelText(labels, values));
+        }
       }
     });
   }
