@@ -40,4 +40,15 @@ export function systemProblem(error: unknown): string {
 /** A file that cannot be used. `message` names it and the remedy. */
 export class FileError extends Error {
   override readonly name: string = "FileError";
+  /** From when it can be used as it is, in Unix milliseconds; absent: never. */
+  readonly goodFromMs?: number;
+
+  constructor(
+    message: string,
+    options?: ErrorOptions & { readonly goodFromMs?: number },
+  ) {
+    super(message, options);
+    const { goodFromMs } = options ?? {};
+    if (goodFromMs !== undefined) this.goodFromMs = goodFromMs;
+  }
 }

@@ -25,6 +25,9 @@ import type { LabelledSeries, MetricRegistry } from "../process/metrics.ts";
  */
 export const CONTRADICTION_MS = 2_000;
 
+/** Timers of the platform wait no longer than 24.8 days. */
+const LATER_MS_MAX = 24 * 3600_000;
+
 /** Something that comes from files. */
 export interface ReloadSource {
   /** For people and labels: one of few words that the code knows. */
@@ -200,8 +203,10 @@ export class Reloads {
       // The others' files have changed as well, perhaps.
       if (isSlip) reportInternalError("file", error);
       if (isSlip) this.#failed(entry, INTERNAL_ERROR);
-      else if (isFinal) this.#failed(entry, error.message);
-      else this.#wait(entry);
+      else if (isFinal || error.goodFromMs !== undefined) {
+        this.#failed(entry, error.message);
+        this.#later(entry, error.goodFromMs);
+      } else this.#wait(entry);
       return "failed";
     }
     entry.waiting?.cancel();
@@ -224,6 +229,19 @@ export class Reloads {
       entry.waiting = undefined;
       this.#try(entry, true);
     });
+  }
+
+  /** A file that will be good without being touched is looked at then. */
+  #later(entry: Entry, goodFromMs: number | undefined): void {
+    if (goodFromMs === undefined) return;
+    const inMs = Math.max(CONTRADICTION_MS, goodFromMs - this.#options.now());
+    entry.waiting = this.#options.timers.after(
+      Math.min(inMs, LATER_MS_MAX),
+      () => {
+        entry.waiting = undefined;
+        this.#try(entry, true);
+      },
+    );
   }
 
   #failed(entry: Entry, problem: string): void {

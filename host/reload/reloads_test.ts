@@ -180,3 +180,19 @@ Deno.test("nothing is read after the end", () => {
   assertEquals(said(), []);
   assertEquals(timers.pendingCount, 0);
 });
+
+Deno.test("a file that is good only later is looked at again then", () => {
+  const { reloads, pair, timers, tell, said } = stage();
+  pair.there = new FileError("Cannot use a.crt: it is valid only from then", {
+    goodFromMs: 1_000_000 + 60_000,
+  });
+  tell("a.crt");
+  assertEquals(said().length, 1);
+  assertStringIncludes(reloads.notes.join(), "pair: the new file cannot be");
+  pair.there = "2";
+  timers.advance(59_999);
+  assertEquals(said(), []);
+  timers.advance(1);
+  assertEquals(said(), ["info: pair: now 2"]);
+  assertEquals(reloads.notes, []);
+});

@@ -135,7 +135,12 @@ export class Credentials {
 
   #readAgain(): Checked {
     try {
-      return read(this.#files, this.#renewal);
+      const checked = read(this.#files, this.#renewal);
+      // What renews itself may have been made by a clock that is ahead of ours.
+      if (this.#renewal === "by hand") {
+        this.#refuseWorse(checked.terms, this.#checked.terms);
+      }
+      return checked;
     } catch (error) {
       for (const listener of this.#failureListeners) {
         guarded("identity", listener);
@@ -143,6 +148,49 @@ export class Credentials {
       throw error;
     }
   }
+
+  /** A certificate that peers refuse does not replace one that they take. */
+  #refuseWorse(
+    terms: readonly CertificateTerm[],
+    old: readonly CertificateTerm[],
+  ): void {
+    const now = Date.now();
+    const leaf = leafOf(terms);
+    const oldLeaf = leafOf(old);
+    if (leaf === undefined || oldLeaf === undefined) return;
+    if (leaf.fingerprint === oldLeaf.fingerprint) return;
+    if (isGood(leaf, now) || !isGood(oldLeaf, now)) return;
+    const { subject, notBeforeMs, notAfterMs } = leaf;
+    const what = `Cannot use certificate ${this.#files.cert} (${subject})`;
+    const clock = `our clock says ${nowText()}`;
+    if (notAfterMs < now) {
+      throw new CredentialsError(
+        `${what}: it expired on ${dateOf(notAfterMs)}, and ${clock}; renew it`,
+      );
+    }
+    throw new CredentialsError(
+      `${what}: it is valid only from ${dateOf(notBeforeMs)}, and ${clock}; ` +
+        "it is read again then",
+      { goodFromMs: notBeforeMs },
+    );
+  }
+}
+
+function leafOf(
+  terms: readonly CertificateTerm[],
+): CertificateTerm | undefined {
+  return terms.find(({ role }) => role === "leaf");
+}
+
+function isGood(
+  { notBeforeMs, notAfterMs }: CertificateTerm,
+  now: number,
+): boolean {
+  return notBeforeMs <= now && now <= notAfterMs;
+}
+
+function dateOf(ms: number): string {
+  return isoDate(new Date(ms).toUTCString());
 }
 
 /** Subjects become labels of metrics; longer ones say nothing more. */

@@ -167,3 +167,45 @@ fRyTBTAKBggqhkjOPQQDAgNJADBGAiEA3qMzgKdmfKhLOiMjJkEgyVyNrRCCDBVu
 qNicOS5JAAsCIQDSIYpgdQadFKY3T4E56RJeG0oqiRITzWTA9DjdPTDXog==
 -----END CERTIFICATE-----
 `;
+
+Deno.test("an expired certificate does not replace a good one, nor one of the future", async () => {
+  await withFiles(async (write) => {
+    const all = await certificates();
+    const put = ({ cert, key }: { cert: string; key: string }) => ({
+      cert: write("cert", cert),
+      key: write("key", key),
+    });
+    const credentials = Credentials.load(put(all.client));
+    let failures = 0;
+    credentials.onFailure(() => failures++);
+    put(all.expiredClient);
+    assertThrows(() => credentials.reload(), CredentialsError, "it expired on");
+    put(all.futureClient);
+    const error = assertThrows(
+      () => credentials.reload(),
+      CredentialsError,
+      "it is valid only from",
+    ) as CredentialsError;
+    assertEquals(error.goodFromMs! > Date.now(), true);
+    assertEquals(credentials.current.cert, all.client.cert);
+    assertEquals(failures, 2);
+    put(all.otherClient);
+    assertEquals(credentials.reload(), true);
+  });
+});
+
+Deno.test("one expired certificate replaces another, and whatever renews itself", async () => {
+  await withFiles(async (write) => {
+    const all = await certificates();
+    const put = ({ cert, key }: { cert: string; key: string }) => ({
+      cert: write("cert", cert),
+      key: write("key", key),
+    });
+    const expired = Credentials.load(put(all.expiredServer));
+    put(all.expiredClient);
+    assertEquals(expired.reload(), true);
+    const renewing = Credentials.load(put(all.client), "by itself");
+    put(all.expiredClient);
+    assertEquals(renewing.reload(), true);
+  });
+});
