@@ -138,8 +138,11 @@ export class JoinService {
         async (octets) => {
           const { trusted } = authoritiesRequest.decode(octets);
           const own = ownCertificate(this.#options, caller.identity);
-          const node = own.isOurs ? own.node : undefined;
-          if (node !== undefined) await this.#options.trust.note(node, trusted);
+          if (own.isOurs && own.node !== undefined) {
+            const { publicKeySha256 } = caller.identity.certificate!;
+            const { trust } = this.#options;
+            await trust.note(own.node, publicKeySha256, trusted);
+          }
           const { bundle } = this.#options.authorities();
           const authorities = new TextEncoder().encode(bundle);
           return authoritiesAnswer.encode({ authorities });

@@ -226,9 +226,10 @@ export class ServerIdentity {
     trusted: readonly string[],
   ): Promise<void> {
     const node = this.#judging.admitted.get(identity);
-    if (node === undefined) return;
+    const { certificate } = identity;
+    if (node === undefined || certificate === undefined) return;
     try {
-      await this.#trust.note(node, trusted);
+      await this.#trust.note(node, certificate.publicKeySha256, trusted);
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
       this.#log.error(error.message);

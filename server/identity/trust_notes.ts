@@ -9,6 +9,7 @@
 
 import { readAuthorityIds } from "../../proto/identity/authority_ids.ts";
 import type { Authorities } from "./authorities.ts";
+import { standingProblem } from "./node_judge.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 
 /** What it needs from outside. */
@@ -26,19 +27,26 @@ export class TrustNotes {
   }
 
   /**
-   * A node says whom it trusts.
+   * A node says whom it trusts. Who speaks with a key that was revoked, or that
+   * the name had before, says nothing of the node that a person waits for.
    *
+   * @param publicKeySha256 Of the key that was proven.
    * @param said Its words, whatever they are.
    * @throws {StateError} When it cannot be written down.
    */
-  async note(node: string, said: readonly string[]): Promise<void> {
+  async note(
+    node: string,
+    publicKeySha256: string,
+    said: readonly string[],
+  ): Promise<void> {
     const { nodes, authorities } = this.#options;
     const { next, previous } = authorities();
     if (next === undefined && previous === undefined) return;
     const trusts = readAuthorityIds(said);
     if (trusts === undefined) return;
     const known = nodes.read(node);
-    if (known === undefined || isSame(known, trusts)) return;
+    if (standingProblem(node, known, publicKeySha256) !== undefined) return;
+    if (isSame(known!, trusts)) return;
     await nodes.change(node, (record) => ({ ...record, trusts }));
   }
 }
