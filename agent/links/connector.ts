@@ -357,8 +357,14 @@ class Opening {
    */
   disconnected(reason: string): void {
     if (this.#state !== "opening") return this.over(reason);
-    const sentence = `Cannot link to the server: ${reason} before it said ` +
-      "hello; it may not accept this agent's certificate, its log says why";
+    const sentence = reason.includes("our certificate")
+      ? `Cannot link to the server: ${
+        reason.replace(/^the peer/, "it")
+      }; its ` +
+        "log says more"
+      : "Cannot link to the server: the connection ended before it said " +
+        `hello (${reason}); it may not accept this agent's certificate, its ` +
+        "log says why";
     this.over(sentence, new UnheardError(sentence));
   }
 

@@ -11,6 +11,7 @@ import { withPacketLines } from "../../host/process/connection_log.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import type { Credentials } from "../../host/tls/credentials.ts";
+import { GIVE_CA } from "../../host/tls/tls_errors.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
 import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -40,6 +41,11 @@ export interface ServerLinksParts {
   /** How many servers to link to, when a server has said how many there are. */
   serversWanted(reported: number): number;
 }
+
+/** A node that has joined was given no CA, and can give none. */
+const JOIN_AGAIN = "this is not the server that this node has joined, or its " +
+  "authority has changed meanwhile: correct --server, or join again with a " +
+  "new token (tunnel join --again)";
 
 /** Prepares the links; none is made before the keeper starts. */
 export function serverLinks(parts: ServerLinksParts): LinkKeeper {
@@ -82,7 +88,10 @@ export function serverLinks(parts: ServerLinksParts): LinkKeeper {
       },
       failed: (reason, retryMs, error, address) => {
         metrics.serverFailed();
-        attempts.failed(reason, retryMs, error, address);
+        const words = environment.identity === undefined
+          ? reason
+          : reason.replaceAll(GIVE_CA, JOIN_AGAIN);
+        attempts.failed(words, retryMs, error, address);
       },
       counted: (linked, known) => {
         metrics.servers(linked, known);

@@ -43,11 +43,14 @@ export class TlsHandshakeError extends Error {
 
 type Row = readonly [failure: TlsFailure, server: string, client: string];
 
+/** For who was given a CA; who has joined trusts the one it joined. */
+export const GIVE_CA = "give the CA of the server";
+
 const UNTRUSTED: Row = [
   "untrusted-certificate",
   "its certificate was not signed by a CA that is trusted here",
   "the server's certificate was not signed by a CA that is trusted here; " +
-  "give the CA of the server",
+  GIVE_CA,
 ];
 const EXPIRED: Row = [
   "expired-certificate",

@@ -37,19 +37,19 @@ const AGENT_CERTIFICATES: readonly {
     name: "a certificate of another CA",
     keyPair: ({ otherClient }) => otherClient,
     server: /Cannot accept TLS from .*(CA|trusted).*node1/,
-    agent: /may not accept this agent's certificate/,
+    agent: /our certificate|may not accept this agent's certificate/,
   },
   {
     name: "an expired certificate",
     keyPair: ({ expiredClient }) => expiredClient,
     server: /Cannot accept TLS from .*expired.*node1/,
-    agent: /may not accept this agent's certificate/,
+    agent: /our certificate|may not accept this agent's certificate/,
   },
   {
     name: "a certificate for servers only",
     keyPair: ({ serverOnly }) => serverOnly,
     server: /Cannot accept TLS from .*not for clients/,
-    agent: /may not accept this agent's certificate/,
+    agent: /our certificate|may not accept this agent's certificate/,
   },
 ];
 
