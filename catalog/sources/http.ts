@@ -11,6 +11,8 @@
  * @module
  */
 
+import { KubernetesConfigError } from "../../host/kubernetes/errors.ts";
+import { HttpClients } from "../../host/kubernetes/http_clients.ts";
 import { worldly } from "../../host/process/internal_errors.ts";
 import { pause } from "../../host/process/pause.ts";
 import { responseText } from "../../host/response_text.ts";
@@ -40,8 +42,18 @@ export interface HttpSourceOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly intervalMs?: number;
-  /** Of whom to believe that they are the server; absent: as the platform. */
-  readonly client?: Deno.HttpClient;
+  /** Absent: the server has a public certificate, and is shown nothing. */
+  readonly access?: HttpSourceAccess;
+}
+
+/** Whom to believe that they are the server, and what to show it. */
+export interface HttpSourceAccess {
+  /** PEM; absent: public ones. */
+  authority(): string | undefined;
+  /** A bearer token; absent: none. */
+  token?(): Promise<string>;
+  /** The server answered 401: what is shown next must be fresh. */
+  rejected(): void;
 }
 
 /** A document, or the word that there is no other one. */
@@ -71,6 +83,7 @@ export class HttpSource implements Source {
   #etag = "";
   #polls = Promise.resolve();
   #following: Promise<void> | undefined;
+  readonly #clients = new HttpClients();
 
   constructor(options: HttpSourceOptions) {
     this.#options = options;
@@ -87,6 +100,7 @@ export class HttpSource implements Source {
     this.#stopping.abort();
     await this.#following;
     await this.#polls;
+    this.#clients[Symbol.dispose]();
   }
 
   /** A server may call another document by the name of the one that it gave. */
@@ -160,23 +174,26 @@ export class HttpSource implements Source {
   }
 
   async #ask(asking: "news" | "all"): Promise<Answer> {
-    const { url, timers, client } = this.#options;
+    const { timers, access } = this.#options;
     const late = new AbortController();
     const timer = timers.after(
       POLL_TIMEOUT_MS,
       () => late.abort(new PollError(`no answer in ${POLL_TIMEOUT_MS} ms`)),
     );
     try {
-      const response = await fetch(url, {
-        headers: {
-          accept: "application/yaml, application/json, */*;q=0.5",
-          ...asking === "news" && this.#etag !== ""
-            ? { "if-none-match": this.#etag }
-            : {},
-        },
-        signal: AbortSignal.any([this.#stopping.signal, late.signal]),
-        ...client === undefined ? {} : { client },
-      });
+      const token = await access?.token?.();
+      const headers = {
+        accept: "application/yaml, application/json, */*;q=0.5",
+        ...asking === "news" && this.#etag !== ""
+          ? { "if-none-match": this.#etag }
+          : {},
+        ...token === undefined ? {} : { authorization: `Bearer ${token}` },
+      };
+      const response = await this.#fetch(
+        headers,
+        AbortSignal.any([this.#stopping.signal, late.signal]),
+      );
+      if (response.status === 401) access?.rejected();
       if (response.status === 304 && this.#text !== undefined) {
         return { kind: "unchanged" };
       }
@@ -193,6 +210,19 @@ export class HttpSource implements Source {
     } finally {
       timer.cancel();
     }
+  }
+
+  #fetch(
+    headers: Record<string, string>,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const { url, access } = this.#options;
+    const authority = access?.authority();
+    if (authority === undefined) return fetch(url, { headers, signal });
+    return this.#clients.use(
+      { authority, keyPair: undefined, proxyUrl: undefined },
+      (client) => fetch(url, { headers, signal, client }),
+    );
   }
 }
 
@@ -212,7 +242,7 @@ function retryAfterMs({ headers }: Response): number {
 /** Whether the server, the road, or the document is to blame, and not we. */
 function isOfTheWorld(error: unknown): error is Error {
   return error instanceof PollError || error instanceof CatalogDocumentError ||
-    error instanceof TypeError ||
+    error instanceof TypeError || error instanceof KubernetesConfigError ||
     (error instanceof Error && error.name in Deno.errors);
 }
 

@@ -1,4 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
+import { certificates } from "../../tests/support/certificates.ts";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
 import { RecordedSink } from "../../tests/support/recorded_sink.ts";
 import { DOCUMENT_OCTETS_MAX } from "./catalog_document.ts";
@@ -169,4 +170,50 @@ Deno.test("another document under the same ETag is found, and counted as missed"
   rig.answer = tagged(WEB, '"2"');
   await rig.source.reconcile();
   assertEquals([rig.names, rig.sink.drift], [["default/web"], 2]);
+});
+
+Deno.test("a server is believed by the CA that is given, and shown a token", async () => {
+  const { ca, otherCa, server: pair } = await certificates();
+  const seen: (string | null)[] = [];
+  await using server = Deno.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    cert: pair.cert,
+    key: pair.key,
+    onListen() {},
+  }, (request) => {
+    const shown = request.headers.get("authorization");
+    seen.push(shown);
+    return shown === "Bearer new"
+      ? new Response(WEB)
+      : new Response(null, { status: 401 });
+  });
+  let authority = otherCa;
+  let token = "old";
+  let rejections = 0;
+  const timers = new FakeTimers();
+  const sink = new RecordedSink();
+  const source = new HttpSource({
+    url: `https://127.0.0.1:${server.addr.port}/`,
+    timers,
+    random: () => .5,
+    access: {
+      authority: () => authority,
+      token: () => Promise.resolve(token),
+      rejected: () => rejections++,
+    },
+  });
+  source.start(sink);
+  while (sink.calls.length < 1) await sink.next(/failed/);
+  assertStringIncludes(sink.calls[0]!, "UnknownIssuer");
+  assertEquals([seen, rejections], [[], 0], "nothing is shown to a stranger");
+  authority = ca;
+  await source.reconcile();
+  assertStringIncludes(sink.calls[1]!, "it answered 401");
+  assertEquals([seen, rejections], [["Bearer old"], 1]);
+  token = "new";
+  await source.reconcile();
+  assertEquals(sink.calls.at(-1), "synced");
+  assertEquals([...sink.entries.services.keys()], ["default/web"]);
+  await source.stop();
 });

@@ -7,6 +7,7 @@
 
 import { ETCD_FLAGS } from "./etcd_flags.ts";
 import { booleanFlag, fileFlag, listFlag, textFlag } from "./flag.ts";
+import { SERVICES_URL_FLAGS } from "./services_url.ts";
 
 const SOURCES = "Sources of services";
 
@@ -18,11 +19,7 @@ export const CATALOG_FLAGS = {
     help: "Services and endpoints from this .yaml or .json file, read again " +
       "whenever it changes.",
   }),
-  "services-url": textFlag("", {
-    group: SOURCES,
-    placeholder: "URL",
-    help: "The same from there, asked for every ten seconds.",
-  }),
+  ...SERVICES_URL_FLAGS,
   "kubernetes": booleanFlag(false, {
     group: SOURCES,
     help: "Services and EndpointSlices of the cluster that this Pod is in.",

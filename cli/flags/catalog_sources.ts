@@ -12,7 +12,6 @@ import type { EtcdLayout } from "../../catalog/sources/etcd_layout.ts";
 import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd_registry_layout.ts";
 import { tunnelLayout } from "../../catalog/sources/etcd_tunnel_layout.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
-import { HttpSource } from "../../catalog/sources/http.ts";
 import { KubernetesSource } from "../../catalog/sources/kubernetes.ts";
 import { connectEtcd, type EtcdOptions } from "../../host/etcd/connect.ts";
 import { EtcdConfigError } from "../../host/etcd/errors.ts";
@@ -29,6 +28,7 @@ import { apiServerFiles, type ApiServerValues } from "./api_server_flags.ts";
 import type { CATALOG_FLAGS } from "./catalog_flags.ts";
 import { etcdOptions, etcdPrefix } from "./etcd_flags.ts";
 import type { FlagValues } from "./flag.ts";
+import { urlSource } from "./services_url.ts";
 
 type Values = FlagValues<typeof CATALOG_FLAGS> & ApiServerValues;
 
@@ -64,10 +64,8 @@ export function catalogSources(
   if (values["config"] !== "") {
     sources.push(new FileSource({ path: values["config"], ...tools }));
   }
-  if (values["services-url"] !== "") {
-    const url = urlOf(values);
-    kept(new HttpSource({ url, ...tools }), url);
-  }
+  const http = orUsage(() => urlSource(values, tools));
+  if (http !== undefined) kept(http.source, http.url);
   const cluster = clusterOf(values);
   if (cluster !== undefined) {
     const client = orUsage(() => connectKubernetes(cluster, systemTimers));
@@ -116,14 +114,6 @@ function withCopy(
     log,
     timers: systemTimers,
   });
-}
-
-function urlOf(values: Values): string {
-  const text = values["services-url"];
-  if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
-  throw new UsageError(
-    `Cannot use --services-url: saw "${text}", wanted http://… or https://…`,
-  );
 }
 
 function clusterOf(values: Values): KubernetesOptions | undefined {

@@ -118,6 +118,27 @@ Deno.test("what cannot be meant is refused, with a way out", () => {
     ["no flag says where services come from"],
     ["--kubernetes together with --master", "--kubernetes", "--master=x"],
     ["wanted http://", "--services-url=ftp://x/y"],
+    ["without --services-url", config, "--services-token-file=t"],
+    [
+      "would read the token; write https://a:1",
+      ...["--services-url=http://a:1/s", "--services-token-file=t"],
+    ],
+    [
+      "keep one",
+      ...["--services-url=https://u:p@a:1/s", "--services-token-file=t"],
+    ],
+    [
+      "http: it has no TLS",
+      ...["--services-url=http://a:1/s", "--services-ca-cert=c.pem"],
+    ],
+    [
+      "there is no such file",
+      ...["--services-url=https://a:1/s", "--services-ca-cert=/nowhere/c.pem"],
+    ],
+    [
+      "from 500ms",
+      ...["--services-url=https://a:1/s", "--services-interval=1ms"],
+    ],
     ["wanted http://HOST:PORT", "--master=http://u@x/"],
     ["without --master", config, "-client_certificate=c.pem"],
     ["--client-key alone", "--master=https://a:1", "-client_key=k.pem"],

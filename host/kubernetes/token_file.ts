@@ -87,8 +87,8 @@ export class TokenFile {
 
 function problemOf(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) {
-    return "there is no such file; check the path, and that the Pod mounts " +
-      "its ServiceAccount's token";
+    return "there is no such file; check the path, and in a Pod that its " +
+      "ServiceAccount's token is mounted";
   }
   if (
     error instanceof Deno.errors.PermissionDenied ||
