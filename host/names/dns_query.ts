@@ -197,6 +197,8 @@ interface Question {
   readonly pending: Pending;
   /** This try will bring nothing more. */
   isOver: boolean;
+  /** It is asked by TCP as well, once however often it is told to. */
+  isByTcp: boolean;
 }
 
 /** One server, asked once, for what nobody has answered yet. */
@@ -230,6 +232,7 @@ class Try {
       id: numberFor(index),
       pending,
       isOver: false,
+      isByTcp: false,
     }));
     if (this.#query.asking.config.usesTcp) {
       for (const question of this.#questions) this.#askByTcp(question);
@@ -305,6 +308,8 @@ class Try {
   }
 
   #askByTcp(question: Question): void {
+    if (question.isByTcp) return;
+    question.isByTcp = true;
     const { name } = this.#query.asking;
     const asked = { name, type: question.pending.type };
     const asking = askByTcp(this.#server, asked, this.#query.ending).then(

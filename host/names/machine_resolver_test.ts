@@ -227,6 +227,18 @@ Deno.test("what does not fit a datagram comes by TCP", async () => {
   assertEquals(server.asked.map(({ road }) => road), ["tcp", "tcp"]);
 });
 
+Deno.test("whoever says again and again that it does not fit is asked once by TCP", async () => {
+  await using server = DnsServer.open((asked) =>
+    asked.road === "udp" && asked.type === "A"
+      ? Array(20).fill(dnsAnswer(asked, [], { truncated: true }))
+      : TABLE(asked)
+  );
+  await using scene = new Scene([server]);
+  assertEquals(await scene.lookup("db.test"), "10.0.0.1");
+  const byTcp = server.asked.filter(({ road }) => road === "tcp");
+  assertEquals(byTcp.length, 1);
+});
+
 Deno.test("forged answers are passed over, and the right one is taken", async () => {
   await using server = DnsServer.open((asked) => {
     if (asked.type === "AAAA") return TABLE(asked);
