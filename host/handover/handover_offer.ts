@@ -90,9 +90,9 @@ export class HandoverOffer {
   async #converse(socket: PacketSocket): Promise<void> {
     this.#open.add(socket);
     try {
-      const first = await socket.receive();
+      const first = await socket.receiveWords();
       if (first === null) return;
-      const refusal = this.#refusal(first.words);
+      const refusal = this.#refusal(first);
       if (refusal !== undefined) {
         socket.send({ no: refusal, pid: Deno.pid });
         return;
@@ -123,9 +123,9 @@ export class HandoverOffer {
     const agents = this.#incumbent.agents?.() ?? 0;
     socket.send({ yes: true, pid: Deno.pid, agents });
     for (;;) {
-      const packet = await socket.receive();
-      if (packet === null) break;
-      const { more, take } = packet.words;
+      const words = await socket.receiveWords();
+      if (words === null) break;
+      const { more, take } = words;
       if (more === true) this.#give(socket, left.splice(0, DESCRIPTORS_MAX));
       else if (take !== undefined && this.#letGo(socket, take)) return;
     }

@@ -5,7 +5,11 @@ import { openLibc } from "../sockets/libc/libc.ts";
 import { SocketStore, socketStore } from "../sockets/listening/socket_store.ts";
 import type { OctetSocket } from "../sockets/octet_socket.ts";
 import { type Handed, HandoverOffer } from "./handover_offer.ts";
-import { connectPackets, PacketListener } from "./packet_socket.ts";
+import {
+  ACCEPTS_PER_TURN,
+  connectPackets,
+  PacketListener,
+} from "./packet_socket.ts";
 import { Takeover, TakeoverRefused } from "./takeover.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
@@ -116,6 +120,21 @@ test("who fails before it takes over has done no harm", async (rig) => {
   (await rig.takeover())!.abandon();
 });
 
+test("an elder keeps no descriptor that it is sent", async (rig) => {
+  const { fcntl } = openLibc()!;
+  const F_GETFD = 1;
+  const open = () =>
+    Array.from({ length: 1_024 }, (_, number) => fcntl(number, F_GETFD, 0))
+      .filter((flags) => flags >= 0).length;
+  const before = open();
+  const socket = connectPackets(rig.address)!;
+  socket.send({ ask: "sockets", command: "agent" }, [0, 1, 2]);
+  assertEquals((await socket.receive())!.words["no"], "other");
+  assertEquals(await socket.receive(), null);
+  socket.close();
+  assertEquals(open(), before);
+});
+
 test("an elder that dies has let go", async (rig) => {
   const takeover = await rig.takeover();
   rig.offer.close();
@@ -157,6 +176,46 @@ Deno.test("a path is its owner's, and a left-over one is no hindrance", async ()
     listener.close();
   }
   await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("who ends while it is asked is nobody, and who only hangs up is another", async () => {
+  const store = new SocketStore(openLibc()!);
+  const wish = { command: "proxy", replace: true };
+  const address = `@tunnel-test-ends-${Deno.pid}`;
+  const listener = PacketListener.open(address, (socket) => socket.close())!;
+  const refused = await assertRejects(
+    () => Takeover.open(address, wish, store),
+    TakeoverRefused,
+  );
+  assertEquals(refused.problem, "other");
+  listener.close();
+  const ending = PacketListener.open(address, (socket) => {
+    ending.close();
+    socket.close();
+  })!;
+  assertEquals(await Takeover.open(address, wish, store), undefined);
+});
+
+Deno.test("those who call again and again leave others their turns", async () => {
+  const address = `@tunnel-test-many-${Deno.pid}`;
+  const count = ACCEPTS_PER_TURN + 4;
+  const all = Promise.withResolvers<void>();
+  const turns: number[] = [];
+  let inTurn = 0;
+  const listener = PacketListener.open(address, (socket) => {
+    socket.close();
+    if (inTurn++ > 0) return;
+    queueMicrotask(() => {
+      turns.push(inTurn);
+      inTurn = 0;
+      if (turns.reduce((sum, each) => sum + each) === count) all.resolve();
+    });
+  })!;
+  const callers = Array.from({ length: count }, () => connectPackets(address)!);
+  await all.promise;
+  assertEquals(turns, [ACCEPTS_PER_TURN, 4]);
+  for (const caller of callers) caller.close();
+  listener.close();
 });
 
 Deno.test("what is no packet of ours ends the conversation", async () => {

@@ -15,6 +15,10 @@ import {
 } from "../sockets/libc/descriptor_messages.ts";
 import { lastError, type LibC, openLibc } from "../sockets/libc/libc.ts";
 import {
+  type PeerCredentials,
+  peerCredentials,
+} from "../sockets/libc/peer_credentials.ts";
+import {
   cannotWait,
   Errno,
   systemError,
@@ -33,9 +37,13 @@ import {
 const AF_UNIX = 1;
 const SOCK_SEQPACKET = 5;
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
-const SOL_SOCKET = 1;
-const SO_PEERCRED = 17;
 const BACKLOG = 16;
+
+/**
+ * Connections accepted in a row; then others have their turn. A name of the
+ * abstract namespace may be called by anybody on the machine, again and again.
+ */
+export const ACCEPTS_PER_TURN = 8;
 
 /** In front of a name of the abstract namespace, as `ss` writes it. */
 const ABSTRACT = "@";
@@ -50,14 +58,8 @@ export interface Packet {
   readonly descriptors: readonly number[];
 }
 
-/** The process at the other end, as the kernel knows it. */
-export interface PeerProcess {
-  readonly pid: number;
-  readonly uid: number;
-}
-
 /** Whether what a process says about our sockets is to be believed. */
-export function isTrusted({ uid }: PeerProcess): boolean {
+export function isTrusted({ uid }: PeerCredentials): boolean {
   return uid === 0 || uid === Deno.uid();
 }
 
@@ -73,7 +75,8 @@ function kernel(): Kernel | undefined {
 
 /** One end of a conversation. */
 export class PacketSocket implements Polled {
-  readonly peer: PeerProcess;
+  /** The process at the other end, as the kernel knows it. */
+  readonly peer: PeerCredentials;
   readonly #kernel: Kernel;
   readonly #descriptor: number;
   #waiting: PromiseWithResolvers<Packet | null> | undefined;
@@ -83,7 +86,7 @@ export class PacketSocket implements Polled {
   constructor(kernel: Kernel, descriptor: number) {
     this.#kernel = kernel;
     this.#descriptor = descriptor;
-    this.peer = peerOf(kernel.library, descriptor);
+    this.peer = peerCredentials(kernel.library, descriptor) ?? NOBODY;
     const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
     if (kernel.poller.add(descriptor, interest, this)) return;
     kernel.library.close(descriptor);
@@ -100,6 +103,20 @@ export class PacketSocket implements Polled {
     if (packet !== undefined) return Promise.resolve(packet);
     this.#waiting = Promise.withResolvers();
     return this.#waiting.promise;
+  }
+
+  /**
+   * The same, of who has no descriptors to give: those that come are closed.
+   *
+   * @returns As {@linkcode receive}.
+   */
+  async receiveWords(): Promise<Words | null> {
+    const packet = await this.receive();
+    if (packet === null) return null;
+    for (const descriptor of packet.descriptors) {
+      this.#kernel.library.close(descriptor);
+    }
+    return packet.words;
   }
 
   /** @returns False: the other process has gone, or does not listen. */
@@ -171,7 +188,10 @@ export class PacketListener implements Polled {
     this.#descriptor = descriptor;
     this.#path = path;
     this.#onSocket = onSocket;
-    if (kernel.poller.add(descriptor, Ready.READ, this)) return;
+    // Not as long as somebody waits: without a descriptor to accept with, that
+    // would be for ever.
+    const interest = Ready.READ | Ready.EDGE;
+    if (kernel.poller.add(descriptor, interest, this)) return;
     kernel.library.close(descriptor);
     throw cannotWait();
   }
@@ -213,13 +233,15 @@ export class PacketListener implements Polled {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    void this.#kernel.poller.close(this.#descriptor);
+    // First: once nobody listens there, the path may be somebody else's.
     if (this.#path !== undefined) removeSocket(this.#path);
+    void this.#kernel.poller.close(this.#descriptor);
   }
 
   onReady(): void {
-    const { library } = this.#kernel;
-    while (!this.#isClosed) {
+    const { library, poller } = this.#kernel;
+    for (let count = 0; !this.#isClosed; count++) {
+      if (count === ACCEPTS_PER_TURN) return poller.goOn(this);
       const accepted = library.accept4(
         this.#descriptor,
         nobody,
@@ -303,21 +325,8 @@ function wordsOf(text: string): Words | undefined {
   }
 }
 
-/** `struct ucred`: process, user, group. */
-function peerOf(library: LibC, descriptor: number): PeerProcess {
-  const credentials = new Int32Array(3);
-  const length = new Uint32Array([credentials.byteLength]);
-  const failed = library.getsockopt(
-    descriptor,
-    SOL_SOCKET,
-    SO_PEERCRED,
-    new Uint8Array(credentials.buffer),
-    new Uint8Array(length.buffer),
-  );
-  return failed === 0
-    ? { pid: credentials[0]!, uid: credentials[1]! }
-    : { pid: 0, uid: -1 };
-}
+/** Nobody has that id. */
+const NOBODY: PeerCredentials = { pid: 0, uid: -1 };
 
 const nobody = new Uint8Array(128);
 const nobodyLength = new Uint8Array(new Uint32Array([0]).buffer);

@@ -99,6 +99,8 @@ export class Takeover {
     } catch (error) {
       socket.close();
       store.close((key) => received.has(key));
+      // One that drains may have ended just now.
+      if (isUnheard(error) && !isAnybodyAt(address)) return undefined;
       throw error;
     }
   }
@@ -135,7 +137,7 @@ export class Takeover {
   }
 
   async #listen(): Promise<void> {
-    while (await this.#socket.receive() !== null) this.#answered?.();
+    while (await this.#socket.receiveWords() !== null) this.#answered?.();
     if (this.#state === "holding") this.#finish();
   }
 
@@ -150,6 +152,17 @@ export class Takeover {
 function refusal(no: unknown, pid: number): TakeoverRefused {
   const problem = no === "running" || no === "busy" ? no : "other";
   return new TakeoverRefused(problem, pid);
+}
+
+/** It has ended the conversation. */
+function isUnheard(error: unknown): boolean {
+  return error instanceof TakeoverRefused && error.problem === "other";
+}
+
+function isAnybodyAt(address: string): boolean {
+  const socket = connectPackets(address);
+  socket?.close();
+  return socket !== undefined;
 }
 
 async function receiveAll(

@@ -14,13 +14,9 @@ import {
 } from "../process/internal_errors.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
+import type { PeerCredentials } from "./libc/peer_credentials.ts";
 
-/** Who made a unix connection, as the kernel saw it then (unix(7)). */
-export interface PeerCredentials {
-  /** The process; it may have passed the connection on, or be gone. */
-  readonly pid: number;
-  readonly uid: number;
-}
+export type { PeerCredentials } from "./libc/peer_credentials.ts";
 
 /** See the module description. One read and one write at a time. */
 export interface OctetSocket {

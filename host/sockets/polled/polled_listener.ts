@@ -253,10 +253,11 @@ export class PolledListener implements Polled, ListeningSocket {
   close(): void {
     const { isHeld } = this;
     if (this.#end("closed")) {
-      void this.#poller.close(this.descriptor);
       // Who accepts there goes on, and needs the path.
       const isKept = isHeld || socketStore()?.areKept === true;
+      // First: once nobody listens there, the path may be somebody else's.
       if (!this.#isTcp && !isKept) removeSocket(this.#localAddress);
+      void this.#poller.close(this.descriptor);
     }
     this.#state = "closed";
     this.#rejectWaiting();

@@ -10,12 +10,13 @@
 
 import { lastError, type LibC } from "../libc/libc.ts";
 import type { PolledStream } from "./polled_stream.ts";
-import type { PeerCredentials } from "../octet_socket.ts";
+import {
+  type PeerCredentials,
+  peerCredentials,
+} from "../libc/peer_credentials.ts";
 import { type Poller, Ready } from "./poller.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 
-const SOL_SOCKET = 1;
-const SO_PEERCRED = 17;
 const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
 const SHUT_WR = 1;
@@ -72,17 +73,8 @@ export class StreamDescriptor implements PolledStream {
    * this machine that this process can see.
    */
   peerCredentials(): PeerCredentials | undefined {
-    const { getsockopt } = this.#library;
-    credentialsLength[0] = credentials.byteLength;
-    const failed = getsockopt(
-      this.number,
-      SOL_SOCKET,
-      SO_PEERCRED,
-      credentialsOctets,
-      credentialsLengthOctets,
-    );
-    const [pid = 0, uid = 0] = credentials;
-    return failed !== 0 || pid === 0 ? undefined : { pid, uid };
+    const peer = peerCredentials(this.#library, this.number);
+    return peer?.pid === 0 ? undefined : peer;
   }
 
   /**
@@ -180,12 +172,6 @@ export function closedError(): Error {
  * (tcp(7)), however much there is behind it.
  */
 const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR | Ready.URGENT;
-
-/** `struct ucred`: process, user, group. */
-const credentials = new Uint32Array(3);
-const credentialsOctets = new Uint8Array(credentials.buffer);
-const credentialsLength = new Uint32Array(1);
-const credentialsLengthOctets = new Uint8Array(credentialsLength.buffer);
 
 const ON = new Uint8Array(new Uint32Array([1]).buffer);
 /** `struct sockaddr` of family AF_UNSPEC (0). */
