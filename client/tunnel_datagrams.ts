@@ -10,6 +10,12 @@ import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
 import { errorOf } from "./conn_errors.ts";
 import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
 
+/**
+ * Datagrams that wait to be received; more are dropped, as UDP does. Their bytes
+ * are bounded by the conduit's window, but empty ones take none of it.
+ */
+export const WAITING_MAX = 4_096;
+
 /** Who waits for a datagram. */
 interface Waiting {
   readonly resolve: (datagram: Uint8Array<ArrayBuffer> | null) => void;
@@ -23,7 +29,7 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
   /** Unspecified: this end of a tunnel has no address, its road has. */
   readonly localAddr: TunnelAddr = { transport: "udp", ...UNSPECIFIED };
   readonly #conduit: Conduit;
-  /** Bounded by the conduit's window: only what is received is consumed. */
+  /** See {@linkcode WAITING_MAX}; only what is received is consumed. */
   readonly #arrived: Uint8Array<ArrayBuffer>[] = [];
   #receiver: Waiting | undefined;
   #peerEnded = false;
@@ -41,6 +47,9 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
     this.remoteAddr = remoteAddr;
     conduit.attach({
       onData: (datagram) => {
+        if (this.#arrived.length >= WAITING_MAX) {
+          return conduit.consumed(datagram.length);
+        }
         this.#arrived.push(datagram.slice());
         this.#serve();
       },

@@ -3,7 +3,7 @@ import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
 import { MemoryConduit } from "../tests/support/memory_conduit.ts";
 import { TunnelResetError } from "./conn_errors.ts";
 import { addrOf } from "./tunnel_addr.ts";
-import { TunnelDatagrams } from "./tunnel_datagrams.ts";
+import { TunnelDatagrams, WAITING_MAX } from "./tunnel_datagrams.ts";
 
 function open() {
   const [ours, theirs] = MemoryConduit.pair({ datagrams: true });
@@ -39,6 +39,16 @@ Deno.test("datagrams are received one by one, until there are no more", async ()
   far.finish();
   await receiving;
   assertEquals(received, ["a", "b"]);
+});
+
+Deno.test("a flood of empty datagrams that nobody receives takes no more memory", async () => {
+  const { flow, far } = open();
+  for (let count = 0; count < WAITING_MAX + 10; count++) far.send("");
+  far.finish();
+  await settled();
+  let received = 0;
+  for await (const one of flow) received += one.length === 0 ? 1 : 0;
+  assertEquals(received, WAITING_MAX);
 });
 
 Deno.test("what is larger than UDP is not sent", () => {
