@@ -353,7 +353,7 @@ function termOf(
 ): CertificateTerm {
   const { fingerprint256, validFrom, validTo } = certificate;
   const subject = subjectOf(certificate);
-  const name = /(?:^|, )CN=([^,]+)$/.exec(subject)?.[1] ?? subject;
+  const name = /(?:^|, )CN=([^,]+)/.exec(subject)?.[1] ?? subject;
   return {
     role,
     subject: name.slice(0, SUBJECT_LENGTH_MAX),

@@ -1,6 +1,12 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { certificates } from "../../tests/support/certificates.ts";
 import { HeardErrors } from "../../tests/support/heard_errors.ts";
+import {
+  commonName,
+  NameCa,
+  relative,
+  utf8,
+} from "../../tests/support/name_certificates.ts";
 import { slip } from "../../tests/support/heard_faults.ts";
 import { Credentials, CredentialsError } from "./credentials.ts";
 
@@ -93,6 +99,17 @@ Deno.test("an expired certificate is used with a warning", async () => {
     const { warnings } = Credentials.load({ cert, key });
     assertEquals(warnings.length, 1);
     assertStringIncludes(warnings[0]!, `${cert} (CN=tunnel-server) expired on`);
+  });
+});
+
+Deno.test("a certificate is called by its common name, wherever that stands", async () => {
+  await withFiles((write) => {
+    const organization = relative(["2.5.4.10", utf8("ops")]);
+    const subject = [commonName(utf8("edge-7")), organization];
+    const { cert } = new NameCa().issue({ subject });
+    const { terms } = Credentials.load({ ca: write("ca", cert) });
+    assertEquals(terms.map(({ subject }) => subject), ["edge-7"]);
+    return Promise.resolve();
   });
 });
 
