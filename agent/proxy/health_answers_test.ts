@@ -12,6 +12,8 @@ import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import { HealthService } from "../../proto/grpc/health.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import { unaryMethod } from "../../proto/grpc/unary_method.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import {
   deadPort,
@@ -190,8 +192,10 @@ Deno.test("over HTTPS it is asked by its name, and verified only if that is want
 });
 
 /** A gRPC server with the health service on it. */
-function grpcServer(rig: ProxyRig, health: HealthService): number {
-  const { methods } = health;
+function grpcServer(
+  rig: ProxyRig,
+  { methods }: Pick<HealthService, "methods">,
+): number {
   return rig.serve(async (conn) => {
     const over = Promise.withResolvers<void>();
     const router = new GrpcRouter({ methods, timers: systemTimers });
@@ -228,4 +232,24 @@ Deno.test("over gRPC it is the service's serving status that counts", async () =
   const web = answering(rig, () => 200);
   serveAt(rig, [web.port], { ...check, service: "" });
   await until(() => backend().health === "ill");
+});
+
+Deno.test("what a gRPC server says of itself is no longer than a line", async () => {
+  await using rig = new ProxyRig();
+  const message = "\u202e\n" + "x".repeat(4_000);
+  const at = grpcServer(rig, {
+    methods: {
+      "/grpc.health.v1.Health/Check": unaryMethod(
+        () => Promise.reject(new GrpcError(StatusCode.UNAVAILABLE, message)),
+        { messageOctetsMax: 1_024 },
+      ),
+    },
+  });
+  const check = { ...TIMES, kind: "grpc", service: "" } as const;
+  const port = serveAt(rig, [at], check);
+  const backend = () => [...port.balancer.backends][0]!;
+  await until(() => backend().health === "ill");
+  const { lastError = "" } = backend();
+  assertMatch(lastError, /^gRPC health .* UNAVAILABLE: \\u202e\\nxxx/);
+  assert(lastError.length < 300, lastError);
 });

@@ -15,6 +15,7 @@ import { driveHttp2 } from "../../host/http2_driver.ts";
 import { ConduitSocket } from "../../host/sockets/conduit_socket.ts";
 import { hostPort } from "../../host/sockets/deno_socket.ts";
 import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import { printable } from "../../host/process/printable.ts";
 import { socketTransport } from "../../host/sockets/socket_transport.ts";
 import { tlsClientSocket } from "../../host/sockets/tls/tls_client_socket.ts";
 import { unaryCall } from "../../proto/grpc/client.ts";
@@ -33,6 +34,9 @@ const ANSWER_OCTETS_MAX = 1_024;
 
 /** A status of a few octets, and what a newer one may add. */
 const MESSAGE_OCTETS_MAX = 1_024;
+
+/** Of what an endpoint says of itself: it goes to the log, and to a status. */
+const WORDS_LENGTH_MAX = 200;
 
 /** What an endpoint is asked. */
 export type AskedHealth = Exclude<HealthCheck, { readonly kind: "tcp" }>;
@@ -189,7 +193,8 @@ async function askGrpc(
     return `gRPC health check was answered ${nameOf(status)}`;
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
-    const words = error.message === "" ? "" : `: ${error.message}`;
+    const said = printable(error.message, WORDS_LENGTH_MAX);
+    const words = said === "" ? "" : `: ${said}`;
     return `gRPC health check was answered ${statusName(error.code)}${words}`;
   } finally {
     // Says goodbye, and closes the socket when the other end has heard it.
