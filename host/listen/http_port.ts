@@ -189,7 +189,7 @@ async function* answerPieces(
   const chunks: Uint8Array[] = [];
   let isWhole = reader === undefined;
   while (!isWhole && chunks.length < 2) {
-    const { done, value } = await reader!.read();
+    const { done, value } = await nextOf(reader!);
     if (done) isWhole = true;
     else chunks.push(value);
   }
@@ -207,15 +207,25 @@ async function* answerPieces(
   try {
     for (const chunk of chunks) yield framed(chunk);
     for (;;) {
-      const { done, value } = await reader!.read();
+      const { done, value } = await nextOf(reader!);
       if (done) break;
       yield framed(value);
     }
   } finally {
-    // Who is gone wants no more of it.
-    await reader!.cancel();
+    // Who is gone wants no more of it. What failed has been told of.
+    await reader!.cancel().catch(() => {});
   }
   if (canChunk) yield encode("0\r\n\r\n");
+}
+
+/** No socket has a part in it, so what fails here is ours. */
+async function nextOf(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  try {
+    return await reader.read();
+  } catch (error) {
+    reportInternalError("http", error);
+    throw error;
+  }
 }
 
 function headOctets(response: Response, length: string): Uint8Array {

@@ -5,8 +5,10 @@ import {
   HTTP_HEAD_OCTETS_MAX,
   HttpPort,
 } from "./http_port.ts";
+import { onInternalErrors } from "../process/internal_errors.ts";
 import { denoSocket } from "../sockets/deno_socket.ts";
 import type { OctetSocket } from "../sockets/octet_socket.ts";
+import { slicedText } from "./sliced_text.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
@@ -138,4 +140,25 @@ Deno.test("a header of blanks stops nobody", async () => {
   const startMs = performance.now();
   await answerTo(`GET / HTTP/1.1\r\nauthorization:${blanks}\x01\r\n\r\n`);
   assert(performance.now() - startMs < 2_000);
+});
+
+Deno.test("an answer that cannot be made to its end is cut off and told of", async () => {
+  const heard: unknown[] = [];
+  const stop = onInternalErrors((_where, error) => heard.push(error));
+  const slip = new Error("a slip");
+  const pieces = function* () {
+    yield "x".repeat(40_000);
+    yield "y".repeat(40_000);
+    throw slip;
+  };
+  const port = new HttpPort(() => new Response(slicedText(pieces())));
+  const [client, accepted] = await tcpPair();
+  const served = port.accept(denoSocket(accepted));
+  await client.write(encode("GET / HTTP/1.1\r\n\r\n"));
+  const answer = new TextDecoder().decode(await readToEnd(client));
+  client.close();
+  await served;
+  stop();
+  assert(!answer.endsWith("0\r\n\r\n"));
+  assertEquals(heard, [slip]);
 });
