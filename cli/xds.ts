@@ -5,6 +5,7 @@
  */
 
 import { ADMIN_TOKEN_FILE } from "../server/admin_access.ts";
+import { isLoopbackHost } from "../proto/link/ip_address.ts";
 import type { ClientDiff } from "../server/discovery/status/client_diff.ts";
 import {
   CONFIGZ_PATH,
@@ -260,7 +261,11 @@ function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** Asks the server, with the token that it keeps for its own user. */
+/**
+ * Asks the server, with the token that it keeps for its own user. A server on
+ * another machine is not this one's: it is shown a token only of a directory
+ * that somebody has named.
+ */
 function askerOf(
   values: { readonly server: string; readonly "state-dir": string },
   { environment, readFile }: CommandContext,
@@ -268,9 +273,11 @@ function askerOf(
   const directory = values["state-dir"] ||
     defaultStateDirectory("server", environment);
   const file = `${directory}/${ADMIN_TOKEN_FILE}`;
+  const { host } = parseHostPort("--server", values.server);
+  const isMeant = values["state-dir"] !== "" || isLoopbackHost(host);
   let token: string | undefined;
   try {
-    token = /[0-9a-f]{64}/.exec(readFile(file))?.[0];
+    if (isMeant) token = /[0-9a-f]{64}/.exec(readFile(file))?.[0];
   } catch {
     // It may be a server that asks for none.
   }
@@ -306,8 +313,10 @@ async function query(
     if (response.status === 403) {
       await response.body?.cancel();
       const problem = token === undefined
-        ? `${file} cannot be read; run this as the server's user, or name its ` +
-          "--state-dir"
+        ? isLoopbackHost(host)
+          ? `${file} cannot be read; run this as the server's user, or name ` +
+            "its --state-dir"
+          : `${file} is shown to no other machine unless --state-dir names it`
         : `the token in ${file} is another server's; name its --state-dir`;
       throw new CommandFailure(
         ExitCode.FAILURE,

@@ -1,7 +1,7 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import type { ClientDiff } from "../server/discovery/status/client_diff.ts";
 import type { ClientSummary } from "../server/discovery/status/sync_status.ts";
-import { diffText, statusText } from "./xds.ts";
+import { diffText, statusText, XDS_COMMAND } from "./xds.ts";
 
 const KIND = {
   kind: "cluster",
@@ -177,4 +177,39 @@ Deno.test("statusText() says of which types a client asks in vain", () => {
     "edge-7/envoy: asks for types that are not served: " +
       "type.googleapis.com/a.Secret",
   );
+});
+
+Deno.test("the token of this machine's server is shown to no other unless it is named", async () => {
+  const shown: (string | null)[] = [];
+  const server = Deno.serve({
+    hostname: "0.0.0.0",
+    port: 0,
+    onListen: () => {},
+  }, (request) => {
+    shown.push(request.headers.get("authorization"));
+    return new Response("no", { status: 403 });
+  });
+  const { port } = server.addr;
+  const ask = async (...argv: string[]) => {
+    let said = "";
+    await XDS_COMMAND.run({
+      argv: ["status", ...argv],
+      environment: () => undefined,
+      readFile: () => `${"ab".repeat(32)}\n`,
+      print: () => {},
+      printError: (text) => void (said += text),
+    });
+    return said;
+  };
+  // As good as another machine's: no address of loopback.
+  const away = ["--server", `0.0.0.0:${port}`];
+  assertMatch(
+    await ask(...away),
+    /shown to no other machine unless --state-dir/,
+  );
+  await ask("--server", `127.0.0.1:${port}`);
+  await ask(...away, "--state-dir", "/srv/tunnel");
+  const token = `Bearer ${"ab".repeat(32)}`;
+  assertEquals(shown, [null, token, token]);
+  await server.shutdown();
 });
