@@ -23,6 +23,7 @@ import {
 } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { PROXY_FLAGS } from "./flags/proxy_flags.ts";
+import { CHECKED_VALUES, printCheck } from "./proxy_check.ts";
 import { handoverAddress } from "./flags/handover_flags.ts";
 import { exposureNotice, proxyOptions } from "./flags/proxy_options.ts";
 import { relayFlags } from "./flags/relay_flags.ts";
@@ -47,6 +48,7 @@ export const PROXY_COMMAND = defineCommand({
   ],
   examples: [
     "tunnel proxy --config services.yaml",
+    "tunnel proxy --config services.yaml --check",
     "tunnel proxy --config services.yaml --local-addresses virtual-ips",
     "tunnel proxy --config services.yaml --print-env > services.env",
     "tunnel proxy --etcd-servers http://10.0.0.1:2379 --bind-address 0.0.0.0 \\",
@@ -55,16 +57,21 @@ export const PROXY_COMMAND = defineCommand({
   flags: PROXY_FLAGS,
   async run(reading, context) {
     refuseOperands(reading.operands);
-    const { values } = reading;
-    const isPrinting = values["print-env"] || values["print-hosts"];
+    const isChecking = reading.values["check"];
+    const values = isChecking
+      ? { ...reading.values, ...CHECKED_VALUES }
+      : reading.values;
+    const isPrinting = values["print-env"] || values["print-hosts"] ||
+      isChecking;
     const log = openLog("proxy", {
       format: values["log-format"],
       // Who wants a list wants nothing else.
       level: isPrinting ? 0 : values["v"],
     });
     using _net = surviveInternalErrors(log);
-    const options = proxyOptions(reading, context, log);
+    const options = proxyOptions({ ...reading, values }, context, log);
     for (const notice of reading.notices) log.warn(notice);
+    if (isChecking) return await printCheck(options, context);
     await readFirst(options.sources);
     if (isPrinting) return await print(values, options, log, context);
     const exposure = exposureNotice(options.addresses);

@@ -120,6 +120,28 @@ Deno.test("every command prints the version by --version, and ends", async () =>
   assertEquals((await tunnel("-version")).output, text);
 });
 
+Deno.test("tunnel proxy --check ends with 0 or 1, and says what is wrong", async () => {
+  const path = await Deno.makeTempFile({ suffix: ".yaml" });
+  const check = async (text: string) => {
+    await Deno.writeTextFile(path, text);
+    return await tunnel("proxy", `-config=${path}`, "-check");
+  };
+  try {
+    const web = "services:\n- {name: web, ports: [{port: 80}]}\n";
+    assertEquals(await check(web), {
+      code: ExitCode.OK,
+      output: "file: 1 service, 0 endpoints\n" +
+        "note: default/web has no endpoint\nok\n",
+      errors: "",
+    });
+    const { code, output, errors } = await check("services: 7\n");
+    assertEquals([code, errors], [ExitCode.FAILURE, ""]);
+    assertMatch(output, /^wrong: file: Cannot use .*\.yaml: .*\n1 problem\n$/m);
+  } finally {
+    await Deno.remove(path);
+  }
+});
+
 Deno.test("no refusal repeats a token that stands in the wrong place", async () => {
   const token = `tnl1.${"P".repeat(43)}.abcdefg234.${"s".repeat(22)}`;
   const cut = token.slice(2);

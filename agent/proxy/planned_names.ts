@@ -6,8 +6,10 @@
 
 import { unawaited } from "../../host/process/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
-import { keyOf } from "../../catalog/model.ts";
+import { keyOf, type Protocol } from "../../catalog/model.ts";
+import type { Snapshot } from "../../catalog/snapshot.ts";
 import type { Source } from "../../catalog/source.ts";
+import type { ListenAddress } from "../../host/listen/listeners.ts";
 import type { Log } from "../../host/process/log.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
 import { KeptNumbers } from "./kept_numbers.ts";
@@ -60,7 +62,28 @@ function namesIn(
   { snapshot }: Catalog,
   book: LocalAddressBook,
 ): readonly LocalName[] {
-  const ports = [...snapshot.services.values()].flatMap((service) =>
+  return placesIn(snapshot, book).flatMap(({ service, name, address }) =>
+    address === undefined ? [] : [{ service, port: name, address }]
+  );
+}
+
+/** One port of a service, and where it would be. */
+export interface PlannedPlace {
+  readonly key: string;
+  readonly service: string;
+  /** Of the port. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  /** Absent: there is no room. */
+  readonly address: ListenAddress | undefined;
+}
+
+/** Every port, in the order of the catalog; who chooses first is as in a proxy. */
+export function placesIn(
+  { services }: Pick<Snapshot, "services">,
+  book: LocalAddressBook,
+): readonly PlannedPlace[] {
+  const ports = [...services.values()].flatMap((service) =>
     service.ports.map((servicePort) => ({
       key: portKey(keyOf(service), servicePort.name),
       service: keyOf(service),
@@ -69,10 +92,10 @@ function namesIn(
     }))
   );
   for (const port of inOrderOfPlacing(ports)) book.place(port);
-  return ports.flatMap((port) => {
-    const address = book.place(port);
-    if (address === undefined) return [];
-    return [{ service: port.service, port: port.servicePort.name, address }];
+  return ports.map((port) => {
+    const { name, protocol } = port.servicePort;
+    const { key, service } = port;
+    return { key, service, name, protocol, address: book.place(port) };
   });
 }
 

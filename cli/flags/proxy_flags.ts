@@ -92,6 +92,11 @@ export const PROXY_FLAGS = {
     group: LOCAL,
     help: "Print where services are as lines of /etc/hosts, and end.",
   }),
+  "check": booleanFlag(false, {
+    group: LOCAL,
+    help: "Read all sources once, say what is wrong, serve nothing, and end " +
+      "with 0 or 1.",
+  }),
   "dns-listen": textFlag("", {
     group: LOCAL,
     placeholder: "HOST:PORT",
