@@ -261,7 +261,7 @@ export class Succession {
       busy: `Another process is about to take the place of process ${pid}`,
       other:
         `Process ${pid} listens at ${address} and is no tunnel ${command}` +
-        `: give this one a --handover-socket of its own`,
+        `: give this one a --state-dir of its own, or a --handover-socket`,
       silent: `Process ${pid}, whose place is wanted, does not answer at ` +
         `${address}: end it first`,
     };

@@ -100,7 +100,7 @@ class NodeProxy {
         proxy.retire();
         this.#relay?.shutdown();
       },
-      close: (reason) => this.#close(reason),
+      close: (reason, lastMs) => this.#close(reason, lastMs),
     }, { timers: systemTimers, log });
     log.info("proxy started", {
       admin: this.#admin.address,
@@ -159,7 +159,13 @@ class NodeProxy {
     }
   }
 
-  async #close(reason: string): Promise<void> {
+  async #close(reason: string, lastMs: number): Promise<void> {
+    if (lastMs > 0) {
+      await Promise.all([
+        this.#proxy.stop(lastMs),
+        this.#relay?.drain(lastMs),
+      ]);
+    }
     this.#relay?.close(reason);
     await this.#proxy.stop(0);
     this.#admin.close();

@@ -18,6 +18,13 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 /** How often it is looked whether something still runs. */
 export const LOOK_MS = 50;
 
+/**
+ * When the time is over nobody new is accepted, and who has just come has so
+ * long: a request that began a moment ago is not cut off because another
+ * connection would not end.
+ */
+export const LAST_MS = 500;
+
 /** What has to be done at each step. */
 export interface ProxyDrainSteps {
   /**
@@ -28,8 +35,12 @@ export interface ProxyDrainSteps {
   load(isLeaving: boolean): number;
   /** Another process has the ports: open none any more. */
   retire(): void;
-  /** Ends everything; settles when it is gone. */
-  close(reason: string): Promise<void>;
+  /**
+   * Ends everything; settles when it is gone.
+   *
+   * @param lastMs How long what runs may still go on; nobody new comes.
+   */
+  close(reason: string, lastMs: number): Promise<void>;
 }
 
 /** See the module description. Idempotent. */
@@ -93,13 +104,17 @@ export class ProxyDrain {
 
   /** Ends without waiting any longer. */
   now(reason: string): void {
+    this.#close(reason, 0);
+  }
+
+  #close(reason: string, lastMs: number): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#deadline?.cancel();
     this.#look?.cancel();
     const load = this.#steps.load(true);
     const cut = load === 0 ? "" : `; ${load} ${connections(load)} cut off`;
-    this.#steps.close(reason).then(() => {
+    this.#steps.close(reason, lastMs).then(() => {
       this.#log.info(`ended: ${reason}${cut}`);
       this.#finished.resolve();
     }, this.#finished.reject);
@@ -109,7 +124,7 @@ export class ProxyDrain {
     if (timeoutMs === 0) return this.now("the proxy is stopping");
     this.#deadline ??= this.#timers.after(
       timeoutMs,
-      () => this.now(`the drain took ${timeoutMs / 1000} s`),
+      () => this.#close(`the drain took ${timeoutMs / 1000} s`, LAST_MS),
     );
     this.#look?.cancel();
     this.#lookNow();

@@ -186,7 +186,17 @@ function agents(stage: MistakeStage): readonly Mistake[] {
     agent(
       "a second agent of one machine",
       1,
-      [mine, `--health-server-port=${stage.takenPort}`],
+      [mine],
+      /runs here already \(process \d+\)/,
+      /--replace/,
+    ),
+    agent(
+      "an agent's health port that is taken",
+      1,
+      [
+        `--state-dir=${stage.copyOfNode("taken")}`,
+        `--health-server-port=${stage.takenPort}`,
+      ],
       /another process listens there/,
       /--health-server-port/,
     ),
@@ -268,7 +278,10 @@ function agents(stage: MistakeStage): readonly Mistake[] {
     agent(
       "identifiers that were not granted",
       "runs on",
-      [mine, "--agent-identifiers=cidr=10.0.0.0/8"],
+      [
+        `--state-dir=${stage.copyOfNode("twin")}`,
+        "--agent-identifiers=cidr=10.0.0.0/8",
+      ],
       /cidr=10\.0\.0\.0\/8/,
       /grant|approve/,
     ),

@@ -90,6 +90,17 @@ export class MistakeStage implements AsyncDisposable {
     return path;
   }
 
+  /** What `node1` has, where no agent runs. */
+  copyOfNode(name: string, change: (path: string) => void = () => {}): string {
+    const path = this.directory(name);
+    const from = this.nodeDirectory("node1");
+    for (const { name, isFile } of Deno.readDirSync(from)) {
+      if (isFile) Deno.copyFileSync(`${from}/${name}`, `${path}/${name}`);
+    }
+    change(path);
+    return path;
+  }
+
   async #join(node: string): Promise<void> {
     const agent = new Child({
       name: node,

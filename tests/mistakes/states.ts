@@ -21,18 +21,6 @@ export function stateMistakes(stage: MistakeStage): readonly Mistake[] {
 // deno-lint-ignore tunnel/function-length -- it is a table.
 function agentStates(stage: MistakeStage): readonly Mistake[] {
   const quiet = ["--health-server-port=0", "--admin-server-port=0"];
-  const copyOfNode = (name: string, change: (path: string) => void) => {
-    const path = stage.directory(name);
-    for (const file of Deno.readDirSync(stage.nodeDirectory("node1"))) {
-      if (!file.isFile) continue;
-      Deno.copyFileSync(
-        `${stage.nodeDirectory("node1")}/${file.name}`,
-        `${path}/${file.name}`,
-      );
-    }
-    change(path);
-    return path;
-  };
   const agent = (
     what: string,
     exit: 1 | 2,
@@ -65,26 +53,32 @@ function agentStates(stage: MistakeStage): readonly Mistake[] {
     agent(
       "a node.json that is cut",
       1,
-      copyOfNode("cut", (path) => Deno.truncateSync(`${path}/node.json`, 20)),
+      stage.copyOfNode(
+        "cut",
+        (path) => Deno.truncateSync(`${path}/node.json`, 20),
+      ),
       /node\.json/,
       /restore|join with a new token/,
     ),
     agent(
       "a key that is lost",
       1,
-      copyOfNode("lost", (path) => Deno.removeSync(`${path}/key.pem`)),
+      stage.copyOfNode("lost", (path) => Deno.removeSync(`${path}/key.pem`)),
       /key\.pem is missing/,
       /restore|join with a new token/,
     ),
     agent(
       "a key that everybody can read",
       1,
-      copyOfNode("open", (path) => Deno.chmodSync(`${path}/key.pem`, 0o644)),
+      stage.copyOfNode(
+        "open",
+        (path) => Deno.chmodSync(`${path}/key.pem`, 0o644),
+      ),
       /key\.pem/,
       /chmod/,
     ),
     ...["agent", "dial", "forward"].map((command): Mistake => {
-      const directory = copyOfNode(`${command}s`, () => {});
+      const directory = stage.copyOfNode(`${command}s`);
       return {
         what: `${command} as somebody else than the owner of the identity`,
         args: [
@@ -144,7 +138,7 @@ function serverStates(stage: MistakeStage): readonly Mistake[] {
     ),
     server(
       "an agent's directory for a server",
-      stage.nodeDirectory("node1"),
+      stage.copyOfNode("agents"),
       /node\.json|cert\.pem|key\.pem|agent/,
       /--state-dir/,
     ),
