@@ -129,14 +129,15 @@ async function write(
         metadata: { name },
         spec: { request, signerName, usages, expirationSeconds },
       },
-      { signal, isRepeatable: true },
+      // Who asks for a certificate asks again, and says why each time.
+      { signal, isRepeatable: false },
     );
   } catch (error) {
     const isThere = error instanceof KubernetesError && error.code === 409;
     if (!isThere) throw error;
     return await client.get<CertificateSigningRequest>(
       pathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
-      { signal },
+      { signal, isRepeatable: false },
     );
   }
 }

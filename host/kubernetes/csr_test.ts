@@ -201,3 +201,30 @@ Deno.test("a certificate for another key, or none, is not taken", async () => {
   const damaged = await assertRejects(() => others, CsrError, "Cannot use");
   assertEquals(damaged.needsNewKey, true);
 });
+
+Deno.test("an API server that is away is told at once, not after its deadline", async () => {
+  const timers = new FakeTimers();
+  using client = new KubernetesClient({
+    access: {
+      // Nothing listens there.
+      server: "http://127.0.0.1:1",
+      namespace: "default",
+      authority: () => undefined,
+      credential: () => Promise.resolve({}),
+      rejected: () => {},
+    },
+    timers,
+    random: () => 0,
+  });
+  await assertRejects(
+    async () =>
+      await requestCertificate(await generateKeyPair(), WISH, {
+        client,
+        timers,
+        random: () => 0,
+        signal: new AbortController().signal,
+      }),
+    KubernetesError,
+    "no answer from http://127.0.0.1:1",
+  );
+});

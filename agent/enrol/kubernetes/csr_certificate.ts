@@ -40,6 +40,9 @@ export const LOOK_MS = 60_000;
 /** Longest wait between attempts. */
 export const RETRY_CAP_MS = 30_000;
 
+/** The first wait is half of it at least: a right is not granted in less. */
+export const RETRY_FIRST_MS = 1_000;
+
 const NOT_ASKED = "no certificate was asked for yet";
 
 /** What happens to the certificate. For the log. */
@@ -93,7 +96,11 @@ export class CsrCertificate {
   constructor(options: CsrCertificateOptions) {
     this.#options = options;
     const { random } = options;
-    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+    this.#backoff = new Backoff({
+      capMs: RETRY_CAP_MS,
+      firstMs: RETRY_FIRST_MS,
+      random,
+    });
   }
 
   /** Whether a certificate was ever had. */
