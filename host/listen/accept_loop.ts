@@ -87,9 +87,11 @@ function refuseWaiting<Conn extends { close(): void }>(
 ): boolean {
   if (!SHORT_CODES.has(codeOf(error))) return false;
   try {
-    const conn = withSpareDescriptor(() => listener.acceptNow?.());
-    conn?.close();
-    return conn !== undefined;
+    return withSpareDescriptor(() => {
+      const conn = listener.acceptNow?.();
+      conn?.close();
+      return conn !== undefined;
+    });
   } catch {
     return false; // Somebody else was quicker, or they have gone.
   }

@@ -44,3 +44,30 @@ Deno.test("who waits when there is no descriptor left is refused at once", {
   assertEquals(problems.length, 1);
   assertMatch(problems[0]!, /^Cannot accept a connection on a port: too many/);
 });
+
+Deno.test("the descriptor to refuse with is there for the next one, too", {
+  ignore: openLibc() === undefined,
+}, async () => {
+  const { close, eventfd, fcntl } = openLibc()!;
+  const F_GETFD = 1;
+  let refused = -1;
+  const story = [
+    () => {
+      throw noDescriptors();
+    },
+    () => {
+      refused = eventfd(0, 0);
+      return { close: () => void close(refused) };
+    },
+  ];
+  await acceptLoop(
+    {
+      acceptNow: () => story.shift()?.(),
+      accept: () => Promise.reject(new Deno.errors.BadResource()),
+    },
+    "a port",
+    { onConnection() {}, onProblem() {} },
+  );
+  // It has the lowest number that is free, which is the one just closed.
+  assertEquals(fcntl(refused, F_GETFD, 0), 1);
+});

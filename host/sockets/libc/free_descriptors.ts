@@ -70,15 +70,16 @@ const EFD_CLOEXEC = 0x80000;
 let spare: number | undefined;
 
 /**
- * Runs `accept` although there is no descriptor left: one is kept for that. Who
- * is accepted has to be closed at once; waiting in the kernel would be worse.
+ * Runs `refuse` although there is no descriptor left: one is kept for that. Whom
+ * it accepts it has to close itself, or there is none to keep for the next one;
+ * waiting in the kernel would be worse.
  */
-export function withSpareDescriptor<Result>(accept: () => Result): Result {
+export function withSpareDescriptor<Result>(refuse: () => Result): Result {
   const library = openLibc();
-  if (library === undefined) return accept();
+  if (library === undefined) return refuse();
   if (spare !== undefined && spare >= 0) library.close(spare);
   try {
-    return accept();
+    return refuse();
   } finally {
     spare = library.eventfd(0, EFD_CLOEXEC);
   }
