@@ -8,6 +8,7 @@
 import type { SourceStatus } from "../../catalog/source_input.ts";
 import type { Balance, Endpoint, Protocol, Via } from "../../catalog/model.ts";
 import type { Backend } from "./balancer/backend.ts";
+import type { Balancer } from "./balancer/balancer.ts";
 import type { DiscoveryStatus } from "./discovery/discovery_status.ts";
 import type { Proxy, ServedPort } from "./proxy.ts";
 
@@ -68,7 +69,10 @@ export interface PortStatus {
 /** Whether an endpoint gets new connections, and why not. */
 export type EndpointVerdict =
   | "in use"
-  /** Others are better: it goes away while they are ready. */
+  /**
+   * Others are better: it goes away while they are ready, or is of a family of
+   * addresses that this machine has not.
+   */
   | "spared"
   /** The catalog says so. */
   | "unready"
@@ -158,14 +162,14 @@ function portStatus(served: ServedPort, of: Proxy): PortStatus {
 
 function endpointStatus(
   backend: Backend,
-  balancer: { ejectedForMs(backend: Backend): number },
+  balancer: Pick<Balancer, "ejectedForMs" | "isBeyond">,
 ): EndpointStatus {
   const { endpoint } = backend.target;
   const { state, node, zone, weight, via } = endpoint;
   const { lastError } = backend;
   return {
     address: backend.key,
-    ...judge(backend, balancer.ejectedForMs(backend)),
+    ...judge(backend, balancer),
     state,
     via: viaText(via),
     ...(node === undefined ? {} : { node }),
@@ -182,7 +186,7 @@ function endpointStatus(
 
 function judge(
   backend: Backend,
-  ejectedForMs: number,
+  balancer: Pick<Balancer, "ejectedForMs" | "isBeyond">,
 ): Pick<EndpointStatus, "verdict" | "why"> {
   const { isUsable, health, failures, lastError } = backend;
   const { state } = backend.target.endpoint;
@@ -194,10 +198,18 @@ function judge(
       ? { verdict: "terminating", why: "it goes away and answers no more" }
       : { verdict: "unready", why: "its source says that it is not ready" };
   }
+  if (balancer.isBeyond(backend)) {
+    return {
+      verdict: "spared",
+      why: `this machine has no IPv${backend.family} address, and others do ` +
+        "without one",
+    };
+  }
   const because = lastError === undefined ? "" : `: ${lastError}`;
   if (health === "ill") {
     return { verdict: "ill", why: `its health check failed${because}` };
   }
+  const ejectedForMs = balancer.ejectedForMs(backend);
   if (ejectedForMs > 0) {
     const seconds = Math.ceil(ejectedForMs / 1_000);
     return {

@@ -27,7 +27,7 @@ import {
   noteRecovery,
   noteSuccess,
 } from "./ejection.ts";
-import type { Families } from "./families.ts";
+import type { Families, Family } from "./families.ts";
 import { createStrategy } from "./create_strategy.ts";
 import type { Random, Strategy } from "./strategy.ts";
 
@@ -168,6 +168,16 @@ export class Balancer {
       this.#strategy.choose((backend) => !tried.has(backend));
     if (chosen !== undefined) this.#affinity?.set(client, chosen);
     return chosen;
+  }
+
+  /** Whether it is left out because this machine has addresses of others only. */
+  isBeyond({ family }: Backend): boolean {
+    const lacking = this.#lacking;
+    return lacking !== undefined && family === lacking;
+  }
+
+  get #lacking(): Family | undefined {
+    return this.#isMixed ? this.#options.families?.lacking : undefined;
   }
 
   /** On this node, or else in its zone, where the service wants that. */

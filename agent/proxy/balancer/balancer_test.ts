@@ -196,6 +196,11 @@ Deno.test("of two families the one that this machine lacks is not tried", () => 
   const [v4, v6, near] = all;
   assertEquals(balancerOf(targets, { lacking: 6 }).picks(3), [v4, near, v4]);
   assertEquals(balancerOf(targets, { lacking: 4 }).picks(3), [v6, near, v6]);
+  const { balancer } = balancerOf(targets, { lacking: 6 });
+  assertEquals(
+    [...balancer.backends].map((backend) => balancer.isBeyond(backend)),
+    [false, true, false],
+  );
   const { picks } = balancerOf(targets.slice(1, 2), { lacking: 6 });
   assertEquals(picks(1), [v6], "the only ones may be had all the same");
 });
