@@ -239,7 +239,10 @@ function shortText(field: number, octets: Uint8Array): string {
 
 function decodeError(octets: Uint8Array): ErrorDetail {
   const { code = 0, message = "" } = rpcStatus.decode(octets);
-  return { code, message: message.slice(0, ERROR_MESSAGE_MAX) };
+  if (message.length <= ERROR_MESSAGE_MAX) return { code, message };
+  // Put together anew: a slice would keep all of it, for as long as it is kept.
+  const kept = Array.from(message.slice(0, ERROR_MESSAGE_MAX)).join("");
+  return { code, message: kept };
 }
 
 function concatenate(pieces: readonly Uint8Array[]): Uint8Array {
