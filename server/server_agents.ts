@@ -224,6 +224,13 @@ export class ServerAgents {
     const { metrics, log, intake } = this.#core;
     return {
       ...withPacketLines(metrics.linkObserver("agent"), log, "agent"),
+      datagramCut: () =>
+        log.warn(
+          "Cannot pass on datagrams of 4096 bytes and more from a Go agent: it " +
+            "cuts them there, so they are dropped; run tunnel agent on that node",
+          {},
+          "datagram cut",
+        ),
       linked: (link) => this.#linked(link),
       unlinked: (link, reason) => this.#unlinked(link, reason),
       trusts: ({ peer }, authorities) => {

@@ -178,6 +178,8 @@ export class ServerMetrics {
       packetReceived: (type) => received.of(type).add(),
       packetSent: (type) => sent.of(type).add(),
       datagramDropped: () => this.#ours.droppedDatagrams.add(),
+      // Counted as dropped; the log says why.
+      datagramCut() {},
       conduitStalled: () => this.#ours.stalled.add(),
       // Only agents of the packets carrier have connections that hold others up.
       conduitHolds: (change) =>

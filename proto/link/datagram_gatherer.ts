@@ -9,15 +9,25 @@ import type { LinkObserver } from "./observer.ts";
 /** The longest UDP payload that IPv4 and IPv6 can carry, rounded up (RFC 768). */
 export const DATAGRAM_OCTETS_MAX = 65_535;
 
+/**
+ * What a Go agent reads of a target's datagram at most; it throws the rest away
+ * and says nothing, so one of this length is a part of a longer one.
+ */
+export const GO_DATAGRAM_OCTETS = 4_096;
+
 /** See the module description. */
 export class DatagramGatherer {
   readonly #observer: LinkObserver;
+  readonly #isCut: (datagram: Uint8Array) => boolean;
   #pieces: Uint8Array[] = [];
   #octets = 0;
   #isSkipping = false;
 
-  constructor(observer: LinkObserver) {
+  /** @param cutsDatagrams The peer is a Go agent, see {@linkcode GO_DATAGRAM_OCTETS}. */
+  constructor(observer: LinkObserver, cutsDatagrams = false) {
     this.#observer = observer;
+    this.#isCut = ({ length }) =>
+      cutsDatagrams && length === GO_DATAGRAM_OCTETS;
   }
 
   /** Counts a datagram that somebody else had to drop. */
@@ -35,7 +45,7 @@ export class DatagramGatherer {
   push(piece: Uint8Array, leftOctets: number): Uint8Array | undefined {
     const isLast = leftOctets === 0;
     if (this.#octets === 0 && isLast && !this.#isSkipping) {
-      if (piece.length <= DATAGRAM_OCTETS_MAX) return piece;
+      if (piece.length <= DATAGRAM_OCTETS_MAX) return this.#whole(piece);
     }
     if (this.#octets + piece.length + leftOctets > DATAGRAM_OCTETS_MAX) {
       this.#isSkipping = true;
@@ -50,7 +60,15 @@ export class DatagramGatherer {
     }
     this.#pieces.push(piece.slice());
     this.#octets += piece.length;
-    return isLast ? this.#join() : undefined;
+    return isLast ? this.#whole(this.#join()) : undefined;
+  }
+
+  /** Half a datagram would be taken for a whole one: none is better. */
+  #whole(datagram: Uint8Array): Uint8Array | undefined {
+    if (!this.#isCut(datagram)) return datagram;
+    this.#observer.datagramDropped?.();
+    this.#observer.datagramCut?.();
+    return undefined;
   }
 
   #join(): Uint8Array {

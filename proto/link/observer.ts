@@ -20,6 +20,8 @@ export interface LinkObserver {
   packetSent(type: string, octets: number): void;
   /** A datagram was dropped: too long, or no room for it. */
   datagramDropped?(): void;
+  /** A Go agent had cut the datagram that was just counted as dropped. */
+  datagramCut?(): void;
   /** A conduit was reset because it made no progress and held up the others. */
   conduitStalled?(): void;
   /** A conduit began (1) or ceased (−1) to hold up the others of its link. */

@@ -91,6 +91,7 @@ export class PacketConduit implements Conduit {
    * @param options.hold Keeps what arrives until `open` is called: the conduit
    *   exists before there is anybody to read it (early data). Otherwise it opens
    *   when somebody attaches; what came before that is told right after.
+   * @param options.cutsDatagrams Whether the peer is an agent that does.
    */
   constructor(
     port: ConduitPort,
@@ -99,12 +100,13 @@ export class PacketConduit implements Conduit {
       readonly timers: Timers;
       readonly observer: LinkObserver;
       readonly hold?: boolean;
+      readonly cutsDatagrams?: boolean;
     },
   ) {
     this.#port = port;
     this.#timers = options.timers;
     this.#gatherer = options.datagrams
-      ? new DatagramGatherer(options.observer)
+      ? new DatagramGatherer(options.observer, options.cutsDatagrams)
       : undefined;
     this.#opensByItself = options.hold !== true;
   }

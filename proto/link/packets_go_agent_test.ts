@@ -92,9 +92,11 @@ class GoAgent {
     return (requests.at(-1) as DialRequest).random;
   }
 
-  dial(): { conduit: Promise<ConduitProbe>; pending: PendingDial } {
+  dial(
+    protocol = "tcp",
+  ): { conduit: Promise<ConduitProbe>; pending: PendingDial } {
     const { promise, resolve } = Promise.withResolvers<ConduitProbe>();
-    const pending = this.link.dial({ protocol: "tcp", address: "t:1" }, {
+    const pending = this.link.dial({ protocol, address: "t:1" }, {
       onConnected: (conduit) => resolve(new ConduitProbe(conduit)),
       onFailed: (error) => void (this.failed = error),
     });
@@ -102,8 +104,8 @@ class GoAgent {
   }
 
   /** Dials, and answers with `connectId`. */
-  async connect(connectId: Int64): Promise<ConduitProbe> {
-    const { conduit } = this.dial();
+  async connect(connectId: Int64, protocol = "tcp"): Promise<ConduitProbe> {
+    const { conduit } = this.dial(protocol);
     await settled();
     this.accept(connectId);
     return await conduit;
@@ -462,4 +464,31 @@ Deno.test("conduits take turns when the window is short", async () => {
   const order = agent.script.heard.map((line) => line.slice(0, 6));
   const switches = order.filter((line, index) => line !== order[index - 1]);
   assert(switches.length > 20, `${switches.length} turns`);
+});
+
+Deno.test("a datagram that a Go agent has cut is dropped and counted, others pass", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const connectId = 1;
+  const conduit = await agent.connect(connectId, "udp");
+  for (const octets of [4_095, 4_096, 10]) {
+    const data = new Uint8Array(octets);
+    agent.script.say({ type: "DATA", connectId, data });
+  }
+  await settled();
+  assertEquals(conduit.chunks.map(({ length }) => length), [4_095, 10]);
+  assertEquals([server.observer.dropped, server.observer.cut], [1, 1]);
+});
+
+Deno.test("octets of a connection may come in pieces of any length", async () => {
+  const server = new Server();
+  const agent = await server.agent();
+  const conduit = await agent.connect(1);
+  agent.script.say({
+    type: "DATA",
+    connectId: 1,
+    data: new Uint8Array(4_096),
+  });
+  await conduit.received(4_096);
+  assertEquals(server.observer.dropped, 0);
 });

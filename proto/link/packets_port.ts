@@ -68,7 +68,12 @@ export class PacketsPort implements ConduitPort, Budgeted {
     this.#mux = mux;
     this.connectId = connectId;
     const { timers, observer } = mux;
-    const conduit = new PacketConduit(this, { datagrams, timers, observer });
+    const conduit = new PacketConduit(this, {
+      datagrams,
+      timers,
+      observer,
+      cutsDatagrams: mux.role === "server" && !mux.peerIsOurs,
+    });
     this.conduit = conduit;
     if (mux.peerIsOurs) return;
     if (mux.role === "agent") {

@@ -50,6 +50,8 @@ export class CountingObserver implements LinkObserver {
   readonly sent = new Map<string, number>();
   stalled = 0;
   dropped = 0;
+  /** Of those. */
+  cut = 0;
   /** Conduits that hold up their link now. */
   holding = 0;
   /** Status codes of streams that failed. */
@@ -69,6 +71,10 @@ export class CountingObserver implements LinkObserver {
 
   datagramDropped(): void {
     this.dropped++;
+  }
+
+  datagramCut(): void {
+    this.cut++;
   }
 
   conduitHolds(change: 1 | -1): void {
