@@ -8,6 +8,7 @@
  * @module
  */
 
+import { USED_MS } from "../../client/ads/ads_keeper.ts";
 import type { CallRoad } from "../../client/call_road.ts";
 import { driveHttp2 } from "../../host/http2_driver.ts";
 import { systemTimers } from "../../host/process/system_timers.ts";
@@ -15,6 +16,7 @@ import type { Transport } from "../../host/transport.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 
 /** After a failed attempt its reason is what is said for so long. */
 export const RETRY_MS = 1_000;
@@ -31,6 +33,7 @@ export class ServerCalls {
   readonly #closed = new AbortController();
   #connection: Connection | undefined;
   #connecting: Promise<Connection> | undefined;
+  #useTimer: Timer | undefined;
   #failure: { readonly reason: string; readonly atMs: number } | undefined;
 
   constructor(road: CallRoad) {
@@ -52,10 +55,7 @@ export class ServerCalls {
    * @throws {GrpcError} UNAVAILABLE, with the reason; or rejects with it.
    */
   connection(): Connection | Promise<Connection> {
-    if (this.#connection?.isUsable) {
-      this.#road.used?.(this.#connection);
-      return this.#connection;
-    }
+    if (this.#connection?.isUsable) return this.#connection;
     const nowMs = systemTimers.now();
     if (this.#failure !== undefined && this.#connecting === undefined) {
       const { reason, atMs } = this.#failure;
@@ -69,12 +69,13 @@ export class ServerCalls {
 
   /** The next call goes to another server; what runs on this one goes on. */
   leave(connection: Connection): void {
-    if (this.#connection === connection) this.#connection = undefined;
+    this.#forget(connection);
     connection.shutdown("calls go to another server");
   }
 
   close(reason: string): void {
     this.#closed.abort(new Error(reason));
+    this.#useTimer?.cancel();
     this.#connection?.shutdown(reason);
   }
 
@@ -85,7 +86,9 @@ export class ServerCalls {
         this.#closed.signal,
       );
       this.#failure = undefined;
-      return this.#connection = connection;
+      this.#connection = connection;
+      this.#use(connection);
+      return connection;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#failure = { reason, atMs: systemTimers.now() };
@@ -100,14 +103,26 @@ export class ServerCalls {
       keepalive: KEEPALIVE,
       events: {
         onStream: refusePush,
-        onClosed: () => {
-          if (this.#connection === connection) this.#connection = undefined;
-        },
+        onClosed: () => this.#forget(connection),
       },
     });
     connection.start();
     driveHttp2(transport, connection, systemTimers);
     return connection;
+  }
+
+  /** A stream may last for days: the road hears of it all the time. */
+  #use(connection: Connection): void {
+    if (this.#road.used === undefined || !connection.isUsable) return;
+    this.#useTimer?.cancel();
+    this.#useTimer = systemTimers.after(USED_MS, () => this.#use(connection));
+    this.#road.used(connection);
+  }
+
+  #forget(connection: Connection): void {
+    if (this.#connection !== connection) return;
+    this.#connection = undefined;
+    this.#useTimer?.cancel();
   }
 }
 
