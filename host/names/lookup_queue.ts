@@ -22,7 +22,7 @@ export interface LookupLimits {
   readonly running: number;
   /** At a time, of one domain. */
   readonly perDomain: number;
-  /** That wait for a place; more are refused at once. */
+  /** That wait for a place, half of it for one domain; more are refused at once. */
   readonly waiting: number;
   /** From when it is asked for until it is given up, waiting included. */
   readonly timeoutMs: number;
@@ -68,7 +68,7 @@ export class LookupQueue {
    * @throws {QueueError} Or what the task throws.
    */
   run<Result>(domain: string, task: Task<Result>): Promise<Result> {
-    if (this.#waiting >= this.#limits.waiting) {
+    if (!this.#hasRoomFor(domain)) {
       return Promise.reject(new QueueError("full"));
     }
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -87,6 +87,15 @@ export class LookupQueue {
     this.#domainOf(domain).waiting.push(job);
     this.#fill();
     return promise;
+  }
+
+  /**
+   * As many of a domain may wait as there would be room left for others: one
+   * alone fills half of it, and a domain that is new finds room beside it.
+   */
+  #hasRoomFor(domain: string): boolean {
+    const own = this.#domains.get(domain)?.waiting.length ?? 0;
+    return own < this.#limits.waiting - this.#waiting;
   }
 
   #domainOf(name: string): Domain {

@@ -114,3 +114,20 @@ Deno.test("waiting counts, and is bounded", async () => {
   await Promise.all(errors);
   assertEquals([scene.begun, scene.queue.running], [[], 4]);
 });
+
+Deno.test("a domain that many wait for leaves room for others to wait", async () => {
+  const scene = new Scene();
+  const flood = Array.from(
+    { length: 20 },
+    (_, index) => scene.run("dead", `d${index}`).catch(({ fault }) => fault),
+  );
+  const other = scene.run("well");
+  assertEquals(scene.begun, ["d0", "d1", "well"]);
+  await scene.end("well");
+  assertEquals(await other, "well");
+  scene.timers.advance(LIMITS.timeoutMs);
+  const faults = await Promise.all(flood);
+  const count = (wanted: string) =>
+    faults.filter((one) => one === wanted).length;
+  assertEquals([count("timeout"), count("full")], [5, 15]);
+});
