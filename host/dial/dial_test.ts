@@ -51,7 +51,8 @@ const REFUSALS: readonly [protocol: string, address: string, text: string][] = [
   ["tcp", "127.0.0.1", "dial tcp: address 127.0.0.1: missing port in address"],
   ["tcp", "::1", "dial tcp: address ::1: too many colons in address"],
   ["tcp", "127.0.0.1:70000", "dial tcp: address 70000: invalid port"],
-  ["tcp", "127.0.0.1:http", "dial tcp: address http: invalid port"],
+  ["tcp", "127.0.0.1:spdy", "dial tcp: address spdy: invalid port"],
+  ["udp", "127.0.0.1:http", "dial udp: address http: invalid port"],
   ["sctp", "127.0.0.1:1", "dial sctp: unknown network sctp"],
 ];
 

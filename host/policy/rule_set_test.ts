@@ -240,7 +240,7 @@ Deno.test("targets that no rule can be about are refused", () => {
     return [isAllowed, note];
   };
   const HOST_PORT = [false, "it is not HOST:PORT"];
-  for (const address of ["a", "a:http", "::1:80", "[::1]", "a:99999", ""]) {
+  for (const address of ["a", "a:spdy", "::1:80", "[::1]", "a:99999", ""]) {
     assertEquals(verdict("tcp", address), HOST_PORT, address);
   }
   for (const protocol of ["tcp4", "TCP", "ip4:icmp", "unixgram", ""]) {
@@ -249,6 +249,14 @@ Deno.test("targets that no rule can be about are refused", () => {
       "its protocol is none of tcp, udp and unix",
     ]);
   }
+});
+
+Deno.test("a port by its name is the port that rules are about", () => {
+  const set = rules("tcp:*:*", "!tcp:*:80");
+  const isAllowed = (address: string) =>
+    set.judgeUnresolved(subjectOf({ protocol: "tcp", address })).isAllowed;
+  assertEquals(isAllowed("a.example:http"), false);
+  assertEquals(isAllowed("a.example:https"), true);
 });
 
 Deno.test("who resolves no names refuses what an address rule may deny", () => {
