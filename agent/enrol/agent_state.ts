@@ -20,6 +20,7 @@ import {
   replaceFile,
 } from "../../host/files/atomic_file.ts";
 import { systemProblem } from "../../host/files/file_error.ts";
+import { systemTimers } from "../../host/process/system_timers.ts";
 import {
   checkPrivate,
   inWords,
@@ -49,6 +50,10 @@ import {
 const FILES = ["key.pem", "ca.pem", "cert.pem", "node.json"] as const;
 type FileName = typeof FILES[number];
 const LOCK = "lock";
+
+/** Who renews has an answer sooner, or will not get one. */
+const LOCK_WAIT_MS = 15_000;
+const LOCK_LOOK_MS = 50;
 
 /** What a directory holds. */
 export interface AgentIdentityFiles {
@@ -249,14 +254,25 @@ export class AgentState {
    *
    * @throws {PrivateFileError} When the lock cannot be had; else what `act` does.
    */
-  async exclusively<Result>(act: () => Promise<Result>): Promise<Result> {
+  async exclusively<Result>(
+    act: () => Promise<Result>,
+    waitMs: number = LOCK_WAIT_MS,
+  ): Promise<Result> {
     const path = this.#path(LOCK);
-    using _held = await inWords(path, async () => {
-      const options = { read: true, write: true, create: true, mode: 0o600 };
-      const file = await Deno.open(path, options);
-      await file.lock(true);
-      return file;
-    });
+    const options = { read: true, write: true, create: true, mode: 0o600 };
+    using file = await inWords(path, () => Deno.open(path, options));
+    const untilMs = systemTimers.now() + waitMs;
+    while (!await inWords(path, () => file.tryLock(true))) {
+      if (systemTimers.now() >= untilMs) {
+        throw new PrivateFileError(
+          `Cannot use ${path}: another process of this node has held it for ` +
+            `${waitMs / 1_000} s; look whether one stands still`,
+        );
+      }
+      await new Promise<void>((resolve) => {
+        systemTimers.after(LOCK_LOOK_MS, resolve);
+      });
+    }
     return await act();
   }
 

@@ -182,3 +182,22 @@ Deno.test("a certificate for a stranger's key is not kept as ours", () =>
     await assertRejects(() => state.keep(answer, SERVERS), PkiError);
     assertEquals(await listing(root), before);
   }));
+
+Deno.test("who stands still with an identity keeps nobody waiting for ever", () =>
+  inJoined(async (root) => {
+    const state = await AgentState.open(root);
+    const act = () => Promise.resolve("done");
+    {
+      using held = await Deno.open(`${root}/lock`, {
+        write: true,
+        create: true,
+      });
+      await held.lock(true);
+      await assertRejects(
+        () => state.exclusively(act, 60),
+        PrivateFileError,
+        "another process of this node has held it",
+      );
+    }
+    assertEquals(await state.exclusively(act, 0), "done");
+  }));
