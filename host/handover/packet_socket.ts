@@ -38,6 +38,7 @@ const AF_UNIX = 1;
 const SOCK_SEQPACKET = 5;
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 const BACKLOG = 16;
+const OWNERS_ONLY = 0o600;
 
 /**
  * Connections accepted in a row; then others have their turn. A name of the
@@ -218,10 +219,11 @@ export class PacketListener implements Polled {
     );
     if (descriptor < 0) throw systemError(lastError(library));
     if (isPath) removeLeftOver(address);
-    // Nobody can connect before it listens, and by then the modes are right.
-    const isUp = library.bind(descriptor, name, name.length) === 0;
+    // Linux binds with the modes that the socket has before; a path
+    // could be somebody's link by the time that they were changed there.
+    const isUp = library.fchmod(descriptor, OWNERS_ONLY) === 0 &&
+      library.bind(descriptor, name, name.length) === 0;
     const error = lastError(library);
-    if (isUp && isPath) Deno.chmodSync(address, 0o600);
     if (isUp && library.listen(descriptor, BACKLOG) === 0) {
       const path = isPath ? address : undefined;
       return new PacketListener(machine, descriptor, path, onSocket);

@@ -36,6 +36,7 @@ const SYMBOLS = {
   connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
   dup: { parameters: ["i32"], result: "i32" },
   fcntl: { parameters: ["i32", "i32", "i32"], result: "i32" },
+  fchmod: { parameters: ["i32", "u32"], result: "i32" },
   close: { parameters: ["i32"], result: "i32" },
   recvmmsg: {
     parameters: ["i32", "buffer", "u32", "i32", "pointer"],
