@@ -137,6 +137,7 @@ export class Dialer {
     );
     if (link === undefined) return undefined;
     // What the first agent may be asked for, another one may not.
+    if (control?.permits(order, link.peer) === false) return undefined;
     const admission = control?.admit(order, link.peer);
     if (admission?.refusal !== undefined) return undefined;
     return { link, record: admission?.record };

@@ -438,6 +438,23 @@ Deno.test("what is another machine on each node is refused, to who may not know 
   );
 });
 
+Deno.test("an agent that nobody asked for is not written down as refused", () => {
+  let refused = 0;
+  const frontends = [
+    { commonName: "ops", nodes: ["agent-a"], allow: ["tcp:*:*"] },
+  ];
+  const control = new DialControl({
+    policy: { current: new Policy({ frontends }) },
+    refused: () => refused++,
+  });
+  const scene = new Scene({ control });
+  scene.link("agent-a");
+  scene.link("agent-b");
+  scene.dial("", undefined, { caller: certifiedCaller("ops") });
+  scene.timers.advance(SECOND_OPINION_MS);
+  assertEquals([scene.asked(), refused], [1, 0]);
+});
+
 Deno.test("who gives up gives up on both", () => {
   const scene = new Scene();
   const links = [scene.link("agent-a"), scene.link("agent-b")];

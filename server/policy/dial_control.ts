@@ -62,6 +62,14 @@ export class DialControl {
   }
 
   /**
+   * Whether another agent may be asked for what one was: nobody has asked for it
+   * by name, so nothing is said, counted or written down.
+   */
+  permits(dial: ControlledDial, agent: LinkPeer): boolean {
+    return this.#judge(dial, agent).isAllowed;
+  }
+
+  /**
    * Judges a dial.
    *
    * @param agent Who would be asked. Absent: there is nobody, which a caller who
