@@ -11,6 +11,7 @@
 import { unawaited } from "../../host/process/internal_errors.ts";
 import { replaceFile } from "../../host/files/atomic_file.ts";
 import { isSystemError, systemProblem } from "../../host/files/file_error.ts";
+import { checkSeen, PrivateFileError } from "../../host/files/private_files.ts";
 import type { Log } from "../../host/process/log.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { type KeptNumber, KeptNumbers } from "./kept_numbers.ts";
@@ -100,14 +101,21 @@ export class AddressFile {
   #read(): readonly KeptNumber[] {
     const { path, range, count, log } = this.#options;
     try {
-      if (Deno.statSync(path).size > FILE_BYTES_MAX) return [];
+      const seen = Deno.statSync(path);
+      if (seen.size > FILE_BYTES_MAX) return [];
+      // Who writes it has services change places.
+      checkSeen(path, seen, "change");
       return numbersIn(Deno.readTextFileSync(path), range, count);
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return [];
-      if (!(error instanceof SyntaxError) && !isSystemError(error)) throw error;
       const problem = error instanceof SyntaxError
         ? "it is damaged"
-        : systemProblem(error);
+        : error instanceof PrivateFileError
+        ? error.message
+        : isSystemError(error)
+        ? systemProblem(error)
+        : undefined;
+      if (problem === undefined) throw error;
       log.warn(
         `Cannot use the addresses of services in ${path}: ${problem}; ` +
           "addresses are made of names anew",

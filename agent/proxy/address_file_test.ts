@@ -82,6 +82,20 @@ Deno.test("a file that is damaged does no harm, and is written anew", () =>
     assertEquals(numbers.claim("__proto__"), 4);
   }));
 
+Deno.test("a file that others could have written is not used", () =>
+  inFolder(async (path, open) => {
+    const { file } = open();
+    file.numbers.give("a", 1);
+    await file.close();
+    await Deno.chmod(path, 0o622);
+    const { file: next, log } = open();
+    assertEquals([...next.numbers.all], []);
+    assertStringIncludes(log.lines[0]!.message, "others could change it");
+    next.numbers.give("b", 2);
+    await next.close();
+    assertEquals(open().file.numbers.claim("b"), 2);
+  }));
+
 Deno.test("a disk that takes nothing is said once, and the proxy goes on", () =>
   inFolder(async (path, open) => {
     await Deno.mkdir(`${path}/in/the/way`, { recursive: true });

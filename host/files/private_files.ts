@@ -29,7 +29,19 @@ export async function checkPrivate(
   path: string,
   others: "read" | "change",
 ): Promise<void> {
-  const { mode, uid, isDirectory } = await inWords(path, () => Deno.stat(path));
+  checkSeen(path, await inWords(path, () => Deno.stat(path)), others);
+}
+
+/**
+ * The same about what was seen at `path`.
+ *
+ * @throws {PrivateFileError} When others could, or it is not ours.
+ */
+export function checkSeen(
+  path: string,
+  { mode, uid, isDirectory }: Deno.FileInfo,
+  others: "read" | "change",
+): void {
   const bits = others === "read" ? OTHERS : OTHERS_WRITE;
   if (mode !== null && (mode & bits) !== 0) {
     const seen = (mode & 0o777).toString(8).padStart(4, "0");
