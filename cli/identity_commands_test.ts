@@ -48,13 +48,16 @@ function inState(
   });
 }
 
+/** Of every node here. */
+const KEY = "ab".repeat(32);
+
 async function addNode(state: StateDirectory, name: string) {
   const authority = (await loadAuthorities(state)).current.facts
     .publicKeySha256.slice(0, 16);
   await new NodeStore(state).write({
     name,
     state: "approved",
-    publicKeySha256: "ab".repeat(32),
+    publicKeySha256: KEY,
     identifiers: "",
     joinedAt: "2030-01-01T00:00:00.000Z",
     tokenId: "aaaaaaaaaa",
@@ -234,8 +237,8 @@ Deno.test("tunnel ca show says who knows an authority and who holds which, in fu
     let authorities = await loadAuthorities(state);
     const both = [authorityId(authorities.current.facts)]
       .concat(authorityId(next!.facts));
-    await notes.note("edge-3", both);
-    await notes.note("edge-4", ["no id", ...both]);
+    await notes.note("edge-3", KEY, both);
+    await notes.note("edge-4", KEY, ["no id", ...both]);
     const { printed } = await run(CA_COMMAND, "show");
     assert(/ next +0 +1 of 9 /.test(printed), printed);
     assert(
@@ -253,7 +256,7 @@ Deno.test("tunnel ca show says who knows an authority and who holds which, in fu
     await run(CA_COMMAND, "retire", "--force");
     authorities = await loadAuthorities(state);
     const before = new NodeStore(state).read("edge-5");
-    await notes.note("edge-5", both);
+    await notes.note("edge-5", KEY, both);
     assertEquals(
       new NodeStore(state).read("edge-5"),
       before,
