@@ -3,7 +3,8 @@
  * others are counted, and the last of them is written with their count.
  *
  * Knows no log and no clock of its own. What it keeps is bounded, so a key may
- * hold what peers choose; many keys then collapse less, and cost no more.
+ * hold what peers choose. Who makes up ever new ones has some lines a second; the
+ * others are counted as one.
  *
  * @module
  */
@@ -19,6 +20,12 @@ export const GATHER_MS: readonly number[] = [10_000, 60_000, 600_000];
 /** Keys that are remembered; the oldest gives way. */
 export const KEYS_MAX = 256;
 
+/** New keys in a second while more come than are remembered. */
+export const CROWD_PER_SECOND = 10;
+
+/** Under which what is too many is gathered; no line has it. */
+const CROWD_KEY = "\0crowd";
+
 /** Writes a line, with a note behind its message. */
 export type WriteLine = (note: string) => void;
 
@@ -33,6 +40,8 @@ interface Entry {
   write: WriteLine;
   /** When that came, as a person reads it. */
   lastMs: number;
+  /** They are alike and not the same. */
+  readonly isCrowd: boolean;
   timer: Timer | undefined;
 }
 
@@ -41,6 +50,8 @@ export class RepeatedLines {
   readonly #timers: Timers;
   readonly #wallMs: () => number;
   readonly #entries = new Map<string, Entry>();
+  #crowdSinceMs = -Infinity;
+  #crowdNew = 0;
 
   /** @param wallMs The machine's time, milliseconds since 1970. */
   constructor(timers: Timers, wallMs: () => number = Date.now) {
@@ -56,7 +67,11 @@ export class RepeatedLines {
    */
   add(key: string, write: WriteLine): void {
     const nowMs = this.#timers.now();
-    const entry = this.#entries.get(key);
+    let entry = this.#entries.get(key);
+    if (entry === undefined && !this.#mayBeNew(nowMs)) {
+      key = CROWD_KEY;
+      entry = this.#entries.get(key);
+    }
     if (entry === undefined || isOver(entry, nowMs)) {
       this.#remember(key, nowMs, write);
       return write("");
@@ -76,6 +91,19 @@ export class RepeatedLines {
     this.#entries.clear();
   }
 
+  /** Whether a line of its own is due, or there are too many that are new. */
+  #mayBeNew(nowMs: number): boolean {
+    const [oldest] = this.#entries.values();
+    const isCrowded = this.#entries.size >= KEYS_MAX &&
+      oldest!.untilMs > nowMs;
+    if (!isCrowded) return true;
+    if (nowMs - this.#crowdSinceMs >= 1_000) {
+      this.#crowdSinceMs = nowMs;
+      this.#crowdNew = 0;
+    }
+    return this.#crowdNew++ < CROWD_PER_SECOND;
+  }
+
   #remember(key: string, nowMs: number, write: WriteLine): void {
     this.#entries.delete(key);
     if (this.#entries.size >= KEYS_MAX) this.#forgetOldest();
@@ -85,6 +113,7 @@ export class RepeatedLines {
       held: 0,
       write,
       lastMs: 0,
+      isCrowd: key === CROWD_KEY,
       timer: undefined,
     });
   }
@@ -114,7 +143,8 @@ function tellHeld(entry: Entry): void {
   const { held } = entry;
   if (held === 0) return;
   entry.held = 0;
-  entry.write(` (same, ${held} more until ${isoTime(entry.lastMs)})`);
+  const others = entry.isCrowd ? "others" : "same";
+  entry.write(` (${others}, ${held} more until ${isoTime(entry.lastMs)})`);
 }
 
 function isoTime(ms: number): string {

@@ -1,6 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { GATHER_MS, KEYS_MAX, RepeatedLines } from "./repeated_lines.ts";
+import {
+  CROWD_PER_SECOND,
+  GATHER_MS,
+  KEYS_MAX,
+  RepeatedLines,
+} from "./repeated_lines.ts";
 
 /** Lines that were written, and what makes them. */
 function rig() {
@@ -57,13 +62,29 @@ Deno.test("flush tells what is held, once", () => {
   assertEquals(timers.pendingCount, 0);
 });
 
-Deno.test("however many keys there are, few are remembered", () => {
-  const { timers, say, take } = rig();
-  for (let i = 0; i < 10 * KEYS_MAX; i++) {
-    say(`key ${i}`);
+Deno.test("however many keys there are, few are remembered and few lines written", () => {
+  const { timers, repeated, say, take } = rig();
+  const keys = 10 * KEYS_MAX;
+  for (let i = 0; i < keys; i++) {
     say(`key ${i}`);
     assertEquals(timers.pendingCount <= KEYS_MAX, true);
   }
-  // Those that gave way were told.
-  assertEquals(take().length, 19 * KEYS_MAX);
+  // The first of the crowd is written, and how many others there were.
+  const own = KEYS_MAX + CROWD_PER_SECOND;
+  assertEquals(take().length, own + 1);
+  repeated.flush();
+  assertEquals(take(), [
+    `key ${keys - 1} (others, ${keys - own - 1} more ${UNTIL})`,
+  ]);
+});
+
+Deno.test("in a crowd of new keys some are heard each second", () => {
+  const { timers, say, take } = rig();
+  for (let i = 0; i < KEYS_MAX; i++) say(`key ${i}`);
+  take();
+  for (let second = 0; second < 5; second++) {
+    for (let i = 0; i < 1_000; i++) say(`flood ${second} ${i}`);
+    timers.advance(1_000);
+  }
+  assertEquals(take().length, 5 * CROWD_PER_SECOND + 1);
 });
