@@ -20,7 +20,7 @@ import {
   isLoopbackHost,
   parseAuthority,
 } from "./authority.ts";
-import type { NodeLookups } from "./node_lookups.ts";
+import { KUBELET_PORT, type NodeLookups } from "./node_lookups.ts";
 import type { RequestHead } from "./request_head.ts";
 import { targetHost } from "../target_host.ts";
 
@@ -115,7 +115,11 @@ function meantBy(
   if (!isNamed && !/:\d+$/.test(localAddress)) return said;
   const came = parseAuthority(localAddress, "Host");
   if (isNamed) return { host: serverName, port: came.port };
-  return isServed(came.host) ? came : said;
+  // A name in TLS or a kubelet's port in the Host says who is meant, and
+  // kube-apiserver's own Host has neither. Who is not here must not be taken for the node of this machine.
+  const isSaid = serverName !== "" || said.port === came.port ||
+    said.port === KUBELET_PORT;
+  return !isSaid && isServed(came.host) ? came : said;
 }
 
 function dialed(

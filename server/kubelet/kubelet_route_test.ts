@@ -202,8 +202,15 @@ Deno.test("an answer that was none is not believed", async () => {
 });
 
 Deno.test("the address that the caller came to tells the node when nothing else does", async () => {
-  const came = (host: string, headers: readonly string[] = []) =>
-    route("/metrics", [`Host: ${host}`, ...headers], { served: ["10.0.0.1"] });
+  const came = (
+    host: string,
+    headers: readonly string[] = [],
+    serverName = "",
+  ) =>
+    route("/metrics", [`Host: ${host}`, ...headers], {
+      served: ["10.0.0.1"],
+      serverName,
+    });
   const wanted = {
     node: "10.0.0.1",
     address: "10.0.0.1:10250",
@@ -216,7 +223,9 @@ Deno.test("the address that the caller came to tells the node when nothing else 
     await came("127.0.0.1:6443", ["Connection: upgrade", "Upgrade: SPDY/3.1"]),
     wanted,
   );
-  // Who is not here is told by the name that was asked for.
-  const nobody = await route("/metrics", ["Host: edge-9:10250"]);
-  assertEquals(nobody.node, "edge-9");
+  // Who is not here is not taken for the node that this machine is.
+  assertEquals((await came("edge-9:10250")).node, "edge-9");
+  assertEquals((await came("10.0.0.9:10250")).node, "10.0.0.9");
+  const named = await came("kubernetes:443", [], "edge-9");
+  assertEquals(named.node, "kubernetes");
 });

@@ -34,7 +34,7 @@ export const ANSWERS_MAX = 10_000;
 const TIMEOUT_MS = 5_000;
 
 /** Where kubelets listen unless their Node says otherwise. */
-const KUBELET_PORT = 10_250;
+export const KUBELET_PORT = 10_250;
 
 /** What is asked of `KubernetesClient`. */
 export interface LookupClient extends Disposable {
