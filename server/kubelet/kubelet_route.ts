@@ -116,7 +116,8 @@ function meantBy(
   const came = parseAuthority(localAddress, "Host");
   if (isNamed) return { host: serverName, port: came.port };
   // A name in TLS or a kubelet's port in the Host says who is meant, and
-  // kube-apiserver's own Host has neither. Who is not here must not be taken for the node of this machine.
+  // kube-apiserver's own Host has neither. Who is not here must not be taken
+  // for the node of this machine.
   const isSaid = serverName !== "" || said.port === came.port ||
     said.port === KUBELET_PORT;
   return !isSaid && isServed(came.host) ? came : said;
