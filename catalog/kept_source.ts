@@ -23,6 +23,9 @@ import type { Part, PartKeys, Sink, Source } from "./source.ts";
 /** Longer ones are neither written nor read. */
 export const COPY_BYTES_MAX: number = 64 * 1024 * 1024;
 
+/** Of its first line. */
+const HEAD_BYTES_MAX = 1_024;
+
 /** How long a source may be silent before its copy is served. */
 export const SILENT_MS = 2_000;
 
@@ -207,8 +210,11 @@ export class KeptSource implements Source, Sink {
       const parent = path.slice(0, path.lastIndexOf("/")) || "/";
       await Deno.mkdir(parent, { recursive: true, mode: 0o700 });
       await removeUnfinishedOf(path);
-      const body = await new Response(slicedText(this.#pieces())).text();
-      if (body.length > COPY_BYTES_MAX) return this.#tell("it is too long");
+      const bytes = await new Response(slicedText(this.#pieces())).bytes();
+      if (bytes.length > COPY_BYTES_MAX - HEAD_BYTES_MAX) {
+        return this.#tell("it is too long");
+      }
+      const body = new TextDecoder().decode(bytes);
       await replaceFile(path, `${this.#head(body)}\n${body}`);
       this.#problem = undefined;
     } catch (error) {
