@@ -135,11 +135,12 @@ Deno.test("beyond some sessions the platform is not asked any more", async () =>
   const peer = to(echo.port);
   const at = { hostname: "0.0.0.0", port: 0 };
   const sockets = [];
-  for (let count = 0; count <= PLATFORM_SESSIONS_MAX; count++) {
-    sockets.push(await openDatagramSocket(at, { peer }));
-  }
-  assert(sockets.at(-1) instanceof PolledDatagramSocket);
-  assert(!(sockets.at(-2) instanceof PolledDatagramSocket));
+  // Others of this process may have some of them.
+  do sockets.push(await openDatagramSocket(at, { peer })); while (
+    !(sockets.at(-1) instanceof PolledDatagramSocket)
+  );
+  assert(sockets.length > PLATFORM_SESSIONS_MAX / 2, `${sockets.length}`);
+  assert(sockets.length <= PLATFORM_SESSIONS_MAX + 1, `${sockets.length}`);
   sockets[0]!.close();
   const next = await openDatagramSocket(at, { peer });
   assert(!(next instanceof PolledDatagramSocket));
