@@ -97,6 +97,7 @@ const SSL_SYMBOLS = {
 } as const;
 
 const CRYPTO_SYMBOLS = {
+  OPENSSL_init_crypto: { parameters: ["u64", "pointer"], result: "i32" },
   BIO_s_mem: { parameters: [], result: "pointer" },
   BIO_new: { parameters: ["pointer"], result: "pointer" },
   BIO_write: { parameters: ["pointer", "buffer", "i32"], result: "i32" },
@@ -165,6 +166,8 @@ function load(): LibSsl | undefined {
   }
   try {
     const crypto = Deno.dlopen("libcrypto.so.3", CRYPTO_SYMBOLS).symbols;
+    // Before anything else of it is called, or it has begun without.
+    crypto.OPENSSL_init_crypto(NO_ATEXIT, null);
     const ssl = Deno.dlopen("libssl.so.3", SSL_SYMBOLS).symbols;
     if (crypto.OpenSSL_version_num() < VERSION_MIN) return undefined;
     return { ...crypto, ...ssl };
@@ -172,6 +175,13 @@ function load(): LibSsl | undefined {
     return undefined; // None on this machine, or another one.
   }
 }
+
+/**
+ * OPENSSL_INIT_NO_ATEXIT: it does not free what it has when the process ends, for
+ * threads of the platform that still end then would free it again
+ * (OPENSSL_init_crypto(3)).
+ */
+const NO_ATEXIT = 0x80000n;
 
 /** A text as C has it. */
 export function cText(text: string): Uint8Array<ArrayBuffer> {
