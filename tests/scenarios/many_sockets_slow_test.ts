@@ -21,6 +21,8 @@ import { Trouble } from "../support/trouble.ts";
 const CONNECTIONS = 5_000;
 /** At a time. Each has both its ends in this process. */
 const AT_ONCE = 400;
+/** Crowds of which one has to leave nothing. */
+const ROUNDS = 3;
 const NEVER = new AbortController().signal;
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 
@@ -88,14 +90,22 @@ function descriptors(): number {
   return [...Deno.readDirSync("/proc/self/fd")].length;
 }
 
+/**
+ * Whether a crowd leaves nothing. The platform opens a pair of sockets of its
+ * own at some moment and keeps it, so one crowd that leaves something proves
+ * nothing: what leaks grows with the next one too.
+ */
 async function report(seed: number): Promise<boolean> {
   await crowd(1); // What is opened once stays.
-  const before = descriptors();
-  await crowd(seed);
-  const after = descriptors();
-  const said = `${before} descriptors before, ${after} after\n`;
-  Deno.stdout.writeSync(new TextEncoder().encode(said));
-  return after <= before;
+  for (let round = 0; round < ROUNDS; round++) {
+    const before = descriptors();
+    await crowd(seed + round);
+    const after = descriptors();
+    const said = `${before} descriptors before, ${after} after\n`;
+    Deno.stdout.writeSync(new TextEncoder().encode(said));
+    if (after <= before) return true;
+  }
+  return false;
 }
 
 if (import.meta.main && Deno.args.length === 1) {

@@ -6,6 +6,11 @@
 
 import type { Log, LogFields } from "../../host/process/log.ts";
 
+/** A sentence that has changed fails its tests, and does not hang them. */
+const LINE_DEADLINE_MS = 60_000;
+/** Before a test puts a clock of its own in their place. */
+const { setTimeout, clearTimeout } = globalThis;
+
 /** One line, as it was written. */
 export interface RecordedLine {
   readonly level: "error" | "warn" | "info" | "event" | "detail" | "packet";
@@ -52,7 +57,19 @@ export class RecordedLog implements Log {
 
   /** The next line to be written that matches. */
   next(pattern: RegExp): Promise<RecordedLine> {
-    return new Promise((resolve) => this.#waiters.push({ pattern, resolve }));
+    return new Promise((resolve, reject) => {
+      const deadline = setTimeout(() => {
+        const said = this.lines.map(({ message }) => message).join("\n");
+        reject(new Error(`no line matches ${pattern}; the lines:\n${said}`));
+      }, LINE_DEADLINE_MS);
+      this.#waiters.push({
+        pattern,
+        resolve: (line) => {
+          clearTimeout(deadline);
+          resolve(line);
+        },
+      });
+    });
   }
 
   #write(level: RecordedLine["level"]) {
