@@ -4,48 +4,52 @@
  * @module
  */
 
-import { unawaited } from "../host/process/internal_errors.ts";
+import { unawaited } from "../platform/errors/internal_errors.ts";
 import type { CallRoad } from "../client/call_road.ts";
-import { dialTarget } from "../host/dial/dial.ts";
+import { dialTarget } from "../net/dial/dial.ts";
 import {
   adminHandler,
   healthHandler,
   metaHandler,
   type Routes,
-} from "../host/listen/http_endpoints.ts";
-import { profileRoutes } from "../host/listen/profile_routes.ts";
+} from "../net/admin/http_endpoints.ts";
+import { profileRoutes } from "../net/admin/profile_routes.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenHttp,
-} from "../host/listen/listeners.ts";
-import { ConnectionLog } from "../host/process/connection_log.ts";
-import type { Log } from "../host/process/log.ts";
-import { MetricRegistry } from "../host/process/metrics.ts";
-import { registerInternalErrors } from "../host/process/internal_error_log.ts";
-import { registerProcessMetrics } from "../host/process/process_metrics.ts";
-import { KeptFiles } from "../host/reload/kept_files.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
-import type { Credentials } from "../host/tls/credentials.ts";
-import { VERSION } from "../host/process/version.ts";
+} from "../net/listen/listeners.ts";
+import { ConnectionLog } from "../platform/log/connection_log.ts";
+import type { Log } from "../platform/log/log.ts";
+import { MetricRegistry } from "../platform/metrics/metrics.ts";
+import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
+import { registerProcessMetrics } from "../platform/metrics/process_metrics.ts";
+import { KeptFiles } from "../net/tls/trust/kept_files.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import type { Credentials } from "../net/tls/trust/credentials.ts";
+import { VERSION } from "../platform/process/version.ts";
 import { HTTP2_ALPN } from "../proto/link/hello.ts";
-import { newInstanceId } from "../proto/link/instance_id.ts";
+import { newInstanceId } from "../proto/peer/instance_id.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
-import { AgentAudit } from "./agent_audit.ts";
-import { AgentMetrics, OWN_PREFIX, watchBudget } from "./agent_metrics.ts";
-import { Announcement } from "./announcement.ts";
-import { BenchTargets, isBenchDial } from "./bench_targets.ts";
+import { AgentAudit } from "./dial/agent_audit.ts";
+import {
+  AgentMetrics,
+  OWN_PREFIX,
+  watchBudget,
+} from "./metrics/agent_metrics.ts";
+import { Announcement } from "./links/announcement.ts";
+import { BenchTargets, isBenchDial } from "./dial/bench_targets.ts";
 import { Drain } from "./drain.ts";
 import type { AgentEnvironment } from "./environment.ts";
-import { followLeases, type LeaseCount } from "./kubernetes/lease_count.ts";
+import { followLeases, type LeaseCount } from "./leases/lease_count.ts";
 import type { LinkKeeper } from "./links/link_keeper.ts";
 import { serverLinks } from "./links/server_links.ts";
 import { ServerRoad } from "./links/server_road.ts";
 import type { AgentOptions } from "./options.ts";
-import { PROXY_PATH } from "./proxy/proxy_path.ts";
+import { PROXY_PATH } from "./proxy/status/proxy_path.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
 import type { Relay } from "./relay/relay.ts";
-import { TargetDialer } from "./target_dialer.ts";
+import { TargetDialer } from "./dial/target_dialer.ts";
 
 /** An agent that is up; its links may not be. */
 export interface RunningAgent {

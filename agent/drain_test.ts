@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
 import { Drain, QUIET_MS } from "./drain.ts";
 
 function setUp(load: number) {

@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { Log } from "../host/process/log.ts";
-import type { MetricRegistry } from "../host/process/metrics.ts";
-import type { ProxyEnvironment } from "../host/dial/proxy_environment.ts";
-import type { LinkIdentity } from "./links/link_identity.ts";
+import type { Log } from "../platform/log/log.ts";
+import type { MetricRegistry } from "../platform/metrics/metrics.ts";
+import type { ProxyEnvironment } from "../net/dial/proxy_environment.ts";
+import type { LinkIdentity } from "./identity/link_identity.ts";
 import type { ServiceProxy } from "./proxy/service_proxy.ts";
 import type { Relay, RelayEnvironment } from "./relay/relay.ts";
 

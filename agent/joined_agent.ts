@@ -27,7 +27,7 @@ export async function startJoinedAgent(
   if (options.identity === undefined) return startAgent(options, whole);
   const { log, proxy, trustsOnlyGiven, random } = environment;
   // Loaded when wanted: making requests for certificates is a lot of code.
-  const { AgentIdentity } = await import("./enrol/agent_identity.ts");
+  const { AgentIdentity } = await import("./identity/agent_identity.ts");
   const identity = await AgentIdentity.open(options.identity, {
     log,
     servers: options.server.addresses,

@@ -5,14 +5,14 @@
  * @module
  */
 
-import { metaHandler } from "../host/listen/http_endpoints.ts";
-import { listenHttp } from "../host/listen/listeners.ts";
-import { MetricRegistry } from "../host/process/metrics.ts";
-import { registerInternalErrors } from "../host/process/internal_error_log.ts";
-import { registerProcessMetrics } from "../host/process/process_metrics.ts";
+import { metaHandler } from "../net/admin/http_endpoints.ts";
+import { listenHttp } from "../net/listen/listeners.ts";
+import { MetricRegistry } from "../platform/metrics/metrics.ts";
+import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
+import { registerProcessMetrics } from "../platform/metrics/process_metrics.ts";
 import { type RunningAgent, startAgent } from "./agent.ts";
-import { KubernetesIdentity } from "./enrol/kubernetes/kubernetes_identity.ts";
-import type { KubernetesIdentityOptions } from "./enrol/kubernetes/options.ts";
+import { KubernetesIdentity } from "./identity/cluster/kubernetes_identity.ts";
+import type { KubernetesIdentityOptions } from "./identity/cluster/options.ts";
 import type { AgentEnvironment } from "./environment.ts";
 import type { AgentOptions } from "./options.ts";
 

@@ -8,15 +8,15 @@
  * @module
  */
 
-import type { ListenAddress } from "../host/listen/listeners.ts";
-import type { ServerAddress } from "../host/dial/server_addresses.ts";
-import type { ReloadSource } from "../host/reload/reloads.ts";
-import type { AuditLogOptions } from "../host/policy/audit_log.ts";
-import type { RuleSet } from "../host/policy/rule_set.ts";
-import type { KeyPairFiles } from "../host/tls/credentials.ts";
+import type { ListenAddress } from "../net/listen/listeners.ts";
+import type { ServerAddress } from "../net/dial/server_addresses.ts";
+import type { ReloadSource } from "../platform/reload/reloads.ts";
+import type { AuditLogOptions } from "../policy/audit_log.ts";
+import type { RuleSet } from "../policy/rule_set.ts";
+import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { AnnouncedService } from "../proto/link/control_messages.ts";
 import type { RelayOptions } from "./relay/options.ts";
-import type { LeaseCountOptions } from "./kubernetes/options.ts";
+import type { LeaseCountOptions } from "./leases/options.ts";
 import type { Carrier, Identifiers } from "../proto/link/link.ts";
 
 /** An identity of our own kind, which a node joins with. */
@@ -124,5 +124,5 @@ export interface AgentOptions {
   readonly config?: ReloadSource;
 
   /** Largest gRPC message that a server may send. */
-  readonly messageOctetsMax: number;
+  readonly messageBytesMax: number;
 }

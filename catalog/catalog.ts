@@ -17,8 +17,8 @@
 import {
   reportInternalError,
   unawaited,
-} from "../host/process/internal_errors.ts";
-import type { Log } from "../host/process/log.ts";
+} from "../platform/errors/internal_errors.ts";
+import type { Log } from "../platform/log/log.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { SourceEntries } from "./changes.ts";
 import { describeDiff, type Diff, diffSnapshots, isEmptyDiff } from "./diff.ts";
@@ -26,7 +26,7 @@ import { nextSnapshot } from "./mux.ts";
 import { type Origin, Origins } from "./origins.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "./snapshot.ts";
 import { Reconciler } from "./reconcile.ts";
-import type { Source } from "./source.ts";
+import type { Source } from "./model/source.ts";
 import { SourceInput, type SourceStatus } from "./source_input.ts";
 
 /** Is handed each new snapshot; a promise says that it is busy until then. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { MetricRegistry } from "../host/process/metrics.ts";
+import type { MetricRegistry } from "../platform/metrics/metrics.ts";
 import type { Catalog } from "./catalog.ts";
 import type { SourceStatus } from "./source_input.ts";
 

@@ -1,12 +1,12 @@
 import { assertStringIncludes } from "@std/assert";
-import { MetricRegistry } from "../host/process/metrics.ts";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { RecordedLog } from "../tests/support/recorded_log.ts";
+import { MetricRegistry } from "../platform/metrics/metrics.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import {
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../tests/support/scripted_source.ts";
+} from "../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
 import { registerCatalogMetrics } from "./catalog_metrics.ts";
 

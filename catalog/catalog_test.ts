@@ -1,16 +1,16 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { forAll, type Prng } from "../tests/support/prng.ts";
-import { RecordedLog } from "../tests/support/recorded_log.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { forAll, type Prng } from "../tests/support/memory/prng.ts";
+import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import {
   endpointOf,
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../tests/support/scripted_source.ts";
+} from "../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
 import type { Diff } from "./diff.ts";
-import type { Endpoint, Service } from "./model.ts";
+import type { Endpoint, Service } from "./model/model.ts";
 import { RECONCILE_MS_MAX, RECONCILE_MS_MIN } from "./reconcile.ts";
 import { type Snapshot, targetsOf, usableTargets } from "./snapshot.ts";
 

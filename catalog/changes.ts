@@ -13,15 +13,15 @@ import {
   keyOf,
   type Service,
   type ServiceEndpoints,
-} from "./model.ts";
-import { freeze, isSame } from "./plain_data.ts";
-import type { Part, PartKeys } from "./source.ts";
+} from "./model/model.ts";
+import { freeze, isSame } from "./model/plain_data.ts";
+import type { Part, PartKeys } from "./model/source.ts";
 import {
   checkEndpoints,
   checkService,
   ENDPOINTS_MAX,
   SERVICES_MAX,
-} from "./validate.ts";
+} from "./model/validate.ts";
 
 /** What came of a change. */
 export interface Outcome {

@@ -1,11 +1,14 @@
 import { assertEquals } from "@std/assert";
-import { endpointsOf, serviceOf } from "../tests/support/scripted_source.ts";
+import {
+  endpointsOf,
+  serviceOf,
+} from "../tests/support/watch/scripted_source.ts";
 import { SourceEntries } from "./changes.ts";
 import {
   ENDPOINTS_MAX,
   ENDPOINTS_PER_SERVICE_MAX,
   SERVICES_MAX,
-} from "./validate.ts";
+} from "./model/validate.ts";
 
 Deno.test("a source with too many services keeps those that it had first", () => {
   const entries = new SourceEntries();

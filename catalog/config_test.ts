@@ -5,16 +5,16 @@
  */
 
 import { assertEquals, assertThrows } from "@std/assert";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { RecordedLog } from "../tests/support/recorded_log.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import {
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../tests/support/scripted_source.ts";
+} from "../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
 import type { Snapshot } from "./snapshot.ts";
-import type { Service, ServiceEndpoints } from "./model.ts";
+import type { Service, ServiceEndpoints } from "./model/model.ts";
 
 /** A started catalog over scripted sources, and what a handler was handed. */
 class Config {

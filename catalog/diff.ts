@@ -10,7 +10,7 @@ import {
   keyOf,
   type Service,
   type ServicePort,
-} from "./model.ts";
+} from "./model/model.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 /** See the module description. */

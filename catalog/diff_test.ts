@@ -1,8 +1,16 @@
 import { assert, assertEquals } from "@std/assert";
-import { forAll } from "../tests/support/prng.ts";
-import { endpointOf, serviceOf } from "../tests/support/scripted_source.ts";
+import { forAll } from "../tests/support/memory/prng.ts";
+import {
+  endpointOf,
+  serviceOf,
+} from "../tests/support/watch/scripted_source.ts";
 import { describeDiff, diffSnapshots, isEmptyDiff } from "./diff.ts";
-import { type Endpoint, endpointKeyOf, keyOf, type Service } from "./model.ts";
+import {
+  type Endpoint,
+  endpointKeyOf,
+  keyOf,
+  type Service,
+} from "./model/model.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "./snapshot.ts";
 
 function snapshot(

@@ -34,9 +34,9 @@ import {
   type ServicePort,
   type StatusRange,
   type Via,
-} from "./model.ts";
-import { withoutAbsent } from "./plain_data.ts";
-import type { Route } from "./routes.ts";
+} from "./model/model.ts";
+import { withoutAbsent } from "./model/plain_data.ts";
+import type { Route } from "./model/routes.ts";
 
 /** Where both kinds of metadata stand in `filter_metadata`. */
 export const TUNNEL_METADATA = "tunnel";

@@ -13,7 +13,7 @@ import {
   NO_AFFINITY,
   NO_POLICY,
   type Service,
-} from "./model.ts";
+} from "./model/model.ts";
 
 const PLAIN: Service = {
   namespace: "default",

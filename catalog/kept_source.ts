@@ -10,15 +10,21 @@
  */
 
 import { createHash } from "node:crypto";
-import { unawaited } from "../host/process/internal_errors.ts";
-import { removeUnfinishedOf, replaceFile } from "../host/files/atomic_file.ts";
-import { isSystemError, systemProblem } from "../host/files/file_error.ts";
-import { checkPrivate, PrivateFileError } from "../host/files/private_files.ts";
-import { slicedText } from "../host/listen/sliced_text.ts";
-import type { Log } from "../host/process/log.ts";
+import { unawaited } from "../platform/errors/internal_errors.ts";
+import {
+  removeUnfinishedOf,
+  replaceFile,
+} from "../platform/files/atomic_file.ts";
+import { isSystemError, systemProblem } from "../platform/files/file_error.ts";
+import {
+  checkPrivate,
+  PrivateFileError,
+} from "../platform/files/private_files.ts";
+import { slicedText } from "../net/admin/sliced_text.ts";
+import type { Log } from "../platform/log/log.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 import { SourceEntries } from "./changes.ts";
-import type { Part, PartKeys, Sink, Source } from "./source.ts";
+import type { Part, PartKeys, Sink, Source } from "./model/source.ts";
 
 /** Longer ones are neither written nor read. */
 export const COPY_BYTES_MAX: number = 64 * 1024 * 1024;

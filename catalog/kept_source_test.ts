@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { RecordedLog } from "../tests/support/recorded_log.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import {
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../tests/support/scripted_source.ts";
+} from "../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
 import { KeptSource, SAVE_DELAY_MS, SILENT_MS } from "./kept_source.ts";
 

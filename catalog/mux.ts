@@ -11,7 +11,7 @@
  */
 
 import type { SourceEntries } from "./changes.ts";
-import type { Endpoint, Service } from "./model.ts";
+import type { Endpoint, Service } from "./model/model.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 /** The next snapshot after some services were touched; the same if none differs. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Log } from "../host/process/log.ts";
+import type { Log } from "../platform/log/log.ts";
 import type { SourceInput } from "./source_input.ts";
 
 /** Names of sources. */

@@ -9,9 +9,9 @@
  * @module
  */
 
-import { unawaited } from "../host/process/internal_errors.ts";
+import { unawaited } from "../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
-import type { Source } from "./source.ts";
+import type { Source } from "./model/source.ts";
 
 /** Each wait is drawn between the two: sources and proxies spread out. */
 export const RECONCILE_MS_MIN = 600_000;

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { ScriptedSource } from "../tests/support/scripted_source.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { ScriptedSource } from "../tests/support/watch/scripted_source.ts";
 import { RECONCILE_MS_MAX, RECONCILE_MS_MIN, Reconciler } from "./reconcile.ts";
 
 Deno.test("sources are read again at times of their own", () => {

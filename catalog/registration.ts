@@ -8,23 +8,26 @@
  * @module
  */
 
-import type { EtcdClient } from "../host/etcd/client.ts";
-import type { EtcdError } from "../host/etcd/errors.ts";
-import { octetsOf } from "../host/etcd/keys.ts";
-import { LeaseKeeper } from "../host/etcd/lease_keeper.ts";
+import type { EtcdClient } from "../neighbours/etcd/client.ts";
+import type { EtcdError } from "../neighbours/etcd/errors.ts";
+import { bytesOf } from "../neighbours/etcd/keys.ts";
+import { LeaseKeeper } from "../neighbours/etcd/lease_keeper.ts";
 import {
   CompareResult,
   CompareTarget,
   type PutRequest,
-} from "../host/etcd/messages.ts";
+} from "../neighbours/etcd/messages.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import {
   DEFAULT_WEIGHT,
   type Endpoint,
   type EndpointPort,
   type Protocol,
-} from "./model.ts";
-import { endpointKeyIn, serviceKeyOf } from "./sources/etcd_tunnel_layout.ts";
+} from "./model/model.ts";
+import {
+  endpointKeyIn,
+  serviceKeyOf,
+} from "./sources/etcd/etcd_tunnel_layout.ts";
 
 /** etcd takes so many operations at once unless it is told otherwise. */
 export const ENDPOINTS_MAX = 128;
@@ -83,8 +86,8 @@ export class Registration {
   async #write(lease: string): Promise<void> {
     const { client, service, endpoints, prefix, servicePort } = this.#options;
     if (servicePort !== undefined) {
-      const key = octetsOf(serviceKeyOf(prefix, service));
-      const value = octetsOf(
+      const key = bytesOf(serviceKeyOf(prefix, service));
+      const value = bytesOf(
         JSON.stringify({ ports: [portValue(servicePort)] }),
       );
       await client.txn(`write service ${service}`, {
@@ -98,8 +101,8 @@ export class Registration {
       });
     }
     const puts = endpoints.map((endpoint): PutRequest => ({
-      key: octetsOf(endpointKeyIn(prefix, service, endpointId(endpoint))),
-      value: octetsOf(JSON.stringify(endpointValue(endpoint))),
+      key: bytesOf(endpointKeyIn(prefix, service, endpointId(endpoint))),
+      value: bytesOf(JSON.stringify(endpointValue(endpoint))),
       lease,
     }));
     // All or none, and one event for who watches.

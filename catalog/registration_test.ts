@@ -1,13 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
-import { EtcdClient } from "../host/etcd/client.ts";
-import { FakeEtcd } from "../tests/support/fake_etcd.ts";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { recordedLog } from "../tests/support/recorded_log.ts";
-import { RecordedSink } from "../tests/support/recorded_sink.ts";
-import { DIRECT, type Endpoint } from "./model.ts";
+import { EtcdClient } from "../neighbours/etcd/client.ts";
+import { FakeEtcd } from "../tests/support/peers/fake_etcd.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { recordedLog } from "../tests/support/watch/recorded_log.ts";
+import { RecordedSink } from "../tests/support/watch/recorded_sink.ts";
+import { DIRECT, type Endpoint } from "./model/model.ts";
 import { Registration, type RegistrationOptions } from "./registration.ts";
-import { EtcdSource } from "./sources/etcd.ts";
-import { tunnelLayout } from "./sources/etcd_tunnel_layout.ts";
+import { EtcdSource } from "./sources/etcd/etcd.ts";
+import { tunnelLayout } from "./sources/etcd/etcd_tunnel_layout.ts";
 
 const WEB: Endpoint = {
   address: "10.0.0.7",

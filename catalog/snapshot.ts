@@ -6,7 +6,7 @@
  * @module
  */
 
-import { type Endpoint, networkOf, type Service } from "./model.ts";
+import { type Endpoint, networkOf, type Service } from "./model/model.ts";
 
 /** See the module description. All keys are `namespace/name`. */
 export interface Snapshot {

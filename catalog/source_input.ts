@@ -5,9 +5,9 @@
  * @module
  */
 
-import type { Log } from "../host/process/log.ts";
+import type { Log } from "../platform/log/log.ts";
 import { type Outcome, SourceEntries } from "./changes.ts";
-import type { Part, PartKeys, Sink, Source } from "./source.ts";
+import type { Part, PartKeys, Sink, Source } from "./model/source.ts";
 
 /** Entries that one change names in the log. */
 const NAMED_MAX = 5;

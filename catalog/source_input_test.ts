@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import type { Log } from "../host/process/log.ts";
-import { RecordedLog } from "../tests/support/recorded_log.ts";
+import type { Log } from "../platform/log/log.ts";
+import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import { SourceInput } from "./source_input.ts";
 
 Deno.test("what goes wrong with one source has one key, whatever its words", () => {

@@ -16,7 +16,7 @@ import { wantsOf } from "../client/adsc/subscriber_form.ts";
 import { resourceData } from "../proto/xds/resource_data.ts";
 import type { AdsChange } from "../client/ads/received.ts";
 import type { ResourceMessage } from "../client/ads/read_resource.ts";
-import { pause } from "../host/process/pause.ts";
+import { pause } from "../platform/time/pause.ts";
 import { RESOURCE_KINDS } from "../proto/xds/resource.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { type CommandContext, defineCommand } from "./command.ts";

@@ -1,9 +1,12 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { StatusCode } from "../proto/grpc/status.ts";
-import { DiscoveryRig } from "../tests/support/discovery_rig.ts";
-import { deadPort } from "../tests/support/proxy_rig.ts";
-import { ScriptedAds } from "../tests/support/scripted_ads.ts";
-import { endpointsOf, serviceOf } from "../tests/support/scripted_source.ts";
+import { DiscoveryRig } from "../tests/support/xds/discovery_rig.ts";
+import { deadPort } from "../tests/support/rigs/proxy_rig.ts";
+import { ScriptedAds } from "../tests/support/xds/scripted_ads.ts";
+import {
+  endpointsOf,
+  serviceOf,
+} from "../tests/support/watch/scripted_source.ts";
 import { adscCommand } from "./adsc.ts";
 
 const PART = {

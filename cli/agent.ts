@@ -4,9 +4,9 @@
  * @module
  */
 
-import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
-import { type Log, openLog } from "../host/process/log.ts";
-import { tlsInUse } from "../host/tls/tls_in_use.ts";
+import { surviveInternalErrors } from "../platform/log/internal_error_log.ts";
+import { type Log, openLog } from "../platform/log/log.ts";
+import { tlsInUse } from "../net/tls/tls_in_use.ts";
 import type { AgentOptions } from "../agent/options.ts";
 import {
   type Command,

@@ -15,7 +15,7 @@ import { runBench } from "../client/bench/run_bench.ts";
 import { TunnelDialError } from "../client/dial_error.ts";
 import { describeRoad, type Road } from "../client/road.ts";
 import { openRoad } from "../client/road_dialer.ts";
-import { ListenError } from "../host/listen/listen_error.ts";
+import { ListenError } from "../net/bind/listen_error.ts";
 import type { BenchHost } from "../proto/link/bench_wire.ts";
 import { figureRow, gapRow, progressLine, resultJson } from "./bench_report.ts";
 import { warningsOf } from "./warnings.ts";
@@ -67,7 +67,7 @@ export function benchCommand(
     operands: "[flags]",
     about: [
       "Measures through a running tunnel, against the agent itself: round " +
-      "trips of 64 octets, throughput from and to the agent, new connections " +
+      "trips of 64 bytes, throughput from and to the agent, new connections " +
       "per second. It sends as fast as it can, for some twelve seconds; " +
       "others feel that. Interrupted, it prints what it has. A measurement " +
       "that comes to nothing says why behind a dash.",

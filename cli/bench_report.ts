@@ -92,7 +92,7 @@ function valuesOf(figure: BenchFigure): readonly string[] {
     case "up":
       return [
         `${thousands(figure.mbitPerS)} Mbit/s`,
-        `${thousands(figure.octets / 2 ** 20)} MiB`,
+        `${thousands(figure.bytes / 2 ** 20)} MiB`,
       ];
   }
 }

@@ -3,7 +3,7 @@ import { figureRow, gapRow, progressLine, resultJson } from "./bench_report.ts";
 
 const TRIPS = {
   kind: "roundTrip",
-  octets: 64,
+  bytes: 64,
   count: 8123,
   minMs: 0.2114,
   p50Ms: 0.2401,
@@ -17,9 +17,9 @@ Deno.test("figures stand in one column, whatever they are", () => {
       kind: "down",
       connections: 16,
       mbitPerS: 4_100.4,
-      octets: 2 ** 30,
+      bytes: 2 ** 30,
     }),
-    figureRow({ kind: "up", connections: 1, mbitPerS: 9.512, octets: 2 ** 20 }),
+    figureRow({ kind: "up", connections: 1, mbitPerS: 9.512, bytes: 2 ** 20 }),
     figureRow({
       ...TRIPS,
       kind: "newConnections",

@@ -5,12 +5,12 @@
  * @module
  */
 
-import { BenchTargets } from "../agent/bench_targets.ts";
-import { listenTcp } from "../host/listen/listeners.ts";
-import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
-import type { OctetSocket } from "../host/sockets/octet_socket.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
-import { VERSION } from "../host/process/version.ts";
+import { BenchTargets } from "../agent/dial/bench_targets.ts";
+import { listenTcp } from "../net/listen/listeners.ts";
+import { conduitOf } from "../net/stream/conduit_of_socket.ts";
+import type { ByteSocket } from "../net/stream/byte_socket.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import { VERSION } from "../platform/process/version.ts";
 import { DialError } from "../proto/link/link.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import type { HostPort } from "./flags/addresses.ts";
@@ -35,7 +35,7 @@ export function serveBench(
 ): BenchServer {
   const software = `tunnel/${VERSION}`;
   const targets = new BenchTargets({ agentId: "", software }, systemTimers);
-  const serve = async (conn: OctetSocket) => {
+  const serve = async (conn: ByteSocket) => {
     try {
       const target = await targets.dial();
       await transfer(conduitOf(conn), target);

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { bench } from "../tests/support/bench_command.ts";
+import { bench } from "../tests/support/rigs/bench_command.ts";
 import { ExitCode } from "./exit_codes.ts";
 
 const SERVER = "--server=unix:/nowhere/f.sock";

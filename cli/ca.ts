@@ -4,7 +4,7 @@
  * @module
  */
 
-import { pinOf } from "../host/pki/certificate.ts";
+import { pinOf } from "../platform/pki/certificate.ts";
 import {
   activateAuthority,
   type Authorities,

@@ -20,7 +20,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   agent: async () => {
     const { startJoinedAgent } = await import("../agent/joined_agent.ts");
     const { proxyEnvironment } = await import(
-      "../host/dial/proxy_environment.ts"
+      "../net/dial/proxy_environment.ts"
     );
     const { forgetPublicRoots } = await import("./trusted_roots.ts");
     return (await import("./agent.ts")).agentCommand((options, log) => {
@@ -37,7 +37,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
       "../agent/kubernetes_agent.ts"
     );
     const { proxyEnvironment } = await import(
-      "../host/dial/proxy_environment.ts"
+      "../net/dial/proxy_environment.ts"
     );
     const { forgetPublicRootsIfKnown } = await import("./trusted_roots.ts");
     const { yurttunnelAgentCommand } = await import("./yurttunnel_agent.ts");

@@ -10,7 +10,7 @@ import type { TunnelConn } from "../client/tunnel_conn.ts";
 import { defineCommand } from "./command.ts";
 import { asDialFailure } from "./dial_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
-import { isLoopbackHost } from "../proto/link/ip_address.ts";
+import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { warningsOf } from "./warnings.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { TunnelDialError } from "../client/dial_error.ts";
-import { printable } from "../host/process/printable.ts";
+import { printable } from "../platform/log/printable.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 

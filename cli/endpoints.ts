@@ -4,8 +4,8 @@
  * @module
  */
 
-import { keyFrom } from "../catalog/model.ts";
-import type { PortStatus } from "../agent/proxy/proxy_status.ts";
+import { keyFrom } from "../catalog/model/model.ts";
+import type { PortStatus } from "../agent/proxy/status/proxy_status.ts";
 import { defineCommand } from "./command.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -70,8 +70,8 @@ export function endpointsText(port: PortStatus): string {
     String(endpoint.open),
     shortCount(endpoint.total),
     shortCount(endpoint.failures),
-    shortCount(endpoint.octetsSent),
-    shortCount(endpoint.octetsReceived),
+    shortCount(endpoint.bytesSent),
+    shortCount(endpoint.bytesReceived),
     endpoint.why ?? endpoint.lastError ?? "",
   ]);
   if (rows.length === 0) return `${head}no endpoints\n`;

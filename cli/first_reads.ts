@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Source, SourceUnusableError } from "../catalog/source.ts";
+import { type Source, SourceUnusableError } from "../catalog/model/source.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 

@@ -6,8 +6,8 @@
 
 import { forward } from "../client/forward.ts";
 import { openRoad } from "../client/road_dialer.ts";
-import { isLoopbackHost } from "../proto/link/ip_address.ts";
-import { ListenError } from "../host/listen/listen_error.ts";
+import { isLoopbackHost } from "../proto/peer/ip_address.ts";
+import { ListenError } from "../net/bind/listen_error.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { dialFailureText } from "./dial_failure.ts";
 import { type CommandContext, defineCommand } from "./command.ts";

@@ -7,7 +7,7 @@
 import type { CommandContext } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT_CODES, ExitCode } from "./exit_codes.ts";
-import { nearest } from "../host/words/nearest.ts";
+import { nearest } from "../platform/text/nearest.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** The page of one command, or the list of all. */

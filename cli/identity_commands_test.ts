@@ -8,7 +8,7 @@ import {
 } from "../server/identity/authorities.ts";
 import { NodeStore } from "../server/identity/node_store.ts";
 import { StateDirectory } from "../server/identity/state_directory.ts";
-import { inMemoryFolder } from "../tests/support/memory_folder.ts";
+import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { TrustNotes } from "../server/identity/trust_notes.ts";
 import { CA_COMMAND } from "./ca.ts";
 import type { Command } from "./command.ts";

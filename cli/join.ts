@@ -4,10 +4,10 @@
  * @module
  */
 
-import { AgentIdentity, joinAgain } from "../agent/enrol/agent_identity.ts";
-import { hasJoined } from "../agent/enrol/agent_state.ts";
-import { openLog } from "../host/process/log.ts";
-import { proxyEnvironment } from "../host/dial/proxy_environment.ts";
+import { AgentIdentity, joinAgain } from "../agent/identity/agent_identity.ts";
+import { hasJoined } from "../agent/identity/agent_state.ts";
+import { openLog } from "../platform/log/log.ts";
+import { proxyEnvironment } from "../net/dial/proxy_environment.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { inMemoryFolder } from "../tests/support/memory_folder.ts";
+import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { run } from "./run.ts";
 
 const TOKEN = `tnl1.${"A".repeat(43)}.abcdefg234.${"s".repeat(22)}`;

@@ -6,8 +6,8 @@
  * @module
  */
 
-import { areInternalErrorsHeard } from "../host/process/internal_errors.ts";
-import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
+import { areInternalErrorsHeard } from "../platform/errors/internal_errors.ts";
+import { surviveInternalErrors } from "../platform/log/internal_error_log.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { ListenError } from "../host/listen/listen_error.ts";
-import { hostPort } from "../host/sockets/deno_socket.ts";
+import { ListenError } from "../net/bind/listen_error.ts";
+import { hostPort } from "../net/stream/deno_socket.ts";
 
 /**
  * A flag, and the address or path that it stands for; where the address has a

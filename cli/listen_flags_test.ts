@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { ListenError } from "../host/listen/listen_error.ts";
+import { ListenError } from "../net/bind/listen_error.ts";
 import { namingFlags } from "./listen_flags.ts";
 
 const FLAGS = [

@@ -12,7 +12,7 @@ import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 
 /** As much as one read of a pipe or a socket gives. */
-const CHUNK_OCTETS = 65_536;
+const CHUNK_BYTES = 65_536;
 
 /** The process's side. */
 export interface StandardStreams {
@@ -20,11 +20,11 @@ export interface StandardStreams {
     read(into: Uint8Array): Promise<number | null>;
     isTerminal(): boolean;
   };
-  readonly output: { write(octets: Uint8Array): Promise<number> };
+  readonly output: { write(bytes: Uint8Array): Promise<number> };
 }
 
 /**
- * Carries octets both ways until the connection is over.
+ * Carries bytes both ways until the connection is over.
  *
  * A person at a terminal will not end their input because the other side is
  * done, so there the other side's end is enough. A program's input is carried
@@ -60,7 +60,7 @@ async function sendInput(
   conn: TunnelConn,
   input: StandardStreams["input"],
 ): Promise<void> {
-  const chunk = new Uint8Array(CHUNK_OCTETS);
+  const chunk = new Uint8Array(CHUNK_BYTES);
   for (;;) {
     const count = await input.read(chunk);
     if (count === null) return conn.closeWrite();
@@ -72,7 +72,7 @@ async function receiveOutput(
   conn: TunnelConn,
   output: StandardStreams["output"],
 ): Promise<void> {
-  const chunk = new Uint8Array(CHUNK_OCTETS);
+  const chunk = new Uint8Array(CHUNK_BYTES);
   for (;;) {
     const count = await conn.read(chunk);
     if (count === null) return;

@@ -1,7 +1,10 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { TunnelConn } from "../client/tunnel_conn.ts";
-import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
-import { MemoryConduit } from "../tests/support/memory_conduit.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../tests/support/memory/conduit_probe.ts";
+import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { netcat, type StandardStreams } from "./netcat.ts";
@@ -29,9 +32,9 @@ function streams(
       },
     },
     output: {
-      write(octets) {
+      write(bytes) {
         // A pipe takes what it likes; all of it must arrive nevertheless.
-        const taken = octets.subarray(0, 3);
+        const taken = bytes.subarray(0, 3);
         received += new TextDecoder().decode(taken);
         return Promise.resolve(taken.length);
       },

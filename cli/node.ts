@@ -4,7 +4,7 @@
  * @module
  */
 
-import { nearest } from "../host/words/nearest.ts";
+import { nearest } from "../platform/text/nearest.ts";
 import {
   type DuplicateRecord,
   DuplicateRecords,

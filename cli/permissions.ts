@@ -19,7 +19,7 @@ const LOOK = ["--allow-read", "--allow-env", SYS] as const;
 
 /**
  * Sockets: connecting to a unix socket counts as reading and writing its path,
- * FFI is what TCP needs of the C library (`host/sockets/libc/libc.ts`; the platform
+ * FFI is what TCP needs of the C library (`net/libc/libc.ts`; the platform
  * cannot limit it to a library that the system finds by its name).
  */
 const SOCKETS = [

@@ -21,13 +21,13 @@ export function processContext(argv: readonly string[]): CommandContext {
 }
 
 function writeAll(
-  stream: { writeSync(octets: Uint8Array): number },
+  stream: { writeSync(bytes: Uint8Array): number },
   text: string,
 ): void {
-  let octets = ENCODER.encode(text);
+  let bytes = ENCODER.encode(text);
   try {
-    while (octets.length > 0) {
-      octets = octets.subarray(stream.writeSync(octets));
+    while (bytes.length > 0) {
+      bytes = bytes.subarray(stream.writeSync(bytes));
     }
   } catch (error) {
     // `tunnel help | head` closes the pipe early; nobody is left to tell.

@@ -8,14 +8,14 @@ import {
   environmentText,
   hostsText,
   type LocalName,
-} from "../agent/proxy/local_names.ts";
+} from "../agent/proxy/dns/local_names.ts";
 import {
   type NodeProxyOptions,
   startNodeProxy,
 } from "../agent/proxy/node_proxy.ts";
-import { plannedNames } from "../agent/proxy/planned_names.ts";
-import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
-import { type Log, openLog } from "../host/process/log.ts";
+import { plannedNames } from "../agent/proxy/dns/planned_names.ts";
+import { surviveInternalErrors } from "../platform/log/internal_error_log.ts";
+import { type Log, openLog } from "../platform/log/log.ts";
 import {
   type CommandContext,
   defineCommand,

@@ -6,8 +6,8 @@
 
 import type { NodeProxyOptions } from "../agent/proxy/node_proxy.ts";
 import { checkSources } from "../agent/proxy/source_check.ts";
-import { printable } from "../host/process/printable.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
+import { printable } from "../platform/log/printable.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { KEEPS_NOTHING } from "./flags/discovery_client_flags.ts";

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { ProxyStatus } from "../agent/proxy/proxy_status.ts";
-import { PROXY_PATH } from "../agent/proxy/proxy_path.ts";
+import type { ProxyStatus } from "../agent/proxy/status/proxy_status.ts";
+import { PROXY_PATH } from "../agent/proxy/status/proxy_path.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";

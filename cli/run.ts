@@ -15,12 +15,12 @@ import {
   isSocketChoice,
   SOCKET_CHOICES,
   SOCKETS_VARIABLE,
-} from "../host/sockets/polled/socket_choice.ts";
+} from "../net/poll/socket_choice.ts";
 import {
   isTlsChoice,
   TLS_CHOICES,
   TLS_VARIABLE,
-} from "../host/libssl/tls_choice.ts";
+} from "../net/tls/openssl/tls_choice.ts";
 
 /** Other ways to ask for the same command. */
 const ALIASES: ReadonlyMap<string, string> = new Map([

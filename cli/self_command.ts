@@ -24,7 +24,7 @@ export const PERMISSIONS: readonly string[] = [
 
 /**
  * A small nursery: buffers are pooled and garbage is rare, so a large one only
- * costs memory. And the collector at hand, for `host/process/memory_relief.ts`.
+ * costs memory. And the collector at hand, for `net/libc/memory_relief.ts`.
  */
 export const V8_FLAGS = "--v8-flags=--max-semi-space-size=2,--expose-gc";
 

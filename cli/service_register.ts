@@ -15,16 +15,16 @@ import {
   NO_POLICY,
   type Via,
   WEIGHT_MAX,
-} from "../catalog/model.ts";
+} from "../catalog/model/model.ts";
 import { ENDPOINTS_MAX, Registration } from "../catalog/registration.ts";
 import {
   canonicalAddress,
   checkEndpoints,
   checkService,
-} from "../catalog/validate.ts";
-import { connectEtcd } from "../host/etcd/connect.ts";
-import { EtcdConfigError } from "../host/etcd/errors.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
+} from "../catalog/model/validate.ts";
+import { connectEtcd } from "../neighbours/etcd/connect.ts";
+import { EtcdConfigError } from "../neighbours/etcd/errors.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
 import { type CommandContext, defineCommand } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { sayInternalErrors } from "./last_line.ts";

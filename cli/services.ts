@@ -8,9 +8,12 @@ import {
   environmentText,
   hostsText,
   type LocalName,
-} from "../agent/proxy/local_names.ts";
-import type { DiscoveryStatus } from "../agent/proxy/discovery/discovery_status.ts";
-import type { PortStatus, ProxyStatus } from "../agent/proxy/proxy_status.ts";
+} from "../agent/proxy/dns/local_names.ts";
+import type { DiscoveryStatus } from "../agent/proxy/ads/discovery_status.ts";
+import type {
+  PortStatus,
+  ProxyStatus,
+} from "../agent/proxy/status/proxy_status.ts";
 import { defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
@@ -37,7 +40,7 @@ export const SERVICES_COMMAND = defineCommand({
   summary: "Show what a proxy serves, and where",
   operands: "[flags]",
   about: [
-    "Asks a running tunnel proxy. Octets are those from and to clients; IN USE " +
+    "Asks a running tunnel proxy. Bytes are those from and to clients; IN USE " +
     "is how many endpoints get new connections.",
   ],
   examples: [
@@ -89,8 +92,8 @@ export function servicesText(
     String(port.open),
     shortCount(port.accepted),
     shortCount(port.refused),
-    shortCount(port.octetsFromClients),
-    shortCount(port.octetsToClients),
+    shortCount(port.bytesFromClients),
+    shortCount(port.bytesToClients),
     port.problem ?? port.lastError ?? displacedText(port),
   ]);
   const table = textTable([

@@ -1,9 +1,12 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import type { PortStatus, ProxyStatus } from "../agent/proxy/proxy_status.ts";
-import { PROXY_PATH } from "../agent/proxy/proxy_path.ts";
-import { jsonAnswer } from "../host/listen/http_endpoints.ts";
-import { listenHttp } from "../host/listen/listeners.ts";
-import { deadPort } from "../tests/support/proxy_rig.ts";
+import type {
+  PortStatus,
+  ProxyStatus,
+} from "../agent/proxy/status/proxy_status.ts";
+import { PROXY_PATH } from "../agent/proxy/status/proxy_path.ts";
+import { jsonAnswer } from "../net/admin/http_endpoints.ts";
+import { listenHttp } from "../net/listen/listeners.ts";
+import { deadPort } from "../tests/support/rigs/proxy_rig.ts";
 import type { CommandContext } from "./command.ts";
 import { ENDPOINTS_COMMAND } from "./endpoints.ts";
 import { ExitCode } from "./exit_codes.ts";
@@ -26,8 +29,8 @@ const WEB: PortStatus = {
   refused: 2,
   retries: 0,
   ejections: 1,
-  octetsFromClients: 1_500_000,
-  octetsToClients: 10,
+  bytesFromClients: 1_500_000,
+  bytesToClients: 10,
   moved: 0,
   endedHalfClosed: 0,
   endedIdle: 0,
@@ -46,8 +49,8 @@ const WEB: PortStatus = {
       open: 1,
       total: 9,
       failures: 0,
-      octetsSent: 5,
-      octetsReceived: 6,
+      bytesSent: 5,
+      bytesReceived: 6,
     },
     {
       address: "10.0.0.2:80",
@@ -60,8 +63,8 @@ const WEB: PortStatus = {
       open: 0,
       total: 0,
       failures: 3,
-      octetsSent: 0,
-      octetsReceived: 0,
+      bytesSent: 0,
+      bytesReceived: 0,
     },
   ],
 };

@@ -5,24 +5,21 @@
  * @module
  */
 
-import { HandoverOffer } from "../host/handover/handover_offer.ts";
+import { HandoverOffer } from "../net/handover/handover_offer.ts";
 import {
   Takeover,
   type TakeoverProblem,
   TakeoverRefused,
-} from "../host/handover/takeover.ts";
-import { unawaited } from "../host/process/internal_errors.ts";
+} from "../net/handover/takeover.ts";
+import { unawaited } from "../platform/errors/internal_errors.ts";
 import {
   type Environment,
   inheritSockets,
   ServiceManager,
-} from "../host/handover/systemd.ts";
-import type { Log } from "../host/process/log.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
-import {
-  type SocketStore,
-  socketStore,
-} from "../host/sockets/listening/socket_store.ts";
+} from "../net/handover/systemd.ts";
+import type { Log } from "../platform/log/log.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import { type SocketStore, socketStore } from "../net/bind/socket_store.ts";
 import { CommandFailure } from "./command_failure.ts";
 import { ExitCode } from "./exit_codes.ts";
 import type { Running } from "./until_stopped.ts";

@@ -8,10 +8,10 @@
 import {
   type KubernetesOptions,
   namesAuthority,
-} from "../host/kubernetes/connect.ts";
-import { KubernetesConfigError } from "../host/kubernetes/errors.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
-import { trustOnlyGivenAuthorities } from "../host/tls/given_authorities.ts";
+} from "../neighbours/kubernetes/connect.ts";
+import { KubernetesConfigError } from "../neighbours/kubernetes/errors.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import { trustOnlyGivenAuthorities } from "../net/tls/deno/given_authorities.ts";
 
 /**
  * Forgets the public authorities unless an API server needs them.

@@ -7,14 +7,14 @@
  * @module
  */
 
-import { guarded } from "../host/process/internal_errors.ts";
-import type { Log } from "../host/process/log.ts";
-import { MemoryRelief } from "../host/process/memory_relief.ts";
-import { DeadPeers } from "../host/sockets/libc/dead_peers.ts";
-import { smallLimitWarning } from "../host/sockets/libc/free_descriptors.ts";
-import { localSocketsInUse } from "../host/sockets/local_sockets.ts";
-import { sharedPoller } from "../host/sockets/polled/poller.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
+import { guarded } from "../platform/errors/internal_errors.ts";
+import type { Log } from "../platform/log/log.ts";
+import { MemoryRelief } from "../net/libc/memory_relief.ts";
+import { DeadPeers } from "../net/libc/dead_peers.ts";
+import { smallLimitWarning } from "../net/libc/free_descriptors.ts";
+import { localSocketsInUse } from "../net/poll/local_sockets.ts";
+import { sharedPoller } from "../net/poll/poller.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 
 /** A server or an agent that is up. */

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { HeardErrors } from "../tests/support/heard_errors.ts";
-import { slip } from "../tests/support/heard_faults.ts";
-import { RecordedLog } from "../tests/support/recorded_log.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { HeardErrors } from "../tests/support/watch/heard_errors.ts";
+import { slip } from "../tests/support/watch/heard_faults.ts";
+import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import { untilStopped } from "./until_stopped.ts";
 
 Deno.test("the first signal asks, the second one ends", async () => {

@@ -5,9 +5,9 @@
  * @module
  */
 
-import { TLS_VARIABLE } from "../host/libssl/tls_choice.ts";
-import { SOCKETS_VARIABLE } from "../host/sockets/polled/socket_choice.ts";
-import { editDistance } from "../host/words/nearest.ts";
+import { TLS_VARIABLE } from "../net/tls/openssl/tls_choice.ts";
+import { SOCKETS_VARIABLE } from "../net/poll/socket_choice.ts";
+import { editDistance } from "../platform/text/nearest.ts";
 import type { FlagTable } from "./flags/flag.ts";
 import { environmentName } from "./flags/read_flags.ts";
 import { UsageError } from "./usage_error.ts";

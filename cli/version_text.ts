@@ -4,7 +4,7 @@
  * @module
  */
 
-import { VERSION } from "../host/process/version.ts";
+import { VERSION } from "../platform/process/version.ts";
 
 /** For people or for machines; ends with a newline. */
 export function versionText(form: "text" | "json"): string {

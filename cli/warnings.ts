@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Log, openLog } from "../host/process/log.ts";
+import { type Log, openLog } from "../platform/log/log.ts";
 
 /** @param command Such as `dial`. */
 export function warningsOf(command: string): Log {

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { ADMIN_TOKEN_FILE } from "../server/admin_access.ts";
-import { isLoopbackHost } from "../proto/link/ip_address.ts";
+import { ADMIN_TOKEN_FILE } from "../server/assembly/admin_access.ts";
+import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import type { ClientDiff } from "../server/discovery/status/client_diff.ts";
 import {
   CONFIGZ_PATH,

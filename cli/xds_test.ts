@@ -24,7 +24,7 @@ const CLIENT: ClientSummary = {
   from: "10.0.0.7:4000",
   software: "envoy 1.40.0",
   connectedMs: 1_000,
-  keptOctets: 0,
+  keptBytes: 0,
   foreignTypes: [],
   waitsFor: [],
   kinds: [],

@@ -5,10 +5,10 @@
  * @module
  */
 
-import { surviveInternalErrors } from "../host/process/internal_error_log.ts";
-import { type Log, openLog } from "../host/process/log.ts";
-import { tlsInUse } from "../host/tls/tls_in_use.ts";
-import { VERSION } from "../host/process/version.ts";
+import { surviveInternalErrors } from "../platform/log/internal_error_log.ts";
+import { type Log, openLog } from "../platform/log/log.ts";
+import { tlsInUse } from "../net/tls/tls_in_use.ts";
+import { VERSION } from "../platform/process/version.ts";
 import { type Command, defineCommand, refuseOperands } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { YURTTUNNEL_AGENT_FLAGS } from "./flags/yurttunnel_agent_flags.ts";

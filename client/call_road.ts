@@ -5,7 +5,7 @@
  * @module
  */
 
-import { Credentials } from "../host/tls/credentials.ts";
+import { Credentials } from "../net/tls/trust/credentials.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { type AdsRoad, tlsRoad } from "./ads/ads_road.ts";
 import { openFrontendTransport } from "./frontend_socket.ts";

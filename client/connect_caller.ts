@@ -26,8 +26,8 @@ export interface ConnectOptions {
   /** See `ONE_AGENT_FIELD`. */
   readonly oneAgent?: boolean;
   /**
-   * The first octets for the target; sent in one write with the request. At
-   * most `EARLY_OCTETS_MAX`, which a fresh socket always takes.
+   * The first bytes for the target; sent in one write with the request. At
+   * most `EARLY_BYTES_MAX`, which a fresh socket always takes.
    */
   readonly earlyData?: Uint8Array;
 }
@@ -122,12 +122,12 @@ class ConnectCaller implements ConduitEvents, PendingDial {
     if (this.#phase.kind === "open") this.#phase.conduit.onWritable();
   }
 
-  #open(octets: number, early: Uint8Array): void {
+  #open(bytes: number, early: Uint8Array): void {
     const conduit = new ConnectConduit(this.#socket);
     this.#phase = { kind: "open", conduit };
     if (early.length > 0) conduit.onData(early);
     this.#outcome.onConnected(conduit);
-    this.#socket.consumed(octets - early.length);
+    this.#socket.consumed(bytes - early.length);
   }
 
   #refuse(answer: ConnectAnswer | undefined): void {

@@ -1,9 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { DialError } from "../proto/link/link.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
-import { MemoryConduit } from "../tests/support/memory_conduit.ts";
-import { forAll } from "../tests/support/prng.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../tests/support/memory/conduit_probe.ts";
+import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
+import { forAll } from "../tests/support/memory/prng.ts";
 import { type ConnectOptions, dialConnect } from "./connect_caller.ts";
 
 const GRANTED = "HTTP/1.1 200 Connection Established\r\n\r\n";
@@ -11,7 +14,7 @@ const GRANTED = "HTTP/1.1 200 Connection Established\r\n\r\n";
 /** A dial under way and the server's end of its connection. */
 function dial(
   options: ConnectOptions = {},
-  cut?: (octets: number) => number,
+  cut?: (bytes: number) => number,
 ) {
   const [ours, theirs] = MemoryConduit.pair(cut === undefined ? {} : { cut });
   const outcomes: (Conduit | DialError)[] = [];
@@ -38,7 +41,7 @@ Deno.test("it asks in kube-apiserver's words", async () => {
   );
 });
 
-Deno.test("a node and early octets go with the request", async () => {
+Deno.test("a node and early bytes go with the request", async () => {
   const earlyData = new TextEncoder().encode("GET / HTTP/1.0\r\n\r\n");
   const { server } = dial({ node: "alpha", earlyData });
   await settled();
@@ -54,7 +57,7 @@ Deno.test("a granted connection is a conduit both ways", async () => {
   server.send(GRANTED);
   await settled();
   const client = new ConduitProbe(conduitOf(outcomes));
-  const before = server.receivedOctets;
+  const before = server.receivedBytes;
   client.send("question");
   client.finish();
   await server.ended;
@@ -63,14 +66,14 @@ Deno.test("a granted connection is a conduit both ways", async () => {
   server.finish();
   assertEquals(await client.closed, { kind: "clean" });
   assertEquals(client.text, "answer");
-  assertEquals(ours.unconsumedOctets, 0);
+  assertEquals(ours.unconsumedBytes, 0);
 });
 
-Deno.test("octets behind the 200 wait for whoever listens, cut anyhow", async () => {
+Deno.test("bytes behind the 200 wait for whoever listens, cut anyhow", async () => {
   await forAll(50, async (random) => {
     const { server, outcomes, ours } = dial(
       {},
-      (octets) => 1 + random.below(octets),
+      (bytes) => 1 + random.below(bytes),
     );
     server.send(GRANTED + "banner");
     server.finish();
@@ -80,7 +83,7 @@ Deno.test("octets behind the 200 wait for whoever listens, cut anyhow", async ()
     assertEquals(client.text, "", "nothing is told inside attach()");
     await client.ended;
     assertEquals(client.text, "banner");
-    assertEquals(ours.unconsumedOctets, 0);
+    assertEquals(ours.unconsumedBytes, 0);
     client.finish();
     assertEquals(await client.closed, { kind: "clean" });
   });
@@ -91,7 +94,7 @@ Deno.test("what nobody listens to is not consumed", async () => {
   server.send(GRANTED + "banner");
   await settled();
   assertEquals(outcomes.length, 1);
-  assertEquals(ours.unconsumedOctets, "banner".length);
+  assertEquals(ours.unconsumedBytes, "banner".length);
 });
 
 Deno.test("a reset before anybody listens is told later", async () => {
@@ -123,7 +126,7 @@ Deno.test("a refusal is told with the server's sentence, once", async () => {
     await forAll(10, async (random) => {
       const { server, outcomes, ours } = dial(
         {},
-        (octets) => 1 + random.below(octets),
+        (bytes) => 1 + random.below(bytes),
       );
       server.send(`HTTP/1.1 ${answer}`);
       server.finish();

@@ -54,8 +54,8 @@ export class ConnectConduit implements Conduit, ConduitEvents {
     this.#socket.reset(reason, kind);
   }
 
-  consumed(octets: number): void {
-    this.#socket.consumed(octets);
+  consumed(bytes: number): void {
+    this.#socket.consumed(bytes);
   }
 
   // --- From the socket -------------------------------------------------------

@@ -1,5 +1,5 @@
 /**
- * What a frontend answers to CONNECT, out of octets that may be cut anywhere.
+ * What a frontend answers to CONNECT, out of bytes that may be cut anywhere.
  *
  * It knows status lines and how long a body is (RFC 9112 §4, §6). It knows no
  * sockets and nothing of what becomes of the answer.
@@ -9,11 +9,11 @@
 
 import { type GatheredHead, HeadBuffer } from "../proto/bytes/head_buffer.ts";
 
-/** Most octets of a response head; what a server of ours ever says is short. */
-export const RESPONSE_HEAD_OCTETS_MAX = 65_536;
+/** Most bytes of a response head; what a server of ours ever says is short. */
+export const RESPONSE_HEAD_BYTES_MAX = 65_536;
 
-/** Most octets of a refusal's body that are shown. */
-export const REFUSAL_BODY_OCTETS_MAX = 4_096;
+/** Most bytes of a refusal's body that are shown. */
+export const REFUSAL_BODY_BYTES_MAX = 4_096;
 
 /** The answer, once it is known. */
 export type ConnectAnswer =
@@ -33,13 +33,13 @@ interface Refusal {
   readonly status: number;
   readonly phrase: string;
   /** How much of the body is wanted. */
-  readonly wantedOctets: number;
+  readonly wantedBytes: number;
   body: Uint8Array;
 }
 
 /** See the module description. */
 export class ConnectResponse {
-  #head = new HeadBuffer(RESPONSE_HEAD_OCTETS_MAX);
+  #head = new HeadBuffer(RESPONSE_HEAD_BYTES_MAX);
   #refusal: Refusal | undefined;
 
   /**
@@ -55,7 +55,7 @@ export class ConnectResponse {
       if (gathered.kind === "tooLarge") {
         return {
           kind: "broken",
-          problem: `a head of more than ${RESPONSE_HEAD_OCTETS_MAX} octets`,
+          problem: `a head of more than ${RESPONSE_HEAD_BYTES_MAX} bytes`,
         };
       }
       const [statusLine = ""] = gathered.lines;
@@ -69,12 +69,12 @@ export class ConnectResponse {
       const status = Number(match[1]);
       if (status >= 200) return this.#onFinal(status, match[2] ?? "", gathered);
       // An interim answer says nothing yet (RFC 9110 §15.2).
-      this.#head = new HeadBuffer(RESPONSE_HEAD_OCTETS_MAX);
+      this.#head = new HeadBuffer(RESPONSE_HEAD_BYTES_MAX);
       gathered = this.#head.push(gathered.rest);
     }
   }
 
-  /** No more octets come. @returns What there was, if that is an answer. */
+  /** No more bytes come. @returns What there was, if that is an answer. */
   end(): ConnectAnswer | undefined {
     return this.#refusal === undefined ? undefined : this.#refused();
   }
@@ -89,23 +89,23 @@ export class ConnectResponse {
     this.#refusal = {
       status,
       phrase,
-      wantedOctets: bodyOctets(lines),
+      wantedBytes: bodyBytes(lines),
       body: new Uint8Array(0),
     };
     return this.#pushBody(rest);
   }
 
-  #pushBody(octets: Uint8Array): ConnectAnswer | undefined {
+  #pushBody(bytes: Uint8Array): ConnectAnswer | undefined {
     const refusal = this.#refusal!;
-    const taken = octets.subarray(
+    const taken = bytes.subarray(
       0,
-      refusal.wantedOctets - refusal.body.length,
+      refusal.wantedBytes - refusal.body.length,
     );
     const body = new Uint8Array(refusal.body.length + taken.length);
     body.set(refusal.body);
     body.set(taken, refusal.body.length);
     refusal.body = body;
-    return body.length < refusal.wantedOctets ? undefined : this.#refused();
+    return body.length < refusal.wantedBytes ? undefined : this.#refused();
   }
 
   #refused(): ConnectAnswer {
@@ -117,12 +117,12 @@ export class ConnectResponse {
 }
 
 /** How much of a refusal's body to wait for; without a length, to its end. */
-function bodyOctets(lines: readonly string[]): number {
+function bodyBytes(lines: readonly string[]): number {
   const text = lines.slice(1).join("\n");
   // In chunks, which nobody who serves CONNECT does: the phrase has to do.
   if (/^transfer-encoding:/im.test(text)) return 0;
   const length = /^content-length:[ \t]*([0-9]{1,15})[ \t]*$/im.exec(text)?.[1];
-  return Math.min(Number(length ?? Infinity), REFUSAL_BODY_OCTETS_MAX);
+  return Math.min(Number(length ?? Infinity), REFUSAL_BODY_BYTES_MAX);
 }
 
 /** What strangers wrote must not move the cursor of whoever reads it. */

@@ -1,25 +1,25 @@
 import { assert, assertEquals } from "@std/assert";
-import { forAll } from "../tests/support/prng.ts";
+import { forAll } from "../tests/support/memory/prng.ts";
 import {
   type ConnectAnswer,
   ConnectResponse,
-  REFUSAL_BODY_OCTETS_MAX,
-  RESPONSE_HEAD_OCTETS_MAX,
+  REFUSAL_BODY_BYTES_MAX,
+  RESPONSE_HEAD_BYTES_MAX,
 } from "./connect_response.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
-/** Feeds `text` in pieces of `size` octets; @returns the answer, and the rest. */
+/** Feeds `text` in pieces of `size` bytes; @returns the answer, and the rest. */
 function answerTo(
   text: string,
   size = Infinity,
 ): { answer: ConnectAnswer | undefined; rest: string } {
   const response = new ConnectResponse();
-  const octets = encode(text);
-  for (let at = 0; at < octets.length; at += size) {
-    const answer = response.push(octets.subarray(at, at + size));
+  const bytes = encode(text);
+  for (let at = 0; at < bytes.length; at += size) {
+    const answer = response.push(bytes.subarray(at, at + size));
     if (answer !== undefined) {
-      const rest = new TextDecoder().decode(octets.subarray(at + size));
+      const rest = new TextDecoder().decode(bytes.subarray(at + size));
       return { answer, rest };
     }
   }
@@ -81,11 +81,11 @@ Deno.test("a refusal is its body, however long that was said to be", () => {
 
 Deno.test("a refusal without end is shown up to a limit", () => {
   const { answer } = answerTo(
-    "HTTP/1.1 502 x\r\n\r\n" + "y".repeat(2 * REFUSAL_BODY_OCTETS_MAX),
+    "HTTP/1.1 502 x\r\n\r\n" + "y".repeat(2 * REFUSAL_BODY_BYTES_MAX),
     1000,
   );
   assert(answer?.kind === "refused");
-  assertEquals(answer.sentence.length, REFUSAL_BODY_OCTETS_MAX);
+  assertEquals(answer.sentence.length, REFUSAL_BODY_BYTES_MAX);
 });
 
 Deno.test("what is no answer to CONNECT is called what it is", () => {
@@ -101,12 +101,12 @@ Deno.test("what is no answer to CONNECT is called what it is", () => {
 });
 
 Deno.test("a head over the limit is not kept, cut anyhow", () => {
-  const head = (octets: number) =>
-    "HTTP/1.1 200 OK\r\nx: ".padEnd(octets, "y") + "\r\n\r\n";
+  const head = (bytes: number) =>
+    "HTTP/1.1 200 OK\r\nx: ".padEnd(bytes, "y") + "\r\n\r\n";
   for (const size of [1000, Infinity]) {
-    const fits = answerTo(head(RESPONSE_HEAD_OCTETS_MAX - 1), size);
+    const fits = answerTo(head(RESPONSE_HEAD_BYTES_MAX - 1), size);
     assertEquals(fits.answer?.kind, "granted");
-    const tooLong = answerTo(head(RESPONSE_HEAD_OCTETS_MAX + 1), size);
+    const tooLong = answerTo(head(RESPONSE_HEAD_BYTES_MAX + 1), size);
     assertEquals(tooLong.answer?.kind, "broken");
   }
 });
@@ -118,7 +118,7 @@ Deno.test("an end inside the head is no answer", () => {
 Deno.test("the cutting of an answer changes nothing", async () => {
   const texts = [
     "HTTP/1.1 200 OK\r\n\r\n",
-    "HTTP/1.1 200 OK\n\nearly octets \r\n\r\n",
+    "HTTP/1.1 200 OK\n\nearly bytes \r\n\r\n",
     "HTTP/1.1 100 x\r\n\r\nHTTP/1.1 502 y\r\nContent-Length: 6\r\n\r\nréson",
     "nonsense\r\n\r\n",
   ];

@@ -7,16 +7,16 @@
 import {
   reportInternalError,
   unawaited,
-} from "../host/process/internal_errors.ts";
-import { listenTcp } from "../host/listen/listeners.ts";
-import { conduitOf } from "../host/sockets/conduit_of_socket.ts";
+} from "../platform/errors/internal_errors.ts";
+import { listenTcp } from "../net/listen/listeners.ts";
+import { conduitOf } from "../net/stream/conduit_of_socket.ts";
 import {
   EARLY_WAIT_MS,
-  type FirstOctets,
-  firstOctets,
-} from "../host/sockets/first_octets.ts";
-import type { OctetSocket } from "../host/sockets/octet_socket.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
+  type FirstBytes,
+  firstBytes,
+} from "../net/stream/first_bytes.ts";
+import type { ByteSocket } from "../net/stream/byte_socket.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import { TunnelDialError } from "./dial_error.ts";
@@ -100,7 +100,7 @@ class ConnectionForward implements Forward {
     return this.#drained.promise;
   }
 
-  async #accept(accepted: OctetSocket): Promise<void> {
+  async #accept(accepted: ByteSocket): Promise<void> {
     this.#callers++;
     await this.#serve(accepted).finally(() => {
       this.#callers--;
@@ -112,11 +112,11 @@ class ConnectionForward implements Forward {
     if (this.#isClosed && this.#callers === 0) this.#drained.resolve();
   }
 
-  async #serve(accepted: OctetSocket): Promise<void> {
+  async #serve(accepted: ByteSocket): Promise<void> {
     const timers = this.#options.timers ?? systemTimers;
-    let first: FirstOctets;
+    let first: FirstBytes;
     try {
-      first = await firstOctets(accepted, EARLY_WAIT_MS, timers);
+      first = await firstBytes(accepted, EARLY_WAIT_MS, timers);
     } catch {
       // A caller that was gone before it said anything is nobody's business.
       return accepted.close();

@@ -4,15 +4,15 @@
  * @module
  */
 
-import { reportInternalError } from "../host/process/internal_errors.ts";
-import { listenError } from "../host/listen/listen_error.ts";
+import { reportInternalError } from "../platform/errors/internal_errors.ts";
+import { listenError } from "../net/bind/listen_error.ts";
 import {
   type DatagramFlow,
   listenDatagrams,
-} from "../host/sockets/datagrams/datagram_listener.ts";
-import { hostPort } from "../host/sockets/deno_socket.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
-import { EARLY_OCTETS_MAX } from "../proto/link/dial_proxy.ts";
+} from "../net/datagram/datagram_listener.ts";
+import { hostPort } from "../net/stream/deno_socket.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { Forward, ForwardOptions } from "./forward.ts";
@@ -69,7 +69,7 @@ async function serve(
   flow: DatagramFlow,
   { address, node, oneAgent, timeoutMs, dialer }: ForwardOptions,
 ): Promise<void> {
-  const early = flow.takeFirst(EARLY_OCTETS_MAX);
+  const early = flow.takeFirst(EARLY_BYTES_MAX);
   const far = await dialer.dial({
     target: { protocol: "udp", address },
     ...(node === undefined ? {} : { node }),

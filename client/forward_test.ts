@@ -1,21 +1,21 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { ListenError } from "../host/listen/listen_error.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
+import { ListenError } from "../net/bind/listen_error.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
 import type { Timers } from "../proto/sync/clock.ts";
-import { ConduitProbe } from "../tests/support/conduit_probe.ts";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { MemoryConduit } from "../tests/support/memory_conduit.ts";
-import { readToEnd, writeAll } from "../tests/support/sockets.ts";
+import { ConduitProbe } from "../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
+import { readToEnd, writeAll } from "../tests/support/peers/sockets.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import { EARLY_WAIT_MS } from "../host/sockets/first_octets.ts";
+import { EARLY_WAIT_MS } from "../net/stream/first_bytes.ts";
 import { type Forward, forward } from "./forward.ts";
 import { REFUSED_PAUSE_MS, UDP_IDLE_TIMEOUT_MS } from "./forward_datagrams.ts";
 import type { RoadDial, RoadDialer } from "./road_dialer.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
-const decode = (octets: Uint8Array) => new TextDecoder().decode(octets);
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** Dials that a test answers, with targets in memory. */
 class FakeRoad implements RoadDialer {

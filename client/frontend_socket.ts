@@ -5,14 +5,14 @@
  * @module
  */
 
-import { connectToHost } from "../host/dial/connect_host.ts";
-import { hostPort } from "../host/sockets/deno_socket.ts";
-import { codeOf, type OctetSocket } from "../host/sockets/octet_socket.ts";
-import { connectToPath } from "../host/sockets/socket_connect.ts";
-import { socketTransport } from "../host/sockets/socket_transport.ts";
-import { tlsClientSocket } from "../host/sockets/tls/tls_client_socket.ts";
-import { Credentials } from "../host/tls/credentials.ts";
-import type { Transport } from "../host/transport.ts";
+import { connectToHost } from "../net/dial/connect_host.ts";
+import { hostPort } from "../net/stream/deno_socket.ts";
+import { type ByteSocket, codeOf } from "../net/stream/byte_socket.ts";
+import { connectToPath } from "../net/stream/socket_connect.ts";
+import { socketTransport } from "../net/stream/socket_transport.ts";
+import { tlsClientSocket } from "../net/tls/tls_client_socket.ts";
+import { Credentials } from "../net/tls/trust/credentials.ts";
+import type { Transport } from "../net/stream/transport.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { FrontendAddress } from "./road.ts";
@@ -49,7 +49,7 @@ export async function openFrontendTransport(
 export function openFrontendSocket(
   address: FrontendAddress,
   options: FrontendConnectOptions,
-): Promise<OctetSocket> {
+): Promise<ByteSocket> {
   return openSocket(address, [], options);
 }
 
@@ -57,7 +57,7 @@ async function openSocket(
   address: FrontendAddress,
   alpn: readonly string[],
   { timers, signal }: FrontendConnectOptions,
-): Promise<OctetSocket> {
+): Promise<ByteSocket> {
   const limit = new AbortController();
   const onAbort = () => limit.abort(signal?.reason);
   if (signal?.aborted) onAbort();
@@ -84,7 +84,7 @@ async function connectTls(
   alpn: readonly string[],
   timers: Timers,
   signal: AbortSignal,
-): Promise<OctetSocket> {
+): Promise<ByteSocket> {
   // Read each time, so that renewed files are used without a word.
   const credentials = Credentials.load({
     ca: tls.caFile,

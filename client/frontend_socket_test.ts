@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { systemTimers } from "../host/process/system_timers.ts";
-import { CertificateFiles } from "../tests/support/certificate_files.ts";
-import { certificates } from "../tests/support/certificates.ts";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { readToEnd } from "../tests/support/sockets.ts";
-import { testEachEngine } from "../tests/support/tls_engines.ts";
-import { TlsServer } from "../tests/support/tls_server.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import { CertificateFiles } from "../tests/support/certificates/certificate_files.ts";
+import { certificates } from "../tests/support/certificates/certificates.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { readToEnd } from "../tests/support/peers/sockets.ts";
+import { testEachEngine } from "../tests/support/rigs/tls_engines.ts";
+import { TlsServer } from "../tests/support/peers/tls_server.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import {
   CONNECT_TIMEOUT_MS,

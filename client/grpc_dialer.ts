@@ -5,8 +5,8 @@
  * @module
  */
 
-import { driveHttp2 } from "../host/http2_driver.ts";
-import type { Transport } from "../host/transport.ts";
+import { driveHttp2 } from "../net/http2/http2_driver.ts";
+import type { Transport } from "../net/stream/transport.ts";
 import { DialError } from "../proto/link/link.ts";
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
 import { randomDialId } from "../proto/link/dial_id.ts";
@@ -113,7 +113,7 @@ export class GrpcDialer implements DialStarter {
       authority: this.#road.authority,
       scheme: this.#road.scheme,
       timers: this.#timers,
-      dialId: randomDialId((octets) => crypto.getRandomValues(octets)),
+      dialId: randomDialId((bytes) => crypto.getRandomValues(bytes)),
       ...(node !== undefined
         ? { metadata: new Metadata({ [NODE_FIELD]: node }) }
         : oneAgent === true

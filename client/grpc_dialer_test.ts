@@ -4,10 +4,10 @@ import { DialError, type DialTarget } from "../proto/link/link.ts";
 import { GrpcError, StatusCode } from "../proto/grpc/status.ts";
 import type { Metadata } from "../proto/grpc/metadata.ts";
 import type { Timers } from "../proto/sync/clock.ts";
-import { ConduitProbe } from "../tests/support/conduit_probe.ts";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { MemoryConduit } from "../tests/support/memory_conduit.ts";
-import { ProxyFrontend } from "../tests/support/proxy_frontend.ts";
+import { ConduitProbe } from "../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
+import { ProxyFrontend } from "../tests/support/peers/proxy_frontend.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import { openRoad, type RoadDialer } from "./road_dialer.ts";
 
@@ -75,7 +75,7 @@ Deno.test("dials at once share a connection and do not mix", async () => {
   dialer.close();
 });
 
-Deno.test("the node and early octets go with the dial", async () => {
+Deno.test("the node and early bytes go with the dial", async () => {
   const targets = new Targets();
   await using frontend = new ProxyFrontend(targets.onDial);
   const dialer = open(frontend);
@@ -113,7 +113,7 @@ Deno.test("datagrams keep their borders, empty ones too", async () => {
   dialer.close();
 });
 
-Deno.test("octets that come before anybody listens are kept", async () => {
+Deno.test("bytes that come before anybody listens are kept", async () => {
   const targets = new Targets();
   await using frontend = new ProxyFrontend((target, answer, context) => {
     const pending = targets.onDial(target, answer, context);

@@ -21,13 +21,10 @@
  * @module
  */
 
-export type { ProxyEnvironment } from "../host/dial/proxy_environment.ts";
-export type { ServerAddress } from "../host/dial/server_addresses.ts";
-export {
-  ListenError,
-  type ListenProblem,
-} from "../host/listen/listen_error.ts";
-export type { CredentialFiles } from "../host/tls/credentials.ts";
+export type { ProxyEnvironment } from "../net/dial/proxy_environment.ts";
+export type { ServerAddress } from "../net/dial/server_addresses.ts";
+export { ListenError, type ListenProblem } from "../net/bind/listen_error.ts";
+export type { CredentialFiles } from "../net/tls/trust/credentials.ts";
 export type { DialTarget } from "../proto/link/link.ts";
 export type { Clock, Timer, Timers } from "../proto/sync/clock.ts";
 export type {

@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { ProxyEnvironment } from "../host/dial/proxy_environment.ts";
-import type { ServerAddress } from "../host/dial/server_addresses.ts";
-import { hostPort } from "../host/sockets/deno_socket.ts";
-import type { CredentialFiles } from "../host/tls/credentials.ts";
+import type { ProxyEnvironment } from "../net/dial/proxy_environment.ts";
+import type { ServerAddress } from "../net/dial/server_addresses.ts";
+import { hostPort } from "../net/stream/deno_socket.ts";
+import type { CredentialFiles } from "../net/tls/trust/credentials.ts";
 import type { RoadIdentity } from "./road_identity.ts";
 
 /** How the server's frontend is spoken to. */

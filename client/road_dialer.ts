@@ -4,9 +4,9 @@
  * @module
  */
 
-import { dialTarget } from "../host/dial/dial.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
-import { EARLY_OCTETS_MAX } from "../proto/link/dial_proxy.ts";
+import { dialTarget } from "../net/dial/dial.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
 import { DialError, type DialTarget } from "../proto/link/link.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import type { Timers } from "../proto/sync/clock.ts";
@@ -32,7 +32,7 @@ export interface RoadDial {
   /** See `ONE_AGENT_FIELD`; only where no node is named. */
   readonly oneAgent?: boolean;
   /**
-   * What the caller has to say at once, at most `EARLY_OCTETS_MAX` octets;
+   * What the caller has to say at once, at most `EARLY_BYTES_MAX` bytes;
    * saves a round trip where it can.
    */
   readonly earlyData?: Uint8Array;
@@ -120,9 +120,9 @@ const DIRECT: DialStarter = {
 /** What would be sent as it is: in a request line, in header fields. */
 function check({ target, node, earlyData }: RoadDial): void {
   const early = earlyData?.length ?? 0;
-  if (early > EARLY_OCTETS_MAX) {
+  if (early > EARLY_BYTES_MAX) {
     throw new RangeError(
-      `Cannot send ${early} octets of early data: ${EARLY_OCTETS_MAX} are allowed`,
+      `Cannot send ${early} bytes of early data: ${EARLY_BYTES_MAX} are allowed`,
     );
   }
   for (const [what, text] of [["", target.address], ["node ", node ?? ""]]) {

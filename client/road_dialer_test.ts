@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { EARLY_OCTETS_MAX } from "../proto/link/dial_proxy.ts";
+import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
 import type { Timers } from "../proto/sync/clock.ts";
-import { ConduitProbe } from "../tests/support/conduit_probe.ts";
-import { FakeTimers } from "../tests/support/fake_timers.ts";
-import { readToEnd, writeAll } from "../tests/support/sockets.ts";
+import { ConduitProbe } from "../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { readToEnd, writeAll } from "../tests/support/peers/sockets.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import {
   DIAL_TIMEOUT_MS,
@@ -141,18 +141,18 @@ Deno.test("what cannot be sent as it is, is refused before anything is", async (
     const error = await failure(dialer.dial({ target: TARGET, ...dial }));
     assertEquals([error.reason, error.message], ["endpoint", message]);
   }
-  const earlyData = new Uint8Array(EARLY_OCTETS_MAX + 1);
+  const earlyData = new Uint8Array(EARLY_BYTES_MAX + 1);
   await assertRejects(
     () => dialer.dial({ target: TARGET, earlyData }),
     RangeError,
-    `${EARLY_OCTETS_MAX} are allowed`,
+    `${EARLY_BYTES_MAX} are allowed`,
   );
 });
 
-Deno.test("the direct road connects, and says early octets first", async () => {
+Deno.test("the direct road connects, and says early bytes first", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const address = `127.0.0.1:${listener.addr.port}`;
-  const earlyData = new Uint8Array(EARLY_OCTETS_MAX).fill(1);
+  const earlyData = new Uint8Array(EARLY_BYTES_MAX).fill(1);
   const target = { protocol: "tcp", address };
   const dialing = openRoad({ kind: "direct" }).dial({ target, earlyData });
   const accepted = await listener.accept();
@@ -160,8 +160,8 @@ Deno.test("the direct road connects, and says early octets first", async () => {
   client.send(new Uint8Array([2]));
   client.finish();
   const heard = await readToEnd(accepted);
-  assertEquals(heard.length, EARLY_OCTETS_MAX + 1);
-  assertEquals(heard.indexOf(2), EARLY_OCTETS_MAX);
+  assertEquals(heard.length, EARLY_BYTES_MAX + 1);
+  assertEquals(heard.indexOf(2), EARLY_BYTES_MAX);
   accepted.close();
   await client.closed;
 });

@@ -7,7 +7,7 @@
  * @module
  */
 
-import type { TlsMaterial } from "../host/tls/credentials.ts";
+import type { TlsMaterial } from "../net/tls/trust/credentials.ts";
 import type { StreamOpener } from "../proto/grpc/client.ts";
 
 /** See the module description. */

@@ -6,16 +6,16 @@
  */
 
 import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
-import { OctetQueue } from "../proto/transfer/octet_queue.ts";
+import { ByteQueue } from "../proto/transfer/byte_queue.ts";
 import { errorOf } from "./conn_errors.ts";
 import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
 
 /** Size of the chunks that {@linkcode TunnelConn.readable} gives. */
-const CHUNK_OCTETS = 65_536;
+const CHUNK_BYTES = 65_536;
 
 /** One waiting call, and what it waits with. */
 interface Waiting<T> {
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
   readonly resolve: (value: T) => void;
   readonly reject: (error: Error) => void;
 }
@@ -27,7 +27,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   /** Unspecified: this end of a tunnel has no address, its road has. */
   readonly localAddr: TunnelAddr;
   readonly #conduit: Conduit;
-  readonly #arrived = new OctetQueue();
+  readonly #arrived = new ByteQueue();
   #reader: Waiting<number | null> | undefined;
   #writer: Waiting<void> | undefined;
   /** How much of the waiting write the conduit has taken. */
@@ -73,7 +73,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   }
 
   /**
-   * Waits for octets and puts them into `into`.
+   * Waits for bytes and puts them into `into`.
    *
    * @returns How many, or `null` when the other end has ended its side.
    * @throws {TunnelResetError} When either end gave up.
@@ -85,18 +85,18 @@ export class TunnelConn implements Disposable, AsyncDisposable {
     }
     if (into.length === 0) return Promise.resolve(0);
     return new Promise((resolve, reject) => {
-      this.#reader = { octets: into, resolve, reject };
+      this.#reader = { bytes: into, resolve, reject };
       this.#serveReader();
     });
   }
 
   /**
-   * Writes all of `octets`, which must not change meanwhile.
+   * Writes all of `bytes`, which must not change meanwhile.
    *
    * @returns When the tunnel has taken them; not when they have arrived.
    * @throws As `read` does.
    */
-  write(octets: Uint8Array): Promise<void> {
+  write(bytes: Uint8Array): Promise<void> {
     if (this.#writer !== undefined) {
       throw new TypeError("Cannot write: another write is waiting");
     }
@@ -105,7 +105,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
     }
     if (this.#end !== undefined) return Promise.reject(errorOf(this.#end));
     return new Promise((resolve, reject) => {
-      this.#writer = { octets, resolve, reject };
+      this.#writer = { bytes, resolve, reject };
       this.#taken = 0;
       this.#serveWriter();
     });
@@ -150,7 +150,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   get readable(): ReadableStream<Uint8Array<ArrayBuffer>> {
     return this.#readable ??= new ReadableStream({
       pull: async (controller) => {
-        const chunk = new Uint8Array(CHUNK_OCTETS);
+        const chunk = new Uint8Array(CHUNK_BYTES);
         const count = await this.read(chunk);
         if (count === null) controller.close();
         else controller.enqueue(chunk.subarray(0, count));
@@ -174,9 +174,9 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   #serveReader(): void {
     const reader = this.#reader;
     if (reader === undefined) return;
-    if (this.#arrived.octets > 0) {
+    if (this.#arrived.bytes > 0) {
       this.#reader = undefined;
-      reader.resolve(this.#take(reader.octets));
+      reader.resolve(this.#take(reader.bytes));
     } else if (this.#end !== undefined && this.#end.kind !== "clean") {
       this.#reader = undefined;
       reader.reject(errorOf(this.#end));
@@ -189,8 +189,8 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   #serveWriter(): void {
     const writer = this.#writer;
     if (writer !== undefined) {
-      this.#taken += this.#conduit.write(writer.octets.subarray(this.#taken));
-      if (this.#taken < writer.octets.length) return;
+      this.#taken += this.#conduit.write(writer.bytes.subarray(this.#taken));
+      if (this.#taken < writer.bytes.length) return;
       this.#writer = undefined;
       writer.resolve();
     }
@@ -210,7 +210,7 @@ export class TunnelConn implements Disposable, AsyncDisposable {
 
   #take(into: Uint8Array): number {
     let count = 0;
-    while (count < into.length && this.#arrived.octets > 0) {
+    while (count < into.length && this.#arrived.bytes > 0) {
       const run = this.#arrived.peek().subarray(0, into.length - count);
       into.set(run, count);
       count += run.length;

@@ -1,10 +1,13 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../tests/support/memory/conduit_probe.ts";
 import {
   MemoryConduit,
   type MemoryPairOptions,
-} from "../tests/support/memory_conduit.ts";
-import { Prng } from "../tests/support/prng.ts";
+} from "../tests/support/memory/memory_conduit.ts";
+import { Prng } from "../tests/support/memory/prng.ts";
 import { TunnelLostError, TunnelResetError } from "./conn_errors.ts";
 import { addrOf } from "./tunnel_addr.ts";
 import { TunnelConn } from "./tunnel_conn.ts";
@@ -17,8 +20,8 @@ function connect(options: MemoryPairOptions = {}) {
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
-async function readText(conn: TunnelConn, octets = 100): Promise<string> {
-  const into = new Uint8Array(octets);
+async function readText(conn: TunnelConn, bytes = 100): Promise<string> {
+  const into = new Uint8Array(bytes);
   const count = await conn.read(into);
   return new TextDecoder().decode(into.subarray(0, count ?? 0));
 }
@@ -40,40 +43,40 @@ Deno.test("a read waits, and nothing is asked of one without room", async () => 
   assertEquals(await reading, "late");
 });
 
-Deno.test("one read takes octets from many chunks", async () => {
-  const { conn, far, ours } = connect({ windowOctets: 1 << 20 });
-  const octets = new Prng(1).octets(300_000);
-  far.send(octets);
+Deno.test("one read takes bytes from many chunks", async () => {
+  const { conn, far, ours } = connect({ windowBytes: 1 << 20 });
+  const bytes = new Prng(1).bytes(300_000);
+  far.send(bytes);
   await settled();
   const into = new Uint8Array(400_000);
-  assertEquals(await conn.read(into), octets.length);
-  assertEquals(into.subarray(0, octets.length), octets);
-  assertEquals(ours.unconsumedOctets, 0);
+  assertEquals(await conn.read(into), bytes.length);
+  assertEquals(into.subarray(0, bytes.length), bytes);
+  assertEquals(ours.unconsumedBytes, 0);
 });
 
-Deno.test("octets that are not read stall the other end", async () => {
-  const { conn, far } = connect({ windowOctets: 1000 });
+Deno.test("bytes that are not read stall the other end", async () => {
+  const { conn, far } = connect({ windowBytes: 1000 });
   far.send(new Uint8Array(5000));
   await settled();
-  assertEquals(far.queuedOctets, 4000);
+  assertEquals(far.queuedBytes, 4000);
   assertEquals(await conn.read(new Uint8Array(600)), 600);
   await settled();
-  assertEquals(far.queuedOctets, 3400);
+  assertEquals(far.queuedBytes, 3400);
 });
 
 Deno.test("a write waits for a stalled reader, and is whole", async () => {
-  const { conn, far } = connect({ windowOctets: 1000 });
+  const { conn, far } = connect({ windowBytes: 1000 });
   far.stopReading();
   let isDone = false;
-  const octets = new Prng(2).octets(2500);
-  const writing = conn.write(octets).then(() => isDone = true);
+  const bytes = new Prng(2).bytes(2500);
+  const writing = conn.write(bytes).then(() => isDone = true);
   await settled();
-  assertEquals([far.receivedOctets, isDone], [1000, false]);
-  assertThrows(() => conn.write(octets), TypeError, "another write");
+  assertEquals([far.receivedBytes, isDone], [1000, false]);
+  assertThrows(() => conn.write(bytes), TypeError, "another write");
   far.startReading();
   await writing;
   await far.received(2500);
-  assertEquals(far.octets, octets);
+  assertEquals(far.bytes, bytes);
 });
 
 Deno.test("each side ends alone, and both are a clean end", async () => {
@@ -92,15 +95,15 @@ Deno.test("each side ends alone, and both are a clean end", async () => {
 });
 
 Deno.test("a half-close waits for the write before it", async () => {
-  const { conn, far } = connect({ windowOctets: 10 });
+  const { conn, far } = connect({ windowBytes: 10 });
   far.stopReading();
-  const writing = conn.write(encode("more than ten octets"));
+  const writing = conn.write(encode("more than ten bytes"));
   conn.closeWrite();
   await settled();
   assertEquals(far.hasEnded, false);
   far.startReading();
   await Promise.all([writing, far.ended]);
-  assertEquals(far.text, "more than ten octets");
+  assertEquals(far.text, "more than ten bytes");
 });
 
 Deno.test("a reset is no end, behind what came before it", async () => {
@@ -118,7 +121,7 @@ Deno.test("a reset is no end, behind what came before it", async () => {
 });
 
 Deno.test("a loss is neither end nor reset, for whoever waits", async () => {
-  const { conn, far, ours } = connect({ windowOctets: 10 });
+  const { conn, far, ours } = connect({ windowBytes: 10 });
   far.stopReading();
   const reading = assertRejects(
     () => conn.read(new Uint8Array(1)),
@@ -150,16 +153,16 @@ Deno.test("close gives up both directions and whoever waits", async () => {
 });
 
 Deno.test("web streams carry both directions and their ends", async () => {
-  const { conn, far } = connect({ windowOctets: 1000 });
-  const octets = new Prng(3).octets(10_000);
-  const sending = new Blob([octets as Uint8Array<ArrayBuffer>]).stream()
+  const { conn, far } = connect({ windowBytes: 1000 });
+  const bytes = new Prng(3).bytes(10_000);
+  const sending = new Blob([bytes as Uint8Array<ArrayBuffer>]).stream()
     .pipeTo(conn.writable);
   far.send("answer");
   far.finish();
   assertEquals(await new Response(conn.readable).text(), "answer");
   await sending;
   await far.ended;
-  assertEquals(far.octets, octets);
+  assertEquals(far.bytes, bytes);
   assertEquals(await conn.closed, { kind: "clean" });
 });
 
@@ -191,7 +194,7 @@ Deno.test("a connection that goes out of scope is closed", async () => {
 });
 
 Deno.test("closing delivers what was written once both ends have ended", async () => {
-  const { conn, far } = connect({ windowOctets: 1000 });
+  const { conn, far } = connect({ windowBytes: 1000 });
   far.stopReading();
   far.finish();
   const writing = conn.write(new Uint8Array(1000));

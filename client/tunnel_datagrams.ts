@@ -5,7 +5,7 @@
  * @module
  */
 
-import { DATAGRAM_OCTETS_MAX } from "../host/sockets/datagrams/datagram_outbox.ts";
+import { DATAGRAM_BYTES_MAX } from "../net/datagram/datagram_outbox.ts";
 import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
 import { errorOf } from "./conn_errors.ts";
 import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
@@ -80,10 +80,10 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
    * @throws {TunnelLostError} When the road broke.
    */
   send(datagram: Uint8Array): void {
-    if (datagram.length > DATAGRAM_OCTETS_MAX) {
+    if (datagram.length > DATAGRAM_BYTES_MAX) {
       throw new RangeError(
         `Cannot send a datagram of ${datagram.length} bytes: ` +
-          `${DATAGRAM_OCTETS_MAX} are allowed`,
+          `${DATAGRAM_BYTES_MAX} are allowed`,
       );
     }
     if (this.#end !== undefined) throw errorOf(this.#end);

@@ -1,6 +1,9 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { ConduitProbe, settled } from "../tests/support/conduit_probe.ts";
-import { MemoryConduit } from "../tests/support/memory_conduit.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../tests/support/memory/conduit_probe.ts";
+import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { TunnelResetError } from "./conn_errors.ts";
 import { addrOf } from "./tunnel_addr.ts";
 import { TunnelDatagrams, WAITING_MAX } from "./tunnel_datagrams.ts";
@@ -23,7 +26,7 @@ Deno.test("datagrams stay whole, both ways", async () => {
   await settled();
   assertEquals(await flow.receive(), encode("three"));
   assertEquals(await flow.receive(), encode("four"));
-  assertEquals(ours.unconsumedOctets, 0);
+  assertEquals(ours.unconsumedBytes, 0);
   assertEquals(flow.remoteAddr.port, 53);
 });
 

@@ -1,6 +1,6 @@
 // deno-lint-ignore-file no-console -- a command that prints its findings.
 /**
- * Looks for octets that break what reads octets from strangers.
+ * Looks for bytes that break what reads bytes from strangers.
  *
  * Usage: `deno task fuzz [target…] [--seconds N] [--seed N]`
  *
@@ -83,7 +83,7 @@ async function describeCrash(target: FuzzTarget, crash: Crash): Promise<void> {
   const text = error instanceof Error ? error.stack ?? error.message : error;
   console.error(`${target.name} BROKE: ${text}`);
   if (seed !== undefined) console.error(`SEED=${seed}`);
-  console.error(`input, ${input.length} octets: ${input.toHex()}`);
+  console.error(`input, ${input.length} bytes: ${input.toHex()}`);
   const remark = error instanceof Error ? firstLine(error.message) : `${error}`;
   console.error(`kept in ${await storeCrash(target.name, input, remark)}`);
 }

@@ -24,8 +24,8 @@ import {
 export interface CarriedFile {
   /** Of the uncompressed content, in hex; enough of it to be unique. */
   readonly hash: string;
-  readonly octets: number;
-  readonly compressedOctets: number;
+  readonly bytes: number;
+  readonly compressedBytes: number;
 }
 
 /** What the script must know. */
@@ -121,7 +121,7 @@ may_run() {
   rm -f "$1/.run.$$"
   return 1
 }
-# is_whole FILE OCTETS
+# is_whole FILE BYTES
 is_whole() {
   ls -ln "$1" 2>/dev/null | { read -r _ _ _ _ found _ && [ "$found" = "$2" ]; }
 }
@@ -146,7 +146,7 @@ shift
 
 function scriptFor(parts: LauncherParts, length: number): string {
   const { version, machine, runtime, program, runFlags } = parts;
-  const programAt = length + runtime.compressedOctets;
+  const programAt = length + runtime.compressedBytes;
   return `#!/bin/sh
 # tunnel ${version} for ${machine}. A script with two files behind it: the Deno
 # runtime and the program. They are unpacked once, into $TUNNEL_CACHE_DIR or else
@@ -161,7 +161,7 @@ ${needs()}
 
 ${folderChoice(runtime.hash)}
 
-# unpack TARGET OFFSET LENGTH OCTETS
+# unpack TARGET OFFSET LENGTH BYTES
 unpack() {
   is_whole "$1" "$4" && return 0
   trap 'rm -f "$folder/.new.$$"' EXIT
@@ -176,8 +176,8 @@ not mounted noexec; name another with TUNNEL_CACHE_DIR" ;; esac
   mv -f "$folder/.new.$$" "$1"
   trap - EXIT
 }
-unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedOctets} ${runtime.octets}
-unpack "$folder/tunnel-${program.hash}.js" ${programAt} ${program.compressedOctets} ${program.octets}
+unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedBytes} ${runtime.bytes}
+unpack "$folder/tunnel-${program.hash}.js" ${programAt} ${program.compressedBytes} ${program.bytes}
 
 ${permissionCase()}
 # $allow is a list of words:

@@ -8,8 +8,8 @@ import {
 const PARTS = {
   version: "1.2.3",
   machine: "x86_64",
-  runtime: { hash: "aaaa", octets: 99_000_000, compressedOctets: 40_000_000 },
-  program: { hash: "bbbb", octets: 4321, compressedOctets: 1234 },
+  runtime: { hash: "aaaa", bytes: 99_000_000, compressedBytes: 40_000_000 },
+  program: { hash: "bbbb", bytes: 4321, compressedBytes: 1234 },
   runFlags: ["--quiet"],
 } as const;
 
@@ -111,8 +111,8 @@ async function carried(
   const stream = content.stream().pipeThrough(new CompressionStream("gzip"));
   const compressed = await new Response(stream).blob();
   const hash = `h${content.size}`;
-  const { size: octets } = content;
-  return { hash, octets, compressedOctets: compressed.size, compressed };
+  const { size: bytes } = content;
+  return { hash, bytes, compressedBytes: compressed.size, compressed };
 }
 
 interface Launched {
@@ -162,7 +162,7 @@ class Packaged implements AsyncDisposable {
         TMPDIR: `${this.folder}/tmp`,
       },
     }).output();
-    const text = (octets: Uint8Array) => new TextDecoder().decode(octets);
+    const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
     return { code, said: `${text(stdout)}${text(stderr)}` };
   }
 }

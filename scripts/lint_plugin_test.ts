@@ -3,7 +3,7 @@ import plugin, { FUNCTION_LINES_MAX } from "./lint_plugin.ts";
 
 const PROTO_FILE = new URL("../proto/frames/a.ts", import.meta.url).pathname;
 const PROTO_TEST = PROTO_FILE.replace("a.ts", "a_test.ts");
-const HOST_FILE = new URL("../host/a.ts", import.meta.url).pathname;
+const HOST_FILE = new URL("../net/a.ts", import.meta.url).pathname;
 
 function problemsIn(path: string, source: string): string[] {
   return Deno.lint.runPlugin(plugin, path, source)

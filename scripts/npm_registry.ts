@@ -7,7 +7,7 @@
 /** What npm itself uses when nothing is configured. */
 const PUBLIC_REGISTRY = "https://registry.npmjs.org/";
 
-/** One version of a package, to the octet. */
+/** One version of a package, to the byte. */
 export interface PinnedPackage {
   readonly name: string;
   readonly version: string;
@@ -52,16 +52,16 @@ export async function fetchPinned(
     await response.body?.cancel();
     throw new Error(`Cannot fetch ${name}@${version}: ${response.status}`);
   }
-  const octets = await response.bytes();
-  if (!await hasIntegrity(octets, integrity)) {
+  const bytes = await response.bytes();
+  if (!await hasIntegrity(bytes, integrity)) {
     throw new Error(
       `Cannot use ${name}@${version}: what came from ${registry} is not what ` +
         `is pinned (${integrity})`,
     );
   }
   await Deno.mkdir(cacheDirectory, { recursive: true });
-  await Deno.writeFile(path, octets);
-  return octets;
+  await Deno.writeFile(path, bytes);
+  return bytes;
 }
 
 /** Of this version and no other. */
@@ -86,13 +86,13 @@ async function tarballUrl(
   );
 }
 
-/** Whether `octets` have the hash that a `sha512-…` text names. */
+/** Whether `bytes` have the hash that a `sha512-…` text names. */
 export async function hasIntegrity(
-  octets: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array<ArrayBuffer>,
   integrity: string,
 ): Promise<boolean> {
   const wanted = /^sha512-(.+)$/.exec(integrity)?.[1];
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-512", octets));
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-512", bytes));
   return wanted !== undefined && hash.toBase64() === wanted;
 }
 

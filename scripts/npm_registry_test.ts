@@ -9,8 +9,8 @@ import { RUNTIME_PINS } from "./runtime_pins.ts";
 const GOOD = new TextEncoder().encode("the runtime that was looked at");
 const EVIL = new TextEncoder().encode("#!/bin/sh\necho EVIL");
 
-async function integrityOf(octets: Uint8Array<ArrayBuffer>): Promise<string> {
-  const hash = await crypto.subtle.digest("SHA-512", octets);
+async function integrityOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const hash = await crypto.subtle.digest("SHA-512", bytes);
   return `sha512-${new Uint8Array(hash).toBase64()}`;
 }
 
@@ -30,9 +30,9 @@ class Registry implements AsyncDisposable {
           return new Response(tarballs[version]);
         }
         const versions: Record<string, unknown> = {};
-        for (const [version, octets] of Object.entries(tarballs)) {
+        for (const [version, bytes] of Object.entries(tarballs)) {
           const tarball = `${this.url}${version}.tgz`;
-          const integrity = await integrityOf(octets);
+          const integrity = await integrityOf(bytes);
           versions[version] = { dist: { tarball, integrity } };
         }
         return Response.json({ versions });

@@ -49,8 +49,8 @@ async function deno(
     env: { NO_COLOR: "1", ...env },
     stdin: "null",
   }).output();
-  const [said, complained] = [stdout, stderr].map((octets) =>
-    new TextDecoder().decode(octets)
+  const [said, complained] = [stdout, stderr].map((bytes) =>
+    new TextDecoder().decode(bytes)
   );
   return {
     ok: success,

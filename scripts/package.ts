@@ -11,7 +11,7 @@
 import { parseArgs } from "@std/cli";
 import { toBytes } from "@std/streams";
 import { V8_FLAGS } from "../cli/self_command.ts";
-import { VERSION } from "../host/process/version.ts";
+import { VERSION } from "../platform/process/version.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";
 import { fetchPinned } from "./npm_registry.ts";
 import { type Architecture, RUNTIME_PINS } from "./runtime_pins.ts";
@@ -101,23 +101,23 @@ async function carry(content: Uint8Array<ArrayBuffer>): Promise<Carried> {
   const compressed = await through(content, new CompressionStream("gzip"));
   return {
     hash: new Uint8Array(digest).toHex().slice(0, 16),
-    octets: content.length,
-    compressedOctets: compressed.length,
+    bytes: content.length,
+    compressedBytes: compressed.length,
     compressed,
   };
 }
 
 function gunzip(
-  octets: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array<ArrayBuffer>,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  return through(octets, new DecompressionStream("gzip"));
+  return through(bytes, new DecompressionStream("gzip"));
 }
 
 async function through(
-  octets: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array<ArrayBuffer>,
   transform: CompressionStream | DecompressionStream,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const stream = new Blob([octets]).stream().pipeThrough(transform);
+  const stream = new Blob([bytes]).stream().pipeThrough(transform);
   return new Uint8Array(await toBytes(stream));
 }
 

@@ -1,5 +1,5 @@
 /**
- * Which Deno is inside the packaged program, to the octet: the largest part of
+ * Which Deno is inside the packaged program, to the byte: the largest part of
  * what is shipped is what was looked at, whatever a registry says today.
  *
  * To take another one: change version and integrity of both, run the tests with

@@ -4,7 +4,7 @@
  * @module
  */
 
-const BLOCK_OCTETS = 512;
+const BLOCK_BYTES = 512;
 const ASCII = new TextDecoder("latin1");
 
 /**
@@ -17,16 +17,16 @@ export function tarEntry(
   name: string,
 ): Uint8Array<ArrayBuffer> {
   let at = 0;
-  while (at + BLOCK_OCTETS <= archive.length) {
-    const header = archive.subarray(at, at + BLOCK_OCTETS);
+  while (at + BLOCK_BYTES <= archive.length) {
+    const header = archive.subarray(at, at + BLOCK_BYTES);
     const entry = field(header, 0, 100);
     if (entry === "") break;
     const size = parseInt(field(header, 124, 12), 8);
-    const begin = at + BLOCK_OCTETS;
+    const begin = at + BLOCK_BYTES;
     if (entry === name && begin + size <= archive.length) {
       return archive.subarray(begin, begin + size);
     }
-    at = begin + Math.ceil(size / BLOCK_OCTETS) * BLOCK_OCTETS;
+    at = begin + Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   }
   throw new Error(`Cannot find ${name} in the archive`);
 }

@@ -3,13 +3,13 @@ import { tarEntry } from "./tar_entry.ts";
 
 function entry(name: string, content: string): Uint8Array {
   const padded = Math.ceil(content.length / 512) * 512;
-  const octets = new Uint8Array(512 + padded);
+  const bytes = new Uint8Array(512 + padded);
   const write = (text: string, at: number) =>
-    new TextEncoder().encodeInto(text, octets.subarray(at));
+    new TextEncoder().encodeInto(text, bytes.subarray(at));
   write(name, 0);
   write(content.length.toString(8).padStart(11, "0"), 124);
   write(content, 512);
-  return octets;
+  return bytes;
 }
 
 function archive(...entries: Uint8Array[]): Uint8Array<ArrayBuffer> {
@@ -18,17 +18,17 @@ function archive(...entries: Uint8Array[]): Uint8Array<ArrayBuffer> {
 }
 
 Deno.test("tarEntry() finds a file behind others", () => {
-  const octets = archive(
+  const bytes = archive(
     entry("package/README.md", "x".repeat(513)),
     entry("package/deno", "the one"),
   );
-  const found = tarEntry(octets, "package/deno");
+  const found = tarEntry(bytes, "package/deno");
   assertEquals(new TextDecoder().decode(found), "the one");
 });
 
 Deno.test("tarEntry() refuses an archive without the file, or cut short", () => {
-  const octets = archive(entry("package/deno", "x".repeat(600)));
-  assertThrows(() => tarEntry(octets, "package/node"), Error, "Cannot find");
-  const cut = octets.slice(0, 1000);
+  const bytes = archive(entry("package/deno", "x".repeat(600)));
+  assertThrows(() => tarEntry(bytes, "package/node"), Error, "Cannot find");
+  const cut = bytes.slice(0, 1000);
   assertThrows(() => tarEntry(cut, "package/deno"), Error, "Cannot find");
 });

@@ -9,21 +9,21 @@
  * @module
  */
 
-import type { AdminDebug } from "./admin_access.ts";
-import type { IntakeWish } from "../host/intake/intake_limits.ts";
-import type { ListenAddress } from "../host/listen/listeners.ts";
-import type { ReloadSource } from "../host/reload/reloads.ts";
-import type { KeyPairFiles } from "../host/tls/credentials.ts";
+import type { AdminDebug } from "./assembly/admin_access.ts";
+import type { IntakeWish } from "../net/admission/intake_limits.ts";
+import type { ListenAddress } from "../net/listen/listeners.ts";
+import type { ReloadSource } from "../platform/reload/reloads.ts";
+import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { SecureVersion } from "node:tls";
 import type { AuthorizationOptions } from "./policy/authorization.ts";
 import type { DiscoveryServerOptions } from "./discovery/options.ts";
 import type { KubeletOptions } from "./kubelet/options.ts";
-import type { KubernetesServerOptions } from "./kubernetes/options.ts";
+import type { KubernetesServerOptions } from "./cluster/options.ts";
 import type { DuplicatePolicy } from "./links/duplicates.ts";
 import type { NodeBinding } from "./identity/binding_judge.ts";
 import type { StrategyName } from "./strategies/strategy.ts";
 
-/** How frontends speak; `auto` tells the two apart by the first octets. */
+/** How frontends speak; `auto` tells the two apart by the first bytes. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
 
 /** What all TLS ports accept. */
@@ -136,5 +136,5 @@ export interface ServerOptions {
   readonly config?: ReloadSource;
 
   /** Largest gRPC message that a peer may send. */
-  readonly messageOctetsMax: number;
+  readonly messageBytesMax: number;
 }

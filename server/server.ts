@@ -8,31 +8,31 @@
  * @module
  */
 
-import { unawaited } from "../host/process/internal_errors.ts";
+import { unawaited } from "../platform/errors/internal_errors.ts";
 import {
   adminHandler,
   healthHandler,
   type Routes,
-} from "../host/listen/http_endpoints.ts";
+} from "../net/admin/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenHttp,
-} from "../host/listen/listeners.ts";
-import type { Log } from "../host/process/log.ts";
-import { systemTimers } from "../host/process/system_timers.ts";
-import { socketStore } from "../host/sockets/listening/socket_store.ts";
-import { profileRoutes } from "../host/listen/profile_routes.ts";
-import { guardDebug } from "./admin_access.ts";
-import type { ServerKubernetes } from "./kubernetes/server_kubernetes.ts";
+} from "../net/listen/listeners.ts";
+import type { Log } from "../platform/log/log.ts";
+import { systemTimers } from "../platform/time/system_timers.ts";
+import { socketStore } from "../net/bind/socket_store.ts";
+import { profileRoutes } from "../net/admin/profile_routes.ts";
+import { guardDebug } from "./assembly/admin_access.ts";
+import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
-import { Readiness } from "./readiness.ts";
-import type { Registry } from "./registry.ts";
-import { ServerAgents } from "./server_agents.ts";
-import { ServerCore } from "./server_core.ts";
-import { ServerFrontends } from "./server_frontends.ts";
-import { ServerNodes } from "./server_nodes.ts";
-import { Shutdown } from "./shutdown.ts";
+import { Readiness } from "./assembly/readiness.ts";
+import type { Registry } from "./routing/registry.ts";
+import { ServerAgents } from "./assembly/server_agents.ts";
+import { ServerCore } from "./assembly/server_core.ts";
+import { ServerFrontends } from "./assembly/server_frontends.ts";
+import { ServerNodes } from "./assembly/server_nodes.ts";
+import { Shutdown } from "./assembly/shutdown.ts";
 
 /** A server that is up. */
 export interface RunningServer {
@@ -252,7 +252,7 @@ class Server {
     if (kubernetes === undefined) return undefined;
     // Loaded when wanted: most servers know no API server.
     const { openKubernetes } = await import(
-      "./kubernetes/server_kubernetes.ts"
+      "./cluster/server_kubernetes.ts"
     );
     const server = { serverId, nodeBinding: agents.nodeBinding ?? "warn" };
     return openKubernetes(kubernetes, server, log, metricRegistry);

@@ -12,8 +12,8 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
-import { ConnectError } from "../../host/dial/agent_connect.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { ConnectError } from "../../net/dial/agent_connect.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { Claim, HeldLinks, HeldServer, ServerName } from "./held_links.ts";

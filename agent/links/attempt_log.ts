@@ -9,9 +9,9 @@
  * @module
  */
 
-import type { Log } from "../../host/process/log.ts";
+import type { Log } from "../../platform/log/log.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { isDefinite } from "../enrol/enrol_error.ts";
+import { isDefinite } from "../identity/identity_error.ts";
 
 /** So long without a link is more than a server's restart. */
 export const OUTAGE_MS = 10_000;

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { LinkError, LinkRefusedError } from "../../proto/link/hello.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { RecordedLog } from "../../tests/support/recorded_log.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { AttemptLog, OUTAGE_MS } from "./attempt_log.ts";
 
 Deno.test("a refusal is a warning, once for each reason", () => {

@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { Transport } from "../../host/transport.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import { unawaited } from "../../host/process/internal_errors.ts";
-import { VERSION } from "../../host/process/version.ts";
+import type { Transport } from "../../net/stream/transport.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { VERSION } from "../../platform/process/version.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
 import type {
@@ -24,7 +24,7 @@ import {
   LinkError,
   STREAMS_ALPN,
 } from "../../proto/link/hello.ts";
-import { formatIdentifiers } from "../../proto/link/identifiers.ts";
+import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
 import type { Carrier, Identifiers } from "../../proto/link/link.ts";
 import {
   LINK_CONDUITS_MAX,
@@ -74,7 +74,7 @@ export interface ConnectorOptions {
   readonly authority: string;
   /** PING after this long without a sign of life. */
   readonly keepaliveMs: number;
-  readonly messageOctetsMax: number;
+  readonly messageBytesMax: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
   /** Of links of the streams carrier. For tests of other windows. */
@@ -172,7 +172,7 @@ export class Connector {
       join,
       timers,
       observer,
-      messageOctetsMax: this.#options.messageOctetsMax,
+      messageBytesMax: this.#options.messageBytesMax,
       decline: (hello) => opening.decline(hello, "streams"),
       onServerHello: (hello, control) => {
         told = control;
@@ -274,7 +274,7 @@ export class Connector {
       onDial,
       timers,
       observer,
-      messageOctetsMax: this.#options.messageOctetsMax,
+      messageBytesMax: this.#options.messageBytesMax,
       onServerInfo: (serverId, serverCount, isOurs) => {
         const unwanted = opening.decline({ serverId }, "packets");
         if (unwanted !== undefined) {

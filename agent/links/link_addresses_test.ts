@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { setUp, setUpWorld } from "../../tests/support/link_attempts.ts";
+import { setUp, setUpWorld } from "../../tests/support/rigs/link_attempts.ts";
 import { ONE_ID_MS } from "./link_keeper.ts";
 import { EXPLAINED_CAP_MS, LOOK_MS } from "./retry_waits.ts";
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { settled } from "../../tests/support/conduit_probe.ts";
-import { setUp } from "../../tests/support/link_attempts.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { setUp } from "../../tests/support/rigs/link_attempts.ts";
 import { FAILED_CAP_MS } from "./retry_waits.ts";
 
 Deno.test("one server is linked once, and then there is peace", async () => {

@@ -5,18 +5,18 @@
  * @module
  */
 
-import type { ServerAddress } from "../../host/dial/server_addresses.ts";
-import { readToken } from "../../host/kubernetes/token_file.ts";
-import { withPacketLines } from "../../host/process/connection_log.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { hostPort } from "../../host/sockets/deno_socket.ts";
-import type { Credentials } from "../../host/tls/credentials.ts";
-import { GIVE_CA } from "../../host/tls/tls_errors.ts";
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
+import { readToken } from "../../neighbours/kubernetes/token_file.ts";
+import { withPacketLines } from "../../platform/log/connection_log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { hostPort } from "../../net/stream/deno_socket.ts";
+import type { Credentials } from "../../net/tls/trust/credentials.ts";
+import { GIVE_CA } from "../../net/tls/trust/tls_errors.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
-import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import type { AgentMetrics } from "../agent_metrics.ts";
-import type { Announcement } from "../announcement.ts";
+import type { AgentMetrics } from "../metrics/agent_metrics.ts";
+import type { Announcement } from "./announcement.ts";
 import type { AgentEnvironment } from "../environment.ts";
 import type { AgentOptions } from "../options.ts";
 import { AttemptLog } from "./attempt_log.ts";
@@ -134,7 +134,7 @@ function connectorOf(
   addresses: readonly ServerAddress[],
 ): Connector {
   const { options, environment, credentials, metrics, announcement } = parts;
-  const { agentId, identifiers, server, messageOctetsMax } = options;
+  const { agentId, identifiers, server, messageBytesMax } = options;
   const { tokenFile } = server;
   const { log, identity } = environment;
   const road = new ServerRoad(addresses, credentials, environment);
@@ -151,7 +151,7 @@ function connectorOf(
     carriers: server.carriers ?? ["streams", "packets"],
     authority: road.authority,
     keepaliveMs: server.keepaliveMs,
-    messageOctetsMax,
+    messageBytesMax,
     receiveBudget: parts.receiveBudget,
     timers: systemTimers,
     observer: withPacketLines(metrics.linkObserver(), log, "server"),

@@ -5,16 +5,16 @@
  * @module
  */
 
-import { connectAgentTls } from "../../host/dial/agent_connect.ts";
+import { connectAgentTls } from "../../net/dial/agent_connect.ts";
 import {
   NoServerError,
   type ServerAddress,
   type ServerAddresses,
   systemServerAddresses,
-} from "../../host/dial/server_addresses.ts";
-import type { Credentials } from "../../host/tls/credentials.ts";
-import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
-import type { Transport } from "../../host/transport.ts";
+} from "../../net/dial/server_addresses.ts";
+import type { Credentials } from "../../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
+import type { Transport } from "../../net/stream/transport.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { AgentEnvironment } from "../environment.ts";
 import { UnheardError } from "./connector.ts";

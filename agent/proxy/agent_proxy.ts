@@ -4,14 +4,14 @@
  * @module
  */
 
-import type { Source } from "../../catalog/source.ts";
+import type { Source } from "../../catalog/model/source.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { AddressFile } from "./address_file.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { AddressFile } from "./addresses/address_file.ts";
 import { PROXY_DEFAULTS } from "./defaults.ts";
-import { numbersOf } from "./local_address.ts";
+import { numbersOf } from "./addresses/local_address.ts";
 import { ServiceProxy } from "./service_proxy.ts";
 
 /**

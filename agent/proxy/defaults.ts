@@ -5,8 +5,8 @@
  */
 
 import { EJECTION } from "./balancer/ejection.ts";
-import { HALF_CLOSED_IDLE_MS } from "./half_closed.ts";
-import type { ConnectionDefaults } from "./proxied_port.ts";
+import { HALF_CLOSED_IDLE_MS } from "./sessions/half_closed.ts";
+import type { ConnectionDefaults } from "./listeners/proxied_port.ts";
 import type { ServiceProxyOptions } from "./service_proxy.ts";
 
 /** Ports where services are found that do not say it. */

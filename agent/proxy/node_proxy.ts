@@ -5,22 +5,22 @@
  * @module
  */
 
-import { metaHandler } from "../../host/listen/http_endpoints.ts";
+import { metaHandler } from "../../net/admin/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenHttp,
-} from "../../host/listen/listeners.ts";
-import type { Log } from "../../host/process/log.ts";
-import { MetricRegistry } from "../../host/process/metrics.ts";
-import { registerInternalErrors } from "../../host/process/internal_error_log.ts";
-import { registerProcessMetrics } from "../../host/process/process_metrics.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+} from "../../net/listen/listeners.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
+import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { CallRoad } from "../../client/call_road.ts";
 import type { RelayOptions } from "../relay/options.ts";
 import { Relay } from "../relay/relay.ts";
 import { ProxyDrain } from "./proxy_drain.ts";
-import { PROXY_PATH } from "./proxy_path.ts";
+import { PROXY_PATH } from "./status/proxy_path.ts";
 import { ServiceProxy, type ServiceProxyOptions } from "./service_proxy.ts";
 
 /** What a node's proxy is told. */

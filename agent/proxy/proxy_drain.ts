@@ -12,7 +12,7 @@
  * @module
  */
 
-import type { Log } from "../../host/process/log.ts";
+import type { Log } from "../../platform/log/log.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** How often it is looked whether something still runs. */

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { RecordedLog } from "../../tests/support/recorded_log.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { LOOK_MS, ProxyDrain } from "./proxy_drain.ts";
 
 class Rig {

@@ -5,32 +5,32 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
-import type { Balance } from "../../catalog/model.ts";
-import type { Source } from "../../catalog/source.ts";
+import type { Balance } from "../../catalog/model/model.ts";
+import type { Source } from "../../catalog/model/source.ts";
 import type { Road } from "../../client/road.ts";
 import { openRoad } from "../../client/road_dialer.ts";
-import { jsonAnswer } from "../../host/listen/http_endpoints.ts";
-import type { ListenAddress } from "../../host/listen/listeners.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { jsonAnswer } from "../../net/admin/http_endpoints.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   type DiscoveryFollower,
   registerDiscoveryClientMetrics,
-} from "./discovery/discovery_client_metrics.ts";
-import { DnsService } from "./dns_service.ts";
+} from "./ads/discovery_client_metrics.ts";
+import { DnsService } from "./dns/dns_service.ts";
 import { Families } from "./balancer/families.ts";
-import type { AddressFile } from "./address_file.ts";
-import type { LocalAddresses } from "./local_address.ts";
-import type { ConnectionDefaults } from "./proxied_port.ts";
-import { Proxy } from "./proxy.ts";
-import { registerProxyHistograms } from "./proxy_histograms.ts";
-import { registerProxyMetrics } from "./proxy_metrics.ts";
-import { portStatuses, proxyOverview } from "./proxy_status.ts";
-import { MachineReach } from "./reach.ts";
+import type { AddressFile } from "./addresses/address_file.ts";
+import type { LocalAddresses } from "./addresses/local_address.ts";
+import type { ConnectionDefaults } from "./listeners/proxied_port.ts";
+import { Proxy } from "./ports/proxy.ts";
+import { registerProxyHistograms } from "./status/proxy_histograms.ts";
+import { registerProxyMetrics } from "./status/proxy_metrics.ts";
+import { portStatuses, proxyOverview } from "./status/proxy_status.ts";
+import { MachineReach } from "./endpoints/reach.ts";
 
 /** What a service proxy is told. */
 export interface ServiceProxyOptions {

@@ -21,17 +21,17 @@ import {
   type Sink,
   type Source,
   SourceUnusableError,
-} from "../../catalog/source.ts";
-import { hostPort } from "../../host/sockets/deno_socket.ts";
+} from "../../catalog/model/source.ts";
+import { hostPort } from "../../net/stream/deno_socket.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { KeptNumbers } from "./kept_numbers.ts";
-import { LocalAddressBook } from "./local_address.ts";
+import { KeptNumbers } from "./addresses/kept_numbers.ts";
+import { LocalAddressBook } from "./addresses/local_address.ts";
 import {
   placesIn,
   PLAN_TIMEOUT_MS,
   type PlannedPlace,
   type PlanOptions,
-} from "./planned_names.ts";
+} from "./dns/planned_names.ts";
 
 /** Of one source, or of all together: more tell nobody anything. */
 export const PROBLEMS_MAX = 100;

@@ -1,9 +1,9 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import type { Sink, Source } from "../../catalog/source.ts";
-import { SourceUnusableError } from "../../catalog/source.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { endpoints, service } from "../../tests/support/proxy_rig.ts";
-import { PLAN_TIMEOUT_MS } from "./planned_names.ts";
+import type { Sink, Source } from "../../catalog/model/source.ts";
+import { SourceUnusableError } from "../../catalog/model/source.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { endpoints, service } from "../../tests/support/rigs/proxy_rig.ts";
+import { PLAN_TIMEOUT_MS } from "./dns/planned_names.ts";
 import { checkSources, PROBLEMS_MAX } from "./source_check.ts";
 
 const PORTS = {

@@ -10,16 +10,16 @@
  */
 
 import type { CallRoad } from "../../client/call_road.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenTcp,
-} from "../../host/listen/listeners.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+} from "../../net/listen/listeners.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { socketTransport } from "../../net/stream/socket_transport.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { ServerCall, ServerCallEvents } from "../../proto/grpc/call.ts";
 import { startCall } from "../../proto/grpc/client.ts";
 import { encodingOf } from "../../proto/grpc/message_reader.ts";
@@ -105,7 +105,7 @@ export class AdsRelay {
     this.#server.close(message);
   }
 
-  #accept(conn: OctetSocket): void {
+  #accept(conn: ByteSocket): void {
     if (this.#programs.size >= PROGRAMS_MAX) {
       this.#options.log.warn(
         `Cannot relay discovery for more than ${PROGRAMS_MAX} programs at once`,

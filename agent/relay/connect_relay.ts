@@ -13,24 +13,24 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
   unawaited,
-} from "../../host/process/internal_errors.ts";
+} from "../../platform/errors/internal_errors.ts";
 import type { RoadDialer } from "../../client/road_dialer.ts";
 import { type DialFailure, TunnelDialError } from "../../client/dial_error.ts";
 import {
   ConnectClient,
   type ConnectOrder,
-} from "../../host/connect/connect_client.ts";
-import { refusalOctets } from "../../host/connect/connect_response.ts";
+} from "../../net/http1/connect_client.ts";
+import { refusalBytes } from "../../net/http1/connect_response.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenTcp,
-} from "../../host/listen/listeners.ts";
-import { ListenError } from "../../host/listen/listen_error.ts";
-import type { Log } from "../../host/process/log.ts";
-import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+} from "../../net/listen/listeners.ts";
+import { ListenError } from "../../net/bind/listen_error.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { DialError, type PendingDial } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -119,7 +119,7 @@ export class ConnectRelay {
     for (const client of [...this.#clients]) client.reset(reason);
   }
 
-  async #accept(conn: OctetSocket): Promise<void> {
+  async #accept(conn: ByteSocket): Promise<void> {
     if (this.#clients.size >= CONNECTIONS_MAX) return await turnAway(conn);
     const client = conduitOf(conn);
     this.#clients.add(client);
@@ -181,10 +181,10 @@ function asDialError(error: unknown): DialError {
   return new DialError(REASONS[error.reason], error.message);
 }
 
-async function turnAway(conn: OctetSocket): Promise<void> {
+async function turnAway(conn: ByteSocket): Promise<void> {
   const message = `this relay serves ${CONNECTIONS_MAX} connections at once`;
   try {
-    await conn.write(refusalOctets(503, message));
+    await conn.write(refusalBytes(503, message));
   } catch {
     // It has gone, which is as well.
   }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
 
 /** Addresses of loopback: who is let in is said by nothing else. */
 export interface RelayOptions {

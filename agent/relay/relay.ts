@@ -6,9 +6,9 @@
 
 import type { CallRoad } from "../../client/call_road.ts";
 import { openCallRoad, type RoadDialer } from "../../client/road_dialer.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { AdsRelay } from "./ads_relay.ts";
 import { ConnectRelay } from "./connect_relay.ts";
 import type { RelayOptions } from "./options.ts";

@@ -20,13 +20,13 @@ import {
   StatusCode,
   statusName,
 } from "../../proto/grpc/status.ts";
-import { OctetRelay } from "./octet_relay.ts";
+import { ByteRelay } from "./byte_relay.ts";
 
 /** See the module description. */
 export class RelayedCall implements ServerCallEvents {
   readonly #program: ServerCall;
-  readonly #toServer: OctetRelay;
-  #toProgram: OctetRelay | undefined;
+  readonly #toServer: ByteRelay;
+  #toProgram: ByteRelay | undefined;
   #server: ClientCall | undefined;
   #isOver = false;
   readonly #onOver: () => void;
@@ -34,7 +34,7 @@ export class RelayedCall implements ServerCallEvents {
   /** @param onOver Called once. */
   constructor(program: ServerCall, onOver: () => void) {
     this.#program = program;
-    this.#toServer = new OctetRelay(program);
+    this.#toServer = new ByteRelay(program);
     this.#onOver = onOver;
   }
 
@@ -64,7 +64,7 @@ export class RelayedCall implements ServerCallEvents {
   /** There is a call to the server; it takes what the program has said. */
   open(server: ClientCall): void {
     this.#server = server;
-    this.#toProgram = new OctetRelay(server);
+    this.#toProgram = new ByteRelay(server);
     this.#toProgram.open(this.#program);
     this.#toServer.open(server);
   }
@@ -108,7 +108,7 @@ function lossOf({ code, message }: Status): Status {
   };
 }
 
-/** Without what says how octets are coded: that was agreed hop by hop. */
+/** Without what says how bytes are coded: that was agreed hop by hop. */
 function plain(metadata: Metadata): Metadata {
   const copy = new Metadata();
   for (const [name, value] of metadata) {

@@ -10,9 +10,9 @@
 
 import { USED_MS } from "../../client/ads/ads_keeper.ts";
 import type { CallRoad } from "../../client/call_road.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import type { Transport } from "../../host/transport.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { Transport } from "../../net/stream/transport.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";

@@ -13,20 +13,27 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
-import type { OpenFsEvents } from "../../host/files/directory_watch.ts";
-import { systemProblem } from "../../host/files/file_error.ts";
-import { type FileWatch, watchFiles } from "../../host/files/watch_files.ts";
-import { pause } from "../../host/process/pause.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { OpenFsEvents } from "../../platform/files/directory_watch.ts";
+import { systemProblem } from "../../platform/files/file_error.ts";
+import {
+  type FileWatch,
+  watchFiles,
+} from "../../platform/files/watch_files.ts";
+import { pause } from "../../platform/time/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { keyOf } from "../model.ts";
-import { type Sink, type Source, SourceUnusableError } from "../source.ts";
+import { keyOf } from "../model/model.ts";
+import {
+  type Sink,
+  type Source,
+  SourceUnusableError,
+} from "../model/source.ts";
 import {
   type CatalogDocument,
   CatalogDocumentError,
-  DOCUMENT_OCTETS_MAX,
-} from "./catalog_document.ts";
-import { DocumentReader } from "./document_reader.ts";
+  DOCUMENT_BYTES_MAX,
+} from "./document/catalog_document.ts";
+import { DocumentReader } from "./document/document_reader.ts";
 
 /**
  * A file that was found to be other than it was read may still be on its way
@@ -185,9 +192,9 @@ function takesAway(before: CatalogDocument, now: CatalogDocument): boolean {
 
 async function readFile(path: string): Promise<string> {
   const { size } = await Deno.stat(path);
-  if (size > DOCUMENT_OCTETS_MAX) {
+  if (size > DOCUMENT_BYTES_MAX) {
     throw new CatalogDocumentError(
-      `it is longer than ${DOCUMENT_OCTETS_MAX} octets`,
+      `it is longer than ${DOCUMENT_BYTES_MAX} bytes`,
     );
   }
   return await Deno.readTextFile(path);

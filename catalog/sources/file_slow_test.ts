@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { RecordedSink } from "../../tests/support/recorded_sink.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { RecordedSink } from "../../tests/support/watch/recorded_sink.ts";
 import { FileSource } from "./file.ts";
 
 const text = (name: string) =>

@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import type { OpenFsEvents } from "../../host/files/directory_watch.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { RecordedSink } from "../../tests/support/recorded_sink.ts";
+import type { OpenFsEvents } from "../../platform/files/directory_watch.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { RecordedSink } from "../../tests/support/watch/recorded_sink.ts";
 import { FileSource } from "./file.ts";
 
 const WEB = "services:\n- name: web\n  ports: [{port: 80}]\n";

@@ -11,19 +11,19 @@
  * @module
  */
 
-import { KubernetesConfigError } from "../../host/kubernetes/errors.ts";
-import { HttpClients } from "../../host/kubernetes/http_clients.ts";
-import { worldly } from "../../host/process/internal_errors.ts";
-import { pause } from "../../host/process/pause.ts";
-import { responseText } from "../../host/response_text.ts";
+import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
+import { HttpClients } from "../../neighbours/kubernetes/http_clients.ts";
+import { worldly } from "../../platform/errors/internal_errors.ts";
+import { pause } from "../../platform/time/pause.ts";
+import { responseText } from "../../net/http1/response_text.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { Sink, Source } from "../source.ts";
+import type { Sink, Source } from "../model/source.ts";
 import {
   CatalogDocumentError,
-  DOCUMENT_OCTETS_MAX,
-} from "./catalog_document.ts";
-import { DocumentReader } from "./document_reader.ts";
+  DOCUMENT_BYTES_MAX,
+} from "./document/catalog_document.ts";
+import { DocumentReader } from "./document/document_reader.ts";
 
 /** Time between two questions, unless told; a tenth more or less of it. */
 export const POLL_INTERVAL_MS = 10_000;
@@ -227,10 +227,10 @@ export class HttpSource implements Source {
 }
 
 async function readText(response: Response): Promise<string> {
-  const text = await responseText(response, DOCUMENT_OCTETS_MAX);
+  const text = await responseText(response, DOCUMENT_BYTES_MAX);
   if (text !== undefined) return text;
   throw new CatalogDocumentError(
-    `it is longer than ${DOCUMENT_OCTETS_MAX} octets`,
+    `it is longer than ${DOCUMENT_BYTES_MAX} bytes`,
   );
 }
 

@@ -1,8 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { certificates } from "../../tests/support/certificates.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { RecordedSink } from "../../tests/support/recorded_sink.ts";
-import { DOCUMENT_OCTETS_MAX } from "./catalog_document.ts";
+import { certificates } from "../../tests/support/certificates/certificates.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { RecordedSink } from "../../tests/support/watch/recorded_sink.ts";
+import { DOCUMENT_BYTES_MAX } from "./document/catalog_document.ts";
 import { HttpSource, POLL_INTERVAL_MS, POLL_TIMEOUT_MS } from "./http.ts";
 
 const WEB = "services:\n- {name: web, ports: [{port: 80}]}\n";
@@ -154,7 +154,7 @@ Deno.test("a document without end is not read to its end", async () => {
     )
   );
   assertStringIncludes(rig.sink.calls.at(-1)!, "it is longer than");
-  assertEquals(sent < 2 * DOCUMENT_OCTETS_MAX, true);
+  assertEquals(sent < 2 * DOCUMENT_BYTES_MAX, true);
 });
 
 Deno.test("another document under the same ETag is found, and counted as missed", async () => {

@@ -11,7 +11,7 @@ export interface PathFigures {
   readonly requests: number;
   /** Dial, request and whole answer, each. */
   readonly requestsMs: readonly number[];
-  readonly bulkOctets: number;
+  readonly bulkBytes: number;
   readonly bulkMs: number;
 }
 
@@ -20,15 +20,15 @@ const BAR_COLUMNS = 32;
 
 /** One line without its end, shorter than 80 columns. */
 export function progressBar(
-  doneOctets: number,
-  allOctets: number,
+  doneBytes: number,
+  allBytes: number,
   tookMs: number,
 ): string {
-  const filled = Math.floor(doneOctets / allOctets * BAR_COLUMNS);
+  const filled = Math.floor(doneBytes / allBytes * BAR_COLUMNS);
   const bar = "█".repeat(filled) + "░".repeat(BAR_COLUMNS - filled);
-  const done = String(Math.floor(doneOctets / MIB)).padStart(4);
-  return `  ${bar} ${done} of ${allOctets / MIB} MiB  ` +
-    `${speed(doneOctets, tookMs).padStart(6)} MB/s`;
+  const done = String(Math.floor(doneBytes / MIB)).padStart(4);
+  return `  ${bar} ${done} of ${allBytes / MIB} MiB  ` +
+    `${speed(doneBytes, tookMs).padStart(6)} MB/s`;
 }
 
 /** Lines, one per path, under a heading. */
@@ -36,8 +36,8 @@ export function figuresTable(rows: readonly PathFigures[]): string {
   const cells = rows.map((row) => [
     row.path,
     String(row.requests),
-    `${row.bulkOctets / MIB} MiB`,
-    speed(row.bulkOctets, row.bulkMs),
+    `${row.bulkBytes / MIB} MiB`,
+    speed(row.bulkBytes, row.bulkMs),
     `${median(row.requestsMs).toFixed(1)} ms`,
   ]);
   const heading = ["path", "requests", "bytes", "MB/s", "p50"];
@@ -55,7 +55,7 @@ export function figuresTable(rows: readonly PathFigures[]): string {
   ).join("\n");
 }
 
-/** The way of an octet through the demo. */
+/** The way of a byte through the demo. */
 export const PICTURE = `
   this process ── gRPC or CONNECT, unix socket ──► tunnel server
                                                      ║
@@ -71,6 +71,6 @@ export function median(values: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? NaN;
 }
 
-function speed(octets: number, tookMs: number): string {
-  return tookMs > 0 ? (octets / 1e3 / tookMs).toFixed(0) : "0";
+function speed(bytes: number, tookMs: number): string {
+  return tookMs > 0 ? (bytes / 1e3 / tookMs).toFixed(0) : "0";
 }

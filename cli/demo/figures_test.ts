@@ -16,7 +16,7 @@ Deno.test("progressBar() keeps its width from nothing to all", () => {
 });
 
 Deno.test("figuresTable() lines its columns up", () => {
-  const row = { requests: 20, requestsMs: [1, 3, 2], bulkOctets: 64 * MIB };
+  const row = { requests: 20, requestsMs: [1, 3, 2], bulkBytes: 64 * MIB };
   assertEquals(
     figuresTable([
       { ...row, path: "gRPC → alpha", bulkMs: 100 },

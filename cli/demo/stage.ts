@@ -5,7 +5,7 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { TextLineStream } from "@std/streams";
 import { selfCommand } from "../self_command.ts";
 

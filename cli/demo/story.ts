@@ -18,9 +18,9 @@ import { targetRequest } from "./target.ts";
 
 /** Enough for a median, few enough for a second. */
 const REQUESTS = 20;
-const REQUEST_OCTETS = 16 * 1024;
+const REQUEST_BYTES = 16 * 1024;
 /** Moved over all paths together. */
-const BULK_OCTETS = 256 * 1024 * 1024;
+const BULK_BYTES = 256 * 1024 * 1024;
 const NODES = ["alpha", "beta"] as const;
 const PROTOCOLS: readonly (readonly [FrontendProtocol, string])[] = [
   ["grpc", "gRPC"],
@@ -72,9 +72,9 @@ export async function tellStory(tools: StoryTools): Promise<void> {
   print(`  refused: ${await refusalOf(() => connect("grpc", "beta"))}\n`);
   print("alpha goes on:\n");
   const tookMs = await timed(tools, async () => {
-    await fetchOctets(await connect("grpc", "alpha"), REQUEST_OCTETS);
+    await fetchBytes(await connect("grpc", "alpha"), REQUEST_BYTES);
   });
-  print(`  ${REQUEST_OCTETS} octets in ${tookMs.toFixed(1)} ms\n`);
+  print(`  ${REQUEST_BYTES} bytes in ${tookMs.toFixed(1)} ms\n`);
   print(PICTURE);
   const seconds = (tools.now() - startedMs) / 1000;
   print(`\nDone in ${seconds.toFixed(1)} s; nothing is left behind.\n`);
@@ -147,7 +147,7 @@ async function measurePaths(
   tools: StoryTools,
   connect: (protocol: FrontendProtocol, node: string) => Promise<TunnelConn>,
 ): Promise<PathFigures[]> {
-  const bulkOctets = BULK_OCTETS / (NODES.length * PROTOCOLS.length);
+  const bulkBytes = BULK_BYTES / (NODES.length * PROTOCOLS.length);
   const progress = new Progress(tools);
   const figures: PathFigures[] = [];
   for (const [protocol, name] of PROTOCOLS) {
@@ -156,13 +156,13 @@ async function measurePaths(
       for (let request = 0; request < REQUESTS; request++) {
         requestsMs.push(
           await timed(tools, async () => {
-            await fetchOctets(await connect(protocol, node), REQUEST_OCTETS);
+            await fetchBytes(await connect(protocol, node), REQUEST_BYTES);
           }),
         );
       }
       const bulkMs = await timed(tools, async () => {
         const conn = await connect(protocol, node);
-        await fetchOctets(conn, bulkOctets, (count) => progress.add(count));
+        await fetchBytes(conn, bulkBytes, (count) => progress.add(count));
       });
       progress.rest(bulkMs);
       const path = `${name} → ${node}`;
@@ -170,7 +170,7 @@ async function measurePaths(
         path,
         requests: REQUESTS,
         requestsMs,
-        bulkOctets,
+        bulkBytes,
         bulkMs,
       });
     }
@@ -179,13 +179,13 @@ async function measurePaths(
   return figures;
 }
 
-/** Asks for `octets`, takes them, and ends as one should. */
-async function fetchOctets(
+/** Asks for `bytes`, takes them, and ends as one should. */
+async function fetchBytes(
   conn: TunnelConn,
-  octets: number,
+  bytes: number,
   onArrived?: (count: number) => void,
 ): Promise<void> {
-  await conn.write(targetRequest(octets));
+  await conn.write(targetRequest(bytes));
   conn.closeWrite();
   const chunk = new Uint8Array(65_536);
   let arrived = 0;
@@ -195,9 +195,9 @@ async function fetchOctets(
     arrived += count;
     onArrived?.(count);
   }
-  if (arrived !== octets) {
+  if (arrived !== bytes) {
     throw new Error(
-      `Cannot trust this tunnel: ${arrived} octets came, ${octets} were sent`,
+      `Cannot trust this tunnel: ${arrived} bytes came, ${bytes} were sent`,
     );
   }
   const end = await conn.closed;
@@ -229,7 +229,7 @@ async function timed(
 /** The one bar over all paths; time between the paths does not count. */
 class Progress {
   readonly #tools: StoryTools;
-  #octets = 0;
+  #bytes = 0;
   #restedMs = 0;
   #pathStartedMs: number | undefined;
   #drawnMs = -Infinity;
@@ -238,10 +238,10 @@ class Progress {
     this.#tools = tools;
   }
 
-  add(octets: number): void {
+  add(bytes: number): void {
     const nowMs = this.#tools.now();
     this.#pathStartedMs ??= nowMs;
-    this.#octets += octets;
+    this.#bytes += bytes;
     // Ten times a second is smooth, and costs the measurement nothing.
     if (!this.#tools.isTerminal || nowMs - this.#drawnMs < 100) return;
     this.#drawnMs = nowMs;
@@ -256,7 +256,7 @@ class Progress {
   }
 
   #draw(tookMs: number): void {
-    const bar = progressBar(this.#octets, BULK_OCTETS, tookMs);
+    const bar = progressBar(this.#bytes, BULK_BYTES, tookMs);
     this.#tools.print(this.#tools.isTerminal ? `\r${bar}` : `${bar}\n`);
   }
 }

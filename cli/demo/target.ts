@@ -1,6 +1,6 @@
 /**
  * What the demo dials: a stand-in for somebody's program on a node. It reads
- * lines with a number and answers each with that many octets.
+ * lines with a number and answers each with that many bytes.
  *
  * It knows nothing of the tunnel and uses none of its code, not even to listen.
  *
@@ -10,7 +10,7 @@
 const CHUNK = new Uint8Array(65_536).fill(0x2e);
 
 /** A line is a number; what is longer is not from the demo. */
-const LINE_OCTETS_MAX = 32;
+const LINE_BYTES_MAX = 32;
 
 /** Listens on loopback; gives the port. Serves until the process ends. */
 export function startTarget(): number {
@@ -20,9 +20,9 @@ export function startTarget(): number {
   return listener.addr.port;
 }
 
-/** The request for `octets`. */
-export function targetRequest(octets: number): Uint8Array {
-  return new TextEncoder().encode(`${octets}\n`);
+/** The request for `bytes`. */
+export function targetRequest(bytes: number): Uint8Array {
+  return new TextEncoder().encode(`${bytes}\n`);
 }
 
 async function acceptAll(listener: Deno.TcpListener): Promise<void> {
@@ -46,12 +46,12 @@ async function serve(conn: Deno.Conn): Promise<void> {
       await send(conn, Number(line.slice(0, end)));
       line = line.slice(end + 1);
     }
-    if (line.length > LINE_OCTETS_MAX) return;
+    if (line.length > LINE_BYTES_MAX) return;
   }
 }
 
-async function send(conn: Deno.Conn, octets: number): Promise<void> {
-  for (let left = octets; left > 0;) {
+async function send(conn: Deno.Conn, bytes: number): Promise<void> {
+  for (let left = bytes; left > 0;) {
     left -= await conn.write(CHUNK.subarray(0, Math.min(left, CHUNK.length)));
   }
 }

@@ -6,12 +6,15 @@
  * @module
  */
 
-import { hasJoined } from "../../agent/enrol/agent_state.ts";
-import { parseJoinedNode } from "../../agent/enrol/joined_node.ts";
+import { hasJoined } from "../../agent/identity/agent_state.ts";
+import { parseJoinedNode } from "../../agent/identity/joined_node.ts";
 import { isLoopbackIp } from "../../client/ads/ads_road.ts";
-import { systemProblem } from "../../host/files/file_error.ts";
-import { PkiError } from "../../host/pki/key_pair.ts";
-import { Credentials, CredentialsError } from "../../host/tls/credentials.ts";
+import { systemProblem } from "../../platform/files/file_error.ts";
+import { PkiError } from "../../platform/pki/key_pair.ts";
+import {
+  Credentials,
+  CredentialsError,
+} from "../../net/tls/trust/credentials.ts";
 import { UsageError } from "../usage_error.ts";
 import { type HostPort, parseHostPort } from "./addresses.ts";
 import { keyPair } from "./key_pair.ts";

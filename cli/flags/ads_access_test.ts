@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { certificates } from "../../tests/support/certificates.ts";
+import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { UsageError } from "../usage_error.ts";
 import {
   adsAccess,

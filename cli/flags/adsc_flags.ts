@@ -135,7 +135,7 @@ export const ADSC_FLAGS = {
   }),
   "slow": durationFlag(0, 0, {
     group: FAULTS,
-    help: "Read octets so long after they came.",
+    help: "Read bytes so long after they came.",
   }),
   "reconnect": durationFlag(0, 0, {
     group: FAULTS,

@@ -13,11 +13,14 @@ import {
   type Want,
 } from "../../client/adsc/subscriber_form.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
-import type { Log } from "../../host/process/log.ts";
-import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { Credentials, CredentialsError } from "../../host/tls/credentials.ts";
-import { VERSION } from "../../host/process/version.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  Credentials,
+  CredentialsError,
+} from "../../net/tls/trust/credentials.ts";
+import { VERSION } from "../../platform/process/version.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
 import type { CommandContext } from "../command.ts";

@@ -196,12 +196,12 @@ export const AGENT_FLAGS = {
   "xfr-channel-size": countFlag(150, 1, 1_000_000, {
     group: IDLE,
     help: "Packets per connection and direction.",
-    status: { kind: "idle", because: "queues are bounded in octets" },
+    status: { kind: "idle", because: "queues are bounded in bytes" },
   }),
   "warn-on-channel-limit": booleanFlag(false, {
     group: IDLE,
     help: "Log when a channel is full.",
-    status: { kind: "idle", because: "queues are bounded in octets" },
+    status: { kind: "idle", because: "queues are bounded in bytes" },
   }),
   ...KLOG_FLAGS,
 } as const;

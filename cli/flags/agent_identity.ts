@@ -5,7 +5,7 @@
  * @module
  */
 
-import { hasJoined } from "../../agent/enrol/agent_state.ts";
+import { hasJoined } from "../../agent/identity/agent_state.ts";
 import type { AgentOptions, IdentityOptions } from "../../agent/options.ts";
 import { UsageError } from "../usage_error.ts";
 import type { AGENT_FLAGS } from "./agent_flags.ts";

@@ -6,7 +6,7 @@
  */
 
 import type { AgentOptions } from "../../agent/options.ts";
-import type { RuleSet } from "../../host/policy/rule_set.ts";
+import type { RuleSet } from "../../policy/rule_set.ts";
 import { UsageError } from "../usage_error.ts";
 import { belonging } from "./agent_identity.ts";
 import { announcedServices } from "./announce_flag.ts";
@@ -88,7 +88,7 @@ export function agentOptions(
       port: flags["admin-server-port"],
     },
     ...(flags["enable-profiling"] ? { profiling: true } : {}),
-    messageOctetsMax: flags["message-size-limit"],
+    messageBytesMax: flags["message-size-limit"],
   };
 }
 

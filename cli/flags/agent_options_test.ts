@@ -41,7 +41,7 @@ Deno.test("agentOptions() keeps Konnectivity's defaults but where the help says 
     drainTimeoutMs: 30_000,
     health: { hostname: "", port: 8093 },
     admin: { hostname: "127.0.0.1", port: 8094 },
-    messageOctetsMax: 16 * 1024 * 1024,
+    messageBytesMax: 16 * 1024 * 1024,
   });
 });
 

@@ -9,8 +9,11 @@ import {
   NO_AFFINITY,
   NO_POLICY,
   type Protocol,
-} from "../../catalog/model.ts";
-import { canonicalAddress, checkService } from "../../catalog/validate.ts";
+} from "../../catalog/model/model.ts";
+import {
+  canonicalAddress,
+  checkService,
+} from "../../catalog/model/validate.ts";
 import {
   ANNOUNCED_SERVICES_MAX,
   announcedName,

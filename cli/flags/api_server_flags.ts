@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { KubernetesOptions } from "../../host/kubernetes/connect.ts";
+import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
 import { UsageError } from "../usage_error.ts";
 import { booleanFlag, choiceFlag, fileFlag, type FlagValues } from "./flag.ts";
 

@@ -12,7 +12,7 @@
 import { parseArgs } from "@std/cli";
 import { UsageError } from "../usage_error.ts";
 import { type Flag, type FlagTable, FlagValueError } from "./flag.ts";
-import { nearest } from "../../host/words/nearest.ts";
+import { nearest } from "../../platform/text/nearest.ts";
 
 /** A flag of every command, in no table: see `takeVersion`. */
 const EVERYWHERE = [["version", "version"]] as const;

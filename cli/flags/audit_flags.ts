@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { AuditLogOptions } from "../../host/policy/audit_log.ts";
-import { countFlag, fileFlag, octetsFlag } from "./flag.ts";
+import type { AuditLogOptions } from "../../policy/audit_log.ts";
+import { bytesFlag, countFlag, fileFlag } from "./flag.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -19,7 +19,7 @@ export const AUDIT_FLAGS = {
     help: "Write a line of JSON for each decision about a dial and each end " +
       "of a connection.",
   }),
-  "audit-log-max-size": octetsFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
+  "audit-log-max-size": bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
     group: AUDIT,
     help: "Put the file aside at this size.",
   }),
@@ -41,7 +41,7 @@ export function auditOptions(
   if (path === "") return undefined;
   return {
     path,
-    octetsMax: flags["audit-log-max-size"],
+    bytesMax: flags["audit-log-max-size"],
     filesMax: flags["audit-log-max-files"],
   };
 }

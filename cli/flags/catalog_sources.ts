@@ -6,22 +6,25 @@
 
 import { createHash } from "node:crypto";
 import { KeptSource } from "../../catalog/kept_source.ts";
-import type { Source } from "../../catalog/source.ts";
-import { EtcdSource } from "../../catalog/sources/etcd.ts";
-import type { EtcdLayout } from "../../catalog/sources/etcd_layout.ts";
-import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd_registry_layout.ts";
-import { tunnelLayout } from "../../catalog/sources/etcd_tunnel_layout.ts";
+import type { Source } from "../../catalog/model/source.ts";
+import { EtcdSource } from "../../catalog/sources/etcd/etcd.ts";
+import type { EtcdLayout } from "../../catalog/sources/etcd/etcd_layout.ts";
+import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd/etcd_registry_layout.ts";
+import { tunnelLayout } from "../../catalog/sources/etcd/etcd_tunnel_layout.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
-import { KubernetesSource } from "../../catalog/sources/kubernetes.ts";
-import { connectEtcd, type EtcdOptions } from "../../host/etcd/connect.ts";
-import { EtcdConfigError } from "../../host/etcd/errors.ts";
+import { KubernetesSource } from "../../catalog/sources/kubernetes/kubernetes.ts";
+import {
+  connectEtcd,
+  type EtcdOptions,
+} from "../../neighbours/etcd/connect.ts";
+import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import {
   connectKubernetes,
   type KubernetesOptions,
-} from "../../host/kubernetes/connect.ts";
-import { KubernetesConfigError } from "../../host/kubernetes/errors.ts";
-import type { Log } from "../../host/process/log.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+} from "../../neighbours/kubernetes/connect.ts";
+import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import { apiServerFiles, type ApiServerValues } from "./api_server_flags.ts";

@@ -8,13 +8,13 @@
  */
 
 import { parse as parseYaml } from "@std/yaml";
-import { yamlProblem } from "../../host/words/yaml_problem.ts";
+import { yamlProblem } from "../../platform/text/yaml_problem.ts";
 import { UsageError } from "../usage_error.ts";
 import { canonicalNames, suggestion } from "./arguments.ts";
 import type { FlagTable } from "./flag.ts";
 
 /** A config file names sockets and files; a megabyte of it is a mistake. */
-export const CONFIG_OCTETS_MAX = 1024 * 1024;
+export const CONFIG_BYTES_MAX = 1024 * 1024;
 
 /**
  * Reads the text of a config file.
@@ -28,8 +28,8 @@ export function readConfig(
   path: string,
   content: string,
 ): ReadonlyMap<string, readonly string[]> {
-  if (content.length > CONFIG_OCTETS_MAX) {
-    throw refusal(path, `it is longer than ${CONFIG_OCTETS_MAX} octets`);
+  if (content.length > CONFIG_BYTES_MAX) {
+    throw refusal(path, `it is longer than ${CONFIG_BYTES_MAX} bytes`);
   }
   const names = canonicalNames(table);
   const texts = new Map<string, readonly string[]>();

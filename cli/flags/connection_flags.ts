@@ -6,8 +6,8 @@
  */
 
 import { CONNECTION_DEFAULTS } from "../../agent/proxy/defaults.ts";
-import type { ConnectionDefaults } from "../../agent/proxy/proxied_port.ts";
-import { ENDPOINT_ENDS } from "../../catalog/model.ts";
+import type { ConnectionDefaults } from "../../agent/proxy/listeners/proxied_port.ts";
+import { ENDPOINT_ENDS } from "../../catalog/model/model.ts";
 import {
   choiceFlag,
   countFlag,

@@ -5,19 +5,19 @@
  */
 
 import { hostname } from "node:os";
-import { AdsSource } from "../../agent/proxy/discovery/ads_source.ts";
-import type { IdentityRoad } from "../../agent/enrol/identity_road.ts";
-import { LastKnownGood } from "../../agent/proxy/discovery/last_known_good.ts";
-import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
+import { AdsSource } from "../../agent/proxy/ads/ads_source.ts";
+import type { IdentityRoad } from "../../agent/identity/identity_road.ts";
+import { LastKnownGood } from "../../agent/proxy/ads/last_known_good.ts";
+import { proxyNode } from "../../agent/proxy/ads/proxy_node.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
-import type { Log } from "../../host/process/log.ts";
-import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   type Credentials,
   CredentialsError,
   type TlsMaterial,
-} from "../../host/tls/credentials.ts";
+} from "../../net/tls/trust/credentials.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { RecordedLog } from "../../tests/support/recorded_log.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { UsageError } from "../usage_error.ts";
 import { DISCOVERY_CLIENT_FLAGS } from "./discovery_client_flags.ts";
 import { discoverySource } from "./discovery_client_options.ts";

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { ListenAddress } from "../../host/listen/listeners.ts";
-import type { Log } from "../../host/process/log.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
+import type { Log } from "../../platform/log/log.ts";
 import type { DiscoveryServerOptions } from "../../server/discovery/options.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";

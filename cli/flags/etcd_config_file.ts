@@ -12,7 +12,7 @@
  * @module
  */
 
-import type { EtcdOptions } from "../../host/etcd/connect.ts";
+import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
 import { UsageError } from "../usage_error.ts";
 
 /** @throws {UsageError} One line. */

@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { EtcdOptions } from "../../host/etcd/connect.ts";
-import { TUNNEL_PREFIX } from "../../catalog/sources/etcd_tunnel_layout.ts";
+import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
+import { TUNNEL_PREFIX } from "../../catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseEtcdConfigFile } from "./etcd_config_file.ts";

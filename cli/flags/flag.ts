@@ -9,11 +9,11 @@
  */
 
 import {
+  formatBytes,
   formatGoDuration,
-  formatOctets,
+  parseBytes,
   parseGoBool,
   parseGoDuration,
-  parseOctets,
   parseWholeNumber,
 } from "./go_values.ts";
 
@@ -184,18 +184,18 @@ function millisecondsFlag(
   );
 }
 
-/** A count of octets, such as `4194304` or `4MiB`. */
-export function octetsFlag(
+/** A count of bytes, such as `4194304` or `4MiB`. */
+export function bytesFlag(
   fallback: number,
   min: number,
   max: number,
   details: FlagDetails,
 ): Flag<number> {
-  const wanted = `a size such as 4MiB, from ${formatOctets(min)} to ${
-    formatOctets(max)
+  const wanted = `a size such as 4MiB, from ${formatBytes(min)} to ${
+    formatBytes(max)
   }`;
-  return make("scalar", "SIZE", fallback, details, formatOctets, (text) => {
-    return orRefuse(inRange(parseOctets(text), min, max), wanted);
+  return make("scalar", "SIZE", fallback, details, formatBytes, (text) => {
+    return orRefuse(inRange(parseBytes(text), min, max), wanted);
   });
 }
 

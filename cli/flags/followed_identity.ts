@@ -5,10 +5,10 @@
  * @module
  */
 
-import { IdentityRoad } from "../../agent/enrol/identity_road.ts";
-import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
-import type { ServerAddress } from "../../host/dial/server_addresses.ts";
-import type { Log } from "../../host/process/log.ts";
+import { IdentityRoad } from "../../agent/identity/identity_road.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
+import type { Log } from "../../platform/log/log.ts";
 
 /** Where it is kept, and where its servers are. */
 export interface Joined {

@@ -65,7 +65,7 @@ export function parseWholeNumber(text: string): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-const OCTETS_PER_UNIT: ReadonlyMap<string, number> = new Map(
+const BYTES_PER_UNIT: ReadonlyMap<string, number> = new Map(
   Object.entries({
     "": 1,
     KiB: 1024,
@@ -74,19 +74,19 @@ const OCTETS_PER_UNIT: ReadonlyMap<string, number> = new Map(
   }),
 );
 
-/** Reads a count of octets: `4194304` or `4MiB`. Ours; Go has no such type. */
-export function parseOctets(text: string): number | undefined {
+/** Reads a count of bytes: `4194304` or `4MiB`. Ours; Go has no such type. */
+export function parseBytes(text: string): number | undefined {
   const match = /^(\d+)(|KiB|MiB|GiB)$/.exec(text);
   if (match === null) return undefined;
-  const value = Number(match[1]) * OCTETS_PER_UNIT.get(match[2]!)!;
+  const value = Number(match[1]) * BYTES_PER_UNIT.get(match[2]!)!;
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** The shortest exact spelling that {@linkcode parseOctets} reads. */
-export function formatOctets(octets: number): string {
+/** The shortest exact spelling that {@linkcode parseBytes} reads. */
+export function formatBytes(bytes: number): string {
   for (const unit of ["GiB", "MiB", "KiB"]) {
-    const size = OCTETS_PER_UNIT.get(unit)!;
-    if (octets >= size && octets % size === 0) return `${octets / size}${unit}`;
+    const size = BYTES_PER_UNIT.get(unit)!;
+    if (bytes >= size && bytes % size === 0) return `${bytes / size}${unit}`;
   }
-  return String(octets);
+  return String(bytes);
 }

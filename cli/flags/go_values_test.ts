@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import {
+  formatBytes,
   formatGoDuration,
-  formatOctets,
+  parseBytes,
   parseGoBool,
   parseGoDuration,
-  parseOctets,
 } from "./go_values.ts";
 
 // deno-fmt-ignore: the columns are the point.
@@ -47,11 +47,11 @@ Deno.test("parseGoBool() reads Go's spellings and no others", () => {
   }
 });
 
-Deno.test("parseOctets() reads plain numbers and binary units", () => {
-  assertEquals(parseOctets("4194304"), 4_194_304);
-  assertEquals(parseOctets("4MiB"), 4_194_304);
-  assertEquals(parseOctets("4MB"), undefined);
-  assertEquals(parseOctets("-1"), undefined);
-  assertEquals(formatOctets(16 * 1024 * 1024), "16MiB");
-  assertEquals(formatOctets(1000), "1000");
+Deno.test("parseBytes() reads plain numbers and binary units", () => {
+  assertEquals(parseBytes("4194304"), 4_194_304);
+  assertEquals(parseBytes("4MiB"), 4_194_304);
+  assertEquals(parseBytes("4MB"), undefined);
+  assertEquals(parseBytes("-1"), undefined);
+  assertEquals(formatBytes(16 * 1024 * 1024), "16MiB");
+  assertEquals(formatBytes(1000), "1000");
 });

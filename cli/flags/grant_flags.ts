@@ -8,7 +8,7 @@
 import {
   IdentifiersError,
   parseIdentifiers,
-} from "../../proto/link/identifiers.ts";
+} from "../../proto/peer/identifiers.ts";
 import {
   isNamePattern,
   NAME_PATTERN_RULE,

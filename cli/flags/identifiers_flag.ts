@@ -9,7 +9,7 @@ import {
   IdentifiersError,
   NO_IDENTIFIERS,
   parseIdentifiers,
-} from "../../proto/link/identifiers.ts";
+} from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
 import {
   type Flag,

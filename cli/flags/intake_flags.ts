@@ -1,5 +1,5 @@
 /**
- * How many may connect to a server; the defaults stand in `host/intake`.
+ * How many may connect to a server; the defaults stand in `net/admission`.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import {
   type IntakeWish,
   SOURCE_LIMITS_DEFAULT,
-} from "../../host/intake/intake_limits.ts";
+} from "../../net/admission/intake_limits.ts";
 import { countFlag } from "./flag.ts";
 import type { FlagReading } from "./read_flags.ts";
 

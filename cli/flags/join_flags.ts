@@ -12,7 +12,7 @@ import {
   parseJoinToken,
 } from "../../proto/identity/join_token.ts";
 import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
-import type { ServerAddress } from "../../host/dial/server_addresses.ts";
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
 import { type Flag, listFlag, textFlag } from "./flag.ts";

@@ -12,7 +12,7 @@ import { type Flag, textFlag } from "./flag.ts";
 const INPUT = "-";
 
 /** What `tunnel token create` prints is less than this. */
-const OCTETS_MAX = 64 * 1024;
+const BYTES_MAX = 64 * 1024;
 
 /** Reads texts; of the machine, unless a test has others. */
 export interface TokenReaders {
@@ -70,9 +70,9 @@ function tokenIn(text: string, where: string): string {
 }
 
 const MACHINE: TokenReaders = {
-  file: (path) => Deno.readTextFileSync(path).slice(0, OCTETS_MAX),
+  file: (path) => Deno.readTextFileSync(path).slice(0, BYTES_MAX),
   input() {
-    const into = new Uint8Array(OCTETS_MAX);
+    const into = new Uint8Array(BYTES_MAX);
     let length = 0;
     while (length < into.length) {
       const count = Deno.stdin.readSync(into.subarray(length));

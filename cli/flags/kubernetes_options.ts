@@ -5,11 +5,11 @@
  * @module
  */
 
-import type { LeaseCountOptions } from "../../agent/kubernetes/options.ts";
-import { leaseName } from "../../host/kubernetes/leases.ts";
-import { parseLabels } from "../../host/kubernetes/labels.ts";
-import type { KubernetesServerOptions } from "../../server/kubernetes/options.ts";
-import type { TokenRequirement } from "../../server/kubernetes/token_judge.ts";
+import type { LeaseCountOptions } from "../../agent/leases/options.ts";
+import { leaseName } from "../../neighbours/kubernetes/leases.ts";
+import { parseLabels } from "../../neighbours/kubernetes/labels.ts";
+import type { KubernetesServerOptions } from "../../server/cluster/options.ts";
+import type { TokenRequirement } from "../../server/cluster/token_judge.ts";
 import { UsageError } from "../usage_error.ts";
 import type {
   AGENT_KUBERNETES_FLAGS,

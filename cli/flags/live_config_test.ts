@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { FileError } from "../../host/files/file_error.ts";
-import { RecordedLog } from "../../tests/support/recorded_log.ts";
-import type { RuleSet } from "../../host/policy/rule_set.ts";
+import { FileError } from "../../platform/files/file_error.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import type { RuleSet } from "../../policy/rule_set.ts";
 import { AGENT_FLAGS } from "./agent_flags.ts";
 import { RULE_FLAGS, rulesOf } from "./agent_options.ts";
 import { liveConfig } from "./live_config.ts";

@@ -4,13 +4,13 @@
  * @module
  */
 
-import { type Flag, octetsFlag } from "./flag.ts";
+import { bytesFlag, type Flag } from "./flag.ts";
 
 /**
  * Go's gRPC refuses more than 4 MiB and drops the whole agent with it; its
  * `Write` does not split either, so a client may well send 5 MiB at once.
  */
-const MESSAGE_OCTETS_MAX = 16 * 1024 * 1024;
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Below this not even Konnectivity's own 4 KiB reads and their heads fit. */
 const LEAST = 64 * 1024;
@@ -20,7 +20,7 @@ const MOST = 256 * 1024 * 1024;
 
 /** The flag, under the heading `group`. */
 export function messageSizeFlag(group: string): Flag<number> {
-  return octetsFlag(MESSAGE_OCTETS_MAX, LEAST, MOST, {
+  return bytesFlag(MESSAGE_BYTES_MAX, LEAST, MOST, {
     group,
     help: "Largest single message that a peer may send. Konnectivity: 4MiB.",
   });

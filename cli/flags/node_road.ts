@@ -5,14 +5,14 @@
  * @module
  */
 
-import { hasJoined } from "../../agent/enrol/agent_state.ts";
-import { parseJoinedNode } from "../../agent/enrol/joined_node.ts";
+import { hasJoined } from "../../agent/identity/agent_state.ts";
+import { parseJoinedNode } from "../../agent/identity/joined_node.ts";
 import type { NodeRoad } from "../../client/road.ts";
-import { systemProblem } from "../../host/files/file_error.ts";
-import type { Log } from "../../host/process/log.ts";
-import { PkiError } from "../../host/pki/key_pair.ts";
-import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
-import type { ServerAddress } from "../../host/dial/server_addresses.ts";
+import { systemProblem } from "../../platform/files/file_error.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { PkiError } from "../../platform/pki/key_pair.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";

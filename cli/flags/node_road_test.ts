@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { formatJoinedNode } from "../../agent/enrol/joined_node.ts";
+import { formatJoinedNode } from "../../agent/identity/joined_node.ts";
 import type { NodeRoad, Road } from "../../client/road.ts";
 import { UsageError } from "../usage_error.ts";
 import { readFlags } from "./read_flags.ts";

@@ -10,7 +10,7 @@ import {
   SERVICE_DRAIN_MS,
   UDP_IDLE_MS,
 } from "../../agent/proxy/defaults.ts";
-import { BALANCES } from "../../catalog/model.ts";
+import { BALANCES } from "../../catalog/model/model.ts";
 import { API_SERVER_FLAGS } from "./api_server_flags.ts";
 import { CATALOG_FLAGS } from "./catalog_flags.ts";
 import { CONNECTION_FLAGS } from "./connection_flags.ts";

@@ -4,20 +4,20 @@
  * @module
  */
 
-import { AddressFile } from "../../agent/proxy/address_file.ts";
+import { AddressFile } from "../../agent/proxy/addresses/address_file.ts";
 import {
   isLoopback,
   type LocalAddresses,
   numbersOf,
   virtualRange,
-} from "../../agent/proxy/local_address.ts";
+} from "../../agent/proxy/addresses/local_address.ts";
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
 import { nodeRoad } from "../../client/call_road.ts";
 import type { Road } from "../../client/road.ts";
-import type { ListenAddress } from "../../host/listen/listeners.ts";
-import type { Log } from "../../host/process/log.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";

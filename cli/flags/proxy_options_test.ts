@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { CommandContext } from "../command.ts";
-import { recordedLog } from "../../tests/support/recorded_log.ts";
+import { recordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { UsageError } from "../usage_error.ts";
 import { PROXY_FLAGS } from "./proxy_flags.ts";
 import { exposureNotice, proxyOptions } from "./proxy_options.ts";

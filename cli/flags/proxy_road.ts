@@ -7,8 +7,8 @@
 
 import type { Road } from "../../client/road.ts";
 import type { RoadIdentity } from "../../client/road_identity.ts";
-import type { Log } from "../../host/process/log.ts";
-import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { CommandContext } from "../command.ts";
 import type { AdsAccess } from "./ads_access.ts";

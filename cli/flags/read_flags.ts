@@ -6,7 +6,7 @@
  * @module
  */
 
-import { systemProblem } from "../../host/files/file_error.ts";
+import { systemProblem } from "../../platform/files/file_error.ts";
 import { UsageError } from "../usage_error.ts";
 import { type Arguments, sortArguments } from "./arguments.ts";
 import { readConfig } from "./config_file.ts";

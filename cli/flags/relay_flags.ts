@@ -7,7 +7,7 @@
 
 import type { RelayOptions } from "../../agent/relay/options.ts";
 import { isLoopbackIp } from "../../client/ads/ads_road.ts";
-import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { ListenFlag } from "../listen_flags.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseListen } from "./addresses.ts";

@@ -8,9 +8,9 @@ import {
   NETWORK_CONTEXTS,
   parseEgressConfig,
 } from "../../client/egress_config.ts";
-import { hasUsableIdentity } from "../../agent/enrol/agent_state.ts";
+import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
 import type { Road } from "../../client/road.ts";
-import type { Log } from "../../host/process/log.ts";
+import type { Log } from "../../platform/log/log.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
 import {

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { parseRule, type Rule, RuleError } from "../../host/policy/rule.ts";
-import { type LabelledRule, RuleSet } from "../../host/policy/rule_set.ts";
+import { parseRule, type Rule, RuleError } from "../../policy/rule.ts";
+import { type LabelledRule, RuleSet } from "../../policy/rule_set.ts";
 import { type Flag, type FlagDetails, FlagValueError } from "./flag.ts";
 
 /** What `--allow-preset` may say; empty: everything, unless rules were given. */

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { subjectOf } from "../../host/policy/subject.ts";
+import { subjectOf } from "../../policy/subject.ts";
 import { UsageError } from "../usage_error.ts";
 import { AGENT_FLAGS } from "./agent_flags.ts";
 import { agentOptions } from "./agent_options.ts";

@@ -42,7 +42,7 @@ export const SERVER_FLAGS = {
   "mode": choiceFlag(["auto", "grpc", "http-connect"], "auto", {
     group: FRONTENDS,
     help: "What frontends speak; auto tells gRPC and HTTP CONNECT apart by " +
-      "their first octets. Konnectivity: grpc.",
+      "their first bytes. Konnectivity: grpc.",
   }),
   "uds-name": textFlag("", {
     group: FRONTENDS,
@@ -234,7 +234,7 @@ export const SERVER_FLAGS = {
   "xfr-channel-size": countFlag(10, 1, 1_000_000, {
     group: "Accepted for Konnectivity's sake (no effect)",
     help: "Packets per receive channel.",
-    status: { kind: "idle", because: "queues are bounded in octets" },
+    status: { kind: "idle", because: "queues are bounded in bytes" },
   }),
   "warn-on-channel-limit": booleanFlag(true, {
     group: "Accepted for Konnectivity's sake (no effect)",

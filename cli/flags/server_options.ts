@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { KeyPairFiles } from "../../host/tls/credentials.ts";
+import type { KeyPairFiles } from "../../net/tls/trust/credentials.ts";
 import type {
   FrontendListen,
   IdentityOptions,
@@ -94,7 +94,7 @@ export function serverOptions(
     },
     dialTimeoutMs: flags["backend-dial-timeout"],
     shutdownTimeoutMs: flags["graceful-shutdown-timeout"],
-    messageOctetsMax: flags["message-size-limit"],
+    messageBytesMax: flags["message-size-limit"],
   };
 }
 

@@ -61,7 +61,7 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
     health: { hostname: "", port: 8092 },
     dialTimeoutMs: 10_000,
     shutdownTimeoutMs: 25_000,
-    messageOctetsMax: 16 * 1024 * 1024,
+    messageBytesMax: 16 * 1024 * 1024,
   });
 });
 

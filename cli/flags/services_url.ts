@@ -8,9 +8,9 @@ import {
   HttpSource,
   type HttpSourceAccess,
 } from "../../catalog/sources/http.ts";
-import { TlsFiles } from "../../host/kubernetes/tls_files.ts";
-import { TokenFile } from "../../host/kubernetes/token_file.ts";
-import { isLoopbackHost } from "../../proto/link/ip_address.ts";
+import { TlsFiles } from "../../neighbours/kubernetes/tls_files.ts";
+import { TokenFile } from "../../neighbours/kubernetes/token_file.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { Clock, Timers } from "../../proto/sync/clock.ts";
 import { UsageError } from "../usage_error.ts";
 import { durationFlag, fileFlag, type FlagValues, textFlag } from "./flag.ts";

@@ -9,8 +9,8 @@ import {
   allowedSuites,
   parseMinVersion,
   TlsOptionError,
-} from "../../host/tls/tls_options.ts";
-import { isOpensslUsed } from "../../host/tls/tls_in_use.ts";
+} from "../../net/tls/trust/tls_options.ts";
+import { isOpensslUsed } from "../../net/tls/tls_in_use.ts";
 import type { TlsLimits } from "../../server/options.ts";
 import { UsageError } from "../usage_error.ts";
 

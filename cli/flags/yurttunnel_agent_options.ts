@@ -5,20 +5,20 @@
  * @module
  */
 
-import type { KubernetesIdentityOptions } from "../../agent/enrol/kubernetes/options.ts";
-import type { DiscoveryOptions } from "../../agent/enrol/kubernetes/service_discovery.ts";
+import type { KubernetesIdentityOptions } from "../../agent/identity/cluster/options.ts";
+import type { DiscoveryOptions } from "../../agent/identity/cluster/service_discovery.ts";
 import type { AgentOptions } from "../../agent/options.ts";
-import type { KubernetesOptions } from "../../host/kubernetes/connect.ts";
+import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
 import {
   AGENT_SUBJECT,
   API_CLIENT_SIGNER,
   CLIENT_USAGES,
-} from "../../host/kubernetes/csr.ts";
+} from "../../neighbours/kubernetes/csr.ts";
 import {
   IdentifiersError,
   parseIdentifiers,
-} from "../../proto/link/identifiers.ts";
-import { canonicalIp, parseIpAddress } from "../../proto/link/ip_address.ts";
+} from "../../proto/peer/identifiers.ts";
+import { canonicalIp, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
@@ -92,7 +92,7 @@ export function yurttunnelAgentOptions(
       },
       drainTimeoutMs: AGENT_FLAGS["drain-timeout"].fallback,
       health: { hostname: metaHost, port: values["meta-port"] },
-      messageOctetsMax: AGENT_FLAGS["message-size-limit"].fallback,
+      messageBytesMax: AGENT_FLAGS["message-size-limit"].fallback,
     },
     kubernetes: {
       ...apiServers(values),

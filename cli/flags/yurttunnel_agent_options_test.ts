@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import { UsageError } from "../usage_error.ts";
 import { readFlags } from "./read_flags.ts";
 import { YURTTUNNEL_AGENT_FLAGS } from "./yurttunnel_agent_flags.ts";

@@ -74,7 +74,7 @@ export interface AdsClientOptions<T> extends HeldResourcesOptions<T> {
 /** Where requests go while a stream is open. */
 export type SendRequest = (request: DiscoveryRequest) => void;
 
-/** A resource of which only the octets are known, from an earlier process. */
+/** A resource of which only the bytes are known, from an earlier process. */
 export interface Recalled extends ReceivedResource {
   readonly kind: ResourceKind;
 }

@@ -4,7 +4,7 @@ import type {
   DiscoveryRequest,
 } from "../../proto/xds/discovery.ts";
 import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ABSENT_AFTER_MS, AdsClient } from "./ads_client.ts";
 import { ANNOUNCED_MAX } from "./ads_kind.ts";
 import { type Need, RefusedResource } from "./received.ts";
@@ -23,11 +23,11 @@ class Rig {
     readonly mode: DiscoveryMode,
     more: {
       readonly heldMax?: number;
-      readonly heldOctetsMax?: number;
+      readonly heldBytesMax?: number;
       readonly isMute?: boolean;
     } = {},
   ) {
-    const { heldMax, heldOctetsMax, isMute = false } = more;
+    const { heldMax, heldBytesMax, isMute = false } = more;
     this.client = new AdsClient<string>({
       mode,
       node: {
@@ -51,7 +51,7 @@ class Rig {
         }
       },
       ...heldMax === undefined ? {} : { heldMax },
-      ...heldOctetsMax === undefined ? {} : { heldOctetsMax },
+      ...heldBytesMax === undefined ? {} : { heldBytesMax },
       isMute: () => isMute,
     });
   }
@@ -437,14 +437,14 @@ Deno.test("who is mute takes what it is told, and says nothing", () => {
 
 for (const mode of MODES) {
   Deno.test(`${mode}: a server that tells too much is refused the rest by name, and what goes makes room`, () => {
-    const rig = new Rig(mode, { heldOctetsMax: 10 });
+    const rig = new Rig(mode, { heldBytesMax: 10 });
     rig.client.want("cluster", true);
     rig.open();
     rig.answer("cluster", "1", { a: "aaaaaa", b: "bbbbbb" });
     const held = () => [...rig.client.held("cluster").keys()];
     assertEquals(held(), ["a"]);
     const { refusal } = rig.client.status.cluster!;
-    assertMatch(refusal!.message, /^b: it has 6 octets, and all .* of 10$/);
+    assertMatch(refusal!.message, /^b: it has 6 bytes, and all .* of 10$/);
     rig.answer("cluster", "2", { a: "aa", b: "bbbbbb" });
     assertEquals(held(), ["a", "b"]);
     rig.answer("cluster", "3", { b: "bb" }, ["a"]);

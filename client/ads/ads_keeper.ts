@@ -12,10 +12,10 @@
 import {
   INTERNAL_ERROR,
   reportInternalError,
-} from "../../host/process/internal_errors.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import { pause } from "../../host/process/pause.ts";
-import type { Transport } from "../../host/transport.ts";
+} from "../../platform/errors/internal_errors.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { pause } from "../../platform/time/pause.ts";
+import type { Transport } from "../../net/stream/transport.ts";
 import { ErrorCode } from "../../proto/frames/wire_error.ts";
 import type { Metadata } from "../../proto/grpc/metadata.ts";
 import {

@@ -1,15 +1,15 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { ServerAddress } from "../../host/dial/server_addresses.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 import { cluster, encodeAny } from "../../proto/xds/xds_messages.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { deadPort } from "../../tests/support/proxy_rig.ts";
-import { ScriptedAds } from "../../tests/support/scripted_ads.ts";
-import { eventually } from "../../tests/support/tunnel_harness.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { deadPort } from "../../tests/support/rigs/proxy_rig.ts";
+import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
+import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
 import { AdsClient } from "./ads_client.ts";
 import {
   AdsKeeper,

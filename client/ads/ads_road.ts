@@ -4,23 +4,20 @@
  * @module
  */
 
-import {
-  connectAgentTls,
-  ConnectError,
-} from "../../host/dial/agent_connect.ts";
-import type { ProxyEnvironment } from "../../host/dial/proxy_environment.ts";
+import { connectAgentTls, ConnectError } from "../../net/dial/agent_connect.ts";
+import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import {
   type ServerAddress,
   type ServerPlace,
   systemServerAddresses,
-} from "../../host/dial/server_addresses.ts";
-import { denoSocket, hostPort } from "../../host/sockets/deno_socket.ts";
-import { codeOf } from "../../host/sockets/octet_socket.ts";
-import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import type { TlsMaterial } from "../../host/tls/credentials.ts";
-import type { Transport } from "../../host/transport.ts";
+} from "../../net/dial/server_addresses.ts";
+import { denoSocket, hostPort } from "../../net/stream/deno_socket.ts";
+import { codeOf } from "../../net/stream/byte_socket.ts";
+import { socketTransport } from "../../net/stream/socket_transport.ts";
+import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
+import type { Transport } from "../../net/stream/transport.ts";
 import type { RoadConnection, RoadIdentity } from "../road_identity.ts";
-import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 
 /** For name, TCP and handshake, of each server that is tried. */
 export const CONNECT_TIMEOUT_MS = 10_000;
@@ -103,7 +100,7 @@ export function tlsRoad(options: TlsRoadOptions): AdsRoad {
 }
 
 /**
- * Over plain TCP, HTTP/2 from its first octet ("prior knowledge"): to servers
+ * Over plain TCP, HTTP/2 from its first byte ("prior knowledge"): to servers
  * and relays on this machine, and to nobody else.
  */
 export function plainRoad(addresses: readonly ServerAddress[]): AdsRoad {
@@ -119,10 +116,10 @@ export function plainRoad(addresses: readonly ServerAddress[]): AdsRoad {
 
 /** Whether `ip` is an address of this machine that no other reaches. */
 export function isLoopbackIp(ip: string): boolean {
-  const octets = parseIpAddress(ip);
-  if (octets?.length === 4) return octets[0] === 127;
-  return octets?.length === 16 &&
-    octets.every((octet, i) => octet === (i === 15 ? 1 : 0));
+  const bytes = parseIpAddress(ip);
+  if (bytes?.length === 4) return bytes[0] === 127;
+  return bytes?.length === 16 &&
+    bytes.every((byte, i) => byte === (i === 15 ? 1 : 0));
 }
 
 async function connectPlain(

@@ -34,14 +34,14 @@ export const ADS_PATHS: Readonly<Record<DiscoveryMode, string>> = {
  * Longest response accepted. Responses about clusters cannot be divided: 20,000
  * services with all that a node proxy is told of them are a third of it.
  */
-export const RESPONSE_OCTETS_MAX = 64 * 1024 * 1024;
+export const RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** What a stream needs. */
 export interface AdsStreamOptions
   extends Pick<CallOptions, "authority" | "scheme" | "metadata"> {
   readonly mode: DiscoveryMode;
   readonly timers: Timers;
-  /** Octets are read so long after they came, and no sooner; for tests. */
+  /** Bytes are read so long after they came, and no sooner; for tests. */
   readonly readDelayMs?: number;
 }
 
@@ -101,7 +101,7 @@ export function openAdsStream(
   }, {
     onMetadata(metadata) {
       reader = new MessageReader({
-        messageOctetsMax: RESPONSE_OCTETS_MAX,
+        messageBytesMax: RESPONSE_BYTES_MAX,
         encoding: encodingOf(metadata),
         onMessage: (message) =>
           events.onReceived(decodeResponse(mode, message)),

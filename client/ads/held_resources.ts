@@ -23,23 +23,23 @@ import {
 /** Of all kinds together: twice what a catalog may have of each. */
 export const HELD_MAX = 200_000;
 
-/** Octets of all that is held; some five times what a full catalog has. */
-export const HELD_OCTETS_MAX: number = 256 * 1024 * 1024;
+/** Bytes of all that is held; some five times what a full catalog has. */
+export const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
 /** By what resources are taken. */
 export interface HeldResourcesOptions<T> {
   readonly judge: Judge<T>;
   /** {@linkcode HELD_MAX} unless given. */
   readonly heldMax?: number;
-  /** {@linkcode HELD_OCTETS_MAX} unless given. */
-  readonly heldOctetsMax?: number;
+  /** {@linkcode HELD_BYTES_MAX} unless given. */
+  readonly heldBytesMax?: number;
 }
 
 /** See the module description. */
 export class HeldResources<T> {
   readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;
   readonly #options: HeldResourcesOptions<T>;
-  #octets = 0;
+  #bytes = 0;
 
   constructor(
     kinds: Readonly<Record<ResourceKind, AdsKind<T>>>,
@@ -83,7 +83,7 @@ export class HeldResources<T> {
     const own = judged === before ? before.value : value.slice();
     const held = { name, version, value: own, content, needs };
     state.held.set(name, held);
-    this.#octets += own.length - (before?.value.length ?? 0);
+    this.#bytes += own.length - (before?.value.length ?? 0);
     if (judged === before) return undefined;
     changes.push({ kind: state.kind, name, held });
     this.#exchangeNeeds(before?.needs ?? [], needs, changes);
@@ -119,17 +119,16 @@ export class HeldResources<T> {
         `its type is ${resource.typeUrl}, wanted ${typeUrl}`,
       );
     }
-    const { heldMax = HELD_MAX, heldOctetsMax = HELD_OCTETS_MAX } =
-      this.#options;
+    const { heldMax = HELD_MAX, heldBytesMax = HELD_BYTES_MAX } = this.#options;
     const before = held.get(resource.name);
     if (before === undefined && this.#count >= heldMax) {
       throw new RefusedResource(`there are ${heldMax} resources already`);
     }
     const more = resource.value.length - (before?.value.length ?? 0);
-    if (this.#octets + more > heldOctetsMax) {
+    if (this.#bytes + more > heldBytesMax) {
       throw new RefusedResource(
-        `it has ${resource.value.length} octets, and all that is held has ` +
-          `${this.#octets} already, of ${heldOctetsMax}`,
+        `it has ${resource.value.length} bytes, and all that is held has ` +
+          `${this.#bytes} already, of ${heldBytesMax}`,
       );
     }
     return this.#options.judge(kind, resource);
@@ -169,7 +168,7 @@ export class HeldResources<T> {
   }
 
   #forget(state: AdsKind<T>, name: string): void {
-    this.#octets -= state.held.get(name)?.value.length ?? 0;
+    this.#bytes -= state.held.get(name)?.value.length ?? 0;
     state.held.delete(name);
     state.recalled.delete(name);
   }

@@ -1,5 +1,5 @@
 /**
- * Resources out of their octets, and what each is of no use without: a cluster
+ * Resources out of their bytes, and what each is of no use without: a cluster
  * its load assignment, a listener the routes of the requests that it takes.
  *
  * @module
@@ -33,7 +33,7 @@ export type ResourceMessage =
   | { readonly kind: "listener"; readonly message: Listener }
   | { readonly kind: "route"; readonly message: RouteConfiguration };
 
-/** @throws {RefusedResource} When its octets are no such message. */
+/** @throws {RefusedResource} When its bytes are no such message. */
 export function readResource(
   kind: ResourceKind,
   { value }: Pick<ReceivedResource, "value">,

@@ -25,7 +25,7 @@ import {
   RefusedResource,
 } from "../ads/received.ts";
 import type { Condition } from "./conditions.ts";
-import { ChangeLog, type FleetFigures, timesOf } from "./figures.ts";
+import { ChangeLog, type FleetFigures, timesOf } from "./fleet_figures.ts";
 import { judgeFor, type SubscriberForm, wantsOf } from "./subscriber_form.ts";
 
 /** Clients that are started at once; the next ones when these are heard. */
@@ -40,7 +40,7 @@ export interface Faults {
   readonly nack?: readonly FaultTarget[];
   /** Taken and never answered. */
   readonly drop?: readonly ResourceKind[];
-  /** Octets are read so long after they came. */
+  /** Bytes are read so long after they came. */
   readonly slowMs?: number;
   /** The stream is left and another one opened, so often. */
   readonly reconnectMs?: number;
@@ -335,5 +335,5 @@ function withNacks(
 }
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((octet, i) => octet === b[i]);
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

@@ -1,11 +1,14 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
-import { DiscoveryRig } from "../../tests/support/discovery_rig.ts";
-import { endpointsOf, serviceOf } from "../../tests/support/scripted_source.ts";
-import { ScriptedAds } from "../../tests/support/scripted_ads.ts";
-import { eventually } from "../../tests/support/tunnel_harness.ts";
+import { DiscoveryRig } from "../../tests/support/xds/discovery_rig.ts";
+import {
+  endpointsOf,
+  serviceOf,
+} from "../../tests/support/watch/scripted_source.ts";
+import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
+import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
 import { plainRoad } from "../ads/ads_road.ts";
 import { parseCount, parseExpectation } from "./conditions.ts";
 import {

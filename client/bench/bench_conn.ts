@@ -35,7 +35,7 @@ export interface BenchRoad {
 
 /** What the owner of a {@linkcode BenchConn} hears, once it is open. */
 export interface BenchConnEvents {
-  /** Octets behind the answer; they count as passed on. */
+  /** Bytes behind the answer; they count as passed on. */
   onData(chunk: Uint8Array): void;
   onWritable?(): void;
   /** It is over, through no doing of ours. */

@@ -17,16 +17,16 @@ export interface Spread {
 /** One measurement. */
 export type BenchFigure =
   /** Small messages to the target and back, one at a time. */
-  | { readonly kind: "roundTrip"; readonly octets: number } & Spread
+  | { readonly kind: "roundTrip"; readonly bytes: number } & Spread
   /** Throughput from the target (`down`) or to it (`up`). */
   | {
     readonly kind: "down" | "up";
     readonly connections: number;
     readonly mbitPerS: number;
-    /** All octets, those of the start included. */
-    readonly octets: number;
+    /** All bytes, those of the start included. */
+    readonly bytes: number;
   }
-  /** Connections made, each with one octet there and back. */
+  /** Connections made, each with one byte there and back. */
   | {
     readonly kind: "newConnections";
     /** Made at a time. */

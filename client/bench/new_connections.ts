@@ -1,11 +1,11 @@
 /**
  * Measures how many connections per second are made through an agent, each with
- * one octet to the target and back.
+ * one byte to the target and back.
  *
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import { BenchConn } from "./bench_conn.ts";
 import { BenchError } from "./bench_error.ts";
@@ -13,7 +13,7 @@ import { TunnelDialError } from "../dial_error.ts";
 import { type BenchFigure, Samples } from "./figures.ts";
 import type { BenchStage, Measurement } from "./measurement.ts";
 
-const ONE_OCTET = new Uint8Array(1);
+const ONE_BYTE = new Uint8Array(1);
 
 /** See the module description. */
 export class NewConnections implements Measurement {
@@ -79,7 +79,7 @@ export class NewConnections implements Measurement {
     const conn = await BenchConn.open(road, "echo", {
       onData: () => echoed.resolve(),
       onBroken: echoed.reject,
-    }, { payload: ONE_OCTET, signal });
+    }, { payload: ONE_BYTE, signal });
     const giveUp = () => {
       echoed.reject(new BenchError("the bench was given up"));
       conn.close();

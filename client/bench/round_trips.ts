@@ -9,13 +9,13 @@ import { BenchConn } from "./bench_conn.ts";
 import { type BenchFigure, Samples } from "./figures.ts";
 import type { BenchStage, Measurement } from "./measurement.ts";
 
-/** Octets of one message. */
-export const MESSAGE_OCTETS = 64;
+/** Bytes of one message. */
+export const MESSAGE_BYTES = 64;
 
 /** See the module description. */
 export class RoundTrips implements Measurement {
   readonly #stage: BenchStage;
-  readonly #message = new Uint8Array(MESSAGE_OCTETS);
+  readonly #message = new Uint8Array(MESSAGE_BYTES);
   readonly #samples = new Samples();
   #conn: BenchConn | undefined;
   #sentMs = 0;
@@ -40,7 +40,7 @@ export class RoundTrips implements Measurement {
 
   figure(): BenchFigure | undefined {
     const spread = this.#samples.spread();
-    return spread && { kind: "roundTrip", octets: MESSAGE_OCTETS, ...spread };
+    return spread && { kind: "roundTrip", bytes: MESSAGE_BYTES, ...spread };
   }
 
   close(): void {
@@ -48,14 +48,14 @@ export class RoundTrips implements Measurement {
   }
 
   #send(): void {
-    this.#missing = MESSAGE_OCTETS;
+    this.#missing = MESSAGE_BYTES;
     this.#sentMs = this.#stage.timers.now();
     // One message at a time: there is always room for it.
     this.#conn!.write(this.#message);
   }
 
-  #onEcho(octets: number): void {
-    this.#missing -= octets;
+  #onEcho(bytes: number): void {
+    this.#missing -= bytes;
     if (this.#missing > 0) return;
     this.#samples.add(this.#stage.timers.now() - this.#sentMs);
     this.#send();

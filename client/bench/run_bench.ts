@@ -7,7 +7,7 @@
  * @module
  */
 
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { BenchRoad } from "./bench_conn.ts";

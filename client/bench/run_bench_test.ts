@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { settled } from "../../tests/support/conduit_probe.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { benchAnswer } from "../../proto/link/bench_wire.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import type { RoadDialer } from "../road_dialer.ts";
 import type { BenchPlan } from "./figures.ts";
 import { STAND_MS } from "./measurement.ts";

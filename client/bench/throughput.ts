@@ -1,8 +1,8 @@
 /**
- * Measures how many octets per second come from an agent, or go there.
+ * Measures how many bytes per second come from an agent, or go there.
  *
  * What the road takes is not what arrives (windows and sockets hold megabytes),
- * so octets that go up are counted where they arrive: the target reports them.
+ * so bytes that go up are counted where they arrive: the target reports them.
  *
  * @module
  */
@@ -28,9 +28,9 @@ export class Throughput implements Measurement {
   readonly #kind: "down" | "up";
   #conns: BenchConn[] = [];
   #beganMs = Infinity;
-  #octets = 0;
+  #bytes = 0;
   /** When the warm-up was over, and what had come by then. */
-  #base: { readonly atMs: number; readonly octets: number } | undefined;
+  #base: { readonly atMs: number; readonly bytes: number } | undefined;
 
   constructor(stage: BenchStage, kind: "down" | "up") {
     this.#stage = stage;
@@ -56,15 +56,15 @@ export class Throughput implements Measurement {
   }
 
   figure(): BenchFigure | undefined {
-    const base = this.#base ?? { atMs: this.#beganMs, octets: 0 };
+    const base = this.#base ?? { atMs: this.#beganMs, bytes: 0 };
     const tookMs = this.#stage.timers.now() - base.atMs;
-    if (this.#octets === 0 || !(tookMs > 0)) return undefined;
-    const bits = (this.#octets - base.octets) * 8;
+    if (this.#bytes === 0 || !(tookMs > 0)) return undefined;
+    const bits = (this.#bytes - base.bytes) * 8;
     return {
       kind: this.#kind,
       connections: this.#stage.plan.connections,
       mbitPerS: bits / 1000 / tookMs,
-      octets: this.#octets,
+      bytes: this.#bytes,
     };
   }
 
@@ -89,7 +89,7 @@ export class Throughput implements Measurement {
 
   async #openUp(): Promise<BenchConn> {
     const { road, signal, fail } = this.#stage;
-    const reports = new DiscardReports((octets) => this.#count(octets));
+    const reports = new DiscardReports((bytes) => this.#count(bytes));
     const conn: BenchConn = await BenchConn.open(road, "discard", {
       onData: (chunk) => {
         if (!reports.read(chunk)) fail(new BenchError(ODD_REPORT));
@@ -100,15 +100,15 @@ export class Throughput implements Measurement {
     return conn;
   }
 
-  #count(octets: number): void {
+  #count(bytes: number): void {
     const nowMs = this.#stage.timers.now();
     // What a source sends while others are still being opened does not count.
     if (nowMs < this.#beganMs) return;
-    this.#octets += octets;
+    this.#bytes += bytes;
     if (this.#base !== undefined) return;
     const warmUpMs = this.#stage.durationMs * WARM_UP_SHARE;
     if (nowMs - this.#beganMs < warmUpMs) return;
-    this.#base = { atMs: nowMs, octets: this.#octets };
+    this.#base = { atMs: nowMs, bytes: this.#bytes };
   }
 }
 
@@ -122,11 +122,11 @@ const ODD_REPORT = "Cannot bench: the target reports what is no number";
 /** Reads the growing totals of one `discard`. */
 class DiscardReports {
   readonly #line = new BenchLineReader();
-  readonly #onOctets: (octets: number) => void;
+  readonly #onBytes: (bytes: number) => void;
   #total = 0;
 
-  constructor(onOctets: (octets: number) => void) {
-    this.#onOctets = onOctets;
+  constructor(onBytes: (bytes: number) => void) {
+    this.#onBytes = onBytes;
   }
 
   /** @returns Whether it was what it should be. */
@@ -137,7 +137,7 @@ class DiscardReports {
       rest = rest.subarray(line.taken);
       if (!/^\d{1,15}$/.test(line.text ?? "")) return false;
       const total = Number(line.text);
-      this.#onOctets(total - this.#total);
+      this.#onBytes(total - this.#total);
       this.#total = total;
     }
     return true;

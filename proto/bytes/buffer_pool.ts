@@ -9,7 +9,7 @@
  */
 
 /**
- * The sizes that exist, in octets, ascending. Idle connections wait in the
+ * The sizes that exist, in bytes, ascending. Idle connections wait in the
  * small ones; the largest holds two frames of 64 KiB.
  */
 export const BUFFER_CLASSES: readonly number[] = [
@@ -20,35 +20,35 @@ export const BUFFER_CLASSES: readonly number[] = [
 ];
 
 /** The largest class. */
-export const BUFFER_OCTETS_MAX = 128 * 1024;
+export const BUFFER_BYTES_MAX = 128 * 1024;
 
 /**
- * Octets of free buffers kept per class. Above it they are left to the garbage
+ * Bytes of free buffers kept per class. Above it they are left to the garbage
  * collector, so that a burst of connections does not pin its peak for ever.
  * As much as 64 connections in bulk take and give back from one moment to the
  * next: with a quarter of it, they had 100 MB of fresh memory made each second.
  */
-export const KEPT_OCTETS_PER_CLASS = 32 * 1024 * 1024;
+export const KEPT_BYTES_PER_CLASS = 32 * 1024 * 1024;
 
 /** Lends buffers of a few fixed sizes. */
 export class BufferPool {
   readonly #free: Uint8Array<ArrayBuffer>[][] = BUFFER_CLASSES.map(() => []);
   readonly #keptMax: readonly number[];
 
-  /** @param keptOctets Free octets to keep per class. */
-  constructor(keptOctets: number = KEPT_OCTETS_PER_CLASS) {
-    this.#keptMax = BUFFER_CLASSES.map((size) => Math.floor(keptOctets / size));
+  /** @param keptBytes Free bytes to keep per class. */
+  constructor(keptBytes: number = KEPT_BYTES_PER_CLASS) {
+    this.#keptMax = BUFFER_CLASSES.map((size) => Math.floor(keptBytes / size));
   }
 
   /**
-   * Lends a buffer of the smallest class that holds `octetsMin`. Its content is
-   * whatever the last borrower left. Above {@linkcode BUFFER_OCTETS_MAX} it is
+   * Lends a buffer of the smallest class that holds `bytesMin`. Its content is
+   * whatever the last borrower left. Above {@linkcode BUFFER_BYTES_MAX} it is
    * made to measure and will not be kept.
    */
-  acquire(octetsMin: number): Uint8Array<ArrayBuffer> {
-    const index = classOf(octetsMin);
+  acquire(bytesMin: number): Uint8Array<ArrayBuffer> {
+    const index = classOf(bytesMin);
     return this.#free[index]?.pop() ??
-      new Uint8Array(BUFFER_CLASSES[index] ?? octetsMin);
+      new Uint8Array(BUFFER_CLASSES[index] ?? bytesMin);
   }
 
   /** Takes a whole buffer back; the borrower must not touch it afterwards. */
@@ -69,9 +69,9 @@ export class BufferPool {
 /** The pool that connections share unless they are given another. */
 export const sharedBufferPool: BufferPool = new BufferPool();
 
-function classOf(octets: number): number {
+function classOf(bytes: number): number {
   let index = 0;
-  while (index < BUFFER_CLASSES.length && BUFFER_CLASSES[index]! < octets) {
+  while (index < BUFFER_CLASSES.length && BUFFER_CLASSES[index]! < bytes) {
     index++;
   }
   return index;

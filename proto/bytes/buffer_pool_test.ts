@@ -1,9 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import {
-  BUFFER_CLASSES,
-  BUFFER_OCTETS_MAX,
-  BufferPool,
-} from "./buffer_pool.ts";
+import { BUFFER_BYTES_MAX, BUFFER_CLASSES, BufferPool } from "./buffer_pool.ts";
 
 Deno.test("a buffer is of the smallest class that is large enough", () => {
   const pool = new BufferPool();
@@ -11,7 +7,7 @@ Deno.test("a buffer is of the smallest class that is large enough", () => {
     assertEquals(pool.acquire(size).length, size);
     assertEquals(pool.acquire(size - 1).length, size);
   }
-  assertEquals(pool.acquire(BUFFER_OCTETS_MAX + 1).length, 131_073);
+  assertEquals(pool.acquire(BUFFER_BYTES_MAX + 1).length, 131_073);
 });
 
 Deno.test("a returned buffer is lent again", () => {

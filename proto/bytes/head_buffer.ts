@@ -1,5 +1,5 @@
 /**
- * Gathers an HTTP/1.1 message head out of octets that may be cut anywhere.
+ * Gathers an HTTP/1.1 message head out of bytes that may be cut anywhere.
  *
  * It finds the blank line (RFC 9112 §2.1) and nothing else; what the lines mean
  * is the caller's business.
@@ -9,13 +9,13 @@
 
 /** A complete head, or why there is none. */
 export type GatheredHead =
-  /** More octets are needed. */
+  /** More bytes are needed. */
   | { readonly kind: "incomplete" }
   /** The limit was passed; the object is spent. */
   | { readonly kind: "tooLarge" }
   | {
     readonly kind: "complete";
-    /** The lines without their ends, octets as code points. */
+    /** The lines without their ends, bytes as code points. */
     readonly lines: readonly string[];
     /** What came behind the blank line; a copy. */
     readonly rest: Uint8Array;
@@ -23,15 +23,15 @@ export type GatheredHead =
 
 /** See the module description. */
 export class HeadBuffer {
-  readonly #octetsMax: number;
-  #gathered = NO_OCTETS;
+  readonly #bytesMax: number;
+  #gathered = NO_BYTES;
   #size = 0;
-  /** Octets already searched for the blank line. */
+  /** Bytes already searched for the blank line. */
   #searched = 0;
 
-  /** @param octetsMax Most octets of a head, blank line not counted. */
-  constructor(octetsMax: number) {
-    this.#octetsMax = octetsMax;
+  /** @param bytesMax Most bytes of a head, blank line not counted. */
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
   }
 
   /** Nothing is kept of an incomplete head. */
@@ -43,25 +43,25 @@ export class HeadBuffer {
   push(chunk: Uint8Array): GatheredHead {
     // Nearly every head comes in one piece, which then need not be copied.
     const isFirst = this.#size === 0;
-    const octets = isFirst ? chunk : this.#append(chunk);
-    const end = findBlankLine(octets, this.#searched);
-    // The last two octets may be the begin of the blank line, which does not
+    const bytes = isFirst ? chunk : this.#append(chunk);
+    const end = findBlankLine(bytes, this.#searched);
+    // The last two bytes may be the begin of the blank line, which does not
     // count: how a head was cut must not decide whether it is too large.
-    if ((end?.head ?? octets.length - 2) > this.#octetsMax) {
+    if ((end?.head ?? bytes.length - 2) > this.#bytesMax) {
       return { kind: "tooLarge" };
     }
     if (end === undefined) {
       if (isFirst) this.#append(chunk);
-      // The blank line may be cut: look again at the last three octets.
-      this.#searched = Math.max(0, octets.length - 3);
+      // The blank line may be cut: look again at the last three bytes.
+      this.#searched = Math.max(0, bytes.length - 3);
       return { kind: "incomplete" };
     }
-    const lines = latin1(octets.subarray(0, end.head)).split("\n");
-    const isAll = end.rest === octets.length;
+    const lines = latin1(bytes.subarray(0, end.head)).split("\n");
+    const isAll = end.rest === bytes.length;
     return {
       kind: "complete",
       lines: lines.map(withoutCr),
-      rest: isAll ? NO_OCTETS : octets.slice(end.rest),
+      rest: isAll ? NO_BYTES : bytes.slice(end.rest),
     };
   }
 
@@ -69,7 +69,7 @@ export class HeadBuffer {
   #append(chunk: Uint8Array): Uint8Array {
     const size = this.#size + chunk.length;
     if (size > this.#gathered.length) {
-      const doubled = Math.max(GATHER_OCTETS_MIN, this.#gathered.length * 2);
+      const doubled = Math.max(GATHER_BYTES_MIN, this.#gathered.length * 2);
       const grown = new Uint8Array(Math.max(size, doubled));
       grown.set(this.#gathered.subarray(0, this.#size));
       this.#gathered = grown;
@@ -80,10 +80,10 @@ export class HeadBuffer {
   }
 }
 
-const NO_OCTETS = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
-/** First size of the buffer; it doubles as octets really arrive. */
-const GATHER_OCTETS_MIN = 512;
+/** First size of the buffer; it doubles as bytes really arrive. */
+const GATHER_BYTES_MIN = 512;
 
 const CR = 13;
 const LF = 10;
@@ -94,22 +94,22 @@ function withoutCr(line: string): string {
 
 /** Where the head ends and the rest begins; bare LF is accepted (§2.2). */
 function findBlankLine(
-  octets: Uint8Array,
+  bytes: Uint8Array,
   from: number,
 ): { head: number; rest: number } | undefined {
-  for (let at = from; at < octets.length; at++) {
-    if (octets[at] !== LF) continue;
-    const next = octets[at + 1] === CR ? at + 2 : at + 1;
-    if (octets[next] === LF) return { head: at, rest: next + 1 };
+  for (let at = from; at < bytes.length; at++) {
+    if (bytes[at] !== LF) continue;
+    const next = bytes[at + 1] === CR ? at + 2 : at + 1;
+    if (bytes[next] === LF) return { head: at, rest: next + 1 };
   }
   return undefined;
 }
 
 /** In pieces: a call takes no more arguments than fit the stack. */
-function latin1(octets: Uint8Array): string {
+function latin1(bytes: Uint8Array): string {
   let text = "";
-  for (let at = 0; at < octets.length; at += 1024) {
-    const piece = octets.subarray(at, at + 1024);
+  for (let at = 0; at < bytes.length; at += 1024) {
+    const piece = bytes.subarray(at, at + 1024);
     // Not spread: that goes through the iterator, at ten times the price.
     text += String.fromCharCode.apply(null, piece as unknown as number[]);
   }

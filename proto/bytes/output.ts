@@ -1,11 +1,11 @@
 /**
- * The octets that wait to be written to one peer, as a few large batches.
+ * The bytes that wait to be written to one peer, as a few large batches.
  *
  * Frames are built in place: `reserve` makes room, the caller writes into
  * `buffer`. The driver takes one batch at a time and says when it is written,
  * so that whatever is produced meanwhile joins the next write.
  *
- * Two kinds of octets are counted apart, because they are bounded apart: bulk
+ * Two kinds of bytes are counted apart, because they are bounded apart: bulk
  * (DATA, whose senders wait) and control (everything else, which cannot wait).
  * A small urgent lane overtakes queued bulk between two batches.
  *
@@ -13,32 +13,32 @@
  */
 
 import {
-  BUFFER_OCTETS_MAX,
+  BUFFER_BYTES_MAX,
   type BufferPool,
   sharedBufferPool,
 } from "./buffer_pool.ts";
 
 /** No batch is larger, unless one single reservation is. */
-export const BATCH_OCTETS_MAX: number = BUFFER_OCTETS_MAX;
+export const BATCH_BYTES_MAX: number = BUFFER_BYTES_MAX;
 
 /**
- * With fewer octets in front, the urgent lane is not worth a write of its own:
+ * With fewer bytes in front, the urgent lane is not worth a write of its own:
  * 16 KiB leave in far less than a round trip.
  */
-const URGENT_ABOVE_OCTETS = 16 * 1024;
+const URGENT_ABOVE_BYTES = 16 * 1024;
 
 /** What the first frame of a batch gets at least; batches grow by need. */
-const BATCH_OCTETS_MIN = 2 * 1024;
+const BATCH_BYTES_MIN = 2 * 1024;
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-/** Which bound the octets count against. */
+/** Which bound the bytes count against. */
 export type OutputKind = "control" | "bulk";
 
 class Batch {
   buffer: Uint8Array<ArrayBuffer>;
   used = 0;
-  controlOctets = 0;
+  controlBytes = 0;
 
   constructor(buffer: Uint8Array<ArrayBuffer>) {
     this.buffer = buffer;
@@ -54,27 +54,27 @@ export class Output {
   #urgent: Batch | undefined;
   #inFlight: Batch | undefined;
   #target = NOTHING;
-  #queuedOctets = 0;
-  #controlOctets = 0;
+  #queuedBytes = 0;
+  #controlBytes = 0;
   #hasTaken = false;
 
   constructor(pool: BufferPool = sharedBufferPool) {
     this.#pool = pool;
   }
 
-  /** Where the octets reserved last belong. Read it after each reservation. */
+  /** Where the bytes reserved last belong. Read it after each reservation. */
   get buffer(): Uint8Array {
     return this.#target;
   }
 
-  /** Octets not yet written, the batch in flight included. */
-  get queuedOctets(): number {
-    return this.#queuedOctets;
+  /** Bytes not yet written, the batch in flight included. */
+  get queuedBytes(): number {
+    return this.#queuedBytes;
   }
 
   /** The part of them that was reserved as control. */
-  get controlOctets(): number {
-    return this.#controlOctets;
+  get controlBytes(): number {
+    return this.#controlBytes;
   }
 
   /** True between `take` and `written`. */
@@ -83,30 +83,30 @@ export class Output {
   }
 
   /**
-   * Makes room for `octets` in one piece behind everything else.
+   * Makes room for `bytes` in one piece behind everything else.
    *
    * @returns The offset in {@linkcode Output.buffer} where to write them. All
    *   of them must be written before anything else happens.
    */
-  reserve(octets: number, kind: OutputKind): number {
-    const batch = this.#batchFor(octets);
-    return this.#reserveIn(batch, octets, kind);
+  reserve(bytes: number, kind: OutputKind): number {
+    const batch = this.#batchFor(bytes);
+    return this.#reserveIn(batch, bytes, kind);
   }
 
   /**
-   * As `reserve` for control octets, but in front of queued bulk. Only for
+   * As `reserve` for control bytes, but in front of queued bulk. Only for
    * frames whose order among the others does not matter (PING, WINDOW_UPDATE).
    */
-  reserveUrgent(octets: number): number {
-    const waiting = this.#queuedOctets - (this.#inFlight?.used ?? 0);
-    const isNear = this.#urgent === undefined && waiting < URGENT_ABOVE_OCTETS;
-    // Nothing may overtake the very first octets, the connection preface.
+  reserveUrgent(bytes: number): number {
+    const waiting = this.#queuedBytes - (this.#inFlight?.used ?? 0);
+    const isNear = this.#urgent === undefined && waiting < URGENT_ABOVE_BYTES;
+    // Nothing may overtake the very first bytes, the connection preface.
     if (isNear || !this.#hasTaken) {
-      return this.reserve(octets, "control");
+      return this.reserve(bytes, "control");
     }
-    this.#urgent ??= new Batch(this.#pool.acquire(BATCH_OCTETS_MIN));
-    this.#fit(this.#urgent, octets);
-    return this.#reserveIn(this.#urgent, octets, "control");
+    this.#urgent ??= new Batch(this.#pool.acquire(BATCH_BYTES_MIN));
+    this.#fit(this.#urgent, bytes);
+    return this.#reserveIn(this.#urgent, bytes, "control");
   }
 
   /**
@@ -146,25 +146,25 @@ export class Output {
     this.#urgent = undefined;
   }
 
-  #reserveIn(batch: Batch, octets: number, kind: OutputKind): number {
+  #reserveIn(batch: Batch, bytes: number, kind: OutputKind): number {
     const offset = batch.used;
-    batch.used += octets;
-    this.#queuedOctets += octets;
+    batch.used += bytes;
+    this.#queuedBytes += bytes;
     if (kind === "control") {
-      batch.controlOctets += octets;
-      this.#controlOctets += octets;
+      batch.controlBytes += bytes;
+      this.#controlBytes += bytes;
     }
     this.#target = batch.buffer;
     return offset;
   }
 
-  #batchFor(octets: number): Batch {
+  #batchFor(bytes: number): Batch {
     const current = this.#current;
-    if (current !== undefined && current.used + octets <= BATCH_OCTETS_MAX) {
-      this.#fit(current, octets);
+    if (current !== undefined && current.used + bytes <= BATCH_BYTES_MAX) {
+      this.#fit(current, bytes);
       return current;
     }
-    const size = Math.max(octets, BATCH_OCTETS_MIN);
+    const size = Math.max(bytes, BATCH_BYTES_MIN);
     const batch = new Batch(this.#pool.acquire(size));
     this.#queue.push(batch);
     this.#current = batch;
@@ -172,8 +172,8 @@ export class Output {
   }
 
   /** Moves a batch to a larger buffer if needed: at most 16 KiB are copied twice. */
-  #fit(batch: Batch, octets: number): void {
-    const needed = batch.used + octets;
+  #fit(batch: Batch, bytes: number): void {
+    const needed = batch.used + bytes;
     if (needed <= batch.buffer.length) return;
     const larger = this.#pool.acquire(needed);
     larger.set(batch.buffer.subarray(0, batch.used));
@@ -182,8 +182,8 @@ export class Output {
   }
 
   #drop(batch: Batch): void {
-    this.#queuedOctets -= batch.used;
-    this.#controlOctets -= batch.controlOctets;
+    this.#queuedBytes -= batch.used;
+    this.#controlBytes -= batch.controlBytes;
     this.#pool.release(batch.buffer);
   }
 }

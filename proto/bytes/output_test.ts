@@ -1,30 +1,30 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
-import { concat } from "../../tests/support/sockets.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
+import { concat } from "../../tests/support/peers/sockets.ts";
 import { BufferPool } from "./buffer_pool.ts";
-import { BATCH_OCTETS_MAX, Output, type OutputKind } from "./output.ts";
+import { BATCH_BYTES_MAX, Output, type OutputKind } from "./output.ts";
 
-Deno.test("octets leave in the order in which they were reserved", () =>
+Deno.test("bytes leave in the order in which they were reserved", () =>
   forAll(20, (prng) => {
     const output = new Output(new BufferPool());
     const expected: Uint8Array[] = [];
     const seen: Uint8Array[] = [];
     for (let step = 0; step < 50; step++) {
-      const octets = prng.octets(1 + prng.below(prng.pick([20, 3000, 50_000])));
-      put(output, octets, prng.pick<OutputKind>(["control", "bulk"]));
-      expected.push(octets);
+      const bytes = prng.bytes(1 + prng.below(prng.pick([20, 3000, 50_000])));
+      put(output, bytes, prng.pick<OutputKind>(["control", "bulk"]));
+      expected.push(bytes);
       if (prng.below(3) === 0) takeOne(output, seen);
     }
     while (takeOne(output, seen));
     // As text, because comparing hundreds of thousands of numbers takes seconds.
     assert(concat(seen).toHex() === concat(expected).toHex());
-    assertEquals([output.queuedOctets, output.controlOctets], [0, 0]);
+    assertEquals([output.queuedBytes, output.controlBytes], [0, 0]);
   }));
 
 Deno.test("two frames of 64 KiB fill one batch exactly", () => {
   const output = new Output();
   for (let frame = 0; frame < 3; frame++) output.reserve(65_536, "bulk");
-  assertEquals(output.take()?.length, BATCH_OCTETS_MAX);
+  assertEquals(output.take()?.length, BATCH_BYTES_MAX);
   output.written();
   assertEquals(output.take()?.length, 65_536);
 });
@@ -32,11 +32,11 @@ Deno.test("two frames of 64 KiB fill one batch exactly", () => {
 Deno.test("one reservation larger than a batch gets a batch of its own", () => {
   const output = new Output();
   put(output, Uint8Array.of(1), "control");
-  const at = output.reserve(BATCH_OCTETS_MAX * 2, "control");
-  output.buffer.fill(7, at, at + BATCH_OCTETS_MAX * 2);
+  const at = output.reserve(BATCH_BYTES_MAX * 2, "control");
+  output.buffer.fill(7, at, at + BATCH_BYTES_MAX * 2);
   assertEquals(output.take()?.length, 1);
   output.written();
-  assertEquals(output.take()?.length, BATCH_OCTETS_MAX * 2);
+  assertEquals(output.take()?.length, BATCH_BYTES_MAX * 2);
 });
 
 Deno.test("only one batch is out at a time", () => {
@@ -45,28 +45,28 @@ Deno.test("only one batch is out at a time", () => {
   assertEquals(output.take()?.length, 1);
   put(output, Uint8Array.of(2, 3), "bulk");
   assertEquals(output.take(), undefined);
-  assertEquals(output.queuedOctets, 3);
+  assertEquals(output.queuedBytes, 3);
   output.written();
   assertEquals(output.take()?.length, 2);
   output.written();
   assertThrows(() => output.written(), TypeError);
 });
 
-Deno.test("urgent octets overtake bulk that waits, but not the very first", () => {
+Deno.test("urgent bytes overtake bulk that waits, but not the very first", () => {
   const output = new Output();
   output.reserve(20_000, "bulk");
   urgent(output, 9);
   assertEquals(output.take()?.length, 20_001);
-  output.reserve(BATCH_OCTETS_MAX, "bulk");
+  output.reserve(BATCH_BYTES_MAX, "bulk");
   urgent(output, 7);
   urgent(output, 8);
   output.written();
   assertEquals(output.take(), Uint8Array.of(7, 8));
   output.written();
-  assertEquals(output.take()?.length, BATCH_OCTETS_MAX);
+  assertEquals(output.take()?.length, BATCH_BYTES_MAX);
 });
 
-Deno.test("urgent octets join a short queue instead of taking a write", () => {
+Deno.test("urgent bytes join a short queue instead of taking a write", () => {
   const output = new Output();
   put(output, Uint8Array.of(1), "bulk");
   output.take();
@@ -76,15 +76,15 @@ Deno.test("urgent octets join a short queue instead of taking a write", () => {
   assertEquals(output.take(), Uint8Array.of(2, 3));
 });
 
-Deno.test("control octets are counted until they are written", () => {
+Deno.test("control bytes are counted until they are written", () => {
   const output = new Output();
   put(output, Uint8Array.of(1, 2), "control");
   put(output, Uint8Array.of(3), "bulk");
-  assertEquals([output.controlOctets, output.queuedOctets], [2, 3]);
+  assertEquals([output.controlBytes, output.queuedBytes], [2, 3]);
   output.take();
-  assertEquals(output.controlOctets, 2);
+  assertEquals(output.controlBytes, 2);
   output.written();
-  assertEquals([output.controlOctets, output.queuedOctets], [0, 0]);
+  assertEquals([output.controlBytes, output.queuedBytes], [0, 0]);
 });
 
 Deno.test("discard() drops what was not taken", () => {
@@ -93,7 +93,7 @@ Deno.test("discard() drops what was not taken", () => {
   output.take();
   output.reserve(20, "control");
   output.discard();
-  assertEquals([output.queuedOctets, output.controlOctets], [10, 0]);
+  assertEquals([output.queuedBytes, output.controlBytes], [10, 0]);
   output.written();
   assertEquals(output.take(), undefined);
 });
@@ -109,14 +109,14 @@ Deno.test("an idle output holds no buffer", () => {
   assert(pool.acquire(2048) === buffer);
 });
 
-function put(output: Output, octets: Uint8Array, kind: OutputKind): void {
-  const at = output.reserve(octets.length, kind);
-  output.buffer.set(octets, at);
+function put(output: Output, bytes: Uint8Array, kind: OutputKind): void {
+  const at = output.reserve(bytes.length, kind);
+  output.buffer.set(bytes, at);
 }
 
-function urgent(output: Output, octet: number): void {
+function urgent(output: Output, byte: number): void {
   const at = output.reserveUrgent(1);
-  output.buffer[at] = octet;
+  output.buffer[at] = byte;
 }
 
 function takeOne(output: Output, seen: Uint8Array[]): boolean {

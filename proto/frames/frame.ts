@@ -5,8 +5,8 @@
  * @module
  */
 
-/** Octets in every frame header (§4.1). */
-export const FRAME_HEADER_OCTETS = 9;
+/** Bytes in every frame header (§4.1). */
+export const FRAME_HEADER_BYTES = 9;
 
 /** SETTINGS_MAX_FRAME_SIZE before the peer says otherwise (§6.5.2). */
 export const MAX_FRAME_SIZE_DEFAULT = 16_384;
@@ -80,12 +80,12 @@ export interface DataFrame {
   /** True with the first piece of a frame, the one that is charged. */
   readonly isFirst: boolean;
   /**
-   * Octets to charge against both windows: with the first piece those of the
+   * Bytes to charge against both windows: with the first piece those of the
    * whole payload, padding included (§6.1), with the others 0.
    */
-  readonly flowOctets: number;
-  /** The part of `flowOctets` that will never be delivered: padding. */
-  readonly paddingOctets: number;
+  readonly flowBytes: number;
+  /** The part of `flowBytes` that will never be delivered: padding. */
+  readonly paddingBytes: number;
 }
 
 /** HEADERS (§6.2). The fragment is opaque here. */
@@ -138,7 +138,7 @@ export interface PushPromiseFrame {
   readonly fragment: Uint8Array;
 }
 
-/** PING (§6.7). `opaque` is always 8 octets. */
+/** PING (§6.7). `opaque` is always 8 bytes. */
 export interface PingFrame {
   readonly type: "PING";
   readonly ack: boolean;
@@ -176,5 +176,5 @@ export interface UnknownFrame {
   readonly type: "UNKNOWN";
   readonly code: number;
   readonly streamId: number;
-  readonly payloadOctets: number;
+  readonly payloadBytes: number;
 }

@@ -1,17 +1,17 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import type { DataFrame, Frame } from "./frame.ts";
 import { FrameDecoder } from "./frame_decoder.ts";
 import { encodeFrame } from "./frame_encoder.ts";
 import { WireError } from "./wire_error.ts";
 
-// How this file works. `LEGAL` and `ILLEGAL` are written by hand as octets from
+// How this file works. `LEGAL` and `ILLEGAL` are written by hand as bytes from
 // the RFC, so a mistake shared by encoder and decoder cannot hide. The property
 // tests then vary what the tables cannot list: chunk borders, cuts, bit flips.
 
 interface Legal {
   readonly name: string;
-  readonly octets: string;
+  readonly bytes: string;
   readonly frame: Frame;
   /** The encoder never pads, so padded forms are only decoded. */
   readonly decodeOnly?: true;
@@ -20,23 +20,23 @@ interface Legal {
 const LEGAL: readonly Legal[] = [
   {
     name: "DATA that ends the stream",
-    octets: "000003 00 01 00000001 616263",
+    bytes: "000003 00 01 00000001 616263",
     frame: data(1, "616263", true),
   },
   {
-    name: "DATA without octets",
-    octets: "000000 00 00 00000003",
+    name: "DATA without bytes",
+    bytes: "000000 00 00 00000003",
     frame: data(3, ""),
   },
   {
     name: "padded DATA",
-    octets: "000006 00 09 00000001 02 616263 0000",
-    frame: { ...data(1, "616263", true), flowOctets: 6, paddingOctets: 3 },
+    bytes: "000006 00 09 00000001 02 616263 0000",
+    frame: { ...data(1, "616263", true), flowBytes: 6, paddingBytes: 3 },
     decodeOnly: true,
   },
   {
     name: "HEADERS that end both",
-    octets: "000002 01 05 00000003 8286",
+    bytes: "000002 01 05 00000003 8286",
     frame: {
       type: "HEADERS",
       streamId: 3,
@@ -47,7 +47,7 @@ const LEGAL: readonly Legal[] = [
   },
   {
     name: "HEADERS with a priority",
-    octets: "000006 01 24 00000005 80000003 0f 82",
+    bytes: "000006 01 24 00000005 80000003 0f 82",
     frame: {
       type: "HEADERS",
       streamId: 5,
@@ -60,7 +60,7 @@ const LEGAL: readonly Legal[] = [
   },
   {
     name: "padded HEADERS",
-    octets: "000004 01 0c 00000005 01 8286 00",
+    bytes: "000004 01 0c 00000005 01 8286 00",
     frame: {
       type: "HEADERS",
       streamId: 5,
@@ -72,17 +72,17 @@ const LEGAL: readonly Legal[] = [
   },
   {
     name: "PRIORITY",
-    octets: "000005 02 00 00000007 00000003 0f",
+    bytes: "000005 02 00 00000007 00000003 0f",
     frame: { type: "PRIORITY", streamId: 7, dependsOn: 3 },
   },
   {
     name: "RST_STREAM with a code we do not know",
-    octets: "000004 03 00 00000005 deadbeef",
+    bytes: "000004 03 00 00000005 deadbeef",
     frame: { type: "RST_STREAM", streamId: 5, errorCode: 0xdead_beef },
   },
   {
     name: "SETTINGS with one we do not know",
-    octets: "00000c 04 00 00000000 0004 00010000 f00d ffffffff",
+    bytes: "00000c 04 00 00000000 0004 00010000 f00d ffffffff",
     frame: {
       type: "SETTINGS",
       ack: false,
@@ -91,12 +91,12 @@ const LEGAL: readonly Legal[] = [
   },
   {
     name: "SETTINGS acknowledgement",
-    octets: "000000 04 01 00000000",
+    bytes: "000000 04 01 00000000",
     frame: { type: "SETTINGS", ack: true, settings: [] },
   },
   {
     name: "PUSH_PROMISE",
-    octets: "000005 05 04 00000001 00000002 82",
+    bytes: "000005 05 04 00000001 00000002 82",
     frame: {
       type: "PUSH_PROMISE",
       streamId: 1,
@@ -107,12 +107,12 @@ const LEGAL: readonly Legal[] = [
   },
   {
     name: "PING acknowledgement",
-    octets: "000008 06 01 00000000 0102030405060708",
+    bytes: "000008 06 01 00000000 0102030405060708",
     frame: { type: "PING", ack: true, opaque: hex("0102030405060708") },
   },
   {
     name: "GOAWAY with debug data",
-    octets: "00000a 07 00 00000000 7fffffff 0000000b 6869",
+    bytes: "00000a 07 00 00000000 7fffffff 0000000b 6869",
     frame: {
       type: "GOAWAY",
       lastStreamId: 0x7fff_ffff,
@@ -122,12 +122,12 @@ const LEGAL: readonly Legal[] = [
   },
   {
     name: "WINDOW_UPDATE at its largest",
-    octets: "000004 08 00 00000000 7fffffff",
+    bytes: "000004 08 00 00000000 7fffffff",
     frame: { type: "WINDOW_UPDATE", streamId: 0, increment: 0x7fff_ffff },
   },
   {
     name: "CONTINUATION",
-    octets: "000001 09 04 00000003 82",
+    bytes: "000001 09 04 00000003 82",
     frame: {
       type: "CONTINUATION",
       streamId: 3,
@@ -137,153 +137,153 @@ const LEGAL: readonly Legal[] = [
   },
   {
     name: "a frame type from the future",
-    octets: "000002 f0 00 00000007 0000",
-    frame: { type: "UNKNOWN", code: 0xf0, streamId: 7, payloadOctets: 2 },
+    bytes: "000002 f0 00 00000007 0000",
+    frame: { type: "UNKNOWN", code: 0xf0, streamId: 7, payloadBytes: 2 },
   },
 ];
 
 const ILLEGAL: readonly {
   readonly name: string;
-  readonly octets: string;
+  readonly bytes: string;
   readonly section: string;
   readonly streamId?: number;
 }[] = [
-  { name: "DATA on stream 0", octets: "000000 00 00 00000000", section: "6.1" },
+  { name: "DATA on stream 0", bytes: "000000 00 00 00000000", section: "6.1" },
   {
     name: "padding that fills a DATA payload",
-    octets: "000002 00 08 00000001 02 00",
+    bytes: "000002 00 08 00000001 02 00",
     section: "6.1",
   },
   {
     name: "PADDED without a pad length",
-    octets: "000000 00 08 00000001",
+    bytes: "000000 00 08 00000001",
     section: "4.2",
   },
   {
     name: "HEADERS on stream 0",
-    octets: "000001 01 04 00000000 82",
+    bytes: "000001 01 04 00000000 82",
     section: "6.2",
   },
   {
     name: "padding that fills a HEADERS payload",
-    octets: "000002 01 0c 00000001 02 00",
+    bytes: "000002 01 0c 00000001 02 00",
     section: "6.2",
   },
   {
     name: "HEADERS too short for its priority",
-    octets: "000004 01 24 00000001 00000000",
+    bytes: "000004 01 24 00000001 00000000",
     section: "4.2",
   },
   {
     name: "PRIORITY on stream 0",
-    octets: "000005 02 00 00000000 00000001 00",
+    bytes: "000005 02 00 00000000 00000001 00",
     section: "6.3",
   },
   {
     name: "short PRIORITY",
-    octets: "000004 02 00 00000005 00000001",
+    bytes: "000004 02 00 00000005 00000001",
     section: "6.3",
     streamId: 5,
   },
   {
     name: "RST_STREAM on stream 0",
-    octets: "000004 03 00 00000000 00000000",
+    bytes: "000004 03 00 00000000 00000000",
     section: "6.4",
   },
   {
     name: "short RST_STREAM",
-    octets: "000003 03 00 00000001 000000",
+    bytes: "000003 03 00 00000001 000000",
     section: "6.4",
   },
   {
     name: "SETTINGS on a stream",
-    octets: "000000 04 00 00000001",
+    bytes: "000000 04 00 00000001",
     section: "6.5",
   },
   {
-    name: "SETTINGS of 5 octets",
-    octets: "000005 04 00 00000000 0004000100",
+    name: "SETTINGS of 5 bytes",
+    bytes: "000005 04 00 00000000 0004000100",
     section: "6.5",
   },
   {
     name: "SETTINGS acknowledgement with a payload",
-    octets: "000006 04 01 00000000 000400010000",
+    bytes: "000006 04 01 00000000 000400010000",
     section: "6.5",
   },
   {
     name: "PUSH_PROMISE on stream 0",
-    octets: "000004 05 04 00000000 00000002",
+    bytes: "000004 05 04 00000000 00000002",
     section: "6.6",
   },
   {
     name: "PUSH_PROMISE whose padding eats its id",
-    octets: "000005 05 0c 00000001 01 000000 00",
+    bytes: "000005 05 0c 00000001 01 000000 00",
     section: "4.2",
   },
   {
     name: "PING on a stream",
-    octets: "000008 06 00 00000001 0000000000000000",
+    bytes: "000008 06 00 00000001 0000000000000000",
     section: "6.7",
   },
   {
     name: "long PING",
-    octets: "000009 06 00 00000000 000000000000000000",
+    bytes: "000009 06 00 00000000 000000000000000000",
     section: "6.7",
   },
   {
     name: "GOAWAY on a stream",
-    octets: "000008 07 00 00000001 0000000000000000",
+    bytes: "000008 07 00 00000001 0000000000000000",
     section: "6.8",
   },
   {
     name: "short GOAWAY",
-    octets: "000007 07 00 00000000 00000000000000",
+    bytes: "000007 07 00 00000000 00000000000000",
     section: "6.8",
   },
   {
     name: "WINDOW_UPDATE of 0 on the connection",
-    octets: "000004 08 00 00000000 80000000",
+    bytes: "000004 08 00 00000000 80000000",
     section: "6.9",
   },
   {
     name: "WINDOW_UPDATE of 0 on a stream",
-    octets: "000004 08 00 00000003 00000000",
+    bytes: "000004 08 00 00000003 00000000",
     section: "6.9",
     streamId: 3,
   },
   {
     name: "short WINDOW_UPDATE",
-    octets: "000003 08 00 00000000 000001",
+    bytes: "000003 08 00 00000000 000001",
     section: "6.9",
   },
   {
     name: "CONTINUATION on stream 0",
-    octets: "000000 09 04 00000000",
+    bytes: "000000 09 04 00000000",
     section: "6.10",
   },
   {
     name: "a frame above our limit",
-    octets: "004001 00 00 00000001",
+    bytes: "004001 00 00 00000001",
     section: "4.2",
   },
   {
     name: "an unknown frame above our limit",
-    octets: "004001 77 00 00000001",
+    bytes: "004001 77 00 00000001",
     section: "4.2",
   },
 ];
 
-for (const { name, octets, frame, decodeOnly } of LEGAL) {
+for (const { name, bytes, frame, decodeOnly } of LEGAL) {
   Deno.test(`FrameDecoder decodes ${name}`, () => {
-    assertEquals(decodeAll([hex(octets)]), [frame]);
+    assertEquals(decodeAll([hex(bytes)]), [frame]);
   });
   if (!decodeOnly) {
     Deno.test(`encodeFrame() encodes ${name}`, () => {
-      assertEquals(encodeFrame(frame), hex(octets));
+      assertEquals(encodeFrame(frame), hex(bytes));
     });
   }
   Deno.test(`FrameDecoder waits on every strict prefix of ${name}`, () => {
-    const whole = hex(octets);
+    const whole = hex(bytes);
     for (let size = 0; size < whole.length; size++) {
       const seen = decodeAll([whole.slice(0, size)]);
       // DATA and unknown frames are told of before they are complete.
@@ -293,9 +293,9 @@ for (const { name, octets, frame, decodeOnly } of LEGAL) {
   });
 }
 
-for (const { name, octets, section, streamId } of ILLEGAL) {
+for (const { name, bytes, section, streamId } of ILLEGAL) {
   Deno.test(`FrameDecoder rejects ${name}`, () => {
-    const error = assertThrows(() => decodeAll([hex(octets)]), WireError);
+    const error = assertThrows(() => decodeAll([hex(bytes)]), WireError);
     assertEquals(error.section, section);
     assertEquals(
       error.blast,
@@ -307,10 +307,10 @@ for (const { name, octets, section, streamId } of ILLEGAL) {
 }
 
 Deno.test("FrameDecoder goes on behind an error of one stream", () => {
-  for (const { octets, streamId } of ILLEGAL) {
+  for (const { bytes, streamId } of ILLEGAL) {
     if (streamId === undefined) continue;
     const decoder = new FrameDecoder();
-    decoder.push(hex(octets + "000000 04 01 00000000"));
+    decoder.push(hex(bytes + "000000 04 01 00000000"));
     assertThrows(() => decoder.next(), WireError);
     assertEquals(decoder.next()?.type, "SETTINGS");
   }
@@ -321,14 +321,14 @@ Deno.test("FrameDecoder hands DATA on before the frame is complete", () => {
   decoder.push(hex("000003 00 01 00000001 61"));
   assertEquals(decoder.next(), {
     ...data(1, "61"),
-    flowOctets: 3,
+    flowBytes: 3,
   });
   assertEquals(decoder.next(), undefined);
   decoder.push(hex("6263"));
   assertEquals(decoder.next(), {
     ...data(1, "6263", true),
     isFirst: false,
-    flowOctets: 0,
+    flowBytes: 0,
   });
 });
 
@@ -341,7 +341,7 @@ Deno.test("FrameDecoder tells the end of the stream behind the padding", () => {
   assertEquals(decoder.next(), {
     ...data(1, "", true),
     isFirst: false,
-    flowOctets: 0,
+    flowBytes: 0,
   });
   assertEquals(decoder.next(), data(3, "62"));
 });
@@ -358,31 +358,31 @@ Deno.test("FrameDecoder charges the frame behind a padded one in full", () => {
 Deno.test("frames survive any cutting into chunks", () =>
   forAll(300, (prng) => {
     const frames = Array.from({ length: prng.below(8) }, () => anyFrame(prng));
-    const octets = concat(frames.map(encodeFrame));
-    assertEquals(decodeAll(cut(octets, prng)), frames);
+    const bytes = concat(frames.map(encodeFrame));
+    assertEquals(decodeAll(cut(bytes, prng)), frames);
   }));
 
-Deno.test("FrameDecoder answers hostile octets with frames or a WireError", () =>
+Deno.test("FrameDecoder answers hostile bytes with frames or a WireError", () =>
   forAll(1000, (prng) => {
-    const octets = concat([anyFrame(prng), anyFrame(prng)].map(encodeFrame));
-    octets[prng.below(octets.length)]! ^= 1 << prng.below(8);
+    const bytes = concat([anyFrame(prng), anyFrame(prng)].map(encodeFrame));
+    bytes[prng.below(bytes.length)]! ^= 1 << prng.below(8);
     try {
-      decodeAll(cut(octets, prng));
+      decodeAll(cut(bytes, prng));
     } catch (error) {
       assert(error instanceof WireError, `${error}`);
     }
   }));
 
-function data(streamId: number, octets: string, endStream = false): DataFrame {
-  const payload = hex(octets);
+function data(streamId: number, bytes: string, endStream = false): DataFrame {
+  const payload = hex(bytes);
   return {
     type: "DATA",
     streamId,
     endStream,
     data: payload,
     isFirst: true,
-    flowOctets: payload.length,
-    paddingOctets: 0,
+    flowBytes: payload.length,
+    paddingBytes: 0,
   };
 }
 
@@ -393,20 +393,20 @@ function isUnfinished(piece: Frame, whole: Frame): boolean {
 function anyFrame(prng: Prng): Frame {
   const { frame } = prng.pick(LEGAL.filter(({ decodeOnly }) => !decodeOnly));
   if (frame.type !== "DATA") return frame;
-  const payload = prng.octets(prng.below(64));
+  const payload = prng.bytes(prng.below(64));
   return {
     ...frame,
     streamId: 1 + prng.below(100),
     data: payload,
-    flowOctets: payload.length,
+    flowBytes: payload.length,
   };
 }
 
-function cut(octets: Uint8Array, prng: Prng): Uint8Array[] {
+function cut(bytes: Uint8Array, prng: Prng): Uint8Array[] {
   const chunks: Uint8Array[] = [];
-  for (let start = 0; start < octets.length;) {
+  for (let start = 0; start < bytes.length;) {
     const size = 1 + prng.below(12);
-    chunks.push(octets.slice(start, start + size));
+    chunks.push(bytes.slice(start, start + size));
     start += size;
   }
   return chunks;

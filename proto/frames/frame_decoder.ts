@@ -1,5 +1,5 @@
 /**
- * Octets to HTTP/2 frames (RFC 9113 §4 and §6).
+ * Bytes to HTTP/2 frames (RFC 9113 §4 and §6).
  *
  * Layer: `bytes` below, `streams` above. This module does no I/O, keeps no
  * stream state and never looks inside a header block; it knows only what a
@@ -20,7 +20,7 @@ import {
   type DataFrame,
   Flag,
   type Frame,
-  FRAME_HEADER_OCTETS,
+  FRAME_HEADER_BYTES,
   FrameType,
   MAX_FRAME_SIZE_DEFAULT,
   UINT31_MAX,
@@ -31,24 +31,24 @@ import {
   type FrameHeader,
   frameName,
 } from "./frame_payload.ts";
-import { readUint32 } from "./octet_order.ts";
+import { readUint32 } from "./byte_order.ts";
 import { ErrorCode, WireError } from "./wire_error.ts";
 
 /** A gathering buffer of at most this size is kept between frames. */
-const GATHER_OCTETS_KEPT = 1024;
+const GATHER_BYTES_KEPT = 1024;
 
 const EMPTY: Uint8Array = new Uint8Array(0);
 
-/** What the next octets of the chunk belong to. */
+/** What the next bytes of the chunk belong to. */
 type Part = "header" | "gather" | "skip" | "padLength" | "data" | "padding";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * Turns a peer's octets into frames, one at a time, at the caller's pace.
+ * Turns a peer's bytes into frames, one at a time, at the caller's pace.
  *
  * Push a chunk, then call {@linkcode FrameDecoder.next} until it returns
- * `undefined`. How the octets were cut into chunks changes nothing but the
+ * `undefined`. How the bytes were cut into chunks changes nothing but the
  * pieces in which DATA comes out. After a {@linkcode WireError} with connection
  * scope the decoder is spent: framing is lost and cannot be found again
  * (§5.4.1). After one with stream scope the offending frame has been skipped.
@@ -68,18 +68,18 @@ export class FrameDecoder {
     endStream: false,
     data: EMPTY,
     isFirst: true,
-    flowOctets: 0,
-    paddingOctets: 0,
+    flowBytes: 0,
+    paddingBytes: 0,
   };
   /** Made when the edge of a chunk cuts a header. */
-  #headerOctets = EMPTY;
+  #headerBytes = EMPTY;
   #chunk: Uint8Array = EMPTY;
   #offset = 0;
   #part: Part = "header";
-  /** Octets of a header or payload gathered so far. */
+  /** Bytes of a header or payload gathered so far. */
   #gathered = 0;
   #gather: Uint8Array = EMPTY;
-  /** Octets left of the DATA to deliver, or of what is being skipped. */
+  /** Bytes left of the DATA to deliver, or of what is being skipped. */
   #left = 0;
   #paddingLeft = 0;
   #isLaterPiece = false;
@@ -89,7 +89,7 @@ export class FrameDecoder {
     this.#maxFrameSize = maxFrameSize;
   }
 
-  /** True between two frames: an end of the octets here is in order. */
+  /** True between two frames: an end of the bytes here is in order. */
   get isBetweenFrames(): boolean {
     return this.#part === "header" && this.#gathered === 0 &&
       this.#offset === this.#chunk.length;
@@ -110,9 +110,9 @@ export class FrameDecoder {
   /**
    * Decodes the next whole frame, or the next piece of a DATA frame.
    *
-   * @returns The frame, valid until the next call (so are the octets it
+   * @returns The frame, valid until the next call (so are the bytes it
    *   refers to), or `undefined` when another chunk is needed.
-   * @throws {WireError} When the octets cannot be a legal frame.
+   * @throws {WireError} When the bytes cannot be a legal frame.
    */
   next(): Frame | undefined {
     while (this.#offset < this.#chunk.length || this.#isEmptyPartDue()) {
@@ -124,7 +124,7 @@ export class FrameDecoder {
     return undefined;
   }
 
-  /** Empty payloads need no octets of the chunk to be complete. */
+  /** Empty payloads need no bytes of the chunk to be complete. */
   #isEmptyPartDue(): boolean {
     return this.#part === "gather" && this.#header.length === 0 ||
       this.#part === "data" && this.#left === 0;
@@ -152,43 +152,43 @@ export class FrameDecoder {
 
   #readHeader(): boolean {
     const available = this.#chunk.length - this.#offset;
-    if (this.#gathered === 0 && available >= FRAME_HEADER_OCTETS) {
+    if (this.#gathered === 0 && available >= FRAME_HEADER_BYTES) {
       this.#parseHeader(this.#chunk, this.#offset);
-      this.#offset += FRAME_HEADER_OCTETS;
+      this.#offset += FRAME_HEADER_BYTES;
       return true;
     }
-    if (this.#headerOctets === EMPTY) {
-      this.#headerOctets = new Uint8Array(FRAME_HEADER_OCTETS);
+    if (this.#headerBytes === EMPTY) {
+      this.#headerBytes = new Uint8Array(FRAME_HEADER_BYTES);
     }
-    const wanted = FRAME_HEADER_OCTETS - this.#gathered;
-    this.#copyInto(this.#headerOctets, Math.min(wanted, available));
-    if (this.#gathered < FRAME_HEADER_OCTETS) return false;
+    const wanted = FRAME_HEADER_BYTES - this.#gathered;
+    this.#copyInto(this.#headerBytes, Math.min(wanted, available));
+    if (this.#gathered < FRAME_HEADER_BYTES) return false;
     this.#gathered = 0;
-    this.#parseHeader(this.#headerOctets, 0);
+    this.#parseHeader(this.#headerBytes, 0);
     return true;
   }
 
-  #parseHeader(octets: Uint8Array, at: number): void {
+  #parseHeader(bytes: Uint8Array, at: number): void {
     const header = this.#header;
-    header.length = octets[at]! << 16 | octets[at + 1]! << 8 | octets[at + 2]!;
-    header.code = octets[at + 3]!;
-    header.flags = octets[at + 4]!;
+    header.length = bytes[at]! << 16 | bytes[at + 1]! << 8 | bytes[at + 2]!;
+    header.code = bytes[at + 3]!;
+    header.flags = bytes[at + 4]!;
     // The top bit is reserved and ignored (§4.1).
-    header.streamId = readUint32(octets, at + 5) & UINT31_MAX;
+    header.streamId = readUint32(bytes, at + 5) & UINT31_MAX;
   }
 
   /** Decides by the header alone what to do with the payload. */
   #begin(): Frame | undefined {
     const header = this.#header;
     // Checked before any payload is gathered, so that a peer cannot make us
-    // hold more than one frame's worth of octets.
+    // hold more than one frame's worth of bytes.
     if (header.length > this.#maxFrameSize) {
       throw new WireError(
         ErrorCode.FRAME_SIZE_ERROR,
         "4.2",
         `Cannot accept ${
           frameName(header)
-        }: ${header.length} octets, wanted at most ${this.#maxFrameSize}`,
+        }: ${header.length} bytes, wanted at most ${this.#maxFrameSize}`,
       );
     }
     if (header.code === FrameType.DATA) {
@@ -200,7 +200,7 @@ export class FrameDecoder {
     this.#left = length;
     if (length === 0) this.#part = "header";
     if (code > FrameType.CONTINUATION) {
-      return { type: "UNKNOWN", code, streamId, payloadOctets: length };
+      return { type: "UNKNOWN", code, streamId, payloadBytes: length };
     }
     checkHeader(header);
     this.#part = "gather";
@@ -227,14 +227,14 @@ export class FrameDecoder {
     const payload = this.#gather.subarray(0, length);
     this.#gathered = 0;
     this.#part = "header";
-    if (length > GATHER_OCTETS_KEPT) this.#gather = EMPTY;
+    if (length > GATHER_BYTES_KEPT) this.#gather = EMPTY;
     return decodePayload(this.#header, payload);
   }
 
-  #copyInto(target: Uint8Array, octets: number): void {
-    const end = this.#offset + octets;
+  #copyInto(target: Uint8Array, bytes: number): void {
+    const end = this.#offset + bytes;
     target.set(this.#chunk.subarray(this.#offset, end), this.#gathered);
-    this.#gathered += octets;
+    this.#gathered += bytes;
     this.#offset = end;
   }
 
@@ -253,8 +253,8 @@ export class FrameDecoder {
     const piece = this.#piece;
     piece.streamId = streamId;
     piece.isFirst = true;
-    piece.flowOctets = length;
-    piece.paddingOctets = 0;
+    piece.flowBytes = length;
+    piece.paddingBytes = 0;
     this.#isLaterPiece = false;
     this.#left = length;
     this.#paddingLeft = 0;
@@ -270,10 +270,10 @@ export class FrameDecoder {
       throw new WireError(
         ErrorCode.PROTOCOL_ERROR,
         "6.1",
-        `Cannot strip ${padLength} octets of padding from a DATA payload of ${length}`,
+        `Cannot strip ${padLength} bytes of padding from a DATA payload of ${length}`,
       );
     }
-    this.#piece.paddingOctets = padLength + 1;
+    this.#piece.paddingBytes = padLength + 1;
     this.#paddingLeft = padLength;
     this.#left = length - 1 - padLength;
     this.#part = "data";
@@ -313,8 +313,8 @@ export class FrameDecoder {
     // The object was set up for the first piece; the later ones charge nothing.
     if (this.#isLaterPiece) {
       piece.isFirst = false;
-      piece.flowOctets = 0;
-      piece.paddingOctets = 0;
+      piece.flowBytes = 0;
+      piece.paddingBytes = 0;
     }
     piece.data = data;
     piece.endStream = endStream;

@@ -1,5 +1,5 @@
 /**
- * HTTP/2 frames to octets (RFC 9113 §4 and §6), written in place into a buffer
+ * HTTP/2 frames to bytes (RFC 9113 §4 and §6), written in place into a buffer
  * of the caller's at an offset. Never pads and never splits: the caller has
  * already cut the payload to the peer's frame size.
  *
@@ -9,10 +9,10 @@
  * @module
  */
 
-import { Flag, type Frame, FRAME_HEADER_OCTETS, FrameType } from "./frame.ts";
-import { writeUint16, writeUint32 } from "./octet_order.ts";
+import { Flag, type Frame, FRAME_HEADER_BYTES, FrameType } from "./frame.ts";
+import { writeUint16, writeUint32 } from "./byte_order.ts";
 
-/** Writes the 9 octets of §4.1. */
+/** Writes the 9 bytes of §4.1. */
 export function writeFrameHeader(
   into: Uint8Array,
   at: number,
@@ -29,27 +29,27 @@ export function writeFrameHeader(
   writeUint32(into, at + 5, streamId);
 }
 
-/** Octets that {@linkcode writeFrame} will write, header included. */
-export function frameOctets(frame: Frame): number {
-  return FRAME_HEADER_OCTETS + payloadOctets(frame);
+/** Bytes that {@linkcode writeFrame} will write, header included. */
+export function frameBytes(frame: Frame): number {
+  return FRAME_HEADER_BYTES + payloadBytes(frame);
 }
 
-/** Writes `frame` at `at`; there must be room for {@linkcode frameOctets}. */
+/** Writes `frame` at `at`; there must be room for {@linkcode frameBytes}. */
 export function writeFrame(into: Uint8Array, at: number, frame: Frame): void {
-  const length = payloadOctets(frame);
+  const length = payloadBytes(frame);
   const { code, flags, streamId } = headerOf(frame);
   writeFrameHeader(into, at, length, code, flags, streamId);
-  writePayload(into, at + FRAME_HEADER_OCTETS, frame);
+  writePayload(into, at + FRAME_HEADER_BYTES, frame);
 }
 
 /** Encodes `frame` into a buffer of its own; for tests and cold paths. */
 export function encodeFrame(frame: Frame): Uint8Array {
-  const octets = new Uint8Array(frameOctets(frame));
-  writeFrame(octets, 0, frame);
-  return octets;
+  const bytes = new Uint8Array(frameBytes(frame));
+  writeFrame(bytes, 0, frame);
+  return bytes;
 }
 
-function payloadOctets(frame: Frame): number {
+function payloadBytes(frame: Frame): number {
   switch (frame.type) {
     case "DATA":
       return frame.data.length;
@@ -71,7 +71,7 @@ function payloadOctets(frame: Frame): number {
     case "CONTINUATION":
       return frame.fragment.length;
     case "UNKNOWN":
-      return frame.payloadOctets;
+      return frame.payloadBytes;
   }
 }
 
@@ -139,7 +139,7 @@ function writePayload(into: Uint8Array, at: number, frame: Frame): void {
       into.set(frame.fragment, at);
       return;
     case "UNKNOWN":
-      into.fill(0, at, at + frame.payloadOctets);
+      into.fill(0, at, at + frame.payloadBytes);
       return;
   }
 }

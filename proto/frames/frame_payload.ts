@@ -13,10 +13,10 @@ import {
   type Setting,
   UINT31_MAX,
 } from "./frame.ts";
-import { readUint16, readUint32 } from "./octet_order.ts";
+import { readUint16, readUint32 } from "./byte_order.ts";
 import { type Blast, ErrorCode, WireError } from "./wire_error.ts";
 
-/** The 9 octets in front of each payload (§4.1). */
+/** The 9 bytes in front of each payload (§4.1). */
 export interface FrameHeader {
   readonly length: number;
   readonly code: number;
@@ -29,20 +29,20 @@ interface HeaderRule {
   readonly name: keyof typeof FrameType;
   readonly section: string;
   readonly on: "stream" | "connection" | "either";
-  readonly octets?: number;
-  readonly octetsMin?: number;
+  readonly bytes?: number;
+  readonly bytesMin?: number;
 }
 
 const RULES: readonly HeaderRule[] = [
   { name: "DATA", section: "6.1", on: "stream" },
   { name: "HEADERS", section: "6.2", on: "stream" },
-  { name: "PRIORITY", section: "6.3", on: "stream", octets: 5 },
-  { name: "RST_STREAM", section: "6.4", on: "stream", octets: 4 },
+  { name: "PRIORITY", section: "6.3", on: "stream", bytes: 5 },
+  { name: "RST_STREAM", section: "6.4", on: "stream", bytes: 4 },
   { name: "SETTINGS", section: "6.5", on: "connection" },
-  { name: "PUSH_PROMISE", section: "6.6", on: "stream", octetsMin: 4 },
-  { name: "PING", section: "6.7", on: "connection", octets: 8 },
-  { name: "GOAWAY", section: "6.8", on: "connection", octetsMin: 8 },
-  { name: "WINDOW_UPDATE", section: "6.9", on: "either", octets: 4 },
+  { name: "PUSH_PROMISE", section: "6.6", on: "stream", bytesMin: 4 },
+  { name: "PING", section: "6.7", on: "connection", bytes: 8 },
+  { name: "GOAWAY", section: "6.8", on: "connection", bytesMin: 8 },
+  { name: "WINDOW_UPDATE", section: "6.9", on: "either", bytes: 4 },
   { name: "CONTINUATION", section: "6.10", on: "stream" },
 ];
 
@@ -58,7 +58,7 @@ export function frameName(header: FrameHeader): string {
  * @throws {WireError}
  */
 export function checkHeader(header: FrameHeader): void {
-  const { on, section, octets, octetsMin } = RULES[header.code]!;
+  const { on, section, bytes, bytesMin } = RULES[header.code]!;
   const { length, streamId, code, flags } = header;
   if (on !== "either" && (on === "stream") !== (streamId !== 0)) {
     throw new WireError(
@@ -67,15 +67,15 @@ export function checkHeader(header: FrameHeader): void {
       `Cannot accept ${frameName(header)} on stream ${streamId}`,
     );
   }
-  if (octets !== undefined && length !== octets) {
+  if (bytes !== undefined && length !== bytes) {
     // §6.3 is the only section that limits a wrong size to its stream.
     const blast: Blast = code === FrameType.PRIORITY
       ? { scope: "stream", streamId }
       : { scope: "connection" };
-    throw sizeError(header, section, `${octets}`, blast);
+    throw sizeError(header, section, `${bytes}`, blast);
   }
-  if (octetsMin !== undefined && length < octetsMin) {
-    throw sizeError(header, section, `at least ${octetsMin}`);
+  if (bytesMin !== undefined && length < bytesMin) {
+    throw sizeError(header, section, `at least ${bytesMin}`);
   }
   if (code === FrameType.SETTINGS) checkSettingsSize(header);
   if (code === FrameType.DATA && flags & Flag.PADDED && length === 0) {
@@ -85,7 +85,7 @@ export function checkHeader(header: FrameHeader): void {
 
 /**
  * Decodes a whole payload whose header has passed {@linkcode checkHeader}.
- * Octets in the frame are views of `payload`.
+ * Bytes in the frame are views of `payload`.
  *
  * @throws {WireError}
  */
@@ -156,7 +156,7 @@ function stripPadding(
     throw new WireError(
       ErrorCode.PROTOCOL_ERROR,
       section,
-      `Cannot strip ${padLength} octets of padding from a payload of ${payload.length}`,
+      `Cannot strip ${padLength} bytes of padding from a payload of ${payload.length}`,
     );
   }
   return payload.subarray(1, payload.length - padLength);
@@ -231,7 +231,7 @@ function sizeError(
     section,
     `Cannot accept ${
       frameName(header)
-    }: ${header.length} octets, wanted ${wanted}`,
+    }: ${header.length} bytes, wanted ${wanted}`,
     blast,
   );
 }

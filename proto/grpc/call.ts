@@ -2,7 +2,7 @@
  * One gRPC call as the layers above see it, on either side.
  *
  * A call is a head, then messages each way, then a status. Bodies come up as
- * raw octets (length-prefixed messages, cut anywhere) so that a large message
+ * raw bytes (length-prefixed messages, cut anywhere) so that a large message
  * is passed on while it arrives; `message_reader.ts` gathers whole messages for
  * callers that want those.
  *
@@ -28,13 +28,13 @@ export interface CallBody {
    *
    * @param shared The rest of the message, if many calls send the same and it
    *   never changes: it is kept as it is, not as a copy.
-   * @returns `false` when octets had to be kept: wait for `onWritable`.
+   * @returns `false` when bytes had to be kept: wait for `onWritable`.
    */
   sendMessage(message: Uint8Array, shared?: Uint8Array): boolean;
-  /** Octets kept by `sendMessage`. */
-  readonly keptOctets: number;
+  /** Bytes kept by `sendMessage`. */
+  readonly keptBytes: number;
   /** Returns credit; see `Stream.consumed`. */
-  consumed(octets: number): void;
+  consumed(bytes: number): void;
   /** For a call that many share; see `Stream.divideBudget`. */
   divideBudget(): ReceiveBudget;
 }
@@ -51,7 +51,7 @@ export interface ClientCall extends CallBody {
 export interface ClientCallEvents {
   /** The response head; absent for a trailers-only response. */
   onMetadata(metadata: Metadata): void;
-  /** Octets of the response body; valid during the call; see `Stream.onData`. */
+  /** Bytes of the response body; valid during the call; see `Stream.onData`. */
   onBody(chunk: Uint8Array): void;
   onWritable(): void;
   /**
@@ -84,7 +84,7 @@ export interface ServerCall extends CallBody {
 
 /** What a callee hears. */
 export interface ServerCallEvents {
-  /** Octets of the request body; valid during the call; see `Stream.onData`. */
+  /** Bytes of the request body; valid during the call; see `Stream.onData`. */
   onBody(chunk: Uint8Array): void;
   /** The caller will send no more messages (END_STREAM). */
   onHalfClose(): void;

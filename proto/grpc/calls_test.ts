@@ -6,11 +6,11 @@
  */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { fields } from "../../tests/support/fake_stream.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { MemoryPipe } from "../../tests/support/memory_pipe.ts";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
-import { StreamLog } from "../../tests/support/stream_log.ts";
+import { fields } from "../../tests/support/memory/fake_stream.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
+import { StreamLog } from "../../tests/support/xds/stream_log.ts";
 import { Connection } from "../streams/connection.ts";
 import type { LocalSettings } from "../streams/settings.ts";
 import type { ClientCall, MethodHandler, ServerCall } from "./call.ts";
@@ -76,14 +76,14 @@ class LoggedCall {
   readonly call: ClientCall;
   readonly messages: Uint8Array[] = [];
   readonly statuses: string[] = [];
-  /** Octets that were not given back. */
-  owedOctets = 0;
+  /** Bytes that were not given back. */
+  owedBytes = 0;
   consumes = true;
   onRoom = () => {};
 
   constructor(world: World, path: string, options: Partial<CallOptions>) {
     const reader = new MessageReader({
-      messageOctetsMax: 8 * MIB,
+      messageBytesMax: 8 * MIB,
       onMessage: (message) => this.messages.push(message),
     });
     this.call = startCall(world.client, {
@@ -95,7 +95,7 @@ class LoggedCall {
       onMetadata() {},
       onBody: (chunk) => {
         reader.push(chunk);
-        this.owedOctets += chunk.length;
+        this.owedBytes += chunk.length;
         if (this.consumes) this.pay();
       },
       onWritable: () => this.onRoom(),
@@ -107,15 +107,15 @@ class LoggedCall {
   }
 
   pay(): void {
-    this.call.consumed(this.owedOctets);
-    this.owedOctets = 0;
+    this.call.consumed(this.owedBytes);
+    this.owedBytes = 0;
   }
 }
 
 /** Echoes messages, and ends when the caller has. */
 const echo: MethodHandler = (call) => {
   const reader = new MessageReader({
-    messageOctetsMax: 8 * MIB,
+    messageBytesMax: 8 * MIB,
     onMessage: (message) => void call.sendMessage(message),
   });
   return {
@@ -158,7 +158,7 @@ Deno.test("calls beside each other echo every message in order, however cut", as
     });
     for (let step = 0; step < 30; step++) {
       const { logged, sent } = prng.pick(calls);
-      const message = prng.octets(prng.pick([0, 1, 100, prng.below(60_000)]));
+      const message = prng.bytes(prng.pick([0, 1, 100, prng.below(60_000)]));
       sent.push(message.slice());
       logged.call.sendMessage(message);
       message.fill(0xee);
@@ -198,7 +198,7 @@ Deno.test("unary calls over the peer's stream limit wait for their turn", async 
     await new Promise((resolve) => setTimeout(resolve, 0));
   }
   assertEquals(
-    (await all).map(([octet]) => octet),
+    (await all).map(([byte]) => byte),
     Array.from({ length: 100 }, (_, index) => index * 2),
   );
   world.assertNothingLeft();
@@ -217,7 +217,7 @@ Deno.test("trailers arrive behind megabytes that a slow caller lets wait", () =>
   world.pipe.settle();
   assertEquals(logged.statuses, []);
   while (logged.statuses.length === 0) {
-    assert(logged.owedOctets > 0, "nothing moves any more");
+    assert(logged.owedBytes > 0, "nothing moves any more");
     logged.pay();
     world.pipe.settle();
   }
@@ -260,16 +260,16 @@ Deno.test("an answer while the caller is still sending ends the call on both end
   served!.finish({ code: StatusCode.NOT_FOUND, message: "no" });
   world.assertNothingLeft();
   assertEquals(logged.statuses, ["NOT_FOUND no"]);
-  assertEquals([logged.call.keptOctets, logged.call.room], [0, 0]);
+  assertEquals([logged.call.keptBytes, logged.call.room], [0, 0]);
   assertEquals(heard.filter((what) => what !== "body"), []);
 });
 
-Deno.test("a cancelled call is a cancellation over there, kept octets or not", () => {
-  for (const octets of [10, 5 * MIB]) {
+Deno.test("a cancelled call is a cancellation over there, kept bytes or not", () => {
+  for (const bytes of [10, 5 * MIB]) {
     const heard: string[] = [];
     const world = new World({ "/m": quiet(heard) });
     const logged = world.call("/m");
-    logged.call.sendMessage(new Uint8Array(octets));
+    logged.call.sendMessage(new Uint8Array(bytes));
     world.pipe.step();
     logged.call.cancel();
     world.assertNothingLeft();
@@ -344,7 +344,7 @@ Deno.test("a connection that goes away finishes its calls and takes no more", as
 
 Deno.test("a message over the limit costs its call, and only its call", async () => {
   const small = unaryMethod((request) => Promise.resolve(request), {
-    messageOctetsMax: 1000,
+    messageBytesMax: 1000,
   });
   const world = new World({ "/small": small, "/echo": echo });
   const other = world.call("/echo");
@@ -357,7 +357,7 @@ Deno.test("a message over the limit costs its call, and only its call", async ()
   const error = await assertRejects(
     () => refused,
     GrpcError,
-    "Cannot read a message of 100000 octets: at most 1000 are accepted",
+    "Cannot read a message of 100000 bytes: at most 1000 are accepted",
   );
   assertEquals(error.code, StatusCode.RESOURCE_EXHAUSTED);
   other.call.sendMessage(Uint8Array.of(1));
@@ -378,17 +378,17 @@ Deno.test("refused requests leave no stream behind, with a body or without", () 
     }, "200"],
   ] as const;
   for (const [head, status] of heads) {
-    for (const bodyOctets of [0, 200_000]) {
+    for (const bodyBytes of [0, 200_000]) {
       const log = new StreamLog();
       const stream = world.client.openStream(
         fields({ ":scheme": "http", ":authority": "test", ...head }),
-        bodyOctets === 0,
+        bodyBytes === 0,
         log,
       );
       log.stream = stream;
-      if (bodyOctets > 0) stream.write(new Uint8Array(bodyOctets));
+      if (bodyBytes > 0) stream.write(new Uint8Array(bodyBytes));
       // What is not gRPC is read to its end; a call is stopped before.
-      if (bodyOctets > 0 && status !== "200") stream.end();
+      if (bodyBytes > 0 && status !== "200") stream.end();
       world.assertNothingLeft();
       assertEquals(log.headers[0]!.value, status);
       assertEquals(log.hasEnded, true);

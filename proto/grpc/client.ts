@@ -35,7 +35,7 @@ export interface CallOptions {
   /** Such as `/ProxyService/Proxy`. */
   readonly path: string;
   readonly authority: string;
-  /** What the octets below travel in; `http` unless given. */
+  /** What the bytes below travel in; `http` unless given. */
   readonly scheme?: "http" | "https";
   readonly metadata?: Metadata;
   /** How long the caller waits, told to the callee (`grpc-timeout`). */
@@ -82,7 +82,7 @@ export function startCall(
 export interface UnaryCallOptions extends CallOptions {
   readonly request: Uint8Array;
   /** Longest answer accepted; 4 MiB unless given. */
-  readonly messageOctetsMax?: number;
+  readonly messageBytesMax?: number;
 }
 
 /**
@@ -96,7 +96,7 @@ export async function unaryCall(
   options: UnaryCallOptions,
 ): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  const only = new OnlyMessage("response", options.messageOctetsMax);
+  const only = new OnlyMessage("response", options.messageBytesMax);
   const call = startCall(connection, {
     acceptEncoding: ACCEPTED_ENCODINGS,
     ...options,

@@ -75,8 +75,8 @@ export class ClientCallStream implements ClientCall, StreamEvents {
     return this.#canSend ? this.#body.room : 0;
   }
 
-  get keptOctets(): number {
-    return this.#body.keptOctets;
+  get keptBytes(): number {
+    return this.#body.keptBytes;
   }
 
   sendFrame(head: Uint8Array, body: Uint8Array): void {
@@ -91,12 +91,12 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   }
 
   awaitRoom(): void {
-    // Kept octets have asked already, and room is 0 until they are gone.
-    if (this.#canSend && this.#body.keptOctets === 0) this.#stream.awaitRoom();
+    // Kept bytes have asked already, and room is 0 until they are gone.
+    if (this.#canSend && this.#body.keptBytes === 0) this.#stream.awaitRoom();
   }
 
-  consumed(octets: number): void {
-    if (!this.#isOver) this.#stream.consumed(octets);
+  consumed(bytes: number): void {
+    if (!this.#isOver) this.#stream.consumed(bytes);
   }
 
   divideBudget(): ReceiveBudget {

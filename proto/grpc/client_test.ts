@@ -4,8 +4,8 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "@std/assert";
-import { FakeStream, fields } from "../../tests/support/fake_stream.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ConnectionUnavailableError } from "../streams/connection_events.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import type { ClientCall } from "./call.ts";
@@ -194,7 +194,7 @@ Deno.test("resets and lost connections are statuses that nobody sent", () => {
     call.halfClose();
     call.consumed(5);
     assertEquals(heard, [wanted]);
-    assertEquals([stream.log.length, stream.consumedOctets], [1, 0]);
+    assertEquals([stream.log.length, stream.consumedBytes], [1, 0]);
   }
 });
 
@@ -331,7 +331,7 @@ Deno.test("a unary call sends one message and gives one back", async () => {
   const { promise, stream } = callUnary([answer], { "grpc-status": "0" });
   assertEquals(await promise, Uint8Array.of(7, 8));
   assertEquals(stream.log.slice(1), ["data 6", "end"]);
-  assertEquals(stream.consumedOctets, answer.length);
+  assertEquals(stream.consumedBytes, answer.length);
   assertStringIncludes(stream.log[0]!, "grpc-accept-encoding: identity,gzip");
 });
 
@@ -348,7 +348,7 @@ Deno.test("a unary call wants exactly one message, whole and not too large", asy
   assertEquals(await rejection(callUnary([one, one], ok).promise), 12);
   const half = callUnary([one.subarray(0, 6)], ok);
   assertEquals(await rejection(half.promise), 13);
-  const large = callUnary([one], ok, { messageOctetsMax: 1 });
+  const large = callUnary([one], ok, { messageBytesMax: 1 });
   assertEquals(await rejection(large.promise), 8);
   assertEquals(large.stream.log.at(-1), "reset 8");
 });
@@ -384,7 +384,7 @@ Deno.test("room is asked for only when it can be used", () => {
   call.sendMessage(new Uint8Array(4));
   stream.isAwaitingRoom = false;
   call.awaitRoom();
-  assertEquals(stream.isAwaitingRoom, false, "kept octets have asked");
+  assertEquals(stream.isAwaitingRoom, false, "kept bytes have asked");
   stream.credit = 100;
   peer.onWritable();
   call.halfClose();

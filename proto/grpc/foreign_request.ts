@@ -16,8 +16,8 @@ import type { Stream, StreamEvents } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import { fieldValue } from "./status_codec.ts";
 
-/** Octets of a body that are read before the answer comes unasked. */
-export const FOREIGN_BODY_OCTETS_MAX = 1024 * 1024;
+/** Bytes of a body that are read before the answer comes unasked. */
+export const FOREIGN_BODY_BYTES_MAX = 1024 * 1024;
 
 /** How long the end of a request is waited for, and then that of the answer. */
 export const FOREIGN_REQUEST_WAIT_MS = 10_000;
@@ -31,7 +31,7 @@ export class ForeignRequest implements StreamEvents {
   readonly #timer: Timer;
   /** What is still to be sent of the answer's body. */
   #body: Uint8Array;
-  #readOctets = 0;
+  #readBytes = 0;
   #state: "reading" | "answering" | "over" = "reading";
   #hasEnded = false;
 
@@ -62,9 +62,9 @@ export class ForeignRequest implements StreamEvents {
   onData(chunk: Uint8Array): void {
     if (this.#state === "over") return;
     this.#stream.consumed(chunk.length);
-    this.#readOctets += chunk.length;
+    this.#readBytes += chunk.length;
     if (this.#state !== "reading") return;
-    if (this.#readOctets > FOREIGN_BODY_OCTETS_MAX) this.#answer();
+    if (this.#readBytes > FOREIGN_BODY_BYTES_MAX) this.#answer();
   }
 
   onEnd(): void {

@@ -1,8 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { FakeStream, fields } from "../../tests/support/fake_stream.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
-  FOREIGN_BODY_OCTETS_MAX,
+  FOREIGN_BODY_BYTES_MAX,
   FOREIGN_REQUEST_WAIT_MS,
   ForeignRequest,
 } from "./foreign_request.ts";
@@ -23,7 +23,7 @@ const bodyOf = (stream: FakeStream) =>
 Deno.test("a request is credited, read to its end and answered in words", () => {
   const { stream, timers, request } = scene(POST);
   request.onData(new Uint8Array(300_000));
-  assertEquals(stream.consumedOctets, 300_000);
+  assertEquals(stream.consumedBytes, 300_000);
   assertEquals(stream.log, []);
   request.onEnd();
   assertStringIncludes(
@@ -65,7 +65,7 @@ Deno.test("the answer keeps to the client's window", () => {
 
 Deno.test("a client that does not stop gets its answer and is stopped", () => {
   const { stream, timers, request } = scene(POST);
-  request.onData(new Uint8Array(FOREIGN_BODY_OCTETS_MAX));
+  request.onData(new Uint8Array(FOREIGN_BODY_BYTES_MAX));
   assertEquals(stream.log, []);
   request.onData(new Uint8Array(1));
   assertEquals(stream.log.slice(-2), ["end", "reset 0"]);

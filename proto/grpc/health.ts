@@ -21,7 +21,7 @@ import { GrpcError, StatusCode } from "./status.ts";
 import { unaryMethod } from "./unary_method.ts";
 
 /** A service name is all a request holds; longer ones are nobody's. */
-const REQUEST_OCTETS_MAX = 4096;
+const REQUEST_BYTES_MAX = 4096;
 
 /** See the module description. */
 export class HealthService {
@@ -32,11 +32,11 @@ export class HealthService {
   readonly methods: Readonly<Record<string, MethodHandler>> = {
     "/grpc.health.v1.Health/Check": unaryMethod(
       (request) => Promise.resolve(request).then((r) => this.#check(r)),
-      { messageOctetsMax: REQUEST_OCTETS_MAX },
+      { messageBytesMax: REQUEST_BYTES_MAX },
     ),
     "/grpc.health.v1.Health/List": unaryMethod(
       () => Promise.resolve(this.#list()),
-      { messageOctetsMax: REQUEST_OCTETS_MAX },
+      { messageBytesMax: REQUEST_BYTES_MAX },
     ),
     "/grpc.health.v1.Health/Watch": (call) => this.#watch(call),
   };
@@ -82,7 +82,7 @@ export class HealthService {
   }
 
   #watch(call: ServerCall): ServerCallEvents {
-    const only = new OnlyMessage("request", REQUEST_OCTETS_MAX);
+    const only = new OnlyMessage("request", REQUEST_BYTES_MAX);
     only.expect(encodingOf(call.metadata));
     let watcher: Watcher | undefined;
     return {
@@ -123,7 +123,7 @@ class Watcher {
 
   update(): void {
     const status = this.#current();
-    if (status === this.#told || this.#call.keptOctets > 0) return;
+    if (status === this.#told || this.#call.keptBytes > 0) return;
     this.#told = status;
     this.#call.sendMessage(healthCheckResponse.encode({ status }));
   }

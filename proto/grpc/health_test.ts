@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { FakeStream, fields } from "../../tests/support/fake_stream.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import { HealthService } from "./health.ts";
 import {
@@ -134,15 +134,15 @@ Deno.test("a watcher that does not read costs one answer and gets the latest", (
 Deno.test("messages keep int64 exact and give absent fields their default", async () => {
   const lookup = parseProto(await Deno.readTextFile(KONNECTIVITY));
   const packet = lookup<Record<string, unknown>>("Packet");
-  const octets = packet.encode({
+  const bytes = packet.encode({
     dialRequest: {
       protocol: "tcp",
       address: "10.0.0.1:443",
       random: "9007199254740993",
     },
   });
-  assertEquals(octets[0], 0x12); // no type field: DIAL_REQ is 0
-  assertEquals(packet.decode(octets), {
+  assertEquals(bytes[0], 0x12); // no type field: DIAL_REQ is 0
+  assertEquals(packet.decode(bytes), {
     type: 0,
     dialRequest: {
       protocol: "tcp",

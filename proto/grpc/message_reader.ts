@@ -4,8 +4,8 @@
  * Layer: gRPC. For callers that want messages as units; who wants to pass a
  * large message on while it arrives reads the body itself.
  *
- * Attack in mind: a prefix that announces 4 MiB costs its sender five octets.
- * Memory is therefore taken as octets arrive, never as they are announced, and
+ * Attack in mind: a prefix that announces 4 MiB costs its sender five bytes.
+ * Memory is therefore taken as bytes arrive, never as they are announced, and
  * a compressed message may unfold to the same limit as any other.
  *
  * @module
@@ -14,9 +14,9 @@
 import { gunzipSync } from "node:zlib";
 import type { Metadata } from "./metadata.ts";
 import {
-  MESSAGE_OCTETS_MAX_DEFAULT,
-  MESSAGE_PREFIX_OCTETS,
-  readMessageOctets,
+  MESSAGE_BYTES_MAX_DEFAULT,
+  MESSAGE_PREFIX_BYTES,
+  readMessageBytes,
 } from "./message_framing.ts";
 import { GrpcError, StatusCode } from "./status.ts";
 
@@ -24,12 +24,12 @@ import { GrpcError, StatusCode } from "./status.ts";
 export const ACCEPTED_ENCODINGS = "identity,gzip";
 
 /** Room that a message gets before more of it has arrived than that. */
-const FIRST_BUFFER_OCTETS = 4096;
+const FIRST_BUFFER_BYTES = 4096;
 
 /** See {@linkcode MessageReader}. */
 export interface MessageReaderOptions {
   /** Longest message accepted, before and after decompression; 4 MiB unless given. */
-  readonly messageOctetsMax?: number | undefined;
+  readonly messageBytesMax?: number | undefined;
   /** The sender's `grpc-encoding`; see {@linkcode encodingOf}. */
   readonly encoding?: string;
   /**
@@ -38,7 +38,7 @@ export interface MessageReaderOptions {
    */
   readonly lends?: boolean;
   /**
-   * Called once per message, in order. The octets are the receiver's to keep,
+   * Called once per message, in order. The bytes are the receiver's to keep,
    * unless the reader lends them: then they are valid during the call.
    */
   onMessage(message: Uint8Array): void;
@@ -46,30 +46,30 @@ export interface MessageReaderOptions {
 
 /** See the module description. */
 export class MessageReader {
-  readonly #octetsMax: number;
+  readonly #bytesMax: number;
   readonly #encoding: string;
   readonly #lends: boolean;
   readonly #onMessage: (message: Uint8Array) => void;
-  readonly #prefix = new Uint8Array(MESSAGE_PREFIX_OCTETS);
+  readonly #prefix = new Uint8Array(MESSAGE_PREFIX_BYTES);
   #prefixFilled = 0;
-  #messageOctets = 0;
+  #messageBytes = 0;
   #buffer = new Uint8Array(0);
   #filled = 0;
 
   constructor(options: MessageReaderOptions) {
-    this.#octetsMax = options.messageOctetsMax ?? MESSAGE_OCTETS_MAX_DEFAULT;
+    this.#bytesMax = options.messageBytesMax ?? MESSAGE_BYTES_MAX_DEFAULT;
     this.#encoding = options.encoding ?? "identity";
     this.#lends = options.lends ?? false;
     this.#onMessage = (message) => options.onMessage(message);
   }
 
-  /** Octets of an unfinished message that are held, and the room around them. */
-  get bufferOctets(): number {
+  /** Bytes of an unfinished message that are held, and the room around them. */
+  get bufferBytes(): number {
     return this.#buffer.length;
   }
 
   /**
-   * Takes the next octets of the body; they are copied where needed.
+   * Takes the next bytes of the body; they are copied where needed.
    *
    * @throws {GrpcError} RESOURCE_EXHAUSTED for a message over the limit,
    *   INTERNAL for a broken prefix or broken compression, UNIMPLEMENTED for an
@@ -78,21 +78,21 @@ export class MessageReader {
   push(chunk: Uint8Array): void {
     let offset = 0;
     while (offset < chunk.length) {
-      if (this.#prefixFilled < MESSAGE_PREFIX_OCTETS) {
+      if (this.#prefixFilled < MESSAGE_PREFIX_BYTES) {
         this.#prefix[this.#prefixFilled++] = chunk[offset++]!;
-        if (this.#prefixFilled < MESSAGE_PREFIX_OCTETS) continue;
+        if (this.#prefixFilled < MESSAGE_PREFIX_BYTES) continue;
         this.#begin();
-        if (this.#messageOctets > 0) continue;
+        if (this.#messageBytes > 0) continue;
       }
       if (this.#canLend(chunk.length - offset)) {
-        const end = offset + this.#messageOctets;
+        const end = offset + this.#messageBytes;
         this.#prefixFilled = 0;
         this.#onMessage(chunk.subarray(offset, end));
         offset = end;
         continue;
       }
       offset += this.#fill(chunk, offset);
-      if (this.#filled === this.#messageOctets) this.#complete();
+      if (this.#filled === this.#messageBytes) this.#complete();
     }
   }
 
@@ -103,9 +103,9 @@ export class MessageReader {
    */
   end(): void {
     if (this.#prefixFilled === 0) return;
-    const seen = this.#prefixFilled < MESSAGE_PREFIX_OCTETS
-      ? `${this.#prefixFilled} octets of a prefix`
-      : `${this.#filled} of ${this.#messageOctets} octets`;
+    const seen = this.#prefixFilled < MESSAGE_PREFIX_BYTES
+      ? `${this.#prefixFilled} bytes of a prefix`
+      : `${this.#filled} of ${this.#messageBytes} bytes`;
     throw new GrpcError(
       StatusCode.INTERNAL,
       `Cannot read the last message: the body ended after ${seen}`,
@@ -113,7 +113,7 @@ export class MessageReader {
   }
 
   #begin(): void {
-    this.#messageOctets = readMessageOctets(this.#prefix);
+    this.#messageBytes = readMessageBytes(this.#prefix);
     const flag = this.#prefix[0]!;
     if (flag > 1) {
       throw new GrpcError(
@@ -129,23 +129,23 @@ export class MessageReader {
         )
         : unknownEncoding(this.#encoding);
     }
-    if (this.#messageOctets > this.#octetsMax) {
+    if (this.#messageBytes > this.#bytesMax) {
       throw new GrpcError(
         StatusCode.RESOURCE_EXHAUSTED,
-        `Cannot read a message of ${this.#messageOctets} octets: at most ${this.#octetsMax} are accepted`,
+        `Cannot read a message of ${this.#messageBytes} bytes: at most ${this.#bytesMax} are accepted`,
       );
     }
   }
 
-  #canLend(octetsLeft: number): boolean {
+  #canLend(bytesLeft: number): boolean {
     return this.#lends && this.#filled === 0 && this.#prefix[0] === 0 &&
-      octetsLeft >= this.#messageOctets;
+      bytesLeft >= this.#messageBytes;
   }
 
   #fill(chunk: Uint8Array, offset: number): number {
     const count = Math.min(
       chunk.length - offset,
-      this.#messageOctets - this.#filled,
+      this.#messageBytes - this.#filled,
     );
     this.#reserve(this.#filled + count);
     this.#buffer.set(chunk.subarray(offset, offset + count), this.#filled);
@@ -153,18 +153,18 @@ export class MessageReader {
     return count;
   }
 
-  /** Doubles the buffer until `octets` fit, but never beyond the message. */
-  #reserve(octets: number): void {
-    if (octets <= this.#buffer.length) return;
-    let room = Math.max(this.#buffer.length * 2, FIRST_BUFFER_OCTETS, octets);
-    room = Math.min(room, this.#messageOctets);
+  /** Doubles the buffer until `bytes` fit, but never beyond the message. */
+  #reserve(bytes: number): void {
+    if (bytes <= this.#buffer.length) return;
+    let room = Math.max(this.#buffer.length * 2, FIRST_BUFFER_BYTES, bytes);
+    room = Math.min(room, this.#messageBytes);
     const larger = new Uint8Array(room);
     larger.set(this.#buffer.subarray(0, this.#filled));
     this.#buffer = larger;
   }
 
   #complete(): void {
-    const raw = this.#buffer.subarray(0, this.#messageOctets);
+    const raw = this.#buffer.subarray(0, this.#messageBytes);
     const message = this.#prefix[0] === 1 ? this.#decompress(raw) : raw;
     this.#prefixFilled = 0;
     this.#buffer = new Uint8Array(0);
@@ -174,15 +174,15 @@ export class MessageReader {
 
   #decompress(raw: Uint8Array): Uint8Array {
     try {
-      // A limit of 0 is refused by zlib, hence at least one octet.
-      const limit = Math.max(this.#octetsMax, 1);
+      // A limit of 0 is refused by zlib, hence at least one byte.
+      const limit = Math.max(this.#bytesMax, 1);
       return new Uint8Array(gunzipSync(raw, { maxOutputLength: limit }));
     } catch (error) {
-      // Whatever zlib throws here is about the peer's octets.
+      // Whatever zlib throws here is about the peer's bytes.
       if (error instanceof RangeError) {
         throw new GrpcError(
           StatusCode.RESOURCE_EXHAUSTED,
-          `Cannot read a gzip message: it unfolds to more than the ${this.#octetsMax} octets that are accepted`,
+          `Cannot read a gzip message: it unfolds to more than the ${this.#bytesMax} bytes that are accepted`,
         );
       }
       throw new GrpcError(

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { deflateSync, gzipSync } from "node:zlib";
-import { forAll } from "../../tests/support/prng.ts";
-import { frameMessage, readMessageOctets } from "./message_framing.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
+import { frameMessage, readMessageBytes } from "./message_framing.ts";
 import {
   encodingOf,
   MessageReader,
@@ -21,8 +21,8 @@ function collect(
   return { reader, messages };
 }
 
-function compressed(octets: Uint8Array): Uint8Array {
-  const framed = frameMessage(octets);
+function compressed(bytes: Uint8Array): Uint8Array {
+  const framed = frameMessage(bytes);
   framed[0] = 1;
   return framed;
 }
@@ -37,7 +37,7 @@ Deno.test("a prefix holds lengths up to 32 bits", () => {
     [0, 0, 0, 0, 2, 7, 8],
   );
   const prefix = Uint8Array.of(0, 0xff, 0xfe, 0xfd, 0xfc);
-  assertEquals(readMessageOctets(prefix), 0xfffefdfc);
+  assertEquals(readMessageBytes(prefix), 0xfffefdfc);
 });
 
 Deno.test("a message in one piece is lent to whoever keeps nothing", () => {
@@ -66,7 +66,7 @@ Deno.test("every cutting of a body gives the same messages", async () => {
   await forAll(200, (prng) => {
     const sent = Array.from(
       { length: prng.below(6) },
-      () => prng.octets(prng.pick([0, 1, 5, prng.below(9000)])),
+      () => prng.bytes(prng.pick([0, 1, 5, prng.below(9000)])),
     );
     const body = new Uint8Array(
       sent.flatMap((message) => [...frameMessage(message)]),
@@ -78,13 +78,13 @@ Deno.test("every cutting of a body gives the same messages", async () => {
       onMessage: (message) => copies.push(message.slice()),
     });
     for (let offset = 0; offset < body.length;) {
-      const octets = 1 + prng.below(prng.pick([2, 7, 5000]));
+      const bytes = 1 + prng.below(prng.pick([2, 7, 5000]));
       // A chunk is only valid during the call: spoil it afterwards.
-      const chunk = body.slice(offset, offset + octets);
+      const chunk = body.slice(offset, offset + bytes);
       reader.push(chunk);
       lender.push(chunk);
       chunk.fill(0xee);
-      offset += octets;
+      offset += bytes;
     }
     reader.end();
     assertEquals(messages, sent);
@@ -92,7 +92,7 @@ Deno.test("every cutting of a body gives the same messages", async () => {
   });
 });
 
-Deno.test("a body that ends inside a message is broken, at every octet of it", () => {
+Deno.test("a body that ends inside a message is broken, at every byte of it", () => {
   const body = frameMessage(Uint8Array.of(1, 2, 3));
   for (let cut = 1; cut < body.length; cut++) {
     const { reader, messages } = collect();
@@ -103,13 +103,13 @@ Deno.test("a body that ends inside a message is broken, at every octet of it", (
 });
 
 Deno.test("a message over the limit is refused by its prefix, naming both sizes", () => {
-  const { reader, messages } = collect({ messageOctetsMax: 10 });
+  const { reader, messages } = collect({ messageBytesMax: 10 });
   reader.push(frameMessage(new Uint8Array(10)));
   assertEquals(messages.length, 1);
   const error = assertThrows(
     () => reader.push(frameMessage(new Uint8Array(11)).subarray(0, 5)),
     GrpcError,
-    "Cannot read a message of 11 octets: at most 10 are accepted",
+    "Cannot read a message of 11 bytes: at most 10 are accepted",
   );
   assertEquals(error.code, StatusCode.RESOURCE_EXHAUSTED);
 });
@@ -125,11 +125,11 @@ Deno.test("the limit is 4 MiB unless given", () => {
 Deno.test("an announced message takes no memory before it arrives", () => {
   const { reader } = collect();
   reader.push(Uint8Array.of(0, 0, 0x40, 0, 0));
-  assertEquals(reader.bufferOctets, 0);
+  assertEquals(reader.bufferBytes, 0);
   reader.push(new Uint8Array(100));
-  assert(reader.bufferOctets <= 4096, `${reader.bufferOctets}`);
+  assert(reader.bufferBytes <= 4096, `${reader.bufferBytes}`);
   for (let count = 0; count < 1000; count++) reader.push(new Uint8Array(100));
-  assert(reader.bufferOctets <= 2 * 100_100, `${reader.bufferOctets}`);
+  assert(reader.bufferBytes <= 2 * 100_100, `${reader.bufferBytes}`);
 });
 
 Deno.test("gzip is read when it was declared", () => {
@@ -141,15 +141,15 @@ Deno.test("gzip is read when it was declared", () => {
 });
 
 Deno.test("a gzip message may unfold to the limit and no further", () => {
-  for (const [octets, isAccepted] of [[1000, true], [1001, false]] as const) {
-    const bomb = compressed(new Uint8Array(gzipSync(new Uint8Array(octets))));
+  for (const [bytes, isAccepted] of [[1000, true], [1001, false]] as const) {
+    const bomb = compressed(new Uint8Array(gzipSync(new Uint8Array(bytes))));
     const { reader, messages } = collect({
       encoding: "gzip",
-      messageOctetsMax: 1000,
+      messageBytesMax: 1000,
     });
     if (isAccepted) {
       reader.push(bomb);
-      assertEquals(messages[0]!.length, octets);
+      assertEquals(messages[0]!.length, bytes);
     } else {
       const code = codeOf(() => reader.push(bomb));
       assertEquals(code, StatusCode.RESOURCE_EXHAUSTED);
@@ -158,7 +158,7 @@ Deno.test("a gzip message may unfold to the limit and no further", () => {
 });
 
 Deno.test("compression that was not declared, not known or not valid is refused", () => {
-  const octets = new Uint8Array(deflateSync(new Uint8Array(10)));
+  const bytes = new Uint8Array(deflateSync(new Uint8Array(10)));
   const cases = [
     ["identity", StatusCode.INTERNAL],
     ["deflate", StatusCode.UNIMPLEMENTED],
@@ -166,7 +166,7 @@ Deno.test("compression that was not declared, not known or not valid is refused"
   ] as const;
   for (const [encoding, code] of cases) {
     const { reader } = collect({ encoding });
-    assertEquals(codeOf(() => reader.push(compressed(octets))), code, encoding);
+    assertEquals(codeOf(() => reader.push(compressed(bytes))), code, encoding);
   }
 });
 

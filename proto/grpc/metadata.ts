@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Text, or octets when the name ends in `-bin`. */
+/** Text, or bytes when the name ends in `-bin`. */
 export type MetadataValue = string | Uint8Array;
 
 /** See the module description. */

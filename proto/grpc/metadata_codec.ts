@@ -2,7 +2,7 @@
  * Header fields to metadata and back (PROTOCOL-HTTP2, "Custom-Metadata").
  *
  * Layer: gRPC. Text values are printable ASCII, values of names that end in
- * `-bin` are octets in base64. What HTTP/2 and gRPC keep for themselves never
+ * `-bin` are bytes in base64. What HTTP/2 and gRPC keep for themselves never
  * crosses in either direction, so that metadata of one call can be handed to
  * another as it is.
  *
@@ -41,7 +41,7 @@ const TEXT_VALUE = /^[ -~]*$/;
 /**
  * Reads the metadata out of a header section or trailers.
  *
- * Text values that gRPC does not allow (control or non-ASCII octets) are left
+ * Text values that gRPC does not allow (control or non-ASCII bytes) are left
  * out: nobody could send them on. `grpc-encoding` stays readable, because
  * whoever reads the messages needs it.
  *
@@ -111,7 +111,7 @@ function encodeValue(name: string, value: MetadataValue): string {
   }
   if (name.endsWith("-bin")) {
     if (typeof value !== "string") return value.toBase64({ omitPadding: true });
-    throw new TypeError(`Cannot send metadata ${name}: "-bin" wants octets`);
+    throw new TypeError(`Cannot send metadata ${name}: "-bin" wants bytes`);
   }
   // Spaces at the edges are not allowed in a field value (RFC 9113 §8.2.1) and
   // mean nothing in gRPC.

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { fields } from "../../tests/support/fake_stream.ts";
-import { forAll } from "../../tests/support/prng.ts";
+import { fields } from "../../tests/support/memory/fake_stream.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { Metadata } from "./metadata.ts";
 import { appendMetadata, decodeMetadata } from "./metadata_codec.ts";
@@ -109,11 +109,11 @@ Deno.test("metadata that gRPC cannot carry is a bug of the caller", () => {
   }
 });
 
-Deno.test("octets of any kind come back as they were", async () => {
+Deno.test("bytes of any kind come back as they were", async () => {
   await forAll(100, (prng) => {
     const metadata = new Metadata();
     for (let left = prng.below(5); left >= 0; left--) {
-      metadata.add("x-bin", prng.octets(prng.below(50)));
+      metadata.add("x-bin", prng.bytes(prng.below(50)));
     }
     assertEquals([...decodeMetadata(encode(metadata))], [...metadata]);
   });

@@ -13,20 +13,20 @@ import { GrpcError, StatusCode } from "./status.ts";
 /** See the module description. */
 export class OnlyMessage {
   readonly #what: "request" | "response";
-  readonly #octetsMax: number | undefined;
+  readonly #bytesMax: number | undefined;
   #reader: MessageReader | undefined;
   #message: Uint8Array | undefined;
 
-  /** @param messageOctetsMax Longest message accepted; 4 MiB when `undefined`. */
-  constructor(what: "request" | "response", messageOctetsMax?: number) {
+  /** @param messageBytesMax Longest message accepted; 4 MiB when `undefined`. */
+  constructor(what: "request" | "response", messageBytesMax?: number) {
     this.#what = what;
-    this.#octetsMax = messageOctetsMax;
+    this.#bytesMax = messageBytesMax;
   }
 
   /** Says in which `grpc-encoding` the message will come. Call once, first. */
   expect(encoding: string): void {
     this.#reader = new MessageReader({
-      messageOctetsMax: this.#octetsMax,
+      messageBytesMax: this.#bytesMax,
       encoding,
       onMessage: (message) => {
         if (this.#message !== undefined) throw this.#violation("more");

@@ -3,7 +3,7 @@
  * what does not fit waits here.
  *
  * Layer: gRPC; the same for both sides. How much may wait is the caller's
- * choice: it sees `keptOctets` and the `false` of `sendMessage`.
+ * choice: it sees `keptBytes` and the `false` of `sendMessage`.
  *
  * @module
  */
@@ -11,40 +11,40 @@
 import type { Stream } from "../streams/stream.ts";
 import {
   frameMessage,
-  MESSAGE_PREFIX_OCTETS,
+  MESSAGE_PREFIX_BYTES,
   writeMessagePrefix,
 } from "./message_framing.ts";
 
 /** Free again as soon as `sendFrame` returns, so one serves all calls. */
-const PREFIX = new Uint8Array(MESSAGE_PREFIX_OCTETS);
+const PREFIX = new Uint8Array(MESSAGE_PREFIX_BYTES);
 
 /** See the module description. */
 export class OutgoingBody {
   readonly #stream: Stream;
-  // Invariant: keptOctets = sum of the lengths in kept; no chunk is empty.
+  // Invariant: keptBytes = sum of the lengths in kept; no chunk is empty.
   readonly #kept: Uint8Array[] = [];
-  #keptOctets = 0;
+  #keptBytes = 0;
   #ending: (() => void) | undefined;
 
   constructor(stream: Stream) {
     this.#stream = stream;
   }
 
-  /** See `CallBody.keptOctets`. */
-  get keptOctets(): number {
-    return this.#keptOctets;
+  /** See `CallBody.keptBytes`. */
+  get keptBytes(): number {
+    return this.#keptBytes;
   }
 
   /** See `CallBody.room`. */
   get room(): number {
-    return this.#keptOctets === 0 ? this.#stream.room : 0;
+    return this.#keptBytes === 0 ? this.#stream.room : 0;
   }
 
   /** See `CallBody.sendFrame`. */
   sendFrame(head: Uint8Array, body: Uint8Array): void {
-    if (this.#keptOctets > 0) {
+    if (this.#keptBytes > 0) {
       throw new RangeError(
-        `Cannot send a frame: ${this.#keptOctets} octets are kept in front of it`,
+        `Cannot send a frame: ${this.#keptBytes} bytes are kept in front of it`,
       );
     }
     this.#stream.sendFrame(head, body);
@@ -53,14 +53,14 @@ export class OutgoingBody {
   /** See `CallBody.sendMessage`. */
   sendMessage(message: Uint8Array, shared?: Uint8Array): boolean {
     if (shared !== undefined) return this.#sendShared(message, shared);
-    if (this.#keptOctets > 0) return this.#keep(frameMessage(message));
+    if (this.#keptBytes > 0) return this.#keep(frameMessage(message));
     const room = this.#stream.room;
-    if (room < MESSAGE_PREFIX_OCTETS) {
+    if (room < MESSAGE_PREFIX_BYTES) {
       this.#stream.awaitRoom();
       return this.#keep(frameMessage(message));
     }
     writeMessagePrefix(PREFIX, message.length);
-    let sent = Math.min(message.length, room - MESSAGE_PREFIX_OCTETS);
+    let sent = Math.min(message.length, room - MESSAGE_PREFIX_BYTES);
     if (sent === message.length) {
       this.#stream.sendFrame(PREFIX, message);
       return true;
@@ -72,7 +72,7 @@ export class OutgoingBody {
 
   /** Runs `ending` once nothing is kept; nothing may be sent after this. */
   endWith(ending: () => void): void {
-    if (this.#keptOctets === 0) ending();
+    if (this.#keptBytes === 0) ending();
     else this.#ending = ending;
   }
 
@@ -85,7 +85,7 @@ export class OutgoingBody {
     while (this.#kept.length > 0) {
       const first = this.#kept[0]!;
       const sent = this.#stream.write(first);
-      this.#keptOctets -= sent;
+      this.#keptBytes -= sent;
       if (sent < first.length) {
         this.#kept[0] = first.subarray(sent);
         return false;
@@ -101,17 +101,17 @@ export class OutgoingBody {
   /** Forgets what is kept: the call is over. */
   drop(): void {
     this.#kept.length = 0;
-    this.#keptOctets = 0;
+    this.#keptBytes = 0;
     this.#ending = undefined;
   }
 
   #sendShared(message: Uint8Array, shared: Uint8Array): boolean {
-    const head = new Uint8Array(MESSAGE_PREFIX_OCTETS + message.length);
+    const head = new Uint8Array(MESSAGE_PREFIX_BYTES + message.length);
     writeMessagePrefix(head, message.length + shared.length);
-    head.set(message, MESSAGE_PREFIX_OCTETS);
+    head.set(message, MESSAGE_PREFIX_BYTES);
     const room = this.room;
     if (room < head.length) {
-      if (this.#keptOctets === 0) this.#stream.awaitRoom();
+      if (this.#keptBytes === 0) this.#stream.awaitRoom();
       this.#keep(head);
       return this.#keep(shared);
     }
@@ -121,11 +121,11 @@ export class OutgoingBody {
     return sent === shared.length || this.#keep(shared.subarray(sent));
   }
 
-  #keep(octets: Uint8Array): false {
+  #keep(bytes: Uint8Array): false {
     // An empty chunk would never be taken away.
-    if (octets.length === 0) return false;
-    this.#kept.push(octets);
-    this.#keptOctets += octets.length;
+    if (bytes.length === 0) return false;
+    this.#kept.push(bytes);
+    this.#keptBytes += bytes.length;
     return false;
   }
 }

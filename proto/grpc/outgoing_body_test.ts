@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { FakeStream } from "../../tests/support/fake_stream.ts";
-import { forAll } from "../../tests/support/prng.ts";
+import { FakeStream } from "../../tests/support/memory/fake_stream.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import { frameMessage } from "./message_framing.ts";
 import { OutgoingBody } from "./outgoing_body.ts";
 
@@ -26,14 +26,14 @@ Deno.test("what does not fit is kept as a copy and there is no room meanwhile", 
   const message = Uint8Array.of(1, 2, 3);
   assertEquals(body.sendMessage(message), false);
   message.fill(9);
-  assertEquals(body.keptOctets, 2);
+  assertEquals(body.keptBytes, 2);
   assertEquals(stream.isAwaitingRoom, true);
   stream.credit = 100;
   assertEquals(body.room, 0);
   assertThrows(
     () => body.sendFrame(message, message),
     RangeError,
-    "2 octets are kept",
+    "2 bytes are kept",
   );
   assertEquals(body.resume(), true);
   assertEquals(stream.body, [0, 0, 0, 0, 3, 1, 2, 3]);
@@ -53,7 +53,7 @@ Deno.test("a shared rest is one message with its head, and kept as it is", () =>
     message.fill(9);
     assertEquals(stream.isAwaitingRoom, !isAllSent);
     // Less than the head of the message is not begun with.
-    assertEquals(body.keptOctets, credit < 7 ? 10 : 10 - credit);
+    assertEquals(body.keptBytes, credit < 7 ? 10 : 10 - credit);
     assertEquals(body.sendMessage(message, new Uint8Array(0)), false);
     stream.credit = 100;
     assertEquals(body.resume(), true);
@@ -68,7 +68,7 @@ Deno.test("less room than a prefix is left alone", () => {
     const body = new OutgoingBody(stream);
     assertEquals(body.sendMessage(new Uint8Array(0)), false);
     assertEquals([stream.log, stream.isAwaitingRoom], [[], true]);
-    assertEquals(body.keptOctets, 5);
+    assertEquals(body.keptBytes, 5);
   }
 });
 
@@ -86,7 +86,7 @@ Deno.test("the ending runs at once when nothing is kept, else behind it", () => 
   assertEquals(stream.log, ["first", "data 4", "data 4", "end"]);
 });
 
-Deno.test("dropped octets and endings never leave", () => {
+Deno.test("dropped bytes and endings never leave", () => {
   const stream = new FakeStream();
   stream.credit = 0;
   const body = new OutgoingBody(stream);
@@ -95,7 +95,7 @@ Deno.test("dropped octets and endings never leave", () => {
   body.drop();
   stream.credit = 100;
   assertEquals(body.resume(), true);
-  assertEquals([stream.log, body.keptOctets], [[], 0]);
+  assertEquals([stream.log, body.keptBytes], [[], 0]);
 });
 
 Deno.test("messages leave whole and in order whatever room there is", async () => {
@@ -104,15 +104,15 @@ Deno.test("messages leave whole and in order whatever room there is", async () =
     const body = new OutgoingBody(stream);
     const wanted: number[] = [];
     for (let step = 0; step < 30; step++) {
-      stream.frameOctetsMax = 1 + prng.below(40);
+      stream.frameBytesMax = 1 + prng.below(40);
       stream.credit = prng.pick([0, prng.below(10), prng.below(200)]);
       if (prng.below(2) === 0) body.resume();
-      const message = prng.octets(prng.below(60));
+      const message = prng.bytes(prng.below(60));
       wanted.push(...frameMessage(message));
       const isAllSent = body.sendMessage(message);
       message.fill(0xee);
-      assertEquals(isAllSent, body.keptOctets === 0);
-      assertEquals(stream.body.length + body.keptOctets, wanted.length);
+      assertEquals(isAllSent, body.keptBytes === 0);
+      assertEquals(stream.body.length + body.keptBytes, wanted.length);
     }
     stream.credit = Infinity;
     body.resume();

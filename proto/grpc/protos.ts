@@ -10,16 +10,16 @@
 import protobuf from "protobufjs";
 import { GrpcError, StatusCode } from "./status.ts";
 
-/** Turns plain objects into octets and back; `T` is what the .proto says. */
+/** Turns plain objects into bytes and back; `T` is what the .proto says. */
 export interface MessageCodec<T> {
   encode(message: T): Uint8Array;
   /**
    * Fields that are absent have their default; enums are numbers; `int64`
    * fields are decimal strings, exact at any size.
    *
-   * @throws {GrpcError} INVALID_ARGUMENT when `octets` are no such message.
+   * @throws {GrpcError} INVALID_ARGUMENT when `bytes` are no such message.
    */
-  decode(octets: Uint8Array): T;
+  decode(bytes: Uint8Array): T;
 }
 
 /** Reads .proto text; the codecs are looked up by full name, such as `pkg.Name`. */
@@ -39,12 +39,12 @@ function codecOf<T extends object>(
   return {
     encode: (message) =>
       type.encode(type.fromObject(message as Record<string, unknown>)).finish(),
-    decode(octets) {
+    decode(bytes) {
       let message: protobuf.Message;
       try {
-        message = type.decode(octets);
+        message = type.decode(bytes);
       } catch (error) {
-        // Whatever protobufjs throws here is about the peer's octets.
+        // Whatever protobufjs throws here is about the peer's bytes.
         throw new GrpcError(
           StatusCode.INVALID_ARGUMENT,
           `Cannot read a ${name}: ${(error as Error).message}`,

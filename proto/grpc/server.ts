@@ -183,7 +183,7 @@ interface Refusal {
 
 /**
  * A request that is answered before it is read. Most have no body or a short
- * one; if octets do come, the sender is stopped as RFC 9113 §8.1 says.
+ * one; if bytes do come, the sender is stopped as RFC 9113 §8.1 says.
  */
 class RefusedStream implements StreamEvents {
   readonly #stream: Stream;

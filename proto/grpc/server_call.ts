@@ -86,8 +86,8 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     return this.#state === "open" ? this.#body.room : 0;
   }
 
-  get keptOctets(): number {
-    return this.#body.keptOctets;
+  get keptBytes(): number {
+    return this.#body.keptBytes;
   }
 
   sendMetadata(metadata: Metadata): void {
@@ -110,14 +110,14 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   }
 
   awaitRoom(): void {
-    // Kept octets have asked already, and room is 0 until they are gone.
-    if (this.#state === "open" && this.#body.keptOctets === 0) {
+    // Kept bytes have asked already, and room is 0 until they are gone.
+    if (this.#state === "open" && this.#body.keptBytes === 0) {
       this.#stream.awaitRoom();
     }
   }
 
-  consumed(octets: number): void {
-    if (this.#state !== "over") this.#stream.consumed(octets);
+  consumed(bytes: number): void {
+    if (this.#state !== "over") this.#stream.consumed(bytes);
   }
 
   divideBudget(): ReceiveBudget {
@@ -206,7 +206,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   #onDeadline(): void {
     if (this.#state === "over") return;
     const message = "the deadline passed before the call was answered";
-    if (this.#body.keptOctets > 0) {
+    if (this.#body.keptBytes > 0) {
       // The peer takes no more, or too slowly: trailers would have to wait
       // behind what is kept, and without it they would cut a message in two.
       this.#stream.reset(ErrorCode.CANCEL);
@@ -234,7 +234,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
       return this.finish({ code: error.code, message: error.message });
     }
     reportFault("stream", error);
-    const isWithinMessage = this.#body.keptOctets > 0;
+    const isWithinMessage = this.#body.keptBytes > 0;
     const wasOpen = this.#state === "open";
     if (isWithinMessage) this.#stream.reset(ErrorCode.INTERNAL_ERROR);
     else this.abort({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });

@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { FakeStream, fields } from "../../tests/support/fake_stream.ts";
-import { HeardFaults, slip } from "../../tests/support/heard_faults.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
+import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import type { ServerCall, ServerCallEvents } from "./call.ts";
 import { frameMessage } from "./message_framing.ts";
@@ -123,7 +123,7 @@ Deno.test("trailers stay behind everything that is kept", () => {
   call!.finish(OK);
   assertEquals(stream.log, [RESPONSE, "data 6"]);
   peer.onData(new Uint8Array(50));
-  assertEquals([heard, stream.consumedOctets], [[], 50]);
+  assertEquals([heard, stream.consumedBytes], [[], 50]);
   stream.credit = 1;
   peer.onWritable();
   stream.credit = 10;
@@ -164,7 +164,7 @@ Deno.test("a cancelled and a lost call are told apart, and nothing can be sent",
     call!.sendMetadata(new Metadata());
     call!.finish(OK);
     call!.consumed(5);
-    assertEquals([stream.log, stream.consumedOctets], [[], 0]);
+    assertEquals([stream.log, stream.consumedBytes], [[], 0]);
   }
 });
 
@@ -192,7 +192,7 @@ Deno.test("a passed deadline cancels the call and answers DEADLINE_EXCEEDED", ()
   assertEquals(stream.log[1], "reset 0");
 });
 
-Deno.test("a deadline that passes behind kept octets resets the stream", () => {
+Deno.test("a deadline that passes behind kept bytes resets the stream", () => {
   const { call, stream, timers, heard } = new Scene({
     ...HEAD,
     "grpc-timeout": "100m",
@@ -300,7 +300,7 @@ Deno.test("the fallback answers what is not gRPC, and only that", () => {
   peer.onEnd();
   peer.onWritable();
   peer.onReset({ by: "peer", code: 0, reason: "" });
-  assertEquals(stream.consumedOctets, 3);
+  assertEquals(stream.consumedBytes, 3);
   assertEquals(heard, ["GET /", "trailers", "end", "writable", "reset"]);
   new Scene(HEAD, { fallback });
   assertEquals(heard.length, 5);
@@ -351,7 +351,7 @@ Deno.test("room is asked for only when it can be used", () => {
   call!.sendMessage(new Uint8Array(4));
   stream.isAwaitingRoom = false;
   call!.awaitRoom();
-  assertEquals(stream.isAwaitingRoom, false, "kept octets have asked");
+  assertEquals(stream.isAwaitingRoom, false, "kept bytes have asked");
   stream.credit = 100;
   peer.onWritable();
   call!.finish(OK);

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { fields } from "../../tests/support/fake_stream.ts";
+import { fields } from "../../tests/support/memory/fake_stream.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { isGrpcContentType } from "./content_type.ts";
 import { codeOfHttpStatus } from "./http_status.ts";

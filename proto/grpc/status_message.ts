@@ -9,20 +9,20 @@
  * header list limit, which is 8 KiB in several implementations: a longer text
  * would cost the peer the whole status.
  */
-export const STATUS_MESSAGE_OCTETS_MAX = 4096;
+export const STATUS_MESSAGE_BYTES_MAX = 4096;
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
 
-/** Encodes `message`; a longer one than {@linkcode STATUS_MESSAGE_OCTETS_MAX} is cut. */
+/** Encodes `message`; a longer one than {@linkcode STATUS_MESSAGE_BYTES_MAX} is cut. */
 export function encodeStatusMessage(message: string): string {
   if (/^[ -$&-~]*$/.test(message)) {
-    return message.slice(0, STATUS_MESSAGE_OCTETS_MAX);
+    return message.slice(0, STATUS_MESSAGE_BYTES_MAX);
   }
   let encoded = "";
   for (const character of message) {
     const piece = encodeCharacter(character);
-    if (encoded.length + piece.length > STATUS_MESSAGE_OCTETS_MAX) break;
+    if (encoded.length + piece.length > STATUS_MESSAGE_BYTES_MAX) break;
     encoded += piece;
   }
   return encoded;
@@ -33,31 +33,31 @@ function encodeCharacter(character: string): string {
     return character;
   }
   let encoded = "";
-  for (const octet of ENCODER.encode(character)) {
-    encoded += "%" + octet.toString(16).toUpperCase().padStart(2, "0");
+  for (const byte of ENCODER.encode(character)) {
+    encoded += "%" + byte.toString(16).toUpperCase().padStart(2, "0");
   }
   return encoded;
 }
 
 /**
  * Decodes what a peer sent. Never fails: the specification forbids to lose a
- * status over its text, so broken escapes stay as they are and octets that are
+ * status over its text, so broken escapes stay as they are and bytes that are
  * no UTF-8 become U+FFFD.
  *
- * @param value The header value, octets as code points 0–255.
+ * @param value The header value, bytes as code points 0–255.
  */
 export function decodeStatusMessage(value: string): string {
   if (/^[ -$&-~]*$/.test(value)) return value;
-  const octets = new Uint8Array(value.length);
+  const bytes = new Uint8Array(value.length);
   let length = 0;
   for (let index = 0; index < value.length; index++) {
     const escaped = value.slice(index, index + 3);
     if (/^%[0-9a-fA-F]{2}$/.test(escaped)) {
-      octets[length++] = Number.parseInt(escaped.slice(1), 16);
+      bytes[length++] = Number.parseInt(escaped.slice(1), 16);
       index += 2;
     } else {
-      octets[length++] = value.charCodeAt(index);
+      bytes[length++] = value.charCodeAt(index);
     }
   }
-  return DECODER.decode(octets.subarray(0, length));
+  return DECODER.decode(bytes.subarray(0, length));
 }

@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import {
   decodeStatusMessage,
   encodeStatusMessage,
-  STATUS_MESSAGE_OCTETS_MAX,
+  STATUS_MESSAGE_BYTES_MAX,
 } from "./status_message.ts";
 
 Deno.test("printable ASCII stays, the rest and % become percent escapes", () => {
@@ -29,14 +29,14 @@ Deno.test("broken escapes stay as they are and bad UTF-8 is replaced", () => {
 
 Deno.test("a long message is cut between characters", () => {
   const encoded = encodeStatusMessage("ö".repeat(10_000));
-  assert(encoded.length <= STATUS_MESSAGE_OCTETS_MAX);
-  assert(encoded.length > STATUS_MESSAGE_OCTETS_MAX - 6);
+  assert(encoded.length <= STATUS_MESSAGE_BYTES_MAX);
+  assert(encoded.length > STATUS_MESSAGE_BYTES_MAX - 6);
   assertEquals(
     decodeStatusMessage(encoded),
-    "ö".repeat(Math.floor(STATUS_MESSAGE_OCTETS_MAX / 6)),
+    "ö".repeat(Math.floor(STATUS_MESSAGE_BYTES_MAX / 6)),
   );
   const ascii = encodeStatusMessage("x".repeat(10_000));
-  assertEquals(ascii.length, STATUS_MESSAGE_OCTETS_MAX);
+  assertEquals(ascii.length, STATUS_MESSAGE_BYTES_MAX);
 });
 
 Deno.test("any text comes back as it was", async () => {

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import { formatTimeout, parseTimeout } from "./timeout.ts";
 
 Deno.test("every unit of grpc-timeout is read as milliseconds", () => {

@@ -13,7 +13,7 @@ import { GrpcError, StatusCode } from "./status.ts";
 /** Limits of one method. */
 export interface MethodLimits {
   /** Longest request accepted; 4 MiB unless given. */
-  readonly messageOctetsMax?: number;
+  readonly messageBytesMax?: number;
 }
 
 /**
@@ -30,7 +30,7 @@ export function unaryMethod(
   limits: MethodLimits = {},
 ): MethodHandler {
   return (call) => {
-    const only = new OnlyMessage("request", limits.messageOctetsMax);
+    const only = new OnlyMessage("request", limits.messageBytesMax);
     only.expect(encodingOf(call.metadata));
     return {
       onBody(chunk) {

@@ -1,8 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { gzipSync } from "node:zlib";
-import { HeardFaults } from "../../tests/support/heard_faults.ts";
-import { FakeStream, fields } from "../../tests/support/fake_stream.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { HeardFaults } from "../../tests/support/watch/heard_faults.ts";
+import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import type { ServerCall } from "./call.ts";
 import { frameMessage } from "./message_framing.ts";
@@ -49,7 +49,7 @@ Deno.test("one message in, one message out, credit given back", async () => {
   const { stream } = ask(ECHO, [body.subarray(0, 4), body.subarray(4)]);
   assertEquals(await statusOf(stream), "0");
   assertEquals(stream.body, [...body]);
-  assertEquals(stream.consumedOctets, body.length);
+  assertEquals(stream.consumedBytes, body.length);
 });
 
 Deno.test("a request in gzip is unfolded", async () => {
@@ -75,7 +75,7 @@ Deno.test("no message, two messages, half or too large a one are refused", async
       return ECHO(request, undefined!);
     };
     const { stream } = ask(handler, bodies, {
-      limits: { messageOctetsMax: 10 },
+      limits: { messageBytesMax: 10 },
     });
     assertEquals(await statusOf(stream), String(code));
     assertEquals([isCalled, stream.body], [false, []]);

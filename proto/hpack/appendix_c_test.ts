@@ -1,11 +1,11 @@
 /**
- * The examples of RFC 7541 Appendix C, octet by octet.
+ * The examples of RFC 7541 Appendix C, byte by byte.
  *
  * @module
  */
 
 import { assertEquals, assertThrows } from "@std/assert";
-import { NaiveHpackDecoder } from "../../tests/support/naive_hpack.ts";
+import { NaiveHpackDecoder } from "../../tests/support/watch/naive_hpack.ts";
 import { HpackDecoder } from "./decoder.ts";
 import { HpackEncoder } from "./encoder.ts";
 import type { HeaderField } from "./header_field.ts";
@@ -17,7 +17,7 @@ interface Step {
   readonly list: readonly string[];
   /** The dynamic table afterwards, newest first, and its size. */
   readonly table: readonly string[];
-  readonly octets: number;
+  readonly bytes: number;
 }
 
 const AUTHORITY = ":authority: www.example.com";
@@ -31,21 +31,21 @@ const GET_SECURE = [
   AUTHORITY,
 ];
 
-/** C.3 and C.4 differ in the octets alone. */
+/** C.3 and C.4 differ in the bytes alone. */
 function requests(first: string, second: string, third: string): Step[] {
   return [
-    { hex: first, list: GET, table: [AUTHORITY], octets: 57 },
+    { hex: first, list: GET, table: [AUTHORITY], bytes: 57 },
     {
       hex: second,
       list: [...GET, NO_CACHE],
       table: [NO_CACHE, AUTHORITY],
-      octets: 110,
+      bytes: 110,
     },
     {
       hex: third,
       list: [...GET_SECURE, CUSTOM],
       table: [CUSTOM, NO_CACHE, AUTHORITY],
-      octets: 164,
+      bytes: 164,
     },
   ];
 }
@@ -58,26 +58,26 @@ const GZIP = "content-encoding: gzip";
 const COOKIE =
   "set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1";
 
-/** C.5 and C.6, with a table of 256 octets. */
+/** C.5 and C.6, with a table of 256 bytes. */
 function responses(first: string, second: string, third: string): Step[] {
   return [
     {
       hex: first,
       list: [":status: 302", PRIVATE, DATE, LOCATION],
       table: [LOCATION, DATE, PRIVATE, ":status: 302"],
-      octets: 222,
+      bytes: 222,
     },
     {
       hex: second,
       list: [":status: 307", PRIVATE, DATE, LOCATION],
       table: [":status: 307", LOCATION, DATE, PRIVATE],
-      octets: 222,
+      bytes: 222,
     },
     {
       hex: third,
       list: [":status: 200", PRIVATE, LATER, LOCATION, GZIP, COOKIE],
       table: [COOKIE, GZIP, LATER],
-      octets: 215,
+      bytes: 215,
     },
   ];
 }
@@ -111,7 +111,7 @@ const C6 = responses(
    72c1 ab27 0fb5 291f 9587 3160 65c0 03ed 4ee5 b106 3d50 07`,
 );
 
-function octets(hex: string): Uint8Array {
+function bytes(hex: string): Uint8Array {
   return Uint8Array.fromHex(hex.replaceAll(/\s/g, ""));
 }
 
@@ -138,12 +138,12 @@ for (const [name, steps] of Object.entries(SERIES)) {
     const naive = new NaiveHpackDecoder(tableSizeMax);
     for (const step of steps) {
       const fields = fieldsOf(step.list);
-      assertEquals(decoder.decode(octets(step.hex)), {
+      assertEquals(decoder.decode(bytes(step.hex)), {
         tooLarge: false,
         fields,
       });
-      assertEquals(naive.decode(octets(step.hex)), fields);
-      assertEquals(decoder.tableOctets, step.octets);
+      assertEquals(naive.decode(bytes(step.hex)), fields);
+      assertEquals(decoder.tableBytes, step.bytes);
       assertEquals(naive.table, fieldsOf(step.table));
       assertEquals(tableOf(decoder, step.table.length), {
         tooLarge: false,
@@ -160,11 +160,11 @@ for (const [name, steps] of Object.entries(SERIES)) {
 
   Deno.test(`${name}: every strict prefix is an error or a shorter list`, () => {
     for (const [index, step] of steps.entries()) {
-      const block = octets(step.hex);
+      const block = bytes(step.hex);
       for (let length = 0; length < block.length; length++) {
         const decoder = new HpackDecoder({ tableSizeMax });
         for (const before of steps.slice(0, index)) {
-          decoder.decode(octets(before.hex));
+          decoder.decode(bytes(before.hex));
         }
         assertPrefix(decoder, block.subarray(0, length), fieldsOf(step.list));
       }
@@ -206,21 +206,21 @@ Deno.test("C.2: the four representations decode, each with its own effect", () =
     ],
     ["82", { name: ":method", value: "GET" }, 0],
   ];
-  for (const [hex, field, tableOctets] of examples) {
+  for (const [hex, field, tableBytes] of examples) {
     const decoder = new HpackDecoder();
     const fields = [field];
-    assertEquals(decoder.decode(octets(hex)), { tooLarge: false, fields });
-    assertEquals(decoder.tableOctets, tableOctets);
-    assertEquals(new NaiveHpackDecoder().decode(octets(hex)), fields);
+    assertEquals(decoder.decode(bytes(hex)), { tooLarge: false, fields });
+    assertEquals(decoder.tableBytes, tableBytes);
+    assertEquals(new NaiveHpackDecoder().decode(bytes(hex)), fields);
   }
 });
 
-Deno.test("C.4 encodes to the very octets", () => {
+Deno.test("C.4 encodes to the very bytes", () => {
   const encoder = new HpackEncoder();
   for (const step of C4) {
     const block = encoder.encode(fieldsOf(step.list));
-    assertEquals(block.toHex(), octets(step.hex).toHex());
-    assertEquals(encoder.tableOctets, step.octets);
+    assertEquals(block.toHex(), bytes(step.hex).toHex());
+    assertEquals(encoder.tableBytes, step.bytes);
   }
 });
 
@@ -239,7 +239,7 @@ Deno.test("C.3, C.5 and C.6 survive our encoder, which indexes less and codes mo
       const fields = fieldsOf(step.list);
       const block = encoder.encode(fields);
       assertEquals(decoder.decode(block), { tooLarge: false, fields });
-      assertEquals(decoder.tableOctets, encoder.tableOctets);
+      assertEquals(decoder.tableBytes, encoder.tableBytes);
     }
   }
 });

@@ -1,18 +1,18 @@
 /**
- * Octets to strings whose code points are the octets, and back.
+ * Bytes to strings whose code points are the bytes, and back.
  *
  * @module
  */
 
 /**
- * The binary string of `octets[start, end)`.
+ * The binary string of `bytes[start, end)`.
  *
  * Eight at a time: for the short strings of headers this takes half the time of
  * one at a time or of a call with a spread view, and `TextDecoder` has no label
- * for plain octets.
+ * for plain bytes.
  */
 export function binaryString(
-  octets: Uint8Array,
+  bytes: Uint8Array,
   start: number,
   end: number,
 ): string {
@@ -20,17 +20,17 @@ export function binaryString(
   let at = start;
   for (; at + 8 <= end; at += 8) {
     text += String.fromCharCode(
-      octets[at]!,
-      octets[at + 1]!,
-      octets[at + 2]!,
-      octets[at + 3]!,
-      octets[at + 4]!,
-      octets[at + 5]!,
-      octets[at + 6]!,
-      octets[at + 7]!,
+      bytes[at]!,
+      bytes[at + 1]!,
+      bytes[at + 2]!,
+      bytes[at + 3]!,
+      bytes[at + 4]!,
+      bytes[at + 5]!,
+      bytes[at + 6]!,
+      bytes[at + 7]!,
     );
   }
-  for (; at < end; at++) text += String.fromCharCode(octets[at]!);
+  for (; at < end; at++) text += String.fromCharCode(bytes[at]!);
   return text;
 }
 

@@ -13,13 +13,13 @@
 import { binaryString } from "./binary_string.ts";
 import {
   DynamicTable,
-  fieldOctets,
+  fieldBytes,
   TABLE_SIZE_DEFAULT,
 } from "./dynamic_table.ts";
 import { FirstBlocks, isSame } from "./first_blocks.ts";
 import type { HeaderField } from "./header_field.ts";
 import { HpackError } from "./hpack_error.ts";
-import { decodedOctetsMax, decodeHuffman } from "./huffman.ts";
+import { decodedBytesMax, decodeHuffman } from "./huffman.ts";
 import { type Cursor, readInteger } from "./integer.ts";
 import { DYNAMIC_INDEX_FIRST, STATIC_TABLE } from "./static_table.ts";
 
@@ -29,11 +29,11 @@ import { DYNAMIC_INDEX_FIRST, STATIC_TABLE } from "./static_table.ts";
  * SETTINGS_MAX_HEADER_LIST_SIZE. Far above any honest request: gRPC peers
  * announce 8–16 KiB.
  */
-export const HEADER_LIST_OCTETS_MAX_DEFAULT = 64 * 1024;
+export const HEADER_LIST_BYTES_MAX_DEFAULT = 64 * 1024;
 
 /**
  * How far over the limit we still decode to keep the table in step. Beyond it
- * is no clumsy peer but an HPACK bomb: one-octet references to a 4 KiB entry
+ * is no clumsy peer but an HPACK bomb: one-byte references to a 4 KiB entry
  * (§7.3), and the connection ends.
  */
 export const HEADER_LIST_HARD_FACTOR = 16;
@@ -47,38 +47,38 @@ export type HeaderBlock =
   }
   | {
     /**
-     * The list is longer than `headerListOctetsMax`, so its fields were
+     * The list is longer than `headerListBytesMax`, so its fields were
      * dropped. The tables are in step and the connection is fine: answer this
      * one stream with 431 or reset it (RFC 9113 §10.5.1).
      */
     readonly tooLarge: true;
     /** How long it is, by the accounting of RFC 9113 §6.5.2. */
-    readonly listOctets: number;
+    readonly listBytes: number;
   };
 
 /** Options of {@linkcode HpackDecoder}. */
 export interface HpackDecoderOptions {
   /**
-   * The largest dynamic table that the peer may use, in octets: our
+   * The largest dynamic table that the peer may use, in bytes: our
    * SETTINGS_HEADER_TABLE_SIZE. 4096 by default, as in RFC 9113 §6.5.2.
    */
   readonly tableSizeMax?: number;
-  /** Defaults to {@linkcode HEADER_LIST_OCTETS_MAX_DEFAULT}. */
-  readonly headerListOctetsMax?: number;
+  /** Defaults to {@linkcode HEADER_LIST_BYTES_MAX_DEFAULT}. */
+  readonly headerListBytesMax?: number;
 }
 
 /**
  * Longer blocks are not looked for among the last ones: a call's head that came
- * before is a few octets, one for each field.
+ * before is a few bytes, one for each field.
  */
-const REPEATED_OCTETS_MAX = 32;
+const REPEATED_BYTES_MAX = 32;
 
 /** Blocks remembered; a link has a request, an answer and trailers. */
 const REPEATED_BLOCKS_MAX = 4;
 
 /** A block that changed nothing, and what it held. */
 interface Repeated {
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
   readonly block: HeaderBlock;
 }
 
@@ -88,8 +88,8 @@ interface Repeated {
  */
 export class HpackDecoder {
   readonly #table: DynamicTable;
-  readonly #listOctetsMax: number;
-  readonly #listOctetsHardMax: number;
+  readonly #listBytesMax: number;
+  readonly #listBytesHardMax: number;
   #tableSizeMax: number;
   /** The next block must start by shrinking the table to this (§4.2). */
   #shrinkDue: number | undefined;
@@ -102,9 +102,9 @@ export class HpackDecoder {
 
   constructor(options: HpackDecoderOptions = {}) {
     this.#tableSizeMax = options.tableSizeMax ?? TABLE_SIZE_DEFAULT;
-    this.#listOctetsMax = options.headerListOctetsMax ??
-      HEADER_LIST_OCTETS_MAX_DEFAULT;
-    this.#listOctetsHardMax = this.#listOctetsMax * HEADER_LIST_HARD_FACTOR;
+    this.#listBytesMax = options.headerListBytesMax ??
+      HEADER_LIST_BYTES_MAX_DEFAULT;
+    this.#listBytesHardMax = this.#listBytesMax * HEADER_LIST_HARD_FACTOR;
     // A larger table is ours to offer and the peer's to take up, by an update.
     this.#table = new DynamicTable(
       Math.min(this.#tableSizeMax, TABLE_SIZE_DEFAULT),
@@ -112,9 +112,9 @@ export class HpackDecoder {
     this.#isFresh = this.#table.sizeMax === TABLE_SIZE_DEFAULT;
   }
 
-  /** Octets that the dynamic table holds now (§4.1). */
-  get tableOctets(): number {
-    return this.#table.sizeOctets;
+  /** Bytes that the dynamic table holds now (§4.1). */
+  get tableBytes(): number {
+    return this.#table.sizeBytes;
   }
 
   /**
@@ -123,18 +123,18 @@ export class HpackDecoder {
    * acknowledged, for until then its blocks go by the old one. After lowering
    * it below the table's size the next block must start with an update (§4.2).
    */
-  setTableSizeMax(octets: number): void {
+  setTableSizeMax(bytes: number): void {
     this.#isFresh = false;
-    this.#tableSizeMax = octets;
+    this.#tableSizeMax = bytes;
     const due = this.#shrinkDue;
-    if (octets < this.#table.sizeMax) {
-      this.#shrinkDue = due === undefined ? octets : Math.min(due, octets);
+    if (bytes < this.#table.sizeMax) {
+      this.#shrinkDue = due === undefined ? bytes : Math.min(due, bytes);
     }
   }
 
   /**
    * Decodes one complete header block. `block` is only read during the call.
-   * The same octets that mean the same again give the same list, frozen.
+   * The same bytes that mean the same again give the same list, frozen.
    *
    * @throws {HpackError} If the block breaks RFC 7541, or its list is longer
    *   than {@linkcode HEADER_LIST_HARD_FACTOR} times the limit. The decoder is
@@ -145,11 +145,11 @@ export class HpackDecoder {
     const { revision } = this.#table;
     if (revision !== this.#repeatedAreFor) this.#repeated = [];
     this.#repeatedAreFor = revision;
-    if (block.length > REPEATED_OCTETS_MAX || this.#shrinkDue !== undefined) {
+    if (block.length > REPEATED_BYTES_MAX || this.#shrinkDue !== undefined) {
       return this.#decodeNew(block);
     }
-    for (const { octets, block: known } of this.#repeated) {
-      if (isSame(octets, block)) return known;
+    for (const { bytes, block: known } of this.#repeated) {
+      if (isSame(bytes, block)) return known;
     }
     const decoded = this.#decodeNew(block);
     if (!decoded.tooLarge && this.#table.revision === revision) {
@@ -158,43 +158,43 @@ export class HpackDecoder {
     return decoded;
   }
 
-  #decodeFirst(octets: Uint8Array): HeaderBlock {
+  #decodeFirst(bytes: Uint8Array): HeaderBlock {
     this.#isFresh = false;
-    const known = firstBlocks.get(octets);
-    if (known !== undefined && known.listOctets <= this.#listOctetsMax) {
+    const known = firstBlocks.get(bytes);
+    if (known !== undefined && known.listBytes <= this.#listBytesMax) {
       for (const entry of known.entries) this.#table.insert(entry);
       return { tooLarge: false, fields: known.fields };
     }
-    const block = this.#decodeNew(octets);
+    const block = this.#decodeNew(bytes);
     const isResized = this.#table.sizeMax !== TABLE_SIZE_DEFAULT;
     if (!block.tooLarge && !isResized && known === undefined) {
-      firstBlocks.add(octets, block.fields, this.#table);
+      firstBlocks.add(bytes, block.fields, this.#table);
     }
     return block;
   }
 
-  #remember(octets: Uint8Array, block: HeaderBlock): void {
+  #remember(bytes: Uint8Array, block: HeaderBlock): void {
     // A block that resizes the table is no longer the same the second time.
-    if (block.tooLarge || ((octets[0] ?? 0) >>> 5) === 0b001) return;
+    if (block.tooLarge || ((bytes[0] ?? 0) >>> 5) === 0b001) return;
     Object.freeze(block.fields);
     if (this.#repeated.length === REPEATED_BLOCKS_MAX) this.#repeated.shift();
-    this.#repeated.push({ octets: octets.slice(), block });
+    this.#repeated.push({ bytes: bytes.slice(), block });
   }
 
   #decodeNew(block: Uint8Array): HeaderBlock {
     const cursor: Cursor = { block, offset: 0 };
     this.#readSizeUpdates(cursor);
     const fields: HeaderField[] = [];
-    let listOctets = 0;
+    let listBytes = 0;
     while (cursor.offset < block.length) {
       const field = this.#readField(cursor);
-      listOctets += fieldOctets(field);
-      if (listOctets <= this.#listOctetsMax) fields.push(field);
-      else if (listOctets > this.#listOctetsHardMax) throw this.#bomb();
+      listBytes += fieldBytes(field);
+      if (listBytes <= this.#listBytesMax) fields.push(field);
+      else if (listBytes > this.#listBytesHardMax) throw this.#bomb();
     }
-    return listOctets <= this.#listOctetsMax
+    return listBytes <= this.#listBytesMax
       ? { tooLarge: false, fields }
-      : { tooLarge: true, listOctets };
+      : { tooLarge: true, listBytes };
   }
 
   /** Updates stand in front of the first field and nowhere else (§4.2). */
@@ -205,7 +205,7 @@ export class HpackDecoder {
       if (size > this.#tableSizeMax) {
         throw new HpackError(
           "6.3",
-          `Cannot resize the table: the update says ${size} octets, at most ${this.#tableSizeMax} were announced`,
+          `Cannot resize the table: the update says ${size} bytes, at most ${this.#tableSizeMax} were announced`,
         );
       }
       if (this.#shrinkDue !== undefined && size <= this.#shrinkDue) {
@@ -218,7 +218,7 @@ export class HpackDecoder {
       throw new HpackError(
         "4.2",
         "Cannot decode a header block: it does not start with a table size " +
-          `update to at most ${this.#shrinkDue} octets, which is due`,
+          `update to at most ${this.#shrinkDue} bytes, which is due`,
       );
     }
   }
@@ -268,30 +268,30 @@ export class HpackDecoder {
   #readString(cursor: Cursor): string {
     const { block } = cursor;
     const isHuffman = (block[cursor.offset] ?? 0) >= 0x80;
-    const octets = readInteger(cursor, 7);
+    const bytes = readInteger(cursor, 7);
     const start = cursor.offset;
-    const end = start + octets;
+    const end = start + bytes;
     if (end > block.length) {
       throw new HpackError(
         "5.2",
-        `Cannot read a string: it says ${octets} octets, the block has ${
+        `Cannot read a string: it says ${bytes} bytes, the block has ${
           block.length - start
         } left`,
       );
     }
     // No string can be part of a list that we decode any further (§7.4).
-    if (octets > this.#listOctetsHardMax) throw this.#bomb();
+    if (bytes > this.#listBytesHardMax) throw this.#bomb();
     cursor.offset = end;
     if (!isHuffman) return binaryString(block, start, end);
-    const scratch = this.#room(decodedOctetsMax(octets));
+    const scratch = this.#room(decodedBytesMax(bytes));
     return binaryString(scratch, 0, decodeHuffman(block, start, end, scratch));
   }
 
   /** The shared buffer for Huffman output; an oversized one is not kept. */
-  #room(octets: number): Uint8Array {
-    if (octets <= this.#scratch.length) return this.#scratch;
-    const larger = new Uint8Array(2 ** Math.ceil(Math.log2(octets)));
-    if (larger.length <= SCRATCH_OCTETS_KEPT) this.#scratch = larger;
+  #room(bytes: number): Uint8Array {
+    if (bytes <= this.#scratch.length) return this.#scratch;
+    const larger = new Uint8Array(2 ** Math.ceil(Math.log2(bytes)));
+    if (larger.length <= SCRATCH_BYTES_KEPT) this.#scratch = larger;
     return larger;
   }
 
@@ -299,13 +299,13 @@ export class HpackDecoder {
     return new HpackError(
       "7.4",
       "Cannot decode a header block: its list is longer than " +
-        `${HEADER_LIST_HARD_FACTOR} times the limit of ${this.#listOctetsMax} octets`,
+        `${HEADER_LIST_HARD_FACTOR} times the limit of ${this.#listBytesMax} bytes`,
     );
   }
 }
 
 /** What one idle connection may keep of a long header it once saw. */
-const SCRATCH_OCTETS_KEPT = 8 * 1024;
+const SCRATCH_BYTES_KEPT = 8 * 1024;
 
 /** Filled and read within one string, so one for all decoders is enough. */
 const sharedScratch = new Uint8Array(256);

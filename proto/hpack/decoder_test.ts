@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import {
   NaiveHpackDecoder,
   NaiveHpackError,
-} from "../../tests/support/naive_hpack.ts";
+} from "../../tests/support/watch/naive_hpack.ts";
 import {
   HEADER_LIST_HARD_FACTOR,
   type HeaderBlock,
@@ -11,7 +11,7 @@ import {
 } from "./decoder.ts";
 import type { HeaderField } from "./header_field.ts";
 import { HpackError } from "./hpack_error.ts";
-import { INTEGER_OCTETS_MAX, writeInteger } from "./integer.ts";
+import { INTEGER_BYTES_MAX, writeInteger } from "./integer.ts";
 
 function hex(text: string): Uint8Array {
   return Uint8Array.fromHex(text.replaceAll(" ", ""));
@@ -23,13 +23,13 @@ function fieldsOf(block: HeaderBlock): readonly HeaderField[] {
 }
 
 function integer(value: number, prefixBits: number, flags: number): number[] {
-  const into = new Uint8Array(INTEGER_OCTETS_MAX);
+  const into = new Uint8Array(INTEGER_BYTES_MAX);
   return [...into.subarray(0, writeInteger(into, 0, prefixBits, flags, value))];
 }
 
 function plain(text: string): number[] {
-  const octets = [...text].map((letter) => letter.charCodeAt(0));
-  return [...integer(octets.length, 7, 0), ...octets];
+  const bytes = [...text].map((letter) => letter.charCodeAt(0));
+  return [...integer(bytes.length, 7, 0), ...bytes];
 }
 
 function sizeUpdate(size: number): number[] {
@@ -83,7 +83,7 @@ Deno.test("a block may end only behind a field", () => {
   }
 });
 
-Deno.test("octets above 127 come out as code points", () => {
+Deno.test("bytes above 127 come out as code points", () => {
   const fields = fieldsOf(new HpackDecoder().decode(hex("00 01 61 02 80 ff")));
   assertEquals(fields, [{ name: "a", value: "\x80\xff" }]);
 });
@@ -108,7 +108,7 @@ Deno.test("a name may refer to the very entry that its insertion evicts", () => 
   assertEquals(fieldsOf(decoder.decode(second)), [
     { name: "name", value: "x".repeat(28) },
   ]);
-  assertEquals(decoder.tableOctets, 64);
+  assertEquals(decoder.tableBytes, 64);
 });
 
 Deno.test("a field larger than the table empties it and is still handed on", () => {
@@ -116,16 +116,16 @@ Deno.test("a field larger than the table empties it and is still handed on", () 
   decoder.decode(block(inserted("a", "b")));
   const fields = fieldsOf(decoder.decode(block(inserted("a", "b".repeat(40)))));
   assertEquals(fields.length, 1);
-  assertEquals(decoder.tableOctets, 0);
+  assertEquals(decoder.tableBytes, 0);
 });
 
 Deno.test("size updates: several in front are obeyed in turn", () => {
   const decoder = new HpackDecoder();
   decoder.decode(block(inserted("a", "b")));
   decoder.decode(block(sizeUpdate(0), sizeUpdate(4096), [0x82]));
-  assertEquals(decoder.tableOctets, 0);
+  assertEquals(decoder.tableBytes, 0);
   decoder.decode(block(inserted("a", "b")));
-  assertEquals(decoder.tableOctets, 34);
+  assertEquals(decoder.tableBytes, 34);
 });
 
 Deno.test("size updates: behind a field they are refused", () => {
@@ -136,7 +136,7 @@ Deno.test("size updates: behind a field they are refused", () => {
   );
 });
 
-Deno.test("size updates: up to what was announced, not an octet more", () => {
+Deno.test("size updates: up to what was announced, not a byte more", () => {
   for (const tableSizeMax of [0, 256, 4096, 65_536]) {
     const decoder = new HpackDecoder({ tableSizeMax });
     decoder.decode(block(sizeUpdate(tableSizeMax)));
@@ -152,9 +152,9 @@ Deno.test("a larger table than the default starts only with the peer's update", 
   const decoder = new HpackDecoder({ tableSizeMax: 10_000 });
   const large = block(inserted("a", "b".repeat(5000)));
   decoder.decode(large);
-  assertEquals(decoder.tableOctets, 0);
+  assertEquals(decoder.tableBytes, 0);
   decoder.decode(block(sizeUpdate(10_000), [...large]));
-  assertEquals(decoder.tableOctets, 5033);
+  assertEquals(decoder.tableBytes, 5033);
 });
 
 Deno.test("after the limit was lowered the next block must start with an update", () => {
@@ -189,42 +189,42 @@ Deno.test("a limit above the table's size asks for no update", () => {
   assertEquals(fieldsOf(decoder.decode(hex("82"))).length, 1);
 });
 
-Deno.test("a list of exactly the limit passes, one octet more is too large", () => {
-  const decode = (headerListOctetsMax: number) =>
-    new HpackDecoder({ headerListOctetsMax }).decode(
+Deno.test("a list of exactly the limit passes, one byte more is too large", () => {
+  const decode = (headerListBytesMax: number) =>
+    new HpackDecoder({ headerListBytesMax }).decode(
       block(notInserted("name", "value"), notInserted("name", "value")),
     );
   assertEquals(fieldsOf(decode(82)).length, 2);
-  assertEquals(decode(81), { tooLarge: true, listOctets: 82 });
+  assertEquals(decode(81), { tooLarge: true, listBytes: 82 });
 });
 
 Deno.test("behind a list that is too large the table is in step", () => {
-  const decoder = new HpackDecoder({ headerListOctetsMax: 100 });
+  const decoder = new HpackDecoder({ headerListBytesMax: 100 });
   const large = block(
     notInserted("name", "x".repeat(100)),
     inserted("kept", "yes"),
   );
-  assertEquals(decoder.decode(large), { tooLarge: true, listOctets: 175 });
+  assertEquals(decoder.decode(large), { tooLarge: true, listBytes: 175 });
   assertEquals(fieldsOf(decoder.decode(hex("be"))), [
     { name: "kept", value: "yes" },
   ]);
 });
 
-Deno.test("an HPACK bomb ends in an error: one entry, referred to in single octets", () => {
-  const headerListOctetsMax = 10_000;
-  const decoder = new HpackDecoder({ headerListOctetsMax });
+Deno.test("an HPACK bomb ends in an error: one entry, referred to in single bytes", () => {
+  const headerListBytesMax = 10_000;
+  const decoder = new HpackDecoder({ headerListBytesMax });
   decoder.decode(block(inserted("a", "b".repeat(4000))));
   const times = (count: number) => new Uint8Array(count).fill(0xbe);
   const count = Math.floor(
-    headerListOctetsMax * HEADER_LIST_HARD_FACTOR / 4033,
+    headerListBytesMax * HEADER_LIST_HARD_FACTOR / 4033,
   );
   assertEquals(decoder.decode(times(count)).tooLarge, true);
   assertThrows(() => decoder.decode(times(count + 1)), HpackError, "§7.4");
 });
 
 Deno.test("a string above the hard limit is refused without being decoded", () => {
-  const decoder = () => new HpackDecoder({ headerListOctetsMax: 10 });
-  const octets = 10 * HEADER_LIST_HARD_FACTOR;
+  const decoder = () => new HpackDecoder({ headerListBytesMax: 10 });
+  const bytes = 10 * HEADER_LIST_HARD_FACTOR;
   const withString = (length: number, flags: number) =>
     block(
       [0x00],
@@ -233,7 +233,7 @@ Deno.test("a string above the hard limit is refused without being decoded", () =
       new Array(length).fill(0),
     );
   assertThrows(
-    () => decoder().decode(withString(octets + 1, 0x80)),
+    () => decoder().decode(withString(bytes + 1, 0x80)),
     HpackError,
     "§7.4",
   );
@@ -245,15 +245,15 @@ Deno.test("random blocks decode as the naive decoder says, or not at all", async
     const decoder = new HpackDecoder({ tableSizeMax: 300 });
     const naive = new NaiveHpackDecoder(300);
     for (let step = 0; step < 10; step++) {
-      const octets = randomBlock(prng);
-      const expected = attempt(() => naive.decode(octets), NaiveHpackError);
+      const bytes = randomBlock(prng);
+      const expected = attempt(() => naive.decode(bytes), NaiveHpackError);
       const actual = attempt(
-        () => fieldsOf(decoder.decode(octets)),
+        () => fieldsOf(decoder.decode(bytes)),
         HpackError,
       );
       assertEquals(actual, expected);
       if (expected === undefined) break;
-      assertEquals(decoder.tableOctets, naive.tableOctets);
+      assertEquals(decoder.tableBytes, naive.tableBytes);
       decoded++;
     }
   });
@@ -288,7 +288,7 @@ function randomBlock(prng: Prng): Uint8Array {
       prng.below(2) === 0 ? plain(letters(prng, 60)) : [0x82, 0x64, 0x02],
     );
   }
-  if (prng.below(20) === 0) parts.push([...prng.octets(4)]);
+  if (prng.below(20) === 0) parts.push([...prng.bytes(4)]);
   return block(...parts);
 }
 

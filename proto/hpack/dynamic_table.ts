@@ -1,6 +1,6 @@
 /**
  * The dynamic table (RFC 7541 §2.3.2 and §4): a first-in, first-out list of
- * fields with a size in octets.
+ * fields with a size in bytes.
  *
  * Both ends keep one, so neither end's code may grow a second opinion about
  * sizes and eviction. Finding a field is the encoder's business.
@@ -11,14 +11,14 @@
 import type { HeaderField } from "./header_field.ts";
 
 /** What each entry costs beyond its strings (§4.1). */
-export const ENTRY_OVERHEAD_OCTETS = 32;
+export const ENTRY_OVERHEAD_BYTES = 32;
 
 /** What both ends start with before any SETTINGS (RFC 9113 §6.5.2). */
 export const TABLE_SIZE_DEFAULT = 4096;
 
 /** The size of `field` by the rule of §4.1, which RFC 9113 §6.5.2 shares. */
-export function fieldOctets(field: HeaderField): number {
-  return field.name.length + field.value.length + ENTRY_OVERHEAD_OCTETS;
+export function fieldBytes(field: HeaderField): number {
+  return field.name.length + field.value.length + ENTRY_OVERHEAD_BYTES;
 }
 
 /** See the module description. */
@@ -28,12 +28,12 @@ export class DynamicTable {
   #ring: (HeaderField | undefined)[] = new Array(16).fill(undefined);
   #inserted = 0;
   #evicted = 0;
-  #sizeOctets = 0;
+  #sizeBytes = 0;
   #sizeMax: number;
   readonly #onEvict: ((entry: HeaderField, serial: number) => void) | undefined;
 
   /**
-   * @param sizeMax Octets, by the rule of §4.1.
+   * @param sizeMax Bytes, by the rule of §4.1.
    * @param onEvict Told of each entry that leaves, with its serial number.
    */
   constructor(
@@ -49,12 +49,12 @@ export class DynamicTable {
     return this.#inserted - this.#evicted;
   }
 
-  /** The sum of all {@linkcode fieldOctets}. */
-  get sizeOctets(): number {
-    return this.#sizeOctets;
+  /** The sum of all {@linkcode fieldBytes}. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
   }
 
-  /** The limit of {@linkcode DynamicTable.sizeOctets}. */
+  /** The limit of {@linkcode DynamicTable.sizeBytes}. */
   get sizeMax(): number {
     return this.#sizeMax;
   }
@@ -81,13 +81,13 @@ export class DynamicTable {
    * table empties it and is not kept; that is not an error.
    */
   insert(field: HeaderField): void {
-    const octets = fieldOctets(field);
-    this.#evictUntil(this.#sizeMax - octets);
-    if (octets > this.#sizeMax) return;
+    const bytes = fieldBytes(field);
+    this.#evictUntil(this.#sizeMax - bytes);
+    if (bytes > this.#sizeMax) return;
     if (this.length === this.#ring.length) this.#grow();
     this.#ring[this.#inserted & (this.#ring.length - 1)] = field;
     this.#inserted++;
-    this.#sizeOctets += octets;
+    this.#sizeBytes += bytes;
   }
 
   /** Changes the limit and evicts what is over it (§4.3). */
@@ -96,13 +96,13 @@ export class DynamicTable {
     this.#evictUntil(sizeMax);
   }
 
-  #evictUntil(sizeOctets: number): void {
-    while (this.#sizeOctets > sizeOctets && this.length > 0) {
+  #evictUntil(sizeBytes: number): void {
+    while (this.#sizeBytes > sizeBytes && this.length > 0) {
       const serial = this.#evicted++;
       const slot = serial & (this.#ring.length - 1);
       const entry = this.#ring[slot]!;
       this.#ring[slot] = undefined;
-      this.#sizeOctets -= fieldOctets(entry);
+      this.#sizeBytes -= fieldBytes(entry);
       this.#onEvict?.(entry, serial);
     }
   }

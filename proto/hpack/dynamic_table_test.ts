@@ -1,14 +1,14 @@
 import { assertEquals } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
-import { DynamicTable, fieldOctets } from "./dynamic_table.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
+import { DynamicTable, fieldBytes } from "./dynamic_table.ts";
 import type { HeaderField } from "./header_field.ts";
 
 function entries(table: DynamicTable): HeaderField[] {
   return Array.from({ length: table.length }, (_, age) => table.get(age)!);
 }
 
-Deno.test("an entry costs its strings and 32 octets", () => {
-  assertEquals(fieldOctets({ name: "custom-key", value: "custom-value" }), 54);
+Deno.test("an entry costs its strings and 32 bytes", () => {
+  assertEquals(fieldBytes({ name: "custom-key", value: "custom-value" }), 54);
 });
 
 Deno.test("the newest entry is first and the oldest leaves first", () => {
@@ -19,16 +19,16 @@ Deno.test("the newest entry is first and the oldest leaves first", () => {
   for (const name of ["a", "b", "c", "d"]) table.insert({ name, value: "" });
   assertEquals(entries(table).map(({ name }) => name), ["d", "c", "b"]);
   assertEquals(evicted, ["0=a"]);
-  assertEquals(table.sizeOctets, 99);
+  assertEquals(table.sizeBytes, 99);
   assertEquals([table.get(3), table.get(-1)], [undefined, undefined]);
 });
 
-Deno.test("an entry that fills the table exactly stays, one octet more empties it", () => {
+Deno.test("an entry that fills the table exactly stays, one byte more empties it", () => {
   const table = new DynamicTable(64);
   table.insert({ name: "a", value: "x".repeat(31) });
   assertEquals(table.length, 1);
   table.insert({ name: "a", value: "x".repeat(32) });
-  assertEquals([table.length, table.sizeOctets], [0, 0]);
+  assertEquals([table.length, table.sizeBytes], [0, 0]);
 });
 
 Deno.test("a smaller limit evicts at once, a larger one brings nothing back", () => {
@@ -40,7 +40,7 @@ Deno.test("a smaller limit evicts at once, a larger one brings nothing back", ()
   assertEquals(table.length, 2);
   table.resize(0);
   table.resize(4096);
-  assertEquals([table.length, table.sizeOctets], [0, 0]);
+  assertEquals([table.length, table.sizeBytes], [0, 0]);
 });
 
 Deno.test("it behaves as an array with the newest entry first", async () => {
@@ -59,11 +59,11 @@ Deno.test("it behaves as an array with the newest entry first", async () => {
       }
       while (sum(model) > limit) model.pop();
       assertEquals(entries(table), model);
-      assertEquals(table.sizeOctets, sum(model));
+      assertEquals(table.sizeBytes, sum(model));
     }
   });
 
   function sum(fields: readonly HeaderField[]): number {
-    return fields.reduce((octets, field) => octets + fieldOctets(field), 0);
+    return fields.reduce((bytes, field) => bytes + fieldBytes(field), 0);
   }
 });

@@ -1,7 +1,7 @@
 /**
  * Header lists to header blocks (RFC 7541 §6).
  *
- * A field that repeats costs one octet from its second time on: the heads of
+ * A field that repeats costs one byte from its second time on: the heads of
  * gRPC calls on one connection differ in little else than their deadline.
  * Knows nothing of frames and streams.
  *
@@ -11,19 +11,19 @@
  */
 
 import { writeBinaryString } from "./binary_string.ts";
-import { fieldOctets, TABLE_SIZE_DEFAULT } from "./dynamic_table.ts";
+import { fieldBytes, TABLE_SIZE_DEFAULT } from "./dynamic_table.ts";
 import { EncoderHistory } from "./encoder_history.ts";
 import { FieldIndex, type NameRecord } from "./field_index.ts";
 import type { HeaderField } from "./header_field.ts";
-import { encodeHuffman, huffmanOctets } from "./huffman.ts";
+import { encodeHuffman, huffmanBytes } from "./huffman.ts";
 import { isSecret } from "./indexing_rule.ts";
-import { INTEGER_OCTETS_MAX, writeInteger } from "./integer.ts";
+import { INTEGER_BYTES_MAX, writeInteger } from "./integer.ts";
 import { ListMemo } from "./list_memo.ts";
 
 /** Options of {@linkcode HpackEncoder}. */
 export interface HpackEncoderOptions {
   /**
-   * The largest dynamic table we keep, in octets, however much the peer
+   * The largest dynamic table we keep, in bytes, however much the peer
    * allows. 4096 by default.
    */
   readonly tableSizeMax?: number;
@@ -76,9 +76,9 @@ export class HpackEncoder {
     if (size === TABLE_SIZE_DEFAULT) this.#history = beginning;
   }
 
-  /** Octets that the dynamic table holds now (§4.1). */
-  get tableOctets(): number {
-    return this.#index.tableOctets;
+  /** Bytes that the dynamic table holds now (§4.1). */
+  get tableBytes(): number {
+    return this.#index.tableBytes;
   }
 
   /**
@@ -86,8 +86,8 @@ export class HpackEncoder {
    * updates that §4.2 wants: the lowest size since the last block, if the table
    * has grown again since, and the final one.
    */
-  setPeerTableSize(octets: number): void {
-    const size = Math.min(octets, this.#tableSizeMax);
+  setPeerTableSize(bytes: number): void {
+    const size = Math.min(bytes, this.#tableSizeMax);
     this.#index.resize(size);
     this.#lowestSize = Math.min(this.#lowestSize, size);
     this.#memo.clear();
@@ -106,7 +106,7 @@ export class HpackEncoder {
     const step = history?.step(fields);
     if (step !== undefined) {
       this.#history = step.after;
-      return step.octets;
+      return step.bytes;
     }
     const block = this.#encodeAlone(fields);
     history?.add(fields, block);
@@ -161,7 +161,7 @@ export class HpackEncoder {
   #writeField(field: HeaderField): void {
     const { name, value } = field;
     const record = this.#index.record(name);
-    this.#reserve(name.length + value.length + 3 * INTEGER_OCTETS_MAX);
+    this.#reserve(name.length + value.length + 3 * INTEGER_BYTES_MAX);
     if (field.neverIndex === true || isSecret(name, value, record.rule)) {
       return this.#writeLiteral(NEVER_INDEXED, field, record);
     }
@@ -181,7 +181,7 @@ export class HpackEncoder {
 
   #shouldInsert(field: HeaderField, record: NameRecord): boolean {
     // One field must not sweep out most of what others repeat.
-    if (fieldOctets(field) > this.#index.tableSizeMax / 2) return false;
+    if (fieldBytes(field) > this.#index.tableSizeMax / 2) return false;
     // Once per name, so that later literals can refer to the name.
     if (record.fixed === undefined && record.serial < 0) return true;
     if (record.rule !== "index") return false;
@@ -202,7 +202,7 @@ export class HpackEncoder {
   }
 
   #writeString(text: string): void {
-    const coded = huffmanOctets(text);
+    const coded = huffmanBytes(text);
     if (coded < text.length) {
       this.#writeInteger(HUFFMAN_STRING, coded);
       this.#offset = encodeHuffman(text, this.#output, this.#offset);
@@ -218,8 +218,8 @@ export class HpackEncoder {
     this.#offset = writeInteger(into, this.#offset, prefixBits, flags, value);
   }
 
-  #reserve(octets: number): void {
-    const wanted = this.#offset + octets;
+  #reserve(bytes: number): void {
+    const wanted = this.#offset + bytes;
     if (wanted <= this.#output.length) return;
     const larger = new Uint8Array(2 ** Math.ceil(Math.log2(wanted)));
     larger.set(this.#output.subarray(0, this.#offset));
@@ -240,7 +240,7 @@ function assertBinary({ name, value }: HeaderField): void {
         throw new TypeError(
           `Cannot encode the field ${name}: it holds the code point ${
             text.codePointAt(index)
-          }, wanted octets as code points 0-255`,
+          }, wanted bytes as code points 0-255`,
         );
       }
     }

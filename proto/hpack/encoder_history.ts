@@ -5,7 +5,7 @@
  * On a connection that is made for one call the first lists are the last ones,
  * and the same on all such connections: a head and trailers. An encoder that has
  * written what another has would go on as that one did, so while it does, its
- * octets are those, and it needs neither table nor index.
+ * bytes are those, and it needs neither table nor index.
  *
  * @module
  */
@@ -19,7 +19,7 @@ export const HISTORY_LISTS_MAX = 4;
 
 /** What comes next: the block of one list, and where the encoder is then. */
 export interface HistoryStep {
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
   readonly after: EncoderHistory;
 }
 
@@ -42,12 +42,12 @@ export class EncoderHistory {
    * Remembers what encoding `fields` here gives, unless that is too far from
    * the beginning, the list may still change, or it holds secrets.
    *
-   * @param octets Are copied.
+   * @param bytes Are copied.
    */
-  add(fields: readonly HeaderField[], octets: Uint8Array): void {
+  add(fields: readonly HeaderField[], bytes: Uint8Array): void {
     if (this.lists.length === HISTORY_LISTS_MAX) return;
     if (!Object.isFrozen(fields) || fields.some(isOneConnections)) return;
     const after = new EncoderHistory([...this.lists, fields]);
-    this.#next.set(fields, { octets: octets.slice(), after });
+    this.#next.set(fields, { bytes: bytes.slice(), after });
   }
 }

@@ -83,7 +83,7 @@ Deno.test("what it ends with is the table of all that was written", () => {
   for (let again = 0; again < 2; again++) {
     const encoder = new HpackEncoder();
     for (const fields of lists) encoder.encode(fields);
-    assertEquals(encoder.tableOctets, alone.tableOctets);
+    assertEquals(encoder.tableBytes, alone.tableBytes);
   }
 });
 
@@ -92,7 +92,7 @@ Deno.test("a history ends after a few lists", () => {
   for (let number = 0; number < HISTORY_LISTS_MAX; number++) {
     history.add(HEAD, Uint8Array.of(number));
     const step = history.step(HEAD)!;
-    assertEquals(step.octets, Uint8Array.of(number));
+    assertEquals(step.bytes, Uint8Array.of(number));
     history = step.after;
   }
   history.add(HEAD, Uint8Array.of(9));

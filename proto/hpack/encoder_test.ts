@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
-import { NaiveHpackDecoder } from "../../tests/support/naive_hpack.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
+import { NaiveHpackDecoder } from "../../tests/support/watch/naive_hpack.ts";
 import { HpackDecoder } from "./decoder.ts";
 import { HpackEncoder } from "./encoder.ts";
 import type { HeaderField } from "./header_field.ts";
@@ -39,7 +39,7 @@ function peer(): { read(block: Uint8Array): readonly HeaderField[] } {
   };
 }
 
-Deno.test("the head of a call that repeats takes an octet a field", () => {
+Deno.test("the head of a call that repeats takes a byte a field", () => {
   const encoder = new HpackEncoder();
   const reader = peer();
   reader.read(encoder.encode(grpcHead("10S")));
@@ -47,7 +47,7 @@ Deno.test("the head of a call that repeats takes an octet a field", () => {
   assertEquals(again.length, 8);
   assertEquals(reader.read(again), grpcHead("10S"));
   const other = encoder.encode(grpcHead("9999m"));
-  assert(other.length <= 14, `took ${other.length} octets`);
+  assert(other.length <= 14, `took ${other.length} bytes`);
   assertEquals(reader.read(other), grpcHead("9999m"));
 });
 
@@ -61,21 +61,21 @@ Deno.test("values that change with each message do not fill the table", () => {
     ));
   }
   // The name of the one that the static table does not know.
-  assertEquals(encoder.tableOctets, "grpc-timeout".length + "0m".length + 32);
+  assertEquals(encoder.tableBytes, "grpc-timeout".length + "0m".length + 32);
 });
 
 Deno.test("a name whose values never repeat stops pushing others out", () => {
   const encoder = new HpackEncoder();
   const reader = peer();
   reader.read(encoder.encode(list("stable=value")));
-  let octets = 0;
+  let bytes = 0;
   for (let count = 0; count < 400; count++) {
     reader.read(encoder.encode(list(`my-id=${count}`)));
     const block = encoder.encode(list("stable=value"));
-    octets += block.length;
+    bytes += block.length;
     reader.read(block);
   }
-  assertEquals(octets, 400);
+  assertEquals(bytes, 400);
 });
 
 Deno.test("a value that starts to repeat is indexed again before long", () => {
@@ -97,7 +97,7 @@ Deno.test("secrets are never indexed: by mark, by name and short cookies", () =>
       fields,
       secrets.map((field) => ({ ...field, neverIndex: true })),
     );
-    assertEquals(encoder.tableOctets, 0);
+    assertEquals(encoder.tableBytes, 0);
   }
   encoder.encode(list(`cookie=session=${"0".repeat(32)}`));
   assertEquals(
@@ -146,7 +146,7 @@ Deno.test("a field larger than half the table leaves the table alone", () => {
   const encoder = new HpackEncoder();
   encoder.encode(list("a=b"));
   encoder.encode(list(`big=${"x".repeat(2100)}`));
-  assertEquals(encoder.tableOctets, 34);
+  assertEquals(encoder.tableBytes, 34);
 });
 
 Deno.test("a field longer than the output buffer is written whole", () => {
@@ -163,7 +163,7 @@ Deno.test("a code point above 255 is our bug and changes nothing", () => {
       TypeError,
       "8364",
     );
-    assertEquals(encoder.tableOctets, 0);
+    assertEquals(encoder.tableBytes, 0);
   }
 });
 
@@ -211,7 +211,7 @@ Deno.test("with a table of 0 everything stays literal and readable", () => {
   const reader = peer();
   for (let round = 0; round < 3; round++) {
     assertEquals(reader.read(encoder.encode(grpcHead("1S"))), grpcHead("1S"));
-    assertEquals(encoder.tableOctets, 0);
+    assertEquals(encoder.tableBytes, 0);
   }
 });
 
@@ -226,7 +226,7 @@ Deno.test("random lists survive while the table is resized", async () => {
       const block = encoder.encode(fields).slice();
       assertEquals(decoder.decode(block), { tooLarge: false, fields });
       assertEquals(naive.decode(block), fields);
-      assertEquals(decoder.tableOctets, encoder.tableOctets);
+      assertEquals(decoder.tableBytes, encoder.tableBytes);
     }
   });
 });
@@ -243,7 +243,7 @@ function randomList(prng: Prng): HeaderField[] {
       "x-long-name",
     ]);
     const value = prng.below(4) === 0
-      ? String.fromCharCode(...prng.octets(prng.below(300)))
+      ? String.fromCharCode(...prng.bytes(prng.below(300)))
       : `${prng.below(12)}`;
     return prng.below(6) === 0
       ? { name, value, neverIndex: true }

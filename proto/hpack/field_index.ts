@@ -36,16 +36,16 @@ export class FieldIndex {
   readonly #table: DynamicTable;
   readonly #names: Map<string, NameRecord> = new Map();
 
-  /** @param sizeMax Octets of the dynamic table (§4.1). */
+  /** @param sizeMax Bytes of the dynamic table (§4.1). */
   constructor(sizeMax: number) {
     this.#table = new DynamicTable(sizeMax, (entry, serial) => {
       this.#forget(entry, serial);
     });
   }
 
-  /** Octets that the dynamic table holds now. */
-  get tableOctets(): number {
-    return this.#table.sizeOctets;
+  /** Bytes that the dynamic table holds now. */
+  get tableBytes(): number {
+    return this.#table.sizeBytes;
   }
 
   /** How many entries were ever inserted into the dynamic table. */
@@ -53,7 +53,7 @@ export class FieldIndex {
     return this.#table.nextSerial;
   }
 
-  /** The limit of {@linkcode FieldIndex.tableOctets}. */
+  /** The limit of {@linkcode FieldIndex.tableBytes}. */
   get tableSizeMax(): number {
     return this.#table.sizeMax;
   }

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { FieldIndex } from "./field_index.ts";
-import { COOKIE_OCTETS_INDEXED_MIN, isSecret } from "./indexing_rule.ts";
+import { COOKIE_BYTES_INDEXED_MIN, isSecret } from "./indexing_rule.ts";
 
 function insert(index: FieldIndex, name: string, value: string): void {
   index.insert({ name, value }, index.record(name));
@@ -67,6 +67,6 @@ Deno.test("names without an entry are forgotten, however many are asked for", ()
 Deno.test("cookies are secrets up to the length that can be guessed", () => {
   const cookie = (length: number) =>
     isSecret("cookie", "x".repeat(length), "index");
-  assertEquals(cookie(COOKIE_OCTETS_INDEXED_MIN - 1), true);
-  assertEquals(cookie(COOKIE_OCTETS_INDEXED_MIN), false);
+  assertEquals(cookie(COOKIE_BYTES_INDEXED_MIN - 1), true);
+  assertEquals(cookie(COOKIE_BYTES_INDEXED_MIN), false);
 });

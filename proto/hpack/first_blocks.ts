@@ -4,30 +4,30 @@
  *
  * Programs that make a connection for each call, as kube-apiserver does, begin
  * all of them alike. A decoder that has read nothing yet gets from the same
- * octets the same list and the same table, so that need not be worked out again;
+ * bytes the same list and the same table, so that need not be worked out again;
  * and what follows from a list, such as whether it is sound HTTP, is remembered
  * by the list (`ListMemo`).
  *
  * @module
  */
 
-import { type DynamicTable, fieldOctets } from "./dynamic_table.ts";
+import { type DynamicTable, fieldBytes } from "./dynamic_table.ts";
 import type { HeaderField } from "./header_field.ts";
 import { isOneConnections } from "./indexing_rule.ts";
 
-/** Longer ones are not kept: a call's head is some hundred octets. */
-export const FIRST_BLOCK_OCTETS_MAX = 512;
+/** Longer ones are not kept: a call's head is some hundred bytes. */
+export const FIRST_BLOCK_BYTES_MAX = 512;
 
 /** Blocks kept: kinds of callers, not callers. The oldest makes way. */
 export const FIRST_BLOCKS_MAX = 8;
 
 /** What a block meant to a decoder that had read nothing. */
 export interface FirstBlock {
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
   /** Frozen, so that what follows from it may be remembered. */
   readonly fields: readonly HeaderField[];
   /** By the accounting of RFC 9113 §6.5.2. */
-  readonly listOctets: number;
+  readonly listBytes: number;
   /** What the table held then, oldest first. */
   readonly entries: readonly HeaderField[];
 }
@@ -37,26 +37,26 @@ export class FirstBlocks {
   readonly #blocks: FirstBlock[] = [];
   #oldest = 0;
 
-  get(octets: Uint8Array): FirstBlock | undefined {
+  get(bytes: Uint8Array): FirstBlock | undefined {
     for (const block of this.#blocks) {
-      if (isSame(block.octets, octets)) return block;
+      if (isSame(block.bytes, bytes)) return block;
     }
     return undefined;
   }
 
   /**
-   * Remembers `octets`, unless they are many or hold secrets: those are for no
+   * Remembers `bytes`, unless they are many or hold secrets: those are for no
    * other connection.
    *
    * @param table As they left it, who were the first that it saw.
    */
   add(
-    octets: Uint8Array,
+    bytes: Uint8Array,
     fields: readonly HeaderField[],
     table: DynamicTable,
   ): void {
     if (
-      octets.length > FIRST_BLOCK_OCTETS_MAX || fields.some(isOneConnections)
+      bytes.length > FIRST_BLOCK_BYTES_MAX || fields.some(isOneConnections)
     ) {
       return;
     }
@@ -67,16 +67,16 @@ export class FirstBlocks {
       (_, index) => table.get(table.length - 1 - index)!,
     );
     this.#blocks[this.#oldest] = {
-      octets: octets.slice(),
+      bytes: bytes.slice(),
       fields: Object.freeze([...fields]),
-      listOctets: fields.reduce((sum, field) => sum + fieldOctets(field), 0),
+      listBytes: fields.reduce((sum, field) => sum + fieldBytes(field), 0),
       entries,
     };
     this.#oldest = (this.#oldest + 1) % FIRST_BLOCKS_MAX;
   }
 }
 
-/** Whether two blocks are the same, octet by octet. */
+/** Whether two blocks are the same, byte by byte. */
 export function isSame(one: Uint8Array, other: Uint8Array): boolean {
   if (one.length !== other.length) return false;
   for (let index = 0; index < one.length; index++) {

@@ -3,7 +3,7 @@ import { HpackDecoder } from "./decoder.ts";
 import { DynamicTable, TABLE_SIZE_DEFAULT } from "./dynamic_table.ts";
 import { HpackEncoder } from "./encoder.ts";
 import {
-  FIRST_BLOCK_OCTETS_MAX,
+  FIRST_BLOCK_BYTES_MAX,
   FIRST_BLOCKS_MAX,
   FirstBlocks,
 } from "./first_blocks.ts";
@@ -45,7 +45,7 @@ Deno.test("the table is in step after a known first block", () => {
     const [encoder, decoder] = [new HpackEncoder(), new HpackDecoder()];
     for (const fields of [first, second, first, second]) {
       assertEquals(decoded(decoder, encoder.encode(fields)), fields);
-      assertEquals(decoder.tableOctets, encoder.tableOctets);
+      assertEquals(decoder.tableBytes, encoder.tableBytes);
     }
   }
 });
@@ -56,21 +56,21 @@ Deno.test("a known first block is a block like others later on", () => {
   decoded(new HpackDecoder(), alone);
   const decoder = new HpackDecoder();
   decoded(decoder, new HpackEncoder().encode(second));
-  const before = decoder.tableOctets;
+  const before = decoder.tableBytes;
   // Literals, so they mean the same in any table, and are inserted again.
   assertEquals(decoded(decoder, alone), first);
-  assert(decoder.tableOctets > before);
+  assert(decoder.tableBytes > before);
 });
 
 Deno.test("a list that was fine for one is too long for another", () => {
   const fields = newHead();
   const block = new HpackEncoder().encode(fields).slice();
   for (let again = 0; again < 2; again++) decoded(new HpackDecoder(), block);
-  const small = new HpackDecoder({ headerListOctetsMax: 100 });
+  const small = new HpackDecoder({ headerListBytesMax: 100 });
   assert(small.decode(block).tooLarge);
   const other = new HpackDecoder({ tableSizeMax: 100 });
   assertEquals(decoded(other, block), fields);
-  assert(other.tableOctets <= 100);
+  assert(other.tableBytes <= 100);
 });
 
 Deno.test("secrets, long blocks and those that evict are not kept", () => {
@@ -80,17 +80,16 @@ Deno.test("secrets, long blocks and those that evict are not kept", () => {
   }
   const empty = new DynamicTable(TABLE_SIZE_DEFAULT);
   const blocks = new FirstBlocks();
-  const cases: [octets: number, fields: HeaderField[], table: DynamicTable][] =
-    [
-      [1, fieldsOf({ authorization: "Bearer secret" }), empty],
-      [2, fieldsOf({ cookie: "id=a secret that is longer than most" }), empty],
-      [3, [{ name: "x", value: "secret", neverIndex: true }], empty],
-      [FIRST_BLOCK_OCTETS_MAX + 1, fieldsOf({ x: "y" }), empty],
-      [4, fieldsOf({ x: "y" }), evicting],
-    ];
-  for (const [octets, fields, table] of cases) {
-    blocks.add(new Uint8Array(octets), fields, table);
-    assertStrictEquals(blocks.get(new Uint8Array(octets)), undefined);
+  const cases: [bytes: number, fields: HeaderField[], table: DynamicTable][] = [
+    [1, fieldsOf({ authorization: "Bearer secret" }), empty],
+    [2, fieldsOf({ cookie: "id=a secret that is longer than most" }), empty],
+    [3, [{ name: "x", value: "secret", neverIndex: true }], empty],
+    [FIRST_BLOCK_BYTES_MAX + 1, fieldsOf({ x: "y" }), empty],
+    [4, fieldsOf({ x: "y" }), evicting],
+  ];
+  for (const [bytes, fields, table] of cases) {
+    blocks.add(new Uint8Array(bytes), fields, table);
+    assertStrictEquals(blocks.get(new Uint8Array(bytes)), undefined);
   }
   blocks.add(new Uint8Array(5), fieldsOf({ x: "y" }), empty);
   assertEquals(blocks.get(new Uint8Array(5))?.fields, fieldsOf({ x: "y" }));

@@ -7,8 +7,8 @@
 /**
  * A header field as HPACK carries it (RFC 7541 §1.3).
  *
- * Both strings hold octets as code points 0–255 ("binary strings"): HTTP/2
- * fields are octets, and most of them are ASCII, for which this is free.
+ * Both strings hold bytes as code points 0–255 ("binary strings"): HTTP/2
+ * fields are bytes, and most of them are ASCII, for which this is free.
  */
 export interface HeaderField {
   /** Lower case on the wire (RFC 9113 §8.2.1); pseudo fields start with `:`. */

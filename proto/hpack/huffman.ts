@@ -1,5 +1,5 @@
 /**
- * Huffman-coded strings (RFC 7541 §5.2): octets in, octets out.
+ * Huffman-coded strings (RFC 7541 §5.2): bytes in, bytes out.
  *
  * @module
  */
@@ -16,16 +16,16 @@ import {
   TRANSITIONS,
 } from "./huffman_code.ts";
 
-/** Octets that `codedOctets` octets can decode to at most: five bits a symbol. */
-export function decodedOctetsMax(codedOctets: number): number {
-  return Math.floor(codedOctets * 8 / 5);
+/** Bytes that `codedBytes` bytes can decode to at most: five bits a symbol. */
+export function decodedBytesMax(codedBytes: number): number {
+  return Math.floor(codedBytes * 8 / 5);
 }
 
 /**
  * Decodes `coded[start, end)` to the start of `into`.
  *
- * @param into Has room for {@linkcode decodedOctetsMax} octets.
- * @returns How many octets were written.
+ * @param into Has room for {@linkcode decodedBytesMax} bytes.
+ * @returns How many bytes were written.
  * @throws {HpackError} On EOS, or padding that is not up to seven ones.
  */
 export function decodeHuffman(
@@ -38,11 +38,11 @@ export function decodeHuffman(
   let state = 0;
   let seen = 0;
   for (let offset = start; offset < end; offset++) {
-    const octet = coded[offset]!;
-    let cell = TRANSITIONS[(state << 4) | (octet >>> 4)]!;
+    const byte = coded[offset]!;
+    let cell = TRANSITIONS[(state << 4) | (byte >>> 4)]!;
     if (cell & EMITS) into[written++] = cell >>> SYMBOL_SHIFT;
     seen |= cell;
-    cell = TRANSITIONS[((cell & NEXT_STATE) << 4) | (octet & 15)]!;
+    cell = TRANSITIONS[((cell & NEXT_STATE) << 4) | (byte & 15)]!;
     if (cell & EMITS) into[written++] = cell >>> SYMBOL_SHIFT;
     seen |= cell;
     state = cell & NEXT_STATE;
@@ -63,8 +63,8 @@ export function decodeHuffman(
   return written;
 }
 
-/** Octets that `text`, a binary string, takes when coded. */
-export function huffmanOctets(text: string): number {
+/** Bytes that `text`, a binary string, takes when coded. */
+export function huffmanBytes(text: string): number {
   let bits = 0;
   for (let index = 0; index < text.length; index++) {
     bits += CODE_BITS[text.charCodeAt(index)]!;
@@ -83,9 +83,9 @@ export function encodeHuffman(
   let pending = 0;
   let pendingBits = 0;
   for (let index = 0; index < text.length; index++) {
-    const octet = text.charCodeAt(index);
-    let bits = CODE_BITS[octet]!;
-    let code = CODES[octet]!;
+    const byte = text.charCodeAt(index);
+    let bits = CODE_BITS[byte]!;
+    let code = CODES[byte]!;
     if (bits > 24) {
       bits -= 16;
       pending = (pending << bits) | (code >>> 16);

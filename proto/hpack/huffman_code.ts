@@ -8,7 +8,7 @@
  * @module
  */
 
-/** Lengths in bits of the codes of the octets 0–255. */
+/** Lengths in bits of the codes of the bytes 0–255. */
 // deno-fmt-ignore: sixteen to a row.
 export const CODE_BITS: Uint8Array = Uint8Array.of(
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -33,7 +33,7 @@ export const CODE_BITS: Uint8Array = Uint8Array.of(
 const CODE_BITS_MAX = 30;
 const EOS = 256;
 
-/** The codes of the octets 0–255, right-aligned in {@linkcode CODE_BITS} bits. */
+/** The codes of the bytes 0–255, right-aligned in {@linkcode CODE_BITS} bits. */
 export const CODES: Uint32Array = canonicalCodes();
 
 /** Bits of a {@linkcode TRANSITIONS} cell. */
@@ -46,7 +46,7 @@ export const FAILS = 0x2_0000;
 /**
  * The decoder: state × 16 + nibble → cell. A state is an inner node of the code
  * tree; four bits end at most one symbol because the shortest code has five.
- * 256 states, 16 KiB: it stays in the first-level cache, unlike an octet-wide one.
+ * 256 states, 16 KiB: it stays in the first-level cache, unlike a byte-wide one.
  */
 export const TRANSITIONS: Uint32Array = new Uint32Array(256 * 16);
 

@@ -1,17 +1,17 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
-import { naiveHuffmanDecode } from "../../tests/support/naive_hpack.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
+import { naiveHuffmanDecode } from "../../tests/support/watch/naive_hpack.ts";
 import { binaryString } from "./binary_string.ts";
 import { HpackError } from "./hpack_error.ts";
 import { ACCEPTS, CODE_BITS, CODES } from "./huffman_code.ts";
 import {
-  decodedOctetsMax,
+  decodedBytesMax,
   decodeHuffman,
   encodeHuffman,
-  huffmanOctets,
+  huffmanBytes,
 } from "./huffman.ts";
 
-/** The codes of Appendix B for the octets 0-255, in hexadecimal. */
+/** The codes of Appendix B for the bytes 0-255, in hexadecimal. */
 const APPENDIX_B = `
   1ff8 7fffd8 fffffe2 fffffe3 fffffe4 fffffe5 fffffe6 fffffe7 fffffe8 ffffea
   3ffffffc fffffe9 fffffea 3ffffffd fffffeb fffffec fffffed fffffee fffffef
@@ -36,13 +36,13 @@ const APPENDIX_B = `
 `.trim().split(/\s+/);
 
 function encode(text: string): Uint8Array {
-  const into = new Uint8Array(huffmanOctets(text));
+  const into = new Uint8Array(huffmanBytes(text));
   assertEquals(encodeHuffman(text, into, 0), into.length);
   return into;
 }
 
 function decode(coded: Uint8Array): string {
-  const into = new Uint8Array(decodedOctetsMax(coded.length));
+  const into = new Uint8Array(decodedBytesMax(coded.length));
   return binaryString(into, 0, decodeHuffman(coded, 0, coded.length, into));
 }
 
@@ -60,9 +60,9 @@ Deno.test("a string may end in eight of the states, no more", () => {
   assertEquals(ACCEPTS.reduce((count, accepts) => count + accepts, 0), 8);
 });
 
-Deno.test("each octet alone, and behind each bit offset, survives", () => {
-  for (let octet = 0; octet < 256; octet++) {
-    const symbol = String.fromCharCode(octet);
+Deno.test("each byte alone, and behind each bit offset, survives", () => {
+  for (let byte = 0; byte < 256; byte++) {
+    const symbol = String.fromCharCode(byte);
     // "1" has five bits, so up to seven of them reach every offset.
     for (let lead = 0; lead < 8; lead++) {
       const text = "1".repeat(lead) + symbol + "a";
@@ -73,18 +73,18 @@ Deno.test("each octet alone, and behind each bit offset, survives", () => {
 
 Deno.test("random strings survive, and the naive decoder agrees", async () => {
   await forAll(200, (prng) => {
-    const octets = prng.octets(prng.below(60));
-    const text = binaryString(octets, 0, octets.length);
+    const bytes = prng.bytes(prng.below(60));
+    const text = binaryString(bytes, 0, bytes.length);
     const coded = encode(text);
     assertEquals(decode(coded), text);
     assertEquals(naiveHuffmanDecode(coded), text);
   });
 });
 
-Deno.test("random octets decode as the naive decoder says, or not at all", async () => {
+Deno.test("random bytes decode as the naive decoder says, or not at all", async () => {
   let accepted = 0;
   await forAll(2000, (prng) => {
-    const coded = prng.octets(prng.below(6));
+    const coded = prng.bytes(prng.below(6));
     const expected = naiveHuffmanDecode(coded);
     if (expected === undefined) {
       assertThrows(() => decode(coded), HpackError);
@@ -124,5 +124,5 @@ Deno.test("EOS is an error at the end, at the start and in the middle", () => {
 
 Deno.test("the bound for the decoded length is reached and never passed", () => {
   const text = "0".repeat(1000);
-  assertEquals(decodedOctetsMax(encode(text).length), text.length);
+  assertEquals(decodedBytesMax(encode(text).length), text.length);
 });

@@ -34,7 +34,7 @@ const RULES: ReadonlyMap<string, IndexingRule> = new Map<string, IndexingRule>([
  * Cookies shorter than this are never indexed: few enough guesses would find
  * them. Longer ones repeat and cannot be guessed whole.
  */
-export const COOKIE_OCTETS_INDEXED_MIN = 20;
+export const COOKIE_BYTES_INDEXED_MIN = 20;
 
 /** The rule for all fields called `name`. */
 export function indexingRule(name: string): IndexingRule {
@@ -48,7 +48,7 @@ export function isSecret(
   rule: IndexingRule,
 ): boolean {
   return rule === "never" ||
-    (name === "cookie" && value.length < COOKIE_OCTETS_INDEXED_MIN);
+    (name === "cookie" && value.length < COOKIE_BYTES_INDEXED_MIN);
 }
 
 /** Whether nothing of a field may be remembered beyond its own connection. */

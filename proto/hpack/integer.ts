@@ -16,11 +16,11 @@ import { HpackError } from "./hpack_error.ts";
 export const INTEGER_MAX = 2 ** 32 - 1;
 
 /**
- * Continuation octets after the prefix. Five carry 35 bits, enough for
+ * Continuation bytes after the prefix. Five carry 35 bits, enough for
  * {@linkcode INTEGER_MAX}; without a limit a peer could pad one integer with a
  * whole block of 0x80 (§7.4).
  */
-export const INTEGER_CONTINUATION_OCTETS_MAX = 5;
+export const INTEGER_CONTINUATION_BYTES_MAX = 5;
 
 /** A place in a block; the readers of this folder move it on. */
 export interface Cursor {
@@ -29,9 +29,9 @@ export interface Cursor {
 }
 
 /**
- * Reads the integer whose first octet is at the cursor.
+ * Reads the integer whose first byte is at the cursor.
  *
- * @param prefixBits 1–8: how many low bits of the first octet belong to it.
+ * @param prefixBits 1–8: how many low bits of the first byte belong to it.
  * @throws {HpackError} If the block ends inside it, or it is too long or large.
  */
 export function readInteger(cursor: Cursor, prefixBits: number): number {
@@ -42,13 +42,13 @@ export function readInteger(cursor: Cursor, prefixBits: number): number {
   cursor.offset++;
   let value = first & prefixMax;
   if (value < prefixMax) return value;
-  for (let count = 0; count < INTEGER_CONTINUATION_OCTETS_MAX; count++) {
-    const octet = block[cursor.offset];
-    if (octet === undefined) throw truncated();
+  for (let count = 0; count < INTEGER_CONTINUATION_BYTES_MAX; count++) {
+    const byte = block[cursor.offset];
+    if (byte === undefined) throw truncated();
     cursor.offset++;
-    // Not a shift: the fifth octet reaches beyond 32 bits.
-    value += (octet & 0x7f) * 2 ** (7 * count);
-    if (octet < 0x80) {
+    // Not a shift: the fifth byte reaches beyond 32 bits.
+    value += (byte & 0x7f) * 2 ** (7 * count);
+    if (byte < 0x80) {
       if (value <= INTEGER_MAX) return value;
       break;
     }
@@ -56,18 +56,18 @@ export function readInteger(cursor: Cursor, prefixBits: number): number {
   throw new HpackError(
     "5.1",
     `Cannot read an integer: it is longer than ${
-      INTEGER_CONTINUATION_OCTETS_MAX + 1
-    } octets or greater than ${INTEGER_MAX}`,
+      INTEGER_CONTINUATION_BYTES_MAX + 1
+    } bytes or greater than ${INTEGER_MAX}`,
   );
 }
 
-/** Octets that the longest integer of ours takes. */
-export const INTEGER_OCTETS_MAX = 1 + INTEGER_CONTINUATION_OCTETS_MAX;
+/** Bytes that the longest integer of ours takes. */
+export const INTEGER_BYTES_MAX = 1 + INTEGER_CONTINUATION_BYTES_MAX;
 
 /**
  * Writes `value` at `offset` and returns the offset behind it.
  *
- * @param flags The bits of the first octet above the prefix, in place.
+ * @param flags The bits of the first byte above the prefix, in place.
  */
 export function writeInteger(
   into: Uint8Array,

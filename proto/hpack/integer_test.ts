@@ -1,24 +1,24 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import { HpackError } from "./hpack_error.ts";
 import {
   type Cursor,
-  INTEGER_CONTINUATION_OCTETS_MAX,
+  INTEGER_BYTES_MAX,
+  INTEGER_CONTINUATION_BYTES_MAX,
   INTEGER_MAX,
-  INTEGER_OCTETS_MAX,
   readInteger,
   writeInteger,
 } from "./integer.ts";
 
-function read(octets: readonly number[], prefixBits: number): number {
-  const cursor: Cursor = { block: Uint8Array.from(octets), offset: 0 };
+function read(bytes: readonly number[], prefixBits: number): number {
+  const cursor: Cursor = { block: Uint8Array.from(bytes), offset: 0 };
   const value = readInteger(cursor, prefixBits);
-  assertEquals(cursor.offset, octets.length);
+  assertEquals(cursor.offset, bytes.length);
   return value;
 }
 
 function write(value: number, prefixBits: number, flags = 0): number[] {
-  const into = new Uint8Array(INTEGER_OCTETS_MAX + 1);
+  const into = new Uint8Array(INTEGER_BYTES_MAX + 1);
   const end = writeInteger(into, 1, prefixBits, flags, value);
   assertEquals(into[0], 0);
   return [...into.subarray(1, end)];
@@ -30,9 +30,9 @@ Deno.test("the examples of Appendix C.1 read and write", () => {
     [1337, 5, [31, 154, 10]], // C.1.2
     [42, 8, [42]], // C.1.3
   ];
-  for (const [value, prefixBits, octets] of examples) {
-    assertEquals(write(value, prefixBits), octets);
-    assertEquals(read(octets, prefixBits), value);
+  for (const [value, prefixBits, bytes] of examples) {
+    assertEquals(write(value, prefixBits), bytes);
+    assertEquals(read(bytes, prefixBits), value);
   }
 });
 
@@ -56,10 +56,10 @@ Deno.test("integers survive with every prefix, around every edge", async () => {
 });
 
 Deno.test("every strict prefix of an integer is truncated", () => {
-  const octets = write(INTEGER_MAX, 7);
-  for (let length = 0; length < octets.length; length++) {
+  const bytes = write(INTEGER_MAX, 7);
+  for (let length = 0; length < bytes.length; length++) {
     const cursor = {
-      block: Uint8Array.from(octets.slice(0, length)),
+      block: Uint8Array.from(bytes.slice(0, length)),
       offset: 0,
     };
     assertThrows(() => readInteger(cursor, 7), HpackError, "ends inside");
@@ -75,15 +75,15 @@ Deno.test("an integer above INTEGER_MAX is refused", () => {
   );
 });
 
-Deno.test("an integer with more continuation octets than allowed is refused", () => {
+Deno.test("an integer with more continuation bytes than allowed is refused", () => {
   const padded = (count: number) => [
     0x7f,
     ...new Array(count - 1).fill(0x80),
     0x00,
   ];
-  assertEquals(read(padded(INTEGER_CONTINUATION_OCTETS_MAX), 7), 127);
+  assertEquals(read(padded(INTEGER_CONTINUATION_BYTES_MAX), 7), 127);
   assertThrows(
-    () => read(padded(INTEGER_CONTINUATION_OCTETS_MAX + 1), 7),
+    () => read(padded(INTEGER_CONTINUATION_BYTES_MAX + 1), 7),
     HpackError,
     "longer than",
   );

@@ -17,7 +17,7 @@ export const AUTHORITIES_PATH = "/tunnel.v1.Identity/Authorities";
  * The longest request and answer. A certificate signing request has less than
  * 1 KiB, a bundle of two authorities 2 KiB; who is not known yet gets no more.
  */
-export const IDENTITY_MESSAGE_OCTETS_MAX = 65_536;
+export const IDENTITY_MESSAGE_BYTES_MAX = 65_536;
 
 export interface ChallengeAnswer {
   readonly nonce: Uint8Array;
@@ -65,7 +65,7 @@ export interface Enrolment {
   readonly certificate: Uint8Array;
   /** PEM; the first one issues now. */
   readonly authorities: Uint8Array;
-  /** URL query, see `proto/link/identifiers.ts`. */
+  /** URL query, see `proto/peer/identifiers.ts`. */
   readonly identifiers: string;
 }
 
@@ -133,7 +133,7 @@ message RenewRequest {
   bytes csr = 2;
   // Both empty when the connection shows the node's valid certificate.
   bytes nonce = 3;
-  // Signature of that key, ECDSA with SHA-256, r and s of 32 octets each, over
+  // Signature of that key, ECDSA with SHA-256, r and s of 32 bytes each, over
   // "tunnel renew\\n", the nonce and SHA-256 of csr.
   bytes proof = 4;
 }

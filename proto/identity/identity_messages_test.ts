@@ -14,8 +14,8 @@ Deno.test("the embedded text is identity.proto", async () => {
 });
 
 Deno.test("every identity message survives the way over", () => {
-  const octets = Uint8Array.of(1, 0, 255);
-  const challenge = { nonce: octets, validMs: 60_000 };
+  const bytes = Uint8Array.of(1, 0, 255);
+  const challenge = { nonce: bytes, validMs: 60_000 };
   assertEquals(challengeAnswer.decode(challengeAnswer.encode(challenge)), {
     ...challenge,
     nonce: challengeAnswer.decode(challengeAnswer.encode(challenge)).nonce,
@@ -23,16 +23,16 @@ Deno.test("every identity message survives the way over", () => {
   const join = joinRequest.decode(joinRequest.encode({
     token: "tnl1.x",
     node: "node-1",
-    csr: octets,
+    csr: bytes,
     software: "tunnel/0.1.0",
   }));
   assertEquals(join.node, "node-1");
   assertEquals([...join.csr], [1, 0, 255]);
   const renew = renewRequest.decode(renewRequest.encode({
     node: "node-1",
-    csr: octets,
+    csr: bytes,
     nonce: new Uint8Array(0),
-    proof: octets,
+    proof: bytes,
   }));
   assertEquals([renew.nonce.length, renew.proof.length], [0, 3]);
 });
@@ -56,6 +56,6 @@ Deno.test("an enrolment answer says which of the two it is", () => {
   assertEquals([newer.pending, newer.enrolment], [undefined, undefined]);
 });
 
-Deno.test("octets that are no identity message are the peer's fault", () => {
+Deno.test("bytes that are no identity message are the peer's fault", () => {
   assertThrows(() => joinRequest.decode(Uint8Array.of(0x0a, 9)), GrpcError);
 });

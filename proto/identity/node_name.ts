@@ -19,8 +19,8 @@ export const TUNNEL_SERVER_NAME = "tunnel-server";
  */
 export const NODE_SUBJECT_PREFIX = "node:";
 
-/** Leaves room for suffixes in a file name of 255 octets. */
-export const NODE_NAME_OCTETS_MAX = 200;
+/** Leaves room for suffixes in a file name of 255 bytes. */
+export const NODE_NAME_BYTES_MAX = 200;
 
 /** Lower case only: two names must never meet in one file. */
 const NODE_NAME = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/;
@@ -35,7 +35,7 @@ const DNS_NAME =
  * joins by one (`isJoinableName`).
  */
 export function isNodeName(text: string): boolean {
-  return text.length <= NODE_NAME_OCTETS_MAX && NODE_NAME.test(text) &&
+  return text.length <= NODE_NAME_BYTES_MAX && NODE_NAME.test(text) &&
     text !== TUNNEL_SERVER_NAME;
 }
 
@@ -65,7 +65,7 @@ export function isDnsName(text: string): boolean {
 /** The rule for people. */
 export const NODE_NAME_RULE =
   `lower-case letters, digits, ".", "_" and "-", at most ` +
-  `${NODE_NAME_OCTETS_MAX}, with a letter or digit at both ends`;
+  `${NODE_NAME_BYTES_MAX}, with a letter or digit at both ends`;
 
 /** The same for those who join. */
 export const JOINABLE_NAME_RULE =

@@ -10,7 +10,7 @@
 const PURPOSE = new TextEncoder().encode("tunnel renew\n");
 
 /**
- * The octets under the signature `RenewRequest.proof`.
+ * The bytes under the signature `RenewRequest.proof`.
  *
  * @param nonce As Challenge gave it.
  * @param csrSha256 SHA-256 of `RenewRequest.csr`.

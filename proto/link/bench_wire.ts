@@ -1,6 +1,6 @@
 /**
  * What a bench and an agent's bench target say to each other: one line each
- * way, then octets (SPEC.md, section 8).
+ * way, then bytes (SPEC.md, section 8).
  *
  * Layer: link. Knows the words and nothing of what is done with them: the
  * target is in `agent/`, who measures is in `client/bench/`.
@@ -19,7 +19,7 @@ export const BENCH_ADDRESS = "bench.tunnel.invalid:7";
  * What a bench target does with a connection.
  *
  * - `echo`: sends back what it gets (RFC 862);
- * - `source`: sends octets as fast as they are taken (RFC 864);
+ * - `source`: sends bytes as fast as they are taken (RFC 864);
  * - `discard`: throws away what it gets (RFC 863) and says now and then how much
  *   that was, as a decimal number in a line.
  */
@@ -34,7 +34,7 @@ export interface BenchHost {
 }
 
 /** Longest line of either side: the longest agent id fits, a page does not. */
-export const BENCH_LINE_OCTETS_MAX = 1024;
+export const BENCH_LINE_BYTES_MAX = 1024;
 
 const VERSION = "tunnel-bench/1";
 const SERVICES: readonly BenchService[] = ["echo", "source", "discard"];
@@ -74,16 +74,16 @@ export function parseBenchAnswer(line: string): BenchHost | undefined {
 }
 
 /** One report of `discard`. */
-export function discardReport(octets: number): Uint8Array {
-  return encoder.encode(`${octets}\n`);
+export function discardReport(bytes: number): Uint8Array {
+  return encoder.encode(`${bytes}\n`);
 }
 
 /**
- * From how many octets on the next report of `discard` is due: often enough to
+ * From how many bytes on the next report of `discard` is due: often enough to
  * see a slow road move, seldom enough to cost a fast one nothing.
  */
-export function nextReportAt(octets: number): number {
-  return octets + Math.max(4096, Math.floor(octets / 128));
+export function nextReportAt(bytes: number): number {
+  return bytes + Math.max(4096, Math.floor(bytes / 128));
 }
 
 /** A line, and how much of the last chunk belonged to it. */
@@ -101,7 +101,7 @@ export class BenchLineReader {
   push(chunk: Uint8Array): BenchLine | undefined {
     const end = chunk.indexOf(NEWLINE);
     const part = end < 0 ? chunk : chunk.subarray(0, end);
-    if (this.#gathered.length + part.length > BENCH_LINE_OCTETS_MAX) {
+    if (this.#gathered.length + part.length > BENCH_LINE_BYTES_MAX) {
       return { text: undefined, taken: chunk.length };
     }
     this.#gathered.push(...part);

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import {
-  BENCH_LINE_OCTETS_MAX,
+  BENCH_LINE_BYTES_MAX,
   benchAnswer,
   BenchLineReader,
   benchRequest,
@@ -9,8 +9,8 @@ import {
   parseBenchRequest,
 } from "./bench_wire.ts";
 
-const text = (octets: Uint8Array) =>
-  new TextDecoder().decode(octets).replace(/\n$/, "");
+const text = (bytes: Uint8Array) =>
+  new TextDecoder().decode(bytes).replace(/\n$/, "");
 
 Deno.test("requests of a bench come back as they were", () => {
   for (const service of ["echo", "source", "discard"] as const) {
@@ -41,11 +41,11 @@ Deno.test("what is no answer is none", () => {
 });
 
 Deno.test("lines are the same wherever they are cut", () => {
-  const octets = new TextEncoder().encode("first\nsecond\n");
-  for (let cut = 0; cut <= octets.length; cut++) {
+  const bytes = new TextEncoder().encode("first\nsecond\n");
+  for (let cut = 0; cut <= bytes.length; cut++) {
     const reader = new BenchLineReader();
     const lines: (string | undefined)[] = [];
-    for (let chunk of [octets.subarray(0, cut), octets.subarray(cut)]) {
+    for (let chunk of [bytes.subarray(0, cut), bytes.subarray(cut)]) {
       while (chunk.length > 0) {
         const line = reader.push(chunk);
         if (line === undefined) break;
@@ -59,7 +59,7 @@ Deno.test("lines are the same wherever they are cut", () => {
 
 Deno.test("a line without end is given up at its limit", () => {
   const reader = new BenchLineReader();
-  const chunk = new Uint8Array(BENCH_LINE_OCTETS_MAX).fill(0x61);
+  const chunk = new Uint8Array(BENCH_LINE_BYTES_MAX).fill(0x61);
   assertEquals(reader.push(chunk), undefined);
   assertEquals(reader.push(chunk.subarray(0, 1)), {
     text: undefined,
@@ -69,7 +69,7 @@ Deno.test("a line without end is given up at its limit", () => {
 
 Deno.test("reports of a terabyte are few, of a megabyte fine", () => {
   let reports = 0;
-  for (let octets = 0; octets < 1e12; reports++) octets = nextReportAt(octets);
+  for (let bytes = 0; bytes < 1e12; reports++) bytes = nextReportAt(bytes);
   assert(reports < 3_000, `${reports}`);
   assert(nextReportAt(1e6) - 1e6 < 1e4);
 });

@@ -8,9 +8,9 @@ import {
   type CarrierRig,
   packetsRig,
   streamsRig,
-} from "../../tests/support/carrier_rig.ts";
-import { settled } from "../../tests/support/conduit_probe.ts";
-import { HeardFaults, slip } from "../../tests/support/heard_faults.ts";
+} from "../../tests/support/rigs/carrier_rig.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
 import { DialError } from "./link.ts";
 import type { Conduit, ConduitEvents } from "../transfer/conduit.ts";
 
@@ -31,7 +31,7 @@ const spoilConduit: Provoke = async (event, rig) => {
   const attach = (conduit: Conduit) =>
     conduit.attach({ ...NOTHING, [event]: slip });
   const { target } = await rig.connectUnattached("tcp", {}, attach);
-  if (event === "onData") target.send("octets");
+  if (event === "onData") target.send("bytes");
   else if (event === "onEnd") target.finish();
   else target.reset("enough");
 };

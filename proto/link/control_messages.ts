@@ -104,7 +104,7 @@ export type AgentEvent =
   | { readonly type: "trust"; readonly authorities: readonly string[] }
   | { readonly type: "unknown" };
 
-/** Thrown for octets that are no control message; the peer's fault. */
+/** Thrown for bytes that are no control message; the peer's fault. */
 export class ControlError extends Error {
   override readonly name = "ControlError";
 }
@@ -258,9 +258,9 @@ export function encodeAgentEvent(
   return FROM_AGENT.encode(FROM_AGENT.fromObject(fieldsOf(event))).finish();
 }
 
-/** @throws {ControlError} When `octets` are no such message. */
-export function decodeServerEvent(octets: Uint8Array): ServerEvent {
-  const { name, value } = decodeEvent(FROM_SERVER, octets);
+/** @throws {ControlError} When `bytes` are no such message. */
+export function decodeServerEvent(bytes: Uint8Array): ServerEvent {
+  const { name, value } = decodeEvent(FROM_SERVER, bytes);
   switch (name) {
     case "hello":
       return { type: "hello", hello: value as unknown as ServerHello };
@@ -294,9 +294,9 @@ export function decodeServerEvent(octets: Uint8Array): ServerEvent {
   }
 }
 
-/** @throws {ControlError} When `octets` are no such message. */
-export function decodeAgentEvent(octets: Uint8Array): AgentEvent {
-  const { name, value } = decodeEvent(FROM_AGENT, octets);
+/** @throws {ControlError} When `bytes` are no such message. */
+export function decodeAgentEvent(bytes: Uint8Array): AgentEvent {
+  const { name, value } = decodeEvent(FROM_AGENT, bytes);
   switch (name) {
     case "hello":
       return { type: "hello", hello: value as unknown as AgentHello };
@@ -326,10 +326,10 @@ function fieldsOf(
 
 function decodeEvent(
   type: protobuf.Type,
-  octets: Uint8Array,
+  bytes: Uint8Array,
 ): { name: string | undefined; value: Record<string, unknown> } {
   try {
-    const decoded = type.toObject(type.decode(octets), {
+    const decoded = type.toObject(type.decode(bytes), {
       defaults: true,
       arrays: true,
       oneofs: true,
@@ -338,10 +338,10 @@ function decodeEvent(
     const value = name === undefined ? {} : decoded[name];
     return { name, value: value as Record<string, unknown> };
   } catch (cause) {
-    // protobufjs answers malformed octets with errors of several classes.
+    // protobufjs answers malformed bytes with errors of several classes.
     const detail = cause instanceof Error ? cause.message : String(cause);
     throw new ControlError(
-      `Cannot read a control message of ${octets.length} octets: ${detail}`,
+      `Cannot read a control message of ${bytes.length} bytes: ${detail}`,
       { cause },
     );
   }

@@ -124,13 +124,13 @@ Deno.test("events and fields from the future are ignored", () => {
   assertEquals(decodeServerEvent(new Uint8Array(0)), { type: "unknown" });
 });
 
-Deno.test("octets that are no message are the peer's fault", () => {
-  for (const octets of [[0x0a, 0x05], [0xff], [0x0a, 0x02, 0x12, 0x09]]) {
+Deno.test("bytes that are no message are the peer's fault", () => {
+  for (const bytes of [[0x0a, 0x05], [0xff], [0x0a, 0x02, 0x12, 0x09]]) {
     assertThrows(
-      () => decodeServerEvent(Uint8Array.from(octets)),
+      () => decodeServerEvent(Uint8Array.from(bytes)),
       ControlError,
     );
-    assertThrows(() => decodeAgentEvent(Uint8Array.from(octets)), ControlError);
+    assertThrows(() => decodeAgentEvent(Uint8Array.from(bytes)), ControlError);
   }
 });
 

@@ -7,27 +7,26 @@
 import type { LinkObserver } from "./observer.ts";
 
 /** The longest UDP payload that IPv4 and IPv6 can carry, rounded up (RFC 768). */
-export const DATAGRAM_OCTETS_MAX = 65_535;
+export const DATAGRAM_BYTES_MAX = 65_535;
 
 /**
  * What a Go agent reads of a target's datagram at most; it throws the rest away
  * and says nothing, so one of this length is a part of a longer one.
  */
-export const GO_DATAGRAM_OCTETS = 4_096;
+export const GO_DATAGRAM_BYTES = 4_096;
 
 /** See the module description. */
 export class DatagramGatherer {
   readonly #observer: LinkObserver;
   readonly #isCut: (datagram: Uint8Array) => boolean;
   #pieces: Uint8Array[] = [];
-  #octets = 0;
+  #bytes = 0;
   #isSkipping = false;
 
-  /** @param cutsDatagrams The peer is a Go agent, see {@linkcode GO_DATAGRAM_OCTETS}. */
+  /** @param cutsDatagrams The peer is a Go agent, see {@linkcode GO_DATAGRAM_BYTES}. */
   constructor(observer: LinkObserver, cutsDatagrams = false) {
     this.#observer = observer;
-    this.#isCut = ({ length }) =>
-      cutsDatagrams && length === GO_DATAGRAM_OCTETS;
+    this.#isCut = ({ length }) => cutsDatagrams && length === GO_DATAGRAM_BYTES;
   }
 
   /** Counts a datagram that somebody else had to drop. */
@@ -38,16 +37,16 @@ export class DatagramGatherer {
   /**
    * Takes the next piece.
    *
-   * @param leftOctets How much of the same packet is still to come.
+   * @param leftBytes How much of the same packet is still to come.
    * @returns The datagram when it is complete; valid as long as `piece` is.
-   *   A datagram over {@linkcode DATAGRAM_OCTETS_MAX} is dropped and counted.
+   *   A datagram over {@linkcode DATAGRAM_BYTES_MAX} is dropped and counted.
    */
-  push(piece: Uint8Array, leftOctets: number): Uint8Array | undefined {
-    const isLast = leftOctets === 0;
-    if (this.#octets === 0 && isLast && !this.#isSkipping) {
-      if (piece.length <= DATAGRAM_OCTETS_MAX) return this.#whole(piece);
+  push(piece: Uint8Array, leftBytes: number): Uint8Array | undefined {
+    const isLast = leftBytes === 0;
+    if (this.#bytes === 0 && isLast && !this.#isSkipping) {
+      if (piece.length <= DATAGRAM_BYTES_MAX) return this.#whole(piece);
     }
-    if (this.#octets + piece.length + leftOctets > DATAGRAM_OCTETS_MAX) {
+    if (this.#bytes + piece.length + leftBytes > DATAGRAM_BYTES_MAX) {
       this.#isSkipping = true;
     }
     if (this.#isSkipping) {
@@ -59,7 +58,7 @@ export class DatagramGatherer {
       return undefined;
     }
     this.#pieces.push(piece.slice());
-    this.#octets += piece.length;
+    this.#bytes += piece.length;
     return isLast ? this.#whole(this.#join()) : undefined;
   }
 
@@ -72,7 +71,7 @@ export class DatagramGatherer {
   }
 
   #join(): Uint8Array {
-    const datagram = new Uint8Array(this.#octets);
+    const datagram = new Uint8Array(this.#bytes);
     let at = 0;
     for (const piece of this.#pieces) {
       datagram.set(piece, at);
@@ -84,6 +83,6 @@ export class DatagramGatherer {
 
   #forget(): void {
     this.#pieces = [];
-    this.#octets = 0;
+    this.#bytes = 0;
   }
 }

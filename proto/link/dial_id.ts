@@ -10,13 +10,13 @@
 
 import type { Int64 } from "../packets/packet.ts";
 
-/** Fills `octets` with random ones, such as `crypto.getRandomValues`. */
-export type Randomness = (octets: Uint8Array<ArrayBuffer>) => unknown;
+/** Fills `bytes` with random ones, such as `crypto.getRandomValues`. */
+export type Randomness = (bytes: Uint8Array<ArrayBuffer>) => unknown;
 
 /** A fresh dial id, uniform in [0, 2^63) as Go's `rand.Int63()` is. */
 export function randomDialId(randomness: Randomness): Int64 {
-  const octets = new Uint8Array(8);
-  randomness(octets);
-  const value = new DataView(octets.buffer).getBigUint64(0) >> 1n;
+  const bytes = new Uint8Array(8);
+  randomness(bytes);
+  const value = new DataView(bytes.buffer).getBigUint64(0) >> 1n;
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
 }

@@ -34,7 +34,7 @@ import {
   type DialTarget,
   type PendingDial,
 } from "./link.ts";
-import { dialFailureOf } from "./dial_failure.ts";
+import { dialFailureOf } from "../peer/dial_failure.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import { type ConduitPort, PacketConduit } from "./packet_conduit.ts";
 import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
@@ -44,10 +44,10 @@ import { PacketSender } from "./send_packet.ts";
 export const PROXY_PATH = "/ProxyService/Proxy";
 
 /**
- * Most octets that may leave together with DIAL_REQ. A callee holds them until
+ * Most bytes that may leave together with DIAL_REQ. A callee holds them until
  * the target answers, so they must fit the smallest stream window there is.
  */
-export const EARLY_OCTETS_MAX = 32 * 1024;
+export const EARLY_BYTES_MAX = 32 * 1024;
 
 /** See {@linkcode dialProxy}. */
 export interface DialProxyOptions {
@@ -71,8 +71,8 @@ export interface DialProxyOptions {
   readonly earlyData?: Uint8Array;
   /** The call is over, however it went; called exactly once. */
   readonly onOver?: () => void;
-  /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
-  readonly messageOctetsMax?: number;
+  /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
+  readonly messageBytesMax?: number;
 }
 
 /** The head of the calls of {@linkcode dialProxy}, for those who make many. */
@@ -96,7 +96,7 @@ export function proxyHead(
  * @param events `onFailed` may be called before this returns, when the
  *   connection takes no more calls.
  * @returns `cancel` gives up with RST_STREAM CANCEL, while the dial is pending.
- * @throws {RangeError} If `earlyData` exceeds {@linkcode EARLY_OCTETS_MAX}.
+ * @throws {RangeError} If `earlyData` exceeds {@linkcode EARLY_BYTES_MAX}.
  */
 export function dialProxy(
   connection: StreamOpener,
@@ -104,11 +104,11 @@ export function dialProxy(
   events: DialEvents,
   options: DialProxyOptions,
 ): PendingDial {
-  const earlyOctets = options.earlyData?.length ?? 0;
-  if (earlyOctets > EARLY_OCTETS_MAX) {
+  const earlyBytes = options.earlyData?.length ?? 0;
+  if (earlyBytes > EARLY_BYTES_MAX) {
     throw new RangeError(
-      `Cannot send ${earlyOctets} octets of early data: ` +
-        `${EARLY_OCTETS_MAX} are allowed`,
+      `Cannot send ${earlyBytes} bytes of early data: ` +
+        `${EARLY_BYTES_MAX} are allowed`,
     );
   }
   const early = options.earlyData === undefined ? [] : [options.earlyData];
@@ -149,10 +149,10 @@ class ProxyCall
     this.#order = order;
     this.#onOver = options.onOver;
     this.#observer = options.observer ?? SILENT_OBSERVER;
-    const { messageOctetsMax } = options;
+    const { messageBytesMax } = options;
     this.#reader = new PacketReader(
       this,
-      messageOctetsMax === undefined ? {} : { messageOctetsMax },
+      messageBytesMax === undefined ? {} : { messageBytesMax },
     );
   }
 
@@ -177,18 +177,18 @@ class ProxyCall
       address: target.address,
       random: dialId,
     });
-    for (const octets of early) this.#sendEarly(target, 0, octets);
+    for (const bytes of early) this.#sendEarly(target, 0, bytes);
   }
 
   /** See `PendingDial.sendEarly`. */
-  sendEarly(octets: Uint8Array): number {
+  sendEarly(bytes: Uint8Array): number {
     if (this.#state !== "dialing" || this.#order === undefined) return 0;
     const { target, early } = this.#order;
     const sent = early.reduce((sum, { length }) => sum + length, 0);
-    const taken = Math.min(octets.length, EARLY_OCTETS_MAX - sent);
-    const isCut = taken < octets.length && target.protocol === "udp";
+    const taken = Math.min(bytes.length, EARLY_BYTES_MAX - sent);
+    const isCut = taken < bytes.length && target.protocol === "udp";
     if (taken === 0 || isCut) return 0;
-    const copy = octets.slice(0, taken);
+    const copy = bytes.slice(0, taken);
     early.push(copy);
     this.#sendEarly(target, 0, copy);
     return taken;
@@ -254,8 +254,8 @@ class ProxyCall
     else if (this.#state === "connected") this.#onControl(packet);
   }
 
-  onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void {
-    if (leftOctets === 0) this.#observer.packetReceived("DATA", piece.length);
+  onData(connectId: Int64, piece: Uint8Array, leftBytes: number): void {
+    if (leftBytes === 0) this.#observer.packetReceived("DATA", piece.length);
     if (this.#state !== "connected") return this.credit(piece.length);
     if (connectId !== this.#connectId) {
       this.credit(piece.length);
@@ -265,15 +265,15 @@ class ProxyCall
       );
     }
     this.#quiet?.touch();
-    this.#conduit!.deliver(piece, leftOctets);
+    this.#conduit!.deliver(piece, leftBytes);
   }
 
   onEmptyDatagram(): void {
     this.#conduit?.deliverEmptyDatagram();
   }
 
-  onOverhead(octets: number): void {
-    this.credit(octets);
+  onOverhead(bytes: number): void {
+    this.credit(bytes);
   }
 
   #onAnswer(packet: Exclude<Packet, Data>): void {
@@ -308,7 +308,7 @@ class ProxyCall
     this.#conduit = conduit;
     if (!this.#peerIsOurs) {
       this.#quiet = new QuietClose(timers, {
-        isBusy: () => conduit.unconsumedOctets > 0,
+        isBusy: () => conduit.unconsumedBytes > 0,
         sendClose: () =>
           this.#sender.send({ type: "CLOSE_REQ", connectId, reset: "" }),
         onNoAnswer: () =>
@@ -317,7 +317,7 @@ class ProxyCall
               `${CLOSE_RSP_WAIT_MS / 1000} s`,
           ),
       });
-      for (const octets of early) this.#sendEarly(target, connectId, octets);
+      for (const bytes of early) this.#sendEarly(target, connectId, bytes);
     }
     events.onConnected(conduit);
   }
@@ -367,12 +367,12 @@ class ProxyCall
 
   bothEnded(): void {
     // Ours: the callee's status follows, and only that tells whether our last
-    // octets reached the target. A Go server is told when it is quiet.
+    // bytes reached the target. A Go server is told when it is quiet.
   }
 
-  credit(octets: number): void {
+  credit(bytes: number): void {
     this.#quiet?.touch();
-    this.#call!.consumed(octets);
+    this.#call!.consumed(bytes);
   }
 
   release(): void {
@@ -382,10 +382,10 @@ class ProxyCall
     this.#call!.cancel();
   }
 
-  #sendEarly(target: DialTarget, connectId: Int64, octets: Uint8Array): void {
+  #sendEarly(target: DialTarget, connectId: Int64, bytes: Uint8Array): void {
     if (target.protocol === "udp") {
-      this.#sender.sendDatagram(connectId, octets);
-    } else this.#sender.sendWhole(connectId, octets);
+      this.#sender.sendDatagram(connectId, bytes);
+    } else this.#sender.sendWhole(connectId, bytes);
   }
 
   /** The peer broke the protocol. */

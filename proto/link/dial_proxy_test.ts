@@ -1,14 +1,17 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { CountingObserver } from "../../tests/support/carrier_rig.ts";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { ConnectionPair } from "../../tests/support/connection_pair.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { ScriptedCallee } from "../../tests/support/packet_script.ts";
+import { CountingObserver } from "../../tests/support/rigs/carrier_rig.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
 import { StatusCode } from "../grpc/status.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import type { Packet } from "../packets/packet.ts";
 import { CAPABILITIES_FIELD } from "./capabilities.ts";
-import { dialProxy, EARLY_OCTETS_MAX, PROXY_PATH } from "./dial_proxy.ts";
+import { dialProxy, EARLY_BYTES_MAX, PROXY_PATH } from "./dial_proxy.ts";
 import type { DialError, PendingDial } from "./link.ts";
 import { CLOSE_RSP_WAIT_MS, QUIET_MS } from "./quiet_close.ts";
 
@@ -206,7 +209,7 @@ Deno.test("early data leaves with the dial, and once more for a Go server", asyn
     ]);
   });
   await t.step("but not more than a callee can hold", () => {
-    const earlyData = new Uint8Array(EARLY_OCTETS_MAX + 1);
+    const earlyData = new Uint8Array(EARLY_BYTES_MAX + 1);
     assertThrows(
       () =>
         dialProxy(
@@ -226,7 +229,7 @@ Deno.test("early data leaves with the dial, and once more for a Go server", asyn
 });
 
 Deno.test("what is said before the answer goes ahead, up to the limit", async (t) => {
-  const more = new Uint8Array(EARLY_OCTETS_MAX);
+  const more = new Uint8Array(EARLY_BYTES_MAX);
   const start = async () => {
     const server = new Server();
     await server.dial({ earlyData: new TextEncoder().encode("GET /") });
@@ -234,9 +237,9 @@ Deno.test("what is said before the answer goes ahead, up to the limit", async (t
       server.pending.sendEarly!(more),
       server.pending.sendEarly!(more),
     ];
-    assertEquals(taken, [EARLY_OCTETS_MAX - 5, 0]);
+    assertEquals(taken, [EARLY_BYTES_MAX - 5, 0]);
     await settled();
-    assertEquals(server.callee.octets, EARLY_OCTETS_MAX);
+    assertEquals(server.callee.bytes, EARLY_BYTES_MAX);
     return server;
   };
   await t.step("towards a server of ours, once", async () => {
@@ -244,14 +247,14 @@ Deno.test("what is said before the answer goes ahead, up to the limit", async (t
     server.callee.answer(OURS);
     server.callee.say(accepted);
     await settled();
-    assertEquals(server.callee.octets, EARLY_OCTETS_MAX);
+    assertEquals(server.callee.bytes, EARLY_BYTES_MAX);
     assertEquals(server.pending.sendEarly!(more), 0, "the answer is there");
   });
   await t.step("towards a Go server, twice", async () => {
     const server = await start();
     server.callee.say(accepted);
     await settled();
-    assertEquals(server.callee.octets, 2 * EARLY_OCTETS_MAX);
+    assertEquals(server.callee.bytes, 2 * EARLY_BYTES_MAX);
   });
   await t.step("datagrams whole, or not at all", async () => {
     const server = new Server();

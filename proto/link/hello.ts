@@ -21,7 +21,7 @@ export const LINK_VERSION = 1;
 export const HELLO_DEADLINE_MS = 10_000;
 
 /** Largest control message: a CA bundle is by far the largest thing in one. */
-export const CONTROL_MESSAGE_OCTETS_MAX = 1024 * 1024;
+export const CONTROL_MESSAGE_BYTES_MAX = 1024 * 1024;
 
 /** Thrown, or handed over, when a link cannot be made or was refused. */
 export class LinkError extends Error {

@@ -146,18 +146,18 @@ export interface PendingDial {
    * Sends what the client says while nobody has answered yet, behind the early
    * data that went with the dial and within the same limit.
    *
-   * @param octets A part of the byte stream, or exactly one datagram.
-   * @returns How many octets were taken. Those reach the target first and are
+   * @param bytes A part of the byte stream, or exactly one datagram.
+   * @returns How many bytes were taken. Those reach the target first and are
    *   dropped when the dial fails. Absent where a dial takes no early data.
    */
-  sendEarly?(octets: Uint8Array): number;
+  sendEarly?(bytes: Uint8Array): number;
 }
 
 /** What may go with a dial. */
 export interface DialOptions {
   /**
    * What the client said already. It leaves together with the question and is
-   * the first that the target hears; at most `EARLY_OCTETS_MAX` octets.
+   * the first that the target hears; at most `EARLY_BYTES_MAX` bytes.
    */
   readonly earlyData?: Uint8Array;
 }

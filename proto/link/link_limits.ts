@@ -28,8 +28,8 @@ export const LINK_LIMITS: Partial<ConnectionLimits> = {
     burst: 3 * LINK_CONDUITS_MAX,
     perSecond: 3 * CONDUITS_PER_SECOND,
   },
-  // 256 octets for each conduit: its response head, and its end.
-  controlOctetsMax: 256 * LINK_CONDUITS_MAX,
+  // 256 bytes for each conduit: its response head, and its end.
+  controlBytesMax: 256 * LINK_CONDUITS_MAX,
 };
 
 /**

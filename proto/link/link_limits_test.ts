@@ -1,6 +1,9 @@
 import { assertEquals } from "@std/assert";
-import { enginePair } from "../../tests/support/engine_pair.ts";
-import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
+import { enginePair } from "../../tests/support/memory/engine_pair.ts";
+import {
+  requestFields,
+  StreamLog,
+} from "../../tests/support/xds/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { LINK_CONDUITS_MAX, LINK_LIMITS } from "./link_limits.ts";
 

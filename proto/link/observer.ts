@@ -13,11 +13,11 @@ export interface LinkObserver {
    * A packet arrived.
    *
    * @param type Its name, such as `DATA`.
-   * @param octets Of payload; 0 for all types but DATA.
+   * @param bytes Of payload; 0 for all types but DATA.
    */
-  packetReceived(type: string, octets: number): void;
+  packetReceived(type: string, bytes: number): void;
   /** A packet was handed to the output; see `packetReceived`. */
-  packetSent(type: string, octets: number): void;
+  packetSent(type: string, bytes: number): void;
   /** A datagram was dropped: too long, or no room for it. */
   datagramDropped?(): void;
   /** A Go agent had cut the datagram that was just counted as dropped. */

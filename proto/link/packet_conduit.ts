@@ -21,28 +21,28 @@ import type { LinkObserver } from "./observer.ts";
 
 /**
  * How long a conduit is kept for its own end after the peer has closed both
- * directions, counted from the last octet that moved. Long enough to hand what
+ * directions, counted from the last byte that moved. Long enough to hand what
  * came before to a slow reader, short enough not to collect the forgotten.
  */
 export const LINGER_MS = 10_000;
 
 /**
- * Octets for a caller that has gone which are thrown away before the target is
+ * Bytes for a caller that has gone which are thrown away before the target is
  * told by a reset. A request's last words fit; a running download ends soon.
  */
-export const LINGER_OCTETS_MAX = 1024 * 1024;
+export const LINGER_BYTES_MAX = 1024 * 1024;
 
-/** Octets of datagrams that may wait for a slow reader; then they are dropped. */
-export const DATAGRAM_QUEUE_OCTETS_MAX = 256 * 1024;
+/** Bytes of datagrams that may wait for a slow reader; then they are dropped. */
+export const DATAGRAM_QUEUE_BYTES_MAX = 256 * 1024;
 
-const NO_OCTETS = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
 /** How a conduit reaches its peer; one implementation per dialect. */
 export interface ConduitPort {
   /**
    * Sends the first part of `chunk` that fits, perhaps nothing.
    *
-   * @returns Octets taken. After less than all, the port calls `writable`.
+   * @returns Bytes taken. After less than all, the port calls `writable`.
    */
   send(chunk: Uint8Array): number;
   /** Sends `datagram` whole, or drops it. */
@@ -58,8 +58,8 @@ export interface ConduitPort {
   sendReset(reason: string, kind: "reset" | "lost"): void;
   /** Both directions have ended; call `close` now, or when the peer agrees. */
   bothEnded(): void;
-  /** Received octets were passed on, or dropped. */
-  credit(octets: number): void;
+  /** Received bytes were passed on, or dropped. */
+  credit(bytes: number): void;
   /** The conduit is over: forget it. Nothing is called after this. */
   release(): void;
 }
@@ -76,14 +76,14 @@ export class PacketConduit implements Conduit {
   #ownerIsGone = false;
   #peerEnded = false;
   #isShort = false;
-  #unconsumedOctets = 0;
+  #unconsumedBytes = 0;
   /** What came while nobody could hear it; unset once the conduit is open. */
   #held: Uint8Array[] | undefined = [];
   readonly #opensByItself: boolean;
   #heldClose: ConduitEnd | undefined;
   #linger: Timer | undefined;
-  /** Octets that may still be dropped; defined once the peer has gone. */
-  #lingerOctets: number | undefined;
+  /** Bytes that may still be dropped; defined once the peer has gone. */
+  #lingerBytes: number | undefined;
   #hasMoved = false;
 
   /**
@@ -115,9 +115,9 @@ export class PacketConduit implements Conduit {
     return this.#gatherer !== undefined;
   }
 
-  /** Octets delivered that have not been passed on. */
-  get unconsumedOctets(): number {
-    return this.#unconsumedOctets;
+  /** Bytes delivered that have not been passed on. */
+  get unconsumedBytes(): number {
+    return this.#unconsumedBytes;
   }
 
   get isClosed(): boolean {
@@ -154,7 +154,7 @@ export class PacketConduit implements Conduit {
       throw new TypeError("Cannot write to a conduit: end() was called before");
     }
     if (this.#isClosed) return 0;
-    if (this.#lingerOctets !== undefined) return this.#drop(chunk.length);
+    if (this.#lingerBytes !== undefined) return this.#drop(chunk.length);
     if (this.#gatherer !== undefined) {
       this.#port.sendDatagram(chunk);
       return chunk.length;
@@ -168,22 +168,22 @@ export class PacketConduit implements Conduit {
     if (this.#isClosed || this.#ended !== "no") return;
     this.#ended = "wanted";
     this.#ownerIsGone = isGone;
-    if (this.#lingerOctets !== undefined) this.close({ kind: "clean" });
+    if (this.#lingerBytes !== undefined) this.close({ kind: "clean" });
     else this.#sendEnd();
   }
 
   reset(reason: string, kind: "reset" | "lost" = "reset"): void {
     if (this.#isClosed) return;
-    if (this.#lingerOctets === undefined) this.#port.sendReset(reason, kind);
+    if (this.#lingerBytes === undefined) this.#port.sendReset(reason, kind);
     this.close({ kind, reason });
   }
 
-  consumed(octets: number): void {
+  consumed(bytes: number): void {
     // What was left when the conduit closed was credited then.
     if (this.#isClosed) return;
-    this.#unconsumedOctets -= octets;
+    this.#unconsumedBytes -= bytes;
     this.#hasMoved = true;
-    if (this.#gatherer === undefined) this.#port.credit(octets);
+    if (this.#gatherer === undefined) this.#port.credit(bytes);
   }
 
   // ---- towards the peer (called by the port's owner) ----
@@ -191,9 +191,9 @@ export class PacketConduit implements Conduit {
   /**
    * A piece of a DATA packet's payload.
    *
-   * @param leftOctets How much of the same packet is still to come.
+   * @param leftBytes How much of the same packet is still to come.
    */
-  deliver(piece: Uint8Array, leftOctets: number): void {
+  deliver(piece: Uint8Array, leftBytes: number): void {
     if (this.#isClosed || this.#peerEnded) {
       this.#port.credit(piece.length);
       return;
@@ -205,14 +205,14 @@ export class PacketConduit implements Conduit {
     // Nobody waits for a datagram: credit goes back at once, and what finds the
     // queue full is dropped. (A window may be smaller than one datagram.)
     this.#port.credit(piece.length);
-    const datagram = this.#gatherer.push(piece, leftOctets);
+    const datagram = this.#gatherer.push(piece, leftBytes);
     if (datagram !== undefined) this.#takeDatagram(datagram);
   }
 
-  /** A datagram of no octets. */
+  /** A datagram of no bytes. */
   deliverEmptyDatagram(): void {
     if (this.#isClosed || this.#peerEnded) return;
-    if (this.#gatherer !== undefined) this.#takeDatagram(NO_OCTETS);
+    if (this.#gatherer !== undefined) this.#takeDatagram(NO_BYTES);
   }
 
   /** The peer will send no more data. */
@@ -238,12 +238,12 @@ export class PacketConduit implements Conduit {
    * it. The conduit stays until its owner ends it too; what the owner writes
    * meanwhile has nowhere to go.
    *
-   * @param dropOctetsMax How much of that is dropped in silence before the
+   * @param dropBytesMax How much of that is dropped in silence before the
    *   owner is told by a reset.
    */
-  peerGone(dropOctetsMax: number): void {
-    if (this.#isClosed || this.#lingerOctets !== undefined) return;
-    this.#lingerOctets = dropOctetsMax;
+  peerGone(dropBytesMax: number): void {
+    if (this.#isClosed || this.#lingerBytes !== undefined) return;
+    this.#lingerBytes = dropBytesMax;
     this.deliverEnd();
     if (this.#isClosed) return;
     if (this.#ended !== "no") return this.close({ kind: "clean" });
@@ -256,8 +256,8 @@ export class PacketConduit implements Conduit {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#linger?.cancel();
-    const owed = this.#gatherer === undefined ? this.#unconsumedOctets : 0;
-    this.#unconsumedOctets = 0;
+    const owed = this.#gatherer === undefined ? this.#unconsumedBytes : 0;
+    this.#unconsumedBytes = 0;
     if (owed > 0) this.#port.credit(owed);
     this.#port.release();
     if (this.#held === undefined) this.#events?.onClose(end);
@@ -283,40 +283,40 @@ export class PacketConduit implements Conduit {
   }
 
   /**
-   * Takes over the first octets that are held; they count as passed on.
+   * Takes over the first bytes that are held; they count as passed on.
    *
-   * @returns At most `octetsMax`; for datagrams exactly one, or nothing.
+   * @returns At most `bytesMax`; for datagrams exactly one, or nothing.
    */
-  takeHeld(octetsMax: number): Uint8Array {
+  takeHeld(bytesMax: number): Uint8Array {
     const held = this.#held ?? [];
-    let octets = held.reduce((sum, chunk) => sum + chunk.length, 0);
+    let bytes = held.reduce((sum, chunk) => sum + chunk.length, 0);
     if (this.#gatherer !== undefined) {
-      if (held.length !== 1 || octets > octetsMax) octets = 0;
-    } else octets = Math.min(octets, octetsMax);
-    const taken = new Uint8Array(octets);
-    for (let at = 0; at < octets;) {
+      if (held.length !== 1 || bytes > bytesMax) bytes = 0;
+    } else bytes = Math.min(bytes, bytesMax);
+    const taken = new Uint8Array(bytes);
+    for (let at = 0; at < bytes;) {
       const first = held.shift()!;
-      const part = first.subarray(0, octets - at);
+      const part = first.subarray(0, bytes - at);
       taken.set(part, at);
       at += part.length;
       if (part.length < first.length) held.unshift(first.subarray(part.length));
     }
-    if (octets > 0) this.consumed(octets);
+    if (bytes > 0) this.consumed(bytes);
     return taken;
   }
 
   get #peerIsGone(): boolean {
-    return this.#lingerOctets !== undefined;
+    return this.#lingerBytes !== undefined;
   }
 
   #takeDatagram(datagram: Uint8Array): void {
-    const queued = this.#unconsumedOctets + datagram.length;
-    if (queued > DATAGRAM_QUEUE_OCTETS_MAX) this.#gatherer!.drop();
+    const queued = this.#unconsumedBytes + datagram.length;
+    if (queued > DATAGRAM_QUEUE_BYTES_MAX) this.#gatherer!.drop();
     else this.#take(datagram);
   }
 
   #take(chunk: Uint8Array): void {
-    this.#unconsumedOctets += chunk.length;
+    this.#unconsumedBytes += chunk.length;
     this.#hasMoved = true;
     if (this.#held !== undefined) this.#held.push(chunk.slice());
     else this.#events?.onData(chunk);
@@ -333,15 +333,15 @@ export class PacketConduit implements Conduit {
     if (this.#peerEnded && this.#ended === "sent") this.#port.bothEnded();
   }
 
-  #drop(octets: number): number {
-    this.#lingerOctets! -= octets;
-    if (this.#lingerOctets! < 0) {
+  #drop(bytes: number): number {
+    this.#lingerBytes! -= bytes;
+    if (this.#lingerBytes! < 0) {
       this.close({
         kind: "reset",
         reason: "Cannot deliver data: the other end has closed the connection",
       });
     }
-    return octets;
+    return bytes;
   }
 
   #lingerFurther(): void {

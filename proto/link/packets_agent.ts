@@ -20,7 +20,7 @@ import { transfer } from "../transfer/transfer.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
 import { LinkError, LinkRefusedError } from "./hello.ts";
-import { INSTANCE_FIELD } from "./instance_id.ts";
+import { INSTANCE_FIELD } from "../peer/instance_id.ts";
 import type { PendingDial } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import { CONNECT_PATH } from "./packets_link.ts";
@@ -43,7 +43,7 @@ export interface PacketsAgentOptions {
   readonly authority: string;
   readonly scheme?: "http" | "https";
   readonly onDial: DialHandler;
-  /** Carries the octets between the two until both are closed; `transfer`. */
+  /** Carries the bytes between the two until both are closed; `transfer`. */
   readonly join?: (caller: Conduit, target: Conduit) => unknown;
   readonly timers: Timers;
   readonly observer?: LinkObserver;
@@ -60,8 +60,8 @@ export interface PacketsAgentOptions {
   ) => void;
   /** It is over or never came to be; a refusal is there word for word. */
   readonly onClosed: (error: LinkError) => void;
-  /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
-  readonly messageOctetsMax?: number;
+  /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
+  readonly messageBytesMax?: number;
 }
 
 /**
@@ -95,7 +95,7 @@ export class PacketsAgentLink implements ClientCallEvents {
   /** Use {@linkcode openPacketsLink}. */
   constructor(connection: StreamOpener, options: PacketsAgentOptions) {
     this.#options = options;
-    const { scheme, authority, messageOctetsMax } = options;
+    const { scheme, authority, messageBytesMax } = options;
     this.#call = startCall(connection, {
       path: CONNECT_PATH,
       authority,
@@ -109,7 +109,7 @@ export class PacketsAgentLink implements ClientCallEvents {
       observer: options.observer ?? SILENT_OBSERVER,
       onPacket: (packet) => this.#onPacket(packet),
       onOverrun: (reason) => this.close(reason),
-      ...(messageOctetsMax === undefined ? {} : { messageOctetsMax }),
+      ...(messageBytesMax === undefined ? {} : { messageBytesMax }),
     });
     this.#headWait = options.timers.after(
       HEAD_WAIT_MS,

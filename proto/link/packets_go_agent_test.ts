@@ -3,12 +3,15 @@ import {
   ANONYMOUS,
   counting,
   CountingObserver,
-} from "../../tests/support/carrier_rig.ts";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { ConnectionPair } from "../../tests/support/connection_pair.ts";
-import { QUIET_CONNECTION } from "../../tests/support/fake_link.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { ScriptedCaller } from "../../tests/support/packet_script.ts";
+} from "../../tests/support/rigs/carrier_rig.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { QUIET_CONNECTION } from "../../tests/support/memory/fake_link.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
@@ -17,11 +20,11 @@ import type { Admission, AgentLink, DialError, PendingDial } from "./link.ts";
 import { CONNECT_PATH, connectMethod } from "./packets_link.ts";
 import { CLOSED_IDS_MAX } from "./packets_mux.ts";
 import {
-  CONDUIT_QUEUE_OCTETS,
+  CONDUIT_QUEUE_BYTES,
   STALL_MS,
-  STALL_PROGRESS_OCTETS,
+  STALL_PROGRESS_BYTES,
 } from "./packets_port.ts";
-import { DRAIN_OCTETS_PER_MS, GONE_QUIET_MS, QUIET_MS } from "./quiet_close.ts";
+import { DRAIN_BYTES_PER_MS, GONE_QUIET_MS, QUIET_MS } from "./quiet_close.ts";
 
 const closeResponse = (connectId: Int64, error = ""): Packet => ({
   type: "CLOSE_RSP",
@@ -259,11 +262,11 @@ Deno.test("CLOSE_REQ for a Go agent waits until nothing moves", async () => {
 });
 
 Deno.test("CLOSE_REQ comes sooner when nobody waits for an answer", async (t) => {
-  const gone = async (uploadOctets: number, pauseMs: number) => {
+  const gone = async (uploadBytes: number, pauseMs: number) => {
     const server = new Server();
     const agent = await server.agent();
     const conduit = await agent.connect(1);
-    conduit.send(new Uint8Array(uploadOctets));
+    conduit.send(new Uint8Array(uploadBytes));
     await settled();
     server.timers.advance(pauseMs);
     conduit.finish(true);
@@ -273,11 +276,11 @@ Deno.test("CLOSE_REQ comes sooner when nobody waits for an answer", async (t) =>
     };
     return { timers: server.timers, isClosed };
   };
-  await t.step("at once, when the last octets left long ago", async () => {
+  await t.step("at once, when the last bytes left long ago", async () => {
     const { isClosed } = await gone(100, GONE_QUIET_MS + 1);
     assertEquals(await isClosed(), true);
   });
-  await t.step("behind a short wait after the last octets", async () => {
+  await t.step("behind a short wait after the last bytes", async () => {
     const { timers, isClosed } = await gone(100, 10);
     timers.advance(GONE_QUIET_MS - 11);
     assertEquals(await isClosed(), false);
@@ -285,14 +288,14 @@ Deno.test("CLOSE_REQ comes sooner when nobody waits for an answer", async (t) =>
     assertEquals(await isClosed(), true);
   });
   await t.step("after the time that a slow target needs for them", async () => {
-    const { timers, isClosed } = await gone(500 * DRAIN_OCTETS_PER_MS, 0);
+    const { timers, isClosed } = await gone(500 * DRAIN_BYTES_PER_MS, 0);
     timers.advance(GONE_QUIET_MS + 499);
     assertEquals(await isClosed(), false);
     timers.advance(1);
     assertEquals(await isClosed(), true);
   });
   await t.step("and never later than for those who wait", async () => {
-    const { timers, isClosed } = await gone(5_000 * DRAIN_OCTETS_PER_MS, 0);
+    const { timers, isClosed } = await gone(5_000 * DRAIN_BYTES_PER_MS, 0);
     timers.advance(QUIET_MS);
     assertEquals(await isClosed(), true);
   });
@@ -328,7 +331,7 @@ Deno.test("one DATA message of 5 MiB costs a Go agent nothing", async () => {
   await conduit.received(5 * 1024 * 1024);
 });
 
-Deno.test("octets that are no packet end the link with a reason", async () => {
+Deno.test("bytes that are no packet end the link with a reason", async () => {
   const server = new Server();
   const agent = await server.agent();
   const conduit = await agent.connect(1);
@@ -370,7 +373,7 @@ Deno.test("a conduit that is not read holds the link for 10 s and is then reset 
   const stalled = await agent.connect(1);
   const other = await agent.connect(2);
   stalled.stopReading();
-  agent.script.data(1, new Uint8Array(CONDUIT_QUEUE_OCTETS));
+  agent.script.data(1, new Uint8Array(CONDUIT_QUEUE_BYTES));
   await settled();
   agent.script.data(2, "no harm so far");
   await other.received(14);
@@ -413,9 +416,9 @@ async function overfull(server: Server) {
     onEnd() {},
     onClose: (end) => void (state.end = end),
   });
-  agent.script.data(1, new Uint8Array(2 * CONDUIT_QUEUE_OCTETS));
+  agent.script.data(1, new Uint8Array(2 * CONDUIT_QUEUE_BYTES));
   await settled();
-  assert(state.arrived > CONDUIT_QUEUE_OCTETS);
+  assert(state.arrived > CONDUIT_QUEUE_BYTES);
   return { conduit, state };
 }
 
@@ -424,18 +427,18 @@ Deno.test("a conduit over its bound that gets on is left alone", async () => {
   const { conduit, state } = await overfull(server);
   assertEquals(server.observer.holding, 1);
   for (let round = 0; round < 3; round++) {
-    conduit.consumed(STALL_PROGRESS_OCTETS);
+    conduit.consumed(STALL_PROGRESS_BYTES);
     server.timers.advance(STALL_MS);
     assertEquals(state.end, undefined);
   }
-  conduit.consumed(state.arrived - 3 * STALL_PROGRESS_OCTETS);
+  conduit.consumed(state.arrived - 3 * STALL_PROGRESS_BYTES);
   assertEquals(server.observer.holding, 0);
 });
 
-Deno.test("taking an octet now and then is not getting on", async () => {
+Deno.test("taking a byte now and then is not getting on", async () => {
   const server = new Server();
   const { conduit, state } = await overfull(server);
-  conduit.consumed(STALL_PROGRESS_OCTETS - 1);
+  conduit.consumed(STALL_PROGRESS_BYTES - 1);
   server.timers.advance(STALL_MS);
   assertEquals(state.end?.kind, "reset");
 });
@@ -459,7 +462,7 @@ Deno.test("conduits take turns when the window is short", async () => {
   await settled();
   agent.script.heard.length = 0;
   agent.script.isReading = true;
-  agent.script.call.consumed(agent.script.octets);
+  agent.script.call.consumed(agent.script.bytes);
   await settled();
   const order = agent.script.heard.map((line) => line.slice(0, 6));
   const switches = order.filter((line, index) => line !== order[index - 1]);
@@ -471,8 +474,8 @@ Deno.test("a datagram that a Go agent has cut is dropped and counted, others pas
   const agent = await server.agent();
   const connectId = 1;
   const conduit = await agent.connect(connectId, "udp");
-  for (const octets of [4_095, 4_096, 10]) {
-    const data = new Uint8Array(octets);
+  for (const bytes of [4_095, 4_096, 10]) {
+    const data = new Uint8Array(bytes);
     agent.script.say({ type: "DATA", connectId, data });
   }
   await settled();
@@ -480,7 +483,7 @@ Deno.test("a datagram that a Go agent has cut is dropped and counted, others pas
   assertEquals([server.observer.dropped, server.observer.cut], [1, 1]);
 });
 
-Deno.test("octets of a connection may come in pieces of any length", async () => {
+Deno.test("bytes of a connection may come in pieces of any length", async () => {
   const server = new Server();
   const agent = await server.agent();
   const conduit = await agent.connect(1);

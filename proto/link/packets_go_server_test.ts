@@ -1,10 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
-import { CountingObserver } from "../../tests/support/carrier_rig.ts";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { ConnectionPair } from "../../tests/support/connection_pair.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
-import { ScriptedCallee } from "../../tests/support/packet_script.ts";
+import { CountingObserver } from "../../tests/support/rigs/carrier_rig.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
@@ -17,7 +20,7 @@ import {
   type PacketsAgentLink,
 } from "./packets_agent.ts";
 import { CONNECT_PATH } from "./packets_link.ts";
-import { CONTROL_KEPT_OCTETS_MAX } from "./packets_mux.ts";
+import { CONTROL_KEPT_BYTES_MAX } from "./packets_mux.ts";
 import { FIRST_HOLD_MS } from "./packets_port.ts";
 
 const RANDOM = 0x7ff0_e7e7_b7b1_baf2n;
@@ -173,7 +176,7 @@ Deno.test("a dial that failed is answered with the text", async () => {
   assertEquals(agent.server.heard, ["DIAL_RSP 0 connection refused"]);
 });
 
-Deno.test("a target's first octets wait a moment, or for the caller's", async () => {
+Deno.test("a target's first bytes wait a moment, or for the caller's", async () => {
   const quiet = await Agent.connected();
   quiet.target.send("banner");
   quiet.target.finish();
@@ -220,7 +223,7 @@ Deno.test("CLOSE_REQ waits until the target has what came before", async () => {
   target.startReading();
   await target.ended;
   await settled();
-  assertEquals(target.receivedOctets, 100_000);
+  assertEquals(target.receivedBytes, 100_000);
   assertEquals(agent.server.heard.slice(1), ["CLOSE_RSP 1"]);
 });
 
@@ -305,8 +308,8 @@ Deno.test("a server cannot have more dials under way than the limit", async () =
 Deno.test("a server that asks and never reads is cut off", async () => {
   const agent = await Agent.linked();
   agent.server.isReading = false;
-  // Each is answered with some 30 octets that the server never credits.
-  const questions = CONTROL_KEPT_OCTETS_MAX / 20;
+  // Each is answered with some 30 bytes that the server never credits.
+  const questions = CONTROL_KEPT_BYTES_MAX / 20;
   for (let id = 1; id <= questions; id++) agent.server.say(closeRequest(id));
   await settled();
   assert(agent.closed?.includes("the peer reads nothing"), agent.closed);

@@ -22,8 +22,8 @@ import type { Timers } from "../sync/clock.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { randomDialId, type Randomness } from "./dial_id.ts";
-import { parseIdentifiers } from "./identifiers.ts";
-import { INSTANCE_FIELD, readInstanceId } from "./instance_id.ts";
+import { parseIdentifiers } from "../peer/identifiers.ts";
+import { INSTANCE_FIELD, readInstanceId } from "../peer/instance_id.ts";
 import {
   type Admission,
   type AgentLink,
@@ -65,8 +65,8 @@ export interface ConnectMethodOptions {
   readonly onLink: (link: AgentLink) => void;
   readonly onLinkClosed: (link: AgentLink, reason: string) => void;
   readonly observer?: LinkObserver;
-  /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
-  readonly messageOctetsMax?: number;
+  /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
+  readonly messageBytesMax?: number;
 }
 
 /** Serves `/AgentService/Connect` on one connection: each call is a link. */
@@ -147,7 +147,7 @@ class PacketsLink implements AgentLink, ServerCallEvents {
     this.peer = peer;
     this.#call = call;
     this.#options = options;
-    const { messageOctetsMax } = options;
+    const { messageBytesMax } = options;
     this.#mux = new PacketsMux({
       body: call,
       role: "server",
@@ -155,7 +155,7 @@ class PacketsLink implements AgentLink, ServerCallEvents {
       observer: options.observer ?? SILENT_OBSERVER,
       onPacket: (packet) => this.#onPacket(packet),
       onOverrun: (reason) => this.#end(StatusCode.RESOURCE_EXHAUSTED, reason),
-      ...(messageOctetsMax === undefined ? {} : { messageOctetsMax }),
+      ...(messageBytesMax === undefined ? {} : { messageBytesMax }),
     });
     if (hasCapability(call.metadata, "half-close")) this.#mux.recognisePeer();
     this.#admit(options.admit?.(peer, bearerToken(call)));

@@ -1,4 +1,4 @@
-import { defineCarrierCompliance } from "../../tests/support/carrier_compliance.ts";
-import { packetsRig } from "../../tests/support/carrier_rig.ts";
+import { defineCarrierCompliance } from "../../tests/support/rigs/carrier_compliance.ts";
+import { packetsRig } from "../../tests/support/rigs/carrier_rig.ts";
 
 defineCarrierCompliance("packets", packetsRig);

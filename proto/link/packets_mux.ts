@@ -30,10 +30,10 @@ import { PacketsPort } from "./packets_port.ts";
 import { PacketSender } from "./send_packet.ts";
 
 /**
- * Octets of control packets that may wait for a peer that reads nothing. A peer
+ * Bytes of control packets that may wait for a peer that reads nothing. A peer
  * that asks and never reads would otherwise grow them without end.
  */
-export const CONTROL_KEPT_OCTETS_MAX = 1024 * 1024;
+export const CONTROL_KEPT_BYTES_MAX = 1024 * 1024;
 
 /**
  * Closed connectIDs that are remembered, so that late DATA for one is answered
@@ -50,7 +50,7 @@ export interface PacketsMuxOptions {
   readonly role: PacketsRole;
   readonly timers: Timers;
   readonly observer: LinkObserver;
-  readonly messageOctetsMax?: number;
+  readonly messageBytesMax?: number;
   /** A packet that belongs to no conduit: dials and drains. */
   readonly onPacket: (packet: Exclude<Packet, Data>) => void;
   /** The peer grew something over its limit; end the link. */
@@ -90,10 +90,10 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     // Of many conduits on one stream the budget would reset all or none.
     this.budget = options.body.divideBudget();
     this.budget.join(this);
-    const { messageOctetsMax } = options;
+    const { messageBytesMax } = options;
     this.#reader = new PacketReader(
       this,
-      messageOctetsMax === undefined ? {} : { messageOctetsMax },
+      messageBytesMax === undefined ? {} : { messageBytesMax },
     );
   }
 
@@ -121,7 +121,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     return port.conduit;
   }
 
-  /** Takes octets of the call's body. @throws {PacketError} See `PacketReader`. */
+  /** Takes bytes of the call's body. @throws {PacketError} See `PacketReader`. */
   push(chunk: Uint8Array): void {
     this.#reader.push(chunk);
   }
@@ -166,10 +166,10 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
   say(packet: Packet): void {
     if (this.#isOver) return;
     this.sender.send(packet);
-    if (this.#body.keptOctets > CONTROL_KEPT_OCTETS_MAX) {
+    if (this.#body.keptBytes > CONTROL_KEPT_BYTES_MAX) {
       this.#options.onOverrun(
-        `Cannot keep ${this.#body.keptOctets} octets of control packets: the ` +
-          `peer reads nothing, ${CONTROL_KEPT_OCTETS_MAX} are allowed`,
+        `Cannot keep ${this.#body.keptBytes} bytes of control packets: the ` +
+          `peer reads nothing, ${CONTROL_KEPT_BYTES_MAX} are allowed`,
       );
     }
   }
@@ -191,9 +191,9 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     return sent;
   }
 
-  /** Stream credit for `octets`. */
-  credit(octets: number): void {
-    if (octets > 0) this.#body.consumed(octets);
+  /** Stream credit for `bytes`. */
+  credit(bytes: number): void {
+    if (bytes > 0) this.#body.consumed(bytes);
   }
 
   /** Packets for this id are late from now on. */
@@ -216,12 +216,12 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
 
   // ---- what the packets say ----
 
-  onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void {
-    if (leftOctets === 0) this.observer.packetReceived("DATA", piece.length);
+  onData(connectId: Int64, piece: Uint8Array, leftBytes: number): void {
+    if (leftBytes === 0) this.observer.packetReceived("DATA", piece.length);
     const port = this.#ports.get(connectId);
-    if (port !== undefined) return this.#deliver(port, piece, leftOctets);
+    if (port !== undefined) return this.#deliver(port, piece, leftBytes);
     this.credit(piece.length);
-    if (leftOctets === 0) this.#answerLateData(connectId);
+    if (leftBytes === 0) this.#answerLateData(connectId);
   }
 
   onEmptyDatagram(connectId: Int64): void {
@@ -233,8 +233,8 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     }
   }
 
-  onOverhead(octets: number): void {
-    this.credit(octets);
+  onOverhead(bytes: number): void {
+    this.credit(bytes);
   }
 
   onPacket(packet: Exclude<Packet, Data>): void {
@@ -253,9 +253,9 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     }
   }
 
-  #deliver(port: PacketsPort, piece: Uint8Array, leftOctets: number): void {
+  #deliver(port: PacketsPort, piece: Uint8Array, leftBytes: number): void {
     try {
-      port.deliver(piece, leftOctets);
+      port.deliver(piece, leftBytes);
     } catch (error) {
       this.#faulted(port, error);
     }

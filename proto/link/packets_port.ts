@@ -2,8 +2,8 @@
  * One conduit of the packets carrier: its dialect and its share of the window.
  *
  * All conduits of a link share one HTTP/2 stream, and the protocol has no credit
- * per connection. So each may have a bounded number of octets waiting here with
- * the stream's credit returned at once; above that its octets hold the stream's
+ * per connection. So each may have a bounded number of bytes waiting here with
+ * the stream's credit returned at once; above that its bytes hold the stream's
  * credit, which stops the peer; and one that holds it without moving is reset
  * alone, so that the others go on (DESIGN §2). All of it counts towards the
  * process's budget, which may be short before any of these limits is reached.
@@ -16,29 +16,29 @@ import type { Budgeted } from "../streams/receive_budget.ts";
 import type { Timer } from "../sync/clock.ts";
 import {
   type ConduitPort,
-  LINGER_OCTETS_MAX,
+  LINGER_BYTES_MAX,
   PacketConduit,
 } from "./packet_conduit.ts";
 import type { PacketsMux } from "./packets_mux.ts";
 import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
 
 /**
- * Octets of one conduit that may wait without holding up its link. Several
+ * Bytes of one conduit that may wait without holding up its link. Several
  * round trips' worth of a fast reader; a thousand stalled ones are 256 MiB.
  */
-export const CONDUIT_QUEUE_OCTETS = 256 * 1024;
+export const CONDUIT_QUEUE_BYTES = 256 * 1024;
 
 /** How long a conduit may hold up its link without getting on. */
 export const STALL_MS = 10_000;
 
 /**
  * What counts as getting on within {@linkcode STALL_MS}. A reader that takes an
- * octet now and then must not hold up everybody for ever.
+ * byte now and then must not hold up everybody for ever.
  */
-export const STALL_PROGRESS_OCTETS = 64 * 1024;
+export const STALL_PROGRESS_BYTES = 64 * 1024;
 
 /**
- * How long the target's first octets wait for the caller's when a Go server is
+ * How long the target's first bytes wait for the caller's when a Go server is
  * in between. It may write them to a CONNECT client ahead of its own 200, and a
  * Go gRPC client drops what comes right behind DIAL_RSP. Longer than our own
  * server holds them, because the Go server's queues close part of the gap: of
@@ -53,13 +53,13 @@ export class PacketsPort implements ConduitPort, Budgeted {
   readonly #mux: PacketsMux;
   readonly #quiet: QuietClose | undefined;
   progressTick = 0;
-  waitingOctets = 0;
-  /** Received octets whose stream credit has not been returned. */
-  #heldOctets = 0;
+  waitingBytes = 0;
+  /** Received bytes whose stream credit has not been returned. */
+  #heldBytes = 0;
   #stall: Timer | undefined;
-  /** Octets passed on since the stall timer was set. */
-  #progressOctets = 0;
-  /** Runs while the target's first octets are held. */
+  /** Bytes passed on since the stall timer was set. */
+  #progressBytes = 0;
+  /** Runs while the target's first bytes are held. */
   #hold: Timer | undefined;
   /** Agent: CLOSE_REQ came; the answer waits until the target has it all. */
   #owesCloseRsp = false;
@@ -81,7 +81,7 @@ export class PacketsPort implements ConduitPort, Budgeted {
       return;
     }
     this.#quiet = new QuietClose(timers, {
-      isBusy: () => conduit.unconsumedOctets > 0,
+      isBusy: () => conduit.unconsumedBytes > 0,
       sendClose: () => mux.say({ type: "CLOSE_REQ", connectId, reset: "" }),
       onNoAnswer: () =>
         conduit.reset(
@@ -94,14 +94,14 @@ export class PacketsPort implements ConduitPort, Budgeted {
   // ---- from the mux ----
 
   /** See `PacketConduit.deliver`. */
-  deliver(piece: Uint8Array, leftOctets: number): void {
+  deliver(piece: Uint8Array, leftBytes: number): void {
     this.#quiet?.touch();
-    this.#heldOctets += piece.length;
-    this.waitingOctets += piece.length;
+    this.#heldBytes += piece.length;
+    this.waitingBytes += piece.length;
     // Over the process's budget this conduit may be reset in here.
     this.#mux.budget.received(this, piece.length);
     this.#release();
-    this.conduit.deliver(piece, leftOctets);
+    this.conduit.deliver(piece, leftBytes);
     this.#settle();
   }
 
@@ -122,7 +122,7 @@ export class PacketsPort implements ConduitPort, Budgeted {
     }
     // What an agent's target still says when the frontend has gone is dropped;
     // what a frontend still says when the target has gone is an error.
-    this.conduit.peerGone(isQuestion ? LINGER_OCTETS_MAX : 0);
+    this.conduit.peerGone(isQuestion ? LINGER_BYTES_MAX : 0);
     this.#answerClose();
   }
 
@@ -172,11 +172,11 @@ export class PacketsPort implements ConduitPort, Budgeted {
     this.conduit.close({ kind: "clean" });
   }
 
-  credit(octets: number): void {
-    this.waitingOctets -= octets;
-    this.#mux.budget.consumed(this, octets);
+  credit(bytes: number): void {
+    this.waitingBytes -= bytes;
+    this.#mux.budget.consumed(this, bytes);
     this.#quiet?.touch();
-    this.#progressOctets += octets;
+    this.#progressBytes += bytes;
     this.#settle();
     this.#answerClose();
   }
@@ -189,7 +189,7 @@ export class PacketsPort implements ConduitPort, Budgeted {
     this.#answerClose();
   }
 
-  /** Lets the target's first octets go. */
+  /** Lets the target's first bytes go. */
   #release(): void {
     if (this.#hold === undefined) return;
     this.#hold.cancel();
@@ -200,13 +200,13 @@ export class PacketsPort implements ConduitPort, Budgeted {
   // ---- the share of the window ----
 
   #settle(): void {
-    const over = this.conduit.unconsumedOctets - CONDUIT_QUEUE_OCTETS;
+    const over = this.conduit.unconsumedBytes - CONDUIT_QUEUE_BYTES;
     const wanted = Math.max(0, over);
-    if (this.#heldOctets > wanted) {
-      this.#mux.credit(this.#heldOctets - wanted);
-      this.#heldOctets = wanted;
+    if (this.#heldBytes > wanted) {
+      this.#mux.credit(this.#heldBytes - wanted);
+      this.#heldBytes = wanted;
     }
-    if (this.#heldOctets === 0) this.#holdsNoMore();
+    if (this.#heldBytes === 0) this.#holdsNoMore();
     else if (this.#stall === undefined) {
       this.#mux.observer.conduitHolds?.(1);
       this.#watch();
@@ -221,19 +221,19 @@ export class PacketsPort implements ConduitPort, Budgeted {
   }
 
   #watch(): void {
-    this.#progressOctets = 0;
+    this.#progressBytes = 0;
     this.#stall = this.#mux.timers.after(STALL_MS, () => {
-      if (this.#progressOctets >= STALL_PROGRESS_OCTETS) return this.#watch();
+      if (this.#progressBytes >= STALL_PROGRESS_BYTES) return this.#watch();
       this.#mux.observer.conduitStalled?.();
       this.conduit.reset(
-        `Cannot hold up the link any longer: ${this.conduit.unconsumedOctets} ` +
-          `octets were not read within ${STALL_MS / 1000} s`,
+        `Cannot hold up the link any longer: ${this.conduit.unconsumedBytes} ` +
+          `bytes were not read within ${STALL_MS / 1000} s`,
       );
     });
   }
 
   #answerClose(): void {
-    if (!this.#owesCloseRsp || this.conduit.unconsumedOctets > 0) return;
+    if (!this.#owesCloseRsp || this.conduit.unconsumedBytes > 0) return;
     this.#owesCloseRsp = false;
     const { connectId } = this;
     this.#mux.say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });

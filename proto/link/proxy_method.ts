@@ -31,21 +31,21 @@ import {
   hasCapability,
   OUR_CAPABILITIES,
 } from "./capabilities.ts";
-import { EARLY_OCTETS_MAX } from "./dial_proxy.ts";
-import { DIAL_FAILURE_FIELD } from "./dial_failure.ts";
+import { EARLY_BYTES_MAX } from "./dial_proxy.ts";
+import { DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
 import type { DialError, DialTarget, PendingDial } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import {
   type ConduitPort,
-  LINGER_OCTETS_MAX,
+  LINGER_BYTES_MAX,
   PacketConduit,
 } from "./packet_conduit.ts";
 import { PacketSender } from "./send_packet.ts";
 
 /**
  * How long a Go caller gets to learn of its connection before the target's
- * first octets follow; sooner when it speaks itself. Its client drops what
+ * first bytes follow; sooner when it speaks itself. Its client drops what
  * comes right behind DIAL_RSP: of 200 dials, 20 at once, on a machine with
  * work for nine processors and two of them, 5 ms lost up to half.
  */
@@ -57,14 +57,14 @@ export const DIAL_REQ_WAIT_MS = 30_000;
 /** See {@linkcode proxyMethod}. */
 export interface ProxyMethodOptions {
   readonly onDial: DialHandler;
-  /** Carries the octets between the two until both are closed; {@linkcode join}. */
+  /** Carries the bytes between the two until both are closed; {@linkcode join}. */
   readonly join?: (caller: Conduit, target: Conduit) => unknown;
   readonly timers: Timers;
   /** {@linkcode HOLD_MS} unless given. */
   readonly holdMs?: number;
   readonly observer?: LinkObserver;
-  /** Largest message accepted; see `MESSAGE_OCTETS_MAX` in `packets`. */
-  readonly messageOctetsMax?: number;
+  /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
+  readonly messageBytesMax?: number;
 }
 
 /** Serves `/ProxyService/Proxy`. connectIDs count up over all its calls. */
@@ -83,7 +83,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   readonly #sender: PacketSender;
   readonly #reader: PacketReader;
   readonly #callerIsOurs: boolean;
-  /** `asked`: DIAL_REQ was read; `gone`: the caller ended, its octets may not. */
+  /** `asked`: DIAL_REQ was read; `gone`: the caller ended, its bytes may not. */
   #state: "idle" | "asked" | "dialing" | "connected" | "gone" | "over" = "idle";
   /** Set until the dial begins. */
   #target: DialTarget | undefined;
@@ -91,7 +91,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
   #connectId: Int64 = 0;
   #pending: PendingDial | undefined;
   #conduit: PacketConduit | undefined;
-  /** Runs while idle for DIAL_REQ, then while target-first octets are held. */
+  /** Runs while idle for DIAL_REQ, then while target-first bytes are held. */
   #timer: Timer | undefined;
   #isHolding = false;
   /** While dialing: part of a DATA packet has come, more of it is to come. */
@@ -109,10 +109,10 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     this.#sender = new PacketSender(call, this.#observer);
     this.#callerIsOurs = hasCapability(call.metadata, "half-close");
     if (this.#callerIsOurs) this.#sender.widen();
-    const { messageOctetsMax } = options;
+    const { messageBytesMax } = options;
     this.#reader = new PacketReader(
       this,
-      messageOctetsMax === undefined ? {} : { messageOctetsMax },
+      messageBytesMax === undefined ? {} : { messageBytesMax },
     );
     this.#timer = options.timers.after(
       DIAL_REQ_WAIT_MS,
@@ -173,7 +173,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
       // A Go program that gives its call up closes its connection: what it
       // wrote before is still to arrive (SPEC.md, "Ends").
       this.#state = "gone";
-      conduit.peerGone(LINGER_OCTETS_MAX);
+      conduit.peerGone(LINGER_BYTES_MAX);
     }
   }
 
@@ -204,8 +204,8 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     }
   }
 
-  onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void {
-    if (leftOctets === 0) this.#observer.packetReceived("DATA", piece.length);
+  onData(connectId: Int64, piece: Uint8Array, leftBytes: number): void {
+    if (leftBytes === 0) this.#observer.packetReceived("DATA", piece.length);
     const problem = this.#problemOfData(connectId);
     if (problem === "ignore") return this.credit(piece.length);
     if (problem !== undefined) {
@@ -215,25 +215,25 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     }
     this.#release();
     if (this.#state === "dialing") {
-      return this.#onDataWhileDialing(piece, leftOctets);
+      return this.#onDataWhileDialing(piece, leftBytes);
     }
-    this.#conduit!.deliver(piece, leftOctets);
+    this.#conduit!.deliver(piece, leftBytes);
   }
 
   /**
    * Early data that missed the dial: it came in a frame or a read of its own, as
    * it nearly always does. It follows the dial to whoever takes it.
    */
-  #onDataWhileDialing(piece: Uint8Array, leftOctets: number): void {
+  #onDataWhileDialing(piece: Uint8Array, leftBytes: number): void {
     const conduit = this.#conduit!;
-    const isWhole = leftOctets === 0 && !this.#isInsideData;
-    this.#isInsideData = leftOctets > 0;
-    const mayGo = conduit.unconsumedOctets === 0 &&
+    const isWhole = leftBytes === 0 && !this.#isInsideData;
+    this.#isInsideData = leftBytes > 0;
+    const mayGo = conduit.unconsumedBytes === 0 &&
       (isWhole || !conduit.datagrams);
     const sent = mayGo ? this.#pending?.sendEarly?.(piece) ?? 0 : 0;
     if (sent > 0) this.credit(sent);
     if (sent > 0 && sent === piece.length) return;
-    conduit.deliver(piece.subarray(sent), leftOctets);
+    conduit.deliver(piece.subarray(sent), leftBytes);
   }
 
   onEmptyDatagram(connectId: Int64): void {
@@ -242,8 +242,8 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     this.#conduit!.deliverEmptyDatagram();
   }
 
-  onOverhead(octets: number): void {
-    this.credit(octets);
+  onOverhead(bytes: number): void {
+    this.credit(bytes);
   }
 
   /** Konnectivity's answers, word for word: Go programs search them. */
@@ -305,7 +305,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
       failed: (error) => this.#failed(error),
     }, {
       metadata: this.#call.metadata,
-      takeEarlyData: () => this.#conduit!.takeHeld(EARLY_OCTETS_MAX),
+      takeEarlyData: () => this.#conduit!.takeHeld(EARLY_BYTES_MAX),
     });
     // It may have answered before it returned.
     if (this.#state === "dialing") this.#pending = pending;
@@ -409,8 +409,8 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     this.#conduit!.close({ kind: "clean" });
   }
 
-  credit(octets: number): void {
-    this.#call.consumed(octets);
+  credit(bytes: number): void {
+    this.#call.consumed(bytes);
   }
 
   release(): void {
@@ -421,7 +421,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
 
   // ---- ends ----
 
-  /** A Go caller closed both directions; its octets still go to the target. */
+  /** A Go caller closed both directions; its bytes still go to the target. */
   #callerGone(connectId: Int64): void {
     if (connectId !== this.#connectId) {
       const error = "mismatched connection IDs";
@@ -431,7 +431,7 @@ class ProxyCallee implements ServerCallEvents, PacketReaderEvents, ConduitPort {
     this.#say({ type: "CLOSE_RSP", connectId, error: "", reset: "" });
     this.#finish(StatusCode.OK, "");
     this.#state = "gone";
-    this.#conduit!.peerGone(LINGER_OCTETS_MAX);
+    this.#conduit!.peerGone(LINGER_BYTES_MAX);
   }
 
   /** The caller broke the protocol. */

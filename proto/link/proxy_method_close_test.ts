@@ -1,13 +1,16 @@
 import { assert, assertEquals } from "@std/assert";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import {
   closeRequest,
   dialRequest,
   MemoryFrontend,
-} from "../../tests/support/memory_frontend.ts";
-import type { ScriptedCaller } from "../../tests/support/packet_script.ts";
-import { LINGER_MS, LINGER_OCTETS_MAX } from "./packet_conduit.ts";
+} from "../../tests/support/memory/memory_frontend.ts";
+import type { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
+import { LINGER_BYTES_MAX, LINGER_MS } from "./packet_conduit.ts";
 
 Deno.test("a Go caller's connection closes in order (TestServerProxyNormalClose)", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
@@ -49,7 +52,7 @@ Deno.test("what a Go caller sent before it went is delivered", async (t) => {
       await settled();
       leave(caller, frontend);
       await settled();
-      assertEquals(target.receivedOctets, 50_010);
+      assertEquals(target.receivedBytes, 50_010);
       assertEquals(target.hasEnded, true);
       target.finish();
       assertEquals(await target.closed, { kind: "clean" });
@@ -107,7 +110,7 @@ Deno.test("what a Go caller sent is delivered to a slow target even when the lin
   assertEquals(target.end, undefined);
   target.startReading();
   await settled();
-  assertEquals(target.receivedOctets, 60_010);
+  assertEquals(target.receivedBytes, 60_010);
   assertEquals(target.hasEnded, true);
 });
 
@@ -116,7 +119,7 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     const { caller, target } = await new MemoryFrontend().dialled();
     caller.say(closeRequest(1));
     await settled();
-    target.send(new Uint8Array(LINGER_OCTETS_MAX));
+    target.send(new Uint8Array(LINGER_BYTES_MAX));
     await settled();
     assertEquals(target.end, undefined);
     target.send("x");
@@ -128,9 +131,9 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     const { caller, target } = await frontend.dialled();
     caller.isReading = false;
     caller.data(1, "x");
-    target.send(new Uint8Array(4 * LINGER_OCTETS_MAX));
+    target.send(new Uint8Array(4 * LINGER_BYTES_MAX));
     await settled();
-    assert(target.queuedOctets > 2 * LINGER_OCTETS_MAX);
+    assert(target.queuedBytes > 2 * LINGER_BYTES_MAX);
     caller.say(closeRequest(1));
     await settled();
     assertEquals(target.end?.kind, "reset");
@@ -150,7 +153,7 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     assertEquals(target.end, undefined);
     target.startReading();
     await target.ended;
-    assertEquals(target.receivedOctets, 130_000);
+    assertEquals(target.receivedBytes, 130_000);
   });
   await t.step("when it never closes", async () => {
     const frontend = new MemoryFrontend();

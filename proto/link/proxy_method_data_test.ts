@@ -1,13 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
-import { settled } from "../../tests/support/conduit_probe.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import {
   dialRequest,
   MemoryFrontend,
   udpRequest,
-} from "../../tests/support/memory_frontend.ts";
+} from "../../tests/support/memory/memory_frontend.ts";
 import { LARGE_FRAME_SIZE } from "../streams/settings.ts";
 import { HOLD_MS } from "./proxy_method.ts";
-import { DATAGRAM_KEPT_OCTETS_MAX } from "./send_packet.ts";
+import { DATAGRAM_KEPT_BYTES_MAX } from "./send_packet.ts";
 
 Deno.test("an empty DATA of the caller's is harmless", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
@@ -73,7 +73,7 @@ Deno.test("DATA for Go callers is at most 32 KiB a packet", async () => {
   caller.data(1, "go");
   target.send(new Uint8Array(200_000));
   await settled();
-  assertEquals(caller.octets, 200_000);
+  assertEquals(caller.bytes, 200_000);
   assert(caller.heard.length > 200_000 / 32_768);
 });
 
@@ -86,7 +86,7 @@ Deno.test("DATA for our callers fills the frame that they take", async () => {
   await settled();
   frontend.connect().send(new Uint8Array(65_000));
   await settled();
-  assertEquals(caller.octets, 65_000);
+  assertEquals(caller.bytes, 65_000);
   assertEquals(caller.heard.length, 2);
 });
 
@@ -117,6 +117,6 @@ Deno.test("datagrams for a caller that takes none are dropped, over a bound", as
   }
   const kept = 1_000_000 - frontend.observer.dropped * 10_000;
   const window = 65_535;
-  assert(kept > DATAGRAM_KEPT_OCTETS_MAX, `${kept}`);
-  assert(kept < DATAGRAM_KEPT_OCTETS_MAX + window + 10_000, `${kept}`);
+  assert(kept > DATAGRAM_KEPT_BYTES_MAX, `${kept}`);
+  assert(kept < DATAGRAM_KEPT_BYTES_MAX + window + 10_000, `${kept}`);
 });

@@ -1,9 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { ConnectionPair } from "../../tests/support/connection_pair.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
-import { ScriptedCaller } from "../../tests/support/packet_script.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import { CAPABILITIES_FIELD } from "./capabilities.ts";
 import type { DialAnswer } from "./dial_handler.ts";
@@ -11,9 +14,9 @@ import { PROXY_PATH } from "./dial_proxy.ts";
 import { proxyMethod } from "./proxy_method.ts";
 
 /** A callee whose dials take early data, and a caller of ours. */
-async function dialing(protocol: "tcp" | "udp", roomOctets: number) {
+async function dialing(protocol: "tcp" | "udp", roomBytes: number) {
   const timers = new FakeTimers();
-  const scene = { roomOctets, early: [] as string[] };
+  const scene = { roomBytes, early: [] as string[] };
   let answer: DialAnswer | undefined;
   const method = proxyMethod({
     timers,
@@ -21,11 +24,11 @@ async function dialing(protocol: "tcp" | "udp", roomOctets: number) {
       answer = given;
       return {
         cancel() {},
-        sendEarly(octets) {
-          if (octets.length > scene.roomOctets) return 0;
-          scene.roomOctets -= octets.length;
-          scene.early.push(new TextDecoder().decode(octets));
-          return octets.length;
+        sendEarly(bytes) {
+          if (bytes.length > scene.roomBytes) return 0;
+          scene.roomBytes -= bytes.length;
+          scene.early.push(new TextDecoder().decode(bytes));
+          return bytes.length;
         },
       };
     },
@@ -58,7 +61,7 @@ Deno.test("early data that missed the dial follows it, and the rest stays in ord
     caller.data(0, text);
     await settled();
   }
-  scene.roomOctets = 100;
+  scene.roomBytes = 100;
   caller.data(0, " five");
   await settled();
   assertEquals(scene.early, ["one ", "two "]);

@@ -2,12 +2,12 @@ import { assertEquals } from "@std/assert";
 import {
   type ConduitProbe,
   settled,
-} from "../../tests/support/conduit_probe.ts";
+} from "../../tests/support/memory/conduit_probe.ts";
 import {
   dialRequest,
   MemoryFrontend,
-} from "../../tests/support/memory_frontend.ts";
-import type { ScriptedCaller } from "../../tests/support/packet_script.ts";
+} from "../../tests/support/memory/memory_frontend.ts";
+import type { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import { HOLD_MS } from "./proxy_method.ts";
 
 /** A connected caller that reads nothing, and its target. */
@@ -33,9 +33,9 @@ for (const [name, call] of Object.entries(CALLERS)) {
   Deno.test(`a caller (${name}) that reads nothing hears of a reset all the same`, async () => {
     // What is left of the window decides whether a packet had to be kept in
     // front of the status.
-    for (let spareOctets = 0; spareOctets < 128; spareOctets += 3) {
+    for (let spareBytes = 0; spareBytes < 128; spareBytes += 3) {
       const { caller, target } = await stalled(call);
-      target.send(new Uint8Array(65_535 - 128 + spareOctets));
+      target.send(new Uint8Array(65_535 - 128 + spareBytes));
       await settled();
       target.send(new Uint8Array(1024 * 1024));
       await settled();

@@ -1,11 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
-import { settled } from "../../tests/support/conduit_probe.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import {
   closeRequest,
   dialRequest,
   MemoryFrontend,
   RANDOM,
-} from "../../tests/support/memory_frontend.ts";
+} from "../../tests/support/memory/memory_frontend.ts";
 import { StatusCode } from "../grpc/status.ts";
 import { DialError } from "./link.ts";
 import { DIAL_REQ_WAIT_MS } from "./proxy_method.ts";
@@ -76,7 +76,7 @@ Deno.test("a second DIAL_REQ is refused and the first connection goes on", async
   assertEquals(target.text, "still here");
 });
 
-Deno.test("octets that are no packet are INVALID_ARGUMENT", async () => {
+Deno.test("bytes that are no packet are INVALID_ARGUMENT", async () => {
   const frontend = new MemoryFrontend();
   const { caller, target } = await frontend.dialled();
   caller.call.sendMessage(Uint8Array.of(0x0a, 0xff, 0xff));

@@ -20,7 +20,7 @@ import type { Timer, Timers } from "../sync/clock.ts";
 export const QUIET_MS = 2_000;
 
 /**
- * How long CLOSE_REQ waits behind the last octets when nobody listens any more:
+ * How long CLOSE_REQ waits behind the last bytes when nobody listens any more:
  * an agent on a busy machine has written them by then. Whoever looks whether
  * closed connections are gone looks for longer (upstream's tests: 0.4 s).
  */
@@ -28,9 +28,9 @@ export const GONE_QUIET_MS = 250;
 
 /**
  * The slowest target whose queue at the agent is waited for, 1 MiB/s; the wait
- * for the queue and the last octets ends after {@linkcode QUIET_MS} all the same.
+ * for the queue and the last bytes ends after {@linkcode QUIET_MS} all the same.
  */
-export const DRAIN_OCTETS_PER_MS = 1024;
+export const DRAIN_BYTES_PER_MS = 1024;
 
 /** How long a Go peer may take to answer CLOSE_REQ; its own client waits 10 s. */
 export const CLOSE_RSP_WAIT_MS = 10_000;
@@ -78,12 +78,12 @@ export class QuietClose {
     else this.#timer = this.#timers.after(waitMs, () => this.#close());
   }
 
-  /** Octets were sent. Called for every packet. */
-  sent(octets: number): void {
+  /** Bytes were sent. Called for every packet. */
+  sent(bytes: number): void {
     this.#hasMoved = true;
     const now = this.#timers.now();
     const drained = Math.max(this.#drainedMs, now) +
-      octets / DRAIN_OCTETS_PER_MS;
+      bytes / DRAIN_BYTES_PER_MS;
     this.#drainedMs = Math.min(drained, now + QUIET_MS - GONE_QUIET_MS);
   }
 

@@ -6,31 +6,31 @@
 
 import type { CallBody } from "../grpc/call.ts";
 import {
-  DATA_FRAME_OCTETS,
-  dataOctetsThatFit,
-  GO_DATA_OCTETS,
+  DATA_FRAME_BYTES,
+  dataBytesThatFit,
+  GO_DATA_BYTES,
   writeDataHead,
 } from "../packets/data_head.ts";
 import { encodePacket } from "../packets/packet_codec.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
-import { DATAGRAM_OCTETS_MAX } from "./datagram_gatherer.ts";
+import { DATAGRAM_BYTES_MAX } from "./datagram_gatherer.ts";
 import type { LinkObserver } from "./observer.ts";
 
-/** Octets of datagrams kept for a peer that takes none; then they are dropped. */
-export const DATAGRAM_KEPT_OCTETS_MAX = 256 * 1024;
+/** Bytes of datagrams kept for a peer that takes none; then they are dropped. */
+export const DATAGRAM_KEPT_BYTES_MAX = 256 * 1024;
 
 /**
  * Room below which a DATA packet is not worth its head. It is sent as a message
  * of its own, which may be cut, so that it never waits for more room.
  */
-const CRAMPED_OCTETS = 64;
+const CRAMPED_BYTES = 64;
 
 /** Sends packets on one body. Fresh packets never overtake kept ones. */
 export class PacketSender {
   readonly #body: CallBody;
   readonly #observer: LinkObserver;
   /** Go peers queue packets by count and choke on large ones. */
-  #dataOctetsMax: number = GO_DATA_OCTETS;
+  #dataBytesMax: number = GO_DATA_BYTES;
 
   constructor(body: CallBody, observer: LinkObserver) {
     this.#body = body;
@@ -39,7 +39,7 @@ export class PacketSender {
 
   /** The peer is one of ours: packets may be as large as a frame. */
   widen(): void {
-    this.#dataOctetsMax = DATA_FRAME_OCTETS;
+    this.#dataBytesMax = DATA_FRAME_BYTES;
   }
 
   /** Sends a packet other than DATA; what does not fit is kept. */
@@ -63,31 +63,31 @@ export class PacketSender {
   }
 
   /**
-   * Sends one DATA packet with the first octets of `chunk` that fit.
+   * Sends one DATA packet with the first bytes of `chunk` that fit.
    *
    * @returns How many; after 0 `onWritable` follows.
    */
   sendData(connectId: Int64, chunk: Uint8Array): number {
-    const room = Math.min(this.#body.room, DATA_FRAME_OCTETS);
-    if (room < CRAMPED_OCTETS) return this.#sendCramped(connectId, chunk, room);
-    const octets = Math.min(
+    const room = Math.min(this.#body.room, DATA_FRAME_BYTES);
+    if (room < CRAMPED_BYTES) return this.#sendCramped(connectId, chunk, room);
+    const bytes = Math.min(
       chunk.length,
-      this.#dataOctetsMax,
-      dataOctetsThatFit(room, connectId),
+      this.#dataBytesMax,
+      dataBytesThatFit(room, connectId),
     );
-    const head = writeDataHead(connectId, octets);
+    const head = writeDataHead(connectId, bytes);
     this.#body.sendFrame(
       head,
-      octets === chunk.length ? chunk : chunk.subarray(0, octets),
+      bytes === chunk.length ? chunk : chunk.subarray(0, bytes),
     );
-    this.#observer.packetSent("DATA", octets);
-    return octets;
+    this.#observer.packetSent("DATA", bytes);
+    return bytes;
   }
 
   /** Sends all of `chunk`; what does not fit is kept. For early data only. */
   sendWhole(connectId: Int64, chunk: Uint8Array): void {
-    for (let at = 0; at < chunk.length; at += GO_DATA_OCTETS) {
-      const data = chunk.subarray(at, at + GO_DATA_OCTETS);
+    for (let at = 0; at < chunk.length; at += GO_DATA_BYTES) {
+      const data = chunk.subarray(at, at + GO_DATA_BYTES);
       this.#body.sendMessage(encodePacket({ type: "DATA", connectId, data }));
       this.#observer.packetSent("DATA", data.length);
     }
@@ -95,14 +95,14 @@ export class PacketSender {
 
   /** Sends one datagram as one packet, or drops and counts it. */
   sendDatagram(connectId: Int64, data: Uint8Array): void {
-    const isTooMuch = data.length > DATAGRAM_OCTETS_MAX ||
-      this.#body.keptOctets + data.length > DATAGRAM_KEPT_OCTETS_MAX;
+    const isTooMuch = data.length > DATAGRAM_BYTES_MAX ||
+      this.#body.keptBytes + data.length > DATAGRAM_KEPT_BYTES_MAX;
     if (isTooMuch) {
       this.#observer.datagramDropped?.();
       return;
     }
     const fits = data.length > 0 &&
-      dataOctetsThatFit(this.#body.room, connectId) >= data.length;
+      dataBytesThatFit(this.#body.room, connectId) >= data.length;
     if (fits) {
       this.#body.sendFrame(writeDataHead(connectId, data.length), data);
     } else {
@@ -125,7 +125,7 @@ export class PacketSender {
       this.#body.awaitRoom();
       return 0;
     }
-    const data = chunk.subarray(0, CRAMPED_OCTETS);
+    const data = chunk.subarray(0, CRAMPED_BYTES);
     this.#body.sendMessage(encodePacket({ type: "DATA", connectId, data }));
     this.#observer.packetSent("DATA", data.length);
     return data.length;

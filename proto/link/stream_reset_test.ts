@@ -1,8 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { ConnectionPair } from "../../tests/support/connection_pair.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { ScriptedCallee } from "../../tests/support/packet_script.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import type { Stream } from "../streams/stream.ts";

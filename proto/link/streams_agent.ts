@@ -26,7 +26,7 @@ import {
 } from "./control_messages.ts";
 import { PROXY_PATH } from "./dial_proxy.ts";
 import {
-  CONTROL_MESSAGE_OCTETS_MAX,
+  CONTROL_MESSAGE_BYTES_MAX,
   CONTROL_PATH,
   HELLO_DEADLINE_MS,
   LinkError,
@@ -115,7 +115,7 @@ class StreamsAgent implements ServerCallEvents {
   constructor(options: StreamsAgentOptions) {
     this.#options = options;
     this.#reader = new MessageReader({
-      messageOctetsMax: CONTROL_MESSAGE_OCTETS_MAX,
+      messageBytesMax: CONTROL_MESSAGE_BYTES_MAX,
       onMessage: (message) => this.#onMessage(message),
     });
     this.#deadline = options.timers.after(

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { ANONYMOUS } from "../../tests/support/carrier_rig.ts";
-import { settled } from "../../tests/support/conduit_probe.ts";
-import { ConnectionPair } from "../../tests/support/connection_pair.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { ScriptedCaller } from "../../tests/support/packet_script.ts";
+import { ANONYMOUS } from "../../tests/support/rigs/carrier_rig.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import type { MethodHandler, ServerCall } from "../grpc/call.ts";
 import { startCall } from "../grpc/client.ts";
 import { GrpcRouter } from "../grpc/server.ts";
@@ -61,10 +61,10 @@ class ScriptedAgent {
         onBody: (chunk) => {
           // Control messages are small: each comes in one piece.
           for (let at = 0; at < chunk.length;) {
-            const octets = chunk[at + 3]! * 256 + chunk[at + 4]!;
-            const event = chunk.subarray(at + 5, at + 5 + octets);
+            const bytes = chunk[at + 3]! * 256 + chunk[at + 4]!;
+            const event = chunk.subarray(at + 5, at + 5 + bytes);
             this.heard.push(describe(decodeServerEvent(event)));
-            at += 5 + octets;
+            at += 5 + bytes;
           }
         },
         onHalfClose() {},
@@ -199,7 +199,7 @@ Deno.test("an agent without an id, or with bad identifiers, is refused", async (
   await refusal((agent) => agent.hello({ identifiers: "host=%zz" }));
 });
 
-Deno.test("octets that are no control message end the link", async () => {
+Deno.test("bytes that are no control message end the link", async () => {
   await refusal((agent) => agent.call.sendMessage(Uint8Array.of(0xff)));
 });
 

@@ -30,15 +30,15 @@ import {
 } from "./control_messages.ts";
 import { dialProxy, proxyHead } from "./dial_proxy.ts";
 import {
-  CONTROL_MESSAGE_OCTETS_MAX,
+  CONTROL_MESSAGE_BYTES_MAX,
   CONTROL_PATH,
   HELLO_DEADLINE_MS,
   LinkDeclinedError,
   LinkError,
   versionProblem,
 } from "./hello.ts";
-import { parseIdentifiers } from "./identifiers.ts";
-import { readInstanceId } from "./instance_id.ts";
+import { parseIdentifiers } from "../peer/identifiers.ts";
+import { readInstanceId } from "../peer/instance_id.ts";
 import {
   type Admission,
   type AgentLink,
@@ -146,7 +146,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
     this.#options = options;
     this.#opening = opening;
     this.#reader = new MessageReader({
-      messageOctetsMax: CONTROL_MESSAGE_OCTETS_MAX,
+      messageBytesMax: CONTROL_MESSAGE_BYTES_MAX,
       onMessage: (message) => this.#onMessage(message),
     });
     try {

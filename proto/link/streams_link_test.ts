@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import { defineCarrierCompliance } from "../../tests/support/carrier_compliance.ts";
-import { streamsRig } from "../../tests/support/carrier_rig.ts";
-import { settled } from "../../tests/support/conduit_probe.ts";
+import { defineCarrierCompliance } from "../../tests/support/rigs/carrier_compliance.ts";
+import { streamsRig } from "../../tests/support/rigs/carrier_rig.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { LINGER_MS } from "./packet_conduit.ts";
 import { STALL_MS } from "./packets_port.ts";
 

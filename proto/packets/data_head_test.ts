@@ -1,10 +1,10 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import {
-  DATA_FRAME_OCTETS,
-  DATA_HEAD_OCTETS_MAX,
-  dataHeadOctets,
-  dataOctetsThatFit,
+  DATA_FRAME_BYTES,
+  DATA_HEAD_BYTES_MAX,
+  dataBytesThatFit,
+  dataHeadBytes,
   writeDataHead,
 } from "./data_head.ts";
 import { canonicalInt64 } from "./int64.ts";
@@ -13,7 +13,7 @@ import type { Int64 } from "./packet.ts";
 
 Deno.test("a head in front of its payload is the whole message", async () => {
   await forAll(500, (prng) => {
-    const data = prng.octets(prng.pick([0, 1, 100, 127, 128, 5_000]));
+    const data = prng.bytes(prng.pick([0, 1, 100, 127, 128, 5_000]));
     const connectId = canonicalInt64(
       BigInt.asIntN(64, 2n ** BigInt(prng.below(64)) - BigInt(prng.below(3))),
     );
@@ -23,7 +23,7 @@ Deno.test("a head in front of its payload is the whole message", async () => {
       [head.toHex() + data.toHex(), head.length],
       [
         "00" + packet.length.toString(16).padStart(8, "0") + packet.toHex(),
-        dataHeadOctets(connectId, data.length),
+        dataHeadBytes(connectId, data.length),
       ],
     );
   });
@@ -31,25 +31,25 @@ Deno.test("a head in front of its payload is the whole message", async () => {
 
 Deno.test("no head is longer than the largest", () => {
   const head = writeDataHead(-1, 2 ** 32 - 64);
-  assertEquals(head.length, DATA_HEAD_OCTETS_MAX);
+  assertEquals(head.length, DATA_HEAD_BYTES_MAX);
 });
 
-Deno.test("a frame is filled to its last octet", () => {
+Deno.test("a frame is filled to its last byte", () => {
   for (const connectId of [0, 7, 300, 2n ** 62n] as Int64[]) {
-    const fits = dataOctetsThatFit(DATA_FRAME_OCTETS, connectId);
+    const fits = dataBytesThatFit(DATA_FRAME_BYTES, connectId);
     assertEquals(
       writeDataHead(connectId, fits).length + fits,
-      DATA_FRAME_OCTETS,
+      DATA_FRAME_BYTES,
     );
   }
 });
 
 Deno.test("what fits never exceeds the frame, however small", () => {
-  for (let frameOctets = 0; frameOctets < 20_000; frameOctets++) {
-    const fits = dataOctetsThatFit(frameOctets, 7);
+  for (let frameBytes = 0; frameBytes < 20_000; frameBytes++) {
+    const fits = dataBytesThatFit(frameBytes, 7);
     if (fits === 0) continue;
     const used = writeDataHead(7, fits).length + fits;
-    assertEquals(used <= frameOctets && used >= frameOctets - 2, true);
+    assertEquals(used <= frameBytes && used >= frameBytes - 2, true);
   }
 });
 

@@ -11,7 +11,7 @@
 import type { Int64 } from "./packet.ts";
 
 /** Longest varint of 64 bits; a negative int64 always needs all of it. */
-export const VARINT_OCTETS_MAX = 10;
+export const VARINT_BYTES_MAX = 10;
 
 /** 2^32 and 2^21: where the high half stops fitting a safe integer. */
 const TWO_32 = 0x1_0000_0000;
@@ -68,26 +68,26 @@ export function canonicalInt64(value: Int64): Int64 {
   );
 }
 
-/** How many octets the varint of an unsigned 32-bit `value` takes. */
-export function varint32Octets(value: number): number {
+/** How many bytes the varint of an unsigned 32-bit `value` takes. */
+export function varint32Bytes(value: number): number {
   if (value < 0x80) return 1;
   if (value < 0x4000) return 2;
   if (value < 0x20_0000) return 3;
   return value < 0x1000_0000 ? 4 : 5;
 }
 
-/** How many octets the varint of `value` takes. */
-export function varintOctets(value: Int64): number {
+/** How many bytes the varint of `value` takes. */
+export function varintBytes(value: Int64): number {
   if (typeof value === "number" && value >= 0 && value < TWO_32) {
-    return varint32Octets(value);
+    return varint32Bytes(value);
   }
   let high = highBits(value);
-  if (high === 0) return varint32Octets(lowBits(value));
-  // Four octets hold 28 bits of the low half; the fifth shares its upper three
+  if (high === 0) return varint32Bytes(lowBits(value));
+  // Four bytes hold 28 bits of the low half; the fifth shares its upper three
   // bits with the high half.
-  let octets = 5;
-  for (high >>>= 3; high !== 0; high >>>= 7) octets++;
-  return octets;
+  let bytes = 5;
+  for (high >>>= 3; high !== 0; high >>>= 7) bytes++;
+  return bytes;
 }
 
 /**

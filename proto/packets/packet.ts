@@ -78,7 +78,7 @@ export interface Data {
   readonly connectId: Int64;
   readonly data: Uint8Array;
   /**
-   * Ours, for `udp`: set when this is a datagram of no octets. Without it an
+   * Ours, for `udp`: set when this is a datagram of no bytes. Without it an
    * empty `data` carries nothing at all.
    */
   readonly emptyDatagram?: true;

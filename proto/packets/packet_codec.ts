@@ -1,5 +1,5 @@
 /**
- * Packets to protobuf octets and back (SPEC.md, "Packets").
+ * Packets to protobuf bytes and back (SPEC.md, "Packets").
  *
  * These are the cold packets: a few per connection. DATA is written and read in
  * place by `data_head.ts` and `packet_reader.ts`; this module can do it too,
@@ -49,8 +49,8 @@ const { Reader, Writer } = protobuf;
 type Reader = protobuf.Reader;
 type Writer = protobuf.Writer;
 
-const NO_OCTETS = new Uint8Array(0);
-const SHORT_TEXT_OCTETS = 64;
+const NO_BYTES = new Uint8Array(0);
+const SHORT_TEXT_BYTES = 64;
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
@@ -71,21 +71,21 @@ export function encodePacket(packet: Packet): Uint8Array {
 }
 
 /**
- * Decodes one packet from exactly its octets, without the gRPC prefix.
+ * Decodes one packet from exactly its bytes, without the gRPC prefix.
  *
- * @returns For DATA, `data` is a view of `octets`.
- * @throws {PacketError} If the octets are not a protobuf `Packet`.
+ * @returns For DATA, `data` is a view of `bytes`.
+ * @throws {PacketError} If the bytes are not a protobuf `Packet`.
  */
-export function decodePacket(octets: Uint8Array): Packet {
+export function decodePacket(bytes: Uint8Array): Packet {
   try {
-    return readPacket(new Reader(octets));
+    return readPacket(new Reader(bytes));
   } catch (cause) {
     if (cause instanceof PacketError) throw cause;
-    // The reader answers every malformed octet with an Error or a RangeError
+    // The reader answers every malformed byte with an Error or a RangeError
     // of its own, and nothing else in there can fail.
     const detail = cause instanceof Error ? cause.message : String(cause);
     throw new PacketError(
-      `Cannot decode a packet of ${octets.length} octets: ${detail}`,
+      `Cannot decode a packet of ${bytes.length} bytes: ${detail}`,
       { cause },
     );
   }
@@ -169,7 +169,7 @@ function readPacket(reader: Reader): Packet {
       // A oneof: another member replaces what was read, the same one merges.
       if (payload !== type) fields = new Fields();
       type = payload;
-      readFields(new Reader(readOctets(reader)), SHAPES[payload], fields);
+      readFields(new Reader(readBytes(reader)), SHAPES[payload], fields);
     } else {
       reader.skipType(next & 7, 0, field);
     }
@@ -196,7 +196,7 @@ function assemble(type: KnownType, fields: Fields): Packet {
         random: fields.int64(3),
       };
     case "DATA": {
-      const data = fields.octets(3);
+      const data = fields.bytes(3);
       const connectId = fields.int64(1);
       return data.length === 0 && fields.flag(EMPTY_DATAGRAM_FIELD)
         ? { type, connectId, data, emptyDatagram: true }
@@ -244,9 +244,9 @@ class Fields {
     return typeof value === "number" || typeof value === "bigint" ? value : 0;
   }
 
-  octets(field: number): Uint8Array {
+  bytes(field: number): Uint8Array {
     const value = this.#values[field];
-    return value instanceof Uint8Array ? value : NO_OCTETS;
+    return value instanceof Uint8Array ? value : NO_BYTES;
   }
 
   flag(field: number): boolean {
@@ -274,9 +274,9 @@ function readFields(
 function readValue(reader: Reader, kind: FieldKind): FieldValue {
   switch (kind) {
     case "text":
-      return readText(readOctets(reader));
-    case "octets":
-      return readOctets(reader);
+      return readText(readBytes(reader));
+    case "bytes":
+      return readBytes(reader);
     case "flag":
       return reader.bool();
     case "int64":
@@ -285,12 +285,12 @@ function readValue(reader: Reader, kind: FieldKind): FieldValue {
 }
 
 /** A view of a length-delimited field; the reader's own `bytes` copies. */
-function readOctets(reader: Reader): Uint8Array {
+function readBytes(reader: Reader): Uint8Array {
   const size = reader.size();
   const start = reader.pos;
   if (size > reader.len - start) {
     throw new PacketError(
-      `Cannot decode a packet: a field claims ${size} octets, ` +
+      `Cannot decode a packet: a field claims ${size} bytes, ` +
         `${reader.len - start} are left`,
     );
   }
@@ -298,14 +298,14 @@ function readOctets(reader: Reader): Uint8Array {
   return reader.buf.subarray(start, start + size);
 }
 
-function readText(octets: Uint8Array): string {
+function readText(bytes: Uint8Array): string {
   // Addresses and protocols are ASCII; the platform's decoder takes longer to
   // call than a short loop to run.
-  if (octets.length <= SHORT_TEXT_OCTETS && octets.every(isAscii)) {
-    return String.fromCharCode.apply(null, octets as unknown as number[]);
+  if (bytes.length <= SHORT_TEXT_BYTES && bytes.every(isAscii)) {
+    return String.fromCharCode.apply(null, bytes as unknown as number[]);
   }
   try {
-    return UTF8.decode(octets);
+    return UTF8.decode(bytes);
   } catch (cause) {
     throw new PacketError("Cannot decode a packet: a text is not UTF-8", {
       cause,
@@ -313,8 +313,8 @@ function readText(octets: Uint8Array): string {
   }
 }
 
-function isAscii(octet: number): boolean {
-  return octet < 0x80;
+function isAscii(byte: number): boolean {
+  return byte < 0x80;
 }
 
 function readInt64(reader: Reader): Int64 {

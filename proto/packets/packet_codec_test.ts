@@ -1,6 +1,6 @@
 import { assertEquals, assertInstanceOf, assertThrows } from "@std/assert";
 import protobuf from "protobufjs";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { canonicalInt64 } from "./int64.ts";
 import { decodePacket, encodePacket } from "./packet_codec.ts";
 import { type Int64, type Packet, PacketType } from "./packet.ts";
@@ -12,10 +12,10 @@ import { PacketError } from "./packet_error.ts";
 
 const RANDOM = 2_720_121_418_434_900_976n;
 
-const GOLDEN: readonly { name: string; octets: string; packet: Packet }[] = [
+const GOLDEN: readonly { name: string; bytes: string; packet: Packet }[] = [
   {
     name: "DIAL_REQ, which has no type field",
-    octets: "12 1d 0a 03 746370 12 0c 31302e302e302e313a343433" +
+    bytes: "12 1d 0a 03 746370 12 0c 31302e302e302e313a343433" +
       "18 f0e7e7b7b1bdaff225",
     packet: {
       type: "DIAL_REQ",
@@ -26,22 +26,22 @@ const GOLDEN: readonly { name: string; octets: string; packet: Packet }[] = [
   },
   {
     name: "DIAL_CLS",
-    octets: "08 05 3a 0a 08 f0e7e7b7b1bdaff225",
+    bytes: "08 05 3a 0a 08 f0e7e7b7b1bdaff225",
     packet: { type: "DIAL_CLS", random: varint("f0e7e7b7b1bdaff225") },
   },
   {
     name: "DRAIN",
-    octets: "08 06 42 00",
+    bytes: "08 06 42 00",
     packet: { type: "DRAIN" },
   },
   {
     name: "CLOSE_REQ",
-    octets: "08 02 2a 02 08 07",
+    bytes: "08 02 2a 02 08 07",
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
   },
   {
     name: "CLOSE_RSP",
-    octets: "08 03 32 02 10 07",
+    bytes: "08 03 32 02 10 07",
     packet: { type: "CLOSE_RSP", error: "", connectId: 7, reset: "" },
   },
 ];
@@ -49,17 +49,17 @@ const GOLDEN: readonly { name: string; octets: string; packet: Packet }[] = [
 const OURS: typeof GOLDEN = [
   {
     name: "DATA",
-    octets: "08 04 22 07 08 07 1a 03 616263",
+    bytes: "08 04 22 07 08 07 1a 03 616263",
     packet: { type: "DATA", connectId: 7, data: hex("616263") },
   },
   {
     name: "DATA without payload",
-    octets: "08 04 22 02 08 07",
+    bytes: "08 04 22 02 08 07",
     packet: { type: "DATA", connectId: 7, data: hex("") },
   },
   {
     name: "an empty datagram",
-    octets: "08 04 22 04 08 07 78 01",
+    bytes: "08 04 22 04 08 07 78 01",
     packet: {
       type: "DATA",
       connectId: 7,
@@ -69,27 +69,27 @@ const OURS: typeof GOLDEN = [
   },
   {
     name: "a failed DIAL_RSP, which has no connectID",
-    octets: "08 01 1a 06 0a 02 6e6f 18 05",
+    bytes: "08 01 1a 06 0a 02 6e6f 18 05",
     packet: { type: "DIAL_RSP", error: "no", connectId: 0, random: 5 },
   },
   {
     name: "DATA_END",
-    octets: "08 40 82 04 02 08 07",
+    bytes: "08 40 82 04 02 08 07",
     packet: { type: "DATA_END", connectId: 7 },
   },
   {
     name: "CLOSE_REQ that resets",
-    octets: "08 02 2a 05 08 07 7a 01 78",
+    bytes: "08 02 2a 05 08 07 7a 01 78",
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "x" },
   },
   {
     name: "CLOSE_RSP that resets",
-    octets: "08 03 32 05 10 07 7a 01 78",
+    bytes: "08 03 32 05 10 07 7a 01 78",
     packet: { type: "CLOSE_RSP", error: "", connectId: 7, reset: "x" },
   },
   {
     name: "CLOSE_RSP that tells of a loss",
-    octets: "08 03 32 08 10 07 7a 01 78 8001 01",
+    bytes: "08 03 32 08 10 07 7a 01 78 8001 01",
     packet: {
       type: "CLOSE_RSP",
       error: "",
@@ -99,26 +99,26 @@ const OURS: typeof GOLDEN = [
     },
   },
   {
-    name: "a negative connectID in ten octets",
-    octets: "08 02 2a 0b 08 ffffffffffffffffff01",
+    name: "a negative connectID in ten bytes",
+    bytes: "08 02 2a 0b 08 ffffffffffffffffff01",
     packet: { type: "CLOSE_REQ", connectId: -1, reset: "" },
   },
   {
     name: "the smallest connectID there is",
-    octets: "08 02 2a 0b 08 80808080808080808001",
+    bytes: "08 02 2a 0b 08 80808080808080808001",
     packet: { type: "CLOSE_REQ", connectId: -(2n ** 63n), reset: "" },
   },
   {
     name: "a type we do not know",
-    octets: "08 2a",
+    bytes: "08 2a",
     packet: { type: "UNKNOWN", code: 42 },
   },
 ];
 
-for (const { name, octets, packet } of [...GOLDEN, ...OURS]) {
-  Deno.test(`${name}: octets both ways`, () => {
-    assertEquals(encodePacket(packet), hex(octets));
-    assertEquals(decodePacket(hex(octets)), packet);
+for (const { name, bytes, packet } of [...GOLDEN, ...OURS]) {
+  Deno.test(`${name}: bytes both ways`, () => {
+    assertEquals(encodePacket(packet), hex(bytes));
+    assertEquals(decodePacket(hex(bytes)), packet);
   });
 }
 
@@ -130,136 +130,136 @@ Deno.test("a dial's random survives beyond the safe integers", () => {
 
 const TOLERATED: typeof GOLDEN = [
   {
-    name: "no octets at all, which is Go's zero packet",
-    octets: "",
+    name: "no bytes at all, which is Go's zero packet",
+    bytes: "",
     packet: { type: "DIAL_REQ", protocol: "", address: "", random: 0 },
   },
   {
     name: "the payload in front of the type",
-    octets: "2a 02 08 07 08 02",
+    bytes: "2a 02 08 07 08 02",
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
   },
   {
     name: "unknown fields of every wire type, inside and outside",
-    octets: "08 02 a006 05 a106 0102030405060708 a206 02 ffff a506 01020304" +
+    bytes: "08 02 a006 05 a106 0102030405060708 a206 02 ffff a506 01020304" +
       "a306 08 01 a406 2a 06 08 07 f201 01 ff",
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
   },
   {
     name: "a known field of another wire type",
-    octets: "08 02 2a 06 0a 02 6e6f 08 07",
+    bytes: "08 02 2a 06 0a 02 6e6f 08 07",
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
   },
   {
     name: "several types: the last one counts",
-    octets: "08 06 08 02 2a 02 08 07",
+    bytes: "08 06 08 02 2a 02 08 07",
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
   },
   {
     name: "several members of the oneof: the last one counts",
-    octets: "08 02 32 02 10 09 2a 02 08 07",
+    bytes: "08 02 32 02 10 09 2a 02 08 07",
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
   },
   {
     name: "nothing of an earlier member",
-    octets: "08 02 3a 02 08 09 2a 00",
+    bytes: "08 02 3a 02 08 09 2a 00",
     packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
   },
   {
     name: "nothing of another type's payload",
-    octets: "08 02 3a 02 08 09",
+    bytes: "08 02 3a 02 08 09",
     packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
   },
   {
     name: "one member twice: the fields merge",
-    octets: "08 01 1a 02 10 07 1a 02 18 05",
+    bytes: "08 01 1a 02 10 07 1a 02 18 05",
     packet: { type: "DIAL_RSP", error: "", connectId: 7, random: 5 },
   },
   {
     name: "a payload that is not the type's: all defaults",
-    octets: "08 02 32 02 10 09",
+    bytes: "08 02 32 02 10 09",
     packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
   },
   {
     name: "varints wider than they need be",
-    octets: "08 8200 2a 83 00 08 87 00",
+    bytes: "08 8200 2a 83 00 08 87 00",
     packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
   },
   {
     name: "the marker of an empty datagram beside a payload",
-    octets: "08 04 22 07 08 07 78 01 1a 01 61",
+    bytes: "08 04 22 07 08 07 78 01 1a 01 61",
     packet: { type: "DATA", connectId: 7, data: hex("61") },
   },
   {
     name: "a negative type",
-    octets: "08 ffffffffffffffffff01",
+    bytes: "08 ffffffffffffffffff01",
     packet: { type: "UNKNOWN", code: -1 },
   },
 ];
 
-for (const { name, octets, packet } of TOLERATED) {
+for (const { name, bytes, packet } of TOLERATED) {
   Deno.test(`decodes ${name}`, () => {
-    assertEquals(decodePacket(hex(octets)), packet);
+    assertEquals(decodePacket(hex(bytes)), packet);
   });
 }
 
-const ILLEGAL: readonly { name: string; octets: string; says: string }[] = [
-  { name: "a tag cut off", octets: "08", says: "out of range" },
+const ILLEGAL: readonly { name: string; bytes: string; says: string }[] = [
+  { name: "a tag cut off", bytes: "08", says: "out of range" },
   {
     name: "an endless varint",
-    octets: "08 " + "ff".repeat(11),
+    bytes: "08 " + "ff".repeat(11),
     says: "varint",
   },
   {
     name: "an endless varint in a payload",
-    octets: "08 02 2a 0c 08" + "80".repeat(10) + "01",
+    bytes: "08 02 2a 0c 08" + "80".repeat(10) + "01",
     says: "varint",
   },
   {
     name: "a payload longer than the packet",
-    octets: "08 02 2a 03 08 07",
-    says: "claims 3 octets, 2 are left",
+    bytes: "08 02 2a 03 08 07",
+    says: "claims 3 bytes, 2 are left",
   },
   {
     name: "a text longer than its payload",
-    octets: "12 05 0a 09 746370",
-    says: "claims 9 octets, 3 are left",
+    bytes: "12 05 0a 09 746370",
+    says: "claims 9 bytes, 3 are left",
   },
   {
-    name: "a payload that ends inside its field, with octets behind it",
-    octets: "08 02 2a 01 08 07",
+    name: "a payload that ends inside its field, with bytes behind it",
+    bytes: "08 02 2a 01 08 07",
     says: "out of range",
   },
-  { name: "field number 0", octets: "00 01", says: "field number 0" },
-  { name: "wire type 6", octets: "7e 01", says: "wire type 6" },
-  { name: "wire type 7", octets: "7f 01", says: "wire type 7" },
-  { name: "an end of no group", octets: "7c", says: "wire type 4" },
+  { name: "field number 0", bytes: "00 01", says: "field number 0" },
+  { name: "wire type 6", bytes: "7e 01", says: "wire type 6" },
+  { name: "wire type 7", bytes: "7f 01", says: "wire type 7" },
+  { name: "an end of no group", bytes: "7c", says: "wire type 4" },
   {
     name: "groups nested without end",
-    octets: "7b".repeat(10_000),
+    bytes: "7b".repeat(10_000),
     says: "depth",
   },
   {
     name: "an address that is not UTF-8",
-    octets: "12 03 12 01 ff",
+    bytes: "12 03 12 01 ff",
     says: "not UTF-8",
   },
   {
     name: "a skipped field longer than the packet",
-    octets: "a206 7f",
+    bytes: "a206 7f",
     says: "out of range",
   },
 ];
 
-for (const { name, octets, says } of ILLEGAL) {
+for (const { name, bytes, says } of ILLEGAL) {
   Deno.test(`refuses ${name}`, () => {
-    assertThrows(() => decodePacket(hex(octets)), PacketError, says);
+    assertThrows(() => decodePacket(hex(bytes)), PacketError, says);
   });
 }
 
 Deno.test("every strict prefix is a packet or a PacketError", () => {
-  for (const { octets } of [...GOLDEN, ...OURS]) {
-    const whole = hex(octets);
+  for (const { bytes } of [...GOLDEN, ...OURS]) {
+    const whole = hex(bytes);
     for (let end = 0; end < whole.length; end++) {
       decodeOrPacketError(whole.subarray(0, end));
     }
@@ -268,16 +268,16 @@ Deno.test("every strict prefix is a packet or a PacketError", () => {
 
 Deno.test("one flipped bit gives a packet or a PacketError", async () => {
   await forAll(2_000, (prng) => {
-    const octets = encodePacket(randomPacket(prng));
-    if (octets.length === 0) return;
-    octets[prng.below(octets.length)]! ^= 1 << prng.below(8);
-    decodeOrPacketError(octets);
+    const bytes = encodePacket(randomPacket(prng));
+    if (bytes.length === 0) return;
+    bytes[prng.below(bytes.length)]! ^= 1 << prng.below(8);
+    decodeOrPacketError(bytes);
   });
 });
 
-Deno.test("random octets give a packet or a PacketError", async () => {
+Deno.test("random bytes give a packet or a PacketError", async () => {
   await forAll(2_000, (prng) => {
-    decodeOrPacketError(prng.octets(prng.below(40)));
+    decodeOrPacketError(prng.bytes(prng.below(40)));
   });
 });
 
@@ -292,13 +292,13 @@ Deno.test("refuses identifiers that are no exact int64", () => {
 });
 
 Deno.test("a text with a lone surrogate is sent as UTF-8 all the same", () => {
-  const octets = encodePacket({
+  const bytes = encodePacket({
     type: "CLOSE_RSP",
     error: "\ud800!",
     connectId: 1,
     reset: "",
   });
-  const packet = decodePacket(octets);
+  const packet = decodePacket(bytes);
   assertEquals(packet.type === "CLOSE_RSP" && packet.error, "\ufffd!");
 });
 
@@ -331,8 +331,8 @@ Deno.test("protobufjs reads what we write", async () => {
 Deno.test("we read what protobufjs writes", async () => {
   await forAll(2_000, (prng) => {
     const packet = randomPacket(prng);
-    const octets = ORACLE.encode(ORACLE.fromObject(toOracle(packet))).finish();
-    assertEquals(decodePacket(Uint8Array.from(octets)), packet);
+    const bytes = ORACLE.encode(ORACLE.fromObject(toOracle(packet))).finish();
+    assertEquals(decodePacket(Uint8Array.from(bytes)), packet);
   });
 });
 
@@ -381,7 +381,7 @@ function randomPacket(prng: Prng): Packet {
     case 8:
       return { type: "DATA", connectId, data: hex(""), emptyDatagram: true };
     default:
-      return { type: "DATA", connectId, data: prng.octets(prng.below(300)) };
+      return { type: "DATA", connectId, data: prng.bytes(prng.below(300)) };
   }
 }
 
@@ -392,18 +392,18 @@ function randomInt64(prng: Prng): Int64 {
   return canonicalInt64(value);
 }
 
-function decodeOrPacketError(octets: Uint8Array): void {
+function decodeOrPacketError(bytes: Uint8Array): void {
   try {
-    decodePacket(octets);
+    decodePacket(bytes);
   } catch (error) {
     assertInstanceOf(error, PacketError);
   }
 }
 
-/** What the varint in `octets` says, computed the slow way. */
-function varint(octets: string): Int64 {
-  const value = hex(octets).reduceRight(
-    (sum, octet) => (sum << 7n) | BigInt(octet & 0x7f),
+/** What the varint in `bytes` says, computed the slow way. */
+function varint(bytes: string): Int64 {
+  const value = hex(bytes).reduceRight(
+    (sum, byte) => (sum << 7n) | BigInt(byte & 0x7f),
     0n,
   );
   return canonicalInt64(BigInt.asIntN(64, value));

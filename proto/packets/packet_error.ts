@@ -3,7 +3,7 @@
  *
  * Always the peer's fault: our own mistakes are a `TypeError` or `RangeError`
  * and nobody catches those. The blast radius is the stream that carried the
- * octets, because the message borders after a bad one cannot be trusted.
+ * bytes, because the message borders after a bad one cannot be trusted.
  *
  * @module
  */

@@ -1,13 +1,13 @@
 /**
- * A gRPC body to packets, octet by octet as it arrives.
+ * A gRPC body to packets, byte by byte as it arrives.
  *
  * The payload of DATA is handed on in the pieces the network cut it into and is
  * never gathered, so a message of any allowed size needs no memory of its own.
  * All other packets are small; they are gathered under a limit of theirs.
  * DATA in an order that no known encoder writes is gathered too, and accepted.
  *
- * Credit: every octet pushed is either payload, which whoever consumes it
- * credits, or overhead, which is reported at once. Together they are all octets
+ * Credit: every byte pushed is either payload, which whoever consumes it
+ * credits, or overhead, which is reported at once. Together they are all bytes
  * of every complete message.
  *
  * @module
@@ -16,31 +16,31 @@
 import { decodePacket } from "./packet_codec.ts";
 import type { Data, Int64, Packet } from "./packet.ts";
 import { PacketError } from "./packet_error.ts";
-import { MESSAGE_PREFIX_OCTETS } from "../grpc/message_framing.ts";
-import { DataHead, PACKET_HEAD_OCTETS_MAX } from "./data_head.ts";
+import { MESSAGE_PREFIX_BYTES } from "../grpc/message_framing.ts";
+import { DataHead, PACKET_HEAD_BYTES_MAX } from "./data_head.ts";
 
 /**
  * Largest message accepted by default. Go clients send whatever one `Write` got
  * as one DATA packet, so megabytes are ordinary.
  */
-export const MESSAGE_OCTETS_MAX = 16 * 1024 * 1024;
+export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
  * Largest packet that is not DATA: an address, an error text and identifiers.
  * It bounds what a peer can make us gather with announced lengths.
  */
-export const COLD_PACKET_OCTETS_MAX = 65_536;
+export const COLD_PACKET_BYTES_MAX = 65_536;
 
 /**
- * Octets of a gathered message that stay uncredited until it is complete. Less
+ * Bytes of a gathered message that stay uncredited until it is complete. Less
  * than every window we grant, or the rest of the message could not arrive.
  */
-const WITHHELD_OCTETS_MAX = 8_192;
+const WITHHELD_BYTES_MAX = 8_192;
 
-/** First size of the gathering buffer; it doubles as octets really arrive. */
-const GATHER_OCTETS_MIN = 1_024;
+/** First size of the gathering buffer; it doubles as bytes really arrive. */
+const GATHER_BYTES_MIN = 1_024;
 
-const NO_OCTETS = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
 /** What comes out of a {@linkcode PacketReader}. */
 export interface PacketReaderEvents {
@@ -52,23 +52,23 @@ export interface PacketReaderEvents {
    * @param connectId Whose it is; 0 when the packet does not say.
    * @param piece A view that is valid only during the call; empty exactly when
    *   the packet has no payload.
-   * @param leftOctets What is still to come of this packet.
+   * @param leftBytes What is still to come of this packet.
    */
-  onData(connectId: Int64, piece: Uint8Array, leftOctets: number): void;
-  /** A datagram of no octets (ours). Without this listener it is dropped. */
+  onData(connectId: Int64, piece: Uint8Array, leftBytes: number): void;
+  /** A datagram of no bytes (ours). Without this listener it is dropped. */
   onEmptyDatagram?(connectId: Int64): void;
-  /** So many octets were not payload: credit them now. */
-  onOverhead(octets: number): void;
+  /** So many bytes were not payload: credit them now. */
+  onOverhead(bytes: number): void;
 }
 
 /** Limits of a {@linkcode PacketReader}. */
 export interface PacketReaderOptions {
-  /** Largest message, payload included; {@linkcode MESSAGE_OCTETS_MAX}. */
-  readonly messageOctetsMax?: number;
+  /** Largest message, payload included; {@linkcode MESSAGE_BYTES_MAX}. */
+  readonly messageBytesMax?: number;
 }
 
 type Phase =
-  /** Inside the five octets of the gRPC prefix. */
+  /** Inside the five bytes of the gRPC prefix. */
   | "prefix"
   /** Inside a packet head that may turn out to be DATA. */
   | "head"
@@ -82,28 +82,28 @@ type Phase =
 /** See the module description. */
 export class PacketReader {
   readonly #events: PacketReaderEvents;
-  readonly #messageOctetsMax: number;
+  readonly #messageBytesMax: number;
   readonly #head = new DataHead();
   /** A head that straddles chunks; owned only then, for idle readers are many. */
-  #headOctets = NO_OCTETS;
+  #headBytes = NO_BYTES;
 
   #phase: Phase = "prefix";
-  /** Octets of the prefix or of the head that have been seen. */
+  /** Bytes of the prefix or of the head that have been seen. */
   #filled = 0;
   #flag = 0;
-  #messageOctets = 0;
-  /** Payload octets still to come. */
+  #messageBytes = 0;
+  /** Payload bytes still to come. */
   #left = 0;
-  #gathered = NO_OCTETS;
-  #gatheredOctets = 0;
-  /** Octets of the current message that were credited before its end. */
+  #gathered = NO_BYTES;
+  #gatheredBytes = 0;
+  /** Bytes of the current message that were credited before its end. */
   #creditedEarly = 0;
-  /** Octets credited as overhead that turned out to be payload. */
+  /** Bytes credited as overhead that turned out to be payload. */
   #creditDebt = 0;
 
   constructor(events: PacketReaderEvents, options: PacketReaderOptions = {}) {
     this.#events = events;
-    this.#messageOctetsMax = options.messageOctetsMax ?? MESSAGE_OCTETS_MAX;
+    this.#messageBytesMax = options.messageBytesMax ?? MESSAGE_BYTES_MAX;
   }
 
   /** False while a message is incomplete: a body that ends now is cut off. */
@@ -112,7 +112,7 @@ export class PacketReader {
   }
 
   /**
-   * Takes the next octets of the body, cut anywhere.
+   * Takes the next bytes of the body, cut anywhere.
    *
    * @param chunk Only read during the call.
    * @throws {PacketError} If the peer sent something else than packets or went
@@ -142,25 +142,25 @@ export class PacketReader {
 
   #readPrefix(chunk: Uint8Array, start: number): number {
     let at = start;
-    while (this.#filled < MESSAGE_PREFIX_OCTETS && at < chunk.length) {
-      const octet = chunk[at++]!;
+    while (this.#filled < MESSAGE_PREFIX_BYTES && at < chunk.length) {
+      const byte = chunk[at++]!;
       if (this.#filled === 0) {
-        this.#flag = octet;
-        this.#messageOctets = 0;
+        this.#flag = byte;
+        this.#messageBytes = 0;
       } else {
-        this.#messageOctets = this.#messageOctets * 256 + octet;
+        this.#messageBytes = this.#messageBytes * 256 + byte;
       }
       this.#filled++;
     }
-    if (this.#filled === MESSAGE_PREFIX_OCTETS) this.#startMessage();
+    if (this.#filled === MESSAGE_PREFIX_BYTES) this.#startMessage();
     return at;
   }
 
   #startMessage(): void {
     this.#filled = 0;
     if (this.#flag !== 0) {
-      // Inflated payload could not be accounted for in the octets of the body:
-      // a few octets would buy a peer megabytes of window.
+      // Inflated payload could not be accounted for in the bytes of the body:
+      // a few bytes would buy a peer megabytes of window.
       this.#fail(
         this.#flag === 1
           ? "Cannot read a packet: it is compressed, wanted it as it is"
@@ -168,9 +168,9 @@ export class PacketReader {
             "wanted 0 or 1",
       );
     }
-    this.#requireAtMost(this.#messageOctetsMax, "the limit for one message is");
+    this.#requireAtMost(this.#messageBytesMax, "the limit for one message is");
     this.#phase = "head";
-    if (this.#messageOctets === 0) this.#finish(NO_OCTETS);
+    if (this.#messageBytes === 0) this.#finish(NO_BYTES);
   }
 
   #readHead(chunk: Uint8Array, at: number): number {
@@ -180,7 +180,7 @@ export class PacketReader {
         chunk,
         at,
         chunk.length,
-        this.#messageOctets,
+        this.#messageBytes,
       );
       if (outcome === "more") return this.#keepHead(chunk, at);
       return this.#endHead(outcome, at);
@@ -188,10 +188,10 @@ export class PacketReader {
     // The head straddles chunks, which is rare: parse it again from the start.
     this.#keepHead(chunk, at);
     const outcome = this.#head.parse(
-      this.#headOctets,
+      this.#headBytes,
       0,
       this.#filled,
-      this.#messageOctets,
+      this.#messageBytes,
     );
     if (outcome === "more") return at + this.#filled - seen;
     this.#filled = seen;
@@ -200,39 +200,39 @@ export class PacketReader {
 
   #keepHead(chunk: Uint8Array, at: number): number {
     const count = Math.min(
-      PACKET_HEAD_OCTETS_MAX - this.#filled,
+      PACKET_HEAD_BYTES_MAX - this.#filled,
       chunk.length - at,
     );
-    if (this.#headOctets.length === 0) {
-      this.#headOctets = new Uint8Array(PACKET_HEAD_OCTETS_MAX);
+    if (this.#headBytes.length === 0) {
+      this.#headBytes = new Uint8Array(PACKET_HEAD_BYTES_MAX);
     }
-    this.#headOctets.set(chunk.subarray(at, at + count), this.#filled);
+    this.#headBytes.set(chunk.subarray(at, at + count), this.#filled);
     this.#filled += count;
     return at + count;
   }
 
-  /** Goes on behind the head, of which `#filled` octets lie before `at`. */
+  /** Goes on behind the head, of which `#filled` bytes lie before `at`. */
   #endHead(outcome: "data" | "other", at: number): number {
     const seen = this.#filled;
     this.#filled = 0;
     if (outcome === "data") {
-      const { headOctets, dataOctets, connectId } = this.#head;
-      this.#left = dataOctets;
-      this.#phase = dataOctets === 0 ? "prefix" : "data";
-      this.#credit(MESSAGE_PREFIX_OCTETS + headOctets);
-      this.#headOctets = NO_OCTETS;
-      if (dataOctets === 0) this.#events.onData(connectId, NO_OCTETS, 0);
-      return at + headOctets - seen;
+      const { headBytes, dataBytes, connectId } = this.#head;
+      this.#left = dataBytes;
+      this.#phase = dataBytes === 0 ? "prefix" : "data";
+      this.#credit(MESSAGE_PREFIX_BYTES + headBytes);
+      this.#headBytes = NO_BYTES;
+      if (dataBytes === 0) this.#events.onData(connectId, NO_BYTES, 0);
+      return at + headBytes - seen;
     }
     if (!this.#head.isLikeData) {
       this.#requireAtMost(
-        COLD_PACKET_OCTETS_MAX,
+        COLD_PACKET_BYTES_MAX,
         "the limit for anything but DATA is",
       );
     }
     this.#phase = "gather";
-    if (seen > 0) this.#append(this.#headOctets.subarray(0, seen));
-    this.#headOctets = NO_OCTETS;
+    if (seen > 0) this.#append(this.#headBytes.subarray(0, seen));
+    this.#headBytes = NO_BYTES;
     return at;
   }
 
@@ -248,17 +248,17 @@ export class PacketReader {
   }
 
   #gather(chunk: Uint8Array, at: number): number {
-    const wanted = this.#messageOctets - this.#gatheredOctets;
+    const wanted = this.#messageBytes - this.#gatheredBytes;
     const count = Math.min(wanted, chunk.length - at);
     const piece = chunk.subarray(at, at + count);
-    if (count === this.#messageOctets) {
+    if (count === this.#messageBytes) {
       this.#finish(piece); // whole in one chunk: no need to copy it
     } else {
       this.#append(piece);
       if (count === wanted) {
-        const message = this.#gathered.subarray(0, this.#gatheredOctets);
-        this.#gathered = NO_OCTETS;
-        this.#gatheredOctets = 0;
+        const message = this.#gathered.subarray(0, this.#gatheredBytes);
+        this.#gathered = NO_BYTES;
+        this.#gatheredBytes = 0;
         this.#finish(message);
       }
     }
@@ -266,18 +266,18 @@ export class PacketReader {
   }
 
   #append(piece: Uint8Array): void {
-    const filled = this.#gatheredOctets + piece.length;
+    const filled = this.#gatheredBytes + piece.length;
     if (filled > this.#gathered.length) {
-      const doubled = Math.max(filled * 2, GATHER_OCTETS_MIN);
-      const grown = new Uint8Array(Math.min(doubled, this.#messageOctets));
-      grown.set(this.#gathered.subarray(0, this.#gatheredOctets));
+      const doubled = Math.max(filled * 2, GATHER_BYTES_MIN);
+      const grown = new Uint8Array(Math.min(doubled, this.#messageBytes));
+      grown.set(this.#gathered.subarray(0, this.#gatheredBytes));
       this.#gathered = grown;
     }
-    this.#gathered.set(piece, this.#gatheredOctets);
-    this.#gatheredOctets = filled;
-    // A message larger than the window would never arrive if its octets were
+    this.#gathered.set(piece, this.#gatheredBytes);
+    this.#gatheredBytes = filled;
+    // A message larger than the window would never arrive if its bytes were
     // credited only at its end.
-    const early = filled - this.#creditedEarly - WITHHELD_OCTETS_MAX;
+    const early = filled - this.#creditedEarly - WITHHELD_BYTES_MAX;
     if (early > 0) {
       this.#creditedEarly += early;
       this.#credit(early);
@@ -286,8 +286,8 @@ export class PacketReader {
 
   #finish(message: Uint8Array): void {
     const packet = this.#decode(message);
-    const dataOctets = packet.type === "DATA" ? packet.data.length : 0;
-    const overhead = MESSAGE_PREFIX_OCTETS + this.#messageOctets - dataOctets -
+    const dataBytes = packet.type === "DATA" ? packet.data.length : 0;
+    const overhead = MESSAGE_PREFIX_BYTES + this.#messageBytes - dataBytes -
       this.#creditedEarly;
     this.#creditedEarly = 0;
     this.#phase = "prefix";
@@ -314,16 +314,16 @@ export class PacketReader {
    * peer gained. It is never more than one message: the next one's early credit
    * pays it back first.
    */
-  #credit(octets: number): void {
-    const balance = octets - this.#creditDebt;
+  #credit(bytes: number): void {
+    const balance = bytes - this.#creditDebt;
     this.#creditDebt = Math.max(0, -balance);
     if (balance > 0) this.#events.onOverhead(balance);
   }
 
   #requireAtMost(limit: number, words: string): void {
-    if (this.#messageOctets > limit) {
+    if (this.#messageBytes > limit) {
       this.#fail(
-        `Cannot read a packet of ${this.#messageOctets} octets: ` +
+        `Cannot read a packet of ${this.#messageBytes} bytes: ` +
           `${words} ${limit}`,
       );
     }

@@ -1,47 +1,47 @@
 import { assertEquals, assertInstanceOf, assertThrows } from "@std/assert";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { encodePacket } from "./packet_codec.ts";
 import type { Int64, Packet } from "./packet.ts";
 import { PacketError } from "./packet_error.ts";
 import {
-  COLD_PACKET_OCTETS_MAX,
-  MESSAGE_OCTETS_MAX,
+  COLD_PACKET_BYTES_MAX,
+  MESSAGE_BYTES_MAX,
   PacketReader,
 } from "./packet_reader.ts";
 
 type Seen =
   | Exclude<Packet, { type: "DATA" }>
-  | { type: "DATA"; connectId: Int64; octets: number[] }
+  | { type: "DATA"; connectId: Int64; bytes: number[] }
   | { type: "EMPTY_DATAGRAM"; connectId: Int64 };
 
 /** A reader whose events are put back together into whole packets. */
 class Probe {
   readonly seen: Seen[] = [];
-  overheadOctets = 0;
-  dataOctets = 0;
+  overheadBytes = 0;
+  dataBytes = 0;
   piecesSeen = 0;
   readonly reader: PacketReader;
-  #octets: number[] = [];
+  #bytes: number[] = [];
 
-  constructor(messageOctetsMax?: number) {
+  constructor(messageBytesMax?: number) {
     this.reader = new PacketReader(
       {
         onPacket: (packet) => this.seen.push(packet),
         onEmptyDatagram: (connectId) =>
           this.seen.push({ type: "EMPTY_DATAGRAM", connectId }),
-        onData: (connectId, piece, leftOctets) => {
+        onData: (connectId, piece, leftBytes) => {
           this.piecesSeen++;
-          this.dataOctets += piece.length;
-          for (const octet of piece) this.#octets.push(octet);
-          if (leftOctets > 0) return;
-          this.seen.push({ type: "DATA", connectId, octets: this.#octets });
-          this.#octets = [];
+          this.dataBytes += piece.length;
+          for (const byte of piece) this.#bytes.push(byte);
+          if (leftBytes > 0) return;
+          this.seen.push({ type: "DATA", connectId, bytes: this.#bytes });
+          this.#bytes = [];
         },
-        onOverhead: (octets) => {
-          this.overheadOctets += octets;
+        onOverhead: (bytes) => {
+          this.overheadBytes += bytes;
         },
       },
-      messageOctetsMax === undefined ? {} : { messageOctetsMax },
+      messageBytesMax === undefined ? {} : { messageBytesMax },
     );
   }
 }
@@ -63,85 +63,85 @@ Deno.test("passes DATA on while it arrives", () => {
   assertEquals(reader.isBetweenMessages, true);
 });
 
-const DATA_FORMS: readonly { name: string; octets: string; seen: Seen }[] = [
+const DATA_FORMS: readonly { name: string; bytes: string; seen: Seen }[] = [
   {
     name: "without a connectID",
-    octets: "08 04 22 05 1a 03 616263",
-    seen: { type: "DATA", connectId: 0, octets: [0x61, 0x62, 0x63] },
+    bytes: "08 04 22 05 1a 03 616263",
+    seen: { type: "DATA", connectId: 0, bytes: [0x61, 0x62, 0x63] },
   },
   {
     name: "without payload",
-    octets: "08 04 22 02 08 07",
-    seen: { type: "DATA", connectId: 7, octets: [] },
+    bytes: "08 04 22 02 08 07",
+    seen: { type: "DATA", connectId: 7, bytes: [] },
   },
   {
-    name: "with a payload of no octets",
-    octets: "08 04 22 04 08 07 1a 00",
-    seen: { type: "DATA", connectId: 7, octets: [] },
+    name: "with a payload of no bytes",
+    bytes: "08 04 22 04 08 07 1a 00",
+    seen: { type: "DATA", connectId: 7, bytes: [] },
   },
   {
     name: "with nothing at all",
-    octets: "08 04 22 00",
-    seen: { type: "DATA", connectId: 0, octets: [] },
+    bytes: "08 04 22 00",
+    seen: { type: "DATA", connectId: 0, bytes: [] },
   },
   {
     name: "without even an inner message",
-    octets: "08 04",
-    seen: { type: "DATA", connectId: 0, octets: [] },
+    bytes: "08 04",
+    seen: { type: "DATA", connectId: 0, bytes: [] },
   },
   {
     name: "with varints as wide as they get",
-    octets: "08 84808080808080808000 22 9780808000 08 87808080808080808000" +
+    bytes: "08 84808080808080808000 22 9780808000 08 87808080808080808000" +
       "1a 8180808080808080800061",
-    seen: { type: "DATA", connectId: 7, octets: [0x61] },
+    seen: { type: "DATA", connectId: 7, bytes: [0x61] },
   },
   {
     name: "with a connectID beyond the safe integers",
-    octets: "08 04 22 0d 08 ffffffffffffffff7f 1a 01 61",
-    seen: { type: "DATA", connectId: 2n ** 63n - 1n, octets: [0x61] },
+    bytes: "08 04 22 0d 08 ffffffffffffffff7f 1a 01 61",
+    seen: { type: "DATA", connectId: 2n ** 63n - 1n, bytes: [0x61] },
   },
   {
     name: "with its error text",
-    octets: "08 04 22 08 08 07 12 01 78 1a 01 61",
-    seen: { type: "DATA", connectId: 7, octets: [0x61] },
+    bytes: "08 04 22 08 08 07 12 01 78 1a 01 61",
+    seen: { type: "DATA", connectId: 7, bytes: [0x61] },
   },
   {
     name: "with the payload in front of the connectID",
-    octets: "08 04 22 05 1a 01 61 08 07",
-    seen: { type: "DATA", connectId: 7, octets: [0x61] },
+    bytes: "08 04 22 05 1a 01 61 08 07",
+    seen: { type: "DATA", connectId: 7, bytes: [0x61] },
   },
   {
     name: "with the type behind everything",
-    octets: "22 05 08 07 1a 01 61 08 04",
-    seen: { type: "DATA", connectId: 7, octets: [0x61] },
+    bytes: "22 05 08 07 1a 01 61 08 04",
+    seen: { type: "DATA", connectId: 7, bytes: [0x61] },
   },
   {
     name: "with an unknown field behind everything",
-    octets: "08 04 22 05 08 07 1a 01 61 a006 01",
-    seen: { type: "DATA", connectId: 7, octets: [0x61] },
+    bytes: "08 04 22 05 08 07 1a 01 61 a006 01",
+    seen: { type: "DATA", connectId: 7, bytes: [0x61] },
   },
   {
     name: "marked as an empty datagram",
-    octets: "08 04 22 04 08 07 78 01",
+    bytes: "08 04 22 04 08 07 78 01",
     seen: { type: "EMPTY_DATAGRAM", connectId: 7 },
   },
 ];
 
-for (const { name, octets, seen } of DATA_FORMS) {
-  Deno.test(`reads DATA ${name}, whole and octet by octet`, () => {
-    const body = message(hex(octets));
+for (const { name, bytes, seen } of DATA_FORMS) {
+  Deno.test(`reads DATA ${name}, whole and byte by byte`, () => {
+    const body = message(hex(bytes));
     for (const cut of [body.length, 1, 3]) {
       const probe = new Probe();
       for (let at = 0; at < body.length; at += cut) {
         probe.reader.push(body.subarray(at, at + cut));
       }
       assertEquals(probe.seen, [seen]);
-      assertEquals(probe.overheadOctets + probe.dataOctets, body.length);
+      assertEquals(probe.overheadBytes + probe.dataBytes, body.length);
     }
   });
 }
 
-Deno.test("random packets survive random cutting, and every octet is counted", async () => {
+Deno.test("random packets survive random cutting, and every byte is counted", async () => {
   await forAll(300, (prng) => {
     const packets = Array.from(
       { length: 1 + prng.below(12) },
@@ -157,7 +157,7 @@ Deno.test("random packets survive random cutting, and every octet is counted", a
     }
     assertEquals(probe.seen, packets.map(toSeen));
     assertEquals(probe.reader.isBetweenMessages, true);
-    assertEquals(probe.overheadOctets + probe.dataOctets, body.length);
+    assertEquals(probe.overheadBytes + probe.dataBytes, body.length);
   });
 });
 
@@ -192,9 +192,9 @@ Deno.test("one flipped bit gives packets or a PacketError", async () => {
 });
 
 Deno.test("a message of 5 MiB passes in the pieces that arrive", () => {
-  const octets = 5 * 1024 * 1024;
+  const bytes = 5 * 1024 * 1024;
   const body = message(
-    encodePacket({ type: "DATA", connectId: 1, data: new Uint8Array(octets) }),
+    encodePacket({ type: "DATA", connectId: 1, data: new Uint8Array(bytes) }),
   );
   let largest = 0;
   let sum = 0;
@@ -209,33 +209,33 @@ Deno.test("a message of 5 MiB passes in the pieces that arrive", () => {
   for (let at = 0; at < body.length; at += 16_384) {
     reader.push(body.subarray(at, at + 16_384));
   }
-  assertEquals(sum, octets);
+  assertEquals(sum, bytes);
   assertEquals(largest, 16_384);
 });
 
 Deno.test("refuses a message over the limit and names both sizes", () => {
-  const over = MESSAGE_OCTETS_MAX + 1;
+  const over = MESSAGE_BYTES_MAX + 1;
   assertThrows(
     () => new Probe().reader.push(prefix(over)),
     PacketError,
-    `${over} octets: the limit for one message is ${MESSAGE_OCTETS_MAX}`,
+    `${over} bytes: the limit for one message is ${MESSAGE_BYTES_MAX}`,
   );
   assertThrows(
     () => new Probe(100).reader.push(prefix(101)),
     PacketError,
-    "101 octets: the limit for one message is 100",
+    "101 bytes: the limit for one message is 100",
   );
   new Probe(101).reader.push(prefix(101));
 });
 
 Deno.test("refuses a cold packet over its own limit before gathering it", () => {
-  const over = COLD_PACKET_OCTETS_MAX + 1;
+  const over = COLD_PACKET_BYTES_MAX + 1;
   for (const start of ["08 02", "12", "a006", "08 2a"]) {
     const probe = new Probe();
     assertThrows(
       () => probe.reader.push(join([prefix(over), hex(start)])),
       PacketError,
-      `the limit for anything but DATA is ${COLD_PACKET_OCTETS_MAX}`,
+      `the limit for anything but DATA is ${COLD_PACKET_BYTES_MAX}`,
     );
     assertThrows(
       () => probe.reader.push(hex("00")),
@@ -265,7 +265,7 @@ Deno.test("large DATA out of order is credited while it is gathered", () => {
   for (let at = 0; at < body.length - 16_384; at += 16_384) {
     probe.reader.push(body.subarray(at, at + 16_384));
     pushed = at + 16_384;
-    assertEquals(pushed - probe.overheadOctets <= 8_192 + 5, true);
+    assertEquals(pushed - probe.overheadBytes <= 8_192 + 5, true);
   }
   probe.reader.push(body.subarray(pushed));
   assertEquals(probe.seen.length, 1);
@@ -277,7 +277,7 @@ Deno.test("window gained by DATA out of order is at most one message", () => {
   for (let count = 1; count <= 50; count++) {
     probe.reader.push(body.subarray(0, 20_000));
     probe.reader.push(body.subarray(20_000));
-    const credited = probe.overheadOctets + probe.dataOctets;
+    const credited = probe.overheadBytes + probe.dataBytes;
     assertEquals(probe.seen.length, count);
     assertEquals(credited - count * body.length <= body.length, true);
   }
@@ -291,7 +291,7 @@ Deno.test("gathered DATA pays back what was credited early", () => {
   const drain = message(encodePacket({ type: "DRAIN" }));
   for (let i = 0; i < 200; i++) probe.reader.push(drain);
   assertEquals(
-    probe.overheadOctets + probe.dataOctets,
+    probe.overheadBytes + probe.dataBytes,
     body.length + 200 * drain.length,
   );
 });
@@ -301,10 +301,10 @@ function toSeen(packet: Packet): Seen {
   const { connectId, data } = packet;
   return packet.emptyDatagram
     ? { type: "EMPTY_DATAGRAM", connectId }
-    : { type: "DATA", connectId, octets: Array.from(data) };
+    : { type: "DATA", connectId, bytes: Array.from(data) };
 }
 
-/** The packet's octets, DATA sometimes in an order nobody writes. */
+/** The packet's bytes, DATA sometimes in an order nobody writes. */
 function disorder(prng: Prng, packet: Packet): Uint8Array {
   const unusual = packet.type === "DATA" && !packet.emptyDatagram &&
     prng.below(4) === 0;
@@ -349,7 +349,7 @@ function randomPacket(prng: Prng): Packet {
       return {
         type: "DATA",
         connectId,
-        data: prng.octets(prng.pick([0, 1, 100, 2_000])),
+        data: prng.bytes(prng.pick([0, 1, 100, 2_000])),
       };
   }
 }
@@ -358,10 +358,10 @@ function message(packet: Uint8Array): Uint8Array {
   return join([prefix(packet.length), packet]);
 }
 
-function prefix(messageOctets: number): Uint8Array {
-  const octets = new Uint8Array(5);
-  new DataView(octets.buffer).setUint32(1, messageOctets);
-  return octets;
+function prefix(messageBytes: number): Uint8Array {
+  const bytes = new Uint8Array(5);
+  new DataView(bytes.buffer).setUint32(1, messageBytes);
+  return bytes;
 }
 
 function join(parts: readonly Uint8Array[]): Uint8Array {

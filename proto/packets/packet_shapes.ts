@@ -31,7 +31,7 @@ export const EMPTY_DATAGRAM_FIELD = 15;
 /** A packet type that we know. */
 export type KnownType = keyof typeof PacketType;
 /** How a field is read. */
-export type FieldKind = "text" | "int64" | "octets" | "flag";
+export type FieldKind = "text" | "int64" | "bytes" | "flag";
 /** What comes of it. */
 export type FieldValue = string | Int64 | Uint8Array | boolean;
 
@@ -42,7 +42,7 @@ export const SHAPES: Readonly<
   DIAL_REQ: { 1: "text", 2: "text", 3: "int64" },
   DIAL_RSP: { 1: "text", 2: "int64", 3: "int64" },
   // Field 2 is an error text that no peer sends and no peer reads.
-  DATA: { 1: "int64", 3: "octets", [EMPTY_DATAGRAM_FIELD]: "flag" },
+  DATA: { 1: "int64", 3: "bytes", [EMPTY_DATAGRAM_FIELD]: "flag" },
   CLOSE_REQ: { 1: "int64", [RESET_FIELD]: "text", [LOST_FIELD]: "flag" },
   CLOSE_RSP: {
     1: "text",
@@ -73,7 +73,7 @@ export const LENGTH_DELIMITED = 2;
 
 export const WIRE_TYPE_OF: Readonly<Record<FieldKind, number>> = {
   text: LENGTH_DELIMITED,
-  octets: LENGTH_DELIMITED,
+  bytes: LENGTH_DELIMITED,
   int64: VARINT,
   flag: VARINT,
 };

@@ -14,21 +14,21 @@ import { type BucketSize, TokenBucket } from "./token_bucket.ts";
 
 /** Everything a peer can make grow or repeat on one connection. */
 export interface ConnectionLimits {
-  /** Longest coded header block over HEADERS and CONTINUATION, in octets. */
-  readonly headerBlockOctetsMax: number;
+  /** Longest coded header block over HEADERS and CONTINUATION, in bytes. */
+  readonly headerBlockBytesMax: number;
   /** Most frames that one header block may be cut into. */
   readonly headerBlockFramesMax: number;
-  /** Control octets (not DATA) that may wait for a peer that does not read. */
-  readonly controlOctetsMax: number;
+  /** Control bytes (not DATA) that may wait for a peer that does not read. */
+  readonly controlBytesMax: number;
   /** PING without ACK; each DATA frame of either side gives one back. */
   readonly pings: BucketSize;
   /** SETTINGS without ACK. */
   readonly settings: BucketSize;
-  /** DATA with neither octets nor END_STREAM; a full one gives one back. */
+  /** DATA with neither bytes nor END_STREAM; a full one gives one back. */
   readonly emptyData: BucketSize;
   /** Streams opened and reset before an answer; an answered one gives back. */
   readonly resets: BucketSize;
-  /** WINDOW_UPDATE below {@linkcode TINY_INCREMENT_OCTETS}. */
+  /** WINDOW_UPDATE below {@linkcode TINY_INCREMENT_BYTES}. */
   readonly tinyUpdates: BucketSize;
   /**
    * Frames without effect: PRIORITY, unknown, for closed streams, stray ACK.
@@ -37,8 +37,8 @@ export interface ConnectionLimits {
   readonly idleFrames: BucketSize;
 }
 
-/** Smaller increments than this let a peer make us send DATA by the octet. */
-export const TINY_INCREMENT_OCTETS = 1024;
+/** Smaller increments than this let a peer make us send DATA by the byte. */
+export const TINY_INCREMENT_BYTES = 1024;
 
 /**
  * Entries in one SETTINGS. RFC 9113 names six, extensions a handful more; a
@@ -49,13 +49,13 @@ export const SETTINGS_ENTRIES_MAX = 64;
 /** The limits unless the caller chooses others. */
 export const CONNECTION_LIMITS_DEFAULT: ConnectionLimits = {
   // Twice the default header list: coding makes blocks shorter, hardly longer.
-  headerBlockOctetsMax: 128 * 1024,
+  headerBlockBytesMax: 128 * 1024,
   // CVE-2024-27316: 128 KiB in frames of 16 KiB are 8. Eight times as many
   // let a peer use 2 KiB fragments and stop one that uses empty ones.
   headerBlockFramesMax: 64,
   // CVE-2019-9512, 9515: replies to a peer that never reads. A thousand
   // response heads of 2 KiB fit; an honest peer reads long before that.
-  controlOctetsMax: 2 * 1024 * 1024,
+  controlBytesMax: 2 * 1024 * 1024,
   // CVE-2019-9512. grpc-go measures bandwidth with one PING per round trip, and
   // so do we: on loopback thousands per second, but only while DATA flows.
   pings: { burst: 1000, perSecond: 100 },
@@ -67,7 +67,7 @@ export const CONNECTION_LIMITS_DEFAULT: ConnectionLimits = {
   // started per stream while the concurrency limit never bites. A client may
   // honestly cancel all its open calls at once, hence the burst.
   resets: { burst: 1000, perSecond: 100 },
-  // CVE-2019-9511 and 9517: the window opened by a few octets at a time.
+  // CVE-2019-9511 and 9517: the window opened by a few bytes at a time.
   tinyUpdates: { burst: 1000, perSecond: 100 },
   // CVE-2019-9513 and 9516 (priority churn, empty frames of other types).
   idleFrames: { burst: 2000, perSecond: 200 },
@@ -83,7 +83,7 @@ export type AbuseKind =
   | "idleFrames";
 
 /** All that a peer can overdo. */
-export type Excess = AbuseKind | "headerBlock" | "controlOctets" | "shared";
+export type Excess = AbuseKind | "headerBlock" | "controlBytes" | "shared";
 
 /** The peer overdid what is legal: ENHANCE_YOUR_CALM. */
 export class ExcessError extends WireError {
@@ -133,13 +133,13 @@ export class AbuseGuard {
     this.#buckets[kind].refund(tokens);
   }
 
-  /** @throws {WireError} When more control octets wait than may. */
-  checkControlOctets(octets: number): void {
-    const { controlOctetsMax } = this.#limits;
-    if (octets <= controlOctetsMax) return;
+  /** @throws {WireError} When more control bytes wait than may. */
+  checkControlBytes(bytes: number): void {
+    const { controlBytesMax } = this.#limits;
+    if (bytes <= controlBytesMax) return;
     throw new ExcessError(
-      "controlOctets",
-      `${octets} octets of replies wait for it, wanted at most ${controlOctetsMax}`,
+      "controlBytes",
+      `${bytes} bytes of replies wait for it, wanted at most ${controlBytesMax}`,
     );
   }
 }

@@ -10,24 +10,24 @@
  * @module
  */
 
-import { UPDATE_OCTETS_MAX } from "./flow_window.ts";
+import { UPDATE_BYTES_MAX } from "./flow_window.ts";
 
 /** A full bucket: a stream that moved so much faster than it leaks is bulk. */
-export const BULK_OCTETS: number = 128 * 1024;
+export const BULK_BYTES: number = 128 * 1024;
 
 /** What leaks: below 1 Mbit/s a stream disturbs hardly any line. */
-export const LEAK_OCTETS_PER_S: number = 128 * 1024;
+export const LEAK_BYTES_PER_S: number = 128 * 1024;
 
 /**
  * No bucket holds more. It lasts until the next WINDOW_UPDATE of whoever keeps
  * it full, and a stream that stops is no longer bulk after two seconds.
  */
-const BUCKET_OCTETS_MAX: number = BULK_OCTETS + UPDATE_OCTETS_MAX;
+const BUCKET_BYTES_MAX: number = BULK_BYTES + UPDATE_BYTES_MAX;
 
 const MS_PER_S = 1000;
 
 interface Bucket {
-  octets: number;
+  bytes: number;
   atMs: number;
 }
 
@@ -36,15 +36,15 @@ export class BulkSense<S> {
   /** Made with the first one: most connections never move that much. */
   #buckets: Map<S, Bucket> | undefined;
 
-  /** `stream` has moved `octets`, as a WINDOW_UPDATE says. */
-  moved(stream: S, octets: number, nowMs: number): void {
+  /** `stream` has moved `bytes`, as a WINDOW_UPDATE says. */
+  moved(stream: S, bytes: number, nowMs: number): void {
     const buckets = this.#buckets ??= new Map();
     const bucket = buckets.get(stream);
     if (bucket === undefined) {
-      buckets.set(stream, { octets: capped(octets), atMs: nowMs });
+      buckets.set(stream, { bytes: capped(bytes), atMs: nowMs });
       return;
     }
-    bucket.octets = capped(leaked(bucket, nowMs) + octets);
+    bucket.bytes = capped(leaked(bucket, nowMs) + bytes);
     bucket.atMs = nowMs;
   }
 
@@ -59,19 +59,19 @@ export class BulkSense<S> {
     if (buckets === undefined) return 0;
     let count = 0;
     for (const [stream, bucket] of buckets) {
-      const octets = leaked(bucket, nowMs);
-      if (octets >= BULK_OCTETS) count++;
-      else if (octets === 0) buckets.delete(stream);
+      const bytes = leaked(bucket, nowMs);
+      if (bytes >= BULK_BYTES) count++;
+      else if (bytes === 0) buckets.delete(stream);
     }
     return count;
   }
 }
 
-function leaked({ octets, atMs }: Bucket, nowMs: number): number {
-  const leakedOctets = (nowMs - atMs) * LEAK_OCTETS_PER_S / MS_PER_S;
-  return Math.max(0, octets - leakedOctets);
+function leaked({ bytes, atMs }: Bucket, nowMs: number): number {
+  const leakedBytes = (nowMs - atMs) * LEAK_BYTES_PER_S / MS_PER_S;
+  return Math.max(0, bytes - leakedBytes);
 }
 
-function capped(octets: number): number {
-  return Math.min(octets, BUCKET_OCTETS_MAX);
+function capped(bytes: number): number {
+  return Math.min(bytes, BUCKET_BYTES_MAX);
 }

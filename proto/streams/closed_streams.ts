@@ -21,7 +21,7 @@ export const CLOSED_STREAMS_REMEMBERED = 1024;
  * it: the peer may have heard of a larger first window (SETTINGS) before it
  * heard of the reset. Also the window of a stream that was refused.
  */
-export const LATE_OCTETS_EXTRA = 65_536;
+export const LATE_BYTES_EXTRA = 65_536;
 
 /**
  * - `ended`: both ends sent END_STREAM.
@@ -34,7 +34,7 @@ export type ClosedHow = "ended" | "resetByPeer" | "resetByUs" | "ignored";
 /** See the module description. */
 export class ClosedStreams {
   readonly #how: Map<number, ClosedHow> = new Map();
-  /** Octets that may still come on streams that we gave up. */
+  /** Bytes that may still come on streams that we gave up. */
   #late: Map<number, number> | undefined;
   /**
    * Oldest first. One for ever, because it goes on behind what is deleted and
@@ -45,15 +45,15 @@ export class ClosedStreams {
   /**
    * Remembers a stream, and forgets the one that closed longest ago.
    *
-   * @param windowOctets What the peer could still send when it closed.
+   * @param windowBytes What the peer could still send when it closed.
    */
-  remember(streamId: number, how: ClosedHow, windowOctets = 0): void {
+  remember(streamId: number, how: ClosedHow, windowBytes = 0): void {
     this.#how.delete(streamId); // So that it becomes the youngest.
     this.#how.set(streamId, how);
     if (isGivenUp(how)) {
-      const octets = Math.max(0, windowOctets) + LATE_OCTETS_EXTRA;
+      const bytes = Math.max(0, windowBytes) + LATE_BYTES_EXTRA;
       this.#late ??= new Map();
-      this.#late.set(streamId, octets);
+      this.#late.set(streamId, bytes);
     }
     if (this.#how.size <= CLOSED_STREAMS_REMEMBERED) return;
     this.#byAge ??= this.#how.keys();
@@ -78,8 +78,8 @@ export class ClosedStreams {
    *
    * @returns false: more than any window allowed, so the peer ignores resets.
    */
-  takeLate(streamId: number, octets: number): boolean {
-    const left = (this.#late?.get(streamId) ?? 0) - octets;
+  takeLate(streamId: number, bytes: number): boolean {
+    const left = (this.#late?.get(streamId) ?? 0) - bytes;
     this.#late?.set(streamId, left);
     return left >= 0;
   }

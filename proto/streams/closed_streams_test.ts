@@ -3,7 +3,7 @@ import {
   CLOSED_STREAMS_REMEMBERED,
   type ClosedHow,
   ClosedStreams,
-  LATE_OCTETS_EXTRA,
+  LATE_BYTES_EXTRA,
 } from "./closed_streams.ts";
 
 Deno.test("what was under way when we gave a stream up is told from what is a mistake", () => {
@@ -41,7 +41,7 @@ Deno.test("what is late has the window that was left, and a little more", () => 
   const closed = new ClosedStreams();
   closed.remember(1, "resetByUs", 1_000);
   assertEquals(closed.takeLate(1, 1_000), true);
-  assertEquals(closed.takeLate(1, LATE_OCTETS_EXTRA), true);
+  assertEquals(closed.takeLate(1, LATE_BYTES_EXTRA), true);
   assertEquals(closed.takeLate(1, 0), true);
   assertEquals(closed.takeLate(1, 1), false);
 });

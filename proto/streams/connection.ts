@@ -1,7 +1,7 @@
 /**
  * The HTTP/2 engine: one connection, either role, without I/O (RFC 9113).
  *
- * Octets of the peer go into `receive`, octets for the peer come out of
+ * Bytes of the peer go into `receive`, bytes for the peer come out of
  * `takeOutput`; everything else is calls and events. It reads no clock but the
  * one it is given, sets no timer (`nextDeadlineMs` says when `onDeadline` is
  * due), makes no promise and never throws for anything a peer sends.
@@ -123,7 +123,7 @@ export class Connection {
 
   // --- What is known ---------------------------------------------------------
 
-  /** When the peer's last octets came, on the connection's clock. */
+  /** When the peer's last bytes came, on the connection's clock. */
   get lastHeardMs(): number {
     return this.#liveness.lastHeardMs;
   }
@@ -176,7 +176,7 @@ export class Connection {
       this.#streams.size === 0 && this.#streams.lastPeerId > 0;
   }
 
-  // --- Octets in and out -----------------------------------------------------
+  // --- Bytes in and out -----------------------------------------------------
 
   /** Sends the preface and our SETTINGS. Call once, before anything else. */
   start(): void {
@@ -195,7 +195,7 @@ export class Connection {
     this.#sending.setListener(listener);
   }
 
-  /** Takes octets of the peer's; `chunk` is only used during the call. */
+  /** Takes bytes of the peer's; `chunk` is only used during the call. */
   receive(chunk: Uint8Array): void {
     if (this.#life.isClosed || chunk.length === 0) return;
     if (this.#isReceiving) {
@@ -222,7 +222,7 @@ export class Connection {
   }
 
   /**
-   * The next octets to write, at most 128 KiB as a rule, or `undefined` when
+   * The next bytes to write, at most 128 KiB as a rule, or `undefined` when
    * there are none or the last were not written yet. Valid until
    * `outputWritten`.
    */

@@ -1,15 +1,15 @@
-import { MemoryPipe } from "../../tests/support/memory_pipe.ts";
+import { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
 import {
   requestFields,
   responseFields,
   StreamLog,
-} from "../../tests/support/stream_log.ts";
+} from "../../tests/support/xds/stream_log.ts";
 import { Connection } from "./connection.ts";
 import type { Role } from "./connection_events.ts";
 import { LARGE_FRAME_SIZE, type LocalSettings } from "./settings.ts";
 import type { Stream, StreamEvents } from "./stream.ts";
 
-const BULK_OCTETS = 64 * 1024 * 1024;
+const BULK_BYTES = 64 * 1024 * 1024;
 const EMPTY = new Uint8Array(0);
 const PAYLOAD = new Uint8Array(LARGE_FRAME_SIZE);
 const clock = { now: () => performance.now() };
@@ -54,13 +54,13 @@ for (const maxFrameSize of [16_384, LARGE_FRAME_SIZE]) {
   Deno.bench(`64 MiB through one stream, frames of ${maxFrameSize}`, () => {
     const log = new StreamLog();
     const stream = client.openStream(requestFields(), false, log);
-    let left = BULK_OCTETS;
+    let left = BULK_BYTES;
     log.onRoom = () => {
       log.events.length = 0;
       for (let room; left > 0 && (room = stream.room) > 0;) {
-        const octets = Math.min(room, left);
-        stream.sendFrame(EMPTY, PAYLOAD.subarray(0, octets));
-        left -= octets;
+        const bytes = Math.min(room, left);
+        stream.sendFrame(EMPTY, PAYLOAD.subarray(0, bytes));
+        left -= bytes;
       }
       if (left > 0) stream.awaitRoom();
       else stream.end();
@@ -84,7 +84,7 @@ for (const maxFrameSize of [16_384, LARGE_FRAME_SIZE]) {
   const log = new StreamLog();
   const stream = client.openStream(requestFields(), false, log);
   const message = new Uint8Array(64);
-  Deno.bench("one message of 64 octets on an open stream", () => {
+  Deno.bench("one message of 64 bytes on an open stream", () => {
     stream.sendFrame(EMPTY, message);
     pipe.settle();
   });

@@ -1,11 +1,14 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Engine, engineAndPeer } from "../../tests/support/engine_pair.ts";
-import { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
+import {
+  Engine,
+  engineAndPeer,
+} from "../../tests/support/memory/engine_pair.ts";
+import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
 import {
   requestFields,
   responseFields,
   StreamLog,
-} from "../../tests/support/stream_log.ts";
+} from "../../tests/support/xds/stream_log.ts";
 import type { Frame } from "../frames/frame.ts";
 import { ConnectionUnavailableError } from "./connection_events.ts";
 import { STREAM_IDS_RESERVED } from "./stream_table.ts";
@@ -53,7 +56,7 @@ Deno.test("informational responses, a response, a body and trailers arrive in or
 
 Deno.test("requests above MAX_CONCURRENT_STREAMS wait, in order, with what they want", () => {
   const { engine, peer } = engineAndPeer("client");
-  peer.shakeHands([{ id: 3, value: 1 }]);
+  peer.doHandshake([{ id: 3, value: 1 }]);
   const first = open(engine, true);
   const second = open(engine);
   const third = open(engine);
@@ -75,23 +78,23 @@ Deno.test("a hundred streams are assumed until SETTINGS come, then any number", 
   const peer = new ScriptedHttp2Peer(engine.connection, "server");
   const logs = Array.from({ length: 150 }, () => open(engine));
   assertEquals(logs.filter(({ stream }) => stream!.id !== 0).length, 100);
-  peer.shakeHands();
+  peer.doHandshake();
   assertEquals(logs.filter(({ stream }) => stream!.id !== 0).length, 150);
 });
 
 Deno.test("a waiting request that is reset leaves no trace", () => {
   const { engine, peer, connection } = engineAndPeer("client");
-  peer.shakeHands([{ id: 3, value: 0 }]);
+  peer.doHandshake([{ id: 3, value: 0 }]);
   const { stream } = open(engine);
   stream!.reset(8);
   assertEquals(connection.openStreams, 0);
-  peer.shakeHands([{ id: 3, value: 10 }]);
+  peer.doHandshake([{ id: 3, value: 10 }]);
   peer.wants();
 });
 
 Deno.test("GOAWAY refuses the streams above its last, and lets the others end", () => {
   const { engine, peer, connection } = engineAndPeer("client");
-  peer.shakeHands([{ id: 3, value: 2 }]);
+  peer.doHandshake([{ id: 3, value: 2 }]);
   const [low, high, waiting] = [open(engine), open(engine), open(engine)];
   peer.goaway(1, 0);
   assertEquals(engine.goaways[0]?.lastStreamId, 1);
@@ -268,7 +271,7 @@ const HOSTILE: readonly {
         endHeaders: false,
         fragment: new Uint8Array(0),
       });
-      peer.send({ type: "UNKNOWN", code: 99, streamId: 0, payloadOctets: 0 });
+      peer.send({ type: "UNKNOWN", code: 99, streamId: 0, payloadBytes: 0 });
     },
     goaway: 1,
   },
@@ -327,7 +330,7 @@ Deno.test("a silent peer is asked, and lost when it does not answer", () => {
   pass(1);
   peer.wants("PING");
   pass(299);
-  peer.headers(1, responseFields()); // Any octet is a sign of life.
+  peer.headers(1, responseFields()); // Any byte is a sign of life.
   pass(700);
   peer.wants();
   pass(300);

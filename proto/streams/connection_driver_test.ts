@@ -1,6 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { Engine, engineAndPeer } from "../../tests/support/engine_pair.ts";
-import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
+import {
+  Engine,
+  engineAndPeer,
+} from "../../tests/support/memory/engine_pair.ts";
+import {
+  requestFields,
+  StreamLog,
+} from "../../tests/support/xds/stream_log.ts";
 import type { Connection } from "./connection.ts";
 
 // What a driver can rely on: it is told once, and never too late.

@@ -31,7 +31,7 @@ import type { StreamTable } from "./stream_table.ts";
 /** How long a drain waits for its PING before it says which stream is last. */
 export const DRAIN_ROUND_TRIP_MS = 5_000;
 
-/** How long the last octets of a connection may take to be written. */
+/** How long the last bytes of a connection may take to be written. */
 export const CLOSE_LINGER_MS = 5_000;
 
 /** Where a connection is in its life. `closed` may still have output. */
@@ -192,7 +192,7 @@ export class ConnectionLife {
     this.endIfIdle();
   }
 
-  /** @param isBetweenFrames The peer's last octets were whole frames. */
+  /** @param isBetweenFrames The peer's last bytes were whole frames. */
   receiveEnd(isBetweenFrames: boolean): void {
     if (this.isClosed) return;
     const { streams } = this.#parts;

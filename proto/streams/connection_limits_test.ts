@@ -1,19 +1,19 @@
 import { assert, assertEquals } from "@std/assert";
-import { engineAndPeer } from "../../tests/support/engine_pair.ts";
-import type { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
+import { engineAndPeer } from "../../tests/support/memory/engine_pair.ts";
+import type { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
 import {
   requestFields,
   responseFields,
-} from "../../tests/support/stream_log.ts";
+} from "../../tests/support/xds/stream_log.ts";
 import type { Frame } from "../frames/frame.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import {
   CONNECTION_LIMITS_DEFAULT,
   type ConnectionLimits,
   SETTINGS_ENTRIES_MAX,
-  TINY_INCREMENT_OCTETS,
+  TINY_INCREMENT_BYTES,
 } from "./abuse_limits.ts";
-import { LATE_OCTETS_EXTRA } from "./closed_streams.ts";
+import { LATE_BYTES_EXTRA } from "./closed_streams.ts";
 
 // Each attack is sent once as often as is allowed, and once more.
 
@@ -68,9 +68,9 @@ const ATTACKS: readonly Attack[] = [
     once: (peer, index) => peer.headers(2 * index + 1, responseFields()),
   },
   {
-    name: "WINDOW_UPDATE of a few octets",
+    name: "WINDOW_UPDATE of a few bytes",
     limits: { tinyUpdates: FEW },
-    once: (peer) => peer.windowUpdate(0, TINY_INCREMENT_OCTETS - 1),
+    once: (peer) => peer.windowUpdate(0, TINY_INCREMENT_BYTES - 1),
   },
   {
     name: "PRIORITY",
@@ -209,8 +209,8 @@ Deno.test("a whole window may be under way when we reset an upload, and not for 
   });
   peer.headers(1, requestFields());
   engine.accepted[0]!.stream!.reset(ErrorCode.CANCEL);
-  const windowOctets = 65_536 + LATE_OCTETS_EXTRA;
-  const frames = Math.floor(windowOctets / 4096);
+  const windowBytes = 65_536 + LATE_BYTES_EXTRA;
+  const frames = Math.floor(windowBytes / 4096);
   for (let frame = 0; frame < frames; frame++) peer.data(1, 4096);
   assertEquals(engine.ends, []);
   peer.data(1, 4096);
@@ -219,7 +219,7 @@ Deno.test("a whole window may be under way when we reset an upload, and not for 
 
 Deno.test("replies do not pile up for a peer that never reads", () => {
   const { engine, connection, peer } = engineAndPeer("server", {
-    limits: { controlOctetsMax: 1000, pings: { burst: 1e6, perSecond: 1 } },
+    limits: { controlBytesMax: 1000, pings: { burst: 1e6, perSecond: 1 } },
   });
   connection.takeOutput();
   for (let index = 0; index < 58; index++) {
@@ -230,10 +230,10 @@ Deno.test("replies do not pile up for a peer that never reads", () => {
   assertEquals(engine.ends[0]?.code, ErrorCode.ENHANCE_YOUR_CALM);
 });
 
-Deno.test("a header block ends somewhere, by octets and by frames", () => {
-  const { headerBlockFramesMax, headerBlockOctetsMax } =
+Deno.test("a header block ends somewhere, by bytes and by frames", () => {
+  const { headerBlockFramesMax, headerBlockBytesMax } =
     CONNECTION_LIMITS_DEFAULT;
-  for (const fragmentOctets of [0, 16_384]) {
+  for (const fragmentBytes of [0, 16_384]) {
     const { engine, peer } = engineAndPeer("server");
     peer.send({
       type: "HEADERS",
@@ -249,15 +249,15 @@ Deno.test("a header block ends somewhere, by octets and by frames", () => {
         type: "CONTINUATION",
         streamId: 1,
         endHeaders: false,
-        fragment: new Uint8Array(fragmentOctets),
+        fragment: new Uint8Array(fragmentBytes),
       });
     }
     assertEquals(engine.ends[0]?.code, ErrorCode.ENHANCE_YOUR_CALM);
     assertEquals(
       frames,
-      fragmentOctets === 0
+      fragmentBytes === 0
         ? headerBlockFramesMax + 1
-        : headerBlockOctetsMax / fragmentOctets + 2,
+        : headerBlockBytesMax / fragmentBytes + 2,
     );
   }
 });
@@ -280,7 +280,7 @@ Deno.test("only the last closed streams are remembered", () => {
 });
 
 function unknown(): Frame {
-  return { type: "UNKNOWN", code: 0x42, streamId: 0, payloadOctets: 3 };
+  return { type: "UNKNOWN", code: 0x42, streamId: 0, payloadBytes: 3 };
 }
 
 Deno.test("SETTINGS have so many entries", () => {

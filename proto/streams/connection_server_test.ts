@@ -1,10 +1,13 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { Engine, engineAndPeer } from "../../tests/support/engine_pair.ts";
+import {
+  Engine,
+  engineAndPeer,
+} from "../../tests/support/memory/engine_pair.ts";
 import {
   requestFields,
   responseFields,
-} from "../../tests/support/stream_log.ts";
-import { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
+} from "../../tests/support/xds/stream_log.ts";
+import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
 import type { Frame } from "../frames/frame.ts";
 import { encodeFrame } from "../frames/frame_encoder.ts";
 import { DRAIN_ROUND_TRIP_MS } from "./connection_life.ts";
@@ -63,8 +66,8 @@ Deno.test("a header block may be cut into frames and chunks anywhere", () => {
     fragment: fragment.slice(start, end),
   });
   peer.send(cut(3, 4));
-  for (const octet of encodeFrame(cut(4))) {
-    peer.sendOctets(Uint8Array.of(octet));
+  for (const byte of encodeFrame(cut(4))) {
+    peer.sendBytes(Uint8Array.of(byte));
   }
   assertEquals(engine.accepted[0]!.headers, requestFields("/cut", [secret]));
 });
@@ -84,7 +87,7 @@ Deno.test("any :authority is accepted as gRPC peers send it", () => {
   peer.wants();
 });
 
-Deno.test("PING is answered at once with its octets", () => {
+Deno.test("PING is answered at once with its bytes", () => {
   const { peer } = engineAndPeer("server");
   const opaque = Uint8Array.of(7, 2, 3, 4, 5, 6, 7, 8);
   peer.send({ type: "PING", ack: false, opaque });
@@ -231,7 +234,7 @@ Deno.test("after an error of the connection everything ends, in order", () => {
   assert(connection.isFinished);
 });
 
-Deno.test("what is not HTTP/2 is recognised by its first octets", () => {
+Deno.test("what is not HTTP/2 is recognised by its first bytes", () => {
   const engine = new Engine("server");
   const text = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
   engine.connection.receive(new TextEncoder().encode(text));
@@ -253,10 +256,10 @@ Deno.test("a peer that never acknowledges SETTINGS is left", () => {
   assertEquals(engine.ends[0]?.code, 4);
 });
 
-Deno.test("an end of the octets is in order only between frames and streams", () => {
-  for (const [octets, isClean] of [["", true], ["000008", false]] as const) {
+Deno.test("an end of the bytes is in order only between frames and streams", () => {
+  for (const [bytes, isClean] of [["", true], ["000008", false]] as const) {
     const { engine, peer, connection } = engineAndPeer("server");
-    peer.sendOctets(Uint8Array.from(octets.match(/../g) ?? [], Number));
+    peer.sendBytes(Uint8Array.from(bytes.match(/../g) ?? [], Number));
     connection.receiveEnd();
     assertEquals(engine.ends[0]?.by, "peer");
     assertEquals(engine.ends[0]?.error === undefined, isClean);

@@ -1,7 +1,10 @@
 import { assertEquals } from "@std/assert";
-import { engineAndPeer } from "../../tests/support/engine_pair.ts";
-import type { Engine } from "../../tests/support/engine_pair.ts";
-import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
+import { engineAndPeer } from "../../tests/support/memory/engine_pair.ts";
+import type { Engine } from "../../tests/support/memory/engine_pair.ts";
+import {
+  requestFields,
+  StreamLog,
+} from "../../tests/support/xds/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 
 // A stream hears of its end before the connection's owner hears of its.

@@ -30,7 +30,7 @@ import type { TunedWindow } from "./window_tuner.ts";
 import type { WaitingSender } from "./write_scheduler.ts";
 
 /** Below this average frame a stream counts as one that sends little. */
-const SPARSE_FRAME_OCTETS = 4096;
+const SPARSE_FRAME_BYTES = 4096;
 
 const EMPTY = new Uint8Array(0);
 
@@ -47,7 +47,7 @@ export class EngineStream
   // Both get their size with the stream's id.
   readonly receiveWindow: ReceiveWindow = new ReceiveWindow(0);
   readonly sendWindow: SendWindow = new SendWindow(0);
-  roundOctets = 0;
+  roundBytes = 0;
   round = 0;
   hasUsedHalf = false;
   halfUsedMs = 0;
@@ -67,7 +67,7 @@ export class EngineStream
   #isEndDue = false;
   /** The host was told that the stream is over. */
   #hasLeft = false;
-  #frameOctetsAverage = 0;
+  #frameBytesAverage = 0;
 
   constructor(host: StreamHost) {
     this.#host = host;
@@ -175,20 +175,20 @@ export class EngineStream
   }
 
   sendFrame(head: Uint8Array, body: Uint8Array, endStream = false): void {
-    const octets = head.length + body.length;
-    if (octets === 0) {
+    const bytes = head.length + body.length;
+    if (bytes === 0) {
       if (endStream) this.end();
       return;
     }
     const { room } = this;
-    if (octets > room) {
+    if (bytes > room) {
       throw new RangeError(
-        `Cannot send a frame of ${octets} octets: there is room for ${room}`,
+        `Cannot send a frame of ${bytes} bytes: there is room for ${room}`,
       );
     }
-    this.sendWindow.spend(octets);
-    this.#host.sending.sent(this, octets);
-    this.#frameOctetsAverage += (octets - this.#frameOctetsAverage) / 4;
+    this.sendWindow.spend(bytes);
+    this.#host.sending.sent(this, bytes);
+    this.#frameBytesAverage += (bytes - this.#frameBytesAverage) / 4;
     this.#host.sending.writer.data(this.#id, head, body, endStream);
     if (endStream) this.#sentEnd();
   }
@@ -196,17 +196,17 @@ export class EngineStream
   write(chunk: Uint8Array): number {
     let taken = 0;
     while (taken < chunk.length) {
-      const octets = Math.min(this.room, chunk.length - taken);
-      if (octets === 0) {
+      const bytes = Math.min(this.room, chunk.length - taken);
+      if (bytes === 0) {
         this.awaitRoom();
         break;
       }
-      const whole = taken === 0 && octets === chunk.length;
+      const whole = taken === 0 && bytes === chunk.length;
       this.sendFrame(
         EMPTY,
-        whole ? chunk : chunk.subarray(taken, taken + octets),
+        whole ? chunk : chunk.subarray(taken, taken + bytes),
       );
-      taken += octets;
+      taken += bytes;
     }
     return taken;
   }
@@ -282,7 +282,7 @@ export class EngineStream
   }
 
   get isSparse(): boolean {
-    return this.#frameOctetsAverage < SPARSE_FRAME_OCTETS;
+    return this.#frameBytesAverage < SPARSE_FRAME_BYTES;
   }
 
   takeTurn(): void {
@@ -327,7 +327,7 @@ export class EngineStream
   }
 
   /** The first piece of a DATA frame: whether it may come, and its credit. */
-  receiveDataStart(flowOctets: number, paddingOctets: number): void {
+  receiveDataStart(flowBytes: number, paddingBytes: number): void {
     this.#input("recvData");
     if (!this.#incoming.hasHead) {
       throw this.#error(
@@ -336,17 +336,17 @@ export class EngineStream
         "Cannot accept DATA in front of a response",
       );
     }
-    if (!this.receiveWindow.receive(flowOctets)) {
+    if (!this.receiveWindow.receive(flowBytes)) {
       throw this.#error(
         ErrorCode.FLOW_CONTROL_ERROR,
         "6.9.1",
-        `Cannot accept ${flowOctets} octets of DATA: ` +
+        `Cannot accept ${flowBytes} bytes of DATA: ` +
           `the window of stream ${this.#id} has ${this.receiveWindow.available}`,
       );
     }
     // Over the process's budget this stream may be reset in here.
-    this.#host.receiving.received(this, flowOctets);
-    if (paddingOctets > 0) this.consumed(paddingOctets);
+    this.#host.receiving.received(this, flowBytes);
+    if (paddingBytes > 0) this.consumed(paddingBytes);
   }
 
   /** A piece of DATA; `endStream` with the last one of the stream. */
@@ -363,10 +363,10 @@ export class EngineStream
     if (endStream) this.#receivedEnd();
   }
 
-  consumed(octets: number): void {
+  consumed(bytes: number): void {
     if (this.#state === "closed") return;
-    this.receiveWindow.release(octets);
-    this.#host.receiving.consumed(this, octets);
+    this.receiveWindow.release(bytes);
+    this.#host.receiving.consumed(this, bytes);
     // A peer that has ended needs no more credit.
     if (this.#state === "halfClosedRemote") return;
     const increment = this.receiveWindow.takeUpdate();
@@ -375,7 +375,7 @@ export class EngineStream
     this.#host.receiving.halfUsed(this, increment);
   }
 
-  get waitingOctets(): number {
+  get waitingBytes(): number {
     return this.isDivided ? 0 : this.receiveWindow.outstanding;
   }
 
@@ -387,8 +387,8 @@ export class EngineStream
     return this.#host.receiving.budget;
   }
 
-  growWindow(octets: number): void {
-    this.receiveWindow.grow(octets);
+  growWindow(bytes: number): void {
+    this.receiveWindow.grow(bytes);
     if (this.#state === "closed" || this.#state === "halfClosedRemote") return;
     const increment = this.receiveWindow.takeAll();
     if (increment > 0) {
@@ -406,8 +406,8 @@ export class EngineStream
   }
 
   /** WINDOW_UPDATE, or a change of the peer's INITIAL_WINDOW_SIZE. */
-  adjustSendWindow(octets: number): boolean {
-    if (!this.sendWindow.adjust(octets)) return false;
+  adjustSendWindow(bytes: number): boolean {
+    if (!this.sendWindow.adjust(bytes)) return false;
     if (this.#wantsRoom) this.awaitRoom();
     return true;
   }

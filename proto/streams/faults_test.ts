@@ -4,13 +4,16 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { type Engine, enginePair } from "../../tests/support/engine_pair.ts";
-import { HeardFaults, slip } from "../../tests/support/heard_faults.ts";
+import {
+  type Engine,
+  enginePair,
+} from "../../tests/support/memory/engine_pair.ts";
+import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
 import {
   requestFields,
   responseFields,
   StreamLog,
-} from "../../tests/support/stream_log.ts";
+} from "../../tests/support/xds/stream_log.ts";
 
 /** A handler of the server's that throws, and what makes it run. */
 interface Entry {
@@ -18,7 +21,7 @@ interface Entry {
   provoke(stream: ReturnType<Engine["connection"]["openStream"]>): void;
 }
 
-const octets = new Uint8Array(5);
+const bytes = new Uint8Array(5);
 
 const ENTRIES: Readonly<Record<string, Entry>> = {
   onHeaders: {
@@ -27,7 +30,7 @@ const ENTRIES: Readonly<Record<string, Entry>> = {
   },
   onData: {
     spoil: (log) => log.onPiece = slip,
-    provoke: (stream) => stream.write(octets),
+    provoke: (stream) => stream.write(bytes),
   },
   onEnd: {
     spoil: (log) => log.onOver = slip,
@@ -69,10 +72,10 @@ for (const [name, { spoil, provoke }] of Object.entries(ENTRIES)) {
 
     server.onStream = () => {};
     const behind = open(client);
-    for (const log of [beside, behind]) log.stream!.write(octets);
+    for (const log of [beside, behind]) log.stream!.write(bytes);
     pipe.settle();
     const [first, , last] = server.accepted;
-    assertEquals([first?.bodyOctets, last?.bodyOctets], [5, 5]);
+    assertEquals([first?.bodyBytes, last?.bodyBytes], [5, 5]);
     assertEquals([client.ends, server.ends], [[], []]);
     assertEquals(server.connection.openStreams, 2);
   });
@@ -85,11 +88,11 @@ Deno.test("an onStream that throws refuses the request, and no other", () => {
   const refused = open(client);
   pipe.settle();
   server.onStream = () => {};
-  open(client).stream!.write(octets);
+  open(client).stream!.write(bytes);
   pipe.settle();
   assertEquals(heard.faults, ["stream: a slip"]);
   assertEquals(refused.events, ["reset peer 2"]);
-  assertEquals(server.accepted[1]?.bodyOctets, 5);
+  assertEquals(server.accepted[1]?.bodyBytes, 5);
 });
 
 Deno.test("all streams hear of a lost road, whoever throws", () => {

@@ -1,38 +1,44 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { engineAndPeer, enginePair } from "../../tests/support/engine_pair.ts";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
-import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
+import {
+  engineAndPeer,
+  enginePair,
+} from "../../tests/support/memory/engine_pair.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
+import {
+  requestFields,
+  StreamLog,
+} from "../../tests/support/xds/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ReceiveWindow, SendWindow } from "./flow_window.ts";
-import { OUTPUT_HIGH_WATER_OCTETS } from "./sending_side.ts";
+import { OUTPUT_HIGH_WATER_BYTES } from "./sending_side.ts";
 import { LARGE_FRAME_SIZE } from "./settings.ts";
 import type { Stream } from "./stream.ts";
 import {
-  FAST_WINDOW_OCTETS,
-  GROWN_OCTETS_MAX,
+  FAST_WINDOW_BYTES,
+  GROWN_BYTES_MAX,
   PROBE_PAUSE_MS,
 } from "./window_tuner.ts";
 
 const MIB = 1024 * 1024;
 const EMPTY = new Uint8Array(0);
 
-Deno.test("a receive window never grants more than its size, and loses no octet", () =>
+Deno.test("a receive window never grants more than its size, and loses no byte", () =>
   forAll(100, (prng) => {
     const window = new ReceiveWindow(1000);
     let mayCome = 1000; // as the peer reckons
     for (let step = 0; step < 200; step++) {
-      const octets = prng.below(300);
+      const bytes = prng.below(300);
       switch (prng.below(4)) {
         case 0:
         case 1:
-          assertEquals(window.receive(octets), octets <= mayCome);
-          if (octets <= mayCome) mayCome -= octets;
+          assertEquals(window.receive(bytes), bytes <= mayCome);
+          if (bytes <= mayCome) mayCome -= bytes;
           break;
         case 2:
-          window.release(Math.min(octets, window.outstanding));
+          window.release(Math.min(bytes, window.outstanding));
           break;
         case 3:
-          if (prng.below(10) === 0) window.grow(window.size + octets);
+          if (prng.below(10) === 0) window.grow(window.size + bytes);
       }
       mayCome += window.takeUpdate();
       assertEquals(window.available, mayCome);
@@ -57,15 +63,15 @@ Deno.test("a send window may go negative, and never beyond 2^31-1", () => {
 Deno.test("10 MiB arrive whole through any cutting, while both ends dawdle", () =>
   forAll(3, (prng) => {
     const { client, server, pipe } = enginePair({ prng });
-    const octets = 10 * MIB;
+    const bytes = 10 * MIB;
     const sink = new PatternSink(prng);
     server.onStream = (log, stream) => sink.attach(log, stream);
-    const source = new PatternSource(client.connection, octets, prng);
+    const source = new PatternSource(client.connection, bytes, prng);
     for (let turn = 0; !sink.log?.hasEnded; turn++) {
-      assert(turn < 100_000, `stuck after ${sink.octets} octets`);
+      assert(turn < 100_000, `stuck after ${sink.bytes} bytes`);
       if (!pipe.step() && !sink.dawdle(prng)) source.pump();
     }
-    assertEquals([sink.octets, source.sent], [octets, octets]);
+    assertEquals([sink.bytes, source.sent], [bytes, bytes]);
     assertEquals(server.connection.openStreams, 1);
   }));
 
@@ -95,7 +101,7 @@ Deno.test("many streams that are read at random all arrive, and stalled ones sto
       sinks.length === 12 && sinks.slice(3).every(({ log }) => log?.hasEnded)
     );
     for (const sink of sinks.slice(0, 3)) {
-      assertEquals(sink.octets, 65_536); // The window, not an octet more.
+      assertEquals(sink.bytes, 65_536); // The window, not a byte more.
       sink.isStalled = false;
     }
     run(() => sinks.every(({ log }) => log?.hasEnded));
@@ -143,7 +149,7 @@ Deno.test("padding is given back at once, for nobody will consume it", () => {
   peer.headers(1, requestFields());
   engine.accepted[0]!.onPiece = () => {};
   const padded = Uint8Array.of(0, 0, 202, 0, 8, 0, 0, 0, 1, 200, 7);
-  peer.sendOctets(new Uint8Array([...padded, ...new Uint8Array(200)]));
+  peer.sendBytes(new Uint8Array([...padded, ...new Uint8Array(200)]));
   assertEquals(engine.accepted[0]!.events, ["headers request", "data 1"]);
   peer.wants("WINDOW_UPDATE 1 201", "PING");
 });
@@ -154,7 +160,7 @@ Deno.test("room obeys both windows, the frame size and the peer's changes of the
   const stream = connection.openStream(requestFields(), false, log);
   assertEquals(stream.room, 16_384);
   stream.sendFrame(EMPTY, new Uint8Array(16_384));
-  // 16,384 are spent: the smaller window is 84 octets below zero.
+  // 16,384 are spent: the smaller window is 84 bytes below zero.
   peer.send({
     type: "SETTINGS",
     ack: false,
@@ -192,8 +198,8 @@ Deno.test("a peer that does not read stops DATA at the high water, never control
   const stream = connection.openStream(requestFields(), false, log);
   assertEquals(stream.room, LARGE_FRAME_SIZE);
   const taken = stream.write(new Uint8Array(MIB));
-  assert(taken >= OUTPUT_HIGH_WATER_OCTETS - 1000, `${taken}`);
-  assert(taken <= OUTPUT_HIGH_WATER_OCTETS + 65_536, `${taken}`);
+  assert(taken >= OUTPUT_HIGH_WATER_BYTES - 1000, `${taken}`);
+  assert(taken <= OUTPUT_HIGH_WATER_BYTES + 65_536, `${taken}`);
   assertEquals(connection.takeOutput()!.length <= 131_072, true);
   stream.end();
   connection.outputWritten();
@@ -202,7 +208,7 @@ Deno.test("a peer that does not read stops DATA at the high water, never control
 
 Deno.test("streams that wait take turns of one frame, small senders first", () => {
   const { peer, connection } = engineAndPeer("client");
-  peer.shakeHands([{ id: 4, value: 10 * MIB }]);
+  peer.doHandshake([{ id: 4, value: 10 * MIB }]);
   const sent: string[] = [];
   const opened = ["a", "b", "c", "small"].map((name) => {
     const log = new StreamLog();
@@ -243,8 +249,8 @@ Deno.test("a stream that is read in bulk soon has a window of 1 MiB, an idle one
   left = 100 * MIB;
   pump();
   pipe.settle();
-  const stalled = server.accepted[0]!.bodyOctets - 8 * MIB;
-  assert(stalled >= FAST_WINDOW_OCTETS / 2, `${stalled}`);
+  const stalled = server.accepted[0]!.bodyBytes - 8 * MIB;
+  assert(stalled >= FAST_WINDOW_BYTES / 2, `${stalled}`);
   assert(stalled <= 16 * MIB, `${stalled}`);
   assert(granted !== undefined);
 });
@@ -275,9 +281,9 @@ Deno.test("windows stop growing at their own limit and at the connection's", () 
     stream.awaitRoom();
   }
   pipe.settle();
-  const pinned = outstanding.reduce((sum, octets) => sum + octets, 0);
-  assert(pinned <= GROWN_OCTETS_MAX + 4 * 65_536, `${pinned}`);
-  assert(pinned > 4 * FAST_WINDOW_OCTETS / 2, `${pinned}`);
+  const pinned = outstanding.reduce((sum, bytes) => sum + bytes, 0);
+  assert(pinned <= GROWN_BYTES_MAX + 4 * 65_536, `${pinned}`);
+  assert(pinned > 4 * FAST_WINDOW_BYTES / 2, `${pinned}`);
 });
 
 Deno.test("what closed streams had grown to is free for new ones", () => {
@@ -297,39 +303,39 @@ Deno.test("what closed streams had grown to is free for new ones", () => {
     assertEquals(left, 0);
     const sink = server.accepted.at(-1)!;
     sink.onPiece = () => {};
-    const before = sink.bodyOctets;
+    const before = sink.bodyBytes;
     left = buffer.length;
     log.onRoom();
     pipe.settle();
-    assert(sink.bodyOctets - before >= FAST_WINDOW_OCTETS / 2, `${index}`);
+    assert(sink.bodyBytes - before >= FAST_WINDOW_BYTES / 2, `${index}`);
     stream.reset(ErrorCode.CANCEL);
     pipe.settle();
   }
 });
 
-/** Sends octets that tell their own position, as fast as it may. */
+/** Sends bytes that tell their own position, as fast as it may. */
 class PatternSource {
   sent = 0;
   readonly #stream: Stream;
-  readonly #octets: number;
+  readonly #bytes: number;
   readonly #prng: Prng;
   #hasEnded = false;
 
   constructor(
     connection: { openStream: Parameters<typeof open>[0]["openStream"] },
-    octets: number,
+    bytes: number,
     prng: Prng,
   ) {
     const log = new StreamLog();
-    this.#octets = octets;
+    this.#bytes = bytes;
     this.#prng = prng;
     log.onRoom = () => this.pump();
     this.#stream = open(connection, log);
   }
 
   pump(): void {
-    while (this.sent < this.#octets) {
-      const most = Math.min(this.#octets - this.sent, 100_000);
+    while (this.sent < this.#bytes) {
+      const most = Math.min(this.#bytes - this.sent, 100_000);
       const chunk = pattern(this.sent, 1 + this.#prng.below(most));
       const taken = this.#stream.write(chunk);
       this.sent += taken;
@@ -342,7 +348,7 @@ class PatternSource {
 
 /** Checks what comes and consumes it sooner or later. */
 class PatternSink {
-  octets = 0;
+  bytes = 0;
   isStalled = false;
   log: StreamLog | undefined;
   #unconsumed = 0;
@@ -358,11 +364,11 @@ class PatternSink {
     this.#stream = stream;
     log.onPiece = (chunk) => {
       for (let index = 0; index < chunk.length; index += 97) {
-        if (chunk[index] !== at(this.octets + index)) {
-          throw new Error(`octet ${this.octets + index} is wrong`);
+        if (chunk[index] !== at(this.bytes + index)) {
+          throw new Error(`byte ${this.bytes + index} is wrong`);
         }
       }
-      this.octets += chunk.length;
+      this.bytes += chunk.length;
       this.#unconsumed += chunk.length;
       if (this.#prng.below(3) === 0) this.dawdle(this.#prng);
     };
@@ -371,9 +377,9 @@ class PatternSink {
   /** Consumes some; `false` if there was nothing. */
   dawdle(prng: Prng): boolean {
     if (this.isStalled || this.#unconsumed === 0) return false;
-    const octets = 1 + prng.below(this.#unconsumed);
-    this.#unconsumed -= octets;
-    this.#stream!.consumed(octets);
+    const bytes = 1 + prng.below(this.#unconsumed);
+    this.#unconsumed -= bytes;
+    this.#stream!.consumed(bytes);
     return true;
   }
 }
@@ -395,8 +401,8 @@ function at(position: number): number {
   return (position * 31 + (position >> 8)) & 0xff;
 }
 
-function pattern(start: number, octets: number): Uint8Array {
-  const chunk = new Uint8Array(octets);
-  for (let index = 0; index < octets; index++) chunk[index] = at(start + index);
+function pattern(start: number, bytes: number): Uint8Array {
+  const chunk = new Uint8Array(bytes);
+  for (let index = 0; index < bytes; index++) chunk[index] = at(start + index);
   return chunk;
 }

@@ -8,36 +8,36 @@
 import { UINT31_MAX } from "../frames/frame.ts";
 
 /** Every window before any SETTINGS or WINDOW_UPDATE (§6.9.2). */
-export const WINDOW_OCTETS_DEFAULT = 65_535;
+export const WINDOW_BYTES_DEFAULT = 65_535;
 
 /**
  * Credit is announced at the latest when so much is due, however large the
  * window: a sender on a long road should not wait for half of it to pass, and
  * each announcement also says that the stream moves (`bulk_sense.ts`).
  */
-export const UPDATE_OCTETS_MAX: number = 256 * 1024;
+export const UPDATE_BYTES_MAX: number = 256 * 1024;
 
 /** What the peer lets us send, on one stream or on the connection. */
 export class SendWindow {
   #available: number;
 
-  constructor(octets: number) {
-    this.#available = octets;
+  constructor(bytes: number) {
+    this.#available = bytes;
   }
 
-  /** Octets that may be sent now; negative after the peer shrank it (§6.9.2). */
+  /** Bytes that may be sent now; negative after the peer shrank it (§6.9.2). */
   get available(): number {
     return this.#available;
   }
 
-  /** Spends `octets`, of which there must be enough: anything else is our bug. */
-  spend(octets: number): void {
-    if (octets > this.#available && octets > 0) {
+  /** Spends `bytes`, of which there must be enough: anything else is our bug. */
+  spend(bytes: number): void {
+    if (bytes > this.#available && bytes > 0) {
       throw new RangeError(
-        `Cannot send ${octets} octets: the window has ${this.#available}`,
+        `Cannot send ${bytes} bytes: the window has ${this.#available}`,
       );
     }
-    this.#available -= octets;
+    this.#available -= bytes;
   }
 
   /**
@@ -46,15 +46,15 @@ export class SendWindow {
    *
    * @returns `false` if the window would pass 2^31-1: the peer's error (§6.9.1).
    */
-  adjust(octets: number): boolean {
-    if (this.#available + octets > UINT31_MAX) return false;
-    this.#available += octets;
+  adjust(bytes: number): boolean {
+    if (this.#available + bytes > UINT31_MAX) return false;
+    this.#available += bytes;
     return true;
   }
 }
 
 /**
- * What we let the peer send. Each octet is in one of three places: still
+ * What we let the peer send. Each byte is in one of three places: still
  * grantable to the peer (`available`), received but not used up
  * (`outstanding`), or used up but not announced again; their sum is `size`.
  */
@@ -64,10 +64,10 @@ export class ReceiveWindow {
   #available: number;
   #outstanding = 0;
 
-  constructor(octets: number) {
-    this.#start = octets;
-    this.#size = octets;
-    this.#available = octets;
+  constructor(bytes: number) {
+    this.#start = bytes;
+    this.#size = bytes;
+    this.#available = bytes;
   }
 
   /** What the peer may have in flight and unconsumed together. */
@@ -76,49 +76,49 @@ export class ReceiveWindow {
   }
 
   /** By how much it is larger than where it started. */
-  get grownOctets(): number {
+  get grownBytes(): number {
     return this.#size - this.#start;
   }
 
   /**
-   * Octets that the peer may still send by what we have announced; negative
+   * Bytes that the peer may still send by what we have announced; negative
    * after our INITIAL_WINDOW_SIZE became smaller (§6.9.2).
    */
   get available(): number {
     return this.#available;
   }
 
-  /** Octets received and not yet released. */
+  /** Bytes received and not yet released. */
   get outstanding(): number {
     return this.#outstanding;
   }
 
-  /** Charges received octets; `false` if the peer had no right to send them. */
-  receive(octets: number): boolean {
-    if (octets > this.#available) return false;
-    this.#available -= octets;
-    this.#outstanding += octets;
+  /** Charges received bytes; `false` if the peer had no right to send them. */
+  receive(bytes: number): boolean {
+    if (bytes > this.#available) return false;
+    this.#available -= bytes;
+    this.#outstanding += bytes;
     return true;
   }
 
-  /** Octets were used up: they can be granted again. */
-  release(octets: number): void {
-    if (octets < 0 || octets > this.#outstanding) {
+  /** Bytes were used up: they can be granted again. */
+  release(bytes: number): void {
+    if (bytes < 0 || bytes > this.#outstanding) {
       throw new RangeError(
-        `Cannot release ${octets} octets: ${this.#outstanding} are outstanding`,
+        `Cannot release ${bytes} bytes: ${this.#outstanding} are outstanding`,
       );
     }
-    this.#outstanding -= octets;
+    this.#outstanding -= bytes;
   }
 
   /**
    * Moves the start, and with it everything granted, as a change of our
    * INITIAL_WINDOW_SIZE does (§6.9.2). Nothing is announced for it.
    */
-  shift(octets: number): void {
-    this.#start += octets;
-    this.#size += octets;
-    this.#available += octets;
+  shift(bytes: number): void {
+    this.#start += bytes;
+    this.#size += bytes;
+    this.#available += bytes;
   }
 
   /** Lets the peer have more ahead of what is consumed. Never shrinks. */
@@ -136,12 +136,12 @@ export class ReceiveWindow {
 
   /**
    * The increment to announce now, or 0 while it is less than half of the
-   * window and than {@linkcode UPDATE_OCTETS_MAX}: that many updates are enough
+   * window and than {@linkcode UPDATE_BYTES_MAX}: that many updates are enough
    * to keep the peer sending, and few. What is returned counts as announced.
    */
   takeUpdate(): number {
     const due = this.#size - this.#available - this.#outstanding;
-    const isDue = due * 2 >= this.#size || due >= UPDATE_OCTETS_MAX;
+    const isDue = due * 2 >= this.#size || due >= UPDATE_BYTES_MAX;
     return isDue ? this.takeAll() : 0;
   }
 

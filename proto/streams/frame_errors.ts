@@ -46,11 +46,11 @@ export function idleError(type: string, streamId: number): WireError {
 }
 
 /** A header list above our MAX_HEADER_LIST_SIZE. */
-export function tooLarge(streamId: number, listOctets: number): WireError {
+export function tooLarge(streamId: number, listBytes: number): WireError {
   return new WireError(
     ErrorCode.ENHANCE_YOUR_CALM,
     "10.5.1",
-    `Cannot accept stream ${streamId}: its header list has ${listOctets} octets`,
+    `Cannot accept stream ${streamId}: its header list has ${listBytes} bytes`,
     { scope: "stream", streamId },
   );
 }

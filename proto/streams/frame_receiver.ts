@@ -25,7 +25,7 @@ import {
   type ConnectionLimits,
   ExcessError,
   SETTINGS_ENTRIES_MAX,
-  TINY_INCREMENT_OCTETS,
+  TINY_INCREMENT_BYTES,
 } from "./abuse_limits.ts";
 import type { EngineStream } from "./engine_stream.ts";
 import {
@@ -60,7 +60,7 @@ export class FrameReceiver {
     this.#preface = host.role === "server" ? new PrefaceMatcher() : undefined;
   }
 
-  /** True when the peer's octets may end here without cutting a frame. */
+  /** True when the peer's bytes may end here without cutting a frame. */
   get isBetweenFrames(): boolean {
     return this.#decoder.isBetweenFrames && this.#headers.pending === undefined;
   }
@@ -94,7 +94,7 @@ export class FrameReceiver {
         const frame = this.#decoder.next();
         if (frame === undefined) return;
         this.#dispatch(frame);
-        guard.checkControlOctets(sending.controlOctets);
+        guard.checkControlBytes(sending.controlBytes);
       } catch (error) {
         if (!(error instanceof WireError)) throw error;
         this.#refuse(error);
@@ -189,7 +189,7 @@ export class FrameReceiver {
   #chargeConnection(frame: DataFrame): void {
     const { receiving, guard } = this.#host;
     receiving.charge(frame);
-    if (frame.flowOctets > frame.paddingOctets) {
+    if (frame.flowBytes > frame.paddingBytes) {
       guard.refund("emptyData");
       guard.refund("pings");
     } else if (!frame.endStream) {
@@ -198,17 +198,17 @@ export class FrameReceiver {
   }
 
   #findDataStream(frame: DataFrame): EngineStream | undefined {
-    const { streamId, flowOctets, paddingOctets } = frame;
+    const { streamId, flowBytes, paddingBytes } = frame;
     const { streams } = this.#host;
     const stream = streams.get(streamId);
     if (stream !== undefined) {
-      stream.receiveDataStart(flowOctets, paddingOctets);
+      stream.receiveDataStart(flowBytes, paddingBytes);
       return stream;
     }
     // Not counted: it has cost the peer its window, and empty ones are. After
     // our reset of an upload there may be a whole window of it under way.
     if (streams.closed.isUnderWay(streamId)) {
-      if (streams.closed.takeLate(streamId, flowOctets)) return undefined;
+      if (streams.closed.takeLate(streamId, flowBytes)) return undefined;
       throw new WireError(
         ErrorCode.FLOW_CONTROL_ERROR,
         "6.9.1",
@@ -283,7 +283,7 @@ export class FrameReceiver {
 
   #onWindowUpdate({ streamId, increment }: WindowUpdateFrame): void {
     const { streams, sending, guard, bulk } = this.#host;
-    if (increment < TINY_INCREMENT_OCTETS) {
+    if (increment < TINY_INCREMENT_BYTES) {
       guard.count("tinyUpdates", this.#host.nowMs());
     }
     if (streamId === 0) {

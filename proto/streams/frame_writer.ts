@@ -1,6 +1,6 @@
 /**
  * Frames into the output: the one place where the engine's decisions become
- * octets. Decides nothing, except where a header block must be cut.
+ * bytes. Decides nothing, except where a header block must be cut.
  *
  * @module
  */
@@ -9,17 +9,17 @@ import type { Output, OutputKind } from "../bytes/output.ts";
 import {
   Flag,
   type Frame,
-  FRAME_HEADER_OCTETS,
+  FRAME_HEADER_BYTES,
   FrameType,
   MAX_FRAME_SIZE_DEFAULT,
   type Setting,
 } from "../frames/frame.ts";
 import {
-  frameOctets,
+  frameBytes,
   writeFrame,
   writeFrameHeader,
 } from "../frames/frame_encoder.ts";
-import { writeUint32 } from "../frames/octet_order.ts";
+import { writeUint32 } from "../frames/byte_order.ts";
 import { HpackEncoder } from "../hpack/encoder.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { LARGE_FRAME_SIZE } from "./settings.ts";
@@ -30,7 +30,7 @@ export const CLIENT_PREFACE: Uint8Array = new TextEncoder().encode(
 );
 
 /** The longest explanation that goes into a GOAWAY. */
-const DEBUG_OCTETS_MAX = 256;
+const DEBUG_BYTES_MAX = 256;
 
 const SETTINGS_ACK: Frame = { type: "SETTINGS", ack: true, settings: [] };
 
@@ -53,13 +53,13 @@ export class FrameWriter {
   }
 
   /** Obeys the peer's MAX_FRAME_SIZE, up to what is worth having. */
-  setFrameSizeMax(octets: number): void {
-    this.#frameSizeMax = Math.min(octets, LARGE_FRAME_SIZE);
+  setFrameSizeMax(bytes: number): void {
+    this.#frameSizeMax = Math.min(bytes, LARGE_FRAME_SIZE);
   }
 
   /** Obeys the peer's HEADER_TABLE_SIZE. */
-  setHeaderTableSize(octets: number): void {
-    this.#encoder.setPeerTableSize(octets);
+  setHeaderTableSize(bytes: number): void {
+    this.#encoder.setPeerTableSize(bytes);
   }
 
   preface(): void {
@@ -78,16 +78,16 @@ export class FrameWriter {
   }
 
   ping(ack: boolean, opaque: Uint8Array): void {
-    const at = this.#output.reserveUrgent(FRAME_HEADER_OCTETS + 8);
+    const at = this.#output.reserveUrgent(FRAME_HEADER_BYTES + 8);
     writeFrame(this.#output.buffer, at, { type: "PING", ack, opaque });
     this.#onOutput();
   }
 
   windowUpdate(streamId: number, increment: number): void {
-    const at = this.#output.reserveUrgent(FRAME_HEADER_OCTETS + 4);
+    const at = this.#output.reserveUrgent(FRAME_HEADER_BYTES + 4);
     const { buffer } = this.#output;
     writeFrameHeader(buffer, at, 4, FrameType.WINDOW_UPDATE, 0, streamId);
-    writeUint32(buffer, at + FRAME_HEADER_OCTETS, increment);
+    writeUint32(buffer, at + FRAME_HEADER_BYTES, increment);
     this.#onOutput();
   }
 
@@ -95,10 +95,10 @@ export class FrameWriter {
     this.#whole({ type: "RST_STREAM", streamId, errorCode });
   }
 
-  /** @param reason For people who read traces; cut to 256 octets. */
+  /** @param reason For people who read traces; cut to 256 bytes. */
   goaway(lastStreamId: number, errorCode: number, reason: string): void {
     const debugData = new TextEncoder().encode(reason)
-      .subarray(0, DEBUG_OCTETS_MAX);
+      .subarray(0, DEBUG_BYTES_MAX);
     this.#whole({ type: "GOAWAY", lastStreamId, errorCode, debugData });
   }
 
@@ -121,7 +121,7 @@ export class FrameWriter {
     const frames = Math.ceil(block.length / max);
     // Reserved in one piece: nothing, not even an urgent PING in another
     // batch, may stand between the frames of a block (§6.10).
-    const total = block.length + frames * FRAME_HEADER_OCTETS;
+    const total = block.length + frames * FRAME_HEADER_BYTES;
     let at = this.#output.reserve(total, kind);
     const { buffer } = this.#output;
     for (let index = 0; index < frames; index++) {
@@ -131,13 +131,13 @@ export class FrameWriter {
         (index === frames - 1 ? Flag.END_HEADERS : 0);
       const code = isFirst ? FrameType.HEADERS : FrameType.CONTINUATION;
       writeFrameHeader(buffer, at, fragment.length, code, flags, streamId);
-      buffer.set(fragment, at + FRAME_HEADER_OCTETS);
-      at += FRAME_HEADER_OCTETS + fragment.length;
+      buffer.set(fragment, at + FRAME_HEADER_BYTES);
+      at += FRAME_HEADER_BYTES + fragment.length;
     }
     this.#onOutput();
   }
 
-  /** One DATA frame of `head` and `body`, each octet copied once. */
+  /** One DATA frame of `head` and `body`, each byte copied once. */
   data(
     streamId: number,
     head: Uint8Array,
@@ -145,11 +145,11 @@ export class FrameWriter {
     endStream: boolean,
   ): void {
     const length = head.length + body.length;
-    const at = this.#output.reserve(FRAME_HEADER_OCTETS + length, "bulk");
+    const at = this.#output.reserve(FRAME_HEADER_BYTES + length, "bulk");
     const { buffer } = this.#output;
     const flags = endStream ? Flag.END_STREAM : 0;
     writeFrameHeader(buffer, at, length, FrameType.DATA, flags, streamId);
-    const start = at + FRAME_HEADER_OCTETS;
+    const start = at + FRAME_HEADER_BYTES;
     if (head.length > 0) buffer.set(head, start);
     buffer.set(body, start + head.length);
     this.#onOutput();
@@ -163,16 +163,16 @@ export class FrameWriter {
     kind: OutputKind,
   ): void {
     const { length } = block;
-    const at = this.#output.reserve(FRAME_HEADER_OCTETS + length, kind);
+    const at = this.#output.reserve(FRAME_HEADER_BYTES + length, kind);
     const { buffer } = this.#output;
     const flags = Flag.END_HEADERS | (endStream ? Flag.END_STREAM : 0);
     writeFrameHeader(buffer, at, length, FrameType.HEADERS, flags, streamId);
-    buffer.set(block, at + FRAME_HEADER_OCTETS);
+    buffer.set(block, at + FRAME_HEADER_BYTES);
     this.#onOutput();
   }
 
   #whole(frame: Frame): void {
-    const at = this.#output.reserve(frameOctets(frame), "control");
+    const at = this.#output.reserve(frameBytes(frame), "control");
     writeFrame(this.#output.buffer, at, frame);
     this.#onOutput();
   }

@@ -22,7 +22,7 @@ import { type SharedLimits, UNSHARED } from "./shared_limits.ts";
  */
 export const HEADER_BLOCK_TIMEOUT_MS = 20_000;
 
-/** What is known of a block besides its octets. */
+/** What is known of a block besides its bytes. */
 export interface PendingBlock {
   readonly streamId: number;
   readonly endStream: boolean;
@@ -31,28 +31,28 @@ export interface PendingBlock {
 
 /** Gathers one block at a time. */
 export class HeaderBlockGatherer {
-  readonly #octetsMax: number;
+  readonly #bytesMax: number;
   readonly #framesMax: number;
   readonly #shared: SharedLimits;
   #pending: PendingBlock | undefined;
   #parts: Uint8Array[] = [];
-  #octets = 0;
+  #bytes = 0;
   #frames = 0;
   /** Of `shared`, until the block is complete. */
   #taken = 0;
   #deadlineMs = Infinity;
 
   /**
-   * @param octetsMax The longest block, coded, over all its frames.
+   * @param bytesMax The longest block, coded, over all its frames.
    * @param framesMax The most frames that a block may have.
    * @param shared What it may take of a limit on many connections.
    */
   constructor(
-    octetsMax: number,
+    bytesMax: number,
     framesMax: number,
     shared: SharedLimits = UNSHARED,
   ) {
-    this.#octetsMax = octetsMax;
+    this.#bytesMax = bytesMax;
     this.#framesMax = framesMax;
     this.#shared = shared;
   }
@@ -108,17 +108,17 @@ export class HeaderBlockGatherer {
   }
 
   #add(fragment: Uint8Array): void {
-    this.#octets += fragment.length;
+    this.#bytes += fragment.length;
     this.#frames++;
-    if (this.#octets > this.#octetsMax || this.#frames > this.#framesMax) {
+    if (this.#bytes > this.#bytesMax || this.#frames > this.#framesMax) {
       throw new ExcessError(
         "headerBlock",
-        `a header block of ${this.#octets} octets in ${this.#frames} frames, ` +
-          `wanted at most ${this.#octetsMax} in ${this.#framesMax}`,
+        `a header block of ${this.#bytes} bytes in ${this.#frames} frames, ` +
+          `wanted at most ${this.#bytesMax} in ${this.#framesMax}`,
         "10.5.1",
       );
     }
-    if (!this.#shared.takeHeaderOctets(fragment.length)) {
+    if (!this.#shared.takeHeaderBytes(fragment.length)) {
       throw new ExcessError(
         "shared",
         "too many header blocks of its kind are incomplete",
@@ -131,7 +131,7 @@ export class HeaderBlockGatherer {
   }
 
   #finish(): Uint8Array {
-    const block = new Uint8Array(this.#octets);
+    const block = new Uint8Array(this.#bytes);
     let at = 0;
     for (const part of this.#parts) {
       block.set(part, at);
@@ -145,9 +145,9 @@ export class HeaderBlockGatherer {
   drop(): void {
     this.#pending = undefined;
     this.#parts = [];
-    this.#octets = 0;
+    this.#bytes = 0;
     this.#frames = 0;
-    this.#shared.giveHeaderOctets(this.#taken);
+    this.#shared.giveHeaderBytes(this.#taken);
     this.#taken = 0;
     this.#deadlineMs = Infinity;
   }

@@ -1,7 +1,10 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { engineAndPeer } from "../../tests/support/engine_pair.ts";
-import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
-import { responseFields } from "../../tests/support/stream_log.ts";
+import { engineAndPeer } from "../../tests/support/memory/engine_pair.ts";
+import {
+  requestFields,
+  StreamLog,
+} from "../../tests/support/xds/stream_log.ts";
+import { responseFields } from "../../tests/support/xds/stream_log.ts";
 import { SettingId } from "../frames/frame.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ConnectionUnavailableError } from "./connection_events.ts";
@@ -11,21 +14,21 @@ import { problemOfHeaderList } from "./settings.ts";
 
 const LARGE = [{ name: "x-large", value: "x".repeat(1000) }];
 
-function limit(octets: number) {
+function limit(bytes: number) {
   const id = SettingId.MAX_HEADER_LIST_SIZE;
   return {
     type: "SETTINGS",
     ack: false,
-    settings: [{ id, value: octets }],
+    settings: [{ id, value: bytes }],
   } as const;
 }
 
-Deno.test("a header list is counted with 32 octets for each field", () => {
+Deno.test("a header list is counted with 32 bytes for each field", () => {
   const fields = [{ name: "ab", value: "cde" }, { name: "f", value: "" }];
   assertEquals(problemOfHeaderList(fields, 5 + 1 + 64), undefined);
   assertEquals(
     problemOfHeaderList(fields, 5 + 1 + 63),
-    "the header list has 70 octets, the peer takes at most 69",
+    "the header list has 70 bytes, the peer takes at most 69",
   );
   assertEquals(problemOfHeaderList(LARGE, Infinity), undefined);
 });

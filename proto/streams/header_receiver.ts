@@ -37,10 +37,10 @@ export class HeaderReceiver {
     this.#host = host;
     this.#hpack = new HpackDecoder({
       tableSizeMax: settings.headerTableSize,
-      headerListOctetsMax: settings.maxHeaderListSize,
+      headerListBytesMax: settings.maxHeaderListSize,
     });
     this.#blocks = new HeaderBlockGatherer(
-      limits.headerBlockOctetsMax,
+      limits.headerBlockBytesMax,
       limits.headerBlockFramesMax,
       host.shared,
     );
@@ -83,21 +83,21 @@ export class HeaderReceiver {
     if (head !== undefined && block !== undefined) this.#onBlock(head, block);
   }
 
-  #onBlock(head: PendingBlock, octets: Uint8Array): void {
+  #onBlock(head: PendingBlock, bytes: Uint8Array): void {
     // Decoded before anything else is looked at: also the blocks of streams
     // that are gone change the table (§4.3).
-    const block = this.#decodeBlock(octets);
+    const block = this.#decodeBlock(bytes);
     const { streamId, endStream } = head;
     const stream = this.#host.streams.get(streamId);
     if (stream === undefined) return this.#onAbsentHeaders(head, block);
     checkDependency(head);
-    if (block.tooLarge) throw tooLarge(streamId, block.listOctets);
+    if (block.tooLarge) throw tooLarge(streamId, block.listBytes);
     stream.receiveHeaders(block.fields, endStream);
   }
 
-  #decodeBlock(octets: Uint8Array): HeaderBlock {
+  #decodeBlock(bytes: Uint8Array): HeaderBlock {
     try {
-      return this.#hpack.decode(octets);
+      return this.#hpack.decode(bytes);
     } catch (error) {
       if (!(error instanceof HpackError)) throw error;
       throw new WireError(ErrorCode.COMPRESSION_ERROR, "4.3", error.message);
@@ -153,7 +153,7 @@ export class HeaderReceiver {
         { scope: "stream", streamId },
       );
     }
-    if (block.tooLarge) throw tooLarge(streamId, block.listOctets);
+    if (block.tooLarge) throw tooLarge(streamId, block.listBytes);
     const check = checkSection("request", block.fields);
     if (!check.ok) {
       throw protocolError(

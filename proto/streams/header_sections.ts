@@ -46,7 +46,7 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
 
 /** RFC 9110 §5.6.2 `token`, without upper case (§8.2.1). */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
-/** Three octets anywhere, white space at the edges (§8.2.1). */
+/** Three bytes anywhere, white space at the edges (§8.2.1). */
 const VALUE_BANNED = /[\0\r\n]|^[ \t]|[ \t]$/;
 const DIGITS = /^[0-9]{1,15}$/;
 const STATUS = /^[1-9][0-9]{2}$/;
@@ -79,7 +79,7 @@ function checkNewSection(
   let isRegular = false;
   for (const { name, value } of fields) {
     if (VALUE_BANNED.test(value)) {
-      return malformed(`the value of ${show(name)} has an octet it must not`);
+      return malformed(`the value of ${show(name)} has a byte it must not`);
     }
     if (name.charCodeAt(0) === 0x3a) {
       if (isRegular) return malformed(`${show(name)} follows a regular field`);

@@ -2,7 +2,7 @@
  * The order and the length of what a peer sends on one stream: 1xx responses,
  * the head, the body, the trailers (RFC 9113 §8.1).
  *
- * It says what a header section is and whether the body has the octets that
+ * It says what a header section is and whether the body has the bytes that
  * content-length promised; what is wrong comes back as a clause, and its caller
  * makes the error of it. Knows nothing of states and windows.
  *
@@ -22,8 +22,8 @@ const HEAD: IncomingSection = { kind: "head" };
 /** See the module description. */
 export class IncomingMessage {
   #hasHead = false;
-  /** Octets of body still to come by content-length, if that is known. */
-  #bodyOctetsLeft: number | undefined;
+  /** Bytes of body still to come by content-length, if that is known. */
+  #bodyBytesLeft: number | undefined;
   #isHeadRequest = false;
 
   /** The final head came: a body may follow. */
@@ -58,10 +58,10 @@ export class IncomingMessage {
    *
    * @returns What is wrong with the length, if anything (§8.1.1).
    */
-  body(octets: number, endStream: boolean): string | undefined {
-    if (this.#bodyOctetsLeft === undefined) return undefined;
-    this.#bodyOctetsLeft -= octets;
-    return this.#bodyOctetsLeft < 0 || endStream
+  body(bytes: number, endStream: boolean): string | undefined {
+    if (this.#bodyBytesLeft === undefined) return undefined;
+    this.#bodyBytesLeft -= bytes;
+    return this.#bodyBytesLeft < 0 || endStream
       ? this.#problemOfLength()
       : undefined;
   }
@@ -88,7 +88,7 @@ export class IncomingMessage {
     endStream: boolean,
   ): IncomingSection {
     this.#hasHead = true;
-    this.#bodyOctetsLeft = contentLength;
+    this.#bodyBytesLeft = contentLength;
     const problem = endStream ? this.#problemOfLength() : undefined;
     return problem === undefined ? HEAD : malformed(problem);
   }
@@ -105,11 +105,11 @@ export class IncomingMessage {
   }
 
   #problemOfLength(): string | undefined {
-    const left = this.#bodyOctetsLeft ?? 0;
+    const left = this.#bodyBytesLeft ?? 0;
     if (left === 0) return undefined;
     return left > 0
-      ? `the body ends ${left} octets before its content-length`
-      : `the body goes ${-left} octets beyond its content-length`;
+      ? `the body ends ${left} bytes before its content-length`
+      : `the body goes ${-left} bytes beyond its content-length`;
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Finds out that a silent peer is gone.
  *
- * Any octet proves life. After `intervalMs` of silence a PING asks, and when
+ * Any byte proves life. After `intervalMs` of silence a PING asks, and when
  * nothing at all comes for `timeoutMs` after that the connection is lost.
  *
  * @module

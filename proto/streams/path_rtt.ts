@@ -4,7 +4,7 @@
  *
  * The minimum must be known to tell a queue from a long road, and a road may
  * change. So it is believed for a while, and then found anew by whoever can
- * drain the queue that he makes himself (`road_window.ts`).
+ * drain the queue that he makes himself (`connection_window_size.ts`).
  *
  * @module
  */

@@ -1,15 +1,15 @@
 /**
  * The PINGs that we sent and what each was for (RFC 9113 §6.7).
  *
- * At most one of each purpose is under way, and its octets tell which it is, so
+ * At most one of each purpose is under way, and its bytes tell which it is, so
  * an answer is never taken for another's and a made-up one for none.
  *
  * @module
  */
 
-import { readUint32, writeUint32 } from "../frames/octet_order.ts";
+import { readUint32, writeUint32 } from "../frames/byte_order.ts";
 
-/** What a PING is for; the number goes into its octets. */
+/** What a PING is for; the number goes into its bytes. */
 export const PingPurpose = {
   keepalive: 1,
   probe: 2,
@@ -29,7 +29,7 @@ export interface PingAnswer {
 }
 
 /** Written and copied within one call, so one for all is enough. */
-const opaqueOctets = new Uint8Array(8);
+const opaqueBytes = new Uint8Array(8);
 
 interface SentPing {
   readonly serial: number;
@@ -47,14 +47,14 @@ export class PingTracker {
     return this.#sent?.has(purpose) ?? false;
   }
 
-  /** Octets for a new PING, valid until the next call of any tracker. */
+  /** Bytes for a new PING, valid until the next call of any tracker. */
   begin(purpose: PingPurpose, nowMs: number): Uint8Array {
     this.#serial = (this.#serial + 1) >>> 0;
     this.#sent ??= new Map();
     this.#sent.set(purpose, { serial: this.#serial, sentMs: nowMs });
-    writeUint32(opaqueOctets, 0, PingPurpose[purpose]);
-    writeUint32(opaqueOctets, 4, this.#serial);
-    return opaqueOctets;
+    writeUint32(opaqueBytes, 0, PingPurpose[purpose]);
+    writeUint32(opaqueBytes, 4, this.#serial);
+    return opaqueBytes;
   }
 
   /** Which of ours is answered; `undefined` if none. */

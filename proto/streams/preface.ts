@@ -1,5 +1,5 @@
 /**
- * Recognises the octets with which every HTTP/2 client begins
+ * Recognises the bytes with which every HTTP/2 client begins
  * (RFC 9113 §3.4), however they are cut.
  *
  * @module
@@ -8,25 +8,25 @@
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import { CLIENT_PREFACE } from "./frame_writer.ts";
 
-/** How much of a stranger's first octets is shown. */
-const SHOWN_OCTETS = 24;
+/** How much of a stranger's first bytes is shown. */
+const SHOWN_BYTES = 24;
 
 /** See the module description. */
 export class PrefaceMatcher {
   #matched = 0;
 
   /**
-   * Matches the next octets; all of a chunk is handed in.
+   * Matches the next bytes; all of a chunk is handed in.
    *
-   * @returns How many octets of `chunk` belong to the preface.
-   * @throws {WireError} At the first octet that differs.
+   * @returns How many bytes of `chunk` belong to the preface.
+   * @throws {WireError} At the first byte that differs.
    */
   match(chunk: Uint8Array): number {
     const wanted = CLIENT_PREFACE.length - this.#matched;
     const count = Math.min(wanted, chunk.length);
     for (let index = 0; index < count; index++) {
       if (chunk[index] === CLIENT_PREFACE[this.#matched + index]) continue;
-      const seen = new TextDecoder().decode(chunk.subarray(0, SHOWN_OCTETS));
+      const seen = new TextDecoder().decode(chunk.subarray(0, SHOWN_BYTES));
       throw new WireError(
         ErrorCode.PROTOCOL_ERROR,
         "3.4",

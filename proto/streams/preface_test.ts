@@ -5,37 +5,37 @@ import { PrefaceMatcher } from "./preface.ts";
 
 const SIZE = CLIENT_PREFACE.length;
 
-Deno.test("the preface is taken in any two pieces, and not an octet behind it", () => {
-  const octets = new Uint8Array([...CLIENT_PREFACE, 1, 2, 3]);
-  for (let at = 0; at <= octets.length; at++) {
+Deno.test("the preface is taken in any two pieces, and not a byte behind it", () => {
+  const bytes = new Uint8Array([...CLIENT_PREFACE, 1, 2, 3]);
+  for (let at = 0; at <= bytes.length; at++) {
     const matcher = new PrefaceMatcher();
-    const first = matcher.match(octets.subarray(0, at));
-    const second = matcher.match(octets.subarray(at));
+    const first = matcher.match(bytes.subarray(0, at));
+    const second = matcher.match(bytes.subarray(at));
     assertEquals([first, first + second], [Math.min(at, SIZE), SIZE]);
-    assertEquals(matcher.match(octets), 0);
+    assertEquals(matcher.match(bytes), 0);
   }
 });
 
-Deno.test("every single wrong octet is refused, whatever stood before it", () => {
+Deno.test("every single wrong byte is refused, whatever stood before it", () => {
   for (let at = 0; at < SIZE; at++) {
     const matcher = new PrefaceMatcher();
-    const octets = CLIENT_PREFACE.slice();
-    octets[at]! ^= 0x20;
-    matcher.match(octets.subarray(0, at));
+    const bytes = CLIENT_PREFACE.slice();
+    bytes[at]! ^= 0x20;
+    matcher.match(bytes.subarray(0, at));
     const error = assertThrows(
-      () => matcher.match(octets.subarray(at)),
+      () => matcher.match(bytes.subarray(at)),
       WireError,
     );
     assertEquals(error.section, "3.4");
   }
 });
 
-Deno.test("the refusal shows a stranger's first octets, and only those", () => {
-  const octets = new TextEncoder().encode(
+Deno.test("the refusal shows a stranger's first bytes, and only those", () => {
+  const bytes = new TextEncoder().encode(
     `GET / HTTP/1.1\r\n${"x".repeat(99)}`,
   );
   const { message } = assertThrows(
-    () => new PrefaceMatcher().match(octets),
+    () => new PrefaceMatcher().match(bytes),
     WireError,
   );
   assertEquals(

@@ -16,9 +16,9 @@
 
 /**
  * The limit unless the process chooses another: as much as four connections
- * whose windows have all grown (`GROWN_OCTETS_MAX`) and are read by nobody.
+ * whose windows have all grown (`GROWN_BYTES_MAX`) and are read by nobody.
  */
-export const RECEIVE_BUDGET_OCTETS_DEFAULT: number = 256 * 1024 * 1024;
+export const RECEIVE_BUDGET_BYTES_DEFAULT: number = 256 * 1024 * 1024;
 
 /**
  * Once it is passed, the budget is cleared down to this part of it: going
@@ -28,15 +28,15 @@ export const CLEARED_SHARE = 3 / 4;
 
 /**
  * Consuming less at once is no progress: the heads of messages are consumed as
- * they come, whoever reads the rest, and who takes an octet now and then must
+ * they come, whoever reads the rest, and who takes a byte now and then must
  * not seem lively for it.
  */
-export const PROGRESS_OCTETS_MIN = 64;
+export const PROGRESS_BYTES_MIN = 64;
 
 /** What the budget needs of a stream, or of a conduit that shares one. */
 export interface Budgeted {
   /** Received and not consumed; 0 for a stream that was divided. */
-  readonly waitingOctets: number;
+  readonly waitingBytes: number;
   /** When it last made progress, by the budget's count; kept for the budget. */
   progressTick: number;
   /** Resets it and tells its handlers why. */
@@ -50,24 +50,24 @@ export interface BudgetMember {
 
 /** One per process, handed to every connection; see the module description. */
 export class ReceiveBudget {
-  readonly #limitOctets: number;
+  readonly #limitBytes: number;
   readonly #members: Set<BudgetMember> = new Set();
-  #octets = 0;
+  #bytes = 0;
   #tick = 0;
   #resets = 0;
   #isClearing = false;
 
-  /** @param limitOctets Octets received and not consumed, of all streams. */
-  constructor(limitOctets: number = RECEIVE_BUDGET_OCTETS_DEFAULT) {
-    if (!(limitOctets > 0)) {
-      throw new RangeError(`Cannot keep a budget of ${limitOctets} octets`);
+  /** @param limitBytes Bytes received and not consumed, of all streams. */
+  constructor(limitBytes: number = RECEIVE_BUDGET_BYTES_DEFAULT) {
+    if (!(limitBytes > 0)) {
+      throw new RangeError(`Cannot keep a budget of ${limitBytes} bytes`);
     }
-    this.#limitOctets = limitOctets;
+    this.#limitBytes = limitBytes;
   }
 
-  /** Octets received and not consumed, now. */
-  get octets(): number {
-    return this.#octets;
+  /** Bytes received and not consumed, now. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** How many streams and conduits were reset for it. */
@@ -89,38 +89,37 @@ export class ReceiveBudget {
   }
 
   /**
-   * `octets` more wait at `one`, which counts them already. Over the limit
+   * `bytes` more wait at `one`, which counts them already. Over the limit
    * some are reset before this returns, which may be this one.
    */
-  received(one: Budgeted, octets: number): void {
+  received(one: Budgeted, bytes: number): void {
     // With nothing waiting it was not stalled: its wait begins here.
-    if (one.waitingOctets === octets) one.progressTick = ++this.#tick;
-    this.#octets += octets;
-    if (this.#octets > this.#limitOctets) this.#clear();
+    if (one.waitingBytes === bytes) one.progressTick = ++this.#tick;
+    this.#bytes += bytes;
+    if (this.#bytes > this.#limitBytes) this.#clear();
   }
 
-  /** `one` passed on `octets`, or dropped them. */
-  consumed(one: Budgeted, octets: number): void {
-    if (octets >= PROGRESS_OCTETS_MIN) one.progressTick = ++this.#tick;
-    this.#octets -= octets;
+  /** `one` passed on `bytes`, or dropped them. */
+  consumed(one: Budgeted, bytes: number): void {
+    if (bytes >= PROGRESS_BYTES_MIN) one.progressTick = ++this.#tick;
+    this.#bytes -= bytes;
   }
 
   /** `one` is over: nobody will consume what it still has. Once for each. */
   closed(one: Budgeted): void {
-    this.#octets -= one.waitingOctets;
+    this.#bytes -= one.waitingBytes;
   }
 
   #clear(): void {
     if (this.#isClearing) return;
     this.#isClearing = true;
-    const reason =
-      `Cannot keep what is not read: ${this.#octets} octets wait ` +
-      `in this process, wanted at most ${this.#limitOctets}, and none longer`;
+    const reason = `Cannot keep what is not read: ${this.#bytes} bytes wait ` +
+      `in this process, wanted at most ${this.#limitBytes}, and none longer`;
     try {
       for (const one of this.#byStall()) {
-        if (this.#octets <= this.#limitOctets * CLEARED_SHARE) break;
+        if (this.#bytes <= this.#limitBytes * CLEARED_SHARE) break;
         // A handler may have consumed or closed it meanwhile.
-        if (one.waitingOctets === 0) continue;
+        if (one.waitingBytes === 0) continue;
         this.#resets++;
         one.giveUp(reason);
       }
@@ -133,7 +132,7 @@ export class ReceiveBudget {
   #byStall(): Budgeted[] {
     return [...this.#members]
       .flatMap((member) => [...member.budgeted()])
-      .filter(({ waitingOctets }) => waitingOctets > 0)
+      .filter(({ waitingBytes }) => waitingBytes > 0)
       .sort((one, other) => one.progressTick - other.progressTick);
   }
 }

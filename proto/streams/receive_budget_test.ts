@@ -1,14 +1,20 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { type Engine, enginePair } from "../../tests/support/engine_pair.ts";
-import { forAll } from "../../tests/support/prng.ts";
-import type { MemoryPipe } from "../../tests/support/memory_pipe.ts";
-import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
+import {
+  type Engine,
+  enginePair,
+} from "../../tests/support/memory/engine_pair.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
+import type { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
+import {
+  requestFields,
+  StreamLog,
+} from "../../tests/support/xds/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ReceiveWindow } from "./flow_window.ts";
 import {
   type Budgeted,
   CLEARED_SHARE,
-  PROGRESS_OCTETS_MIN,
+  PROGRESS_BYTES_MIN,
   ReceiveBudget,
 } from "./receive_budget.ts";
 
@@ -26,7 +32,7 @@ class FakeStream implements Budgeted {
     this.#budget = budget;
   }
 
-  get waitingOctets(): number {
+  get waitingBytes(): number {
     return this.receiveWindow.outstanding;
   }
 
@@ -36,19 +42,19 @@ class FakeStream implements Budgeted {
     this.receiveWindow.release(this.receiveWindow.outstanding);
   }
 
-  receive(octets: number): void {
-    assert(this.receiveWindow.receive(octets));
-    this.#budget.received(this, octets);
+  receive(bytes: number): void {
+    assert(this.receiveWindow.receive(bytes));
+    this.#budget.received(this, bytes);
   }
 
-  consume(octets: number): void {
-    this.receiveWindow.release(octets);
-    this.#budget.consumed(this, octets);
+  consume(bytes: number): void {
+    this.receiveWindow.release(bytes);
+    this.#budget.consumed(this, bytes);
   }
 }
 
-function fakes(limitOctets: number, count: number) {
-  const budget = new ReceiveBudget(limitOctets);
+function fakes(limitBytes: number, count: number) {
+  const budget = new ReceiveBudget(limitBytes);
   const streams = Array.from({ length: count }, () => new FakeStream(budget));
   budget.join({ budgeted: () => streams });
   return { budget, streams };
@@ -60,10 +66,10 @@ Deno.test("at the limit nobody is reset; over it who waits longest, and no more 
   moving!.receive(300);
   slow!.receive(400);
   // Progress makes it the younger one; very little of it does not.
-  moving!.consume(PROGRESS_OCTETS_MIN);
-  slow!.consume(PROGRESS_OCTETS_MIN - 1);
-  last!.receive(300 + 2 * PROGRESS_OCTETS_MIN - 1);
-  assertEquals(budget.octets, 1000);
+  moving!.consume(PROGRESS_BYTES_MIN);
+  slow!.consume(PROGRESS_BYTES_MIN - 1);
+  last!.receive(300 + 2 * PROGRESS_BYTES_MIN - 1);
+  assertEquals(budget.bytes, 1000);
   assertEquals(streams.every(({ reason }) => reason === undefined), true);
   last!.receive(1);
   assert(slow!.reason?.includes("wanted at most 1000"), slow!.reason);
@@ -71,7 +77,7 @@ Deno.test("at the limit nobody is reset; over it who waits longest, and no more 
     [moving!.reason, idle!.reason, last!.reason],
     new Array(3).fill(undefined),
   );
-  assertEquals([budget.octets, budget.resets], [664, 1]);
+  assertEquals([budget.bytes, budget.resets], [664, 1]);
 });
 
 Deno.test("a stream that was empty begins its wait anew", () => {
@@ -93,7 +99,7 @@ Deno.test("who goes beyond it alone is reset itself", () => {
   const { budget, streams } = fakes(1000, 1);
   streams[0]!.receive(1001);
   assert(streams[0]!.reason !== undefined);
-  assertEquals(budget.octets, 0);
+  assertEquals(budget.bytes, 0);
 });
 
 Deno.test("connections that left are not asked", () => {
@@ -112,8 +118,8 @@ Deno.test("a budget of nothing is our mistake", () => {
 
 Deno.test("whatever happens, it counts what is outstanding and stays at its limit", () =>
   forAll(100, (prng) => {
-    const limitOctets = 5000;
-    const { budget, streams } = fakes(limitOctets, 8);
+    const limitBytes = 5000;
+    const { budget, streams } = fakes(limitBytes, 8);
     const stalledSince = new Map<FakeStream, number>();
     for (let step = 1; step < 300; step++) {
       const stream = prng.pick(streams);
@@ -124,33 +130,33 @@ Deno.test("whatever happens, it counts what is outstanding and stays at its limi
       if (prng.below(3) > 0) {
         stream.receive(1 + prng.below(600));
       } else if (outstanding > 0) {
-        const octets = 1 + prng.below(outstanding);
-        stream.consume(octets);
-        if (octets >= PROGRESS_OCTETS_MIN) stalledSince.set(stream, step);
+        const bytes = 1 + prng.below(outstanding);
+        stream.consume(bytes);
+        if (bytes >= PROGRESS_BYTES_MIN) stalledSince.set(stream, step);
       }
       const sum = streams.reduce(
-        (octets, { receiveWindow }) => octets + receiveWindow.outstanding,
+        (bytes, { receiveWindow }) => bytes + receiveWindow.outstanding,
         0,
       );
-      assertEquals(budget.octets, sum);
-      assert(sum <= limitOctets);
+      assertEquals(budget.bytes, sum);
+      assert(sum <= limitBytes);
       const reset = before.filter(({ reason }) => reason !== undefined);
       if (reset.length === 0) continue;
-      assert(sum <= limitOctets * CLEARED_SHARE);
+      assert(sum <= limitBytes * CLEARED_SHARE);
       const youngest = Math.max(...reset.map((one) => stalledSince.get(one)!));
       for (const one of before) {
-        if (one.reason !== undefined || one.waitingOctets === 0) continue;
+        if (one.reason !== undefined || one.waitingBytes === 0) continue;
         assert(stalledSince.get(one)! > youngest, "a younger one was reset");
       }
     }
   }));
 
-/** Opens a request with a body of so many octets on its way. */
-function upload(client: Engine, pipe: MemoryPipe, octets: number): StreamLog {
+/** Opens a request with a body of so many bytes on its way. */
+function upload(client: Engine, pipe: MemoryPipe, bytes: number): StreamLog {
   const log = new StreamLog();
   const stream = client.connection.openStream(requestFields(), false, log);
   log.stream = stream;
-  let left = octets;
+  let left = bytes;
   log.onRoom = () => void (left -= stream.write(new Uint8Array(left)));
   log.onRoom();
   pipe.settle();
@@ -168,7 +174,7 @@ Deno.test("over the process's budget the longest-stalled stream of any connectio
   const [one, other] = pairs;
   const stalled = upload(one!.client, one!.pipe, 50_000);
   const later = upload(one!.client, one!.pipe, 20_000);
-  assertEquals(receiveBudget.octets, 70_000);
+  assertEquals(receiveBudget.bytes, 70_000);
   const elsewhere = upload(other!.client, other!.pipe, 40_000);
   one!.pipe.settle();
   const [told] = one!.server.accepted;
@@ -177,12 +183,12 @@ Deno.test("over the process's budget the longest-stalled stream of any connectio
   assert(told!.resetBy?.reason.includes("wait in this process"));
   assertEquals(stalled.resetBy?.code, ErrorCode.ENHANCE_YOUR_CALM);
   assertEquals([later.resetBy, elsewhere.resetBy], [undefined, undefined]);
-  assertEquals(receiveBudget.octets, 60_000);
+  assertEquals(receiveBudget.bytes, 60_000);
   later.stream!.reset(ErrorCode.CANCEL);
   one!.pipe.settle();
-  assertEquals(receiveBudget.octets, 40_000);
+  assertEquals(receiveBudget.bytes, 40_000);
   other!.server.connection.abort(0, "over");
-  assertEquals([receiveBudget.octets, receiveBudget.members], [0, 1]);
+  assertEquals([receiveBudget.bytes, receiveBudget.members], [0, 1]);
 });
 
 Deno.test("a stream that is divided is charged part by part, and is never reset whole", () => {
@@ -195,7 +201,7 @@ Deno.test("a stream that is divided is charged part by part, and is never reset 
   };
   const uploads = [1, 2, 3].map(() => upload(client, pipe, 50_000));
   assertEquals(divided, [receiveBudget, receiveBudget, receiveBudget]);
-  assertEquals([receiveBudget.octets, receiveBudget.resets], [0, 0]);
+  assertEquals([receiveBudget.bytes, receiveBudget.resets], [0, 0]);
   assertThrows(
     () => server.accepted[0]!.stream!.divideBudget(),
     TypeError,
@@ -206,7 +212,7 @@ Deno.test("a stream that is divided is charged part by part, and is never reset 
   client.connection.abort(0, "over");
   pipe.settle();
   server.connection.receiveEnd();
-  assertEquals([receiveBudget.octets, receiveBudget.members], [0, 0]);
+  assertEquals([receiveBudget.bytes, receiveBudget.members], [0, 0]);
 });
 
 Deno.test("what is consumed, padded, reset or lost leaves nothing in the budget", () =>
@@ -226,11 +232,11 @@ Deno.test("what is consumed, padded, reset or lost leaves nothing in the budget"
       const log = upload(client, pipe, prng.below(100_000));
       if (prng.below(3) === 0) log.stream!.end();
       if (prng.below(4) === 0) log.stream!.reset(ErrorCode.CANCEL);
-      assert(receiveBudget.octets <= 300_000);
+      assert(receiveBudget.bytes <= 300_000);
     }
     pipe.settle();
     client.connection.abort(0, "over");
     pipe.settle();
     server.connection.receiveEnd();
-    assertEquals([receiveBudget.octets, receiveBudget.members], [0, 0]);
+    assertEquals([receiveBudget.bytes, receiveBudget.members], [0, 0]);
   }));

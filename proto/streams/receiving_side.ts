@@ -10,14 +10,14 @@ import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import type { Clock } from "../sync/clock.ts";
 import type { BulkSense } from "./bulk_sense.ts";
 import type { EngineStream } from "./engine_stream.ts";
-import { ReceiveWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
+import { ReceiveWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import type { Liveness } from "./liveness.ts";
 import type { BudgetMember, ReceiveBudget } from "./receive_budget.ts";
 import type { LocalSettings } from "./settings.ts";
 import type { StreamTable } from "./stream_table.ts";
 import type { PathRtt } from "./path_rtt.ts";
-import { RoadWindow } from "./road_window.ts";
+import { ConnectionWindowSize } from "./connection_window_size.ts";
 import { type TunedConnection, WindowTuner } from "./window_tuner.ts";
 
 /** What a `ReceivingSide` is made of. */
@@ -69,20 +69,20 @@ export class ReceivingSide implements BudgetMember {
    *
    * @throws {WireError} If the peer had no right to send it.
    */
-  charge({ flowOctets }: DataFrame): void {
+  charge({ flowBytes }: DataFrame): void {
     const { receiveWindow } = this.#window;
-    if (!receiveWindow.receive(flowOctets)) {
+    if (!receiveWindow.receive(flowBytes)) {
       throw new WireError(
         ErrorCode.FLOW_CONTROL_ERROR,
         "6.9.1",
-        `Cannot accept ${flowOctets} octets of DATA: ` +
+        `Cannot accept ${flowBytes} bytes of DATA: ` +
           `the connection's window has ${receiveWindow.available}`,
       );
     }
     // Given back on receipt: what a stream may pin is bounded by its own
     // window, and a stalled stream must not hold the others' credit.
-    receiveWindow.release(flowOctets);
-    this.#tuner.onReceived(flowOctets);
+    receiveWindow.release(flowBytes);
+    this.#tuner.onReceived(flowBytes);
     if (this.#window.update()) {
       this.#tuner.onConnectionUsed(this.#parts.clock.now());
     }
@@ -93,21 +93,21 @@ export class ReceivingSide implements BudgetMember {
     return this.#parts.budget;
   }
 
-  /** `stream` has charged `octets` to its own window; it may be reset here. */
-  received(stream: EngineStream, octets: number): void {
-    if (!stream.isDivided) this.#parts.budget.received(stream, octets);
+  /** `stream` has charged `bytes` to its own window; it may be reset here. */
+  received(stream: EngineStream, bytes: number): void {
+    if (!stream.isDivided) this.#parts.budget.received(stream, bytes);
   }
 
-  /** `stream` passed on `octets`. */
-  consumed(stream: EngineStream, octets: number): void {
-    if (!stream.isDivided) this.#parts.budget.consumed(stream, octets);
-    this.#tuner.onConsumed(stream, octets);
+  /** `stream` passed on `bytes`. */
+  consumed(stream: EngineStream, bytes: number): void {
+    if (!stream.isDivided) this.#parts.budget.consumed(stream, bytes);
+    this.#tuner.onConsumed(stream, bytes);
   }
 
-  /** Half of `stream`'s window was used up: `octets`, announced again. */
-  halfUsed(stream: EngineStream, octets: number): void {
+  /** Half of `stream`'s window was used up: `bytes`, announced again. */
+  halfUsed(stream: EngineStream, bytes: number): void {
     const nowMs = this.#parts.clock.now();
-    this.#parts.bulk.moved(stream, octets, nowMs);
+    this.#parts.bulk.moved(stream, bytes, nowMs);
     this.#tuner.onHalfUsed(stream, nowMs);
   }
 
@@ -127,26 +127,30 @@ export class ReceivingSide implements BudgetMember {
 /** The connection's window: what is granted, and how much that should be. */
 class ConnectionWindow implements TunedConnection {
   readonly receiveWindow: ReceiveWindow = new ReceiveWindow(
-    WINDOW_OCTETS_DEFAULT,
+    WINDOW_BYTES_DEFAULT,
   );
   readonly #writer: FrameWriter;
   readonly #rtt: PathRtt;
-  readonly #road: RoadWindow;
+  readonly #size: ConnectionWindowSize;
 
   constructor(writer: FrameWriter, rtt: PathRtt, local: LocalSettings) {
     const { connectionWindow, connectionWindowMax } = local;
     this.#writer = writer;
     this.#rtt = rtt;
-    this.#road = new RoadWindow(rtt, connectionWindow, connectionWindowMax);
+    this.#size = new ConnectionWindowSize(
+      rtt,
+      connectionWindow,
+      connectionWindowMax,
+    );
   }
 
   open(): void {
     this.#resize();
   }
 
-  afterRound(octets: number, nowMs: number): boolean {
+  afterRound(bytes: number, nowMs: number): boolean {
     const before = this.receiveWindow.size;
-    this.#road.onRound(octets, this.#rtt.lastMs ?? 0, nowMs);
+    this.#size.onRound(bytes, this.#rtt.lastMs ?? 0, nowMs);
     this.#resize();
     return this.receiveWindow.size > before;
   }
@@ -160,8 +164,8 @@ class ConnectionWindow implements TunedConnection {
 
   #resize(): void {
     const { receiveWindow } = this;
-    const isLarger = this.#road.octets > receiveWindow.size;
-    receiveWindow.resize(this.#road.octets);
+    const isLarger = this.#size.bytes > receiveWindow.size;
+    receiveWindow.resize(this.#size.bytes);
     if (isLarger) this.#announce(receiveWindow.takeAll());
   }
 

@@ -1,12 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
-import { engineAndPeer } from "../../tests/support/engine_pair.ts";
-import { requestFields } from "../../tests/support/stream_log.ts";
+import { engineAndPeer } from "../../tests/support/memory/engine_pair.ts";
+import { requestFields } from "../../tests/support/xds/stream_log.ts";
 import { encodeFrame } from "../frames/frame_encoder.ts";
 import { PingPurpose } from "./ping_tracker.ts";
 import { LOCAL_SETTINGS_DEFAULT } from "./settings.ts";
 import { PROBE_PAUSE_MS } from "./window_tuner.ts";
 
-const FRAME_OCTETS = 16_384;
+const FRAME_BYTES = 16_384;
 const MIB = 1024 * 1024;
 
 /**
@@ -26,9 +26,9 @@ function windowAfter(rounds: number, rttMs: (round: number) => number): number {
     peer.listen();
     let asked = 0;
     for (const line of peer.heard.splice(0)) {
-      const [type, id, octets] = line.split(" ");
+      const [type, id, bytes] = line.split(" ");
       if (type === "PING") asked++;
-      if (type === "WINDOW_UPDATE" && id === "0") mayCome += Number(octets);
+      if (type === "WINDOW_UPDATE" && id === "0") mayCome += Number(bytes);
     }
     return asked;
   };
@@ -36,10 +36,10 @@ function windowAfter(rounds: number, rttMs: (round: number) => number): number {
     type: "DATA",
     streamId: 1,
     endStream: false,
-    data: new Uint8Array(FRAME_OCTETS),
+    data: new Uint8Array(FRAME_BYTES),
     isFirst: true,
-    flowOctets: FRAME_OCTETS,
-    paddingOctets: 0,
+    flowBytes: FRAME_BYTES,
+    paddingBytes: 0,
   });
   peer.headers(1, requestFields());
   for (let round = 0; round < rounds; round++) {
@@ -48,9 +48,9 @@ function windowAfter(rounds: number, rttMs: (round: number) => number): number {
     // A round begins with half of the window; what its credit admits within a
     // round trip is a window's worth more.
     let left = mayCome * 1.5;
-    for (; left > 0 && mayCome >= FRAME_OCTETS; left -= FRAME_OCTETS) {
-      peer.sendOctets(frame);
-      mayCome -= FRAME_OCTETS;
+    for (; left > 0 && mayCome >= FRAME_BYTES; left -= FRAME_BYTES) {
+      peer.sendBytes(frame);
+      mayCome -= FRAME_BYTES;
       asked += listen();
     }
     engine.accepted[0]!.events.length = 0;

@@ -1,11 +1,14 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { engineAndPeer, enginePair } from "../../tests/support/engine_pair.ts";
-import { forAll } from "../../tests/support/prng.ts";
+import {
+  engineAndPeer,
+  enginePair,
+} from "../../tests/support/memory/engine_pair.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import {
   requestFields,
   responseFields,
   StreamLog,
-} from "../../tests/support/stream_log.ts";
+} from "../../tests/support/xds/stream_log.ts";
 import type { Stream } from "./stream.ts";
 
 // Handlers may do anything from inside an event, except call `receive`.
@@ -58,8 +61,8 @@ Deno.test("an abort inside an event stops everything behind it in the chunk", ()
     endStream: true,
     data: new Uint8Array(5),
     isFirst: true,
-    flowOctets: 5,
-    paddingOctets: 0,
+    flowBytes: 5,
+    paddingBytes: 0,
   } as const;
   peer.send(head, piece, second, ping);
   assertEquals(engine.accepted.length, 1);

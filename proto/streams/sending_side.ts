@@ -7,18 +7,18 @@
 
 import { Output } from "../bytes/output.ts";
 import type { AbuseGuard } from "./abuse_limits.ts";
-import { SendWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
+import { SendWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { type WaitingSender, WriteScheduler } from "./write_scheduler.ts";
 
 /** DATA waits with its senders when so much is in the output already. */
-export const OUTPUT_HIGH_WATER_OCTETS: number = 256 * 1024;
+export const OUTPUT_HIGH_WATER_BYTES: number = 256 * 1024;
 
 /** See the module description. */
 export class SendingSide {
   readonly writer: FrameWriter;
   readonly scheduler: WriteScheduler;
-  readonly window: SendWindow = new SendWindow(WINDOW_OCTETS_DEFAULT);
+  readonly window: SendWindow = new SendWindow(WINDOW_BYTES_DEFAULT);
   readonly #output = new Output();
   readonly #guard: AbuseGuard;
   #listener: (() => void) | undefined;
@@ -32,27 +32,27 @@ export class SendingSide {
     this.scheduler = new WriteScheduler(() => this.room > 0);
   }
 
-  /** Octets that one DATA frame of any stream may have now. */
+  /** Bytes that one DATA frame of any stream may have now. */
   get room(): number {
-    if (this.#output.queuedOctets >= OUTPUT_HIGH_WATER_OCTETS) return 0;
+    if (this.#output.queuedBytes >= OUTPUT_HIGH_WATER_BYTES) return 0;
     const window = this.window.available;
     return Math.max(0, Math.min(window, this.writer.frameSizeMax));
   }
 
-  /** Octets that wait to be written and cannot be held back. */
-  get controlOctets(): number {
-    return this.#output.controlOctets;
+  /** Bytes that wait to be written and cannot be held back. */
+  get controlBytes(): number {
+    return this.#output.controlBytes;
   }
 
   /** Nothing waits to be written, or nobody will write it. */
   get isEmpty(): boolean {
-    return this.#isAbandoned || this.#output.queuedOctets === 0;
+    return this.#isAbandoned || this.#output.queuedBytes === 0;
   }
 
   /** A DATA frame of `sender`'s goes out. */
-  sent(sender: WaitingSender, octets: number): void {
-    this.window.spend(octets);
-    this.scheduler.sent(sender, octets);
+  sent(sender: WaitingSender, bytes: number): void {
+    this.window.spend(bytes);
+    this.scheduler.sent(sender, bytes);
     // The peer opens its windows and measures the road by what we send.
     this.#guard.refund("tinyUpdates");
     this.#guard.refund("pings");

@@ -13,11 +13,11 @@ import {
   UINT31_MAX,
 } from "../frames/frame.ts";
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
-import { fieldOctets } from "../hpack/dynamic_table.ts";
+import { fieldBytes } from "../hpack/dynamic_table.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
-import { WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
+import { WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 
-/** What we announce, and the windows we keep. All sizes in octets. */
+/** What we announce, and the windows we keep. All sizes in bytes. */
 export interface LocalSettings {
   /** The dynamic table that the peer's HPACK encoder may use. */
   readonly headerTableSize: number;
@@ -34,14 +34,14 @@ export interface LocalSettings {
   readonly maxHeaderListSize: number;
   /** Where the connection's receive window starts; returned on receipt. */
   readonly connectionWindow: number;
-  /** How far it may grow, by octets per round trip. */
+  /** How far it may grow, by bytes per round trip. */
   readonly connectionWindowMax: number;
   /** How far the receive window of one stream may grow. */
   readonly streamWindowMax: number;
 }
 
 /**
- * The DATA payload that fills a frame of exactly 65,536 octets with its header.
+ * The DATA payload that fills a frame of exactly 65,536 bytes with its header.
  * Announce it as `maxFrameSize` between own ends: two such frames make one
  * write of 128 KiB without a short last TLS record.
  */
@@ -82,7 +82,7 @@ export const MAX_CONCURRENT_STREAMS_ASSUMED = 100;
 export const PEER_SETTINGS_DEFAULT: PeerSettings = {
   headerTableSize: 4096,
   maxConcurrentStreams: MAX_CONCURRENT_STREAMS_ASSUMED,
-  initialWindowSize: WINDOW_OCTETS_DEFAULT,
+  initialWindowSize: WINDOW_BYTES_DEFAULT,
   maxFrameSize: MAX_FRAME_SIZE_DEFAULT,
   maxHeaderListSize: Infinity,
 };
@@ -114,19 +114,19 @@ export function completeLocalSettings(
   if (
     maxFrameSize < MAX_FRAME_SIZE_DEFAULT || maxFrameSize > MAX_FRAME_SIZE_MAX
   ) {
-    throw new RangeError(`Cannot announce frames of ${maxFrameSize} octets`);
+    throw new RangeError(`Cannot announce frames of ${maxFrameSize} bytes`);
   }
   if (initialWindowSize < 1 || initialWindowSize > UINT31_MAX) {
     throw new RangeError(
-      `Cannot announce windows of ${initialWindowSize} octets`,
+      `Cannot announce windows of ${initialWindowSize} bytes`,
     );
   }
   if (
-    connectionWindow < WINDOW_OCTETS_DEFAULT || connectionWindow > UINT31_MAX
+    connectionWindow < WINDOW_BYTES_DEFAULT || connectionWindow > UINT31_MAX
   ) {
     // The connection's window starts at 65,535 and cannot be taken back.
     throw new RangeError(
-      `Cannot keep a connection window of ${connectionWindow} octets`,
+      `Cannot keep a connection window of ${connectionWindow} bytes`,
     );
   }
   return local;
@@ -184,18 +184,18 @@ export function applySettings(
 /**
  * Why a peer would not take a header list, or `undefined` if it would.
  *
- * @param octetsMax Its MAX_HEADER_LIST_SIZE.
+ * @param bytesMax Its MAX_HEADER_LIST_SIZE.
  */
 export function problemOfHeaderList(
   fields: readonly HeaderField[],
-  octetsMax: number,
+  bytesMax: number,
 ): string | undefined {
-  if (octetsMax === Infinity) return undefined;
-  let octets = 0;
-  for (const field of fields) octets += fieldOctets(field);
-  return octets <= octetsMax
+  if (bytesMax === Infinity) return undefined;
+  let bytes = 0;
+  for (const field of fields) bytes += fieldBytes(field);
+  return bytes <= bytesMax
     ? undefined
-    : `the header list has ${octets} octets, the peer takes at most ${octetsMax}`;
+    : `the header list has ${bytes} bytes, the peer takes at most ${bytesMax}`;
 }
 
 function outOfRange(name: string, value: number, code: ErrorCode): WireError {

@@ -73,12 +73,12 @@ export class SettingsExchange {
     const { streams, clock } = this.#parts;
     if (this.startWindow.suits(streams.size)) return;
     const nowMs = clock.now();
-    const octets = this.startWindow.due(streams.size, nowMs);
-    if (octets === undefined) return;
+    const bytes = this.startWindow.due(streams.size, nowMs);
+    if (bytes === undefined) return;
     const all = streams.all();
-    this.startWindow.announce(octets, all, streams.nextLocalId, nowMs);
+    this.startWindow.announce(bytes, all, streams.nextLocalId, nowMs);
     this.#send(
-      [{ id: SettingId.INITIAL_WINDOW_SIZE, value: octets }],
+      [{ id: SettingId.INITIAL_WINDOW_SIZE, value: bytes }],
       SETTINGS_CHANGE_ACK_TIMEOUT_MS,
       nowMs,
     );

@@ -14,9 +14,9 @@ export interface SharedLimits {
   /** The peer opens a stream. @returns false: refuse it, it is not counted. */
   takeStream(): boolean;
   giveStream(): void;
-  /** Octets of a head that is not complete. @returns false: not counted. */
-  takeHeaderOctets(octets: number): boolean;
-  giveHeaderOctets(octets: number): void;
+  /** Bytes of a head that is not complete. @returns false: not counted. */
+  takeHeaderBytes(bytes: number): boolean;
+  giveHeaderBytes(bytes: number): void;
   /** A stream was begun and thrown away. @returns false: once too often. */
   takeReset(): boolean;
   /** The connection was ended because its peer broke a rule. */
@@ -27,7 +27,7 @@ export interface SharedLimits {
 export const UNSHARED: SharedLimits = {
   takeStream: () => true,
   giveStream() {},
-  takeHeaderOctets: () => true,
-  giveHeaderOctets() {},
+  takeHeaderBytes: () => true,
+  giveHeaderBytes() {},
   takeReset: () => true,
 };

@@ -1,7 +1,10 @@
 import { assertEquals } from "@std/assert";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
-import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
+import {
+  requestFields,
+  StreamLog,
+} from "../../tests/support/xds/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ExcessError } from "./abuse_limits.ts";
 import { Connection } from "./connection.ts";
@@ -12,11 +15,11 @@ import { SETTINGS_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 /** Limits that count, and how much of them is left. */
 function scene(limits: {
   readonly streams?: number;
-  readonly octets?: number;
+  readonly bytes?: number;
   readonly resets?: number;
 }) {
   const timers = new FakeTimers();
-  const left = { streams: 9, octets: 99, resets: 9, ...limits };
+  const left = { streams: 9, bytes: 99, resets: 9, ...limits };
   const take = (what: keyof typeof left, amount: number) => {
     if (left[what] < amount) return false;
     left[what] -= amount;
@@ -29,8 +32,8 @@ function scene(limits: {
     sharedLimits: {
       takeStream: () => take("streams", 1),
       giveStream: () => void left.streams++,
-      takeHeaderOctets: (octets) => take("octets", octets),
-      giveHeaderOctets: (octets) => void (left.octets += octets),
+      takeHeaderBytes: (bytes) => take("bytes", bytes),
+      giveHeaderBytes: (bytes) => void (left.bytes += bytes),
       takeReset: () => take("resets", 1),
     },
     events: {
@@ -44,23 +47,23 @@ function scene(limits: {
   });
   engine.start();
   const peer = new ScriptedHttp2Peer(engine, "client");
-  peer.shakeHands();
+  peer.doHandshake();
   return { timers, engine, peer, left, ends };
 }
 
 /** A HEADERS frame whose block goes on, and how it goes on. */
-const head = (streamId: number, octets: number) => ({
+const head = (streamId: number, bytes: number) => ({
   type: "HEADERS",
   streamId,
   endStream: false,
   endHeaders: false,
-  fragment: new Uint8Array(octets).fill(0x82),
+  fragment: new Uint8Array(bytes).fill(0x82),
 } as const);
-const tail = (streamId: number, octets: number) => ({
+const tail = (streamId: number, bytes: number) => ({
   type: "CONTINUATION",
   streamId,
   endHeaders: false,
-  fragment: new Uint8Array(octets).fill(0x82),
+  fragment: new Uint8Array(bytes).fill(0x82),
 } as const);
 
 Deno.test("a stream above the shared limit is refused, and each that ends gives its place back", () => {
@@ -76,18 +79,18 @@ Deno.test("a stream above the shared limit is refused, and each that ends gives 
   assertEquals(left.streams, 2);
 });
 
-Deno.test("a block that is not complete takes of the shared octets until it is, or is given up", () => {
-  const { peer, left, engine } = scene({ octets: 50 });
+Deno.test("a block that is not complete takes of the shared bytes until it is, or is given up", () => {
+  const { peer, left, engine } = scene({ bytes: 50 });
   peer.send(head(1, 20), tail(1, 10));
-  assertEquals(left.octets, 20);
+  assertEquals(left.bytes, 20);
   engine.transportClosed();
-  assertEquals(left.octets, 50);
-  const other = scene({ octets: 50 });
+  assertEquals(left.bytes, 50);
+  const other = scene({ bytes: 50 });
   other.peer.send(head(1, 40), tail(1, 11));
   other.peer.wants(`GOAWAY 0 ${ErrorCode.ENHANCE_YOUR_CALM}`);
   const [end] = other.ends;
   assertEquals((end?.error as ExcessError).excess, "shared");
-  assertEquals(other.left.octets, 50);
+  assertEquals(other.left.bytes, 50);
 });
 
 Deno.test("resets are counted where they are shared, whoever provokes them", () => {
@@ -102,7 +105,7 @@ Deno.test("resets are counted where they are shared, whoever provokes them", () 
 });
 
 Deno.test("a block that is begun must be completed in time", () => {
-  const { timers, engine, peer, left, ends } = scene({ octets: 50 });
+  const { timers, engine, peer, left, ends } = scene({ bytes: 50 });
   timers.advance(SETTINGS_ACK_TIMEOUT_MS);
   engine.onDeadline();
   peer.send(head(1, 20));
@@ -114,5 +117,5 @@ Deno.test("a block that is begun must be completed in time", () => {
   engine.onDeadline();
   peer.wants(`GOAWAY 0 ${ErrorCode.ENHANCE_YOUR_CALM}`);
   assertEquals((ends[0]?.error as ExcessError).excess, "headerBlock");
-  assertEquals(left.octets, 50);
+  assertEquals(left.bytes, 50);
 });

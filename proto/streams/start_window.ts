@@ -5,19 +5,19 @@
  * Every window is a promise to keep that much for a stream that nobody reads;
  * the more streams, the less each may be promised. A change also moves the
  * windows of streams that exist, by the difference and at the peer's end when
- * it applies our SETTINGS. Our side follows so that no octet is ever refused
+ * it applies our SETTINGS. Our side follows so that no byte is ever refused
  * that the peer had a right to send: a larger window counts from when it is
  * announced, a smaller one from the peer's ACK, behind which it obeys it.
  *
  * @module
  */
 
-import { type ReceiveWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
+import { type ReceiveWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 
 /** A bound of the start window that holds above some number of streams. */
 export interface StartWindowStep {
   readonly streamsAbove: number;
-  readonly octetsMax: number;
+  readonly bytesMax: number;
 }
 
 /**
@@ -26,8 +26,8 @@ export interface StartWindowStep {
  * still is a whole default frame; less would only make more frames.
  */
 export const START_WINDOW_STEPS: readonly StartWindowStep[] = [
-  { streamsAbove: 256, octetsMax: 32 * 1024 },
-  { streamsAbove: 2048, octetsMax: 16 * 1024 },
+  { streamsAbove: 256, bytesMax: 32 * 1024 },
+  { streamsAbove: 2048, bytesMax: 16 * 1024 },
 ];
 
 /**
@@ -47,7 +47,7 @@ export interface StartingStream {
 export class StartWindow {
   readonly #configured: number;
   #announced: number;
-  #acknowledged = WINDOW_OCTETS_DEFAULT;
+  #acknowledged = WINDOW_BYTES_DEFAULT;
   /** The first SETTINGS go out before there is any stream. */
   #isUnderWay = true;
   /** Own streams from this id on have only known what is announced. */
@@ -91,19 +91,19 @@ export class StartWindow {
   }
 
   /**
-   * SETTINGS with `octets` go out.
+   * SETTINGS with `bytes` go out.
    *
    * @param streams All that exist.
    * @param nextOwnId The id that our next stream will have.
    */
   announce(
-    octets: number,
+    bytes: number,
     streams: Iterable<StartingStream>,
     nextOwnId: number,
     nowMs: number,
   ): void {
-    const growth = octets - this.#announced;
-    this.#announced = octets;
+    const growth = bytes - this.#announced;
+    this.#announced = bytes;
     this.#isUnderWay = true;
     this.#firstOwnIdAfter = nextOwnId;
     this.#changedMs = nowMs;
@@ -134,10 +134,10 @@ export class StartWindow {
   }
 
   #suiting(streams: number): number {
-    let octets = this.#configured;
-    for (const { streamsAbove, octetsMax } of START_WINDOW_STEPS) {
-      if (streams > streamsAbove) octets = Math.min(octets, octetsMax);
+    let bytes = this.#configured;
+    for (const { streamsAbove, bytesMax } of START_WINDOW_STEPS) {
+      if (streams > streamsAbove) bytes = Math.min(bytes, bytesMax);
     }
-    return octets;
+    return bytes;
   }
 }

@@ -3,12 +3,15 @@ import {
   Engine,
   engineAndPeer,
   enginePair,
-} from "../../tests/support/engine_pair.ts";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
-import { ScriptedHttp2Peer } from "../../tests/support/scripted_http2_peer.ts";
-import { requestFields, StreamLog } from "../../tests/support/stream_log.ts";
+} from "../../tests/support/memory/engine_pair.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
+import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
+import {
+  requestFields,
+  StreamLog,
+} from "../../tests/support/xds/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
-import { ReceiveWindow, WINDOW_OCTETS_DEFAULT } from "./flow_window.ts";
+import { ReceiveWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 import { SETTINGS_CHANGE_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 import {
   START_WINDOW_RISE_PAUSE_MS,
@@ -32,7 +35,7 @@ Deno.test("windows start smaller the more streams there are", () => {
   );
   const [half, quarter] = [32 * KIB, 16 * KIB];
   assertEquals(due, [undefined, undefined, half, half, quarter, quarter]);
-  assertEquals(START_WINDOW_STEPS.map(({ octetsMax }) => octetsMax), [
+  assertEquals(START_WINDOW_STEPS.map(({ bytesMax }) => bytesMax), [
     half,
     quarter,
   ]);
@@ -103,7 +106,7 @@ class Model {
   readonly #toPeer: ToPeer[] = [{ settings: START }];
   readonly #toUs: ToUs[] = [];
   /** What the peer knows: its start window, and its streams. */
-  #peerStart = WINDOW_OCTETS_DEFAULT;
+  #peerStart = WINDOW_BYTES_DEFAULT;
   readonly #peerWindows = new Map<number, number>();
   #nextOwn = 1;
   #nextPeer = 2;
@@ -149,11 +152,11 @@ class Model {
   }
 
   #change(): void {
-    const octets = 1000 + this.#prng.below(START);
+    const bytes = 1000 + this.#prng.below(START);
     if (this.#isUnderWay) return; // As `due` would say.
-    this.#start.announce(octets, this.streams, this.#nextOwn, 0);
+    this.#start.announce(bytes, this.streams, this.#nextOwn, 0);
     this.#isUnderWay = true;
-    this.#toPeer.push({ settings: octets });
+    this.#toPeer.push({ settings: bytes });
     this.changes++;
   }
 
@@ -171,9 +174,9 @@ class Model {
     this.#toUs.push({ open: id });
   }
 
-  #add(id: number, octets: number): void {
+  #add(id: number, bytes: number): void {
     const receiveWindow = new ReceiveWindow(0);
-    receiveWindow.shift(octets);
+    receiveWindow.shift(bytes);
     this.streams.push({ id, receiveWindow, sendWindow: 0 });
   }
 
@@ -225,7 +228,7 @@ class Model {
       const stream = this.streams.find(({ id }) => id === said.id)!;
       assert(
         stream.receiveWindow.receive(said.data),
-        `${said.data} octets on stream ${said.id} were honest`,
+        `${said.data} bytes on stream ${said.id} were honest`,
       );
     }
   }
@@ -253,7 +256,7 @@ Deno.test("a stream that is opened before the ACK has the old window until then"
   const last = engine.accepted.at(-1)!;
   last.onPiece = () => {};
   for (let frame = 0; frame < 4; frame++) peer.data(515, 16_384);
-  assertEquals(last.bodyOctets, 65_536);
+  assertEquals(last.bodyBytes, 65_536);
   peer.send({ type: "SETTINGS", ack: true, settings: [] });
   peer.headers(517, requestFields());
   engine.accepted.at(-1)!.onPiece = () => {};
@@ -274,7 +277,7 @@ Deno.test("a window below the default binds from the ACK, not before", () => {
   peer.send({ type: "SETTINGS", ack: false, settings: [] });
   peer.headers(1, requestFields());
   peer.data(1, 16_384);
-  assertEquals(engine.accepted[0]!.bodyOctets, 16_384);
+  assertEquals(engine.accepted[0]!.bodyBytes, 16_384);
   peer.send({ type: "SETTINGS", ack: true, settings: [] });
   peer.listen();
   peer.heard.length = 0;
@@ -293,7 +296,7 @@ Deno.test("SETTINGS that are never acknowledged end the connection at last", () 
   assertEquals(engine.ends[0]?.code, ErrorCode.SETTINGS_TIMEOUT);
 });
 
-Deno.test("hundreds of streams come and go over the steps, and all octets arrive", () =>
+Deno.test("hundreds of streams come and go over the steps, and all bytes arrive", () =>
   forAll(3, (prng) => {
     const settings = { maxConcurrentStreams: 3000 };
     const { client, server, pipe } = enginePair({
@@ -331,7 +334,7 @@ Deno.test("hundreds of streams come and go over the steps, and all octets arrive
       }
     }
     for (let turn = 0; left > 0 || pipe.step(); turn++) {
-      assert(turn < 100_000, `stuck with ${left} octets`);
+      assert(turn < 100_000, `stuck with ${left} bytes`);
       pipe.step();
       for (const consume of waiting.splice(0)) consume();
     }

@@ -38,7 +38,7 @@ export interface StreamEvents {
    *
    * `chunk` is a view into the read buffer: valid only during this call. Whoever
    * takes it must answer with {@linkcode Stream.consumed} sooner or later, for
-   * exactly as many octets, or the peer stops sending.
+   * exactly as many bytes, or the peer stops sending.
    */
   onData(chunk: Uint8Array): void;
   /** The trailer section; {@linkcode StreamEvents.onEnd} follows. */
@@ -67,7 +67,7 @@ export interface Stream {
   sendHeaders(fields: readonly HeaderField[], endStream: boolean): void;
 
   /**
-   * Octets that one DATA frame may carry right now: the least of both windows,
+   * Bytes that one DATA frame may carry right now: the least of both windows,
    * the peer's frame size and the room in the connection's output. 0 when the
    * stream cannot send.
    */
@@ -75,9 +75,9 @@ export interface Stream {
 
   /**
    * Sends `head` and `body` as one DATA frame, built in place in the output
-   * (each octet is copied exactly once).
+   * (each byte is copied exactly once).
    *
-   * @param head Octets in front, such as a message prefix. May be empty.
+   * @param head Bytes in front, such as a message prefix. May be empty.
    * @param body The payload; free for reuse when this returns.
    * @throws {RangeError} If both together exceed `room`: a bug of the caller.
    */
@@ -86,7 +86,7 @@ export interface Stream {
   /**
    * Sends as much of `chunk` as fits, in as many frames as needed.
    *
-   * @returns How many octets were taken. After less than all, `onWritable` is
+   * @returns How many bytes were taken. After less than all, `onWritable` is
    *   called once there is room, and the caller offers the rest again.
    */
   write(chunk: Uint8Array): number;
@@ -97,12 +97,12 @@ export interface Stream {
   /** Sends an empty DATA frame with END_STREAM; flow control never stops it. */
   end(): void;
 
-  /** Returns credit for `octets` of received data that were passed on. */
-  consumed(octets: number): void;
+  /** Returns credit for `bytes` of received data that were passed on. */
+  consumed(bytes: number): void;
 
   /**
    * Takes the stream out of the process's budget, before any data has come:
-   * from now on the layer above tells the budget for whom octets wait, and is
+   * from now on the layer above tells the budget for whom bytes wait, and is
    * asked to give up one of those instead of the stream.
    *
    * @returns The budget: join it, and leave it when the stream is over.

@@ -1,6 +1,6 @@
 /**
  * How far receive windows may grow: those of streams here, the connection's in
- * `road_window.ts`. Both live by rounds, which are round trips of a PING that
+ * `connection_window_size.ts`. Both live by rounds, which are round trips of a PING that
  * is sent while data comes in bulk.
  *
  * Credit that was granted cannot be taken back, so a stream starts small and
@@ -21,13 +21,13 @@ import type { PathRtt } from "./path_rtt.ts";
 import type { ReceiveWindow } from "./flow_window.ts";
 
 /** Streams' windows reach this by use alone; measured best for loopback. */
-export const FAST_WINDOW_OCTETS: number = 1024 * 1024;
+export const FAST_WINDOW_BYTES: number = 1024 * 1024;
 
 /**
  * What all streams of a connection may have together above their start. It
  * bounds what a peer can pin with streams that were read once and then stall.
  */
-export const GROWN_OCTETS_MAX: number = 64 * 1024 * 1024;
+export const GROWN_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /**
  * A window becomes so much larger than what was used of it in a round. A round
@@ -45,26 +45,26 @@ const ROUND_OVER = -1;
 /** What the tuner needs of a stream. */
 export interface TunedWindow {
   readonly receiveWindow: ReceiveWindow;
-  /** Octets consumed in the running round; kept for the tuner. */
-  roundOctets: number;
-  /** The round that `roundOctets` belongs to. */
+  /** Bytes consumed in the running round; kept for the tuner. */
+  roundBytes: number;
+  /** The round that `roundBytes` belongs to. */
   round: number;
   /** Half of the window was used up since it grew last. */
   hasUsedHalf: boolean;
   /** When half of it was used up last, in whole milliseconds. */
   halfUsedMs: number;
   /** Grows the window and announces it; nothing if the stream is over. */
-  growWindow(octets: number): void;
+  growWindow(bytes: number): void;
 }
 
 /** What the tuner needs of the connection's window. */
 export interface TunedConnection {
   /**
-   * A round is over, in which `octets` came.
+   * A round is over, in which `bytes` came.
    *
    * @returns Whether the window became larger.
    */
-  afterRound(octets: number, nowMs: number): boolean;
+  afterRound(bytes: number, nowMs: number): boolean;
 }
 
 /** What a `WindowTuner` is made of. */
@@ -87,24 +87,24 @@ export class WindowTuner {
   // Apart: one that does not grow must not slow the others.
   #nextStreamProbeMs = -Infinity;
   #nextConnectionProbeMs = -Infinity;
-  #connectionOctets = 0;
-  #grownOctets = 0;
+  #connectionBytes = 0;
+  #grownBytes = 0;
   #touched: TunedWindow[] = [];
 
   constructor(parts: TunerParts) {
     this.#parts = parts;
   }
 
-  /** Octets by which all streams' windows are larger than at their start. */
-  get grownOctets(): number {
-    return this.#grownOctets;
+  /** Bytes by which all streams' windows are larger than at their start. */
+  get grownBytes(): number {
+    return this.#grownBytes;
   }
 
-  /** `octets` of `window` can be granted again. */
-  onConsumed(window: TunedWindow, octets: number): void {
+  /** `bytes` of `window` can be granted again. */
+  onConsumed(window: TunedWindow, bytes: number): void {
     if (!this.#isProbing) return;
     if (window.round !== this.#round) this.#touch(window);
-    window.roundOctets += octets;
+    window.roundBytes += bytes;
   }
 
   /** Half of `window` is used up: it moves in bulk. */
@@ -119,9 +119,9 @@ export class WindowTuner {
     this.#touch(window);
   }
 
-  /** `octets` came, of any stream. */
-  onReceived(octets: number): void {
-    this.#connectionOctets += octets;
+  /** `bytes` came, of any stream. */
+  onReceived(bytes: number): void {
+    this.#connectionBytes += bytes;
   }
 
   /** Much of the connection's window is used up. */
@@ -134,13 +134,13 @@ export class WindowTuner {
     this.#isProbing = true;
     this.#isConnections = isConnections;
     this.#round++;
-    this.#connectionOctets = 0;
+    this.#connectionBytes = 0;
     this.#parts.sendProbe();
   }
 
   #touch(window: TunedWindow): void {
     window.round = this.#round;
-    window.roundOctets = 0;
+    window.roundBytes = 0;
     this.#touched.push(window);
   }
 
@@ -150,7 +150,7 @@ export class WindowTuner {
     this.#touched = [];
     this.#isProbing = false;
     const { rtt, connection } = this.#parts;
-    let hasGrown = connection.afterRound(this.#connectionOctets, nowMs);
+    let hasGrown = connection.afterRound(this.#connectionBytes, nowMs);
     if (!rtt.isInflated) {
       for (const window of touched) {
         const isOver = window.round === ROUND_OVER;
@@ -164,7 +164,7 @@ export class WindowTuner {
 
   /** A stream is over: what it had above its start is free for others. */
   onClosed(window: TunedWindow): void {
-    this.#grownOctets -= window.receiveWindow.grownOctets;
+    this.#grownBytes -= window.receiveWindow.grownBytes;
     window.round = ROUND_OVER; // It may be touched in the running round.
   }
 
@@ -172,14 +172,14 @@ export class WindowTuner {
     const { rtt } = this.#parts;
     if (rtt.smoothedMs === undefined || rtt.isInflated) return false;
     // Larger windows are announced before half of them is used up.
-    return window.receiveWindow.size < FAST_WINDOW_OCTETS &&
+    return window.receiveWindow.size < FAST_WINDOW_BYTES &&
       nowMs - window.halfUsedMs <= rtt.smoothedMs;
   }
 
   #grow(window: TunedWindow): boolean {
     const { size } = window.receiveWindow;
-    const isFast = size < FAST_WINDOW_OCTETS && window.hasUsedHalf;
-    const used = isFast ? size : window.roundOctets * this.#roadPart();
+    const isFast = size < FAST_WINDOW_BYTES && window.hasUsedHalf;
+    const used = isFast ? size : window.roundBytes * this.#roadPart();
     if (used * 2 <= size) return false;
     return this.#enlarge(window, Math.min(used, size) * STREAM_GROWTH);
   }
@@ -199,10 +199,10 @@ export class WindowTuner {
     const target = Math.min(
       wanted,
       this.#parts.streamWindowMax,
-      size + GROWN_OCTETS_MAX - this.#grownOctets,
+      size + GROWN_BYTES_MAX - this.#grownBytes,
     );
     if (target <= size) return false;
-    this.#grownOctets += target - size;
+    this.#grownBytes += target - size;
     window.hasUsedHalf = false;
     window.growWindow(target);
     return true;

@@ -2,8 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { ReceiveWindow } from "./flow_window.ts";
 import { PathRtt } from "./path_rtt.ts";
 import {
-  FAST_WINDOW_OCTETS,
-  GROWN_OCTETS_MAX,
+  FAST_WINDOW_BYTES,
+  GROWN_BYTES_MAX,
   PROBE_PAUSE_MS,
   type TunedWindow,
   WindowTuner,
@@ -21,8 +21,8 @@ class Bench {
   readonly tuner: WindowTuner = new WindowTuner({
     rtt: this.rtt,
     connection: {
-      afterRound: (octets) => {
-        this.rounds.push(octets);
+      afterRound: (bytes) => {
+        this.rounds.push(bytes);
         return false;
       },
     },
@@ -30,11 +30,11 @@ class Bench {
     sendProbe: () => this.probes++,
   });
 
-  /** One round trip in which `stream` consumes `octets`. */
-  round(stream: TunedWindow, octets: number, rttMs: number): void {
+  /** One round trip in which `stream` consumes `bytes`. */
+  round(stream: TunedWindow, bytes: number, rttMs: number): void {
     this.nowMs += PROBE_PAUSE_MS;
     this.tuner.onHalfUsed(stream, this.nowMs);
-    this.tuner.onConsumed(stream, octets);
+    this.tuner.onConsumed(stream, bytes);
     this.nowMs += rttMs;
     this.rtt.sample(rttMs, this.nowMs);
     this.tuner.onProbeAnswer(this.nowMs);
@@ -46,31 +46,31 @@ function tunedStream(size = START): TunedWindow {
   return {
     receiveWindow,
     round: 0,
-    roundOctets: 0,
+    roundBytes: 0,
     hasUsedHalf: false,
     halfUsedMs: 0,
-    growWindow: (octets) => receiveWindow.grow(octets),
+    growWindow: (bytes) => receiveWindow.grow(bytes),
   };
 }
 
 Deno.test("a window grows per round trip up to the fast mark, by use alone", () => {
   const bench = new Bench();
   const stream = tunedStream();
-  for (let size = START; size < FAST_WINDOW_OCTETS; size *= 4) {
+  for (let size = START; size < FAST_WINDOW_BYTES; size *= 4) {
     assertEquals(stream.receiveWindow.size, size);
     bench.round(stream, 10, 1);
   }
   bench.round(stream, 10, 1);
-  assertEquals(stream.receiveWindow.size, FAST_WINDOW_OCTETS);
+  assertEquals(stream.receiveWindow.size, FAST_WINDOW_BYTES);
 });
 
 Deno.test("beyond it a window follows what is consumed per round trip, to its end", () => {
   const bench = new Bench();
-  const stream = tunedStream(FAST_WINDOW_OCTETS);
-  bench.round(stream, FAST_WINDOW_OCTETS / 2, 100);
-  assertEquals(stream.receiveWindow.size, FAST_WINDOW_OCTETS);
-  bench.round(stream, FAST_WINDOW_OCTETS * 0.75, 100);
-  assertEquals(stream.receiveWindow.size, FAST_WINDOW_OCTETS * 3);
+  const stream = tunedStream(FAST_WINDOW_BYTES);
+  bench.round(stream, FAST_WINDOW_BYTES / 2, 100);
+  assertEquals(stream.receiveWindow.size, FAST_WINDOW_BYTES);
+  bench.round(stream, FAST_WINDOW_BYTES * 0.75, 100);
+  assertEquals(stream.receiveWindow.size, FAST_WINDOW_BYTES * 3);
   for (let turn = 0; turn < 10; turn++) {
     bench.round(stream, stream.receiveWindow.size, 100);
   }
@@ -93,16 +93,16 @@ Deno.test("longer round trips stop growth, the jitter of loopback does not", () 
 
 Deno.test("what waited in our own queue does not make a window grow", () => {
   const loopback = new Bench();
-  const near = tunedStream(FAST_WINDOW_OCTETS);
+  const near = tunedStream(FAST_WINDOW_BYTES);
   loopback.round(near, 0, 0.2);
-  loopback.round(near, FAST_WINDOW_OCTETS, 3);
-  assertEquals(near.receiveWindow.size, FAST_WINDOW_OCTETS);
+  loopback.round(near, FAST_WINDOW_BYTES, 3);
+  assertEquals(near.receiveWindow.size, FAST_WINDOW_BYTES);
 
   const road = new Bench();
-  const far = tunedStream(FAST_WINDOW_OCTETS);
+  const far = tunedStream(FAST_WINDOW_BYTES);
   road.round(far, 0, 50);
-  road.round(far, FAST_WINDOW_OCTETS, 55);
-  assert(far.receiveWindow.size > FAST_WINDOW_OCTETS * 3.5);
+  road.round(far, FAST_WINDOW_BYTES, 55);
+  assert(far.receiveWindow.size > FAST_WINDOW_BYTES * 3.5);
 });
 
 Deno.test("probes pause while nothing grows", () => {
@@ -123,7 +123,7 @@ Deno.test("all streams together have a limit, which closed ones give back", () =
       bench.round(stream, stream.receiveWindow.size, 1);
     }
   }
-  assertEquals(bench.tuner.grownOctets, GROWN_OCTETS_MAX);
+  assertEquals(bench.tuner.grownBytes, GROWN_BYTES_MAX);
   assertEquals(streams.at(-1)!.receiveWindow.size, START);
   bench.tuner.onClosed(streams[0]!);
   bench.round(streams.at(-1)!, START, 1);
@@ -143,8 +143,8 @@ Deno.test("who uses half of a window in less than a round trip need not wait for
   for (let nowMs = 1_210; nowMs < 1_400; nowMs += 10) {
     bench.tuner.onHalfUsed(stream, nowMs);
   }
-  assertEquals(stream.receiveWindow.size, FAST_WINDOW_OCTETS);
-  assertEquals(bench.tuner.grownOctets, FAST_WINDOW_OCTETS - START);
+  assertEquals(stream.receiveWindow.size, FAST_WINDOW_BYTES);
+  assertEquals(bench.tuner.grownBytes, FAST_WINDOW_BYTES - START);
 });
 
 Deno.test("the connection hears what came in each round, whoever began it", () => {
@@ -175,6 +175,6 @@ Deno.test("a stream that ends inside a round grows no more", () => {
   bench.tuner.onHalfUsed(stream, 0);
   bench.tuner.onClosed(stream);
   bench.tuner.onProbeAnswer(1);
-  assertEquals(bench.tuner.grownOctets, 0);
+  assertEquals(bench.tuner.grownBytes, 0);
   assertEquals(stream.receiveWindow.size, START);
 });

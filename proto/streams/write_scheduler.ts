@@ -20,11 +20,11 @@ export interface WaitingSender {
   takeTurn(): void;
 }
 
-/** Octets that sparse streams may send between two turns of bulk ones. */
-const SPARSE_OCTETS_PER_BULK_TURN = 16 * 1024;
+/** Bytes that sparse streams may send between two turns of bulk ones. */
+const SPARSE_BYTES_PER_BULK_TURN = 16 * 1024;
 
-/** What a turn costs besides its octets, so that tiny frames are not free. */
-const TURN_OCTETS = 64;
+/** What a turn costs besides its bytes, so that tiny frames are not free. */
+const TURN_BYTES = 64;
 
 /** Nothing is ever put into it. */
 const NOBODY: Set<WaitingSender> = new Set();
@@ -36,8 +36,8 @@ export class WriteScheduler {
   #bulk = NOBODY;
   readonly #hasRoom: () => boolean;
   #turn: WaitingSender | undefined;
-  #turnOctets = 0;
-  #sparseOctets = 0;
+  #turnBytes = 0;
+  #sparseBytes = 0;
 
   /** @param hasRoom Whether anything at all can be sent now. */
   constructor(hasRoom: () => boolean) {
@@ -66,13 +66,13 @@ export class WriteScheduler {
   }
 
   /** `sender` has sent a frame, in its turn or not. */
-  sent(sender: WaitingSender, octets: number): void {
-    if (sender === this.#turn) this.#turnOctets += octets;
+  sent(sender: WaitingSender, bytes: number): void {
+    if (sender === this.#turn) this.#turnBytes += bytes;
   }
 
   /** True while it is `sender`'s turn, its frame is sent and others wait. */
   isTurnOver(sender: WaitingSender): boolean {
-    return sender === this.#turn && this.#turnOctets > 0 && this.waiting > 0;
+    return sender === this.#turn && this.#turnBytes > 0 && this.waiting > 0;
   }
 
   /** Gives turns for as long as there is room. Harmless inside a turn. */
@@ -93,20 +93,20 @@ export class WriteScheduler {
     if (!sender.hasWindow) return false;
     const isSparse = sender.isSparse;
     this.#turn = sender;
-    this.#turnOctets = 0;
+    this.#turnBytes = 0;
     try {
       sender.takeTurn();
     } finally {
       this.#turn = undefined;
     }
-    this.#sparseOctets = isSparse
-      ? this.#sparseOctets + this.#turnOctets + TURN_OCTETS
+    this.#sparseBytes = isSparse
+      ? this.#sparseBytes + this.#turnBytes + TURN_BYTES
       : 0;
-    return this.#turnOctets > 0;
+    return this.#turnBytes > 0;
   }
 
   #next(): WaitingSender | undefined {
-    const preferBulk = this.#sparseOctets >= SPARSE_OCTETS_PER_BULK_TURN &&
+    const preferBulk = this.#sparseBytes >= SPARSE_BYTES_PER_BULK_TURN &&
       this.#bulk.size > 0;
     const ring = preferBulk || this.#sparse.size === 0
       ? this.#bulk

@@ -68,9 +68,9 @@ Deno.test("small senders go first, but never shut bulk out", () => {
   const scheduler = new WriteScheduler(() => room-- > 0);
   const [small, bulk] = [new Sender(), new Sender()];
   small.isSparse = true;
-  for (const [sender, octets] of [[small, 1000], [bulk, 16_384]] as const) {
+  for (const [sender, bytes] of [[small, 1000], [bulk, 16_384]] as const) {
     sender.onTurn = () => {
-      scheduler.sent(sender, octets);
+      scheduler.sent(sender, bytes);
       scheduler.wait(sender);
     };
     scheduler.wait(sender);

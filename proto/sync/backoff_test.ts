@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import { Backoff } from "./backoff.ts";
 
 Deno.test("the first wait is between 50 and 100 ms", () => {

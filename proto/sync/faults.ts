@@ -3,7 +3,7 @@
  *
  * A handler that throws costs its stream or its conduit, not all that share the
  * connection; what is thrown must be heard of all the same. Who that is, a
- * process says once (`host/process/internal_errors.ts`), because nobody could
+ * process says once (`platform/errors/internal_errors.ts`), because nobody could
  * do anything else about such an error. Until then it is thrown on, as if there
  * were no guard.
  *

@@ -5,7 +5,7 @@
  * inside the packets carrier all look like this, so one transfer loop joins any
  * two of them. Calls and events are synchronous.
  *
- * Backpressure, both ways, in octets:
+ * Backpressure, both ways, in bytes:
  * - outgoing: `write` takes what it can; `onWritable` says when to offer more;
  * - incoming: whatever `onData` delivered must be answered with `consumed`. A
  *   conduit delivers no more than its window (or its one read buffer) ahead of
@@ -31,7 +31,7 @@ export interface ConduitEvents {
    * `chunk` is a view that is valid only during the call: copy what you keep.
    */
   onData(chunk: Uint8Array): void;
-  /** `write` may take octets again after it took less than it was offered. */
+  /** `write` may take bytes again after it took less than it was offered. */
   onWritable(): void;
   /**
    * The other end will send no more (its half-close); ours may go on.
@@ -57,12 +57,12 @@ export interface Conduit {
   attach(events: ConduitEvents): void;
 
   /**
-   * Offers octets. They are copied; `chunk` is free when this returns.
+   * Offers bytes. They are copied; `chunk` is free when this returns.
    *
    * @returns How many were taken: all, some or none. A datagram is taken whole
    *   or dropped (UDP promises nothing), and its length is returned either way.
-   *   Of octets that nobody will get, only so many are taken in one turn of the
-   *   event loop, and `onWritable` comes in another: whoever has octets without
+   *   Of bytes that nobody will get, only so many are taken in one turn of the
+   *   event loop, and `onWritable` comes in another: whoever has bytes without
    *   end must not keep the loop to himself.
    */
   write(chunk: Uint8Array): number;
@@ -85,6 +85,6 @@ export interface Conduit {
    */
   reset(reason: string, kind?: "reset" | "lost"): void;
 
-  /** Answers `onData`: these octets were passed on. */
-  consumed(octets: number): void;
+  /** Answers `onData`: these bytes were passed on. */
+  consumed(bytes: number): void;
 }

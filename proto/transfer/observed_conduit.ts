@@ -11,10 +11,10 @@ import type { Conduit, ConduitEnd, ConduitEvents } from "./conduit.ts";
 
 /** What is observed. Called on the hot path: count, do not think. */
 export interface ConduitObserver {
-  /** Octets that came out of the conduit. */
-  received(octets: number): void;
-  /** Octets that were put into the conduit. */
-  sent(octets: number): void;
+  /** Bytes that came out of the conduit. */
+  received(bytes: number): void;
+  /** Bytes that were put into the conduit. */
+  sent(bytes: number): void;
   /** Once, when the conduit is over. */
   ended(end: ConduitEnd): void;
 }
@@ -53,8 +53,8 @@ export class ObservedConduit implements Conduit, ConduitEvents {
     this.#inner.reset(reason, kind);
   }
 
-  consumed(octets: number): void {
-    this.#inner.consumed(octets);
+  consumed(bytes: number): void {
+    this.#inner.consumed(bytes);
   }
 
   onData(chunk: Uint8Array): void {

@@ -10,7 +10,7 @@
  */
 
 import type { Conduit } from "./conduit.ts";
-import { OctetQueue } from "./octet_queue.ts";
+import { ByteQueue } from "./byte_queue.ts";
 
 /** Hears that a source breaks its contract. */
 export interface PumpOwner {
@@ -22,37 +22,37 @@ export interface PumpOwner {
 export class Pump {
   readonly #source: Conduit;
   readonly #sink: Conduit;
-  readonly #queueOctetsMax: number;
+  readonly #queueBytesMax: number;
   readonly #owner: PumpOwner;
   /** Made when it is first needed: most connections never need one. */
-  #queue: OctetQueue | undefined;
+  #queue: ByteQueue | undefined;
   #state: "flowing" | "ending" | "ended" | "stopped" = "flowing";
   #sourceIsOpen = true;
   #sourceIsGone = false;
   #isWriting = false;
   #wasWoken = false;
-  #octets = 0;
+  #bytes = 0;
   #droppedDatagrams = 0;
 
   /**
-   * @param queueOctetsMax A source that delivers more than this ahead breaks its
+   * @param queueBytesMax A source that delivers more than this ahead breaks its
    *   contract, and `owner` is told once; nothing is queued any more.
    */
   constructor(
     source: Conduit,
     sink: Conduit,
-    queueOctetsMax: number,
+    queueBytesMax: number,
     owner: PumpOwner,
   ) {
     this.#source = source;
     this.#sink = sink;
-    this.#queueOctetsMax = queueOctetsMax;
+    this.#queueBytesMax = queueBytesMax;
     this.#owner = owner;
   }
 
-  /** Octets that the sink took. */
-  get octets(): number {
-    return this.#octets;
+  /** Bytes that the sink took. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Datagrams that the sink did not take. */
@@ -95,7 +95,7 @@ export class Pump {
     }
     this.#wasWoken = false;
     const queue = this.#queue;
-    while (queue !== undefined && queue.octets > 0) {
+    while (queue !== undefined && queue.bytes > 0) {
       const waiting = queue.peek();
       const offered = waiting.length;
       const taken = this.#write(waiting);
@@ -127,16 +127,16 @@ export class Pump {
     this.#queue?.clear();
   }
 
-  /** Octets in the queue. */
+  /** Bytes in the queue. */
   get #waiting(): number {
-    return this.#queue?.octets ?? 0;
+    return this.#queue?.bytes ?? 0;
   }
 
   #passDatagram(chunk: Uint8Array): void {
     // Taken or dropped, never queued: a late datagram is worth nothing.
     const taken = this.#write(chunk);
     if (taken < chunk.length) this.#droppedDatagrams++;
-    else this.#octets += taken;
+    else this.#bytes += taken;
     if (this.#sourceIsOpen) this.#source.consumed(chunk.length);
   }
 
@@ -150,22 +150,22 @@ export class Pump {
   /** Queues what was not taken, before anything else can happen to `chunk`. */
   #keep(chunk: Uint8Array, taken: number): boolean {
     const waiting = this.#waiting + chunk.length - taken;
-    if (waiting > this.#queueOctetsMax) {
+    if (waiting > this.#queueBytesMax) {
       this.stop();
       this.#owner.giveUp(
-        `Cannot queue ${waiting} octets for one direction: ` +
-          `at most ${this.#queueOctetsMax} wanted`,
+        `Cannot queue ${waiting} bytes for one direction: ` +
+          `at most ${this.#queueBytesMax} wanted`,
       );
       return false;
     }
-    this.#queue ??= new OctetQueue();
+    this.#queue ??= new ByteQueue();
     this.#queue.push(taken === 0 ? chunk : chunk.subarray(taken));
     return true;
   }
 
-  #passed(octets: number): void {
-    this.#octets += octets;
-    if (octets > 0 && this.#sourceIsOpen) this.#source.consumed(octets);
+  #passed(bytes: number): void {
+    this.#bytes += bytes;
+    if (bytes > 0 && this.#sourceIsOpen) this.#source.consumed(bytes);
   }
 
   #endWhenEmpty(): void {

@@ -7,7 +7,7 @@
  * - an end (half-close) is passed on behind everything that came before it, and
  *   the other direction goes on;
  * - a reset resets the other conduit, a loss is passed on as a loss; what is
- *   queued is dropped, because its reader will learn that octets are missing;
+ *   queued is dropped, because its reader will learn that bytes are missing;
  * - neither ever turns into an end.
  *
  * It sets no timers: how long a half-closed or stalled conduit may last is for
@@ -25,14 +25,14 @@ import { Pump, type PumpOwner } from "./pump.ts";
  * Most that may be queued in one direction. No conduit delivers that much
  * ahead: the largest stream window and one gathered message are 16 MiB each.
  */
-export const QUEUE_OCTETS_MAX = 32 * 1024 * 1024;
+export const QUEUE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Options of {@linkcode transfer}. */
 export interface TransferOptions {
   /** Measures the duration; without it that is 0. */
   readonly clock?: Clock;
-  /** See {@linkcode QUEUE_OCTETS_MAX}, the default. */
-  readonly queueOctetsMax?: number;
+  /** See {@linkcode QUEUE_BYTES_MAX}, the default. */
+  readonly queueBytesMax?: number;
 }
 
 /** What is known when both conduits are closed. */
@@ -42,9 +42,9 @@ export interface TransferResult {
   /** How each conduit ended. The one we had to reset says so itself. */
   readonly endA: ConduitEnd;
   readonly endB: ConduitEnd;
-  /** Octets that the receiving conduit took. */
-  readonly octetsAToB: number;
-  readonly octetsBToA: number;
+  /** Bytes that the receiving conduit took. */
+  readonly bytesAToB: number;
+  readonly bytesBToA: number;
   /** Datagrams that found the receiving conduit full, both directions. */
   readonly droppedDatagrams: number;
   readonly durationMs: number;
@@ -52,14 +52,14 @@ export interface TransferResult {
 
 /** Two conduits that are joined. */
 export interface Joined {
-  /** Octets that were taken so far, both ways together. */
-  readonly octets: number;
+  /** Bytes that were taken so far, both ways together. */
+  readonly bytes: number;
   /** Resets whichever of the two is not closed. @param reason For people. */
   giveUp(reason: string): void;
 }
 
 /**
- * Moves octets both ways until both conduits are closed.
+ * Moves bytes both ways until both conduits are closed.
  *
  * Attaches to both before it returns.
  *
@@ -131,7 +131,7 @@ class Transfer implements PumpOwner, Joined {
     { onOver, onHalfClosed }: Listeners,
   ) {
     assertSameKind(a, b);
-    const limit = options.queueOctetsMax ?? QUEUE_OCTETS_MAX;
+    const limit = options.queueBytesMax ?? QUEUE_BYTES_MAX;
     this.#a = a;
     this.#b = b;
     this.#aToB = new Pump(a, b, limit, this);
@@ -142,8 +142,8 @@ class Transfer implements PumpOwner, Joined {
     this.#onHalfClosed = onHalfClosed;
   }
 
-  get octets(): number {
-    return this.#aToB.octets + this.#bToA.octets;
+  get bytes(): number {
+    return this.#aToB.bytes + this.#bToA.bytes;
   }
 
   start(): void {
@@ -199,8 +199,8 @@ class Transfer implements PumpOwner, Joined {
       end: this.#cause ?? this.#endA,
       endA: this.#endA,
       endB: this.#endB,
-      octetsAToB: this.#aToB.octets,
-      octetsBToA: this.#bToA.octets,
+      bytesAToB: this.#aToB.bytes,
+      bytesBToA: this.#bToA.bytes,
       droppedDatagrams: this.#aToB.droppedDatagrams +
         this.#bToA.droppedDatagrams,
       durationMs: (this.#clock?.now() ?? 0) - this.#startMs,

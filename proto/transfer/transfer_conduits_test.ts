@@ -1,18 +1,21 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { CLEAN } from "../../tests/support/joined_conduits.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { CLEAN } from "../../tests/support/memory/joined_conduits.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import type { Conduit, ConduitEvents } from "./conduit.ts";
 import { transfer } from "./transfer.ts";
 
 Deno.test("a conduit that ignores its window is reset, not buffered", async () => {
   const source = new ScriptedConduit();
   const sink = new ScriptedConduit();
-  const result = transfer(source, sink, { queueOctetsMax: 1_000 });
+  const result = transfer(source, sink, { queueBytesMax: 1_000 });
   source.events.onData(new Uint8Array(1_000));
   assertEquals(source.resets, []);
   source.events.onData(new Uint8Array(1));
-  assertStringIncludes(source.resets[0]!, "1001 octets");
+  assertStringIncludes(source.resets[0]!, "1001 bytes");
   assertEquals(sink.resets, source.resets);
   source.events.onData(new Uint8Array(1_000_000));
   for (const { events } of [source, sink]) {
@@ -41,7 +44,7 @@ Deno.test("a closed conduit hears nothing more", () => {
   source.events.onClose(CLEAN);
   sink.write = (chunk) => chunk.length;
   sink.events.onWritable();
-  assertEquals([sink.ends, source.consumedOctets], [1, 0]);
+  assertEquals([sink.ends, source.consumedBytes], [1, 0]);
 });
 
 Deno.test("an end says whether anybody is left, behind what was queued", () => {
@@ -92,7 +95,7 @@ Deno.test("a sink may close inside write", () => {
   assertEquals(source.resets, ["broken pipe"]);
 });
 
-Deno.test("onWritable from inside write loses no octet", async () => {
+Deno.test("onWritable from inside write loses no byte", async () => {
   const source = new ScriptedConduit();
   const sink = new ScriptedConduit();
   const written: number[] = [];
@@ -109,7 +112,7 @@ Deno.test("onWritable from inside write loses no octet", async () => {
   const result = transfer(source, sink);
   source.events.onData(Uint8Array.of(1, 2, 3, 4, 5));
   assertEquals(written, [1, 2, 3, 4, 5]);
-  assertEquals(source.consumedOctets, 5);
+  assertEquals(source.consumedBytes, 5);
   for (const { events } of [source, sink]) {
     events.onClose({ kind: "reset", reason: "done" });
   }
@@ -142,18 +145,18 @@ Deno.test("a datagram that the sink refuses is dropped, counted and credited", a
   const result = transfer(a, full);
   left.send(new Uint8Array(10));
   await settled();
-  assertEquals(a.unconsumedOctets, 0);
+  assertEquals(a.unconsumedBytes, 0);
   left.reset("done");
   full.events.onClose({ kind: "reset", reason: "done" });
-  const { droppedDatagrams, octetsAToB } = await result;
-  assertEquals([droppedDatagrams, octetsAToB], [1, 0]);
+  const { droppedDatagrams, bytesAToB } = await result;
+  assertEquals([droppedDatagrams, bytesAToB], [1, 0]);
 });
 
 /** A conduit that takes nothing and does only what the test says. */
 class ScriptedConduit implements Conduit {
   events!: ConduitEvents;
   readonly resets: string[] = [];
-  consumedOctets = 0;
+  consumedBytes = 0;
   ends = 0;
 
   constructor(readonly datagrams = false) {}
@@ -174,8 +177,8 @@ class ScriptedConduit implements Conduit {
     this.resets.push(reason);
   }
 
-  consumed(octets: number): void {
-    this.consumedOctets += octets;
+  consumed(bytes: number): void {
+    this.consumedBytes += bytes;
   }
 }
 

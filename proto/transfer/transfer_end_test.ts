@@ -1,7 +1,10 @@
 import { assertEquals } from "@std/assert";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { CLEAN, joined } from "../../tests/support/joined_conduits.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { CLEAN, joined } from "../../tests/support/memory/joined_conduits.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { join } from "./transfer.ts";
 
 for (const from of ["left", "right"] as const) {
@@ -31,13 +34,13 @@ for (const from of ["left", "right"] as const) {
 }
 
 Deno.test("a reset overtakes what is queued, and frees it", async () => {
-  const { left, right, result } = joined({ windowOctets: 1_000 });
+  const { left, right, result } = joined({ windowBytes: 1_000 });
   right.stopReading();
   left.send(new Uint8Array(5_000));
   await settled();
   left.reset("gone");
   assertEquals((await right.closed).kind, "reset");
-  assertEquals((await result).octetsAToB, 1_000);
+  assertEquals((await result).bytesAToB, 1_000);
 });
 
 Deno.test("a reset after a half-close is a reset all the same", async () => {
@@ -72,7 +75,7 @@ Deno.test("half-closed is said once, and either can be given up then", async () 
     ends[first].finish();
     await ends[other].ended;
     assertEquals(heard, [joined]);
-    assertEquals(joined.octets, 3);
+    assertEquals(joined.bytes, 3);
     joined.giveUp("long enough");
     const reset = { kind: "reset", reason: "long enough" } as const;
     assertEquals([await ends.left.closed, await ends.right.closed], [
@@ -83,8 +86,8 @@ Deno.test("half-closed is said once, and either can be given up then", async () 
 });
 
 Deno.test("giving up resets the one that is not closed", async () => {
-  const [leftRoad, a] = MemoryConduit.pair({ windowOctets: 100 });
-  const [b, rightRoad] = MemoryConduit.pair({ windowOctets: 100 });
+  const [leftRoad, a] = MemoryConduit.pair({ windowBytes: 100 });
+  const [b, rightRoad] = MemoryConduit.pair({ windowBytes: 100 });
   const left = new ConduitProbe(leftRoad);
   const right = new ConduitProbe(rightRoad);
   const heard: unknown[] = [];

@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
-import { settled } from "../../tests/support/conduit_probe.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import {
   CLEAN,
   joined,
   type JoinedConduits,
   pattern,
   same,
-} from "../../tests/support/joined_conduits.ts";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
+} from "../../tests/support/memory/joined_conduits.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 
 Deno.test("any schedule: order kept, nothing lost, memory bounded", async () => {
   await forAll(100, async (prng) => {
@@ -26,7 +26,7 @@ type Side = "left" | "right";
 /** Random things done to both ends, and what must hold all along. */
 class Schedule {
   readonly #prng: Prng;
-  readonly #windowOctets: number;
+  readonly #windowBytes: number;
   readonly #ends: JoinedConduits;
   readonly #sent = { left: 0, right: 0 };
   readonly #finished = { left: false, right: false };
@@ -34,10 +34,10 @@ class Schedule {
 
   constructor(prng: Prng) {
     this.#prng = prng;
-    this.#windowOctets = 1 + prng.below(3_000);
+    this.#windowBytes = 1 + prng.below(3_000);
     this.#ends = joined({
-      windowOctets: this.#windowOctets,
-      cut: (octets) => 1 + prng.below(octets),
+      windowBytes: this.#windowBytes,
+      cut: (bytes) => 1 + prng.below(bytes),
     });
   }
 
@@ -73,12 +73,12 @@ class Schedule {
   checkOnTheWay(): void {
     const { left, right, a, b } = this.#ends;
     for (const conduit of [a, b]) {
-      assertEquals(conduit.unconsumedOctets <= this.#windowOctets, true);
+      assertEquals(conduit.unconsumedBytes <= this.#windowBytes, true);
     }
-    assertEquals(right.receivedOctets <= this.#sent.left, true);
-    assertEquals(left.receivedOctets <= this.#sent.right, true);
-    if (right.hasEnded) assertEquals(right.receivedOctets, this.#sent.left);
-    if (left.hasEnded) assertEquals(left.receivedOctets, this.#sent.right);
+    assertEquals(right.receivedBytes <= this.#sent.left, true);
+    assertEquals(left.receivedBytes <= this.#sent.right, true);
+    if (right.hasEnded) assertEquals(right.receivedBytes, this.#sent.left);
+    if (left.hasEnded) assertEquals(left.receivedBytes, this.#sent.right);
   }
 
   /** Lets everything go and judges the outcome. */
@@ -89,28 +89,28 @@ class Schedule {
       this.#ends[side].startReading();
       if (!this.isBroken) this.#finishSide(side);
     }
-    const { end, octetsAToB, octetsBToA } = await this.#ends.result;
+    const { end, bytesAToB, bytesBToA } = await this.#ends.result;
     if (!this.isBroken || end.kind === "clean") {
       assertEquals([left.end, right.end, end], [CLEAN, CLEAN, CLEAN]);
-      assertEquals([octetsAToB, octetsBToA], [
+      assertEquals([bytesAToB, bytesBToA], [
         this.#sent.left,
         this.#sent.right,
       ]);
-      assertEquals(right.receivedOctets, octetsAToB);
-      assertEquals(left.receivedOctets, octetsBToA);
+      assertEquals(right.receivedBytes, bytesAToB);
+      assertEquals(left.receivedBytes, bytesBToA);
     } else {
       assertEquals(end, { kind: this.#broken, reason: "broken" });
     }
-    for (const { octets } of [left, right]) {
-      assertEquals(same(octets, pattern(octets.length)), true);
+    for (const { bytes } of [left, right]) {
+      assertEquals(same(bytes, pattern(bytes.length)), true);
     }
   }
 
   #send(side: Side): void {
     if (this.#finished[side]) return;
-    const octets = this.#prng.below(5_000);
-    this.#ends[side].send(pattern(octets, this.#sent[side]));
-    this.#sent[side] += octets;
+    const bytes = this.#prng.below(5_000);
+    this.#ends[side].send(pattern(bytes, this.#sent[side]));
+    this.#sent[side] += bytes;
   }
 
   #finishSide(side: Side): void {

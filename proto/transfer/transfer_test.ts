@@ -1,17 +1,20 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { HeardFaults, slip } from "../../tests/support/heard_faults.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
 import {
   CLEAN,
   joined,
   pattern,
   same,
-} from "../../tests/support/joined_conduits.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+} from "../../tests/support/memory/joined_conduits.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { join, transfer } from "./transfer.ts";
 
-Deno.test("octets go both ways, then both ends close in order", async () => {
+Deno.test("bytes go both ways, then both ends close in order", async () => {
   const { left, right, result } = joined();
   left.send("ping");
   await right.received(4);
@@ -23,22 +26,22 @@ Deno.test("octets go both ways, then both ends close in order", async () => {
     end: CLEAN,
     endA: CLEAN,
     endB: CLEAN,
-    octetsAToB: 4,
-    octetsBToA: 5,
+    bytesAToB: 4,
+    bytesBToA: 5,
     droppedDatagrams: 0,
     durationMs: 0,
   });
   assertEquals([right.text, left.text], ["ping", "pong!"]);
 });
 
-for (const octets of [1_024, 8 * 1024 * 1024]) {
-  Deno.test(`writing ${octets} octets and ending at once delivers all`, async () => {
-    const { left, right, result } = joined({ windowOctets: 100_000 });
-    const sent = pattern(octets);
+for (const bytes of [1_024, 8 * 1024 * 1024]) {
+  Deno.test(`writing ${bytes} bytes and ending at once delivers all`, async () => {
+    const { left, right, result } = joined({ windowBytes: 100_000 });
+    const sent = pattern(bytes);
     left.send(sent);
     left.finish();
     await right.ended;
-    assertEquals(same(right.octets, sent), true);
+    assertEquals(same(right.bytes, sent), true);
     right.finish();
     assertEquals((await result).end, CLEAN);
   });
@@ -57,20 +60,20 @@ Deno.test("a half-close leaves the other direction open", async () => {
 });
 
 Deno.test("an end waits behind what the other side has not taken", async () => {
-  const { left, right } = joined({ windowOctets: 100 });
+  const { left, right } = joined({ windowBytes: 100 });
   right.stopReading();
   left.send(new Uint8Array(150));
   left.finish();
   await settled();
-  assertEquals([right.receivedOctets, right.hasEnded], [100, false]);
+  assertEquals([right.receivedBytes, right.hasEnded], [100, false]);
   right.startReading();
   await right.ended;
-  assertEquals(right.receivedOctets, 150);
+  assertEquals(right.receivedBytes, 150);
   right.reset("done");
 });
 
 Deno.test("a side that is closed still delivers what it sent", async () => {
-  const { left, right, b, result } = joined({ windowOctets: 100 });
+  const { left, right, b, result } = joined({ windowBytes: 100 });
   right.finish();
   await left.ended;
   right.stopReading();
@@ -80,26 +83,26 @@ Deno.test("a side that is closed still delivers what it sent", async () => {
   assertEquals(b.closed, undefined);
   right.startReading();
   await right.ended;
-  assertEquals(right.receivedOctets, 150);
+  assertEquals(right.receivedBytes, 150);
   assertEquals((await result).end, CLEAN);
 });
 
 Deno.test("a reader that stalls stalls its writer, and nobody's memory grows", async () => {
-  const { left, right, a } = joined({ windowOctets: 1_000 });
+  const { left, right, a } = joined({ windowBytes: 1_000 });
   right.stopReading();
   left.send(new Uint8Array(50_000));
   await settled();
-  assertEquals(right.receivedOctets, 1_000);
-  assertEquals(a.unconsumedOctets, 1_000);
-  assertEquals(left.queuedOctets, 48_000);
+  assertEquals(right.receivedBytes, 1_000);
+  assertEquals(a.unconsumedBytes, 1_000);
+  assertEquals(left.queuedBytes, 48_000);
   right.startReading();
   await right.received(50_000);
-  assertEquals(a.unconsumedOctets, 0);
+  assertEquals(a.unconsumedBytes, 0);
   left.reset("done");
 });
 
 Deno.test("a stall of one direction leaves the other one running", async () => {
-  const { left, right } = joined({ windowOctets: 1_000 });
+  const { left, right } = joined({ windowBytes: 1_000 });
   right.stopReading();
   left.send(new Uint8Array(50_000));
   await settled();
@@ -120,13 +123,13 @@ Deno.test("the clock measures how long it took", async () => {
 Deno.test("datagrams stay whole, empty ones too", async () => {
   const { left, right, result } = joined({
     datagrams: true,
-    windowOctets: 1_000,
+    windowBytes: 1_000,
   });
-  for (const octets of [3, 0, 700, 1]) left.send(new Uint8Array(octets));
+  for (const bytes of [3, 0, 700, 1]) left.send(new Uint8Array(bytes));
   await right.received(704);
   assertEquals(right.chunks.map((chunk) => chunk.length), [3, 0, 700, 1]);
   left.reset("done");
-  assertEquals((await result).octetsAToB, 704);
+  assertEquals((await result).bytesAToB, 704);
 });
 
 Deno.test("refuses to join datagrams with a byte stream", () => {
@@ -157,7 +160,7 @@ for (const entry of ["write", "end", "consumed"] as const) {
     const { left, a, b, result } = joined();
     const spoiled = entry === "consumed" ? a : b;
     spoiled[entry] = slip;
-    left.send("octets");
+    left.send("bytes");
     left.finish();
     const { end } = await result;
     assertEquals(end, { kind: "lost", reason: "an internal error" });

@@ -26,16 +26,16 @@ const WIDE: ReadonlySet<string> = new Set(["int64", "uint64", "sint64"]);
  * text of there is the value as it is on the wire; `error` says what is broken.
  */
 export function canonicalJson({ typeUrl = "", value }: Any): PlainValue {
-  const octets = value ?? new Uint8Array(0);
+  const bytes = value ?? new Uint8Array(0);
   const type = typeOfUrl(typeUrl);
   if (type === undefined) {
-    return { "@type": typeUrl, value: octets.toBase64() };
+    return { "@type": typeUrl, value: bytes.toBase64() };
   }
   try {
-    const message = type.toObject(type.decode(octets), { longs: Number });
+    const message = type.toObject(type.decode(bytes), { longs: Number });
     return { "@type": typeUrl, ...messageJson(type, message) as object };
   } catch (error) {
-    // Whatever protobufjs throws here is about the octets.
+    // Whatever protobufjs throws here is about the bytes.
     return { "@type": typeUrl, error: (error as Error).message };
   }
 }

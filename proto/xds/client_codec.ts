@@ -3,7 +3,7 @@
  *
  * Layer: xDS. Unlike a server's (`request_decoder.ts`, `response_encoder.ts`) it is
  * not hot, so requests are written by protobufjs. Responses are walked by hand:
- * resources stay octets until somebody wants to know what is in them, and one
+ * resources stay bytes until somebody wants to know what is in them, and one
  * that is broken spoils no other.
  *
  * @module
@@ -41,7 +41,7 @@ const ANY_VALUE_FIELD = 2;
 const OWN_NAME_FIELD = 1;
 
 const LENGTH_DELIMITED = 2;
-const NO_OCTETS = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
 /** Writes `DiscoveryRequest` or `DeltaDiscoveryRequest`. */
 export function encodeRequest(request: DiscoveryRequest): Uint8Array {
@@ -65,21 +65,21 @@ export function encodeRequest(request: DiscoveryRequest): Uint8Array {
 /**
  * Reads `DiscoveryResponse` or `DeltaDiscoveryResponse`.
  *
- * @returns What is in it are views of `octets`.
+ * @returns What is in it are views of `bytes`.
  * @throws {GrpcError} INVALID_ARGUMENT when they are no such message.
  */
 export function decodeResponse(
   mode: DiscoveryMode,
-  octets: Uint8Array,
+  bytes: Uint8Array,
 ): DiscoveryResponse {
   try {
-    return readResponse(mode, octets);
+    return readResponse(mode, bytes);
   } catch (error) {
-    // The readers answer malformed octets with errors of their own, and nothing
+    // The readers answer malformed bytes with errors of their own, and nothing
     // else in there can fail.
     throw new GrpcError(
       StatusCode.INVALID_ARGUMENT,
-      `Cannot read a discovery response of ${octets.length} octets: ${
+      `Cannot read a discovery response of ${bytes.length} bytes: ${
         (error as Error).message
       }`,
     );
@@ -88,12 +88,12 @@ export function decodeResponse(
 
 function readResponse(
   mode: DiscoveryMode,
-  octets: Uint8Array,
+  bytes: Uint8Array,
 ): DiscoveryResponse {
   let [version, typeUrl, nonce] = ["", "", ""];
   const resources: Uint8Array[] = [];
   const removed: string[] = [];
-  for (const { field, value } of fieldsOf(octets)) {
+  for (const { field, value } of fieldsOf(bytes)) {
     if (field === VERSION_FIELD) version = readText(value);
     else if (field === RESOURCES_FIELD) resources.push(value);
     else if (field === TYPE_URL_FIELD) typeUrl = readText(value);
@@ -111,10 +111,10 @@ function readResponse(
 }
 
 /** `envoy.service.discovery.v3.Resource`. */
-function readResource(octets: Uint8Array): ReceivedResource {
+function readResource(bytes: Uint8Array): ReceivedResource {
   let [version, name] = ["", ""];
-  let any: Uint8Array = NO_OCTETS;
-  for (const { field, value } of fieldsOf(octets)) {
+  let any: Uint8Array = NO_BYTES;
+  for (const { field, value } of fieldsOf(bytes)) {
     if (field === RESOURCE_VERSION_FIELD) version = readText(value);
     else if (field === RESOURCE_ANY_FIELD) any = value;
     else if (field === RESOURCE_NAME_FIELD) name = readText(value);
@@ -127,10 +127,10 @@ function readResource(octets: Uint8Array): ReceivedResource {
 /** `google.protobuf.Any`; the name is the one that its content has. */
 function readAny(any: Uint8Array, version: string): ReceivedResource {
   let typeUrl = "";
-  let value: Uint8Array = NO_OCTETS;
-  for (const { field, value: octets } of fieldsOf(any)) {
-    if (field === ANY_TYPE_URL_FIELD) typeUrl = readText(octets);
-    else if (field === ANY_VALUE_FIELD) value = octets;
+  let value: Uint8Array = NO_BYTES;
+  for (const { field, value: bytes } of fieldsOf(any)) {
+    if (field === ANY_TYPE_URL_FIELD) typeUrl = readText(bytes);
+    else if (field === ANY_VALUE_FIELD) value = bytes;
   }
   return { name: nameIn(value), version, typeUrl, value };
 }
@@ -151,9 +151,9 @@ function nameIn(resource: Uint8Array): string {
 
 /** Length-delimited fields in their order, as views. */
 function* fieldsOf(
-  octets: Uint8Array,
+  bytes: Uint8Array,
 ): Generator<{ field: number; value: Uint8Array }> {
-  const reader = new Reader(octets);
+  const reader = new Reader(bytes);
   while (reader.pos < reader.len) {
     const tag = reader.tag();
     const field = tag >>> 3;

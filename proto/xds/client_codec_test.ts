@@ -47,12 +47,12 @@ Deno.test("a server reads what a client asks", () => {
 });
 
 Deno.test("a resource is called what it calls itself", () => {
-  const octets = discoveryResponse.encode({
+  const bytes = discoveryResponse.encode({
     versionInfo: "1",
     typeUrl: TYPE_URLS.cluster,
     resources: [pack(cluster, { name: "one" }), pack(cluster, {})],
   });
-  const { resources } = decodeResponse("sotw", octets);
+  const { resources } = decodeResponse("sotw", bytes);
   assertEquals(
     resources.map(({ name, version }) => [name, version]),
     [["one", "1"], ["", "1"]],
@@ -64,22 +64,22 @@ Deno.test("a resource is called what it calls itself", () => {
 });
 
 Deno.test("Delta may say that a resource is as it was", () => {
-  const octets = deltaDiscoveryResponse.encode({
+  const bytes = deltaDiscoveryResponse.encode({
     resources: [{ name: "a", version: "2" }],
   });
-  assertEquals(decodeResponse("delta", octets).resources, [
+  assertEquals(decodeResponse("delta", bytes).resources, [
     { name: "a", version: "2", typeUrl: "", value: new Uint8Array(0) },
   ]);
 });
 
 Deno.test("a broken resource spoils no other", () => {
-  const octets = discoveryResponse.encode({
+  const bytes = discoveryResponse.encode({
     resources: [
       { typeUrl: TYPE_URLS.cluster, value: Uint8Array.of(0x0a, 9) },
       pack(cluster, { name: "whole" }),
     ],
   });
-  const { resources } = decodeResponse("sotw", octets);
+  const { resources } = decodeResponse("sotw", bytes);
   assertEquals(resources.map(({ name }) => name), ["", "whole"]);
 });
 
@@ -98,8 +98,8 @@ Deno.test("a broken response is the server's fault", () => {
 
 Deno.test("fields that nobody here knows pass", () => {
   // canary (3), control_plane (6 of SotW), resource_errors (7).
-  const octets = Uint8Array.fromHex("1801" + "32030a0178" + "3a00" + "2a016e");
-  assertEquals(decodeResponse("sotw", octets), {
+  const bytes = Uint8Array.fromHex("1801" + "32030a0178" + "3a00" + "2a016e");
+  assertEquals(decodeResponse("sotw", bytes), {
     ...{ typeUrl: "", version: "", nonce: "n" },
     ...{ resources: [], removed: [] },
   });

@@ -3,7 +3,7 @@
  * it.
  *
  * Layer: xDS. Names and rules are those of the xDS v3 protocol
- * (`envoy.service.discovery.v3`). Octets are for others: a server has
+ * (`envoy.service.discovery.v3`). Bytes are for others: a server has
  * `request_decoder.ts` and `response_encoder.ts`, a client `client_codec.ts`.
  *
  * @module

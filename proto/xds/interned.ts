@@ -1,11 +1,11 @@
 /**
- * One value for equal octets: what a thousand clients repeat is read once.
+ * One value for equal bytes: what a thousand clients repeat is read once.
  *
- * Layer: xDS. A value is known for as long as somebody else has it; the octets
+ * Layer: xDS. A value is known for as long as somebody else has it; the bytes
  * that it was read from are kept as long, so that finding it again costs a hash
  * and a comparison and makes nothing.
  *
- * Attack in mind: octets made to have one hash would make one long row to be
+ * Attack in mind: bytes made to have one hash would make one long row to be
  * compared with. Beyond {@linkcode ROW_MAX} values of one hash more are read and
  * not kept.
  *
@@ -16,7 +16,7 @@
 export const ROW_MAX = 4;
 
 interface Entry<T extends object> {
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
   readonly value: WeakRef<T>;
 }
 
@@ -29,7 +29,7 @@ export class Interned<T extends object> {
     this.#sweep(hash)
   );
 
-  /** Different octets that are known. */
+  /** Different bytes that are known. */
   get size(): number {
     let size = 0;
     for (const row of this.#rows.values()) size += row.length;
@@ -37,19 +37,19 @@ export class Interned<T extends object> {
   }
 
   /**
-   * The value of `octets`, made by `read` unless it is known.
+   * The value of `bytes`, made by `read` unless it is known.
    *
-   * @param octets Only looked at during the call.
-   * @param read Gets octets that never change. What it throws is passed on.
+   * @param bytes Only looked at during the call.
+   * @param read Gets bytes that never change. What it throws is passed on.
    */
-  valueOf(octets: Uint8Array, read: (octets: Uint8Array) => T): T {
+  valueOf(bytes: Uint8Array, read: (bytes: Uint8Array) => T): T {
     const view = new DataView(
-      octets.buffer,
-      octets.byteOffset,
-      octets.byteLength,
+      bytes.buffer,
+      bytes.byteOffset,
+      bytes.byteLength,
     );
     const last = this.#last;
-    if (last !== undefined && isEqual(view, last.octets)) {
+    if (last !== undefined && isEqual(view, last.bytes)) {
       const there = last.value.deref();
       if (there !== undefined) return there;
     }
@@ -57,7 +57,7 @@ export class Interned<T extends object> {
     const row = this.#rows.get(hash);
     if (row !== undefined) {
       for (const entry of row) {
-        if (!isEqual(view, entry.octets)) continue;
+        if (!isEqual(view, entry.bytes)) continue;
         const there = entry.value.deref();
         if (there === undefined) continue;
         this.#last = entry;
@@ -65,19 +65,19 @@ export class Interned<T extends object> {
       }
       if (row.length >= ROW_MAX) this.#sweep(hash);
     }
-    // Not `slice`: of a Buffer that would be the same octets again.
-    return this.#add(hash, new Uint8Array(octets), read);
+    // Not `slice`: of a Buffer that would be the same bytes again.
+    return this.#add(hash, new Uint8Array(bytes), read);
   }
 
   #add(
     hash: number,
-    octets: Uint8Array,
-    read: (octets: Uint8Array) => T,
+    bytes: Uint8Array,
+    read: (bytes: Uint8Array) => T,
   ): T {
-    const value = read(octets);
+    const value = read(bytes);
     const row = this.#rows.get(hash) ?? [];
     if (row.length >= ROW_MAX) return value;
-    this.#last = { octets, value: new WeakRef(value) };
+    this.#last = { bytes, value: new WeakRef(value) };
     row.push(this.#last);
     this.#rows.set(hash, row);
     this.#collected.register(value, hash);

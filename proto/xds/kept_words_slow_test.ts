@@ -14,14 +14,14 @@ Deno.test("of long words the kept page is all that stays in memory", () => {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");
   const decoder = new RequestDecoder();
-  const octets = discoveryRequest.encode({
+  const bytes = discoveryRequest.encode({
     errorDetail: { code: 3, message: "m".repeat(2_000_000) },
   });
   const kept: (ErrorDetail | undefined)[] = [];
   collect();
   const before = Deno.memoryUsage().heapUsed;
   for (let time = 0; time < 50; time++) {
-    kept.push(decoder.decode("sotw", octets).errorDetail);
+    kept.push(decoder.decode("sotw", bytes).errorDetail);
   }
   collect();
   // V8 keeps what a slice is of: that would be 100 MB.

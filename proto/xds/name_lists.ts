@@ -4,7 +4,7 @@
  *
  * Layer: xDS. A client repeats all its names in every request, with each ACK
  * too, and a thousand clients have the same ones. So a list is found by its raw
- * octets (a section: fields with one tag), and read only when it is new.
+ * bytes (a section: fields with one tag), and read only when it is new.
  *
  * @module
  */
@@ -20,8 +20,8 @@ type Reader = protobuf.Reader;
 /** Names in one request. */
 export const NAMES_PER_REQUEST_MAX = 20_000;
 
-/** Octets of one name; with a version it has as many again. */
-export const NAME_OCTETS_MAX = 1_024;
+/** Bytes of one name; with a version it has as many again. */
+export const NAME_BYTES_MAX = 1_024;
 
 const NO_NAMES: readonly string[] = Object.freeze([]);
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
@@ -45,7 +45,7 @@ export class NameLists {
    * The names of a section.
    *
    * @param section Only looked at during the call; `undefined` names nothing.
-   * @returns Frozen; the same array for the same octets as long as it is in use.
+   * @returns Frozen; the same array for the same bytes as long as it is in use.
    * @throws {TypeError} When a name is not UTF-8.
    */
   namesOf(section: Uint8Array | undefined): readonly string[] {
@@ -73,7 +73,7 @@ export interface NameCount {
  * Passes the field whose tag has just been read, and all that follow it with the
  * same tag, without reading what is in them.
  *
- * @param octetsMax Of one field.
+ * @param bytesMax Of one field.
  * @throws {GrpcError} RESOURCE_EXHAUSTED over a limit.
  * @throws {RangeError} When a field is cut short.
  */
@@ -81,14 +81,14 @@ export function passSection(
   reader: Reader,
   tag: number,
   count: NameCount,
-  octetsMax: number,
+  bytesMax: number,
 ): void {
   const { buf, len } = reader;
   do {
     const length = reader.size();
-    if (length > octetsMax) {
+    if (length > bytesMax) {
       throw tooMuch(
-        `a name has ${length} octets, at most ${octetsMax} are accepted`,
+        `a name has ${length} bytes, at most ${bytesMax} are accepted`,
       );
     }
     if (++count.names > NAMES_PER_REQUEST_MAX) {

@@ -14,7 +14,7 @@ import { plainOf, structOf } from "./struct_data.ts";
 import { node } from "./xds_messages.ts";
 
 /** An encoded node; Envoy's has some 50 KiB. */
-export const NODE_OCTETS_MAX = 262_144;
+export const NODE_BYTES_MAX = 262_144;
 
 /** Characters of each text of a node: it is kept, logged and shown. */
 export const NODE_TEXT_MAX = 1_024;
@@ -27,11 +27,11 @@ export const CLIENT_FEATURES_MAX = 64;
  *
  * @throws {GrpcError} INVALID_ARGUMENT, or RESOURCE_EXHAUSTED over a limit.
  */
-export function decodeNode(octets: Uint8Array): DiscoveryNode {
-  if (octets.length > NODE_OCTETS_MAX) {
-    throw tooLarge(`${octets.length} octets`, `${NODE_OCTETS_MAX}`);
+export function decodeNode(bytes: Uint8Array): DiscoveryNode {
+  if (bytes.length > NODE_BYTES_MAX) {
+    throw tooLarge(`${bytes.length} bytes`, `${NODE_BYTES_MAX}`);
   }
-  const message = node.decode(octets);
+  const message = node.decode(bytes);
   const { region, zone, subZone } = message.locality ?? {};
   const features = message.clientFeatures ?? [];
   if (features.length > CLIENT_FEATURES_MAX) {

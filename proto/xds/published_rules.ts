@@ -44,7 +44,7 @@ const plans = new Map<protobuf.Type, MessagePlan>();
 
 /** Contents of `Any` fields that many messages share are looked at once. */
 const sound = new WeakSet<Uint8Array>();
-const NO_OCTETS = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
 /**
  * The first rule that a message breaks.
@@ -141,7 +141,7 @@ function lookAtValue(
 
 /** What is in an `Any`, if it is a message that we have a text of. */
 function lookInto(
-  { typeUrl = "", value = NO_OCTETS }: Any,
+  { typeUrl = "", value = NO_BYTES }: Any,
 ): Problem | undefined {
   const type = typeOfUrl(typeUrl);
   if (type === undefined || sound.has(value)) return undefined;

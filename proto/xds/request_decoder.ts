@@ -1,5 +1,5 @@
 /**
- * Requests of clients, out of octets.
+ * Requests of clients, out of bytes.
  *
  * Layer: xDS. Hot: a thousand clients answer every response, and each repeats
  * all its names. So requests are walked by hand, and names are read only when
@@ -21,7 +21,7 @@ import type {
   SotwRequest,
 } from "./discovery.ts";
 import {
-  NAME_OCTETS_MAX,
+  NAME_BYTES_MAX,
   type NameCount,
   NameLists,
   passSection,
@@ -33,13 +33,13 @@ import { rpcStatus } from "./xds_messages.ts";
 const { Reader } = protobuf;
 
 /**
- * The longest request, for whoever gathers messages: 20,000 names of 100 octets.
+ * The longest request, for whoever gathers messages: 20,000 names of 100 bytes.
  * A client can make the server hold one that is not complete.
  */
-export const REQUEST_OCTETS_MAX = 2_097_152;
+export const REQUEST_BYTES_MAX = 2_097_152;
 
-/** Octets of a type URL, a version and a nonce. */
-export const REQUEST_TEXT_OCTETS_MAX = 1_024;
+/** Bytes of a type URL, a version and a nonce. */
+export const REQUEST_TEXT_BYTES_MAX = 1_024;
 
 /** Characters that are kept of what a client says in a NACK. */
 export const ERROR_MESSAGE_MAX = 4_096;
@@ -47,7 +47,7 @@ export const ERROR_MESSAGE_MAX = 4_096;
 /** Into how many places of a request one field may be strewn. */
 export const PIECES_MAX = 64;
 
-/** How octets of a field are put together. */
+/** How bytes of a field are put together. */
 type FieldKind =
   /** The last one counts. */
   | "text"
@@ -111,28 +111,28 @@ export class RequestDecoder {
   /**
    * Reads `DiscoveryRequest` or `DeltaDiscoveryRequest`.
    *
-   * @param octets Only looked at during the call.
+   * @param bytes Only looked at during the call.
    * @throws {GrpcError} INVALID_ARGUMENT when they are no such message,
    *   RESOURCE_EXHAUSTED over one of the limits.
    */
-  decode(mode: DiscoveryMode, octets: Uint8Array): DiscoveryRequest {
+  decode(mode: DiscoveryMode, bytes: Uint8Array): DiscoveryRequest {
     try {
-      return mode === "sotw" ? this.#sotw(octets) : this.#delta(octets);
+      return mode === "sotw" ? this.#sotw(bytes) : this.#delta(bytes);
     } catch (error) {
       if (error instanceof GrpcError) throw error;
-      // The readers answer malformed octets with errors of their own, and
+      // The readers answer malformed bytes with errors of their own, and
       // nothing else in there can fail.
       throw new GrpcError(
         StatusCode.INVALID_ARGUMENT,
-        `Cannot read a discovery request of ${octets.length} octets: ${
+        `Cannot read a discovery request of ${bytes.length} bytes: ${
           (error as Error).message
         }`,
       );
     }
   }
 
-  #sotw(octets: Uint8Array): SotwRequest {
-    const fields = new Fields(octets, SOTW_SHAPE);
+  #sotw(bytes: Uint8Array): SotwRequest {
+    const fields = new Fields(bytes, SOTW_SHAPE);
     return {
       mode: "sotw",
       node: fields.message(SOTW.node, decodeNode),
@@ -144,8 +144,8 @@ export class RequestDecoder {
     };
   }
 
-  #delta(octets: Uint8Array): DeltaRequest {
-    const fields = new Fields(octets, DELTA_SHAPE);
+  #delta(bytes: Uint8Array): DeltaRequest {
+    const fields = new Fields(bytes, DELTA_SHAPE);
     const versions = fields.section(DELTA.initialVersions);
     return {
       mode: "delta",
@@ -160,15 +160,15 @@ export class RequestDecoder {
   }
 }
 
-/** One request by field number: texts, and octets that are not read yet. */
+/** One request by field number: texts, and bytes that are not read yet. */
 class Fields {
   // Arrays, for a Map would cost more than all the rest.
   readonly #texts: (string | undefined)[] = [];
   readonly #pieces: (Uint8Array[] | undefined)[] = [];
 
-  /** @throws {Error} When `octets` are malformed, or too much of something. */
-  constructor(octets: Uint8Array, shape: Shape) {
-    const reader = new Reader(octets);
+  /** @throws {Error} When `bytes` are malformed, or too much of something. */
+  constructor(bytes: Uint8Array, shape: Shape) {
+    const reader = new Reader(bytes);
     const count: NameCount = { names: 0 };
     while (reader.pos < reader.len) {
       const start = reader.pos;
@@ -186,12 +186,12 @@ class Fields {
           this.#add(field, readView(reader));
           break;
         case "names":
-          passSection(reader, tag, count, NAME_OCTETS_MAX);
-          this.#add(field, octets.subarray(start, reader.pos));
+          passSection(reader, tag, count, NAME_BYTES_MAX);
+          this.#add(field, bytes.subarray(start, reader.pos));
           break;
         case "versions":
-          passSection(reader, tag, count, 2 * NAME_OCTETS_MAX);
-          this.#add(field, octets.subarray(start, reader.pos));
+          passSection(reader, tag, count, 2 * NAME_BYTES_MAX);
+          this.#add(field, bytes.subarray(start, reader.pos));
           break;
       }
     }
@@ -210,7 +210,7 @@ class Fields {
   /** A message; in several pieces, what merging them gives. */
   message<T>(
     field: number,
-    decode: (octets: Uint8Array) => T,
+    decode: (bytes: Uint8Array) => T,
   ): T | undefined {
     const pieces = this.#pieces[field];
     if (pieces === undefined) return undefined;
@@ -230,15 +230,15 @@ class Fields {
   }
 }
 
-function shortText(field: number, octets: Uint8Array): string {
-  if (octets.length <= REQUEST_TEXT_OCTETS_MAX) return readText(octets);
+function shortText(field: number, bytes: Uint8Array): string {
+  if (bytes.length <= REQUEST_TEXT_BYTES_MAX) return readText(bytes);
   throw tooMuch(
-    `field ${field} has ${octets.length} octets, at most ${REQUEST_TEXT_OCTETS_MAX} are accepted`,
+    `field ${field} has ${bytes.length} bytes, at most ${REQUEST_TEXT_BYTES_MAX} are accepted`,
   );
 }
 
-function decodeError(octets: Uint8Array): ErrorDetail {
-  const { code = 0, message = "" } = rpcStatus.decode(octets);
+function decodeError(bytes: Uint8Array): ErrorDetail {
+  const { code = 0, message = "" } = rpcStatus.decode(bytes);
   if (message.length <= ERROR_MESSAGE_MAX) return { code, message };
   // Put together anew: a slice would keep all of it, for as long as it is kept.
   const kept = Array.from(message.slice(0, ERROR_MESSAGE_MAX)).join("");

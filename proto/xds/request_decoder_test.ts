@@ -4,20 +4,20 @@ import {
   assertStrictEquals,
   assertThrows,
 } from "@std/assert";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { GrpcError } from "../grpc/status.ts";
 import type { DeltaRequest, DiscoveryMode, SotwRequest } from "./discovery.ts";
 import type { Node } from "./messages/core_messages.ts";
-import { NAME_OCTETS_MAX, NAMES_PER_REQUEST_MAX } from "./name_lists.ts";
+import { NAME_BYTES_MAX, NAMES_PER_REQUEST_MAX } from "./name_lists.ts";
 import {
   CLIENT_FEATURES_MAX,
-  NODE_OCTETS_MAX,
+  NODE_BYTES_MAX,
   NODE_TEXT_MAX,
 } from "./node_codec.ts";
 import {
   ERROR_MESSAGE_MAX,
   PIECES_MAX,
-  REQUEST_TEXT_OCTETS_MAX,
+  REQUEST_TEXT_BYTES_MAX,
   RequestDecoder,
 } from "./request_decoder.ts";
 import { TYPE_URLS } from "./resource.ts";
@@ -37,29 +37,29 @@ const NODE: Node = {
 const names = (count: number) =>
   Array.from({ length: count }, (_, index) => `default/service-${index}:80`);
 
-function sotw(octets: Uint8Array, decoder = new RequestDecoder()): SotwRequest {
-  const request = decoder.decode("sotw", octets);
+function sotw(bytes: Uint8Array, decoder = new RequestDecoder()): SotwRequest {
+  const request = decoder.decode("sotw", bytes);
   assert(request.mode === "sotw");
   return request;
 }
 
 function delta(
-  octets: Uint8Array,
+  bytes: Uint8Array,
   decoder = new RequestDecoder(),
 ): DeltaRequest {
-  const request = decoder.decode("delta", octets);
+  const request = decoder.decode("delta", bytes);
   assert(request.mode === "delta");
   return request;
 }
 
 function assertRefused(
-  octets: Uint8Array,
+  bytes: Uint8Array,
   code: number,
   message: string,
   mode: DiscoveryMode = "sotw",
 ): void {
   const error = assertThrows(
-    () => new RequestDecoder().decode(mode, octets),
+    () => new RequestDecoder().decode(mode, bytes),
     GrpcError,
     message,
   );
@@ -67,11 +67,11 @@ function assertRefused(
 }
 
 Deno.test("a first request is read whole", () => {
-  const octets = discoveryRequest.encode({
+  const bytes = discoveryRequest.encode({
     node: NODE,
     typeUrl: TYPE_URLS.cluster,
   });
-  assertEquals(sotw(octets), {
+  assertEquals(sotw(bytes), {
     mode: "sotw",
     node: {
       id: "node-1",
@@ -93,10 +93,10 @@ Deno.test("a first request is read whole", () => {
 Deno.test("Envoy's version is the one of its build", () => {
   const { userAgentVersion: _, ...node } = NODE;
   const version = { majorNumber: 1, minorNumber: 40 };
-  const octets = discoveryRequest.encode({
+  const bytes = discoveryRequest.encode({
     node: { ...node, userAgentBuildVersion: { version } },
   });
-  assertEquals(sotw(octets).node?.userAgentVersion, "1.40.0");
+  assertEquals(sotw(bytes).node?.userAgentVersion, "1.40.0");
 });
 
 Deno.test("a NACK is one by its error, were that empty", () => {
@@ -116,7 +116,7 @@ Deno.test("a NACK is one by its error, were that empty", () => {
 });
 
 Deno.test("a Delta request is read whole", () => {
-  const octets = deltaDiscoveryRequest.encode({
+  const bytes = deltaDiscoveryRequest.encode({
     node: { id: "n" },
     typeUrl: TYPE_URLS.endpoints,
     resourceNamesSubscribe: ["a", "b"],
@@ -125,7 +125,7 @@ Deno.test("a Delta request is read whole", () => {
     responseNonce: "7",
     errorDetail: { message: "x" },
   });
-  const request = delta(octets);
+  const request = delta(bytes);
   assertEquals(request.node?.id, "n");
   assertEquals(request.typeUrl, TYPE_URLS.endpoints);
   assertEquals(request.subscribe, ["a", "b"]);
@@ -154,20 +154,20 @@ Deno.test("clients that ask for the same share one list", () => {
 
 Deno.test("versions that clients come back with are shared, too", () => {
   const decoder = new RequestDecoder();
-  const octets = deltaDiscoveryRequest.encode({
+  const bytes = deltaDiscoveryRequest.encode({
     initialResourceVersions: { a: "1", b: "2" },
   });
   assertStrictEquals(
-    delta(octets, decoder).initialVersions,
-    delta(octets, decoder).initialVersions,
+    delta(bytes, decoder).initialVersions,
+    delta(bytes, decoder).initialVersions,
   );
 });
 
-Deno.test("names stay what they are when the octets are used again", () => {
-  const octets = discoveryRequest.encode({ resourceNames: ["one", "two"] });
+Deno.test("names stay what they are when the bytes are used again", () => {
+  const bytes = discoveryRequest.encode({ resourceNames: ["one", "two"] });
   const decoder = new RequestDecoder();
-  const { resourceNames } = sotw(octets, decoder);
-  octets.fill(0x41);
+  const { resourceNames } = sotw(bytes, decoder);
+  bytes.fill(0x41);
   assertEquals(resourceNames, ["one", "two"]);
   const again = discoveryRequest.encode({ resourceNames: ["one", "two"] });
   assertStrictEquals(sotw(again, decoder).resourceNames, resourceNames);
@@ -175,29 +175,29 @@ Deno.test("names stay what they are when the octets are used again", () => {
 });
 
 Deno.test("names that are strewn over a request are one list in order", () => {
-  const octets = Uint8Array.fromHex(
+  const bytes = Uint8Array.fromHex(
     "1a0161" + "2a0131" + "1a0162" + "1a0163" + "c23e0178" + "1a0164",
   );
-  const request = sotw(octets);
+  const request = sotw(bytes);
   assertEquals(request.resourceNames, ["a", "b", "c", "d"]);
   assertEquals(request.responseNonce, "1");
 });
 
 Deno.test("fields of another wire type and unknown ones pass", () => {
   // Names as a varint, field 7 (locators), a group, then a name.
-  const octets = Uint8Array.fromHex(
+  const bytes = Uint8Array.fromHex(
     "1807" + "3a020a00" + "7b0800" + "7c" + "1a0161",
   );
-  assertEquals(sotw(octets).resourceNames, ["a"]);
+  assertEquals(sotw(bytes).resourceNames, ["a"]);
 });
 
-Deno.test("malformed octets are the peer's fault", () => {
+Deno.test("malformed bytes are the peer's fault", () => {
   for (
     const hex of ["1a05", "1a", "1aff", "0a0361", "1a02c328", "2201ff", "00"]
   ) {
     assertRefused(Uint8Array.fromHex(hex), 3, "Cannot read a");
   }
-  // A node whose own octets are cut short; a map entry that is.
+  // A node whose own bytes are cut short; a map entry that is.
   assertRefused(Uint8Array.fromHex("12020a05"), 3, "Cannot read a");
   assertRefused(Uint8Array.fromHex("2a020a05"), 3, "Cannot read a", "delta");
 });
@@ -217,21 +217,21 @@ Deno.test("more names than the limit are refused, as many are not", () => {
 });
 
 Deno.test("texts over their limits are refused", () => {
-  const longest = "n".repeat(NAME_OCTETS_MAX);
+  const longest = "n".repeat(NAME_BYTES_MAX);
   const resourceNames = [longest];
   assertEquals(sotw(discoveryRequest.encode({ resourceNames })).resourceNames, [
     longest,
   ]);
   const cases: [Parameters<typeof discoveryRequest.encode>[0], string][] = [
-    [{ resourceNames: [`${longest}n`] }, "a name has 1025 octets"],
-    [{ typeUrl: "t".repeat(REQUEST_TEXT_OCTETS_MAX + 1) }, "field 4 has 1025"],
-    [{ versionInfo: "v".repeat(2_000) }, "field 1 has 2000 octets"],
-    [{ responseNonce: "v".repeat(2_000) }, "field 5 has 2000 octets"],
+    [{ resourceNames: [`${longest}n`] }, "a name has 1025 bytes"],
+    [{ typeUrl: "t".repeat(REQUEST_TEXT_BYTES_MAX + 1) }, "field 4 has 1025"],
+    [{ versionInfo: "v".repeat(2_000) }, "field 1 has 2000 bytes"],
+    [{ responseNonce: "v".repeat(2_000) }, "field 5 has 2000 bytes"],
     [
       { node: { id: "n".repeat(NODE_TEXT_MAX + 1) } },
       "a id of 1025 characters",
     ],
-    [{ node: { cluster: "n".repeat(NODE_OCTETS_MAX) } }, "262148 octets"],
+    [{ node: { cluster: "n".repeat(NODE_BYTES_MAX) } }, "262148 bytes"],
     [
       {
         node: { clientFeatures: new Array(CLIENT_FEATURES_MAX + 1).fill("f") },
@@ -250,20 +250,20 @@ Deno.test("texts over their limits are refused", () => {
 
 Deno.test("a field in very many places is refused", () => {
   const piece = Uint8Array.fromHex("1a01610a00");
-  const octets = new Uint8Array(piece.length * (PIECES_MAX + 1));
-  for (let at = 0; at < octets.length; at += piece.length) {
-    octets.set(piece, at);
+  const bytes = new Uint8Array(piece.length * (PIECES_MAX + 1));
+  for (let at = 0; at < bytes.length; at += piece.length) {
+    bytes.set(piece, at);
   }
-  assertRefused(octets, 8, "field 3 is strewn over more than 64 places");
-  const fewer = octets.subarray(piece.length);
+  assertRefused(bytes, 8, "field 3 is strewn over more than 64 places");
+  const fewer = bytes.subarray(piece.length);
   assertEquals(sotw(fewer).resourceNames.length, PIECES_MAX);
 });
 
 Deno.test("of what a client says in a NACK a page is kept", () => {
-  const octets = discoveryRequest.encode({
+  const bytes = discoveryRequest.encode({
     errorDetail: { code: 3, message: "m".repeat(100_000) },
   });
-  assertEquals(sotw(octets).errorDetail?.message.length, ERROR_MESSAGE_MAX);
+  assertEquals(sotw(bytes).errorDetail?.message.length, ERROR_MESSAGE_MAX);
 });
 
 Deno.test("what is kept of a node is little, whatever Envoy sends", () => {
@@ -274,7 +274,7 @@ Deno.test("what is kept of a node is little, whatever Envoy sends", () => {
   for (let at = 3; at < node.length; at += extension.length) {
     node.set(extension, at);
   }
-  // Field 2 of the request; three octets of length.
+  // Field 2 of the request; three bytes of length.
   const head = Uint8Array.of(0x12, ...varint(node.length));
   const request = sotw(Uint8Array.of(...head, ...node));
   assertEquals(Object.keys(request.node!).length, 7);
@@ -292,9 +292,9 @@ Deno.test("requests are what protobufjs reads in them", async () => {
         ? {}
         : { errorDetail: { code: prng.below(20), message: text(prng) } }),
     };
-    const octets = discoveryRequest.encode(message);
+    const bytes = discoveryRequest.encode(message);
     const { errorDetail, resourceNames, ...rest } = message;
-    assertEquals(sotw(octets), {
+    assertEquals(sotw(bytes), {
       mode: "sotw",
       node: undefined,
       ...rest,

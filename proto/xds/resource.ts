@@ -1,7 +1,7 @@
 /**
  * What xDS calls a resource, and the four kinds of it that are served here.
  *
- * Layer: xDS. A resource is opaque octets with a name and a version; what is in
+ * Layer: xDS. A resource is opaque bytes with a name and a version; what is in
  * it is said where it is made, and read where it is used.
  *
  * @module

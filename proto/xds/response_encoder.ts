@@ -1,5 +1,5 @@
 /**
- * What a server tells its clients, as octets.
+ * What a server tells its clients, as bytes.
  *
  * Layer: xDS. A message is a client's own part, its nonce and who answers, and a
  * body that is the same for everybody who is told the same. Protobuf does not
@@ -33,10 +33,10 @@ import {
 
 const UTF8 = new TextEncoder();
 
-/** Octets, and what they say besides the array that they are found by. */
+/** Bytes, and what they say besides the array that they are found by. */
 interface Encoded {
   readonly body: ResponseBody;
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
 }
 
 /** By what is longest in a body; one each, the last one. */
@@ -47,7 +47,7 @@ const encoded: Readonly<Record<DiscoveryMode, WeakMap<object, Encoded>>> = {
 
 /**
  * All of a response but its nonce. Bodies with the same array of resources (or,
- * without resources, of removed names) get the same octets, as long as the rest
+ * without resources, of removed names) get the same bytes, as long as the rest
  * of them is the same too.
  *
  * @returns Shared: never change it.
@@ -58,10 +58,10 @@ export function encodeBody(
 ): Uint8Array {
   const key = body.resources.length > 0 ? body.resources : body.removed;
   const known = encoded[mode].get(key);
-  if (known !== undefined && isSame(known.body, body)) return known.octets;
-  const octets = mode === "sotw" ? sotwBody(body) : deltaBody(body);
-  encoded[mode].set(key, { body, octets });
-  return octets;
+  if (known !== undefined && isSame(known.body, body)) return known.bytes;
+  const bytes = mode === "sotw" ? sotwBody(body) : deltaBody(body);
+  encoded[mode].set(key, { body, bytes });
+  return bytes;
 }
 
 /**
@@ -84,7 +84,7 @@ export function encodeHead(
     writer.head(CONTROL_PLANE_FIELDS[mode], size);
     writer.text(IDENTIFIER_FIELD, server);
   }
-  return writer.octets;
+  return writer.bytes;
 }
 
 function isSame(one: ResponseBody, other: ResponseBody): boolean {
@@ -105,28 +105,28 @@ function sotwBody(
   for (const { any } of resources) writer.field(RESOURCES_FIELD, any);
   writer.text(TYPE_URL_FIELD, typeUrl);
   for (const error of errors) writer.field(ERRORS_FIELD, error);
-  return writer.octets;
+  return writer.bytes;
 }
 
 /** `ResourceError`: there is no such resource. */
 function absenceOf(name: string): Uint8Array {
   const inner = sizeOfText(name);
-  const detail = statusOctets();
+  const detail = statusBytes();
   const writer = new Writer(sizeOfField(inner) + sizeOfField(detail.length));
   writer.head(ERROR_NAME_FIELD, inner);
   writer.text(RESOURCE_NAME_IN_ERROR_FIELD, name);
   writer.field(ERROR_DETAIL_FIELD, detail);
-  return writer.octets;
+  return writer.bytes;
 }
 
-function statusOctets(): Uint8Array {
+function statusBytes(): Uint8Array {
   const text = new Writer(sizeOfText(ABSENT));
   text.text(STATUS_MESSAGE_FIELD, ABSENT);
   // Its code is no length-delimited field.
   return absentStatus ??= Uint8Array.of(
     STATUS_CODE_TAG,
     StatusCode.NOT_FOUND,
-    ...text.octets,
+    ...text.bytes,
   );
 }
 
@@ -140,7 +140,7 @@ function deltaBody(body: ResponseBody): Uint8Array {
   const sizes = resources.map(sizeOfResource);
   let size = sizeOfText(version) + sizeOfText(typeUrl);
   for (const one of sizes) size += sizeOfField(one);
-  for (const name of removed) size += sizeOfField(octetsOf(name));
+  for (const name of removed) size += sizeOfField(bytesOf(name));
   const writer = new Writer(size);
   writer.text(VERSION_FIELD, version);
   resources.forEach((resource, index) => {
@@ -151,10 +151,10 @@ function deltaBody(body: ResponseBody): Uint8Array {
   });
   writer.text(TYPE_URL_FIELD, typeUrl);
   for (const name of removed) {
-    writer.head(REMOVED_FIELD, octetsOf(name));
+    writer.head(REMOVED_FIELD, bytesOf(name));
     writer.utf8(name);
   }
-  return writer.octets;
+  return writer.bytes;
 }
 
 function sizeOfResource({ version, any, name }: Resource): number {
@@ -163,55 +163,55 @@ function sizeOfResource({ version, any, name }: Resource): number {
 
 /** A text field; an empty one is not written. */
 function sizeOfText(text: string): number {
-  return text === "" ? 0 : sizeOfField(octetsOf(text));
+  return text === "" ? 0 : sizeOfField(bytesOf(text));
 }
 
-/** A field of `length` octets with a tag of one octet. */
+/** A field of `length` bytes with a tag of one byte. */
 function sizeOfField(length: number): number {
-  let octets = 2 + length;
-  for (let rest = length >>> 7; rest > 0; rest >>>= 7) octets++;
-  return octets;
+  let bytes = 2 + length;
+  for (let rest = length >>> 7; rest > 0; rest >>>= 7) bytes++;
+  return bytes;
 }
 
-/** Octets of `text` in UTF-8. */
-function octetsOf(text: string): number {
+/** Bytes of `text` in UTF-8. */
+function bytesOf(text: string): number {
   for (let at = 0; at < text.length; at++) {
     if (text.charCodeAt(at) >= 0x80) return UTF8.encode(text).length;
   }
   return text.length;
 }
 
-/** Writes length-delimited fields into exactly as many octets as they have. */
+/** Writes length-delimited fields into exactly as many bytes as they have. */
 class Writer {
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
   #at = 0;
 
   constructor(size: number) {
-    this.octets = new Uint8Array(size);
+    this.bytes = new Uint8Array(size);
   }
 
   text(field: number, text: string): void {
     if (text === "") return;
-    this.head(field, octetsOf(text));
+    this.head(field, bytesOf(text));
     this.utf8(text);
   }
 
-  field(field: number, octets: Uint8Array): void {
-    this.head(field, octets.length);
-    this.octets.set(octets, this.#at);
-    this.#at += octets.length;
+  field(field: number, bytes: Uint8Array): void {
+    this.head(field, bytes.length);
+    this.bytes.set(bytes, this.#at);
+    this.#at += bytes.length;
   }
 
   head(field: number, length: number): void {
-    this.octets[this.#at++] = field << 3 | 2;
+    this.bytes[this.#at++] = field << 3 | 2;
     let rest = length;
     for (; rest > 0x7f; rest >>>= 7) {
-      this.octets[this.#at++] = rest & 0x7f | 0x80;
+      this.bytes[this.#at++] = rest & 0x7f | 0x80;
     }
-    this.octets[this.#at++] = rest;
+    this.bytes[this.#at++] = rest;
   }
 
   utf8(text: string): void {
-    this.#at += UTF8.encodeInto(text, this.octets.subarray(this.#at)).written;
+    this.#at += UTF8.encodeInto(text, this.bytes.subarray(this.#at)).written;
   }
 }

@@ -1,5 +1,5 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
-import { forAll, type Prng } from "../../tests/support/prng.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { decodeResponse } from "./client_codec.ts";
 import type { DiscoveryMode, ResponseBody } from "./discovery.ts";
 import { encodeBody, encodeHead } from "./response_encoder.ts";
@@ -100,13 +100,13 @@ Deno.test("a response without anything is one", () => {
 
 Deno.test("one body serves all clients that are told the same", () => {
   const said = bodySaying();
-  const octets = encodeBody("sotw", said);
-  assertStrictEquals(encodeBody("sotw", { ...said }), octets);
+  const bytes = encodeBody("sotw", said);
+  assertStrictEquals(encodeBody("sotw", { ...said }), bytes);
   // The other mode has a body of its own beside it.
   const delta = encodeBody("delta", said);
-  assertEquals(delta === octets, false);
+  assertEquals(delta === bytes, false);
   assertStrictEquals(encodeBody("delta", { ...said }), delta);
-  assertStrictEquals(encodeBody("sotw", said), octets);
+  assertStrictEquals(encodeBody("sotw", said), bytes);
 });
 
 Deno.test("one array in bodies that differ otherwise makes other bodies", () => {

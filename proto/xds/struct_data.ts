@@ -3,7 +3,7 @@
  *
  * Layer: xDS. Plain data is what JSON can say. It is read within limits, because
  * a node keeps its metadata for as long as it is connected, and written in one
- * order, because versions are made of octets.
+ * order, because versions are made of bytes.
  *
  * @module
  */

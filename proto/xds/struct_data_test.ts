@@ -66,13 +66,13 @@ Deno.test("a struct is read to its deepest level, and no deeper", () => {
   assertEquals(error.code, 8);
 });
 
-Deno.test("octets of a struct that is endlessly deep are refused", () => {
+Deno.test("bytes of a struct that is endlessly deep are refused", () => {
   // value { struct_value { fields { value: … } } }, from the inside.
-  let octets: Uint8Array = Uint8Array.fromHex("0a021200");
+  let bytes: Uint8Array = Uint8Array.fromHex("0a021200");
   for (let level = 0; level < 500; level++) {
-    octets = field(1, field(2, field(5, octets)));
+    bytes = field(1, field(2, field(5, bytes)));
   }
-  assertThrows(() => struct.decode(octets), GrpcError, "max depth");
+  assertThrows(() => struct.decode(bytes), GrpcError, "max depth");
 });
 
 Deno.test("a struct has so many characters and values, and no more", () => {
@@ -90,9 +90,9 @@ Deno.test("a struct has so many characters and values, and no more", () => {
   }
 });
 
-function field(number: number, octets: Uint8Array): Uint8Array {
+function field(number: number, bytes: Uint8Array): Uint8Array {
   const head = [number << 3 | 2];
-  let rest = octets.length;
+  let rest = bytes.length;
   for (; rest > 0x7f; rest >>>= 7) head.push(rest & 0x7f | 0x80);
-  return Uint8Array.of(...head, rest, ...octets);
+  return Uint8Array.of(...head, rest, ...bytes);
 }

@@ -187,9 +187,9 @@ export function unpack<T extends object>(
 /** Like {@linkcode unpack}, out of an encoded `Any`. */
 export function decodeAny<T extends object>(
   kind: MessageKind<T>,
-  octets: Uint8Array,
+  bytes: Uint8Array,
 ): T | undefined {
-  return unpack(kind, anyMessage.decode(octets));
+  return unpack(kind, anyMessage.decode(bytes));
 }
 
 /** Codecs whose messages lack what is not on the wire; int64 are numbers. */
@@ -202,12 +202,12 @@ function kindOf<T extends object>(name: string): MessageKind<T> {
     // because resources are kept: it gives a Buffer, maybe a piece of a larger.
     encode: (message) => new Uint8Array(typeOf().encode(message).finish()),
     write: (message, writer) => void typeOf().encode(message, writer),
-    decode(octets) {
+    decode(bytes) {
       try {
-        const message = typeOf().decode(octets);
+        const message = typeOf().decode(bytes);
         return typeOf().toObject(message, { longs: Number }) as T;
       } catch (error) {
-        // Whatever protobufjs throws here is about the peer's octets.
+        // Whatever protobufjs throws here is about the peer's bytes.
         throw new GrpcError(
           StatusCode.INVALID_ARGUMENT,
           `Cannot read a ${name}: ${(error as Error).message}`,

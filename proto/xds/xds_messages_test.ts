@@ -35,11 +35,11 @@ const API_LISTENER = {
 
 Deno.test("a listener is on the wire as protobuf has it", () => {
   // Written by hand: name 1, api_listener 19 { api_listener 1: Any }.
-  const octets = listener.encode({
+  const bytes = listener.encode({
     name: "a",
     apiListener: { apiListener: { typeUrl: "t", value: Uint8Array.of(7) } },
   });
-  assertEquals(octets.toHex(), "0a0161" + "9a01080a060a01741201" + "07");
+  assertEquals(bytes.toHex(), "0a0161" + "9a01080a060a01741201" + "07");
 });
 
 Deno.test("namesakes are encoded as if each was encoded by itself", () => {
@@ -54,8 +54,8 @@ Deno.test("namesakes are encoded as if each was encoded by itself", () => {
 });
 
 Deno.test("what is packed is unpacked, and only as what it is", () => {
-  const octets = encodeAny(listener, API_LISTENER);
-  const whole = decodeAny(listener, octets);
+  const bytes = encodeAny(listener, API_LISTENER);
+  const whole = decodeAny(listener, bytes);
   assertEquals(whole, API_LISTENER);
   const manager = unpack(
     httpConnectionManager,
@@ -64,7 +64,7 @@ Deno.test("what is packed is unpacked, and only as what it is", () => {
   assertEquals(manager?.rds?.routeConfigName, "default/echo:80");
   assertEquals(manager?.rds?.configSource, { ads: {}, resourceApiVersion: 2 });
   assertEquals(unpack(router, manager?.httpFilters?.[0]?.typedConfig), {});
-  assertEquals(decodeAny(cluster, octets), undefined);
+  assertEquals(decodeAny(cluster, bytes), undefined);
   assertEquals(unpack(cluster, undefined), undefined);
 });
 
@@ -84,8 +84,8 @@ Deno.test("what is missing stays missing, and an empty message is there", () => 
 });
 
 Deno.test("undefined fields are as if they were missing", () => {
-  const octets = tcpProxy.encode({ statPrefix: "s", cluster: undefined });
-  assertEquals(tcpProxy.decode(octets), { statPrefix: "s" });
+  const bytes = tcpProxy.encode({ statPrefix: "s", cluster: undefined });
+  assertEquals(tcpProxy.decode(bytes), { statPrefix: "s" });
 });
 
 Deno.test("metadata keeps text and typed values apart, whatever the keys", () => {
@@ -108,11 +108,11 @@ Deno.test("metadata keeps text and typed values apart, whatever the keys", () =>
 
 Deno.test("fields that nobody here knows pass", () => {
   // Field 1000 with a text, field 1001 with a varint, then a name.
-  const octets = Uint8Array.fromHex("c23e0178" + "c83e07" + "0a0163");
-  assertEquals(cluster.decode(octets), { name: "c" });
+  const bytes = Uint8Array.fromHex("c23e0178" + "c83e07" + "0a0163");
+  assertEquals(cluster.decode(bytes), { name: "c" });
 });
 
-Deno.test("octets that are no such message are the peer's fault", () => {
+Deno.test("bytes that are no such message are the peer's fault", () => {
   const error = assertThrows(
     () => cluster.decode(Uint8Array.of(0x0a, 9)),
     GrpcError,

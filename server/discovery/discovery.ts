@@ -16,13 +16,13 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
-import type { Source } from "../../catalog/source.ts";
-import type { Routes } from "../../host/listen/http_endpoints.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
+import type { Source } from "../../catalog/model/source.ts";
+import type { Routes } from "../../net/admin/http_endpoints.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Admit } from "./access/admission.ts";

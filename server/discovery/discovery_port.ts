@@ -5,17 +5,17 @@
  * @module
  */
 
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import type { Guest, Intake } from "../../host/intake/intake.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import type { Guest, Intake } from "../../net/admission/intake.ts";
 import {
   type BoundListener,
   type ListenAddress,
   listenTcp,
-} from "../../host/listen/listeners.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import { watched } from "../../host/sockets/watched_socket.ts";
+} from "../../net/listen/listeners.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { socketTransport } from "../../net/stream/socket_transport.ts";
+import { watched } from "../../net/stream/watched_socket.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Connection } from "../../proto/streams/connection.ts";
@@ -74,7 +74,7 @@ export class DiscoveryPort {
     this.drain(reason);
   }
 
-  #accept(conn: OctetSocket): void {
+  #accept(conn: ByteSocket): void {
     const { intake } = this.#environment;
     const guest = intake.enter(conn.remoteAddress, () => conn.close());
     if (guest === undefined) return conn.close();
@@ -83,7 +83,7 @@ export class DiscoveryPort {
     this.#serve(watched(conn, () => guest.leave()), guest);
   }
 
-  #serve(socket: OctetSocket, guest: Guest): void {
+  #serve(socket: ByteSocket, guest: Guest): void {
     const { timers, receiveBudget, methods } = this.#environment;
     const { remoteAddress, identity } = socket;
     const router = new GrpcRouter({

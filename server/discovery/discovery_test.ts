@@ -1,19 +1,19 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { MetricRegistry } from "../../host/process/metrics.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
 import { discoveryRequest } from "../../proto/xds/xds_messages.ts";
 import { discoveryResponse } from "../../proto/xds/xds_messages.ts";
-import { socketCaller } from "../../tests/support/fake_caller.ts";
-import { FakeServerCall } from "../../tests/support/fake_server_call.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { RecordedLog } from "../../tests/support/recorded_log.ts";
+import { socketCaller } from "../../tests/support/memory/fake_caller.ts";
+import { FakeServerCall } from "../../tests/support/memory/fake_server_call.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import {
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../../tests/support/scripted_source.ts";
-import { ADS_SOTW } from "../../tests/support/xds_probe.ts";
+} from "../../tests/support/watch/scripted_source.ts";
+import { ADS_SOTW } from "../../tests/support/xds/xds_probe.ts";
 import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
 import { SEES_EVERYTHING, type Visibility } from "./generate/audience.ts";
 import { generateService } from "./generate/generate_service.ts";
@@ -197,10 +197,10 @@ Deno.test("a client that takes nothing costs one response, and is given up", asy
   rig.timers.advance(1_000);
   stuck.call.isTaking = false;
   rig.flap(10, 30);
-  const kept = stuck.call.keptOctets;
+  const kept = stuck.call.keptBytes;
   const { length } = stuck.call.messages;
   rig.flap(10, 25);
-  assertEquals(stuck.call.keptOctets, kept);
+  assertEquals(stuck.call.keptBytes, kept);
   assertEquals(stuck.call.messages.length, length);
   assertEquals(stuck.call.status, undefined);
   rig.timers.advance(STALLED_MS - 50_000 + 2 * TICK_MS);

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { LINGER_MS, Lingering, LINGERING_MAX } from "./lingering.ts";
 
 Deno.test("what is gone is known for a while, however late it went", () => {

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { Source } from "../../catalog/source.ts";
-import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { Source } from "../../catalog/model/source.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
 
 /** See the module description. */
 export interface DiscoveryServerOptions {

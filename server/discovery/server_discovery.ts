@@ -6,10 +6,10 @@
  */
 
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { Routes } from "../../host/listen/http_endpoints.ts";
-import type { Intake } from "../../host/intake/intake.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
+import type { Routes } from "../../net/admin/http_endpoints.ts";
+import type { Intake } from "../../net/admission/intake.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Timers } from "../../proto/sync/clock.ts";

@@ -7,37 +7,37 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import type { ReadBuffer } from "../../host/sockets/buffers/read_buffer.ts";
-import { conduitReader } from "../../host/sockets/socket_conduit.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import type { ReadBuffer } from "../../net/buffers/read_buffer.ts";
+import { conduitReader } from "../../net/stream/socket_conduit.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { HEAD_TIMEOUT_MS } from "../../host/connect/connect_client.ts";
+import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_client.ts";
 import { type SniffedProtocol, sniffProtocol } from "./sniff.ts";
 
 /**
- * What the protocol is, and the octets that tell: the first `octets` of
+ * What the protocol is, and the bytes that tell: the first `bytes` of
  * `reader.buffer`.
  */
 export type Sniffed = (
   protocol: SniffedProtocol,
   reader: ReadBuffer,
-  octets: number,
+  bytes: number,
 ) => void;
 
 /** One client of whom nothing is known yet; see the module description. */
 export class FirstRead {
-  readonly #socket: OctetSocket;
+  readonly #socket: ByteSocket;
   readonly #sniffed: Sniffed;
   readonly #reader = conduitReader();
   readonly #timer: Timer;
-  #octets = 0;
+  #bytes = 0;
 
   /**
    * @param sniffed Called at most once. Not called, and the socket closed, when
    *   the client leaves first or says too little for too long.
    */
-  constructor(socket: OctetSocket, timers: Timers, sniffed: Sniffed) {
+  constructor(socket: ByteSocket, timers: Timers, sniffed: Sniffed) {
     this.#socket = socket;
     this.#sniffed = sniffed;
     this.#timer = timers.after(HEAD_TIMEOUT_MS, () => socket.close());
@@ -45,7 +45,7 @@ export class FirstRead {
 
   start(): void {
     const { buffer } = this.#reader;
-    const into = this.#octets === 0 ? buffer : buffer.subarray(this.#octets);
+    const into = this.#bytes === 0 ? buffer : buffer.subarray(this.#bytes);
     const read = this.#socket.read(into).then(
       (count) => this.#onRead(count),
       // The client is gone before it asked for anything: nothing to tell it.
@@ -56,13 +56,13 @@ export class FirstRead {
 
   #onRead(count: number | null): void {
     if (count === null) return this.#giveUp();
-    this.#octets += count;
+    this.#bytes += count;
     const { buffer } = this.#reader;
-    const protocol = sniffProtocol(buffer.subarray(0, this.#octets));
+    const protocol = sniffProtocol(buffer.subarray(0, this.#bytes));
     // What does not tell yet is a part of HTTP/2's preface: there is room.
     if (protocol === undefined) return this.start();
     this.#timer.cancel();
-    this.#sniffed(protocol, this.#reader, this.#octets);
+    this.#sniffed(protocol, this.#reader, this.#bytes);
   }
 
   #giveUp(): void {

@@ -10,21 +10,21 @@ import {
   type BoundListener,
   listenTcp,
   listenUnix,
-} from "../../host/listen/listeners.ts";
-import { HEAD_TIMEOUT_MS } from "../../host/connect/connect_client.ts";
-import type { Guest, Intake } from "../../host/intake/intake.ts";
-import { WaitingRoom } from "../../host/intake/waiting_room.ts";
-import { tlsServerSocket } from "../../host/sockets/tls/tls_server_socket.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import { watched } from "../../host/sockets/watched_socket.ts";
+} from "../../net/listen/listeners.ts";
+import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_client.ts";
+import type { Guest, Intake } from "../../net/admission/intake.ts";
+import { WaitingRoom } from "../../net/admission/waiting_room.ts";
+import { tlsServerSocket } from "../../net/tls/tls_server_socket.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { watched } from "../../net/stream/watched_socket.ts";
 import type {
   CredentialFiles,
   Credentials,
-} from "../../host/tls/credentials.ts";
-import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+} from "../../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { HTTP2_ALPN } from "../../proto/link/hello.ts";
-import { unawaited } from "../../host/process/internal_errors.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { FrontendListen, TlsLimits } from "../options.ts";
 
@@ -38,7 +38,7 @@ export interface FrontendListenerOptions {
   /** Loads files that are read again when they change. */
   load(files: CredentialFiles): Credentials;
   /** A connection that may speak; over TCP it has shown its certificate. */
-  accept(socket: OctetSocket, guest: Guest): void;
+  accept(socket: ByteSocket, guest: Guest): void;
   /** A caller's handshake failed. */
   refused(reason: string): void;
   onProblem(line: string): void;
@@ -85,7 +85,7 @@ export async function listenFrontend(
 
 /** A caller that waits until its process has a try. */
 interface Caller {
-  readonly socket: OctetSocket;
+  readonly socket: ByteSocket;
   readonly guest: Guest;
   readonly deadline: Timer;
 }
@@ -95,7 +95,7 @@ interface Caller {
  * it is, one that breaks rules is slowed down, and no other.
  */
 function acceptPlain(
-  accepted: OctetSocket,
+  accepted: ByteSocket,
   { intake, accept }: FrontendListenerOptions,
   room: WaitingRoom<Caller>,
 ): void {
@@ -120,7 +120,7 @@ function acceptPlain(
 
 /** A frontend on TCP always wants a certificate, as upstream's. */
 async function acceptTls(
-  conn: OctetSocket,
+  conn: ByteSocket,
   credentials: Credentials,
   options: FrontendListenerOptions,
 ): Promise<void> {

@@ -1,11 +1,11 @@
 /**
  * The port where callers ask for conduits: HTTP/2 with gRPC and HTTP/1.1
- * CONNECT on one listener, told apart by the first octets.
+ * CONNECT on one listener, told apart by the first bytes.
  *
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { WireError } from "../../proto/frames/wire_error.ts";
 import type { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Connection } from "../../proto/streams/connection.ts";
@@ -16,19 +16,19 @@ import {
 } from "../../proto/streams/shared_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import type { ReadBuffer } from "../../host/sockets/buffers/read_buffer.ts";
-import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import type { Share } from "../../host/sockets/turn_share.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import type { ReadBuffer } from "../../net/buffers/read_buffer.ts";
+import { socketTransport } from "../../net/stream/socket_transport.ts";
+import type { Share } from "../../net/poll/turn_share.ts";
 import type { FrontendMode } from "../options.ts";
 import type { Caller } from "../policy/caller.ts";
-import { refusalOctets } from "../../host/connect/connect_response.ts";
+import { refusalBytes } from "../../net/http1/connect_response.ts";
 import {
   ConnectClient,
   type ConnectClientOptions,
-} from "../../host/connect/connect_client.ts";
+} from "../../net/http1/connect_client.ts";
 import { FirstRead } from "./first_read.ts";
 import type { SniffedProtocol } from "./sniff.ts";
 
@@ -76,12 +76,12 @@ export class FrontendPort {
    *
    * @param shared What it shares with others of its source.
    */
-  accept(socket: OctetSocket, shared: SharedLimits = UNSHARED): void {
+  accept(socket: ByteSocket, shared: SharedLimits = UNSHARED): void {
     new FirstRead(
       socket,
       this.#options.timers,
-      (protocol, reader, octets) =>
-        this.#serve(socket, protocol, { reader, octets }, shared),
+      (protocol, reader, bytes) =>
+        this.#serve(socket, protocol, { reader, bytes }, shared),
     ).start();
   }
 
@@ -91,7 +91,7 @@ export class FrontendPort {
   }
 
   #serve(
-    socket: OctetSocket,
+    socket: ByteSocket,
     protocol: SniffedProtocol,
     first: First,
     shared: SharedLimits,
@@ -102,12 +102,12 @@ export class FrontendPort {
       case "http1":
         return this.#serveHttp1(socket, first, shared);
     }
-    const octets = taken(first);
+    const bytes = taken(first);
     const reason = WHY_NOT[protocol];
     this.#options.turnedAway(socket.remoteAddress, reason);
     if (protocol === "unknown" && this.#options.mode !== "http-connect") {
       // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
-      this.#serveHttp2(socket, octets, shared);
+      this.#serveHttp2(socket, bytes, shared);
     } else unawaited("socket", this.#turnAway(socket, protocol, reason));
   }
 
@@ -118,14 +118,14 @@ export class FrontendPort {
     return undefined;
   }
 
-  #serveHttp1(socket: OctetSocket, first: First, shared: SharedLimits): void {
+  #serveHttp1(socket: ByteSocket, first: First, shared: SharedLimits): void {
     this.#options.counted("http1", 1);
     const conduit = conduitOf(socket, { first });
     new ConnectClient(conduit, socket, this.#connect, shared);
   }
 
   #serveHttp2(
-    socket: OctetSocket,
+    socket: ByteSocket,
     early: Uint8Array,
     sharedLimits: SharedLimits,
   ): void {
@@ -155,13 +155,13 @@ export class FrontendPort {
   }
 
   async #turnAway(
-    socket: OctetSocket,
+    socket: ByteSocket,
     protocol: SniffedProtocol,
     reason: string,
   ): Promise<void> {
     try {
       // Plain words help whoever looks at the wire; TLS would not show them.
-      if (protocol !== "tls") await socket.write(refusalOctets(400, reason));
+      if (protocol !== "tls") await socket.write(refusalBytes(400, reason));
       await socket.closeWrite();
     } catch {
       // The client is gone; there is nobody left to tell.
@@ -173,12 +173,12 @@ export class FrontendPort {
 /** What a client said first, in the buffer that it was read into. */
 interface First {
   readonly reader: ReadBuffer;
-  readonly octets: number;
+  readonly bytes: number;
 }
 
 /** A copy of it; the buffer is free. */
-function taken({ reader, octets }: First): Uint8Array {
-  const copy = reader.buffer.slice(0, octets);
+function taken({ reader, bytes }: First): Uint8Array {
+  const copy = reader.buffer.slice(0, bytes);
   reader.release();
   return copy;
 }
@@ -190,6 +190,6 @@ const WHY_NOT: Readonly<Record<SniffedProtocol, string>> = {
     "use --mode=auto or grpc",
   tls: "Cannot serve TLS here: this frontend is plain (a unix socket); " +
     "connect without TLS",
-  unknown: "Cannot serve this client: its first octets are neither HTTP/1.1 " +
+  unknown: "Cannot serve this client: its first bytes are neither HTTP/1.1 " +
     "nor HTTP/2",
 };

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import { readToEnd, tcpPair } from "../../tests/support/sockets.ts";
-import { denoSocket } from "../../host/sockets/deno_socket.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
+import { denoSocket } from "../../net/stream/deno_socket.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { FrontendMode } from "../options.ts";
@@ -33,7 +33,7 @@ async function answerTo(mode: FrontendMode, words: string) {
   return { answer, turnedAway };
 }
 
-Deno.test("octets of no protocol get HTTP/2's error where HTTP/2 is served", async () => {
+Deno.test("bytes of no protocol get HTTP/2's error where HTTP/2 is served", async () => {
   for (const mode of ["grpc", "auto"] as const) {
     const { answer, turnedAway } = await answerTo(mode, "INVALID PREFACE\r\n");
     assert(!answer.startsWith("HTTP/1.1"), answer);

@@ -18,14 +18,14 @@ import type { LinkObserver } from "../../proto/link/observer.ts";
 import { proxyMethod } from "../../proto/link/proxy_method.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import type { DialOrder } from "../dialer.ts";
+import type { DialOrder } from "../routing/dialer.ts";
 import type { Caller } from "../policy/caller.ts";
 
 /** What the gRPC frontend needs from outside. */
 export interface GrpcFrontendOptions {
   readonly timers: Timers;
   readonly observer: LinkObserver;
-  readonly messageOctetsMax: number;
+  readonly messageBytesMax: number;
   readonly publicMethods: Readonly<Record<string, MethodHandler>>;
   dial(order: DialOrder, answer: DialAnswer): PendingDial;
   /** +1 and −1 for every call. */
@@ -37,11 +37,11 @@ export function frontendRouter(
   caller: Caller,
   options: GrpcFrontendOptions,
 ): GrpcRouter {
-  const { timers, observer, messageOctetsMax, counted } = options;
+  const { timers, observer, messageBytesMax, counted } = options;
   const proxy = proxyMethod({
     timers,
     observer,
-    messageOctetsMax,
+    messageBytesMax,
     onDial(target, answer, { metadata, takeEarlyData }) {
       const problem = nodeProblem(metadata);
       if (problem !== undefined) {

@@ -15,9 +15,9 @@
 import {
   INTERNAL_ERROR,
   unawaited,
-} from "../../host/process/internal_errors.ts";
-import { hostPort } from "../../host/sockets/deno_socket.ts";
-import { splitAddress } from "../../host/dial/target_address.ts";
+} from "../../platform/errors/internal_errors.ts";
+import { hostPort } from "../../net/stream/deno_socket.ts";
+import { splitAddress } from "../../policy/target_address.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import {
@@ -27,7 +27,7 @@ import {
   nodeProblem,
 } from "../../proto/link/dial_handler.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
-import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import {
   type Admission,
   DialError,
@@ -42,7 +42,7 @@ import { proxyMethod } from "../../proto/link/proxy_method.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import type { DialOrder } from "../dialer.ts";
+import type { DialOrder } from "../routing/dialer.ts";
 import {
   isVirtualAddress,
   type VirtualTarget,
@@ -62,7 +62,7 @@ export const NODE_CONDUITS_MAX = 4_096;
 export interface NodeFrontendOptions {
   readonly timers: Timers;
   readonly observer: LinkObserver;
-  readonly messageOctetsMax: number;
+  readonly messageBytesMax: number;
   /** Whether somebody may be the node that its certificate names. */
   admit(candidate: LinkCandidate): Admission;
   dial(order: DialOrder, answer: DialAnswer): PendingDial;
@@ -108,12 +108,12 @@ export class NodeFrontend {
   methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
     const node = provenNames(caller.identity)?.[0];
     if (node === undefined) return { [PROXY_PATH]: refuseNobody };
-    const { timers, observer, messageOctetsMax } = this.#options;
+    const { timers, observer, messageBytesMax } = this.#options;
     const calls = new NodeCaller(caller, node);
     const serve = proxyMethod({
       timers,
       observer,
-      messageOctetsMax,
+      messageBytesMax,
       onDial: (target, answer, context) =>
         this.#dial(calls, target, answer, context),
       join: (conduit, target) =>
@@ -213,7 +213,7 @@ export class NodeFrontend {
         over();
         pending.cancel();
       },
-      sendEarly: (octets) => pending.sendEarly?.(octets) ?? 0,
+      sendEarly: (bytes) => pending.sendEarly?.(bytes) ?? 0,
     };
   }
 

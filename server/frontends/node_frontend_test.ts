@@ -9,12 +9,15 @@ import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
 import {
   certifiedCaller,
   socketCaller,
-} from "../../tests/support/fake_caller.ts";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { ConnectionPair } from "../../tests/support/connection_pair.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
-import type { DialOrder } from "../dialer.ts";
+} from "../../tests/support/memory/fake_caller.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import type { DialOrder } from "../routing/dialer.ts";
 import { virtualAddressOf } from "../discovery/generate/virtual_addresses.ts";
 import { NODE_CONDUITS_MAX, NodeFrontend } from "./node_frontend.ts";
 
@@ -32,7 +35,7 @@ function setUp(admission: () => Admission = () => undefined) {
   const frontend = new NodeFrontend({
     timers,
     observer: SILENT_OBSERVER,
-    messageOctetsMax: 1024 * 1024,
+    messageBytesMax: 1024 * 1024,
     admit: ({ peer }) => {
       judged++;
       assertEquals(peer.agentId, "edge-9");

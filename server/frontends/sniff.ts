@@ -1,5 +1,5 @@
 /**
- * Which protocol a client speaks, told by its first octets.
+ * Which protocol a client speaks, told by its first bytes.
  *
  * @module
  */
@@ -13,39 +13,39 @@ const METHODS = [
   ...["PUT ", "TRACE "],
 ];
 
-/** First octet of a TLS record that carries a handshake (RFC 8446 §5.1). */
+/** First byte of a TLS record that carries a handshake (RFC 8446 §5.1). */
 const TLS_HANDSHAKE = 0x16;
 
 /** See {@linkcode sniffProtocol}. */
 export type SniffedProtocol = "http2" | "http1" | "tls" | "unknown";
 
 /**
- * Tells the protocol from the octets seen so far.
+ * Tells the protocol from the bytes seen so far.
  *
  * @returns `undefined` while they could still become HTTP/2's preface.
  */
-export function sniffProtocol(octets: Uint8Array): SniffedProtocol | undefined {
-  const size = Math.min(octets.length, PREFACE.length);
+export function sniffProtocol(bytes: Uint8Array): SniffedProtocol | undefined {
+  const size = Math.min(bytes.length, PREFACE.length);
   if (size === 0) return undefined;
   for (let index = 0; index < size; index++) {
-    if (octets[index] === PREFACE.charCodeAt(index)) continue;
-    if (octets[0] === TLS_HANDSHAKE) return "tls";
+    if (bytes[index] === PREFACE.charCodeAt(index)) continue;
+    if (bytes[0] === TLS_HANDSHAKE) return "tls";
     // The only method that is served, so the first to look for.
-    if (beginsWith(octets, "CONNECT ")) return "http1";
-    return beginsLikeMethod(octets) ? "http1" : "unknown";
+    if (beginsWith(bytes, "CONNECT ")) return "http1";
+    return beginsLikeMethod(bytes) ? "http1" : "unknown";
   }
   return size === PREFACE.length ? "http2" : undefined;
 }
 
-/** So far: a method that comes octet by octet is not waited for. */
-function beginsLikeMethod(octets: Uint8Array): boolean {
-  return METHODS.some((method) => beginsWith(octets, method));
+/** So far: a method that comes byte by byte is not waited for. */
+function beginsLikeMethod(bytes: Uint8Array): boolean {
+  return METHODS.some((method) => beginsWith(bytes, method));
 }
 
-function beginsWith(octets: Uint8Array, text: string): boolean {
-  const size = Math.min(octets.length, text.length);
+function beginsWith(bytes: Uint8Array, text: string): boolean {
+  const size = Math.min(bytes.length, text.length);
   for (let index = 0; index < size; index++) {
-    if (octets[index] !== text.charCodeAt(index)) return false;
+    if (bytes[index] !== text.charCodeAt(index)) return false;
   }
   return true;
 }

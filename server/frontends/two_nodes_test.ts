@@ -13,20 +13,20 @@ import { NODE_FIELD, TWO_NODES } from "../../proto/link/dial_handler.ts";
 import { dialProxy, PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import type { DialError } from "../../proto/link/link.ts";
 import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
-import { ConnectionPair } from "../../tests/support/connection_pair.ts";
-import { settled } from "../../tests/support/conduit_probe.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import {
   certifiedCaller,
   socketCaller,
-} from "../../tests/support/fake_caller.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+} from "../../tests/support/memory/fake_caller.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { frontendRouter } from "./grpc_frontend.ts";
 import { NodeFrontend } from "./node_frontend.ts";
 
 const OPTIONS = {
   timers: new FakeTimers(),
   observer: SILENT_OBSERVER,
-  messageOctetsMax: 1024,
+  messageBytesMax: 1024,
   dial: () => {
     throw new Error("It was dialed");
   },

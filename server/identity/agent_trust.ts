@@ -5,16 +5,16 @@
  * @module
  */
 
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import type { CredentialFiles } from "../../host/tls/credentials.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import {
   NODE_SUBJECT_PREFIX,
   TUNNEL_SERVER_NAME,
 } from "../../proto/identity/node_name.ts";
-import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
-import { nameKey } from "../../proto/link/normal_form.ts";
+import { nameKey } from "../../proto/peer/normal_form.ts";
 import {
   ADMITTED,
   anonymousJudge,

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { sourceOf } from "../../host/intake/source.ts";
+import { sourceOf } from "../../net/admission/source.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
 /** A network address translator may hide a hundred nodes that join at once. */

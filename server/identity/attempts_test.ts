@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
   ALL_ATTEMPTS_BURST,
   Attempts,

@@ -10,16 +10,16 @@
  */
 
 import type { X509Certificate } from "node:crypto";
-import { removeFile, replaceFile } from "../../host/files/atomic_file.ts";
-import { Authority } from "../../host/pki/authority.ts";
+import { removeFile, replaceFile } from "../../platform/files/atomic_file.ts";
+import { Authority } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
   isNamedBy,
   isSignedBy,
   pinOf,
   readCertificates,
-} from "../../host/pki/certificate.ts";
-import { PkiError } from "../../host/pki/key_pair.ts";
+} from "../../platform/pki/certificate.ts";
+import { PkiError } from "../../platform/pki/key_pair.ts";
 import {
   AUTHORITY_ID_LENGTH,
   authorityIdOf,

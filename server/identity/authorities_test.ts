@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { factsOf, readCertificates } from "../../host/pki/certificate.ts";
-import { generateKeyPair } from "../../host/pki/key_pair.ts";
-import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
+import { factsOf, readCertificates } from "../../platform/pki/certificate.ts";
+import { generateKeyPair } from "../../platform/pki/key_pair.ts";
+import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import {
   activateAuthority,
   type Authorities,

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { LinkPeer, PeerIdentity } from "../../proto/link/link.ts";
 import {
   ADMITTED,

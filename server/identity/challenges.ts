@@ -7,13 +7,13 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { sourceOf } from "../../host/intake/source.ts";
+import { sourceOf } from "../../net/admission/source.ts";
 
 /** Long enough for a slow node to sign, too short to carry elsewhere. */
 export const CHALLENGE_VALID_MS = 60_000;
 
-const TIME_OCTETS = 8;
-const MAC_OCTETS = 32;
+const TIME_BYTES = 8;
+const MAC_BYTES = 32;
 
 /** See the module description. */
 export class Challenges {
@@ -27,21 +27,21 @@ export class Challenges {
 
   /** A nonce for whoever calls from `remoteAddress`. */
   make(remoteAddress: string): Uint8Array<ArrayBuffer> {
-    const nonce = new Uint8Array(TIME_OCTETS + MAC_OCTETS);
+    const nonce = new Uint8Array(TIME_BYTES + MAC_BYTES);
     new DataView(nonce.buffer).setFloat64(0, this.#clock.now());
     nonce.set(
-      this.#mac(nonce.subarray(0, TIME_OCTETS), remoteAddress),
-      TIME_OCTETS,
+      this.#mac(nonce.subarray(0, TIME_BYTES), remoteAddress),
+      TIME_BYTES,
     );
     return nonce;
   }
 
   /** Whether a nonce is ours, for this caller, and still fresh. */
   isGood(nonce: Uint8Array, remoteAddress: string): boolean {
-    if (nonce.length !== TIME_OCTETS + MAC_OCTETS) return false;
-    const time = nonce.subarray(0, TIME_OCTETS);
+    if (nonce.length !== TIME_BYTES + MAC_BYTES) return false;
+    const time = nonce.subarray(0, TIME_BYTES);
     const mac = this.#mac(time, remoteAddress);
-    if (!timingSafeEqual(mac, nonce.subarray(TIME_OCTETS))) return false;
+    if (!timingSafeEqual(mac, nonce.subarray(TIME_BYTES))) return false;
     const madeMs = new DataView(nonce.buffer, nonce.byteOffset).getFloat64(0);
     return this.#clock.now() - madeMs < CHALLENGE_VALID_MS;
   }

@@ -8,9 +8,9 @@ import {
   parseIpAddress,
   parseIpPrefix,
   prefixContains,
-} from "../../proto/link/ip_address.ts";
+} from "../../proto/peer/ip_address.ts";
 import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
-import { nameKey } from "../../proto/link/normal_form.ts";
+import { nameKey } from "../../proto/peer/normal_form.ts";
 
 /** Longest text of a peer that is repeated: a host name's. */
 const CLAIM_LENGTH_MAX = 253;

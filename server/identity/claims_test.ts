@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { identifiers } from "../../tests/support/fake_link.ts";
+import { identifiers } from "../../tests/support/memory/fake_link.ts";
 import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
-import { certified } from "../../tests/support/memory_transport.ts";
+import { certified } from "../../tests/support/memory/memory_transport.ts";
 import type { Verdict } from "../links/admission.ts";
 import { bindingJudge } from "./binding_judge.ts";
 import { unprovenClaim } from "./claims.ts";

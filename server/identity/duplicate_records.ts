@@ -12,7 +12,7 @@ import {
   finishedFiles,
   removeFile,
   replaceFile,
-} from "../../host/files/atomic_file.ts";
+} from "../../platform/files/atomic_file.ts";
 import { nodeOfFile } from "./node_store.ts";
 import type { StateDirectory } from "./state_directory.ts";
 

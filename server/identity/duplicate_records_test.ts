@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { memoryFolder } from "../../tests/support/memory_folder.ts";
+import { memoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { createAuthorities } from "./authorities.ts";
 import {
   type DuplicateRecord,

@@ -10,18 +10,18 @@
  * @module
  */
 
-import type { Log } from "../../host/process/log.ts";
+import type { Log } from "../../platform/log/log.ts";
 import {
   IdentifiersError,
   NO_IDENTIFIERS,
   parseIdentifiers,
-} from "../../proto/link/identifiers.ts";
+} from "../../proto/peer/identifiers.ts";
 import {
   type IpPrefix,
   parseIpAddress,
   parseIpPrefix,
   prefixContains,
-} from "../../proto/link/ip_address.ts";
+} from "../../proto/peer/ip_address.ts";
 import type { Identifiers, PeerIdentity } from "../../proto/link/link.ts";
 import { isAnonymous, type Judge, refuse } from "../links/admission.ts";
 import type { Grants } from "./node_judge.ts";

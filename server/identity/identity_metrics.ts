@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { OWN_PREFIX } from "../metric_families.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { OWN_PREFIX } from "../metrics/metric_families.ts";
 
 /** Calls of the identity service, by method and name of status. */
 export function countIdentityCalls(

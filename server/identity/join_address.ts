@@ -7,7 +7,7 @@
  */
 
 import { hostname } from "node:os";
-import { replaceFile } from "../../host/files/atomic_file.ts";
+import { replaceFile } from "../../platform/files/atomic_file.ts";
 import type { StateDirectory } from "./state_directory.ts";
 
 const FILE = "serving.json";

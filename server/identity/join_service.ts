@@ -11,13 +11,13 @@
  * @module
  */
 
-import { lineKey } from "../../host/process/line_key.ts";
-import type { Log } from "../../host/process/log.ts";
-import { P256, PkiError } from "../../host/pki/key_pair.ts";
+import { lineKey } from "../../platform/log/line_key.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { P256, PkiError } from "../../platform/pki/key_pair.ts";
 import {
   readSigningRequest,
   type SigningRequest,
-} from "../../host/pki/signing_request.ts";
+} from "../../platform/pki/signing_request.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { unaryMethod } from "../../proto/grpc/unary_method.ts";
@@ -29,7 +29,7 @@ import {
   challengeAnswer,
   type EnrolmentAnswer,
   enrolmentAnswer,
-  IDENTITY_MESSAGE_OCTETS_MAX,
+  IDENTITY_MESSAGE_BYTES_MAX,
   JOIN_PATH,
   type JoinRequest,
   joinRequest,
@@ -51,7 +51,7 @@ import { renewalStatement } from "../../proto/identity/renewal_proof.ts";
 import {
   NO_IDENTIFIERS,
   parseIdentifiers,
-} from "../../proto/link/identifiers.ts";
+} from "../../proto/peer/identifiers.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Caller } from "../links/agent_port.ts";
 import { Attempts, RENEWALS_BURST } from "./attempts.ts";
@@ -123,20 +123,20 @@ export class JoinService {
           validMs: CHALLENGE_VALID_MS,
         }));
       }),
-      [JOIN_PATH]: this.#method("join", caller, async (octets) => {
+      [JOIN_PATH]: this.#method("join", caller, async (bytes) => {
         this.#begin(this.#attempts, caller.remoteAddress);
-        const request = joinRequest.decode(octets);
+        const request = joinRequest.decode(bytes);
         return enrolmentAnswer.encode(await this.#join(request, caller));
       }),
-      [RENEW_PATH]: this.#method("renew", caller, async (octets) => {
-        const request = renewRequest.decode(octets);
+      [RENEW_PATH]: this.#method("renew", caller, async (bytes) => {
+        const request = renewRequest.decode(bytes);
         return enrolmentAnswer.encode(await this.#renew(request, caller));
       }),
       [AUTHORITIES_PATH]: this.#method(
         "authorities",
         caller,
-        async (octets) => {
-          const { trusted } = authoritiesRequest.decode(octets);
+        async (bytes) => {
+          const { trusted } = authoritiesRequest.decode(bytes);
           const own = ownCertificate(this.#options, caller.identity);
           if (own.isOurs && own.node !== undefined) {
             const { publicKeySha256 } = caller.identity.certificate!;
@@ -175,7 +175,7 @@ export class JoinService {
         }
         throw refusal;
       }
-    }, { messageOctetsMax: IDENTITY_MESSAGE_OCTETS_MAX });
+    }, { messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX });
   }
 
   async #join(

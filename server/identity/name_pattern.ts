@@ -6,12 +6,12 @@
 
 import {
   isNumericName,
-  NODE_NAME_OCTETS_MAX,
+  NODE_NAME_BYTES_MAX,
 } from "../../proto/identity/node_name.ts";
 
 /** Whether a {@linkcode Wildcard} can match the name of any node. */
 export function isNamePattern(text: string): boolean {
-  return text.length <= NODE_NAME_OCTETS_MAX &&
+  return text.length <= NODE_NAME_BYTES_MAX &&
     /^[a-z0-9._*-]+$/.test(text) && !isNumericName(text);
 }
 

@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { LeafName } from "../../host/pki/authority.ts";
-import { factsOf } from "../../host/pki/certificate.ts";
+import type { LeafName } from "../../platform/pki/authority.ts";
+import { factsOf } from "../../platform/pki/certificate.ts";
 import {
   isDnsName,
   NODE_SUBJECT_PREFIX,

@@ -9,13 +9,13 @@ import { X509Certificate } from "node:crypto";
 import {
   IdentifiersError,
   parseIdentifiers,
-} from "../../proto/link/identifiers.ts";
+} from "../../proto/peer/identifiers.ts";
 import type {
   Identifiers,
   LinkPeer,
   PeerIdentity,
 } from "../../proto/link/link.ts";
-import type { Log } from "../../host/process/log.ts";
+import type { Log } from "../../platform/log/log.ts";
 import {
   ADMITTED,
   type Judge,
@@ -28,7 +28,7 @@ import {
   isNumericName,
   NODE_SUBJECT_PREFIX,
 } from "../../proto/identity/node_name.ts";
-import { nameKey } from "../../proto/link/normal_form.ts";
+import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import { StateError } from "./state_directory.ts";
 

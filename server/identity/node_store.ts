@@ -11,7 +11,7 @@ import {
   finishedFiles,
   removeFile,
   replaceFile,
-} from "../../host/files/atomic_file.ts";
+} from "../../platform/files/atomic_file.ts";
 import { isNodeName } from "../../proto/identity/node_name.ts";
 import { damaged, parseState, type StateDirectory } from "./state_directory.ts";
 import type { TokenStore } from "./token_store.ts";

@@ -6,7 +6,7 @@
 
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import { isNumericName } from "../../proto/identity/node_name.ts";
-import { addressOf, nameKey } from "../../proto/link/normal_form.ts";
+import { addressOf, nameKey } from "../../proto/peer/normal_form.ts";
 
 /** Words in front of a node's name in certificates: Kubernetes' and ours. */
 const NAME_PREFIX = /^(?:system:node:|node:)/;

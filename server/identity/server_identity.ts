@@ -7,11 +7,11 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import type { CredentialFiles } from "../../host/tls/credentials.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import type { LinkPeer, PeerIdentity } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";

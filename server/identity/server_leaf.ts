@@ -5,13 +5,13 @@
  * @module
  */
 
-import { replaceFile } from "../../host/files/atomic_file.ts";
-import type { LeafName } from "../../host/pki/authority.ts";
+import { replaceFile } from "../../platform/files/atomic_file.ts";
+import type { LeafName } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
   isSignedBy,
   readCertificates,
-} from "../../host/pki/certificate.ts";
+} from "../../platform/pki/certificate.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -19,9 +19,9 @@ import {
   PkiError,
   publicKeyInfo,
   sha256Hex,
-} from "../../host/pki/key_pair.ts";
+} from "../../platform/pki/key_pair.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import { parseIpAddress } from "../../proto/link/ip_address.ts";
+import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { Authorities } from "./authorities.ts";
 import type { StateDirectory } from "./state_directory.ts";
 

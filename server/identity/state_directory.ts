@@ -32,12 +32,15 @@ import {
   removeUnfinished,
   replaceFile,
   syncDirectory,
-} from "../../host/files/atomic_file.ts";
-import { isSystemError, systemProblem } from "../../host/files/file_error.ts";
+} from "../../platform/files/atomic_file.ts";
+import {
+  isSystemError,
+  systemProblem,
+} from "../../platform/files/file_error.ts";
 import {
   checkPrivate,
   PrivateFileError,
-} from "../../host/files/private_files.ts";
+} from "../../platform/files/private_files.ts";
 
 /** A state directory, or a file in it, that cannot be used. */
 export class StateError extends Error {

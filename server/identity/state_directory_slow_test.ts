@@ -2,8 +2,8 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import {
   inMemoryFolder,
   memoryFolder,
-} from "../../tests/support/memory_folder.ts";
-import { Prng } from "../../tests/support/prng.ts";
+} from "../../tests/support/memory/memory_folder.ts";
+import { Prng } from "../../tests/support/memory/prng.ts";
 import {
   createAuthorities,
   loadAuthorities,
@@ -123,8 +123,8 @@ function filesIn(folder: string): string[] {
 
 /** Harms one file in one way. */
 function harm(prng: Prng, path: string): string {
-  const octets = Deno.readFileSync(path);
-  const at = prng.below(octets.length + 1);
+  const bytes = Deno.readFileSync(path);
+  const at = prng.below(bytes.length + 1);
   switch (prng.below(6)) {
     case 0:
       Deno.removeSync(path);
@@ -134,19 +134,19 @@ function harm(prng: Prng, path: string): string {
       return `cut at ${at}`;
     case 2: {
       for (let flips = 1 + prng.below(4); flips > 0; flips--) {
-        octets[prng.below(octets.length)]! ^= 1 << prng.below(8);
+        bytes[prng.below(bytes.length)]! ^= 1 << prng.below(8);
       }
-      Deno.writeFileSync(path, octets);
+      Deno.writeFileSync(path, bytes);
       return "flipped";
     }
     case 3:
-      Deno.writeFileSync(path, prng.octets(prng.below(300)));
+      Deno.writeFileSync(path, prng.bytes(prng.below(300)));
       return "noise";
     case 4:
       Deno.chmodSync(path, prng.pick([0o644, 0o666, 0o620, 0o604]));
       return "opened to others";
     default: {
-      Deno.writeFileSync(path, octets.subarray(at));
+      Deno.writeFileSync(path, bytes.subarray(at));
       return `begins at ${at}`;
     }
   }

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createAuthorities, loadAuthorities } from "./authorities.ts";
 import { damaged, StateDirectory, StateError } from "./state_directory.ts";
-import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
+import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 
 /** The authority's key, which must never be another one silently. */
 async function openedPin(root: string): Promise<string> {

@@ -6,8 +6,8 @@
  * @module
  */
 
-import { watchFiles } from "../../host/files/watch_files.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { watchFiles } from "../../platform/files/watch_files.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { nodeOfFile } from "./node_store.ts";
 import type { StateDirectory } from "./state_directory.ts";
 

@@ -14,14 +14,14 @@ import {
   finishedFiles,
   removeFile,
   replaceFile,
-} from "../../host/files/atomic_file.ts";
-import { Wildcard } from "../../host/policy/wildcard.ts";
+} from "../../platform/files/atomic_file.ts";
+import { Wildcard } from "../../policy/wildcard.ts";
 import {
   formatJoinToken,
   isTokenId,
   type JoinToken,
 } from "../../proto/identity/join_token.ts";
-import { parseIdentifiers } from "../../proto/link/identifiers.ts";
+import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
 import { isNamePattern, NAME_PATTERN_RULE } from "./name_pattern.ts";
 import {
   damaged,
@@ -323,8 +323,8 @@ function hashOf(secret: string) {
 /** 10 of base32's letters: 50 bits. */
 function randomId(): string {
   const letters = "abcdefghijklmnopqrstuvwxyz234567";
-  const octets = crypto.getRandomValues(new Uint8Array(10));
-  return [...octets].map((octet) => letters[octet & 31]).join("");
+  const bytes = crypto.getRandomValues(new Uint8Array(10));
+  return [...bytes].map((byte) => letters[byte & 31]).join("");
 }
 
 async function readIfThere(path: string): Promise<string | undefined> {

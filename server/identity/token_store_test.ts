@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { parseJoinToken } from "../../proto/identity/join_token.ts";
-import { inMemoryFolder } from "../../tests/support/memory_folder.ts";
+import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { isNamePattern } from "./name_pattern.ts";
 import { StateDirectory, StateError } from "./state_directory.ts";
 import { TokenRefusal, TokenStore, type TokenWish } from "./token_store.ts";

@@ -5,7 +5,7 @@
  */
 
 import { isIP } from "node:net";
-import { hostPort } from "../../host/sockets/deno_socket.ts";
+import { hostPort } from "../../net/stream/deno_socket.ts";
 import { MessageError, quote } from "./message_error.ts";
 
 /** A host without brackets, and a port in 1–65535. */

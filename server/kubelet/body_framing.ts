@@ -1,7 +1,7 @@
 /**
  * Where a message's body ends (RFC 9112 §6, §7), found while it passes.
  *
- * Octets are counted and chunk headers read, nothing is changed: what belongs
+ * Bytes are counted and chunk headers read, nothing is changed: what belongs
  * to the body goes on as it came, what stands behind it does not.
  *
  * @module
@@ -12,19 +12,19 @@ import { MessageError, quote } from "./message_error.ts";
 
 /** How the end of a body is known. */
 export type BodyLength =
-  | { readonly kind: "octets"; readonly octets: number }
+  | { readonly kind: "bytes"; readonly bytes: number }
   | { readonly kind: "chunked" }
   /** Answers only: the body ends with the connection. */
   | { readonly kind: "untilClose" };
 
 /** There is no body. */
-export const NO_BODY: BodyLength = { kind: "octets", octets: 0 };
+export const NO_BODY: BodyLength = { kind: "bytes", bytes: 0 };
 
 /** Longest line of a chunk's size with extensions, which nobody sends. */
-export const CHUNK_LINE_OCTETS_MAX = 256;
+export const CHUNK_LINE_BYTES_MAX = 256;
 
-/** Most octets of trailer lines: a kubelet sends none. */
-export const TRAILER_OCTETS_MAX = 8192;
+/** Most bytes of trailer lines: a kubelet sends none. */
+export const TRAILER_BYTES_MAX = 8192;
 
 /**
  * What the header says about the length.
@@ -44,7 +44,7 @@ export function bodyLength(
   if (coding === undefined) {
     if (length === undefined) return otherwise;
     if (/^[0-9]{1,15}$/.test(length)) {
-      return { kind: "octets", octets: Number(length) };
+      return { kind: "bytes", bytes: Number(length) };
     }
     throw new MessageError(
       status,
@@ -65,27 +65,27 @@ export function bodyLength(
   );
 }
 
-/** What the next octet of a chunked body is a part of. */
+/** What the next byte of a chunked body is a part of. */
 type ChunkPart = "size" | "data" | "dataEnd" | "trailer" | "done";
 
 /** Follows one body. */
 export class BodyFraming {
   readonly #length: BodyLength;
   /** Of the body, or of the chunk. */
-  #leftOctets: number;
+  #leftBytes: number;
   #part: ChunkPart = "size";
   #line = "";
-  #trailerOctets = 0;
+  #trailerBytes = 0;
 
   constructor(length: BodyLength) {
     this.#length = length;
-    this.#leftOctets = length.kind === "octets" ? length.octets : 0;
+    this.#leftBytes = length.kind === "bytes" ? length.bytes : 0;
   }
 
   /** Nothing more belongs to the body. */
   get isDone(): boolean {
     const { kind } = this.#length;
-    if (kind === "octets") return this.#leftOctets === 0;
+    if (kind === "bytes") return this.#leftBytes === 0;
     return kind === "chunked" && this.#part === "done";
   }
 
@@ -95,66 +95,66 @@ export class BodyFraming {
   }
 
   /**
-   * Looks at the next octets of the connection.
+   * Looks at the next bytes of the connection.
    *
    * @returns How many of them belong to the body.
    * @throws {MessageError} When they are no chunks.
    */
-  take(octets: Uint8Array): number {
+  take(bytes: Uint8Array): number {
     switch (this.#length.kind) {
-      case "octets": {
-        const count = Math.min(this.#leftOctets, octets.length);
-        this.#leftOctets -= count;
+      case "bytes": {
+        const count = Math.min(this.#leftBytes, bytes.length);
+        this.#leftBytes -= count;
         return count;
       }
       case "chunked":
-        return this.#takeChunked(octets);
+        return this.#takeChunked(bytes);
       case "untilClose":
-        return octets.length;
+        return bytes.length;
     }
   }
 
-  #takeChunked(octets: Uint8Array): number {
+  #takeChunked(bytes: Uint8Array): number {
     let at = 0;
-    while (at < octets.length && this.#part !== "done") {
+    while (at < bytes.length && this.#part !== "done") {
       if (this.#part === "data") {
-        const count = Math.min(this.#leftOctets, octets.length - at);
-        this.#leftOctets -= count;
+        const count = Math.min(this.#leftBytes, bytes.length - at);
+        this.#leftBytes -= count;
         at += count;
-        if (this.#leftOctets === 0) this.#part = "dataEnd";
-      } else this.#takeOctet(octets[at++]!);
+        if (this.#leftBytes === 0) this.#part = "dataEnd";
+      } else this.#takeByte(bytes[at++]!);
     }
     return at;
   }
 
-  /** One octet of a line, all of which end with CR LF and nothing less. */
-  #takeOctet(octet: number): void {
+  /** One byte of a line, all of which end with CR LF and nothing less. */
+  #takeByte(byte: number): void {
     if (
-      this.#part === "trailer" && ++this.#trailerOctets > TRAILER_OCTETS_MAX
+      this.#part === "trailer" && ++this.#trailerBytes > TRAILER_BYTES_MAX
     ) {
-      throw broken(`trailers of more than ${TRAILER_OCTETS_MAX} octets`);
+      throw broken(`trailers of more than ${TRAILER_BYTES_MAX} bytes`);
     }
-    this.#line += String.fromCharCode(octet);
-    if (octet === LF) {
+    this.#line += String.fromCharCode(byte);
+    if (byte === LF) {
       if (!this.#line.endsWith("\r\n")) throw broken("a line without CR");
       const line = this.#line.slice(0, -2);
       this.#line = "";
       if (line.includes("\r")) throw broken("a CR within a line");
       return this.#onLine(line);
     }
-    if (this.#part !== "trailer" && this.#line.length > CHUNK_LINE_OCTETS_MAX) {
-      throw broken(`a line of more than ${CHUNK_LINE_OCTETS_MAX} octets`);
+    if (this.#part !== "trailer" && this.#line.length > CHUNK_LINE_BYTES_MAX) {
+      throw broken(`a line of more than ${CHUNK_LINE_BYTES_MAX} bytes`);
     }
   }
 
   #onLine(line: string): void {
     switch (this.#part) {
       case "size":
-        this.#leftOctets = chunkSize(line);
-        this.#part = this.#leftOctets === 0 ? "trailer" : "data";
+        this.#leftBytes = chunkSize(line);
+        this.#part = this.#leftBytes === 0 ? "trailer" : "data";
         return;
       case "dataEnd":
-        if (line !== "") throw broken("octets behind a chunk's end");
+        if (line !== "") throw broken("bytes behind a chunk's end");
         this.#part = "size";
         return;
       case "trailer":

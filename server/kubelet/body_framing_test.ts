@@ -1,12 +1,12 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { forAll } from "../../tests/support/prng.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import {
   BodyFraming,
   type BodyLength,
   bodyLength,
-  CHUNK_LINE_OCTETS_MAX,
+  CHUNK_LINE_BYTES_MAX,
   NO_BODY,
-  TRAILER_OCTETS_MAX,
+  TRAILER_BYTES_MAX,
 } from "./body_framing.ts";
 import { HeaderFields } from "./header_fields.ts";
 import { MessageError } from "./message_error.ts";
@@ -19,7 +19,7 @@ function lengthOf(...lines: string[]): BodyLength {
 
 Deno.test("bodyLength() knows the three ways to end a body", () => {
   assertEquals(lengthOf(), NO_BODY);
-  assertEquals(lengthOf("Content-Length: 12"), { kind: "octets", octets: 12 });
+  assertEquals(lengthOf("Content-Length: 12"), { kind: "bytes", bytes: 12 });
   assertEquals(lengthOf("transfer-encoding: Chunked"), { kind: "chunked" });
 });
 
@@ -49,21 +49,21 @@ for (const [name, ...lines] of AMBIGUOUS) {
 
 const CHUNKED = "5\r\nhello\r\nA;ext=1\r\n0123456789\r\n0\r\nX-Sum: 1\r\n\r\n";
 
-for (const kind of ["chunked", "octets"] as const) {
+for (const kind of ["chunked", "bytes"] as const) {
   Deno.test(`BodyFraming finds the end of a body in ${kind} however it is cut`, async () => {
     await forAll(200, (random) => {
       const body = kind === "chunked" ? CHUNKED : "x".repeat(40);
-      const octets = encode(`${body}GET / HTTP/1.1\r\n`);
+      const bytes = encode(`${body}GET / HTTP/1.1\r\n`);
       const framing = new BodyFraming(
-        kind === "chunked" ? { kind } : { kind, octets: 40 },
+        kind === "chunked" ? { kind } : { kind, bytes: 40 },
       );
       let taken = 0;
       while (!framing.isDone) {
         const size = 1 + random.below(12);
-        taken += framing.take(octets.subarray(taken, taken + size));
+        taken += framing.take(bytes.subarray(taken, taken + size));
       }
       assertEquals(taken, body.length);
-      assertEquals(framing.take(octets.subarray(taken)), 0);
+      assertEquals(framing.take(bytes.subarray(taken)), 0);
     });
   });
 }
@@ -83,7 +83,7 @@ Deno.test("BodyFraming knows whether a body is whole", () => {
 });
 
 // deno-fmt-ignore: the columns are the point.
-const BROKEN: readonly [name: string, octets: string][] = [
+const BROKEN: readonly [name: string, bytes: string][] = [
   ["no size",                   "\r\n"],
   ["a size that is none",       "xyz\r\n"],
   ["a size with a sign",        "-5\r\n"],
@@ -97,17 +97,17 @@ const BROKEN: readonly [name: string, octets: string][] = [
   ["a chunk without an end",    "5\r\nhello5\r\n"],
   ["a trailer that is none",    "0\r\nno colon\r\n\r\n"],
   ["a folded trailer",          "0\r\na: b\r\n c\r\n\r\n"],
-  ["a line without end",        "5;" + "x".repeat(CHUNK_LINE_OCTETS_MAX)],
-  ["trailers without end",      "0\r\n" + "a: b\r\n".repeat(TRAILER_OCTETS_MAX / 6 + 1)],
+  ["a line without end",        "5;" + "x".repeat(CHUNK_LINE_BYTES_MAX)],
+  ["trailers without end",      "0\r\n" + "a: b\r\n".repeat(TRAILER_BYTES_MAX / 6 + 1)],
 ];
 
-for (const [name, octets] of BROKEN) {
+for (const [name, bytes] of BROKEN) {
   Deno.test(`BodyFraming refuses chunks with ${name}`, () => {
-    for (const size of [1, octets.length]) {
+    for (const size of [1, bytes.length]) {
       const framing = new BodyFraming({ kind: "chunked" });
       assertThrows(() => {
-        for (let at = 0; at < octets.length; at += size) {
-          framing.take(encode(octets.slice(at, at + size)));
+        for (let at = 0; at < bytes.length; at += size) {
+          framing.take(encode(bytes.slice(at, at + size)));
         }
       }, MessageError);
     }

@@ -4,9 +4,9 @@
  * @module
  */
 
-import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { DialError } from "../../proto/link/link.ts";
-import { dialFailureStatus } from "../../host/connect/connect_response.ts";
+import { dialFailureStatus } from "../../net/http1/connect_response.ts";
 import { MessageError } from "./message_error.ts";
 
 /** There is nobody left who could be told anything. */

@@ -139,8 +139,8 @@ function parseLine(line: string, status: number): Field {
   return { key: name.toLowerCase(), name, value };
 }
 
-/** A message's head as octets; what was read octet by octet leaves so. */
-export function headOctets(lines: readonly string[]): Uint8Array {
+/** A message's head as bytes; what was read byte by byte leaves so. */
+export function headBytes(lines: readonly string[]): Uint8Array {
   const text = `${lines.join("\r\n")}\r\n\r\n`;
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }

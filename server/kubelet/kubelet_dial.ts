@@ -5,14 +5,14 @@
  * @module
  */
 
-import { ConduitSocket } from "../../host/sockets/conduit_socket.ts";
-import { gatedTlsClientOver } from "../../host/sockets/tls/gated_tls_client.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import type { TlsMaterial } from "../../host/tls/credentials.ts";
-import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
+import { gatedTlsClientOver } from "../../net/tls/node/gated_tls_client.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { Dialer } from "../dialer.ts";
+import type { Dialer } from "../routing/dialer.ts";
 import type { Caller } from "../policy/caller.ts";
 import { kubeletError } from "./exchange_errors.ts";
 import type { KubeletRoute } from "./kubelet_route.ts";
@@ -39,7 +39,7 @@ export async function dialKubelet(
   caller: Caller,
   signal: AbortSignal,
   options: KubeletDialOptions,
-): Promise<OctetSocket> {
+): Promise<ByteSocket> {
   const { node, address } = route;
   const kubelet = `the kubelet of node ${node} (${address})`;
   try {
@@ -62,7 +62,7 @@ function dialed(
     target: { protocol: "tcp", address },
     node,
     caller,
-    takeEarlyData: () => NO_OCTETS,
+    takeEarlyData: () => NO_BYTES,
   };
   const pending = dial(order, {
     connected: (conduit) => {
@@ -80,12 +80,12 @@ function dialed(
 }
 
 async function secured(
-  socket: OctetSocket,
+  socket: ByteSocket,
   { names }: KubeletRoute,
   kubelet: string,
   signal: AbortSignal,
   { timers, credentials, isUnverified }: KubeletDialOptions,
-): Promise<OctetSocket> {
+): Promise<ByteSocket> {
   const [serverName = "", ...otherNames] = names;
   const late = new AbortController();
   const timer = timers.after(KUBELET_HANDSHAKE_TIMEOUT_MS, () =>
@@ -110,4 +110,4 @@ async function secured(
   }
 }
 
-const NO_OCTETS: Uint8Array = new Uint8Array(0);
+const NO_BYTES: Uint8Array = new Uint8Array(0);

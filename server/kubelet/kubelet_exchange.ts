@@ -12,12 +12,12 @@
  * @module
  */
 
-import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import { refusalOctets } from "../../host/connect/connect_response.ts";
+import { refusalBytes } from "../../net/http1/connect_response.ts";
 import type { Caller } from "../policy/caller.ts";
 import { BodyFraming, type BodyLength } from "./body_framing.ts";
 import {
@@ -52,14 +52,14 @@ export const SWITCH_TIMEOUT_MS = 60_000;
 /** How long both ends may take to hang up when all is said. */
 export const LINGER_MS = 2_000;
 
-/** Most octets of a request's head; kube-apiserver sends under 2 KiB. */
-export const REQUEST_HEAD_OCTETS_MAX = 32_768;
+/** Most bytes of a request's head; kube-apiserver sends under 2 KiB. */
+export const REQUEST_HEAD_BYTES_MAX = 32_768;
 
-/** Most octets of an answer's head. */
-export const RESPONSE_HEAD_OCTETS_MAX = 65_536;
+/** Most bytes of an answer's head. */
+export const RESPONSE_HEAD_BYTES_MAX = 65_536;
 
-/** Most octets behind a request that are dropped; more ends the connection. */
-export const EXCESS_OCTETS_MAX = 65_536;
+/** Most bytes behind a request that are dropped; more ends the connection. */
+export const EXCESS_BYTES_MAX = 65_536;
 
 /** Most answers with 1xx in front of the true one. */
 export const INTERIM_MAX = 8;
@@ -73,7 +73,7 @@ export interface ExchangeOptions {
     route: KubeletRoute,
     caller: Caller,
     signal: AbortSignal,
-  ): Promise<OctetSocket>;
+  ): Promise<ByteSocket>;
   readonly observer: ExchangeObserver;
 }
 
@@ -98,7 +98,7 @@ export class KubeletExchange {
   #status = 0;
   #phase: "asking" | "switched" | "over" = "asking";
 
-  constructor(caller: OctetSocket, options: ExchangeOptions) {
+  constructor(caller: ByteSocket, options: ExchangeOptions) {
     this.#caller = new ReadAheadSocket(caller);
     this.#options = options;
   }
@@ -111,7 +111,7 @@ export class KubeletExchange {
     try {
       const lines = await this.#within(
         HEAD_TIMEOUT_MS,
-        this.#readHead(this.#caller, REQUEST_HEAD_OCTETS_MAX, 431),
+        this.#readHead(this.#caller, REQUEST_HEAD_BYTES_MAX, 431),
         () => new MessageError(408, "Cannot wait longer for a request head"),
       );
       request = parseRequestHead(lines);
@@ -175,8 +175,8 @@ export class KubeletExchange {
       let excess = 0;
       while (this.#phase !== "switched" && await this.#caller.fill()) {
         excess += this.#dropAll();
-        if (this.#phase === "over" || excess <= EXCESS_OCTETS_MAX) continue;
-        const seen = `more than ${EXCESS_OCTETS_MAX} octets behind a request`;
+        if (this.#phase === "over" || excess <= EXCESS_BYTES_MAX) continue;
+        const seen = `more than ${EXCESS_BYTES_MAX} bytes behind a request`;
         this.#giveUp(new MessageError(400, `Cannot go on: saw ${seen}`));
       }
       this.#giveUp(new CallerLeft("the caller has left"));
@@ -204,10 +204,10 @@ export class KubeletExchange {
       } catch {
         return; // There is nobody to send it to, which `#serve` tells.
       }
-      const { octets } = this.#caller;
-      const count = framing.take(octets);
+      const { bytes } = this.#caller;
+      const count = framing.take(bytes);
       try {
-        await kubelet.writeAll(octets.subarray(0, count));
+        await kubelet.writeAll(bytes.subarray(0, count));
       } catch {
         return; // A kubelet may answer and hang up before it has read it all.
       }
@@ -216,7 +216,7 @@ export class KubeletExchange {
   }
 
   #dropAll(): number {
-    const { length } = this.#caller.octets;
+    const { length } = this.#caller.bytes;
     this.#caller.drop(length);
     return length;
   }
@@ -228,7 +228,7 @@ export class KubeletExchange {
     request: RequestHead,
   ): Promise<void> {
     for (let count = 0; count <= INTERIM_MAX; count++) {
-      const reading = this.#readHead(kubelet, RESPONSE_HEAD_OCTETS_MAX, 502);
+      const reading = this.#readHead(kubelet, RESPONSE_HEAD_BYTES_MAX, 502);
       const lines = request.upgrade === undefined
         ? await reading
         : await this.#within(SWITCH_TIMEOUT_MS, reading, () =>
@@ -236,7 +236,7 @@ export class KubeletExchange {
       const head = parseResponseHead(lines, request);
       if (head.kind === "switched") return await this.#switch(kubelet, head);
       if (head.kind === "final") this.#status = head.status;
-      await this.#say(head.octets);
+      await this.#say(head.bytes);
       if (head.kind === "interim") continue;
       await this.#relayBody(kubelet, head.body);
       return await this.#finish(kubelet);
@@ -254,20 +254,20 @@ export class KubeletExchange {
         if (framing.mayEnd) return;
         throw new MessageError(502, "the kubelet's answer has no end");
       }
-      const { octets } = kubelet;
-      const count = framing.take(octets);
-      await this.#say(octets.subarray(0, count));
+      const { bytes } = kubelet;
+      const count = framing.take(bytes);
+      await this.#say(bytes.subarray(0, count));
       kubelet.drop(count);
     }
   }
 
   async #switch(
     kubelet: ReadAheadSocket,
-    { octets }: { readonly octets: Uint8Array },
+    { bytes }: { readonly bytes: Uint8Array },
   ): Promise<void> {
     this.#phase = "switched";
     this.#status = 101;
-    await this.#say(octets);
+    await this.#say(bytes);
     await transfer(
       conduitOf(this.#caller),
       conduitOf(kubelet),
@@ -279,32 +279,32 @@ export class KubeletExchange {
   /** @returns The lines of the next head; what follows it stays in `from`. */
   async #readHead(
     from: ReadAheadSocket,
-    octetsMax: number,
+    bytesMax: number,
     statusTooLarge: number,
   ): Promise<readonly string[]> {
-    const buffer = new HeadBuffer(octetsMax);
+    const buffer = new HeadBuffer(bytesMax);
     while (await from.fill()) {
-      const { octets } = from;
-      const head = buffer.push(octets);
+      const { bytes } = from;
+      const head = buffer.push(bytes);
       if (head.kind === "tooLarge") {
         throw new MessageError(
           statusTooLarge,
-          `Cannot read a head of more than ${octetsMax} octets`,
+          `Cannot read a head of more than ${bytesMax} bytes`,
         );
       }
       if (head.kind === "complete") {
-        from.drop(octets.length - head.rest.length);
+        from.drop(bytes.length - head.rest.length);
         return head.lines;
       }
-      from.drop(octets.length);
+      from.drop(bytes.length);
     }
     if (from === this.#caller) throw new CallerLeft("the caller has left");
     throw new MessageError(502, "the kubelet hung up without an answer");
   }
 
-  async #say(octets: Uint8Array): Promise<void> {
+  async #say(bytes: Uint8Array): Promise<void> {
     try {
-      await this.#caller.writeAll(octets);
+      await this.#caller.writeAll(bytes);
     } catch (error) {
       throw new CallerLeft(`the caller has left: ${textOf(error)}`);
     }
@@ -332,7 +332,7 @@ export class KubeletExchange {
     this.#options.observer.refused(this.#caller, refusal, isDial);
     const { status, message } = refusal;
     try {
-      await this.#say(refusalOctets(status, message));
+      await this.#say(refusalBytes(status, message));
     } catch {
       return this.#caller.reset(); // There is nobody left to tell.
     }
@@ -381,7 +381,7 @@ export class KubeletExchange {
 
 /** Reads `socket` to its end and drops everything. */
 async function drained(socket: ReadAheadSocket): Promise<void> {
-  while (await socket.fill()) socket.drop(socket.octets.length);
+  while (await socket.fill()) socket.drop(socket.bytes.length);
 }
 
 function textOf(error: unknown): string {

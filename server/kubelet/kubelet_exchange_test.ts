@@ -1,20 +1,23 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { ConduitSocket } from "../../host/sockets/conduit_socket.ts";
+import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
 import { DialError } from "../../proto/link/link.ts";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { kubeletError, type Refusal } from "./exchange_errors.ts";
 import {
   BODY_IDLE_TIMEOUT_MS,
-  EXCESS_OCTETS_MAX,
+  EXCESS_BYTES_MAX,
   type ExchangeOptions,
   HEAD_TIMEOUT_MS,
   INTERIM_MAX,
   KubeletExchange,
   LINGER_MS,
-  REQUEST_HEAD_OCTETS_MAX,
-  RESPONSE_HEAD_OCTETS_MAX,
+  REQUEST_HEAD_BYTES_MAX,
+  RESPONSE_HEAD_BYTES_MAX,
   SWITCH_TIMEOUT_MS,
 } from "./kubelet_exchange.ts";
 
@@ -129,7 +132,7 @@ Deno.test("a caller that reads nothing and leaves is not written to for ever", a
   const kubelet = await rig.kubelet;
   kubelet.send("HTTP/1.1 200 OK\r\n\r\n" + "x".repeat(300_000));
   await settled();
-  assertEquals(kubelet.queuedOctets > 0, true);
+  assertEquals(kubelet.queuedBytes > 0, true);
   rig.caller.finish();
   await rig.running;
   assertEquals((await kubelet.closed).kind, "reset");
@@ -187,10 +190,10 @@ Deno.test("an answer before the end of the body is passed on, too", async () => 
 
 // --- Limits and deadlines ----------------------------------------------------------
 
-Deno.test("a head that comes octet by octet has the same time as any other", async () => {
+Deno.test("a head that comes byte by byte has the same time as any other", async () => {
   const rig = new Rig();
-  for (const octet of "GET / HTTP") {
-    rig.caller.send(octet);
+  for (const byte of "GET / HTTP") {
+    rig.caller.send(byte);
     await settled();
     rig.timers.advance(HEAD_TIMEOUT_MS / 11);
   }
@@ -206,7 +209,7 @@ Deno.test("a head that comes octet by octet has the same time as any other", asy
 Deno.test("a head that is too large is refused", async () => {
   const rig = new Rig();
   rig.caller.send(
-    `GET / HTTP/1.1\r\nX: ${"x".repeat(REQUEST_HEAD_OCTETS_MAX)}`,
+    `GET / HTTP/1.1\r\nX: ${"x".repeat(REQUEST_HEAD_BYTES_MAX)}`,
   );
   await rig.caller.ended;
   rig.caller.finish();
@@ -254,7 +257,7 @@ Deno.test("who sends on and on behind a request is cut off", async () => {
   const rig = new Rig();
   rig.caller.send(GET);
   const kubelet = await rig.kubelet;
-  rig.caller.send("x".repeat(EXCESS_OCTETS_MAX));
+  rig.caller.send("x".repeat(EXCESS_BYTES_MAX));
   await settled();
   assertEquals(kubelet.end, undefined);
   rig.caller.send("x");
@@ -284,7 +287,7 @@ Deno.test("an answer's head that is too large is the kubelet's fault", async () 
   const rig = new Rig();
   rig.caller.send(GET);
   const kubelet = await rig.kubelet;
-  kubelet.send(`HTTP/1.1 200 OK\r\nX: ${"x".repeat(RESPONSE_HEAD_OCTETS_MAX)}`);
+  kubelet.send(`HTTP/1.1 200 OK\r\nX: ${"x".repeat(RESPONSE_HEAD_BYTES_MAX)}`);
   await rig.caller.ended;
   rig.caller.finish();
   await rig.running;

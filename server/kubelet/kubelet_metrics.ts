@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { OWN_PREFIX } from "../metric_families.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { OWN_PREFIX } from "../metrics/metric_families.ts";
 
 /** First parts of kubelets' paths (its `server.go`); all others are `other`. */
 const KINDS: ReadonlySet<string> = new Set([

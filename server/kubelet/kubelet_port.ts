@@ -9,20 +9,20 @@
  * @module
  */
 
-import { connectKubernetes } from "../../host/kubernetes/connect.ts";
-import { type BoundListener, listenTcp } from "../../host/listen/listeners.ts";
-import type { Intake } from "../../host/intake/intake.ts";
-import { unawaited } from "../../host/process/internal_errors.ts";
-import { lineKey } from "../../host/process/line_key.ts";
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { tlsServerSocket } from "../../host/sockets/tls/tls_server_socket.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import type { Credentials } from "../../host/tls/credentials.ts";
-import { TlsHandshakeError } from "../../host/tls/tls_errors.ts";
+import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
+import { type BoundListener, listenTcp } from "../../net/listen/listeners.ts";
+import type { Intake } from "../../net/admission/intake.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { lineKey } from "../../platform/log/line_key.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { tlsServerSocket } from "../../net/tls/tls_server_socket.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import type { Credentials } from "../../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { Dialer } from "../dialer.ts";
-import { refusalOctets } from "../../host/connect/connect_response.ts";
+import type { Dialer } from "../routing/dialer.ts";
+import { refusalBytes } from "../../net/http1/connect_response.ts";
 import type { TlsLimits } from "../options.ts";
 import {
   type ExchangeObserver,
@@ -123,7 +123,7 @@ export class KubeletPort {
   }
 
   /** Serves one connection whose caller is known. */
-  async serve(socket: OctetSocket): Promise<void> {
+  async serve(socket: ByteSocket): Promise<void> {
     const refusal = this.#refusalFor(socket);
     if (refusal !== undefined) {
       this.#environment.turnedAway();
@@ -141,7 +141,7 @@ export class KubeletPort {
     }
   }
 
-  #refusalFor({ identity }: OctetSocket): Refusal | undefined {
+  #refusalFor({ identity }: ByteSocket): Refusal | undefined {
     const message = nodeRefusal(identity);
     if (message !== undefined) return { status: 403, message };
     if (this.#exchanges.size < EXCHANGES_MAX) return undefined;
@@ -151,11 +151,11 @@ export class KubeletPort {
     };
   }
 
-  async #accept(conn: OctetSocket): Promise<void> {
+  async #accept(conn: ByteSocket): Promise<void> {
     const { callers, tls, intake, turnedAway, log } = this.#environment;
     const guest = intake.enter(conn.remoteAddress, () => conn.close());
     if (guest === undefined) return conn.close();
-    let socket: OctetSocket;
+    let socket: ByteSocket;
     try {
       socket = await tlsServerSocket(conn, {
         credentials: callers.current,
@@ -178,11 +178,11 @@ export class KubeletPort {
 }
 
 async function turnAway(
-  socket: OctetSocket,
+  socket: ByteSocket,
   { status, message }: Refusal,
 ): Promise<void> {
   try {
-    await socket.write(refusalOctets(status, message));
+    await socket.write(refusalBytes(status, message));
     await socket.closeWrite();
   } catch {
     // It has left already, which is as well.

@@ -1,13 +1,16 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { Intake } from "../../host/intake/intake.ts";
-import { intakePlan } from "../../host/intake/intake_limits.ts";
-import { MetricRegistry } from "../../host/process/metrics.ts";
-import { ConduitSocket } from "../../host/sockets/conduit_socket.ts";
-import { Credentials } from "../../host/tls/credentials.ts";
-import { ConduitProbe, settled } from "../../tests/support/conduit_probe.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { MemoryConduit } from "../../tests/support/memory_conduit.ts";
-import { RecordedLog } from "../../tests/support/recorded_log.ts";
+import { Intake } from "../../net/admission/intake.ts";
+import { intakePlan } from "../../net/admission/intake_limits.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
+import { Credentials } from "../../net/tls/trust/credentials.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { EXCHANGES_MAX, KubeletPort } from "./kubelet_port.ts";
 import { kindOf, KubeletMetrics } from "./kubelet_metrics.ts";
 

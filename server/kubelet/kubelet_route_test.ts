@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { KubernetesError } from "../../host/kubernetes/errors.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { type KubeletRoute, routeOf } from "./kubelet_route.ts";
 import { MessageError } from "./message_error.ts";
 import { BELIEVED_MS, NodeLookups } from "./node_lookups.ts";

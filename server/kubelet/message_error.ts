@@ -5,7 +5,7 @@
  * @module
  */
 
-/** Octets that are no HTTP/1.1 message, or none that is passed on. */
+/** Bytes that are no HTTP/1.1 message, or none that is passed on. */
 export class MessageError extends Error {
   override readonly name = "MessageError";
 

@@ -5,18 +5,18 @@
  * @module
  */
 
-import type { RequestOptions } from "../../host/kubernetes/client.ts";
+import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import {
   KubernetesConfigError,
   KubernetesError,
-} from "../../host/kubernetes/errors.ts";
-import type { Node, Pod } from "../../host/kubernetes/objects.ts";
+} from "../../neighbours/kubernetes/errors.ts";
+import type { Node, Pod } from "../../neighbours/kubernetes/objects.ts";
 import {
   NODES,
   pathOf,
   PODS,
   type Resource,
-} from "../../host/kubernetes/paths.ts";
+} from "../../neighbours/kubernetes/paths.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Authority } from "./authority.ts";
 import { MessageError } from "./message_error.ts";

@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { KubernetesOptions } from "../../host/kubernetes/connect.ts";
-import type { ListenAddress } from "../../host/listen/listeners.ts";
+import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type {
   CredentialFiles,
   KeyPairFiles,
-} from "../../host/tls/credentials.ts";
+} from "../../net/tls/trust/credentials.ts";
 
 /** See the module description. */
 export interface KubeletOptions {

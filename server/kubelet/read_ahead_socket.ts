@@ -1,31 +1,31 @@
 /**
  * A socket that can be looked into before anybody reads: for heads, bodies and
- * peers that leave. It holds one read's worth of octets and no more.
+ * peers that leave. It holds one read's worth of bytes and no more.
  *
  * @module
  */
 
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 
 /** Of one read: a TLS record, which is what one read gives at most. */
-const READ_OCTETS = 16 * 1024;
+const READ_BYTES = 16 * 1024;
 
 /** See the module description. */
-export class ReadAheadSocket implements OctetSocket {
+export class ReadAheadSocket implements ByteSocket {
   readonly closesInOrder: boolean;
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly alpn: string;
   readonly serverName: string;
   readonly identity: PeerIdentity;
-  readonly #socket: OctetSocket;
-  readonly #buffer = new Uint8Array(READ_OCTETS);
-  #octets = NO_OCTETS;
+  readonly #socket: ByteSocket;
+  readonly #buffer = new Uint8Array(READ_BYTES);
+  #bytes = NO_BYTES;
   #filling: Promise<boolean> | undefined;
   #hasEnded = false;
 
-  constructor(socket: OctetSocket) {
+  constructor(socket: ByteSocket) {
     this.closesInOrder = socket.closesInOrder;
     this.remoteAddress = socket.remoteAddress;
     this.localAddress = socket.localAddress;
@@ -36,13 +36,13 @@ export class ReadAheadSocket implements OctetSocket {
   }
 
   /** What is here; a view until the next `fill` or `read`. */
-  get octets(): Uint8Array {
-    return this.#octets;
+  get bytes(): Uint8Array {
+    return this.#bytes;
   }
 
-  /** Takes `count` octets off the front of what is here. */
+  /** Takes `count` bytes off the front of what is here. */
   drop(count: number): void {
-    this.#octets = this.#octets.subarray(count);
+    this.#bytes = this.#bytes.subarray(count);
   }
 
   /**
@@ -51,15 +51,15 @@ export class ReadAheadSocket implements OctetSocket {
    * @returns False when the peer has ended its side and nothing is left.
    */
   fill(): Promise<boolean> {
-    if (this.#octets.length > 0) return Promise.resolve(true);
+    if (this.#bytes.length > 0) return Promise.resolve(true);
     if (this.#hasEnded) return Promise.resolve(false);
     return this.#filling ??= this.#readOnce();
   }
 
   async read(into: Uint8Array): Promise<number | null> {
-    if (this.#filling !== undefined || this.#octets.length > 0) {
+    if (this.#filling !== undefined || this.#bytes.length > 0) {
       if (!await this.fill()) return null;
-      const run = this.#octets.subarray(0, into.length);
+      const run = this.#bytes.subarray(0, into.length);
       into.set(run);
       this.drop(run.length);
       return run.length;
@@ -67,15 +67,15 @@ export class ReadAheadSocket implements OctetSocket {
     return this.#hasEnded ? null : await this.#socket.read(into);
   }
 
-  write(octets: Uint8Array): Promise<number> {
-    return this.#socket.write(octets);
+  write(bytes: Uint8Array): Promise<number> {
+    return this.#socket.write(bytes);
   }
 
-  /** Writes all of `octets`. */
-  async writeAll(octets: Uint8Array): Promise<void> {
+  /** Writes all of `bytes`. */
+  async writeAll(bytes: Uint8Array): Promise<void> {
     let at = 0;
-    while (at < octets.length) {
-      at += await this.#socket.write(octets.subarray(at));
+    while (at < bytes.length) {
+      at += await this.#socket.write(bytes.subarray(at));
     }
   }
 
@@ -95,7 +95,7 @@ export class ReadAheadSocket implements OctetSocket {
     try {
       const count = await this.#socket.read(this.#buffer);
       if (count === null) this.#hasEnded = true;
-      else this.#octets = this.#buffer.subarray(0, count);
+      else this.#bytes = this.#buffer.subarray(0, count);
       return count !== null;
     } finally {
       this.#filling = undefined;
@@ -103,4 +103,4 @@ export class ReadAheadSocket implements OctetSocket {
   }
 }
 
-const NO_OCTETS: Uint8Array = new Uint8Array(0);
+const NO_BYTES: Uint8Array = new Uint8Array(0);

@@ -5,7 +5,7 @@
  */
 
 import { type BodyLength, bodyLength, NO_BODY } from "./body_framing.ts";
-import { HeaderFields, headOctets } from "./header_fields.ts";
+import { headBytes, HeaderFields } from "./header_fields.ts";
 import { MessageError, quote } from "./message_error.ts";
 
 /** Protocols that kubelets change to for exec, attach and port-forward. */
@@ -34,7 +34,7 @@ export interface RequestHead {
 /**
  * Reads a request head.
  *
- * @param lines Request line and header lines, octets as code points.
+ * @param lines Request line and header lines, bytes as code points.
  * @throws {MessageError} With the status to answer.
  */
 export function parseRequestHead(lines: readonly string[]): RequestHead {
@@ -99,9 +99,9 @@ function upgradeOf(
   if (upgrade === undefined || !UPGRADES.has(upgrade.toLowerCase())) {
     return undefined;
   }
-  // Whose octets come first, the body's or the new protocol's, would be
+  // Whose bytes come first, the body's or the new protocol's, would be
   // anybody's guess.
-  if (body.kind !== "octets" || body.octets > 0) {
+  if (body.kind !== "bytes" || body.bytes > 0) {
     throw new MessageError(
       400,
       `Cannot change to ${upgrade} behind a body: saw one, wanted none`,
@@ -120,7 +120,7 @@ export function forwardedHead(
   authority: string,
 ): Uint8Array {
   const isOurs = (key: string) => key === "host" || isSteering(key);
-  return headOctets([
+  return headBytes([
     `${method} ${target} HTTP/1.1`,
     `Host: ${authority}`,
     ...fields.endToEnd(isOurs, 400),

@@ -8,8 +8,8 @@ const HOST = "Host: edge-1:10250";
 const UPGRADE = ["Connection: upgrade", "Upgrade: websocket"];
 
 function forwarded(...lines: string[]): string[] {
-  const octets = forwardedHead(parseRequestHead(lines), "10.0.0.7:10250");
-  return new TextDecoder("latin1").decode(octets).split("\r\n");
+  const bytes = forwardedHead(parseRequestHead(lines), "10.0.0.7:10250");
+  return new TextDecoder("latin1").decode(bytes).split("\r\n");
 }
 
 Deno.test("a request leaves without what concerned its own connection", () => {

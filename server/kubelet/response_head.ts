@@ -5,7 +5,7 @@
  */
 
 import { type BodyLength, bodyLength, NO_BODY } from "./body_framing.ts";
-import { HeaderFields, headOctets } from "./header_fields.ts";
+import { headBytes, HeaderFields } from "./header_fields.ts";
 import { MessageError, quote } from "./message_error.ts";
 import { connectionLines, type RequestHead } from "./request_head.ts";
 
@@ -15,13 +15,13 @@ const BAD_GATEWAY = 502;
 /** See the module description. */
 export type ResponseHead =
   /** More is to come: 100 Continue and its like (RFC 9110 §15.2). */
-  | { readonly kind: "interim"; readonly octets: Uint8Array }
+  | { readonly kind: "interim"; readonly bytes: Uint8Array }
   /** The connection has changed its protocol. */
-  | { readonly kind: "switched"; readonly octets: Uint8Array }
+  | { readonly kind: "switched"; readonly bytes: Uint8Array }
   | {
     readonly kind: "final";
     readonly status: number;
-    readonly octets: Uint8Array;
+    readonly bytes: Uint8Array;
     readonly body: BodyLength;
   };
 
@@ -47,20 +47,20 @@ export function parseResponseHead(
   const status = Number(match[1]);
   const fields = HeaderFields.parse(rest, BAD_GATEWAY);
   const head = (connection: readonly string[]) =>
-    headOctets([
+    headBytes([
       `HTTP/1.1 ${status} ${match[2] ?? ""}`,
       ...fields.endToEnd(() => false, BAD_GATEWAY),
       ...connection,
     ]);
   if (status === 101) {
     const upgrade = switchedTo(fields, request);
-    return { kind: "switched", octets: head(connectionLines(upgrade)) };
+    return { kind: "switched", bytes: head(connectionLines(upgrade)) };
   }
-  if (status < 200) return { kind: "interim", octets: head([]) };
+  if (status < 200) return { kind: "interim", bytes: head([]) };
   return {
     kind: "final",
     status,
-    octets: head(connectionLines(undefined)),
+    bytes: head(connectionLines(undefined)),
     body: bodyOf(status, fields, request),
   };
 }

@@ -15,10 +15,10 @@ function body(method: string, ...lines: string[]): unknown {
 
 Deno.test("the end of an answer is where RFC 9112 §6.3 says", () => {
   const length = "Content-Length: 7";
-  const none = { kind: "octets", octets: 0 };
+  const none = { kind: "bytes", bytes: 0 };
   assertEquals(body("GET", "HTTP/1.1 200 OK", length), {
-    kind: "octets",
-    octets: 7,
+    kind: "bytes",
+    bytes: 7,
   });
   assertEquals(body("GET", "HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), {
     kind: "chunked",
@@ -41,7 +41,7 @@ Deno.test("an answer leaves without what concerned its own connection", () => {
     "Content-Length: 0",
   );
   assertEquals(
-    new TextDecoder().decode(head.octets),
+    new TextDecoder().decode(head.bytes),
     "HTTP/1.1 200 Fine\r\nDate: now\r\nContent-Length: 0\r\n" +
       "Connection: close\r\n\r\n",
   );

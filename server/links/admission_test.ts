@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { StatusCode } from "../../proto/grpc/status.ts";
-import { FakeLink } from "../../tests/support/fake_link.ts";
+import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import {
   ADMITTED,
   anonymousJudge,

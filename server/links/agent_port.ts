@@ -9,11 +9,11 @@
  * @module
  */
 
-import { unawaited } from "../../host/process/internal_errors.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import type { Guest } from "../../host/intake/intake.ts";
-import type { Transport } from "../../host/transport.ts";
-import { VERSION } from "../../host/process/version.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import type { Guest } from "../../net/admission/intake.ts";
+import type { Transport } from "../../net/stream/transport.ts";
+import { VERSION } from "../../platform/process/version.ts";
 import { ErrorCode, WireError } from "../../proto/frames/wire_error.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
@@ -117,7 +117,7 @@ export interface AgentPortOptions {
   /** See `ServerHello.instanceId`. */
   readonly instanceId: string;
   readonly keepaliveMs: number;
-  readonly messageOctetsMax: number;
+  readonly messageBytesMax: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
   /** Whether somebody may be an agent. */
@@ -288,7 +288,7 @@ export class AgentPort {
           connection,
           timers,
           randomness: this.#options.randomness,
-          messageOctetsMax: this.#options.messageOctetsMax,
+          messageBytesMax: this.#options.messageBytesMax,
           observer,
           admit: (peer, token) => this.#judgeCall({ peer, token }),
           onLink: (link) => {

@@ -15,7 +15,7 @@
  * @module
  */
 
-import { sourceOf } from "../../host/intake/source.ts";
+import { sourceOf } from "../../net/admission/source.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Admission, AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";

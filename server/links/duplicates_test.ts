@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { FakeLink } from "../../tests/support/fake_link.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeLink } from "../../tests/support/memory/fake_link.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import {
   ANSWER_MS,

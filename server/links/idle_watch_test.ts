@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { IDLE_CHECK_MS, STRANGER_LIFE_MS, watchIdle } from "./idle_watch.ts";
 
 /** A connection with so many calls, and what became of it. */

@@ -3,30 +3,30 @@
  *
  * The budgets of the engine are each about one kind of frame. This is about what
  * all of them are for: time on the one processor that carries everybody else's
- * octets. A stranger's octets are taken in slices, with a turn for others behind
+ * bytes. A stranger's bytes are taken in slices, with a turn for others behind
  * each; there are only so many of them; and the time that they take is charged
  * to where they come from.
  *
  * @module
  */
 
-import type { Guest } from "../../host/intake/intake.ts";
-import { STRANGER_OCTETS_MAX } from "../../host/intake/intake_limits.ts";
-import type { Transport, TransportEvents } from "../../host/transport.ts";
+import type { Guest } from "../../net/admission/intake.ts";
+import { STRANGER_BYTES_MAX } from "../../net/admission/intake_limits.ts";
+import type { Transport, TransportEvents } from "../../net/stream/transport.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
  * Fifty of the smallest frames, each refused with words of its own: a
  * millisecond or two at the very worst.
  */
-export const SLICE_OCTETS = 512;
+export const SLICE_BYTES = 512;
 
 /**
  * What it may go on to say when it has been told that this is enough: what came
  * together with that. Everything is deciphered before it can be dropped, which
  * is the dearer half of a flood; so nobody reads the rest.
  */
-export const LATE_OCTETS_MAX: number = 32 * 1024;
+export const LATE_BYTES_MAX: number = 32 * 1024;
 
 /** What it is told has left the process by then. */
 const FLUSH_MS = 5;
@@ -37,7 +37,7 @@ const TURN_MS = 0;
 /** The part of `Guest` that is charged. */
 export type Charged = Pick<
   Guest,
-  "isStranger" | "takeWork" | "takeOctets" | "linger"
+  "isStranger" | "takeWork" | "takeBytes" | "linger"
 >;
 
 /** @param over It was too much; called once, nothing more is delivered. */
@@ -63,7 +63,7 @@ export function meteredTransport(
           },
         }),
       ),
-    write: (octets, done) => transport.write(octets, done),
+    write: (bytes, done) => transport.write(bytes, done),
     closeWrite: () => transport.closeWrite(),
     close: () => transport.close(),
   };
@@ -88,7 +88,7 @@ class Meter implements TransportEvents {
   #timer: Timer | undefined;
   #hasEnded = false;
   #isOver = false;
-  #lateOctets = 0;
+  #lateBytes = 0;
 
   constructor(
     events: TransportEvents,
@@ -107,8 +107,8 @@ class Meter implements TransportEvents {
     if (this.#waiting.length === 0) {
       if (!this.#guest.isStranger) return this.#events.onChunk(chunk);
       if (!this.#count(chunk.length)) return;
-      this.#deliver(chunk.subarray(0, SLICE_OCTETS));
-      this.#keep(chunk.subarray(SLICE_OCTETS));
+      this.#deliver(chunk.subarray(0, SLICE_BYTES));
+      this.#keep(chunk.subarray(SLICE_BYTES));
     } else if (this.#count(chunk.length)) this.#keep(chunk);
   }
 
@@ -123,17 +123,17 @@ class Meter implements TransportEvents {
     this.#events.onClose(error);
   }
 
-  #onLate(octets: number): void {
-    if (this.#lateOctets > LATE_OCTETS_MAX) return;
-    this.#lateOctets += octets;
-    if (this.#lateOctets <= LATE_OCTETS_MAX) return;
+  #onLate(bytes: number): void {
+    if (this.#lateBytes > LATE_BYTES_MAX) return;
+    this.#lateBytes += bytes;
+    if (this.#lateBytes <= LATE_BYTES_MAX) return;
     this.#timer = this.#timers.after(FLUSH_MS, () => this.#endings.close());
   }
 
-  #count(octets: number): boolean {
-    if (this.#guest.takeOctets(octets)) return true;
+  #count(bytes: number): boolean {
+    if (this.#guest.takeBytes(bytes)) return true;
     this.#end(
-      `it said more than ${STRANGER_OCTETS_MAX} octets, and not who it is`,
+      `it said more than ${STRANGER_BYTES_MAX} bytes, and not who it is`,
     );
     return false;
   }
@@ -147,10 +147,10 @@ class Meter implements TransportEvents {
   }
 
   /** Copies: the chunk is only good during the call. */
-  #keep(octets: Uint8Array): void {
-    if (octets.length === 0 || this.#isOver) return;
-    for (let at = 0; at < octets.length; at += SLICE_OCTETS) {
-      this.#waiting.push(octets.slice(at, at + SLICE_OCTETS));
+  #keep(bytes: Uint8Array): void {
+    if (bytes.length === 0 || this.#isOver) return;
+    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+      this.#waiting.push(bytes.slice(at, at + SLICE_BYTES));
     }
     this.#timer ??= this.#timers.after(TURN_MS, this.#next);
   }

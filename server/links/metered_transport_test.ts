@@ -1,19 +1,19 @@
 import { assertEquals } from "@std/assert";
-import { STRANGER_OCTETS_MAX } from "../../host/intake/intake_limits.ts";
-import type { Transport, TransportEvents } from "../../host/transport.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { forAll } from "../../tests/support/prng.ts";
-import { concat } from "../../tests/support/sockets.ts";
+import { STRANGER_BYTES_MAX } from "../../net/admission/intake_limits.ts";
+import type { Transport, TransportEvents } from "../../net/stream/transport.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
+import { concat } from "../../tests/support/peers/sockets.ts";
 import {
-  LATE_OCTETS_MAX,
+  LATE_BYTES_MAX,
   meteredTransport,
-  SLICE_OCTETS,
+  SLICE_BYTES,
 } from "./metered_transport.ts";
 
 /** A stranger with so much work, who costs `costMs` a chunk, and what came of it. */
 function scene(budgetMs: number, costMs = 0) {
   const timers = new FakeTimers();
-  const guest = { isStranger: true, charged: 0, octets: 0 };
+  const guest = { isStranger: true, charged: 0, bytes: 0 };
   const ends: string[] = [];
   const chunks: Uint8Array[] = [];
   let events: TransportEvents | undefined;
@@ -26,7 +26,7 @@ function scene(budgetMs: number, costMs = 0) {
       get isStranger() {
         return guest.isStranger;
       },
-      takeOctets: (octets) => (guest.octets += octets) <= STRANGER_OCTETS_MAX,
+      takeBytes: (bytes) => (guest.bytes += bytes) <= STRANGER_BYTES_MAX,
       linger: () => void ends.push("lingers"),
       takeWork: (ms) => (guest.charged += ms) <= budgetMs,
     },
@@ -44,11 +44,11 @@ function scene(budgetMs: number, costMs = 0) {
   return { timers, guest, ends, chunks, events: events! };
 }
 
-Deno.test("a stranger's octets come in slices, with a turn behind each", () => {
+Deno.test("a stranger's bytes come in slices, with a turn behind each", () => {
   const { timers, ends, chunks, events } = scene(1_000);
-  events.onChunk(new Uint8Array(3 * SLICE_OCTETS));
+  events.onChunk(new Uint8Array(3 * SLICE_BYTES));
   events.onEnd();
-  assertEquals(chunks.map(({ length }) => length), [SLICE_OCTETS]);
+  assertEquals(chunks.map(({ length }) => length), [SLICE_BYTES]);
   timers.advance(1);
   timers.advance(1);
   assertEquals(chunks.length, 3);
@@ -64,17 +64,17 @@ Deno.test("the time that they take is charged, and ends it when there is none le
 
 Deno.test("a stranger who says too much is ended, read or not", () => {
   const { ends, chunks, events } = scene(1_000);
-  events.onChunk(new Uint8Array(STRANGER_OCTETS_MAX));
+  events.onChunk(new Uint8Array(STRANGER_BYTES_MAX));
   assertEquals(ends, []);
   events.onChunk(new Uint8Array(1));
-  assertEquals(ends, ["it said more than 131072 octets, and not who it is"]);
+  assertEquals(ends, ["it said more than 131072 bytes, and not who it is"]);
   assertEquals(chunks.length, 1);
 });
 
 Deno.test("whoever goes on when told to stop is read no more", () => {
   const { timers, ends, events } = scene(1_000);
-  events.onChunk(new Uint8Array(STRANGER_OCTETS_MAX + 1));
-  events.onChunk(new Uint8Array(LATE_OCTETS_MAX));
+  events.onChunk(new Uint8Array(STRANGER_BYTES_MAX + 1));
+  events.onChunk(new Uint8Array(LATE_BYTES_MAX));
   timers.advance(1_000);
   assertEquals(ends.slice(1), []);
   for (let index = 0; index < 3; index++) events.onChunk(new Uint8Array(1));
@@ -85,20 +85,20 @@ Deno.test("whoever goes on when told to stop is read no more", () => {
 
 Deno.test("whoever has shown who it is pays nothing and waits for nothing", () => {
   const { timers, guest, ends, chunks, events } = scene(20);
-  events.onChunk(new Uint8Array(3 * SLICE_OCTETS));
+  events.onChunk(new Uint8Array(3 * SLICE_BYTES));
   guest.isStranger = false;
   timers.advance(1);
   assertEquals(chunks.length, 3);
   const { charged } = guest;
   for (let index = 0; index < 9; index++) {
-    events.onChunk(new Uint8Array(STRANGER_OCTETS_MAX));
+    events.onChunk(new Uint8Array(STRANGER_BYTES_MAX));
   }
   assertEquals([chunks.length, guest.charged, ends], [12, charged, []]);
 });
 
 Deno.test("what waits when the connection is lost is nobody's", () => {
   const { timers, ends, chunks, events } = scene(20);
-  events.onChunk(new Uint8Array(3 * SLICE_OCTETS));
+  events.onChunk(new Uint8Array(3 * SLICE_BYTES));
   events.onClose(undefined);
   timers.advance(10);
   assertEquals([chunks.length, ends, timers.pendingCount], [1, ["close"], 0]);
@@ -107,7 +107,7 @@ Deno.test("what waits when the connection is lost is nobody's", () => {
 Deno.test("however it is cut and whenever it is known, all of it comes in order", () =>
   forAll(20, (prng) => {
     const { timers, guest, ends, chunks, events } = scene(1e9);
-    const said = new Uint8Array(STRANGER_OCTETS_MAX)
+    const said = new Uint8Array(STRANGER_BYTES_MAX)
       .map((_, index) => index % 251);
     for (let at = 0; at < said.length;) {
       const end = at + 1 + prng.below(20_000);

@@ -5,20 +5,20 @@
  * @module
  */
 
-import type { Log } from "../../host/process/log.ts";
-import type { MetricRegistry } from "../../host/process/metrics.ts";
-import { AuditLog, type AuditLogOptions } from "../../host/policy/audit_log.ts";
-import { watchAuditLog } from "../../host/policy/audit_metrics.ts";
-import { AuditTrail } from "../../host/policy/dial_record.ts";
-import type { ReloadSource } from "../../host/reload/reloads.ts";
-import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { AuditLog, type AuditLogOptions } from "../../policy/audit_log.ts";
+import { watchAuditLog } from "../../policy/audit_metrics.ts";
+import { AuditTrail } from "../../policy/dial_record.ts";
+import type { ReloadSource } from "../../platform/reload/reloads.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
   SEES_EVERYTHING,
   type Visibility,
 } from "../discovery/generate/audience.ts";
-import { OWN_PREFIX } from "../metric_families.ts";
+import { OWN_PREFIX } from "../metrics/metric_families.ts";
 import { DialControl } from "./dial_control.ts";
 import { PolicyFile } from "./policy_file.ts";
 

@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { PeerCredentials } from "../../host/sockets/octet_socket.ts";
+import type { PeerCredentials } from "../../net/stream/byte_socket.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 
-/** The part of a socket that tells; every `OctetSocket` is one. */
+/** The part of a socket that tells; every `ByteSocket` is one. */
 export interface Caller {
   readonly identity: PeerIdentity;
   /** `ip:port`; of a unix socket a path, or `unix`. */

@@ -16,16 +16,16 @@ import type {
   Endpoint,
   Protocol,
   Service,
-} from "../../catalog/model.ts";
-import { keyOf } from "../../catalog/model.ts";
+} from "../../catalog/model/model.ts";
+import { keyOf } from "../../catalog/model/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
-import { canonicalAddress } from "../../catalog/validate.ts";
-import { splitAddress } from "../../host/dial/target_address.ts";
+import { canonicalAddress } from "../../catalog/model/validate.ts";
+import { splitAddress } from "../../policy/target_address.ts";
 import { DialError, type DialTarget } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Visibility } from "../discovery/generate/audience.ts";
 import { Lingering } from "../discovery/lingering.ts";
-import { identifierKey } from "../../proto/link/normal_form.ts";
+import { identifierKey } from "../../proto/peer/normal_form.ts";
 
 /** What `CatalogReach` needs from outside. */
 export interface CatalogReachOptions {

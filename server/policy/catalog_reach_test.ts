@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
 import { Catalog } from "../../catalog/catalog.ts";
-import type { Via } from "../../catalog/model.ts";
-import { FakeTimers } from "../../tests/support/fake_timers.ts";
-import { RecordedLog } from "../../tests/support/recorded_log.ts";
+import type { Via } from "../../catalog/model/model.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import {
   endpointOf,
   ScriptedSource,
   serviceOf,
-} from "../../tests/support/scripted_source.ts";
+} from "../../tests/support/watch/scripted_source.ts";
 import { LINGER_MS } from "../discovery/lingering.ts";
 import { CatalogReach } from "./catalog_reach.ts";
 

@@ -9,9 +9,9 @@ import type {
   AuditTrail,
   DialFacts,
   DialRecord,
-} from "../../host/policy/dial_record.ts";
-import { refusal } from "../../host/policy/refusal.ts";
-import { NOT_ALLOWED, type Verdict } from "../../host/policy/rule_set.ts";
+} from "../../policy/dial_record.ts";
+import { refusal } from "../../policy/refusal.ts";
+import { NOT_ALLOWED, type Verdict } from "../../policy/rule_set.ts";
 import type { DialError, DialTarget, LinkPeer } from "../../proto/link/link.ts";
 import { type Caller, factsOf } from "./caller.ts";
 import type { CatalogReach } from "./catalog_reach.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { FakeLink } from "../../tests/support/fake_link.ts";
-import { certifiedCaller } from "../../tests/support/fake_caller.ts";
+import { FakeLink } from "../../tests/support/memory/fake_link.ts";
+import { certifiedCaller } from "../../tests/support/memory/fake_caller.ts";
 import { DialControl } from "./dial_control.ts";
 import { Policy } from "./policy.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { Wildcard } from "../../host/policy/wildcard.ts";
+import { Wildcard } from "../../policy/wildcard.ts";
 import {
   SEES_EVERYTHING,
   type Visibility,

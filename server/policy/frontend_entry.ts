@@ -5,9 +5,9 @@
  * @module
  */
 
-import { parseRule, RuleError } from "../../host/policy/rule.ts";
-import type { LabelledRule } from "../../host/policy/rule_set.ts";
-import { Wildcard } from "../../host/policy/wildcard.ts";
+import { parseRule, RuleError } from "../../policy/rule.ts";
+import type { LabelledRule } from "../../policy/rule_set.ts";
+import { Wildcard } from "../../policy/wildcard.ts";
 import { type Caller, socketOf } from "./caller.ts";
 import { FieldError, Fields } from "./fields.ts";
 

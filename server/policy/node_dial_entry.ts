@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { LabelledRule } from "../../host/policy/rule_set.ts";
-import { Wildcard } from "../../host/policy/wildcard.ts";
+import type { LabelledRule } from "../../policy/rule_set.ts";
+import { Wildcard } from "../../policy/wildcard.ts";
 import { FieldError, Fields } from "./fields.ts";
 import { fitsNode, rulesIn } from "./frontend_entry.ts";
 

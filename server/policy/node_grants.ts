@@ -9,9 +9,9 @@ import {
   IdentifiersError,
   NO_IDENTIFIERS,
   parseIdentifiers,
-} from "../../proto/link/identifiers.ts";
+} from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
-import { Wildcard } from "../../host/policy/wildcard.ts";
+import { Wildcard } from "../../policy/wildcard.ts";
 import { servicePattern } from "./discovery_entry.ts";
 import { FieldError, Fields } from "./fields.ts";
 

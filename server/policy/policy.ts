@@ -11,8 +11,8 @@ import {
   NOT_ALLOWED,
   RuleSet,
   type Verdict,
-} from "../../host/policy/rule_set.ts";
-import { subjectOf } from "../../host/policy/subject.ts";
+} from "../../policy/rule_set.ts";
+import { subjectOf } from "../../policy/subject.ts";
 import type { DialTarget, Identifiers } from "../../proto/link/link.ts";
 import type { Visibility } from "../discovery/generate/audience.ts";
 import { type Caller, nameOf } from "./caller.ts";

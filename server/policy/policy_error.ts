@@ -4,7 +4,7 @@
  * @module
  */
 
-import { FileError } from "../../host/files/file_error.ts";
+import { FileError } from "../../platform/files/file_error.ts";
 
 /** One sentence that names the file, the place in it and the remedy. */
 export class PolicyError extends FileError {

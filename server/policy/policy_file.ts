@@ -6,14 +6,14 @@
  */
 
 import { parse as parseYaml } from "@std/yaml";
-import { yamlProblem } from "../../host/words/yaml_problem.ts";
-import { systemProblem } from "../../host/files/file_error.ts";
+import { yamlProblem } from "../../platform/text/yaml_problem.ts";
+import { systemProblem } from "../../platform/files/file_error.ts";
 import { FieldError } from "./fields.ts";
 import { Policy } from "./policy.ts";
 import { PolicyError } from "./policy_error.ts";
 
 /** Longer is no policy but a mistake. */
-export const POLICY_OCTETS_MAX = 1024 * 1024;
+export const POLICY_BYTES_MAX = 1024 * 1024;
 
 /** See the module description. */
 export class PolicyFile {
@@ -55,8 +55,8 @@ export class PolicyFile {
 function readText(path: string): string {
   try {
     const { size } = Deno.statSync(path);
-    if (size > POLICY_OCTETS_MAX) {
-      throw refusal(path, `it is longer than ${POLICY_OCTETS_MAX} octets`);
+    if (size > POLICY_BYTES_MAX) {
+      throw refusal(path, `it is longer than ${POLICY_BYTES_MAX} bytes`);
     }
     return Deno.readTextFileSync(path);
   } catch (error) {

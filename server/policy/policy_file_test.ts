@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { certifiedCaller } from "../../tests/support/fake_caller.ts";
+import { certifiedCaller } from "../../tests/support/memory/fake_caller.ts";
 import { PolicyError } from "./policy_error.ts";
-import { POLICY_OCTETS_MAX, PolicyFile, readPolicy } from "./policy_file.ts";
+import { POLICY_BYTES_MAX, PolicyFile, readPolicy } from "./policy_file.ts";
 
 const OPEN = `
 frontends:
@@ -37,7 +37,7 @@ Deno.test("a new file counts after a reload, a bad one leaves the old one", () =
         "",
         "frontends: [",
         "frontends: 7",
-        "x".repeat(POLICY_OCTETS_MAX + 1),
+        "x".repeat(POLICY_BYTES_MAX + 1),
       ]
     ) {
       await Deno.writeTextFile(path, bad);

@@ -2,8 +2,8 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   certifiedCaller,
   socketCaller,
-} from "../../tests/support/fake_caller.ts";
-import { formatIdentifiers } from "../../proto/link/identifiers.ts";
+} from "../../tests/support/memory/fake_caller.ts";
+import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
 import type { Caller } from "./caller.ts";
 import { FieldError } from "./fields.ts";
 import { ENTRIES_MAX, Policy } from "./policy.ts";

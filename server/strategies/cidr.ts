@@ -9,9 +9,9 @@ import {
   type IpPrefix,
   parseIpPrefix,
   prefixContains,
-} from "../../proto/link/ip_address.ts";
+} from "../../proto/peer/ip_address.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
-import { addressOf } from "../../proto/link/normal_form.ts";
+import { addressOf } from "../../proto/peer/normal_form.ts";
 import { AgentList } from "./agent_list.ts";
 import type { Strategy } from "./strategy.ts";
 

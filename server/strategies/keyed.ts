@@ -9,7 +9,7 @@
  */
 
 import type { AgentLink, Identifiers } from "../../proto/link/link.ts";
-import { nameKey } from "../../proto/link/normal_form.ts";
+import { nameKey } from "../../proto/peer/normal_form.ts";
 import { AgentList } from "./agent_list.ts";
 import type { Strategy, StrategyName } from "./strategy.ts";
 

@@ -17,7 +17,7 @@
 import { parseArgs } from "@std/cli";
 import { usageOf } from "../bench/processes.ts";
 import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
-import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { ATTACKER } from "./attacker.ts";
 import { pause } from "./hostile_peer.ts";
 import {
@@ -109,10 +109,10 @@ async function attackOnce(stage: Stage, attack: LiveAttack) {
     await pause(CALM_MS);
     const calm = await latency(stage.neighbour);
     const before = await usageOf(server.child.pid);
-    let peakOctets = before.rssOctets;
+    let peakBytes = before.rssBytes;
     const looker = setInterval(async () => {
-      const { rssOctets } = await usageOf(server.child.pid);
-      peakOctets = Math.max(peakOctets, rssOctets);
+      const { rssBytes } = await usageOf(server.child.pid);
+      peakBytes = Math.max(peakBytes, rssBytes);
     }, RSS_LOOK_MS);
     for (const one of attackers) await one.say("go");
     await pause(attack.seconds * 1_000);
@@ -125,8 +125,8 @@ async function attackOnce(stage: Stage, attack: LiveAttack) {
       calm,
       attacked,
       reports,
-      rssBefore: before.rssOctets,
-      rssPeak: peakOctets,
+      rssBefore: before.rssBytes,
+      rssPeak: peakBytes,
       cpuSeconds: after.cpuSeconds - before.cpuSeconds,
     };
   } finally {
@@ -145,7 +145,7 @@ async function measure(
     runs.push(await attackOnce(stage, attack));
   }
   await pause(SETTLE_MS);
-  const rssAfter = (await usageOf(stage.tunnel.server.child.pid)).rssOctets;
+  const rssAfter = (await usageOf(stage.tunnel.server.child.pid)).rssBytes;
   const counters = changesOf(
     countersBefore,
     await readCounters(stage.metricsUrl),

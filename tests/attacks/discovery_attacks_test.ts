@@ -7,10 +7,10 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { MetricRegistry } from "../../host/process/metrics.ts";
-import { MESSAGE_PREFIX_OCTETS } from "../../proto/grpc/message_framing.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { MESSAGE_PREFIX_BYTES } from "../../proto/grpc/message_framing.ts";
 import { StatusCode, statusName } from "../../proto/grpc/status.ts";
-import { REQUEST_OCTETS_MAX } from "../../proto/xds/request_decoder.ts";
+import { REQUEST_BYTES_MAX } from "../../proto/xds/request_decoder.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import {
   deltaDiscoveryRequest,
@@ -26,16 +26,19 @@ import { generateService } from "../../server/discovery/generate/generate_servic
 import { FIRST_REQUEST_MS } from "../../server/discovery/streams/ads_stream.ts";
 import { RESPONSE_MS_MAX } from "../../server/discovery/streams/kept_response.ts";
 import { TICK_MS } from "../../server/discovery/streams/open_streams.ts";
-import { certifiedCaller, socketCaller } from "../support/fake_caller.ts";
-import { FakeServerCall } from "../support/fake_server_call.ts";
-import { FakeTimers } from "../support/fake_timers.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
+import {
+  certifiedCaller,
+  socketCaller,
+} from "../support/memory/fake_caller.ts";
+import { FakeServerCall } from "../support/memory/fake_server_call.ts";
+import { FakeTimers } from "../support/memory/fake_timers.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
 import {
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../support/scripted_source.ts";
-import { ADS_DELTA, ADS_SOTW } from "../support/xds_probe.ts";
+} from "../support/watch/scripted_source.ts";
+import { ADS_DELTA, ADS_SOTW } from "../support/xds/xds_probe.ts";
 
 const NEVER: Promise<undefined> = new Promise(() => {});
 
@@ -223,16 +226,16 @@ Deno.test("a node that comes back as ever new kinds of client is slowed down, an
 
 Deno.test("unfinished requests of one node are so much, and no more", async () => {
   const rig = await Rig.open();
-  const unfinished = new Uint8Array(REQUEST_OCTETS_MAX);
-  new DataView(unfinished.buffer).setUint32(1, REQUEST_OCTETS_MAX);
+  const unfinished = new Uint8Array(REQUEST_BYTES_MAX);
+  new DataView(unfinished.buffer).setUint32(1, REQUEST_BYTES_MAX);
   const ends = Array.from({ length: 80 }, () => {
     const call = rig.call("greedy");
-    call.receiveOctets(unfinished);
+    call.receiveBytes(unfinished);
     return endOf(call);
   });
   const open = ends.filter((end) => end === "open").length;
-  const most = NODE_LIMITS.octets /
-    (REQUEST_OCTETS_MAX - MESSAGE_PREFIX_OCTETS);
+  const most = NODE_LIMITS.bytes /
+    (REQUEST_BYTES_MAX - MESSAGE_PREFIX_BYTES);
   assertEquals(open <= most, true, `${open}`);
   assertEquals(ends.at(-1), "RESOURCE_EXHAUSTED");
   rig.assertServed();
@@ -251,17 +254,17 @@ Deno.test("names that differences add are counted, and those taken back are not"
   const names = (from: number) =>
     Array.from({ length: 2_000 }, (_, i) => `${from + i} `.padEnd(500, "x"));
   say({ resourceNamesSubscribe: ["a"] });
-  const few = share.octets;
+  const few = share.bytes;
   for (let i = 0; i < 4; i++) {
     say({ resourceNamesSubscribe: names(i * 2_000) });
   }
-  assertEquals(share.octets - few, 8_000 * 500);
+  assertEquals(share.bytes - few, 8_000 * 500);
   for (let i = 0; i < 4; i++) {
     say({ resourceNamesUnsubscribe: names(i * 2_000) });
   }
-  assertEquals(share.octets, few);
+  assertEquals(share.bytes, few);
   call.cancel();
-  assertEquals([share.octets, share.streams], [0, 0]);
+  assertEquals([share.bytes, share.streams], [0, 0]);
 });
 
 Deno.test("who keeps the server at work waits until others had their turn", async () => {
@@ -271,12 +274,12 @@ Deno.test("who keeps the server at work waits until others had their turn", asyn
   const busy = rig.client("greedy");
   rig.costMs = 0;
   // What it may say next is not replaced: its window closes.
-  assertEquals(busy.consumedOctets, 0);
+  assertEquals(busy.consumedBytes, 0);
   rig.assertServed();
   rig.timers.advance(TICK_MS);
-  assertEquals(busy.consumedOctets, 0);
+  assertEquals(busy.consumedBytes, 0);
   rig.timers.advance(60_000);
-  assertEquals(busy.consumedOctets > 0, true);
+  assertEquals(busy.consumedBytes > 0, true);
   assertEquals(endOf(busy), "open");
 });
 
@@ -296,15 +299,15 @@ Deno.test("who comes and goes all day fills no log", async () => {
   assertEquals(lines().length, burst + 4);
 });
 
-Deno.test("a response that is taken octet by octet is given up", async () => {
+Deno.test("a response that is taken byte by byte is given up", async () => {
   const rig = await Rig.open();
   const slow = rig.call("slow");
   slow.isTaking = false;
   rig.ask(slow, "slow");
-  assertEquals(slow.keptOctets > 0, true);
+  assertEquals(slow.keptBytes > 0, true);
   for (let passed = 0; passed < RESPONSE_MS_MAX; passed += TICK_MS) {
     assertEquals(endOf(slow), "open");
-    slow.keptOctets += passed % 2 === 0 ? 1 : -1;
+    slow.keptBytes += passed % 2 === 0 ? 1 : -1;
     rig.timers.advance(TICK_MS);
   }
   rig.timers.advance(TICK_MS);

@@ -9,19 +9,19 @@
  * @module
  */
 
-import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
-import { ThrowawayCa } from "../../host/tls/throwaway_ca.ts";
+import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
+import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { structOf } from "../../proto/xds/struct_data.ts";
 import { virtualAddressOf } from "../../server/discovery/generate/virtual_addresses.ts";
-import type { IdentityNode } from "../support/identity_node.ts";
-import { announced, NodeRig } from "../support/node_rig.ts";
-import { ProxyRig } from "../support/proxy_rig.ts";
-import { eventually, portOf } from "../support/tunnel_harness.ts";
-import { memoryFolder } from "../support/memory_folder.ts";
-import { ADS_SOTW, namesIn, XdsProbe } from "../support/xds_probe.ts";
+import type { IdentityNode } from "../support/rigs/identity_node.ts";
+import { announced, NodeRig } from "../support/rigs/node_rig.ts";
+import { ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { eventually, portOf } from "../support/rigs/tunnel_harness.ts";
+import { memoryFolder } from "../support/memory/memory_folder.ts";
+import { ADS_SOTW, namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
 import type { Outcome } from "./impersonation.ts";
 
 const SECRET = "shop/secret:80";

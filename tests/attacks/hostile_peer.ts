@@ -8,7 +8,7 @@
 import type { Frame } from "../../proto/frames/frame.ts";
 import { FrameDecoder } from "../../proto/frames/frame_decoder.ts";
 import { errorCodeName } from "../../proto/frames/wire_error.ts";
-import { ACK, frame, Type } from "./octets.ts";
+import { ACK, frame, Type } from "./bytes.ts";
 
 /** Where a server is attacked. */
 export type Road =
@@ -30,7 +30,7 @@ export interface Ending {
   readonly code: string;
   /** The server's words, as far as it had any. */
   readonly reason: string;
-  /** From the first octet that was said to the end. */
+  /** From the first byte that was said to the end. */
   readonly afterMs: number;
 }
 
@@ -83,10 +83,10 @@ export class HostilePeer {
   }
 
   /** @returns false: nobody listens any more. */
-  async say(octets: Uint8Array): Promise<boolean> {
+  async say(bytes: Uint8Array): Promise<boolean> {
     try {
-      for (let at = 0; at < octets.length && !this.#isOver;) {
-        at += await this.#conn.write(octets.subarray(at));
+      for (let at = 0; at < bytes.length && !this.#isOver;) {
+        at += await this.#conn.write(bytes.subarray(at));
       }
       // A write that succeeds at once leaves no turn to what was answered.
       if (++this.#said % 8 === 0) await pause(0);

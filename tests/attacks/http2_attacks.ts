@@ -1,8 +1,8 @@
 /**
- * Attacks on the HTTP/2 engine, each as octets: what is said once, and what is
+ * Attacks on the HTTP/2 engine, each as bytes: what is said once, and what is
  * said again and again until the server has had enough.
  *
- * The same octets go to the engine in memory (`http2_attacks_test.ts`: which
+ * The same bytes go to the engine in memory (`http2_attacks_test.ts`: which
  * rule ends it, after how much) and to a server over sockets (`attacks.ts`: what
  * it costs, and what a neighbour feels).
  *
@@ -24,7 +24,7 @@ import {
   settings,
   Type,
   uint32,
-} from "./octets.ts";
+} from "./bytes.ts";
 
 /** See the module description. */
 export interface Http2Attack {
@@ -201,7 +201,7 @@ export const HTTP2_ATTACKS: readonly Http2Attack[] = [
   },
   {
     name: "window-update-tiny",
-    known: "CVE-2019-9511 and 9517: one octet at a time",
+    known: "CVE-2019-9511 and 9517: one byte at a time",
     ...flood(frame(Type.WINDOW_UPDATE, 0, 0, uint32(1))),
     code: CALM,
     excess: "tinyUpdates",

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { FakeTimers } from "../support/fake_timers.ts";
+import { FakeTimers } from "../support/memory/fake_timers.ts";
 import type { Frame } from "../../proto/frames/frame.ts";
 import { FrameDecoder } from "../../proto/frames/frame_decoder.ts";
 import { errorCodeName, WireError } from "../../proto/frames/wire_error.ts";
@@ -12,11 +12,11 @@ import { HTTP2_ATTACKS, type Http2Attack } from "./http2_attacks.ts";
 /** A method whose call waits for a message that never comes. */
 const PATH = "/wait";
 
-/** Octets that an attack may have said before it is ended, at the very most. */
-const OCTETS_MAX = 4 * 1024 * 1024;
+/** Bytes that an attack may have said before it is ended, at the very most. */
+const BYTES_MAX = 4 * 1024 * 1024;
 
 /** What is waiting for the attacker, at most: the limit, and one round. */
-const OUTPUT_OCTETS_MAX = 2.5 * 1024 * 1024;
+const OUTPUT_BYTES_MAX = 2.5 * 1024 * 1024;
 
 /** Attacks one engine in memory until it has had enough. */
 function attack(one: Http2Attack) {
@@ -56,14 +56,14 @@ function attack(one: Http2Attack) {
     }
   };
   let said = 0;
-  const say = (octets: Uint8Array) => {
-    said += octets.length;
-    engine.receive(octets.slice());
+  const say = (bytes: Uint8Array) => {
+    said += bytes.length;
+    engine.receive(bytes.slice());
     if (!one.isDeaf) listen();
   };
   say(one.opening(PATH));
   let rounds = 0;
-  while (ends.length === 0 && said < OCTETS_MAX) {
+  while (ends.length === 0 && said < BYTES_MAX) {
     say(one.again(rounds++, PATH));
   }
   listen();
@@ -73,7 +73,7 @@ function attack(one: Http2Attack) {
 for (const one of HTTP2_ATTACKS) {
   Deno.test(`${one.name} (${one.known}) ends in ${one.code}`, () => {
     const { end, heard, said, unread } = attack(one);
-    assert(end !== undefined, `still open after ${said} octets`);
+    assert(end !== undefined, `still open after ${said} bytes`);
     assert(end.error instanceof WireError, end.reason);
     assertEquals(errorCodeName(end.code), one.code, end.reason);
     const excess = end.error instanceof ExcessError ? end.error.excess : "";
@@ -82,6 +82,6 @@ for (const one of HTTP2_ATTACKS) {
     const last = heard.at(-1);
     assert(last?.type === "GOAWAY", last?.type);
     assertEquals(errorCodeName(last.errorCode), one.code);
-    assert(unread < OUTPUT_OCTETS_MAX, `${unread} octets of answers`);
+    assert(unread < OUTPUT_BYTES_MAX, `${unread} bytes of answers`);
   });
 }

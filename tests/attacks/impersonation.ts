@@ -9,22 +9,22 @@
  * @module
  */
 
-import { Authority } from "../../host/pki/authority.ts";
+import { Authority } from "../../platform/pki/authority.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
   importKeyPair,
-} from "../../host/pki/key_pair.ts";
-import { makeSigningRequest } from "../../host/pki/signing_request.ts";
+} from "../../platform/pki/key_pair.ts";
+import { makeSigningRequest } from "../../platform/pki/signing_request.ts";
 import {
   type CertificatePair,
   ThrowawayCa,
-} from "../../host/tls/throwaway_ca.ts";
+} from "../../platform/pki/throwaway_ca.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { issueNodeCertificate } from "../../server/identity/node_certificate.ts";
-import { IdentityCaller, IdentityNode } from "../support/identity_node.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import type { AgentWish, TunnelAgent } from "../support/tunnel_harness.ts";
+import { IdentityCaller, IdentityNode } from "../support/rigs/identity_node.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import type { AgentWish, TunnelAgent } from "../support/rigs/tunnel_harness.ts";
 
 const DAY_MS = 24 * 3600_000;
 

@@ -24,7 +24,7 @@ import {
   setting,
   Type,
   uint32,
-} from "./octets.ts";
+} from "./bytes.ts";
 
 /** What is attacked, and with what at hand. */
 export interface Site {
@@ -134,7 +134,7 @@ function overHttp2(
   };
 }
 
-/** `octets` one at a time, so many a second, until the server has had enough. */
+/** `bytes` one at a time, so many a second, until the server has had enough. */
 function slowly(
   name: string,
   known: string,
@@ -142,7 +142,7 @@ function slowly(
   seconds: number,
   open: (site: Site) => Promise<Deno.Conn>,
   first: Uint8Array,
-  octets: Uint8Array,
+  bytes: Uint8Array,
 ): LiveAttack {
   return {
     name,
@@ -173,8 +173,8 @@ function slowly(
       }
       if (first.length > 0) { for (const peer of peers) await peer.say(first); }
       for (let at = 0; open_ > 0 && performance.now() < untilMs; at++) {
-        const octet = octets.subarray(at % octets.length).subarray(0, 1);
-        for (const peer of peers) await peer.say(octet);
+        const byte = bytes.subarray(at % bytes.length).subarray(0, 1);
+        for (const peer of peers) await peer.say(byte);
         await pause(500);
       }
       for (const peer of peers) peer.close();
@@ -241,8 +241,8 @@ function sourceOf({ part }: Site, index: number): string {
 
 /** A gRPC message around a packet. */
 function message(packet: Parameters<typeof encodePacket>[0]): Uint8Array {
-  const octets = encodePacket(packet);
-  return joined([new Uint8Array(1), uint32(octets.length), octets]);
+  const bytes = encodePacket(packet);
+  return joined([new Uint8Array(1), uint32(bytes.length), bytes]);
 }
 
 const oversizedMessage = joined([new Uint8Array(1), uint32(0xffff_ffff)]);
@@ -311,28 +311,28 @@ const ZERO_WINDOW: LiveAttack = {
     ),
 };
 
-/** A gRPC call cut into single octets, over and over. */
-const OCTET_BY_OCTET: LiveAttack = {
-  name: "one-octet-writes",
-  known: "a legal call, an octet in each write",
+/** A gRPC call cut into single bytes, over and over. */
+const BYTE_BY_BYTE: LiveAttack = {
+  name: "one-byte-writes",
+  known: "a legal call, a byte in each write",
   wanted: "served",
   seconds: SECONDS,
   run: (site, untilMs) =>
     again(
       untilMs,
-      // Its own ACK of SETTINGS would come between the octets of a frame.
+      // Its own ACK of SETTINGS would come between the bytes of a frame.
       () => HostilePeer.open(frontRoad(site), { isRude: true }),
       async (peer, isOver) => {
         await peer.say(joined([greeting(), frame(Type.SETTINGS, ACK, 0)]));
         for (let index = 0; !isOver(); index++) {
           const streamId = 2 * index + 1;
           const path = "/grpc.health.v1.Health/Check";
-          const octets = joined([
+          const bytes = joined([
             request(streamId, path),
             frame(Type.DATA, END_STREAM, streamId, new Uint8Array(5)),
           ]);
-          for (let at = 0; at < octets.length; at++) {
-            if (!await peer.say(octets.subarray(at, at + 1))) return;
+          for (let at = 0; at < bytes.length; at++) {
+            if (!await peer.say(bytes.subarray(at, at + 1))) return;
           }
         }
       },
@@ -422,7 +422,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
   ),
   slowly(
     "slow-tls",
-    "slowloris: a ClientHello, two octets a second",
+    "slowloris: a ClientHello, two bytes a second",
     "closed in 10 s",
     14,
     ({ agentPort }) => tcp(agentPort),
@@ -431,7 +431,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
   ),
   slowly(
     "slow-preface",
-    "slowloris: HTTP/2's preface, two octets a second",
+    "slowloris: HTTP/2's preface, two bytes a second",
     "closed in 10 s",
     14,
     (site) => connect(agentRoad(site)),
@@ -440,7 +440,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
   ),
   slowly(
     "slow-headers",
-    "slowloris: a header block, two octets a second",
+    "slowloris: a header block, two bytes a second",
     "closed in 10 s",
     14,
     (site) => connect(agentRoad(site)),
@@ -453,7 +453,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
   ),
   slowly(
     "slow-connect",
-    "slowloris: a CONNECT head, two octets a second",
+    "slowloris: a CONNECT head, two bytes a second",
     "408 after 60 s",
     64,
     ({ socket }) => connect({ kind: "unix", path: socket }),
@@ -462,7 +462,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
   ),
   slowly(
     "slow-health",
-    "slowloris: a request for /healthz, two octets a second",
+    "slowloris: a request for /healthz, two bytes a second",
     "closed in 10 s",
     14,
     ({ healthPort }) => tcp(healthPort),
@@ -470,7 +470,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
     text("x: y\r\n"),
   ),
   ZERO_WINDOW,
-  OCTET_BY_OCTET,
+  BYTE_BY_BYTE,
   HANDSHAKES,
   crowd(
     "crowd",

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { listenUnix } from "../../host/listen/listeners.ts";
-import { ListenError } from "../../host/listen/listen_error.ts";
+import { listenUnix } from "../../net/listen/listeners.ts";
+import { ListenError } from "../../net/bind/listen_error.ts";
 import {
   JoinTokenError,
   parseJoinToken,

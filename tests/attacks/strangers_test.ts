@@ -6,20 +6,13 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { FAULTS_MAX, TRY_PACE_MS } from "../../host/intake/brake.ts";
-import { WAITING_MAX } from "../../host/intake/waiting_room.ts";
-import { certificates } from "../support/certificates.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { eventually, portOf, Tunnel } from "../support/tunnel_harness.ts";
+import { FAULTS_MAX, TRY_PACE_MS } from "../../net/admission/brake.ts";
+import { WAITING_MAX } from "../../net/admission/waiting_room.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { eventually, portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 import { HostilePeer, type Road } from "./hostile_peer.ts";
-import {
-  END_HEADERS,
-  frame,
-  greeting,
-  joined,
-  Type,
-  uint32,
-} from "./octets.ts";
+import { END_HEADERS, frame, greeting, joined, Type, uint32 } from "./bytes.ts";
 
 const LIMITS = "tunnel_server_limits_reached_total";
 
@@ -93,7 +86,7 @@ Deno.test("a stranger who says too much is told so and ended", async () => {
   const round = new Uint8Array(16 * 1024);
   while (await peer.say(round));
   const { code } = await peer.ended;
-  // The first octets that are no frame may be judged before there are too many.
+  // The first bytes that are no frame may be judged before there are too many.
   assertEquals(["ENHANCE_YOUR_CALM", "PROTOCOL_ERROR"].includes(code), true);
 });
 

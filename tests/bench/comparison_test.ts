@@ -92,13 +92,13 @@ Deno.test("compare() gives no ratio when one run was spoiled", () => {
   assertEquals(stand(SPEED, [{ gbps: 2 }, spoiled], "ours"), spoiled);
 });
 
-Deno.test("checkSample() refuses a run with an error or a missing octet", () => {
-  const whole = { mode: "down", errs: 0, octets: 10, wanted: 10, gbps: 2 };
+Deno.test("checkSample() refuses a run with an error or a missing byte", () => {
+  const whole = { mode: "down", errs: 0, bytes: 10, wanted: 10, gbps: 2 };
   assertEquals(checkSample(whole)["gbps"], 2);
   for (
     const spoiled of [
       { ...whole, errs: 1 },
-      { ...whole, octets: 9 },
+      { ...whole, bytes: 9 },
       { ...whole, gone: 1 },
       { gbps: 2 },
       { mode: "idle", errs: 0, n: 10, ok: 9 },

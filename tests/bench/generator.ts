@@ -58,7 +58,7 @@ export async function generate(generation: Generation): Promise<Sample> {
 /**
  * Passes a result of the generator on if it is whole.
  *
- * @throws {SpoiledRunError} On any error, on a missing octet, and when a
+ * @throws {SpoiledRunError} On any error, on a missing byte, and when a
  * process of the tunnel ended meanwhile.
  */
 export function checkSample(printed: Record<string, unknown>): Sample {
@@ -70,10 +70,10 @@ export function checkSample(printed: Record<string, unknown>): Sample {
     throw new SpoiledRunError(`${printed["errs"]} errors${first}`);
   }
   if (
-    printed["wanted"] !== undefined && number("octets") !== number("wanted")
+    printed["wanted"] !== undefined && number("bytes") !== number("wanted")
   ) {
     throw new SpoiledRunError(
-      `${printed["octets"]} of ${printed["wanted"]} octets were moved`,
+      `${printed["bytes"]} of ${printed["wanted"]} bytes were moved`,
     );
   }
   if (printed["mode"] === "idle" && number("ok") !== number("n")) {

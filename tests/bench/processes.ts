@@ -6,11 +6,11 @@
 
 /** The unit of CPU time in /proc, fixed on Linux. */
 const TICKS_PER_SECOND = 100;
-const PAGE_OCTETS = 4096;
+const PAGE_BYTES = 4096;
 
 export interface Usage {
   readonly cpuSeconds: number;
-  readonly rssOctets: number;
+  readonly rssBytes: number;
 }
 
 /** CPU time and resident memory of a process, without its children. */
@@ -25,6 +25,6 @@ export async function usageOf(pid: number): Promise<Usage> {
   const [user, system, pages] = [fields[11], fields[12], fields[21]];
   return {
     cpuSeconds: (Number(user) + Number(system)) / TICKS_PER_SECOND,
-    rssOctets: Number(pages) * PAGE_OCTETS,
+    rssBytes: Number(pages) * PAGE_BYTES,
   };
 }

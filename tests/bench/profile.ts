@@ -90,10 +90,10 @@ esac
 
 /** What the load did, to show times per one of it. */
 function workOf(sample: Sample) {
-  const { count, octets } = sample;
+  const { count, bytes } = sample;
   if (count !== undefined) return { count, unit: "request or connection" };
-  if (octets === undefined) return undefined;
-  return { count: octets / 2 ** 16, unit: "64 KiB" };
+  if (bytes === undefined) return undefined;
+  return { count: bytes / 2 ** 16, unit: "64 KiB" };
 }
 
 async function main(): Promise<number> {

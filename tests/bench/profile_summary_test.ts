@@ -24,7 +24,7 @@ const PROFILE: CpuProfile = {
     node(2, "(idle)"),
     node(3, "(garbage collector)"),
     node(4, "(program)"),
-    node(5, "flush", `${ROOT}host/driver.ts`, [6]),
+    node(5, "flush", `${ROOT}net/driver.ts`, [6]),
     node(6, "write", "ext:deno_net/01_net.js", [7]),
     node(7, "op_write"),
     node(8, "", "ext:core/01_core.js"),
@@ -53,7 +53,7 @@ Deno.test("a profile is summed by area, function and owner", () => {
       " 10.0 %    10.00  (garbage collector)",
       "",
       "by what of ours asked for it",
-      " 70.0 %    70.00  flush host/driver.ts:10",
+      " 70.0 %    70.00  flush net/driver.ts:10",
       " 30.0 %    30.00  nobody of ours",
     ],
   );
@@ -66,7 +66,7 @@ Deno.test("a frame without a file is the platform's program unless V8 made it up
   assertEquals(area("(idle)"), "idle");
   assertEquals(area("(garbage collector)"), "gc");
   assertEquals(area("read", "ext:deno_net/01_net.js"), "platform");
-  assertEquals(area("read", `${ROOT}host/sockets/a.ts`), "ours");
+  assertEquals(area("read", `${ROOT}net/stream/a.ts`), "ours");
   // A function of ours may have any name.
   assertEquals(area("(idle)", `${ROOT}a.ts`), "ours");
 });

@@ -2,7 +2,7 @@
  * Plain TCP ports on loopback that lead to where h2spec cannot dial: a unix
  * socket, a port with mutual TLS, and an agent, which dials by itself.
  *
- * A bridge passes octets and ends on and knows nothing of HTTP/2.
+ * A bridge passes bytes and ends on and knows nothing of HTTP/2.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * What we make of services, read and written with the published texts of xDS: it
- * stays the same to the octet, so nothing in it is unknown, and nothing is where
+ * stays the same to the byte, so nothing in it is unknown, and nothing is where
  * others would not look for it.
  */
 
@@ -27,9 +27,9 @@ Deno.test("others read our resources as we wrote them", async () => {
   const anyType = root.lookupType("google.protobuf.Any");
   const views = await goldenViews();
   let count = 0;
-  const check = (octets: Uint8Array, path: string): void => {
+  const check = (bytes: Uint8Array, path: string): void => {
     const { type_url: typeUrl, value = new Uint8Array(0) } = anyType.toObject(
-      anyType.decode(octets),
+      anyType.decode(bytes),
     ) as AnyMessage;
     const type = root.lookupType(typeUrl.slice(PREFIX.length));
     const message = type.decode(value);

@@ -1,16 +1,16 @@
 /**
- * The same octets cut into different chunks: what comes out of a reader must
+ * The same bytes cut into different chunks: what comes out of a reader must
  * not depend on where the network cut.
  *
  * @module
  */
 
-import { Prng } from "../support/prng.ts";
+import { Prng } from "../support/memory/prng.ts";
 
 /** Randomness that depends on the input alone (FNV-1a). */
 export function prngOf(input: Uint8Array): Prng {
   let hash = 0x811c_9dc5;
-  for (const octet of input) hash = Math.imul(hash ^ octet, 0x0100_0193);
+  for (const byte of input) hash = Math.imul(hash ^ byte, 0x0100_0193);
   return new Prng(hash >>> 0);
 }
 

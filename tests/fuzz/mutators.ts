@@ -1,21 +1,21 @@
 /**
- * Inputs made from other inputs, first by their records, then by their octets.
+ * Inputs made from other inputs, first by their records, then by their bytes.
  *
  * Knows of formats only what a target says about them.
  *
  * @module
  */
 
-import type { Prng } from "../support/prng.ts";
+import type { Prng } from "../support/memory/prng.ts";
 import type { FuzzTarget } from "./target.ts";
 
 /** No input grows beyond this: long ones only make the search slow. */
-const INPUT_OCTETS_MAX = 16 * 1024;
+const INPUT_BYTES_MAX = 16 * 1024;
 
 const STEPS_MAX = 4;
 
 /** Values at which lengths, flags and signs change their meaning. */
-const EDGE_OCTETS = [0x00, 0x01, 0x05, 0x0a, 0x10, 0x20, 0x7f, 0x80, 0xff];
+const EDGE_BYTES = [0x00, 0x01, 0x05, 0x0a, 0x10, 0x20, 0x7f, 0x80, 0xff];
 
 /** A mutation of one of `pool`; sometimes parts of a second one go into it. */
 export function mutate(
@@ -26,10 +26,10 @@ export function mutate(
   let input = prng.pick(pool);
   for (let left = prng.below(STEPS_MAX); left >= 0; left--) {
     input = prng.below(8) === 0
-      ? mutateOctets(input, target.dictionary, prng)
+      ? mutateBytes(input, target.dictionary, prng)
       : mutateRecords(target, input, pool, prng);
   }
-  return input.subarray(0, INPUT_OCTETS_MAX);
+  return input.subarray(0, INPUT_BYTES_MAX);
 }
 
 function mutateRecords(
@@ -60,7 +60,7 @@ function mutateRecords(
       records.splice(prng.below(records.length + 1), 0, chosen!);
       break;
     default: {
-      const changed = mutateOctets(chosen!, target.dictionary, prng);
+      const changed = mutateBytes(chosen!, target.dictionary, prng);
       // Left broken now and then: lengths that lie are inputs too.
       records[at] = prng.below(4) === 0 ? changed : target.repair(changed);
     }
@@ -68,8 +68,8 @@ function mutateRecords(
   return concatenate(records);
 }
 
-/** Changes a few octets, wherever they are. */
-export function mutateOctets(
+/** Changes a few bytes, wherever they are. */
+export function mutateBytes(
   input: Uint8Array,
   dictionary: readonly Uint8Array[],
   prng: Prng,
@@ -86,11 +86,11 @@ export function mutateOctets(
     }
     case 1: {
       const set = input.slice();
-      if (at < set.length) set[at] = prng.pick(EDGE_OCTETS);
+      if (at < set.length) set[at] = prng.pick(EDGE_BYTES);
       return set;
     }
     case 2:
-      return concatenate([before, prng.octets(length), after]);
+      return concatenate([before, prng.bytes(length), after]);
     case 3:
       return concatenate([before, after.subarray(length)]);
     case 4:

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { Prng } from "../support/prng.ts";
+import { Prng } from "../support/memory/prng.ts";
 import { concatenate, mutate } from "./mutators.ts";
 import type { FuzzTarget } from "./target.ts";
 
@@ -93,12 +93,12 @@ function attempt(target: FuzzTarget, input: Uint8Array): Result {
   }
 }
 
-/** Drops records, then octets, while the same thing goes wrong. */
+/** Drops records, then bytes, while the same thing goes wrong. */
 function shrink(target: FuzzTarget, input: Uint8Array, error: unknown): Crash {
   const kind = kindOf(error);
   let smallest: Crash = { input, error };
   let left = SHRINK_RUNS_MAX;
-  for (const split of [(all: Uint8Array) => target.split(all), octetwise]) {
+  for (const split of [(all: Uint8Array) => target.split(all), bytewise]) {
     for (let at = 0; at < split(smallest.input).length && left > 0; left--) {
       const pieces = split(smallest.input);
       pieces.splice(at, 1);
@@ -112,8 +112,8 @@ function shrink(target: FuzzTarget, input: Uint8Array, error: unknown): Crash {
   return smallest;
 }
 
-function octetwise(input: Uint8Array): Uint8Array[] {
-  return Array.from(input, (octet) => Uint8Array.of(octet));
+function bytewise(input: Uint8Array): Uint8Array[] {
+  return Array.from(input, (byte) => Uint8Array.of(byte));
 }
 
 /** Errors of one kind have one place of origin and one class. */

@@ -9,7 +9,7 @@ import { assert, assertEquals } from "@std/assert";
 import { formatHex, parseHex, readCorpus } from "./corpus.ts";
 import { cut, prngOf } from "./cutting.ts";
 import { concatenate, mutate } from "./mutators.ts";
-import { Prng } from "../support/prng.ts";
+import { Prng } from "../support/memory/prng.ts";
 import { CANARY, CANARY_RUNS_MAX, TARGETS } from "./registry.ts";
 import { type Crash, fuzz } from "./runner.ts";
 
@@ -60,7 +60,7 @@ Deno.test("the canary is found, whatever the seed, and made small", () => {
       isOver: (runs) => runs >= CANARY_RUNS_MAX,
     });
     assert(report.crash !== undefined, `Not found with seed ${seed}`);
-    // One record of two octets: a type and a length that lies.
+    // One record of two bytes: a type and a length that lies.
     assertEquals(report.crash.input.length, 2);
   }
 });
@@ -96,7 +96,7 @@ Deno.test("corpus files survive, remarks and all", () => {
   assertEquals(parseHex(formatHex(input, "two\nlines")), input);
 });
 
-Deno.test("cutting keeps all octets, the same way for the same input", () => {
+Deno.test("cutting keeps all bytes, the same way for the same input", () => {
   const input = Uint8Array.from({ length: 500 }, (_, index) => index);
   const chunks = cut(input, prngOf(input));
   assertEquals(concatenate(chunks), input);

@@ -25,7 +25,7 @@ export interface Activity {
 /** Where the story is; the names say what was told last. */
 type Chapter = "nothing" | "headers" | "trailers" | "end" | "reset" | "dropped";
 
-const NO_OCTETS: Uint8Array = new Uint8Array(0);
+const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /** See the module description. */
 export class StreamStory {
@@ -85,7 +85,7 @@ export class StreamStory {
     };
   }
 
-  #act(act: Act | undefined, stream: Stream, chunk = NO_OCTETS): void {
+  #act(act: Act | undefined, stream: Stream, chunk = NO_BYTES): void {
     if (act?.(stream, chunk) !== DROPPED) return;
     assert(!this.#isOver, `Told of its own reset: ${this.text}`);
     this.#chapter = "dropped";

@@ -5,18 +5,18 @@
  * @module
  */
 
-/** One thing to be fed with octets. */
+/** One thing to be fed with bytes. */
 export interface FuzzTarget {
   /** Also the folder below `corpus/`; lower case. */
   readonly name: string;
   /** Well-formed inputs, to be mutated. */
   readonly seeds: readonly Uint8Array[];
-  /** Octets that mean something to the target, inserted by mutators. */
+  /** Bytes that mean something to the target, inserted by mutators. */
   readonly dictionary: readonly Uint8Array[];
 
   /**
    * Cuts an input into its records (frames, messages, lines), of which it is
-   * the concatenation. Must cope with any octets.
+   * the concatenation. Must cope with any bytes.
    */
   split(input: Uint8Array): Uint8Array[];
 

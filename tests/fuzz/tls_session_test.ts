@@ -5,20 +5,20 @@
  */
 
 import { assert } from "@std/assert";
-import { certificates } from "../support/certificates.ts";
-import { mutateOctets } from "./mutators.ts";
-import { forAll, type Prng } from "../support/prng.ts";
-import { rawSsl } from "../support/raw_ssl.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { mutateBytes } from "./mutators.ts";
+import { forAll, type Prng } from "../support/memory/prng.ts";
+import { rawSsl } from "../support/peers/raw_ssl.ts";
 import {
   clientContext,
   LIBSSL,
   type SecureEnd,
   type SecurePair,
   serverContext,
-} from "../support/secure_pair.ts";
-import type { SecureContext } from "../../host/libssl/secure_context.ts";
-import { HUNGRY } from "../../host/libssl/secure_session.ts";
-import { SslError } from "../../host/libssl/ssl_error.ts";
+} from "../support/memory/secure_pair.ts";
+import type { SecureContext } from "../../net/tls/openssl/secure_context.ts";
+import { WANT_READ } from "../../net/tls/openssl/secure_session.ts";
+import { SslError } from "../../net/tls/openssl/ssl_error.ts";
 
 const RUNS = 1_500;
 
@@ -38,7 +38,7 @@ const DICTIONARY = [
   [0, 0x2b, 0, 3, 2, 3, 4],
   [0x18, 0, 0, 1, 0],
   [0x80, 0x2e, 1, 0, 2],
-].map((octets) => Uint8Array.from(octets));
+].map((bytes) => Uint8Array.from(bytes));
 
 function contexts(): [SecureContext, SecureContext] {
   const material = { ...all.server, ca: all.ca };
@@ -64,10 +64,10 @@ function feed(end: SecureEnd, input: Uint8Array, prng: Prng): string {
       if (end.outcome !== "complete" && end.shake()) {
         if (end.outcome instanceof Error) throw end.outcome;
       }
-      const isHungry = end.outcome === "complete"
-        ? end.read(into) === HUNGRY
-        : end.outcome === HUNGRY;
-      if (!isHungry || at === input.length) return "more";
+      const wantsRead = end.outcome === "complete"
+        ? end.read(into) === WANT_READ
+        : end.outcome === WANT_READ;
+      if (!wantsRead || at === input.length) return "more";
       end.drain();
       const piece = input.subarray(at, at + 1 + prng.below(input.length));
       at += piece.length;
@@ -103,11 +103,11 @@ function test(
   });
 }
 
-function changed(octets: Uint8Array, prng: Prng): Uint8Array {
+function changed(bytes: Uint8Array, prng: Prng): Uint8Array {
   const times = 1 + prng.below(4);
-  let now = octets;
+  let now = bytes;
   for (let time = 0; time < times; time++) {
-    now = mutateOctets(now, DICTIONARY, prng);
+    now = mutateBytes(now, DICTIONARY, prng);
   }
   return now.subarray(0, 60_000);
 }
@@ -130,8 +130,8 @@ test(
   },
 );
 
-test("a server withstands octets of no kind", 3, (prng, { server }) => {
-  const garbage = prng.octets(5 + prng.below(2_000));
+test("a server withstands bytes of no kind", 3, (prng, { server }) => {
+  const garbage = prng.bytes(5 + prng.below(2_000));
   if (prng.below(2) === 0) garbage.set([0x16, 3, 1, 0, 0x80]);
   server.shake();
   return feed(server, garbage, prng);

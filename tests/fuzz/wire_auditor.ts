@@ -13,13 +13,13 @@ import type { Connection } from "../../proto/streams/connection.ts";
 import type { Role } from "../../proto/streams/connection_events.ts";
 import { concatenate } from "./mutators.ts";
 
-const PREFACE_OCTETS = 24;
+const PREFACE_BYTES = 24;
 
-/** Octets sent beyond those received: our own opening, GOAWAY with a reason. */
-const OUTPUT_OCTETS_FREE = 3000;
+/** Bytes sent beyond those received: our own opening, GOAWAY with a reason. */
+const OUTPUT_BYTES_FREE = 3000;
 
-/** The dearest is a request of ten octets, answered with head and trailers. */
-const OUTPUT_OCTETS_PER_OCTET = 10;
+/** The dearest is a request of ten bytes, answered with head and trailers. */
+const OUTPUT_BYTES_PER_BYTE = 10;
 
 /** See the module description. */
 export class WireAuditor {
@@ -30,39 +30,39 @@ export class WireAuditor {
   #prefaceLeft: number;
   #block: Uint8Array[] | undefined;
   #isFirstFrame = true;
-  #octets = 0;
+  #bytes = 0;
 
   /** @param role Of the engine whose output this is. */
   constructor(role: Role) {
-    this.#prefaceLeft = role === "client" ? PREFACE_OCTETS : 0;
+    this.#prefaceLeft = role === "client" ? PREFACE_BYTES : 0;
   }
 
   /**
-   * Takes all output of `connection`, which has received so many octets.
+   * Takes all output of `connection`, which has received so many bytes.
    *
    * @throws {Error} If it is illegal, or much more than what came in.
    */
-  drain(connection: Connection, receivedOctets: number): void {
+  drain(connection: Connection, receivedBytes: number): void {
     for (;;) {
       const batch = connection.takeOutput();
       if (batch === undefined) break;
       this.push(batch);
       connection.outputWritten();
     }
-    const octetsMax = OUTPUT_OCTETS_FREE +
-      OUTPUT_OCTETS_PER_OCTET * receivedOctets;
+    const bytesMax = OUTPUT_BYTES_FREE +
+      OUTPUT_BYTES_PER_BYTE * receivedBytes;
     assert(
-      this.#octets <= octetsMax,
-      `${this.#octets} octets were sent for ${receivedOctets}`,
+      this.#bytes <= bytesMax,
+      `${this.#bytes} bytes were sent for ${receivedBytes}`,
     );
   }
 
-  /** @throws {Error} If the next octets are not what may be sent. */
-  push(octets: Uint8Array): void {
-    this.#octets += octets.length;
-    const skipped = Math.min(this.#prefaceLeft, octets.length);
+  /** @throws {Error} If the next bytes are not what may be sent. */
+  push(bytes: Uint8Array): void {
+    this.#bytes += bytes.length;
+    const skipped = Math.min(this.#prefaceLeft, bytes.length);
     this.#prefaceLeft -= skipped;
-    this.#decoder.push(octets.subarray(skipped));
+    this.#decoder.push(bytes.subarray(skipped));
     for (;;) {
       const frame = this.#decoder.next();
       if (frame === undefined) return;

@@ -13,8 +13,8 @@
  */
 
 import type { Snapshot } from "../../catalog/snapshot.ts";
-import { keyOf } from "../../catalog/model.ts";
-import { readCatalogDocument } from "../../catalog/sources/catalog_document.ts";
+import { keyOf } from "../../catalog/model/model.ts";
+import { readCatalogDocument } from "../../catalog/sources/document/catalog_document.ts";
 import { type Resource, RESOURCE_KINDS } from "../../proto/xds/resource.ts";
 import {
   type Audience,
@@ -23,7 +23,7 @@ import {
 } from "../../server/discovery/generate/audience.ts";
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
 import { Views } from "../../server/discovery/generate/views.ts";
-import { resourceJson } from "../support/resource_json.ts";
+import { resourceJson } from "../support/xds/resource_json.ts";
 
 const FOLDER = new URL("./discovery/", import.meta.url);
 

@@ -1,6 +1,6 @@
 /**
  * The clients of the matrix. Each moves 20 MiB both ways and then makes 100
- * requests at the same time through a frontend, and checks every octet.
+ * requests at the same time through a frontend, and checks every byte.
  *
  * @module
  */
@@ -18,9 +18,9 @@ import { isMissingGoodbye, MISSING_GOODBYES_MAX } from "./goodbye.ts";
 import { type ProgramError, run } from "./run_program.ts";
 import { echoHead, sha256, type Target } from "./target.ts";
 
-export const BULK_OCTETS = 20 * 1024 * 1024;
+export const BULK_BYTES = 20 * 1024 * 1024;
 export const REQUESTS = 100;
-export const REQUEST_OCTETS = 64 * 1024;
+export const REQUEST_BYTES = 64 * 1024;
 
 /** Our own command is a whole process for each request: fewer at a time. */
 const PROCESSES_AT_ONCE = 10;
@@ -36,7 +36,7 @@ export interface ClientContext {
   note(line: string): void;
 }
 
-/** Throws when an octet is wrong, missing or late. */
+/** Throws when a byte is wrong, missing or late. */
 type Client = (context: ClientContext) => Promise<void>;
 
 export type ClientName = "konnectivity-client" | "curl" | "raw" | "dial";
@@ -65,7 +65,7 @@ export function canReach(
 
 /**
  * Upstream's test client can only GET, and says by its exit status whether
- * all came. So a program around the library under it moves the checked octets.
+ * all came. So a program around the library under it moves the checked bytes.
  */
 async function konnectivityClient(context: ClientContext): Promise<void> {
   const { target } = context;
@@ -81,23 +81,23 @@ async function konnectivityClient(context: ClientContext): Promise<void> {
       "--v=0",
     ]);
   const before = target.httpRequests();
-  await get(`bytes/${BULK_OCTETS}`, 1);
-  await get(`bytes/${REQUEST_OCTETS}`, REQUESTS);
+  await get(`bytes/${BULK_BYTES}`, 1);
+  await get(`bytes/${REQUEST_BYTES}`, REQUESTS);
   const served = target.httpRequests() - before;
   if (served !== REQUESTS + 1) {
     throw new Error(`${served} of ${REQUESTS + 1} requests have arrived`);
   }
   const transfer = await findPeer("konnectivity-transfer");
-  const echo = (octets: number, connections: number) =>
+  const echo = (bytes: number, connections: number) =>
     run(transfer, [
       `-mode=${context.protocol}`,
       ...transferFlags(context),
       `-to=127.0.0.1:${target.echoPort}`,
-      `-octets=${octets}`,
+      `-octets=${bytes}`,
       `-n=${connections}`,
     ]);
-  await echo(BULK_OCTETS, 1);
-  await echo(REQUEST_OCTETS, REQUESTS);
+  await echo(BULK_BYTES, 1);
+  await echo(REQUEST_BYTES, REQUESTS);
 }
 
 function konnectivityClientFlags(context: ClientContext): string[] {
@@ -138,27 +138,27 @@ async function curl(context: ClientContext): Promise<void> {
     ...["--proxy-cacert", ca, "--proxy-cert", client.cert],
     ...["--proxy-key", client.key, "--max-time", "60", "--noproxy", ""],
   ];
-  const down = await run("curl", [...flags, `${url}/bytes/${BULK_OCTETS}`]);
-  await mustEqual(down, target.block(BULK_OCTETS), "download");
+  const down = await run("curl", [...flags, `${url}/bytes/${BULK_BYTES}`]);
+  await mustEqual(down, target.block(BULK_BYTES), "download");
   const file = workspace.path("upload");
-  await Deno.writeFile(file, target.block(BULK_OCTETS));
+  await Deno.writeFile(file, target.block(BULK_BYTES));
   const upload = ["--data-binary", `@${file}`, "-H", "Expect:"];
   const sum = await run("curl", [...flags, ...upload, `${url}/upload`]);
-  const wanted = await sha256(target.block(BULK_OCTETS));
+  const wanted = await sha256(target.block(BULK_BYTES));
   if (new TextDecoder().decode(sum) !== wanted) {
-    throw new Error("upload: other octets have arrived");
+    throw new Error("upload: other bytes have arrived");
   }
   const prefix = workspace.path("many");
   const many = Array.from({ length: REQUESTS }, (_, index) => [
     ...["-o", `${prefix}-${index}`],
-    `${url}/bytes/${REQUEST_OCTETS}?from=${index}`,
+    `${url}/bytes/${REQUEST_BYTES}?from=${index}`,
   ]);
   const parallel = ["--parallel", "--parallel-immediate"];
   const at = ["--parallel-max", `${REQUESTS}`];
   await run("curl", [...flags, ...parallel, ...at, ...many.flat()]);
   for (let index = 0; index < REQUESTS; index++) {
     const got = await Deno.readFile(`${prefix}-${index}`);
-    const block = target.block(REQUEST_OCTETS, index);
+    const block = target.block(REQUEST_BYTES, index);
     await mustEqual(got, block, `request ${index}`);
   }
 }
@@ -167,28 +167,28 @@ async function curl(context: ClientContext): Promise<void> {
 async function rawConnect(context: ClientContext): Promise<void> {
   const { frontend, target } = context;
   if (frontend.transport !== "uds") throw new TypeError("raw needs UDS");
-  const exchange = async (octets: Uint8Array<ArrayBuffer>) => {
+  const exchange = async (bytes: Uint8Array<ArrayBuffer>) => {
     const conn = await Deno.connect({ transport: "unix", path: frontend.path });
     try {
       await connectThrough(conn, `127.0.0.1:${target.echoPort}`);
-      const answer = readExactly(conn, octets.length);
-      await writeAll(conn, echoHead(octets.length));
-      await writeAll(conn, octets);
-      await mustEqual(await answer, octets, "echo");
+      const answer = readExactly(conn, bytes.length);
+      await writeAll(conn, echoHead(bytes.length));
+      await writeAll(conn, bytes);
+      await mustEqual(await answer, bytes, "echo");
     } finally {
       conn.close();
     }
   };
-  await exchange(target.block(BULK_OCTETS));
+  await exchange(target.block(BULK_BYTES));
   await Promise.all(
     Array.from(
       { length: REQUESTS },
-      (_, index) => exchange(target.block(REQUEST_OCTETS, index)),
+      (_, index) => exchange(target.block(REQUEST_BYTES, index)),
     ),
   );
 }
 
-/** `tunnel dial`: octets through standard input and output. */
+/** `tunnel dial`: bytes through standard input and output. */
 async function ourDial(context: ClientContext): Promise<void> {
   const { target } = context;
   const [program, ...args] = [
@@ -197,23 +197,23 @@ async function ourDial(context: ClientContext): Promise<void> {
     `127.0.0.1:${target.echoPort}`,
   ];
   let missingGoodbyes = 0;
-  const exchange = async (octets: Uint8Array<ArrayBuffer>) => {
-    const input = [echoHead(octets.length), octets];
+  const exchange = async (bytes: Uint8Array<ArrayBuffer>) => {
+    const input = [echoHead(bytes.length), bytes];
     let output: Uint8Array<ArrayBuffer>;
     try {
-      output = await run(program!, args, input, octets.length);
+      output = await run(program!, args, input, bytes.length);
     } catch (error) {
       if (!isMissingGoodbye(error, context)) throw error;
       if (++missingGoodbyes > MISSING_GOODBYES_MAX) throw error;
       output = (error as ProgramError).stdout;
     }
-    await mustEqual(output, octets, "echo");
+    await mustEqual(output, bytes, "echo");
   };
-  await exchange(target.block(BULK_OCTETS));
+  await exchange(target.block(BULK_BYTES));
   let next = 0;
   const worker = async () => {
     while (next < REQUESTS) {
-      await exchange(target.block(REQUEST_OCTETS, next++));
+      await exchange(target.block(REQUEST_BYTES, next++));
     }
   };
   await Promise.all(Array.from({ length: PROCESSES_AT_ONCE }, worker));
@@ -246,9 +246,9 @@ async function mustEqual(
   what: string,
 ): Promise<void> {
   if (got.length !== wanted.length) {
-    throw new Error(`${what}: ${got.length} octets of ${wanted.length}`);
+    throw new Error(`${what}: ${got.length} bytes of ${wanted.length}`);
   }
   if (await sha256(got) !== await sha256(wanted)) {
-    throw new Error(`${what}: other octets have arrived`);
+    throw new Error(`${what}: other bytes have arrived`);
   }
 }

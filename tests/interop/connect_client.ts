@@ -1,5 +1,5 @@
 /**
- * HTTP CONNECT by hand, octet by octet: what stands behind the answer's head is
+ * HTTP CONNECT by hand, byte by byte: what stands behind the answer's head is
  * left alone.
  *
  * @module
@@ -13,28 +13,28 @@ export async function connectThrough(
   const request = `CONNECT ${to} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
   await writeAll(conn, new TextEncoder().encode(request));
   let head = "";
-  const octet = new Uint8Array(1); // Nothing behind the head may be taken.
+  const byte = new Uint8Array(1); // Nothing behind the head may be taken.
   while (!head.endsWith("\r\n\r\n")) {
-    if (await conn.read(octet) === null) {
+    if (await conn.read(byte) === null) {
       throw new Error(`CONNECT: the answer ended after "${head}"`);
     }
-    head += String.fromCharCode(octet[0]!);
+    head += String.fromCharCode(byte[0]!);
   }
   if (!head.startsWith("HTTP/1.1 200 ")) {
     throw new Error(`CONNECT: answered "${head.trim()}"`);
   }
 }
 
-/** @throws {Error} When the end comes before so many octets. */
+/** @throws {Error} When the end comes before so many bytes. */
 export async function readExactly(
   conn: Deno.Conn,
-  octets: number,
+  bytes: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const all = new Uint8Array(octets);
-  for (let at = 0; at < octets;) {
+  const all = new Uint8Array(bytes);
+  for (let at = 0; at < bytes;) {
     const count = await conn.read(all.subarray(at));
     if (count === null) {
-      throw new Error(`read: ended after ${at} of ${octets} octets`);
+      throw new Error(`read: ended after ${at} of ${bytes} bytes`);
     }
     at += count;
   }
@@ -43,10 +43,10 @@ export async function readExactly(
 
 /** A write may take less than it was given. */
 export async function writeAll(
-  conn: { write(octets: Uint8Array): Promise<number> },
-  octets: Uint8Array,
+  conn: { write(bytes: Uint8Array): Promise<number> },
+  bytes: Uint8Array,
 ): Promise<void> {
-  for (let at = 0; at < octets.length;) {
-    at += await conn.write(octets.subarray(at));
+  for (let at = 0; at < bytes.length;) {
+    at += await conn.write(bytes.subarray(at));
   }
 }

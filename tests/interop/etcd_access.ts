@@ -5,8 +5,8 @@
  */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { EtcdError } from "../../host/etcd/errors.ts";
-import { octetsOf } from "../../host/etcd/keys.ts";
+import { EtcdError } from "../../neighbours/etcd/errors.ts";
+import { bytesOf } from "../../neighbours/etcd/keys.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { clientOf, type EtcdCases, FollowedCopy } from "./etcd_case.ts";
 
@@ -18,16 +18,16 @@ export const ETCD_ACCESS_CASES: EtcdCases = {
     const edge = { name: "edge", password: "a secret" };
     // Before users are asked for, one may be given all the same.
     using early = clientOf(cluster, { user: edge });
-    await early.put("/edge/a", octetsOf("0"));
+    await early.put("/edge/a", bytesOf("0"));
     await cluster.enableAuth([{ ...edge, prefix: "/edge/" }]);
-    await early.put("/edge/a", octetsOf("1"));
+    await early.put("/edge/a", bytesOf("1"));
     await using copy = new FollowedCopy(
       clientOf(cluster, { user: edge }),
       "/edge/",
     );
     await copy.until("following");
     await assertRejects(
-      () => early.put("/other", octetsOf("1")),
+      () => early.put("/other", bytesOf("1")),
       EtcdError,
       "permission denied; grant the user a role",
     );
@@ -35,7 +35,7 @@ export const ETCD_ACCESS_CASES: EtcdCases = {
     await cluster.stopMember(0, "SIGKILL");
     await cluster.startMember(0);
     await cluster.ready();
-    await early.put("/edge/a", octetsOf("2"));
+    await early.put("/edge/a", bytesOf("2"));
     await copy.until("/edge/a=2");
     await copy.equals(cluster, "/edge/");
   },
@@ -79,7 +79,7 @@ export const ETCD_ACCESS_CASES: EtcdCases = {
     await using copy = new FollowedCopy(clientOf(cluster, { tls }), "/tls/");
     await copy.until("following");
     using writer = clientOf(cluster, { tls });
-    await writer.put("/tls/a", octetsOf("1"));
+    await writer.put("/tls/a", bytesOf("1"));
     await copy.until("/tls/a=1");
     await copy.equals(cluster, "/tls/");
     using nameless = clientOf(cluster, { tls: { ca } });

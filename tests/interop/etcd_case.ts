@@ -6,18 +6,21 @@
  */
 
 import { SourceEntries } from "../../catalog/changes.ts";
-import type { Sink } from "../../catalog/source.ts";
-import { EtcdSource } from "../../catalog/sources/etcd.ts";
-import type { EtcdLayout } from "../../catalog/sources/etcd_layout.ts";
-import { tunnelLayout } from "../../catalog/sources/etcd_tunnel_layout.ts";
-import type { EtcdClient } from "../../host/etcd/client.ts";
-import { connectEtcd, type EtcdOptions } from "../../host/etcd/connect.ts";
-import { PrefixFollower } from "../../host/etcd/prefix_follower.ts";
-import type { Log } from "../../host/process/log.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import type { Sink } from "../../catalog/model/source.ts";
+import { EtcdSource } from "../../catalog/sources/etcd/etcd.ts";
+import type { EtcdLayout } from "../../catalog/sources/etcd/etcd_layout.ts";
+import { tunnelLayout } from "../../catalog/sources/etcd/etcd_tunnel_layout.ts";
+import type { EtcdClient } from "../../neighbours/etcd/client.ts";
+import {
+  connectEtcd,
+  type EtcdOptions,
+} from "../../neighbours/etcd/connect.ts";
+import { PrefixFollower } from "../../neighbours/etcd/prefix_follower.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { EtcdCluster } from "../peers/etcd_cluster.ts";
 import type { Workspace } from "../peers/workspace.ts";
-import { recordedLog } from "../support/recorded_log.ts";
+import { recordedLog } from "../support/watch/recorded_log.ts";
 import { eventually } from "./kube_case.ts";
 
 /** What a case gets. */

@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd_registry_layout.ts";
+import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd/etcd_registry_layout.ts";
 import { Child } from "../peers/child.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { ourCommand } from "../peers/tunnel.ts";

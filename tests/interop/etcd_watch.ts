@@ -5,14 +5,14 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { EtcdClient } from "../../host/etcd/client.ts";
-import { octetsOf } from "../../host/etcd/keys.ts";
-import { parseMember } from "../../host/etcd/member_address.ts";
-import { memberConnector } from "../../host/etcd/member_connect.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { EtcdClient } from "../../neighbours/etcd/client.ts";
+import { bytesOf } from "../../neighbours/etcd/keys.ts";
+import { parseMember } from "../../neighbours/etcd/member_address.ts";
+import { memberConnector } from "../../neighbours/etcd/member_connect.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
-import { CuttableRoad } from "../support/cuttable_road.ts";
-import { Prng } from "../support/prng.ts";
+import { CuttableRoad } from "../support/peers/cuttable_road.ts";
+import { Prng } from "../support/memory/prng.ts";
 import {
   clientOf,
   type EtcdCases,
@@ -63,23 +63,23 @@ async function storm(
           await client.txn("change several", {
             compare: [],
             success: [
-              { requestPut: { key: octetsOf(key), value: octetsOf(value) } },
+              { requestPut: { key: bytesOf(key), value: bytesOf(value) } },
               {
                 requestDeleteRange: {
-                  key: octetsOf(`${prefix}${prng.below(STORM_KEYS)}-`),
+                  key: bytesOf(`${prefix}${prng.below(STORM_KEYS)}-`),
                 },
               },
               {
                 requestPut: {
-                  key: octetsOf(`${key}-`),
-                  value: octetsOf(value),
+                  key: bytesOf(`${key}-`),
+                  value: bytesOf(value),
                 },
               },
             ],
           });
           break;
         default:
-          await client.put(key, octetsOf(value));
+          await client.put(key, bytesOf(value));
       }
     } catch {
       // Nobody was there. What was done or not, the copy must say the same.
@@ -116,8 +116,8 @@ export const ETCD_WATCH_CASES: EtcdCases = {
         compare: [],
         success: Array.from({ length: 100 }, (_, i) => ({
           requestPut: {
-            key: octetsOf(`/pages/${from + i}`),
-            value: octetsOf("x".repeat(100)),
+            key: bytesOf(`/pages/${from + i}`),
+            value: bytesOf("x".repeat(100)),
           },
         })),
       });
@@ -138,7 +138,7 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     // who was away gets them all at once.
     const value = "x".repeat(1_400_000);
     for (let i = 0; i < 4; i++) {
-      await client.put(`/large/${i}`, octetsOf(value));
+      await client.put(`/large/${i}`, bytesOf(value));
     }
     at.road.unblock("up");
     await eventually("all are there", () => at.copy.keys.size === 4);

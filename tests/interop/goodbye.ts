@@ -2,15 +2,15 @@
  * The one bad end that is the peer's: Konnectivity's server that hangs up
  * without TLS's goodbye.
  *
- * With CONNECT over TLS one goroutine of it writes the agent's octets to the
+ * With CONNECT over TLS one goroutine of it writes the agent's bytes to the
  * caller, and another closes the connection when the caller's end has come.
  * Go's `tls.Conn.Close` sends no close_notify while a `Write` has not returned.
  * The kernel may well stop the writer behind its system call; a caller that ends
  * as soon as it has all of its answer then gets a bare FIN. Under load that were
  * 7 to 10 of 1,000 connections, also with Konnectivity's own agent and with
  * another TLS client; a server that was built to count such closes counted the
- * same number. All octets are there, so what is asked of both of our ends is
- * unchanged: every octet, and to call this end a loss (RFC 8446 §6.1).
+ * same number. All bytes are there, so what is asked of both of our ends is
+ * unchanged: every byte, and to call this end a loss (RFC 8446 §6.1).
  *
  * @module
  */
@@ -34,7 +34,7 @@ export interface Meeting {
 
 /**
  * Whether this is how `tunnel dial` reports that end, where it can happen. The
- * octets are still to be checked.
+ * bytes are still to be checked.
  */
 export function isMissingGoodbye(error: unknown, meeting: Meeting): boolean {
   return meeting.server === "konnectivity" &&

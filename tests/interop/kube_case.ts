@@ -1,13 +1,13 @@
 /**
  * What the cases of `kube.ts` share: a cluster, a workspace, tunnels whose
- * agents show tokens, and octets through them.
+ * agents show tokens, and bytes through them.
  *
  * @module
  */
 
-import { kubeconfigAccess } from "../../host/kubernetes/kubeconfig.ts";
-import { KubernetesClient } from "../../host/kubernetes/client.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { kubeconfigAccess } from "../../neighbours/kubernetes/kubeconfig.ts";
+import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import type { KubeCluster } from "../peers/kube_cluster.ts";
 import {
@@ -18,8 +18,8 @@ import {
   startServer,
 } from "../peers/tunnel.ts";
 import type { Workspace } from "../peers/workspace.ts";
-import { ConduitProbe } from "../support/conduit_probe.ts";
-import { ProbeTarget } from "../support/probe_target.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { ProbeTarget } from "../support/peers/probe_target.ts";
 
 /** What a case gets. */
 export interface KubeContext {
@@ -137,7 +137,7 @@ export class Tunnels implements AsyncDisposable {
   }
 }
 
-/** Octets there and back through the server's one agent. */
+/** Bytes there and back through the server's one agent. */
 export async function exchange({ frontend }: RunningServer): Promise<void> {
   if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
   const target = new ProbeTarget();

@@ -8,9 +8,9 @@
 import { assertEquals } from "@std/assert";
 import { Catalog } from "../../catalog/catalog.ts";
 import { targetsOf, usableTargets } from "../../catalog/snapshot.ts";
-import { KubernetesSource } from "../../catalog/sources/kubernetes.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
+import { KubernetesSource } from "../../catalog/sources/kubernetes/kubernetes.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
 import {
   clientOf,
   eventually,

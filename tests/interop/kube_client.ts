@@ -6,26 +6,26 @@
  */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { KubernetesClient } from "../../host/kubernetes/client.ts";
-import { KubernetesError } from "../../host/kubernetes/errors.ts";
-import { inClusterAccess } from "../../host/kubernetes/in_cluster.ts";
+import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
+import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
+import { inClusterAccess } from "../../neighbours/kubernetes/in_cluster.ts";
 import {
   ListWatch,
   type ListWatchClient,
-} from "../../host/kubernetes/list_watch.ts";
+} from "../../neighbours/kubernetes/list_watch.ts";
 import type {
   KubernetesObject,
   Lease,
   ObjectList,
-} from "../../host/kubernetes/objects.ts";
+} from "../../neighbours/kubernetes/objects.ts";
 import {
   LEASES,
   NODES,
   pathOf,
   SERVICES,
-} from "../../host/kubernetes/paths.ts";
-import { reviewToken } from "../../host/kubernetes/token_review.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+} from "../../neighbours/kubernetes/paths.ts";
+import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   AUDIENCE,
   clientOf,

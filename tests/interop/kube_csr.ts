@@ -9,19 +9,22 @@
  */
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { API_CLIENT_SIGNER, CLIENT_USAGES } from "../../host/kubernetes/csr.ts";
-import type { CertificateSigningRequest } from "../../host/kubernetes/objects.ts";
+import {
+  API_CLIENT_SIGNER,
+  CLIENT_USAGES,
+} from "../../neighbours/kubernetes/csr.ts";
+import type { CertificateSigningRequest } from "../../neighbours/kubernetes/objects.ts";
 import {
   CERTIFICATE_SIGNING_REQUESTS,
   pathOf,
-} from "../../host/kubernetes/paths.ts";
-import { readCertificates } from "../../host/pki/certificate.ts";
-import { generateKeyPair } from "../../host/pki/key_pair.ts";
+} from "../../neighbours/kubernetes/paths.ts";
+import { readCertificates } from "../../platform/pki/certificate.ts";
+import { generateKeyPair } from "../../platform/pki/key_pair.ts";
 import {
   makeNamedRequest,
   type RequestedNames,
-} from "../../host/pki/named_request.ts";
-import { CLOUD_NODES } from "../../agent/enrol/kubernetes/service_discovery.ts";
+} from "../../platform/pki/named_request.ts";
+import { CLOUD_NODES } from "../../agent/identity/cluster/service_discovery.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import {
@@ -272,7 +275,7 @@ async function logOf({ child }: { child: Child }): Promise<string> {
   return await Deno.readTextFile(child.logFile).catch(() => "");
 }
 
-/** Until the agent is linked; then octets go through. */
+/** Until the agent is linked; then bytes go through. */
 async function getsIn(
   server: RunningServer,
   agent: { child: Child; metaUrl: string },

@@ -8,8 +8,8 @@
 
 import { isIP } from "node:net";
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { StandInKubelet } from "../support/kubelet.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { StandInKubelet } from "../support/peers/kubelet.ts";
 import { findPeer } from "../peers/peers.ts";
 import { KubeCluster, type PkiPair } from "../peers/kube_cluster.ts";
 import { freePort } from "../peers/ports.ts";
@@ -167,7 +167,7 @@ async function ran(
   await writer.write(new TextEncoder().encode(options.input ?? ""));
   await writer.close();
   const { code, stdout, stderr } = await child.output();
-  const text = (octets: Uint8Array) => new TextDecoder().decode(octets);
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
   return { code, stdout: text(stdout), stderr: text(stderr) };
 }
 
@@ -246,7 +246,7 @@ async function follows(
   ]);
 }
 
-/** Octets there and back through a forwarded port. */
+/** Bytes there and back through a forwarded port. */
 async function forwards(cluster: KubeCluster): Promise<void> {
   const child = await kubectl(cluster, ["port-forward", "pod/web", ":80"]);
   const output = child.stdout.getReader();

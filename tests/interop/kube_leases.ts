@@ -10,8 +10,8 @@ import {
   formatMicroTime,
   LEASES,
   pathOf,
-} from "../../host/kubernetes/paths.ts";
-import type { Lease, ObjectList } from "../../host/kubernetes/objects.ts";
+} from "../../neighbours/kubernetes/paths.ts";
+import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
 import {
   launchAgent,
   type Maker,
@@ -19,7 +19,7 @@ import {
   type RunningServer,
   startServer,
 } from "../peers/tunnel.ts";
-import { Balancer } from "../support/balancer.ts";
+import { Balancer } from "../support/rigs/balancer.ts";
 import {
   clientOf,
   eventually,

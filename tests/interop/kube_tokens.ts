@@ -16,7 +16,7 @@ import {
   Tunnels,
 } from "./kube_case.ts";
 
-/** Until the server has an agent; then octets go through. */
+/** Until the server has an agent; then bytes go through. */
 async function getsIn(
   server: RunningServer,
   agent: RunningAgent,

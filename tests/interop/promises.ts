@@ -16,16 +16,16 @@ import type { FrontendProtocol } from "../../client/road.ts";
 import { endChildrenOnSignals, killAllChildren } from "../peers/child.ts";
 import { findPeer } from "../peers/peers.ts";
 import type { Maker } from "../peers/tunnel.ts";
-import { ConduitProbe } from "../support/conduit_probe.ts";
-import { ProbeTarget, SilentTarget } from "../support/probe_target.ts";
-import { RawCaller } from "../support/raw_caller.ts";
-import { eventually, metricAt } from "../support/tunnel_harness.ts";
-import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { ProbeTarget, SilentTarget } from "../support/peers/probe_target.ts";
+import { RawCaller } from "../support/peers/raw_caller.ts";
+import { eventually, metricAt } from "../support/rigs/tunnel_harness.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import {
   type PromiseCheck,
   PROMISES_TO_ALL,
   same,
-} from "../support/tunnel_promises.ts";
+} from "../support/rigs/tunnel_promises.ts";
 import { Tally } from "./tally.ts";
 
 const MIB = 1024 * 1024;
@@ -58,18 +58,18 @@ interface ProcessPromise {
 const underOurServer = ({ server }: Cell) => server === "ours";
 const overGrpc = ({ protocol }: Cell) => protocol === "grpc";
 
-const writeThenClose = (octets: number) => async (tunnel: TunnelProcesses) => {
+const writeThenClose = (bytes: number) => async (tunnel: TunnelProcesses) => {
   const caller = await rawCaller(tunnel);
   const { connectId } = await caller.dial(tunnel.target.address);
   const target = await tunnel.target.next();
-  const sent = new Uint8Array(octets).map((_, index) => index * 7);
+  const sent = new Uint8Array(bytes).map((_, index) => index * 7);
   const PIECE = 32 * 1024;
-  for (let at = 0; at < octets; at += PIECE) {
+  for (let at = 0; at < bytes; at += PIECE) {
     caller.script.data(connectId, sent.subarray(at, at + PIECE));
   }
   caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
   await target.ended;
-  assert(same(target.octets, sent), `${target.receivedOctets} have arrived`);
+  assert(same(target.bytes, sent), `${target.receivedBytes} have arrived`);
   target.finish();
   await caller.hears(/^CLOSE_RSP/);
   caller.close();
@@ -97,7 +97,7 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
       caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
       await caller.hangUp();
       await target.ended;
-      assert(same(target.octets, last), `${target.receivedOctets} arrived`);
+      assert(same(target.bytes, last), `${target.receivedBytes} arrived`);
     },
   },
 
@@ -110,7 +110,7 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
       const sent = new Uint8Array(5 * MIB).map((_, index) => index * 7);
       caller.script.data(connectId, sent);
       await target.received(sent.length);
-      assert(same(target.octets, sent));
+      assert(same(target.bytes, sent));
       caller.close();
     },
   },
@@ -203,8 +203,8 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
       for (const [index, { caller, target }] of pairs.entries()) {
         await target.received(100_000);
         await caller.received(100_000);
-        assert(target.octets.every((octet) => octet === index));
-        assert(caller.octets.every((octet) => octet === 255 - index));
+        assert(target.bytes.every((byte) => byte === index));
+        assert(caller.bytes.every((byte) => byte === 255 - index));
       }
       const [one, two] = pairs;
       tunnel.agents[2]!.child.signal("SIGKILL");

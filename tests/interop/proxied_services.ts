@@ -9,13 +9,13 @@
 import type {
   PortStatus,
   ProxyStatus,
-} from "../../agent/proxy/proxy_status.ts";
+} from "../../agent/proxy/status/proxy_status.ts";
 import type { SourceStatus } from "../../catalog/source_input.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import type { Workspace } from "../peers/workspace.ts";
-import { arrivals, readToEnd, writeAll } from "../support/sockets.ts";
+import { arrivals, readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { eventually } from "./kube_case.ts";
 import { output } from "./proxy_case.ts";
 

@@ -9,7 +9,7 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { freePort } from "../peers/ports.ts";
-import { CuttableRoad } from "../support/cuttable_road.ts";
+import { CuttableRoad } from "../support/peers/cuttable_road.ts";
 import type { EtcdCases } from "./etcd_case.ts";
 import { registerService } from "./etcd_services.ts";
 import { eventually } from "./kube_case.ts";

@@ -182,7 +182,7 @@ export const PROXY_POSTGRES_CASES: ProxyCases = {
       { length: ROWS },
       (_, at) => `${"x".repeat(FILLING)}${at + 1}\n`,
     );
-    assert(rows === wanted.join(""), `${rows.length} octets came`);
+    assert(rows === wanted.join(""), `${rows.length} bytes came`);
     for (let count = 0; count < SESSIONS; count++) {
       assertEquals(
         await ask(service.port, `select ${count} + 1`),
@@ -203,8 +203,8 @@ export const PROXY_POSTGRES_CASES: ProxyCases = {
       `${lines.join("")}\\.\n` +
       "select count(*), sum(length(line)) from given;\n";
     const said = await output(await psqlCommand(service.port), script);
-    const octets = lines.reduce((sum, { length }) => sum + length - 1, 0);
-    assertMatch(said, new RegExp(`^${ROWS}\\|${octets}$`, "m"));
+    const bytes = lines.reduce((sum, { length }) => sum + length - 1, 0);
+    assertMatch(said, new RegExp(`^${ROWS}\\|${bytes}$`, "m"));
   },
 
   "psql cancels a statement, over a connection of its own": async (

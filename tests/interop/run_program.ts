@@ -1,5 +1,5 @@
 /**
- * Runs the programs that are clients, with octets for their standard input, and
+ * Runs the programs that are clients, with bytes for their standard input, and
  * keeps what they print.
  *
  * @module
@@ -39,7 +39,7 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
 /**
  * Runs a program to its end and gives what it printed.
  *
- * @param answerOctets Standard input ends only when so much was printed: its
+ * @param answerBytes Standard input ends only when so much was printed: its
  * end is half of an end, which Konnectivity takes for a whole one.
  * @throws {ProgramError} When it ends with anything but 0.
  */
@@ -47,7 +47,7 @@ export async function run(
   program: string,
   args: readonly string[],
   input: readonly Uint8Array<ArrayBuffer>[] = [],
-  answerOctets = 0,
+  answerBytes = 0,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const child = new Deno.Command(program, {
     args: [...args],
@@ -62,7 +62,7 @@ export async function run(
     ? feed(child.stdin, input, answered.promise)
     : undefined;
   const errors = new Response(child.stderr).text();
-  const stdout = await collect(child.stdout, answerOctets, answered.resolve);
+  const stdout = await collect(child.stdout, answerBytes, answered.resolve);
   answered.resolve();
   const { success, code } = await child.status;
   clearTimeout(timer);
@@ -75,7 +75,7 @@ export async function run(
 
 async function collect(
   stdout: ReadableStream<Uint8Array<ArrayBuffer>>,
-  octets: number,
+  bytes: number,
   onReached: () => void,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
@@ -83,7 +83,7 @@ async function collect(
   for await (const chunk of stdout) {
     chunks.push(chunk);
     length += chunk.length;
-    if (length >= octets) onReached();
+    if (length >= bytes) onReached();
   }
   return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }
@@ -95,7 +95,7 @@ async function feed(
 ): Promise<void> {
   const writer = stdin.getWriter();
   try {
-    for (const octets of input) await writer.write(octets);
+    for (const bytes of input) await writer.write(bytes);
     await answered;
     await writer.close();
   } catch {

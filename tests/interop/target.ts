@@ -2,9 +2,9 @@
  * What stands at the far end of the tunnels under test: an HTTP server and an
  * echoing TCP server, both with contents that can be checked.
  *
- * - `GET /bytes/N?from=K` gives N octets of a random block, from offset K.
+ * - `GET /bytes/N?from=K` gives N bytes of a random block, from offset K.
  * - `POST /upload` answers the SHA-256 of the body, in hexadecimal.
- * - The echo wants a length (u64), gives that many octets back as they come,
+ * - The echo wants a length (u64), gives that many bytes back as they come,
  *   and then closes.
  *
  * @module
@@ -12,25 +12,25 @@
 
 import { freePort } from "../peers/ports.ts";
 import { writeAll } from "./connect_client.ts";
-import { arrivals } from "../support/sockets.ts";
+import { arrivals } from "../support/peers/sockets.ts";
 
 /** The largest `from` + N that `/bytes` serves. */
-export const BLOCK_OCTETS = 21 * 1024 * 1024;
+export const BLOCK_BYTES = 21 * 1024 * 1024;
 
 export interface Target {
   readonly httpPort: number;
   readonly echoPort: number;
-  /** What `GET /bytes/{octets}?from={from}` gives. */
-  block(octets: number, from?: number): Uint8Array<ArrayBuffer>;
+  /** What `GET /bytes/{bytes}?from={from}` gives. */
+  block(bytes: number, from?: number): Uint8Array<ArrayBuffer>;
   /** How many HTTP requests have been answered so far. */
   httpRequests(): number;
   close(): Promise<void>;
 }
 
 export function startTarget(): Target {
-  const content = randomOctets(BLOCK_OCTETS);
-  const block = (octets: number, from = 0) =>
-    content.subarray(from, from + octets);
+  const content = randomBytes(BLOCK_BYTES);
+  const block = (bytes: number, from = 0) =>
+    content.subarray(from, from + bytes);
   let requests = 0;
   const http = Deno.serve(
     { hostname: "127.0.0.1", port: freePort(), onListen: () => {} },
@@ -59,10 +59,10 @@ async function answer(
   block: Target["block"],
 ): Promise<Response> {
   const url = new URL(request.url);
-  const octets = /^\/bytes\/(\d+)$/.exec(url.pathname);
-  if (request.method === "GET" && octets !== null) {
+  const bytes = /^\/bytes\/(\d+)$/.exec(url.pathname);
+  if (request.method === "GET" && bytes !== null) {
     const from = Number(url.searchParams.get("from") ?? 0);
-    return new Response(block(Number(octets[1]), from));
+    return new Response(block(Number(bytes[1]), from));
   }
   if (request.method === "POST" && url.pathname === "/upload") {
     return new Response(await sha256(await request.bytes()));
@@ -96,24 +96,24 @@ async function echo(conn: Deno.Conn): Promise<void> {
 
 /** In hexadecimal. */
 export async function sha256(
-  octets: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array<ArrayBuffer>,
 ): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-256", octets);
+  const digest = await crypto.subtle.digest("SHA-256", bytes);
   return new Uint8Array(digest).toHex();
 }
 
 /** The u64 that the echo wants first. */
-export function echoHead(octets: number): Uint8Array<ArrayBuffer> {
+export function echoHead(bytes: number): Uint8Array<ArrayBuffer> {
   const head = new Uint8Array(8);
-  new DataView(head.buffer).setBigUint64(0, BigInt(octets));
+  new DataView(head.buffer).setBigUint64(0, BigInt(bytes));
   return head;
 }
 
-function randomOctets(length: number): Uint8Array<ArrayBuffer> {
-  const octets = new Uint8Array(length);
-  const chunkOctets = 65_536; // The most that one call gives.
-  for (let at = 0; at < length; at += chunkOctets) {
-    crypto.getRandomValues(octets.subarray(at, at + chunkOctets));
+function randomBytes(length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  const chunkBytes = 65_536; // The most that one call gives.
+  for (let at = 0; at < length; at += chunkBytes) {
+    crypto.getRandomValues(bytes.subarray(at, at + chunkBytes));
   }
-  return octets;
+  return bytes;
 }

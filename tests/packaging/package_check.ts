@@ -47,7 +47,7 @@ async function run(
     clearEnv: true,
     env: { PATH: "/usr/bin:/bin", ...environment },
   }).output();
-  const text = (octets: Uint8Array) => new TextDecoder().decode(octets);
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
   return { code, output: text(stdout), errors: text(stderr) };
 }
 

@@ -8,7 +8,7 @@
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 20;
 const STOP_TIMEOUT_MS = 10_000;
-const LOG_TAIL_OCTETS = 2_000;
+const LOG_TAIL_BYTES = 2_000;
 
 export interface ChildOptions {
   /** Stands in messages. */
@@ -107,7 +107,7 @@ export class Child {
 
   async logTail(): Promise<string> {
     const log = await Deno.readTextFile(this.logFile).catch(() => "(no log)");
-    return log.slice(-LOG_TAIL_OCTETS);
+    return log.slice(-LOG_TAIL_BYTES);
   }
 
   signal(signal: Deno.Signal): void {

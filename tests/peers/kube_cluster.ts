@@ -10,12 +10,12 @@
  * @module
  */
 
-import { Authority } from "../../host/pki/authority.ts";
+import { Authority } from "../../platform/pki/authority.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
   publicKeyInfo,
-} from "../../host/pki/key_pair.ts";
+} from "../../platform/pki/key_pair.ts";
 import { Child } from "./child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";
@@ -152,8 +152,7 @@ export class KubeCluster implements AsyncDisposable {
     await writer.write(new TextEncoder().encode(input));
     await writer.close();
     const { success, stdout, stderr } = await child.output();
-    const said = (octets: Uint8Array) =>
-      new TextDecoder().decode(octets).trim();
+    const said = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
     if (success) return said(stdout);
     throw new Error(`kubectl ${args.join(" ")}: ${said(stderr)}`);
   }

@@ -177,10 +177,10 @@ async function stampOf(recipe: Recipe): Promise<string> {
   }
   const texts = await Promise.all(files.map(readIfThere));
   if (recipe.linkerFlags !== undefined) texts.push(recipe.linkerFlags);
-  const octets = new TextEncoder().encode(
+  const bytes = new TextEncoder().encode(
     [recipe.package, ...texts].join("\0"),
   );
-  const digest = await crypto.subtle.digest("SHA-256", octets);
+  const digest = await crypto.subtle.digest("SHA-256", bytes);
   return new Uint8Array(digest).toHex();
 }
 

@@ -8,7 +8,7 @@
 import {
   type CertificateWish,
   ThrowawayCa,
-} from "../../host/tls/throwaway_ca.ts";
+} from "../../platform/pki/throwaway_ca.ts";
 
 /** Paths of a throw-away CA and of what it has signed. */
 export interface Certificates {
@@ -33,7 +33,7 @@ export class Workspace {
   ) {}
 
   static async make(): Promise<Workspace> {
-    // Short: a unix socket's path has 107 octets at most.
+    // Short: a unix socket's path has 107 bytes at most.
     const folder = await Deno.makeTempDir({ prefix: "tunnel-" });
     return new Workspace(folder, await makeCertificates(folder));
   }

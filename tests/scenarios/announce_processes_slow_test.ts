@@ -10,8 +10,8 @@ import { Child } from "../peers/child.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "../soak/identity_stage.ts";
-import { ask, ProxyRig } from "../support/proxy_rig.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
 
 const ANY_PORTS = [
   "--health-server-host=127.0.0.1",

@@ -7,9 +7,9 @@
  */
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { VERSION } from "../../host/process/version.ts";
-import { DatagramPeer } from "../support/datagrams.ts";
-import { Tunnel } from "../support/tunnel_harness.ts";
+import { VERSION } from "../../platform/process/version.ts";
+import { DatagramPeer } from "../support/peers/datagrams.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const NAME = "@tunnel/client";
@@ -39,7 +39,7 @@ async function deno(cwd: string, args: string[]): Promise<string> {
     cwd,
     env: { NO_COLOR: "1" },
   }).output();
-  const decode = (octets: Uint8Array) => new TextDecoder().decode(octets);
+  const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
   assert(success, `deno ${args.join(" ")}: ${decode(stderr)}`);
   return decode(stdout);
 }

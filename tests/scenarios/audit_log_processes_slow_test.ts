@@ -6,7 +6,7 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 
 const CONNECTIONS = 20;
 
@@ -45,7 +45,7 @@ Deno.test("both ends write their audit logs to the end when they are told to go"
       new Set(ends.map(({ dial }) => dial)),
       new Set(dials.map(({ dial }) => dial)),
     );
-    for (const { octetsToTarget } of ends) assertEquals(octetsToTarget, 5);
+    for (const { bytesToTarget } of ends) assertEquals(bytesToTarget, 5);
   }
   await Deno.remove(folder, { recursive: true });
 });

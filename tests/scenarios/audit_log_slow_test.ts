@@ -5,7 +5,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { eventually, Tunnel } from "../support/tunnel_harness.ts";
+import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const KIB = 1024;
 
@@ -36,19 +36,19 @@ Deno.test({
     const path = `${folder}/audit.log`;
     const ballast = `${folder}/ballast`;
     await Deno.writeFile(ballast, new Uint8Array(56 * KIB));
-    const octets = 5;
+    const bytes = 5;
     {
       await using tunnel = await Tunnel.open({
         server: {
-          authorization: { audit: { path, octetsMax: 1e6, filesMax: 2 } },
+          authorization: { audit: { path, bytesMax: 1e6, filesMax: 2 } },
         },
       });
       await tunnel.link();
-      // Some 500 octets a connection: 8 KiB are soon full.
+      // Some 500 bytes a connection: 8 KiB are soon full.
       const connect = async () => {
         const pair = await tunnel.connect("http-connect");
         pair.caller.send("12345");
-        await pair.target.received(octets);
+        await pair.target.received(bytes);
         pair.caller.finish();
         pair.target.finish();
         await Promise.all([pair.caller.closed, pair.target.closed]);
@@ -74,7 +74,7 @@ Deno.test({
     const dials = entries.filter(({ event }) => event === "dial");
     assertEquals(dials.map(({ dial }) => dial), dials.map((_, n) => n + 1));
     assert(
-      entries.every(({ octetsToTarget = octets }) => octetsToTarget === octets),
+      entries.every(({ bytesToTarget = bytes }) => bytesToTarget === bytes),
     );
     await unmount(folder);
   },

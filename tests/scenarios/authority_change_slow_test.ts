@@ -12,8 +12,8 @@ import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "../soak/identity_stage.ts";
-import { ask, ProxyRig } from "../support/proxy_rig.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
 
 interface Ended {
   readonly code: number;

@@ -6,9 +6,9 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { RawCaller } from "../support/raw_caller.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { Tunnel } from "../support/tunnel_harness.ts";
+import { RawCaller } from "../support/peers/raw_caller.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
@@ -26,7 +26,7 @@ const BAD_REQUESTS: readonly [what: string, request: string, answer: RegExp][] =
   ["bare IPv6",          "CONNECT 2001:db8::1:443 HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400 .*brackets/],
   ["a URL",              "CONNECT http://node/ HTTP/1.1\r\n\r\n",    /^HTTP\/1\.1 400 .*host:port/],
   ["no host",            "CONNECT :80 HTTP/1.1\r\n\r\n",             /^HTTP\/1\.1 400 .*the host is empty/],
-  ["a head of 64 KiB",   HEAD_OF_64_KIB,                              /^HTTP\/1\.1 431 .*32768 octets/],
+  ["a head of 64 KiB",   HEAD_OF_64_KIB,                              /^HTTP\/1\.1 431 .*32768 bytes/],
   ["another method",     "GET http://node/ HTTP/1.1\r\n\r\n",        /^HTTP\/1\.1 405 .*only supports CONNECT/],
   ["no version",         "CONNECT node:80\r\n\r\n",                  /^HTTP\/1\.1 400 .*request line/],
   ["a folded header",    "CONNECT n:80 HTTP/1.1\r\nA: b\r\n c\r\n\r\n", /^HTTP\/1\.1 400 .*header line/],

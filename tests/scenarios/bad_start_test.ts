@@ -7,10 +7,10 @@
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { startServer } from "../../server/server.ts";
-import { certificates } from "../support/certificates.ts";
-import { ProbeTarget } from "../support/probe_target.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
-import { portOf, Tunnel } from "../support/tunnel_harness.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { ProbeTarget } from "../support/peers/probe_target.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
+import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 /** The sentence with which a server refuses to start. */
 async function refusal(

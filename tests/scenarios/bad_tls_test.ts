@@ -7,11 +7,11 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { openRoad } from "../../client/road_dialer.ts";
-import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
-import { certificates } from "../support/certificates.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
+import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import type { FrontendMode } from "../../server/options.ts";
-import { portOf, Tunnel } from "../support/tunnel_harness.ts";
+import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const REFUSED_AGENTS = "tunnel_server_refused_agents_total";
 const REFUSED_CALLERS = "tunnel_server_refused_callers_total";
@@ -86,14 +86,14 @@ for (const carrier of ["streams", "packets"] as const) {
   });
 }
 
-for (const [name, octets] of Object.entries({ PLAIN_REQUEST, NOT_HTTP2 })) {
-  Deno.test(`plain octets (${name}) to the agent port are named and counted`, async () => {
+for (const [name, bytes] of Object.entries({ PLAIN_REQUEST, NOT_HTTP2 })) {
+  Deno.test(`plain bytes (${name}) to the agent port are named and counted`, async () => {
     await using tunnel = await Tunnel.open();
     using conn = await Deno.connect({
       hostname: "127.0.0.1",
       port: tunnel.agentPort,
     });
-    await writeAll(conn, octets);
+    await writeAll(conn, bytes);
     await tunnel.log.until(/Cannot accept TLS from .*does not speak TLS/);
     await readToEnd(conn).catch(() => {});
     assertEquals(await tunnel.metric(REFUSED_AGENTS), 1);
@@ -131,14 +131,14 @@ Deno.test("TLS to a plain frontend is named, and counted", async () => {
   await using tunnel = await Tunnel.open();
   const path = tunnel.socketPath;
   using conn = await Deno.connect({ transport: "unix", path });
-  // The first octets of a ClientHello.
+  // The first bytes of a ClientHello.
   await writeAll(conn, Uint8Array.of(0x16, 3, 1, 0, 5, 1, 0, 0, 1, 3));
   assertEquals((await readToEnd(conn)).length, 0);
   await tunnel.log.until(/Cannot serve TLS here: .*connect without TLS/);
   assertEquals(await tunnel.metric(REFUSED_CALLERS), 1);
 });
 
-Deno.test("octets of no protocol are answered in plain words", async () => {
+Deno.test("bytes of no protocol are answered in plain words", async () => {
   const wanted = {
     "auto": /Cannot accept the connection preface: saw .*, wanted HTTP\/2/,
     "grpc": /Cannot accept the connection preface: saw .*, wanted HTTP\/2/,
@@ -156,7 +156,7 @@ Deno.test("octets of no protocol are answered in plain words", async () => {
   }
 });
 
-Deno.test("plain octets to a TLS frontend are named, and counted", async () => {
+Deno.test("plain bytes to a TLS frontend are named, and counted", async () => {
   await using tunnel = await Tunnel.open({ frontend: "tcp" });
   const port = portOf(tunnel.server.addresses.frontend);
   using conn = await Deno.connect({ hostname: "127.0.0.1", port });

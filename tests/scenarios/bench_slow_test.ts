@@ -9,10 +9,10 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { serveBench } from "../../cli/bench_serve.ts";
 import { ExitCode } from "../../cli/exit_codes.ts";
 import type { Road } from "../../client/road.ts";
-import { bench } from "../support/bench_command.ts";
-import { identifiers } from "../support/fake_link.ts";
-import { plainAgent } from "../support/plain_agent.ts";
-import { Tunnel } from "../support/tunnel_harness.ts";
+import { bench } from "../support/rigs/bench_command.ts";
+import { identifiers } from "../support/memory/fake_link.ts";
+import { plainAgent } from "../support/peers/plain_agent.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const QUICK = ["--duration=250ms", "--connections=4"];
 

@@ -7,16 +7,16 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { openRoad, type RoadDialer } from "../../client/road_dialer.ts";
-import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
-import { certificates } from "../support/certificates.ts";
+import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
+import { certificates } from "../support/certificates/certificates.ts";
 import {
   commonName,
   general,
   NameCa,
   type NameWish,
   utf8,
-} from "../support/name_certificates.ts";
-import { portOf, Tunnel } from "../support/tunnel_harness.ts";
+} from "../support/certificates/name_certificates.ts";
+import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 /** Reads like three names where names are split at commas. */
 const SMUGGLED = "x, DNS:victim, IP Address:10.9.0.2";

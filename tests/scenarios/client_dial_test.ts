@@ -12,10 +12,10 @@ import {
   type Road,
   TunnelDialError,
 } from "../../client/mod.ts";
-import { openLibssl } from "../../host/libssl/library.ts";
-import { certificates } from "../support/certificates.ts";
-import { closedAddress, ProbeTarget } from "../support/probe_target.ts";
-import { Tunnel } from "../support/tunnel_harness.ts";
+import { openLibssl } from "../../net/tls/openssl/library.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 Deno.test("a network context takes the road that the file says", async () => {
   await using tunnel = await Tunnel.linked("streams");
@@ -116,13 +116,13 @@ async function failure(address: string, via: Road): Promise<TunnelDialError> {
   return await assertRejects(() => dial(address, { via }), TunnelDialError);
 }
 
-/** The first `octets` of `stream`, which is left open. */
+/** The first `bytes` of `stream`, which is left open. */
 function upTo(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
-  octets: number,
+  bytes: number,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const reader = stream.getReader();
-  let left = octets;
+  let left = bytes;
   return new ReadableStream({
     async pull(controller) {
       const { value } = await reader.read();

@@ -12,10 +12,10 @@ import { type Forward, forward } from "../../client/forward.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
 import { openRoad, type RoadDialer } from "../../client/road_dialer.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { ProbeTarget } from "../support/probe_target.ts";
-import { Prng } from "../support/prng.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { portOf, Tunnel } from "../support/tunnel_harness.ts";
+import { ProbeTarget } from "../support/peers/probe_target.ts";
+import { Prng } from "../support/memory/prng.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
@@ -74,17 +74,17 @@ for (const carrier of CARRIERS) {
         await using tunnel = await Tunnel.linked(carrier, { frontend });
         await using target = new ProbeTarget();
         await using port = await Forwarded.open(tunnel, way, target.address);
-        const octets = new Prng(8).octets(1 << 20);
+        const bytes = new Prng(8).bytes(1 << 20);
         const caller = await port.connect();
-        const sending = writeAll(caller, octets)
+        const sending = writeAll(caller, bytes)
           .then(() => caller.closeWrite());
         const far = await target.next();
         await far.ended;
         await sending;
-        assertEquals(far.octets, octets);
-        far.send(octets);
+        assertEquals(far.bytes, bytes);
+        far.send(bytes);
         far.finish();
-        assertEquals(await readToEnd(caller), octets);
+        assertEquals(await readToEnd(caller), bytes);
         caller.close();
         assertEquals(port.refusals, []);
       });
@@ -146,8 +146,8 @@ for (const carrier of CARRIERS) {
   Deno.test(`${carrier}: a forwarded UDP port carries datagrams and answers`, async () => {
     await using tunnel = await Tunnel.linked(carrier);
     const echo = await udpSocket();
-    echo.on("message", (octets, { address, port }) => {
-      echo.send(octets, port, address);
+    echo.on("message", (bytes, { address, port }) => {
+      echo.send(bytes, port, address);
     });
     const address = `127.0.0.1:${echo.address().port}`;
     await using port = await Forwarded.open(tunnel, "grpc", address, {

@@ -11,19 +11,19 @@ import { openRoad } from "../../client/road_dialer.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { MachineReach } from "../../agent/proxy/reach.ts";
-import { endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
-import { closedAddress } from "../support/probe_target.ts";
-import type { RecordedLog } from "../support/recorded_log.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { Trouble } from "../support/trouble.ts";
+import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
+import { endpoints, ProxyRig, service } from "../support/rigs/proxy_rig.ts";
+import { closedAddress } from "../support/peers/probe_target.ts";
+import type { RecordedLog } from "../support/watch/recorded_log.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { Trouble } from "../support/memory/trouble.ts";
 import {
   eventually,
   metricAt,
   portOf,
   Tunnel,
   type TunnelAgent,
-} from "../support/tunnel_harness.ts";
+} from "../support/rigs/tunnel_harness.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const WAYS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
@@ -46,7 +46,7 @@ class Recorded implements AsyncDisposable {
     const folder = await Deno.makeTempDir();
     const audit = (name: string) => ({
       path: `${folder}/${name}`,
-      octetsMax: 1e6,
+      bytesMax: 1e6,
       filesMax: 2,
     });
     const tunnel = await Tunnel.open({
@@ -81,10 +81,10 @@ function endsIn(text: string): unknown[] {
   return text.trim().split("\n")
     .map((line) => JSON.parse(line))
     .filter(({ event }) => event === "end")
-    .map(({ end, octetsToTarget, octetsFromTarget }) => [
+    .map(({ end, bytesToTarget, bytesFromTarget }) => [
       end,
-      octetsToTarget,
-      octetsFromTarget,
+      bytesToTarget,
+      bytesFromTarget,
     ]);
 }
 
@@ -118,11 +118,11 @@ async function assertRecorded(recorded: Recorded): Promise<void> {
   assertEquals(await lineOf(tunnel.log), whole);
   assertEquals(await lineOf(agent.log), whole);
   const moved = (direction: string) =>
-    `tunnel_server_octets_total{direction="${direction}"}`;
+    `tunnel_server_bytes_total{direction="${direction}"}`;
   assertEquals(await tunnel.metric(moved("to_agent")), REQUEST.length);
   assertEquals(await tunnel.metric(moved("from_agent")), ANSWER.length);
   const { health } = agent.running.addresses;
-  const toTarget = 'tunnel_agent_octets_total{direction="to_target"}';
+  const toTarget = 'tunnel_agent_bytes_total{direction="to_target"}';
   assertEquals(await metricAt(health, toTarget), REQUEST.length);
   assertEquals(await recorded.ended(), [whole, whole]);
 }
@@ -166,9 +166,9 @@ for (const carrier of CARRIERS) {
       const { port } = rig.proxy.served.get("default/web")!;
       await eventually(
         "the proxy has counted",
-        () => port.counts.octetsToClients === ANSWER.length,
+        () => port.counts.bytesToClients === ANSWER.length,
       );
-      assertEquals(port.counts.octetsFromClients, REQUEST.length);
+      assertEquals(port.counts.bytesFromClients, REQUEST.length);
       const whole = ["clean", REQUEST.length, ANSWER.length];
       assertEquals(await lineOf(rig.log), whole);
       road.close();

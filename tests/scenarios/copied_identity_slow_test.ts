@@ -14,9 +14,9 @@ import { Child } from "../peers/child.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "../soak/identity_stage.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { memoryFolder } from "../support/memory_folder.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { memoryFolder } from "../support/memory/memory_folder.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
 
 const FOUND_AFTER_MS = SETTLE_MS + ANSWER_MS;
 const FOUND = /^agent "gw" is linked by 2 processes with one key, from /;

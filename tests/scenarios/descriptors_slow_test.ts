@@ -8,11 +8,11 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { ourCommand, startAgent, startServer } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
-import { ConduitProbe } from "../support/conduit_probe.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import {
   openDescriptors,
   TunnelProcesses,
-} from "../support/tunnel_processes.ts";
+} from "../support/rigs/tunnel_processes.ts";
 
 /** Connections that are tried. */
 const ATTEMPTS = 12;
@@ -30,7 +30,7 @@ async function limitDescriptors(pid: number, limit: number): Promise<void> {
 
 /**
  * That a new conduit reaches its target. Which of the target's connections is
- * its, the octets tell: those of earlier attempts may still come in.
+ * its, the bytes tell: those of earlier attempts may still come in.
  */
 async function works(tunnel: TunnelProcesses): Promise<void> {
   const target = { protocol: "tcp", address: tunnel.target.address };

@@ -9,10 +9,14 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { ConduitProbe } from "../support/conduit_probe.ts";
-import { ProbeTarget, SilentTarget } from "../support/probe_target.ts";
-import { RawCaller } from "../support/raw_caller.ts";
-import { eventually, metricAt, Tunnel } from "../support/tunnel_harness.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { ProbeTarget, SilentTarget } from "../support/peers/probe_target.ts";
+import { RawCaller } from "../support/peers/raw_caller.ts";
+import {
+  eventually,
+  metricAt,
+  Tunnel,
+} from "../support/rigs/tunnel_harness.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];

@@ -2,7 +2,7 @@
  * Whatever happens to a catalog, and to streams between a server and a proxy, the
  * proxy ends up with the catalog, and on the way no service is what it never was.
  *
- * Everything between the two is real, down to the octets; only the road is the
+ * Everything between the two is real, down to the bytes; only the road is the
  * test's.
  */
 
@@ -14,7 +14,7 @@ import {
   NO_AFFINITY,
   portOf,
   type Service,
-} from "../../catalog/model.ts";
+} from "../../catalog/model/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
 import { AdsClient } from "../../client/ads/ads_client.ts";
 import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
@@ -28,14 +28,14 @@ import {
 import { generateService } from "../../server/discovery/generate/generate_service.ts";
 import { Views } from "../../server/discovery/generate/views.ts";
 import { StreamState } from "../../server/discovery/subscriptions/stream_state.ts";
-import { FakeTimers } from "../support/fake_timers.ts";
-import { Prng } from "../support/prng.ts";
-import { judgeForProxy } from "../../agent/proxy/discovery/proxy_content.ts";
-import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
+import { FakeTimers } from "../support/memory/fake_timers.ts";
+import { Prng } from "../support/memory/prng.ts";
+import { judgeForProxy } from "../../agent/proxy/ads/proxy_content.ts";
+import { proxyNode } from "../../agent/proxy/ads/proxy_node.ts";
 import {
   type Content,
   ServiceAssembly,
-} from "../../agent/proxy/discovery/service_assembly.ts";
+} from "../../agent/proxy/ads/service_assembly.ts";
 
 const RUNS = 60;
 const STEPS = 80;
@@ -120,17 +120,17 @@ class World {
   }
 
   deliverUp(): void {
-    const octets = this.#up.shift();
-    if (octets === undefined) return;
-    const request = this.#decoder.decode(this.#mode, octets);
+    const bytes = this.#up.shift();
+    if (bytes === undefined) return;
+    const request = this.#decoder.decode(this.#mode, bytes);
     this.#stream!.onRequest(request, this.timers.now());
     this.#speak();
   }
 
   deliverDown(): void {
-    const octets = this.#down.shift();
-    if (octets === undefined) return;
-    this.client.receive(decodeResponse(this.#mode, octets));
+    const bytes = this.#down.shift();
+    if (bytes === undefined) return;
+    this.client.receive(decodeResponse(this.#mode, bytes));
   }
 
   /** Until nobody has anything to say, however long one waits. */

@@ -7,16 +7,21 @@
 
 import { assertEquals, assertMatch } from "@std/assert";
 import { startNodeProxy } from "../../agent/proxy/node_proxy.ts";
-import type { ProxyStatus } from "../../agent/proxy/proxy_status.ts";
+import type { ProxyStatus } from "../../agent/proxy/status/proxy_status.ts";
 import { PROXY_FLAGS } from "../../cli/flags/proxy_flags.ts";
 import { proxyOptions } from "../../cli/flags/proxy_options.ts";
 import { readFlags } from "../../cli/flags/read_flags.ts";
-import type { Part } from "../../catalog/source.ts";
-import { Machine } from "../support/enrolled_agent.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { ask, endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
-import { ScriptedSource } from "../support/scripted_source.ts";
+import type { Part } from "../../catalog/model/source.ts";
+import { Machine } from "../support/rigs/enrolled_agent.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import {
+  ask,
+  endpoints,
+  ProxyRig,
+  service,
+} from "../support/rigs/proxy_rig.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
+import { ScriptedSource } from "../support/watch/scripted_source.ts";
 
 /** A server that tells `part`, and lets nodes join. */
 async function serving(part: Part): Promise<IdentityRig> {

@@ -6,23 +6,23 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { AdsSource } from "../../agent/proxy/discovery/ads_source.ts";
-import { LastKnownGood } from "../../agent/proxy/discovery/last_known_good.ts";
-import { proxyNode } from "../../agent/proxy/discovery/proxy_node.ts";
-import type { Part } from "../../catalog/source.ts";
+import { AdsSource } from "../../agent/proxy/ads/ads_source.ts";
+import { LastKnownGood } from "../../agent/proxy/ads/last_known_good.ts";
+import { proxyNode } from "../../agent/proxy/ads/proxy_node.ts";
+import type { Part } from "../../catalog/model/source.ts";
 import { type AdsRoad, plainRoad, tlsRoad } from "../../client/ads/ads_road.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
-import { certificates } from "../support/certificates.ts";
-import { DiscoveryRig } from "../support/discovery_rig.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
 import {
   ask,
   deadPort,
   endpoints,
   ProxyRig,
   service,
-} from "../support/proxy_rig.ts";
-import { portOf } from "../support/tunnel_harness.ts";
+} from "../support/rigs/proxy_rig.ts";
+import { portOf } from "../support/rigs/tunnel_harness.ts";
 
 const KEY = "default/web";
 

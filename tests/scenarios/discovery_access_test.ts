@@ -7,12 +7,12 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
-import { certificates } from "../support/certificates.ts";
-import { DiscoveryRig } from "../support/discovery_rig.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { memoryFolder } from "../support/memory_folder.ts";
-import { ScriptedSource, serviceOf } from "../support/scripted_source.ts";
-import { namesIn, type SotwProbe, XdsProbe } from "../support/xds_probe.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { memoryFolder } from "../support/memory/memory_folder.ts";
+import { ScriptedSource, serviceOf } from "../support/watch/scripted_source.ts";
+import { namesIn, type SotwProbe, XdsProbe } from "../support/xds/xds_probe.ts";
 
 const services = [serviceOf("web"), serviceOf("shop/cart")];
 

@@ -7,14 +7,14 @@
 import { assert, assertEquals } from "@std/assert";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import type { ClientSummary } from "../../server/discovery/status/sync_status.ts";
-import { DiscoveryRig } from "../support/discovery_rig.ts";
-import { endpointsOf, serviceOf } from "../support/scripted_source.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
+import { endpointsOf, serviceOf } from "../support/watch/scripted_source.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
 import {
   addressesIn,
   type SotwProbe,
   type XdsProbe,
-} from "../support/xds_probe.ts";
+} from "../support/xds/xds_probe.ts";
 
 const WEB = "default/web:80";
 const ENDPOINTS = 10_000;
@@ -75,18 +75,18 @@ Deno.test("a client that stops reading grows nothing and holds up nobody", async
     async () => (await summaryOf("stuck")).kinds[0]!.acks === 1,
   );
   stuckProbe.isReading = false;
-  let octets = 0;
+  let bytes = 0;
   for (let port = 2; port < 2 + CHANGES; port++) {
     rig.source.sink.add({ endpoints: [manyEndpoints(port)] });
     assertEquals(await portTaken(lively), String(port));
-    const { keptOctets } = await summaryOf("stuck");
-    if (octets > 0) assertEquals(keptOctets, octets);
-    octets = keptOctets;
+    const { keptBytes } = await summaryOf("stuck");
+    if (bytes > 0) assertEquals(keptBytes, bytes);
+    bytes = keptBytes;
   }
   // One response was begun, and no other is made.
   const { kinds: [kind] } = await summaryOf("stuck");
   assertEquals(kind!.responses, 2);
-  assert(octets > 0, "the client's buffers took a whole response");
+  assert(bytes > 0, "the client's buffers took a whole response");
   stuckProbe.isReading = true;
   assertEquals(await portTaken(stuck), "2");
   assertEquals(await portTaken(stuck), String(1 + CHANGES));

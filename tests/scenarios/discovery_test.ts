@@ -6,21 +6,21 @@ import {
 } from "@std/assert";
 import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
-import { certificates } from "../support/certificates.ts";
-import { DiscoveryRig } from "../support/discovery_rig.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
 import type { ClientDiff } from "../../server/discovery/status/client_diff.ts";
 import {
   endpointOf,
   endpointsOf,
   serviceOf,
-} from "../support/scripted_source.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+} from "../support/watch/scripted_source.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
 import {
   addressesIn,
   namesIn,
   type SotwProbe,
   type XdsProbe,
-} from "../support/xds_probe.ts";
+} from "../support/xds/xds_probe.ts";
 
 const NODE = { id: "probe", userAgentName: "envoy" };
 const WEB = "default/web:80";

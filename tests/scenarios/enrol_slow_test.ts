@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import { factsOf } from "../../host/pki/certificate.ts";
-import { Machine } from "../support/enrolled_agent.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { memoryFolder } from "../support/memory_folder.ts";
+import { factsOf } from "../../platform/pki/certificate.ts";
+import { Machine } from "../support/rigs/enrolled_agent.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { memoryFolder } from "../support/memory/memory_folder.ts";
 
 // What takes seconds, because certificates count in seconds and people wait.
 

@@ -1,24 +1,27 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import tls from "node:tls";
-import { AgentIdentity, joinAgain } from "../../agent/enrol/agent_identity.ts";
-import { hasJoined } from "../../agent/enrol/agent_state.ts";
-import { EnrolRefusal } from "../../agent/enrol/enrol_error.ts";
-import { Authority } from "../../host/pki/authority.ts";
-import { factsOf } from "../../host/pki/certificate.ts";
+import {
+  AgentIdentity,
+  joinAgain,
+} from "../../agent/identity/agent_identity.ts";
+import { hasJoined } from "../../agent/identity/agent_state.ts";
+import { EnrolRefusal } from "../../agent/identity/identity_error.ts";
+import { Authority } from "../../platform/pki/authority.ts";
+import { factsOf } from "../../platform/pki/certificate.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
   P256,
-} from "../../host/pki/key_pair.ts";
+} from "../../platform/pki/key_pair.ts";
 import {
   activateAuthority,
   retireAuthority,
   rotateAuthority,
 } from "../../server/identity/authorities.ts";
-import { certificates } from "../support/certificates.ts";
-import { Machine } from "../support/enrolled_agent.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import type { TunnelAgent } from "../support/tunnel_harness.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { Machine } from "../support/rigs/enrolled_agent.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import type { TunnelAgent } from "../support/rigs/tunnel_harness.ts";
 
 // Agents that join by themselves, over sockets, and stay who they are.
 

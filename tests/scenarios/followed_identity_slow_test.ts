@@ -6,11 +6,11 @@
  */
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { IdentityRoad } from "../../agent/enrol/identity_road.ts";
+import { IdentityRoad } from "../../agent/identity/identity_road.ts";
 import { tlsRoad } from "../../client/ads/ads_road.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { ThrowawayCa } from "../../host/tls/throwaway_ca.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
@@ -19,10 +19,10 @@ import {
   authorityId,
   rotateAuthority,
 } from "../../server/identity/authorities.ts";
-import { Machine } from "../support/enrolled_agent.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+import { Machine } from "../support/rigs/enrolled_agent.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
 
 /** Joins by an agent, which does not stay. */
 async function join(rig: IdentityRig, machine: Machine): Promise<void> {

@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 
 /** As users have it: `untilPrinted` sees links come and go. */
 const LOG = { serverFlags: ["--v=2"] };

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { factsOf } from "../../host/pki/certificate.ts";
+import { factsOf } from "../../platform/pki/certificate.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { IdentityCaller, IdentityNode } from "../support/identity_node.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { eventually, Tunnel } from "../support/tunnel_harness.ts";
+import { IdentityCaller, IdentityNode } from "../support/rigs/identity_node.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 // A server with an identity of its own, and nodes that join it over sockets.
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { factsOf } from "../../host/pki/certificate.ts";
-import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import { factsOf } from "../../platform/pki/certificate.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import {
@@ -8,12 +8,12 @@ import {
   loadAuthorities,
 } from "../../server/identity/authorities.ts";
 import { StateDirectory } from "../../server/identity/state_directory.ts";
-import { ThrowawayCa } from "../../host/tls/throwaway_ca.ts";
-import { certificates } from "../support/certificates.ts";
-import { IdentityNode } from "../support/identity_node.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { memoryFolder } from "../support/memory_folder.ts";
-import { Tunnel } from "../support/tunnel_harness.ts";
+import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { IdentityNode } from "../support/rigs/identity_node.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { memoryFolder } from "../support/memory/memory_folder.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 // Our own authority beside others: a foreign one, none at all, and itself from
 // a backup.

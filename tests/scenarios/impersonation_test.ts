@@ -5,8 +5,8 @@ import {
   LINK_ATTACKS,
   Scene,
 } from "../attacks/impersonation.ts";
-import { IdentityNode } from "../support/identity_node.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
+import { IdentityNode } from "../support/rigs/identity_node.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
 
 // Nobody speaks for a node that they are not: the whole table, by sockets.
 

@@ -7,12 +7,12 @@
 
 import { assert, assertEquals } from "@std/assert";
 import type { Carrier } from "../../proto/link/link.ts";
-import { ProbeTarget } from "../support/probe_target.ts";
-import { RawCaller } from "../support/raw_caller.ts";
-import { scriptedAgent } from "../support/scripted_agent.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { eventually, Tunnel } from "../support/tunnel_harness.ts";
-import { same } from "../support/tunnel_promises.ts";
+import { ProbeTarget } from "../support/peers/probe_target.ts";
+import { RawCaller } from "../support/peers/raw_caller.ts";
+import { scriptedAgent } from "../support/peers/scripted_agent.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
+import { same } from "../support/rigs/tunnel_promises.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const BANNER = "SSH-2.0-banner\r\n";
@@ -141,17 +141,17 @@ for (const carrier of CARRIERS) {
 
   Deno.test(`${carrier}: what kube-apiserver said before it hung up is delivered`, async () => {
     await using tunnel = await Tunnel.linked(carrier);
-    for (const octets of [1024, 48 * 1024]) {
+    for (const bytes of [1024, 48 * 1024]) {
       const caller = await RawCaller.open(tunnel.socketPath);
       const { connectId } = await caller.dial(tunnel.target.address);
       const target = await tunnel.target.next();
-      const last = crypto.getRandomValues(new Uint8Array(octets));
+      const last = crypto.getRandomValues(new Uint8Array(bytes));
       caller.hold();
       caller.script.data(connectId, last);
       caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
       await caller.hangUp();
       await target.ended;
-      assert(same(target.octets, last));
+      assert(same(target.bytes, last));
       target.finish();
       assertEquals(await target.closed, { kind: "clean" });
     }
@@ -172,14 +172,14 @@ for (const carrier of CARRIERS) {
     await target.closed;
   });
 
-  Deno.test(`${carrier}: CONNECT in any cutting, with early octets behind it`, async () => {
+  Deno.test(`${carrier}: CONNECT in any cutting, with early bytes behind it`, async () => {
     await using tunnel = await Tunnel.linked(carrier);
     const path = tunnel.socketPath;
     using conn = await Deno.connect({ transport: "unix", path });
     const request =
       `CONNECT ${tunnel.target.address} HTTP/1.1\r\nHost: a\r\n\r\nearly`;
-    for (const octet of new TextEncoder().encode(request)) {
-      await writeAll(conn, Uint8Array.of(octet));
+    for (const byte of new TextEncoder().encode(request)) {
+      await writeAll(conn, Uint8Array.of(byte));
     }
     await conn.closeWrite();
     const target = await tunnel.target.next();

@@ -6,9 +6,9 @@
  */
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { ThrowawayCa } from "../../host/tls/throwaway_ca.ts";
-import { certificates } from "../support/certificates.ts";
-import { KubeletRig, type RawHttpCaller } from "../support/kubelet_rig.ts";
+import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { KubeletRig, type RawHttpCaller } from "../support/rigs/kubelet_rig.ts";
 
 /** A followed log, and a connection whose protocol has changed. */
 async function busy(rig: KubeletRig): Promise<{

@@ -12,12 +12,12 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "@std/assert";
-import { ThrowawayCa } from "../../host/tls/throwaway_ca.ts";
+import { ThrowawayCa } from "../../platform/pki/throwaway_ca.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { certificates } from "../support/certificates.ts";
-import { KubeletRig } from "../support/kubelet_rig.ts";
-import { concat } from "../support/sockets.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { KubeletRig } from "../support/rigs/kubelet_rig.ts";
+import { concat } from "../support/peers/sockets.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 
@@ -105,7 +105,7 @@ for (const carrier of CARRIERS) {
     assert(answer.endsWith(`\r\n\r\n${body}`));
   });
 
-  Deno.test(`${carrier}: after a change of protocol octets pass both ways, half-closes too`, async () => {
+  Deno.test(`${carrier}: after a change of protocol bytes pass both ways, half-closes too`, async () => {
     await using rig = await KubeletRig.open({ carrier });
     const caller = await rig.caller();
     await caller.say(
@@ -384,7 +384,7 @@ Deno.test("the policy judges callers by their certificates, and the audit log na
       server: {
         authorization: {
           policyFile,
-          audit: { path, octetsMax: 1_000_000, filesMax: 2 },
+          audit: { path, bytesMax: 1_000_000, filesMax: 2 },
         },
       },
     });
@@ -435,6 +435,6 @@ function clientFrame(channel: number, text: string): Uint8Array {
   const payload = concat([
     Uint8Array.of(channel),
     new TextEncoder().encode(text),
-  ]).map((octet, at) => octet ^ mask[at % 4]!);
+  ]).map((byte, at) => byte ^ mask[at % 4]!);
   return concat([Uint8Array.of(0x82, 0x80 | payload.length), mask, payload]);
 }

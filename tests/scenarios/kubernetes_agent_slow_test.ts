@@ -6,14 +6,17 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { startKubernetesAgent } from "../../agent/kubernetes_agent.ts";
-import { API_CLIENT_SIGNER, CLIENT_USAGES } from "../../host/kubernetes/csr.ts";
-import { KubernetesIdentity } from "../../agent/enrol/kubernetes/kubernetes_identity.ts";
-import { certificates } from "../support/certificates.ts";
-import { FakeApiServer } from "../support/fake_apiserver.ts";
-import { FakeSigner } from "../support/fake_signer.ts";
-import { inMemoryFolder } from "../support/memory_folder.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
-import { Tunnel } from "../support/tunnel_harness.ts";
+import {
+  API_CLIENT_SIGNER,
+  CLIENT_USAGES,
+} from "../../neighbours/kubernetes/csr.ts";
+import { KubernetesIdentity } from "../../agent/identity/cluster/kubernetes_identity.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { FakeApiServer } from "../support/peers/fake_apiserver.ts";
+import { FakeSigner } from "../support/memory/fake_signer.ts";
+import { inMemoryFolder } from "../support/memory/memory_folder.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 /** X.509 counts seconds, so a certificate has one less than this at least. */
 const LIFE_MS = 3_000;
@@ -108,10 +111,10 @@ Deno.test("renewals drop no conduit, and the next link shows the newest certific
     tunnel.agents.push({ running, log });
     await linked;
     const { caller, target } = await tunnel.connect("grpc");
-    let octets = 0;
+    let bytes = 0;
     const exchange = async () => {
       caller.send("more");
-      await target.received(octets += 4);
+      await target.received(bytes += 4);
     };
     await exchange();
     // After two renewals the first certificate has expired.

@@ -1,10 +1,10 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Connector } from "../../agent/links/connector.ts";
 import type { AttemptEvents } from "../../agent/links/link_keeper.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { startCall } from "../../proto/grpc/client.ts";
 import { LinkError } from "../../proto/link/hello.ts";
-import { NO_IDENTIFIERS } from "../../proto/link/identifiers.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { AgentLink, PeerIdentity } from "../../proto/link/link.ts";
 import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -22,10 +22,13 @@ import {
   LEAVE_MS,
   RETIRED_CHECK_MS,
 } from "../../server/links/agent_port.ts";
-import { ConduitProbe, settled } from "../support/conduit_probe.ts";
-import { FakeTimers } from "../support/fake_timers.ts";
-import { MemoryConduit } from "../support/memory_conduit.ts";
-import { certified, MemoryTransport } from "../support/memory_transport.ts";
+import { ConduitProbe, settled } from "../support/memory/conduit_probe.ts";
+import { FakeTimers } from "../support/memory/fake_timers.ts";
+import { MemoryConduit } from "../support/memory/memory_conduit.ts";
+import {
+  certified,
+  MemoryTransport,
+} from "../support/memory/memory_transport.ts";
 
 // The agent port and the agent's connector, joined in memory: who may link, by
 // which carrier, and what happens when a link's stream ids run out.
@@ -63,7 +66,7 @@ function setUp(options: {
   const said: string[] = [];
   const shared = {
     keepaliveMs: 10_000,
-    messageOctetsMax: 1 << 20,
+    messageBytesMax: 1 << 20,
     timers,
     receiveBudget: new ReceiveBudget(),
   };
@@ -75,7 +78,7 @@ function setUp(options: {
     serverCount: 3,
     instanceId: "first",
     admit: (candidate) => judgeCandidate(judges, candidate),
-    randomness: (octets) => crypto.getRandomValues(octets),
+    randomness: (bytes) => crypto.getRandomValues(bytes),
     methodsFor: () => ({ "/test.Slow/Call": neverAnswers }),
     authorities: () => Uint8Array.of(1),
     firstStreamId: options.firstStreamId ?? 1,

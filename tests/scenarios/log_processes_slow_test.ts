@@ -6,8 +6,8 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { closedAddress } from "../support/probe_target.ts";
-import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import { closedAddress } from "../support/peers/probe_target.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 
 /** One connection, and three that fail; @returns what both ends have logged. */
 async function logsAt(level: number): Promise<readonly [string, string]> {

@@ -4,7 +4,7 @@
  * whoever is beside it hears nothing more.
  *
  * Entries above sockets have their tests beside their code: streams of HTTP/2
- * (`proto/streams/faults_test.ts`), its driver (`host/http2_driver_test.ts`),
+ * (`proto/streams/faults_test.ts`), its driver (`net/http2/http2_driver_test.ts`),
  * methods (`proto/grpc/server_test.ts`), conduits of links
  * (`proto/link/carrier_faults_test.ts`), transfers
  * (`proto/transfer/transfer_test.ts`), the poller (`poller_test.ts`).
@@ -12,48 +12,48 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import tls from "node:tls";
-import { TargetDialer } from "../../agent/target_dialer.ts";
+import { TargetDialer } from "../../agent/dial/target_dialer.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
-import { ConnectClient } from "../../host/connect/connect_client.ts";
-import { Intake } from "../../host/intake/intake.ts";
+import { ConnectClient } from "../../net/http1/connect_client.ts";
+import { Intake } from "../../net/admission/intake.ts";
 import {
   ALL_LIMITS_DEFAULT,
   SOURCE_LIMITS_DEFAULT,
-} from "../../host/intake/intake_limits.ts";
-import { listenAgentPort } from "../../host/listen/agent_listener.ts";
-import { acceptLoop } from "../../host/listen/accept_loop.ts";
-import { HttpPort } from "../../host/listen/http_port.ts";
-import { listenTcp } from "../../host/listen/listeners.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
+} from "../../net/admission/intake_limits.ts";
+import { listenAgentPort } from "../../net/listen/agent_listener.ts";
+import { acceptLoop } from "../../net/bind/accept_loop.ts";
+import { HttpPort } from "../../net/admin/http_port.ts";
+import { listenTcp } from "../../net/listen/listeners.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
 import {
   DenoDatagramSocket,
   platformListen,
-} from "../../host/sockets/datagrams/deno_datagram_socket.ts";
-import { NodeDatagramSocket } from "../../host/sockets/datagrams/node_datagram_socket.ts";
-import { denoSocket } from "../../host/sockets/deno_socket.ts";
-import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import { Credentials } from "../../host/tls/credentials.ts";
-import type { CertificatePair } from "../../host/tls/throwaway_ca.ts";
-import type { TransportEvents } from "../../host/transport.ts";
+} from "../../net/datagram/deno_datagram_socket.ts";
+import { NodeDatagramSocket } from "../../net/datagram/node_datagram_socket.ts";
+import { denoSocket } from "../../net/stream/deno_socket.ts";
+import { socketTransport } from "../../net/stream/socket_transport.ts";
+import { Credentials } from "../../net/tls/trust/credentials.ts";
+import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
+import type { TransportEvents } from "../../net/stream/transport.ts";
 import type { DialError } from "../../proto/link/link.ts";
 import type { ConduitEvents } from "../../proto/transfer/conduit.ts";
 import { FirstRead } from "../../server/frontends/first_read.ts";
-import { certificates } from "../support/certificates.ts";
-import { FakeTimers } from "../support/fake_timers.ts";
-import { slip } from "../support/heard_faults.ts";
-import { HeardErrors } from "../support/heard_errors.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
-import { RecordedSink } from "../support/recorded_sink.ts";
-import { ScriptedSource, serviceOf } from "../support/scripted_source.ts";
-import { testEachKind } from "../support/socket_kinds.ts";
-import { readToEnd, tcpPair } from "../support/sockets.ts";
-import { eventually } from "../support/tunnel_harness.ts";
-import { TLS_ENGINES } from "../support/tls_engines.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { FakeTimers } from "../support/memory/fake_timers.ts";
+import { slip } from "../support/watch/heard_faults.ts";
+import { HeardErrors } from "../support/watch/heard_errors.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
+import { RecordedSink } from "../support/watch/recorded_sink.ts";
+import { ScriptedSource, serviceOf } from "../support/watch/scripted_source.ts";
+import { testEachKind } from "../support/memory/socket_kinds.ts";
+import { readToEnd, tcpPair } from "../support/peers/sockets.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
+import { TLS_ENGINES } from "../support/rigs/tls_engines.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
-const OCTETS = new TextEncoder().encode("octets");
+const BYTES = new TextEncoder().encode("bytes");
 
 /** A test that provokes exactly one internal error, in `where`. */
 function entry(
@@ -136,7 +136,7 @@ for (const event of ["onData", "onEnd", "onWritable", "onClose"] as const) {
         slip();
       },
     });
-    if (event === "onData") await peer.write(OCTETS);
+    if (event === "onData") await peer.write(BYTES);
     if (event === "onEnd") await peer.closeWrite();
     if (event === "onClose") conduit.reset("done");
     if (event === "onWritable") {
@@ -174,10 +174,10 @@ for (const event of ["onChunk", "onEnd", "onClose", "a write's end"] as const) {
         slip();
       },
     });
-    if (event === "onChunk") await peer.write(OCTETS);
+    if (event === "onChunk") await peer.write(BYTES);
     if (event === "onEnd") await peer.closeWrite();
     if (event === "onClose") transport.close();
-    if (event === "a write's end") transport.write(OCTETS, slip);
+    if (event === "a write's end") transport.write(BYTES, slip);
     const error = await closed.promise;
     if (event !== "onClose") {
       assertEquals(error?.message, "an internal error");
@@ -211,7 +211,7 @@ for (
       onError: heard.reject,
     });
     peer.listen({ onDatagram() {}, onError() {} });
-    for (let sent = 0; sent < 2; sent++) peer.send(OCTETS, socket.address);
+    for (let sent = 0; sent < 2; sent++) peer.send(BYTES, socket.address);
     await heard.promise;
     for (const one of [socket, peer]) {
       await new Promise<void>((resolve) => one.close(resolve));
@@ -363,7 +363,7 @@ entry("a request of health or administration", "http", async () => {
   assertMatch(await ask(), /^HTTP\/1\.1 200 /);
 });
 
-entry("a caller's first octets", "socket", async () => {
+entry("a caller's first bytes", "socket", async () => {
   const [client, accepted] = await tcpPair();
   new FirstRead(denoSocket(accepted), systemTimers, slip).start();
   await client.write(new TextEncoder().encode("CONNECT a:1 HTTP/1.1\r\n"));

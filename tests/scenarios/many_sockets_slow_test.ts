@@ -1,22 +1,22 @@
 /**
  * Thousands of connections that come and go at random through an echo: each has
- * its octets back, and nothing of any is left. In a program of its own, because
+ * its bytes back, and nothing of any is left. In a program of its own, because
  * it counts the descriptors of the whole process.
  *
  * @module
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { acceptLoop } from "../../host/listen/accept_loop.ts";
-import { conduitOf } from "../../host/sockets/conduit_of_socket.ts";
-import { sharedPoller } from "../../host/sockets/polled/poller.ts";
-import { connectToAddress } from "../../host/sockets/socket_connect.ts";
-import { listenOnAddress } from "../../host/sockets/socket_listener.ts";
+import { acceptLoop } from "../../net/bind/accept_loop.ts";
+import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
+import { sharedPoller } from "../../net/poll/poller.ts";
+import { connectToAddress } from "../../net/stream/socket_connect.ts";
+import { listenOnAddress } from "../../net/bind/socket_listener.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { ConduitProbe, settled } from "../support/conduit_probe.ts";
-import { Prng } from "../support/prng.ts";
-import { WAITERS } from "../support/socket_kinds.ts";
-import { Trouble } from "../support/trouble.ts";
+import { ConduitProbe, settled } from "../support/memory/conduit_probe.ts";
+import { Prng } from "../support/memory/prng.ts";
+import { WAITERS } from "../support/memory/socket_kinds.ts";
+import { Trouble } from "../support/memory/trouble.ts";
 
 const CONNECTIONS = 5_000;
 /** At a time. Each has both its ends in this process. */
@@ -31,8 +31,8 @@ function echo(conduit: Conduit): void {
   const probe = new ConduitProbe(conduit);
   let answered = 0;
   const answer = () => {
-    probe.send(probe.octets.slice(answered));
-    answered = probe.receivedOctets;
+    probe.send(probe.bytes.slice(answered));
+    answered = probe.receivedBytes;
   };
   const next = () =>
     void probe.received(answered + 1).then(() => {
@@ -41,27 +41,27 @@ function echo(conduit: Conduit): void {
     });
   next();
   void probe.ended.then(() => {
-    if (probe.receivedOctets > answered) answer();
+    if (probe.receivedBytes > answered) answer();
     probe.finish();
   });
 }
 
-/** One connection: some octets, and an end of one kind or the other. */
+/** One connection: some bytes, and an end of one kind or the other. */
 async function visit(port: number, prng: Prng): Promise<void> {
   const to = { hostname: "127.0.0.1", port };
   const probe = new ConduitProbe(conduitOf(await connectToAddress(to, NEVER)));
-  const octets = prng.octets(
+  const bytes = prng.bytes(
     1 + prng.below(prng.below(20) === 0 ? 40_000 : 300),
   );
-  probe.send(octets);
+  probe.send(bytes);
   const isRude = prng.below(5) === 0;
   if (isRude && prng.below(2) === 0) await settled();
-  else await probe.received(octets.length);
+  else await probe.received(bytes.length);
   if (isRude) probe.reset("gone");
   else probe.finish();
   const end = await probe.closed;
   assertEquals(end.kind, isRude ? "reset" : "clean");
-  if (!isRude) assert(probe.octets.every((octet, at) => octet === octets[at]));
+  if (!isRude) assert(probe.bytes.every((byte, at) => byte === bytes[at]));
 }
 
 async function crowd(seed: number): Promise<void> {
@@ -122,7 +122,7 @@ for (const choice of Object.keys(WAITERS)) {
         args: ["run", "--quiet", "-A", import.meta.filename!, `${seed}`],
         env: { TUNNEL_SOCKETS: choice },
       }).output();
-      const text = (octets: Uint8Array) => new TextDecoder().decode(octets);
+      const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
       assertEquals(code, 0, `seed ${seed}: ${text(stdout)}${text(stderr)}`);
     },
   });

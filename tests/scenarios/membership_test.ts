@@ -9,15 +9,15 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import { virtualAddressOf } from "../../server/discovery/generate/virtual_addresses.ts";
-import { ConduitProbe } from "../support/conduit_probe.ts";
-import { announced, NodeRig } from "../support/node_rig.ts";
-import { ask, ProxyRig } from "../support/proxy_rig.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { announced, NodeRig } from "../support/rigs/node_rig.ts";
+import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import {
   eventually,
   metricAt,
   portOf,
   Tunnel,
-} from "../support/tunnel_harness.ts";
+} from "../support/rigs/tunnel_harness.ts";
 
 const KEY = "default/web";
 /** Connections that an agent has to targets. */
@@ -144,7 +144,7 @@ Deno.test("a node reaches services of the catalog, and no more, unless a rule sa
   await Deno.remove(policyFile);
 });
 
-Deno.test("octets, half-closes and resets go from node to node as everywhere", async () => {
+Deno.test("bytes, half-closes and resets go from node to node as everywhere", async () => {
   await using rig = await NodeRig.open();
   const { target } = rig.tunnel;
   const port = portOf(target.address);

@@ -7,12 +7,12 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { Int64 } from "../../proto/packets/packet.ts";
-import { ConduitProbe } from "../support/conduit_probe.ts";
-import type { ScriptedCaller } from "../support/packet_script.ts";
-import { RawCaller } from "../support/raw_caller.ts";
-import { scriptedAgent } from "../support/scripted_agent.ts";
-import { eventually, Tunnel } from "../support/tunnel_harness.ts";
-import { same } from "../support/tunnel_promises.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import type { ScriptedCaller } from "../support/watch/packet_script.ts";
+import { RawCaller } from "../support/peers/raw_caller.ts";
+import { scriptedAgent } from "../support/peers/scripted_agent.ts";
+import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
+import { same } from "../support/rigs/tunnel_promises.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const MIB = 1024 * 1024;
@@ -43,13 +43,13 @@ for (const carrier of CARRIERS) {
     const sent = new Uint8Array(5 * MIB).map((_, index) => index * 7);
     caller.script.data(connectId, sent);
     await target.received(sent.length);
-    assert(same(target.octets, sent));
+    assert(same(target.bytes, sent));
     caller.close();
   });
 
   Deno.test(`${carrier}: a Go client's message over the limit is refused with both sizes`, async () => {
     await using tunnel = await Tunnel.open({
-      server: { messageOctetsMax: MIB },
+      server: { messageBytesMax: MIB },
     });
     await tunnel.link({ carrier });
     const caller = await RawCaller.open(tunnel.socketPath);
@@ -110,16 +110,16 @@ Deno.test("a Go agent's single message of 5 MiB arrives whole", async () => {
   const sent = new Uint8Array(5 * MIB).map((_, index) => index * 7);
   agent.data(1n << 60n, sent);
   await caller.received(sent.length);
-  assert(same(caller.octets, sent));
+  assert(same(caller.bytes, sent));
   caller.send(sent);
-  await eventually("all octets", () => agent.octets === sent.length);
+  await eventually("all bytes", () => agent.bytes === sent.length);
   const pieces = agent.heard.filter((line) => line.startsWith("DATA")).length;
   assert(pieces >= sent.length / 65_536, `ours were split in ${pieces}`);
   agent.call.cancel();
 });
 
 Deno.test("a Go agent's message over the limit ends its link, with both sizes", async () => {
-  await using tunnel = await Tunnel.open({ server: { messageOctetsMax: MIB } });
+  await using tunnel = await Tunnel.open({ server: { messageBytesMax: MIB } });
   const agent = await scriptedAgent(tunnel);
   await tunnel.log.until(/^agent linked$/);
   const caller = await connectThrough(tunnel, agent, 1);

@@ -6,12 +6,12 @@
  */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { parseRule } from "../../host/policy/rule.ts";
-import { RuleSet } from "../../host/policy/rule_set.ts";
+import { parseRule } from "../../policy/rule.ts";
+import { RuleSet } from "../../policy/rule_set.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { Identifiers } from "../../proto/link/link.ts";
-import { IdentityNode } from "../support/identity_node.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
+import { IdentityNode } from "../support/rigs/identity_node.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
 
 const GRANTED = "host=DB.internal&uid=ABC&ipv4=10.9.0.2&ipv6=fd00::9" +
   "&cidr=10.1.0.0/16";

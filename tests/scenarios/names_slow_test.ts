@@ -6,8 +6,8 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { DnsServer, fromTable } from "../support/dns_server.ts";
-import { TunnelProcesses } from "../support/tunnel_processes.ts";
+import { DnsServer, fromTable } from "../support/peers/dns_server.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 

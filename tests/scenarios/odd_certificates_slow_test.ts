@@ -8,7 +8,7 @@
 
 import { assertEquals } from "@std/assert";
 import tls from "node:tls";
-import { openLibssl } from "../../host/libssl/library.ts";
+import { openLibssl } from "../../net/tls/openssl/library.ts";
 import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
@@ -17,7 +17,7 @@ import {
   oddAuthority,
   type OddCertificate,
   oddCertificates,
-} from "../support/odd_certificates.ts";
+} from "../support/certificates/odd_certificates.ts";
 
 /** This platform's own client refuses to show these. */
 const UNSHOWN_MAX = 4;

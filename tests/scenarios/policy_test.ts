@@ -8,10 +8,10 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
-import { parseRule } from "../../host/policy/rule.ts";
-import { RuleSet } from "../../host/policy/rule_set.ts";
+import { parseRule } from "../../policy/rule.ts";
+import { RuleSet } from "../../policy/rule_set.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { metricAt, Tunnel } from "../support/tunnel_harness.ts";
+import { metricAt, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
@@ -205,7 +205,7 @@ async function auditedDials(
 ) {
   const file = (name: string) => ({
     path: `${folder}/${name}.log`,
-    octetsMax: 1_000_000,
+    bytesMax: 1_000_000,
     filesMax: 2,
   });
   const policyFile = `${folder}/policy.json`;
@@ -275,8 +275,8 @@ function serverLines(socket: string, address: string) {
       ...who,
       target: address,
       end: "clean",
-      octetsToTarget: 22,
-      octetsFromTarget: 7,
+      bytesToTarget: 22,
+      bytesFromTarget: 7,
     },
     {
       event: "dial",
@@ -293,8 +293,8 @@ function serverLines(socket: string, address: string) {
       target: "127.0.0.1:22",
       end: "failed",
       reason: refused,
-      octetsToTarget: 0,
-      octetsFromTarget: 0,
+      bytesToTarget: 0,
+      bytesFromTarget: 0,
     },
     {
       event: "dial",
@@ -324,8 +324,8 @@ function agentLines(address: string) {
       ...here,
       target: address,
       end: "clean",
-      octetsToTarget: 22,
-      octetsFromTarget: 7,
+      bytesToTarget: 22,
+      bytesFromTarget: 7,
     },
     {
       event: "dial",
@@ -368,7 +368,7 @@ Deno.test("an audit log is whole when its server and its agent are stopped", asy
   const folder = await Deno.makeTempDir({ prefix: "audit-" });
   const file = (name: string) => ({
     path: `${folder}/${name}.log`,
-    octetsMax: 1_000_000,
+    bytesMax: 1_000_000,
     filesMax: 2,
   });
   {
@@ -387,8 +387,8 @@ Deno.test("an audit log is whole when its server and its agent are stopped", asy
     const dials = lines.filter(({ event }) => event === "dial");
     const ends = lines.filter(({ event }) => event === "end");
     assertEquals([dials.length, ends.length], [2, 2], name);
-    for (const { octetsToTarget, end } of ends) {
-      assertEquals([octetsToTarget, end === "clean"], [5, false]);
+    for (const { bytesToTarget, end } of ends) {
+      assertEquals([bytesToTarget, end === "clean"], [5, false]);
     }
   }
   await Deno.remove(folder, { recursive: true });

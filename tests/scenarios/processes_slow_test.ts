@@ -5,12 +5,12 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { SilentTarget } from "../support/probe_target.ts";
-import { eventually, metricAt } from "../support/tunnel_harness.ts";
+import { SilentTarget } from "../support/peers/probe_target.ts";
+import { eventually, metricAt } from "../support/rigs/tunnel_harness.ts";
 import {
   openDescriptors,
   TunnelProcesses,
-} from "../support/tunnel_processes.ts";
+} from "../support/rigs/tunnel_processes.ts";
 
 const SERVER = "konnectivity_network_proxy_server_";
 

@@ -1,3 +1,3 @@
-import { BULK, definePromises } from "../support/promise_matrix.ts";
+import { BULK, definePromises } from "../support/rigs/promise_matrix.ts";
 
 definePromises((sentence) => BULK.test(sentence));

@@ -7,30 +7,33 @@
  */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { EtcdEntries } from "../../catalog/sources/etcd_entries.ts";
-import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd_registry_layout.ts";
-import { tunnelLayout } from "../../catalog/sources/etcd_tunnel_layout.ts";
+import { EtcdEntries } from "../../catalog/sources/etcd/etcd_entries.ts";
+import { REGISTRY_LAYOUT } from "../../catalog/sources/etcd/etcd_registry_layout.ts";
+import { tunnelLayout } from "../../catalog/sources/etcd/etcd_tunnel_layout.ts";
 import {
   CatalogDocumentError,
   readCatalogDocument,
-} from "../../catalog/sources/catalog_document.ts";
-import { serviceFrom } from "../../catalog/sources/kubernetes_service.ts";
-import { EndpointSlices } from "../../catalog/sources/endpoint_slices.ts";
+} from "../../catalog/sources/document/catalog_document.ts";
+import { serviceFrom } from "../../catalog/sources/kubernetes/kubernetes_service.ts";
+import { EndpointSlices } from "../../catalog/sources/kubernetes/endpoint_slices.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
-import { parseMinVersion, TlsOptionError } from "../../host/tls/tls_options.ts";
+import {
+  parseMinVersion,
+  TlsOptionError,
+} from "../../net/tls/trust/tls_options.ts";
 import { GrpcError } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { PolicyError } from "../../server/policy/policy_error.ts";
 import { readPolicy } from "../../server/policy/policy_file.ts";
-import { DiscoveryRig } from "../support/discovery_rig.ts";
-import { HeardErrors } from "../support/heard_errors.ts";
-import { IdentityNode } from "../support/identity_node.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { KubeletRig } from "../support/kubelet_rig.ts";
-import { RawCaller } from "../support/raw_caller.ts";
-import { endpointsOf, serviceOf } from "../support/scripted_source.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { Tunnel } from "../support/tunnel_harness.ts";
+import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
+import { HeardErrors } from "../support/watch/heard_errors.ts";
+import { IdentityNode } from "../support/rigs/identity_node.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { KubeletRig } from "../support/rigs/kubelet_rig.ts";
+import { RawCaller } from "../support/peers/raw_caller.ts";
+import { endpointsOf, serviceOf } from "../support/watch/scripted_source.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const NAMES: readonly string[] = Object.getOwnPropertyNames(Object.prototype);
 

@@ -12,11 +12,15 @@ import {
   STREAMS_MAX,
   STREAMS_PER_PROGRAM_MAX,
 } from "../../agent/relay/ads_relay.ts";
-import { announced, NodeRig } from "../support/node_rig.ts";
-import { ProxyRig } from "../support/proxy_rig.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { eventually, metricAt, portOf } from "../support/tunnel_harness.ts";
-import { namesIn, XdsProbe } from "../support/xds_probe.ts";
+import { announced, NodeRig } from "../support/rigs/node_rig.ts";
+import { ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import {
+  eventually,
+  metricAt,
+  portOf,
+} from "../support/rigs/tunnel_harness.ts";
+import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
 
 const ANY = { hostname: "127.0.0.1", port: 0 };
 
@@ -53,12 +57,12 @@ class Scene implements AsyncDisposable {
     );
   }
 
-  /** All that is answered to octets, if their sender waits for the end. */
+  /** All that is answered to bytes, if their sender waits for the end. */
   async heard(port: number, text: string): Promise<string> {
     const conn = await Deno.connect({ hostname: "127.0.0.1", port });
     try {
-      const octets = Uint8Array.from(text, (char) => char.charCodeAt(0));
-      await writeAll(conn, octets).catch(() => {});
+      const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
+      await writeAll(conn, bytes).catch(() => {});
       const answer = await readToEnd(conn).catch(() => new Uint8Array(0));
       return new TextDecoder("latin1").decode(answer);
     } finally {
@@ -113,7 +117,7 @@ Deno.test("a page in a browser gets nothing out of a relay, whatever it posts", 
   assertMatch(answer, /^HTTP\/1\.1 405 /);
   assertEquals(answer.match(/HTTP\/1\.1 /g)?.length, 1);
   assert(!answer.includes("edge-1: "), answer);
-  // HTTP/2 begins with the connection's first octet or not at all.
+  // HTTP/2 begins with the connection's first byte or not at all.
   const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
   for (const text of [post(preface), "GET / HTTP/1.1\r\n\r\n", "\r\n\r\n"]) {
     const answer = await scene.heard(xds, text.padEnd(100));

@@ -9,11 +9,11 @@ import { assert, assertEquals } from "@std/assert";
 import { AdsRelay } from "../../agent/relay/ads_relay.ts";
 import { plainRoad } from "../../client/ads/ads_road.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
-import { DiscoveryRig } from "../support/discovery_rig.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
-import { serviceOf } from "../support/scripted_source.ts";
-import { portOf } from "../support/tunnel_harness.ts";
-import { namesIn, XdsProbe } from "../support/xds_probe.ts";
+import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
+import { serviceOf } from "../support/watch/scripted_source.ts";
+import { portOf } from "../support/rigs/tunnel_harness.ts";
+import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
 
 /** Such that all clusters are several MiB: more than all windows hold. */
 const SERVICES = 5_000;

@@ -10,17 +10,17 @@ import { StatusCode } from "../../proto/grpc/status.ts";
 import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { structOf } from "../../proto/xds/struct_data.ts";
-import { denoSocket } from "../../host/sockets/deno_socket.ts";
-import { announced, NodeRig } from "../support/node_rig.ts";
-import { ask, ProxyRig } from "../support/proxy_rig.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
+import { denoSocket } from "../../net/stream/deno_socket.ts";
+import { announced, NodeRig } from "../support/rigs/node_rig.ts";
+import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import {
   eventually,
   metricAt,
   portOf,
   type TunnelAgent,
-} from "../support/tunnel_harness.ts";
-import { addressesIn, namesIn, XdsProbe } from "../support/xds_probe.ts";
+} from "../support/rigs/tunnel_harness.ts";
+import { addressesIn, namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
 
 const ANY = { hostname: "127.0.0.1", port: 0 };
 const RELAY = { xds: ANY, connect: ANY };
@@ -34,7 +34,7 @@ const ENVOY = {
 };
 
 const encode = (text: string) => new TextEncoder().encode(text);
-const decode = (octets: Uint8Array) => new TextDecoder().decode(octets);
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** A server, `edge-1` that announces, and `edge-2` that relays. */
 async function relayed(targetPort: number) {
@@ -155,7 +155,7 @@ Deno.test("what the server refuses a program is told in its words", async () => 
   assertMatch(message, /its first request has no node\.id/);
 });
 
-Deno.test("a relay serves connections with their ends, and octets that come first", async () => {
+Deno.test("a relay serves connections with their ends, and bytes that come first", async () => {
   const { rig, agent } = await relayed(0);
   await using _ = rig;
   const { target } = rig.tunnel;

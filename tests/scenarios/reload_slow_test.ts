@@ -4,18 +4,22 @@ import type { FrontendProtocol } from "../../client/road.ts";
 import {
   type CertificatePair,
   ThrowawayCa,
-} from "../../host/tls/throwaway_ca.ts";
+} from "../../platform/pki/throwaway_ca.ts";
 import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
-import { Prng } from "../support/prng.ts";
-import { portOf, Tunnel, type TunnelAgent } from "../support/tunnel_harness.ts";
-import { arrivals } from "../support/sockets.ts";
+import { Prng } from "../support/memory/prng.ts";
+import {
+  portOf,
+  Tunnel,
+  type TunnelAgent,
+} from "../support/rigs/tunnel_harness.ts";
+import { arrivals } from "../support/peers/sockets.ts";
 
 // Everything that comes from files changes a hundred times, authorities too,
-// while conduits carry octets that are compared: none may notice.
+// while conduits carry bytes that are compared: none may notice.
 
 const RELOADS = 100;
 const CONDUITS_PER_PROTOCOL = 6;
@@ -31,7 +35,7 @@ Deno.test("a hundred reloads under load drop no conduit", async () => {
   }
   for (const load of loads) {
     assertEquals(await load.finish(), { kind: "clean" });
-    assertEquals(load.receivedOctets, load.sentOctets);
+    assertEquals(load.receivedBytes, load.sentBytes);
   }
   const { tunnel, agent } = stage;
   for (const { lines } of [tunnel.log, agent.log]) {
@@ -44,26 +48,26 @@ Deno.test("a hundred reloads under load drop no conduit", async () => {
   }
 });
 
-/** A caller whose octets come back from the target, and are compared. */
+/** A caller whose bytes come back from the target, and are compared. */
 class EchoLoad implements ConduitEvents {
   readonly #conduit: Conduit;
   readonly #pattern: Uint8Array;
   readonly #closed = Promise.withResolvers<ConduitEnd>();
   readonly #echoed = Promise.withResolvers<void>();
   #isEnding = false;
-  sentOctets = 0;
-  receivedOctets = 0;
+  sentBytes = 0;
+  receivedBytes = 0;
   end: ConduitEnd | undefined;
 
   constructor(conduit: Conduit, prng: Prng) {
     this.#conduit = conduit;
     // A prime, so that no frame boundary keeps its place in it.
-    this.#pattern = prng.octets(8_191);
+    this.#pattern = prng.bytes(8_191);
     conduit.attach(this);
     this.#send();
   }
 
-  /** Fulfilled when the first octets are back. */
+  /** Fulfilled when the first bytes are back. */
   get echoed(): Promise<void> {
     return this.#echoed.promise;
   }
@@ -74,13 +78,13 @@ class EchoLoad implements ConduitEvents {
   }
 
   onData(chunk: Uint8Array): void {
-    for (const octet of chunk) {
-      const at = this.receivedOctets++ % this.#pattern.length;
-      if (octet !== this.#pattern[at]) throw new Error("octets were changed");
+    for (const byte of chunk) {
+      const at = this.receivedBytes++ % this.#pattern.length;
+      if (byte !== this.#pattern[at]) throw new Error("bytes were changed");
     }
     this.#conduit.consumed(chunk.length);
     this.#echoed.resolve();
-    if (this.receivedOctets < this.sentOctets) return;
+    if (this.receivedBytes < this.sentBytes) return;
     if (this.#isEnding) this.#conduit.end();
     else this.#send();
   }
@@ -97,8 +101,8 @@ class EchoLoad implements ConduitEvents {
   }
 
   #send(): void {
-    const rest = this.#pattern.subarray(this.sentOctets % this.#pattern.length);
-    this.sentOctets += this.#conduit.write(rest);
+    const rest = this.#pattern.subarray(this.sentBytes % this.#pattern.length);
+    this.sentBytes += this.#conduit.write(rest);
   }
 }
 

@@ -1,6 +1,10 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { certificates } from "../support/certificates.ts";
-import { eventually, metricAt, Tunnel } from "../support/tunnel_harness.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import {
+  eventually,
+  metricAt,
+  Tunnel,
+} from "../support/rigs/tunnel_harness.ts";
 
 // Certificates and authorities change under a tunnel that is in use: what
 // stands goes on, what is new is judged by the new files.

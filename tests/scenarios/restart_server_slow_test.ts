@@ -10,10 +10,10 @@ import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { launchAgent, ourCommand, type RunningAgent } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
-import { ConduitProbe } from "../support/conduit_probe.ts";
-import { ProxyRig } from "../support/proxy_rig.ts";
-import { FakeSystemd } from "../support/fake_systemd.ts";
-import { SteadyRequests } from "../support/steady_requests.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { FakeSystemd } from "../support/peers/fake_systemd.ts";
+import { SteadyRequests } from "../support/peers/steady_requests.ts";
 
 /** Servers, one after the other, with two agents. */
 class ServerStage implements AsyncDisposable {

@@ -8,10 +8,10 @@ import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
-import { ask, ProxyRig } from "../support/proxy_rig.ts";
-import { FakeSystemd } from "../support/fake_systemd.ts";
-import { askEcho, SteadyRequests } from "../support/steady_requests.ts";
-import { DatagramPeer } from "../support/datagrams.ts";
+import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { FakeSystemd } from "../support/peers/fake_systemd.ts";
+import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
+import { DatagramPeer } from "../support/peers/datagrams.ts";
 
 /** A service proxy of processes, one after the other. */
 class ProxyStage implements AsyncDisposable {

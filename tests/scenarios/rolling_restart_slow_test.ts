@@ -12,8 +12,8 @@ import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "../soak/identity_stage.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
-import { ask, ProxyRig } from "../support/proxy_rig.ts";
-import { XdsProbe } from "../support/xds_probe.ts";
+import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { XdsProbe } from "../support/xds/xds_probe.ts";
 
 /** Between two connections of each kind. */
 const PACE_MS = 20;

@@ -9,17 +9,21 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { forward } from "../../client/forward.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
 import { openRoad } from "../../client/road_dialer.ts";
-import { systemTimers } from "../../host/process/system_timers.ts";
-import { EARLY_WAIT_MS } from "../../host/sockets/first_octets.ts";
-import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
-import { denoSocket } from "../../host/sockets/deno_socket.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { EARLY_WAIT_MS } from "../../net/stream/first_bytes.ts";
+import { SocketConduit } from "../../net/stream/socket_conduit.ts";
+import { denoSocket } from "../../net/stream/deno_socket.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { ConduitProbe } from "../support/conduit_probe.ts";
-import type { CuttableRoad } from "../support/cuttable_road.ts";
-import { closedAddress } from "../support/probe_target.ts";
-import { Trouble } from "../support/trouble.ts";
-import { portOf, Tunnel, type TunnelWish } from "../support/tunnel_harness.ts";
+import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import type { CuttableRoad } from "../support/peers/cuttable_road.ts";
+import { closedAddress } from "../support/peers/probe_target.ts";
+import { Trouble } from "../support/memory/trouble.ts";
+import {
+  portOf,
+  Tunnel,
+  type TunnelWish,
+} from "../support/rigs/tunnel_harness.ts";
 
 const FRONTENDS = ["unix", "tcp"] as const;
 const ASK = new TextEncoder().encode("ask");
@@ -215,5 +219,5 @@ async function assertBroken(
     await Promise.race([caller.ended, caller.closed]);
     caller.reset("the test is over");
   }
-  assertEquals(caller.receivedOctets, 0);
+  assertEquals(caller.receivedBytes, 0);
 }

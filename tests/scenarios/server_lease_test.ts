@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { FakeApiServer } from "../support/fake_apiserver.ts";
-import { eventually, Tunnel } from "../support/tunnel_harness.ts";
+import { FakeApiServer } from "../support/peers/fake_apiserver.ts";
+import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 Deno.test("a server that drains is not counted any more, though it still serves", async () => {
   await using api = FakeApiServer.start();

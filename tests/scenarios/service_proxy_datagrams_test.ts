@@ -5,14 +5,14 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { MachineReach } from "../../agent/proxy/reach.ts";
+import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { DatagramPeer } from "../support/datagrams.ts";
-import { endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
-import { Tunnel } from "../support/tunnel_harness.ts";
-import { freePort, KEY, serveAt } from "../support/udp_echo.ts";
+import { DatagramPeer } from "../support/peers/datagrams.ts";
+import { endpoints, ProxyRig, service } from "../support/rigs/proxy_rig.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
+import { freePort, KEY, serveAt } from "../support/peers/udp_echo.ts";
 
 const AGENT = { via: { kind: "agent" } } as const;
 

@@ -5,21 +5,26 @@
  */
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import type { AgentIdentifier } from "../../catalog/model.ts";
+import type { AgentIdentifier } from "../../catalog/model/model.ts";
 import { openRoad } from "../../client/road_dialer.ts";
 import type { FrontendProtocol } from "../../client/road.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { MachineReach } from "../../agent/proxy/reach.ts";
+import { MachineReach } from "../../agent/proxy/endpoints/reach.ts";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
-import { proxyEnvironment } from "../../host/dial/proxy_environment.ts";
-import { RecordedLog } from "../support/recorded_log.ts";
-import { ask, endpoints, ProxyRig, service } from "../support/proxy_rig.ts";
-import { readToEnd, writeAll } from "../support/sockets.ts";
-import { portOf, Tunnel } from "../support/tunnel_harness.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import { RecordedLog } from "../support/watch/recorded_log.ts";
+import {
+  ask,
+  endpoints,
+  ProxyRig,
+  service,
+} from "../support/rigs/proxy_rig.ts";
+import { readToEnd, writeAll } from "../support/peers/sockets.ts";
+import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const KEY = "default/web";
 const encode = (text: string) => new TextEncoder().encode(text);
-const decode = (octets: Uint8Array) => new TextDecoder().decode(octets);
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** A proxy whose road is `tunnel`'s, with one endpoint behind an agent. */
 async function proxyThrough(
@@ -62,7 +67,7 @@ for (const carrier of ["streams", "packets"] as readonly Carrier[]) {
       await caller.closeWrite();
       const far = await target.next();
       await far.ended;
-      assertEquals(decode(far.octets), "all of it");
+      assertEquals(decode(far.bytes), "all of it");
       far.send(encode("and back"));
       far.finish();
       assertEquals(decode(await readToEnd(caller)), "and back");
@@ -136,7 +141,7 @@ Deno.test("an agent serves the services of a file, shows them, and ends them wit
   );
   const { ports } = await response.json();
   assertEquals(ports[0].listening, `127.0.0.1:${port}`);
-  assertEquals([ports[0].open, ports[0].octetsToClients], [1, 5]);
+  assertEquals([ports[0].open, ports[0].bytesToClients], [1, 5]);
   const metrics = await fetch(`http://${running.addresses.health}/metrics`);
   assertMatch(await metrics.text(), /^tunnel_proxy_ports 1$/m);
   running.shutdown();

@@ -1,15 +1,15 @@
 /**
  * `TUNNEL_SOCKETS`, the way back to other sockets: with each of them, and with
- * no more than the packaged program may do, a tunnel carries octets, and its log
+ * no more than the packaged program may do, a tunnel carries bytes, and its log
  * says which sockets they are.
  *
  * @module
  */
 
 import { assertStringIncludes } from "@std/assert";
-import { SOCKET_CHOICES } from "../../host/sockets/polled/socket_choice.ts";
-import { carryWith } from "../support/packaged_tunnel.ts";
-import { WAITERS } from "../support/socket_kinds.ts";
+import { SOCKET_CHOICES } from "../../net/poll/socket_choice.ts";
+import { carryWith } from "../support/rigs/packaged_tunnel.ts";
+import { WAITERS } from "../support/memory/socket_kinds.ts";
 
 const WORDS: Readonly<Record<string, string>> = {
   platform: "Local sockets are the platform's: $TUNNEL_SOCKETS says so",

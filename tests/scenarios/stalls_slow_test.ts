@@ -8,7 +8,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import type { FrontendProtocol } from "../../client/road.ts";
-import { metricAt, Tunnel } from "../support/tunnel_harness.ts";
+import { metricAt, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const PROTOCOLS: readonly FrontendProtocol[] = ["grpc", "http-connect"];
 const MIB = 1024 * 1024;
@@ -38,12 +38,12 @@ for (const protocol of PROTOCOLS) {
       assertEquals([caller.end, target.end], [undefined, undefined]);
     }
     for (const { caller, target } of downloads) {
-      assert(caller.receivedOctets < 24 * MIB);
+      assert(caller.receivedBytes < 24 * MIB);
       // Backpressure reaches the target itself.
-      assert(target.queuedOctets > 0, "nothing was held back");
+      assert(target.queuedBytes > 0, "nothing was held back");
     }
     for (const { caller } of uploads) {
-      assert(caller.queuedOctets > 0, "nothing was held back");
+      assert(caller.queuedBytes > 0, "nothing was held back");
     }
     // Once they read again, all of it arrives.
     const [download] = downloads;

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { Credentials } from "../../host/tls/credentials.ts";
+import { Credentials } from "../../net/tls/trust/credentials.ts";
 import {
   createAuthorities,
   loadAuthorities,
@@ -7,7 +7,7 @@ import {
 } from "../../server/identity/authorities.ts";
 import { ensureServerLeaf } from "../../server/identity/server_leaf.ts";
 import { StateDirectory } from "../../server/identity/state_directory.ts";
-import { Prng } from "../support/prng.ts";
+import { Prng } from "../support/memory/prng.ts";
 
 // A process that makes or changes a state directory is killed (SIGKILL) at any
 // moment: what it leaves is usable, and its authority is never another one.
@@ -22,7 +22,7 @@ async function killAtWork(
   root: string,
   afterMs: number,
 ): Promise<void> {
-  const script = new URL("../support/state_changer.ts", import.meta.url);
+  const script = new URL("../support/rigs/state_changer.ts", import.meta.url);
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       "run",

@@ -1,15 +1,18 @@
 /**
  * `TUNNEL_TLS`, the way back to another TLS: whatever each end speaks, and with no
- * more than the packaged program may do, a tunnel carries octets, and both logs
+ * more than the packaged program may do, a tunnel carries bytes, and both logs
  * say which TLS it is.
  *
  * @module
  */
 
 import { assertStringIncludes } from "@std/assert";
-import { openLibssl } from "../../host/libssl/library.ts";
-import { TLS_CHOICES, type TlsChoice } from "../../host/libssl/tls_choice.ts";
-import { carryWith } from "../support/packaged_tunnel.ts";
+import { openLibssl } from "../../net/tls/openssl/library.ts";
+import {
+  TLS_CHOICES,
+  type TlsChoice,
+} from "../../net/tls/openssl/tls_choice.ts";
+import { carryWith } from "../support/rigs/packaged_tunnel.ts";
 
 const WORDS: Readonly<Record<TlsChoice, string>> = {
   platform: "TLS is the platform's: $TUNNEL_TLS says so",

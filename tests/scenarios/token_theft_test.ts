@@ -9,9 +9,9 @@ import { assert, assertEquals } from "@std/assert";
 import type { AgentOptions } from "../../agent/options.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { NodeBinding } from "../../server/identity/binding_judge.ts";
-import { FakeApiServer } from "../support/fake_apiserver.ts";
-import { tokenSaying } from "../support/service_account_tokens.ts";
-import { Tunnel, type TunnelAgent } from "../support/tunnel_harness.ts";
+import { FakeApiServer } from "../support/peers/fake_apiserver.ts";
+import { tokenSaying } from "../support/peers/service_account_tokens.ts";
+import { Tunnel, type TunnelAgent } from "../support/rigs/tunnel_harness.ts";
 
 const AUDIENCE = "system:konnectivity-server";
 const USER = "system:serviceaccount:kube-system:agent";

@@ -10,8 +10,8 @@ import { Child } from "../peers/child.ts";
 import { freePort } from "../peers/ports.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
-import { Balancer } from "../support/balancer.ts";
-import { ServerProcess } from "../support/server_process.ts";
+import { Balancer } from "../support/rigs/balancer.ts";
+import { ServerProcess } from "../support/rigs/server_process.ts";
 
 /** What the bar allows between a server that listens and its agent. */
 const RELINK_MS = 2_000;

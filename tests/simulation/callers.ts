@@ -7,10 +7,10 @@
  */
 
 import { dialConnect } from "../../client/connect_caller.ts";
-import { driveHttp2 } from "../../host/http2_driver.ts";
-import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
-import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import { WHOLE } from "../../host/sockets/turn_share.ts";
+import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { SocketConduit } from "../../net/stream/socket_conduit.ts";
+import { socketTransport } from "../../net/stream/socket_transport.ts";
+import { WHOLE } from "../../net/poll/turn_share.ts";
 import { dialProxy } from "../../proto/link/dial_proxy.ts";
 import type {
   DialEvents,
@@ -19,9 +19,9 @@ import type {
 } from "../../proto/link/link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
-import { socketCaller } from "../support/fake_caller.ts";
+import { socketCaller } from "../support/memory/fake_caller.ts";
 import type { Exchange } from "./exchange.ts";
-import { MEMORY_IS_SHORT_OCTETS, type Plan } from "./plan.ts";
+import { MEMORY_IS_SHORT_BYTES, type Plan } from "./plan.ts";
 import { linkSettings } from "./settings.ts";
 import type { SimulatedServer } from "./simulated_server.ts";
 import type { Simulator } from "./simulator.ts";
@@ -143,7 +143,7 @@ export class Callers {
       name: "caller ",
       number: this.roads.length,
       latencyMs: this.#plan.localLatencyMs,
-      capacityOctets: this.#plan.capacityOctets,
+      capacityBytes: this.#plan.capacityBytes,
       tinyCuts: this.#plan.tinyCuts,
       isHttp2: isGrpc,
     });
@@ -173,7 +173,7 @@ export class Callers {
     connection.start();
     const transport = tapped(socketTransport(pair.far, undefined, WHOLE), {
       isClient: true,
-      mayCalm: this.#plan.budgetOctets <= MEMORY_IS_SHORT_OCTETS,
+      mayCalm: this.#plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
       complain: (what) => this.#sim.fail(`a caller sends ${what}`),
     });
     driveHttp2(transport, connection, this.#sim);

@@ -41,8 +41,8 @@ class Wrapped implements Conduit, ConduitEvents {
     this.inner.reset(reason, kind);
   }
 
-  consumed(octets: number): void {
-    this.inner.consumed(octets);
+  consumed(bytes: number): void {
+    this.inner.consumed(bytes);
   }
 
   onData(chunk: Uint8Array): void {
@@ -62,8 +62,8 @@ class Wrapped implements Conduit, ConduitEvents {
   }
 }
 
-/** Forgets the last octet when its owner half-closes. */
-class LosesTheLastOctet extends Wrapped {
+/** Forgets the last byte when its owner half-closes. */
+class LosesTheLastByte extends Wrapped {
   #last: Uint8Array | undefined;
 
   override write(chunk: Uint8Array): number {
@@ -81,8 +81,8 @@ class LosesTheLastOctet extends Wrapped {
 class KeepsCredit extends Wrapped {
   #deliveries = 0;
 
-  override consumed(octets: number): void {
-    if (++this.#deliveries % 8 !== 0) super.consumed(octets);
+  override consumed(bytes: number): void {
+    if (++this.#deliveries % 8 !== 0) super.consumed(bytes);
   }
 }
 
@@ -97,19 +97,19 @@ class CallsResetAnEnd extends Wrapped {
 
 /** Takes nothing more when it has carried a little, and never says so. */
 class ForgetsWhoWaits extends Wrapped {
-  #octets = 0;
+  #bytes = 0;
 
   override write(chunk: Uint8Array): number {
-    if (this.#octets > 1_000) return 0;
-    this.#octets += chunk.length;
+    if (this.#bytes > 1_000) return 0;
+    this.#bytes += chunk.length;
     return super.write(chunk);
   }
 }
 
 /** By what each of them breaks. */
 export const CANARIES: Readonly<Record<string, Tamper>> = {
-  "drops the last octet in front of an end": (inner) =>
-    new LosesTheLastOctet(inner),
+  "drops the last byte in front of an end": (inner) =>
+    new LosesTheLastByte(inner),
   "keeps credit": (inner) => new KeepsCredit(inner),
   "turns a reset into an end": (inner) => new CallsResetAnEnd(inner),
   "forgets whom it made wait": (inner) => new ForgetsWhoWaits(inner),

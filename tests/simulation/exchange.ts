@@ -80,9 +80,9 @@ export class Exchange {
     return `c${this.plan.number}.test:80`;
   }
 
-  /** The octets that leave with the question. */
+  /** The bytes that leave with the question. */
   get earlyData(): Uint8Array {
-    return this.#pattern(0).piece(0, this.plan.earlyOctets);
+    return this.#pattern(0).piece(0, this.plan.earlyBytes);
   }
 
   /** Answered, or given up; and both ends are closed. */
@@ -104,7 +104,7 @@ export class Exchange {
     if (this.target !== undefined) this.#sim.fail(`${this.name} dialed twice`);
     const target = this.#talker("target", this.plan.target, 1, 0);
     // What leaves early is heard before the caller has an answer.
-    const early = { sent: this.plan.earlyOctets, hasEnded: false };
+    const early = { sent: this.plan.earlyBytes, hasEnded: false };
     target.faces(this.caller ?? early);
     this.target = target;
     target.start(conduit);
@@ -112,8 +112,8 @@ export class Exchange {
 
   connected(conduit: Conduit): void {
     this.#answered("connected");
-    const { caller, earlyOctets } = this.plan;
-    this.caller = this.#talker("caller", caller, 0, earlyOctets);
+    const { caller, earlyBytes } = this.plan;
+    this.caller = this.#talker("caller", caller, 0, earlyBytes);
     if (this.target !== undefined) this.caller.faces(this.target);
     else if (!this.#isGrantedEarly) {
       this.#sim.fail(`${this.name} is connected to nobody`);
@@ -149,7 +149,7 @@ export class Exchange {
     who: string,
     plan: TalkPlan,
     direction: 0 | 1,
-    sentOctets: number,
+    sentBytes: number,
   ): Talker {
     return new Talker({
       sim: this.#sim,
@@ -157,7 +157,7 @@ export class Exchange {
       plan,
       outgoing: this.#pattern(direction),
       incoming: this.#pattern(1 - direction),
-      sentOctets,
+      sentBytes,
     });
   }
 
@@ -190,7 +190,7 @@ export class Exchange {
       (mayReset &&
         (reason === "link-lost" || /ENHANCE_YOUR_CALM$/.test(error.message)) &&
         (this.plan.way !== "direct" || this.link?.isPackets !== true)) ||
-      // It stood behind somebody else's octets (SPEC.md, 4.4).
+      // It stood behind somebody else's bytes (SPEC.md, 4.4).
       (mayHoldDials && this.link?.isPackets === true) ||
       // A reset may catch up with the 200 that was to go before it.
       (this.plan.way === "connect" && this.#targetGaveUp) ||
@@ -260,8 +260,8 @@ export class Exchange {
           `${who} ended ${describe(one.end)} although nobody did anything`,
         );
       }
-      if (one.sent !== one.plan.octets) {
-        this.#fail(`${who} sent ${one.sent} of ${one.plan.octets}`);
+      if (one.sent !== one.plan.bytes) {
+        this.#fail(`${who} sent ${one.sent} of ${one.plan.bytes}`);
       }
     }
   }
@@ -297,7 +297,7 @@ function isClosed(talker: Talker | undefined): boolean {
 function stateOf(talker: Talker | undefined): string {
   if (talker === undefined) return "absent";
   const { sent, plan, received, hasEnded, peerEnded, end } = talker;
-  return `sent ${sent}/${plan.octets} read ${received}` +
+  return `sent ${sent}/${plan.bytes} read ${received}` +
     `${hasEnded ? " ended" : ""}${peerEnded ? " peer ended" : ""}` +
     `${talker.isReading ? "" : " not reading"}${end ? " closed" : ""}`;
 }

@@ -9,15 +9,15 @@ const CALM: Circumstances = { mayReset: false, mayHoldDials: false };
 const HOLDING: Circumstances = { mayReset: false, mayHoldDials: true };
 const PLAN = planOf(1_000);
 const TALK = {
-  ...{ chunkOctets: 16_384, pauseAt: -1, pauseMs: 0, stallAt: -1, stallMs: 0 },
+  ...{ chunkBytes: 16_384, pauseAt: -1, pauseMs: 0, stallAt: -1, stallMs: 0 },
   ...{ isLate: false, resetAt: -1, endsLast: false },
 };
 const DIAL = {
   ...{ number: 0, atMs: 500, way: "connect", isShared: false } as const,
-  ...{ protocol: "tcp", earlyOctets: 0, answer: "connect" } as const,
+  ...{ protocol: "tcp", earlyBytes: 0, answer: "connect" } as const,
   ...{ answerMs: 0, abortMs: -1 },
-  caller: { ...TALK, octets: 100 },
-  target: { ...TALK, octets: 100 },
+  caller: { ...TALK, bytes: 100 },
+  target: { ...TALK, bytes: 100 },
 };
 
 function link(isPackets: boolean): Excuse {
@@ -47,14 +47,14 @@ Deno.test("a dial that was granted may miss its deadline behind a caller that do
     agents: [{ carrier: "packets", links: 1 }],
     troubles: [],
     ...{ dialTimeoutMs: 1_000, grantsEarly: true },
-    ...{ windowOctets: 65_536, windowIsFixed: true },
-    ...{ linkLatencyMs: 1, localLatencyMs: 0.1, budgetOctets: 2 ** 28 },
+    ...{ windowBytes: 65_536, windowIsFixed: true },
+    ...{ linkLatencyMs: 1, localLatencyMs: 0.1, budgetBytes: 2 ** 28 },
     dials: [
       {
         ...DIAL,
         way: "direct",
         caller: { ...DIAL.caller, stallAt: 900, stallMs: 45_000 },
-        target: { ...DIAL.target, octets: 2 ** 23 },
+        target: { ...DIAL.target, bytes: 2 ** 23 },
       },
       { ...DIAL, number: 1, atMs: 2_000 },
     ],

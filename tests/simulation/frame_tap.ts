@@ -10,13 +10,13 @@
 
 import { ErrorCode, errorCodeName } from "../../proto/frames/wire_error.ts";
 
-const FRAME_HEAD_OCTETS = 9;
-const PREFACE_OCTETS = 24;
+const FRAME_HEAD_BYTES = 9;
+const PREFACE_BYTES = 24;
 const RST_STREAM = 3;
 const GOAWAY = 7;
 
 /** What both of them need: GOAWAY has a stream id in front of its code. */
-const PAYLOAD_OCTETS_KEPT = 8;
+const PAYLOAD_BYTES_KEPT = 8;
 
 /** Ways to end a stream that accuse nobody. */
 const PEACEFUL: ReadonlySet<number> = new Set([
@@ -28,9 +28,9 @@ const PEACEFUL: ReadonlySet<number> = new Set([
 /** See the module description. */
 export class FrameTap {
   readonly #complain: (what: string) => void;
-  readonly #head = new Uint8Array(FRAME_HEAD_OCTETS + PAYLOAD_OCTETS_KEPT);
-  #headOctets = 0;
-  /** Octets to pass over before the next frame. */
+  readonly #head = new Uint8Array(FRAME_HEAD_BYTES + PAYLOAD_BYTES_KEPT);
+  #headBytes = 0;
+  /** Bytes to pass over before the next frame. */
   #skip: number;
 
   /**
@@ -42,52 +42,52 @@ export class FrameTap {
     readonly mayCalm: boolean,
     complain: (what: string) => void,
   ) {
-    this.#skip = isClient ? PREFACE_OCTETS : 0;
+    this.#skip = isClient ? PREFACE_BYTES : 0;
     this.#complain = complain;
   }
 
   /** Takes what is sent. */
-  push(octets: Uint8Array): void {
-    for (let at = 0; at < octets.length;) {
-      const skipped = Math.min(this.#skip, octets.length - at);
+  push(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length;) {
+      const skipped = Math.min(this.#skip, bytes.length - at);
       this.#skip -= skipped;
       at += skipped;
-      if (this.#skip === 0 && at < octets.length) {
-        at += this.#gather(octets.subarray(at));
+      if (this.#skip === 0 && at < bytes.length) {
+        at += this.#gather(bytes.subarray(at));
       }
     }
   }
 
-  #gather(octets: Uint8Array): number {
+  #gather(bytes: Uint8Array): number {
     const head = this.#head;
-    const wanted = this.#wantedOctets - this.#headOctets;
-    const taken = Math.min(wanted, octets.length);
-    head.set(octets.subarray(0, taken), this.#headOctets);
-    this.#headOctets += taken;
-    if (this.#headOctets === this.#wantedOctets) this.#onFrame();
+    const wanted = this.#wantedBytes - this.#headBytes;
+    const taken = Math.min(wanted, bytes.length);
+    head.set(bytes.subarray(0, taken), this.#headBytes);
+    this.#headBytes += taken;
+    if (this.#headBytes === this.#wantedBytes) this.#onFrame();
     return taken;
   }
 
   /** The head, and with it the payload of the two kinds that are looked at. */
-  get #wantedOctets(): number {
-    if (this.#headOctets < FRAME_HEAD_OCTETS) return FRAME_HEAD_OCTETS;
+  get #wantedBytes(): number {
+    if (this.#headBytes < FRAME_HEAD_BYTES) return FRAME_HEAD_BYTES;
     switch (this.#head[3]) {
       case RST_STREAM:
-        return FRAME_HEAD_OCTETS + 4;
+        return FRAME_HEAD_BYTES + 4;
       case GOAWAY:
-        return FRAME_HEAD_OCTETS + 8;
+        return FRAME_HEAD_BYTES + 8;
       default:
-        return FRAME_HEAD_OCTETS;
+        return FRAME_HEAD_BYTES;
     }
   }
 
   #onFrame(): void {
     const view = new DataView(this.#head.buffer);
     const type = view.getUint8(3);
-    const payloadOctets = view.getUint32(0) >>> 8;
-    const kept = this.#headOctets - FRAME_HEAD_OCTETS;
-    this.#skip = payloadOctets - kept;
-    this.#headOctets = 0;
+    const payloadBytes = view.getUint32(0) >>> 8;
+    const kept = this.#headBytes - FRAME_HEAD_BYTES;
+    this.#skip = payloadBytes - kept;
+    this.#headBytes = 0;
     if (type === RST_STREAM) this.#onCode("RST_STREAM", view.getUint32(9));
     if (type === GOAWAY) this.#onCode("GOAWAY", view.getUint32(13));
   }

@@ -6,16 +6,16 @@
  */
 
 import type { Carrier } from "../../proto/link/link.ts";
-import { EARLY_OCTETS_MAX } from "../../proto/link/dial_proxy.ts";
+import { EARLY_BYTES_MAX } from "../../proto/link/dial_proxy.ts";
 import { STREAM_IDS_RESERVED } from "../../proto/streams/stream_table.ts";
-import { Prng } from "../support/prng.ts";
+import { Prng } from "../support/memory/prng.ts";
 
 /** What one end of a conduit does. −1 where an offset means never. */
 export interface TalkPlan {
-  /** Octets to send; of datagrams the number. */
-  readonly octets: number;
+  /** Bytes to send; of datagrams the number. */
+  readonly bytes: number;
   /** At most so much per write; the size of datagrams. */
-  readonly chunkOctets: number;
+  readonly chunkBytes: number;
   /** Says nothing for a while when it has sent so much. */
   readonly pauseAt: number;
   readonly pauseMs: number;
@@ -41,8 +41,8 @@ export interface DialPlan {
   /** Over the connection that others use too; gRPC only. */
   readonly isShared: boolean;
   readonly protocol: "tcp" | "udp";
-  /** The first octets of the caller's, sent along with the question. */
-  readonly earlyOctets: number;
+  /** The first bytes of the caller's, sent along with the question. */
+  readonly earlyBytes: number;
   /** What the target does about it, and when. */
   readonly answer: "connect" | "refuse" | "hang";
   readonly answerMs: number;
@@ -83,14 +83,14 @@ export interface Plan {
   readonly linkLatencyMs: number;
   readonly localLatencyMs: number;
   /** Of sockets' kernels. */
-  readonly capacityOctets: number;
+  readonly capacityBytes: number;
   readonly tinyCuts: number;
   /** Windows of links start here, and grow no further when that is set. */
-  readonly windowOctets: number;
+  readonly windowBytes: number;
   readonly windowIsFixed: boolean;
   readonly firstStreamId: number;
   /** Of each process, for what is received and not consumed. */
-  readonly budgetOctets: number;
+  readonly budgetBytes: number;
   readonly dialTimeoutMs: number;
   readonly agentTimeoutMs: number;
   readonly keepaliveMs: number;
@@ -102,7 +102,7 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 
 /** A budget up to this is one that scenarios run into. */
-export const MEMORY_IS_SHORT_OCTETS: number = 256 * KIB;
+export const MEMORY_IS_SHORT_BYTES: number = 256 * KIB;
 
 /** Time in which everything begins. */
 const SPAN_MS = 4_000;
@@ -131,16 +131,16 @@ export function planOf(seed: number): Plan {
       : Array.from({ length: prng.below(4) }, () => troubleOf(prng)),
     linkLatencyMs: prng.pick([0, 0.1, 1, 10, 40]),
     localLatencyMs: prng.pick([0, 0, 0.1, 1]),
-    capacityOctets: prng.pick([4 * KIB, 64 * KIB, 256 * KIB]),
+    capacityBytes: prng.pick([4 * KIB, 64 * KIB, 256 * KIB]),
     tinyCuts: prng.pick([0, 0, 5, 40]),
-    windowOctets: prng.pick([64 * KIB, 64 * KIB, 34 * KIB, 100_000]),
+    windowBytes: prng.pick([64 * KIB, 64 * KIB, 34 * KIB, 100_000]),
     windowIsFixed: prng.below(2) === 0,
     // Ids run out after a few dials now and then.
     firstStreamId: prng.below(8) === 0
       ? 2 ** 31 - 1 - 2 * (STREAM_IDS_RESERVED + 1 + prng.below(10))
       : 1,
     // The least is less than one conduit of the packets carrier may hold.
-    budgetOctets: [MEMORY_IS_SHORT_OCTETS, 48 * KIB][prng.below(24)] ??
+    budgetBytes: [MEMORY_IS_SHORT_BYTES, 48 * KIB][prng.below(24)] ??
       256 * MIB,
     dialTimeoutMs: prng.pick([1_000, 10_000]),
     agentTimeoutMs: prng.pick([500, 5_000]),
@@ -170,7 +170,7 @@ function dialOf(number: number, prng: Prng, isQuiet: boolean): DialPlan {
   const target = { ...talkOf(prng, protocol, isQuiet) };
   if (caller.endsLast) Object.assign(target, { endsLast: false });
   const early = prng.below(3) === 0
-    ? Math.min(caller.octets, 1 + prng.below(EARLY_OCTETS_MAX))
+    ? Math.min(caller.bytes, 1 + prng.below(EARLY_BYTES_MAX))
     : 0;
   return {
     number,
@@ -180,7 +180,7 @@ function dialOf(number: number, prng: Prng, isQuiet: boolean): DialPlan {
     way,
     isShared: prng.below(2) === 0,
     protocol,
-    earlyOctets: protocol === "tcp" ? early : 0,
+    earlyBytes: protocol === "tcp" ? early : 0,
     answer: isQuiet ? "connect" : prng.pick([
       "connect",
       "connect",
@@ -202,16 +202,16 @@ function talkOf(
   isQuiet: boolean,
 ): TalkPlan {
   const isTcp = protocol === "tcp";
-  const octets = isTcp
+  const bytes = isTcp
     ? prng.below(prng.pick([1, 100, 5_000, 5_000, 70_000, 300_000, 300_000])) +
       (prng.below(60) === 0 ? MIB : 0)
     : prng.below(30);
   const at = (odds: number) =>
-    prng.below(odds) === 0 ? prng.below(octets + 1) : -1;
+    prng.below(odds) === 0 ? prng.below(bytes + 1) : -1;
   const stallMs = prng.pick([50, 1_000, prng.below(8_000), 15_000, 45_000]);
   return {
-    octets,
-    chunkOctets: isTcp
+    bytes,
+    chunkBytes: isTcp
       ? prng.pick([100, 1_500, 16_384, 65_536, 130_000])
       : prng.pick([4, 64, 1_200, 9_000]),
     pauseAt: at(4),

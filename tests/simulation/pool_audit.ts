@@ -14,17 +14,17 @@ const STALE = 0xdd;
 export class PoolAudit {
   readonly #lent = new Set<ArrayBufferLike>();
   readonly #complain: (what: string) => void;
-  #octets = 0;
+  #bytes = 0;
 
   /** @param complain Hears of what was given back twice or never borrowed. */
   constructor(complain: (what: string) => void) {
     this.#complain = complain;
     const pool = sharedBufferPool;
     const { acquire, release } = Object.getPrototypeOf(pool) as typeof pool;
-    pool.acquire = (octetsMin) => {
-      const buffer = acquire.call(pool, octetsMin);
+    pool.acquire = (bytesMin) => {
+      const buffer = acquire.call(pool, bytesMin);
       this.#lent.add(buffer.buffer);
-      this.#octets += buffer.length;
+      this.#bytes += buffer.length;
       return buffer;
     };
     pool.release = (buffer) => {
@@ -32,15 +32,15 @@ export class PoolAudit {
         // Released into the pool it would be lent to two at once.
         return this.#complain("a buffer was given back that was not lent");
       }
-      this.#octets -= buffer.length;
+      this.#bytes -= buffer.length;
       buffer.fill(STALE);
       release.call(pool, buffer);
     };
   }
 
-  /** Octets that are lent now. */
-  get octets(): number {
-    return this.#octets;
+  /** Bytes that are lent now. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Buffers that are lent now, but for these. */

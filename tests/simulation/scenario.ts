@@ -7,7 +7,7 @@
 import { setImmediate } from "node:timers";
 import { CLOSE_GRACE_MS } from "../../proto/link/streams_link.ts";
 import type { Plan } from "./plan.ts";
-import { MEMORY_IS_SHORT_OCTETS } from "./plan.ts";
+import { MEMORY_IS_SHORT_BYTES } from "./plan.ts";
 import { PoolAudit } from "./pool_audit.ts";
 import { type RunEnd, Simulator, type SimulatorOptions } from "./simulator.ts";
 import type { Tamper } from "./targets.ts";
@@ -84,7 +84,7 @@ async function play(
   const end = await sim.run(() => world.isOver, sim.now() + WEDGE_MS);
   watch.finish();
   if (end !== "done") return sim.fail(describeWedge(end, world));
-  const mayReset = plan.budgetOctets <= MEMORY_IS_SHORT_OCTETS;
+  const mayReset = plan.budgetBytes <= MEMORY_IS_SHORT_BYTES;
   // Stalls may follow each other, and a road takes its time as well.
   const mayHoldDials = world.exchanges.some(({ longestStallMs }) =>
     longestStallMs >= plan.dialTimeoutMs / 2

@@ -9,9 +9,9 @@ import type { Plan } from "./plan.ts";
 
 /** Windows as planned; fixed ones make what a conduit may pin exact. */
 export function linkSettings(plan: Plan): Partial<LocalSettings> {
-  const { windowOctets, windowIsFixed } = plan;
+  const { windowBytes, windowIsFixed } = plan;
   return {
-    initialWindowSize: windowOctets,
-    ...(windowIsFixed ? { streamWindowMax: windowOctets } : {}),
+    initialWindowSize: windowBytes,
+    ...(windowIsFixed ? { streamWindowMax: windowBytes } : {}),
   };
 }

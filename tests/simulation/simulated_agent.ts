@@ -5,22 +5,22 @@
  * @module
  */
 
-import { AgentMetrics } from "../../agent/agent_metrics.ts";
+import { AgentMetrics } from "../../agent/metrics/agent_metrics.ts";
 import { Drain } from "../../agent/drain.ts";
 import { Connector } from "../../agent/links/connector.ts";
 import { LinkKeeper } from "../../agent/links/link_keeper.ts";
-import { TargetDialer } from "../../agent/target_dialer.ts";
-import { MetricRegistry } from "../../host/process/metrics.ts";
-import type { Transport } from "../../host/transport.ts";
+import { TargetDialer } from "../../agent/dial/target_dialer.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import type { Transport } from "../../net/stream/transport.ts";
 import type { DialTarget } from "../../proto/link/link.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { identifiers } from "../support/fake_link.ts";
+import { identifiers } from "../support/memory/fake_link.ts";
 import type { AgentPlan, Plan } from "./plan.ts";
 import { linkSettings } from "./settings.ts";
 import type { Simulator } from "./simulator.ts";
 
-const MESSAGE_OCTETS_MAX = 32 * 1024 * 1024;
+const MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** What a simulated agent needs of the world. */
 export interface AgentWorld {
@@ -56,7 +56,7 @@ export class SimulatedAgent {
   ) {
     this.number = number;
     this.plan = plan.agents[number]!;
-    this.budget = new ReceiveBudget(plan.budgetOctets);
+    this.budget = new ReceiveBudget(plan.budgetBytes);
     const metrics = new AgentMetrics(new MetricRegistry());
     const random = () => sim.prng.below(1 << 20) / (1 << 20);
     this.#dialer = new TargetDialer({
@@ -72,7 +72,7 @@ export class SimulatedAgent {
       carriers: [this.plan.carrier],
       authority: "server",
       keepaliveMs: plan.keepaliveMs,
-      messageOctetsMax: MESSAGE_OCTETS_MAX,
+      messageBytesMax: MESSAGE_BYTES_MAX,
       receiveBudget: this.budget,
       linkSettings: linkSettings(plan),
       timers: sim,
@@ -129,7 +129,7 @@ export class SimulatedAgent {
     return Object.entries({
       load: this.#dialer.load,
       servers: this.#keeper.linkedServers,
-      budgetOctets: this.budget.octets,
+      budgetBytes: this.budget.bytes,
       budgetMembers: this.budget.members,
     }).filter(([, count]) => count !== 0)
       .map(([what, count]) => `agent ${this.number} has ${count} ${what}`);

@@ -5,24 +5,24 @@
  * @module
  */
 
-import { MetricRegistry } from "../../host/process/metrics.ts";
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import type { Transport } from "../../host/transport.ts";
-import { WHOLE } from "../../host/sockets/turn_share.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import type { Transport } from "../../net/stream/transport.ts";
+import { WHOLE } from "../../net/poll/turn_share.ts";
 import type { AgentLink, DialError } from "../../proto/link/link.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { join } from "../../proto/transfer/transfer.ts";
-import { Dialer } from "../../server/dialer.ts";
+import { Dialer } from "../../server/routing/dialer.ts";
 import { FrontendPort } from "../../server/frontends/frontend_port.ts";
 import { frontendRouter } from "../../server/frontends/grpc_frontend.ts";
 import { AgentPort } from "../../server/links/agent_port.ts";
-import { Registry } from "../../server/registry.ts";
-import { ServerMetrics } from "../../server/server_metrics.ts";
+import { Registry } from "../../server/routing/registry.ts";
+import { ServerMetrics } from "../../server/assembly/server_metrics.ts";
 import type { Plan } from "./plan.ts";
 import type { Simulator } from "./simulator.ts";
 import { linkSettings } from "./settings.ts";
 
-const MESSAGE_OCTETS_MAX = 32 * 1024 * 1024;
+const MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** What a simulated server tells the world. */
 export interface ServerWitness {
@@ -49,7 +49,7 @@ export class SimulatedServer {
 
   constructor(sim: Simulator, plan: Plan, witness: ServerWitness) {
     this.#witness = witness;
-    this.budget = new ReceiveBudget(plan.budgetOctets);
+    this.budget = new ReceiveBudget(plan.budgetBytes);
     this.registry = new Registry({
       strategies: ["default"],
       clock: sim,
@@ -72,7 +72,7 @@ export class SimulatedServer {
   }
 
   /** A caller's connection. */
-  acceptCaller(socket: OctetSocket): void {
+  acceptCaller(socket: ByteSocket): void {
     void this.#frontendPort.accept(socket);
   }
 
@@ -103,7 +103,7 @@ export class SimulatedServer {
       pendingDials,
       callers: this.callers,
       links: this.registry.links.size,
-      budgetOctets: this.budget.octets,
+      budgetBytes: this.budget.bytes,
       budgetMembers: this.budget.members,
     }).filter(([, count]) => count !== 0)
       .map(([what, count]) => `server has ${count} ${what}`);
@@ -117,12 +117,12 @@ export class SimulatedServer {
       instanceId: "",
       keepaliveMs: plan.keepaliveMs,
       receiveBudget: this.budget,
-      messageOctetsMax: MESSAGE_OCTETS_MAX,
+      messageBytesMax: MESSAGE_BYTES_MAX,
       admit: () => undefined,
       timers: sim,
       // Its last bit is dropped: ids differ as those of real randomness do.
-      randomness: (octets) => {
-        new DataView(octets.buffer).setUint32(4, 2 * ++random);
+      randomness: (bytes) => {
+        new DataView(bytes.buffer).setUint32(4, 2 * ++random);
       },
       methodsFor: () => ({}),
       firstStreamId: plan.firstStreamId,
@@ -156,7 +156,7 @@ export class SimulatedServer {
           timers: sim,
           dial: this.dial,
           observer,
-          messageOctetsMax: MESSAGE_OCTETS_MAX,
+          messageBytesMax: MESSAGE_BYTES_MAX,
           counted: () => {},
           publicMethods: {},
         }),

@@ -8,7 +8,7 @@
 
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { CANARIES } from "./canaries.ts";
-import { MEMORY_IS_SHORT_OCTETS, type Plan, planOf } from "./plan.ts";
+import { MEMORY_IS_SHORT_BYTES, type Plan, planOf } from "./plan.ts";
 import { runScenario, wholeTurn } from "./scenario.ts";
 import { shrink } from "./shrink.ts";
 
@@ -66,7 +66,7 @@ function stalledDownloads(seed: number): Plan {
     ...plan,
     agents: [{ carrier: "packets", links: 1 }],
     troubles: [],
-    budgetOctets: MEMORY_IS_SHORT_OCTETS / 4,
+    budgetBytes: MEMORY_IS_SHORT_BYTES / 4,
     dials: Array.from({ length: 4 }, (_, number) => ({
       ...plan.dials[0]!,
       ...{ number, protocol: "tcp", answer: "connect", way: "direct" } as const,
@@ -74,12 +74,12 @@ function stalledDownloads(seed: number): Plan {
       caller: {
         ...plan.dials[0]!.caller,
         ...talk,
-        ...{ octets: 100, stallAt: 1_000, stallMs: 3_000 },
+        ...{ bytes: 100, stallAt: 1_000, stallMs: 3_000 },
       },
       target: {
         ...plan.dials[0]!.target,
         ...talk,
-        ...{ octets: 500_000, stallAt: -1 },
+        ...{ bytes: 500_000, stallAt: -1 },
       },
     })),
   };

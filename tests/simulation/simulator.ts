@@ -12,7 +12,7 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { Prng } from "../support/prng.ts";
+import { Prng } from "../support/memory/prng.ts";
 
 /**
  * Rounds of microtasks given to each event. Promises of the product are chained

@@ -1,16 +1,16 @@
 /**
- * Two connected sockets of a simulated world: octets take their time, arrive in
+ * Two connected sockets of a simulated world: bytes take their time, arrive in
  * pieces, are taken in part, and the road can be held up, cut or swallow all.
  *
  * They behave as TCP's do: what has arrived is read before an error is seen, a
- * reset drops what was still on its way, whoever closes with octets unread
- * resets, and octets for a closed socket are answered with a reset.
+ * reset drops what was still on its way, whoever closes with bytes unread
+ * resets, and bytes for a closed socket are answered with a reset.
  *
  * @module
  */
 
-import type { OctetSocket } from "../../host/sockets/octet_socket.ts";
-import { ANONYMOUS } from "../../host/tls/peer_identity.ts";
+import type { ByteSocket } from "../../net/stream/byte_socket.ts";
+import { ANONYMOUS } from "../../net/tls/trust/peer_identity.ts";
 import type { PeerIdentity } from "../../proto/link/link.ts";
 import type { Simulator } from "./simulator.ts";
 
@@ -23,9 +23,9 @@ export interface SocketPairOptions {
   readonly name: string;
   readonly number: number;
   readonly latencyMs: number;
-  /** Octets that the kernels of both ends hold in one direction. */
-  readonly capacityOctets: number;
-  /** How many of the first deliveries each way are of a few octets only. */
+  /** Bytes that the kernels of both ends hold in one direction. */
+  readonly capacityBytes: number;
+  /** How many of the first deliveries each way are of a few bytes only. */
   readonly tinyCuts: number;
   /** HTTP/2 runs over it at both ends. */
   readonly isHttp2: boolean;
@@ -95,13 +95,13 @@ export class SocketPair {
 }
 
 interface Waiting<Value> {
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
   readonly resolve: (value: Value) => void;
   readonly reject: (error: Error) => void;
 }
 
 /** One end. What it has written and its peer has not read is kept here. */
-export class SimulatedSocket implements OctetSocket {
+export class SimulatedSocket implements ByteSocket {
   readonly localAddress = "10.0.0.1:8091";
   readonly remoteAddress: string;
   readonly alpn: string;
@@ -112,9 +112,9 @@ export class SimulatedSocket implements OctetSocket {
   readonly #label: string;
   #peer!: SimulatedSocket;
   readonly #queue: Uint8Array[] = [];
-  #queuedOctets = 0;
+  #queuedBytes = 0;
   /** Of those, what has arrived: the peer's read would give it. */
-  #arrivedOctets = 0;
+  #arrivedBytes = 0;
   #end: "open" | "sent" | "arrived" = "open";
   #isCarrying = false;
   #isSwallowed = false;
@@ -145,26 +145,26 @@ export class SimulatedSocket implements OctetSocket {
     this.#peer = peer;
   }
 
-  // --- OctetSocket -----------------------------------------------------------
+  // --- ByteSocket -----------------------------------------------------------
 
   read(into: Uint8Array): Promise<number | null> {
     if (this.#isClosed) return Promise.reject(closedError());
     if (this.#reading !== undefined) throw new TypeError("Cannot read twice");
     return new Promise((resolve, reject) => {
-      this.#reading = { octets: into, resolve, reject };
+      this.#reading = { bytes: into, resolve, reject };
       if (this.#isReadable) {
         this.#sim.post(`${this.#label} read`, 0, () => this.#tryRead());
       }
     });
   }
 
-  write(octets: Uint8Array): Promise<number> {
+  write(bytes: Uint8Array): Promise<number> {
     if (this.#isClosed) return Promise.reject(closedError());
     if (this.#writing !== undefined) throw new TypeError("Cannot write twice");
     if (this.#end !== "open") throw new TypeError("Cannot write after FIN");
     return new Promise((resolve, reject) => {
-      this.#writing = { octets, resolve, reject };
-      this.writtenLast = octets.buffer;
+      this.#writing = { bytes, resolve, reject };
+      this.writtenLast = bytes.buffer;
       this.#sim.post(`${this.#label} write`, 0, () => this.#tryWrite());
     });
   }
@@ -184,7 +184,7 @@ export class SimulatedSocket implements OctetSocket {
 
   close(): void {
     if (this.#isClosed) return;
-    const hasUnread = this.#peer.#arrivedOctets > 0;
+    const hasUnread = this.#peer.#arrivedBytes > 0;
     this.#release();
     if (hasUnread) this.#sendReset();
     else if (this.#broken === undefined) this.#sendEnd();
@@ -211,8 +211,8 @@ export class SimulatedSocket implements OctetSocket {
 
   /** What was sent and has not arrived is gone. */
   dropUnderWay(): void {
-    let surplus = this.#queuedOctets - this.#arrivedOctets;
-    this.#queuedOctets = this.#arrivedOctets;
+    let surplus = this.#queuedBytes - this.#arrivedBytes;
+    this.#queuedBytes = this.#arrivedBytes;
     while (surplus > 0) {
       const last = this.#queue.pop()!;
       if (last.length > surplus) {
@@ -230,11 +230,11 @@ export class SimulatedSocket implements OctetSocket {
     this.#heldUntilMs = Math.max(this.#heldUntilMs, this.#sim.now() + forMs);
   }
 
-  // --- The way of an octet ---------------------------------------------------
+  // --- The way of a byte ---------------------------------------------------
 
   get #isReadable(): boolean {
     const peer = this.#peer;
-    return peer.#arrivedOctets > 0 || this.#broken !== undefined ||
+    return peer.#arrivedBytes > 0 || this.#broken !== undefined ||
       peer.#end === "arrived";
   }
 
@@ -242,8 +242,8 @@ export class SimulatedSocket implements OctetSocket {
     const reading = this.#reading;
     if (reading === undefined || !this.#isReadable) return;
     this.#reading = undefined;
-    const octets = this.#peer.#take(reading.octets);
-    if (octets > 0) reading.resolve(octets);
+    const bytes = this.#peer.#take(reading.bytes);
+    if (bytes > 0) reading.resolve(bytes);
     else if (this.#broken !== undefined) {
       reading.reject(brokenError(this.#broken, "read"));
     } else reading.resolve(null);
@@ -251,25 +251,25 @@ export class SimulatedSocket implements OctetSocket {
 
   /** The peer reads. */
   #take(into: Uint8Array): number {
-    let octets = 0;
-    while (octets < into.length && this.#arrivedOctets > 0) {
+    let bytes = 0;
+    while (bytes < into.length && this.#arrivedBytes > 0) {
       const first = this.#queue[0]!;
       const count = Math.min(
         first.length,
-        into.length - octets,
-        this.#arrivedOctets,
+        into.length - bytes,
+        this.#arrivedBytes,
       );
-      into.set(first.subarray(0, count), octets);
-      octets += count;
-      this.#arrivedOctets -= count;
-      this.#queuedOctets -= count;
+      into.set(first.subarray(0, count), bytes);
+      bytes += count;
+      this.#arrivedBytes -= count;
+      this.#queuedBytes -= count;
       if (count === first.length) this.#queue.shift();
       else this.#queue[0] = first.subarray(count);
     }
-    if (octets > 0 && this.#writing !== undefined) {
+    if (bytes > 0 && this.#writing !== undefined) {
       this.#sim.post(`${this.#label} room`, 0, () => this.#tryWrite());
     }
-    return octets;
+    return bytes;
   }
 
   #tryWrite(): void {
@@ -279,16 +279,16 @@ export class SimulatedSocket implements OctetSocket {
       this.#writing = undefined;
       return writing.reject(brokenError(this.#broken, "write"));
     }
-    const room = this.#options.capacityOctets - this.#queuedOctets;
+    const room = this.#options.capacityBytes - this.#queuedBytes;
     if (room <= 0) return;
-    const most = Math.min(room, writing.octets.length);
-    const octets = this.#sim.chance(4) ? 1 + this.#sim.prng.below(most) : most;
+    const most = Math.min(room, writing.bytes.length);
+    const bytes = this.#sim.chance(4) ? 1 + this.#sim.prng.below(most) : most;
     this.#writing = undefined;
     // Only now, as a kernel may: whoever touches a buffer in flight is found.
-    this.#queue.push(writing.octets.slice(0, octets));
-    this.#queuedOctets += octets;
+    this.#queue.push(writing.bytes.slice(0, bytes));
+    this.#queuedBytes += bytes;
     this.#carry();
-    writing.resolve(octets);
+    writing.resolve(bytes);
   }
 
   #sendEnd(): void {
@@ -318,7 +318,7 @@ export class SimulatedSocket implements OctetSocket {
   /** @param isMore What goes now was sent together with what just arrived. */
   #carry(isMore = false): void {
     if (this.#isCarrying || this.#isSwallowed) return;
-    const isNeeded = this.#queuedOctets > this.#arrivedOctets ||
+    const isNeeded = this.#queuedBytes > this.#arrivedBytes ||
       this.#end === "sent";
     if (!isNeeded) return;
     this.#isCarrying = true;
@@ -337,7 +337,7 @@ export class SimulatedSocket implements OctetSocket {
   }
 
   #arrive(): void {
-    const underWay = this.#queuedOctets - this.#arrivedOctets;
+    const underWay = this.#queuedBytes - this.#arrivedBytes;
     if (underWay === 0) {
       this.#end = this.#end === "open" ? "open" : "arrived";
     } else if (this.#peer.#isClosed) {
@@ -345,20 +345,20 @@ export class SimulatedSocket implements OctetSocket {
       this.dropUnderWay();
       return this.breakDown("reset");
     } else {
-      const octets = this.#cut(underWay);
-      this.#sim.note(this.#label, octets, underWay);
-      this.#arrivedOctets += octets;
+      const bytes = this.#cut(underWay);
+      this.#sim.note(this.#label, bytes, underWay);
+      this.#arrivedBytes += bytes;
     }
     this.#peer.#tryRead();
   }
 
-  #cut(octets: number): number {
+  #cut(bytes: number): number {
     const { prng } = this.#sim;
     if (this.#tinyLeft > 0) {
       this.#tinyLeft--;
-      return 1 + prng.below(Math.min(octets, 24));
+      return 1 + prng.below(Math.min(bytes, 24));
     }
-    return prng.below(2) === 0 ? octets : 1 + prng.below(octets);
+    return prng.below(2) === 0 ? bytes : 1 + prng.below(bytes);
   }
 }
 

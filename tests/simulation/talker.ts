@@ -1,6 +1,6 @@
 /**
  * One end of a tunneled connection as its owner would use it: sends what it is
- * planned to, checks what it hears octet for octet, stalls, ends, gives up.
+ * planned to, checks what it hears byte for byte, stalls, ends, gives up.
  *
  * @module
  */
@@ -22,8 +22,8 @@ export interface TalkerOptions {
   readonly plan: TalkPlan;
   readonly outgoing: Pattern;
   readonly incoming: Pattern;
-  /** Octets that went ahead with the dial. */
-  readonly sentOctets: number;
+  /** Bytes that went ahead with the dial. */
+  readonly sentBytes: number;
 }
 
 /** What one end must know of the other to judge what it hears. */
@@ -42,7 +42,7 @@ export class Talker implements ConduitEvents {
   readonly #incoming: Pattern;
   #conduit!: Conduit;
   #other: OtherEnd | undefined;
-  /** Octets, or datagrams, that the conduit took. */
+  /** Bytes, or datagrams, that the conduit took. */
   sent: number;
   received = 0;
   /** When it last got on: sent, read or began to. */
@@ -69,7 +69,7 @@ export class Talker implements ConduitEvents {
     this.#name = options.name;
     this.#outgoing = options.outgoing;
     this.#incoming = options.incoming;
-    this.sent = options.sentOctets;
+    this.sent = options.sentBytes;
   }
 
   /** Begins to talk on `conduit`, at once. */
@@ -86,10 +86,10 @@ export class Talker implements ConduitEvents {
     if (other instanceof Talker) other.#other = this;
   }
 
-  /** It has octets to send, and is in no pause. */
+  /** It has bytes to send, and is in no pause. */
   get wantsToSend(): boolean {
     return this.end === undefined && !this.#isPaused && !this.hasReset &&
-      !this.hasEnded && this.sent < this.plan.octets;
+      !this.hasEnded && this.sent < this.plan.bytes;
   }
 
   /** It reads what comes. */
@@ -97,8 +97,8 @@ export class Talker implements ConduitEvents {
     return this.end === undefined && !this.#isStalled && !this.hasReset;
   }
 
-  /** Octets delivered and not answered. */
-  get unconsumedOctets(): number {
+  /** Bytes delivered and not answered. */
+  get unconsumedBytes(): number {
     return this.#unconsumed;
   }
 
@@ -146,12 +146,12 @@ export class Talker implements ConduitEvents {
 
   #hear(chunk: Uint8Array): void {
     const at = this.#incoming.differenceAt(this.received, chunk);
-    if (at >= 0) this.#fail(`hears another octet at ${at} than was sent`);
+    if (at >= 0) this.#fail(`hears another byte at ${at} than was sent`);
     this.received += chunk.length;
     this.#sim.note(this.#name, this.received);
     const sent = this.#other?.sent ?? 0;
     if (this.received > sent) {
-      this.#fail(`hears ${this.received} octets where ${sent} were sent`);
+      this.#fail(`hears ${this.received} bytes where ${sent} were sent`);
     }
   }
 
@@ -174,7 +174,7 @@ export class Talker implements ConduitEvents {
     }
     if (this.#conduit.datagrams || this.received === other.sent) return;
     this.#fail(
-      `hears ${what} with ${this.received} octets of ${other.sent}`,
+      `hears ${what} with ${this.received} bytes of ${other.sent}`,
     );
   }
 
@@ -182,9 +182,9 @@ export class Talker implements ConduitEvents {
     if (this.end !== undefined) this.#fail(`hears ${what} behind its close`);
   }
 
-  #answer(octets: number): void {
+  #answer(bytes: number): void {
     const { stallAt, stallMs, isLate } = this.plan;
-    this.#unconsumed += octets;
+    this.#unconsumed += bytes;
     if (!this.#hasStalled && stallAt >= 0 && this.received >= stallAt) {
       this.#hasStalled = this.#isStalled = true;
       this.#sim.post(`${this.#name} reads again`, stallMs, () => {
@@ -200,10 +200,10 @@ export class Talker implements ConduitEvents {
   }
 
   #consume(): void {
-    const octets = this.#unconsumed;
-    if (octets === 0 || this.#isStalled || this.end !== undefined) return;
+    const bytes = this.#unconsumed;
+    if (bytes === 0 || this.#isStalled || this.end !== undefined) return;
     this.#unconsumed = 0;
-    this.#conduit.consumed(octets);
+    this.#conduit.consumed(bytes);
   }
 
   // --- What it says ----------------------------------------------------------
@@ -220,7 +220,7 @@ export class Talker implements ConduitEvents {
 
   #step(): void {
     if (this.end !== undefined || this.hasEnded || this.hasReset) return;
-    const { resetAt, pauseAt, pauseMs, octets, endsLast } = this.plan;
+    const { resetAt, pauseAt, pauseMs, bytes, endsLast } = this.plan;
     if (resetAt >= 0 && this.sent + this.received >= resetAt) {
       this.hasReset = true;
       this.#sim.note(`${this.#name} gives up`, this.sent, this.received);
@@ -231,7 +231,7 @@ export class Talker implements ConduitEvents {
       this.readyToWriteMs = this.#sim.now() + pauseMs;
       return this.#due(pauseMs);
     }
-    if (this.sent < octets) return this.#send();
+    if (this.sent < bytes) return this.#send();
     if (endsLast && !this.peerEnded) return;
     this.hasEnded = true;
     this.#sim.note(`${this.#name} ends`, this.sent);
@@ -240,15 +240,15 @@ export class Talker implements ConduitEvents {
 
   #send(): void {
     if (this.#isShort) return;
-    const { octets, chunkOctets } = this.plan;
+    const { bytes, chunkBytes } = this.plan;
     if (this.#conduit.datagrams) {
-      const datagram = this.#outgoing.datagram(this.sent++, chunkOctets);
+      const datagram = this.#outgoing.datagram(this.sent++, chunkBytes);
       this.#conduit.write(datagram);
       return this.#due(0);
     }
     const size = Math.min(
-      octets - this.sent,
-      1 + this.#sim.prng.below(chunkOctets),
+      bytes - this.sent,
+      1 + this.#sim.prng.below(chunkBytes),
     );
     const before = this.sent;
     // What is heard of it inside the call must count as sent.

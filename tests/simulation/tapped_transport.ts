@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Transport } from "../../host/transport.ts";
+import type { Transport } from "../../net/stream/transport.ts";
 import { FrameTap } from "./frame_tap.ts";
 
 /** Options of {@linkcode tapped}. */
@@ -27,9 +27,9 @@ export function tapped(transport: Transport, options: TapOptions): Transport {
     alpn: transport.alpn,
     identity: transport.identity,
     start: (events) => transport.start(events),
-    write(octets, done) {
-      tap.push(octets);
-      transport.write(octets, done);
+    write(bytes, done) {
+      tap.push(bytes);
+      transport.write(bytes, done);
     },
     closeWrite: () => transport.closeWrite(),
     close: () => transport.close(),

@@ -5,10 +5,10 @@
  * @module
  */
 
-import { SocketConduit } from "../../host/sockets/socket_conduit.ts";
+import { SocketConduit } from "../../net/stream/socket_conduit.ts";
 import { DialError, type DialTarget } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { MemoryConduit } from "../support/memory_conduit.ts";
+import { MemoryConduit } from "../support/memory/memory_conduit.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Plan } from "./plan.ts";
 import type { Simulator } from "./simulator.ts";
@@ -37,7 +37,7 @@ export class Targets {
     this.#tamper = tamper;
   }
 
-  /** As `dialTarget` of `host/dial/dial.ts`. */
+  /** As `dialTarget` of `net/dial/dial.ts`. */
   connect(target: DialTarget, { signal }: AbortController): Promise<Conduit> {
     const exchange = this.#exchanges.get(target.address);
     if (exchange === undefined || exchange.plan.protocol !== target.protocol) {
@@ -123,7 +123,7 @@ export class Targets {
       name: "target ",
       number,
       latencyMs: this.#plan.localLatencyMs,
-      capacityOctets: this.#plan.capacityOctets,
+      capacityBytes: this.#plan.capacityBytes,
       tinyCuts: this.#plan.tinyCuts,
       isHttp2: false,
     });

@@ -5,14 +5,14 @@
  * @module
  */
 
-import { socketTransport } from "../../host/sockets/socket_transport.ts";
-import { WHOLE } from "../../host/sockets/turn_share.ts";
-import type { Transport } from "../../host/transport.ts";
+import { socketTransport } from "../../net/stream/socket_transport.ts";
+import { WHOLE } from "../../net/poll/turn_share.ts";
+import type { Transport } from "../../net/stream/transport.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { LinkError, STREAMS_ALPN } from "../../proto/link/hello.ts";
 import { Callers } from "./callers.ts";
 import { Exchange, type Excuse } from "./exchange.ts";
-import { MEMORY_IS_SHORT_OCTETS, type Plan, type Trouble } from "./plan.ts";
+import { MEMORY_IS_SHORT_BYTES, type Plan, type Trouble } from "./plan.ts";
 import { type AgentWorld, SimulatedAgent } from "./simulated_agent.ts";
 import { SimulatedServer } from "./simulated_server.ts";
 import type { Simulator } from "./simulator.ts";
@@ -21,7 +21,7 @@ import { tapped } from "./tapped_transport.ts";
 import { type Tamper, Targets } from "./targets.ts";
 
 /** Roads to agents are long: this much is under way on them. */
-const LINK_CAPACITY_OCTETS = 256 * 1024;
+const LINK_CAPACITY_BYTES = 256 * 1024;
 
 /** In front of the number of a link, as its server sees it. */
 const LINK_ADDRESS = "10.0.0.7:";
@@ -159,7 +159,7 @@ export class TunnelWorld implements AgentWorld {
       name: "link ",
       number,
       latencyMs: this.#plan.linkLatencyMs,
-      capacityOctets: LINK_CAPACITY_OCTETS,
+      capacityBytes: LINK_CAPACITY_BYTES,
       tinyCuts: this.#plan.tinyCuts,
       isHttp2: true,
       alpn: isPackets ? "h2" : STREAMS_ALPN,
@@ -172,7 +172,7 @@ export class TunnelWorld implements AgentWorld {
         isClient,
         // In the packets carrier a conduit is reset by a packet.
         mayCalm: !isPackets &&
-          this.#plan.budgetOctets <= MEMORY_IS_SHORT_OCTETS,
+          this.#plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
         complain: (what) => {
           // A peer that hears nothing may well run out of patience.
           if (link.trouble !== undefined || link.heldUntilMs > 0) return;

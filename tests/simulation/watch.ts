@@ -6,8 +6,8 @@
  * @module
  */
 
-import { BUFFER_OCTETS_MAX } from "../../proto/bytes/buffer_pool.ts";
-import { OUTPUT_HIGH_WATER_OCTETS } from "../../proto/streams/sending_side.ts";
+import { BUFFER_BYTES_MAX } from "../../proto/bytes/buffer_pool.ts";
+import { OUTPUT_HIGH_WATER_BYTES } from "../../proto/streams/sending_side.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Plan } from "./plan.ts";
 import type { PoolAudit } from "./pool_audit.ts";
@@ -21,13 +21,13 @@ const CHECK_EVERY_MS = 250;
 const ANSWER_SLACK_MS = 5_000;
 
 /**
- * How long somebody who reads may wait for octets that are there. Roads are
+ * How long somebody who reads may wait for bytes that are there. Roads are
  * slow (80 ms there and back), windows small, and a dozen others take turns.
  */
 const PROGRESS_STREAMS_MS = 5_000;
 
 /**
- * Buffers beside a conduit that may be full of its octets: one being filled, one
+ * Buffers beside a conduit that may be full of its bytes: one being filled, one
  * being written, and one that was read at the other end.
  */
 const CONDUIT_BUFFERS = 3;
@@ -67,15 +67,15 @@ export class Watch {
 
   #step(): void {
     const { server, agents } = this.#world;
-    this.#checkBudget("the server", server.budget.octets);
+    this.#checkBudget("the server", server.budget.bytes);
     for (const agent of agents) {
-      this.#checkBudget("an agent", agent.budget.octets);
+      this.#checkBudget("an agent", agent.budget.bytes);
     }
   }
 
-  #checkBudget(who: string, octets: number): void {
-    if (octets >= 0 && octets <= this.#plan.budgetOctets) return;
-    this.#sim.fail(`${who} keeps ${octets} octets for its readers`);
+  #checkBudget(who: string, bytes: number): void {
+    if (bytes >= 0 && bytes <= this.#plan.budgetBytes) return;
+    this.#sim.fail(`${who} keeps ${bytes} bytes for its readers`);
   }
 
   #again(): void {
@@ -94,38 +94,38 @@ export class Watch {
 
   /** With windows that do not grow, what a stalled conduit pins is its window. */
   #checkPins(): void {
-    const { windowIsFixed, windowOctets } = this.#plan;
+    const { windowIsFixed, windowBytes } = this.#plan;
     if (!windowIsFixed) return;
     for (const agent of this.#world.agents) {
       if (agent.plan.carrier === "packets") continue;
       const links = this.#world.links.filter((link) => link.agent === agent);
       const streams = links.length +
         this.#world.exchanges.filter(({ isOver }) => !isOver).length;
-      if (agent.budget.octets <= streams * windowOctets) continue;
+      if (agent.budget.bytes <= streams * windowBytes) continue;
       this.#sim.fail(
-        `${streams} streams pin ${agent.budget.octets} octets of an agent, ` +
-          `each may ${windowOctets}`,
+        `${streams} streams pin ${agent.budget.bytes} bytes of an agent, ` +
+          `each may ${windowBytes}`,
       );
     }
   }
 
   /** Of one conduit: its window, and the buffers of the sockets beside it. */
   #checkHeld({ name, plan, caller, target, link }: Exchange): void {
-    const { windowIsFixed, windowOctets, capacityOctets } = this.#plan;
+    const { windowIsFixed, windowBytes, capacityBytes } = this.#plan;
     if (!windowIsFixed || plan.way !== "direct" || plan.protocol !== "tcp") {
       return;
     }
     if (caller === undefined || target === undefined || link?.isPackets) return;
     // What is for an end that is closed is dropped, and held by nobody.
     if (caller.end !== undefined || target.end !== undefined) return;
-    const octetsMax = windowOctets + capacityOctets +
-      CONDUIT_BUFFERS * BUFFER_OCTETS_MAX;
+    const bytesMax = windowBytes + capacityBytes +
+      CONDUIT_BUFFERS * BUFFER_BYTES_MAX;
     const held = Math.max(
       caller.sent - target.received,
       target.sent - caller.received,
     );
-    if (held <= octetsMax) return;
-    this.#sim.fail(`${name} holds ${held} octets, at most ${octetsMax} wanted`);
+    if (held <= bytesMax) return;
+    this.#sim.fail(`${name} holds ${held} bytes, at most ${bytesMax} wanted`);
   }
 
   #checkPool(): void {
@@ -133,10 +133,10 @@ export class Watch {
     // Each has two sockets, read into, filled and written at the same time.
     const sockets = 2 * links.length + 4 * exchanges.length;
     const connections = 2 * links.length + 2 * exchanges.length;
-    const octetsMax = sockets * 3 * BUFFER_OCTETS_MAX +
-      connections * (OUTPUT_HIGH_WATER_OCTETS + 2 * BUFFER_OCTETS_MAX);
-    if (this.#audit.octets <= octetsMax) return;
-    this.#sim.fail(`${this.#audit.octets} octets of buffers are in use`);
+    const bytesMax = sockets * 3 * BUFFER_BYTES_MAX +
+      connections * (OUTPUT_HIGH_WATER_BYTES + 2 * BUFFER_BYTES_MAX);
+    if (this.#audit.bytes <= bytesMax) return;
+    this.#sim.fail(`${this.#audit.bytes} bytes of buffers are in use`);
   }
 
   #checkAnswer(exchange: Exchange): void {
@@ -182,7 +182,7 @@ export class Watch {
     if (waitedMs <= limitMs) return;
     this.#sim.fail(
       `${exchange.name} does not get on for ${waitedMs} ms: ` +
-        `${writer.sent} octets sent, ${reader.received} read`,
+        `${writer.sent} bytes sent, ${reader.received} read`,
     );
   }
 }

@@ -18,7 +18,7 @@ import {
 /** Mean of how long a flapping connection lives, and of the pause after it. */
 const LIFE_MS = 2_500;
 const REPORT_EVERY_MS = 2_000;
-const ASK_OCTETS_MAX = 4_000;
+const ASK_BYTES_MAX = 4_000;
 /** Idle connections that are opened at the same time. */
 const OPENING_MAX = 32;
 
@@ -112,23 +112,23 @@ async function breakOff(conn: Deno.Conn): Promise<void> {
   await conn.read(new Uint8Array(1000));
 }
 
-/** One request; the answer has as many octets. */
+/** One request; the answer has as many bytes. */
 async function ask(conn: Deno.Conn): Promise<void> {
-  const octets = 1 + Math.floor(Math.random() * ASK_OCTETS_MAX);
-  const request = new Uint8Array(9 + octets);
+  const bytes = 1 + Math.floor(Math.random() * ASK_BYTES_MAX);
+  const request = new Uint8Array(9 + bytes);
   request[0] = "E".charCodeAt(0);
   const view = new DataView(request.buffer);
-  view.setUint32(1, octets);
-  view.setUint32(5, octets);
+  view.setUint32(1, bytes);
+  view.setUint32(5, bytes);
   await writeAll(conn, request);
-  await readExactly(conn, octets);
+  await readExactly(conn, bytes);
 }
 
 /** Ends our side and waits for the target's end. */
 async function endInOrder(conn: Deno.Conn): Promise<void> {
   await conn.closeWrite();
   const count = await conn.read(new Uint8Array(1));
-  if (count !== null) throw new Error("octets came behind the answer");
+  if (count !== null) throw new Error("bytes came behind the answer");
 }
 
 function sleep(ms: number): Promise<void> {

@@ -113,12 +113,12 @@ interface Counts {
   readonly firstError: string;
 }
 
-const NOTHING_YET: Counts = { idle: 0, rounds: 0, errors: 0, firstError: "" };
+const WOULD_BLOCK: Counts = { idle: 0, rounds: 0, errors: 0, firstError: "" };
 
 async function lastCounts(callers: Child): Promise<Counts> {
   const lines = (await callers.logTail()).trim().split("\n");
   const last = lines.findLast((line) => line.startsWith("{"));
-  return last === undefined ? NOTHING_YET : JSON.parse(last);
+  return last === undefined ? WOULD_BLOCK : JSON.parse(last);
 }
 
 async function untilIdle(callers: Child, idle: number): Promise<void> {

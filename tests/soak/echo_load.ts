@@ -1,6 +1,6 @@
 /**
  * Connections through a tunnel that never stop talking, each a little: whoever
- * drops one, or an octet of it, is found out.
+ * drops one, or a byte of it, is found out.
  *
  * @module
  */
@@ -10,9 +10,9 @@ import {
   readExactly,
   writeAll,
 } from "../interop/connect_client.ts";
-import { arrivals } from "../support/sockets.ts";
+import { arrivals } from "../support/peers/sockets.ts";
 
-const MESSAGE_OCTETS = 512;
+const MESSAGE_BYTES = 512;
 const PAUSE_MS = 20;
 
 /** What became of the connections. */
@@ -74,14 +74,14 @@ export class EchoLoad implements AsyncDisposable {
   }
 
   async #talk(conn: Deno.Conn): Promise<void> {
-    const said = new Uint8Array(MESSAGE_OCTETS);
+    const said = new Uint8Array(MESSAGE_BYTES);
     try {
       while (!this.#isOver) {
         crypto.getRandomValues(said);
         await writeAll(conn, said);
         const heard = await readExactly(conn, said.length);
-        if (heard.some((octet, at) => octet !== said[at])) {
-          throw new Error("other octets came back than went");
+        if (heard.some((byte, at) => byte !== said[at])) {
+          throw new Error("other bytes came back than went");
         }
         this.#messages++;
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

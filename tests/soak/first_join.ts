@@ -1,5 +1,5 @@
 /**
- * How long a node takes from nothing to the first octet of its target: two
+ * How long a node takes from nothing to the first byte of its target: two
  * commands, as people type them, and a caller that is waiting.
  *
  * @module
@@ -15,7 +15,7 @@ import { Child, killAllChildren } from "../peers/child.ts";
 import { ourCommand } from "../peers/tunnel.ts";
 import { Workspace } from "../peers/workspace.ts";
 import { IdentityStage } from "./identity_stage.ts";
-import { arrivals } from "../support/sockets.ts";
+import { arrivals } from "../support/peers/sockets.ts";
 
 const ROUNDS = 3;
 const BAR_MS = 3_000;
@@ -37,14 +37,14 @@ export async function soakFirstJoin(tally: Tally): Promise<void> {
     await killAllChildren();
   }
   const all = took.map((ms) => `${Math.round(ms)}`).join(", ");
-  const line = `from \`tunnel token create\` to the first octet behind a new ` +
+  const line = `from \`tunnel token create\` to the first byte behind a new ` +
     `node: ${all} ms`;
   if (Math.max(...took) < BAR_MS) tally.pass(line);
   else tally.fail("a node joins in less than three seconds", line);
   await workspace.remove();
 }
 
-/** @returns Milliseconds from the first command to the first octet. */
+/** @returns Milliseconds from the first command to the first byte. */
 async function joinOnce(workspace: Workspace, target: string): Promise<number> {
   const stage = new IdentityStage(workspace);
   const server = await stage.start();
@@ -64,13 +64,13 @@ async function joinOnce(workspace: Workspace, target: string): Promise<number> {
     ],
     logFile: workspace.path("agent.log"),
   });
-  await firstOctet(stage.socketPath, target, beginMs + TIMEOUT_MS);
+  await firstByte(stage.socketPath, target, beginMs + TIMEOUT_MS);
   const tookMs = performance.now() - beginMs;
   await Promise.all([agent.stop("SIGKILL"), server.stop("SIGKILL")]);
   return tookMs;
 }
 
-async function firstOctet(
+async function firstByte(
   path: string,
   target: string,
   deadlineMs: number,

@@ -7,7 +7,7 @@
  */
 
 import { readExactly, writeAll } from "../interop/connect_client.ts";
-import { arrivals } from "../support/sockets.ts";
+import { arrivals } from "../support/peers/sockets.ts";
 
 const ENDPOINTS = 4;
 
@@ -18,7 +18,7 @@ const COMING = 16;
 const KEPT = 32;
 const FRESH = 8;
 
-const MESSAGE_OCTETS = 700;
+const MESSAGE_BYTES = 700;
 const PAUSE_MS = 20;
 const ANSWER_TIMEOUT_MS = 2_000;
 
@@ -105,12 +105,12 @@ export class FlapLoad implements AsyncDisposable {
       ...{ hostname: "127.0.0.1", port: this.#tcpPort },
     });
     this.counts.connections++;
-    const said = crypto.getRandomValues(new Uint8Array(MESSAGE_OCTETS));
+    const said = crypto.getRandomValues(new Uint8Array(MESSAGE_BYTES));
     for (let count = 0; count < messages && !this.#isOver; count++) {
       await writeAll(conn, said);
       const heard = await readExactly(conn, said.length);
-      if (heard.some((octet, at) => octet !== said[at])) {
-        throw new Error("other octets came back than went");
+      if (heard.some((byte, at) => byte !== said[at])) {
+        throw new Error("other bytes came back than went");
       }
       this.counts.messages++;
       await sleep(PAUSE_MS);
@@ -123,11 +123,11 @@ export class FlapLoad implements AsyncDisposable {
     const to = { transport: "udp", hostname: "127.0.0.1", port } as const;
     while (!this.#isOver) {
       const socket = openSocket();
-      const buffer = new Uint8Array(MESSAGE_OCTETS + 1);
+      const buffer = new Uint8Array(MESSAGE_BYTES + 1);
       for (let count = 0; count < datagrams && !this.#isOver; count++) {
         this.counts.asked++;
         const answer = socket.receive(buffer).catch(() => undefined);
-        await socket.send(new Uint8Array(MESSAGE_OCTETS), to);
+        await socket.send(new Uint8Array(MESSAGE_BYTES), to);
         if (await isLate(answer)) {
           this.counts.lost++;
           break;
@@ -156,7 +156,7 @@ async function echoAll(listener: Deno.TcpListener): Promise<void> {
 }
 
 async function echo(socket: Deno.DatagramConn): Promise<void> {
-  for await (const [octets, from] of socket) await socket.send(octets, from);
+  for await (const [bytes, from] of socket) await socket.send(bytes, from);
 }
 
 function openSocket(): Deno.DatagramConn {

@@ -9,8 +9,8 @@
  */
 
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
-import type { Log } from "../../host/process/log.ts";
-import { trustOnlyGivenAuthorities } from "../../host/tls/given_authorities.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { trustOnlyGivenAuthorities } from "../../net/tls/deno/given_authorities.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 } as const;
 const LINKS = 2;
@@ -90,7 +90,7 @@ for (let index = 0; index < agents; index++) {
     drainTimeoutMs: 0,
     health: LOOPBACK,
     admin: LOOPBACK,
-    messageOctetsMax: 16 * 1024 * 1024,
+    messageBytesMax: 16 * 1024 * 1024,
   }, { log: logOf(name), proxy: {}, trustsOnlyGiven });
   await running;
 }

@@ -7,17 +7,17 @@
  * @module
  */
 
-import { factsOf } from "../../host/pki/certificate.ts";
+import { factsOf } from "../../platform/pki/certificate.ts";
 import {
   activateAuthority,
   retireAuthority,
   rotateAuthority,
 } from "../../server/identity/authorities.ts";
 import type { Tally } from "../interop/tally.ts";
-import { Machine } from "../support/enrolled_agent.ts";
-import { IdentityRig } from "../support/identity_rig.ts";
-import { memoryFolder } from "../support/memory_folder.ts";
-import { eventually } from "../support/tunnel_harness.ts";
+import { Machine } from "../support/rigs/enrolled_agent.ts";
+import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { memoryFolder } from "../support/memory/memory_folder.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
 import { EchoLoad } from "./echo_load.ts";
 
 const RENEWALS = 1_000;

@@ -60,7 +60,7 @@ async function run(
       ...["--seed", String(seed), "--scenarios", String(scenarios)],
     ],
   }).output();
-  const text = (octets: Uint8Array) => new TextDecoder().decode(octets);
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
   const output = text(stdout) + text(stderr);
   return { summary: code === 0 ? JSON.parse(text(stdout)) : undefined, output };
 }

@@ -13,7 +13,7 @@
  * - `load`: everything at once, with an agent that is killed again and again;
  * - `ids`: new connections for twenty seconds, on links that begin near their
  *   last stream id and so are replaced every few seconds;
- * - `join`: from nothing to the first octet behind a new node;
+ * - `join`: from nothing to the first byte behind a new node;
  * - `renewals`: a thousand certificates renewed while connections go on;
  * - `rejoin`: two hundred agents whose server is killed and started again;
  * - `flap`: a service proxy under TCP and UDP load while endpoints come and go.

@@ -171,7 +171,7 @@ class Stayers {
   async #open(): Promise<void> {
     const conn = await Deno.connect({ transport: "unix", path: this.#path });
     await connectThrough(conn, this.#to);
-    // The target's `E`: an octet for an octet.
+    // The target's `E`: a byte for a byte.
     await writeAll(conn, Uint8Array.of(0x45, 0, 0, 0, 1, 0, 0, 0, 1));
     this.#conns.push(conn);
   }

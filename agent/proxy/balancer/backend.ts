@@ -8,9 +8,9 @@
  * @module
  */
 
-import { networkOf } from "../../../catalog/model.ts";
+import { networkOf } from "../../../catalog/model/model.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
-import { hostPort } from "../../../host/sockets/deno_socket.ts";
+import { hostPort } from "../../../net/stream/deno_socket.ts";
 import { type Family, familyOf } from "./families.ts";
 
 /** What a health check has found. */
@@ -33,8 +33,8 @@ export class Backend {
   connectionsTotal = 0;
   /** Dials that failed, ever. */
   failuresTotal = 0;
-  octetsSent = 0;
-  octetsReceived = 0;
+  bytesSent = 0;
+  bytesReceived = 0;
 
   /** Dials that failed since the last one that did not. */
   failures = 0;

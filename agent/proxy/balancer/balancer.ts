@@ -14,9 +14,9 @@ import {
   type Balance,
   type Ejection,
   NO_AFFINITY,
-} from "../../../catalog/model.ts";
+} from "../../../catalog/model/model.ts";
 import { type Target, usableTargets } from "../../../catalog/snapshot.ts";
-import { isNear } from "../../../catalog/zones.ts";
+import { isNear } from "../../../catalog/model/zones.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { AffinityTable } from "./affinity.ts";
 import { Backend, backendKeyOf } from "./backend.ts";

@@ -1,9 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Affinity, Balance, Endpoint } from "../../../catalog/model.ts";
+import type {
+  Affinity,
+  Balance,
+  Endpoint,
+} from "../../../catalog/model/model.ts";
 import { type Target, targetsOf } from "../../../catalog/snapshot.ts";
-import { FakeTimers } from "../../../tests/support/fake_timers.ts";
-import { forAll } from "../../../tests/support/prng.ts";
-import { target } from "../../../tests/support/targets.ts";
+import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
+import { forAll } from "../../../tests/support/memory/prng.ts";
+import { target } from "../../../tests/support/peers/targets.ts";
 import { AFFINITY_CLIENTS_MAX, AffinityTable } from "./affinity.ts";
 import { Backend, backendKeyOf } from "./backend.ts";
 import { Balancer } from "./balancer.ts";

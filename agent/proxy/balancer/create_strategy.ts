@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Balance } from "../../../catalog/model.ts";
+import type { Balance } from "../../../catalog/model/model.ts";
 import { LeastConnections } from "./least_connections.ts";
 import { RandomChoice } from "./random_choice.ts";
 import { RoundRobin } from "./round_robin.ts";

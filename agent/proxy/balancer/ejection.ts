@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Ejection } from "../../../catalog/model.ts";
+import type { Ejection } from "../../../catalog/model/model.ts";
 import type { Backend } from "./backend.ts";
 
 /** So many dials have to fail in a row. */

@@ -12,7 +12,7 @@
 import {
   type IpAddress,
   parseIpAddress,
-} from "../../../proto/link/ip_address.ts";
+} from "../../../proto/peer/ip_address.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 
 /** IPv4 or IPv6. */
@@ -62,7 +62,7 @@ function isNearby(ip: IpAddress): boolean {
     return ip[0] === 127 || (ip[0] === 169 && ip[1] === 254);
   }
   if (ip[0] === 0xfe && (ip[1]! & 0xc0) === 0x80) return true;
-  return ip.every((octet, at) => octet === (at === 15 ? 1 : 0));
+  return ip.every((byte, at) => byte === (at === 15 ? 1 : 0));
 }
 
 function ownAddresses(): Iterable<string> {

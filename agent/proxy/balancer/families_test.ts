@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { FakeTimers } from "../../../tests/support/fake_timers.ts";
+import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { Families, familyOf, LOOK_MS } from "./families.ts";
 
 Deno.test("addresses beyond this machine and its links are of a family", () => {

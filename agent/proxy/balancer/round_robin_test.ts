@@ -4,9 +4,9 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { DEFAULT_AFFINITY_TTL_MS } from "../../../catalog/model.ts";
-import { FakeTimers } from "../../../tests/support/fake_timers.ts";
-import { target } from "../../../tests/support/targets.ts";
+import { DEFAULT_AFFINITY_TTL_MS } from "../../../catalog/model/model.ts";
+import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
+import { target } from "../../../tests/support/peers/targets.ts";
 import type { Backend } from "./backend.ts";
 import { Balancer } from "./balancer.ts";
 

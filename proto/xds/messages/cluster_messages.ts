@@ -132,7 +132,7 @@ export type HttpVersions = Fields<{
 /** `envoy.transport_sockets.http_11_proxy`: through an HTTP CONNECT proxy. */
 export type Http11ProxyTransport = Fields<{
   /**
-   * What is spoken behind the proxy; plain octets when absent. Envoy demanded it
+   * What is spoken behind the proxy; plain bytes when absent. Envoy demanded it
    * once, and gRPC takes nothing but TLS here.
    */
   transportSocket: TransportSocket;

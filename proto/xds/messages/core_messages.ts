@@ -59,7 +59,7 @@ export type SocketAddress = Fields<{
 export type Address = Fields<{ socketAddress: SocketAddress }>;
 
 export type UdpSocketConfig = Fields<{
-  /** Octets; 1,500 unless given, longer datagrams are lost. At most 65,535. */
+  /** Bytes; 1,500 unless given, longer datagrams are lost. At most 65,535. */
   maxRxDatagramSize: NumberValue;
   preferGro: BoolValue;
 }>;

@@ -61,7 +61,7 @@ export type TcpProxy = Fields<{
   downstreamIdleTimeout: Duration;
   upstreamIdleTimeout: Duration;
   maxConnectAttempts: NumberValue;
-  /** After so long without an octet either way; 1 h unless given, 0 for never. */
+  /** After so long without a byte either way; 1 h unless given, 0 for never. */
   idleTimeout: Duration;
   /** At most one. */
   hashPolicy: readonly HashPolicy[];

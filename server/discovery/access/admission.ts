@@ -7,7 +7,7 @@
 
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { Metadata } from "../../../proto/grpc/metadata.ts";
-import { NO_IDENTIFIERS } from "../../../proto/link/identifiers.ts";
+import { NO_IDENTIFIERS } from "../../../proto/peer/identifiers.ts";
 import type {
   Admission,
   LinkPeer,

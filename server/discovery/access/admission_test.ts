@@ -5,8 +5,8 @@ import type { LinkCandidate } from "../../links/admission.ts";
 import {
   certifiedCaller,
   socketCaller,
-} from "../../../tests/support/fake_caller.ts";
-import { discoveryNode } from "../../../tests/support/discovery_node.ts";
+} from "../../../tests/support/memory/fake_caller.ts";
+import { discoveryNode } from "../../../tests/support/xds/discovery_node.ts";
 import { type Admit, admitSubscriber, assertSomebody } from "./admission.ts";
 import { type Arrival, subscriberOf } from "./subscriber.ts";
 

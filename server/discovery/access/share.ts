@@ -1,5 +1,5 @@
 /**
- * What one node may have of discovery: streams, kinds of client, octets that the
+ * What one node may have of discovery: streams, kinds of client, bytes that the
  * server keeps for it, and time in which its requests are read. All that is
  * somebody's at a cost to everybody is counted by who answers for it, so a node
  * that overdoes it, or a program on it, takes nothing but its own share.
@@ -26,8 +26,8 @@ export interface ShareLimits {
   readonly audiences: number;
   /** New ones of them: somebody has to make each view. */
   readonly newAudiences: BucketSize;
-  /** Octets of names, metadata and unfinished requests. */
-  readonly octets: number;
+  /** Bytes of names, metadata and unfinished requests. */
+  readonly bytes: number;
   /** Milliseconds for its requests; then they wait. */
   readonly work: BucketSize;
   /** Lines of the log about it. */
@@ -39,7 +39,7 @@ export const NODE_LIMITS: ShareLimits = {
   streams: 2_048,
   audiences: 16,
   newAudiences: { burst: 32, perSecond: 0.1 },
-  octets: 128 * 1_024 * 1_024,
+  bytes: 128 * 1_024 * 1_024,
   work: { burst: 2_000, perSecond: 250 },
   lines: { burst: 1_000, perSecond: 1 },
 };
@@ -49,7 +49,7 @@ export const OPEN_LIMITS: ShareLimits = {
   streams: Infinity,
   audiences: 256,
   newAudiences: { burst: 1_024, perSecond: 10 },
-  octets: 1_024 * 1_024 * 1_024,
+  bytes: 1_024 * 1_024 * 1_024,
   work: { burst: Infinity, perSecond: 0 },
   lines: { burst: 10_000, perSecond: 10 },
 };
@@ -68,7 +68,7 @@ export class Share {
   /** By key: how many streams are of that audience. */
   readonly #audiences = new Map<string, number>();
   #streams = 0;
-  #octets = 0;
+  #bytes = 0;
 
   /** @param name Whose it is, for sentences. */
   constructor(readonly name: string, limits: ShareLimits, clock: Clock) {
@@ -84,8 +84,8 @@ export class Share {
   }
 
   /** What is kept for it. */
-  get octets(): number {
-    return this.#octets;
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** @throws {GrpcError} RESOURCE_EXHAUSTED. */
@@ -137,14 +137,14 @@ export class Share {
   }
 
   /**
-   * So many octets more are kept, or less.
+   * So many bytes more are kept, or less.
    *
    * @throws {GrpcError} RESOURCE_EXHAUSTED; they count all the same.
    */
-  keep(octets: number): void {
-    this.#octets += octets;
-    if (octets <= 0 || this.#octets <= this.#limits.octets) return;
-    throw tooMuch(this.name, `${this.#octets} octets of requests to be kept`);
+  keep(bytes: number): void {
+    this.#bytes += bytes;
+    if (bytes <= 0 || this.#bytes <= this.#limits.bytes) return;
+    throw tooMuch(this.name, `${this.#bytes} bytes of requests to be kept`);
   }
 
   /**

@@ -12,7 +12,7 @@
 
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { Metadata } from "../../../proto/grpc/metadata.ts";
-import { parseIpAddress } from "../../../proto/link/ip_address.ts";
+import { parseIpAddress } from "../../../proto/peer/ip_address.ts";
 import type { PeerIdentity } from "../../../proto/link/link.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 import {
@@ -25,7 +25,7 @@ import { provenNames } from "../../identity/proven_names.ts";
 import type { ConnectProxy } from "../generate/audience.ts";
 
 /** Longest `node.id` that is listed and logged. */
-export const NODE_ID_OCTETS_MAX = 1_024;
+export const NODE_ID_BYTES_MAX = 1_024;
 
 /** See the module description. */
 export interface Subscriber {
@@ -125,11 +125,11 @@ function idOf(said: DiscoveryNode | undefined): string {
         "the client's bootstrap",
     );
   }
-  if (id.length <= NODE_ID_OCTETS_MAX) return id;
+  if (id.length <= NODE_ID_BYTES_MAX) return id;
   throw new GrpcError(
     StatusCode.INVALID_ARGUMENT,
     `Cannot serve this client: its node.id has ${id.length} characters, at ` +
-      `most ${NODE_ID_OCTETS_MAX} are accepted`,
+      `most ${NODE_ID_BYTES_MAX} are accepted`,
   );
 }
 

@@ -2,19 +2,15 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { GrpcError, statusName } from "../../../proto/grpc/status.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
-import { certifiedCaller } from "../../../tests/support/fake_caller.ts";
+import { certifiedCaller } from "../../../tests/support/memory/fake_caller.ts";
 import {
   CONNECT_FIELD,
   MORE_CONNECT_FIELD,
   MORE_CONNECT_MAX,
   RELAY_FIELD,
 } from "../../../proto/xds/relay_fields.ts";
-import { discoveryNode } from "../../../tests/support/discovery_node.ts";
-import {
-  type Arrival,
-  NODE_ID_OCTETS_MAX,
-  subscriberOf,
-} from "./subscriber.ts";
+import { discoveryNode } from "../../../tests/support/xds/discovery_node.ts";
+import { type Arrival, NODE_ID_BYTES_MAX, subscriberOf } from "./subscriber.ts";
 
 const NOBODY = {
   kind: "anonymous",
@@ -101,7 +97,7 @@ Deno.test("a node speaks for itself and for nobody else", () => {
 
 Deno.test("a first request without a node is refused, and a long id", () => {
   assertEquals(outcome(onLoopback, NONE, undefined), "INVALID_ARGUMENT");
-  const longest = "x".repeat(NODE_ID_OCTETS_MAX);
+  const longest = "x".repeat(NODE_ID_BYTES_MAX);
   const said = (id: string) => discoveryNode({ id });
   assertEquals(outcome(onLoopback, NONE, said(longest)), `-: ${longest}`);
   assertEquals(

@@ -21,15 +21,15 @@ import {
   portOf,
   type Service,
   type ServicePort,
-} from "../../../catalog/model.ts";
-import { resourceNameOf } from "../../../catalog/resource_names.ts";
+} from "../../../catalog/model/model.ts";
+import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
 import {
   type Target,
   targetsIn,
   usableTargets,
 } from "../../../catalog/snapshot.ts";
-import { isNear } from "../../../catalog/zones.ts";
-import { isIpAddress } from "../../../proto/link/ip_address.ts";
+import { isNear } from "../../../catalog/model/zones.ts";
+import { isIpAddress } from "../../../proto/peer/ip_address.ts";
 import { PROXY_ADDRESS_KEY } from "../../../proto/xds/messages/cluster_messages.ts";
 import {
   type Address,

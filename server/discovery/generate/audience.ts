@@ -7,7 +7,7 @@
  * @module
  */
 
-import type { Endpoint, Service } from "../../../catalog/model.ts";
+import type { Endpoint, Service } from "../../../catalog/model/model.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 
 /** What kind of program asks; each has resources that only it understands. */

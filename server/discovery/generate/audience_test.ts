@@ -3,8 +3,8 @@ import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 import {
   endpointOf,
   serviceOf,
-} from "../../../tests/support/scripted_source.ts";
-import type { Endpoint } from "../../../catalog/model.ts";
+} from "../../../tests/support/watch/scripted_source.ts";
+import type { Endpoint } from "../../../catalog/model/model.ts";
 import {
   type Audience,
   audience,

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Endpoint } from "../../../catalog/model.ts";
+import type { Endpoint } from "../../../catalog/model/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
 import { isWholeState, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import { ResourceMap } from "../resource_map.ts";

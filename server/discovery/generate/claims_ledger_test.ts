@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { Prng } from "../../../tests/support/prng.ts";
+import { Prng } from "../../../tests/support/memory/prng.ts";
 import {
   type Resource,
   RESOURCE_KINDS,

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { appProtocolOf } from "../../../catalog/app_protocol.ts";
+import { appProtocolOf } from "../../../catalog/model/app_protocol.ts";
 import {
   clusterForm,
   TUNNEL_METADATA,
@@ -17,8 +17,8 @@ import {
   type Service,
   type ServicePort,
   WELL_STATUSES,
-} from "../../../catalog/model.ts";
-import { resourceNameOf } from "../../../catalog/resource_names.ts";
+} from "../../../catalog/model/model.ts";
+import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
 import {
   type Cluster,
   DiscoveryType,

@@ -8,10 +8,10 @@
 import {
   INTERNAL_ERROR,
   reportInternalError,
-} from "../../../host/process/internal_errors.ts";
-import { appProtocolOf } from "../../../catalog/app_protocol.ts";
-import { keyOf, type ServicePort } from "../../../catalog/model.ts";
-import { resourceNameOf } from "../../../catalog/resource_names.ts";
+} from "../../../platform/errors/internal_errors.ts";
+import { appProtocolOf } from "../../../catalog/model/app_protocol.ts";
+import { keyOf, type ServicePort } from "../../../catalog/model/model.ts";
+import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import type { ResourceMessages } from "../../../proto/xds/validation.ts";
 import { assignmentOf, noEndpoints } from "./assignments.ts";

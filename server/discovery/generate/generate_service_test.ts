@@ -7,15 +7,15 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import {
   endpointOf,
   serviceOf,
-} from "../../../tests/support/scripted_source.ts";
-import { resourceJson } from "../../../tests/support/resource_json.ts";
+} from "../../../tests/support/watch/scripted_source.ts";
+import { resourceJson } from "../../../tests/support/xds/resource_json.ts";
 import type {
   Endpoint,
   HealthCheck,
   Service,
   ServicePort,
   Via,
-} from "../../../catalog/model.ts";
+} from "../../../catalog/model/model.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 import type { Variant } from "./audience.ts";
 import { generateService } from "./generate_service.ts";

@@ -1,13 +1,13 @@
 /**
  * What gRPC clients may call a service: the names of its listeners for them. All
- * else is called by `catalog/resource_names.ts`.
+ * else is called by `catalog/model/resource_names.ts`.
  *
  * @module
  */
 
-import { DEFAULT_NAMESPACE, keyOf } from "../../../catalog/model.ts";
-import type { Service, ServicePort } from "../../../catalog/model.ts";
-import { appProtocolOf } from "../../../catalog/app_protocol.ts";
+import { DEFAULT_NAMESPACE, keyOf } from "../../../catalog/model/model.ts";
+import type { Service, ServicePort } from "../../../catalog/model/model.ts";
+import { appProtocolOf } from "../../../catalog/model/app_protocol.ts";
 
 /** A name by which gRPC clients ask (`xds:///NAME`). */
 export interface GrpcName {

@@ -8,14 +8,14 @@
 import {
   type AppProtocol,
   appProtocolOf,
-} from "../../../catalog/app_protocol.ts";
+} from "../../../catalog/model/app_protocol.ts";
 import {
   keyOf,
   type Service,
   type ServicePort,
-} from "../../../catalog/model.ts";
-import { resourceNameOf } from "../../../catalog/resource_names.ts";
-import { canonicalIp } from "../../../proto/link/ip_address.ts";
+} from "../../../catalog/model/model.ts";
+import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
+import { canonicalIp } from "../../../proto/peer/ip_address.ts";
 import {
   type Address,
   SocketProtocol,
@@ -59,7 +59,7 @@ const CONNECT_BACKOFF_MS = 10;
 const CONNECT_BACKOFF_MAX_MS = 250;
 
 /** A datagram's most. Envoy takes 1,500 unless told, and loses longer ones. */
-const DATAGRAM_OCTETS_MAX = 65_535;
+const DATAGRAM_BYTES_MAX = 65_535;
 
 /**
  * What `xds:///NAME` means to a gRPC client, without the name: a port has
@@ -188,7 +188,7 @@ function filterListener(
 function udpListener(service: Service, port: ServicePort): Listener {
   const name = resourceNameOf(keyOf(service), port);
   const { policy: { udpIdleMs }, affinity } = service;
-  const socketConfig = { maxRxDatagramSize: { value: DATAGRAM_OCTETS_MAX } };
+  const socketConfig = { maxRxDatagramSize: { value: DATAGRAM_BYTES_MAX } };
   const action = {
     name: "route",
     typedConfig: pack(udpRoute, { cluster: name }),

@@ -1,5 +1,5 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
-import { resourceJson } from "../../../tests/support/resource_json.ts";
+import { resourceJson } from "../../../tests/support/xds/resource_json.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { preludeOf } from "./preludes.ts";
 import { resourceOf } from "./resource_of.ts";

@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
-import { isIpAddress } from "../../../proto/link/ip_address.ts";
+import { isIpAddress } from "../../../proto/peer/ip_address.ts";
 import {
   ApiVersion,
   type ConfigSource,

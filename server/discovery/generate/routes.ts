@@ -13,9 +13,9 @@ import {
   keyOf,
   type Service,
   type ServicePort,
-} from "../../../catalog/model.ts";
-import { resourceNameOf } from "../../../catalog/resource_names.ts";
-import type { Route } from "../../../catalog/routes.ts";
+} from "../../../catalog/model/model.ts";
+import { resourceNameOf } from "../../../catalog/model/resource_names.ts";
+import type { Route } from "../../../catalog/model/routes.ts";
 import { durationOf } from "../../../proto/xds/messages/google_messages.ts";
 import {
   PREVIOUS_HOSTS,

@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
-import { serviceOf } from "../../../tests/support/scripted_source.ts";
-import type { Service, ServicePort } from "../../../catalog/model.ts";
-import type { Route } from "../../../catalog/routes.ts";
+import { serviceOf } from "../../../tests/support/watch/scripted_source.ts";
+import type { Service, ServicePort } from "../../../catalog/model/model.ts";
+import type { Route } from "../../../catalog/model/routes.ts";
 import type {
   RouteConfiguration,
   RouteMatch,
   VirtualHost,
 } from "../../../proto/xds/messages/route_messages.ts";
-import { Prng } from "../../../tests/support/prng.ts";
+import { Prng } from "../../../tests/support/memory/prng.ts";
 import { routesOf, targetsOfRoutes } from "./routes.ts";
 
 function withRoutes(

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Endpoint, Service } from "../../../catalog/model.ts";
+import type { Endpoint, Service } from "../../../catalog/model/model.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type { Variant } from "./audience.ts";
 

@@ -1,10 +1,14 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Prng } from "../../../tests/support/prng.ts";
+import { Prng } from "../../../tests/support/memory/prng.ts";
 import {
   endpointOf,
   serviceOf,
-} from "../../../tests/support/scripted_source.ts";
-import { type Endpoint, keyOf, type Service } from "../../../catalog/model.ts";
+} from "../../../tests/support/watch/scripted_source.ts";
+import {
+  type Endpoint,
+  keyOf,
+  type Service,
+} from "../../../catalog/model/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
 import { RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import type { View } from "../view.ts";

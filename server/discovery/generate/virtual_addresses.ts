@@ -12,14 +12,18 @@
  */
 
 import { createHash } from "node:crypto";
-import type { AgentIdentifier, Endpoint, Via } from "../../../catalog/model.ts";
+import type {
+  AgentIdentifier,
+  Endpoint,
+  Via,
+} from "../../../catalog/model/model.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../../catalog/snapshot.ts";
 import {
   formatIpAddress,
   parseIpAddress,
   parseIpPrefix,
   prefixContains,
-} from "../../../proto/link/ip_address.ts";
+} from "../../../proto/peer/ip_address.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { Lingering } from "../lingering.ts";
 
@@ -41,10 +45,10 @@ export function virtualAddressOf({ agent, address }: VirtualTarget): string {
   const text = agent === undefined ? "" : `${agent.key}=${agent.value}`;
   const hash = createHash("sha256").update(JSON.stringify([text, address]))
     .digest();
-  const octets = new Uint8Array(16);
-  octets.set(PREFIX.address.subarray(0, 8));
-  octets.set(hash.subarray(0, 8), 8);
-  return formatIpAddress(octets);
+  const bytes = new Uint8Array(16);
+  bytes.set(PREFIX.address.subarray(0, 8));
+  bytes.set(hash.subarray(0, 8), 8);
+  return formatIpAddress(bytes);
 }
 
 /** Whether `host` is one, known or not. */

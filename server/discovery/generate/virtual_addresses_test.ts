@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
-import { FakeTimers } from "../../../tests/support/fake_timers.ts";
-import { endpointOf } from "../../../tests/support/scripted_source.ts";
-import type { Endpoint, Via } from "../../../catalog/model.ts";
+import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
+import { endpointOf } from "../../../tests/support/watch/scripted_source.ts";
+import type { Endpoint, Via } from "../../../catalog/model/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
 import { LINGER_MS } from "../lingering.ts";
 import {

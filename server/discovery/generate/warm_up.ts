@@ -6,7 +6,11 @@
  * @module
  */
 
-import { DIRECT, NO_AFFINITY, NO_POLICY } from "../../../catalog/model.ts";
+import {
+  DIRECT,
+  NO_AFFINITY,
+  NO_POLICY,
+} from "../../../catalog/model/model.ts";
 import { FORMS } from "./audience.ts";
 import type { Generate, ServiceInput } from "./service_resources.ts";
 

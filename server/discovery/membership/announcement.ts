@@ -17,9 +17,12 @@ import {
   NO_AFFINITY,
   NO_POLICY,
   type Protocol,
-} from "../../../catalog/model.ts";
-import { canonicalAddress, checkService } from "../../../catalog/validate.ts";
-import { subjectOf } from "../../../host/policy/subject.ts";
+} from "../../../catalog/model/model.ts";
+import {
+  canonicalAddress,
+  checkService,
+} from "../../../catalog/model/validate.ts";
+import { subjectOf } from "../../../policy/subject.ts";
 import {
   ANNOUNCED_SERVICES_MAX,
   ANNOUNCED_TEXT_LENGTH_MAX,
@@ -33,7 +36,7 @@ import {
   parseIpAddress,
   parseIpPrefix,
   prefixContains,
-} from "../../../proto/link/ip_address.ts";
+} from "../../../proto/peer/ip_address.ts";
 import type { Identifiers, LinkPeer } from "../../../proto/link/link.ts";
 import { provenNames } from "../../identity/proven_names.ts";
 
@@ -206,7 +209,7 @@ function isLoopback(address: string): boolean {
   return subject.host.addresses.every((ip) =>
     ip.length === 4
       ? ip[0] === 127
-      : ip.every((octet, index) => octet === (index === 15 ? 1 : 0))
+      : ip.every((byte, index) => byte === (index === 15 ? 1 : 0))
   );
 }
 

@@ -2,8 +2,11 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { ANNOUNCED_SERVICES_MAX } from "../../../proto/link/announced_services.ts";
 import type { AnnouncedService } from "../../../proto/link/control_messages.ts";
 import type { Identifiers, LinkPeer } from "../../../proto/link/link.ts";
-import { certifiedCaller } from "../../../tests/support/fake_caller.ts";
-import { FakeLink, identifiers } from "../../../tests/support/fake_link.ts";
+import { certifiedCaller } from "../../../tests/support/memory/fake_caller.ts";
+import {
+  FakeLink,
+  identifiers,
+} from "../../../tests/support/memory/fake_link.ts";
 import { type AnnouncementRules, judgeAnnouncement } from "./announcement.ts";
 
 const WEB: AnnouncedService = {

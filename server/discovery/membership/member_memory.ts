@@ -10,11 +10,11 @@
  * @module
  */
 
-import type { Protocol } from "../../../catalog/model.ts";
-import { replaceFile } from "../../../host/files/atomic_file.ts";
-import { systemProblem } from "../../../host/files/file_error.ts";
-import { sha256Hex } from "../../../host/pki/key_pair.ts";
-import type { Log } from "../../../host/process/log.ts";
+import type { Protocol } from "../../../catalog/model/model.ts";
+import { replaceFile } from "../../../platform/files/atomic_file.ts";
+import { systemProblem } from "../../../platform/files/file_error.ts";
+import { sha256Hex } from "../../../platform/pki/key_pair.ts";
+import type { Log } from "../../../platform/log/log.ts";
 import type { Offer } from "./announcement.ts";
 
 /** An agent that announced something, and when it was last linked. */

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { inMemoryFolder } from "../../../tests/support/memory_folder.ts";
-import { RecordedLog } from "../../../tests/support/recorded_log.ts";
+import { inMemoryFolder } from "../../../tests/support/memory/memory_folder.ts";
+import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { MemberFiles, type RememberedAgent } from "./member_memory.ts";
 
 function agent(id: string, seenMs: number): RememberedAgent {

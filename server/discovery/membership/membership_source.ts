@@ -20,15 +20,15 @@
  * @module
  */
 
-import type { Sink, Source } from "../../../catalog/source.ts";
-import type { Log } from "../../../host/process/log.ts";
+import type { Sink, Source } from "../../../catalog/model/source.ts";
+import type { Log } from "../../../platform/log/log.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,
 } from "../../../proto/link/control_messages.ts";
 import type { AgentLink, LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
-import { unawaited } from "../../../host/process/internal_errors.ts";
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { provenNames } from "../../identity/proven_names.ts";
 import type { Judged, Offer } from "./announcement.ts";
 import type { MemberMemory } from "./member_memory.ts";

@@ -4,15 +4,18 @@ import type {
   AnnouncedService,
   ServiceRefusal,
 } from "../../../proto/link/control_messages.ts";
-import { settled } from "../../../tests/support/conduit_probe.ts";
-import { FakeLink, identifiers } from "../../../tests/support/fake_link.ts";
-import { FakeTimers } from "../../../tests/support/fake_timers.ts";
-import { RecordedLog } from "../../../tests/support/recorded_log.ts";
+import { settled } from "../../../tests/support/memory/conduit_probe.ts";
+import {
+  FakeLink,
+  identifiers,
+} from "../../../tests/support/memory/fake_link.ts";
+import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import {
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../../../tests/support/scripted_source.ts";
+} from "../../../tests/support/watch/scripted_source.ts";
 import { judgeAnnouncement } from "./announcement.ts";
 import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
 import {

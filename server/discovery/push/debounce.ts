@@ -15,7 +15,7 @@
  * @module
  */
 
-import { guarded } from "../../../host/process/internal_errors.ts";
+import { guarded } from "../../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 
 /** Shortest and longest window unless somebody says otherwise, milliseconds. */

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { HeardErrors } from "../../../tests/support/heard_errors.ts";
-import { FakeTimers } from "../../../tests/support/fake_timers.ts";
+import { HeardErrors } from "../../../tests/support/watch/heard_errors.ts";
+import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { Debounce, FLAPPING_MAX, FLAPPING_MS } from "./debounce.ts";
 
 /** Pushes by the time after the first of them; they end when a test says so. */

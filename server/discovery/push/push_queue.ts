@@ -10,7 +10,7 @@
  * @module
  */
 
-import { reportInternalError } from "../../../host/process/internal_errors.ts";
+import { reportInternalError } from "../../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 
 /** How long the event loop waits for a slice, milliseconds. */

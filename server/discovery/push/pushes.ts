@@ -11,10 +11,10 @@
 import {
   guarded,
   INTERNAL_ERROR,
-} from "../../../host/process/internal_errors.ts";
+} from "../../../platform/errors/internal_errors.ts";
 import type { Catalog } from "../../../catalog/catalog.ts";
 import type { Diff } from "../../../catalog/diff.ts";
-import { keyOf } from "../../../catalog/model.ts";
+import { keyOf } from "../../../catalog/model/model.ts";
 import { StatusCode } from "../../../proto/grpc/status.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Audience } from "../generate/audience.ts";

@@ -9,7 +9,7 @@
  * @module
  */
 
-import { reportInternalError } from "../../../host/process/internal_errors.ts";
+import { reportInternalError } from "../../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type { Audience } from "../generate/audience.ts";
 import { SLICE_MS } from "./push_queue.ts";

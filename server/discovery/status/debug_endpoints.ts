@@ -6,10 +6,7 @@
  */
 
 import type { Catalog } from "../../../catalog/catalog.ts";
-import {
-  jsonAnswer,
-  type Routes,
-} from "../../../host/listen/http_endpoints.ts";
+import { jsonAnswer, type Routes } from "../../../net/admin/http_endpoints.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import type { Audience } from "../generate/audience.ts";
 import type { Unserved } from "../generate/service_resources.ts";

@@ -8,17 +8,17 @@
  * @module
  */
 
-import type { Log } from "../../../host/process/log.ts";
+import type { Log } from "../../../platform/log/log.ts";
 import type {
   Histogram,
   MetricRegistry,
   Series,
-} from "../../../host/process/metrics.ts";
+} from "../../../platform/metrics/metrics.ts";
 import {
   RESOURCE_KINDS,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
-import { OWN_PREFIX } from "../../metric_families.ts";
+import { OWN_PREFIX } from "../../metrics/metric_families.ts";
 import type { Share } from "../access/share.ts";
 import type { AdsObserver } from "../streams/ads_host.ts";
 import type { AdsStream } from "../streams/ads_stream.ts";
@@ -52,7 +52,7 @@ export class DiscoveryMetrics implements AdsObserver {
   readonly #convergenceSeconds: Histogram;
   readonly #requests: BySort;
   readonly #responses: BySort;
-  readonly #octets: BySort;
+  readonly #bytes: BySort;
   readonly #rejects: BySort;
 
   constructor(registry: MetricRegistry, log: Log, figures: DiscoveryFigures) {
@@ -73,7 +73,7 @@ export class DiscoveryMetrics implements AdsObserver {
     );
     this.#stalled = counter(
       "stalled_clients_reset_total",
-      "Streams ended because the client took no octet of a response.",
+      "Streams ended because the client took no byte of a response.",
     );
     this.#turnedAway = counter(
       "turned_away_total",
@@ -81,9 +81,9 @@ export class DiscoveryMetrics implements AdsObserver {
     );
     this.#requests = byType("requests_total", "Requests, ACKs among them.");
     this.#responses = byType("responses_total", "Responses.");
-    this.#octets = byType(
-      "response_octets_total",
-      "Octets of responses, before they are framed.",
+    this.#bytes = byType(
+      "response_bytes_total",
+      "Bytes of responses, before they are framed.",
     );
     this.#rejects = byType("rejects_total", "Responses that clients refused.");
     this.#pushSeconds = seconds(
@@ -163,9 +163,9 @@ export class DiscoveryMetrics implements AdsObserver {
     );
   }
 
-  sent(kind: ResourceKind, octets: number): void {
+  sent(kind: ResourceKind, bytes: number): void {
     this.#responses[kind].add();
-    this.#octets[kind].add(octets);
+    this.#bytes[kind].add(bytes);
   }
 
   refused(

@@ -67,8 +67,8 @@ export interface ClientSummary {
   readonly from: string;
   readonly software: string;
   readonly connectedMs: number;
-  /** Octets of a response that it has not taken. */
-  readonly keptOctets: number;
+  /** Bytes of a response that it has not taken. */
+  readonly keptBytes: number;
   readonly kinds: readonly KindSummary[];
   /** Types that it asked for and that are not served. */
   readonly foreignTypes: readonly string[];
@@ -114,7 +114,7 @@ export function clientSummary(
     from: arrival.remoteAddress,
     software: `${said.userAgentName} ${said.userAgentVersion}`.trim(),
     connectedMs: Math.round(nowMs - stream.sinceMs),
-    keptOctets: stream.keptOctets,
+    keptBytes: stream.keptBytes,
     kinds: kinds.map((status) => kindSummary(status, nowMs)),
     foreignTypes,
     waitsFor,

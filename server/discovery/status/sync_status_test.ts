@@ -5,7 +5,7 @@ import {
   inWorld,
   type ScriptedSubscriber,
   WORLD,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 import { syncStateOf } from "./sync_status.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Log } from "../../../host/process/log.ts";
+import type { Log } from "../../../platform/log/log.ts";
 import type { Audience } from "../generate/audience.ts";
 import type { Unserved } from "../generate/service_resources.ts";
 

@@ -45,7 +45,7 @@ export interface AdsObserver {
   requested(kind: ResourceKind | undefined): void;
   /** For the first time on this stream it asks for what is not served. */
   unserved(stream: AdsStream, typeUrl: string): void;
-  sent(kind: ResourceKind, octets: number): void;
+  sent(kind: ResourceKind, bytes: number): void;
   refused(stream: AdsStream, kind: ResourceKind, message: string): void;
   /** Everything that was told of a change was answered, so long after it. */
   converged(tookMs: number): void;

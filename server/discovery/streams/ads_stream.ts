@@ -8,7 +8,7 @@
  * it: a stream never waits for anything. Only what has taken a slice's time, such
  * as a list of twenty thousand names, goes on in the next one.
  *
- * What a client does not take costs one response and no more: while octets of
+ * What a client does not take costs one response and no more: while bytes of
  * one are kept, nothing else is made for it.
  *
  * Reading order: `onBody`, `#onRequest`, `tell`, `#flush`.
@@ -19,7 +19,7 @@
 import {
   INTERNAL_ERROR,
   reportInternalError,
-} from "../../../host/process/internal_errors.ts";
+} from "../../../platform/errors/internal_errors.ts";
 import type { ServerCall, ServerCallEvents } from "../../../proto/grpc/call.ts";
 import {
   encodingOf,
@@ -33,9 +33,9 @@ import {
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
-import { NODE_OCTETS_MAX } from "../../../proto/xds/node_codec.ts";
+import { NODE_BYTES_MAX } from "../../../proto/xds/node_codec.ts";
 import { encodeBody, encodeHead } from "../../../proto/xds/response_encoder.ts";
-import { REQUEST_OCTETS_MAX } from "../../../proto/xds/request_decoder.ts";
+import { REQUEST_BYTES_MAX } from "../../../proto/xds/request_decoder.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
 import { RESUMED_WORK_MS, type Share } from "../access/share.ts";
 import {
@@ -54,7 +54,7 @@ import { KeptResponse } from "./kept_response.ts";
 /** Who calls says at once what it wants. */
 export const FIRST_REQUEST_MS = 30_000;
 
-/** What is kept of a first request, read, to one octet of it at most. */
+/** What is kept of a first request, read, to one byte of it at most. */
 const NODE_GROWTH = 4;
 
 /** What goes by new routes before it knows their clusters; see `preludeOf`. */
@@ -67,7 +67,7 @@ type Phase =
   | {
     readonly kind: "judged";
     readonly held: DiscoveryRequest[];
-    octets: number;
+    bytes: number;
   }
   | { readonly kind: "joined"; audience: Audience }
   | { readonly kind: "over" };
@@ -94,7 +94,7 @@ export class AdsStream implements ServerCallEvents {
   /** What is kept of requests, as its share counts it. */
   #load = 0;
   #nodeLoad = 0;
-  /** Octets that were read and may not be replaced yet. */
+  /** Bytes that were read and may not be replaced yet. */
   #withheld = 0;
   /** When what happens now began. */
   #beganMs = 0;
@@ -119,7 +119,7 @@ export class AdsStream implements ServerCallEvents {
       noncePrefix,
     });
     this.#reader = new MessageReader({
-      messageOctetsMax: REQUEST_OCTETS_MAX,
+      messageBytesMax: REQUEST_BYTES_MAX,
       encoding: encodingOf(call.metadata),
       // The decoder keeps nothing of it.
       lends: true,
@@ -139,9 +139,9 @@ export class AdsStream implements ServerCallEvents {
     return this.#phase.kind === "joined" ? this.#phase.audience : undefined;
   }
 
-  /** Octets of a response that the client has not taken. */
-  get keptOctets(): number {
-    return this.call.keptOctets;
+  /** Bytes of a response that the client has not taken. */
+  get keptBytes(): number {
+    return this.call.keptBytes;
   }
 
   /** Of which it has a part. */
@@ -164,7 +164,7 @@ export class AdsStream implements ServerCallEvents {
       throw error;
     }
     this.#share.worked(clock.now() - startMs);
-    if (this.#phase.kind === "judged") this.#phase.octets += chunk.length;
+    if (this.#phase.kind === "judged") this.#phase.bytes += chunk.length;
     else if (this.#share.mayGoOn) this.call.consumed(chunk.length);
     else this.#withheld += chunk.length;
   }
@@ -232,8 +232,8 @@ export class AdsStream implements ServerCallEvents {
     if (this.#phase.kind === "unknown") return this.#awaitFirst(nowMs);
     if (this.#phase.kind !== "joined") return;
     this.#resume();
-    const { keptOctets } = this.call;
-    if (keptOctets > 0) return this.#watch(keptOctets, nowMs);
+    const { keptBytes } = this.call;
+    if (keptBytes > 0) return this.#watch(keptBytes, nowMs);
     if (this.state.dueMs > nowMs) return;
     this.#beganMs = nowMs;
     this.#flush();
@@ -244,12 +244,12 @@ export class AdsStream implements ServerCallEvents {
     if (this.#phase.kind === "over") return;
     this.#leave(status.message);
     // What is kept would have to go first, and may never go.
-    if (this.call.keptOctets > 0) this.call.abort(status);
+    if (this.call.keptBytes > 0) this.call.abort(status);
     else this.call.finish(status);
   }
 
-  #watch(octets: number, nowMs: number): void {
-    const message = this.#kept.look(octets, nowMs);
+  #watch(bytes: number, nowMs: number): void {
+    const message = this.#kept.look(bytes, nowMs);
     if (message === undefined) return;
     this.#host.observer.stalled();
     this.end({ code: StatusCode.RESOURCE_EXHAUSTED, message });
@@ -266,7 +266,7 @@ export class AdsStream implements ServerCallEvents {
   /** @throws {GrpcError} RESOURCE_EXHAUSTED when its share is used up. */
   #weigh(): void {
     if (this.#phase.kind === "over") return;
-    const load = this.#reader.bufferOctets + this.#nodeLoad +
+    const load = this.#reader.bufferBytes + this.#nodeLoad +
       this.state.namesLength;
     const more = load - this.#load;
     this.#load = load;
@@ -277,16 +277,16 @@ export class AdsStream implements ServerCallEvents {
   #resume(): void {
     if (this.#withheld === 0 || !this.#share.mayGoOn) return;
     this.#share.worked(RESUMED_WORK_MS);
-    const octets = this.#withheld;
+    const bytes = this.#withheld;
     this.#withheld = 0;
-    this.call.consumed(octets);
+    this.call.consumed(bytes);
   }
 
   #onMessage(message: Uint8Array): void {
     if (this.#phase.kind === "over") return;
     if (this.#phase.kind === "unknown") {
-      const octets = Math.min(message.length, NODE_OCTETS_MAX);
-      this.#nodeLoad = NODE_GROWTH * octets;
+      const bytes = Math.min(message.length, NODE_BYTES_MAX);
+      this.#nodeLoad = NODE_GROWTH * bytes;
     }
     this.#onRequest(this.#host.decoder.decode(this.form.mode, message));
   }
@@ -315,7 +315,7 @@ export class AdsStream implements ServerCallEvents {
       return this.#take(request);
     }
     const held = [request];
-    this.#phase = { kind: "judged", held, octets: 0 };
+    this.#phase = { kind: "judged", held, bytes: 0 };
     judging.then(() => this.#joinLate(), (error) => this.#refuse(error));
   }
 
@@ -334,7 +334,7 @@ export class AdsStream implements ServerCallEvents {
 
   #joinLate(): void {
     if (this.#phase.kind !== "judged") return;
-    const { held, octets } = this.#phase;
+    const { held, bytes } = this.#phase;
     this.#beganMs = this.#host.clock.now();
     try {
       this.#join();
@@ -343,7 +343,7 @@ export class AdsStream implements ServerCallEvents {
     } catch (error) {
       return this.#refuse(error);
     }
-    this.call.consumed(octets);
+    this.call.consumed(bytes);
   }
 
   #refuse(error: unknown): void {
@@ -387,7 +387,7 @@ export class AdsStream implements ServerCallEvents {
   #flush(): boolean {
     const { clock, observer } = this.#host;
     const { call, state, form } = this;
-    while (call.keptOctets === 0) {
+    while (call.keptBytes === 0) {
       const nowMs = clock.now();
       if (nowMs >= this.#beganMs + SLICE_MS) {
         this.#host.later(this);
@@ -399,12 +399,12 @@ export class AdsStream implements ServerCallEvents {
         return true;
       }
       const { kind, body, nonce } = out;
-      const octets = encodeBody(form.mode, body);
+      const bytes = encodeBody(form.mode, body);
       this.#unanswered.set(kind, nonce);
       const head = encodeHead(form.mode, nonce, this.#host.server);
-      call.sendMessage(head, octets);
-      observer.sent(kind, octets.length);
-      this.#kept.sent(call.keptOctets, clock.now());
+      call.sendMessage(head, bytes);
+      observer.sent(kind, bytes.length);
+      this.#kept.sent(call.keptBytes, clock.now());
     }
     return true;
   }

@@ -5,22 +5,22 @@
  * @module
  */
 
-/** After so long without taking an octet of a response a client is given up. */
+/** After so long without taking a byte of a response a client is given up. */
 export const STALLED_MS = 60_000;
 
-/** A response that is taken octet by octet is given up after this. */
+/** A response that is taken byte by byte is given up after this. */
 export const RESPONSE_MS_MAX = 600_000;
 
 /** See the module description; of one stream. */
 export class KeptResponse {
-  #octets = 0;
+  #bytes = 0;
   /** Since when it is that much. */
   #sinceMs = 0;
   #sentMs = 0;
 
-  /** @param octets What was kept of it at once. */
-  sent(octets: number, nowMs: number): void {
-    this.#octets = octets;
+  /** @param bytes What was kept of it at once. */
+  sent(bytes: number, nowMs: number): void {
+    this.#bytes = bytes;
     this.#sinceMs = nowMs;
     this.#sentMs = nowMs;
   }
@@ -30,14 +30,14 @@ export class KeptResponse {
    *
    * @returns Why the client is given up, if it is.
    */
-  look(octets: number, nowMs: number): string | undefined {
+  look(bytes: number, nowMs: number): string | undefined {
     if (nowMs - this.#sentMs >= RESPONSE_MS_MAX) {
       return `The client did not take a whole response in ${
         RESPONSE_MS_MAX / 1_000
       } s; connect again to get everything`;
     }
-    if (octets !== this.#octets) {
-      this.#octets = octets;
+    if (bytes !== this.#bytes) {
+      this.#bytes = bytes;
       this.#sinceMs = nowMs;
       return undefined;
     }

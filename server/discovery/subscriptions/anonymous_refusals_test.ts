@@ -7,7 +7,7 @@ import { assertEquals } from "@std/assert";
 import {
   type Parts,
   ScriptedSubscriber,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 
 const MODES = ["sotw", "delta"] as const;
 

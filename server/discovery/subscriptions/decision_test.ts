@@ -6,7 +6,7 @@ import {
   ScriptedSubscriber,
   viewOf,
   WORLD,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 import { REPEAT_WAIT_MS } from "./sotw_subscription.ts";
 import { ANSWER_WAIT_MS, SLOW_AFTER_MS } from "./response_log.ts";
 

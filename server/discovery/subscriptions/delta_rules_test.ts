@@ -5,7 +5,7 @@ import {
   inWorld,
   ScriptedSubscriber,
   WORLD,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 
 Deno.test("Delta: nonces pair ACK and NACK with responses", () => {
   const client = inWorld("delta");

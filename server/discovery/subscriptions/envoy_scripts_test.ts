@@ -1,7 +1,7 @@
 /** What Envoy 1.40 was seen to do, replayed. */
 
 import { assert, assertEquals } from "@std/assert";
-import { ScriptedSubscriber } from "../../../tests/support/scripted_subscriber.ts";
+import { ScriptedSubscriber } from "../../../tests/support/xds/scripted_subscriber.ts";
 
 const WORLD = {
   cluster: { a: "1", b: "1" },

@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 import {
   ScriptedSubscriber,
   WORLD,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 import { OFFER_MS_MAX, OFFER_MS_MIN, OFFERS_MAX } from "./parking.ts";
 
 const MODES = ["sotw", "delta"] as const;

@@ -1,7 +1,7 @@
 /** Make before break: what is gone stays until nothing leads to it. */
 
 import { assert, assertEquals } from "@std/assert";
-import { ScriptedSubscriber } from "../../../tests/support/scripted_subscriber.ts";
+import { ScriptedSubscriber } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { REMOVAL_GRACE_MS } from "./removals.ts";
 
 const BEFORE = {

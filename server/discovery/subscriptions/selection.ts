@@ -26,12 +26,12 @@ import {
 
 /**
  * A response with more is sent in parts, where the protocol allows it: gRPC
- * clients take 4 MiB. Octets.
+ * clients take 4 MiB. Bytes.
  */
-export const RESPONSE_OCTETS_MAX: number = 3 * 1024 * 1024;
+export const RESPONSE_BYTES_MAX: number = 3 * 1024 * 1024;
 
 /** What is around a resource in a response, beside its name and version. */
-const FRAME_OCTETS = 32;
+const FRAME_BYTES = 32;
 
 /** Some names, looked up. */
 export interface Selection {
@@ -106,11 +106,11 @@ export function firstPart(selection: Selection): Part {
 
 function divide(selection: Selection): Part {
   const { resources, missing } = selection;
-  let octets = 0;
+  let bytes = 0;
   let count = 0;
   for (const { any, name, version } of resources) {
-    octets += any.length + octetsOf(name) + version.length + FRAME_OCTETS;
-    if (octets > RESPONSE_OCTETS_MAX && count > 0) {
+    bytes += any.length + bytesOf(name) + version.length + FRAME_BYTES;
+    if (bytes > RESPONSE_BYTES_MAX && count > 0) {
       return {
         selection: selectionOf(resources.slice(0, count), NOTHING_MISSING),
         rest: new Set([
@@ -122,8 +122,8 @@ function divide(selection: Selection): Part {
     count++;
   }
   for (const [index, name] of missing.entries()) {
-    octets += octetsOf(name);
-    if (octets > RESPONSE_OCTETS_MAX && index > 0) {
+    bytes += bytesOf(name);
+    if (bytes > RESPONSE_BYTES_MAX && index > 0) {
       return {
         selection: selectionOf(resources, missing.slice(0, index)),
         rest: new Set(missing.slice(index)),
@@ -134,7 +134,7 @@ function divide(selection: Selection): Part {
 }
 
 /** At most so many, whatever characters it has. */
-function octetsOf(name: string): number {
+function bytesOf(name: string): number {
   return name.length * 3;
 }
 

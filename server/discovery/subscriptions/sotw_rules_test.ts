@@ -5,7 +5,7 @@ import {
   inWorld,
   ScriptedSubscriber,
   WORLD,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 
 /** A client that has taken all of a small world. */
 function settled(): ScriptedSubscriber {

@@ -6,7 +6,7 @@ import {
   type Parts,
   ScriptedSubscriber,
   WORLD,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 
 const MODES = ["sotw", "delta"] as const;
 const LATER = { ...WORLD, endpoints: { a: "2", b: "1" } };

@@ -1,7 +1,7 @@
 import {
   resourceOf,
   viewOf,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
 import {
   RESOURCE_KINDS,
@@ -136,7 +136,7 @@ for (const mode of ["sotw", "delta"] as const) {
   });
 }
 
-/** Octets of one stream that has taken 200 names of each of four kinds. */
+/** Bytes of one stream that has taken 200 names of each of four kinds. */
 if (import.meta.main) {
   for (const mode of ["sotw", "delta"] as const) {
     new Fleet(mode, 10); // What all of them share.
@@ -147,10 +147,10 @@ if (import.meta.main) {
     const before = Deno.memoryUsage().heapUsed;
     kept.push(new Fleet(mode, 10_000));
     collect();
-    const octets = Deno.memoryUsage().heapUsed - before;
+    const bytes = Deno.memoryUsage().heapUsed - before;
     // deno-lint-ignore no-console -- what a person ran this for.
     console.log(
-      `${mode}: ${Math.round(octets / 10_000)} octets per stream`,
+      `${mode}: ${Math.round(bytes / 10_000)} bytes per stream`,
       kept.length,
     );
   }

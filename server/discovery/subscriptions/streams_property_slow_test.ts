@@ -1,4 +1,4 @@
-import { checkHistories } from "../../../tests/support/discovery_history.ts";
+import { checkHistories } from "../../../tests/support/xds/discovery_history.ts";
 
 Deno.test("in many histories, a client ends up with what there is and hears nothing without a cause", () => {
   checkHistories(1_000, 10_000);

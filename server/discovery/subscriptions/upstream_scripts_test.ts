@@ -5,7 +5,7 @@ import {
   inWorld,
   ScriptedSubscriber,
   WORLD,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { SotwRequest } from "../../../proto/xds/discovery.ts";
 import { NAME_LENGTH_MAX, NAMES_PER_KIND_MAX } from "./name_set.ts";

@@ -5,7 +5,7 @@ import {
   type Parts,
   resourceOf,
   ScriptedSubscriber,
-} from "../../../tests/support/scripted_subscriber.ts";
+} from "../../../tests/support/xds/scripted_subscriber.ts";
 import { REMOVAL_PATIENCE_MS } from "./removals.ts";
 import { PLAIN_TREATMENT } from "./treatment.ts";
 import {

@@ -88,12 +88,12 @@ func bulk(args []string) map[string]any {
 			}
 		}
 	})
-	result := map[string]any{"n": *n, "wanted": wanted, "octets": wanted}
+	result := map[string]any{"n": *n, "wanted": wanted, "bytes": wanted}
 	select {
 	case at := <-reached:
 		result["mbit"] = round(float64(wanted) * 8 / 1e6 / at.Sub(start).Seconds())
 	case <-time.After(*limit):
-		result["octets"] = all.total.Load()
+		result["bytes"] = all.total.Load()
 	}
 	slowest, fastest := all.end()
 	if fastest > 0 {

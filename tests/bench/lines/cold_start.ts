@@ -1,6 +1,6 @@
 /**
  * How long after server and agent were started, at once and in any order, the
- * first octet comes back through them. Started as the product is shipped: with
+ * first byte comes back through them. Started as the product is shipped: with
  * the defaults of every flag that can be left out.
  *
  * @module
@@ -37,7 +37,7 @@ export const START_ORDERS: readonly StartOrder[] = OFFSETS_MS.flatMap(
 const QUICK_STARTS = 6;
 
 export const COLD_START: Metric = {
-  title: "cold start of server and agent: first octet",
+  title: "cold start of server and agent: first byte",
   contenders: ["ours", "konnectivity"],
   isOnRequest: true,
   figures: [
@@ -56,14 +56,14 @@ export const COLD_START: Metric = {
     const orders = START_ORDERS.slice(0, isQuick ? QUICK_STARTS : undefined);
     const times: number[] = [];
     for (const order of orders) {
-      times.push(await timeToFirstOctet(starter, workspace, order));
+      times.push(await timeToFirstByte(starter, workspace, order));
     }
     return { p50ms: median(times), p100ms: Math.max(...times) };
   },
 };
 
 /** Milliseconds since the later of both was started. */
-async function timeToFirstOctet(
+async function timeToFirstByte(
   starter: Starter,
   workspace: Workspace,
   { isAgentFirst, offsetMs }: StartOrder,

@@ -49,7 +49,7 @@ export function inRoundTrips(sample: Sample, rttMs: number): Sample {
   return { ...sample, rttMs, p50rtts: rtts("p50us"), p99rtts: rtts("p99us") };
 }
 
-/** `tunnel forward` waits for the caller's first octets, and they go along. */
+/** `tunnel forward` waits for the caller's first bytes, and they go along. */
 export const FIRST_ANSWER_FORWARD: Metric = firstAnswer({
   entrance: "forward",
   title: "tunnel forward (gRPC, early data)",

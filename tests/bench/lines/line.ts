@@ -41,10 +41,10 @@ export interface LineReport {
 
 export interface DirectionReport {
   readonly packets: number;
-  readonly octets: number;
+  readonly bytes: number;
   readonly lost: number;
   readonly dropped_at_full_queue: number;
-  readonly longest_queue_octets: number;
+  readonly longest_queue_bytes: number;
 }
 
 const NAMESPACES = { server: "nsA", agent: "nsB" } as const;

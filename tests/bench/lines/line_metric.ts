@@ -121,9 +121,9 @@ export function whatLineDid({ a_to_b, b_to_a }: LineReport): Sample {
   return {
     lineLost: a_to_b.lost + b_to_a.lost,
     lineDropped: a_to_b.dropped_at_full_queue + b_to_a.dropped_at_full_queue,
-    lineQueueOctets: Math.max(
-      a_to_b.longest_queue_octets,
-      b_to_a.longest_queue_octets,
+    lineQueueBytes: Math.max(
+      a_to_b.longest_queue_bytes,
+      b_to_a.longest_queue_bytes,
     ),
   };
 }

@@ -29,16 +29,16 @@ Deno.test("inRoundTrips() divides by the round trip of the bare line", () => {
 Deno.test("whatLineDid() adds losses and keeps the longest queue", () => {
   const way = {
     packets: 9,
-    octets: 900,
+    bytes: 900,
     lost: 1,
     dropped_at_full_queue: 2,
-    longest_queue_octets: 300,
+    longest_queue_bytes: 300,
   };
   const sample = whatLineDid({
     a_to_b: way,
-    b_to_a: { ...way, lost: 4, longest_queue_octets: 100 },
+    b_to_a: { ...way, lost: 4, longest_queue_bytes: 100 },
   });
-  assertEquals(sample, { lineLost: 5, lineDropped: 4, lineQueueOctets: 300 });
+  assertEquals(sample, { lineLost: 5, lineDropped: 4, lineQueueBytes: 300 });
 });
 
 Deno.test("cold starts are 20, each end first in half of them", () => {

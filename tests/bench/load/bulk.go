@@ -57,7 +57,7 @@ func bulk(r *run) {
 	elapsed := time.Since(begin).Seconds()
 	after := usageOf(r.pids)
 	gb := float64(total) / 1e9
-	r.result["octets"] = total
+	r.result["bytes"] = total
 	r.result["gbps"] = r4(gb * 8 / elapsed)
 	// The same octets each, so rates are to each other as times are, the other way round.
 	r.result["slowest_fastest"] = r4(quickest.Seconds() / slowest.Seconds())

@@ -1,5 +1,5 @@
 /**
- * Many octets in one direction, over one and over many connections.
+ * Many bytes in one direction, over one and over many connections.
  *
  * @module
  */
@@ -30,7 +30,7 @@ function cpu(bars: Ratios, moonshots: Ratios): Figure {
   };
 }
 
-/** Of all processes of the tunnel, as the last octet arrives. */
+/** Of all processes of the tunnel, as the last byte arrives. */
 const MEMORY: Figure = {
   key: "rssMB",
   title: "memory after",

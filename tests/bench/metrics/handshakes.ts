@@ -1,6 +1,6 @@
 /**
  * Agents that connect: TLS handshakes with certificates on the agent port, up
- * to the server's first octet, none of them resumed.
+ * to the server's first byte, none of them resumed.
  *
  * @module
  */

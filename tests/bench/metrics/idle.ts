@@ -34,8 +34,8 @@ async function rest(contender: Contender, scale: Scale): Promise<Sample> {
     (after[end]!.cpuSeconds - before[end]!.cpuSeconds) /
     scale.restSeconds * 100;
   return {
-    serverRssMib: after[0]!.rssOctets / 2 ** 20,
-    agentRssMib: after[1]!.rssOctets / 2 ** 20,
+    serverRssMib: after[0]!.rssBytes / 2 ** 20,
+    agentRssMib: after[1]!.rssBytes / 2 ** 20,
     serverCpuPct: percent(0),
     agentCpuPct: percent(1),
   };

@@ -1,5 +1,5 @@
 /**
- * Small requests, each answered before the next: 128 octets there, 1,024 back.
+ * Small requests, each answered before the next: 128 bytes there, 1,024 back.
  *
  * @module
  */

@@ -16,7 +16,7 @@ const ROADS = { connect: "connect-uds", grpc: "grpc-uds" } as const;
 
 /**
  * What a stalled conduit may pin at both ends together: the window that it
- * begins with (64 KiB, it grows only while octets are consumed) and 64 KiB.
+ * begins with (64 KiB, it grows only while bytes are consumed) and 64 KiB.
  */
 const PINNED_KIB_MAX = 128;
 /** Many, since what else grows meanwhile is shared out among them. */

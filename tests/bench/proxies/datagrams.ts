@@ -27,7 +27,7 @@ const SETTLE_MS = 3_000;
 
 /**
  * Ours gives garbage back to the system when nothing has happened for a while,
- * see `host/process/memory_relief.ts`.
+ * see `net/libc/memory_relief.ts`.
  */
 const RELIEF_MS = 45_000;
 
@@ -56,7 +56,7 @@ async function echo(
 /** Memory of everything that serves, the children included that nginx has. */
 async function memoryOf(pids: readonly number[]): Promise<number> {
   const usages = await Promise.all(pids.map(usageOf));
-  return usages.reduce((total, { rssOctets }) => total + rssOctets, 0);
+  return usages.reduce((total, { rssBytes }) => total + rssBytes, 0);
 }
 
 async function childrenOf(pid: number): Promise<number[]> {
@@ -126,9 +126,9 @@ class EchoTarget implements Disposable {
   }
 
   async #serve(): Promise<void> {
-    for await (const [octets, from] of this.#socket) {
+    for await (const [bytes, from] of this.#socket) {
       this.#callers.add((from as Deno.NetAddr).port);
-      await this.#socket.send(octets, from);
+      await this.#socket.send(bytes, from);
     }
   }
 }

@@ -11,7 +11,7 @@ import { ServiceProxyProcess } from "../../peers/service_proxy.ts";
 import type { Workspace } from "../../peers/workspace.ts";
 import { type Sample, SpoiledRunError } from "../generator.ts";
 import type { Metric } from "../metric.ts";
-import { arrivals } from "../../support/sockets.ts";
+import { arrivals } from "../../support/peers/sockets.ts";
 
 const ROUNDS = 12;
 const ROUNDS_QUICK = 4;

@@ -14,7 +14,7 @@ import type { Workspace } from "../../peers/workspace.ts";
 import { type Sample, SpoiledRunError } from "../generator.ts";
 import type { Metric } from "../metric.ts";
 import { usageOf } from "../processes.ts";
-import { arrivals } from "../../support/sockets.ts";
+import { arrivals } from "../../support/peers/sockets.ts";
 
 const SERVICES = 1_000;
 const ENDPOINTS = 10;
@@ -98,7 +98,7 @@ async function many(workspace: Workspace, isQuick: boolean): Promise<Sample> {
     const startMs = performance.now() - begun;
     await proxy.untilServed(SERVICES);
     await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    const { rssOctets } = await usageOf(proxy.child.pid);
+    const { rssBytes } = await usageOf(proxy.child.pid);
     const took: number[] = [];
     for (let change = 0; change < (isQuick ? 4 : CHANGES); change++) {
       const target = change % 2 === 0 ? second : first;
@@ -110,8 +110,8 @@ async function many(workspace: Workspace, isQuick: boolean): Promise<Sample> {
     return {
       start_ms: startMs,
       update_ms: took.toSorted((a, b) => a - b)[took.length >> 1]!,
-      rss_mib: rssOctets / 2 ** 20,
-      rss_after_mib: after.rssOctets / 2 ** 20,
+      rss_mib: rssBytes / 2 ** 20,
+      rss_after_mib: after.rssBytes / 2 ** 20,
     };
   } finally {
     await proxy.stop();

@@ -1,6 +1,6 @@
 /**
  * nginx with `stream`: two one behind the other are what any two processes that
- * copy octets can reach without encryption; one alone is a service proxy.
+ * copy bytes can reach without encryption; one alone is a service proxy.
  *
  * @module
  */

@@ -35,8 +35,8 @@ type direction struct {
 
 func (d *direction) report() map[string]int64 {
 	return map[string]int64{
-		"packets": d.sent.Load(), "octets": d.octets.Load(), "lost": d.lost.Load(),
-		"dropped_at_full_queue": d.full.Load(), "longest_queue_octets": d.queued.Load(),
+		"packets": d.sent.Load(), "bytes": d.octets.Load(), "lost": d.lost.Load(),
+		"dropped_at_full_queue": d.full.Load(), "longest_queue_bytes": d.queued.Load(),
 	}
 }
 

@@ -7,7 +7,7 @@
 import type { FuzzTarget } from "../target.ts";
 import { concatenate } from "../mutators.ts";
 
-/** Type octet, length octet, payload. */
+/** Type byte, length byte, payload. */
 function record(type: number, text: string): Uint8Array {
   return Uint8Array.of(type, text.length, ...new TextEncoder().encode(text));
 }

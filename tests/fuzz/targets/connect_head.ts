@@ -1,17 +1,17 @@
 /**
- * The HTTP CONNECT request head: any octets give a request, a refusal or the
+ * The HTTP CONNECT request head: any bytes give a request, a refusal or the
  * wish for more, whatever the cutting.
  *
  * @module
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { ConnectHead } from "../../../host/connect/connect_head.ts";
+import { ConnectHead } from "../../../net/http1/connect_head.ts";
 import { cut, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** Small, so that the limit is met. */
-const HEADER_OCTETS_MAX = 400;
+const HEADER_BYTES_MAX = 400;
 
 const WORDS = [
   "CONNECT",
@@ -35,13 +35,13 @@ export const CONNECT_HEAD: FuzzTarget = {
   name: "connect_head",
   seeds: [
     "CONNECT node-7:10250 HTTP/1.1\r\nHost: node-7:10250\r\n\r\n",
-    "CONNECT 10.0.0.7:443 HTTP/1.0\r\n\r\nearly octets",
+    "CONNECT 10.0.0.7:443 HTTP/1.0\r\n\r\nearly bytes",
     "CONNECT [2001:db8::1]:5432 HTTP/1.1\r\nHost: x\r\nUser-Agent: a b\r\n" +
     "Proxy-Authorization: Basic eDp5\r\n\r\n\x16\x03\x01",
     "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
-    `CONNECT h:1 HTTP/1.1\r\nCookie: ${"x".repeat(HEADER_OCTETS_MAX)}\r\n\r\n`,
-  ].map(octets),
-  dictionary: WORDS.map(octets),
+    `CONNECT h:1 HTTP/1.1\r\nCookie: ${"x".repeat(HEADER_BYTES_MAX)}\r\n\r\n`,
+  ].map(bytes),
+  dictionary: WORDS.map(bytes),
 
   split(input) {
     const lines: Uint8Array[] = [];
@@ -74,13 +74,13 @@ function shapeOf(result: string): string {
     .replace(/\] [0-9a-f]+$/, "] early");
 }
 
-function octets(text: string): Uint8Array {
+function bytes(text: string): Uint8Array {
   return Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 }
 
-/** The result as text, with all early octets, or `incomplete`. */
+/** The result as text, with all early bytes, or `incomplete`. */
 function read(chunks: readonly Uint8Array[]): string {
-  const head = new ConnectHead({ headerOctetsMax: HEADER_OCTETS_MAX });
+  const head = new ConnectHead({ headerBytesMax: HEADER_BYTES_MAX });
   for (const [index, chunk] of chunks.entries()) {
     const result = head.push(chunk);
     if (result === undefined) {

@@ -19,7 +19,7 @@ import { Connection } from "../../../proto/streams/connection.ts";
 import { WireError } from "../../../proto/frames/wire_error.ts";
 import type { Role } from "../../../proto/streams/connection_events.ts";
 import type { Stream, StreamEvents } from "../../../proto/streams/stream.ts";
-import type { Prng } from "../../support/prng.ts";
+import type { Prng } from "../../support/memory/prng.ts";
 import { cut, prngOf } from "../cutting.ts";
 import { concatenate } from "../mutators.ts";
 import {
@@ -99,7 +99,7 @@ function converse(
     events: {
       onStream: (stream) => listen(() => stream),
       onClosed: (end) => {
-        // The reason may quote how the octets were cut; the code may not.
+        // The reason may quote how the bytes were cut; the code may not.
         const section = end.error instanceof WireError ? end.error.section : "";
         ends.push(`closed by ${end.by} ${end.code} ${section}`);
       },
@@ -175,12 +175,12 @@ function splitTalk(input: Uint8Array): Uint8Array[] {
   const [first = input.subarray(0, 0), ...frames] = splitFrames(
     input.subarray(PREFACE.length),
   );
-  const openingOctets = PREFACE.length + first.length;
-  return [input.subarray(0, openingOctets), ...frames];
+  const openingBytes = PREFACE.length + first.length;
+  return [input.subarray(0, openingBytes), ...frames];
 }
 
-function isPreface(octets: Uint8Array): boolean {
-  return PREFACE.every((octet, index) => octets[index] === octet);
+function isPreface(bytes: Uint8Array): boolean {
+  return PREFACE.every((byte, index) => bytes[index] === byte);
 }
 
 const SETTINGS: Frame = { type: "SETTINGS", ack: false, settings: [] };
@@ -270,8 +270,8 @@ function data(streamId: number, text: string, endStream: boolean): Frame {
     endStream,
     data: payload,
     isFirst: true,
-    flowOctets: length,
-    paddingOctets: 0,
+    flowBytes: length,
+    paddingBytes: 0,
   };
 }
 

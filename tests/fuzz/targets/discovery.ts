@@ -1,7 +1,7 @@
 /**
  * Requests and responses of xDS: what is read by hand is what protobufjs reads,
  * nothing but `GrpcError` is thrown, and a list that is repeated is the same
- * array. The first octet of an input says which message the rest is.
+ * array. The first byte of an input says which message the rest is.
  *
  * @module
  */
@@ -30,13 +30,13 @@ import {
 import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
 
-/** What the first octet says. */
+/** What the first byte says. */
 const KINDS = [
   { name: "sotw", read: readSotwRequest },
   { name: "delta", read: readDeltaRequest },
-  { name: "sotw response", read: (octets) => readResponse("sotw", octets) },
-  { name: "delta response", read: (octets) => readResponse("delta", octets) },
-] as const satisfies { name: string; read: (octets: Uint8Array) => string }[];
+  { name: "sotw response", read: (bytes) => readResponse("sotw", bytes) },
+  { name: "delta response", read: (bytes) => readResponse("delta", bytes) },
+] as const satisfies { name: string; read: (bytes: Uint8Array) => string }[];
 
 const NODE = {
   id: "node-1",
@@ -100,12 +100,12 @@ export const DISCOVERY: FuzzTarget = {
     Uint8Array.of(0xc3, 0x28),
   ],
   // The kind, then fields as far as they are well formed.
-  split: (octets) => [octets.subarray(0, 1), ...fieldsOf(octets.subarray(1))],
+  split: (bytes) => [bytes.subarray(0, 1), ...fieldsOf(bytes.subarray(1))],
   repair: repairField,
 
-  run(octets) {
-    const kind = KINDS[(octets[0] ?? 0) % KINDS.length]!;
-    const message = octets.slice(1);
+  run(bytes) {
+    const kind = KINDS[(bytes[0] ?? 0) % KINDS.length]!;
+    const message = bytes.slice(1);
     let seen: string;
     try {
       seen = kind.read(message);
@@ -117,10 +117,10 @@ export const DISCOVERY: FuzzTarget = {
   },
 };
 
-function readSotwRequest(octets: Uint8Array): string {
+function readSotwRequest(bytes: Uint8Array): string {
   const decoder = new RequestDecoder();
-  const expected = oracle(() => discoveryRequest.decode(octets));
-  const request = sureOf(() => decoder.decode("sotw", octets), expected);
+  const expected = oracle(() => discoveryRequest.decode(bytes));
+  const request = sureOf(() => decoder.decode("sotw", bytes), expected);
   assert(request.mode === "sotw" && typeof expected !== "string");
   const { resourceNames = [], ...said }: DiscoveryRequestMessage = expected;
   assertEquals(request.resourceNames, resourceNames);
@@ -129,16 +129,16 @@ function readSotwRequest(octets: Uint8Array): string {
   assertEquals(request.responseNonce, said.responseNonce ?? "");
   assertEquals(request.errorDetail?.code, codeOf(said.errorDetail));
   assertEquals(request.node?.id, said.node && (said.node.id ?? ""));
-  const again = decoder.decode("sotw", octets);
+  const again = decoder.decode("sotw", bytes);
   assert(again.mode === "sotw");
   assertStrictEquals(again.resourceNames, request.resourceNames);
   return `${resourceNames.length} ${Object.keys(said).join()}`;
 }
 
-function readDeltaRequest(octets: Uint8Array): string {
+function readDeltaRequest(bytes: Uint8Array): string {
   const decoder = new RequestDecoder();
-  const expected = oracle(() => deltaDiscoveryRequest.decode(octets));
-  const request = sureOf(() => decoder.decode("delta", octets), expected);
+  const expected = oracle(() => deltaDiscoveryRequest.decode(bytes));
+  const request = sureOf(() => decoder.decode("delta", bytes), expected);
   assert(request.mode === "delta" && typeof expected !== "string");
   const said: DeltaDiscoveryRequestMessage = expected;
   assertEquals(request.subscribe, said.resourceNamesSubscribe ?? []);
@@ -155,16 +155,16 @@ function readDeltaRequest(octets: Uint8Array): string {
 }
 
 /** Unlike the oracle ours looks into no field that it has no use for. */
-function readResponse(mode: DiscoveryMode, octets: Uint8Array): string {
+function readResponse(mode: DiscoveryMode, bytes: Uint8Array): string {
   const kind = mode === "sotw" ? discoveryResponse : deltaDiscoveryResponse;
   const expected = oracle<
     DiscoveryResponseMessage & DeltaDiscoveryResponseMessage
-  >(() => kind.decode(octets));
+  >(() => kind.decode(bytes));
   if (expected === "broken") {
-    decodeResponse(mode, octets);
+    decodeResponse(mode, bytes);
     return expected;
   }
-  const response = decodeResponse(mode, octets);
+  const response = decodeResponse(mode, bytes);
   const version = expected.versionInfo ?? expected.systemVersionInfo;
   assertEquals(response.version, version ?? "");
   assertEquals(response.typeUrl, expected.typeUrl ?? "");
@@ -206,14 +206,14 @@ function input(kind: number, message: Uint8Array): Uint8Array {
   return concatenate([Uint8Array.of(kind), message]);
 }
 
-/** Cuts behind every field with a tag and a length of an octet each. */
-function fieldsOf(octets: Uint8Array): Uint8Array[] {
+/** Cuts behind every field with a tag and a length of a byte each. */
+function fieldsOf(bytes: Uint8Array): Uint8Array[] {
   const fields: Uint8Array[] = [];
-  for (let at = 0; at < octets.length;) {
-    const [tag = 0, length = 0] = octets.subarray(at);
+  for (let at = 0; at < bytes.length;) {
+    const [tag = 0, length = 0] = bytes.subarray(at);
     const isShort = (tag & 0x87) === 2 && length < 0x80;
-    const end = isShort ? at + 2 + length : octets.length;
-    fields.push(octets.subarray(at, end));
+    const end = isShort ? at + 2 + length : bytes.length;
+    fields.push(bytes.subarray(at, end));
     at = end;
   }
   return fields;

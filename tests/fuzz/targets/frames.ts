@@ -1,5 +1,5 @@
 /**
- * The frame decoder: octets give frames or a `WireError`, whole or in pieces.
+ * The frame decoder: bytes give frames or a `WireError`, whole or in pieces.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { assert, assertEquals } from "@std/assert";
 import {
   type Frame,
-  FRAME_HEADER_OCTETS,
+  FRAME_HEADER_BYTES,
   FrameType,
   SettingId,
 } from "../../../proto/frames/frame.ts";
@@ -78,7 +78,7 @@ export const SAMPLE_FRAMES: readonly Frame[] = [
     errorCode: 0,
     debugData: new TextEncoder().encode("bye"),
   },
-  { type: "UNKNOWN", code: 0xbe, streamId: 1, payloadOctets: 5 },
+  { type: "UNKNOWN", code: 0xbe, streamId: 1, payloadBytes: 5 },
 ];
 
 function data(streamId: number, text: string, endStream: boolean): Frame {
@@ -89,8 +89,8 @@ function data(streamId: number, text: string, endStream: boolean): Frame {
     endStream,
     data: payload,
     isFirst: true,
-    flowOctets: payload.length,
-    paddingOctets: 0,
+    flowBytes: payload.length,
+    paddingBytes: 0,
   };
 }
 
@@ -100,7 +100,7 @@ export function splitFrames(input: Uint8Array): Uint8Array[] {
   for (let at = 0; at < input.length;) {
     const length = (input[at]! << 16) | ((input[at + 1] ?? 0) << 8) |
       (input[at + 2] ?? 0);
-    const end = at + FRAME_HEADER_OCTETS + length;
+    const end = at + FRAME_HEADER_BYTES + length;
     frames.push(input.subarray(at, end));
     at = end;
   }
@@ -109,14 +109,14 @@ export function splitFrames(input: Uint8Array): Uint8Array[] {
 
 /** Writes the true payload length into a frame's header. */
 export function repairFrame(record: Uint8Array): Uint8Array {
-  if (record.length < FRAME_HEADER_OCTETS) return record;
-  const length = record.length - FRAME_HEADER_OCTETS;
+  if (record.length < FRAME_HEADER_BYTES) return record;
+  const length = record.length - FRAME_HEADER_BYTES;
   const repaired = record.slice();
   repaired.set([length >>> 16, length >>> 8, length]);
   return repaired;
 }
 
-/** Header octets of frames and flags, to be stumbled upon. */
+/** Header bytes of frames and flags, to be stumbled upon. */
 export const FRAME_DICTIONARY: readonly Uint8Array[] = [
   ...Object.values(FrameType).map((code) => Uint8Array.of(0, 0, 0, code)),
   Uint8Array.of(0, 0, 5, 0, 0x09, 0, 0, 0, 1, 2, 0x61, 0x62, 0, 0),
@@ -153,7 +153,7 @@ function assertInStep(input: Uint8Array, seen: readonly string[]): void {
   for (const [index, frame] of splitFrames(input).entries()) {
     const entry = seen[index];
     if (entry?.startsWith("connection ")) return;
-    if (entry === "cut" || frame.length < FRAME_HEADER_OCTETS) return;
+    if (entry === "cut" || frame.length < FRAME_HEADER_BYTES) return;
     const type = TYPE_NAMES[frame[3]!] ?? "UNKNOWN";
     const isRight = entry !== undefined &&
       (entry.startsWith("stream ") || entry.startsWith(`${type} `) ||
@@ -180,12 +180,12 @@ function decode(chunks: readonly Uint8Array[]): string[] {
           seen.push(describe(frame));
           continue;
         }
-        const { streamId, flowOctets, paddingOctets } = frame;
+        const { streamId, flowBytes, paddingBytes } = frame;
         if (frame.isFirst) {
-          head = `DATA ${streamId} ${flowOctets} ${paddingOctets} `;
+          head = `DATA ${streamId} ${flowBytes} ${paddingBytes} `;
           dataSoFar = "";
           seen.push(head);
-        } else if (flowOctets !== 0 || paddingOctets !== 0) {
+        } else if (flowBytes !== 0 || paddingBytes !== 0) {
           throw new Error("A later piece of DATA was charged again");
         }
         dataSoFar += frame.data.toHex();

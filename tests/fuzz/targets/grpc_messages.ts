@@ -1,14 +1,14 @@
 /**
- * gRPC framing: the messages that come out depend on the octets alone, a limit
+ * gRPC framing: the messages that come out depend on the bytes alone, a limit
  * is a limit also after decompression, and nothing but `GrpcError` is thrown.
- * The first octet of an input says whether the body is declared as gzip.
+ * The first byte of an input says whether the body is declared as gzip.
  *
  * @module
  */
 
 import { assert, assertEquals } from "@std/assert";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { MESSAGE_PREFIX_OCTETS } from "../../../proto/grpc/message_framing.ts";
+import { MESSAGE_PREFIX_BYTES } from "../../../proto/grpc/message_framing.ts";
 import { MessageReader } from "../../../proto/grpc/message_reader.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { cut, prngOf } from "../cutting.ts";
@@ -16,9 +16,9 @@ import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** Small, so that the limit is met. */
-const MESSAGE_OCTETS_MAX = 200;
+const MESSAGE_BYTES_MAX = 200;
 
-/** The octets of one message with its prefix. */
+/** The bytes of one message with its prefix. */
 export function framed(payload: Uint8Array, flag = 0): Uint8Array {
   const { length } = payload;
   const prefix = [flag, length >>> 24, length >>> 16, length >>> 8, length];
@@ -30,10 +30,10 @@ export function splitMessages(input: Uint8Array): Uint8Array[] {
   const messages: Uint8Array[] = [];
   for (let at = 0; at < input.length;) {
     let length = 0;
-    for (let index = 1; index < MESSAGE_PREFIX_OCTETS; index++) {
+    for (let index = 1; index < MESSAGE_PREFIX_BYTES; index++) {
       length = length * 256 + (input[at + index] ?? 0);
     }
-    const end = at + MESSAGE_PREFIX_OCTETS + length;
+    const end = at + MESSAGE_PREFIX_BYTES + length;
     messages.push(input.subarray(at, end));
     at = end;
   }
@@ -42,8 +42,8 @@ export function splitMessages(input: Uint8Array): Uint8Array[] {
 
 /** Writes the true length into a message's prefix. */
 export function repairMessage(record: Uint8Array): Uint8Array {
-  if (record.length < MESSAGE_PREFIX_OCTETS) return record;
-  return framed(record.subarray(MESSAGE_PREFIX_OCTETS), record[0]);
+  if (record.length < MESSAGE_PREFIX_BYTES) return record;
+  return framed(record.subarray(MESSAGE_PREFIX_BYTES), record[0]);
 }
 
 const HELLO = new TextEncoder().encode("hello");
@@ -55,8 +55,8 @@ export const GRPC_MESSAGES: FuzzTarget = {
   seeds: [
     body(0, framed(HELLO), framed(new Uint8Array(0)), framed(HELLO)),
     body(1, framed(gzip(HELLO), 1), framed(HELLO), framed(gzip(HELLO), 1)),
-    body(1, framed(gzip(new Uint8Array(MESSAGE_OCTETS_MAX + 1)), 1)),
-    body(0, framed(new Uint8Array(MESSAGE_OCTETS_MAX))),
+    body(1, framed(gzip(new Uint8Array(MESSAGE_BYTES_MAX + 1)), 1)),
+    body(0, framed(new Uint8Array(MESSAGE_BYTES_MAX))),
     body(2, framed(HELLO, 1)),
   ],
   dictionary: [
@@ -73,10 +73,10 @@ export const GRPC_MESSAGES: FuzzTarget = {
 
   run(input) {
     const encoding = ENCODINGS[(input[0] ?? 0) % ENCODINGS.length]!;
-    const octets = input.subarray(1);
-    const whole = read([octets.slice()], encoding);
-    assertEquals(read(cut(octets, prngOf(input)), encoding), whole);
-    assertEquals(whole, readNaively(octets, encoding));
+    const bytes = input.subarray(1);
+    const whole = read([bytes.slice()], encoding);
+    assertEquals(read(cut(bytes, prngOf(input)), encoding), whole);
+    assertEquals(whole, readNaively(bytes, encoding));
     return whole.map((seen) => seen.slice(0, 16)).slice(0, 6).join();
   },
 };
@@ -88,17 +88,17 @@ function body(
   return concatenate([Uint8Array.of(encoding), ...messages]);
 }
 
-function gzip(octets: Uint8Array): Uint8Array {
-  return new Uint8Array(gzipSync(octets));
+function gzip(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(gzipSync(bytes));
 }
 
 function read(chunks: readonly Uint8Array[], encoding: string): string[] {
   const seen: string[] = [];
   const reader = new MessageReader({
-    messageOctetsMax: MESSAGE_OCTETS_MAX,
+    messageBytesMax: MESSAGE_BYTES_MAX,
     encoding,
     onMessage(message) {
-      assert(message.length <= MESSAGE_OCTETS_MAX);
+      assert(message.length <= MESSAGE_BYTES_MAX);
       seen.push(`message ${message.toHex()}`);
     },
   });
@@ -106,7 +106,7 @@ function read(chunks: readonly Uint8Array[], encoding: string): string[] {
     for (const chunk of chunks) {
       reader.push(chunk);
       chunk.fill(0xaa); // Nothing that was kept may still look at the chunk.
-      assert(reader.bufferOctets <= MESSAGE_OCTETS_MAX);
+      assert(reader.bufferBytes <= MESSAGE_BYTES_MAX);
     }
     reader.end();
     seen.push("end");
@@ -118,14 +118,14 @@ function read(chunks: readonly Uint8Array[], encoding: string): string[] {
 }
 
 /** The same from whole messages, one after the other. */
-function readNaively(octets: Uint8Array, encoding: string): string[] {
+function readNaively(bytes: Uint8Array, encoding: string): string[] {
   const seen: string[] = [];
-  for (const message of splitMessages(octets)) {
-    if (message.length < MESSAGE_PREFIX_OCTETS) {
+  for (const message of splitMessages(bytes)) {
+    if (message.length < MESSAGE_PREFIX_BYTES) {
       return [...seen, `status ${StatusCode.INTERNAL}`];
     }
     const flag = message[0]!;
-    const payload = message.subarray(MESSAGE_PREFIX_OCTETS);
+    const payload = message.subarray(MESSAGE_PREFIX_BYTES);
     const announced = new DataView(message.buffer, message.byteOffset)
       .getUint32(1);
     const problem = prefixProblem(flag, announced, encoding) ??
@@ -146,7 +146,7 @@ function prefixProblem(
   if (flag > 1) return StatusCode.INTERNAL;
   if (flag === 1 && encoding === "identity") return StatusCode.INTERNAL;
   if (flag === 1 && encoding !== "gzip") return StatusCode.UNIMPLEMENTED;
-  if (announced > MESSAGE_OCTETS_MAX) return StatusCode.RESOURCE_EXHAUSTED;
+  if (announced > MESSAGE_BYTES_MAX) return StatusCode.RESOURCE_EXHAUSTED;
   return undefined;
 }
 
@@ -158,7 +158,7 @@ function unfold(payload: Uint8Array): Uint8Array | number {
   } catch {
     return StatusCode.INTERNAL; // Whatever zlib says, it is not gzip.
   }
-  return plain.length > MESSAGE_OCTETS_MAX
+  return plain.length > MESSAGE_BYTES_MAX
     ? StatusCode.RESOURCE_EXHAUSTED
     : plain;
 }

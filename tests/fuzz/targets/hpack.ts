@@ -1,7 +1,7 @@
 /**
  * The HPACK decoder against one written to be read, then our encoder on what
  * came out. An input is a series of blocks on one connection, each with its
- * length in two octets.
+ * length in two bytes.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { HpackError } from "../../../proto/hpack/hpack_error.ts";
 import {
   NaiveHpackDecoder,
   NaiveHpackError,
-} from "../../support/naive_hpack.ts";
+} from "../../support/watch/naive_hpack.ts";
 import { prngOf } from "../cutting.ts";
 import { concatenate } from "../mutators.ts";
 import type { FuzzTarget } from "../target.ts";
@@ -23,7 +23,7 @@ import type { FuzzTarget } from "../target.ts";
 const TABLE_SIZE_MAX = 256;
 
 /** Large enough that no input is over it: the naive decoder has no limit. */
-const LIST_OCTETS_MAX = 2 ** 30;
+const LIST_BYTES_MAX = 2 ** 30;
 
 function blocks(...hex: readonly string[]): Uint8Array {
   return concatenate(hex.map((digits) => {
@@ -80,7 +80,7 @@ export const HPACK: FuzzTarget = {
   run(input) {
     const decoder = new HpackDecoder({
       tableSizeMax: TABLE_SIZE_MAX,
-      headerListOctetsMax: LIST_OCTETS_MAX,
+      headerListBytesMax: LIST_BYTES_MAX,
     });
     const naive = new NaiveHpackDecoder(TABLE_SIZE_MAX);
     const outcome: string[] = [];
@@ -93,8 +93,8 @@ export const HPACK: FuzzTarget = {
         "The decoders disagree",
       );
       if (typeof actual === "string") return [...outcome, actual].join();
-      assertEquals(decoder.tableOctets, naive.tableOctets);
-      assert(decoder.tableOctets <= TABLE_SIZE_MAX);
+      assertEquals(decoder.tableBytes, naive.tableBytes);
+      assert(decoder.tableBytes <= TABLE_SIZE_MAX);
       outcome.push(`${actual.length}/${naive.table.length}`);
       assertRoundTrip(actual, input);
     }
@@ -135,7 +135,7 @@ function assertRoundTrip(
 ): void {
   const prng = prngOf(input);
   const encoder = new HpackEncoder();
-  const decoder = new HpackDecoder({ headerListOctetsMax: LIST_OCTETS_MAX });
+  const decoder = new HpackDecoder({ headerListBytesMax: LIST_BYTES_MAX });
   for (let round = 0; round < 2; round++) {
     while (prng.below(2) === 0) {
       const size = prng.below(300);

@@ -1,6 +1,6 @@
 /**
  * Requests to kubelets: whatever comes in, what leaves is a request that can be
- * read in one way only, and not an octet more than belongs to it.
+ * read in one way only, and not a byte more than belongs to it.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { cut, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** Small, so that the limit is met. */
-const HEAD_OCTETS_MAX = 600;
+const HEAD_BYTES_MAX = 600;
 
 const AUTHORITY = "10.0.0.7:10250";
 
@@ -41,9 +41,9 @@ export const KUBELET_REQUEST: FuzzTarget = {
     "5\r\nhello\r\n3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\nGET /y HTTP/1.1\r\n\r\n",
     "GET /exec/a/b HTTP/1.1\r\nHost: a:1\r\nX-Tunnel-Proxy-Host: n\r\n" +
     "Connection: keep-alive, Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nearly",
-    `GET / HTTP/1.1\r\nHost: a:1\r\nX: ${"x".repeat(HEAD_OCTETS_MAX)}\r\n\r\n`,
-  ].map(octetsOf),
-  dictionary: WORDS.map(octetsOf),
+    `GET / HTTP/1.1\r\nHost: a:1\r\nX: ${"x".repeat(HEAD_BYTES_MAX)}\r\n\r\n`,
+  ].map(bytesOf),
+  dictionary: WORDS.map(bytesOf),
 
   split(input) {
     const lines: Uint8Array[] = [];
@@ -69,15 +69,15 @@ export const KUBELET_REQUEST: FuzzTarget = {
   },
 };
 
-/** What becomes of a connection's octets. */
+/** What becomes of a connection's bytes. */
 interface Outcome {
   readonly kind: string;
-  /** All that leaves, octets as code points. */
+  /** All that leaves, bytes as code points. */
   readonly text: string;
 }
 
 function forwarded(chunks: readonly Uint8Array[]): Outcome {
-  const buffer = new HeadBuffer(HEAD_OCTETS_MAX);
+  const buffer = new HeadBuffer(HEAD_BYTES_MAX);
   for (const [index, chunk] of chunks.entries()) {
     const gathered = buffer.push(chunk);
     chunk.fill(0xaa); // Nothing that was kept may still look at the chunk.
@@ -128,7 +128,7 @@ function assertPlain(leaving: string, head: RequestHead): void {
   assertEquals(textOf(forwardedHead(again, AUTHORITY)), leaving);
 }
 
-/** The octets that belong to the body; absent: they are no body. */
+/** The bytes that belong to the body; absent: they are no body. */
 function bodyOf(
   { body }: RequestHead,
   rest: readonly Uint8Array[],
@@ -143,8 +143,8 @@ function bodyOf(
     return undefined;
   }
   const text = all.slice(0, taken);
-  if (body.kind === "octets") {
-    assertEquals(taken, Math.min(body.octets, all.length));
+  if (body.kind === "bytes") {
+    assertEquals(taken, Math.min(body.bytes, all.length));
   } else if (framing.isDone) assertChunks(text);
   else assertEquals(taken, all.length);
   return { text, isWhole: framing.isDone };
@@ -167,10 +167,10 @@ function assertChunks(text: string): void {
   assertEquals(trailers.indexOf("\r\n\r\n") + 4, Math.max(trailers.length, 3));
 }
 
-function octetsOf(text: string): Uint8Array {
+function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 }
 
-function textOf(octets: Uint8Array): string {
-  return [...octets].map((octet) => String.fromCharCode(octet)).join("");
+function textOf(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => String.fromCharCode(byte)).join("");
 }

@@ -1,6 +1,6 @@
 /**
  * The packet reader: what it passes on piece by piece is what decoding whole
- * messages gives, and every octet is accounted for once.
+ * messages gives, and every byte is accounted for once.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import type { FuzzTarget } from "../target.ts";
 import { framed, repairMessage, splitMessages } from "./grpc_messages.ts";
 
 /** Small, so that the limit is met. */
-const MESSAGE_OCTETS_MAX = 1000;
+const MESSAGE_BYTES_MAX = 1000;
 
 const BIG_ID = 2n ** 62n + 1n;
 
@@ -83,19 +83,19 @@ function read(chunks: readonly Uint8Array[]): string[] {
   let payload = "";
   const reader = new PacketReader({
     onPacket: (packet) => seen.push(describe(packet)),
-    onData(connectId, piece, leftOctets) {
-      if (left > 0) assertEquals(piece.length + leftOctets, left);
+    onData(connectId, piece, leftBytes) {
+      if (left > 0) assertEquals(piece.length + leftBytes, left);
       payload = (left > 0 ? payload : "") + piece.toHex();
-      left = leftOctets;
+      left = leftBytes;
       accounted += piece.length;
       if (left === 0) seen.push(`DATA ${connectId} ${payload}`);
     },
     onEmptyDatagram: (connectId) => seen.push(`DATAGRAM ${connectId}`),
-    onOverhead(octets) {
-      assert(octets > 0);
-      accounted += octets;
+    onOverhead(bytes) {
+      assert(bytes > 0);
+      accounted += bytes;
     },
-  }, { messageOctetsMax: MESSAGE_OCTETS_MAX });
+  }, { messageBytesMax: MESSAGE_BYTES_MAX });
   try {
     for (const chunk of chunks) {
       reader.push(chunk);
@@ -119,7 +119,7 @@ function readNaively(input: Uint8Array): string[] {
     if (message.length < 5) return [...seen, "cut"];
     const view = new DataView(message.buffer, message.byteOffset);
     const announced = view.getUint32(1);
-    if (message[0] !== 0 || announced > MESSAGE_OCTETS_MAX) {
+    if (message[0] !== 0 || announced > MESSAGE_BYTES_MAX) {
       return [...seen, "error"];
     }
     if (message.length < 5 + announced) return [...seen, "cut"];

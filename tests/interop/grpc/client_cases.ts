@@ -18,9 +18,9 @@ export const CLIENT_CASES: Readonly<
   Record<string, (client: OurClient) => Promise<void>>
 > = {
   async "unary: nothing, little and 4 MiB come back"(client) {
-    for (const octets of [0, 1, 16_384, 65_536, 4 * MIB]) {
-      const { answer } = await client.unary("Unary", pattern(octets));
-      assertSame(answer, pattern(octets));
+    for (const bytes of [0, 1, 16_384, 65_536, 4 * MIB]) {
+      const { answer } = await client.unary("Unary", pattern(bytes));
+      assertSame(answer, pattern(bytes));
     }
   },
 
@@ -32,7 +32,7 @@ export const CLIENT_CASES: Readonly<
     }));
   },
 
-  async "metadata: text and octets come back in head and trailers"(client) {
+  async "metadata: text and bytes come back in head and trailers"(client) {
     const metadata = new Metadata({ "x-text": "a b" });
     metadata.add("x-text", "second");
     metadata.add("x-octets-bin", Uint8Array.of(0, 255, 16));
@@ -153,35 +153,35 @@ export const CLIENT_CASES: Readonly<
 async function receiveMany(
   client: OurClient,
   count: number,
-  octets: number,
+  bytes: number,
 ): Promise<void> {
   const call = client.start("Many");
-  await call.send(ENCODER.encode(`${count} ${octets}`));
+  await call.send(ENCODER.encode(`${count} ${bytes}`));
   call.end();
   for (let index = 0; index < count; index++) {
     assertSame(
       await call.receive(),
-      new Uint8Array(octets).fill(index),
+      new Uint8Array(bytes).fill(index),
     );
   }
   await call.finished();
 }
 
-async function pingPong(call: TestCall, octets: number): Promise<void> {
-  const sent = call.send(pattern(octets));
-  assertSame(await call.receive(), pattern(octets));
+async function pingPong(call: TestCall, bytes: number): Promise<void> {
+  const sent = call.send(pattern(bytes));
+  assertSame(await call.receive(), pattern(bytes));
   await sent;
 }
 
-function pattern(octets: number): Uint8Array {
-  return new Uint8Array(octets).map((_, index) => index * 7);
+function pattern(bytes: number): Uint8Array {
+  return new Uint8Array(bytes).map((_, index) => index * 7);
 }
 
 /** As assertEquals, but fast for megabytes. */
 function assertSame(actual: Uint8Array, wanted: Uint8Array): void {
   assertEquals(actual.length, wanted.length);
-  const differs = wanted.findIndex((octet, index) => octet !== actual[index]);
-  assertEquals(differs, -1, `other octets came back, from ${differs} on`);
+  const differs = wanted.findIndex((byte, index) => byte !== actual[index]);
+  assertEquals(differs, -1, `other bytes came back, from ${differs} on`);
 }
 
 /** Lets the socket be read: promises alone would starve it. */

@@ -17,10 +17,10 @@ import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { OnlyMessage } from "../../../proto/grpc/only_message.ts";
 import { GrpcError, type StatusCode } from "../../../proto/grpc/status.ts";
 
-const MESSAGE_OCTETS_MAX = 8 * 1024 * 1024;
+const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Credit is held back while more than this waits to be sent. */
-const KEPT_OCTETS_MAX = 256 * 1024;
+const KEPT_BYTES_MAX = 256 * 1024;
 
 const OK = { code: 0, message: "" } as const;
 
@@ -78,7 +78,7 @@ function withOnly(
   then: (message: Uint8Array) => void,
   onWritable = () => {},
 ): ServerCallEvents {
-  const only = new OnlyMessage("request", MESSAGE_OCTETS_MAX);
+  const only = new OnlyMessage("request", MESSAGE_BYTES_MAX);
   only.expect(encodingOf(call.metadata));
   return {
     onBody(chunk) {
@@ -105,30 +105,30 @@ function unary(call: ServerCall): ServerCallEvents {
 
 function many(call: ServerCall): ServerCallEvents {
   let left = 0;
-  let octets = 0;
+  let bytes = 0;
   let sent = 0;
   const pump = () => {
     while (left > 0) {
       left--;
-      const message = new Uint8Array(octets).fill(sent++);
+      const message = new Uint8Array(bytes).fill(sent++);
       if (!call.sendMessage(message)) return;
     }
     call.finish(OK);
   };
   return withOnly(call, (message) => {
-    [left = 0, octets = 0] = textOf(message).split(" ").map(Number);
+    [left = 0, bytes = 0] = textOf(message).split(" ").map(Number);
     pump();
   }, pump);
 }
 
 function sum(call: ServerCall): ServerCallEvents {
   let count = 0;
-  let octets = 0;
+  let bytes = 0;
   return reading(call, (message) => {
     count++;
-    octets += message.length;
+    bytes += message.length;
   }, () => {
-    call.sendMessage(new TextEncoder().encode(`${count} ${octets}`));
+    call.sendMessage(new TextEncoder().encode(`${count} ${bytes}`));
     call.finish(OK);
   });
 }
@@ -163,20 +163,20 @@ function reading(
   onMessage: (message: Uint8Array) => void,
   onHalfClose: () => void,
 ): ServerCallEvents {
-  let owedOctets = 0;
+  let owedBytes = 0;
   const reader = new MessageReader({
-    messageOctetsMax: MESSAGE_OCTETS_MAX,
+    messageBytesMax: MESSAGE_BYTES_MAX,
     encoding: encodingOf(call.metadata),
     onMessage,
   });
   const settle = () => {
-    if (call.keptOctets > KEPT_OCTETS_MAX) return;
-    call.consumed(owedOctets);
-    owedOctets = 0;
+    if (call.keptBytes > KEPT_BYTES_MAX) return;
+    call.consumed(owedBytes);
+    owedBytes = 0;
   };
   return {
     onBody(chunk) {
-      owedOctets += chunk.length;
+      owedBytes += chunk.length;
       reader.push(chunk);
       settle();
     },
@@ -189,6 +189,6 @@ function reading(
   };
 }
 
-function textOf(octets: Uint8Array): string {
-  return new TextDecoder().decode(octets);
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
 }

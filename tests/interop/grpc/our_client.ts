@@ -4,10 +4,10 @@
  * @module
  */
 
-import { driveHttp2 } from "../../../host/http2_driver.ts";
-import { denoSocket } from "../../../host/sockets/deno_socket.ts";
-import { socketTransport } from "../../../host/sockets/socket_transport.ts";
-import { systemTimers } from "../../../host/process/system_timers.ts";
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { ClientCall } from "../../../proto/grpc/call.ts";
 import { type CallOptions, startCall } from "../../../proto/grpc/client.ts";
 import {
@@ -18,7 +18,7 @@ import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { GrpcError, type Status } from "../../../proto/grpc/status.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 
-const MESSAGE_OCTETS_MAX = 16 * 1024 * 1024;
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** A connection to a test server and what happened to it. */
 export class OurClient {
@@ -92,7 +92,7 @@ export class TestCall {
       onMetadata: (metadata) => {
         this.head = metadata;
         this.#reader = new MessageReader({
-          messageOctetsMax: MESSAGE_OCTETS_MAX,
+          messageBytesMax: MESSAGE_BYTES_MAX,
           encoding: encodingOf(metadata),
           onMessage: (message) => this.#arrived.push(message),
         });

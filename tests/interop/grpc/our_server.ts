@@ -8,10 +8,10 @@
  * @module
  */
 
-import { driveHttp2 } from "../../../host/http2_driver.ts";
-import { denoSocket } from "../../../host/sockets/deno_socket.ts";
-import { socketTransport } from "../../../host/sockets/socket_transport.ts";
-import { systemTimers } from "../../../host/process/system_timers.ts";
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { HealthService } from "../../../proto/grpc/health.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { Connection } from "../../../proto/streams/connection.ts";

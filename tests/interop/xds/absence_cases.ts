@@ -42,7 +42,7 @@ const STOPPED_STREAMS = 50;
 const CHANGES = 20;
 
 /** For one stream: a response of each kind, and what is made of the next. */
-const KEPT_OCTETS_MAX = 256 * 1024;
+const KEPT_BYTES_MAX = 256 * 1024;
 
 /** A URL that answers with services, while it does. */
 class HttpSource {
@@ -141,8 +141,8 @@ async function stoppedReaders({ workspace, maker }: XdsContext) {
     assertEquals(errs, 0);
     const clients = await server.clients();
     assertEquals(clients.length, STOPPED_STREAMS, "streams of the stopped");
-    const kept = Math.max(...clients.map(({ keptOctets }) => keptOctets));
-    assert(kept < KEPT_OCTETS_MAX, `${kept} octets are kept for one stream`);
+    const kept = Math.max(...clients.map(({ keptBytes }) => keptBytes));
+    assert(kept < KEPT_BYTES_MAX, `${kept} bytes are kept for one stream`);
     stopped.signal("SIGCONT");
     await eventually(
       "those that go on have everything",

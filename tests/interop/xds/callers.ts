@@ -14,7 +14,7 @@ const WINDOW = 8;
 const PAUSE_MS = 5;
 const TIMEOUT_MS = 3_000;
 const ASK_AGAIN_MS = 500;
-const ANSWER_OCTETS_MAX = 64;
+const ANSWER_BYTES_MAX = 64;
 const FAILURES_KEPT = 5;
 
 /** One call. @returns Who answered. */
@@ -104,7 +104,7 @@ export class Caller implements AsyncDisposable {
 
 async function callTcp(port: number): Promise<string> {
   using conn = await Deno.connect({ hostname: "127.0.0.1", port });
-  const answer = new Uint8Array(ANSWER_OCTETS_MAX);
+  const answer = new Uint8Array(ANSWER_BYTES_MAX);
   const count = await inTime(conn.read(answer), TIMEOUT_MS);
   if (count === null) throw new Error("closed before an answer");
   return new TextDecoder().decode(answer.subarray(0, count)).trimEnd();

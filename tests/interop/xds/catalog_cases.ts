@@ -217,8 +217,8 @@ async function speaksHttp2(
       ...{ name: "grpc-go", port: server.port, service: "echo" },
       target: `127.0.0.1:${listen}`,
     });
-  // Octets: all calls of a connection go where the connection goes.
-  await using server = await started(context, service("octets"));
+  // Bytes: all calls of a connection go where the connection goes.
+  await using server = await started(context, service("bytes"));
   await using envoy = await startEnvoy(context, server, isDelta);
   {
     await using client = await startClient();

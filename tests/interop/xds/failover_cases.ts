@@ -62,7 +62,7 @@ async function losesNothing(
   });
   await using server = await started(
     context,
-    service("tcp", "octets", tcp[0]!),
+    service("tcp", "bytes", tcp[0]!),
     service("http", "http", http.address("a")),
     service("grpc", "grpc", grpc[0]!),
   );
@@ -113,7 +113,7 @@ async function leavesItsZone(
   });
   await using server = await started(
     context,
-    service("tcp", "octets", tcpPort, tcp[0]!),
+    service("tcp", "bytes", tcpPort, tcp[0]!),
     service("http", "http", httpPort, http.address("b")),
   );
   await using envoy = await Envoy.start(workspace, {
@@ -139,7 +139,7 @@ async function listensAfterAll(
   const { workspace, backends: { tcp } } = context;
   const squatter = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const listen = squatter.addr.port;
-  const port = { port: 80, appProtocol: "octets", listen };
+  const port = { port: 80, appProtocol: "bytes", listen };
   await using server = await started(context, {
     ...{ name: "late", ports: [port], endpoints: endpoints(tcp[0]!) },
   });

@@ -1,0 +1,123 @@
+import { assert, assertEquals } from "@std/assert";
+import {
+  benchRequest,
+  type BenchService,
+} from "../../proto/link/bench_wire.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import {
+  BENCH_LIFETIME_MS,
+  BENCH_WINDOW_BYTES,
+  BenchConduit,
+} from "./bench_conduit.ts";
+
+const ANSWER = "tunnel-bench/1 ok node7 tunnel%2F0\n";
+
+function setUp() {
+  const timers = new FakeTimers();
+  const state = { over: 0 };
+  const host = { agentId: "node7", software: "tunnel/0" };
+  const conduit = new BenchConduit(host, timers, () => state.over++);
+  const probe = new ConduitProbe(conduit);
+  return { timers, state, conduit, probe };
+}
+
+async function granted(service: BenchService) {
+  const bench = setUp();
+  bench.probe.send(benchRequest(service));
+  await settled();
+  if (service !== "source") assertEquals(bench.probe.text, ANSWER);
+  return bench;
+}
+
+Deno.test("a bench target echoes, and ends when its caller does", async () => {
+  const { probe, state, timers } = await granted("echo");
+  probe.send("hello");
+  probe.finish();
+  await settled();
+  assertEquals(probe.text, `${ANSWER}hello`);
+  assertEquals([probe.hasEnded, probe.end], [true, { kind: "clean" }]);
+  assertEquals([state.over, timers.pendingCount], [1, 0]);
+});
+
+Deno.test("a request in pieces, with bytes behind it, is one request", async () => {
+  const { probe } = setUp();
+  probe.send("tunnel-bench/1 ");
+  probe.send("echo\nab");
+  probe.send("c");
+  await settled();
+  assertEquals(probe.text, `${ANSWER}abc`);
+});
+
+Deno.test("an echo holds no more than its window", async () => {
+  const { probe } = await granted("echo");
+  probe.stopReading();
+  probe.send(new Uint8Array(4 * BENCH_WINDOW_BYTES));
+  await settled();
+  assert(probe.queuedBytes >= 2 * BENCH_WINDOW_BYTES, "it took too much");
+  probe.startReading();
+  await settled();
+  assertEquals(probe.receivedBytes, ANSWER.length + 4 * BENCH_WINDOW_BYTES);
+});
+
+Deno.test("a source sends as fast as is read, a window ahead at most", async () => {
+  const { probe } = setUp();
+  probe.stopReading();
+  probe.send(benchRequest("source"));
+  await settled();
+  const ahead = probe.receivedBytes;
+  assert(ahead >= BENCH_WINDOW_BYTES && ahead < 2 * BENCH_WINDOW_BYTES);
+  probe.finish();
+  probe.startReading();
+  await settled();
+  assertEquals(probe.receivedBytes, ahead, "the caller had ended");
+  assertEquals(probe.end, { kind: "clean" });
+});
+
+Deno.test("a discard counts, reports, and says the total at the end", async () => {
+  const { probe } = await granted("discard");
+  probe.send(new Uint8Array(100_000));
+  await settled();
+  assertEquals(probe.text, `${ANSWER}100000\n`);
+  probe.send(new Uint8Array(1));
+  await settled();
+  assertEquals(probe.text, `${ANSWER}100000\n`, "too little to be reported");
+  probe.finish();
+  await settled();
+  assertEquals(probe.text, `${ANSWER}100000\n100001\n`);
+  assertEquals(probe.end, { kind: "clean" });
+});
+
+Deno.test("reports that nobody reads do not pile up", async () => {
+  const { probe, conduit } = await granted("discard");
+  probe.stopReading();
+  for (let i = 0; i < 1_000; i++) {
+    conduit.write(new Uint8Array(65_536));
+    await Promise.resolve();
+  }
+  await settled();
+  assert(probe.receivedBytes < ANSWER.length + 20, probe.text);
+  probe.startReading();
+  await settled();
+  assertEquals(probe.text.split("\n").at(-2), "65536000");
+});
+
+Deno.test("who asks for something else is reset", async () => {
+  for (const words of ["GET / HTTP/1.1\r\n\r\n", "x".repeat(5_000)]) {
+    const { probe, state } = setUp();
+    probe.send(words);
+    await settled();
+    assertEquals([probe.end?.kind, state.over], ["reset", 1]);
+  }
+});
+
+Deno.test("a forgotten bench connection ends by itself", async () => {
+  const { probe, state, timers } = await granted("echo");
+  timers.advance(BENCH_LIFETIME_MS - 1);
+  assertEquals(probe.end, undefined);
+  timers.advance(1);
+  assertEquals([probe.end?.kind, state.over], ["reset", 1]);
+});

@@ -1,0 +1,107 @@
+/**
+ * The bench target inside an agent: what `tunnel bench` measures against, so
+ * that a running tunnel is all it needs.
+ *
+ * It is a target like others, by its name: rules that do not allow it refuse it,
+ * for a node that serves one port is not to be kept busy by who may use that. It
+ * is bounded besides.
+ *
+ * @module
+ */
+
+import { refusal } from "../../policy/refusal.ts";
+import {
+  NOT_ALLOWED,
+  type RuleSet,
+  type Verdict,
+} from "../../policy/rule_set.ts";
+import { subjectOf } from "../../policy/subject.ts";
+import { BENCH_ADDRESS, type BenchHost } from "../../proto/link/bench_wire.ts";
+import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { BenchConduit } from "./bench_conduit.ts";
+
+/**
+ * Bench connections at a time: `tunnel bench` opens 64 at most. With a window
+ * of 256 KiB each they hold 32 MiB at most.
+ */
+export const BENCH_CONDUITS_MAX = 128;
+
+/** See the module description. */
+export class BenchTargets {
+  readonly #host: BenchHost;
+  readonly #timers: Timers;
+  readonly #connectionsMax: number;
+  #open = 0;
+
+  /** @param options.connectionsMax 0: this agent is not to be measured. */
+  constructor(
+    host: BenchHost,
+    timers: Timers,
+    options: { readonly connectionsMax?: number } = {},
+  ) {
+    this.#host = host;
+    this.#timers = timers;
+    this.#connectionsMax = options.connectionsMax ?? BENCH_CONDUITS_MAX;
+  }
+
+  /**
+   * A new connection to the target, if rules allow it.
+   *
+   * @param rules Of the agent; absent: all may be dialed.
+   * @param onVerdict Told whether they allow it.
+   * @throws {DialError} When they do not; and as `dial`.
+   */
+  dialBy(
+    target: DialTarget,
+    rules: RuleSet | undefined,
+    onVerdict?: (verdict: Verdict) => void,
+  ): Promise<Conduit> {
+    const verdict = verdictOf(target, rules);
+    onVerdict?.(verdict);
+    if (!verdict.isAllowed) {
+      return Promise.reject(refusal("agent", target, verdict));
+    }
+    return this.dial();
+  }
+
+  /**
+   * A new connection to the target, for who has no rules.
+   *
+   * @throws {DialError} When there are as many as may be.
+   */
+  dial(): Promise<Conduit> {
+    if (this.#open >= this.#connectionsMax) {
+      return Promise.reject(new DialError("endpoint", this.#refusal));
+    }
+    this.#open++;
+    return Promise.resolve(
+      new BenchConduit(this.#host, this.#timers, () => {
+        this.#open--;
+      }),
+    );
+  }
+
+  get #refusal(): string {
+    return this.#connectionsMax === 0
+      ? "Cannot bench: this agent runs with --bench-target=false"
+      : `Cannot bench: ${this.#connectionsMax} bench connections are open at ` +
+        "this agent; wait until another bench is over";
+  }
+}
+
+/** Judged by its name alone: it has no address that a rule could be about. */
+function verdictOf(target: DialTarget, rules: RuleSet | undefined): Verdict {
+  if (rules === undefined) return { isAllowed: true, rule: "--bench-target" };
+  const subject = subjectOf(target);
+  const verdict = subject.kind === "endpoint"
+    ? rules.judgeName(subject)
+    : undefined;
+  return verdict ?? NOT_ALLOWED;
+}
+
+/** Whether a dial is for a bench target. */
+export function isBenchDial({ protocol, address }: DialTarget): boolean {
+  return address === BENCH_ADDRESS && protocol === "tcp";
+}

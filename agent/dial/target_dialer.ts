@@ -1,0 +1,158 @@
+/**
+ * Dials targets for whoever asks through a link, and counts.
+ *
+ * @module
+ */
+
+import {
+  guarded,
+  INTERNAL_ERROR,
+  reportInternalError,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
+import type { DialRecord } from "../../policy/dial_record.ts";
+import type { ConnectionLog } from "../../platform/log/connection_log.ts";
+import type { Verdict } from "../../policy/rule_set.ts";
+import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
+import {
+  DialError,
+  type DialTarget,
+  type PendingDial,
+} from "../../proto/link/link.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import {
+  type ConduitObserver,
+  ObservedConduit,
+} from "../../proto/transfer/observed_conduit.ts";
+
+/** What is counted about targets, of all connections together. */
+export interface TargetObserver extends ConduitObserver {
+  failed(reason: DialError["reason"]): void;
+  connected(tookMs: number): void;
+}
+
+/** What `TargetDialer` needs from outside. */
+export interface TargetDialerOptions {
+  /**
+   * Connects; rejects with a `DialError` whose message is for the caller.
+   *
+   * @param controller Of this dial alone; aborted with a `DialError` when the
+   *   caller gives up.
+   * @param onVerdict Told whether rules allow the dial.
+   */
+  connect(
+    target: DialTarget,
+    controller: AbortController,
+    onVerdict?: (verdict: Verdict) => void,
+  ): Promise<Conduit>;
+  /** Absent: nothing is written down. */
+  begin?(target: DialTarget): DialRecord;
+  readonly clock: Clock;
+  readonly observer: TargetObserver;
+  /** Absent: nothing is said about connections. */
+  readonly log?: ConnectionLog;
+  /** Called after every change of `TargetDialer.load`. */
+  loadChanged(): void;
+}
+
+/** See the module description. */
+export class TargetDialer {
+  readonly #options: TargetDialerOptions;
+  /** One for all conduits: idle ones are many, and each should cost little. */
+  readonly #conduitObserver: ConduitObserver;
+  #load = 0;
+
+  constructor(options: TargetDialerOptions) {
+    const { observer } = options;
+    this.#options = options;
+    this.#conduitObserver = {
+      received: (bytes) => observer.received(bytes),
+      sent: (bytes) => observer.sent(bytes),
+      ended: (end) => {
+        observer.ended(end);
+        this.#changeLoad(-1);
+      },
+    };
+  }
+
+  /** Dials under way and conduits that are open. */
+  get load(): number {
+    return this.#load;
+  }
+
+  /** A `DialHandler`. */
+  readonly dial = (target: DialTarget, answer: DialAnswer): PendingDial => {
+    const { connect, begin, clock, log } = this.#options;
+    const record = begin?.(target);
+    const startMs = record?.startMs ?? clock.now();
+    const controller = new AbortController();
+    // The deadline aborts it as well, so its signal does not tell.
+    let isCancelled = false;
+    this.#changeLoad(1);
+    const onVerdict = record === undefined
+      ? undefined
+      : (verdict: Verdict) => record.decided(verdict, clock.now());
+    const dialed = connect(target, controller, onVerdict).then(
+      (conduit) => {
+        if (isCancelled) {
+          this.#changeLoad(-1);
+          return abandon(conduit, "the caller gave up");
+        }
+        this.#options.observer.connected(clock.now() - startMs);
+        const counter = this.#conduitObserver;
+        const recorded = record?.observing(counter) ?? counter;
+        const observer = log?.wantsAll
+          ? log.opened({ target }, startMs, recorded)
+          : recorded;
+        const observed = new ObservedConduit(conduit, observer);
+        try {
+          answer.connected(observed);
+        } catch (error) {
+          const failure = unforeseen(error);
+          letGo(observed);
+          guarded("dial", () => answer.failed(failure));
+        }
+      },
+      (error: unknown) => {
+        this.#changeLoad(-1);
+        const failure = error instanceof DialError ? error : unforeseen(error);
+        if (isCancelled) return;
+        record?.failed(failure);
+        log?.failed(failure, { target });
+        this.#options.observer.failed(failure.reason);
+        answer.failed(failure);
+      },
+    );
+    unawaited("dial", dialed);
+    return {
+      cancel: () => {
+        isCancelled = true;
+        const error = new DialError("cancelled", "the caller gave up");
+        record?.failed(error);
+        log?.failed(error, { target });
+        controller.abort(error);
+      },
+    };
+  };
+
+  #changeLoad(change: 1 | -1): void {
+    this.#load += change;
+    this.#options.loadChanged();
+  }
+}
+
+/** Somebody may have it already. */
+function letGo(conduit: Conduit): void {
+  try {
+    abandon(conduit, INTERNAL_ERROR);
+  } catch {
+    conduit.reset(INTERNAL_ERROR);
+  }
+}
+
+/** Whoever asked is answered, whatever it was. */
+function unforeseen(error: unknown): DialError {
+  reportInternalError("dial", error);
+  return new DialError("endpoint", `Cannot dial: ${INTERNAL_ERROR}`);
+}

@@ -1,0 +1,410 @@
+/**
+ * The identity of a node as the rest of the agent sees it: its name, files for
+ * TLS, and the certainty that they are good.
+ *
+ * Joins the parts of this folder; each decides one thing, this one nothing.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { readCertificates } from "../../platform/pki/certificate.ts";
+import { PrivateFileError } from "../../platform/files/private_files.ts";
+import { PkiError } from "../../platform/pki/key_pair.ts";
+import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import {
+  type ServerAddress,
+  systemServerAddresses,
+} from "../../net/dial/server_addresses.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  type CredentialFiles,
+  type Credentials,
+  CredentialsError,
+  type TlsMaterial,
+} from "../../net/tls/trust/credentials.ts";
+import {
+  type Enrolment,
+  type EnrolmentAnswer,
+  IDENTITY_MESSAGE_BYTES_MAX,
+} from "../../proto/identity/identity_messages.ts";
+import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
+import type { Identifiers } from "../../proto/link/link.ts";
+import type { LinkIdentity } from "./link_identity.ts";
+import type { IdentityOptions } from "../options.ts";
+import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
+import { askUntilAnswered } from "./asking.ts";
+import { EnrolRefusal } from "./identity_error.ts";
+import { IdentityCalls } from "./identity_calls.ts";
+import { type RenewalMeans, type Renewed, Renewer } from "./renewer.ts";
+
+/** What getting an identity needs from outside. */
+export interface IdentityEnvironment {
+  readonly log: Log;
+  /** None: those where the node has joined. */
+  readonly servers: readonly ServerAddress[];
+  readonly proxy: ProxyEnvironment;
+  /** The process trusts no public CA; see `connectAgentTls`. */
+  readonly trustsOnlyGiven?: boolean;
+  /** False: trouble of the road ends a join, as a person would want. */
+  readonly isPatient: boolean;
+  /** Uniform in [0, 1); the platform's when absent. */
+  readonly random?: () => number;
+}
+
+/** See the module description. */
+export class AgentIdentity implements LinkIdentity {
+  readonly serverName = TUNNEL_SERVER_NAME;
+  readonly #state: AgentState;
+  readonly #calls: IdentityCalls;
+  readonly #log: Log;
+  readonly #known: AgentIdentityFiles;
+  readonly #renewer: Renewer;
+  #credentials: Credentials | undefined;
+  /** What a server has said last while linked. */
+  #lastBundle: string | undefined;
+  /** Trusted already, while damaged files keep it from `#credentials`. */
+  #authoritiesAhead: string | undefined;
+
+  private constructor(
+    { state, calls }: Asking,
+    { log, random = Math.random }: IdentityEnvironment,
+    known: Required<AgentIdentityFiles>,
+  ) {
+    this.#state = state;
+    this.#calls = calls;
+    this.#log = log;
+    this.#known = known;
+    this.#renewer = new Renewer({
+      timers: systemTimers,
+      now: Date.now,
+      random,
+      certificate: known.certificate,
+      authorities: known.authorities,
+      renew: (means) => this.#renew(means),
+      observer: {
+        renewed: (means) =>
+          log.event("certificate renewed", { node: this.node, by: means }),
+        failed: (reason, retryMs) =>
+          log.warn(
+            `${reason}; trying again in ${Math.ceil(retryMs / 1000)} s`,
+            {},
+            `renewal ${reason}`,
+          ),
+      },
+    });
+  }
+
+  /**
+   * Opens what the node has joined with; joins, when it has not and may.
+   *
+   * @throws {PrivateFileError} When the directory cannot be used.
+   * @throws {EnrolRefusal} When there is no identity to be had.
+   */
+  static async open(
+    options: IdentityOptions,
+    environment: IdentityEnvironment,
+  ): Promise<AgentIdentity> {
+    const state = await AgentState.open(options.stateDirectory);
+    const found = await state.read();
+    const asking = askingOf(state, environment, found);
+    const known = found ?? await join(asking, options);
+    const { node } = known;
+    const wanted = options.node;
+    if (wanted !== undefined && wanted !== node.name) {
+      throw new EnrolRefusal(
+        `Cannot be ${wanted}: ${state.root} holds the identity of ` +
+          `${node.name}; leave --node away, or name another --state-dir`,
+      );
+    }
+    const { certificate = (await recover(asking, known)).certificate } = known;
+    return new AgentIdentity(asking, environment, { ...known, certificate });
+  }
+
+  /** The node's name. */
+  get node(): string {
+    return this.#known.node.name;
+  }
+
+  /** Where its servers are. */
+  get servers(): readonly ServerAddress[] {
+    return this.#calls.servers;
+  }
+
+  /** What it serves unless it is told: its name, and what was granted. */
+  get identifiers(): Identifiers {
+    const granted = parseIdentifiers(this.#known.node.identifiers, "server");
+    return { ...granted, host: [...new Set([this.node, ...granted.host])] };
+  }
+
+  /** For TLS; see `Credentials`. */
+  get files(): Required<CredentialFiles> {
+    return this.#state.files;
+  }
+
+  /**
+   * Begins to look after the certificate that `credentials` has read. Others may
+   * do the same: an agent, a proxy and a forward of one node share its identity.
+   */
+  start(credentials: Credentials): void {
+    this.#credentials = credentials;
+    credentials.onFailure(() => unawaited("identity", this.#mend()));
+    credentials.onChange((material) => this.#adopt(material));
+    this.#adopt(credentials.current);
+    this.#renewer.start();
+  }
+
+  /**
+   * Takes what another process with this identity may have put in its place.
+   *
+   * @returns Whether something else is shown or trusted from now on.
+   */
+  lookAgain(): boolean {
+    try {
+      return this.#credentials?.reload() ?? false;
+    } catch (error) {
+      // Half of a replacement, most often: what is in hand serves.
+      if (!(error instanceof CredentialsError)) throw error;
+      return false;
+    }
+  }
+
+  /** Ids of the authorities that are trusted now. */
+  get trusted(): readonly string[] {
+    return readCertificates(this.#trustedPem).map(authorityIdOf);
+  }
+
+  get #trustedPem(): string {
+    return this.#authoritiesAhead ?? this.#credentials?.current.ca ??
+      this.#known.authorities.map(({ pem }) => pem).join("");
+  }
+
+  #adopt({ cert, ca }: TlsMaterial): void {
+    try {
+      const [certificate] = readCertificates(cert);
+      const authorities = readCertificates(ca);
+      this.#renewer.adopt({ certificate: certificate!, authorities });
+    } catch (error) {
+      // It was good enough for TLS, and says nothing that can be planned by.
+      if (!(error instanceof PkiError)) throw error;
+    }
+  }
+
+  stop(): void {
+    this.#renewer.stop();
+  }
+
+  /** See `Renewer.ready`. */
+  ready(): Promise<void> {
+    return this.#renewer.ready();
+  }
+
+  /** See `Renewer.renewDue`. */
+  renewDue(): Promise<void> {
+    return this.#renewer.renewDue();
+  }
+
+  /** See `Renewer.doubt`. */
+  doubt(): void {
+    this.#renewer.doubt();
+  }
+
+  /**
+   * A server that is trusted says whom to trust from now on, PEM.
+   *
+   * @returns Ids of those that are trusted now.
+   */
+  async trust(bundle: Uint8Array): Promise<readonly string[]> {
+    try {
+      const pem = new TextDecoder().decode(bundle);
+      if (bundle.length > IDENTITY_MESSAGE_BYTES_MAX) {
+        throw new PkiError(`it has ${bundle.length} bytes`);
+      }
+      const authorities = readCertificates(pem);
+      this.#lastBundle = pem;
+      if (this.#credentials?.current.ca !== pem) {
+        await this.#state.keepAuthorities(pem);
+        this.#useAuthorities(pem);
+        this.#log.info("the server's certificate authorities have changed", {
+          trusted: authorities.length,
+        });
+      }
+      this.#renewer.authoritiesChanged(authorities);
+    } catch (error) {
+      this.#log.warn(
+        "Cannot take over the server's new certificate authorities: " +
+          `${(error as Error).message}; the ones in use stay`,
+      );
+    }
+    return this.trusted;
+  }
+
+  /** A damaged file of another kind must not keep them from renewing. */
+  #useAuthorities(pem: string): void {
+    this.#authoritiesAhead = undefined;
+    try {
+      this.#credentials?.reload();
+    } catch (error) {
+      if (!(error instanceof CredentialsError)) throw error;
+      this.#authoritiesAhead = pem;
+    }
+  }
+
+  /** Files could not be read again: what can be had is made good. */
+  async #mend(): Promise<void> {
+    await this.#restoreKey();
+    if (await this.#state.holdsCertificate(this.#known.keys)) return;
+    if (!this.#renewer.replace()) return;
+    this.#log.warn(
+      `${this.files.cert} is damaged or missing: asking for another one with ` +
+        "the node's key; until then the old one stays in use",
+    );
+  }
+
+  /** Only an agent that runs has it still. */
+  async #restoreKey(): Promise<void> {
+    try {
+      if (!await this.#state.restoreKey(this.#known.keys)) return;
+      this.#log.warn(
+        `${this.files.key} was damaged or missing: the node's key was written ` +
+          "again, as this agent still has it; look who did that",
+      );
+    } catch (error) {
+      if (!(error instanceof PrivateFileError)) throw error;
+      this.#log.warn(
+        `Cannot write the node's key again: ${error.message}; keep this agent ` +
+          "running, as nobody else has it",
+      );
+    }
+  }
+
+  /** One process at a time: the next one finds what the first was given. */
+  async #renew(means: RenewalMeans): Promise<Renewed> {
+    const before = this.#credentials!.current.cert;
+    return await this.#state.exclusively(async () => {
+      this.lookAgain();
+      const { cert, ca } = this.#credentials!.current;
+      if (cert === before) return await this.#renewAlone(means);
+      const [certificate] = readCertificates(cert);
+      const authorities = readCertificates(ca);
+      return { certificate: certificate!, authorities, isOthers: true };
+    });
+  }
+
+  async #renewAlone(means: RenewalMeans): Promise<Renewed> {
+    const { keys } = this.#known;
+    const { current: inUse } = this.#credentials!;
+    const bundleBefore = this.#lastBundle;
+    const current = { ...inUse, ca: this.#authoritiesAhead ?? inUse.ca };
+    const answer = means === "certificate"
+      ? await this.#calls.renew(this.node, keys, current)
+      : await this.#calls.renewByProof(this.node, keys, current.ca);
+    if (answer.pending !== undefined) {
+      throw new Error(`Cannot renew yet: ${answer.pending.reason}`);
+    }
+    await this.#restoreKey();
+    const kept = await this.#state.keep(answer.enrolment, this.servers);
+    this.#authoritiesAhead = undefined;
+    const bundle = this.#lastBundle;
+    if (bundle === undefined || bundle === bundleBefore) {
+      this.#credentials!.reload();
+      return kept;
+    }
+    // The answer may be older than what was said meanwhile; if it is newer,
+    // the link says so as well.
+    await this.#state.keepAuthorities(bundle);
+    this.#credentials!.reload();
+    return { ...kept, authorities: readCertificates(bundle) };
+  }
+}
+
+/** What asking for the first certificate takes. */
+interface Asking {
+  readonly state: AgentState;
+  readonly calls: IdentityCalls;
+  ask(question: () => Promise<EnrolmentAnswer>): Promise<Enrolment>;
+  readonly log: Log;
+}
+
+function askingOf(
+  state: AgentState,
+  environment: IdentityEnvironment,
+  found?: AgentIdentityFiles,
+): Asking {
+  const { log, proxy, trustsOnlyGiven = false, isPatient, random } =
+    environment;
+  const servers = environment.servers.length > 0
+    ? environment.servers
+    : found?.node.servers ?? [];
+  const calls = new IdentityCalls({
+    servers,
+    road: systemServerAddresses(servers, proxy),
+    connect: { proxyEnv: proxy, trustsOnlyGiven },
+  });
+  const ask: Asking["ask"] = (question) =>
+    askUntilAnswered({
+      ask: question,
+      timers: systemTimers,
+      random: random ?? Math.random,
+      isPatient,
+      waiting: (reason, retryMs) =>
+        log.event(
+          `${reason}; trying again in ${Math.round(retryMs)} ms`,
+          {},
+          reason,
+        ),
+    });
+  return { state, calls, ask, log };
+}
+
+/**
+ * Joins with a token, with the key that is there or a new one.
+ *
+ * @throws {EnrolRefusal | PrivateFileError}
+ */
+async function join(
+  { state, calls, ask, log }: Asking,
+  { token, node }: IdentityOptions,
+): Promise<Required<AgentIdentityFiles>> {
+  if (token === undefined || node === undefined) {
+    throw new EnrolRefusal(
+      `Cannot find an identity in ${state.root}: this node has not joined; ` +
+        "`tunnel token create` on the server, then --join TOKEN here",
+    );
+  }
+  const keys = await state.keys();
+  log.info("joining", { node, servers: calls.servers.length });
+  const enrolment = await ask(() => calls.join(token, node, keys));
+  const kept = await state.keep(enrolment, calls.servers);
+  log.info("joined: the token is not needed any more", {
+    node: kept.node.name,
+    until: new Date(kept.certificate.notAfterMs).toISOString(),
+    state: state.root,
+  });
+  return kept;
+}
+
+/** Joins, whether or not the node has joined before. @throws As `join`. */
+export async function joinAgain(
+  options: IdentityOptions,
+  environment: IdentityEnvironment,
+): Promise<void> {
+  const state = await AgentState.open(options.stateDirectory);
+  await join(askingOf(state, environment), options);
+}
+
+/** Gets a certificate where there is none, for the key that has joined. */
+async function recover(
+  { state, calls, ask, log }: Asking,
+  { node, keys, authorities }: AgentIdentityFiles,
+): Promise<Required<AgentIdentityFiles>> {
+  log.warn(
+    `there is no certificate in ${state.root}: asking for one with its key`,
+  );
+  const ca = authorities.map(({ pem }) => pem).join("");
+  const enrolment = await ask(() => calls.renewByProof(node.name, keys, ca));
+  return await state.keep(enrolment, calls.servers);
+}

@@ -1,0 +1,74 @@
+/**
+ * Asks for a certificate until there is one, or a refusal that stays.
+ *
+ * Decides when to ask again. How is `ask`'s business.
+ *
+ * @module
+ */
+
+import type {
+  Enrolment,
+  EnrolmentAnswer,
+} from "../../proto/identity/identity_messages.ts";
+import { Backoff } from "../../proto/sync/backoff.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { EnrolRefusal, isDefinite, sentenceOf } from "./identity_error.ts";
+
+/** Longest wait between attempts. */
+const CAP_MS = 10_000;
+/** A server that says "at once" is asked no more often than this. */
+const PENDING_MS_MIN = 1_000;
+/** Nor one that names next year forgotten. */
+const PENDING_MS_MAX = 60_000;
+
+/** What asking needs from outside. */
+export interface AskingOptions {
+  ask(): Promise<EnrolmentAnswer>;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** False: trouble of the road ends it too, as a person would want. */
+  readonly isPatient: boolean;
+  /** Asked again after `retryMs`, because of `reason`. */
+  waiting(reason: string, retryMs: number): void;
+}
+
+/**
+ * @throws {EnrolRefusal} When asking again is of no use; when not patient, also
+ *   when no server could be reached.
+ */
+export async function askUntilAnswered(
+  options: AskingOptions,
+): Promise<Enrolment> {
+  const { ask, timers, random, isPatient, waiting } = options;
+  const backoff = new Backoff({ capMs: CAP_MS, random });
+  while (true) {
+    let retryMs: number;
+    let reason: string;
+    try {
+      const { enrolment, pending } = await ask();
+      if (enrolment !== undefined) return enrolment;
+      backoff.reset();
+      const { retryAfterMs } = pending;
+      retryMs = Math.max(
+        PENDING_MS_MIN,
+        Math.min(retryAfterMs, PENDING_MS_MAX),
+      );
+      reason = pending.reason;
+    } catch (error) {
+      if (isOurs(error)) throw error;
+      reason = sentenceOf(error);
+      if (!isPatient || isDefinite(error)) {
+        throw new EnrolRefusal(reason, { cause: error });
+      }
+      retryMs = backoff.nextMs();
+    }
+    waiting(reason, retryMs);
+    await new Promise<void>((resolve) => timers.after(retryMs, resolve));
+  }
+}
+
+/** A mistake in this program, which no time mends. */
+function isOurs(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof ReferenceError;
+}

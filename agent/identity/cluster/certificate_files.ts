@@ -1,0 +1,197 @@
+/**
+ * Where a certificate from the cluster is kept, in the layout of Kubernetes'
+ * own components: `<component>-current.pem` is a link to a dated file that holds
+ * chain and key. So a node can change from their agent to ours and back.
+ *
+ * It is a cache: whatever is wrong with it, a new certificate can be had. Beside
+ * it lies the key for which one is being asked, so that asking again after a
+ * restart finds the same request.
+ *
+ * @module
+ */
+
+import { createPrivateKey } from "node:crypto";
+import {
+  removeFile,
+  replaceFile,
+  syncDirectory,
+} from "../../../platform/files/atomic_file.ts";
+import { inWords } from "../../../platform/files/private_files.ts";
+import {
+  type CertificateFacts,
+  readCertificates,
+} from "../../../platform/pki/certificate.ts";
+import {
+  exportPrivateKey,
+  generateKeyPair,
+  importKeyPair,
+  PkiError,
+} from "../../../platform/pki/key_pair.ts";
+
+/** Dated files that stay: the one in use, and the one before it. */
+const KEPT = 2;
+
+/** PKCS #8, or as Go's standard library writes keys of this kind. */
+const KEY_BLOCK =
+  /-----BEGIN (?:EC )?PRIVATE KEY-----[^-]*-----END (?:EC )?PRIVATE KEY-----/;
+
+/** What was found. */
+export type StoredCertificate =
+  | { readonly kind: "none" }
+  | { readonly kind: "good"; readonly leaf: CertificateFacts }
+  /** `why` is a sentence that names the file. */
+  | { readonly kind: "damaged"; readonly why: string };
+
+/** See the module description. */
+export class CertificateFiles {
+  readonly #directory: string;
+  readonly #component: string;
+  readonly #now: () => number;
+
+  /**
+   * @param component Such as `yurttunnel-agent`; begins every name.
+   * @param now Milliseconds since 1970.
+   */
+  constructor(directory: string, component: string, now: () => number) {
+    this.#directory = directory;
+    this.#component = component;
+    this.#now = now;
+  }
+
+  /** Chain and key in one, PEM; there once something was kept. */
+  get current(): string {
+    return this.#path("current.pem");
+  }
+
+  /** Authorities to verify servers with, PEM. */
+  get authorities(): string {
+    return this.#path("ca.pem");
+  }
+
+  /** Makes the directory. @throws {PrivateFileError} */
+  async open(): Promise<void> {
+    const mode = 0o700;
+    await inWords(
+      this.#directory,
+      () => Deno.mkdir(this.#directory, { recursive: true, mode }),
+    );
+  }
+
+  async read(): Promise<StoredCertificate> {
+    let pem: string;
+    try {
+      pem = await Deno.readTextFile(this.current);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return { kind: "none" };
+      return this.#damaged(error as Error);
+    }
+    try {
+      const [leaf] = readCertificates(pem);
+      const key = createPrivateKey(KEY_BLOCK.exec(pem)?.[0] ?? "");
+      if (leaf!.x509.checkPrivateKey(key)) {
+        return { kind: "good", leaf: leaf! };
+      }
+      throw new PkiError("its key is not the certificate's");
+    } catch (error) {
+      // Readers of PEM throw errors of many classes.
+      return this.#damaged(error as Error);
+    }
+  }
+
+  /**
+   * Puts a new certificate in the place of the old one, which stays beside.
+   *
+   * @throws {PrivateFileError} With the old one still in place.
+   */
+  async keep(
+    chain: readonly CertificateFacts[],
+    keys: CryptoKeyPair,
+  ): Promise<void> {
+    await inWords(this.current, () => this.#replace(chain, keys));
+  }
+
+  async #replace(
+    chain: readonly CertificateFacts[],
+    keys: CryptoKeyPair,
+  ): Promise<void> {
+    const date = new Date(this.#now()).toISOString()
+      .replace(/\.\d+Z$/, "").replaceAll(/[T:]/g, "-");
+    const dated = `${this.#component}-${date}.pem`;
+    const pem = chain.map(({ pem }) => pem).join("") +
+      await exportPrivateKey(keys.privateKey);
+    await replaceFile(`${this.#directory}/${dated}`, pem);
+    const updated = this.#path("updated.pem");
+    await removeFile(updated);
+    await Deno.symlink(dated, updated);
+    await Deno.rename(updated, this.current);
+    await syncDirectory(this.#directory);
+    await removeFile(this.#pending);
+    await this.#removeOld();
+  }
+
+  /** @returns `undefined` when none were kept. */
+  async readAuthorities(): Promise<string | undefined> {
+    try {
+      return await Deno.readTextFile(this.authorities);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return undefined;
+      throw error;
+    }
+  }
+
+  async keepAuthorities(pem: string): Promise<void> {
+    await replaceFile(this.authorities, pem, 0o644);
+  }
+
+  /**
+   * The key to ask for a certificate with: the same until that was kept.
+   *
+   * @throws {PrivateFileError} When it cannot be kept.
+   */
+  async pendingKeys(): Promise<
+    { readonly keys: CryptoKeyPair; readonly isNew: boolean }
+  > {
+    try {
+      const pem = await Deno.readTextFile(this.#pending);
+      return { keys: await importKeyPair(pem), isNew: false };
+    } catch (error) {
+      const isMissing = error instanceof Deno.errors.NotFound ||
+        error instanceof PkiError;
+      if (!isMissing) throw error;
+    }
+    const keys = await generateKeyPair();
+    const pem = await exportPrivateKey(keys.privateKey);
+    await inWords(this.#pending, () => replaceFile(this.#pending, pem));
+    return { keys, isNew: true };
+  }
+
+  /** The next key to ask with is another one. */
+  async forgetPendingKeys(): Promise<void> {
+    await removeFile(this.#pending);
+  }
+
+  get #pending(): string {
+    return this.#path("pending.key");
+  }
+
+  #path(name: string): string {
+    return `${this.#directory}/${this.#component}-${name}`;
+  }
+
+  #damaged({ message }: Error): StoredCertificate {
+    return { kind: "damaged", why: `Cannot use ${this.current}: ${message}` };
+  }
+
+  async #removeOld(): Promise<void> {
+    const dated: string[] = [];
+    for await (const { name } of Deno.readDir(this.#directory)) {
+      const rest = name.startsWith(`${this.#component}-`)
+        ? name.slice(this.#component.length + 1)
+        : "";
+      if (/^\d{4}(?:-\d{2}){5}\.pem$/.test(rest)) dated.push(name);
+    }
+    for (const name of dated.sort().slice(0, -KEPT)) {
+      await removeFile(`${this.#directory}/${name}`);
+    }
+  }
+}

@@ -1,0 +1,279 @@
+/**
+ * Keeps a certificate from the cluster good: asks for the first one, for the
+ * next one when most of its life is over, and at once when the one that was kept
+ * has expired, is damaged, or is for somebody else.
+ *
+ * It decides when, and never gives up. How a certificate is asked for is
+ * `request`'s business. Links that stand are nobody's here.
+ *
+ * @module
+ */
+
+import {
+  type CertificateWish,
+  CsrError,
+} from "../../../neighbours/kubernetes/csr.ts";
+import { pause } from "../../../platform/time/pause.ts";
+import { isoDate } from "../../../platform/pki/certificate_words.ts";
+import {
+  type CertificateFacts,
+  CLOCK_SKEW_MS,
+} from "../../../platform/pki/certificate.ts";
+import { certificateContents } from "../../../platform/pki/certificate_contents.ts";
+import { canonicalIp } from "../../../proto/peer/ip_address.ts";
+import { Backoff } from "../../../proto/sync/backoff.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import {
+  hasExpired,
+  type HeldCertificate,
+  type Moment,
+  untilRenewal,
+} from "../renewal_plan.ts";
+import type { CertificateFiles } from "./certificate_files.ts";
+
+/** Between 70 and 90 % of a certificate's life, as Kubernetes' own. */
+export const RENEWAL_TIME = { fraction: 0.7, spread: 0.2 };
+
+/** The wall clock is looked at this often: it may have been set. */
+export const LOOK_MS = 60_000;
+
+/** Longest wait between attempts. */
+export const RETRY_CAP_MS = 30_000;
+
+/** The first wait is half of it at least: a right is not granted in less. */
+export const RETRY_FIRST_MS = 1_000;
+
+const NOT_ASKED = "no certificate was asked for yet";
+
+/** What happens to the certificate. For the log. */
+export interface CsrObserver {
+  /** The API server is asked for the first one; its answer may take long. */
+  asking(): void;
+  /** Somebody has to approve the request of that name. */
+  pending(name: string): void;
+  obtained(leaf: CertificateFacts): void;
+  failed(reason: string, retryMs: number): void;
+  warn(message: string): void;
+}
+
+/** See the module description. */
+export interface CsrCertificateOptions {
+  readonly files: CertificateFiles;
+  readonly wish: CertificateWish;
+  /**
+   * Gets a certificate for these keys, leaf first. Rejects with a sentence.
+   * `onPending` is told the name of the request that waits.
+   */
+  request(
+    keys: CryptoKeyPair,
+    signal: AbortSignal,
+    onPending: (name: string) => void,
+  ): Promise<readonly CertificateFacts[]>;
+  /** A new one is in its file. */
+  onKept(): void;
+  readonly timers: Timers;
+  /** Milliseconds since 1970, as the machine has it. */
+  readonly now: () => number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly observer: CsrObserver;
+}
+
+/** See the module description. */
+export class CsrCertificate {
+  readonly #options: CsrCertificateOptions;
+  readonly #backoff: Backoff;
+  readonly #stopping = new AbortController();
+  readonly #first = Promise.withResolvers<void>();
+  #held: HeldCertificate | undefined;
+  /** It is good, but not for whom it should be. */
+  #isForOthers = false;
+  #problem = NOT_ASKED;
+  /** The key that certificates are asked for with was made by this process. */
+  #madeKeys = false;
+  #running: Promise<void> | undefined;
+
+  constructor(options: CsrCertificateOptions) {
+    this.#options = options;
+    const { random } = options;
+    this.#backoff = new Backoff({
+      capMs: RETRY_CAP_MS,
+      firstMs: RETRY_FIRST_MS,
+      random,
+    });
+  }
+
+  /** Whether a certificate was ever had. */
+  get hasAny(): boolean {
+    return this.#held !== undefined;
+  }
+
+  /** Why there is none that could be shown; `undefined` when there is one. */
+  get problem(): string | undefined {
+    const held = this.#held;
+    if (held === undefined) return this.#problem;
+    if (!hasExpired(held, this.#moment())) return undefined;
+    return `the certificate expired on ${isoDate(held.facts.x509.validTo)}; ` +
+      this.#problem;
+  }
+
+  /** Looks at what was kept, and goes on until `stop`. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Settles when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new CsrError("the agent is stopping"));
+    await this.#running;
+  }
+
+  /** Resolves when there is one that can be shown; waits for ever. */
+  first(): Promise<void> {
+    return this.#first.promise;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    const { timers } = this.#options;
+    await this.#load();
+    while (!signal.aborted) {
+      const waitMs = this.#untilDue();
+      if (waitMs <= 0) await this.#attempt();
+      else await pause(timers, Math.min(waitMs, LOOK_MS), signal);
+    }
+  }
+
+  async #load(): Promise<void> {
+    const { files, wish, observer, random } = this.#options;
+    const stored = await files.read();
+    if (stored.kind === "none") return;
+    if (stored.kind === "damaged") {
+      return observer.warn(`${stored.why}; asking for a new certificate`);
+    }
+    const { leaf } = stored;
+    const strange = differenceOf(leaf, wish);
+    if (strange !== undefined) {
+      this.#isForOthers = true;
+      observer.warn(
+        `the certificate in ${files.current} ${strange}; asking for a new one`,
+      );
+    }
+    this.#hold({ facts: leaf, share: random() });
+  }
+
+  #hold(held: HeldCertificate): void {
+    this.#held = held;
+    if (hasExpired(held, this.#moment())) return;
+    this.#options.onKept();
+    this.#first.resolve();
+  }
+
+  #untilDue(): number {
+    if (this.#held === undefined || this.#isForOthers) return 0;
+    return untilRenewal(this.#held, this.#moment(), RENEWAL_TIME);
+  }
+
+  async #attempt(): Promise<void> {
+    const { observer } = this.#options;
+    if (this.#problem === NOT_ASKED) {
+      this.#problem = "the API server has not answered yet";
+      observer.asking();
+    }
+    try {
+      await this.#obtain();
+      this.#backoff.reset();
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      if (isOurs(error)) throw error;
+      const { message } = error as Error;
+      this.#problem = message;
+      const retryMs = this.#backoff.nextMs();
+      observer.failed(message, retryMs);
+      await pause(this.#options.timers, retryMs, this.#stopping.signal);
+    }
+  }
+
+  async #obtain(): Promise<void> {
+    const { files, request, random, observer } = this.#options;
+    const { keys, isNew } = await files.pendingKeys();
+    this.#madeKeys ||= isNew;
+    let chain: readonly CertificateFacts[];
+    try {
+      chain = await request(keys, this.#stopping.signal, (name) => {
+        this.#problem = `CertificateSigningRequest ${name} waits for approval`;
+        observer.pending(name);
+      });
+      // One for a new key cannot be old, whatever the date is here.
+      const found = { facts: chain[0]!, share: 0 };
+      if (!this.#madeKeys && hasExpired(found, this.#moment())) {
+        throw new CsrError(
+          "Cannot use the certificate that was issued earlier: it expired on " +
+            `${isoDate(found.facts.x509.validTo)}; asking for another one`,
+          true,
+        );
+      }
+    } catch (error) {
+      const isSpent = error instanceof CsrError && error.needsNewKey;
+      if (isSpent) await files.forgetPendingKeys();
+      throw error;
+    }
+    const [leaf] = chain;
+    await files.keep(chain, keys);
+    this.#isForOthers = false;
+    const obtained = this.#moment();
+    this.#hold({
+      facts: issuedNow(leaf!, obtained),
+      obtained,
+      share: random(),
+    });
+    observer.obtained(leaf!);
+  }
+
+  #moment(): Moment {
+    const { timers, now } = this.#options;
+    return { wallMs: now(), elapsedMs: timers.now() };
+  }
+}
+
+/**
+ * A cluster's certificates begin some minutes before they are issued, which is a
+ * good part of short ones. What counts is the time from now on, if this
+ * machine's clock can be believed at all.
+ */
+function issuedNow(facts: CertificateFacts, at: Moment): CertificateFacts {
+  const { notBeforeMs, notAfterMs } = facts;
+  const isPlausible = notBeforeMs <= at.wallMs && at.wallMs < notAfterMs;
+  if (!isPlausible) return facts;
+  return { ...facts, notBeforeMs: at.wallMs - CLOCK_SKEW_MS };
+}
+
+/** @returns What a certificate lacks, as the end of a sentence. */
+function differenceOf(
+  { x509 }: CertificateFacts,
+  wish: CertificateWish,
+): string | undefined {
+  const { commonNames, organizations, names } = certificateContents(
+    new Uint8Array(x509.raw),
+  );
+  const isForUs = commonNames.length === 1 &&
+    commonNames[0] === wish.commonName &&
+    wish.organizations.every((name) => organizations.includes(name));
+  if (!isForUs) {
+    const subject = [
+      ...organizations.map((name) => `O=${name}`),
+      ...commonNames.map((name) => `CN=${name ?? "?"}`),
+    ];
+    return `is for ${subject.join(", ") || "nobody"}`;
+  }
+  const lacking = [
+    ...wish.dnsNames.map((name) => `DNS:${name}`),
+    ...wish.ipAddresses.map((ip) => `IP Address:${canonicalIp(ip)}`),
+  ].find((name) => !names.includes(name));
+  return lacking === undefined ? undefined : `does not say ${lacking}`;
+}
+
+/** A mistake in this program, which no time mends. */
+function isOurs(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof ReferenceError;
+}

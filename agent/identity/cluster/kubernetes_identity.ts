@@ -1,0 +1,226 @@
+/**
+ * An identity from the cluster as the rest of the agent sees it: files for TLS,
+ * the certainty that they are good, and where servers are.
+ *
+ * Joins the parts of this folder; each decides one thing, this one nothing.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
+import {
+  type CertificateWish,
+  requestCertificate,
+} from "../../../neighbours/kubernetes/csr.ts";
+import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
+import { LateClient } from "../../../neighbours/kubernetes/late_client.ts";
+import { lineKey } from "../../../platform/log/line_key.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import type { CertificateFacts } from "../../../platform/pki/certificate.ts";
+import type { ServerAddress } from "../../../net/dial/server_addresses.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import {
+  type CredentialFiles,
+  type Credentials,
+  CredentialsError,
+} from "../../../net/tls/trust/credentials.ts";
+import type { LinkIdentity } from "../link_identity.ts";
+import { CertificateFiles } from "./certificate_files.ts";
+import { CsrCertificate, type CsrObserver } from "./csr_certificate.ts";
+import type { KubernetesIdentityOptions } from "./options.ts";
+import { ServiceDiscovery } from "./service_discovery.ts";
+
+/** See the module description. */
+export class KubernetesIdentity implements LinkIdentity {
+  readonly serverName?: string;
+  readonly #options: KubernetesIdentityOptions;
+  readonly #log: Log;
+  readonly #store: CertificateFiles;
+  readonly #client: LateClient;
+  readonly #bootstrap: LateClient | undefined;
+  readonly #certificate: CsrCertificate;
+  readonly #discovery: ServiceDiscovery | undefined;
+  #credentials: Credentials | undefined;
+  /** What is in the file of authorities. */
+  #authorities = "";
+
+  private constructor(options: KubernetesIdentityOptions, log: Log) {
+    const { api, bootstrap, serverName, discovery } = options;
+    const { wish, directory, component } = options.certificate;
+    this.#options = options;
+    this.#log = log;
+    if (serverName !== undefined) this.serverName = serverName;
+    this.#store = new CertificateFiles(directory, component, Date.now);
+    this.#client = new LateClient(api, systemTimers);
+    this.#bootstrap = bootstrap && new LateClient(bootstrap, systemTimers);
+    this.#certificate = new CsrCertificate({
+      files: this.#store,
+      wish,
+      request: (keys, signal, onPending) =>
+        this.#request(keys, wish, signal, onPending),
+      onKept: () => this.#reload(),
+      timers: systemTimers,
+      now: Date.now,
+      random: Math.random,
+      observer: observerOf(log),
+    });
+    this.#discovery = discovery && new ServiceDiscovery({
+      ...discovery,
+      client: this.#client,
+      timers: systemTimers,
+      random: Math.random,
+      observer: {
+        moved: (addresses) =>
+          log.event("servers are at these addresses", {
+            addresses: addresses.map(({ host, port }) => `${host} ${port}`)
+              .join(", "),
+          }),
+        warn: (message) => log.warn(message, {}, lineKey(message)),
+      },
+    });
+  }
+
+  /**
+   * Begins to see to a certificate.
+   *
+   * @throws {PrivateFileError} When its directory cannot be made.
+   */
+  static async open(
+    options: KubernetesIdentityOptions,
+    log: Log,
+  ): Promise<KubernetesIdentity> {
+    const identity = new KubernetesIdentity(options, log);
+    await identity.#store.open();
+    identity.#certificate.start();
+    return identity;
+  }
+
+  /** Why no link can be made; `undefined` when one can. */
+  get problem(): string | undefined {
+    return this.#certificate.problem;
+  }
+
+  /** For TLS, when `first` has resolved. */
+  get files(): CredentialFiles {
+    const { current, authorities } = this.#store;
+    const ca = this.#options.caFile ?? authorities;
+    return { cert: current, key: current, ca };
+  }
+
+  /**
+   * Resolves when there is a certificate; waits for as long as that takes.
+   *
+   * @throws {KubernetesConfigError} When servers could not be told from others.
+   */
+  async first(): Promise<void> {
+    await this.#certificate.first();
+    await this.#keepAuthorities();
+  }
+
+  start(credentials: Credentials): void {
+    this.#credentials = credentials;
+    this.#discovery?.start();
+  }
+
+  stop(): void {
+    unawaited("task", this.#certificate.stop());
+    if (this.#discovery) unawaited("task", this.#discovery.stop());
+    this.#client[Symbol.dispose]();
+    this.#bootstrap?.[Symbol.dispose]();
+  }
+
+  /** See `LinkIdentity`. The cluster's authority may have changed, too. */
+  async ready(): Promise<void> {
+    const { problem } = this.#certificate;
+    if (problem !== undefined) {
+      throw new Error(`Cannot prove who this node is: ${problem}`);
+    }
+    await this.#keepAuthorities();
+  }
+
+  /** See `LinkIdentity`. */
+  async findServers(): Promise<readonly ServerAddress[] | undefined> {
+    return await this.#discovery?.addresses();
+  }
+
+  async #request(
+    keys: CryptoKeyPair,
+    wish: CertificateWish,
+    signal: AbortSignal,
+    onPending: (name: string) => void,
+  ): Promise<readonly CertificateFacts[]> {
+    return await requestCertificate(keys, wish, {
+      client: this.#asked,
+      timers: systemTimers,
+      random: Math.random,
+      signal,
+      onPending,
+    });
+  }
+
+  /** Whom to ask: who has no certificate yet may have no other way either. */
+  get #asked(): LateClient {
+    return this.#certificate.hasAny
+      ? this.#client
+      : this.#bootstrap ?? this.#client;
+  }
+
+  async #keepAuthorities(): Promise<void> {
+    if (this.#options.caFile !== undefined) return;
+    const pem = await this.#authority();
+    if (pem === this.#authorities) return;
+    await this.#store.keepAuthorities(pem);
+    this.#authorities = pem;
+    this.#reload();
+  }
+
+  /** PEM. @throws {KubernetesConfigError} */
+  async #authority(): Promise<string> {
+    let pem: string | undefined;
+    try {
+      pem = this.#client.authority;
+    } catch (error) {
+      if (!(error instanceof KubernetesConfigError)) throw error;
+      // Not written yet, or not any more: what was known last serves as well.
+      const known = await this.#store.readAuthorities();
+      if (known !== undefined) return known;
+      if (this.#bootstrap === undefined) throw error;
+      pem = this.#bootstrap.authority;
+    }
+    if (pem !== undefined) return pem;
+    throw new KubernetesConfigError(
+      "Cannot tell a true server from a false one: the kubeconfig names no " +
+        "CA; give --ca-cert",
+    );
+  }
+
+  #reload(): void {
+    try {
+      this.#credentials?.reload();
+    } catch (error) {
+      if (!(error instanceof CredentialsError)) throw error;
+      this.#log.error(`${error.message}; the ones in use stay`);
+    }
+  }
+}
+
+function observerOf(log: Log): CsrObserver {
+  return {
+    asking: () => log.event("asking the cluster for a certificate"),
+    pending: (name) =>
+      log.event("a certificate was asked for; somebody has to approve it", {
+        request: name,
+      }),
+    obtained: ({ notAfterMs }) =>
+      log.info("the cluster has issued a certificate", {
+        until: new Date(notAfterMs).toISOString(),
+      }),
+    failed: (reason, retryMs) =>
+      log.warn(
+        `${reason}; trying again in ${Math.round(retryMs)} ms`,
+        {},
+        reason,
+      ),
+    warn: (message) => log.warn(message, {}, lineKey(message)),
+  };
+}

@@ -1,0 +1,213 @@
+/**
+ * Follows the Service before the servers, so that each link is made to where
+ * they are then. An API server that is away costs nothing: where servers were
+ * last is as good as can be had.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
+import { ConnectError } from "../../../net/dial/agent_connect.ts";
+import type { RequestOptions } from "../../../neighbours/kubernetes/client.ts";
+import {
+  KubernetesConfigError,
+  KubernetesError,
+} from "../../../neighbours/kubernetes/errors.ts";
+import {
+  ListWatch,
+  type ListWatchClient,
+} from "../../../neighbours/kubernetes/list_watch.ts";
+import type {
+  Node,
+  ObjectList,
+  Service,
+} from "../../../neighbours/kubernetes/objects.ts";
+import {
+  NODES,
+  pathOf,
+  SERVICES,
+} from "../../../neighbours/kubernetes/paths.ts";
+import type { ServerAddress } from "../../../net/dial/server_addresses.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import { findAddresses } from "./service_addresses.ts";
+
+/** OpenYurt's label of nodes that are not at the edge. */
+export const CLOUD_NODES = "openyurt.io/is-edge-worker=false";
+
+/** A link waits for this. */
+const TIMEOUT_MS = 5_000;
+
+/** More nodes are not looked at: their addresses would not be used. */
+const NODES_LIMIT = 100;
+
+/** Which Service, and which of its ports. */
+export interface DiscoveryOptions {
+  readonly namespace: string;
+  readonly name: string;
+  readonly portName: string;
+  /** Whether the Service's own address can be reached from here. */
+  readonly isInside: boolean;
+}
+
+/** See the module description. */
+export interface ServiceDiscoveryOptions extends DiscoveryOptions {
+  readonly client: ListWatchClient;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly observer: {
+    /** Servers are somewhere else than they were. */
+    moved(addresses: readonly ServerAddress[]): void;
+    warn(message: string): void;
+  };
+}
+
+/** See the module description. */
+export class ServiceDiscovery {
+  readonly #options: ServiceDiscoveryOptions;
+  readonly #services: ListWatch<Service>;
+  #last: readonly ServerAddress[] = [];
+  /** The last warning: one is enough for a row of the same. */
+  #warned = "";
+
+  constructor(options: ServiceDiscoveryOptions) {
+    const { client, namespace, name, timers, random } = options;
+    this.#options = options;
+    this.#services = new ListWatch({
+      client,
+      path: pathOf(SERVICES, { namespace }),
+      query: { fieldSelector: `metadata.name=${name}` },
+      timers,
+      random,
+      onChanges: () => unawaited("task", this.#refresh()),
+      onProblem: (error) =>
+        this.#warn(
+          `${this.#what} cannot be followed: ${error.message}; it is looked ` +
+            "at for each link",
+        ),
+    });
+  }
+
+  start(): void {
+    this.#services.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#services.stop();
+  }
+
+  /**
+   * Where to connect to now.
+   *
+   * @throws {ConnectError} With all that was looked at.
+   */
+  async addresses(): Promise<readonly ServerAddress[]> {
+    let problem: Error;
+    try {
+      this.#note(await this.#find());
+      return this.#last;
+    } catch (error) {
+      if (!isOfTheWorld(error)) throw error;
+      problem = error;
+    }
+    const message = problem instanceof ConnectError
+      ? problem.message
+      : `Cannot find a server: ${this.#what} cannot be read: ` +
+        problem.message;
+    if (this.#last.length === 0) {
+      throw new ConnectError(message, { cause: problem });
+    }
+    this.#warn(`${message}; servers are looked for where they were`);
+    return this.#last;
+  }
+
+  get #what(): string {
+    const { namespace, name } = this.#options;
+    return `Service ${namespace}/${name}`;
+  }
+
+  /** The Service has changed; whoever has links keeps them. */
+  async #refresh(): Promise<void> {
+    try {
+      await this.addresses();
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      this.#warn(error.message);
+    }
+  }
+
+  async #find(): Promise<readonly ServerAddress[]> {
+    const { portName, isInside } = this.#options;
+    const service = await this.#read();
+    if (service === undefined) {
+      throw new ConnectError(
+        `Cannot find a server: there is no ${this.#what}; make it, or say ` +
+          "where servers are by --tunnelserver-addr",
+      );
+    }
+    const isOnNodes = service.spec?.type === "NodePort";
+    const nodes = isOnNodes ? await this.#nodes() : [];
+    const view = { portName, service, nodes, isInside };
+    const { addresses, looked } = findAddresses(view);
+    if (addresses.length > 0) return addresses;
+    throw new ConnectError(
+      `Cannot find a server by ${this.#what}: ${
+        looked.join("; ")
+      }; say where ` +
+        "servers are by the annotation or --tunnelserver-addr",
+    );
+  }
+
+  async #read(): Promise<Service | undefined> {
+    const { client, namespace, name } = this.#options;
+    if (!this.#services.isStale) {
+      return this.#services.objects.get(`${namespace}/${name}`);
+    }
+    try {
+      const path = pathOf(SERVICES, { namespace, name });
+      return await client.get<Service>(path, request());
+    } catch (error) {
+      const isMissing = error instanceof KubernetesError && error.code === 404;
+      if (isMissing) return undefined;
+      throw error;
+    }
+  }
+
+  async #nodes(): Promise<readonly Node[] | string> {
+    try {
+      const { items } = await this.#options.client.get<ObjectList<Node>>(
+        pathOf(NODES),
+        {
+          ...request(),
+          query: { labelSelector: CLOUD_NODES, limit: `${NODES_LIMIT}` },
+        },
+      );
+      return items?.length ? items : `there are no nodes with ${CLOUD_NODES}`;
+    } catch (error) {
+      if (!isOfTheWorld(error)) throw error;
+      return `nodes cannot be listed: ${error.message}`;
+    }
+  }
+
+  #note(addresses: readonly ServerAddress[]): void {
+    const isSame = JSON.stringify(addresses) === JSON.stringify(this.#last);
+    this.#last = addresses;
+    this.#warned = "";
+    if (!isSame) this.#options.observer.moved(addresses);
+  }
+
+  #warn(message: string): void {
+    if (message === this.#warned) return;
+    this.#warned = message;
+    this.#options.observer.warn(message);
+  }
+}
+
+function request(): RequestOptions {
+  return { timeoutMs: TIMEOUT_MS };
+}
+
+function isOfTheWorld(error: unknown): error is Error {
+  return error instanceof KubernetesError ||
+    error instanceof KubernetesConfigError || error instanceof ConnectError;
+}

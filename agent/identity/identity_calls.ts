@@ -1,0 +1,198 @@
+/**
+ * The calls by which a node gets certificates, at whichever of its servers
+ * answers.
+ *
+ * A join looks for the token's authority first and says the secret only to who
+ * has proven to have its key.
+ *
+ * @module
+ */
+
+import {
+  type AgentConnectOptions,
+  ConnectError,
+} from "../../net/dial/agent_connect.ts";
+import { type UnaryCaller, withCaller } from "../../net/channel/grpc_call.ts";
+import { P256, PkiError } from "../../platform/pki/key_pair.ts";
+import type {
+  ServerAddress,
+  ServerAddresses,
+} from "../../net/dial/server_addresses.ts";
+import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
+import { VERSION } from "../../platform/process/version.ts";
+import {
+  CHALLENGE_PATH,
+  challengeAnswer,
+  challengeRequest,
+  type EnrolmentAnswer,
+  enrolmentAnswer,
+  IDENTITY_MESSAGE_BYTES_MAX,
+  JOIN_PATH,
+  joinRequest,
+  RENEW_PATH,
+  renewRequest,
+} from "../../proto/identity/identity_messages.ts";
+import { parseJoinToken } from "../../proto/identity/join_token.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import { renewalStatement } from "../../proto/identity/renewal_proof.ts";
+import { PinError } from "./identity_error.ts";
+import { pinnedAuthority } from "./server_pin.ts";
+
+/** From TCP to the end of the TLS handshake. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** A server signs in a millisecond; several hundred may be before us. */
+const ANSWER_TIMEOUT_MS = 30_000;
+
+const NOTHING = new Uint8Array(0);
+
+/** What calls need from outside. */
+export interface IdentityCallsOptions {
+  /** Where they are made, for who wants to know. */
+  readonly servers: readonly ServerAddress[];
+  readonly road: ServerAddresses;
+  /** See `connectAgentTls`. */
+  readonly connect: Pick<AgentConnectOptions, "proxyEnv" | "trustsOnlyGiven">;
+}
+
+/** See the module description. */
+export class IdentityCalls {
+  readonly #options: IdentityCallsOptions;
+
+  constructor(options: IdentityCallsOptions) {
+    this.#options = options;
+  }
+
+  get servers(): readonly ServerAddress[] {
+    return this.#options.servers;
+  }
+
+  /**
+   * A certificate for a token.
+   *
+   * @throws {NoServerError} When no server could be connected to, or none is
+   *   the token's.
+   * @throws {GrpcError}
+   */
+  async join(
+    token: string,
+    node: string,
+    keys: CryptoKeyPair,
+  ): Promise<EnrolmentAnswer> {
+    const { authorityPin } = parseJoinToken(token);
+    const csr = await signingRequest(keys);
+    const software = `tunnel/${VERSION}`;
+    const request = joinRequest.encode({ token, node, csr, software });
+    return await this.#options.road.connect(async (place) => {
+      const to = {
+        ...this.#options.connect,
+        ...place,
+        serverName: TUNNEL_SERVER_NAME,
+        timeoutMs: CONNECT_TIMEOUT_MS,
+      };
+      const ca = await pinnedAuthority({ ...to, alpn: ["h2"] }, authorityPin);
+      const credentials = { cert: "", key: "", ca };
+      return await ask({ ...to, credentials }, JOIN_PATH, request);
+    }, (error) => error instanceof PinError || isConnecting(error));
+  }
+
+  /** A new certificate, by showing the one there is. @throws As `join`. */
+  async renew(
+    node: string,
+    keys: CryptoKeyPair,
+    credentials: TlsMaterial,
+  ): Promise<EnrolmentAnswer> {
+    const csr = await signingRequest(keys);
+    const empty = { nonce: NOTHING, proof: NOTHING };
+    const request = renewRequest.encode({ node, csr, ...empty });
+    return await this.#call(credentials, async (call) => {
+      return decodeAnswer(await call(RENEW_PATH, request));
+    });
+  }
+
+  /**
+   * A new certificate without a good one: the key signs what the server asks.
+   *
+   * @param ca Whom to trust, PEM.
+   * @throws As `join`.
+   */
+  async renewByProof(
+    node: string,
+    keys: CryptoKeyPair,
+    ca: string,
+  ): Promise<EnrolmentAnswer> {
+    const csr = await signingRequest(keys);
+    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", csr));
+    // One connection for both: the nonce is good at one server, from one place.
+    return await this.#call({ cert: "", key: "", ca }, async (call) => {
+      const challenge = await call(CHALLENGE_PATH, challengeRequest.encode({}));
+      const { nonce } = challengeAnswer.decode(challenge);
+      const statement = renewalStatement(nonce, hash);
+      const proof = new Uint8Array(
+        await crypto.subtle.sign(P256, keys.privateKey, statement),
+      );
+      const request = renewRequest.encode({ node, csr, nonce, proof });
+      return decodeAnswer(await call(RENEW_PATH, request));
+    });
+  }
+
+  #call<Result>(
+    credentials: TlsMaterial,
+    use: (call: UnaryCaller) => Promise<Result>,
+  ): Promise<Result> {
+    const { road, connect } = this.#options;
+    return road.connect((place) =>
+      withCaller({
+        connect: {
+          ...connect,
+          ...place,
+          credentials,
+          serverName: TUNNEL_SERVER_NAME,
+          timeoutMs: CONNECT_TIMEOUT_MS,
+        },
+        timeoutMs: ANSWER_TIMEOUT_MS,
+        messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
+      }, use)
+    );
+  }
+}
+
+/**
+ * Loaded when wanted, every few days: what makes requests takes 15 MB and a
+ * tenth of a second of each start.
+ */
+async function signingRequest(
+  keys: CryptoKeyPair,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { makeSigningRequest } = await import(
+    "../../platform/pki/signing_request.ts"
+  );
+  return await makeSigningRequest(keys);
+}
+
+function ask(
+  connect: Omit<AgentConnectOptions, "alpn">,
+  path: string,
+  request: Uint8Array,
+): Promise<EnrolmentAnswer> {
+  return withCaller({
+    connect,
+    timeoutMs: ANSWER_TIMEOUT_MS,
+    messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
+  }, async (call) => decodeAnswer(await call(path, request)));
+}
+
+/** @throws {PkiError} When a newer server says something else. */
+function decodeAnswer(bytes: Uint8Array): EnrolmentAnswer {
+  const { enrolment, pending } = enrolmentAnswer.decode(bytes);
+  if (enrolment !== undefined) return { enrolment };
+  if (pending !== undefined) return { pending };
+  throw new PkiError(
+    "Cannot read the server's answer: it is neither a certificate nor a " +
+      "reason to wait; is the server newer? Update this agent",
+  );
+}
+
+function isConnecting(error: unknown): boolean {
+  return error instanceof ConnectError || error instanceof TlsHandshakeError;
+}

@@ -1,0 +1,209 @@
+/**
+ * The identity of a node, followed by a program that is no agent: a proxy, a
+ * forward, a dial. It renews, hears of other authorities, and takes what another
+ * program of the same node has put in place.
+ *
+ * Agents are told whom to trust over their links. Who has none asks: when a
+ * connection is made, and now and then as long as it is used.
+ *
+ * @module
+ */
+
+import type {
+  RoadConnection,
+  RoadIdentity,
+} from "../../client/road_identity.ts";
+import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import {
+  NoServerError,
+  type ServerAddress,
+} from "../../net/dial/server_addresses.ts";
+import {
+  type FileWatch,
+  watchFiles,
+} from "../../platform/files/watch_files.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import {
+  Credentials,
+  type TlsMaterial,
+} from "../../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
+import { unaryCall } from "../../proto/grpc/client.ts";
+import { GrpcError } from "../../proto/grpc/status.ts";
+import {
+  AUTHORITIES_PATH,
+  authoritiesAnswer,
+  authoritiesRequest,
+  IDENTITY_MESSAGE_BYTES_MAX,
+} from "../../proto/identity/identity_messages.ts";
+import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
+import type { AgentIdentity } from "./agent_identity.ts";
+
+/** A server is asked whom to trust no more often than this. */
+export const ASK_MS = 25_000;
+
+/** Nor sooner over another connection, which may be another server's. */
+export const ASK_ANOTHER_MS = 1_000;
+
+const ANSWER_TIMEOUT_MS = 10_000;
+
+/** How long a program that has ended otherwise waits for an answer. */
+const SETTLE_MS = 2_000;
+
+/** See the module description. */
+export interface IdentityRoadOptions {
+  /** Where the identity is kept. */
+  readonly stateDirectory: string;
+  /** None: those where the node has joined. */
+  readonly servers: readonly ServerAddress[];
+  readonly log: Log;
+  readonly proxyEnv: ProxyEnvironment;
+  /** The program ends soon: what is due is done before it does anything else. */
+  readonly isBrief?: boolean;
+}
+
+/** What is open of an identity. */
+interface Opened {
+  readonly identity: AgentIdentity;
+  readonly credentials: Credentials;
+  readonly watch: FileWatch;
+}
+
+/**
+ * Nothing is read before the first connection; an identity that cannot be used
+ * is a sentence then, each time, until it can.
+ */
+export class IdentityRoad implements RoadIdentity {
+  readonly #options: IdentityRoadOptions;
+  #opening: Promise<Opened> | undefined;
+  #opened: Opened | undefined;
+  #isStopped = false;
+  #askedMs = -Infinity;
+  #askedOver: RoadConnection | undefined;
+  #problem: string | undefined;
+  #asking: Promise<void> | undefined;
+
+  constructor(options: IdentityRoadOptions) {
+    this.#options = options;
+  }
+
+  /** Why certificates keep this node from servers now, if they do. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  get current(): TlsMaterial {
+    if (this.#opened === undefined) {
+      throw new TypeError("Cannot show an identity: it was not made ready");
+    }
+    return this.#opened.credentials.current;
+  }
+
+  async ready(): Promise<void> {
+    this.#opening ??= this.#open();
+    try {
+      this.#opened = await this.#opening;
+      if (this.#isStopped) return this.stop();
+      const { identity } = this.#opened;
+      await identity.ready();
+      if (this.#options.isBrief) await identity.renewDue();
+    } catch (error) {
+      if (this.#opened === undefined) this.#opening = undefined;
+      this.#problem = error instanceof Error ? error.message : String(error);
+      throw error;
+    }
+  }
+
+  failed(error: unknown): boolean {
+    const problem = handshakeProblem(error);
+    if (problem === undefined) return false;
+    this.#problem = problem.message;
+    const { identity } = this.#opened ?? {};
+    if (identity?.lookAgain()) return true;
+    if (problem.failure === "refused-by-peer") identity?.doubt();
+    return false;
+  }
+
+  /** A server hung up without a word, as one may that dislikes the certificate. */
+  doubt(): void {
+    this.#opened?.identity.doubt();
+  }
+
+  used(connection: RoadConnection): void {
+    this.#problem = undefined;
+    const now = systemTimers.now();
+    const isAnother = connection !== this.#askedOver;
+    const leastMs = isAnother ? ASK_ANOTHER_MS : ASK_MS;
+    if (now - this.#askedMs < leastMs || !connection.isUsable) return;
+    this.#askedMs = now;
+    this.#askedOver = connection;
+    this.#asking = this.#ask(connection);
+    unawaited("identity", this.#asking);
+  }
+
+  async settled(): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = systemTimers.after(SETTLE_MS, late.resolve);
+    await Promise.race([this.#asking, late.promise]);
+    timer.cancel();
+  }
+
+  /** Looks after the certificate no more. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#opened?.identity.stop();
+    this.#opened?.watch.close();
+  }
+
+  async #open(): Promise<Opened> {
+    const { stateDirectory, servers, log, proxyEnv: proxy } = this.#options;
+    // Loaded when wanted: making requests for certificates is a lot of code.
+    const { AgentIdentity } = await import("./agent_identity.ts");
+    const identity = await AgentIdentity.open({ stateDirectory }, {
+      ...{ log, servers, proxy },
+      isPatient: true,
+    });
+    const credentials = Credentials.load(identity.files, "by itself");
+    identity.start(credentials);
+    const watch = watchFiles({
+      files: credentials.files,
+      timers: systemTimers,
+      onFiles: () => void identity.lookAgain(),
+      onProblem: (line) => log.warn(line),
+    });
+    return { identity, credentials, watch };
+  }
+
+  async #ask(connection: RoadConnection): Promise<void> {
+    const { identity } = this.#opened!;
+    const before = identity.trusted;
+    try {
+      const answer = await unaryCall(connection, {
+        path: AUTHORITIES_PATH,
+        request: authoritiesRequest.encode({ trusted: before }),
+        authority: TUNNEL_SERVER_NAME,
+        scheme: "https",
+        timers: systemTimers,
+        timeoutMs: ANSWER_TIMEOUT_MS,
+        messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
+      });
+      const { authorities } = authoritiesAnswer.decode(answer);
+      const trusted = await identity.trust(authorities);
+      if (trusted.join() === before.join() || this.#isStopped) return;
+      // It is written down who trusts whom: a person may wait for that.
+      await this.#ask(connection);
+    } catch (error) {
+      // An older server, or a connection that went: asked again later.
+      if (!(error instanceof GrpcError)) throw error;
+    }
+  }
+}
+
+/** Whether a server was reached, and certificates were of no use. */
+function handshakeProblem(error: unknown): TlsHandshakeError | undefined {
+  if (error instanceof TlsHandshakeError) return error;
+  if (!(error instanceof NoServerError)) return undefined;
+  return error.errors.find((one) => one instanceof TlsHandshakeError);
+}

@@ -1,0 +1,288 @@
+/**
+ * Keeps a node's certificate good: at two thirds of its life, when another
+ * authority issues, and when it has expired all the same.
+ *
+ * It decides when and by what. Asking and keeping is `renew`'s business; links
+ * that stand are nobody's here.
+ *
+ * @module
+ */
+
+import type { CertificateFacts } from "../../platform/pki/certificate.ts";
+import { Backoff } from "../../proto/sync/backoff.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { isDefinite, sentenceOf } from "./identity_error.ts";
+import {
+  hasExpired,
+  type HeldCertificate,
+  isOfFirst,
+  type Moment,
+  untilRenewal,
+} from "./renewal_plan.ts";
+
+/** The wall clock is looked at this often: it may have been set. */
+export const LOOK_MS = 60_000;
+/** Nodes that hear of another authority at once spread over this. */
+export const REISSUE_SPREAD_MS = 10_000;
+/** Longest wait between attempts. */
+const RETRY_CAP_MS = 60_000;
+/** Who was refused asks again this seldom: only a person can change that. */
+export const REFUSED_RETRY_MS = 15 * 60_000;
+/**
+ * A certificate that looks good and is not taken is doubted no more often than
+ * this; nor is a server asked again sooner for whom it has refused.
+ */
+export const DOUBT_MS = 60_000;
+
+/** By what a node is known when it renews. */
+export type RenewalMeans = "certificate" | "proof";
+
+/** What `Renewer` needs from outside. */
+export interface RenewerOptions {
+  readonly timers: Timers;
+  /** Milliseconds since 1970, as the machine has it. */
+  readonly now: () => number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly certificate: CertificateFacts;
+  readonly authorities: readonly CertificateFacts[];
+  /** Gets, keeps and uses a new one. Rejects with a sentence. */
+  renew(means: RenewalMeans): Promise<Renewed>;
+  readonly observer: RenewalObserver;
+}
+
+/** What came of a renewal. */
+export interface Renewed {
+  /** Another process with this identity was first. */
+  readonly isOthers?: boolean;
+  readonly certificate: CertificateFacts;
+  readonly authorities: readonly CertificateFacts[];
+}
+
+/** What happens to the certificate. For the log. */
+export interface RenewalObserver {
+  renewed(means: RenewalMeans): void;
+  /** It is tried again in `retryMs`. */
+  failed(reason: string, retryMs: number): void;
+}
+
+/** See the module description. */
+export class Renewer {
+  readonly #options: RenewerOptions;
+  readonly #backoff: Backoff;
+  #held: HeldCertificate;
+  #authorities: readonly CertificateFacts[];
+  /** When to renew because of another authority, elapsed time. */
+  #reissueMs: number | undefined;
+  /** When to renew because what was kept is damaged, elapsed time. */
+  #replaceMs: number | undefined;
+  /** When to try again after a failure, elapsed time. */
+  #retryMs: number | undefined;
+  /** The server's last word, when it was a refusal. */
+  #refusal: { readonly error: unknown; readonly sinceMs: number } | undefined;
+  #isDoubted = false;
+  #doubtedMs = -Infinity;
+  #timer: Timer | undefined;
+  #running: Promise<void> | undefined;
+  #isStopped = true;
+
+  constructor(options: RenewerOptions) {
+    this.#options = options;
+    const { random, certificate, authorities } = options;
+    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+    this.#held = { facts: certificate, share: random() };
+    this.#authorities = authorities;
+  }
+
+  /** Begins to look after the certificate. */
+  start(): void {
+    this.#isStopped = false;
+    this.#expectReissue();
+    this.#look();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+  }
+
+  /** Others are trusted now; when another one issues, it is asked soon. */
+  authoritiesChanged(authorities: readonly CertificateFacts[]): void {
+    this.#authorities = authorities;
+    this.#expectReissue();
+    if (!this.#isStopped) this.#look();
+  }
+
+  /**
+   * Somebody else has put another certificate in place, and perhaps other
+   * authorities: what was to be done about the one before is over.
+   */
+  adopt({ certificate, authorities }: Renewed): void {
+    const before = this.#held.facts;
+    this.#authorities = authorities;
+    if (certificate.x509.fingerprint256 !== before.x509.fingerprint256) {
+      const isNewer = certificate.notBeforeMs > before.notBeforeMs;
+      this.#held = {
+        facts: certificate,
+        ...(isNewer ? { obtained: this.#moment() } : {}),
+        share: this.#options.random(),
+      };
+      this.#settled();
+    }
+    this.#expectReissue();
+    if (!this.#isStopped) this.#look();
+  }
+
+  /**
+   * What was kept of the certificate is damaged or gone. Another one is asked
+   * for at once, but after the last one no sooner than {@linkcode DOUBT_MS}:
+   * whatever damages files may go on doing so.
+   *
+   * @returns Whether that is news.
+   */
+  replace(): boolean {
+    if (this.#replaceMs !== undefined) return false;
+    const { elapsedMs: lastMs = -Infinity } = this.#held.obtained ?? {};
+    this.#replaceMs = Math.max(this.#options.timers.now(), lastMs + DOUBT_MS);
+    if (!this.#isStopped) this.#look();
+    return true;
+  }
+
+  /**
+   * The server ended a link attempt without a word, as it does when it does not
+   * take the certificate: by its clock it may have expired.
+   */
+  doubt(): void {
+    this.#isDoubted = true;
+  }
+
+  /**
+   * Sees to it that the certificate is good to be shown. Resolves at once when
+   * it is.
+   *
+   * @throws {Error} One sentence, when it is not and cannot be renewed.
+   */
+  async ready(): Promise<void> {
+    const at = this.#moment();
+    const { elapsedMs } = at;
+    if (hasExpired(this.#held, at)) {
+      const { error, sinceMs = -Infinity } = this.#refusal ?? {};
+      // Each refusal costs the server, and all who share our address.
+      if (elapsedMs - sinceMs < DOUBT_MS) throw error;
+      return await this.#run("proof");
+    }
+    if (!this.#isDoubted || elapsedMs - this.#doubtedMs < DOUBT_MS) return;
+    this.#isDoubted = false;
+    this.#doubtedMs = elapsedMs;
+    try {
+      await this.#run("proof");
+    } catch (error) {
+      // The server's word about this node; of the road the link will tell.
+      if (isDefinite(error)) throw error;
+    }
+  }
+
+  /**
+   * Renews now what is due, spread over time or not: for a program that runs for
+   * a moment. What fails is left to the next one.
+   */
+  async renewDue(): Promise<void> {
+    const at = this.#moment();
+    const isDue = !isOfFirst(this.#held.facts, this.#authorities) ||
+      untilRenewal(this.#held, at) <= 0;
+    if (!isDue || at.elapsedMs < (this.#retryMs ?? -Infinity)) return;
+    await this.#run("certificate").catch(() => {});
+  }
+
+  #moment(): Moment {
+    const { timers, now } = this.#options;
+    return { wallMs: now(), elapsedMs: timers.now() };
+  }
+
+  #expectReissue(): void {
+    const { timers, random } = this.#options;
+    if (isOfFirst(this.#held.facts, this.#authorities)) {
+      this.#reissueMs = undefined;
+    } else {
+      this.#reissueMs ??= timers.now() + random() * REISSUE_SPREAD_MS;
+    }
+  }
+
+  #look(): void {
+    this.#timer?.cancel();
+    if (this.#isStopped || this.#running !== undefined) return;
+    const at = this.#moment();
+    const dueMs = Math.min(
+      untilRenewal(this.#held, at),
+      (this.#reissueMs ?? Infinity) - at.elapsedMs,
+      (this.#replaceMs ?? Infinity) - at.elapsedMs,
+    );
+    const waitMs = Math.max(
+      dueMs,
+      (this.#retryMs ?? -Infinity) - at.elapsedMs,
+    );
+    if (waitMs > 0) {
+      const lookMs = Math.min(waitMs, LOOK_MS);
+      this.#timer = this.#options.timers.after(lookMs, () => this.#look());
+      return;
+    }
+    this.#renewBySchedule(at);
+  }
+
+  #renewBySchedule(at: Moment): void {
+    const isExpired = hasExpired(this.#held, at);
+    this.#run(isExpired ? "proof" : "certificate").catch((error) => {
+      const retryMs = this.#retryMs! - this.#options.timers.now();
+      this.#options.observer.failed(sentenceOf(error), retryMs);
+    });
+  }
+
+  /** One at a time: whoever comes meanwhile waits for the same one. */
+  #run(means: RenewalMeans): Promise<void> {
+    return this.#running ??= this.#renew(means).catch((error) => {
+      const isRefused = isDefinite(error);
+      const now = this.#options.timers.now();
+      this.#refusal = isRefused ? { error, sinceMs: now } : undefined;
+      this.#retryMs = now +
+        (isRefused ? REFUSED_RETRY_MS : this.#backoff.nextMs());
+      throw error;
+    }).finally(() => {
+      this.#running = undefined;
+      this.#look();
+    });
+  }
+
+  async #renew(means: RenewalMeans): Promise<void> {
+    const { renew, random, observer } = this.#options;
+    let used = means;
+    let renewed: Renewed;
+    try {
+      renewed = await renew(means);
+    } catch (error) {
+      // The key is what counts; a server that has moved its clock, or restored
+      // a backup, may not take the certificate.
+      if (means === "proof") throw error;
+      used = "proof";
+      renewed = await renew("proof");
+    }
+    this.#held = {
+      facts: renewed.certificate,
+      obtained: this.#moment(),
+      share: random(),
+    };
+    this.#authorities = renewed.authorities;
+    this.#settled();
+    this.#expectReissue();
+    if (!renewed.isOthers) observer.renewed(used);
+  }
+
+  /** There is another certificate: what was due for the last one is not. */
+  #settled(): void {
+    this.#reissueMs = undefined;
+    this.#replaceMs = undefined;
+    this.#retryMs = undefined;
+    this.#refusal = undefined;
+    this.#isDoubted = false;
+    this.#backoff.reset();
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * What this node serves for others: what servers were told of it, and what they
+ * do not take.
+ *
+ * @module
+ */
+
+import type { Log } from "../../platform/log/log.ts";
+import type {
+  AnnouncedService,
+  ServiceRefusal,
+} from "../../proto/link/control_messages.ts";
+import type { AgentOptions } from "../options.ts";
+
+const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
+
+/** See the module description. */
+export class Announcement {
+  readonly #options: Pick<AgentOptions, "services" | "liveServices">;
+  readonly #log: Log;
+  /** What servers were told last. */
+  #announced: readonly AnnouncedService[];
+  /** What servers do not take of it, as it was logged last. */
+  #refusals = "";
+
+  constructor(
+    options: Pick<AgentOptions, "services" | "liveServices">,
+    log: Log,
+  ) {
+    this.#options = options;
+    this.#log = log;
+    this.#announced = this.services;
+  }
+
+  /** What is to be announced now. */
+  get services(): readonly AnnouncedService[] {
+    const { services, liveServices } = this.#options;
+    return liveServices?.() ?? services ?? NO_SERVICES;
+  }
+
+  /**
+   * Files were read again.
+   *
+   * @returns What is to be announced in place of what was, if it is other.
+   */
+  renewed(): readonly AnnouncedService[] | undefined {
+    const { services } = this;
+    if (services === this.#announced) return undefined;
+    this.#announced = services;
+    this.#refusals = "";
+    return services;
+  }
+
+  /** A server does not take some of it; each of its links hears the same. */
+  refused(refused: readonly ServiceRefusal[]): void {
+    const text = JSON.stringify(refused);
+    if (text === this.#refusals) return;
+    this.#refusals = text;
+    for (const { service, reason } of refused) {
+      this.#log.warn(`the server does not take ${service}: ${reason}`);
+    }
+  }
+
+  /** A link cannot say it. */
+  unheard(serverId: string): void {
+    this.#log.warn(
+      "the services of --announce are not announced: the link speaks " +
+        "Konnectivity's protocol, which has no word for them",
+      { server: serverId },
+    );
+  }
+}

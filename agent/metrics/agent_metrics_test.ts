@@ -1,0 +1,84 @@
+import { assertEquals } from "@std/assert";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import {
+  familiesIn,
+  undocumented,
+} from "../../tests/support/watch/metric_families.ts";
+import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
+
+/**
+ * Konnectivity 0.36's families that we have: type, labels, HELP. Those that we
+ * do not have, and why, are in docs/operations.md.
+ */
+const UPSTREAM: Readonly<Record<string, readonly [string, string, string]>> = {
+  dial_duration_seconds: [
+    "histogram",
+    "le",
+    "Latency of dial to the remote endpoint in seconds",
+  ],
+  server_connection_failure_count: [
+    "counter",
+    "direction",
+    "Count of failures to send to or receive from the proxy server, " +
+    "labeled by the direction (from_server or to_server). DEPRECATED, " +
+    "please use stream_events_error_total",
+  ],
+  endpoint_dial_failure_total: [
+    "counter",
+    "reason",
+    "Number of failures dialing the remote endpoint, by reason (example: " +
+    "timeout).",
+  ],
+  open_server_connections: [
+    "gauge",
+    "",
+    "Current number of open server connections.",
+  ],
+  known_server_count: [
+    "gauge",
+    "",
+    "Current number of servers agent is trying to connect to.",
+  ],
+  open_endpoint_connections: [
+    "gauge",
+    "",
+    "Current number of open endpoint connections.",
+  ],
+  stream_packets_total: [
+    "counter",
+    "segment,packet_type",
+    "Count of packets processed, by segment and packet type (example: " +
+    "from_client, DIAL_REQ)",
+  ],
+  stream_errors_total: [
+    "counter",
+    "segment,code,packet_type",
+    "Count of gRPC stream errors, by segment, grpc Code, packet type. " +
+    "(example: from_agent, Code.Unavailable, DIAL_RSP)",
+  ],
+};
+
+Deno.test("upstream's families have its names, types, labels and HELP, documented", () => {
+  const registry = new MetricRegistry();
+  const metrics = new AgentMetrics(registry);
+  watchBudget(registry, new ReceiveBudget());
+  metrics.servers(1, 1);
+  metrics.serverFailed();
+  const targets = metrics.targetObserver();
+  targets.failed("timeout");
+  targets.connected(20);
+  const link = metrics.linkObserver();
+  link.packetReceived("DATA", 1);
+  link.streamFailed?.(StatusCode.UNAVAILABLE);
+  const text = registry.expose();
+  assertEquals(undocumented(text), []);
+  assertEquals(familiesIn(text, "konnectivity_network_proxy_agent_"), UPSTREAM);
+  assertEquals(
+    text.includes(
+      '{segment="to_agent",code="Unavailable",packet_type="Unknown"}',
+    ),
+    true,
+  );
+});

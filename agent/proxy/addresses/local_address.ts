@@ -1,0 +1,233 @@
+/**
+ * Where on this machine each proxied port is found.
+ *
+ * A service may say it. Where it does not, the address is made of the service's
+ * name, so that it is the same after a restart and on other machines: a port out
+ * of a range, or an address out of 127.0.0.0/8 at which the service's own port is
+ * kept. Of two names that make the same number the second takes the next one that
+ * is free, and keeps it (`kept_numbers.ts`): who comes later, or comes back,
+ * changes nobody else's.
+ *
+ * @module
+ */
+
+import type { ListenAddress } from "../../../net/listen/listeners.ts";
+import {
+  formatIpAddress,
+  parseIpAddress,
+  parseIpPrefix,
+  prefixContains,
+} from "../../../proto/peer/ip_address.ts";
+import { KeptNumbers } from "./kept_numbers.ts";
+import type { ProxiedPort } from "../listeners/proxied_port.ts";
+
+/** How addresses are found. */
+export type LocalAddresses =
+  /** A port of its own for each proxied port, all on one address. */
+  | {
+    readonly kind: "ports";
+    readonly host: string;
+    readonly first: number;
+    readonly last: number;
+  }
+  /** Any that is free, another one after each start. */
+  | { readonly kind: "anywhere"; readonly host: string }
+  /** The service's own port, as kube-proxy 0.4 does. */
+  | { readonly kind: "original"; readonly host: string }
+  /** An address for each service, and its own ports. */
+  | { readonly kind: "virtual-ips"; readonly range: VirtualRange };
+
+/** Addresses to give away: all of these have the same 32 bits less some. */
+export interface VirtualRange {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** What has to be known of a port to find its place. */
+export type PlacedPort = Pick<ProxiedPort, "key" | "service" | "servicePort">;
+
+const LOOPBACK = parseIpPrefix("127.0.0.0/8")!;
+
+/** @returns `undefined` unless it is a prefix inside 127.0.0.0/8. */
+export function virtualRange(text: string): VirtualRange | undefined {
+  const prefix = parseIpPrefix(text);
+  if (prefix === undefined || prefix.address.length !== 4) return undefined;
+  if (prefix.length < 8 || !prefixContains(LOOPBACK, prefix.address)) {
+    return undefined;
+  }
+  const count = 2 ** (32 - prefix.length);
+  const address = prefix.address.reduce((sum, byte) => sum * 256 + byte, 0);
+  return { first: address - address % count, count };
+}
+
+/** Two names that make the same number. */
+export interface Collision {
+  /** Who takes the next one that is free. */
+  readonly owner: string;
+  readonly holder: string;
+}
+
+/** See the module description. */
+export class LocalAddressBook {
+  readonly #addresses: LocalAddresses;
+  readonly #kept: KeptNumbers;
+  /** Ports that use the address of their service. */
+  readonly #users = new Map<string, Set<string>>();
+  readonly #onCollision: (collision: Collision) => void;
+
+  /**
+   * @param kept Numbers of an earlier life.
+   * @param onCollision A name makes a number that another one has.
+   */
+  constructor(
+    addresses: LocalAddresses,
+    kept: KeptNumbers = new KeptNumbers(),
+    onCollision: (collision: Collision) => void = () => {},
+  ) {
+    this.#addresses = addresses;
+    this.#kept = kept;
+    this.#onCollision = onCollision;
+  }
+
+  /** Whose address it would be, but for another's; absent: it has its own. */
+  displacedBy({ key, service }: Pick<PlacedPort, "key" | "service">):
+    | string
+    | undefined {
+    const range = numbersOf(this.#addresses);
+    const owner = this.#ownerOf({ key, service });
+    if (range === undefined || !this.#users.has(owner)) return undefined;
+    const holder = this.#kept.ownerOf(hashOf(owner) % range.count);
+    return holder === owner ? undefined : holder;
+  }
+
+  #ownerOf({ key, service }: Pick<PlacedPort, "key" | "service">): string {
+    return this.#addresses.kind === "virtual-ips" ? service : key;
+  }
+
+  /**
+   * The place of `port`: the same one at each call, until it is released.
+   *
+   * @returns `undefined` when the range is full.
+   */
+  place({ key, service, servicePort }: PlacedPort): ListenAddress | undefined {
+    const { port, listen } = servicePort;
+    const addresses = this.#addresses;
+    if (addresses.kind === "ports") {
+      if (listen !== undefined) {
+        this.release({ key, service });
+        return { hostname: listen.host ?? addresses.host, port: listen.port };
+      }
+      const { first, last, host } = addresses;
+      const number = this.#take(key, key, last - first + 1);
+      if (number === undefined) return undefined;
+      return { hostname: host, port: first + number };
+    }
+    if (addresses.kind === "anywhere") {
+      return {
+        hostname: listen?.host ?? addresses.host,
+        port: listen?.port ?? 0,
+      };
+    }
+    if (addresses.kind === "original") {
+      return {
+        hostname: listen?.host ?? addresses.host,
+        port: listen?.port ?? port,
+      };
+    }
+    if (listen?.host !== undefined) {
+      this.release({ key, service });
+      return { hostname: listen.host, port: listen.port };
+    }
+    const number = this.#take(service, key, addresses.range.count);
+    if (number === undefined) return undefined;
+    return {
+      hostname: ipv4Text(addresses.range.first + number),
+      port: listen?.port ?? port,
+    };
+  }
+
+  /** `port` is gone; its number may be another's now. */
+  release({ key, service }: Pick<PlacedPort, "key" | "service">): void {
+    const owner = this.#ownerOf({ key, service });
+    const users = this.#users.get(owner);
+    users?.delete(key);
+    if (users === undefined || users.size > 0) return;
+    this.#users.delete(owner);
+    this.#kept.leave(owner);
+  }
+
+  #take(owner: string, user: string, count: number): number | undefined {
+    const number = this.#kept.claim(owner) ?? this.#give(owner, count);
+    if (number === undefined) return undefined;
+    const users = this.#users.get(owner) ?? new Set();
+    users.add(user);
+    this.#users.set(owner, users);
+    return number;
+  }
+
+  #give(owner: string, count: number): number | undefined {
+    const start = hashOf(owner) % count;
+    let number: number | undefined;
+    for (let step = 0; step < count && number === undefined; step++) {
+      const next = (start + step) % count;
+      const isFree = this.#kept.ownerOf(next) === undefined;
+      if (isFree && !this.#isReserved(next)) number = next;
+    }
+    // The range is full: of what is kept for who is gone, the oldest goes.
+    number ??= this.#kept.reclaim((next) => !this.#isReserved(next));
+    if (number === undefined) return undefined;
+    const holder = this.#kept.ownerOf(start);
+    this.#kept.give(owner, number);
+    if (holder !== undefined) this.#onCollision({ owner, holder });
+    return number;
+  }
+
+  /** Programs take these two for "this machine" and "everybody". */
+  #isReserved(number: number): boolean {
+    if (this.#addresses.kind !== "virtual-ips") return false;
+    const address = this.#addresses.range.first + number;
+    return address === 0x7f00_0001 || (address & 0xff) === 0 ||
+      (address & 0xff) === 0xff;
+  }
+}
+
+/** The range of which numbers are given; `undefined`: none are. */
+export function numbersOf(
+  addresses: LocalAddresses,
+): { readonly name: string; readonly count: number } | undefined {
+  switch (addresses.kind) {
+    case "ports": {
+      const { first, last } = addresses;
+      return { name: `ports ${first}-${last}`, count: last - first + 1 };
+    }
+    case "virtual-ips": {
+      const { first, count } = addresses.range;
+      return { name: `virtual-ips ${ipv4Text(first)}+${count}`, count };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function ipv4Text(address: number): string {
+  const bytes = [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff);
+  return formatIpAddress(new Uint8Array(bytes));
+}
+
+/** Whether `host` is an address of this machine that no other can reach. */
+export function isLoopback(host: string): boolean {
+  const ip = parseIpAddress(host);
+  if (ip === undefined) return host === "localhost";
+  return ip.length === 4
+    ? ip[0] === 127
+    : ip.every((byte, index) => byte === (index === 15 ? 1 : 0));
+}
+
+/** FNV-1a: the same for the same name, here and everywhere. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(text)) {
+    hash = Math.imul(hash ^ byte, 0x01000193);
+  }
+  return hash >>> 0;
+}

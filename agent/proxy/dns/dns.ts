@@ -1,0 +1,306 @@
+/**
+ * DNS messages in, DNS messages out (RFC 1035, 2308, 2782, 6891): the questions
+ * of {@linkcode DnsZone}, and no others. It forwards nothing and caches nothing.
+ *
+ * Whoever can reach the port may send anything, so nothing that comes makes it
+ * throw: what is no question is not answered, so that two servers never talk to
+ * each other, and a question that makes no sense is told so.
+ *
+ * @module
+ */
+
+import { Buffer } from "node:buffer";
+// @ts-types="./dns_packet.d.ts"
+import packet from "dns-packet";
+import type { DnsAsker, DnsFact, DnsFinding, DnsZone } from "./dns_zone.ts";
+import { SERVICE_DOMAIN } from "./local_names.ts";
+
+/**
+ * Seconds that an answer may be kept for, also one that there is nothing: as
+ * long as it takes to see that a service has come.
+ */
+export const TTL_SECONDS = 5;
+
+/**
+ * The longest question: a name of 255 bytes, and options. What is longer costs
+ * time to read, which anybody could ask for.
+ */
+export const QUESTION_BYTES_MAX = 1_024;
+
+/** The longest answer over UDP: larger ones are cut up on the way, and lost. */
+export const DATAGRAM_BYTES_MAX = 1_232;
+
+/** Over UDP for who does not say that he takes more (RFC 1035 §4.2.1). */
+const PLAIN_BYTES_MAX = 512;
+
+const HEADER_BYTES = 12;
+
+/** In the first byte of flags: an answer, the operation, what comes back. */
+const FLAG_ANSWER = 0x80;
+const FLAGS_KEPT = 0x79; // The operation, and that recursion is wanted.
+const OPERATION_SHIFT = 3;
+const OPERATION_QUERY = 0;
+
+/** Flags of an answer. */
+const FLAG_AUTHORITATIVE = 0x0400;
+const FLAG_TRUNCATED = 0x0200;
+const FLAG_DNSSEC_WANTED = 0x8000;
+
+/** RFC 1035 §4.1.1, and RFC 6891 §6.1.3, which takes eight bits more. */
+const CODES = {
+  NOERROR: 0,
+  FORMERR: 1,
+  NXDOMAIN: 3,
+  NOTIMP: 4,
+  REFUSED: 5,
+  BADVERS: 16,
+} as const;
+
+/** How a question was answered. */
+export type DnsCode = keyof typeof CODES;
+
+/** How a question came. */
+export type DnsRoad = "udp" | "tcp";
+
+type Options = packet.OptAnswer | undefined;
+
+/** See the module description. */
+export class DnsResponder {
+  readonly #zone: DnsZone;
+  /** Answers by code. */
+  readonly counts = new Map<DnsCode, number>();
+
+  constructor(zone: DnsZone) {
+    this.#zone = zone;
+  }
+
+  /** @returns `undefined` where there is nothing to be answered. */
+  answer(
+    bytes: Uint8Array,
+    road: DnsRoad,
+    asker?: DnsAsker,
+  ): Uint8Array | undefined {
+    if (bytes.length < HEADER_BYTES || bytes[2]! & FLAG_ANSWER) {
+      return undefined;
+    }
+    const header = headerOf(bytes);
+    const operation = (bytes[2]! >> OPERATION_SHIFT) & 0x0f;
+    if (operation !== OPERATION_QUERY) return this.#bare(header, "NOTIMP");
+    const question = decode(bytes);
+    if (question === undefined) return this.#bare(header, "FORMERR");
+    const { asked, options } = question;
+    const reply = this.#reply(asked, options, asker);
+    this.#count(reply.code);
+    const answer = encode(header, asked, options, reply);
+    return answer.length <= bytesMax(road, options)
+      ? answer
+      : shorten(header, question, reply, bytesMax(road, options));
+  }
+
+  #reply(
+    asked: packet.Question,
+    options: Options,
+    asker: DnsAsker | undefined,
+  ): Reply {
+    if ((options?.ednsVersion ?? 0) > 0) return { ...EMPTY, code: "BADVERS" };
+    if (!ASKABLE_CLASSES.has(asked.class ?? "IN")) return REFUSED;
+    if (TRANSFERS.has(asked.type)) return REFUSED;
+    const found = this.#zone.find(asked.name, asker);
+    if (found.kind === "elsewhere") return REFUSED;
+    const authority = this.#authority();
+    if (found.kind === "unknown") {
+      return { ...EMPTY, code: "NXDOMAIN", authorities: [authority] };
+    }
+    const isApex = asked.name.toLowerCase() === SERVICE_DOMAIN;
+    const answers = isApex && asked.type === "SOA"
+      ? [authority]
+      : recordsOf(found, asked);
+    if (answers.length === 0) return { ...EMPTY, authorities: [authority] };
+    return { ...EMPTY, answers, additionals: this.#targetsOf(answers, asker) };
+  }
+
+  /** Addresses of the targets, so that nobody has to ask for them. */
+  #targetsOf(
+    answers: readonly packet.Answer[],
+    asker: DnsAsker | undefined,
+  ): packet.Answer[] {
+    const targets = new Set(
+      answers.flatMap((one) => one.type === "SRV" ? [one.data.target] : []),
+    );
+    return [...targets].flatMap((name) => {
+      const found = this.#zone.find(name, asker);
+      return [
+        ...recordsOf(found, { name, type: "A" }),
+        ...recordsOf(found, { name, type: "AAAA" }),
+      ];
+    });
+  }
+
+  /** What says for how long there will be nothing (RFC 2308 §3). */
+  #authority(): packet.Answer {
+    return {
+      type: "SOA",
+      name: SERVICE_DOMAIN,
+      ttl: TTL_SECONDS,
+      data: {
+        mname: `ns.dns.${SERVICE_DOMAIN}`,
+        rname: `hostmaster.${SERVICE_DOMAIN}`,
+        serial: this.#zone.version % 2 ** 32,
+        refresh: TTL_SECONDS,
+        retry: TTL_SECONDS,
+        expire: TTL_SECONDS,
+        minimum: TTL_SECONDS,
+      },
+    };
+  }
+
+  /** Of who asked for what cannot be made out, or not be done. */
+  #bare(header: Header, code: DnsCode): Uint8Array {
+    this.#count(code);
+    const flags = header.flags | CODES[code];
+    return packet.encode({ type: "response", id: header.id, flags });
+  }
+
+  #count(code: DnsCode): void {
+    this.counts.set(code, (this.counts.get(code) ?? 0) + 1);
+  }
+}
+
+/** What of the header comes back. */
+interface Header {
+  readonly id: number;
+  readonly flags: number;
+}
+
+interface Reply {
+  readonly code: DnsCode;
+  readonly answers: readonly packet.Answer[];
+  readonly authorities: readonly packet.Answer[];
+  readonly additionals: readonly packet.Answer[];
+}
+
+const EMPTY: Reply = {
+  code: "NOERROR",
+  answers: [],
+  authorities: [],
+  additionals: [],
+};
+const REFUSED: Reply = { ...EMPTY, code: "REFUSED" };
+
+const ASKABLE_CLASSES: ReadonlySet<string> = new Set(["IN", "ANY"]);
+
+/** The library has them as types, too. */
+const TRANSFERS: ReadonlySet<string> = new Set(["AXFR", "IXFR"]);
+
+interface Question {
+  readonly asked: packet.Question;
+  readonly options: Options;
+}
+
+function headerOf(bytes: Uint8Array): Header {
+  return {
+    id: (bytes[0]! << 8) | bytes[1]!,
+    flags: (bytes[2]! & FLAGS_KEPT) << 8,
+  };
+}
+
+/** @returns `undefined` unless it is one question and what belongs to it. */
+function decode(bytes: Uint8Array): Question | undefined {
+  if (bytes.length > QUESTION_BYTES_MAX) return undefined;
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  // Checked first: what they announce is read.
+  const [questions, answers, authorities, additionals] = [4, 6, 8, 10]
+    .map((at) => buffer.readUInt16BE(at));
+  // Two: options (RFC 6891 §6.1.1), and a signature.
+  if (questions !== 1 || answers! + authorities! > 0 || additionals! > 2) {
+    return undefined;
+  }
+  try {
+    const decoded = packet.decode(buffer);
+    const [asked] = decoded.questions;
+    const options = decoded.additionals.filter(({ type }) => type === "OPT");
+    // A name that does not survive could not be given back as it was.
+    const again = packet.encode({ type: "query", questions: [asked!] });
+    const isSame = again.subarray(HEADER_BYTES)
+      .every((byte, index) => byte === bytes[HEADER_BYTES + index]);
+    if (!isSame || options.length > 1) return undefined;
+    return { asked: asked!, options: options[0] as Options };
+  } catch {
+    return undefined; // The library throws at whatever it cannot read.
+  }
+}
+
+function recordsOf(
+  found: DnsFinding,
+  { name, type }: Pick<packet.Question, "name" | "type">,
+): packet.Answer[] {
+  if (found.kind !== "known") return [];
+  return found.facts
+    .filter((fact) => type === fact.type || type === "ANY")
+    .map((fact) => recordOf(name, fact));
+}
+
+function recordOf(name: string, fact: DnsFact): packet.Answer {
+  if (fact.type !== "SRV") {
+    return { name, type: fact.type, ttl: TTL_SECONDS, data: fact.address };
+  }
+  const { port, target } = fact;
+  const data = { priority: 0, weight: 0, port, target };
+  return { name, type: "SRV", ttl: TTL_SECONDS, data };
+}
+
+function bytesMax(road: DnsRoad, options: Options): number {
+  if (road === "tcp") return 65_535;
+  const taken = options?.udpPayloadSize ?? PLAIN_BYTES_MAX;
+  return Math.min(DATAGRAM_BYTES_MAX, Math.max(PLAIN_BYTES_MAX, taken));
+}
+
+/** Extras may be missing; if answers are, it has to be said (RFC 2181 §9). */
+function shorten(
+  header: Header,
+  { asked, options }: Question,
+  reply: Reply,
+  bytesMax: number,
+): Uint8Array {
+  const plain = encode(header, asked, options, { ...reply, additionals: [] });
+  if (plain.length <= bytesMax) return plain;
+  const flags = header.flags | FLAG_TRUNCATED;
+  return encode({ ...header, flags }, asked, options, EMPTY);
+}
+
+function encode(
+  { id, flags }: Header,
+  asked: packet.Question,
+  options: Options,
+  { code, answers, authorities, additionals }: Reply,
+): Uint8Array {
+  const isOurs = code === "NOERROR" || code === "NXDOMAIN";
+  const number = CODES[code];
+  return packet.encode({
+    type: "response",
+    id,
+    flags: flags | (isOurs ? FLAG_AUTHORITATIVE : 0) | (number & 0x0f),
+    questions: [asked],
+    answers,
+    authorities,
+    additionals: [
+      ...additionals,
+      ...(options === undefined ? [] : [optionsOf(options, number >> 4)]),
+    ],
+  });
+}
+
+function optionsOf(
+  { flags }: packet.OptAnswer,
+  extendedRcode: number,
+): packet.OptAnswer {
+  return {
+    type: "OPT",
+    name: ".",
+    udpPayloadSize: DATAGRAM_BYTES_MAX,
+    extendedRcode,
+    ednsVersion: 0,
+    flags: flags & FLAG_DNSSEC_WANTED,
+    options: [],
+  };
+}

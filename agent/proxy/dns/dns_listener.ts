@@ -1,0 +1,249 @@
+/**
+ * A port where DNS questions are asked, over UDP and over TCP.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
+import { listenError } from "../../../net/bind/listen_error.ts";
+import {
+  type ListenAddress,
+  listenTcp,
+} from "../../../net/listen/listeners.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import {
+  openDatagramSocket,
+  senderOf,
+} from "../../../net/datagram/datagram_socket.ts";
+import { hostOf, hostPort } from "../../../net/stream/deno_socket.ts";
+import { isWildcard } from "../../../net/libc/socket_address.ts";
+import { localHostOf } from "../../../net/stream/local_host.ts";
+import { canonicalIp } from "../../../proto/peer/ip_address.ts";
+import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import { type DnsRoad, QUESTION_BYTES_MAX } from "./dns.ts";
+import type { DnsAsker } from "./dns_zone.ts";
+import type { PortListener } from "../listeners/proxied_port.ts";
+
+/** Over TCP at once; questions come over UDP, all but a few. */
+export const CONNECTIONS_MAX = 64;
+
+/** After so long without a question a connection ends (RFC 7766 §6.2.3). */
+export const TCP_IDLE_MS = 10_000;
+
+/** In front of each message over TCP (RFC 1035 §4.2.2). */
+const LENGTH_BYTES = 2;
+
+/** Of any free port: the one of UDP may be another's over TCP. */
+const FREE_PORT_TRIES = 8;
+
+/** Where the kernel cannot be asked which address a question came to. */
+const ANSWERS_FROM_ANYWHERE =
+  "answers over UDP may leave from another address of this machine than was " +
+  "asked, because the C library cannot be asked (no FFI); give --dns-listen " +
+  "one address";
+
+/** Answers questions. */
+export interface DnsAnswers {
+  /** @returns `undefined` where there is nothing to be answered. */
+  answer(
+    bytes: Uint8Array,
+    road: DnsRoad,
+    asker: DnsAsker,
+  ): Uint8Array | undefined;
+}
+
+/** What a listener takes from its machine. */
+export interface DnsContext {
+  readonly log: Log;
+  readonly timers: Timers;
+}
+
+/**
+ * Listens over both; port 0 is any that is free.
+ *
+ * @throws {ListenError} Then nothing stays open.
+ */
+export async function listenDns(
+  { hostname, port }: ListenAddress,
+  answers: DnsAnswers,
+  context: DnsContext,
+): Promise<PortListener> {
+  for (let tries = 1;; tries++) {
+    const overTcp = listenQuestions({ hostname, port }, answers, context);
+    try {
+      const at = { hostname, port: overTcp.port };
+      return together(overTcp, await listenDatagrams(at, answers, context));
+    } catch (error) {
+      overTcp.close();
+      await overTcp.finished;
+      if (port !== 0 || tries === FREE_PORT_TRIES) {
+        throw listenError(hostPort(hostname, port), error);
+      }
+    }
+  }
+}
+
+async function listenDatagrams(
+  at: ListenAddress,
+  answers: DnsAnswers,
+  { log }: DnsContext,
+): Promise<Closing> {
+  const socket = await openDatagramSocket(at, { isServer: true });
+  const broken = Promise.withResolvers<string>();
+  if (isWildcard(at.hostname) && !socket.tellsLocal) {
+    log.warn(`DNS: ${ANSWERS_FROM_ANYWHERE}`);
+  }
+  socket.listen({
+    onDatagram(bytes, hostname, port, local) {
+      const from = canonicalIp(hostname);
+      const asked = canonicalIp(local ?? at.hostname);
+      const answer = answers.answer(bytes, "udp", { from, asked });
+      if (answer === undefined) return;
+      socket.send(answer, senderOf(hostname, port, local));
+    },
+    onError: (error) => broken.resolve(error.message),
+  });
+  const closed = Promise.withResolvers<void>();
+  return {
+    close: () => socket.close(closed.resolve),
+    finished: closed.promise,
+    broken: broken.promise,
+  };
+}
+
+function listenQuestions(
+  at: ListenAddress,
+  answers: DnsAnswers,
+  { log, timers }: DnsContext,
+): PortListener & Closing {
+  const open = new Set<Questions>();
+  const listener = listenTcp(at, {
+    onConnection(conn) {
+      if (open.size >= CONNECTIONS_MAX) return conn.close();
+      const questions = new Questions(conn, timers);
+      open.add(questions);
+      const answering = questions.answer(answers)
+        .finally(() => open.delete(questions));
+      unawaited("proxy", answering, () => conn.close());
+    },
+    onProblem: (line) => log.warn(`DNS: ${line}`),
+  });
+  return {
+    ...listener,
+    close() {
+      listener.close();
+      for (const questions of open) questions.close();
+    },
+  };
+}
+
+interface Closing {
+  close(): void;
+  /** Settles when the address is free. */
+  readonly finished: Promise<void>;
+  /** See `PortListener`. */
+  readonly broken?: Promise<string>;
+}
+
+function together(one: PortListener & Closing, other: Closing): PortListener {
+  return {
+    address: one.address,
+    port: one.port,
+    close() {
+      one.close();
+      other.close();
+    },
+    finished: Promise.all([one.finished, other.finished]).then(() => {}),
+    ...other.broken === undefined ? {} : { broken: other.broken },
+  };
+}
+
+/** The questions of one connection, one after the other. */
+class Questions {
+  readonly #conn: ByteSocket;
+  readonly #asker: DnsAsker;
+  readonly #timers: Timers;
+  readonly #buffer = new Uint8Array(LENGTH_BYTES + QUESTION_BYTES_MAX);
+  #filled = 0;
+  #isClosed = false;
+
+  constructor(conn: ByteSocket, timers: Timers) {
+    this.#conn = conn;
+    this.#asker = {
+      from: canonicalIp(hostOf(conn.remoteAddress)),
+      asked: localHostOf(conn),
+    };
+    this.#timers = timers;
+  }
+
+  async answer(answers: DnsAnswers): Promise<void> {
+    try {
+      while (await this.#once(answers));
+    } catch (error) {
+      // A connection that breaks off is nobody's trouble.
+      if (!(error instanceof Deno.errors.BadResource) && !isBroken(error)) {
+        throw error;
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#conn.close();
+  }
+
+  /** Reads one and answers it. @returns Whether there may be more. */
+  async #once(answers: DnsAnswers): Promise<boolean> {
+    const deadline = this.#timers.after(TCP_IDLE_MS, () => this.close());
+    try {
+      if (!await this.#fill(LENGTH_BYTES)) return false;
+      const length = (this.#buffer[0]! << 8) | this.#buffer[1]!;
+      // Nobody has so much to ask, and behind it nothing could be found.
+      if (length > QUESTION_BYTES_MAX) return false;
+      const end = LENGTH_BYTES + length;
+      if (!await this.#fill(end)) return false;
+      const answer = answers.answer(
+        this.#buffer.slice(LENGTH_BYTES, end),
+        "tcp",
+        this.#asker,
+      );
+      this.#buffer.copyWithin(0, end, this.#filled);
+      this.#filled -= end;
+      if (answer === undefined) return false;
+      await this.#write(answer);
+      return true;
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  async #fill(bytes: number): Promise<boolean> {
+    while (this.#filled < bytes) {
+      const count = await this.#conn.read(this.#buffer.subarray(this.#filled));
+      if (count === null) return false;
+      this.#filled += count;
+    }
+    return true;
+  }
+
+  /** The length leaves with the message: some read them apart and give up. */
+  async #write(answer: Uint8Array): Promise<void> {
+    const { length } = answer;
+    const message = Uint8Array.of(length >> 8, length & 0xff, ...answer);
+    for (let sent = 0; sent < message.length;) {
+      sent += await this.#conn.write(message.subarray(sent));
+    }
+  }
+}
+
+function isBroken(error: unknown): boolean {
+  return error instanceof Deno.errors.ConnectionReset ||
+    error instanceof Deno.errors.BrokenPipe ||
+    error instanceof Deno.errors.ConnectionAborted ||
+    error instanceof Deno.errors.Interrupted ||
+    error instanceof Deno.errors.TimedOut;
+}

@@ -1,0 +1,140 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { TunnelDialError } from "../../../client/dial_error.ts";
+import type { RoadDial, RoadDialer } from "../../../client/road_dialer.ts";
+import { ConduitProbe } from "../../../tests/support/memory/conduit_probe.ts";
+import { MemoryConduit } from "../../../tests/support/memory/memory_conduit.ts";
+import { deadPort } from "../../../tests/support/rigs/proxy_rig.ts";
+import { target } from "../../../tests/support/peers/targets.ts";
+import type { Target } from "../../../catalog/snapshot.ts";
+import {
+  AGENT_TIMEOUT_MS_MIN,
+  MachineReach,
+  type Reach,
+  type ReachDial,
+  ReachError,
+} from "./reach.ts";
+
+/** A road that remembers what it was asked for. */
+class FakeRoad implements RoadDialer {
+  readonly dials: RoadDial[] = [];
+  refusal: TunnelDialError | undefined;
+
+  dial(dial: RoadDial): Promise<MemoryConduit> {
+    this.dials.push(dial);
+    if (this.refusal !== undefined) return Promise.reject(this.refusal);
+    const [near, far] = MemoryConduit.pair({
+      datagrams: dial.target.protocol === "udp",
+    });
+    new ConduitProbe(far);
+    return Promise.resolve(near);
+  }
+
+  close(): void {}
+}
+
+const HOW = { protocol: "tcp", timeoutMs: 250, agentOnFailure: false } as const;
+
+/** A promise in any case. */
+const dialed = async (reach: Reach, target: Target, how: ReachDial) =>
+  await reach.dial(target, how);
+
+const behind = (agent?: { key: "uid" | "host" | "cidr"; value: string }) =>
+  target("10.0.0.7:80", { via: { kind: "agent", ...(agent && { agent }) } });
+
+Deno.test("an endpoint behind an agent is dialed through the tunnel, by that agent", async () => {
+  const road = new FakeRoad();
+  const reach = new MachineReach({ road });
+  await reach.dial(behind(), HOW);
+  await reach.dial(behind({ key: "host", value: "n1" }), HOW);
+  await reach.dial(behind({ key: "uid", value: "42" }), HOW);
+  await reach.dial(behind({ key: "cidr", value: "10.0.0.0/8" }), {
+    ...HOW,
+    protocol: "udp",
+    timeoutMs: 9_000,
+  });
+  assertEquals(road.dials.map(({ node }) => node), [
+    undefined,
+    "n1",
+    "uid=42",
+    "cidr=10.0.0.0/8",
+  ]);
+  assertEquals(road.dials[3]!.target, {
+    protocol: "udp",
+    address: "10.0.0.7:80",
+  });
+  assertEquals(road.dials.map(({ timeoutMs }) => timeoutMs), [
+    AGENT_TIMEOUT_MS_MIN,
+    AGENT_TIMEOUT_MS_MIN,
+    AGENT_TIMEOUT_MS_MIN,
+    9_000,
+  ]);
+});
+
+Deno.test("without a road an endpoint behind an agent cannot be reached", async () => {
+  const error = await assertRejects(
+    () => dialed(new MachineReach({}), behind(), HOW),
+    ReachError,
+    "no tunnel server is known; give --server",
+  );
+  assertEquals(error.fault, "target");
+});
+
+Deno.test("a direct endpoint that refuses is dialed through the tunnel where that is allowed", async () => {
+  const road = new FakeRoad();
+  const reach = new MachineReach({ road });
+  const refusing = target(`127.0.0.1:${deadPort()}`);
+  await assertRejects(
+    () => dialed(reach, refusing, HOW),
+    ReachError,
+    "refused",
+  );
+  assertEquals(road.dials, []);
+  await reach.dial(refusing, { ...HOW, agentOnFailure: true });
+  assertEquals(road.dials.length, 1);
+  assertEquals(road.dials[0]!.node, undefined);
+  road.refusal = new TunnelDialError("endpoint", "No agent available");
+  await assertRejects(
+    () => dialed(reach, refusing, { ...HOW, agentOnFailure: true }),
+    ReachError,
+    "connection refused; through the tunnel: No agent available",
+  );
+});
+
+Deno.test("what the client says first goes along through the tunnel, and is not asked for otherwise", async () => {
+  const road = new FakeRoad();
+  const reach = new MachineReach({ road });
+  let asked = 0;
+  let early = new TextEncoder().encode("GET /");
+  const takeEarly = () => {
+    asked++;
+    return Promise.resolve(early);
+  };
+  const refusing = target(`127.0.0.1:${deadPort()}`);
+  await assertRejects(() => dialed(reach, refusing, { ...HOW, takeEarly }));
+  assertEquals(asked, 0, "nothing is saved on the direct way");
+  await reach.dial(behind(), { ...HOW, takeEarly });
+  await reach.dial(refusing, { ...HOW, takeEarly, agentOnFailure: true });
+  early = new Uint8Array();
+  await reach.dial(behind(), { ...HOW, takeEarly });
+  assertEquals(
+    road.dials.map(({ earlyData }) => earlyData?.length),
+    [5, 5, undefined],
+  );
+});
+
+Deno.test("a dial that is given up is nobody's failure", async () => {
+  const road = new FakeRoad();
+  road.refusal = new TunnelDialError("context", "the caller gave up");
+  const signal = AbortSignal.abort();
+  const reach = new MachineReach({ road });
+  const how = { ...HOW, signal, agentOnFailure: true };
+  const dials = [
+    dialed(reach, target(`127.0.0.1:${deadPort()}`), how),
+    dialed(reach, behind(), how),
+  ];
+  for (const dial of dials) {
+    const error = await assertRejects(() => dial, ReachError);
+    assertEquals(error.fault, "cancelled");
+  }
+  assertEquals(road.dials.length, 1, "nobody wants to go round any more");
+});

@@ -1,0 +1,209 @@
+/**
+ * Asks a connected endpoint whether it lives, over HTTP or gRPC, under TLS if
+ * that is wanted.
+ *
+ * @module
+ */
+
+import {
+  type HealthCheck,
+  type HealthTls,
+  WELL_STATUSES,
+} from "../../../catalog/model/model.ts";
+import type { Target } from "../../../catalog/snapshot.ts";
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { ConduitSocket } from "../../../net/stream/conduit_socket.ts";
+import { hostPort } from "../../../net/stream/deno_socket.ts";
+import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { printable } from "../../../platform/log/printable.ts";
+import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
+import { unaryCall } from "../../../proto/grpc/client.ts";
+import {
+  healthCheckRequest,
+  healthCheckResponse,
+  ServingStatus,
+} from "../../../proto/grpc/health_messages.ts";
+import { GrpcError, statusName } from "../../../proto/grpc/status.ts";
+import { Connection } from "../../../proto/streams/connection.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import type { Conduit } from "../../../proto/transfer/conduit.ts";
+
+/** Of an answer, so much is read: the status line, and not who fills memory. */
+const ANSWER_BYTES_MAX = 1_024;
+
+/** A status of a few bytes, and what a newer one may add. */
+const MESSAGE_BYTES_MAX = 1_024;
+
+/** Of what an endpoint says of itself: it goes to the log, and to a status. */
+const WORDS_LENGTH_MAX = 200;
+
+/** What an endpoint is asked. */
+export type AskedHealth = Exclude<HealthCheck, { readonly kind: "tcp" }>;
+
+/** What a question takes from its machine. */
+export interface QuestionContext {
+  readonly timers: Timers;
+  /** Gives it up. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Asks once, for as long as the check may take.
+ *
+ * @param conduit Is over when this settles, or ends by itself.
+ * @returns What is wrong, if anything is.
+ */
+export async function askHealth(
+  conduit: Conduit,
+  how: AskedHealth,
+  target: Target,
+  { timers, signal }: QuestionContext,
+): Promise<string | undefined> {
+  const what = how.kind === "http" ? `GET ${how.path}` : "gRPC health check";
+  const address = hostPort(target.address, target.port);
+  const limit = new AbortController();
+  let socket: ByteSocket = new ConduitSocket(conduit, address);
+  const giveUp = () => {
+    limit.abort();
+    socket.reset();
+  };
+  const deadline = timers.after(how.timeoutMs, giveUp);
+  signal.addEventListener("abort", giveUp);
+  try {
+    if (how.tls !== undefined) {
+      socket = await dress(socket, how, target, how.tls, limit.signal);
+    }
+    return how.kind === "http"
+      ? await askHttp(socket, how, address)
+      : await askGrpc(socket, how, address, timers);
+  } catch (error) {
+    socket.reset();
+    if (limit.signal.aborted) {
+      return `no answer to ${what} within ${how.timeoutMs} ms`;
+    }
+    return `${what} was not answered: ${(error as Error).message}`;
+  } finally {
+    deadline.cancel();
+    signal.removeEventListener("abort", giveUp);
+  }
+}
+
+/** Certificates of endpoints are rarely such as this machine trusts. */
+function dress(
+  socket: ByteSocket,
+  { kind, host }: AskedHealth,
+  target: Target,
+  { verify = false, serverName }: HealthTls,
+  signal: AbortSignal,
+): Promise<ByteSocket> {
+  const named = host === undefined ? target.address : hostIn(host);
+  return tlsClientSocket(socket, {
+    credentials: { cert: "", key: "", ca: "" },
+    serverName: serverName ?? named,
+    isUnverified: !verify,
+    alpn: [kind === "grpc" ? "h2" : "http/1.1"],
+    address: socket.remoteAddress,
+    signal,
+  });
+}
+
+/** The host of `host`, `host:port` or `[ip6]:port`. */
+function hostIn(text: string): string {
+  return /^\[([^\]]*)\]/.exec(text)?.[1] ?? text.replace(/:\d*$/, "");
+}
+
+async function askHttp(
+  socket: ByteSocket,
+  how: Extract<AskedHealth, { kind: "http" }>,
+  address: string,
+): Promise<string | undefined> {
+  const { path, host = address } = how;
+  await writeAll(
+    socket,
+    new TextEncoder().encode(
+      `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n` +
+        "User-Agent: tunnel-proxy\r\nConnection: close\r\n\r\n",
+    ),
+  );
+  const line = await statusLine(socket);
+  socket.reset();
+  if (line === null) return `GET ${path} was not answered`;
+  const status = Number(/^HTTP\/1\.[01] ([0-9]{3})/.exec(line)?.[1]);
+  if (Number.isNaN(status)) {
+    return `GET ${path} was answered with no HTTP status`;
+  }
+  const { statuses = WELL_STATUSES } = how;
+  const isWell = statuses.some(({ first, last }) =>
+    status >= first && status <= last
+  );
+  return isWell ? undefined : `GET ${path} was answered ${status}`;
+}
+
+async function writeAll(socket: ByteSocket, bytes: Uint8Array) {
+  for (let sent = 0; sent < bytes.length;) {
+    sent += await socket.write(bytes.subarray(sent));
+  }
+}
+
+/** @returns Empty: what came is none. `null`: nothing came. */
+async function statusLine(socket: ByteSocket): Promise<string | null> {
+  const buffer = new Uint8Array(ANSWER_BYTES_MAX);
+  for (let filled = 0; filled < buffer.length;) {
+    const count = await socket.read(buffer.subarray(filled));
+    if (count === null) return null;
+    filled += count;
+    const text = new TextDecoder().decode(buffer.subarray(0, filled));
+    const line = /^([^\r\n]*)\r?\n/.exec(text)?.[1];
+    if (line !== undefined) return line;
+  }
+  return "";
+}
+
+async function askGrpc(
+  socket: ByteSocket,
+  { service, host, tls, timeoutMs }: Extract<AskedHealth, { kind: "grpc" }>,
+  address: string,
+  timers: Timers,
+): Promise<string | undefined> {
+  const connection = new Connection({
+    role: "client",
+    clock: timers,
+    events: {
+      onStream: () => {
+        throw new TypeError("Cannot accept a stream: push is disabled");
+      },
+      onClosed: () => {},
+    },
+  });
+  connection.start();
+  driveHttp2(socketTransport(socket), connection, timers);
+  try {
+    const answer = await unaryCall(connection, {
+      path: "/grpc.health.v1.Health/Check",
+      request: healthCheckRequest.encode({ service }),
+      authority: host ?? address,
+      scheme: tls === undefined ? "http" : "https",
+      timers,
+      timeoutMs,
+      messageBytesMax: MESSAGE_BYTES_MAX,
+    });
+    const { status } = healthCheckResponse.decode(answer);
+    if (status === ServingStatus.SERVING) return undefined;
+    return `gRPC health check was answered ${nameOf(status)}`;
+  } catch (error) {
+    if (!(error instanceof GrpcError)) throw error;
+    const said = printable(error.message, WORDS_LENGTH_MAX);
+    const words = said === "" ? "" : `: ${said}`;
+    return `gRPC health check was answered ${statusName(error.code)}${words}`;
+  } finally {
+    // Says goodbye, and closes the socket when the other end has heard it.
+    connection.shutdown("the health check is done");
+  }
+}
+
+function nameOf(status: number): string {
+  const known = Object.entries(ServingStatus)
+    .find(([, number]) => number === status);
+  return known?.[0] ?? `status ${status}`;
+}

@@ -1,0 +1,192 @@
+/**
+ * What clients say before they are connected: it goes along with the one dial
+ * behind which no other one is to come, and to nobody twice.
+ *
+ * @module
+ */
+
+import { assertEquals, assertRejects } from "@std/assert";
+import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { EARLY_WAIT_MS } from "../../../net/stream/first_bytes.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../../tests/support/memory/conduit_probe.ts";
+import { MemoryConduit } from "../../../tests/support/memory/memory_conduit.ts";
+import {
+  deadPort,
+  endpoints,
+  ProxyRig,
+  service,
+} from "../../../tests/support/rigs/proxy_rig.ts";
+import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
+import { type ReachDial, ReachError } from "../endpoints/reach.ts";
+
+const KEY = "default/web";
+const encode = (text: string) => new TextEncoder().encode(text);
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
+/** Endpoints that are dialed as those behind agents are. */
+class Stage extends ProxyRig {
+  readonly ports = [deadPort(), deadPort()] as const;
+  /** What came with each dial; `undefined` where it was not to come. */
+  readonly early: (string | undefined)[] = [];
+  readonly #connected = Promise.withResolvers<ConduitProbe>();
+
+  /** @param count Of endpoints. */
+  serves(count: number) {
+    this.sink.set({
+      services: [service("web")],
+      endpoints: [endpoints("web", this.ports.slice(0, count))],
+    });
+    return this.proxy.served.get(KEY)!.port;
+  }
+
+  /** What the dials of an endpoint come to; the last goes for all that follow. */
+  answers(place: number, ...outcomes: ("refused" | "connected")[]): void {
+    this.reach.answers.set(
+      `127.0.0.1:${this.ports[place]}`,
+      async ({ takeEarly }: ReachDial) => {
+        const early = await takeEarly?.();
+        this.early.push(early && decode(early));
+        const outcome = outcomes.length > 1 ? outcomes.shift() : outcomes[0];
+        if (outcome === "refused") throw new ReachError("target", "refused");
+        const [near, far] = MemoryConduit.pair();
+        this.#connected.resolve(new ConduitProbe(far));
+        return near;
+      },
+    );
+  }
+
+  /** The far end of the first connection. */
+  get far(): Promise<ConduitProbe> {
+    return this.#connected.promise;
+  }
+}
+
+async function assertReset(conn: Deno.Conn) {
+  await assertRejects(() => readToEnd(conn), Deno.errors.ConnectionReset);
+  conn.close();
+}
+
+Deno.test("what a client says at once goes with the dial, what follows behind it, and all is counted", async () => {
+  await using stage = new Stage();
+  const port = stage.serves(1);
+  stage.answers(0, "connected");
+  const conn = await stage.connect(KEY);
+  await writeAll(conn, encode("hello"));
+  const far = await stage.far;
+  assertEquals(stage.early, ["hello"]);
+  await writeAll(conn, encode(" again"));
+  await conn.closeWrite();
+  await far.ended;
+  assertEquals(decode(far.bytes), " again");
+  far.send(encode("answer"));
+  far.finish();
+  assertEquals(decode(await readToEnd(conn)), "answer");
+  assertEquals(port.counts.bytesFromClients, 11);
+  const [backend] = port.balancer.backends;
+  assertEquals(backend!.bytesSent, 11);
+  conn.close();
+});
+
+Deno.test("a client that ends at once is dialed for, and its end follows", async () => {
+  await using stage = new Stage();
+  stage.serves(1);
+  stage.answers(0, "connected");
+  const conn = await stage.connect(KEY);
+  await conn.closeWrite();
+  const far = await stage.far;
+  assertEquals(stage.early, [""]);
+  await far.ended;
+  far.send(encode("goodbye"));
+  far.finish();
+  assertEquals(decode(await readToEnd(conn)), "goodbye");
+  conn.close();
+});
+
+Deno.test("a client that listens is dialed for after a moment, and hears who speaks first", async () => {
+  await using stage = new Stage();
+  stage.serves(1);
+  stage.answers(0, "connected");
+  const conn = await stage.connect(KEY);
+  await stage.reach.dialed(1);
+  assertEquals(stage.early, []);
+  stage.timers.advance(EARLY_WAIT_MS);
+  const far = await stage.far;
+  assertEquals(stage.early, [""]);
+  far.send(encode("220 ready"));
+  const greeting = new Uint8Array(20);
+  assertEquals(await conn.read(greeting), 9);
+  await writeAll(conn, encode("QUIT"));
+  await far.received(4);
+  assertEquals(decode(far.bytes), "QUIT");
+  conn.close();
+});
+
+Deno.test("as long as another endpoint may be tried nothing goes with a dial", async () => {
+  await using stage = new Stage();
+  stage.serves(2);
+  stage.answers(0, "refused");
+  stage.answers(1, "connected");
+  const conn = await stage.connect(KEY);
+  await writeAll(conn, encode("once"));
+  const far = await stage.far;
+  assertEquals(stage.early, [undefined, "once"]);
+  await conn.closeWrite();
+  await far.ended;
+  assertEquals(decode(far.bytes), "");
+  conn.close();
+});
+
+Deno.test("what went with a dial that failed goes to nobody else, even if somebody has come", async () => {
+  await using stage = new Stage();
+  const port = stage.serves(1);
+  stage.answers(0, "refused");
+  stage.answers(1, "connected");
+  const conn = await stage.connect(KEY);
+  await stage.reach.dialed(1);
+  stage.serves(2);
+  await writeAll(conn, encode("once"));
+  await assertReset(conn);
+  assertEquals(stage.early, ["once"]);
+  assertEquals(port.counts.refused, 1);
+});
+
+Deno.test("a client that has said nothing is dialed for again, and then heard from the beginning", async () => {
+  await using stage = new Stage();
+  stage.serves(1);
+  stage.answers(0, "refused");
+  stage.answers(1, "connected");
+  const conn = await stage.connect(KEY);
+  await stage.reach.dialed(1);
+  stage.serves(2);
+  stage.timers.advance(EARLY_WAIT_MS);
+  const far = await stage.far;
+  assertEquals(stage.early, ["", ""]);
+  await writeAll(conn, encode("late words"));
+  await far.received(10);
+  assertEquals(decode(far.bytes), "late words");
+  conn.close();
+});
+
+Deno.test("a client that goes before it says anything is nobody's failure", async () => {
+  await using stage = new Stage();
+  const port = stage.serves(1);
+  const given = Promise.withResolvers<boolean>();
+  stage.reach.answers.set(
+    `127.0.0.1:${stage.ports[0]}`,
+    async ({ takeEarly, signal }) => {
+      await takeEarly!();
+      given.resolve(signal!.aborted);
+      throw new ReachError(signal!.aborted ? "cancelled" : "target", "no");
+    },
+  );
+  const conn = await stage.connect(KEY);
+  await stage.reach.dialed(1);
+  denoSocket(conn).reset();
+  assertEquals(await given.promise, true);
+  await settled();
+  const [backend] = port.balancer.backends;
+  assertEquals([backend!.failuresTotal, port.counts.refused], [0, 1]);
+});

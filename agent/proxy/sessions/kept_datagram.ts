@@ -1,0 +1,85 @@
+/**
+ * The last datagram of a client that nobody has answered, kept so that it can
+ * go to another endpoint when the one that it went to refuses it.
+ *
+ * A client of one datagram, such as a resolver, sends no other one from its
+ * address that could be answered instead. What is kept is little and limited:
+ * datagrams that get lost are what UDP is made of.
+ *
+ * @module
+ */
+
+import type { Backend } from "../balancer/backend.ts";
+
+/** The longest that is kept; questions that have one answer are shorter. */
+export const KEPT_BYTES_MAX = 4_096;
+
+/** Of all sessions of a port together. */
+export const KEPT_TOTAL_BYTES_MAX: number = 8 * 1024 * 1024;
+
+/** How long: a refusal takes a round trip, and late answers help nobody. */
+export const KEPT_MS = 2_000;
+
+/** Endpoints that one datagram is sent to at most. */
+export const KEPT_TRIES_MAX = 32;
+
+/** What all sessions of a port may keep. */
+export interface KeptBudget {
+  bytes: number;
+}
+
+/** A datagram that was refused, and by whom. */
+export interface RefusedDatagram {
+  readonly bytes: Uint8Array;
+  readonly by: ReadonlySet<Backend>;
+}
+
+/** See the module description. */
+export class KeptDatagram {
+  readonly #budget: KeptBudget;
+  /** Kept for the next one: most clients send many of the same length. */
+  #room: Uint8Array = NOTHING;
+  #length = -1;
+  #sentMs = 0;
+
+  constructor(budget: KeptBudget) {
+    this.#budget = budget;
+  }
+
+  /** It was sent. */
+  keep(bytes: Uint8Array, nowMs: number): void {
+    this.#length = -1;
+    const { length } = bytes;
+    if (length > this.#room.length && !this.#enlarge(length)) return;
+    this.#room.set(bytes);
+    this.#length = length;
+    this.#sentMs = nowMs;
+  }
+
+  /** It was answered, as far as anybody can tell. */
+  forget(): void {
+    this.#length = -1;
+  }
+
+  /** Gives it up, and all room. @returns It, unless it is too old. */
+  take(nowMs: number): Uint8Array | undefined {
+    const isKept = this.#length >= 0 && nowMs - this.#sentMs <= KEPT_MS;
+    const datagram = isKept ? this.#room.subarray(0, this.#length) : undefined;
+    this.#budget.bytes -= this.#room.length;
+    this.#room = NOTHING;
+    this.#length = -1;
+    return datagram;
+  }
+
+  #enlarge(length: number): boolean {
+    const bytes = this.#budget.bytes - this.#room.length + length;
+    if (length > KEPT_BYTES_MAX || bytes > KEPT_TOTAL_BYTES_MAX) {
+      return false;
+    }
+    this.#budget.bytes = bytes;
+    this.#room = new Uint8Array(length);
+    return true;
+  }
+}
+
+const NOTHING = new Uint8Array();

@@ -1,0 +1,229 @@
+/**
+ * One client of a TCP port: first it looks for a backend, and then it is joined
+ * with that by the tunnel's own transfer loop.
+ *
+ * @module
+ */
+
+import { conduitOf } from "../../../net/stream/conduit_of_socket.ts";
+import {
+  EARLY_WAIT_MS,
+  type FirstBytes,
+  firstBytes,
+} from "../../../net/stream/first_bytes.ts";
+import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import {
+  type ConnectionFacts,
+  ConnectionLog,
+} from "../../../platform/log/connection_log.ts";
+import { openLibc } from "../../../net/libc/libc.ts";
+import { setUserTimeout } from "../../../net/libc/tcp_options.ts";
+import { PolledConduit } from "../../../net/stream/polled_conduit.ts";
+import { PolledSocket } from "../../../net/stream/polled_socket.ts";
+import { abandon } from "../../../proto/link/dial_handler.ts";
+import type { Conduit } from "../../../proto/transfer/conduit.ts";
+import {
+  type ConduitObserver,
+  ObservedConduit,
+} from "../../../proto/transfer/observed_conduit.ts";
+import { join, type Joined } from "../../../proto/transfer/transfer.ts";
+import { dialBackend } from "./backend_dialer.ts";
+import type { Backend } from "../balancer/backend.ts";
+import { type HalfClosed, HalfClosedConnections } from "./half_closed.ts";
+import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
+import type { Member } from "./roster.ts";
+
+/** Who came. */
+export interface TcpClient {
+  readonly socket: ByteSocket;
+  /** Its IP address. */
+  readonly host: string;
+  /** Where it is while one of its sides is over. */
+  readonly halfClosed: HalfClosedConnections;
+  readonly log: ConnectionLog;
+  /** See `ServicePolicy.userTimeoutMs`. */
+  readonly userTimeoutMs: number;
+  /** It is connected with a backend that has gone meanwhile. */
+  readonly onLate: (backend: Backend) => void;
+  readonly onOver: () => void;
+}
+
+/** One client, first looking for a backend and then joined with it. */
+export class TcpConnection implements ConduitObserver, Member {
+  place = -1;
+  readonly #port: ProxiedPort;
+  readonly #context: ProxyContext;
+  readonly #client: TcpClient;
+  readonly #dialing = new AbortController();
+  readonly #startMs: number;
+  #backend: Backend | undefined;
+  /** Asked for only where it saves a round trip. */
+  #first: FirstBytes | undefined;
+  #joined: Joined | undefined;
+  #joinedMs: number | undefined;
+  #halfClosed: HalfClosed | undefined;
+  #isStopped = false;
+  #isOver = false;
+  /** How far it had come when it was last seen to move. */
+  #bytesSeen = 0;
+  #movedMs: number;
+
+  constructor(port: ProxiedPort, context: ProxyContext, client: TcpClient) {
+    this.#port = port;
+    this.#context = context;
+    this.#client = client;
+    this.#startMs = context.timers.now();
+    this.#movedMs = this.#startMs;
+  }
+
+  /** The one that it is connected with. */
+  get backend(): Backend | undefined {
+    return this.#backend;
+  }
+
+  /** For how long nothing was said, as far as it was looked. */
+  silentMs(nowMs: number): number {
+    const bytes = this.#joined?.bytes;
+    // Dials have times of their own.
+    if (bytes === undefined || bytes !== this.#bytesSeen) {
+      this.#bytesSeen = bytes ?? 0;
+      this.#movedMs = nowMs;
+    }
+    return nowMs - this.#movedMs;
+  }
+
+  async run(): Promise<void> {
+    try {
+      const found = await dialBackend(this.#port, this.#context, {
+        protocol: "tcp",
+        clientHost: this.#client.host,
+        takeEarly: () => this.#takeEarly(),
+        signal: this.#dialing.signal,
+      });
+      if (found.kind !== "backend") return this.#nobody();
+      this.#backend = found.backend;
+      if (!this.#isOver) return this.#join(found.conduit);
+      found.backend.closed();
+      abandon(found.conduit, "the service was removed");
+    } catch (error) {
+      this.#refuse();
+      throw error;
+    }
+  }
+
+  /**
+   * Ends it, whatever it is doing; that may take a moment.
+   *
+   * @returns Whether that is news.
+   */
+  stop(reason: string): boolean {
+    if (this.#isStopped || this.#isOver) return false;
+    this.#isStopped = true;
+    if (this.#joined !== undefined) this.#joined.giveUp(reason);
+    else {
+      this.#dialing.abort();
+      this.#refuse();
+    }
+    return true;
+  }
+
+  received(bytes: number): void {
+    this.#backend!.bytesReceived += bytes;
+    this.#port.counts.bytesToClients += bytes;
+  }
+
+  sent(bytes: number): void {
+    this.#backend!.bytesSent += bytes;
+    this.#port.counts.bytesFromClients += bytes;
+  }
+
+  ended(): void {
+    this.#backend!.closed();
+  }
+
+  async #takeEarly(): Promise<Uint8Array> {
+    const { timers } = this.#context;
+    const { socket } = this.#client;
+    try {
+      this.#first ??= await firstBytes(socket, EARLY_WAIT_MS, timers);
+      return this.#first.early;
+    } catch {
+      // It went before it said anything: that is no backend's business.
+      this.#dialing.abort();
+      return new Uint8Array();
+    }
+  }
+
+  #join(far: Conduit): void {
+    const { socket, halfClosed, log } = this.#client;
+    const observer = log.wantsAll
+      ? log.opened(this.#facts(), this.#startMs, this)
+      : this;
+    this.#limit(far);
+    this.#joinedMs = this.#context.timers.now();
+    this.#port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
+    // What is in it was brought by the dial.
+    if (this.#first !== undefined) observer.sent(this.#first.early.length);
+    this.#joined = join(
+      conduitOf(this.#first?.socket ?? socket),
+      new ObservedConduit(far, observer),
+      () => this.#over(),
+      (joined) => this.#halfClosed = halfClosed.add(joined),
+    );
+    this.#first = undefined;
+    const backend = this.#backend!;
+    if (!backend.isUsable) this.#client.onLate(backend);
+  }
+
+  /** Where the sockets are the C library's; a tunnel's are not ours. */
+  #limit(far: Conduit): void {
+    const { userTimeoutMs, socket } = this.#client;
+    const library = userTimeoutMs === 0 ? undefined : openLibc();
+    if (library === undefined) return;
+    if (socket instanceof PolledSocket) {
+      setUserTimeout(library, socket.number, userTimeoutMs);
+    }
+    if (far instanceof PolledConduit) {
+      setUserTimeout(library, far.number, userTimeoutMs);
+    }
+  }
+
+  #facts(): ConnectionFacts {
+    const known = {
+      service: this.#port.key,
+      from: this.#client.socket.remoteAddress,
+    };
+    if (this.#backend === undefined) return known;
+    const address = this.#backend.key;
+    return { ...known, target: { protocol: "tcp", address } };
+  }
+
+  #nobody(): void {
+    // Who is stopped, or has left, knows why.
+    if (!this.#dialing.signal.aborted) {
+      const message = this.#port.lastError ?? "no endpoint could be reached";
+      this.#client.log.failed({ reason: "endpoint", message }, this.#facts());
+    }
+    this.#refuse();
+  }
+
+  /** A reset says what an end would hide: nobody was there. */
+  #refuse(): void {
+    if (this.#isOver) return;
+    this.#port.counts.refused++;
+    this.#client.socket.reset();
+    this.#over();
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    if (this.#joinedMs !== undefined) {
+      const ms = this.#context.timers.now() - this.#joinedMs;
+      this.#port.times.length.observe(ms / 1_000);
+    }
+    if (this.#halfClosed !== undefined) {
+      this.#client.halfClosed.delete(this.#halfClosed);
+    }
+    this.#client.onOver();
+  }
+}

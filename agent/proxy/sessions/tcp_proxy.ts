@@ -1,0 +1,213 @@
+/**
+ * Serves a port over TCP: each client is joined with a backend.
+ *
+ * Connecting is no business of the accept loop, so a dead backend holds up only
+ * the client that was to go there, and that one for a try: then the next backend
+ * is dialed, each once at most. What follows is the tunnel's own transfer loop,
+ * with its half-closes and resets.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
+import {
+  type ListenAddress,
+  listenTcp,
+} from "../../../net/listen/listeners.ts";
+import { hostOf } from "../../../net/stream/deno_socket.ts";
+import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { ConnectionLog } from "../../../platform/log/connection_log.ts";
+import type { Timer } from "../../../proto/sync/clock.ts";
+import type { Backend } from "../balancer/backend.ts";
+import { HalfClosedConnections, sweepMs } from "./half_closed.ts";
+import type {
+  ConnectionDefaults,
+  Leaving,
+  PortListener,
+  PortProxy,
+  ProxiedPort,
+  ProxyContext,
+} from "../listeners/proxied_port.ts";
+import { Roster } from "./roster.ts";
+import { TcpConnection } from "./tcp_connection.ts";
+
+/**
+ * Connections of one port at once. Whoever may connect can do so without end,
+ * and each costs two descriptors; with more a process has other troubles.
+ */
+export const CONNECTIONS_MAX = 65_536;
+
+/** See the module description. */
+export class TcpProxy implements PortProxy {
+  readonly #port: ProxiedPort;
+  readonly #context: ProxyContext;
+  readonly #connectionsMax: number;
+  readonly #connections = new Roster<TcpConnection>();
+  readonly #halfClosed: HalfClosedConnections;
+  readonly #log: ConnectionLog;
+  readonly #drained = Promise.withResolvers<void>();
+  /** Backends whose connections are drained. */
+  readonly #leaving = new Map<Backend, Timer>();
+  #idleSweep: Timer | undefined;
+  #isDraining = false;
+
+  constructor(
+    port: ProxiedPort,
+    context: ProxyContext,
+    connectionsMax: number = CONNECTIONS_MAX,
+  ) {
+    this.#port = port;
+    this.#context = context;
+    this.#connectionsMax = connectionsMax;
+    this.#log = new ConnectionLog(context.log, context.timers);
+    this.#halfClosed = new HalfClosedConnections(
+      context.timers,
+      () => this.#wish("halfClosedTimeoutMs"),
+      (joined) => {
+        port.counts.endedHalfClosed++;
+        port.lastError = "one side had ended and nothing was heard of the " +
+          `other for ${durationText(this.#wish("halfClosedTimeoutMs"))}`;
+        joined.giveUp(port.lastError);
+      },
+    );
+  }
+
+  open(at: ListenAddress): PortListener {
+    return listenTcp(at, {
+      onConnection: (socket) => this.#accept(socket),
+      onProblem: (line) => this.#context.log.warn(`${this.#port.key}: ${line}`),
+    });
+  }
+
+  updated(): void {
+    this.#armIdleSweep();
+  }
+
+  get load(): number {
+    return this.#connections.size;
+  }
+
+  /** What is connected stays so unless told: its backend may well finish. */
+  left(backends: readonly Backend[], why: Leaving): void {
+    if (why === "service removed") return;
+    const wish = why === "down" ? "onEndpointDown" : "onEndpointRemoved";
+    const end = this.#wish(wish);
+    if (end === "stay") return;
+    for (const backend of backends) {
+      const words = `${backend.key} is ${why === "down" ? "down" : "gone"}`;
+      if (end === "reset") this.#endAllOf(backend, words);
+      else this.#drainAllOf(backend, words);
+    }
+  }
+
+  #drainAllOf(backend: Backend, words: string): void {
+    if (this.#leaving.has(backend)) return;
+    const drainMs = this.#wish("endpointDrainMs");
+    const timer = this.#context.timers.after(drainMs, () => {
+      this.#leaving.delete(backend);
+      if (!this.#isBack(backend)) this.#endAllOf(backend, words);
+    });
+    this.#leaving.set(backend, timer);
+  }
+
+  /** The catalog may have named it anew meanwhile. */
+  #isBack({ key }: Backend): boolean {
+    return [...this.#port.balancer.backends].some((one) =>
+      one.key === key && one.isUsable && one.health !== "ill"
+    );
+  }
+
+  #endAllOf(backend: Backend, words: string): void {
+    for (const one of [...this.#connections]) {
+      if (one.backend !== backend || !one.stop(words)) continue;
+      this.#port.counts.endedByEndpoint++;
+      this.#port.lastError = words;
+    }
+  }
+
+  /** What the service wants, or the proxy where it is mute. */
+  #wish<Wish extends Exclude<keyof ConnectionDefaults, "ejection">>(
+    wish: Wish,
+  ): ConnectionDefaults[Wish] {
+    const own = this.#port.policy[wish] as ConnectionDefaults[Wish] | undefined;
+    return own ?? this.#context.defaults[wish];
+  }
+
+  #armIdleSweep(): void {
+    const idleMs = this.#wish("idleTimeoutMs");
+    if (this.#idleSweep !== undefined || this.#connections.size === 0) return;
+    if (idleMs === 0) return;
+    this.#idleSweep = this.#context.timers.after(sweepMs(idleMs), () => {
+      this.#idleSweep = undefined;
+      this.#endIdle();
+      this.#armIdleSweep();
+    });
+  }
+
+  #endIdle(): void {
+    const nowMs = this.#context.timers.now();
+    const idleMs = this.#wish("idleTimeoutMs") || Infinity;
+    for (const one of [...this.#connections]) {
+      if (one.silentMs(nowMs) < idleMs) continue;
+      const isNews = one.stop(`nothing was said for ${durationText(idleMs)}`);
+      if (isNews) this.#port.counts.endedIdle++;
+    }
+  }
+
+  drain(drainMs: number): Promise<void> {
+    this.#isDraining = true;
+    this.#settle();
+    const giveUp = () => {
+      for (const one of [...this.#connections]) {
+        one.stop("the service was removed");
+      }
+    };
+    if (drainMs === 0) giveUp();
+    else if (this.#connections.size > 0) {
+      const deadline = this.#context.timers.after(drainMs, giveUp);
+      const drained = this.#drained.promise.then(() => deadline.cancel());
+      unawaited("proxy", drained);
+    }
+    return this.#drained.promise;
+  }
+
+  #accept(socket: ByteSocket): void {
+    const { counts } = this.#port;
+    counts.accepted++;
+    if (this.#connections.size >= this.#connectionsMax) {
+      counts.refused++;
+      this.#port.lastError = `more than ${this.#connectionsMax} connections`;
+      return socket.reset();
+    }
+    const connection = new TcpConnection(this.#port, this.#context, {
+      socket,
+      host: hostOf(socket.remoteAddress),
+      halfClosed: this.#halfClosed,
+      log: this.#log,
+      userTimeoutMs: this.#wish("userTimeoutMs"),
+      onLate: (backend) => this.left([backend], "removed"),
+      onOver: () => {
+        this.#connections.delete(connection);
+        this.#settle();
+      },
+    });
+    this.#connections.add(connection);
+    this.#armIdleSweep();
+    unawaited("proxy", connection.run());
+  }
+
+  #settle(): void {
+    if (this.#isDraining && this.#connections.size === 0) {
+      this.#halfClosed.stop();
+      this.#idleSweep?.cancel();
+      for (const timer of this.#leaving.values()) timer.cancel();
+      this.#leaving.clear();
+      this.#drained.resolve();
+    }
+  }
+}
+
+function durationText(ms: number): string {
+  if (ms % 60_000 === 0) return `${ms / 60_000} minutes`;
+  return ms % 1_000 === 0 ? `${ms / 1_000} s` : `${ms} ms`;
+}

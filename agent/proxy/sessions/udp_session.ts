@@ -1,0 +1,296 @@
+/**
+ * One client's datagrams to one backend, and what it answers.
+ *
+ * ```
+ * dialing ──► open ──► leaving ──► over
+ *    └──────────┴──────────────────►
+ * ```
+ *
+ * While it is dialed for, some datagrams wait. A session whose backend goes is
+ * leaving: it takes nothing more from its client, and answers that are under way
+ * still arrive. One whose backend refuses is over, and what nobody has answered
+ * is its keeper's to send elsewhere. Who its neighbours are, and when it is over,
+ * is the keeper's, too.
+ *
+ * @module
+ */
+
+import {
+  type ConnectionFacts,
+  ConnectionLog,
+} from "../../../platform/log/connection_log.ts";
+import { DatagramConduit } from "../../../net/datagram/datagram_conduit.ts";
+import type {
+  DatagramAddress,
+  DatagramSocket,
+} from "../../../net/datagram/datagram_socket.ts";
+import { hostPort } from "../../../net/stream/deno_socket.ts";
+import { abandon } from "../../../proto/link/dial_handler.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../../proto/transfer/conduit.ts";
+import type { ConduitObserver } from "../../../proto/transfer/observed_conduit.ts";
+import { isRefusal } from "../../../proto/transfer/refusal.ts";
+import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
+import type { Backend } from "../balancer/backend.ts";
+import { IdleLink } from "./idle_list.ts";
+import {
+  type KeptBudget,
+  KeptDatagram,
+  type RefusedDatagram,
+} from "./kept_datagram.ts";
+import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
+
+/** Datagrams that wait for a dial; more are dropped, as by a network. */
+export const WAITING_DATAGRAMS_MAX = 64;
+
+/** And their bytes: of the longest datagrams there is room for one. */
+export const WAITING_BYTES_MAX = 64 * 1024;
+
+/** A socket that clients send to, and the sessions of those who did. */
+export interface SessionHome {
+  readonly socket: DatagramSocket;
+  /** By `senderKey`. */
+  readonly sessions: Map<string, UdpSession>;
+}
+
+/** Who has sessions. */
+export interface SessionKeeper {
+  readonly port: ProxiedPort;
+  readonly context: ProxyContext;
+  /** For datagrams that are kept until they are answered. */
+  readonly kept: KeptBudget;
+  /** The backend has said something, which was passed on. */
+  onAnswer(session: UdpSession): void;
+  /** No backend could be had; `why` is not `backend`. */
+  onRefused(session: UdpSession, why: BackendFound["kind"]): void;
+  /** It takes nothing more from its client, by no doing of its keeper's. */
+  onLost(session: UdpSession): void;
+  /** Its backend refused, and it is over; `onClosed` comes next. */
+  onRefusal(session: UdpSession, datagram: RefusedDatagram | undefined): void;
+  /** All that it had is free; once. */
+  onClosed(session: UdpSession): void;
+}
+
+/** See the module description. */
+export class UdpSession extends IdleLink implements ConduitEvents {
+  readonly client: DatagramAddress;
+  readonly home: SessionHome;
+  readonly #keeper: SessionKeeper;
+  #state: "dialing" | "open" | "leaving" | "over" = "dialing";
+  #backend: Backend | undefined;
+  #far: Conduit | undefined;
+  #dialing: AbortController | undefined;
+  /** Absent where nobody reads of each session in the log. */
+  #logged: ConduitObserver | undefined;
+  #waiting: Uint8Array[] | undefined = [];
+  #hasAnswered = false;
+  readonly #kept: KeptDatagram;
+  /** Who has refused the datagram with which it begins. */
+  readonly #refusers: ReadonlySet<Backend>;
+
+  constructor(
+    client: DatagramAddress,
+    home: SessionHome,
+    keeper: SessionKeeper,
+    refusers: ReadonlySet<Backend> = NOBODY,
+  ) {
+    super();
+    this.client = client;
+    this.home = home;
+    this.#keeper = keeper;
+    this.#kept = new KeptDatagram(keeper.kept);
+    this.#refusers = refusers;
+  }
+
+  /** The one that it has, or that is being dialed for it. */
+  get backend(): Backend | undefined {
+    return this.#backend;
+  }
+
+  /** Whether it only waits for answers that are under way. */
+  get isLeaving(): boolean {
+    return this.#state === "leaving";
+  }
+
+  get isOver(): boolean {
+    return this.#state === "over";
+  }
+
+  /** For the log. */
+  get facts(): ConnectionFacts {
+    const { hostname, port } = this.client;
+    const known = {
+      service: this.#keeper.port.key,
+      from: hostPort(hostname, port),
+    };
+    if (this.#backend === undefined) return known;
+    const address = this.#backend.key;
+    return { ...known, target: { protocol: "udp", address } };
+  }
+
+  /** Finds a backend; called once. */
+  async start(): Promise<void> {
+    const { port, context } = this.#keeper;
+    this.#dialing = new AbortController();
+    const found = await dialBackend(port, context, {
+      protocol: "udp",
+      clientHost: this.client.hostname,
+      signal: this.#dialing.signal,
+      without: this.#refusers,
+      onTry: (backend) => this.#backend = backend,
+    });
+    this.#dialing = undefined;
+    if (this.#state === "over") {
+      if (found.kind === "backend") {
+        found.backend.closed();
+        abandon(found.conduit, "the session is over");
+      }
+      this.#keeper.onClosed(this);
+    } else if (found.kind === "backend") this.#open(found.conduit);
+    else {
+      this.#backend = undefined;
+      this.#keeper.onRefused(this, found.kind);
+    }
+  }
+
+  /**
+   * A datagram of the client; it is copied.
+   *
+   * @returns Whether this session will do anything for it.
+   */
+  hear(bytes: Uint8Array): boolean {
+    if (this.#far !== undefined) return this.#send(bytes);
+    const waiting = this.#waiting;
+    if (waiting === undefined) return false;
+    const isFull = waiting.length >= WAITING_DATAGRAMS_MAX ||
+      lengthOf(waiting) + bytes.length > WAITING_BYTES_MAX;
+    if (isFull) this.#keeper.port.counts.datagramsDropped++;
+    else waiting.push(bytes.slice());
+    return true;
+  }
+
+  /**
+   * Its backend goes: nothing more is taken from the client.
+   *
+   * @returns Whether answers are still to be waited for.
+   */
+  leave(): boolean {
+    if (this.#state !== "open") return false;
+    this.#state = "leaving";
+    this.#backend!.closed();
+    return true;
+  }
+
+  /** Datagrams that nobody has sent; they are somebody else's from now on. */
+  takeWaiting(): readonly Uint8Array[] {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    return waiting;
+  }
+
+  /** Ends it, whatever it is doing. */
+  end(reason: string): void {
+    const was = this.#state;
+    if (was === "over") return;
+    this.#state = "over";
+    if (was === "open") this.#backend!.closed();
+    if (this.#far !== undefined) return this.#far.reset(reason);
+    if (this.#dialing !== undefined) return this.#dialing.abort();
+    this.#keeper.onClosed(this);
+  }
+
+  onData(bytes: Uint8Array): void {
+    this.#far!.consumed(bytes.length);
+    if (this.#state === "over") return;
+    const { port } = this.#keeper;
+    if (!this.#hasAnswered) port.balancer.succeeded(this.#backend!);
+    this.#hasAnswered = true;
+    this.#kept.forget();
+    this.#backend!.bytesReceived += bytes.length;
+    this.#logged?.received(bytes.length);
+    port.counts.bytesToClients += bytes.length;
+    this.home.socket.send(bytes, this.client);
+    this.#keeper.onAnswer(this);
+  }
+
+  /** Datagrams are taken or dropped. */
+  onWritable(): void {}
+
+  /** The far end of a tunnel has had enough; UDP itself has no ends. */
+  onEnd(): void {
+    this.#far!.reset("the other end is over");
+  }
+
+  onClose(end: ConduitEnd): void {
+    this.#logged?.ended(end);
+    const isRefused = isRefusal(end);
+    const { port, context } = this.#keeper;
+    const backend = this.#backend!;
+    if (
+      isRefused ||
+      (end.kind === "lost" && this.#far instanceof DatagramConduit)
+    ) {
+      blame(port, backend, `udp: ${end.reason}`, context.log);
+    }
+    this.#lose();
+    const bytes = this.#kept.take(context.timers.now());
+    if (isRefused) {
+      this.#keeper.onRefusal(
+        this,
+        bytes && {
+          bytes,
+          by: this.#hasAnswered
+            ? new Set([backend])
+            : new Set(this.#refusers).add(backend),
+        },
+      );
+    }
+    this.#keeper.onClosed(this);
+  }
+
+  #open(far: Conduit): void {
+    const { log, timers } = this.#keeper.context;
+    this.#state = "open";
+    this.#far = far;
+    if (log.wantsDetails) {
+      this.#logged = new ConnectionLog(log, timers)
+        .opened(this.facts, timers.now());
+    }
+    far.attach(this);
+    for (const bytes of this.takeWaiting()) this.#send(bytes);
+  }
+
+  #send(bytes: Uint8Array): boolean {
+    if (this.#state !== "open") return false;
+    const far = this.#far!;
+    far.write(bytes);
+    if (far instanceof DatagramConduit && far.isOver) {
+      // That an earlier one was refused is found out by trying another.
+      this.#lose();
+      return false;
+    }
+    const { port, context } = this.#keeper;
+    this.#kept.keep(bytes, context.timers.now());
+    this.#backend!.bytesSent += bytes.length;
+    this.#logged?.sent(bytes.length);
+    port.counts.bytesFromClients += bytes.length;
+    return true;
+  }
+
+  #lose(): void {
+    const was = this.#state;
+    this.#state = "over";
+    if (was === "over") return;
+    if (was === "open") this.#backend!.closed();
+    this.#keeper.onLost(this);
+  }
+}
+
+const NOBODY: ReadonlySet<Backend> = new Set();
+
+function lengthOf(waiting: readonly Uint8Array[]): number {
+  return waiting.reduce((sum, { length }) => sum + length, 0);
+}

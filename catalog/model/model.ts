@@ -1,0 +1,297 @@
+/**
+ * What the catalog holds: services, the ports that they have, and the endpoints
+ * behind them.
+ *
+ * Plain frozen data in one form, whatever source it comes from. It refuses to
+ * know where anything comes from, who listens, and how endpoints are chosen.
+ *
+ * @module
+ */
+
+import type { Route } from "./routes.ts";
+
+/** How bytes travel between a program and an endpoint. */
+export type Protocol = "tcp" | "udp";
+
+/** The namespace of whatever does not say. */
+export const DEFAULT_NAMESPACE = "default";
+
+/**
+ * How long a client stays with its endpoint when nobody says; Kubernetes'
+ * default of `sessionAffinityConfig.clientIP.timeoutSeconds`.
+ */
+export const DEFAULT_AFFINITY_TTL_MS = 10_800_000;
+
+/** A weight when nobody says, and the largest that counts. */
+export const DEFAULT_WEIGHT = 1;
+export const WEIGHT_MAX = 1_000;
+
+/** Something programs ask for by name. */
+export interface Service {
+  readonly namespace: string;
+  readonly name: string;
+  /** In the order of the source; names and (port, protocol) are unique. */
+  readonly ports: readonly ServicePort[];
+  readonly affinity: Affinity;
+  readonly policy: ServicePolicy;
+  /**
+   * Agents say that it exists, and nobody else does: what others lay claim to as
+   * well, such as a place to listen, is theirs.
+   */
+  readonly announced?: true;
+}
+
+/** What is proxied is one port of one service. */
+export interface ServicePort {
+  /** Empty for the only port of a service. */
+  readonly name: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+  /**
+   * Such as `http` or `redis`: a hint for people, and for discovery (see
+   * `app_protocol.ts`).
+   */
+  readonly appProtocol?: string;
+  /** Requests that go elsewhere; only where `appProtocol` says what they are. */
+  readonly routes?: readonly Route[];
+  /** Where a proxy listens for it; absent: where the proxy thinks best. */
+  readonly listen?: ListenAddress;
+}
+
+/** An address on the proxy's machine. */
+export interface ListenAddress {
+  /** An IP address. */
+  readonly host?: string;
+  readonly port: number;
+}
+
+/** Whether a client comes to the same endpoint again. */
+export type Affinity =
+  | { readonly kind: "none" }
+  /** By source address, for this long after it was last seen. */
+  | { readonly kind: "client-ip"; readonly ttlMs: number };
+
+export const NO_AFFINITY: Affinity = Object.freeze({ kind: "none" });
+
+/** How an endpoint is chosen for a new connection or session. */
+export type Balance = typeof BALANCES[number];
+
+export const BALANCES = [
+  "round-robin",
+  "random",
+  "least-connections",
+  "weighted",
+] as const;
+
+/** What a service wants otherwise than the proxy has it: absent means as there. */
+export interface ServicePolicy {
+  readonly balance?: Balance;
+  /** Endpoints of the proxy's own zone first. */
+  readonly zoneAware?: boolean;
+  /** Endpoints on the proxy's own node before those. */
+  readonly nodeAware?: boolean;
+  /** For one try at one endpoint. */
+  readonly dialTimeoutMs?: number;
+  /** After so long without a datagram a UDP session ends. */
+  readonly udpIdleMs?: number;
+  /** How long connections may go on when their service is removed. */
+  readonly drainMs?: number;
+  /** What becomes of TCP connections whose endpoint is to get no new ones. */
+  readonly onEndpointRemoved?: EndpointEnd;
+  /** And of those whose endpoint is unready, or ill while another is well. */
+  readonly onEndpointDown?: EndpointEnd;
+  /** How long those have that are drained. */
+  readonly endpointDrainMs?: number;
+  /** A TCP connection ends after so long without a byte; 0: never. */
+  readonly idleTimeoutMs?: number;
+  /** The same of one of which one side has ended. */
+  readonly halfClosedTimeoutMs?: number;
+  /** How long a TCP peer may acknowledge nothing (TCP_USER_TIMEOUT); 0: see tcp(7). */
+  readonly userTimeoutMs?: number;
+  /** Go through the tunnel when an endpoint cannot be dialed directly. */
+  readonly agentOnFailure?: boolean;
+  readonly health?: HealthCheck;
+  readonly ejection?: Partial<Ejection>;
+}
+
+/** What may become of the connections of an endpoint. */
+export type EndpointEnd = typeof ENDPOINT_ENDS[number];
+
+/**
+ * They go on for as long as they like, or for a while and are reset then, or
+ * are reset at once.
+ */
+export const ENDPOINT_ENDS = ["stay", "drain", "reset"] as const;
+
+/** When an endpoint is left out because it cannot be dialed, and for how long. */
+export interface Ejection {
+  /** Dials that fail in a row; 0: it never is. */
+  readonly failures: number;
+  readonly timeMs: number;
+}
+
+export const NO_POLICY: ServicePolicy = Object.freeze({});
+
+/** How an endpoint is asked whether it lives. */
+export type HealthCheck = HealthCheckTimes & {
+  /**
+   * Of the same address, over TCP; absent: the endpoint's own for each of the
+   * service's TCP ports, and nothing is asked for its UDP ports.
+   */
+  readonly port?: number;
+} & HealthQuestion;
+
+interface HealthCheckTimes {
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  /**
+   * Good answers in a row after which one that was ill is well again, and bad
+   * ones after which one that was well is ill; absent: {@linkcode HEALTH_RISE},
+   * {@linkcode HEALTH_FALL}. The very first answer counts alone.
+   */
+  readonly rise?: number;
+  readonly fall?: number;
+}
+
+/** As HAProxy has it. */
+export const HEALTH_RISE = 2;
+export const HEALTH_FALL = 3;
+
+type HealthQuestion =
+  | { readonly kind: "tcp" }
+  | {
+    readonly kind: "http";
+    /** Begins with `/`. */
+    readonly path: string;
+    /** Absent: the endpoint's address. */
+    readonly host?: string;
+    /** Those that mean that it is well; absent: 200 to 399. */
+    readonly statuses?: readonly StatusRange[];
+    readonly tls?: HealthTls;
+  }
+  /** `grpc.health.v1.Health/Check`. */
+  | {
+    readonly kind: "grpc";
+    /** Empty: the server as a whole. */
+    readonly service: string;
+    /** `:authority`; absent: the endpoint's address. */
+    readonly host?: string;
+    readonly tls?: HealthTls;
+  };
+
+/** Both ends count. */
+export interface StatusRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Those that mean that an endpoint is well, when nobody says. */
+export const WELL_STATUSES: readonly StatusRange[] = [
+  { first: 200, last: 399 },
+];
+
+/** It is asked over TLS. */
+export interface HealthTls {
+  /** Its certificate has to be one that this machine trusts; absent: any is. */
+  readonly verify?: boolean;
+  /** What it is asked for (SNI) and verified by; absent: `host`, or its address. */
+  readonly serverName?: string;
+}
+
+/** One place where a service is to be had. */
+export interface Endpoint {
+  /** An IP address in canonical form, or a host name. */
+  readonly address: string;
+  /**
+   * By the names of the service's ports; a name that is missing is not served
+   * here. One address may be in several endpoints with different ports.
+   */
+  readonly ports: readonly EndpointPort[];
+  readonly state: EndpointState;
+  /** Name of the node that it is on. */
+  readonly node?: string;
+  readonly zone?: string;
+  /** Zones that it is meant for (topology hints); absent: for all. */
+  readonly forZones?: readonly string[];
+  /** 1 to {@linkcode WEIGHT_MAX}. */
+  readonly weight: number;
+  readonly via: Via;
+}
+
+export interface EndpointPort {
+  readonly name: string;
+  readonly port: number;
+}
+
+/** What an endpoint is good for. */
+export type EndpointState =
+  /** New connections are welcome. */
+  | "ready"
+  /** It goes away but still answers: better than nothing, for TCP and UDP. */
+  | "serving"
+  /** It goes away and answers no more. */
+  | "terminating"
+  /** It is there and does not answer yet, or not now. */
+  | "unready";
+
+/** The road to an endpoint. */
+export type Via =
+  | { readonly kind: "direct" }
+  /** Through the tunnel; without an identifier its server chooses the agent. */
+  | { readonly kind: "agent"; readonly agent?: AgentIdentifier };
+
+/** Which agent. */
+export interface AgentIdentifier {
+  readonly key: typeof AGENT_KEYS[number];
+  readonly value: string;
+}
+
+/** `id` is the agent's own name; the others are identifiers that it announced. */
+export const AGENT_KEYS = ["uid", "host", "cidr", "id"] as const;
+
+export const DIRECT: Via = Object.freeze({ kind: "direct" });
+
+/** All endpoints of one service, in the order of the source. */
+export interface ServiceEndpoints {
+  /** `namespace/name`; see {@linkcode keyOf}. */
+  readonly service: string;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** What a service is called wherever one text is needed: `namespace/name`. */
+export function keyOf(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+): string {
+  return `${namespace}/${name}`;
+}
+
+/** `namespace/name` of a text in which the namespace may be missing. */
+export function keyFrom(text: string): string {
+  return text.includes("/") ? text : `${DEFAULT_NAMESPACE}/${text}`;
+}
+
+/** @returns `undefined` when this port is not served there. */
+export function portOf(
+  { ports }: Endpoint,
+  portName: string,
+): number | undefined {
+  return ports.find(({ name }) => name === portName)?.port;
+}
+
+/** What tells an endpoint from others of its service: address, ports, network. */
+export function endpointKeyOf(endpoint: Endpoint): string {
+  const { address, ports } = endpoint;
+  return `${address}${networkOf(endpoint)} ${
+    ports.map(({ name, port }) => `${name}:${port}`).join(",")
+  }`;
+}
+
+/**
+ * In whose network an endpoint's address means something: `@id=edge-1` behind
+ * that agent; empty where it is one for all. `127.0.0.1` is another machine
+ * behind each agent.
+ */
+export function networkOf({ via }: Endpoint): string {
+  if (via.kind === "direct" || via.agent === undefined) return "";
+  return `@${via.agent.key}=${via.agent.value}`;
+}

@@ -1,0 +1,381 @@
+/**
+ * A client of an etcd v3 cluster, by its gRPC API on our own HTTP/2.
+ *
+ * What may be repeated without harm is asked of the next member when one does
+ * not answer; a write that may have been made is not, and its caller decides.
+ * The client keeps nothing of what it reads.
+ *
+ * @module
+ */
+
+import { unaryCall } from "../../proto/grpc/client.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import type { MessageCodec } from "../../proto/grpc/protos.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { AuthToken, type EtcdUser } from "./auth_token.ts";
+import {
+  type EtcdError,
+  failureOf,
+  isAboutMember,
+  isAboutToken,
+} from "./errors.ts";
+import { bytesOf, type Entry, entryOf, prefixEnd } from "./keys.ts";
+import { type MemberAddress, memberName } from "./member_address.ts";
+import type { ConnectMember } from "./member_connect.ts";
+import { type MemberConnection, Members } from "./members.ts";
+import {
+  type MessageStream,
+  type MessageStreamEvents,
+  openMessageStream,
+} from "./message_stream.ts";
+import {
+  CODECS,
+  type Int64,
+  METHODS,
+  type RangeRequest,
+  type RangeResponse,
+  type TxnRequest,
+} from "./messages.ts";
+
+/** For each try of a call that has one answer. */
+export const CALL_TIMEOUT_MS = 5_000;
+
+/**
+ * Longest message accepted. etcd's values have 1.5 MiB at most unless it was
+ * told otherwise, and a page too large for this is asked for again in parts.
+ */
+export const MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
+
+/** Keys in a page of a listing. */
+export const PAGE_KEYS = 1_000;
+
+/** A prefix with more keys than this is not held. */
+export const KEYS_MAX = 200_000;
+
+/** See the module description. */
+export interface EtcdClientOptions {
+  readonly members: readonly MemberAddress[];
+  readonly connect: ConnectMember;
+  readonly user?: EtcdUser;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** {@linkcode KEYS_MAX} unless given. */
+  readonly keysMax?: number;
+}
+
+/** All keys under a prefix as they were at one moment. */
+export interface Listing {
+  readonly entries: readonly Entry[];
+  /** The store's at that moment. */
+  readonly revision: bigint;
+  readonly clusterId: Int64;
+}
+
+/** See the module description. */
+export class EtcdClient implements Disposable {
+  readonly #options: EtcdClientOptions;
+  readonly #members: Members;
+  readonly #token: AuthToken;
+
+  constructor(options: EtcdClientOptions) {
+    this.#options = options;
+    this.#members = new Members(options);
+    this.#token = new AuthToken(options.user);
+  }
+
+  /**
+   * Reads all keys that begin with `prefix`.
+   *
+   * @throws {EtcdError}
+   */
+  async list(prefix: string): Promise<Listing> {
+    const doing = `read ${prefix}`;
+    const { keysMax = KEYS_MAX } = this.#options;
+    const key = bytesOf(prefix);
+    const rangeEnd = prefixEnd(key);
+    const entries: Entry[] = [];
+    let first: RangeResponse | undefined;
+    let from = key;
+    let limit = PAGE_KEYS;
+    while (true) {
+      const revision = first?.header.revision ?? "0";
+      const request = { key: from, rangeEnd, limit, revision };
+      let page: RangeResponse;
+      try {
+        page = await this.#range(request);
+      } catch (error) {
+        if (!(error instanceof GrpcError)) throw error;
+        const isTooLarge = error.code === StatusCode.RESOURCE_EXHAUSTED;
+        if (!isTooLarge || limit === 1) throw failureOf(doing, error);
+        limit = Math.ceil(limit / 8);
+        continue;
+      }
+      first ??= page;
+      for (const kv of page.kvs) entries.push(entryOf(kv));
+      if (entries.length > keysMax) throw tooMany(prefix, keysMax);
+      const last = page.kvs.at(-1);
+      if (!page.more || last === undefined) {
+        const { revision, clusterId } = first.header;
+        return { entries, revision: BigInt(revision), clusterId };
+      }
+      // The next key in etcd's order: the last one and a byte 0.
+      from = new Uint8Array([...last.key, 0]);
+    }
+  }
+
+  /** @throws {EtcdError} */
+  async get(key: string): Promise<Entry | undefined> {
+    const request = { key: bytesOf(key) };
+    const { kvs } = await saying(`read ${key}`, this.#range(request));
+    return kvs[0] && entryOf(kvs[0]);
+  }
+
+  /**
+   * Writes a key.
+   *
+   * @param lease The lease that it dies with; absent: none.
+   * @throws {EtcdError} With UNAVAILABLE or DEADLINE_EXCEEDED it may have been
+   *   written.
+   */
+  async put(key: string, value: Uint8Array, lease: Int64 = "0"): Promise<void> {
+    const request = { key: bytesOf(key), value, lease };
+    await this.#ask(`write ${key}`, {
+      path: METHODS.put,
+      bytes: CODECS.putRequest.encode(request),
+      may: "once",
+      codec: CODECS.headerResponse,
+    });
+  }
+
+  /** @throws {EtcdError} As {@linkcode put}. */
+  async delete(key: string): Promise<void> {
+    await this.#ask(`delete ${key}`, {
+      path: METHODS.deleteRange,
+      bytes: CODECS.deleteRangeRequest.encode({ key: bytesOf(key) }),
+      may: "once",
+      codec: CODECS.headerResponse,
+    });
+  }
+
+  /**
+   * Does several things at once, or others.
+   *
+   * @param doing For errors; goes on after "Cannot".
+   * @returns Whether all comparisons held.
+   * @throws {EtcdError} As {@linkcode put}.
+   */
+  async txn(doing: string, request: TxnRequest): Promise<boolean> {
+    const { succeeded } = await this.#ask(doing, {
+      path: METHODS.txn,
+      bytes: CODECS.txnRequest.encode(request),
+      may: "once",
+      codec: CODECS.txnResponse,
+    });
+    return succeeded;
+  }
+
+  /**
+   * Gets a lease. One whose answer is lost ends by itself.
+   *
+   * @throws {EtcdError}
+   */
+  async grantLease(
+    ttlSeconds: number,
+  ): Promise<{ readonly lease: Int64; readonly ttlSeconds: number }> {
+    const { ID, TTL } = await this.#ask("get a lease", {
+      path: METHODS.leaseGrant,
+      bytes: CODECS.leaseGrantRequest.encode({ TTL: `${ttlSeconds}` }),
+      may: "repeatedly",
+      codec: CODECS.leaseGrantResponse,
+    });
+    return { lease: ID, ttlSeconds: Number(TTL) };
+  }
+
+  /**
+   * Ends a lease, and deletes the keys that are bound to it.
+   *
+   * @throws {EtcdError} NOT_FOUND when it had ended.
+   */
+  async revokeLease(lease: Int64): Promise<void> {
+    await this.#ask("end a lease", {
+      path: METHODS.leaseRevoke,
+      bytes: CODECS.leaseRequest.encode({ ID: lease }),
+      may: "repeatedly",
+      codec: CODECS.headerResponse,
+    });
+  }
+
+  /**
+   * Opens a call with messages both ways, on a member that has a leader and as
+   * long as it has one.
+   *
+   * The stream's end, if it is about the member or the token, makes the next
+   * one go to another member or with another token.
+   *
+   * @throws {GrpcError} When there is no connection.
+   */
+  async openStream(
+    path: string,
+    events: MessageStreamEvents,
+  ): Promise<EtcdStream> {
+    const connection = await this.#members.connection();
+    const token = await this.#tokenOn(connection);
+    const blame = (error: { code: StatusCode; message: string }) => {
+      if (isAboutToken(error.message)) this.#token.forget(token);
+      else if (isAboutMember(error.code)) this.#members.leave(connection);
+    };
+    const options = this.#head(connection, path, token, { hasleader: "true" });
+    try {
+      const stream = openMessageStream(
+        connection.http2,
+        options,
+        MESSAGE_BYTES_MAX,
+        {
+          onMessage: (message) => events.onMessage(message),
+          onEnd: (status) => {
+            blame(status);
+            events.onEnd(status);
+          },
+        },
+      );
+      return { ...stream, blame };
+    } catch (error) {
+      if (error instanceof GrpcError) blame(error);
+      throw error;
+    }
+  }
+
+  /** Ends all calls. */
+  [Symbol.dispose](): void {
+    this.#members.close();
+  }
+
+  #range(request: RangeRequest): Promise<RangeResponse> {
+    return this.#call({
+      path: METHODS.range,
+      bytes: CODECS.rangeRequest.encode(request),
+      may: "repeatedly",
+      codec: CODECS.rangeResponse,
+    });
+  }
+
+  #ask<Answer>(doing: string, question: Question<Answer>): Promise<Answer> {
+    return saying(doing, this.#call(question));
+  }
+
+  /** @throws {GrpcError} */
+  async #call<Answer>(question: Question<Answer>): Promise<Answer> {
+    const { path, bytes, may, codec } = question;
+    let refusals = 0;
+    for (let tried = 1;; tried++) {
+      const connection = await this.#members.connection();
+      let token = "";
+      try {
+        token = await this.#tokenOn(connection);
+        return codec.decode(
+          await this.#unary(connection, path, bytes, token),
+        );
+      } catch (error) {
+        if (!(error instanceof GrpcError)) throw error;
+        if (isAboutToken(error.message) && this.#token.canRenew) {
+          this.#token.forget(token);
+          if (refusals++ === 0) continue;
+        }
+        if (!isAboutMember(error.code)) throw error;
+        this.#members.leave(connection);
+        if (may === "once" || tried > this.#members.count) {
+          throw explained(error, connection);
+        }
+      }
+    }
+  }
+
+  #tokenOn(connection: MemberConnection): Promise<string> {
+    return this.#token.get((request) =>
+      this.#unary(connection, METHODS.authenticate, request, "")
+    );
+  }
+
+  #unary(
+    connection: MemberConnection,
+    path: string,
+    request: Uint8Array,
+    token: string,
+  ): Promise<Uint8Array> {
+    return unaryCall(connection.http2, {
+      ...this.#head(connection, path, token),
+      request,
+      timers: this.#options.timers,
+      timeoutMs: CALL_TIMEOUT_MS,
+      messageBytesMax: MESSAGE_BYTES_MAX,
+    });
+  }
+
+  #head(
+    { member }: MemberConnection,
+    path: string,
+    token: string,
+    more: Readonly<Record<string, string>> = {},
+  ) {
+    return {
+      path,
+      authority: `${member.host}:${member.port}`,
+      scheme: member.isTls ? "https" as const : "http" as const,
+      metadata: new Metadata(token === "" ? more : { ...more, token }),
+    };
+  }
+}
+
+/** A stream that can be blamed for more than its end says. */
+export interface EtcdStream extends MessageStream {
+  /** What was seen on it is the member's or the token's fault. */
+  blame(error: { readonly code: StatusCode; readonly message: string }): void;
+}
+
+/**
+ * What a member may mean that hangs up before it says a word. TLS 1.3 refuses a
+ * client when that one believes to be connected.
+ */
+function explained(
+  error: GrpcError,
+  { member, hasAnswered }: MemberConnection,
+): GrpcError {
+  if (hasAnswered || error.code !== StatusCode.UNAVAILABLE) return error;
+  const why = member.isTls
+    ? "as members do that want a certificate, or another one"
+    : "as members do that speak TLS: try https://";
+  const message = `${memberName(member)}: ${error.message}, ${why}`;
+  return new GrpcError(error.code, message);
+}
+
+/** A call with one answer. */
+interface Question<Answer> {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  /** `once`: what may have been done is not asked of another member. */
+  readonly may: "once" | "repeatedly";
+  readonly codec: MessageCodec<Answer>;
+}
+
+async function saying<Answer>(
+  doing: string,
+  answer: Promise<Answer>,
+): Promise<Answer> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw error instanceof GrpcError ? failureOf(doing, error) : error;
+  }
+}
+
+function tooMany(prefix: string, keysMax: number): EtcdError {
+  return failureOf(
+    `hold ${prefix}`,
+    new GrpcError(
+      StatusCode.RESOURCE_EXHAUSTED,
+      `it has more than ${keysMax} keys; use a longer prefix`,
+    ),
+  );
+}

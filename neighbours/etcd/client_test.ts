@@ -1,0 +1,262 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import { CALL_TIMEOUT_MS, EtcdClient, PAGE_KEYS } from "./client.ts";
+import { EtcdError } from "./errors.ts";
+import { bytesOf } from "./keys.ts";
+import { METHODS } from "./messages.ts";
+
+interface Wish {
+  readonly members?: number;
+  readonly keysMax?: number;
+  readonly user?: { readonly name: string; readonly password: string };
+}
+
+/** A cluster, and a client whose first member is the first one. */
+function rig({ members = 1, ...wish }: Wish = {}) {
+  const timers = new FakeTimers();
+  const etcd = new FakeEtcd(timers, members);
+  const client = new EtcdClient({
+    members: etcd.members,
+    connect: etcd.connect,
+    timers,
+    random: () => 0,
+    ...wish,
+  });
+  return {
+    etcd,
+    client,
+    timers,
+    [Symbol.dispose]: () => client[Symbol.dispose](),
+  };
+}
+
+function refusal(code: StatusCode, message: string) {
+  return [new GrpcError(code, message)];
+}
+
+Deno.test("what is put is got, with its revision and lease", async () => {
+  using at = rig();
+  const { lease, ttlSeconds } = await at.client.grantLease(10);
+  assertEquals([lease, ttlSeconds], ["7587887887887887001", 10]);
+  await at.client.put("/a", bytesOf("b"), lease);
+  const entry = await at.client.get("/a");
+  assertEquals(entry, {
+    key: "/a",
+    value: bytesOf("b"),
+    modRevision: 2n,
+    lease,
+  });
+  await at.client.delete("/a");
+  assertEquals(await at.client.get("/a"), undefined);
+});
+
+Deno.test("a transaction says whether it was so", async () => {
+  using at = rig();
+  const put = () =>
+    at.client.txn("make /a", {
+      compare: [{
+        key: bytesOf("/a"),
+        result: 0,
+        target: 1,
+        createRevision: "0",
+      }],
+      success: [{ requestPut: { key: bytesOf("/a"), value: bytesOf("1") } }],
+    });
+  assertEquals([await put(), await put()], [true, false]);
+});
+
+Deno.test("a long listing is read in pages of one moment", async () => {
+  using at = rig();
+  const keys = Array.from({ length: 2 * PAGE_KEYS + 1 }, (_, i) => `/a/${i}`);
+  at.etcd.change(Object.fromEntries(keys.map((key) => [key, key])));
+  at.etcd.change({ "/b": "not of it" });
+  const { entries, revision } = await at.client.list("/a/");
+  assertEquals(entries.map(({ key }) => key), keys.sort());
+  assertEquals(revision, 3n);
+  assertEquals(at.etcd.listed, ["0", "3", "3"]);
+});
+
+Deno.test("pages that are compacted while they are read are no listing", async () => {
+  using at = rig();
+  const keys = Array.from({ length: PAGE_KEYS + 1 }, (_, i) => [`/a/${i}`, ""]);
+  at.etcd.change(Object.fromEntries(keys));
+  at.etcd.compact();
+  await assertRejects(() => at.client.list("/a/"), EtcdError, "compacted");
+});
+
+Deno.test("a page that is too large is asked for again in parts", async () => {
+  using at = rig();
+  at.etcd.change({ "/a/1": "x", "/a/2": "y" });
+  at.etcd.failures.set(METHODS.range, [
+    ...refusal(StatusCode.RESOURCE_EXHAUSTED, "message too long"),
+    ...refusal(StatusCode.RESOURCE_EXHAUSTED, "message too long"),
+  ]);
+  const { entries } = await at.client.list("/a/");
+  assertEquals(entries.length, 2);
+  assertEquals(at.etcd.calls.length, 3);
+});
+
+Deno.test("a prefix with too many keys is not held", async () => {
+  using at = rig({ keysMax: 2 });
+  at.etcd.change({ "/a/1": "", "/a/2": "" });
+  assertEquals((await at.client.list("/a/")).entries.length, 2);
+  at.etcd.change({ "/a/3": "" });
+  await assertRejects(() => at.client.list("/a/"), EtcdError, "than 2 keys");
+});
+
+Deno.test("a member that is down is passed over", async () => {
+  using at = rig({ members: 3 });
+  at.etcd.down.add(2379);
+  assertEquals(await at.client.get("/a"), undefined);
+  assertEquals(at.etcd.calls, [`${METHODS.range} 2380`]);
+});
+
+Deno.test("when no member answers, each is named", async () => {
+  using at = rig({ members: 2 });
+  at.etcd.down.add(2379).add(2380);
+  const error = await assertRejects(() => at.client.get("/a"), EtcdError);
+  assertEquals(
+    error.message,
+    "Cannot read /a in etcd: no etcd on 2379; no etcd on 2380",
+  );
+});
+
+Deno.test("a read goes on to the next member, a write does not", async () => {
+  using at = rig({ members: 2 });
+  const noLeader = "etcdserver: no leader";
+  at.etcd.failures.set(
+    METHODS.range,
+    refusal(StatusCode.UNAVAILABLE, noLeader),
+  );
+  at.etcd.failures.set(METHODS.put, refusal(StatusCode.UNAVAILABLE, noLeader));
+  assertEquals(await at.client.get("/a"), undefined);
+  await assertRejects(() => at.client.put("/a", bytesOf("x")), EtcdError);
+  await at.client.put("/a", bytesOf("x"));
+  assertEquals(at.etcd.calls, [
+    `${METHODS.range} 2379`,
+    `${METHODS.range} 2380`,
+    `${METHODS.put} 2380`,
+    `${METHODS.put} 2379`,
+  ]);
+});
+
+Deno.test("a read that nobody answers is given up after each member's time", async () => {
+  using at = rig({ members: 2 });
+  const hanging = new EtcdClient({
+    members: at.etcd.members,
+    // What is said to them arrives nowhere.
+    connect: (member, signal, use) =>
+      at.etcd.connect(member, signal, (transport) =>
+        use({
+          remoteAddress: transport.remoteAddress,
+          localAddress: transport.localAddress,
+          alpn: "",
+          identity: transport.identity,
+          start: () => {},
+          write: (_bytes, done) => queueMicrotask(done),
+          closeWrite: () => {},
+          close: () => {},
+        })),
+    timers: at.timers,
+    random: () => 0,
+  });
+  let error: unknown;
+  const failed = hanging.get("/a").catch((seen) => error = seen);
+  for (let waitedMs = 0; error === undefined; waitedMs += 1_000) {
+    if (waitedMs > 4 * CALL_TIMEOUT_MS) throw new Error("It waits for ever");
+    at.timers.advance(1_000);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  await failed;
+  assertEquals((error as EtcdError).code, StatusCode.DEADLINE_EXCEEDED);
+  hanging[Symbol.dispose]();
+});
+
+Deno.test("a user is shown by a token, got once", async () => {
+  const user = { name: "edge", password: "secret" };
+  using at = rig({ user });
+  at.etcd.user = user;
+  await Promise.all([at.client.get("/a"), at.client.get("/b")]);
+  assertEquals(at.etcd.calls, [
+    `${METHODS.authenticate} 2379`,
+    `${METHODS.range} 2379`,
+    `${METHODS.range} 2379`,
+  ]);
+});
+
+Deno.test("a token that is not good any more is replaced", async () => {
+  const user = { name: "edge", password: "secret" };
+  using at = rig({ user });
+  at.etcd.user = user;
+  await at.client.get("/a");
+  at.etcd.forgetTokens();
+  await at.client.put("/a", bytesOf("b"));
+  assertEquals(at.etcd.calls.slice(2), [
+    `${METHODS.put} 2379`,
+    `${METHODS.authenticate} 2379`,
+    `${METHODS.put} 2379`,
+  ]);
+});
+
+Deno.test("a user is shown when a cluster begins to ask for users", async () => {
+  const user = { name: "edge", password: "secret" };
+  using at = rig({ user });
+  await at.client.get("/a");
+  at.etcd.user = user;
+  await at.client.get("/a");
+  assertEquals(at.etcd.calls.at(-2), `${METHODS.authenticate} 2379`);
+});
+
+Deno.test("a token that is never good is not asked for without end", async () => {
+  const user = { name: "edge", password: "secret" };
+  using at = rig({ user });
+  at.etcd.user = user;
+  const bad = "etcdserver: invalid auth token";
+  at.etcd.failures.set(METHODS.range, [
+    ...refusal(StatusCode.UNAUTHENTICATED, bad),
+    ...refusal(StatusCode.UNAUTHENTICATED, bad),
+  ]);
+  await assertRejects(() => at.client.get("/a"), EtcdError, bad);
+});
+
+Deno.test("a cluster that wants no user is used without one", async () => {
+  using at = rig({ user: { name: "edge", password: "secret" } });
+  assertEquals(await at.client.get("/a"), undefined);
+});
+
+Deno.test("who lacks a user, a password or a right is told so", async () => {
+  using none = rig();
+  none.etcd.user = { name: "edge", password: "secret" };
+  await assertRejects(
+    () => none.client.get("/a"),
+    EtcdError,
+    "it wants a user: give one",
+  );
+  using wrong = rig({ user: { name: "edge", password: "guess" } });
+  wrong.etcd.user = { name: "edge", password: "secret" };
+  await assertRejects(
+    () => wrong.client.get("/a"),
+    EtcdError,
+    "the user or its password is wrong",
+  );
+  using other = rig();
+  other.etcd.failures.set(
+    METHODS.put,
+    refusal(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"),
+  );
+  await assertRejects(
+    () => other.client.put("/a", bytesOf("b")),
+    EtcdError,
+    "grant the user a role",
+  );
+});
+
+Deno.test("a member that goes away in the middle is left", async () => {
+  using at = rig({ members: 2 });
+  await at.client.get("/a");
+  at.etcd.kill(2379);
+  await at.client.get("/a");
+  assertEquals(at.etcd.calls.at(-1), `${METHODS.range} 2380`);
+});

@@ -1,0 +1,48 @@
+/**
+ * Keys of etcd as text, and which keys a prefix means.
+ *
+ * @module
+ */
+
+import type { KeyValueMessage } from "./messages.ts";
+
+/** One key as it was read. */
+export interface Entry {
+  readonly key: string;
+  readonly value: Uint8Array;
+  /** Of the store when it was last written. */
+  readonly modRevision: bigint;
+  /** The lease that it dies with; "0": none. */
+  readonly lease: string;
+}
+
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder();
+
+export function bytesOf(text: string): Uint8Array {
+  return ENCODER.encode(text);
+}
+
+/** What is no UTF-8 is shown as U+FFFD: such keys are nobody's here. */
+export function entryOf(kv: KeyValueMessage): Entry {
+  return {
+    key: DECODER.decode(kv.key),
+    value: kv.value,
+    modRevision: BigInt(kv.modRevision),
+    lease: kv.lease,
+  };
+}
+
+/**
+ * The first key behind all that begin with `prefix`, as etcd's clients make
+ * it: the last byte that can be raised is, and what follows it goes.
+ *
+ * @returns `\0`, which means "to the end", when there is no such key.
+ */
+export function prefixEnd(prefix: Uint8Array): Uint8Array {
+  const last = prefix.findLastIndex((byte) => byte < 0xff);
+  if (last < 0) return Uint8Array.of(0);
+  const end = prefix.slice(0, last + 1);
+  end[last]! += 1;
+  return end;
+}

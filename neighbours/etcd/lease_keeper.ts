@@ -1,0 +1,265 @@
+/**
+ * Holds a lease for as long as it runs, and another one when that is lost.
+ *
+ * The lease lives on etcd's clock, so only etcd knows whether it does: a member
+ * that does not answer is left for the next one and the same lease is renewed
+ * there. When etcd says that it is gone, what was bound to it is gone as well;
+ * then there is a new one, and its holder writes again.
+ *
+ * Reading order: `start`, `#run`, `#renew`, `#renewOn`.
+ *
+ * @module
+ */
+
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
+import { Backoff } from "../../proto/sync/backoff.ts";
+import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { EtcdClient, EtcdStream } from "./client.ts";
+import { EtcdError, etcdTrouble, failureOf } from "./errors.ts";
+import { CODECS, type Int64, METHODS } from "./messages.ts";
+import { pause } from "../../platform/time/pause.ts";
+
+/**
+ * Renewals in the life of a lease: one may be lost with its member, and there
+ * is time for another elsewhere.
+ */
+const RENEWALS = 3;
+
+/** Longest wait after failures to get a lease or to write. */
+export const RETRY_CAP_MS = 10_000;
+
+/** See the module description. */
+export interface LeaseKeeperOptions {
+  readonly client: EtcdClient;
+  /** What is asked for; etcd may give more. */
+  readonly ttlSeconds: number;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /**
+   * Writes what is bound to the lease.
+   *
+   * @throws {EtcdError} It is called again, perhaps with another lease.
+   */
+  readonly write: (lease: Int64) => Promise<void>;
+  /** Written: now it is there. */
+  readonly onHeld: (lease: Int64) => void;
+  /** It is gone, with all that was bound to it; another one follows. */
+  readonly onLost: () => void;
+  /** Not renewed or not written; tried again in `retryMs`. */
+  readonly onProblem: (error: EtcdError, retryMs: number) => void;
+}
+
+/** See the module description. */
+export class LeaseKeeper {
+  readonly #options: LeaseKeeperOptions;
+  readonly #backoff: Backoff;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
+  #lease: Int64 | undefined;
+
+  constructor(options: LeaseKeeperOptions) {
+    this.#options = options;
+    const { random } = options;
+    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /**
+   * Ends the lease, and what is bound to it, at once.
+   *
+   * @throws {EtcdError} When etcd could not be told: then it ends by itself.
+   */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    const lease = this.#lease;
+    this.#lease = undefined;
+    if (lease === undefined) return;
+    try {
+      await this.#options.client.revokeLease(lease);
+    } catch (error) {
+      const isGone = error instanceof EtcdError &&
+        error.code === StatusCode.NOT_FOUND;
+      if (!isGone) throw error;
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await this.#holdOne();
+      } catch (error) {
+        await this.#wait(etcdTrouble(error), this.#backoff.nextMs());
+      }
+    }
+  }
+
+  /** One lease, to its end. */
+  async #holdOne(): Promise<void> {
+    const { client, ttlSeconds: wanted, write, onHeld, onLost } = this.#options;
+    const { lease, ttlSeconds } = await client.grantLease(wanted);
+    this.#lease = lease;
+    if (this.#stopping.signal.aborted) return;
+    try {
+      await write(lease);
+    } catch (error) {
+      // Whether it was written or not, it goes with the lease.
+      await this.#drop(lease);
+      throw error;
+    }
+    this.#backoff.reset();
+    if (this.#stopping.signal.aborted) return;
+    onHeld(lease);
+    await this.#renew(lease, ttlSeconds * 1_000);
+    if (this.#stopping.signal.aborted) return;
+    this.#lease = undefined;
+    onLost();
+  }
+
+  async #drop(lease: Int64): Promise<void> {
+    this.#lease = undefined;
+    try {
+      await this.#options.client.revokeLease(lease);
+    } catch (error) {
+      // It ends by itself; what failed before is what is reported.
+      if (!(error instanceof EtcdError)) throw error;
+    }
+  }
+
+  /** Settles when etcd says that the lease is gone, or it is stopped. */
+  async #renew(lease: Int64, ttlMs: number): Promise<void> {
+    const { signal } = this.#stopping;
+    const intervalMs = ttlMs / RENEWALS;
+    const backoff = new Backoff({
+      capMs: Math.min(intervalMs, RETRY_CAP_MS),
+      random: this.#options.random,
+    });
+    await pause(this.#options.timers, intervalMs, signal);
+    while (!signal.aborted) {
+      const renewal = new Renewal({
+        ...this.#options,
+        lease,
+        intervalMs,
+        signal,
+        onRenewed: () => backoff.reset(),
+      });
+      const problem = await renewal.ended;
+      if (problem === undefined) return;
+      await this.#wait(problem, backoff.nextMs());
+    }
+  }
+
+  async #wait(error: EtcdError, retryMs: number): Promise<void> {
+    const { signal } = this.#stopping;
+    if (signal.aborted) return;
+    this.#options.onProblem(error, retryMs);
+    await pause(this.#options.timers, retryMs, signal);
+  }
+}
+
+/** What one stream of renewals needs. */
+interface RenewalOptions {
+  readonly client: EtcdClient;
+  readonly timers: Timers;
+  readonly lease: Int64;
+  readonly intervalMs: number;
+  readonly signal: AbortSignal;
+  readonly onRenewed: () => void;
+}
+
+/** Renewals on one member, the first at once. */
+class Renewal {
+  readonly #options: RenewalOptions;
+  readonly #ended = Promise.withResolvers<EtcdError | undefined>();
+  #stream: EtcdStream | undefined;
+  #cancelTimer: () => void = () => {};
+  #isOver = false;
+
+  constructor(options: RenewalOptions) {
+    this.#options = options;
+    options.signal.addEventListener("abort", this.#onStop);
+    unawaited("task", this.#open(), () => this.#fail(unforeseen()));
+  }
+
+  /** `undefined`: the lease is gone, or its keeper stops. */
+  get ended(): Promise<EtcdError | undefined> {
+    return this.#ended.promise;
+  }
+
+  async #open(): Promise<void> {
+    try {
+      const stream = await this.#options.client.openStream(
+        METHODS.leaseKeepAlive,
+        {
+          onMessage: (message) => this.#hear(message),
+          onEnd: ({ code, message }) => {
+            const words = message || `the call ended with ${statusName(code)}`;
+            this.#fail(new GrpcError(code || StatusCode.UNAVAILABLE, words));
+          },
+        },
+      );
+      if (this.#isOver) return stream.cancel();
+      this.#stream = stream;
+      this.#ask();
+    } catch (error) {
+      if (!(error instanceof GrpcError)) throw error;
+      this.#fail(error);
+    }
+  }
+
+  #ask(): void {
+    const { lease, intervalMs } = this.#options;
+    this.#stream?.send(CODECS.leaseRequest.encode({ ID: lease }));
+    this.#after(intervalMs, () => {
+      const error = new GrpcError(
+        StatusCode.UNAVAILABLE,
+        `no answer within ${Math.round(intervalMs)} ms`,
+      );
+      this.#stream?.blame(error);
+      this.#fail(error);
+    });
+  }
+
+  #hear(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    const { TTL } = CODECS.leaseKeepAliveResponse.decode(bytes);
+    if (BigInt(TTL) <= 0n) return this.#end(undefined);
+    this.#options.onRenewed();
+    this.#after(this.#options.intervalMs, () => this.#ask());
+  }
+
+  #after(delayMs: number, act: () => void): void {
+    this.#cancelTimer();
+    const timer = this.#options.timers.after(delayMs, act);
+    this.#cancelTimer = () => timer.cancel();
+  }
+
+  #fail(error: GrpcError): void {
+    this.#end(failureOf("renew a lease", error));
+  }
+
+  #end(problem: EtcdError | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#options.signal.removeEventListener("abort", this.#onStop);
+    this.#cancelTimer();
+    this.#stream?.cancel();
+    this.#ended.resolve(problem);
+  }
+
+  readonly #onStop = () => this.#end(undefined);
+}
+
+/** A slip of ours: it is tried again, as after any other failure. */
+function unforeseen(): GrpcError {
+  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
+}

@@ -1,0 +1,168 @@
+import { assert, assertEquals } from "@std/assert";
+import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import { EtcdClient } from "./client.ts";
+import { bytesOf } from "./keys.ts";
+import { LeaseKeeper } from "./lease_keeper.ts";
+import { METHODS } from "./messages.ts";
+
+const TTL_SECONDS = 15;
+const INTERVAL_MS = TTL_SECONDS * 1_000 / 3;
+
+/** A cluster, who holds a lease there, and what was said. */
+class Rig implements AsyncDisposable {
+  readonly timers = new FakeTimers();
+  readonly etcd: FakeEtcd;
+  readonly keeper: LeaseKeeper;
+  readonly said: string[] = [];
+  readonly #client: EtcdClient;
+  #waiting: { readonly count: number; resolve(): void }[] = [];
+
+  constructor(members = 1) {
+    const { timers } = this;
+    this.etcd = new FakeEtcd(timers, members);
+    const { connect, members: addresses } = this.etcd;
+    const random = () => 0;
+    this.#client = new EtcdClient({
+      members: addresses,
+      connect,
+      timers,
+      random,
+    });
+    this.keeper = new LeaseKeeper({
+      client: this.#client,
+      ttlSeconds: TTL_SECONDS,
+      timers,
+      random,
+      write: (lease) => this.#client.put("/a", bytesOf("here"), lease),
+      onHeld: (lease) => this.#say(`held ${lease}`),
+      onLost: () => this.#say("lost"),
+      onProblem: ({ message }) => this.#say(`problem: ${message}`),
+    });
+  }
+
+  async until(count: number): Promise<string[]> {
+    if (this.said.length < count) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push({ count, resolve });
+      });
+    }
+    return this.said.slice(0, count);
+  }
+
+  /** Time for the next renewal, and that it is asked for. */
+  async renewal(): Promise<void> {
+    const { calls } = this.etcd;
+    const count = () => calls.filter((call) => call.startsWith("renew")).length;
+    const before = count();
+    await soon();
+    this.timers.advance(INTERVAL_MS);
+    await this.etcd.until(() => count() > before);
+    await soon();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.keeper.stop();
+    this.#client[Symbol.dispose]();
+  }
+
+  #say(word: string): void {
+    this.said.push(word);
+    for (const { count, resolve } of this.#waiting) {
+      if (this.said.length >= count) resolve();
+    }
+  }
+}
+
+function soon(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+Deno.test("a lease is held, renewed thrice in its life, and ended", async () => {
+  await using rig = new Rig();
+  rig.keeper.start();
+  const [held] = await rig.until(1);
+  assertEquals(rig.etcd.keys, ["/a"]);
+  await rig.renewal();
+  await rig.renewal();
+  await rig.keeper.stop();
+  assertEquals(rig.etcd.keys, []);
+  assertEquals(rig.said, [held]);
+  assertEquals(rig.etcd.leases.size, 0);
+  const streams = rig.etcd.calls.filter((call) =>
+    call.startsWith(METHODS.leaseKeepAlive)
+  );
+  assertEquals(streams.length, 1);
+});
+
+Deno.test("a lease that is gone is replaced, and what it held is written again", async () => {
+  await using rig = new Rig();
+  rig.keeper.start();
+  const [first] = await rig.until(1);
+  const [lease] = rig.etcd.leases;
+  rig.etcd.expire(lease!);
+  assertEquals(rig.etcd.keys, []);
+  await soon();
+  rig.timers.advance(INTERVAL_MS);
+  const said = await rig.until(3);
+  assertEquals(said.slice(0, 2), [first, "lost"]);
+  assert(said[2]!.startsWith("held") && said[2] !== first);
+  assertEquals(rig.etcd.keys, ["/a"]);
+});
+
+Deno.test("when a member goes, the same lease is renewed at the next", async () => {
+  await using rig = new Rig(2);
+  rig.keeper.start();
+  const [held] = await rig.until(1);
+  await rig.renewal();
+  rig.etcd.kill(2379);
+  const said = await rig.until(2);
+  assert(said[1]!.startsWith("problem: Cannot renew a lease"), said[1]);
+  rig.timers.advance(100);
+  await rig.etcd.until(() =>
+    rig.etcd.calls.includes(`${METHODS.leaseKeepAlive} 2380`)
+  );
+  await rig.renewal();
+  assertEquals(rig.said.slice(0, 1), [held]);
+  assertEquals(rig.etcd.leases.size, 1, "no other lease was taken");
+});
+
+Deno.test("a member that does not answer is left for the next", async () => {
+  await using rig = new Rig(2);
+  rig.keeper.start();
+  await rig.until(1);
+  rig.etcd.isSilent = true;
+  await rig.renewal();
+  rig.timers.advance(INTERVAL_MS);
+  const said = await rig.until(2);
+  assert(said[1]!.includes("no answer within 5000 ms"), said[1]);
+  rig.etcd.isSilent = false;
+  rig.timers.advance(100);
+  await rig.etcd.until(() =>
+    rig.etcd.calls.includes(`${METHODS.leaseKeepAlive} 2380`)
+  );
+});
+
+Deno.test("what cannot be written keeps no lease, and is tried again", async () => {
+  await using rig = new Rig();
+  const denied = "etcdserver: permission denied";
+  rig.etcd.failures.set(METHODS.put, [
+    new GrpcError(StatusCode.PERMISSION_DENIED, denied),
+  ]);
+  rig.keeper.start();
+  const [problem] = await rig.until(1);
+  assert(problem!.includes(denied), problem);
+  assertEquals(rig.etcd.leases.size, 0);
+  rig.timers.advance(100);
+  assert((await rig.until(2))[1]!.startsWith("held"));
+});
+
+Deno.test("stopping ends a lease that had ended without complaint", async () => {
+  await using rig = new Rig();
+  rig.keeper.start();
+  await rig.until(1);
+  rig.etcd.expire([...rig.etcd.leases][0]!);
+  await rig.keeper.stop();
+  assertEquals(rig.said.length, 1);
+});

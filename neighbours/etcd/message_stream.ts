@@ -1,0 +1,66 @@
+/**
+ * A call with a stream of messages each way.
+ *
+ * @module
+ */
+
+import type { ClientCall } from "../../proto/grpc/call.ts";
+import { type CallOptions, startCall } from "../../proto/grpc/client.ts";
+import {
+  ACCEPTED_ENCODINGS,
+  encodingOf,
+  MessageReader,
+} from "../../proto/grpc/message_reader.ts";
+import type { Status } from "../../proto/grpc/status.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
+
+/** What the caller hears. */
+export interface MessageStreamEvents {
+  /** A `GrpcError` that this throws ends the call with that status. */
+  onMessage(message: Uint8Array): void;
+  /** The end, once, unless it was cancelled. OK is an end, too. */
+  onEnd(status: Status): void;
+}
+
+/** See the module description. */
+export interface MessageStream {
+  /** Nothing happens when the call is over. */
+  send(message: Uint8Array): void;
+  /** Gives the call up; no event follows. */
+  cancel(): void;
+}
+
+/**
+ * Starts the call.
+ *
+ * @param messageBytesMax Longest message accepted.
+ * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
+ */
+export function openMessageStream(
+  connection: Connection,
+  options: CallOptions,
+  messageBytesMax: number,
+  events: MessageStreamEvents,
+): MessageStream {
+  let reader: MessageReader | undefined;
+  const withEncoding = { acceptEncoding: ACCEPTED_ENCODINGS, ...options };
+  const call: ClientCall = startCall(connection, withEncoding, {
+    onMetadata(metadata) {
+      reader = new MessageReader({
+        messageBytesMax,
+        encoding: encodingOf(metadata),
+        onMessage: (message) => events.onMessage(message),
+      });
+    },
+    onBody(chunk) {
+      reader?.push(chunk);
+      call.consumed(chunk.length);
+    },
+    onWritable() {},
+    onStatus: (status) => events.onEnd(status),
+  });
+  return {
+    send: (message) => void call.sendMessage(message),
+    cancel: () => call.cancel(),
+  };
+}

@@ -1,0 +1,189 @@
+/**
+ * Follows all keys under a prefix: reads them, watches what changes, and reads
+ * them again when etcd has forgotten the place, or is not what it was.
+ *
+ * It keeps no copy. Whoever listens hears the whole, then changes in the order
+ * in which they were made, then perhaps the whole again; nothing that was
+ * missed stays missed. While etcd is away nothing is said but that.
+ *
+ * Reading order: `start`, `#follow`, `#list`, `#watch`.
+ *
+ * @module
+ */
+
+import { Backoff } from "../../proto/sync/backoff.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { EtcdClient, Listing } from "./client.ts";
+import { EtcdError, etcdTrouble } from "./errors.ts";
+import type { Entry } from "./keys.ts";
+import { pause } from "../../platform/time/pause.ts";
+import { type Change, Watch } from "./watch.ts";
+
+/** Longest wait after failures. */
+export const RETRY_CAP_MS = 10_000;
+
+/** A watch that ends sooner was no success: the next try waits. */
+export const YOUNG_MS = 1_000;
+
+/** See the module description. */
+export interface FollowerOptions {
+  readonly client: EtcdClient;
+  readonly prefix: string;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** All there is; also when that is nothing. */
+  readonly onList: (entries: readonly Entry[]) => void;
+  /** Of one moment; never empty. */
+  readonly onChanges: (changes: readonly Change[]) => void;
+  /** It is followed: after a list, and when a watch goes on after a problem. */
+  readonly onFollowing: () => void;
+  /** It is not followed; the next try comes in `retryMs`. */
+  readonly onProblem: (error: EtcdError, retryMs: number) => void;
+}
+
+/** See the module description. */
+export class PrefixFollower {
+  readonly #options: FollowerOptions;
+  readonly #backoff: Backoff;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
+  /** Up to where all is known; `undefined`: nothing is, so list. */
+  #known: { revision: bigint; readonly clusterId: string } | undefined;
+  #watch: Watch | undefined;
+  #hasProblem = false;
+  /** The last watch was lost soon after it was opened. */
+  #isLost = false;
+  /** Changes that were said while all is being read. */
+  readonly #recordings = new Set<Change[]>();
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    const { random } = options;
+    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+  }
+
+  start(): void {
+    this.#running ??= this.#follow();
+  }
+
+  /** Ends watch and timers; nothing is said after. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#watch?.stop();
+    await this.#running;
+  }
+
+  /**
+   * Reads everything, apart from the watch, and waits until the watch had the
+   * chance to say the same.
+   *
+   * @returns What there is, newer changes of the watch included; `undefined`
+   *   when there is nothing to compare, because all was read again or it was
+   *   stopped.
+   * @throws {EtcdError}
+   */
+  async readAll(): Promise<readonly Entry[] | undefined> {
+    const recording: Change[] = [];
+    const before = this.#known;
+    this.#recordings.add(recording);
+    try {
+      const { client, prefix } = this.#options;
+      const { entries, revision } = await client.list(prefix);
+      await this.#watch?.reached(revision);
+      if (this.#known !== before || this.#stopping.signal.aborted) {
+        return undefined;
+      }
+      return withChanges(entries, recording, revision);
+    } finally {
+      this.#recordings.delete(recording);
+    }
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        this.#known ??= await this.#list();
+        if (signal.aborted) return;
+        await this.#watchFrom(this.#known);
+      } catch (error) {
+        if (!signal.aborted) await this.#pause(etcdTrouble(error));
+      }
+    }
+  }
+
+  async #list(): Promise<{ revision: bigint; readonly clusterId: string }> {
+    const { client, prefix, onList } = this.#options;
+    const { entries, revision, clusterId }: Listing = await client.list(prefix);
+    if (!this.#stopping.signal.aborted) {
+      onList(entries);
+      this.#follows();
+    }
+    return { revision, clusterId };
+  }
+
+  /** One watch, to its end. What it says moves `known` on. */
+  async #watchFrom(
+    known: { revision: bigint; readonly clusterId: string },
+  ): Promise<void> {
+    const { client, prefix, timers } = this.#options;
+    let openedMs: number | undefined;
+    this.#watch = new Watch({
+      client,
+      prefix,
+      timers,
+      clusterId: known.clusterId,
+      knownRevision: known.revision,
+      onOpen: () => {
+        openedMs = timers.now();
+        if (this.#hasProblem) this.#follows();
+      },
+      onChanges: (changes, revision) => {
+        if (revision > known.revision) known.revision = revision;
+        if (changes.length === 0) return;
+        for (const recording of this.#recordings) recording.push(...changes);
+        this.#options.onChanges(changes);
+      },
+    });
+    const end = await this.#watch.ended;
+    this.#watch = undefined;
+    const wasLong = openedMs !== undefined &&
+      timers.now() - openedMs >= YOUNG_MS;
+    if (wasLong) this.#backoff.reset();
+    if (end.kind === "broken") throw end.error;
+    // To lose one's place is no failure, unless it happens all the time.
+    this.#known = undefined;
+    const wasLost = this.#isLost;
+    this.#isLost = !wasLong;
+    if (wasLost && !wasLong) throw end.error;
+  }
+
+  #follows(): void {
+    this.#hasProblem = false;
+    this.#options.onFollowing();
+  }
+
+  async #pause(error: EtcdError): Promise<void> {
+    this.#hasProblem = true;
+    const retryMs = this.#backoff.nextMs();
+    this.#options.onProblem(error, retryMs);
+    await pause(this.#options.timers, retryMs, this.#stopping.signal);
+  }
+}
+
+/** A list, and what was changed after it was made. */
+function withChanges(
+  entries: readonly Entry[],
+  changes: readonly Change[],
+  revision: bigint,
+): readonly Entry[] {
+  const byKey = new Map(entries.map((entry) => [entry.key, entry]));
+  for (const change of changes) {
+    if (change.kind === "put") {
+      const { entry } = change;
+      if (entry.modRevision > revision) byKey.set(entry.key, entry);
+    } else if (change.modRevision > revision) byKey.delete(change.key);
+  }
+  return [...byKey.values()];
+}

@@ -1,0 +1,331 @@
+import { assert, assertEquals } from "@std/assert";
+import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
+import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
+import { slip } from "../../tests/support/watch/heard_faults.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import { EtcdClient } from "./client.ts";
+import { METHODS } from "./messages.ts";
+import { PrefixFollower, YOUNG_MS } from "./prefix_follower.ts";
+import { ANSWER_MS, ASK_AGAIN_MS, EVENTS_MAX, SILENCE_MS } from "./watch.ts";
+
+const DECODER = new TextDecoder();
+
+/** A cluster, who follows it, and what was said, as words. */
+class Rig implements AsyncDisposable {
+  readonly timers = new FakeTimers();
+  readonly etcd: FakeEtcd;
+  readonly said: string[] = [];
+  onList = () => {};
+  readonly follower: PrefixFollower;
+  readonly #client: EtcdClient;
+  #waiting: { readonly count: number; resolve(): void }[] = [];
+
+  constructor(members = 1) {
+    const { timers } = this;
+    this.etcd = new FakeEtcd(timers, members);
+    const { connect, members: addresses } = this.etcd;
+    const random = () => 0;
+    const client = new EtcdClient({
+      members: addresses,
+      connect,
+      timers,
+      random,
+    });
+    this.#client = client;
+    this.follower = new PrefixFollower({
+      client,
+      prefix: "/a/",
+      timers,
+      random,
+      onList: (entries) => {
+        this.onList();
+        const words = entries.map(({ key, value }) =>
+          `${key}=${DECODER.decode(value)}`
+        );
+        this.#say(`list ${words.join(" ")}`.trim());
+      },
+      onChanges: (changes) => {
+        const words = changes.map((change) =>
+          change.kind === "delete"
+            ? `-${change.key}`
+            : `${change.entry.key}=${DECODER.decode(change.entry.value)}`
+        );
+        this.#say(words.join(" "));
+      },
+      onFollowing: () => this.#say("following"),
+      onProblem: ({ message }) => this.#say(`problem: ${message}`),
+    });
+  }
+
+  /** Followed, and for long enough that an end is no surprise. */
+  async started(): Promise<void> {
+    this.follower.start();
+    await this.watched();
+    this.timers.advance(YOUNG_MS);
+    this.said.length = 0;
+  }
+
+  /** A watch is open, and its opening was heard. */
+  async watched(): Promise<void> {
+    await this.etcd.until(() => this.etcd.watchCount === 1);
+    await soon();
+  }
+
+  /** Time in which everybody gets to answer pings. */
+  async pass(durationMs: number): Promise<void> {
+    for (let passedMs = 0; passedMs < durationMs; passedMs += 2_000) {
+      this.timers.advance(2_000);
+      await soon();
+    }
+  }
+
+  /** What was said up to and with the `count`th word. */
+  async until(count: number): Promise<string[]> {
+    if (this.said.length < count) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push({ count, resolve });
+      });
+    }
+    return this.said.slice(0, count);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const stopped = this.follower.stop();
+    this.#client[Symbol.dispose]();
+    await stopped;
+  }
+
+  #say(word: string): void {
+    this.said.push(word);
+    for (const { count, resolve } of this.#waiting) {
+      if (this.said.length >= count) resolve();
+    }
+  }
+}
+
+/** What is under way in memory arrives. */
+function soon(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+Deno.test("all there is comes first, then changes, a revision at a time", async () => {
+  await using rig = new Rig();
+  rig.etcd.change({ "/a/1": "x", "/b": "not of it" });
+  rig.follower.start();
+  await rig.watched();
+  rig.etcd.change({ "/a/2": "y", "/a/1": undefined });
+  rig.etcd.change({ "/b": undefined });
+  rig.etcd.change({ "/a/2": "z" });
+  assertEquals(await rig.until(4), [
+    "list /a/1=x",
+    "following",
+    "/a/2=y -/a/1",
+    "/a/2=z",
+  ]);
+});
+
+Deno.test("nothing at all is a list, too", async () => {
+  await using rig = new Rig();
+  rig.follower.start();
+  assertEquals(await rig.until(2), ["list", "following"]);
+});
+
+Deno.test("fragments of a revision are one change", async () => {
+  await using rig = new Rig();
+  rig.etcd.fragmentEvents = 2;
+  await rig.started();
+  rig.etcd.change({ "/a/1": "1", "/a/2": "2", "/a/3": "3" });
+  assertEquals(await rig.until(1), ["/a/1=1 /a/2=2 /a/3=3"]);
+});
+
+Deno.test("a watch that broke goes on where it was", async () => {
+  await using rig = new Rig(2);
+  await rig.started();
+  rig.etcd.kill(2379);
+  rig.etcd.change({ "/a/1": "while away" });
+  const [problem] = await rig.until(1);
+  assert(problem!.startsWith("problem: Cannot watch /a/ in etcd"), problem);
+  rig.timers.advance(100);
+  assertEquals((await rig.until(3)).slice(1), [
+    "following",
+    "/a/1=while away",
+  ]);
+  const ranges = rig.etcd.calls.filter((call) =>
+    call.startsWith(METHODS.range)
+  );
+  assertEquals(ranges.length, 1, "it was not read again");
+});
+
+Deno.test("what was compacted while away is read again", async () => {
+  await using rig = new Rig();
+  rig.etcd.change({ "/a/1": "x", "/a/2": "y" });
+  await rig.started();
+  rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: no leader");
+  await rig.until(1);
+  rig.etcd.change({ "/a/1": undefined });
+  rig.etcd.compact();
+  rig.timers.advance(100);
+  // etcd opens the watch before it says that it cannot.
+  assertEquals((await rig.until(4)).slice(1), [
+    "following",
+    "list /a/2=y",
+    "following",
+  ]);
+});
+
+Deno.test("a place that is lost again and again is no hot loop", async () => {
+  await using rig = new Rig();
+  rig.etcd.change({ "/a/1": "x" });
+  rig.etcd.loses = true;
+  rig.follower.start();
+  const said = await rig.until(5);
+  assertEquals(
+    said.slice(0, 4),
+    Array(2).fill(["list /a/1=x", "following"])
+      .flat(),
+  );
+  assert(said[4]!.includes("was compacted; all is read again"), said[4]);
+  await soon();
+  assertEquals(rig.said.length, 5, "it waits");
+});
+
+Deno.test("a store that went back is read again", async () => {
+  await using rig = new Rig();
+  rig.etcd.change({ "/a/1": "x" });
+  rig.etcd.change({ "/a/2": "y" });
+  await rig.started();
+  rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: server stopped");
+  rig.etcd.restore({ "/a/1": "old" }, 2);
+  await rig.until(1);
+  rig.timers.advance(100);
+  assertEquals((await rig.until(3)).slice(1), ["list /a/1=old", "following"]);
+});
+
+Deno.test("another cluster is read anew", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  rig.etcd.clusterId = "7";
+  rig.etcd.change({ "/a/1": "theirs" });
+  assertEquals(await rig.until(2), ["list /a/1=theirs", "following"]);
+});
+
+Deno.test("a silent watch is asked, and left when it does not answer", async () => {
+  await using rig = new Rig(2);
+  await rig.started();
+  await rig.pass(SILENCE_MS);
+  await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
+  assertEquals(rig.said, [], "it has answered");
+  rig.etcd.isSilent = true;
+  await rig.pass(SILENCE_MS + ANSWER_MS);
+  const [problem] = await rig.until(1);
+  assert(problem!.includes("nothing was heard of it"), problem);
+  rig.etcd.isSilent = false;
+  rig.timers.advance(100);
+  assertEquals((await rig.until(2))[1], "following");
+  assertEquals(rig.etcd.calls.at(-1), `${METHODS.watch} 2380`);
+});
+
+Deno.test("only a word without events is a place to go on from", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  rig.etcd.change({ "/a/1": "x" });
+  await rig.until(1);
+  // A batch for one who is behind: its head is ahead of its events.
+  const revision = { clusterId: rig.etcd.clusterId, memberId: "1" };
+  rig.etcd.say({ header: { ...revision, revision: "90" }, watchId: "-1" });
+  rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: no leader");
+  await rig.until(2);
+  rig.etcd.change({ "/a/2": "y" });
+  rig.timers.advance(100);
+  assertEquals((await rig.until(4)).slice(2), ["following", "/a/2=y"]);
+});
+
+Deno.test("a cluster that is away is asked at longer and longer intervals", async () => {
+  await using rig = new Rig();
+  rig.etcd.down.add(2379);
+  rig.follower.start();
+  for (let tries = 1; tries <= 5; tries++) {
+    await rig.until(tries);
+    await soon();
+    rig.timers.advance(50 * 1.5 ** (tries - 1));
+  }
+  rig.etcd.down.clear();
+  assertEquals((await rig.until(7)).slice(5), ["list", "following"]);
+});
+
+Deno.test("reading all again gives what the watch has said meanwhile", async () => {
+  await using rig = new Rig();
+  rig.etcd.change({ "/a/1": "x", "/a/2": "y" });
+  await rig.started();
+  const reading = rig.follower.readAll();
+  await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
+  rig.etcd.change({ "/a/1": undefined, "/a/3": "z" });
+  const entries = await reading;
+  await rig.until(1);
+  const keys = entries?.map(({ key }) => key) ?? [];
+  // Whichever came first, the answer or the change: never half of it.
+  const isBefore = keys.join() === "/a/1,/a/2";
+  assert(isBefore || keys.join() === "/a/2,/a/3", keys.join());
+});
+
+Deno.test("a question that etcd forgets is asked again", async () => {
+  await using rig = new Rig();
+  rig.etcd.change({ "/a/1": "x" });
+  await rig.started();
+  rig.etcd.isSilent = true;
+  const reading = rig.follower.readAll();
+  await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
+  rig.etcd.isSilent = false;
+  rig.timers.advance(ASK_AGAIN_MS);
+  assertEquals((await reading)?.map(({ key }) => key), ["/a/1"]);
+});
+
+Deno.test("events tell how far the watch has come, too", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  rig.etcd.isSilent = true;
+  const reading = rig.follower.readAll();
+  await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
+  rig.etcd.isSilent = false;
+  rig.etcd.change({ "/a/1": "x" });
+  assertEquals((await reading)?.map(({ key }) => key), ["/a/1"]);
+});
+
+Deno.test("a revision without end is not kept", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  const events = Array.from({ length: EVENTS_MAX / 2 + 1 }, () => ({
+    type: 1,
+    kv: null,
+  }));
+  rig.etcd.say({ events, fragment: true });
+  await soon();
+  assertEquals(rig.said, []);
+  rig.etcd.say({ events, fragment: true });
+  const [problem] = await rig.until(1);
+  assert(problem!.includes(`more than ${EVENTS_MAX} changes`), problem);
+});
+
+Deno.test("nothing is said after it was stopped", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  await rig.follower.stop();
+  rig.etcd.change({ "/a/1": "x" });
+  await soon();
+  assertEquals(rig.said, []);
+});
+
+Deno.test("a slip of who is told is not the end of it", async () => {
+  using heard = new HeardErrors();
+  await using rig = new Rig();
+  rig.onList = () => {
+    rig.onList = () => {};
+    slip();
+  };
+  rig.follower.start();
+  assertEquals(await rig.until(1), ["problem: an internal error"]);
+  assertEquals(heard.errors, [{ where: "task", message: "a slip" }]);
+  rig.timers.advance(60_000);
+  assertEquals((await rig.until(2)).at(-1), "list");
+});

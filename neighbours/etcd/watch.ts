@@ -1,0 +1,298 @@
+/**
+ * One watch of a prefix, from a revision on, until it ends.
+ *
+ * It says what has changed, whole revisions at a time, and why it ended: etcd
+ * has forgotten where to go on from, is not the store that it was, or is not
+ * heard of. What to do then is not its business.
+ *
+ * @module
+ */
+
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
+import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { EtcdClient, EtcdStream } from "./client.ts";
+import { EtcdError, failureOf } from "./errors.ts";
+import { bytesOf, type Entry, entryOf, prefixEnd } from "./keys.ts";
+import {
+  CODECS,
+  type EventMessage,
+  type Int64,
+  METHODS,
+  type ResponseHeader,
+  type WatchResponse,
+} from "./messages.ts";
+
+/**
+ * After so long without a word etcd is asked for one; its own progress
+ * notifications come every ten minutes.
+ */
+export const SILENCE_MS = 30_000;
+
+/**
+ * And asked again, because etcd from 3.4.25 and 3.5.8 on forgets the question
+ * if a watch is behind when it comes.
+ */
+export const ASK_AGAIN_MS = 1_000;
+
+/** After so long without a word in spite of that the watch is given up. */
+export const ANSWER_MS = 10_000;
+
+/**
+ * More events of one revision than this are not kept until the last one comes.
+ * etcd allows 128 operations in a transaction unless it is told otherwise; a
+ * deletion of a prefix is one of them, and has an event for each key.
+ */
+export const EVENTS_MAX = 200_000;
+
+/** What happened to a key. */
+export type Change =
+  | { readonly kind: "put"; readonly entry: Entry }
+  | {
+    readonly kind: "delete";
+    readonly key: string;
+    readonly modRevision: bigint;
+  };
+
+/** Why a watch ended. */
+export type WatchEnd =
+  /** Go on from where it was. */
+  | { readonly kind: "broken"; readonly error: EtcdError }
+  /** Begin with a list. */
+  | { readonly kind: "lost"; readonly error: EtcdError };
+
+/** See the module description. */
+export interface WatchOptions {
+  readonly client: EtcdClient;
+  readonly prefix: string;
+  /** All up to this one is known. */
+  readonly knownRevision: bigint;
+  readonly clusterId: Int64;
+  readonly timers: Timers;
+  /** etcd has agreed. */
+  readonly onOpen: () => void;
+  /** Everything up to `revision` that was not said before. */
+  readonly onChanges: (changes: readonly Change[], revision: bigint) => void;
+}
+
+/** See the module description. */
+export class Watch {
+  readonly #options: WatchOptions;
+  readonly #doing: string;
+  readonly #ended = Promise.withResolvers<WatchEnd>();
+  #isOver = false;
+  #stream: EtcdStream | undefined;
+  #fragments: EventMessage[] = [];
+  #timer: Timer | undefined;
+  /** When it was first asked and has not been heard since. */
+  #askedMs: number | undefined;
+  /** What waits for a sign that all up to a revision was said. */
+  readonly #waiting = new Set<{
+    readonly revision: bigint;
+    readonly resolve: () => void;
+  }>();
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#doing = `watch ${options.prefix}`;
+    unawaited("task", this.#open(), () => this.#break(unforeseen()));
+  }
+
+  /** Settles once. */
+  get ended(): Promise<WatchEnd> {
+    return this.#ended.promise;
+  }
+
+  /** Gives it up; nothing is said after. */
+  stop(): void {
+    this.#break(
+      new GrpcError(StatusCode.CANCELLED, "it is not wanted any more"),
+    );
+  }
+
+  /**
+   * Settles when all changes up to `revision` were said, or it has ended. etcd
+   * is asked, and asked again: it does not answer while the watch is behind.
+   */
+  reached(revision: bigint): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isOver) return resolve();
+      this.#waiting.add({ revision, resolve });
+      this.#ask();
+    });
+  }
+
+  async #open(): Promise<void> {
+    const { client, prefix, knownRevision } = this.#options;
+    const key = bytesOf(prefix);
+    try {
+      const stream = await client.openStream(METHODS.watch, {
+        onMessage: (message) => this.#hear(message),
+        onEnd: ({ code, message }) => {
+          const words = message || `the call ended with ${statusName(code)}`;
+          this.#break(new GrpcError(code || StatusCode.UNAVAILABLE, words));
+        },
+      });
+      if (this.#isOver) return stream.cancel();
+      this.#stream = stream;
+      stream.send(CODECS.watchRequest.encode({
+        createRequest: {
+          key,
+          rangeEnd: prefixEnd(key),
+          startRevision: `${knownRevision + 1n}`,
+          progressNotify: true,
+          fragment: true,
+        },
+      }));
+      this.#listen();
+    } catch (error) {
+      if (!(error instanceof GrpcError)) throw error;
+      this.#break(error);
+    }
+  }
+
+  #hear(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    this.#listen();
+    const response = CODECS.watchResponse.decode(bytes);
+    const { header, created, canceled, events } = response;
+    // A refusal's head has no revision.
+    if (canceled) return this.#refused(response);
+    const stranger = header === null ? undefined : this.#stranger(header);
+    if (stranger !== undefined) return this.#lose(stranger);
+    if (created) return this.#options.onOpen();
+    this.#take(events, response.fragment);
+    if (this.#isOver || header === null || response.fragment) return;
+    // A batch for a watch that was behind has the store's revision in its head
+    // and may be a part of what there is: only a word without events says that
+    // there are none up to its revision. An answer to our question is about
+    // all watches of the stream, and no place to go on from: it may overtake
+    // events (etcd before 3.4.25 and 3.5.8).
+    if (events.length > 0) return;
+    const revision = BigInt(header.revision);
+    if (response.watchId !== "-1") this.#options.onChanges([], revision);
+    this.#tell(revision);
+  }
+
+  /** Whether this is another store, or an older state of ours. */
+  #stranger({ clusterId, revision }: ResponseHeader): string | undefined {
+    const { clusterId: known, knownRevision } = this.#options;
+    if (clusterId !== known) return "it is another cluster now";
+    return BigInt(revision) < knownRevision
+      ? `it is at revision ${revision}, behind ${knownRevision} that was read`
+      : undefined;
+  }
+
+  #refused({ compactRevision, cancelReason }: WatchResponse): void {
+    if (compactRevision !== "0") {
+      return this.#lose(`all before revision ${compactRevision} was compacted`);
+    }
+    const message = cancelReason || "the watch was cancelled";
+    const code = /permission denied/.test(message)
+      ? StatusCode.PERMISSION_DENIED
+      : StatusCode.UNAVAILABLE;
+    this.#stream?.blame({ code, message });
+    this.#break(new GrpcError(code, message));
+  }
+
+  #take(events: readonly EventMessage[], isFragment: boolean): void {
+    if (this.#fragments.length + events.length > EVENTS_MAX) {
+      return this.#break(
+        new GrpcError(
+          StatusCode.RESOURCE_EXHAUSTED,
+          `more than ${EVENTS_MAX} changes came at once`,
+        ),
+      );
+    }
+    for (const event of events) this.#fragments.push(event);
+    if (isFragment || this.#fragments.length === 0) return;
+    const changes = this.#fragments.flatMap(changeOf);
+    this.#fragments = [];
+    const revision = changes.reduce((most, change) => {
+      const its = change.kind === "put"
+        ? change.entry.modRevision
+        : change.modRevision;
+      return its > most ? its : most;
+    }, 0n);
+    this.#options.onChanges(changes, revision);
+    // In order: nothing before them is still to come.
+    this.#tell(revision);
+  }
+
+  #tell(revision: bigint): void {
+    for (const waiting of this.#waiting) {
+      if (waiting.revision > revision) continue;
+      this.#waiting.delete(waiting);
+      waiting.resolve();
+    }
+  }
+
+  // --- Silence -------------------------------------------------------------------
+
+  #listen(): void {
+    this.#askedMs = undefined;
+    const isAwaited = this.#waiting.size > 0;
+    this.#askIn(isAwaited ? ASK_AGAIN_MS : SILENCE_MS);
+  }
+
+  #askIn(delayMs: number): void {
+    this.#timer?.cancel();
+    this.#timer = this.#options.timers.after(delayMs, () => this.#ask());
+  }
+
+  #ask(): void {
+    if (this.#stream === undefined) return;
+    const nowMs = this.#options.timers.now();
+    this.#askedMs ??= nowMs;
+    if (nowMs - this.#askedMs < ANSWER_MS) {
+      this.#stream.send(CODECS.watchRequest.encode({ progressRequest: {} }));
+      return this.#askIn(ASK_AGAIN_MS);
+    }
+    const error = new GrpcError(
+      StatusCode.UNAVAILABLE,
+      `nothing was heard of it for ${ANSWER_MS} ms`,
+    );
+    this.#stream.blame(error);
+    this.#break(error);
+  }
+
+  // --- End -----------------------------------------------------------------------
+
+  #break(error: GrpcError): void {
+    this.#end({ kind: "broken", error: failureOf(this.#doing, error) });
+  }
+
+  #lose(why: string): void {
+    const error = new EtcdError(
+      StatusCode.OUT_OF_RANGE,
+      `Cannot go on to ${this.#doing} in etcd: ${why}; all is read again`,
+    );
+    this.#end({ kind: "lost", error });
+  }
+
+  #end(end: WatchEnd): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#timer?.cancel();
+    this.#stream?.cancel();
+    this.#ended.resolve(end);
+    this.#tell(2n ** 63n);
+  }
+}
+
+function changeOf({ type, kv }: EventMessage): Change[] {
+  if (kv === null) return [];
+  const entry = entryOf(kv);
+  const { key, modRevision } = entry;
+  return type === 0
+    ? [{ kind: "put", entry }]
+    : [{ kind: "delete", key, modRevision }];
+}
+
+/** A slip of ours: it is tried again, as after any other failure. */
+function unforeseen(): GrpcError {
+  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
+}

@@ -1,0 +1,353 @@
+/**
+ * Talks to a Kubernetes API server: one request, one answer, with a deadline,
+ * patience where the server asks for it, and errors that say what to do.
+ *
+ * JSON only. What a watch or a lease is stands in other files; this one knows
+ * HTTP.
+ *
+ * A caller's `signal` ends anything, with its reason.
+ *
+ * Reading order: `KubernetesClient.get`, then `#send`, then `#attempt`.
+ *
+ * @module
+ */
+
+import type { Timers } from "../../proto/sync/clock.ts";
+import { Backoff } from "../../proto/sync/backoff.ts";
+import { responseText } from "../../net/http1/response_text.ts";
+import { VERSION } from "../../platform/process/version.ts";
+import type { KubernetesAccess } from "./access.ts";
+import {
+  errorFromAnswer,
+  KubernetesError,
+  NoAnswerError,
+  parseStatus,
+} from "./errors.ts";
+import { HttpClients } from "./http_clients.ts";
+import { RequestDeadline } from "./request_deadline.ts";
+import { RequestRate } from "./request_rate.ts";
+
+/** How long a request may take with all that it waits for, unless told. */
+export const REQUEST_TIMEOUT_MS = 30_000;
+
+/** Largest answer that is read: a page of 500 large objects is a tenth. */
+export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Longest wait between two attempts of one request. */
+const RETRY_CAP_MS = 30_000;
+
+/** Requests per second and at once when nobody says; client-go: 5 and 10. */
+export const DEFAULT_RATE = { perSecond: 100, burst: 200 } as const;
+
+/** What a client needs. */
+export interface KubernetesClientOptions {
+  readonly access: KubernetesAccess;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly rate?: { readonly perSecond: number; readonly burst: number };
+}
+
+/** How to ask. */
+export interface RequestOptions {
+  readonly query?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Over all attempts; default {@linkcode REQUEST_TIMEOUT_MS}. */
+  readonly timeoutMs?: number;
+  /**
+   * It does no harm twice. Absent: a GET never does. Who asks again by itself, and
+   * wants to hear of each failure, says that it is not.
+   */
+  readonly isRepeatable?: boolean;
+}
+
+interface Order extends RequestOptions {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+/** See the module description. */
+export class KubernetesClient implements Disposable {
+  readonly #access: KubernetesAccess;
+  readonly #timers: Timers;
+  readonly #random: () => number;
+  readonly #rate: RequestRate;
+  readonly #clients = new HttpClients();
+
+  constructor(options: KubernetesClientOptions) {
+    this.#access = options.access;
+    this.#timers = options.timers;
+    this.#random = options.random;
+    const rate = options.rate ?? DEFAULT_RATE;
+    this.#rate = new RequestRate({ clock: options.timers, ...rate });
+  }
+
+  /** For messages. */
+  get server(): string {
+    return this.#access.server;
+  }
+
+  /** CAs of the API server's certificate, PEM; absent: public ones. */
+  get authority(): string | undefined {
+    return this.#access.authority();
+  }
+
+  /** Where this process runs, or works, when nobody says. */
+  get namespace(): string {
+    return this.#access.namespace;
+  }
+
+  /** @throws {KubernetesError | KubernetesConfigError} */
+  get<T>(path: string, options: RequestOptions = {}): Promise<T> {
+    return this.#json<T>({ ...options, method: "GET", path });
+  }
+
+  /** @throws {KubernetesError | KubernetesConfigError} */
+  create<T>(path: string, body: T, options: RequestOptions = {}): Promise<T> {
+    return this.#json<T>({ ...options, method: "POST", path, body });
+  }
+
+  /**
+   * Writes an object back. With its `resourceVersion` in it, nobody else's
+   * change is lost: 409 then.
+   *
+   * @throws {KubernetesError | KubernetesConfigError}
+   */
+  replace<T>(path: string, body: T, options: RequestOptions = {}): Promise<T> {
+    return this.#json<T>({ ...options, method: "PUT", path, body });
+  }
+
+  /**
+   * @param resourceVersion Only if it is still that one: 409 otherwise.
+   * @throws {KubernetesError | KubernetesConfigError}
+   */
+  async delete(
+    path: string,
+    { resourceVersion, ...options }: RequestOptions & {
+      readonly resourceVersion?: string;
+    } = {},
+  ): Promise<void> {
+    const body = {
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      ...(resourceVersion === undefined
+        ? {}
+        : { preconditions: { resourceVersion } }),
+    };
+    await this.#json<unknown>({ ...options, method: "DELETE", path, body });
+  }
+
+  /**
+   * Opens a body that has no end of its own. The time limit is on its
+   * beginning; `signal` ends it.
+   *
+   * @throws {KubernetesError | KubernetesConfigError}
+   */
+  stream(
+    path: string,
+    options: RequestOptions & { readonly signal: AbortSignal },
+  ): Promise<ReadableStream<Uint8Array>> {
+    return this.#send(
+      { ...options, method: "GET", path },
+      (response) => Promise.resolve(response.body ?? new Blob().stream()),
+    );
+  }
+
+  /** Connections are not used again. What is read already is not cut. */
+  [Symbol.dispose](): void {
+    this.#clients[Symbol.dispose]();
+  }
+
+  #json<T>(order: Order): Promise<T> {
+    return this.#send(order, async (response) => {
+      const text = await readText(response);
+      try {
+        return JSON.parse(text) as T;
+      } catch (error) {
+        throw new KubernetesError(
+          0,
+          "",
+          `Cannot ${order.method} ${order.path}: the answer is no JSON; check ` +
+            "that the address is an API server's",
+          { cause: error },
+        );
+      }
+    });
+  }
+
+  /** Attempts until one succeeds, no more make sense, or time is over. */
+  async #send<T>(
+    order: Order,
+    use: (response: Response) => Promise<T>,
+  ): Promise<T> {
+    const timeoutMs = order.timeoutMs ?? REQUEST_TIMEOUT_MS;
+    using deadline = new RequestDeadline(this.#timers, timeoutMs, order.signal);
+    const backoff = new Backoff({ capMs: RETRY_CAP_MS, random: this.#random });
+    let isFresh = false;
+    while (true) {
+      const outcome = await this.#attempt(order, deadline, use);
+      if (outcome.kind === "done") return outcome.value;
+      const { error, retryAfterMs } = outcome;
+      if (error.code === 401 && !isFresh) {
+        isFresh = true;
+        this.#access.rejected();
+        continue;
+      }
+      if (!isWorthRepeating(order, error, retryAfterMs)) throw error;
+      const waitMs = Math.max(backoff.nextMs(), retryAfterMs ?? 0);
+      const mayWait = waitMs < deadline.leftMs && await deadline.wait(waitMs);
+      order.signal?.throwIfAborted();
+      if (!mayWait) throw error;
+    }
+  }
+
+  async #attempt<T>(
+    order: Order,
+    deadline: RequestDeadline,
+    use: (response: Response) => Promise<T>,
+  ): Promise<Outcome<T>> {
+    const request = `${order.method} ${order.path}`;
+    const waitMs = this.#rate.reserve(deadline.leftMs);
+    if (waitMs === undefined || !await deadline.wait(waitMs)) {
+      order.signal?.throwIfAborted();
+      throw new KubernetesError(
+        0,
+        "",
+        `Cannot ${request}: too many requests wait for their turn already; ` +
+          "raise --kubeconfig-qps and --kubeconfig-burst",
+      );
+    }
+    const credential = await this.#access.credential();
+    const material = {
+      authority: this.#access.authority(),
+      keyPair: credential.keyPair,
+      proxyUrl: this.#access.proxyUrl,
+    };
+    const headers = headersOf(order, credential.authorization);
+    try {
+      return await this.#clients.use(material, async (client) => {
+        const response = await fetch(this.#urlOf(order), {
+          method: order.method,
+          headers,
+          ...(order.body === undefined
+            ? {}
+            : { body: JSON.stringify(order.body) }),
+          client,
+          // It would take the credential to another place.
+          redirect: "manual",
+          signal: deadline.signal,
+        });
+        if (response.ok) return { kind: "done", value: await use(response) };
+        const body = await readText(response);
+        const error = errorFromAnswer(request, response.status, body);
+        const retryAfterMs = retryAfter(response, body);
+        return { kind: "failed", error, retryAfterMs };
+      });
+    } catch (error) {
+      if (error instanceof KubernetesError) throw error;
+      order.signal?.throwIfAborted();
+      if (!isOfTheRoad(error)) throw error;
+      // A connection that gives no answer may never give one again.
+      this.#clients.renew();
+      return {
+        kind: "failed",
+        error: this.#noAnswer(request, deadline, error),
+      };
+    }
+  }
+
+  #urlOf({ path, query }: Order): string {
+    const search = new URLSearchParams(query).toString();
+    return `${this.#access.server}${path}${search && `?${search}`}`;
+  }
+
+  #noAnswer(
+    request: string,
+    deadline: RequestDeadline,
+    error: Error,
+  ): KubernetesError {
+    const what = deadline.isOver
+      ? `no answer from ${this.server} in ${deadline.limitMs} ms`
+      : `no answer from ${this.server}: ${roadProblem(error)}`;
+    return new NoAnswerError(request, what, { cause: error });
+  }
+}
+
+type Outcome<T> =
+  | { readonly kind: "done"; readonly value: T }
+  | {
+    readonly kind: "failed";
+    readonly error: KubernetesError;
+    readonly retryAfterMs?: number | undefined;
+  };
+
+function headersOf(order: Order, authorization: string | undefined): Headers {
+  const headers = new Headers({
+    accept: "application/json",
+    "user-agent": `tunnel/${VERSION}`,
+  });
+  if (order.body !== undefined) {
+    headers.set("content-type", "application/json");
+  }
+  if (authorization !== undefined) headers.set("authorization", authorization);
+  return headers;
+}
+
+/**
+ * 429 means that nothing was done, and so does a refusal that says when to come
+ * back; after anything else a request may have had its effect.
+ */
+function isWorthRepeating(
+  { method, isRepeatable }: Order,
+  { code }: KubernetesError,
+  retryAfterMs: number | undefined,
+): boolean {
+  if (code === 429 || (code >= 500 && retryAfterMs !== undefined)) return true;
+  return (code === 0 || code >= 500) && (isRepeatable ?? method === "GET");
+}
+
+function retryAfter(response: Response, body: string): number | undefined {
+  const header = response.headers.get("retry-after") ?? "";
+  if (/^\d{1,6}$/.test(header)) return Number(header) * 1000;
+  const seconds = parseStatus(body)?.details?.retryAfterSeconds;
+  return typeof seconds === "number" && seconds > 0
+    ? seconds * 1000
+    : undefined;
+}
+
+async function readText(response: Response): Promise<string> {
+  const text = await responseText(response, ANSWER_BYTES_MAX);
+  if (text !== undefined) return text;
+  throw new KubernetesError(
+    0,
+    "",
+    `Cannot read the answer to ${new URL(response.url).pathname}: it is ` +
+      `longer than ${ANSWER_BYTES_MAX} bytes`,
+  );
+}
+
+/** Whether `fetch` failed for the world's reasons and not for ours. */
+function isOfTheRoad(error: unknown): error is Error {
+  return error instanceof TypeError || error instanceof DOMException ||
+    error instanceof Deno.errors.Http ||
+    error instanceof Deno.errors.ConnectionReset ||
+    error instanceof Deno.errors.BrokenPipe ||
+    error instanceof Deno.errors.UnexpectedEof ||
+    error instanceof Deno.errors.ConnectionRefused;
+}
+
+/** The innermost reason, which is the one that says something. */
+function roadProblem(error: Error): string {
+  let inner: unknown = error;
+  while (inner instanceof Error && inner.cause instanceof Error) {
+    inner = inner.cause;
+  }
+  // The URL, with all of its query, stands before the reason.
+  const message = (inner as Error).message
+    .replace(/^error sending request for url \([^)]*\): /, "")
+    .replace(/^client error \(Connect\): /, "");
+  return /UnknownIssuer/.test(message)
+    ? `${message}; give the CA of its certificate`
+    : message;
+}

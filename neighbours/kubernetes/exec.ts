@@ -1,0 +1,234 @@
+/**
+ * Credentials from a program that a kubeconfig names: exec plugins of
+ * `client.authentication.k8s.io/v1` and `v1beta1`, such as the clouds' and
+ * `kubelogin`.
+ *
+ * A plugin that would ask a person is run without a terminal and has to do
+ * without.
+ *
+ * @module
+ */
+
+import type { Credential } from "./access.ts";
+import { KubernetesConfigError } from "./errors.ts";
+import { type Fields, fieldsOf } from "./fields.ts";
+
+/** A plugin may fetch a token from far away; kubectl waits for ever. */
+export const EXEC_TIMEOUT_MS = 60_000;
+
+/** Credentials are a few kilobytes. */
+export const EXEC_OUTPUT_BYTES_MAX = 1024 * 1024;
+
+/** How long before their end credentials count as ended: clocks differ. */
+export const EXPIRY_MARGIN_MS = 10_000;
+
+/** How much of what a plugin printed is quoted when it fails. */
+const QUOTE_LENGTH_MAX = 400;
+
+const VERSIONS = [
+  "client.authentication.k8s.io/v1",
+  "client.authentication.k8s.io/v1beta1",
+] as const;
+
+/** What a kubeconfig says about a plugin. */
+export interface ExecPlugin {
+  readonly apiVersion: typeof VERSIONS[number];
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly installHint: string;
+  readonly wantsCluster: boolean;
+}
+
+/**
+ * Reads a user's `exec`.
+ *
+ * @param folder A command with a slash in it starts there, unless at `/`.
+ * @throws {KubernetesConfigError}
+ */
+export function readExecPlugin(exec: Fields, folder: string): ExecPlugin {
+  const apiVersion = exec.text("apiVersion");
+  const known = VERSIONS.find((version) => version === apiVersion);
+  if (known === undefined) {
+    throw exec.problem(
+      `apiVersion is "${apiVersion}", wanted ${
+        VERSIONS.join(" or ")
+      }; update ` +
+        "the plugin",
+    );
+  }
+  if (exec.text("interactiveMode") === "Always") {
+    throw exec.problem(
+      "interactiveMode is Always, but there is nobody to ask; log in by a " +
+        "token or a certificate",
+    );
+  }
+  const command = exec.text("command");
+  if (command === "") throw exec.problem("command is empty");
+  const isRelativePath = command.includes("/") && !command.startsWith("/");
+  return {
+    apiVersion: known,
+    command: isRelativePath ? `${folder}/${command}` : command,
+    args: exec.texts("args"),
+    env: Object.fromEntries(
+      exec.children("env").map((
+        item,
+      ) => [item.text("name"), item.text("value")]),
+    ),
+    installHint: exec.text("installHint"),
+    wantsCluster: exec.flag("provideClusterInfo"),
+  };
+}
+
+/** What a plugin is told, and by what its answer is measured. */
+export interface ExecSurroundings {
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  /** `spec.cluster` for a plugin that wants it. */
+  readonly cluster: () => unknown;
+}
+
+/** Runs a plugin when its last answer has expired; never twice at a time. */
+export class ExecCredentials {
+  readonly #plugin: ExecPlugin;
+  readonly #surroundings: ExecSurroundings;
+  #known: Answer | undefined;
+  #running: Promise<Answer> | undefined;
+
+  constructor(plugin: ExecPlugin, surroundings: ExecSurroundings) {
+    this.#plugin = plugin;
+    this.#surroundings = surroundings;
+  }
+
+  /** @throws {KubernetesConfigError} When the plugin fails or makes no sense. */
+  async current(): Promise<Credential> {
+    const now = this.#surroundings.wallClock();
+    const known = this.#known;
+    if (known !== undefined && now < known.expiresMs - EXPIRY_MARGIN_MS) {
+      return known.credential;
+    }
+    this.#running ??= this.#run().finally(() => this.#running = undefined);
+    this.#known = await this.#running;
+    return this.#known.credential;
+  }
+
+  /** The next look runs the plugin. */
+  expire(): void {
+    this.#known = undefined;
+  }
+
+  async #run(): Promise<Answer> {
+    const { command, args, env, installHint } = this.#plugin;
+    let child: Deno.ChildProcess;
+    try {
+      child = new Deno.Command(command, {
+        args: [...args],
+        env: { ...env, KUBERNETES_EXEC_INFO: this.#info() },
+        stdin: "null",
+        stdout: "piped",
+        stderr: "piped",
+      }).spawn();
+    } catch (error) {
+      throw this.#problem(
+        `${(error as Error).message}${installHint && `; ${installHint}`}`,
+        error,
+      );
+    }
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      // What it has started may keep its pipes open, so nobody waits for those.
+      child.kill("SIGKILL");
+      late.reject(this.#problem(`no answer in ${EXEC_TIMEOUT_MS} ms`));
+    }, EXEC_TIMEOUT_MS);
+    try {
+      const ended = Promise.all([
+        gather(child.stdout),
+        gather(child.stderr),
+        child.status,
+      ]);
+      const [stdout, stderr, { code }] = await Promise.race([
+        ended,
+        late.promise,
+      ]);
+      if (code === 0) return this.#read(stdout);
+      const said = stderr.trim().slice(-QUOTE_LENGTH_MAX);
+      throw this.#problem(`it ended with ${code}${said && `: ${said}`}`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #info(): string {
+    const { apiVersion, wantsCluster } = this.#plugin;
+    const cluster = wantsCluster
+      ? { cluster: this.#surroundings.cluster() }
+      : {};
+    const spec = { interactive: false, ...cluster };
+    return JSON.stringify({ kind: "ExecCredential", apiVersion, spec });
+  }
+
+  #read(stdout: string): Answer {
+    let value: unknown;
+    try {
+      value = JSON.parse(stdout);
+    } catch (error) {
+      throw this.#problem("it printed no JSON", error);
+    }
+    const credential = fieldsOf(value, `the answer of ${this.#plugin.command}`);
+    const version = credential.text("apiVersion");
+    if (version !== this.#plugin.apiVersion) {
+      throw credential.problem(
+        `apiVersion is "${version}", wanted ${this.#plugin.apiVersion}`,
+      );
+    }
+    const status = credential.child("status");
+    const token = status.text("token");
+    const cert = status.text("clientCertificateData");
+    const key = status.text("clientKeyData");
+    if ((cert === "") !== (key === "")) {
+      throw status.problem("it has only one of a certificate and its key");
+    }
+    if (token === "" && cert === "") {
+      throw status.problem("it holds neither a token nor a certificate");
+    }
+    const expires = status.text("expirationTimestamp");
+    const expiresMs = expires === "" ? Infinity : Date.parse(expires);
+    if (Number.isNaN(expiresMs)) {
+      throw status.problem(
+        `expirationTimestamp is "${expires}", wanted a time`,
+      );
+    }
+    return {
+      expiresMs,
+      credential: {
+        ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+        ...(cert === "" ? {} : { keyPair: { cert, key } }),
+      },
+    };
+  }
+
+  #problem(what: string, cause?: unknown): KubernetesConfigError {
+    return new KubernetesConfigError(
+      `Cannot log in to the API server by ${this.#plugin.command}: ${what}`,
+      { cause },
+    );
+  }
+}
+
+interface Answer {
+  readonly credential: Credential;
+  /** Since 1970; infinite when it said none. */
+  readonly expiresMs: number;
+}
+
+/** Everything, as far as it is of use; the rest is read and dropped. */
+async function gather(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of stream) {
+    if (text.length < EXEC_OUTPUT_BYTES_MAX) {
+      text += decoder.decode(chunk, { stream: true });
+    }
+  }
+  return text;
+}

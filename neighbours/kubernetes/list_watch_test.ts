@@ -1,0 +1,345 @@
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import {
+  failure,
+  FakeApiServer,
+  type FakeWatch,
+} from "../../tests/support/peers/fake_apiserver.ts";
+import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
+import { slip } from "../../tests/support/watch/heard_faults.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { KubernetesClient } from "./client.ts";
+import { ListWatch, SILENCE_MS, YOUNG_MS } from "./list_watch.ts";
+import type { KubernetesObject } from "./objects.ts";
+
+const PATH = "/api/v1/services";
+
+/** A list and watch of a fake API server; what it said, as words. */
+class Rig implements AsyncDisposable {
+  readonly server = FakeApiServer.start();
+  readonly timers = new FakeTimers();
+  readonly said: string[] = [];
+  readonly batches: number[] = [];
+  onChanges = () => {};
+  readonly listWatch: ListWatch<KubernetesObject>;
+  readonly #client: KubernetesClient;
+  #waiting: { readonly count: number; resolve(): void }[] = [];
+
+  constructor() {
+    this.#client = new KubernetesClient({
+      access: {
+        server: this.server.url,
+        namespace: "default",
+        authority: () => undefined,
+        credential: () => Promise.resolve({}),
+        rejected: () => {},
+      },
+      timers: this.timers,
+      random: () => 0,
+    });
+    this.listWatch = new ListWatch({
+      client: this.#client,
+      path: PATH,
+      timers: this.timers,
+      random: () => 0,
+      onChanges: (changes) => {
+        this.onChanges();
+        this.batches.push(changes.length);
+        for (const { type, object } of changes) {
+          this.#say(`${type} ${object.metadata.name}`);
+        }
+      },
+      onSynced: () => this.#say("synced"),
+      onProblem: (error) => this.#say(`problem: ${error.message}`),
+    });
+  }
+
+  /** What was said up to and with the `count`th word. */
+  async until(count: number): Promise<string[]> {
+    if (this.said.length < count) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push({ count, resolve });
+      });
+    }
+    return this.said.slice(0, count);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.listWatch.stop();
+    this.#client[Symbol.dispose]();
+    await this.server[Symbol.asyncDispose]();
+    assertEquals(this.timers.pendingCount, 0, "a timer is left");
+  }
+
+  #say(word: string): void {
+    this.said.push(word);
+    for (const { count, resolve } of this.#waiting) {
+      if (this.said.length >= count) resolve();
+    }
+  }
+}
+
+function service(name: string): KubernetesObject {
+  return { metadata: { name } };
+}
+
+/** Until the watch is known to be open, and has lasted. */
+async function grow(rig: Rig, watch: FakeWatch, name: string): Promise<void> {
+  const heard = rig.until(rig.said.length + 1);
+  watch.send("ADDED", rig.server.put("/elsewhere/probes", service(name)));
+  await heard;
+  rig.timers.advance(YOUNG_MS);
+}
+
+/** Lets a wait of the client or the list begin, then end. */
+async function pass(rig: Rig, durationMs: number): Promise<void> {
+  while (rig.timers.pendingCount === 0) {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  rig.timers.advance(durationMs);
+}
+
+Deno.test("what is there comes as one batch, what changes one by one", async () => {
+  await using rig = new Rig();
+  rig.server.put(PATH, service("a"));
+  rig.server.put(PATH, service("b"));
+  rig.listWatch.start();
+  await rig.server.nextWatch();
+  rig.server.put(PATH, service("c"));
+  rig.server.put(PATH, service("a"));
+  rig.server.remove(PATH, "b");
+  assertEquals(await rig.until(6), [
+    "added a",
+    "added b",
+    "synced",
+    "added c",
+    "updated a",
+    "removed b",
+  ]);
+  assertEquals(rig.batches, [2, 1, 1, 1]);
+  assertEquals([...rig.listWatch.objects.keys()], ["a", "c"]);
+});
+
+Deno.test("a long list is read page by page", async () => {
+  await using rig = new Rig();
+  for (let i = 0; i < 1_201; i++) rig.server.put(PATH, service(`s${i}`));
+  rig.listWatch.start();
+  const watch = await rig.server.nextWatch();
+  assertEquals(rig.listWatch.objects.size, 1_201);
+  assertEquals(rig.server.log, [
+    ...Array(3).fill(`GET ${PATH}`),
+    `WATCH ${PATH}`,
+  ]);
+  assertEquals(watch.query.get("resourceVersion"), "1301");
+});
+
+Deno.test("pages that go out of date are read all in one", async () => {
+  await using rig = new Rig();
+  for (let i = 0; i < 600; i++) rig.server.put(PATH, service(`s${i}`));
+  rig.server.failNext(
+    () =>
+      Response.json({
+        metadata: { resourceVersion: "5", continue: "500" },
+        items: [service("since deleted")],
+      }),
+    () => failure(410, "Expired", "the continue parameter is too old"),
+  );
+  rig.listWatch.start();
+  await rig.server.nextWatch();
+  assertEquals(rig.listWatch.objects.size, 600);
+  assertEquals(rig.server.requests[2]!.query.has("limit"), false);
+});
+
+Deno.test("a watch that ends, or breaks, goes on where it was", async () => {
+  await using rig = new Rig();
+  rig.listWatch.start();
+  const first = await rig.server.nextWatch();
+  await grow(rig, first, "a");
+  first.end();
+  const second = await rig.server.nextWatch();
+  assertEquals(second.query.get("resourceVersion"), "101");
+  await grow(rig, second, "b");
+  second.cut();
+  const third = await rig.server.nextWatch();
+  assertEquals(third.query.get("resourceVersion"), "102");
+  assertEquals(rig.said, ["synced", "added a", "added b"]);
+});
+
+Deno.test("a bookmark moves the place to go on from", async () => {
+  await using rig = new Rig();
+  rig.listWatch.start();
+  const first = await rig.server.nextWatch();
+  first.send("BOOKMARK", { metadata: { resourceVersion: "777" } });
+  await grow(rig, first, "a"); // its version is 101
+  first.end();
+  const second = await rig.server.nextWatch();
+  assertEquals(second.query.get("resourceVersion"), "777");
+});
+
+Deno.test("watches that end at once do not become a storm", async () => {
+  await using rig = new Rig();
+  rig.listWatch.start();
+  const beginMs = rig.timers.now();
+  for (let round = 0; round < 5; round++) {
+    let next: FakeWatch | undefined;
+    rig.server.nextWatch().then((watch) => next = watch);
+    while (next === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      rig.timers.advance(10);
+    }
+    next.end();
+  }
+  // 50, 75, 112 and 168 ms; without waits it would be a few steps.
+  assert(rig.timers.now() - beginMs >= 400, `${rig.timers.now() - beginMs}`);
+});
+
+for (const tooOld of ["in the stream", "as an answer"]) {
+  Deno.test(`410 ${tooOld} lists again and finds what was missed`, async () => {
+    await using rig = new Rig();
+    rig.server.put(PATH, service("stays"));
+    rig.server.put(PATH, service("goes"));
+    rig.listWatch.start();
+    const watch = await rig.server.nextWatch();
+    await grow(rig, watch, "stranger");
+    const gone = { kind: "Status", code: 410, reason: "Expired" };
+    if (tooOld === "in the stream") watch.send("ERROR", gone);
+    else {
+      rig.server.failNext(() => failure(410, "Expired", "old"));
+      watch.end();
+    }
+    await rig.until(5);
+    assert(rig.listWatch.isStale);
+    assertEquals(rig.listWatch.objects.size, 3, "the last good copy stays");
+    // Nobody watches now.
+    rig.server.remove(PATH, "goes");
+    rig.server.put(PATH, service("comes"));
+    await pass(rig, 30_000);
+    assertEquals((await rig.until(9)).slice(5).sort(), [
+      "added comes",
+      "removed goes",
+      "removed stranger",
+      "synced",
+    ]);
+    await rig.server.nextWatch();
+  });
+}
+
+Deno.test("a line that is no event lists again", async () => {
+  await using rig = new Rig();
+  rig.listWatch.start();
+  const watch = await rig.server.nextWatch();
+  watch.sendRaw("<html>\n");
+  assertEquals(
+    (await rig.until(2))[1],
+    'problem: Cannot understand the watch: "<html>" is no JSON',
+  );
+  await pass(rig, 30_000);
+  assertEquals((await rig.until(3))[2], "synced");
+});
+
+Deno.test("half a line at a break is no event", async () => {
+  await using rig = new Rig();
+  rig.listWatch.start();
+  const watch = await rig.server.nextWatch();
+  await grow(rig, watch, "a");
+  const object = { metadata: { name: "b", resourceVersion: "999" } };
+  watch.sendRaw(JSON.stringify({ type: "ADDED", object }));
+  watch.end();
+  await rig.server.nextWatch();
+  assertEquals(rig.said, ["synced", "added a"]);
+});
+
+Deno.test("events that come twice or late change nothing", async () => {
+  await using rig = new Rig();
+  rig.listWatch.start();
+  const watch = await rig.server.nextWatch();
+  const at = (version: number) => ({
+    metadata: { name: "a", resourceVersion: `${version}` },
+  });
+  watch.send("ADDED", at(201));
+  watch.send("ADDED", at(201));
+  watch.send("MODIFIED", at(203));
+  watch.send("MODIFIED", at(202));
+  watch.send("DELETED", at(204));
+  watch.send("MODIFIED", at(203));
+  watch.send("ADDED", at(205));
+  assertEquals(await rig.until(5), [
+    "synced",
+    "added a",
+    "updated a",
+    "removed a",
+    "added a",
+  ]);
+});
+
+Deno.test("a watch that says nothing is given up and made anew", async () => {
+  await using rig = new Rig();
+  rig.listWatch.start();
+  const first = await rig.server.nextWatch();
+  first.send("BOOKMARK", { metadata: { resourceVersion: "500" } });
+  first.send("ADDED", { metadata: { name: "a", resourceVersion: "501" } });
+  await rig.until(2);
+  rig.timers.advance(SILENCE_MS - 1);
+  await grow(rig, first, "b"); // 1 s passes
+  rig.timers.advance(SILENCE_MS - 2 * YOUNG_MS);
+  await grow(rig, first, "c");
+  assertEquals(rig.server.log.length, 2, "a word from it is enough");
+  rig.timers.advance(SILENCE_MS - YOUNG_MS);
+  const second = await rig.server.nextWatch();
+  assertEquals(second.query.get("resourceVersion"), "501");
+});
+
+Deno.test("an API server that is away is asked again, ever more rarely", async () => {
+  await using rig = new Rig();
+  const refuse = () => failure(403, "Forbidden", "no");
+  rig.server.failNext(refuse, refuse, refuse);
+  rig.listWatch.start();
+  for (let round = 1; round <= 3; round++) {
+    await rig.until(round);
+    await pass(rig, 30_000);
+  }
+  assertEquals((await rig.until(4))[3], "synced");
+  assertEquals(rig.server.requests.slice(0, 4).length, 4);
+});
+
+Deno.test("an API server that breaks is a problem at once, not after half a minute", async () => {
+  await using rig = new Rig();
+  const broken = () => failure(500, "InternalError", "etcd");
+  rig.server.failNext(broken);
+  rig.listWatch.start();
+  assertStringIncludes((await rig.until(1))[0]!, "problem: ");
+  await pass(rig, 30_000);
+  assertEquals((await rig.until(2))[1], "synced");
+  const watch = await rig.server.nextWatch();
+  await grow(rig, watch, "a");
+  rig.server.failNext(broken);
+  const said = rig.until(rig.said.length + 1);
+  watch.end();
+  assertStringIncludes((await said).at(-1)!, "problem: ");
+});
+
+Deno.test("stopping ends the watch, and nothing is said after it", async () => {
+  const rig = new Rig();
+  rig.listWatch.start();
+  await rig.server.nextWatch();
+  await rig.listWatch.stop();
+  rig.server.put(PATH, service("late"));
+  await rig[Symbol.asyncDispose]();
+  assertEquals(rig.said, ["synced"]);
+});
+
+Deno.test("a slip of who is told is not the end of it", async () => {
+  using heard = new HeardErrors();
+  await using rig = new Rig();
+  rig.server.put(PATH, service("a"));
+  rig.onChanges = () => {
+    rig.onChanges = () => {};
+    slip();
+  };
+  rig.listWatch.start();
+  assertEquals(await rig.until(1), ["problem: an internal error"]);
+  assertEquals(heard.errors, [{ where: "task", message: "a slip" }]);
+  await pass(rig, 1_000);
+  await rig.server.nextWatch();
+  rig.server.put(PATH, service("b"));
+  assertEquals((await rig.until(3)).at(-1), "added b");
+});

@@ -1,0 +1,180 @@
+/**
+ * What health and admin ports answer, on either side: Konnectivity's paths,
+ * statuses and bodies.
+ *
+ * @module
+ */
+
+import { jsonPieces, slicedText } from "./sliced_text.ts";
+import {
+  type MetricRegistry,
+  METRICS_CONTENT_TYPE,
+} from "../../platform/metrics/metrics.ts";
+
+/** One condition of readiness. */
+export interface ReadinessCheck {
+  /** Such as `server-connected`. */
+  readonly name: string;
+  /** Why it is not met, or `undefined` when it is. */
+  problem(): string | undefined;
+}
+
+/** What a health port needs. */
+export interface HealthOptions {
+  readonly metrics: MetricRegistry;
+  readonly checks: readonly ReadinessCheck[];
+  /** What somebody should look at although all is ready; for `?verbose`. */
+  readonly notes?: () => readonly string[];
+  /**
+   * How `/readyz` says no: Konnectivity's server answers 500 and the bare
+   * problem, its agent 503 and the list of checks.
+   */
+  readonly style: "server" | "agent";
+}
+
+/** Answers one request. */
+export type HttpHandler = (request: Request) => Response;
+
+/** `/healthz`, `/readyz` (and `/ready`), `/metrics`. */
+export function healthHandler(options: HealthOptions): HttpHandler {
+  return router(healthRoutes(options));
+}
+
+/**
+ * Everything on one port, as yurttunnel's agents have it.
+ *
+ * @param more What else is answered there, by path.
+ */
+export function metaHandler(
+  options: HealthOptions,
+  more: Routes = {},
+): HttpHandler {
+  return router({ ...healthRoutes(options), ...PROFILE_ROUTES, ...more });
+}
+
+/**
+ * `/metrics` and, honestly, no profiles.
+ *
+ * @param metricsAt The registry, or the port that has them (the agent's admin
+ *   port redirects, as upstream's does).
+ * @param more What else is answered there, by path.
+ */
+export function adminHandler(
+  metricsAt: MetricRegistry | { readonly healthPort: number },
+  more: Routes = {},
+): HttpHandler {
+  return router({
+    "/metrics": (url) =>
+      "healthPort" in metricsAt
+        ? redirect(`//${url.hostname}:${metricsAt.healthPort}/metrics`)
+        : metrics(metricsAt),
+    ...PROFILE_ROUTES,
+    ...more,
+  });
+}
+
+/** Answers by path. */
+export type Routes = Readonly<
+  Record<string, (url: URL, request: Request) => Response>
+>;
+
+/** `routes`, where `refuse` has nothing against a request. */
+export function guarded(
+  routes: Routes,
+  refuse: (request: Request) => Response | undefined,
+): Routes {
+  return Object.fromEntries(
+    Object.entries(routes).map(([path, route]) => [
+      path,
+      (url: URL, request: Request) => refuse(request) ?? route(url, request),
+    ]),
+  );
+}
+
+function healthRoutes(options: HealthOptions): Routes {
+  return {
+    "/healthz": () => plain(200, "ok"),
+    "/readyz": (url) => readiness(options, url),
+    "/ready": (url) => readiness(options, url),
+    "/metrics": () => metrics(options.metrics),
+  };
+}
+
+const PROFILE_ROUTES: Routes = {
+  "/debug/pprof": noProfiles,
+  "/debug/pprof/": noProfiles,
+  "/debug/pprof/profile": noProfiles,
+  "/debug/pprof/symbol": noProfiles,
+  "/debug/pprof/trace": noProfiles,
+};
+
+function router(routes: Routes): HttpHandler {
+  return (request) => {
+    const url = new URL(request.url);
+    const route = Object.hasOwn(routes, url.pathname)
+      ? routes[url.pathname]
+      : undefined;
+    if (route === undefined) return plain(404, "404 page not found\n");
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return plain(405, "only GET and HEAD are answered here\n");
+    }
+    return route(url, request);
+  };
+}
+
+function readiness(
+  { checks, notes, style }: HealthOptions,
+  url: URL,
+): Response {
+  const results = checks.map(({ name, problem }) => ({
+    name,
+    problem: problem(),
+  }));
+  const problems = results.flatMap(({ problem }) => problem ?? []);
+  const isReady = problems.length === 0;
+  const status = isReady ? 200 : style === "server" ? 500 : 503;
+  if (!url.searchParams.has("verbose")) {
+    if (isReady) return plain(status, "ok");
+    if (style === "server") return plain(status, problems.join("; "));
+  }
+  const lines = results.map(({ name, problem }) =>
+    problem === undefined
+      ? `[+]${name} ok\n`
+      : `[-]${name} failed: ${problem}\n`
+  );
+  for (const note of notes?.() ?? []) lines.push(`[!]${note}\n`);
+  const verdict = isReady ? "check passed\n" : "";
+  return plain(status, `[+]ping ok\n${lines.join("")}${verdict}`);
+}
+
+function metrics(registry: MetricRegistry): Response {
+  return new Response(slicedText(registry.pieces()), {
+    headers: { "content-type": METRICS_CONTENT_TYPE },
+  });
+}
+
+function noProfiles(): Response {
+  return plain(
+    404,
+    "There are no Go profiles here: this is not a Go program. Servers and " +
+      "agents with --enable-profiling give V8's on their admin port.\n",
+  );
+}
+
+function redirect(location: string): Response {
+  return new Response(null, { status: 301, headers: { location } });
+}
+
+/** Data, for programs; lists are asked for items as they are sent. */
+export function jsonAnswer(value: unknown): Response {
+  return new Response(slicedText(jsonPieces(value)), {
+    headers: { "content-type": "application/json" },
+  });
+}
+
+function plain(status: number, body: string): Response {
+  return new Response(body, {
+    status,
+    headers: { "content-type": "text/plain; charset=utf-8" },
+  });
+}

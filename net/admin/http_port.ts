@@ -1,0 +1,277 @@
+/**
+ * Answers plain HTTP/1.1 where anybody may ask: health, metrics, admin.
+ *
+ * The platform's own server lets a client hold a connection for ever without a
+ * word, which costs a descriptor, and whoever has none left serves nobody. So
+ * each connection gets one short request, one answer and a deadline, and there
+ * are only so many: the oldest goes for the next.
+ *
+ * It knows request lines. Bodies are not read, connections are not kept.
+ *
+ * @module
+ */
+
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../platform/errors/internal_errors.ts";
+import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+
+/** Connections at once: a probe or a scrape takes milliseconds. */
+export const HTTP_CONNECTIONS_MAX = 256;
+
+/** From the first to the last byte, both ways. */
+export const HTTP_DEADLINE_MS = 10_000;
+
+/** A browser with cookies for the host sends as much; probes 200 bytes. */
+export const HTTP_HEAD_BYTES_MAX = 16_384;
+
+const LONG_ANSWERS = new WeakMap<Response, number>();
+
+/** An answer that takes so much longer than others may. */
+export function longAnswer(response: Response, extraMs: number): Response {
+  LONG_ANSWERS.set(response, extraMs);
+  return response;
+}
+
+/** Answers one request. */
+export type HttpHandler = (request: Request) => Response | Promise<Response>;
+
+/** See the module description. */
+export class HttpPort {
+  readonly #handler: HttpHandler;
+  readonly #evicted: () => void;
+  /** The oldest first. */
+  readonly #open = new Set<ByteSocket>();
+
+  /** @param evicted A connection was ended to make room for another. */
+  constructor(handler: HttpHandler, evicted: () => void = () => {}) {
+    this.#handler = handler;
+    this.#evicted = evicted;
+  }
+
+  /** How many are connected. */
+  get connections(): number {
+    return this.#open.size;
+  }
+
+  /** Serves one accepted connection until it ends. */
+  async accept(socket: ByteSocket): Promise<void> {
+    if (this.#open.size >= HTTP_CONNECTIONS_MAX) this.#evictOldest();
+    this.#open.add(socket);
+    let deadline = setTimeout(() => socket.close(), HTTP_DEADLINE_MS);
+    try {
+      await this.#serve(socket, (extraMs) => {
+        clearTimeout(deadline);
+        const ms = HTTP_DEADLINE_MS + extraMs;
+        deadline = setTimeout(() => socket.close(), ms);
+      });
+    } catch {
+      // The client is gone, or was too slow; there is nobody left to tell.
+    } finally {
+      clearTimeout(deadline);
+      this.#open.delete(socket);
+      socket.close();
+    }
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    for (const socket of this.#open) socket.close();
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    try {
+      return await this.#handler(request);
+    } catch (error) {
+      reportInternalError("http", error);
+      return plain(500, `${INTERNAL_ERROR}\n`);
+    }
+  }
+
+  #evictOldest(): void {
+    const [oldest] = this.#open;
+    this.#open.delete(oldest!);
+    oldest!.close();
+    this.#evicted();
+  }
+
+  async #serve(
+    socket: ByteSocket,
+    extend: (extraMs: number) => void,
+  ): Promise<void> {
+    const lines = await readHead(socket);
+    if (lines === undefined) return;
+    const request = lines === "too-large" ? undefined : requestOf(lines);
+    const response = lines === "too-large"
+      ? plain(431, "the request head is too long\n")
+      : request === undefined
+      ? plain(400, "this is no HTTP/1.1 request\n")
+      : await this.#answer(request);
+    const extraMs = LONG_ANSWERS.get(response);
+    if (extraMs !== undefined) extend(extraMs);
+    const canChunk = lines !== "too-large" &&
+      lines[0]?.endsWith("HTTP/1.1") === true;
+    const hasBody = request?.method !== "HEAD";
+    for await (const bytes of answerPieces(response, hasBody, canChunk)) {
+      for (let sent = 0; sent < bytes.length;) {
+        sent += await socket.write(bytes.subarray(sent));
+      }
+    }
+    await socket.closeWrite();
+    // Closing with bytes unread would destroy the answer under way.
+    const rest = new Uint8Array(1024);
+    while (await socket.read(rest) !== null);
+  }
+}
+
+/** @returns `undefined` when the client left before it had asked. */
+async function readHead(
+  socket: ByteSocket,
+): Promise<readonly string[] | "too-large" | undefined> {
+  const gathered = new HeadBuffer(HTTP_HEAD_BYTES_MAX);
+  const buffer = new Uint8Array(2048);
+  for (;;) {
+    const count = await socket.read(buffer);
+    if (count === null) return undefined;
+    // No method: TLS, say, whose client would wait for an answer with us.
+    if (!isCapital(buffer[0]!) && gathered.isEmpty) return [];
+    const head = gathered.push(buffer.subarray(0, count));
+    if (head.kind === "tooLarge") return "too-large";
+    if (head.kind === "complete") return head.lines;
+  }
+}
+
+function isCapital(byte: number): boolean {
+  return byte >= 0x41 && byte <= 0x5a;
+}
+
+/** With the headers that handlers look at. */
+function requestOf([first = "", ...lines]: readonly string[]) {
+  const line = /^([A-Z]{1,20}) (\/[!-~]*) HTTP\/1\.[01]$/.exec(first);
+  if (line === null) return undefined;
+  const hosts = lines.flatMap((text) => /^host:[ \t]*(\S+)/i.exec(text) ?? []);
+  const [token, ...others] = lines.flatMap(authorizationOf);
+  const [, method = "", path = ""] = line;
+  try {
+    const isOne = token !== undefined && others.length === 0;
+    const headers = new Headers(isOne ? { authorization: token } : {});
+    const url = `http://${hosts[1] ?? "localhost"}${path}`;
+    return new Request(url, { method, headers });
+  } catch {
+    // A host that is none, or a method that fetch forbids (TRACE).
+    return undefined;
+  }
+}
+
+const AUTHORIZATION = "authorization:";
+
+/** Blanks are cut off before it is looked at: a stranger chooses how many. */
+function authorizationOf(line: string): string[] {
+  const name = line.slice(0, AUTHORIZATION.length).toLowerCase();
+  if (name !== AUTHORIZATION) return [];
+  const value = line.slice(AUTHORIZATION.length).trim();
+  return /^[!-~ ]{1,1000}$/.test(value) ? [value] : [];
+}
+
+/**
+ * An answer that is one chunk says its length; a longer one is made while it is
+ * sent, and its end is told by chunks (RFC 9112 §7.1), or to HTTP/1.0 by the end
+ * of the connection.
+ */
+async function* answerPieces(
+  response: Response,
+  hasBody: boolean,
+  canChunk: boolean,
+): AsyncIterable<Uint8Array> {
+  const reader = response.body?.getReader();
+  const chunks: Uint8Array[] = [];
+  let isWhole = reader === undefined;
+  while (!isWhole && chunks.length < 2) {
+    const { done, value } = await nextOf(reader!);
+    if (done) isWhole = true;
+    else chunks.push(value);
+  }
+  if (isWhole) {
+    const body = joined(chunks);
+    const head = headBytes(response, `content-length: ${body.length}`);
+    return yield hasBody ? joined([head, body]) : head;
+  }
+  yield headBytes(response, canChunk ? "transfer-encoding: chunked" : "");
+  if (!hasBody) return await reader!.cancel();
+  const framed = (chunk: Uint8Array) =>
+    canChunk
+      ? joined([encode(`${chunk.length.toString(16)}\r\n`), chunk, CHUNK_END])
+      : chunk;
+  try {
+    for (const chunk of chunks) yield framed(chunk);
+    for (;;) {
+      const { done, value } = await nextOf(reader!);
+      if (done) break;
+      yield framed(value);
+    }
+  } finally {
+    // Who is gone wants no more of it. What failed has been told of.
+    await reader!.cancel().catch(() => {});
+  }
+  if (canChunk) yield encode("0\r\n\r\n");
+}
+
+/** No socket has a part in it, so what fails here is ours. */
+async function nextOf(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  try {
+    return await reader.read();
+  } catch (error) {
+    reportInternalError("http", error);
+    throw error;
+  }
+}
+
+function headBytes(response: Response, length: string): Uint8Array {
+  return encode(
+    [
+      `HTTP/1.1 ${response.status} ${REASONS[response.status] ?? ""}`,
+      ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
+      ...length === "" ? [] : [length],
+      `date: ${new Date().toUTCString()}`,
+      "connection: close",
+      "\r\n",
+    ].join("\r\n"),
+  );
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+const CHUNK_END = encode("\r\n");
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  if (parts.length === 1) return parts[0]!;
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: "OK",
+  301: "Moved Permanently",
+  400: "Bad Request",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  421: "Misdirected Request",
+  431: "Request Header Fields Too Large",
+  500: "Internal Server Error",
+  503: "Service Unavailable",
+};
+
+function plain(status: number, body: string): Response {
+  return new Response(body, { status });
+}

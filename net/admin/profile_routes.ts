@@ -1,0 +1,104 @@
+/**
+ * `/debug/pprof/*` of a process that may be profiled: V8's profiles at the paths
+ * of Go's. The format is not pprof's; docs/operations.md says what reads it.
+ *
+ * @module
+ */
+
+import { type CpuProfile, Profiler } from "../../platform/process/profiler.ts";
+import type { Routes } from "./http_endpoints.ts";
+import { longAnswer } from "./http_port.ts";
+import { jsonPieces, slicedText } from "./sliced_text.ts";
+
+/** As Go's pprof. */
+const SECONDS_DEFAULT = 30;
+const SECONDS_MAX = 300;
+
+const INDEX = `Profiles of this process, in V8's formats (not pprof's):
+/debug/pprof/profile?seconds=30  CPU, a .cpuprofile: Chrome DevTools, speedscope
+/debug/pprof/heap                writes a .heapsnapshot beside the process, says where
+`;
+
+/** Only where somebody asked for them, and only on the admin port. */
+export function profileRoutes(profiler: Profiler = new Profiler()): Routes {
+  const index = () => plain(200, INDEX);
+  return {
+    "/debug/pprof": index,
+    "/debug/pprof/": index,
+    "/debug/pprof/profile": (url, { method }) => cpu(profiler, url, method),
+    "/debug/pprof/heap": (_url, { method }) => heap(profiler, method),
+  };
+}
+
+function cpu(profiler: Profiler, url: URL, method: string): Response {
+  const said = url.searchParams.get("seconds") ?? `${SECONDS_DEFAULT}`;
+  const seconds = Number(said);
+  if (!/^[0-9]{1,3}$/.test(said) || seconds < 1 || seconds > SECONDS_MAX) {
+    return plain(
+      400,
+      `Cannot profile: wanted seconds=1 to ${SECONDS_MAX}\n`,
+    );
+  }
+  if (method === "HEAD") return plain(200, "");
+  if (profiler.isBusy) {
+    return plain(409, "Cannot profile: another profile is being taken\n");
+  }
+  let profile: Promise<CpuProfile>;
+  try {
+    profile = profiler.cpu(seconds * 1000);
+    // Who asked may have gone; else it is the answer that fails.
+    profile.catch(() => {});
+  } catch (error) {
+    return failed("profile", error);
+  }
+  return longAnswer(
+    new Response(laterJson(profile), {
+      headers: {
+        "content-type": "application/json",
+        "content-disposition": 'attachment; filename="tunnel.cpuprofile"',
+      },
+    }),
+    seconds * 1000,
+  );
+}
+
+/** A browser's HEAD, or its preview, must not stop the process. */
+function heap(profiler: Profiler, method: string): Response {
+  if (method === "HEAD") return plain(200, "");
+  try {
+    return longAnswer(plain(200, `${profiler.heap()}\n`), HEAP_MS);
+  } catch (error) {
+    return failed("write a heap snapshot", error);
+  }
+}
+
+/** The process stands still meanwhile, and then finds the deadline over. */
+const HEAP_MS = 60_000;
+
+/** What can be said when it is there, in slices. */
+function laterJson(
+  value: Promise<unknown>,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
+  return new ReadableStream({
+    async pull(controller) {
+      reader ??= slicedText(jsonPieces(await value)).getReader();
+      const { done, value: chunk } = await reader.read();
+      if (done) controller.close();
+      else controller.enqueue(chunk);
+    },
+    cancel: () => reader?.cancel(),
+  }, { highWaterMark: 0 });
+}
+
+function failed(what: string, error: unknown): Response {
+  const reason = error instanceof Error ? error.message : String(error);
+  return plain(500, `Cannot ${what}: ${reason}\n`);
+}
+
+function plain(status: number, body: string): Response {
+  return new Response(body, {
+    status,
+    headers: { "content-type": "text/plain; charset=utf-8" },
+  });
+}

@@ -1,0 +1,347 @@
+/**
+ * Accepts connections for a TLS server, and does nothing for them before they
+ * have said what a handshake begins with.
+ *
+ * A connection that says nothing costs its descriptor and an entry in a table;
+ * to refuse one costs two system calls. So crowds and floods, which are many,
+ * cost little each, and what costs much, a handshake, begins only for a
+ * ClientHello that is complete (no slowloris of bytes gets that far), in turns
+ * (`TlsDoor`), and for sources that broke rules one at a time (`Brake`).
+ *
+ * Needs the C library; where there is none, the platform accepts (`TlsDoor.knock`).
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { ACCEPT_PAUSE_MS, refusalOn } from "../bind/accept_loop.ts";
+import { mayTakeDescriptor } from "../libc/free_descriptors.ts";
+import {
+  guarded,
+  reportInternalError,
+} from "../../platform/errors/internal_errors.ts";
+import { hostPort } from "../stream/deno_socket.ts";
+import { lingerInKernel } from "../libc/kernel_linger.ts";
+import { lastError, type LibC, openLibc } from "../libc/libc.ts";
+import type { PolledListener } from "../bind/polled_listener.ts";
+import {
+  type Polled,
+  type Poller,
+  Ready,
+  sharedPoller,
+} from "../poll/poller.ts";
+import {
+  SOCKET_ADDRESS_BYTES,
+  SocketAddressReader,
+} from "../libc/socket_address.ts";
+import { Errno, systemError } from "../libc/system_error.ts";
+import { tuneDescriptor } from "../libc/tcp_options.ts";
+import { HELLO_BYTES_MAX, isWholeHello } from "./client_hello.ts";
+import type { Guest, Intake } from "./intake.ts";
+import type { TlsDoor } from "./tls_door.ts";
+import { WaitingRoom } from "./waiting_room.ts";
+
+/**
+ * How long connections are accepted before others have a turn: a handful of
+ * them. What the kernel holds meanwhile is bounded by the backlog.
+ */
+export const ACCEPT_TURN_MS = 0.2;
+
+const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
+const MSG_PEEK = 2;
+
+/** What a `Doorway` needs from outside. */
+export interface DoorwayOptions {
+  readonly intake: Intake;
+  readonly door: TlsDoor;
+  readonly timers: Timers;
+  readonly random: () => number;
+  /** How long may pass until somebody has said what it begins with. */
+  readonly helloTimeoutMs: number;
+  /** Begins a handshake; the guest leaves when the connection ends. */
+  readonly letIn: (arrival: Arrival, guest: Guest) => void;
+  /** One line per burst of failures; accepting goes on. */
+  readonly onProblem: (line: string) => void;
+}
+
+/** Who is let in. */
+export interface Arrival {
+  /** Open, not waited for, and the receiver's to close. */
+  readonly descriptor: number;
+  /** Set by the receiver: its place is wanted for another, so close it. */
+  onEvicted: () => void;
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+}
+
+/** @param listener There is one only where there is a C library. */
+export function openDoorway(
+  listener: PolledListener,
+  options: DoorwayOptions,
+): Doorway {
+  return new Doorway(
+    listener,
+    { library: openLibc()!, poller: sharedPoller()! },
+    options,
+  );
+}
+
+interface Kernel {
+  readonly library: LibC;
+  readonly poller: Poller;
+}
+
+/** See the module description. */
+export class Doorway implements Polled {
+  readonly #listener: PolledListener;
+  readonly #kernel: Kernel;
+  readonly #options: DoorwayOptions;
+  readonly #room: WaitingRoom<Visitor>;
+  #isClosed = false;
+  #isFailing = false;
+
+  constructor(
+    listener: PolledListener,
+    kernel: Kernel,
+    options: DoorwayOptions,
+  ) {
+    this.#listener = listener;
+    this.#kernel = kernel;
+    this.#options = options;
+    const { timers, random } = options;
+    this.#room = new WaitingRoom({
+      timers,
+      random,
+      letIn: (visitor) => this.#line(visitor),
+    });
+    listener.watchedBy(this);
+  }
+
+  /** Stops accepting; who is here goes on. */
+  close(): void {
+    this.#isClosed = true;
+    this.#listener.close();
+  }
+
+  onReady(): void {
+    const { timers } = this.#options;
+    const untilMs = timers.now() + ACCEPT_TURN_MS;
+    while (this.#isAccepting && this.#acceptOne()) {
+      if (timers.now() < untilMs) continue;
+      return this.#kernel.poller.goOn(this);
+    }
+  }
+
+  /** Whoever came is lost; who is behind them is not. */
+  onFault(): void {
+    if (!this.#isClosed) this.#kernel.poller.goOn(this);
+  }
+
+  /** Another process may have the listener by now. */
+  get #isAccepting(): boolean {
+    return !this.#isClosed && this.#listener.isOpen;
+  }
+
+  /** @returns Whether there may be another one. */
+  #acceptOne(): boolean {
+    const { library } = this.#kernel;
+    const { descriptor } = this.#listener;
+    nameLength[0] = SOCKET_ADDRESS_BYTES;
+    const accepted = library.accept4(
+      descriptor,
+      name,
+      nameLengthBytes,
+      SOCK_FLAGS,
+    );
+    if (accepted >= 0) {
+      if (!mayTakeDescriptor("link")) return this.#turnAway(accepted);
+      this.#isFailing = false;
+      this.#welcome(accepted);
+      return true;
+    }
+    const number = lastError(library);
+    if (number === Errno.EAGAIN) return false;
+    if (number === Errno.EINTR || number === ECONNABORTED) return true;
+    this.#rest(systemError(number));
+    return false;
+  }
+
+  /** What is left is for health and administration. */
+  #turnAway(descriptor: number): true {
+    this.#kernel.library.close(descriptor);
+    if (!this.#isFailing) {
+      const { hostname, port } = this.#listener.address;
+      this.#options.onProblem(refusalOn(hostPort(hostname, port)));
+    }
+    this.#isFailing = true;
+    return true;
+  }
+
+  /** There is no descriptor left, or no memory. */
+  #rest({ message }: Error): void {
+    const { timers, onProblem } = this.#options;
+    if (!this.#isFailing) {
+      onProblem(
+        `Cannot accept an agent's connection: ${message}; trying again`,
+      );
+    }
+    this.#isFailing = true;
+    timers.after(ACCEPT_PAUSE_MS, () => this.onReady());
+  }
+
+  #welcome(descriptor: number): void {
+    const { intake, timers, helloTimeoutMs } = this.#options;
+    const address = hostPort(names.host(0) ?? "", names.port(0));
+    const visitor: Visitor = new Visitor(this.#kernel, descriptor, address, {
+      spoke: () => this.#onSpoken(visitor),
+      gone: () => this.#room.leave(visitor.guest!.brake!, visitor),
+    });
+    try {
+      const guest = intake.arrive(address, () => visitor.close());
+      if (guest === undefined) return visitor.close();
+      visitor.guest = guest;
+      if (this.#isTooMany(guest)) return this.#refuse(visitor);
+      visitor.wait(timers.after(helloTimeoutMs, () => visitor.close()));
+    } catch (error) {
+      reportInternalError("accept", error);
+      visitor.close();
+    }
+  }
+
+  #isTooMany(guest: Guest): boolean {
+    const brake = guest.brake!;
+    return brake.isOn(this.#options.timers.now()) && this.#room.isFull(brake);
+  }
+
+  #refuse(visitor: Visitor): void {
+    visitor.guest!.refuseBraked();
+    visitor.close();
+  }
+
+  #onSpoken(visitor: Visitor): void {
+    const brake = visitor.guest!.brake!;
+    // Nobody overtakes those who wait.
+    if (!brake.isOn(this.#options.timers.now())) return this.#line(visitor);
+    if (!this.#room.wait(brake, visitor)) this.#refuse(visitor);
+  }
+
+  /** Its turn comes behind that of those who stand in line. */
+  #line(visitor: Visitor): void {
+    const begin = () => {
+      const { guest } = visitor;
+      if (!guest!.takeHandshake()) return visitor.close();
+      const { letIn, timers } = this.#options;
+      const { hostname, port } = this.#listener.address;
+      const arrival = visitor.arrive(timers, hostPort(hostname, port));
+      guarded("accept", () => letIn(arrival, guest!), () => visitor.close());
+    };
+    this.#options.door.queue({ isGone: () => visitor.isOver, begin });
+  }
+}
+
+/** How a visitor tells of itself. */
+interface VisitorEvents {
+  spoke(): void;
+  gone(): void;
+}
+
+/** Who has connected, and has said too little yet. */
+class Visitor implements Polled {
+  /** Set before anything else happens, unless there is no room. */
+  guest: Guest | undefined;
+  readonly #kernel: Kernel;
+  readonly address: string;
+  readonly #descriptor: number;
+  readonly #events: VisitorEvents;
+  #state: "silent" | "spoken" | "over" = "silent";
+  #deadline: Timer | undefined;
+  #arrival: Arrival | undefined;
+
+  constructor(
+    kernel: Kernel,
+    descriptor: number,
+    address: string,
+    events: VisitorEvents,
+  ) {
+    this.address = address;
+    this.#kernel = kernel;
+    this.#descriptor = descriptor;
+    this.#events = events;
+  }
+
+  get isOver(): boolean {
+    return this.#state === "over";
+  }
+
+  /** Until it has spoken, and its turn has come. */
+  wait(deadline: Timer): void {
+    this.#deadline = deadline;
+    const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
+    if (!this.#kernel.poller.add(this.#descriptor, interest, this)) {
+      return this.close();
+    }
+    this.#look();
+  }
+
+  onReady(ready: number): void {
+    if ((ready & ENDS) !== 0) this.close();
+    else this.#look();
+  }
+
+  onFault(): void {
+    this.close();
+  }
+
+  #look(): void {
+    if (this.#state !== "silent") return;
+    const { library } = this.#kernel;
+    const count = library.recv(this.#descriptor, hello, HELLO_SIZE, MSG_PEEK);
+    if (count < 0 && lastError(library) === Errno.EAGAIN) return;
+    if (count <= 0) return this.close();
+    if (!isWholeHello(hello.subarray(0, count))) return;
+    this.#state = "spoken";
+    this.#events.spoke();
+  }
+
+  /** From now on the descriptor is somebody else's. */
+  arrive(timers: Timers, localAddress: string): Arrival {
+    this.#state = "over";
+    this.#deadline?.cancel();
+    const { library, poller } = this.#kernel;
+    const descriptor = this.#descriptor;
+    poller.release(descriptor);
+    tuneDescriptor(library, descriptor);
+    const guest = this.guest!;
+    guest.linger = () => lingerInKernel(library, descriptor, timers);
+    const { address: remoteAddress } = this;
+    const onEvicted = () => {};
+    return this.#arrival = {
+      descriptor,
+      remoteAddress,
+      localAddress,
+      onEvicted,
+    };
+  }
+
+  /** Harmless a second time. Who was let in is closed by who let it in. */
+  close(): void {
+    if (this.#state === "over") return this.#arrival?.onEvicted();
+    const hasSpoken = this.#state === "spoken";
+    this.#state = "over";
+    this.#deadline?.cancel();
+    void this.#kernel.poller.close(this.#descriptor);
+    if (hasSpoken) this.#events.gone();
+    this.guest?.leave();
+  }
+}
+
+const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR;
+const ECONNABORTED = 103;
+
+// One for all, as each call is dealt with at once.
+const name = new Uint8Array(SOCKET_ADDRESS_BYTES);
+const names = new SocketAddressReader(name);
+const nameLength = new Uint32Array(1);
+const nameLengthBytes = new Uint8Array(nameLength.buffer);
+const hello = new Uint8Array(HELLO_BYTES_MAX);
+const HELLO_SIZE = BigInt(HELLO_BYTES_MAX);

@@ -1,0 +1,407 @@
+/**
+ * Counts everybody who connects to a process, by source and all together, and
+ * says who may stay.
+ *
+ * Work and memory per connection is a handful of numbers; a source is forgotten
+ * with its last connection (its resets a while later), so that the table of
+ * sources is never longer than that of connections.
+ *
+ * Reading order: `Intake.arrive`, then `Guest`; `Brake` for sources that break rules.
+ *
+ * @module
+ */
+
+import type { SharedLimits } from "../../proto/streams/shared_limits.ts";
+import { TokenBucket } from "../../proto/streams/token_bucket.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+import { Brake, WEIGHT_OF_STRANGER } from "./brake.ts";
+import {
+  type IntakeLimit,
+  type IntakeLimits,
+  type IntakePlan,
+  type IntakeScope,
+  STRANGER_BYTES_MAX,
+} from "./intake_limits.ts";
+import { sourceOf } from "./source.ts";
+
+/**
+ * Sources without a connection whose resets are remembered: hanging up is no
+ * way to get a fresh budget. Who was quiet longest is forgotten first.
+ */
+export const QUIET_SOURCES_MAX = 4_096;
+
+/** Processes that are remembered for their faults; quietest forgotten first. */
+export const FAULTY_PROCESSES_MAX = 256;
+
+/** What an `Intake` needs from outside. */
+export interface IntakeOptions {
+  readonly plan: IntakePlan;
+  readonly clock: Clock;
+  /** A limit was reached, which cost somebody something. */
+  readonly reached: (limit: IntakeLimit, scope: IntakeScope) => void;
+  /**
+   * A source or a process has broken rules too often and is slowed down; see
+   * `Brake`.
+   */
+  readonly braked?: (name: string) => void;
+}
+
+/** What one source, or all of them, hold now. */
+class Account {
+  connections = 0;
+  streams = 0;
+  headerBytes = 0;
+  /** In the order in which they came. */
+  readonly strangers = new Set<Guest>();
+  readonly resets: TokenBucket;
+  readonly handshakes: TokenBucket;
+  readonly work: TokenBucket;
+  readonly brake: Brake;
+
+  constructor(readonly limits: IntakeLimits, nowMs: number) {
+    this.brake = new Brake(nowMs);
+    this.resets = new TokenBucket(limits.resets, nowMs);
+    this.handshakes = new TokenBucket(limits.handshakes, nowMs);
+    this.work = new TokenBucket(limits.work, nowMs);
+  }
+}
+
+/** See the module description. */
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #all: Account;
+  readonly #allAlone: readonly Account[];
+  readonly #host: Host;
+  readonly #sources = new Map<string, Account>();
+  /** Sources of {@linkcode QUIET_SOURCES_MAX}, the quietest first. */
+  readonly #quiet = new Map<string, Account>();
+  /** Of {@linkcode FAULTY_PROCESSES_MAX}. */
+  readonly #processes = new Map<number, Brake>();
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    this.#all = new Account(options.plan.all, options.clock.now());
+    this.#allAlone = [this.#all];
+    this.#host = {
+      nowMs: () => options.clock.now(),
+      left: (name) => this.#forget(name),
+      reached: (limit, account) =>
+        options.reached(limit, this.#scopeOf(account, limit)),
+    };
+  }
+
+  /** How many are connected. */
+  get connections(): number {
+    return this.#all.connections;
+  }
+
+  /** How many of them have not shown who they are. */
+  get strangers(): number {
+    return this.#all.strangers.size;
+  }
+
+  /** How many sources they come from. */
+  get sources(): number {
+    return this.#sources.size;
+  }
+
+  /**
+   * Somebody has connected where all show a certificate, or is known by being
+   * there: its source has no brake, for who else is behind it is known, too.
+   *
+   * @param remoteAddress `ip:port`; `undefined` for a unix socket, whose peers
+   *   are known by that alone.
+   * @param close Ends the connection at once, and makes `leave` be called.
+   * @param process At the other end of a unix socket. Each has its own brake.
+   * @returns `undefined`: there is no room, close it.
+   */
+  enter(
+    remoteAddress: string | undefined,
+    close: () => void,
+    process?: number,
+  ): Guest | undefined {
+    const guest = this.#comeFrom(remoteAddress, close);
+    if (process !== undefined) this.#watch(guest, process);
+    if (guest === undefined || !guest.isStranger) return guest;
+    if (guest.takeHandshake()) return guest;
+    guest.leave();
+    return undefined;
+  }
+
+  /**
+   * Somebody has connected where everybody may, and has yet to call
+   * `takeHandshake`. Its source may be slowed down.
+   *
+   * @param remoteAddress As `enter`.
+   */
+  arrive(remoteAddress: string, close: () => void): Guest | undefined {
+    const guest = this.#comeFrom(remoteAddress, close);
+    if (guest === undefined) return undefined;
+    const name = sourceOf(remoteAddress);
+    const { brake } = this.#sources.get(name)!;
+    guest.watch(brake, () => this.#options.braked?.(name));
+    return guest;
+  }
+
+  #watch(guest: Guest | undefined, process: number): void {
+    const processes = this.#processes;
+    const brake = processes.get(process) ??
+      new Brake(this.#options.clock.now());
+    guest?.watch(brake, () => {
+      this.#options.braked?.(`process ${process}`);
+    }, () => {
+      processes.delete(process);
+      processes.set(process, brake);
+      if (processes.size <= FAULTY_PROCESSES_MAX) return;
+      const [quietest] = processes.keys();
+      processes.delete(quietest!);
+    });
+  }
+
+  #comeFrom(
+    remoteAddress: string | undefined,
+    close: () => void,
+  ): Guest | undefined {
+    const name = remoteAddress && sourceOf(remoteAddress);
+    const source = name === undefined ? undefined : this.#accountOf(name);
+    if (!this.#hasRoom(source, "source") || !this.#hasRoom(this.#all, "all")) {
+      if (name !== undefined) this.#forget(name);
+      return undefined;
+    }
+    if (name === undefined || source === undefined) {
+      return new Guest(this.#allAlone, close, this.#host, undefined);
+    }
+    this.#makeWay(source, "source");
+    this.#makeWay(this.#all, "all");
+    // It may have lost its last connection to make room for this one.
+    this.#quiet.delete(name);
+    this.#sources.set(name, source);
+    const guest = new Guest([source, this.#all], close, this.#host, name);
+    guest.wait();
+    return guest;
+  }
+
+  /** Room for one connection more, if need be instead of a stranger's. */
+  #hasRoom(account: Account | undefined, scope: IntakeScope): boolean {
+    if (account === undefined) return true;
+    const { connections, limits, strangers } = account;
+    if (connections < limits.connections) return true;
+    this.#options.reached("connections", scope);
+    const [oldest] = strangers;
+    oldest?.evict();
+    return oldest !== undefined;
+  }
+
+  /** A brake is one source's, or one process's, and never everybody's. */
+  #scopeOf(account: Account | undefined, limit: IntakeLimit): IntakeScope {
+    if (limit === "faults") return "source";
+    if (account === undefined) return "connection";
+    return account === this.#all ? "all" : "source";
+  }
+
+  /** Room for one stranger more. */
+  #makeWay({ strangers, limits }: Account, scope: IntakeScope): void {
+    if (strangers.size < limits.strangers) return;
+    this.#options.reached("strangers", scope);
+    const [oldest] = strangers;
+    oldest?.evict();
+  }
+
+  #accountOf(name: string): Account {
+    const account = this.#sources.get(name) ?? this.#quiet.get(name) ??
+      new Account(this.#options.plan.source, this.#options.clock.now());
+    this.#quiet.delete(name);
+    this.#sources.set(name, account);
+    return account;
+  }
+
+  #forget(name: string): void {
+    const account = this.#sources.get(name);
+    if (account === undefined || account.connections > 0) return;
+    this.#sources.delete(name);
+    this.#quiet.set(name, account);
+    if (this.#quiet.size <= QUIET_SOURCES_MAX) return;
+    const [quietest] = this.#quiet.keys();
+    this.#quiet.delete(quietest!);
+  }
+}
+
+/** What a guest needs of its host. */
+interface Host {
+  nowMs(): number;
+  left(source: string): void;
+  /** @param account Whose limit; `undefined`: the connection's own. */
+  reached(limit: IntakeLimit, account: Account | undefined): void;
+}
+
+/** One connection, as long as it lasts. */
+export class Guest implements SharedLimits {
+  /**
+   * To be called before it is closed because it does not listen: it can still
+   * hear what it was told, and nobody reads what it goes on to say.
+   */
+  linger: () => void = () => {};
+  readonly #accounts: readonly Account[];
+  readonly #close: () => void;
+  readonly #host: Host;
+  readonly #source: string | undefined;
+  #isHere = true;
+  #hasShaken = false;
+  #isGuilty = false;
+  #brake: Brake | undefined;
+  #braked = () => {};
+  #remember = () => {};
+  #bytes = 0;
+
+  /** @param accounts Its source's, if it has one, and everybody's. */
+  constructor(
+    accounts: readonly Account[],
+    close: () => void,
+    host: Host,
+    source: string | undefined,
+  ) {
+    this.#source = source;
+    this.#accounts = accounts;
+    this.#close = close;
+    this.#host = host;
+    for (const account of accounts) account.connections++;
+  }
+
+  /** Whether it has yet to show who it is. */
+  get isStranger(): boolean {
+    return this.#accounts[0]!.strangers.has(this);
+  }
+
+  /** Of where it comes from, if that has one. */
+  get brake(): Brake | undefined {
+    return this.#brake;
+  }
+
+  /**
+   * @param braked A fault of this one was one too many.
+   * @param remember There was a fault.
+   */
+  watch(
+    brake: Brake,
+    braked: () => void,
+    remember: () => void = () => {},
+  ): void {
+    this.#brake = brake;
+    this.#braked = braked;
+    this.#remember = remember;
+  }
+
+  /** It has to show who it is. */
+  wait(): void {
+    for (const { strangers } of this.#accounts) strangers.add(this);
+  }
+
+  /** It has shown who it is. */
+  known(): void {
+    if (!this.isStranger) return;
+    for (const { strangers, handshakes } of this.#accounts) {
+      strangers.delete(this);
+      handshakes.refund();
+    }
+    this.#brake?.ease(this.#host.nowMs());
+  }
+
+  /**
+   * It is ended for its own fault, which its source is remembered for. Once for
+   * each connection.
+   */
+  fault(weight = 1): void {
+    if (this.#isGuilty || this.#brake === undefined) return;
+    this.#isGuilty = true;
+    this.#remember();
+    if (this.#brake.fault(this.#host.nowMs(), weight)) this.#braked();
+  }
+
+  /** Where it comes from is slowed down, and it is one too many from there. */
+  refuseBraked(): void {
+    this.#host.reached("faults", this.#accounts[0]);
+  }
+
+  /** Its place is wanted for another, which is no fault of its own. */
+  evict(): void {
+    this.#hasShaken = false;
+    this.leave();
+    this.#close();
+  }
+
+  /** The connection is over. Harmless a second time. */
+  leave(): void {
+    if (!this.#isHere) return;
+    this.#isHere = false;
+    if (this.#hasShaken && this.isStranger) this.fault(WEIGHT_OF_STRANGER);
+    for (const account of this.#accounts) {
+      account.strangers.delete(this);
+      account.connections--;
+    }
+    if (this.#source !== undefined) this.#host.left(this.#source);
+  }
+
+  takeStream(): boolean {
+    const full = this.#accounts.find(({ streams, limits }) =>
+      streams >= limits.streams
+    );
+    if (full !== undefined) return this.#refuse("streams", full);
+    for (const account of this.#accounts) account.streams++;
+    return true;
+  }
+
+  giveStream(): void {
+    for (const account of this.#accounts) account.streams--;
+  }
+
+  takeHeaderBytes(bytes: number): boolean {
+    const full = this.#accounts.find(({ headerBytes, limits }) =>
+      headerBytes + bytes > limits.headerBytes
+    );
+    if (full !== undefined) return this.#refuse("header_bytes", full);
+    for (const account of this.#accounts) account.headerBytes += bytes;
+    return true;
+  }
+
+  giveHeaderBytes(bytes: number): void {
+    for (const account of this.#accounts) account.headerBytes -= bytes;
+  }
+
+  takeReset(): boolean {
+    return this.#spend("resets", 1);
+  }
+
+  /** It will shake hands. @returns false: one too many. */
+  takeHandshake(): boolean {
+    return this.#hasShaken = this.#spend("handshakes", 1);
+  }
+
+  /** A stranger has said so much. @returns false: it was too much. */
+  takeBytes(bytes: number): boolean {
+    this.#bytes += bytes;
+    if (this.#bytes <= STRANGER_BYTES_MAX) return true;
+    this.#host.reached("bytes", undefined);
+    this.fault();
+    return false;
+  }
+
+  /** A stranger has made so much work. @returns false: it was too much. */
+  takeWork(ms: number): boolean {
+    if (this.#spend("work", ms)) return true;
+    this.fault();
+    return false;
+  }
+
+  #spend(limit: "resets" | "handshakes" | "work", tokens: number): boolean {
+    const nowMs = this.#host.nowMs();
+    const empty = this.#accounts.find((account) =>
+      !account[limit].spend(nowMs, tokens)
+    );
+    return empty === undefined || this.#refuse(limit, empty);
+  }
+
+  #refuse(limit: IntakeLimit, account: Account): false {
+    this.#host.reached(limit, account);
+    return false;
+  }
+}

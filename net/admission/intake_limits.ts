@@ -1,0 +1,146 @@
+/**
+ * How much all peers of a process together, and those of one source, may hold.
+ *
+ * A source is an IPv4 address or an IPv6 /64 (`source.ts`). Behind one address
+ * there may be a whole site (NAT) or all agents there are (a load balancer that
+ * puts its own address), so a source may do what two hundred agents do that
+ * come back at once, ten times over; all together what memory can bear. A unix
+ * socket is nobody's source: who may open it is known, and only the limits on
+ * all hold there.
+ *
+ * @module
+ */
+
+import type { BucketSize } from "../../proto/streams/token_bucket.ts";
+
+/** What is limited; also the label of the counter. */
+export type IntakeLimit =
+  | "strangers"
+  | "connections"
+  | "streams"
+  | "header_bytes"
+  | "resets"
+  | "handshakes"
+  | "bytes"
+  | "work"
+  | "faults";
+
+/** Whom a limit is on. */
+export type IntakeScope = "connection" | "source" | "all";
+
+/**
+ * What a stranger may say, all in all. It takes that much to become known: a
+ * token (16 KiB), identifiers (64 KiB), or a message of Join (64 KiB), and
+ * HTTP/2 around it.
+ */
+export const STRANGER_BYTES_MAX = 128 * 1024;
+
+/** The limits of one scope. */
+export interface IntakeLimits {
+  /**
+   * Connections whose peer has not shown who it is: handshakes under way, and
+   * whoever came through one without a certificate and was not admitted yet.
+   * One more, and the one that has waited longest goes: honest peers need
+   * milliseconds, so it is hardly ever one of them.
+   */
+  readonly strangers: number;
+  /** All connections. One more is refused unless a stranger can go for it. */
+  readonly connections: number;
+  /** Calls that peers have open. One more is refused (REFUSED_STREAM). */
+  readonly streams: number;
+  /** Bytes of heads that have begun and not ended. */
+  readonly headerBytes: number;
+  /** Calls that were begun and thrown away. */
+  readonly resets: BucketSize;
+  /**
+   * Handshakes that nobody known came out of: one more is not begun. Whoever
+   * shows who it is gets its own back. Each is a signature, a key exchange and
+   * their objects, about two milliseconds.
+   */
+  readonly handshakes: BucketSize;
+  /** Milliseconds of work that strangers made; who makes more is ended. */
+  readonly work: BucketSize;
+}
+
+/** Both scopes. */
+export interface IntakePlan {
+  readonly source: IntakeLimits;
+  readonly all: IntakeLimits;
+}
+
+const MIB = 1024 * 1024;
+
+/** What one source may hold unless the process chooses otherwise. */
+export const SOURCE_LIMITS_DEFAULT: IntakeLimits = {
+  // 200 agents with eight links each come back at once.
+  strangers: 2_048,
+  // Twice the ten thousand idle callers that one API server is measured with.
+  connections: 20_000,
+  // As many conduits as one link may have; one call each.
+  streams: 65_536,
+  // 64 of the longest header blocks (128 KiB) or 256 CONNECT heads.
+  headerBytes: 8 * MIB,
+  // All calls of a busy API server are cancelled at once, and again.
+  resets: { burst: 65_536, perSecond: 5_000 },
+  // 200 nodes come back with expired certificates, two calls each; then a tenth
+  // of the time.
+  handshakes: { burst: 512, perSecond: 50 },
+  // 200 nodes join at once, at five milliseconds each; then a tenth.
+  work: { burst: 1_000, perSecond: 100 },
+};
+
+/** What all sources may hold together unless the process chooses otherwise. */
+export const ALL_LIMITS_DEFAULT: IntakeLimits = {
+  strangers: 4_096,
+  connections: 65_536,
+  streams: 262_144,
+  headerBytes: 64 * MIB,
+  resets: { burst: 262_144, perSecond: 20_000 },
+  // Half of the time is left to those who are known.
+  handshakes: { burst: 4_096, perSecond: 250 },
+  work: { burst: 2_000, perSecond: 250 },
+};
+
+/** Descriptors left to targets, files and names when none may connect. */
+const DESCRIPTORS_RESERVED_SHARE = 1 / 8;
+
+/** Of those for connections, strangers get at most this part. */
+const STRANGERS_SHARE = 1 / 2;
+
+/** What a process may choose; the rest are the defaults above. */
+export interface IntakeWish {
+  readonly connectionsMax?: number;
+  readonly sourceConnectionsMax?: number;
+  readonly strangersMax?: number;
+  readonly sourceStrangersMax?: number;
+}
+
+/**
+ * Fills in the defaults, and keeps what was not chosen below what the process
+ * has descriptors for: out of them nobody is served, known or not.
+ *
+ * @param descriptors How many the process may have; `undefined`: not known.
+ */
+export function intakePlan(
+  wish: IntakeWish = {},
+  descriptors: number | undefined = undefined,
+): IntakePlan {
+  const room = descriptors === undefined
+    ? Infinity
+    : Math.floor(descriptors * (1 - DESCRIPTORS_RESERVED_SHARE));
+  const connections = wish.connectionsMax ??
+    Math.min(ALL_LIMITS_DEFAULT.connections, room);
+  const strangers = wish.strangersMax ?? Math.min(
+    ALL_LIMITS_DEFAULT.strangers,
+    Math.ceil(connections * STRANGERS_SHARE),
+  );
+  return {
+    source: {
+      ...SOURCE_LIMITS_DEFAULT,
+      connections: wish.sourceConnectionsMax ??
+        SOURCE_LIMITS_DEFAULT.connections,
+      strangers: wish.sourceStrangersMax ?? SOURCE_LIMITS_DEFAULT.strangers,
+    },
+    all: { ...ALL_LIMITS_DEFAULT, connections, strangers },
+  };
+}

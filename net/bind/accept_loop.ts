@@ -1,0 +1,119 @@
+/**
+ * Accepts connections for as long as a listener lives, whatever happens.
+ *
+ * @module
+ */
+
+import { guarded } from "../../platform/errors/internal_errors.ts";
+import {
+  type DescriptorUse,
+  keepSpareDescriptor,
+  mayTakeDescriptor,
+  withSpareDescriptor,
+} from "../libc/free_descriptors.ts";
+import { codeOf } from "../stream/byte_socket.ts";
+
+/** How long accepting rests when the process has no descriptor left. */
+export const ACCEPT_PAUSE_MS = 100;
+
+/** Who hears of an accept loop. */
+export interface AcceptEvents<Conn> {
+  onConnection(conn: Conn): void;
+  /** One line per burst of failures; accepting goes on. */
+  onProblem(line: string): void;
+  /** Who else needs descriptors goes first; default: `caller`. */
+  readonly use?: DescriptorUse;
+}
+
+/** Returns when `listener` was closed. */
+export async function acceptLoop<Conn extends { close(): void }>(
+  listener: { accept(): Promise<Conn>; acceptNow?(): Conn | undefined },
+  name: string,
+  events: AcceptEvents<Conn>,
+): Promise<void> {
+  const { use = "caller" } = events;
+  let isFailing = false;
+  keepSpareDescriptor();
+  for (;;) {
+    try {
+      const conn = listener.acceptNow?.() ?? await listener.accept();
+      if (!mayTakeDescriptor(use)) {
+        conn.close();
+        if (!isFailing) events.onProblem(refusalOn(name));
+        isFailing = true;
+        continue;
+      }
+      isFailing = false;
+      // What becomes of one is no reason to accept no more.
+      guarded(
+        "accept",
+        () => events.onConnection(conn),
+        () => conn.close(),
+      );
+    } catch (error) {
+      if (
+        error instanceof Deno.errors.BadResource ||
+        error instanceof Deno.errors.Interrupted
+      ) return;
+      if (!isTransient(error)) throw error;
+      if (!isFailing) {
+        events.onProblem(
+          `Cannot accept a connection on ${name}: ` +
+            `${(error as Error).message}; trying again`,
+        );
+      }
+      isFailing = true;
+      if (refuseWaiting(listener, error)) continue;
+      await new Promise((resolve) => setTimeout(resolve, ACCEPT_PAUSE_MS));
+    }
+  }
+}
+
+/** For the log. */
+export function refusalOn(name: string): string {
+  return `Refusing connections on ${name}: there are only as many descriptors ` +
+    `left as health, administration and links need; raise "ulimit -n"`;
+}
+
+/**
+ * Without a descriptor there is one for this: who waits is told at once that
+ * there is no room, and can try elsewhere.
+ *
+ * @returns Whether somebody was.
+ */
+function refuseWaiting<Conn extends { close(): void }>(
+  listener: { acceptNow?(): Conn | undefined },
+  error: unknown,
+): boolean {
+  if (!SHORT_CODES.has(codeOf(error))) return false;
+  try {
+    return withSpareDescriptor(() => {
+      const conn = listener.acceptNow?.();
+      conn?.close();
+      return conn !== undefined;
+    });
+  } catch {
+    return false; // Somebody else was quicker, or they have gone.
+  }
+}
+
+/** There is no descriptor left, for this process or for the system. */
+const SHORT_CODES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
+
+/** Failures of `accept(2)` that say nothing about the listener. */
+const TRANSIENT_CODES: ReadonlySet<string> = new Set([
+  "EMFILE",
+  "ENFILE",
+  "ENOBUFS",
+  "ENOMEM",
+  "ECONNABORTED",
+  "ECONNRESET",
+  // The platform asks who came, and they have gone again with a reset.
+  "ENOTCONN",
+  "EPROTO",
+  "EPERM",
+]);
+
+function isTransient(error: unknown): boolean {
+  return TRANSIENT_CODES.has(codeOf(error));
+}

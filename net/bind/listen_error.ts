@@ -1,0 +1,79 @@
+/**
+ * Why a port or socket path could not be opened.
+ *
+ * @module
+ */
+
+import { codeOf } from "../stream/byte_socket.ts";
+
+/** What a caller can say something useful about. */
+export type ListenProblem =
+  | "in-use"
+  | "permission"
+  | "bad-address"
+  | "no-descriptors"
+  | "other";
+
+/** A listener that could not be opened. The caller adds which flag to change. */
+export class ListenError extends Error {
+  /** Tells it from other errors, also by its text. */
+  override readonly name = "ListenError";
+
+  /** Made by {@linkcode listenError} for most. */
+  constructor(
+    /** For who decides by it. */
+    readonly problem: ListenProblem,
+    /** `host:port` or a path. */
+    readonly address: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+const PROBLEMS: ReadonlyMap<string, [ListenProblem, string]> = new Map<
+  string,
+  [ListenProblem, string]
+>(Object.entries({
+  EADDRINUSE: ["in-use", "another process listens there"],
+  EACCES: [
+    "permission",
+    "permission denied; ports below 1024 need a privilege",
+  ],
+  EPERM: ["permission", "permission denied"],
+  EADDRNOTAVAIL: ["bad-address", "this machine has no such address"],
+  ENOENT: ["bad-address", "there is no such directory"],
+  ENOTFOUND: ["bad-address", "there is no such host"],
+  EINVAL: ["bad-address", "the address is not valid"],
+  EMFILE: ["no-descriptors", "too many open files"],
+  ENFILE: ["no-descriptors", "too many open files in the system"],
+}));
+
+/** `sun_path` of unix(7) has 108 bytes, of which a zero ends the path. */
+export const SOCKET_PATH_BYTES_MAX = 107;
+
+function pathProblem(address: string): [ListenProblem, string] | undefined {
+  if (!address.startsWith("/")) return undefined;
+  const { length } = new TextEncoder().encode(address);
+  return length <= SOCKET_PATH_BYTES_MAX ? undefined : [
+    "bad-address",
+    `its path has ${length} bytes, and a socket's may have ` +
+    `${SOCKET_PATH_BYTES_MAX}; give a shorter one`,
+  ];
+}
+
+/** Makes a {@linkcode ListenError} of what the platform threw. */
+export function listenError(address: string, error: unknown): ListenError {
+  if (error instanceof ListenError) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  const [problem, words] = pathProblem(address) ??
+    PROBLEMS.get(codeOf(error)) ??
+    ["other", text];
+  return new ListenError(
+    problem,
+    address,
+    `Cannot listen on ${address}: ${words}`,
+    { cause: error },
+  );
+}

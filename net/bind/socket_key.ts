@@ -1,0 +1,118 @@
+/**
+ * What a listening socket is known by: its kind, and where it is bound. The
+ * kernel says so of a descriptor, and who listens says it of a wish, so a socket
+ * that another process has bound finds the one it is for, in whatever order
+ * descriptors come.
+ *
+ * @module
+ */
+
+import { hostPort } from "../stream/deno_socket.ts";
+import type { LibC } from "../libc/libc.ts";
+import {
+  type DatagramAddress,
+  encodeSocketAddress,
+  SocketAddressReader,
+} from "../libc/socket_address.ts";
+
+const SOL_SOCKET = 1;
+const SO_TYPE = 3;
+const SO_ACCEPTCONN = 30;
+const SOCK_STREAM = 1;
+const SOCK_DGRAM = 2;
+const AF_UNIX = 1;
+const FAMILY_BYTES = 2;
+
+/** `struct sockaddr_storage`: any address fits. */
+const NAME_BYTES = 128;
+
+/**
+ * The key of an IP address and port; an empty host is not looked into.
+ *
+ * @returns `undefined` where any port will do, or the host is a name.
+ */
+export function keyOfAddress(
+  kind: "tcp" | "udp",
+  address: DatagramAddress,
+): string | undefined {
+  if (address.port === 0) return undefined;
+  const encoded = encodeSocketAddress(address);
+  return encoded && keyOfName(kind, encoded, encoded.length);
+}
+
+/** The key of a unix socket that accepts connections. */
+export function keyOfPath(path: string): string {
+  return `unix ${path}`;
+}
+
+/**
+ * The key of a socket that is there.
+ *
+ * @returns `undefined` for what neither accepts connections nor reads datagrams
+ *   of everybody.
+ */
+export function keyOfDescriptor(
+  library: LibC,
+  descriptor: number,
+): string | undefined {
+  const type = optionOf(library, descriptor, SO_TYPE);
+  const accepts = optionOf(library, descriptor, SO_ACCEPTCONN) === 1;
+  const kind = type === SOCK_STREAM && accepts
+    ? "tcp"
+    : type === SOCK_DGRAM && !hasPeer(library, descriptor)
+    ? "udp"
+    : undefined;
+  if (kind === undefined) return undefined;
+  lengthValue[0] = NAME_BYTES;
+  if (library.getsockname(descriptor, name, lengthBytes) !== 0) {
+    return undefined;
+  }
+  return keyOfName(kind, name, lengthValue[0]!);
+}
+
+function keyOfName(
+  kind: "tcp" | "udp",
+  bytes: Uint8Array,
+  length: number,
+): string | undefined {
+  if (bytes[0] === AF_UNIX) {
+    if (kind !== "tcp") return undefined;
+    const path = bytes.subarray(FAMILY_BYTES, length);
+    const end = path.indexOf(0);
+    const text = path.subarray(0, end < 0 ? path.length : end);
+    // Those without a path are nobody's wish.
+    if (text.length === 0) return undefined;
+    return keyOfPath(new TextDecoder().decode(text));
+  }
+  const reader = new SocketAddressReader(bytes);
+  const host = reader.host(0);
+  const port = reader.port(0);
+  return host === undefined || port === 0
+    ? undefined
+    : `${kind} ${hostPort(host, port)}`;
+}
+
+function hasPeer(library: LibC, descriptor: number): boolean {
+  lengthValue[0] = NAME_BYTES;
+  return library.getpeername(descriptor, name, lengthBytes) === 0;
+}
+
+/** @returns -1 where it cannot be had. */
+function optionOf(library: LibC, descriptor: number, option: number): number {
+  lengthValue[0] = value.byteLength;
+  const failed = library.getsockopt(
+    descriptor,
+    SOL_SOCKET,
+    option,
+    valueBytes,
+    lengthBytes,
+  );
+  return failed === 0 ? value[0]! : -1;
+}
+
+// One for all, as each call is dealt with at once.
+const name = new Uint8Array(NAME_BYTES);
+const value = new Int32Array(1);
+const valueBytes = new Uint8Array(value.buffer);
+const lengthValue = new Uint32Array(1);
+const lengthBytes = new Uint8Array(lengthValue.buffer);

@@ -1,0 +1,65 @@
+/**
+ * Listening sockets of whichever kind this machine allows: those of the C
+ * library, else the platform's.
+ *
+ * @module
+ */
+
+import { denoSocket } from "../stream/deno_socket.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+import { listenPolledTcp, listenPolledUnix } from "./polled_listener.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+
+/** What accepts connections. */
+export interface SocketListener {
+  /** As bound; of a path the port is 0. */
+  readonly address: DatagramAddress;
+  /**
+   * Waits for a connection. One call at a time.
+   *
+   * @throws {Deno.errors.BadResource | Deno.errors.Interrupted} It was closed.
+   * @throws A system error with its `code`; the next call may do better.
+   */
+  accept(): Promise<ByteSocket>;
+  /**
+   * Who is there already, without a promise of it; absent where the platform
+   * listens. Not while `accept` waits.
+   *
+   * @throws A system error with its `code`.
+   */
+  acceptNow?(): ByteSocket | undefined;
+  close(): void;
+  /** See `PolledListener.leave`; absent where the platform listens. */
+  leave?(): string | undefined;
+}
+
+/**
+ * Listens on a host's address.
+ *
+ * @param backlog Connections that the kernel holds until they are accepted.
+ * @throws A system error with its `code`.
+ */
+export function listenOnAddress(
+  address: DatagramAddress,
+  backlog: number,
+): SocketListener {
+  return listenPolledTcp(address, backlog) ??
+    platformListener(Deno.listen({ ...address, tcpBacklog: backlog }));
+}
+
+/** The same on a path, which must not exist. */
+export function listenOnPath(path: string, backlog: number): SocketListener {
+  return listenPolledUnix(path, backlog) ??
+    platformListener(Deno.listen({ transport: "unix", path }));
+}
+
+function platformListener(
+  listener: Deno.TcpListener | Deno.UnixListener,
+): SocketListener {
+  const addr = listener.addr as Deno.NetAddr | Deno.UnixAddr;
+  return {
+    address: "path" in addr ? { hostname: addr.path, port: 0 } : addr,
+    accept: async () => denoSocket(await listener.accept()),
+    close: () => listener.close(),
+  };
+}

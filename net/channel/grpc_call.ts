@@ -1,0 +1,98 @@
+/**
+ * Unary gRPC calls over a connection of their own: TLS, HTTP/2 on our engine,
+ * request and answer, goodbye. For calls that are rare.
+ *
+ * @module
+ */
+
+import { unaryCall } from "../../proto/grpc/client.ts";
+import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
+import { Connection } from "../../proto/streams/connection.ts";
+import {
+  type AgentConnectOptions,
+  connectAgentTls,
+} from "../dial/agent_connect.ts";
+import { driveHttp2 } from "../http2/http2_driver.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+
+/** Whom to call. */
+export interface CallerOptions {
+  /** Where and as whom; ALPN is not for the caller to choose. */
+  readonly connect: Omit<AgentConnectOptions, "alpn">;
+  /** For each answer. */
+  readonly timeoutMs: number;
+  /** Longest answer accepted. */
+  readonly messageBytesMax: number;
+}
+
+/**
+ * Makes one call.
+ *
+ * @param path Such as `/tunnel.v1.Identity/Join`.
+ * @throws {GrpcError} What the server answered, UNAVAILABLE when the connection
+ *   ended first, or DEADLINE_EXCEEDED; always with a sentence.
+ */
+export type UnaryCaller = (
+  path: string,
+  request: Uint8Array,
+) => Promise<Uint8Array>;
+
+/**
+ * Connects, lets `use` make calls, one after the other, and says goodbye.
+ *
+ * @throws {ConnectError | TlsHandshakeError} When there was no connection; else
+ *   what `use` throws.
+ */
+export async function withCaller<Result>(
+  options: CallerOptions,
+  use: (call: UnaryCaller) => Promise<Result>,
+): Promise<Result> {
+  const { connect, timeoutMs, messageBytesMax } = options;
+  const alpn = ["h2"];
+  return await connectAgentTls({ ...connect, alpn }, async (transport) => {
+    const connection = new Connection({
+      role: "client",
+      clock: systemTimers,
+      events: {
+        onStream: () => {
+          throw new TypeError("Cannot accept a stream: push is disabled");
+        },
+        onClosed: () => {},
+      },
+    });
+    connection.start();
+    driveHttp2(transport, connection, systemTimers);
+    const call: UnaryCaller = async (path, request) => {
+      try {
+        return await unaryCall(connection, {
+          path,
+          request,
+          authority: connect.serverName ?? connect.host,
+          scheme: "https",
+          timers: systemTimers,
+          timeoutMs,
+          messageBytesMax,
+        });
+      } catch (error) {
+        throw error instanceof GrpcError ? inWords(error) : error;
+      }
+    };
+    try {
+      return await use(call);
+    } finally {
+      connection.shutdown("the calls are over");
+    }
+  });
+}
+
+/** A status without a message is no sentence. */
+function inWords(error: GrpcError): GrpcError {
+  const { code, message } = error;
+  if (message !== "") return error;
+  return new GrpcError(
+    code,
+    code === StatusCode.UNIMPLEMENTED
+      ? "the server does not know this call"
+      : `the server answered ${statusName(code)} without a reason`,
+  );
+}

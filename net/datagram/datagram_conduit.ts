@@ -1,0 +1,216 @@
+/**
+ * A UDP flow to one address as a {@linkcode Conduit}: each `write` and each
+ * `onData` is one datagram.
+ *
+ * UDP has no ends, so the flow ends when nothing was said for a while, or when
+ * its target refuses (ICMP), where the system can tell. It has
+ * no backpressure either: when the reader is behind, datagrams are dropped, as
+ * a full socket buffer would.
+ *
+ * Senders are compared here: a connected UDP socket does that, but the platform
+ * has none, and only some systems let us connect one.
+ *
+ * @module
+ */
+
+import { canonicalIp } from "../../proto/peer/ip_address.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+import { REFUSAL } from "../../proto/transfer/refusal.ts";
+import { codeOf } from "../stream/byte_socket.ts";
+import {
+  KERNEL_BUFFER_BYTES,
+  SESSION_BUFFER_BYTES,
+} from "./datagram_descriptor.ts";
+import { type DatagramSocket, openDatagramSocket } from "./datagram_socket.ts";
+
+/** Delivered bytes that may wait for `consumed` before datagrams are dropped. */
+export const UNCONSUMED_BYTES_MAX = 256 * 1024;
+
+/** How long answers are still waited for after our side has ended. */
+export const AFTER_END_IDLE_MS = 5_000;
+
+/** Where a flow goes and how long it may be silent. */
+export interface DatagramConduitOptions {
+  /** An IP address. */
+  readonly address: string;
+  readonly port: number;
+  readonly timers: Timers;
+  /**
+   * After so long without a datagram in either direction it is over. Infinity:
+   * whoever owns the flow looks after that.
+   */
+  readonly idleTimeoutMs: number;
+  /** One of thousands: the kernel is asked to hold less for it. */
+  readonly isSession?: boolean;
+}
+
+/** See the module description. */
+export class DatagramConduit implements Conduit {
+  readonly datagrams = true;
+  readonly #socket: DatagramSocket;
+  readonly #options: DatagramConduitOptions;
+  readonly #peer: string;
+  readonly #target: { readonly hostname: string; readonly port: number };
+  /** The peer's address as the platform writes it, once it was seen. */
+  #peerAsWritten: string;
+  #events: ConduitEvents | undefined;
+  #unconsumed = 0;
+  #lastHeardMs: number;
+  #timer: Timer | undefined;
+  #weEnded = false;
+  #isClosed = false;
+  #dropped = 0;
+
+  private constructor(
+    socket: DatagramSocket,
+    options: DatagramConduitOptions,
+  ) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#peer = canonicalIp(options.address);
+    this.#target = { hostname: options.address, port: options.port };
+    this.#peerAsWritten = options.address;
+    this.#lastHeardMs = options.timers.now();
+  }
+
+  /**
+   * Opens a socket of the address's family on a port of the system's choice.
+   *
+   * @throws A system error, such as one with code `EMFILE`.
+   */
+  static async open(options: DatagramConduitOptions): Promise<DatagramConduit> {
+    const { address, port, isSession } = options;
+    const hostname = address.includes(":") ? "::" : "0.0.0.0";
+    const socket = await openDatagramSocket({ hostname, port: 0 }, {
+      peer: { hostname: address, port },
+      kernelBytes: isSession ? SESSION_BUFFER_BYTES : KERNEL_BUFFER_BYTES,
+    });
+    return new DatagramConduit(socket, options);
+  }
+
+  /** Datagrams that were dropped because the reader was behind. */
+  get droppedDatagrams(): number {
+    return this.#dropped;
+  }
+
+  /** Whether what is written from now on is lost. */
+  get isOver(): boolean {
+    return this.#isClosed;
+  }
+
+  attach(events: ConduitEvents): void {
+    if (this.#events !== undefined) {
+      throw new TypeError("Cannot attach to a conduit twice");
+    }
+    this.#events = events;
+    this.#socket.listen({
+      onDatagram: (bytes, hostname, port) => this.#hear(bytes, hostname, port),
+      onError: (error) => this.#lose(error),
+    });
+    this.#arm();
+  }
+
+  write(chunk: Uint8Array): number {
+    if (this.#weEnded && !this.#isClosed) {
+      throw new TypeError("Cannot write to a conduit after its end");
+    }
+    if (this.#isClosed) return chunk.length;
+    this.#touch();
+    this.#socket.send(chunk, this.#target);
+    return chunk.length;
+  }
+
+  end(): void {
+    if (this.#weEnded) return;
+    this.#weEnded = true;
+    this.#arm();
+  }
+
+  reset(reason: string, kind: "reset" | "lost" = "reset"): void {
+    this.#close({ kind, reason });
+  }
+
+  consumed(bytes: number): void {
+    this.#unconsumed -= bytes;
+  }
+
+  /** Frees a conduit that nobody will attach to. */
+  discard(): void {
+    this.#socket.close();
+  }
+
+  #hear(bytes: Uint8Array, hostname: string, port: number): void {
+    if (this.#isClosed) return;
+    // Anybody can send to our port; only the target may speak.
+    if (port !== this.#target.port || !this.#isPeer(hostname)) return;
+    this.#touch();
+    if (this.#unconsumed + bytes.length > UNCONSUMED_BYTES_MAX) {
+      this.#dropped++;
+      return;
+    }
+    this.#unconsumed += bytes.length;
+    this.#events!.onData(bytes);
+  }
+
+  /** There is more than one way to write an IPv6 address. */
+  #isPeer(hostname: string): boolean {
+    if (hostname === this.#peerAsWritten) return true;
+    if (canonicalIp(hostname) !== this.#peer) return false;
+    this.#peerAsWritten = hostname;
+    return true;
+  }
+
+  /** The timer is not moved for every datagram; it looks when it fires. */
+  #touch(): void {
+    this.#lastHeardMs = this.#options.timers.now();
+  }
+
+  get #idleMs(): number {
+    const { idleTimeoutMs } = this.#options;
+    return this.#weEnded
+      ? Math.min(idleTimeoutMs, AFTER_END_IDLE_MS)
+      : idleTimeoutMs;
+  }
+
+  #arm(): void {
+    if (this.#isClosed || this.#events === undefined) return;
+    if (this.#idleMs === Infinity) return;
+    const { timers } = this.#options;
+    this.#timer?.cancel();
+    const silentMs = timers.now() - this.#lastHeardMs;
+    this.#timer = timers.after(Math.max(0, this.#idleMs - silentMs), () => {
+      if (timers.now() - this.#lastHeardMs < this.#idleMs) this.#arm();
+      else this.#onIdle();
+    });
+  }
+
+  #onIdle(): void {
+    if (this.#weEnded) {
+      this.#events!.onEnd();
+      return this.#close({ kind: "clean" });
+    }
+    this.#close({
+      kind: "reset",
+      reason: `no datagram in either direction for ${this.#idleMs} ms`,
+    });
+  }
+
+  #lose(error: Error): void {
+    const isRefused = codeOf(error) === "ECONNREFUSED";
+    this.#close(
+      isRefused ? REFUSAL : { kind: "lost", reason: error.message },
+    );
+  }
+
+  #close(end: ConduitEnd): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#socket.close(() => this.#events?.onClose(end));
+  }
+}

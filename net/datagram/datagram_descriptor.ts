@@ -1,0 +1,299 @@
+/**
+ * A UDP socket of the platform by its descriptor, where the C library can be
+ * asked: many datagrams per system call, and buffers that outlast a pause.
+ *
+ * The platform's socket stays what is waited on and what is closed. It reads
+ * the first datagram that comes, and what else is there by then is read here.
+ *
+ * @module
+ */
+
+import { parseIpAddress } from "../../proto/peer/ip_address.ts";
+import {
+  PACKET_INFO_BYTES,
+  PacketInfoReader,
+  wantPacketInfo,
+} from "./packet_info.ts";
+import { Errno } from "../libc/system_error.ts";
+import {
+  inetDescriptors,
+  lastError,
+  type LibC,
+  nameOf,
+  openLibc,
+} from "../libc/libc.ts";
+import { pointerTo, pointTo } from "../libc/pointers.ts";
+import {
+  type DatagramAddress,
+  encodeSocketAddress,
+  SOCKET_ADDRESS_BYTES,
+  SocketAddressReader,
+} from "../libc/socket_address.ts";
+
+/**
+ * What the kernel is asked to hold for a socket, each way. Its default is 92
+ * datagrams of 1,200 bytes (what is around them counts): 4 ms of 200 Mbit/s,
+ * which is less than a garbage collection. It gives twice what it is asked for,
+ * and no more than `net.core.rmem_max` to who may not administer the network.
+ */
+export const KERNEL_BUFFER_BYTES: number = 2 * 1024 * 1024;
+
+/**
+ * The same for a socket that is one of thousands, of whom none has much to say:
+ * the longest datagram has room in it four times over.
+ */
+export const SESSION_BUFFER_BYTES: number = 256 * 1024;
+
+/** Datagrams that one system call reads. */
+export const DATAGRAMS_PER_READ = 32;
+
+/**
+ * Reads that may fail one after the other. Some systems report there that an
+ * earlier datagram was refused, and the socket goes on; a dead one fails always.
+ */
+export const READ_FAILURES_MAX = 16;
+
+/** The longest datagram there is, rounded up (RFC 768): none is ever cut. */
+const SLOT_BYTES = 65_536;
+
+/** From `asm-generic/socket.h`, which x86-64 and arm64 have in common. */
+const SOL_SOCKET = 1;
+const SO_TYPE = 3;
+const SO_ERROR = 4;
+const SO_SNDBUF = 7;
+const SO_RCVBUF = 8;
+const SO_SNDBUFFORCE = 32;
+const SO_RCVBUFFORCE = 33;
+const SOCK_DGRAM = 2;
+const MSG_DONTWAIT = 0x40;
+
+/** Failures of a read that mean that there is nothing to read now. */
+const PAUSES: ReadonlySet<number> = new Set([Errno.EAGAIN, Errno.EINTR]);
+
+/** `struct iovec` and `struct mmsghdr` in words, and what is where in them. */
+const PIECE_WORDS = 4;
+const HEADER_WORDS = 16;
+const NAME_LENGTH_AT = 2;
+const PIECES_AT = 4;
+const PIECE_COUNT_AT = 6;
+const CONTROL_AT = 8;
+const CONTROL_LENGTH_AT = 10;
+const LENGTH_AT = 14;
+
+/** What a socket of the platform tells. */
+interface BoundSocket {
+  readonly addr: DatagramAddress;
+}
+
+/**
+ * Opens a socket of the platform and finds its descriptor.
+ *
+ * @param kernelBytes What the kernel is asked to hold, each way.
+ * @returns No descriptor where there is no C library to ask.
+ * @throws What `open` throws.
+ */
+export function openWithDescriptor<Socket extends BoundSocket>(
+  open: () => Socket,
+  kernelBytes: number = KERNEL_BUFFER_BYTES,
+): { socket: Socket; descriptor: DatagramDescriptor | undefined } {
+  const library = openLibc();
+  if (library === undefined) return { socket: open(), descriptor: undefined };
+  // The kernel gives out the lowest that is free: this one again, unless another
+  // thread is faster. To look at all takes milliseconds with many sockets.
+  const guess = library.dup(0);
+  if (guess >= 0) library.close(guess);
+  const socket = open();
+  const number = find(library, socket.addr, guess);
+  if (number === undefined) return { socket, descriptor: undefined };
+  const descriptor = new DatagramDescriptor(library, number, kernelBytes);
+  return { socket, descriptor };
+}
+
+/** See the module description. Not to be used once the socket is closed. */
+export class DatagramDescriptor {
+  readonly library: LibC;
+  readonly number: number;
+
+  constructor(library: LibC, number: number, kernelBytes: number) {
+    this.library = library;
+    this.number = number;
+    this.#enlarge(kernelBytes, SO_RCVBUFFORCE, SO_RCVBUF);
+    this.#enlarge(kernelBytes, SO_SNDBUFFORCE, SO_SNDBUF);
+  }
+
+  /**
+   * From now on nobody but `peer` is heard, and that it refuses datagrams
+   * (ICMP) is an error of the socket.
+   *
+   * @returns Whether the kernel knows a way to it.
+   */
+  connect(peer: DatagramAddress): boolean {
+    const name = encodeSocketAddress(peer);
+    if (name === undefined) return false;
+    const { library, number } = this;
+    handedName.set(name);
+    return library.connect(number, handedName, name.length) === 0;
+  }
+
+  /**
+   * What went wrong since it was last asked, in Linux's numbers; 0: nothing.
+   * The platform wakes nobody for a refusal; epoll(7) does.
+   */
+  takeError(): number {
+    return optionOf(this.library, this.number, SO_ERROR);
+  }
+
+  /** Bytes that the kernel holds before it drops, overhead included. */
+  get receiveBufferBytes(): number {
+    return optionOf(this.library, this.number, SO_RCVBUF);
+  }
+
+  /**
+   * Reads what is there, at most {@linkcode DATAGRAMS_PER_READ}.
+   *
+   * @param onDatagram Gets a view that is valid only during the call, and says
+   *   whether it wants more; `local` where the socket was made to tell it.
+   * @returns How many were read; less than none: it failed, see the last error.
+   */
+  read(
+    onDatagram: (
+      bytes: Uint8Array,
+      host: string,
+      port: number,
+      local: string | undefined,
+    ) => boolean,
+  ): number {
+    slots ??= new Slots();
+    const { headers, bytes, senders, infos } = slots;
+    const count = this.library.recvmmsg(
+      this.number,
+      slots.headerBytes,
+      DATAGRAMS_PER_READ,
+      MSG_DONTWAIT,
+      null,
+    );
+    if (count < 0) return PAUSES.has(lastError(this.library)) ? 0 : count;
+    for (let index = 0; index < count; index++) {
+      const header = index * HEADER_WORDS;
+      // The kernel has put in how long the name is, and what it says else.
+      headers[header + NAME_LENGTH_AT] = SOCKET_ADDRESS_BYTES;
+      slots.infoLengths[index] = headers[header + CONTROL_LENGTH_AT]!;
+      headers[header + CONTROL_LENGTH_AT] = PACKET_INFO_BYTES;
+    }
+    for (let index = 0; index < count; index++) {
+      const start = index * SLOT_BYTES;
+      const length = headers[index * HEADER_WORDS + LENGTH_AT]!;
+      const name = index * SOCKET_ADDRESS_BYTES;
+      const host = senders.host(name);
+      if (host === undefined) continue;
+      const datagram = bytes.subarray(start, start + length);
+      const told = slots.infoLengths[index]!;
+      const local = told === 0
+        ? undefined
+        : infos.host(index * PACKET_INFO_BYTES, told);
+      if (!onDatagram(datagram, host, senders.port(name), local)) break;
+    }
+    return count;
+  }
+
+  /** From now on it is told to which address of this machine datagrams came. */
+  wantLocal(isIpv6: boolean): boolean {
+    return wantPacketInfo(this.library, this.number, isIpv6);
+  }
+
+  /** @param forced The option that needs CAP_NET_ADMIN and knows no limit. */
+  #enlarge(bytes: number, forced: number, polite: number): void {
+    handedNumber[0] = bytes;
+    const set = (option: number) =>
+      this.library.setsockopt(
+        this.number,
+        SOL_SOCKET,
+        option,
+        handedNumberBytes,
+        handedNumberBytes.length,
+      ) === 0;
+    if (!set(forced)) set(polite);
+  }
+}
+
+/** One for all sockets, as each read is dealt with at once. */
+let slots: Slots | undefined;
+
+class Slots {
+  // Pages are the system's until a datagram is long enough to need them.
+  readonly bytes = new Uint8Array(DATAGRAMS_PER_READ * SLOT_BYTES);
+  readonly headers = new Uint32Array(DATAGRAMS_PER_READ * HEADER_WORDS);
+  readonly headerBytes = new Uint8Array(this.headers.buffer);
+  readonly #names = new Uint8Array(DATAGRAMS_PER_READ * SOCKET_ADDRESS_BYTES);
+  readonly senders = new SocketAddressReader(this.#names);
+  readonly #infos = new Uint8Array(DATAGRAMS_PER_READ * PACKET_INFO_BYTES);
+  readonly infos = new PacketInfoReader(this.#infos);
+  readonly infoLengths = new Uint32Array(DATAGRAMS_PER_READ);
+  /** Kept, because the headers point into it. */
+  readonly #pieces = new Uint32Array(DATAGRAMS_PER_READ * PIECE_WORDS);
+
+  constructor() {
+    const [bytes, names, pieces, infos] = [
+      this.bytes,
+      this.#names,
+      this.#pieces,
+      this.#infos,
+    ].map(pointerTo);
+    for (let index = 0; index < DATAGRAMS_PER_READ; index++) {
+      const piece = index * PIECE_WORDS;
+      pointTo(this.#pieces, piece, bytes! + index * SLOT_BYTES);
+      this.#pieces[piece + 2] = SLOT_BYTES;
+      const header = index * HEADER_WORDS;
+      pointTo(this.headers, header, names! + index * SOCKET_ADDRESS_BYTES);
+      this.headers[header + NAME_LENGTH_AT] = SOCKET_ADDRESS_BYTES;
+      pointTo(this.headers, header + PIECES_AT, pieces! + piece * 4);
+      this.headers[header + PIECE_COUNT_AT] = 1;
+      const info = infos! + index * PACKET_INFO_BYTES;
+      pointTo(this.headers, header + CONTROL_AT, info);
+      this.headers[header + CONTROL_LENGTH_AT] = PACKET_INFO_BYTES;
+    }
+  }
+}
+
+function find(
+  library: LibC,
+  at: DatagramAddress,
+  guess: number,
+): number | undefined {
+  const wanted = `${parseIpAddress(at.hostname)} ${at.port}`;
+  const isIt = (number: number) => {
+    const name = nameOf(library.getsockname, number);
+    if (name === undefined) return false;
+    // A TCP socket may have the same port.
+    return `${name.address} ${name.port}` === wanted &&
+      optionOf(library, number, SO_TYPE) === SOCK_DGRAM;
+  };
+  if (isIt(guess)) return guess;
+  for (const { descriptor } of inetDescriptors(library)) {
+    if (isIt(descriptor)) return descriptor;
+  }
+  return undefined;
+}
+
+function optionOf(library: LibC, number: number, option: number): number {
+  optionLength[0] = optionValue.byteLength;
+  library.getsockopt(
+    number,
+    SOL_SOCKET,
+    option,
+    optionBytes,
+    optionLengthBytes,
+  );
+  return optionValue[0]!;
+}
+
+// What is handed to the C library leaves V8's heap: one for all, or each socket
+// would leave some in the C library's, until a collection.
+const handedNumber = new Int32Array(1);
+const handedNumberBytes = new Uint8Array(handedNumber.buffer);
+const handedName = new Uint8Array(SOCKET_ADDRESS_BYTES);
+
+const optionValue = new Int32Array(1);
+const optionBytes = new Uint8Array(optionValue.buffer);
+const optionLength = new Uint32Array(1);
+const optionLengthBytes = new Uint8Array(optionLength.buffer);

@@ -1,0 +1,283 @@
+/**
+ * A UDP socket of the C library alone: what it costs beside the kernel's part is
+ * a few objects. Thousands of them are waited for together. Most are for one
+ * peer; those that come from another process, or another listener of this one,
+ * are for whoever sends, and so are those for all addresses of this machine: from
+ * them each answer leaves from the address that was asked.
+ *
+ * @module
+ */
+
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
+import {
+  DatagramDescriptor,
+  KERNEL_BUFFER_BYTES,
+  READ_FAILURES_MAX,
+  SESSION_BUFFER_BYTES,
+} from "./datagram_descriptor.ts";
+import { DatagramSender } from "./datagram_outbox.ts";
+import { hear } from "./hear_datagram.ts";
+import type { DatagramEvents, DatagramSocket } from "./datagram_socket.ts";
+import { lastError, type LibC } from "../libc/libc.ts";
+import {
+  type Polled,
+  type Poller,
+  Ready,
+  sharedPoller,
+} from "../poll/poller.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+import {
+  encodeSocketAddress,
+  isWildcard,
+  SOCKET_ADDRESS_BYTES,
+  SocketAddressReader,
+} from "../libc/socket_address.ts";
+import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
+import {
+  type ListeningSocket,
+  socketStore,
+  type WaitingSocket,
+} from "../bind/socket_store.ts";
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+const SOCK_DGRAM = 2;
+const SOCK_NONBLOCK = 0x800;
+const SOCK_CLOEXEC = 0x80000;
+
+/** What connect(2) says when no port is free. */
+const NO_PORT = Errno.EAGAIN;
+const EADDRNOTAVAIL = 99;
+
+const EINVAL = 22;
+
+/** See the module description. */
+export class PolledDatagramSocket
+  implements DatagramSocket, Polled, ListeningSocket {
+  readonly #descriptor: DatagramDescriptor;
+  readonly #sender: DatagramSender;
+  readonly #poller: Poller;
+  #events: DatagramEvents | undefined;
+  /** `handed over`: it sends, and another process reads. */
+  #state: "held" | "open" | "handed over" | "closed" = "open";
+  #unlist = () => {};
+  /** It is for whoever sends, and one of them can do the others no harm. */
+  #isServer = false;
+  #tellsLocal = false;
+  /** Reads that failed one after the other. */
+  #failures = 0;
+
+  private constructor(descriptor: DatagramDescriptor, poller: Poller) {
+    this.#descriptor = descriptor;
+    this.#poller = poller;
+    // What the kernel has no room for is lost, as anywhere on the way; but an
+    // error that the send was told of is told nobody else.
+    this.#sender = new DatagramSender(descriptor, () => {
+      const error = lastError(descriptor.library);
+      const isRefused = error === Errno.ECONNREFUSED && !this.#isServer;
+      if (isRefused) this.#fail(error);
+    });
+  }
+
+  /** @throws A system error, such as one with code `EMFILE`. */
+  static open(
+    library: LibC,
+    peer: DatagramAddress,
+    kernelBytes: number = SESSION_BUFFER_BYTES,
+  ): PolledDatagramSocket {
+    const number = create(library, peer);
+    const descriptor = new DatagramDescriptor(library, number, kernelBytes);
+    // There is one wherever there is a C library.
+    const poller = sharedPoller()!;
+    const socket = new PolledDatagramSocket(descriptor, poller);
+    const isUp = descriptor.connect(peer) &&
+      poller.add(number, Ready.READ, socket);
+    if (isUp) return socket;
+    const error = lastError(library);
+    library.close(number);
+    throw systemError(error === NO_PORT ? EADDRNOTAVAIL : error);
+  }
+
+  /**
+   * For whoever sends, bound here.
+   *
+   * @throws A system error, such as one with code `EADDRINUSE`.
+   */
+  static bind(
+    library: LibC,
+    { hostname, port }: DatagramAddress,
+  ): PolledDatagramSocket {
+    const at = { hostname: hostname === "" ? "0.0.0.0" : hostname, port };
+    const name = encodeSocketAddress(at);
+    if (name === undefined) throw systemError(EINVAL);
+    const descriptor = create(library, at);
+    if (library.bind(descriptor, name, name.length) !== 0) {
+      const error = lastError(library);
+      library.close(descriptor);
+      throw systemError(error);
+    }
+    const waiting = { descriptor, isHeld: false };
+    return PolledDatagramSocket.listenWith(library, waiting);
+  }
+
+  /**
+   * For whoever sends, with a socket that is bound already.
+   *
+   * @throws {Error} Nobody can wait for it; the descriptor is closed then.
+   */
+  static listenWith(
+    library: LibC,
+    { descriptor: number, isHeld }: WaitingSocket,
+  ): PolledDatagramSocket {
+    const descriptor = new DatagramDescriptor(
+      library,
+      number,
+      KERNEL_BUFFER_BYTES,
+    );
+    const poller = sharedPoller()!;
+    const socket = new PolledDatagramSocket(descriptor, poller);
+    const { hostname } = socket.address;
+    socket.#isServer = true;
+    socket.#tellsLocal = isWildcard(hostname) &&
+      descriptor.wantLocal(hostname.includes(":"));
+    if (isHeld) socket.#state = "held";
+    else if (!poller.add(number, Ready.READ, socket)) {
+      library.close(number);
+      throw cannotWait();
+    }
+    socket.#unlist = socketStore()?.opened(socket) ?? (() => {});
+    return socket;
+  }
+
+  get address(): DatagramAddress {
+    const { library, number } = this.#descriptor;
+    nameLength[0] = name.length;
+    if (library.getsockname(number, name, nameLengthBytes) !== 0) {
+      return { hostname: "", port: 0 };
+    }
+    return { hostname: names.host(0) ?? "", port: names.port(0) };
+  }
+
+  get tellsLocal(): boolean {
+    return this.#tellsLocal;
+  }
+
+  get descriptor(): number {
+    return this.#descriptor.number;
+  }
+
+  get isHeld(): boolean {
+    return this.#state === "held";
+  }
+
+  start(): void {
+    if (this.#state !== "held") return;
+    this.#state = "open";
+    const { number } = this.#descriptor;
+    if (!this.#poller.add(number, Ready.READ, this)) throw cannotWait();
+  }
+
+  handedOver(): void {
+    if (this.#state === "closed") return;
+    this.#state = "handed over";
+    this.#unlist();
+    this.#poller.release(this.#descriptor.number);
+  }
+
+  leave(): string | undefined {
+    const store = socketStore();
+    if (store === undefined || this.#state !== "open") {
+      this.close();
+      return undefined;
+    }
+    this.#sender.flush();
+    this.#state = "closed";
+    this.#unlist();
+    this.#poller.release(this.#descriptor.number);
+    return store.put(this.#descriptor.number);
+  }
+
+  listen(events: DatagramEvents): void {
+    this.#events = events;
+  }
+
+  send(bytes: Uint8Array, to: DatagramAddress): void {
+    if (this.#state === "closed") return;
+    // Once in a turn: of what waits here nobody can have refused anything.
+    const mayBeRefused = !this.#isServer && this.#sender.isIdle;
+    if (mayBeRefused && this.#hasFailed()) return;
+    this.#sender.send(bytes, to);
+  }
+
+  close(closed?: () => void): void {
+    if (this.#state === "closed") {
+      if (closed !== undefined) queueMicrotask(closed);
+      return;
+    }
+    this.#sender.flush();
+    this.#state = "closed";
+    this.#unlist();
+    // Who else has the socket keeps it open, and the kernel would go on telling.
+    this.#poller.release(this.#descriptor.number);
+    const gone = this.#poller.close(this.#descriptor.number);
+    if (closed !== undefined) unawaited("datagram", gone.then(closed));
+  }
+
+  onReady(): void {
+    const events = this.#events;
+    // What comes before anybody listens stays in the kernel.
+    if (events === undefined) return;
+    if (!this.#isServer && this.#hasFailed()) return;
+    // What it leaves there, the next look finds: others have their turn first.
+    const count = this.#descriptor.read((bytes, host, port, local) => {
+      hear(events, bytes, host, port, local);
+      return this.#state === "open";
+    });
+    if (count >= 0) this.#failures = 0;
+    else this.#readFailed(lastError(this.#descriptor.library));
+  }
+
+  /** A server goes on after what one of those who send has caused. */
+  #readFailed(error: number): void {
+    if (this.#isServer && ++this.#failures < READ_FAILURES_MAX) return;
+    this.#fail(error);
+  }
+
+  onFault(): void {
+    // Nothing of a server's is about one of those who send.
+    if (!this.#isServer) this.#events?.onError(new Error(INTERNAL_ERROR));
+  }
+
+  /** The first to ask is told of an error, and nobody after that. */
+  #hasFailed(): boolean {
+    const error = this.#descriptor.takeError();
+    if (error === 0) return false;
+    this.#fail(error);
+    return true;
+  }
+
+  #fail(error: number): void {
+    if (this.#state !== "closed") this.#events?.onError(systemError(error));
+  }
+}
+
+/** @throws A system error. */
+function create(library: LibC, { hostname }: DatagramAddress): number {
+  const family = hostname.includes(":") ? AF_INET6 : AF_INET;
+  const number = library.socket(
+    family,
+    SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+    0,
+  );
+  if (number < 0) throw systemError(lastError(library));
+  return number;
+}
+
+// One for all, as each call is dealt with at once.
+const name = new Uint8Array(SOCKET_ADDRESS_BYTES);
+const names = new SocketAddressReader(name);
+const nameLength = new Uint32Array(1);
+const nameLengthBytes = new Uint8Array(nameLength.buffer);

@@ -1,0 +1,152 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { DatagramPeer } from "../../tests/support/peers/datagrams.ts";
+import { PLATFORM_SESSIONS_MAX } from "./datagram_socket.ts";
+import { openDatagramSocket } from "./datagram_socket.ts";
+import { openLibc } from "../libc/libc.ts";
+import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
+
+const library = openLibc()!;
+
+/** What one socket hears. */
+class Heard {
+  readonly datagrams: Uint8Array[] = [];
+  readonly failed = Promise.withResolvers<Error>();
+  #waiting: (() => void) | undefined;
+
+  constructor(readonly socket: PolledDatagramSocket) {
+    socket.listen({
+      onDatagram: (bytes) => {
+        this.datagrams.push(bytes.slice());
+        this.#waiting?.();
+      },
+      onError: this.failed.resolve,
+    });
+  }
+
+  async until(count: number): Promise<void> {
+    while (this.datagrams.length < count) {
+      await new Promise<void>((resolve) => this.#waiting = resolve);
+    }
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => this.socket.close(resolve));
+  }
+}
+
+function open(port: number): Heard {
+  const peer = { hostname: "127.0.0.1", port };
+  return new Heard(PolledDatagramSocket.open(library, peer));
+}
+
+const to = (port: number) => ({ hostname: "127.0.0.1", port });
+
+Deno.test("datagrams of any length go to the peer and come back", async () => {
+  await using echo = await DatagramPeer.echo();
+  const heard = open(echo.port);
+  for (const [index, length] of [0, 1, 65_507].entries()) {
+    heard.socket.send(new Uint8Array(length).fill(7), to(echo.port));
+    await heard.until(index + 1);
+    assertEquals(heard.datagrams[index]!.length, length);
+  }
+  assertEquals(heard.socket.address.port > 0, true);
+  await heard.close();
+});
+
+Deno.test("each of many is woken for what is its own", async () => {
+  await using echo = await DatagramPeer.echo();
+  const all = Array.from({ length: 40 }, () => open(echo.port));
+  for (let round = 1; round <= 3; round++) {
+    for (const [index, { socket }] of all.entries()) {
+      socket.send(Uint8Array.of(index), to(echo.port));
+    }
+    await Promise.all(all.map((each) => each.until(round)));
+  }
+  for (const [index, { datagrams }] of all.entries()) {
+    assertEquals(datagrams.map(([byte]) => byte), [index, index, index]);
+  }
+  await Promise.all(all.map((each) => each.close()));
+});
+
+Deno.test("a burst is read to its end", async () => {
+  await using echo = await DatagramPeer.echo();
+  const heard = open(echo.port);
+  for (let count = 0; count < 100; count++) {
+    heard.socket.send(Uint8Array.of(count), to(echo.port));
+  }
+  await heard.until(100);
+  await heard.close();
+});
+
+Deno.test("a refusal is told although nothing more is sent", async () => {
+  const gone = await DatagramPeer.open();
+  const { port } = gone;
+  await gone[Symbol.asyncDispose]();
+  const heard = open(port);
+  heard.socket.send(Uint8Array.of(1), to(port));
+  assertEquals((await heard.failed.promise).message, "connection refused");
+  await heard.close();
+});
+
+Deno.test("strangers are not heard", async () => {
+  await using peer = await DatagramPeer.open();
+  await using stranger = await DatagramPeer.open();
+  const heard = open(peer.port);
+  const { port } = heard.socket.address;
+  stranger.send("forged", port);
+  peer.send("true", port);
+  await heard.until(1);
+  assertEquals(new TextDecoder().decode(heard.datagrams[0]), "true");
+  await heard.close();
+});
+
+Deno.test("whoever comes right after the last one went is waited for, too", async () => {
+  await using echo = await DatagramPeer.echo();
+  for (let count = 0; count < 20; count++) {
+    const heard = open(echo.port);
+    heard.socket.send(Uint8Array.of(count), to(echo.port));
+    await heard.until(1);
+    heard.socket.close();
+  }
+  const last = open(echo.port);
+  await last.close();
+});
+
+Deno.test("nothing is heard, and nothing thrown, after closing", async () => {
+  await using echo = await DatagramPeer.echo();
+  const heard = open(echo.port);
+  heard.socket.send(Uint8Array.of(1), to(echo.port));
+  await heard.until(1);
+  heard.socket.send(Uint8Array.of(2), to(echo.port));
+  await heard.close();
+  heard.socket.send(Uint8Array.of(3), to(echo.port));
+  await heard.close();
+  assertEquals(heard.datagrams.length, 1);
+});
+
+Deno.test("a peer to which no way leads is an error, and takes nothing", () => {
+  const peer = { hostname: "fe80::1", port: 9 }; // Says nothing without a zone.
+  const error = assertThrows(() => PolledDatagramSocket.open(library, peer));
+  assert(error instanceof Error);
+});
+
+Deno.test("beyond some sessions the platform is not asked any more", async () => {
+  await using echo = await DatagramPeer.echo();
+  const peer = to(echo.port);
+  const at = { hostname: "0.0.0.0", port: 0 };
+  const sockets = [];
+  // Others of this process may have some of them.
+  do sockets.push(await openDatagramSocket(at, { peer })); while (
+    !(sockets.at(-1) instanceof PolledDatagramSocket)
+  );
+  assert(sockets.length > PLATFORM_SESSIONS_MAX / 2, `${sockets.length}`);
+  assert(sockets.length <= PLATFORM_SESSIONS_MAX + 1, `${sockets.length}`);
+  sockets[0]!.close();
+  const next = await openDatagramSocket(at, { peer });
+  assert(!(next instanceof PolledDatagramSocket));
+  await Promise.all(
+    [...sockets.slice(1), next].map((socket) =>
+      new Promise<void>((resolve) => socket.close(resolve))
+    ),
+  );
+});

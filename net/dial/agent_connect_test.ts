@@ -1,0 +1,435 @@
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { X509Certificate } from "node:crypto";
+import { certificates } from "../../tests/support/certificates/certificates.ts";
+import {
+  type AgentConnectOptions,
+  connectAgentTls,
+  ConnectError,
+  shownCertificates,
+} from "./agent_connect.ts";
+import {
+  type AgentPortOptions,
+  listenAgentPort,
+} from "../listen/agent_listener.ts";
+import { Intake } from "../admission/intake.ts";
+import {
+  ALL_LIMITS_DEFAULT,
+  SOURCE_LIMITS_DEFAULT,
+} from "../admission/intake_limits.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { Credentials } from "../tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
+import type { Transport } from "../stream/transport.ts";
+
+const text = new TextEncoder();
+
+/** All TLS clients and servers keep the same promises. */
+for (
+  const [engine, client, server] of [
+    ["node:tls", { trustsOnlyGiven: false, tls: "platform" }, "platform"],
+    ["Deno.connectTls", { trustsOnlyGiven: true, tls: "platform" }, "platform"],
+    ["OpenSSL", { tls: "openssl" }, "openssl"],
+    ["node:tls to OpenSSL", {
+      trustsOnlyGiven: false,
+      tls: "platform",
+    }, "openssl"],
+    ["Deno.connectTls to OpenSSL", {
+      trustsOnlyGiven: true,
+      tls: "platform",
+    }, "openssl"],
+    ["OpenSSL to node:tls", { tls: "openssl" }, "platform"],
+  ] as const
+) {
+  Deno.test(`agent and server know each other and exchange bytes, ${engine}`, async () => {
+    await withPort({ tls: server }, async (port) => {
+      const agent = await connect(port, client);
+      const seen = await port.connection();
+      assertEquals(seen.transport.identity.commonName, "node1");
+      assertEquals(seen.transport.alpn, "tunnel/1");
+      assertEquals(agent.transport.alpn, "tunnel/1");
+      assert(seen.transport.remoteAddress.startsWith("127.0.0.1:"));
+      agent.transport.write(text.encode("hello"), () => {});
+      assertEquals(await seen.heard(5), "hello");
+      seen.transport.write(text.encode("welcome"), () => {});
+      assertEquals(await agent.heard(7), "welcome");
+      agent.transport.closeWrite();
+      await seen.ended;
+      await agent.ended;
+      assertEquals(await agent.closed, undefined);
+      assertEquals(await seen.closed, undefined);
+    });
+  });
+
+  Deno.test(`8 MiB go both ways between TLS transports, ${engine}`, async () => {
+    await withPort({ tls: server }, async (port) => {
+      const agent = await connect(port, client);
+      const seen = await port.connection();
+      const bytes = new Uint8Array(8 << 20).fill(1);
+      await Promise.all([
+        new Promise<void>((done) => agent.transport.write(bytes, done)),
+        new Promise<void>((done) => seen.transport.write(bytes, done)),
+        seen.heard(bytes.length),
+        agent.heard(bytes.length),
+      ]);
+      agent.transport.close();
+      await seen.closed;
+    });
+  });
+
+  Deno.test(`an unknown agent is refused with its reason, counted once, ${engine}`, async () => {
+    const all = await certificates();
+    const cases: [{ cert: string; key: string }, string][] = [
+      [{ cert: "", key: "" }, "no-certificate"],
+      [all.otherClient, "untrusted-certificate"],
+      [all.expiredClient, "expired-certificate"],
+    ];
+    await withPort({ tls: server }, async (port) => {
+      for (const [pair, failure] of cases) {
+        const agent = await connect(port, {
+          ...client,
+          credentials: { ...pair, ca: all.ca },
+        });
+        assertEquals((await port.refusal()).failure, failure);
+        await agent.closed;
+      }
+      assertEquals(port.refusals.length, 0);
+    });
+  });
+
+  Deno.test(`the agent says what is wrong with the server, ${engine}`, async () => {
+    const all = await certificates();
+    await withPort({ tls: server }, async (port) => {
+      const cases: [Partial<AgentConnectOptions>, string, string][] = [
+        [
+          { credentials: { ...all.client, ca: all.otherCa } },
+          "untrusted-certificate",
+          "not signed by a CA that is trusted here",
+        ],
+        [{ serverName: "elsewhere" }, "wrong-name", "elsewhere"],
+        [{ alpn: ["smtp"] }, "no-common-alpn", "ALPN"],
+      ];
+      for (const [options, failure, words] of cases) {
+        const error = await assertRejects(
+          () => connect(port, { ...client, ...options }),
+          TlsHandshakeError,
+          words,
+        );
+        assertEquals(error.failure, failure);
+      }
+    });
+  });
+
+  Deno.test(`an expired server is refused by the agent, ${engine}`, async () => {
+    const all = await certificates();
+    await withPort({ server: all.expiredServer, tls: server }, async (port) => {
+      const { message } = await assertRejects(
+        () => connect(port, client),
+        TlsHandshakeError,
+        "has expired",
+      );
+      const clocks = /expired: .*our clock says \S+Z; compare the clocks$/;
+      if (/has expired:/.test(message)) assertMatch(message, clocks);
+      if (engine === "OpenSSL") assertMatch(message, /until \S+Z, and our/);
+    });
+  });
+
+  Deno.test(`TLS to a plain port and to no port are told apart, ${engine}`, async () => {
+    using plain = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = plain.addr as Deno.NetAddr;
+    const answering = plain.accept().then(async (conn) => {
+      await conn.read(new Uint8Array(1024));
+      await conn.write(text.encode("HTTP/1.1 400 Bad Request\r\n\r\n"));
+      return conn;
+    });
+    const error = await assertRejects(
+      () => connect({ port }, client),
+      TlsHandshakeError,
+      "does not speak TLS",
+    );
+    assertEquals(error.failure, "not-tls");
+    (await answering).close();
+    const refused = await assertRejects(
+      () => connect({ port: 1 }, client),
+      ConnectError,
+      "connection refused",
+    );
+    assertEquals(refused.isRefused, true);
+  });
+
+  Deno.test(`a server that stays silent costs the timeout, no more, ${engine}`, async () => {
+    using silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = silent.addr as Deno.NetAddr;
+    const { isRefused } = await assertRejects(
+      () => connect({ port }, { ...client, timeoutMs: 20 }),
+      ConnectError,
+      "no answer within 20 ms",
+    );
+    assertEquals(isRefused, false);
+  });
+
+  Deno.test(`new credentials are used for the next handshake, ${engine}`, async () => {
+    const all = await certificates();
+    await withPort({ tls: server }, async (port) => {
+      const first = await connect(port, client);
+      await port.connection();
+      port.write({ ca: all.otherCa });
+      port.credentials.reload();
+      const refused = await connect(port, client);
+      assertEquals((await port.refusal()).failure, "untrusted-certificate");
+      await refused.closed;
+      const other = { ...all.otherClient, ca: all.ca };
+      const welcome = await connect(port, {
+        ...client,
+        credentials: other,
+      });
+      const seen = await port.connection();
+      assertEquals(seen.transport.identity.commonName, "node1");
+      welcome.transport.close();
+      first.transport.close();
+      await seen.closed;
+    });
+  });
+}
+
+Deno.test("the agent goes through the proxy that the environment names", async () => {
+  await withPort({}, async (port) => {
+    const proxy = startProxy(port.port);
+    const agent = await connect(port, {
+      host: "tunnel-server",
+      proxyEnv: { httpsProxy: `http://user:se%20cret@127.0.0.1:${proxy.port}` },
+    });
+    const server = await port.connection();
+    assertEquals(
+      await proxy.head,
+      `CONNECT tunnel-server:${port.port} HTTP/1.1\r\n` +
+        `Host: tunnel-server:${port.port}\r\n` +
+        `Proxy-Authorization: Basic ${btoa("user:se cret")}\r\n\r\n`,
+    );
+    agent.transport.write(text.encode("hello"), () => {});
+    assertEquals(await server.heard(5), "hello");
+    agent.transport.close();
+    await server.closed;
+    await proxy.close();
+  });
+});
+
+Deno.test("whoever answers can be looked at, and hears nothing", async () => {
+  const { server } = await certificates();
+  await withPort({ clientCertificate: "optional" }, async (port) => {
+    const proxy = startProxy(port.port);
+    for (const httpsProxy of ["", `127.0.0.1:${proxy.port}`]) {
+      const [leaf] = await shownCertificates({
+        host: httpsProxy === "" ? "127.0.0.1" : "tunnel-server",
+        port: port.port,
+        alpn: ["h2"],
+        serverName: "tunnel-server",
+        proxyEnv: { httpsProxy },
+        timeoutMs: 10_000,
+      });
+      assertEquals(
+        new X509Certificate(leaf!).fingerprint256,
+        new X509Certificate(server.cert).fingerprint256,
+      );
+      const seen = await port.connection();
+      await seen.ended;
+      assertEquals(await seen.heard(0), "");
+      seen.transport.close();
+    }
+    await proxy.close();
+  });
+});
+
+Deno.test("a proxy's refusal is told", async () => {
+  for (
+    const [answer, words] of [
+      ["HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "user and passwo"],
+      ["HTTP/1.1 403 Forbidden\r\n\r\n", "refused with 403 Forbidden"],
+      ["SSH-2.0-x\r\n\r\n", "does not answer as an HTTP proxy"],
+      ["", "closed the connection"],
+    ] as const
+  ) {
+    const proxy = startProxy(undefined, answer);
+    await assertRejects(
+      () =>
+        connect({ port: 1 }, {
+          host: "tunnel-server",
+          proxyEnv: { httpsProxy: `127.0.0.1:${proxy.port}` },
+        }),
+      ConnectError,
+      words,
+    );
+    await proxy.close();
+  }
+});
+
+/** A transport with what it has heard; it ends when its peer does. */
+class Ear {
+  readonly ended: Promise<void>;
+  readonly closed: Promise<Error | undefined>;
+  #bytes = 0;
+  #text = "";
+  #waiters: { bytes: number; resolve: (text: string) => void }[] = [];
+
+  constructor(readonly transport: Transport) {
+    const ended = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<Error | undefined>();
+    this.ended = ended.promise;
+    this.closed = closed.promise;
+    transport.start({
+      onChunk: (chunk) => {
+        this.#bytes += chunk.length;
+        if (this.#text.length < 1024) {
+          this.#text += new TextDecoder().decode(chunk);
+        }
+        for (const waiter of this.#waiters) {
+          if (waiter.bytes <= this.#bytes) waiter.resolve(this.#text);
+        }
+      },
+      onEnd: () => {
+        ended.resolve();
+        transport.closeWrite();
+      },
+      onClose: closed.resolve,
+    });
+  }
+
+  heard(bytes: number): Promise<string> {
+    if (this.#bytes >= bytes) return Promise.resolve(this.#text);
+    return new Promise((resolve) => this.#waiters.push({ bytes, resolve }));
+  }
+}
+
+/** Hands values from a callback to awaiting tests, in order. */
+class Mailbox<Value> {
+  readonly #values: Value[] = [];
+  #waiters: ((value: Value) => void)[] = [];
+
+  put(value: Value): void {
+    const waiter = this.#waiters.shift();
+    if (waiter) waiter(value);
+    else this.#values.push(value);
+  }
+
+  take(): Promise<Value> {
+    if (this.#values.length > 0) return Promise.resolve(this.#values.shift()!);
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  get length(): number {
+    return this.#values.length;
+  }
+}
+
+interface TestPort {
+  readonly port: number;
+  readonly credentials: Credentials;
+  readonly refusals: Mailbox<TlsHandshakeError>;
+  write(files: { ca: string }): void;
+  connection(): Promise<Ear>;
+  refusal(): Promise<TlsHandshakeError>;
+}
+
+async function withPort(
+  options: Partial<AgentPortOptions> & {
+    server?: { cert: string; key: string };
+  },
+  use: (port: TestPort) => Promise<void>,
+): Promise<void> {
+  const all = await certificates();
+  const folder = await Deno.makeTempDir();
+  const files = {
+    cert: `${folder}/cert`,
+    key: `${folder}/key`,
+    ca: `${folder}/ca`,
+  };
+  const pair = options.server ?? all.server;
+  Deno.writeTextFileSync(files.cert, pair.cert);
+  Deno.writeTextFileSync(files.key, pair.key);
+  Deno.writeTextFileSync(files.ca, all.ca);
+  const credentials = Credentials.load(files);
+  const connections = new Mailbox<Ear>();
+  const refusals = new Mailbox<TlsHandshakeError>();
+  const listener = await listenAgentPort({
+    hostname: "127.0.0.1",
+    port: 0,
+    credentials,
+    clientCertificate: "required",
+    alpn: ["tunnel/1", "h2"],
+    minVersion: "TLSv1.2",
+    handshakeTimeoutMs: 10_000,
+    intake: new Intake({
+      plan: { all: ALL_LIMITS_DEFAULT, source: SOURCE_LIMITS_DEFAULT },
+      clock: systemTimers,
+      reached: () => {},
+    }),
+    ...options,
+  }, {
+    onConnection: (transport, guest) => {
+      guest!.known();
+      connections.put(new Ear(transport));
+    },
+    onRefused: (error) => refusals.put(error),
+    onProblem: (line) => {
+      throw new Error(line);
+    },
+  });
+  await use({
+    port: listener.port,
+    credentials,
+    refusals,
+    write: ({ ca }) => Deno.writeTextFileSync(files.ca, ca),
+    connection: () => connections.take(),
+    refusal: () => refusals.take(),
+  });
+  listener.close();
+  await Deno.remove(folder, { recursive: true });
+}
+
+async function connect(
+  to: { port: number },
+  options: Partial<AgentConnectOptions>,
+): Promise<Ear> {
+  const all = await certificates();
+  return await connectAgentTls({
+    host: "127.0.0.1",
+    port: to.port,
+    credentials: { ...all.client, ca: all.ca },
+    alpn: ["tunnel/1", "h2"],
+    serverName: "tunnel-server",
+    proxyEnv: {},
+    timeoutMs: 10_000,
+    ...options,
+  }, (transport) => new Ear(transport));
+}
+
+/** A proxy that relays to `port`, or gives `answer` and closes. */
+function startProxy(port: number | undefined, answer = "") {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const head = Promise.withResolvers<string>();
+  const serving = (async () => {
+    const conn = await listener.accept();
+    const buffer = new Uint8Array(4096);
+    const count = await conn.read(buffer);
+    head.resolve(new TextDecoder().decode(buffer.subarray(0, count ?? 0)));
+    if (port === undefined) {
+      await conn.write(text.encode(answer));
+      conn.close();
+      return;
+    }
+    const target = await Deno.connect({ hostname: "127.0.0.1", port });
+    await conn.write(text.encode("HTTP/1.1 200 OK\r\nX: y\r\n\r\n"));
+    const quiet = () => {};
+    await Promise.all([
+      conn.readable.pipeTo(target.writable).catch(quiet),
+      target.readable.pipeTo(conn.writable).catch(quiet),
+    ]);
+  })();
+  return {
+    port: (listener.addr as Deno.NetAddr).port,
+    head: head.promise,
+    close: async () => {
+      await serving;
+      listener.close();
+    },
+  };
+}

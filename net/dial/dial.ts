@@ -1,0 +1,339 @@
+/**
+ * Connects to the targets that tunneled connections are for.
+ *
+ * Name, address, deadline and cancellation are dealt with here, and where the
+ * rules about targets are asked; what they say is for `policy/`. Unix sockets
+ * must be allowed path by path whatever else is allowed, because a socket such
+ * as a container runtime's gives away the whole machine.
+ *
+ * @module
+ */
+
+import { isIpAddress } from "../../proto/peer/ip_address.ts";
+import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import {
+  connectError,
+  dialCancelled,
+  dialTimeout,
+  lookupTimeout,
+  unknownNetwork,
+} from "./dial_errors.ts";
+import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
+import { DialGate, type DialRules } from "../../policy/dial_gate.ts";
+import { orAborted } from "./or_aborted.ts";
+import type { Resolver } from "../names/resolver.ts";
+import { systemResolver } from "../names/system_resolver.ts";
+import { conduitOf } from "../stream/conduit_of_socket.ts";
+import {
+  DatagramConduit,
+  type DatagramConduitOptions,
+} from "../datagram/datagram_conduit.ts";
+import { hostPort } from "../stream/deno_socket.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+import { mayTakeDescriptor } from "../libc/free_descriptors.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+import { Errno, systemError } from "../libc/system_error.ts";
+import {
+  Connecting,
+  connectToAddress,
+  connectToPath,
+  startConnect,
+} from "../stream/socket_connect.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { splitAddress } from "../../policy/target_address.ts";
+
+/** Deadline of a dial, name lookup included. */
+export const DIAL_TIMEOUT_MS = 5_000;
+
+/** A UDP flow in which nothing was said for so long is given up. */
+export const UDP_IDLE_TIMEOUT_MS = 60_000;
+
+/** How {@linkcode dialTarget} is to behave. */
+export interface DialOptions extends DialRules {
+  readonly resolver?: Resolver;
+  readonly timers?: Timers;
+  /** Default: {@linkcode DIAL_TIMEOUT_MS}. */
+  readonly timeoutMs?: number;
+  /** Gives the dial up. */
+  readonly signal?: AbortSignal;
+  /**
+   * Instead of `signal`, for who has one controller for each dial: aborting it
+   * with a {@linkcode DialError} gives the dial up, and its deadline aborts it
+   * too. One controller less, and nobody who has to listen.
+   */
+  readonly controller?: AbortController;
+  /** Default: {@linkcode UDP_IDLE_TIMEOUT_MS}. */
+  readonly udpIdleTimeoutMs?: number;
+  /** A UDP flow is one of thousands; see `DatagramConduitOptions.isSession`. */
+  readonly udpIsSession?: boolean;
+}
+
+/**
+ * Connects to `target`.
+ *
+ * @throws {DialError} With Go's words; reason `endpoint`, `timeout` or
+ *   `cancelled`.
+ */
+export async function dialTarget(
+  target: DialTarget,
+  options: DialOptions = {},
+): Promise<Conduit> {
+  const { protocol } = target;
+  const gate = new DialGate(target, options);
+  // A `Map`: who asks chooses the text, and an object has `constructor`, too.
+  const dial = DIALS.get(protocol);
+  if (dial === undefined) {
+    gate.refuseNetwork();
+    throw unknownNetwork(protocol);
+  }
+  const timers = options.timers ?? systemTimers;
+  return await dial({ target, options, gate, timers });
+}
+
+/** How long a dial may take, and who may give it up; see {@linkcode DialOptions}. */
+export type DialLimits = Pick<
+  DialOptions,
+  "timers" | "timeoutMs" | "signal" | "controller"
+>;
+
+/**
+ * Connects over TCP to an IP address that no rule is about.
+ *
+ * @returns No promise of what is connected at once, as on this machine: nothing
+ *   can be late then, and a deadline and somebody who listens for who gives up
+ *   would be half of what the dial costs.
+ * @throws {DialError} Never at once.
+ */
+export function dialAddress(
+  to: DatagramAddress,
+  options: DialLimits = {},
+): Conduit | Promise<Conduit> {
+  const { signal, controller } = options;
+  if (controller?.signal.aborted) {
+    return Promise.reject(controller.signal.reason);
+  }
+  if (signal?.aborted) return Promise.reject(dialCancelled("tcp", textOf(to)));
+  let started: ReturnType<typeof startConnect>;
+  try {
+    keepDescriptors();
+    started = startConnect(to);
+  } catch (error) {
+    return Promise.reject(connectError("tcp", textOf(to), error));
+  }
+  if (started !== undefined && !(started instanceof Connecting)) {
+    return conduitOf(started);
+  }
+  return inTime("tcp", textOf(to), options, async (signal) => {
+    const connecting = started?.wait(signal) ?? connectToAddress(to, signal);
+    return conduitOf(await told(to, connecting));
+  });
+}
+
+function textOf({ hostname, port }: DatagramAddress): string {
+  return hostPort(hostname, port);
+}
+
+/** `dial` within its limits; its signal's reason is what it is to fail with. */
+async function inTime(
+  protocol: string,
+  address: string,
+  options: DialLimits,
+  dial: (signal: AbortSignal) => Promise<Conduit>,
+): Promise<Conduit> {
+  const { signal, timers = systemTimers } = options;
+  const controller = options.controller ?? new AbortController();
+  const cancel = () => controller.abort(dialCancelled(protocol, address));
+  if (signal?.aborted) cancel();
+  signal?.addEventListener("abort", cancel);
+  const timer = timers.after(
+    options.timeoutMs ?? DIAL_TIMEOUT_MS,
+    () => controller.abort(dialTimeout(protocol, address)),
+  );
+  try {
+    return await dial(controller.signal);
+  } finally {
+    timer.cancel();
+    signal?.removeEventListener("abort", cancel);
+  }
+}
+
+/** What is dialed, and by whose leave. */
+interface Dial {
+  readonly target: DialTarget;
+  readonly options: DialOptions;
+  readonly gate: DialGate;
+  readonly timers: Timers;
+}
+
+/** A dial that may take time. */
+interface Attempt extends Dial {
+  /** Its reason is the {@linkcode DialError} to fail with. */
+  readonly signal: AbortSignal;
+}
+
+type DialFunction = (dial: Dial) => Conduit | Promise<Conduit>;
+
+const DIALS: ReadonlyMap<string, DialFunction> = new Map<string, DialFunction>([
+  ["tcp", (dial) => {
+    const { host, port } = splitAddress(dial.target);
+    if (!isIpAddress(host)) {
+      return limited(dial, (attempt) => dialName(attempt, host, port));
+    }
+    dial.gate.admit([host]);
+    return dialAddress({ hostname: host, port }, dial.options);
+  }],
+  ["udp", (dial) => {
+    const { host } = splitAddress(dial.target);
+    return isIpAddress(host) ? dialAtOnce(dial) : limited(dial, dialUdp);
+  }],
+  ["unix", (dial) => limited(dial, dialUnix)],
+]);
+
+function limited(
+  dial: Dial,
+  attempt: (attempt: Attempt) => Promise<Conduit>,
+): Promise<Conduit> {
+  const { protocol, address } = dial.target;
+  return inTime(
+    protocol,
+    address,
+    dial.options,
+    (signal) => attempt({ ...dial, signal }),
+  );
+}
+
+const NEVER = new AbortController().signal;
+
+/**
+ * Where datagrams go is not waited for, so nothing can be late: a deadline and a
+ * controller would be half of what a session costs while it is opened.
+ */
+async function dialAtOnce(dial: Dial): Promise<Conduit> {
+  const { target, options } = dial;
+  const signal = options.controller?.signal ?? options.signal ?? NEVER;
+  try {
+    return await dialUdp({ ...dial, signal });
+  } catch (error) {
+    if (!options.signal?.aborted) throw error;
+    throw dialCancelled(target.protocol, target.address);
+  }
+}
+
+async function dialName(
+  attempt: Attempt,
+  host: string,
+  port: number,
+): Promise<Conduit> {
+  attempt.gate.beforeLookup();
+  const found = await resolve(attempt, host);
+  const addresses = interleaveFamilies(attempt.gate.admit(found));
+  const [only, ...others] = addresses;
+  const conn = others.length === 0
+    ? await connectTcp(only!, port, attempt.signal)
+    : await connectAny<ByteSocket>({
+      addresses,
+      timers: attempt.timers,
+      signal: attempt.signal,
+      connect: (hostname, signal) => connectTcp(hostname, port, signal),
+      discard: (late) => late.close(),
+    });
+  return conduitOf(conn);
+}
+
+async function connectTcp(
+  hostname: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<ByteSocket> {
+  const to = { hostname, port };
+  try {
+    keepDescriptors();
+    return await connectToAddress(to, signal);
+  } catch (error) {
+    throw connectError("tcp", textOf(to), error);
+  }
+}
+
+/**
+ * Targets leave descriptors for links and health, as callers do.
+ *
+ * @throws A system error with the code `EMFILE`.
+ */
+function keepDescriptors(): void {
+  if (!mayTakeDescriptor("caller")) throw systemError(Errno.EMFILE);
+}
+
+/** `connecting`, or the {@linkcode DialError} of what it failed with. */
+async function told(
+  to: DatagramAddress,
+  connecting: Promise<ByteSocket>,
+): Promise<ByteSocket> {
+  try {
+    return await connecting;
+  } catch (error) {
+    throw connectError("tcp", textOf(to), error);
+  }
+}
+
+async function dialUdp(attempt: Attempt): Promise<Conduit> {
+  const { host, port } = splitAddress(attempt.target);
+  attempt.gate.beforeLookup();
+  const [address] = attempt.gate.admit(await resolve(attempt, host));
+  const conduit = await openFlow({
+    address: address!,
+    port,
+    timers: attempt.timers,
+    idleTimeoutMs: attempt.options.udpIdleTimeoutMs ?? UDP_IDLE_TIMEOUT_MS,
+    isSession: attempt.options.udpIsSession ?? false,
+  }).catch((error) => {
+    throw connectError("udp", hostPort(address!, port), error);
+  });
+  if (!attempt.signal.aborted) return conduit;
+  conduit.discard();
+  throw attempt.signal.reason;
+}
+
+async function openFlow(
+  options: DatagramConduitOptions,
+): Promise<DatagramConduit> {
+  keepDescriptors();
+  return await DatagramConduit.open(options);
+}
+
+async function dialUnix(attempt: Attempt): Promise<Conduit> {
+  const { address } = attempt.target;
+  const path = await orAborted(
+    attempt.gate.admitPath(address, Deno.realPath),
+    attempt.signal,
+  ).catch((error) => {
+    throw connectError("unix", address, error);
+  });
+  try {
+    keepDescriptors();
+    return conduitOf(await connectToPath(path, attempt.signal));
+  } catch (error) {
+    throw connectError("unix", address, error);
+  }
+}
+
+/** Addresses of `host`; an empty host is this machine, as in Go. */
+async function resolve(
+  attempt: Attempt,
+  host: string,
+): Promise<readonly string[]> {
+  const { signal, target } = attempt;
+  if (signal.aborted) throw signal.reason;
+  if (host === "") return ["127.0.0.1", "::1"];
+  if (isIpAddress(host)) return [host];
+  try {
+    const looking = (attempt.options.resolver ?? systemResolver).lookup(host);
+    return await orAborted(looking, signal);
+  } catch (error) {
+    if (error instanceof DialError && error.reason === "timeout") {
+      throw lookupTimeout(target.protocol, host);
+    }
+    throw connectError(target.protocol, target.address, error);
+  }
+}

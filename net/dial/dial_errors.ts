@@ -1,0 +1,96 @@
+/**
+ * Why a dial failed, in the words that Go's `net` package uses.
+ *
+ * They travel to whoever asked, and people, dashboards and Konnectivity's own
+ * servers look for them (`i/o timeout` becomes 504, `too many open files` 503).
+ *
+ * @module
+ */
+
+import { DialError } from "../../proto/link/link.ts";
+import { clipped } from "../../policy/rule.ts";
+import { LookupError } from "../names/resolver.ts";
+import { codeOf } from "../stream/byte_socket.ts";
+
+/** The words of `connect(2)` and `socket(2)` by error code (Go's syscall table). */
+const WORDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ECONNREFUSED: "connect: connection refused",
+    ECONNRESET: "connect: connection reset by peer",
+    ETIMEDOUT: "connect: connection timed out",
+    EHOSTUNREACH: "connect: no route to host",
+    ENETUNREACH: "connect: network is unreachable",
+    EADDRNOTAVAIL: "connect: cannot assign requested address",
+    EACCES: "connect: permission denied",
+    EPERM: "connect: operation not permitted",
+    EINVAL: "connect: invalid argument",
+    ENOENT: "connect: no such file or directory",
+    EMFILE: "socket: too many open files",
+    ENFILE: "socket: too many open files in system",
+  }),
+);
+
+/** The error of a failed attempt to reach `address` (`ip:port` or a path). */
+export function connectError(
+  protocol: string,
+  address: string,
+  error: unknown,
+): DialError {
+  if (error instanceof DialError) return error;
+  if (error instanceof LookupError) {
+    const reason = error.fault === "timeout" ? "timeout" : "endpoint";
+    return new DialError(reason, `dial ${protocol}: ${error.message}`);
+  }
+  const code = codeOf(error);
+  const words = WORDS.get(code) ??
+    `connect: ${error instanceof Error ? error.message : String(error)}`;
+  return new DialError(
+    code === "ETIMEDOUT" ? "timeout" : "endpoint",
+    `dial ${protocol} ${address}: ${words}`,
+  );
+}
+
+/** The error of a dial whose deadline passed. */
+export function dialTimeout(protocol: string, address: string): DialError {
+  return new DialError("timeout", `dial ${protocol} ${address}: i/o timeout`);
+}
+
+/** The error of a lookup whose deadline passed. */
+export function lookupTimeout(protocol: string, host: string): DialError {
+  return new DialError(
+    "timeout",
+    `dial ${protocol}: lookup ${host}: i/o timeout`,
+  );
+}
+
+/** The error of a dial that whoever asked gave up. */
+export function dialCancelled(protocol: string, address: string): DialError {
+  return new DialError(
+    "cancelled",
+    `dial ${protocol} ${address}: operation was canceled`,
+  );
+}
+
+/** The error of a protocol that nothing is known of. */
+export function unknownNetwork(protocol: string): DialError {
+  const network = clipped(protocol, NETWORK_LENGTH_MAX);
+  return new DialError(
+    "endpoint",
+    `dial ${network}: unknown network ${network}`,
+  );
+}
+
+/** A caller chooses it; the longest that Go knows has ten letters. */
+const NETWORK_LENGTH_MAX = 50;
+
+/** The error of an address that cannot be dialed at all. */
+export function addressError(
+  protocol: string,
+  address: string,
+  problem: string,
+): DialError {
+  return new DialError(
+    "endpoint",
+    `dial ${protocol}: address ${address}: ${problem}`,
+  );
+}

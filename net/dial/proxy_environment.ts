@@ -1,0 +1,117 @@
+/**
+ * `HTTPS_PROXY` and `NO_PROXY`, read as curl and Go read them.
+ *
+ * @module
+ */
+
+import {
+  parseIpAddress,
+  parseIpPrefix,
+  prefixContains,
+} from "../../proto/peer/ip_address.ts";
+
+/** The environment's words; empty or absent means none. */
+export interface ProxyEnvironment {
+  /** Such as `http://user:secret@proxy:3128`, or just `proxy:3128`. */
+  readonly httpsProxy?: string | undefined;
+  /** `*`, hosts, `.suffixes`, addresses, CIDRs, each perhaps with `:port`. */
+  readonly noProxy?: string | undefined;
+}
+
+/** An HTTP proxy to ask for a tunnel. */
+export interface Proxy {
+  readonly host: string;
+  readonly port: number;
+  /** Empty when it asks for none. */
+  readonly user: string;
+  readonly password: string;
+}
+
+/** A proxy address that cannot be used. */
+export class ProxyAddressError extends Error {
+  override readonly name = "ProxyAddressError";
+}
+
+/** Reads the environment; lower case wins, as with curl. */
+export function proxyEnvironment(
+  get: (name: string) => string | undefined,
+): ProxyEnvironment {
+  return {
+    httpsProxy: get("https_proxy") || get("HTTPS_PROXY"),
+    noProxy: get("no_proxy") || get("NO_PROXY"),
+  };
+}
+
+/**
+ * The proxy for a TLS connection to `host:port`; `undefined` means direct.
+ * Loopback is always direct, as in Go.
+ *
+ * @throws {ProxyAddressError}
+ */
+export function proxyFor(
+  host: string,
+  port: number,
+  environment: ProxyEnvironment,
+): Proxy | undefined {
+  const { httpsProxy, noProxy } = environment;
+  if (!httpsProxy || isLoopback(host)) return undefined;
+  const entries = (noProxy ?? "").split(/[\s,]+/).filter((text) => text !== "");
+  if (entries.some((entry) => covers(entry, host, port))) return undefined;
+  return parseProxy(httpsProxy);
+}
+
+function isLoopback(host: string): boolean {
+  if (host === "localhost" || host === "::1") return true;
+  const address = parseIpAddress(host);
+  return address?.length === 4 && address[0] === 127;
+}
+
+function covers(entry: string, host: string, port: number): boolean {
+  if (entry === "*") return true;
+  const prefix = parseIpPrefix(entry);
+  const address = parseIpAddress(host);
+  if (prefix !== undefined) {
+    return address !== undefined && prefixContains(prefix, address);
+  }
+  const [name, onlyPort] = splitPort(entry);
+  if (onlyPort !== undefined && onlyPort !== port) return false;
+  const sole = parseIpAddress(name);
+  if (sole !== undefined) {
+    return address !== undefined && sole.length === address.length &&
+      sole.every((byte, index) => byte === address[index]);
+  }
+  if (address !== undefined) return false;
+  const domain = name.toLowerCase().replace(/^\*?\./, "");
+  const wanted = host.toLowerCase().replace(/\.$/, "");
+  // "example.com" covers itself and what is under it; ".example.com" the latter.
+  if (wanted.endsWith(`.${domain}`)) return true;
+  return wanted === domain && !/^\*?\./.test(name);
+}
+
+function splitPort(entry: string): [name: string, port: number | undefined] {
+  const match = /^(?:\[([^\]]+)\]|([^:]+)):([0-9]+)$/.exec(entry);
+  if (match === null) return [entry.replace(/^\[|\]$/g, ""), undefined];
+  return [match[1] ?? match[2]!, Number(match[3])];
+}
+
+function parseProxy(text: string): Proxy {
+  const withScheme = text.includes("://") ? text : `http://${text}`;
+  if (!URL.canParse(withScheme)) {
+    throw new ProxyAddressError(
+      `Cannot use HTTPS_PROXY: it is no URL, wanted http://host:port`,
+    );
+  }
+  const url = new URL(withScheme);
+  if (url.protocol !== "http:") {
+    throw new ProxyAddressError(
+      `Cannot use HTTPS_PROXY: its scheme is ${url.protocol.slice(0, -1)}, ` +
+        `wanted http (a proxy that is itself reached in plain)`,
+    );
+  }
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? 80 : Number(url.port),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+  };
+}

@@ -1,0 +1,251 @@
+/**
+ * Where servers are: several addresses, each perhaps a name of several
+ * machines, tried in turn.
+ *
+ * Names are resolved for each attempt, so that a server that has moved is found
+ * at the next one. Each attempt begins where the one before did not, so that who
+ * looks for several servers finds them; addresses that have just failed come
+ * last, so that a dead one does not cost its deadline each time.
+ *
+ * @module
+ */
+
+import type { Clock } from "../../proto/sync/clock.ts";
+import { ConnectError } from "./agent_connect.ts";
+import { interleaveFamilies } from "./happy_eyeballs.ts";
+import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
+import { LookupError, type Resolver } from "../names/resolver.ts";
+import { systemResolver } from "../names/system_resolver.ts";
+import { hostPort } from "../stream/deno_socket.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
+
+/** Where a server, or a balancer before several, is said to be. */
+export interface ServerAddress {
+  /** A name or an address without brackets. */
+  readonly host: string;
+  /** Where agents call in. */
+  readonly port: number;
+}
+
+/** One of the machines behind an address. */
+export interface ServerPlace extends ServerAddress {
+  /** Absent when somebody else (a proxy) resolves the name. */
+  readonly ip?: string;
+}
+
+/** Machines behind one name that are tried in one attempt. */
+export const PLACES_PER_NAME_MAX = 16;
+
+/** How long who failed is tried after the others. */
+export const FAILED_MS = 30_000;
+
+/** The same for who refused: that takes no time, and is over soon. */
+export const REFUSED_MS = 1_000;
+
+/** What `ServerAddresses` needs from outside. */
+export interface ServerAddressesOptions {
+  /** At least one. */
+  readonly addresses: readonly ServerAddress[];
+  readonly resolver: Resolver;
+  /** Whether a proxy is asked for it; then its name is left to the proxy. */
+  readonly isProxied: (address: ServerAddress) => boolean;
+  readonly clock: Clock;
+}
+
+/** As this machine resolves names, and its environment names a proxy. */
+export function systemServerAddresses(
+  addresses: readonly ServerAddress[],
+  proxyEnv: ProxyEnvironment,
+): ServerAddresses {
+  return new ServerAddresses({
+    addresses,
+    resolver: systemResolver,
+    isProxied: ({ host, port }) => proxyFor(host, port, proxyEnv) !== undefined,
+    clock: systemTimers,
+  });
+}
+
+/** `Cannot connect to name:1 (10.0.0.1): why`, as `agent_connect.ts` says it. */
+const SENTENCE = /^Cannot connect to (\S+)(?: \(([^()]+)\))?: (.+)$/s;
+
+/** Each sentence once, and those that differ in the address alone as one. */
+function together(sentences: readonly string[]): string {
+  const places = new Map<string, Map<string, Set<string>>>();
+  const others = new Set<string>();
+  for (const sentence of sentences) {
+    const [, name, ip, reason] = SENTENCE.exec(sentence) ?? [];
+    if (name === undefined || reason === undefined) others.add(sentence);
+    else {
+      const named = places.get(reason) ?? new Map<string, Set<string>>();
+      const ips = named.get(name) ?? new Set<string>();
+      if (ip !== undefined) ips.add(ip);
+      places.set(reason, named.set(name, ips));
+    }
+  }
+  const joined = [...places].map(([reason, named]) => {
+    const where = [...named].map(([name, ips]) =>
+      ips.size === 0 ? name : `${name} (${[...ips].join(", ")})`
+    );
+    return `Cannot connect to ${where.join(", ")}: ${reason}`;
+  });
+  return [...joined, ...others].join("; ");
+}
+
+/** No server could be connected to. */
+export class NoServerError extends ConnectError {
+  /** @param errors Why, of each that was tried; at least one. */
+  constructor(readonly errors: readonly Error[]) {
+    super(together(errors.map(({ message }) => message)));
+  }
+
+  /** By each of them. */
+  override get isRefused(): boolean {
+    return this.errors.every((error) =>
+      error instanceof ConnectError && error.isRefused
+    );
+  }
+}
+
+/** See the module description. */
+export class ServerAddresses {
+  readonly #options: ServerAddressesOptions;
+  readonly #turns: Turns;
+  #addresses: readonly ServerAddress[];
+
+  constructor(options: ServerAddressesOptions) {
+    this.#options = options;
+    this.#addresses = options.addresses;
+    this.#turns = new Turns(options.clock);
+  }
+
+  /** From now on servers are there; at least one. */
+  use(addresses: readonly ServerAddress[]): void {
+    this.#addresses = addresses;
+  }
+
+  /**
+   * Connects to the first server that lets us.
+   *
+   * @param isOther Which errors are of this place alone, so that the next one
+   *   is tried: those of connecting when absent.
+   * @throws {NoServerError} When every place failed in such a way; else what
+   *   `connect` throws.
+   */
+  async connect<Result>(
+    connect: (place: ServerPlace) => Promise<Result>,
+    isOther: (error: unknown) => boolean = isConnecting,
+  ): Promise<Result> {
+    const errors: Error[] = [];
+    for (const address of this.#turns.order(this.#addresses, keyOf)) {
+      let places: readonly ServerPlace[];
+      try {
+        places = await this.#placesOf(address);
+      } catch (error) {
+        if (!(error instanceof LookupError)) throw error;
+        this.#turns.took(keyOf(address), FAILED_MS);
+        errors.push(unknownHost(address, error));
+        continue;
+      }
+      for (const place of this.#turns.order(places, keyOf)) {
+        const taken = await this.#try(place, connect);
+        for (const tried of [place, address]) {
+          const lastMs = taken.ok ? 0 : lastsMs(taken.error);
+          this.#turns.took(keyOf(tried), lastMs);
+        }
+        if (taken.ok) return taken.result;
+        if (!isOther(taken.error)) throw taken.error;
+        errors.push(taken.error as Error);
+      }
+    }
+    throw new NoServerError(errors);
+  }
+
+  async #try<Result>(
+    place: ServerPlace,
+    connect: (place: ServerPlace) => Promise<Result>,
+  ): Promise<
+    { ok: true; result: Result } | { ok: false; error: unknown }
+  > {
+    try {
+      return { ok: true, result: await connect(place) };
+    } catch (error) {
+      return { ok: false, error };
+    }
+  }
+
+  async #placesOf(address: ServerAddress): Promise<readonly ServerPlace[]> {
+    const { resolver, isProxied } = this.#options;
+    if (isProxied(address)) return [address];
+    const ips = await resolver.lookup(address.host);
+    return interleaveFamilies(ips).slice(0, PLACES_PER_NAME_MAX)
+      .map((ip) => ({ ...address, ip }));
+  }
+}
+
+/** Who was tried when, and with what success. */
+class Turns {
+  readonly #clock: Clock;
+  #turn = 0;
+  readonly #last = new Map<string, { turn: number; failingUntilMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Those that have not just failed, then those longest not tried. */
+  order<Item>(
+    items: readonly Item[],
+    keyOf: (item: Item) => string,
+  ): Item[] {
+    const now = this.#clock.now();
+    const rank = (item: Item) => {
+      const last = this.#last.get(keyOf(item));
+      const isFailing = now < (last?.failingUntilMs ?? -Infinity);
+      return { isFailing, turn: last?.turn ?? 0 };
+    };
+    return items.map((item) => ({ item, ...rank(item) }))
+      .sort((a, b) =>
+        Number(a.isFailing) - Number(b.isFailing) || a.turn - b.turn
+      )
+      .map(({ item }) => item);
+  }
+
+  /** @param failingMs How long it comes after the others. */
+  took(key: string, failingMs: number): void {
+    // Machines come and go behind a name; who was tried longest ago is forgotten.
+    this.#last.delete(key);
+    this.#last.set(key, {
+      turn: ++this.#turn,
+      failingUntilMs: failingMs === 0
+        ? -Infinity
+        : this.#clock.now() + failingMs,
+    });
+    const [oldest] = this.#last.keys();
+    if (this.#last.size > REMEMBERED_MAX) this.#last.delete(oldest!);
+  }
+}
+
+/** Places whose turns are remembered. */
+const REMEMBERED_MAX = 256;
+
+function keyOf({ host, port, ip }: ServerPlace): string {
+  return `${host} ${port} ${ip ?? ""}`;
+}
+
+function lastsMs(error: unknown): number {
+  return error instanceof ConnectError && error.isRefused
+    ? REFUSED_MS
+    : FAILED_MS;
+}
+
+function isConnecting(error: unknown): boolean {
+  return error instanceof ConnectError || error instanceof TlsHandshakeError;
+}
+
+function unknownHost({ host, port }: ServerAddress, error: LookupError): Error {
+  return new ConnectError(
+    `Cannot connect to ${hostPort(host, port)}: ${error.message}`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,156 @@
+/**
+ * The elder process: gives its listening sockets to one that takes its place.
+ *
+ * ```
+ * successor                          elder
+ *   ask: sockets, command, replace ─►
+ *                                   ◄─ yes: pid, agents    or no: why, pid
+ *   more ───────────────────────────►
+ *                                   ◄─ sockets: count, and the descriptors
+ *   take: [some of them] ───────────►  does not accept with these for now
+ *                                   ◄─ taken
+ *   take: "all" ────────────────────►  accepts nobody any more, ends when idle
+ *                                   ◄─ taken
+ * ```
+ *
+ * Until it is told to let go, it accepts as before: a successor that fails before
+ * has done no harm. What the kernel has queued belongs to the socket and to
+ * neither process, so nobody in a queue notices.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { DESCRIPTORS_MAX } from "../libc/descriptor_messages.ts";
+import type { ListeningSocket, SocketStore } from "../bind/socket_store.ts";
+import {
+  PacketListener,
+  type PacketSocket,
+  type Words,
+} from "./packet_socket.ts";
+
+/** Sockets that another process accepts with from now on. */
+export interface Handed {
+  /** All of them: this process is to end when what runs has ended. */
+  readonly isAll: boolean;
+  /** The successor's process. */
+  readonly pid: number;
+}
+
+/** The process that makes the offer. */
+export interface Incumbent {
+  /** Such as `proxy`: only one of the same kind may take its place. */
+  readonly command: string;
+  /** It is about to end, so a successor need not insist. */
+  readonly isDraining: () => boolean;
+  readonly handedOver: (handed: Handed) => void;
+  /** How many agents are linked, for who has to wait for them. */
+  readonly agents?: () => number;
+}
+
+/** See the module description. */
+export class HandoverOffer {
+  readonly #incumbent: Incumbent;
+  readonly #store: SocketStore;
+  readonly #log: Log;
+  readonly #open = new Set<PacketSocket>();
+  #listener: PacketListener | undefined;
+  #successor: PacketSocket | undefined;
+
+  /**
+   * @param address A path, or a name behind `@`.
+   * @throws A system error with its `code`.
+   */
+  constructor(
+    address: string,
+    incumbent: Incumbent,
+    { store, log }: { readonly store: SocketStore; readonly log: Log },
+  ) {
+    this.#incumbent = incumbent;
+    this.#store = store;
+    this.#log = log;
+    this.#listener = PacketListener.open(
+      address,
+      (socket) =>
+        unawaited("socket", this.#converse(socket), () => socket.close()),
+    );
+  }
+
+  /** Nobody may ask any more. */
+  close(): void {
+    this.#listener?.close();
+    this.#listener = undefined;
+    for (const socket of this.#open) socket.close();
+  }
+
+  async #converse(socket: PacketSocket): Promise<void> {
+    this.#open.add(socket);
+    try {
+      const first = await socket.receiveWords();
+      if (first === null) return;
+      const refusal = this.#refusal(first);
+      if (refusal !== undefined) {
+        socket.send({ no: refusal, pid: Deno.pid });
+        return;
+      }
+      this.#successor = socket;
+      await this.#serve(socket);
+    } finally {
+      if (this.#successor === socket) this.#successor = undefined;
+      this.#open.delete(socket);
+      socket.close();
+    }
+  }
+
+  #refusal({ ask, command, replace }: Words): string | undefined {
+    if (ask !== "sockets" || command !== this.#incumbent.command) {
+      return "other";
+    }
+    if (this.#successor !== undefined) return "busy";
+    return replace === true || this.#incumbent.isDraining()
+      ? undefined
+      : "running";
+  }
+
+  async #serve(socket: PacketSocket): Promise<void> {
+    const { pid } = socket.peer;
+    this.#log.info(`process ${pid} gets ready to take over`);
+    const left = [...this.#store.listening.keys()];
+    const agents = this.#incumbent.agents?.() ?? 0;
+    socket.send({ yes: true, pid: Deno.pid, agents });
+    for (;;) {
+      const words = await socket.receiveWords();
+      if (words === null) break;
+      const { more, take } = words;
+      if (more === true) this.#give(socket, left.splice(0, DESCRIPTORS_MAX));
+      else if (take !== undefined && this.#letGo(socket, take)) return;
+    }
+    this.#store.start();
+    this.#log.warn(
+      `process ${pid} has ended before it took over; this one goes on`,
+    );
+  }
+
+  #give(socket: PacketSocket, sockets: readonly ListeningSocket[]): void {
+    const { listening } = this.#store;
+    const descriptors = sockets
+      .filter((one) => listening.has(one))
+      .map(({ descriptor }) => descriptor);
+    socket.send({ sockets: sockets.length }, descriptors);
+  }
+
+  /** @returns Whether that was all. */
+  #letGo(socket: PacketSocket, take: unknown): boolean {
+    const { pid } = socket.peer;
+    const isAll = take === "all";
+    const keys = new Set(Array.isArray(take) ? take : []);
+    if (isAll) this.#store.handOver();
+    else this.#store.hold((key) => keys.has(key));
+    // Before the answer: the successor offers its sockets there itself.
+    if (isAll) this.#listener?.close();
+    this.#incumbent.handedOver({ isAll, pid });
+    socket.send({ taken: true });
+    return isAll;
+  }
+}

@@ -1,0 +1,236 @@
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { listenTcp } from "../listen/listeners.ts";
+import { openLibc } from "../libc/libc.ts";
+import { SocketStore, socketStore } from "../bind/socket_store.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+import { type Handed, HandoverOffer } from "./handover_offer.ts";
+import {
+  ACCEPTS_PER_TURN,
+  connectPackets,
+  PacketListener,
+} from "./packet_socket.ts";
+import { Takeover, TakeoverRefused } from "./takeover.ts";
+
+const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
+const SILENT = {
+  onConnection: (socket: ByteSocket) => socket.close(),
+  onProblem: (line: string) => {
+    throw new Error(line);
+  },
+};
+let names = 0;
+
+/** An elder that listens, and what a younger one asks it. */
+class Rig implements AsyncDisposable {
+  readonly address = `@tunnel-test-${Deno.pid}-${names++}`;
+  readonly log = new RecordedLog();
+  readonly handed: Handed[] = [];
+  /** In earnest each process has one. */
+  readonly young = new SocketStore(openLibc()!);
+  readonly listeners = [
+    listenTcp(LOOPBACK, SILENT),
+    listenTcp(LOOPBACK, SILENT),
+  ];
+  readonly keys = this.listeners.map(({ address }) => `tcp ${address}`);
+  readonly offer: HandoverOffer;
+  isDraining = false;
+
+  constructor() {
+    this.offer = new HandoverOffer(this.address, {
+      command: "proxy",
+      isDraining: () => this.isDraining,
+      handedOver: (handed) => void this.handed.push(handed),
+    }, { store: socketStore()!, log: this.log });
+  }
+
+  takeover(wish: { command?: string; replace?: boolean } = {}) {
+    const successor = { command: "proxy", replace: true, ...wish };
+    return Takeover.open(this.address, successor, this.young);
+  }
+
+  async refusal(wish: { command?: string; replace?: boolean }) {
+    const error = await assertRejects(
+      () => this.takeover(wish),
+      TakeoverRefused,
+    );
+    assertEquals(error.pid, Deno.pid);
+    return error.problem;
+  }
+
+  // deno-lint-ignore require-await -- as the interface has it
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.offer.close();
+    this.young.close();
+    for (const listener of this.listeners) listener.close();
+  }
+}
+
+function test(name: string, fn: (rig: Rig) => Promise<void>): void {
+  Deno.test({
+    name,
+    ignore: socketStore() === undefined,
+    fn: async () => {
+      await using rig = new Rig();
+      await fn(rig);
+    },
+  });
+}
+
+test("a process that runs is replaced when that is wanted, one that drains anyway", async (rig) => {
+  assertEquals(await rig.refusal({ replace: false }), "running");
+  assertEquals(await rig.refusal({ command: "agent" }), "other");
+  rig.isDraining = true;
+  const takeover = await rig.takeover({ replace: false });
+  assertEquals(takeover!.pid, Deno.pid);
+  assertEquals(await rig.refusal({}), "busy");
+  assertEquals([...rig.young.waiting].sort(), [...rig.keys].sort());
+  takeover!.abandon();
+});
+
+test("sockets are let go of when the younger one says so, some of them earlier", async (rig) => {
+  const takeover = await rig.takeover();
+  const [first, second] = rig.keys;
+  await takeover!.take([first!]);
+  const held = [...socketStore()!.listening].map((
+    [{ isHeld }, key],
+  ) => [key, isHeld]);
+  assertEquals(held, [[first, true], [second, false]]);
+  assertEquals(rig.young.take(first)!.isHeld, false);
+  assertEquals(rig.young.take(second)!.isHeld, true);
+  await takeover!.take();
+  await takeover!.over;
+  assertEquals([...socketStore()!.listening.values()], []);
+  assertEquals(rig.handed, [
+    { isAll: false, pid: Deno.pid },
+    { isAll: true, pid: Deno.pid },
+  ]);
+  // The name is free for the younger one's own offer.
+  assertEquals(connectPackets(rig.address), undefined);
+});
+
+test("who fails before it takes over has done no harm", async (rig) => {
+  const failing = await rig.takeover();
+  await failing!.take([rig.keys[0]!]);
+  failing!.abandon();
+  await rig.log.until(/has ended before it took over; this one goes on/);
+  assertEquals(rig.handed, [{ isAll: false, pid: Deno.pid }]);
+  const all = [...socketStore()!.listening.keys()];
+  assertEquals(all.map(({ isHeld }) => isHeld), [false, false]);
+  (await rig.takeover())!.abandon();
+});
+
+test("an elder keeps no descriptor that it is sent", async (rig) => {
+  const { fcntl } = openLibc()!;
+  const F_GETFD = 1;
+  const open = () =>
+    Array.from({ length: 1_024 }, (_, number) => fcntl(number, F_GETFD, 0))
+      .filter((flags) => flags >= 0).length;
+  const before = open();
+  const socket = connectPackets(rig.address)!;
+  socket.send({ ask: "sockets", command: "agent" }, [0, 1, 2]);
+  assertEquals((await socket.receive())!.words["no"], "other");
+  assertEquals(await socket.receive(), null);
+  socket.close();
+  assertEquals(open(), before);
+});
+
+test("an elder that dies has let go", async (rig) => {
+  const takeover = await rig.takeover();
+  rig.offer.close();
+  await takeover!.over;
+  assertEquals(rig.young.take(rig.keys[0])!.isHeld, false);
+});
+
+Deno.test("nobody is there where nobody listens", async () => {
+  const store = new SocketStore(openLibc()!);
+  const wish = { command: "proxy", replace: true };
+  const folder = await Deno.makeTempDir();
+  for (const address of [`@tunnel-test-none-${Deno.pid}`, `${folder}/none`]) {
+    assertEquals(await Takeover.open(address, wish, store), undefined);
+  }
+  await Deno.remove(folder);
+});
+
+Deno.test("a path is its owner's, and a left-over one is no hindrance", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/handover.sock`;
+  for (let count = 0; count < 2; count++) {
+    const listener = PacketListener.open(path, (socket) => {
+      void socket.receive().then((packet) => {
+        // Who only looks whether somebody is there says nothing.
+        if (packet !== null) socket.send({ heard: packet.words["say"] });
+      });
+    })!;
+    assertEquals(Deno.statSync(path).mode! & 0o777, 0o600);
+    assertThrows(
+      () => PacketListener.open(path, () => {}),
+      Error,
+      "address already in use",
+    );
+    const socket = connectPackets(path)!;
+    socket.send({ say: "x" });
+    assertEquals((await socket.receive())!.words, { heard: "x" });
+    assertEquals(socket.peer, { pid: Deno.pid, uid: Deno.uid()! });
+    socket.close();
+    listener.close();
+  }
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("who ends while it is asked is nobody, and who only hangs up is another", async () => {
+  const store = new SocketStore(openLibc()!);
+  const wish = { command: "proxy", replace: true };
+  const address = `@tunnel-test-ends-${Deno.pid}`;
+  const listener = PacketListener.open(address, (socket) => socket.close())!;
+  const refused = await assertRejects(
+    () => Takeover.open(address, wish, store),
+    TakeoverRefused,
+  );
+  assertEquals(refused.problem, "other");
+  listener.close();
+  const ending = PacketListener.open(address, (socket) => {
+    ending.close();
+    socket.close();
+  })!;
+  assertEquals(await Takeover.open(address, wish, store), undefined);
+});
+
+Deno.test("those who call again and again leave others their turns", async () => {
+  const address = `@tunnel-test-many-${Deno.pid}`;
+  const count = ACCEPTS_PER_TURN + 4;
+  const all = Promise.withResolvers<void>();
+  const turns: number[] = [];
+  let inTurn = 0;
+  const listener = PacketListener.open(address, (socket) => {
+    socket.close();
+    if (inTurn++ > 0) return;
+    queueMicrotask(() => {
+      turns.push(inTurn);
+      inTurn = 0;
+      if (turns.reduce((sum, each) => sum + each) === count) all.resolve();
+    });
+  })!;
+  const callers = Array.from({ length: count }, () => connectPackets(address)!);
+  await all.promise;
+  assertEquals(turns, [ACCEPTS_PER_TURN, 4]);
+  for (const caller of callers) caller.close();
+  listener.close();
+});
+
+Deno.test("what is no packet of ours ends the conversation", async () => {
+  const address = `@tunnel-test-odd-${Deno.pid}`;
+  const heard = Promise.withResolvers<unknown>();
+  const listener = PacketListener.open(address, (socket) => {
+    void socket.receive().then((packet) => {
+      heard.resolve(packet);
+      socket.close();
+    });
+  })!;
+  const socket = connectPackets(address)!;
+  socket.send([1] as never);
+  assertEquals(await heard.promise, null);
+  assertEquals(await socket.receive(), null);
+  socket.close();
+  listener.close();
+});

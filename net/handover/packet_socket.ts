@@ -1,0 +1,330 @@
+/**
+ * Sockets over which processes of one machine talk about descriptors: each packet
+ * is a piece of JSON, and may carry some.
+ *
+ * Who may talk is a matter of user ids: the kernel says whose process the other
+ * one is, and only our own and root's are believed. SOCK_SEQPACKET keeps packets
+ * apart, so there is nothing to be framed.
+ *
+ * @module
+ */
+
+import {
+  receiveDescriptors,
+  sendDescriptors,
+} from "../libc/descriptor_messages.ts";
+import { lastError, type LibC, openLibc } from "../libc/libc.ts";
+import {
+  type PeerCredentials,
+  peerCredentials,
+} from "../libc/peer_credentials.ts";
+import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
+import {
+  encodeAbstractAddress,
+  encodeUnixAddress,
+} from "../libc/unix_address.ts";
+import {
+  type Polled,
+  type Poller,
+  Ready,
+  sharedPoller,
+} from "../poll/poller.ts";
+
+const AF_UNIX = 1;
+const SOCK_SEQPACKET = 5;
+const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
+const BACKLOG = 16;
+const OWNERS_ONLY = 0o600;
+
+/**
+ * Connections accepted in a row; then others have their turn. A name of the
+ * abstract namespace may be called by anybody on the machine, again and again.
+ */
+export const ACCEPTS_PER_TURN = 8;
+
+/** In front of a name of the abstract namespace, as `ss` writes it. */
+const ABSTRACT = "@";
+
+/** What one packet says; whose words they are is looked at by who reads them. */
+export type Words = Readonly<Record<string, unknown>>;
+
+/** A packet that came. */
+export interface Packet {
+  readonly words: Words;
+  /** Open here, and the receiver's to close. */
+  readonly descriptors: readonly number[];
+}
+
+/** Whether what a process says about our sockets is to be believed. */
+export function isTrusted({ uid }: PeerCredentials): boolean {
+  return uid === 0 || uid === Deno.uid();
+}
+
+interface Kernel {
+  readonly library: LibC;
+  readonly poller: Poller;
+}
+
+function kernel(): Kernel | undefined {
+  const [library, poller] = [openLibc(), sharedPoller()];
+  return library && poller && { library, poller };
+}
+
+/** One end of a conversation. */
+export class PacketSocket implements Polled {
+  /** The process at the other end, as the kernel knows it. */
+  readonly peer: PeerCredentials;
+  readonly #kernel: Kernel;
+  readonly #descriptor: number;
+  #waiting: PromiseWithResolvers<Packet | null> | undefined;
+  #isClosed = false;
+
+  /** @throws {Error} Nobody can wait for it; the descriptor is closed then. */
+  constructor(kernel: Kernel, descriptor: number) {
+    this.#kernel = kernel;
+    this.#descriptor = descriptor;
+    this.peer = peerCredentials(kernel.library, descriptor) ?? NOBODY;
+    const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
+    if (kernel.poller.add(descriptor, interest, this)) return;
+    kernel.library.close(descriptor);
+    throw cannotWait();
+  }
+
+  /**
+   * The next packet. One call at a time.
+   *
+   * @returns `null`: the other process has gone, or says what nobody understands.
+   */
+  receive(): Promise<Packet | null> {
+    const packet = this.#receiveNow();
+    if (packet !== undefined) return Promise.resolve(packet);
+    this.#waiting = Promise.withResolvers();
+    return this.#waiting.promise;
+  }
+
+  /**
+   * The same, of who has no descriptors to give: those that come are closed.
+   *
+   * @returns As {@linkcode receive}.
+   */
+  async receiveWords(): Promise<Words | null> {
+    const packet = await this.receive();
+    if (packet === null) return null;
+    for (const descriptor of packet.descriptors) {
+      this.#kernel.library.close(descriptor);
+    }
+    return packet.words;
+  }
+
+  /** @returns False: the other process has gone, or does not listen. */
+  send(words: Words, descriptors: readonly number[] = []): boolean {
+    if (this.#isClosed) return false;
+    const { library } = this.#kernel;
+    const text = JSON.stringify(words);
+    try {
+      return sendDescriptors(library, this.#descriptor, { text, descriptors });
+    } catch {
+      return false;
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    void this.#kernel.poller.close(this.#descriptor);
+    this.#waiting?.resolve(null);
+    this.#waiting = undefined;
+  }
+
+  onReady(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    const packet = this.#receiveNow();
+    if (packet === undefined) return;
+    this.#waiting = undefined;
+    waiting.resolve(packet);
+  }
+
+  onFault(): void {
+    this.close();
+  }
+
+  /** @returns `undefined`: there is none yet. */
+  #receiveNow(): Packet | null | undefined {
+    if (this.#isClosed) return null;
+    const { library } = this.#kernel;
+    try {
+      const message = receiveDescriptors(library, this.#descriptor);
+      if (message === null || message === undefined) return message;
+      const { text, descriptors } = message;
+      const words = wordsOf(text);
+      if (words !== undefined) return { words, descriptors };
+      for (const descriptor of descriptors) library.close(descriptor);
+      return null;
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** Where other processes may ask. */
+export class PacketListener implements Polled {
+  readonly #kernel: Kernel;
+  readonly #descriptor: number;
+  readonly #path: string | undefined;
+  readonly #onSocket: (socket: PacketSocket) => void;
+  #isClosed = false;
+
+  private constructor(
+    kernel: Kernel,
+    descriptor: number,
+    path: string | undefined,
+    onSocket: (socket: PacketSocket) => void,
+  ) {
+    this.#kernel = kernel;
+    this.#descriptor = descriptor;
+    this.#path = path;
+    this.#onSocket = onSocket;
+    // Not as long as somebody waits: without a descriptor to accept with, that
+    // would be for ever.
+    const interest = Ready.READ | Ready.EDGE;
+    if (kernel.poller.add(descriptor, interest, this)) return;
+    kernel.library.close(descriptor);
+    throw cannotWait();
+  }
+
+  /**
+   * Only its owner may connect to a path. One that nobody listens on is removed.
+   *
+   * @returns `undefined` where there is no C library to ask.
+   * @throws A system error with its `code`.
+   */
+  static open(
+    address: string,
+    onSocket: (socket: PacketSocket) => void,
+  ): PacketListener | undefined {
+    const machine = kernel();
+    if (machine === undefined) return undefined;
+    const { library } = machine;
+    const isPath = !address.startsWith(ABSTRACT);
+    const name = encode(address);
+    const descriptor = library.socket(
+      AF_UNIX,
+      SOCK_SEQPACKET | SOCK_FLAGS,
+      0,
+    );
+    if (descriptor < 0) throw systemError(lastError(library));
+    if (isPath) removeLeftOver(address);
+    // Linux binds with the modes that the socket has before; a path
+    // could be somebody's link by the time that they were changed there.
+    const isUp = library.fchmod(descriptor, OWNERS_ONLY) === 0 &&
+      library.bind(descriptor, name, name.length) === 0;
+    const error = lastError(library);
+    if (isUp && library.listen(descriptor, BACKLOG) === 0) {
+      const path = isPath ? address : undefined;
+      return new PacketListener(machine, descriptor, path, onSocket);
+    }
+    library.close(descriptor);
+    throw systemError(error);
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    // First: once nobody listens there, the path may be somebody else's.
+    if (this.#path !== undefined) removeSocket(this.#path);
+    void this.#kernel.poller.close(this.#descriptor);
+  }
+
+  onReady(): void {
+    const { library, poller } = this.#kernel;
+    for (let count = 0; !this.#isClosed; count++) {
+      if (count === ACCEPTS_PER_TURN) return poller.goOn(this);
+      const accepted = library.accept4(
+        this.#descriptor,
+        nobody,
+        nobodyLength,
+        SOCK_FLAGS,
+      );
+      if (accepted < 0) return;
+      const socket = new PacketSocket(this.#kernel, accepted);
+      if (isTrusted(socket.peer)) this.#onSocket(socket);
+      else socket.close();
+    }
+  }
+
+  onFault(): void {}
+}
+
+/**
+ * Asks at an address.
+ *
+ * @returns `undefined`: nobody is there.
+ * @throws A system error with its `code`, such as EACCES.
+ */
+export function connectPackets(address: string): PacketSocket | undefined {
+  const machine = kernel();
+  if (machine === undefined) return undefined;
+  const { library } = machine;
+  const name = encode(address);
+  const descriptor = library.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_FLAGS, 0);
+  if (descriptor < 0) throw systemError(lastError(library));
+  if (library.connect(descriptor, name, name.length) === 0) {
+    return new PacketSocket(machine, descriptor);
+  }
+  const error = lastError(library);
+  library.close(descriptor);
+  if (error === ENOENT || error === Errno.ECONNREFUSED) return undefined;
+  throw systemError(error);
+}
+
+const ENOENT = 2;
+
+/** @throws A system error: no such name can be. */
+function encode(address: string): Uint8Array<ArrayBuffer> {
+  const name = address.startsWith(ABSTRACT)
+    ? encodeAbstractAddress(address.slice(ABSTRACT.length))
+    : encodeUnixAddress(address);
+  if (name === undefined) throw systemError(ENAMETOOLONG);
+  return name;
+}
+
+const ENAMETOOLONG = 36;
+
+/** What somebody listens on stays, and cannot be bound. */
+function removeLeftOver(path: string): void {
+  let other: PacketSocket | undefined;
+  try {
+    other = connectPackets(path);
+  } catch {
+    // Not for us to know, nor to remove.
+    return;
+  }
+  if (other === undefined) removeSocket(path);
+  else other.close();
+}
+
+function removeSocket(path: string): void {
+  try {
+    if (Deno.lstatSync(path).isSocket) Deno.removeSync(path);
+  } catch {
+    // There is none, or it is not ours: bind(2) says so.
+  }
+}
+
+function wordsOf(text: string): Words | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isObject = typeof value === "object" && value !== null &&
+      !Array.isArray(value);
+    return isObject ? value as Words : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Nobody has that id. */
+const NOBODY: PeerCredentials = { pid: 0, uid: -1 };
+
+const nobody = new Uint8Array(128);
+const nobodyLength = new Uint8Array(new Uint32Array([0]).buffer);

@@ -1,0 +1,131 @@
+/**
+ * What systemd has for services that are restarted: sockets that it keeps open
+ * meanwhile (sd_listen_fds(3), FDSTORE=1), and a place to say how things are
+ * (sd_notify(3)).
+ *
+ * @module
+ */
+
+import {
+  DESCRIPTORS_MAX,
+  sendDescriptors,
+} from "../libc/descriptor_messages.ts";
+import { type LibC, openLibc } from "../libc/libc.ts";
+import {
+  encodeAbstractAddress,
+  encodeUnixAddress,
+} from "../libc/unix_address.ts";
+import type { SocketStore } from "../bind/socket_store.ts";
+
+/** One environment variable. */
+export type Environment = (name: string) => string | undefined;
+
+/** The first descriptor that systemd passes on; the others follow. */
+const FIRST = 3;
+
+/** More than any unit has; a number that is wrong closes no descriptor of ours. */
+const COUNT_MAX = 16_384;
+
+/** Of the sockets that are kept; those of a socket unit have its name. */
+const KEPT_NAME = "tunnel";
+
+const AF_UNIX = 1;
+const SOCK_DGRAM_CLOEXEC = 0x80002;
+
+/**
+ * Takes in the sockets that were passed to this very process; what they are for
+ * is told by where they are bound, never by their order.
+ *
+ * @returns What they are in the store by; those that are no listening sockets
+ *   are closed.
+ */
+export function inheritSockets(
+  store: SocketStore,
+  environment: Environment,
+): readonly string[] {
+  if (environment("LISTEN_PID") !== String(Deno.pid)) return [];
+  const count = Number(environment("LISTEN_FDS"));
+  if (!Number.isInteger(count) || count < 1 || count > COUNT_MAX) return [];
+  const keys: string[] = [];
+  for (let index = 0; index < count; index++) {
+    const key = store.put(FIRST + index, true);
+    if (key !== undefined) keys.push(key);
+  }
+  return keys;
+}
+
+/** Tells the service manager how things are. */
+export class ServiceManager {
+  readonly #library: LibC;
+  readonly #address: Uint8Array<ArrayBuffer>;
+
+  private constructor(library: LibC, address: Uint8Array<ArrayBuffer>) {
+    this.#library = library;
+    this.#address = address;
+  }
+
+  /** @returns `undefined`: nobody wants to know. */
+  static find(environment: Environment): ServiceManager | undefined {
+    const [library, place] = [openLibc(), environment("NOTIFY_SOCKET") ?? ""];
+    if (library === undefined) return undefined;
+    const address = place.startsWith("@")
+      ? encodeAbstractAddress(place.slice(1))
+      : encodeUnixAddress(place);
+    return address && new ServiceManager(library, address);
+  }
+
+  /** @param others More lines, such as `MAINPID=7`. */
+  ready(...others: readonly string[]): void {
+    this.#say(["READY=1", ...others]);
+  }
+
+  /** Files are read again; `ready` comes behind it. */
+  reloading(): void {
+    this.#say(["RELOADING=1"]);
+  }
+
+  /**
+   * The process ends. Its sockets stay open with the service manager, where the
+   * unit lets it (FileDescriptorStoreMax=), and are passed to the next process.
+   *
+   * @returns Whether somebody may have them.
+   */
+  stopping(store: SocketStore): boolean {
+    this.#say(["STOPPING=1"]);
+    const descriptors = [...store.listening.keys()]
+      .map(({ descriptor }) => descriptor);
+    let isKept = false;
+    while (descriptors.length > 0) {
+      const some = descriptors.splice(0, DESCRIPTORS_MAX);
+      const lines = ["FDSTORE=1", `FDNAME=${KEPT_NAME}`, "FDPOLL=0"];
+      isKept = this.#say(lines, some) || isKept;
+    }
+    return isKept;
+  }
+
+  /**
+   * What was kept is served again, or is not wanted any more: a socket that
+   * nobody accepts with would let clients wait for ever.
+   */
+  keepNothing(): void {
+    this.#say(["FDSTOREREMOVE=1", `FDNAME=${KEPT_NAME}`]);
+  }
+
+  #say(
+    lines: readonly string[],
+    descriptors: readonly number[] = [],
+  ): boolean {
+    const library = this.#library;
+    const socket = library.socket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0);
+    if (socket < 0) return false;
+    try {
+      const message = { text: lines.join("\n"), descriptors };
+      return sendDescriptors(library, socket, message, this.#address);
+    } catch {
+      // A manager that is gone is no reason to do anything else.
+      return false;
+    } finally {
+      library.close(socket);
+    }
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * The younger process: takes the listening sockets of one whose place it takes.
+ *
+ * It has them from the beginning, held: whatever it opens at their addresses
+ * waits until it is ready and says so. The conversation is in
+ * `handover_offer.ts`.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { SocketStore } from "../bind/socket_store.ts";
+import {
+  connectPackets,
+  isTrusted,
+  type Packet,
+  type PacketSocket,
+} from "./packet_socket.ts";
+
+/** How long the elder may take for an answer. */
+export const ANSWER_MS = 5_000;
+
+/** Why a process may not take another one's place. */
+export type TakeoverProblem =
+  /** It runs, and was not to be replaced. */
+  | "running"
+  /** Something else listens there. */
+  | "other"
+  /** Another one is about to take its place. */
+  | "busy"
+  /** It says nothing. */
+  | "silent";
+
+/** There is an elder, and its place is not to be had. */
+export class TakeoverRefused extends Error {
+  override readonly name = "TakeoverRefused";
+
+  constructor(readonly problem: TakeoverProblem, readonly pid: number) {
+    super(`Cannot take over from process ${pid}: ${problem}`);
+  }
+}
+
+/** Who asks. */
+export interface Successor {
+  /** Such as `proxy`: the elder must be of the same kind. */
+  readonly command: string;
+  /** Whether an elder that runs is to go. */
+  readonly replace: boolean;
+}
+
+/** See the module description. */
+export class Takeover {
+  readonly #socket: PacketSocket;
+  readonly #store: SocketStore;
+  readonly #gone = Promise.withResolvers<void>();
+  #answered: (() => void) | undefined;
+  #state: "holding" | "over" = "holding";
+
+  /** How many agents are linked to the elder. */
+  readonly agents: number;
+
+  private constructor(
+    socket: PacketSocket,
+    store: SocketStore,
+    agents: unknown,
+  ) {
+    this.#socket = socket;
+    this.#store = store;
+    this.agents = typeof agents === "number" ? agents : 0;
+  }
+
+  /**
+   * Asks for the sockets.
+   *
+   * @param address A path, or a name behind `@`.
+   * @returns `undefined`: nobody is there, or nobody of ours.
+   * @throws {TakeoverRefused}
+   * @throws A system error with its `code`.
+   */
+  static async open(
+    address: string,
+    { command, replace }: Successor,
+    store: SocketStore,
+  ): Promise<Takeover | undefined> {
+    const socket = connectPackets(address);
+    if (socket === undefined) return undefined;
+    // A name may be anybody's; a stranger's tells us nothing.
+    if (!isTrusted(socket.peer)) return void socket.close();
+    const received = new Set<string>();
+    try {
+      socket.send({ ask: "sockets", command, replace });
+      const { words } = await answerOf(socket);
+      if (words.yes !== true) throw refusal(words.no, socket.peer.pid);
+      await receiveAll(socket, store, received);
+      const takeover = new Takeover(socket, store, words.agents);
+      unawaited("socket", takeover.#listen(), () => socket.close());
+      return takeover;
+    } catch (error) {
+      socket.close();
+      store.close((key) => received.has(key));
+      // One that drains may have ended just now.
+      if (isUnheard(error) && !isAnybodyAt(address)) return undefined;
+      throw error;
+    }
+  }
+
+  /** The elder's process. */
+  get pid(): number {
+    return this.#socket.peer.pid;
+  }
+
+  /** Settles when the elder has let go of everything, or is gone. */
+  get over(): Promise<void> {
+    return this.#gone.promise;
+  }
+
+  /**
+   * Accepts with these instead of the elder, or with all, which ends what is
+   * between them.
+   */
+  async take(keys?: readonly string[]): Promise<void> {
+    if (this.#state === "over") return;
+    const answered = new Promise<void>((resolve) => this.#answered = resolve);
+    this.#socket.send({ take: keys ?? "all" });
+    // Who does not answer does not accept either, and lets go when it wakes.
+    await inTime(Promise.race([answered, this.over]));
+    if (keys === undefined) this.#finish();
+    else this.#store.start((key) => keys.includes(key));
+  }
+
+  /** The elder goes on as if nobody had asked. */
+  abandon(): void {
+    this.#state = "over";
+    this.#store.close();
+    this.#socket.close();
+  }
+
+  async #listen(): Promise<void> {
+    while (await this.#socket.receiveWords() !== null) this.#answered?.();
+    if (this.#state === "holding") this.#finish();
+  }
+
+  #finish(): void {
+    this.#state = "over";
+    this.#socket.close();
+    this.#store.start();
+    this.#gone.resolve();
+  }
+}
+
+function refusal(no: unknown, pid: number): TakeoverRefused {
+  const problem = no === "running" || no === "busy" ? no : "other";
+  return new TakeoverRefused(problem, pid);
+}
+
+/** It has ended the conversation. */
+function isUnheard(error: unknown): boolean {
+  return error instanceof TakeoverRefused && error.problem === "other";
+}
+
+function isAnybodyAt(address: string): boolean {
+  const socket = connectPackets(address);
+  socket?.close();
+  return socket !== undefined;
+}
+
+async function receiveAll(
+  socket: PacketSocket,
+  store: SocketStore,
+  received: Set<string>,
+): Promise<void> {
+  for (;;) {
+    socket.send({ more: true });
+    const { words, descriptors } = await answerOf(socket);
+    for (const descriptor of descriptors) {
+      const key = store.put(descriptor, true);
+      if (key !== undefined) received.add(key);
+    }
+    if (words.sockets === 0 || typeof words.sockets !== "number") return;
+  }
+}
+
+/** @throws {TakeoverRefused} There is none. */
+async function answerOf(socket: PacketSocket): Promise<Packet> {
+  const packet = await inTime(socket.receive());
+  if (packet) return packet;
+  throw new TakeoverRefused(
+    packet === null ? "other" : "silent",
+    socket.peer.pid,
+  );
+}
+
+async function inTime<Value>(
+  promise: Promise<Value>,
+): Promise<Value | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const timer = systemTimers.after(ANSWER_MS, () => late.resolve(undefined));
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    timer.cancel();
+  }
+}

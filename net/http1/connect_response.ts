@@ -1,0 +1,64 @@
+/**
+ * What a CONNECT client is answered, byte for byte.
+ *
+ * Statuses follow Konnectivity's, with one difference: a missing agent is 503
+ * (upstream says 500), since it is not the server that is broken. The reason
+ * phrase carries the sentence because kube-apiserver shows that and nothing
+ * else; the body carries it too, for curl and people.
+ *
+ * @module
+ */
+
+import { isRefusalByRule } from "../../policy/refusal.ts";
+import type { DialError } from "../../proto/link/link.ts";
+
+const encoder = new TextEncoder();
+
+/** Longest sentence in a status line; Go reads up to 4 KiB, terminals less. */
+const PHRASE_LENGTH_MAX = 300;
+
+/** The only answer that opens the tunnel. No header follows, as upstream. */
+export const ESTABLISHED = encoder.encode(
+  "HTTP/1.1 200 Connection Established\r\n\r\n",
+);
+
+/** A refusal; the connection ends behind it. */
+export function refusalBytes(status: number, message: string): Uint8Array {
+  const body = encoder.encode(`${message}\n`);
+  const allow = status === 405 ? "Allow: CONNECT\r\n" : "";
+  const head = `HTTP/1.1 ${status} ${phrase(message)}\r\n` +
+    "Content-Type: text/plain; charset=utf-8\r\n" +
+    "X-Content-Type-Options: nosniff\r\n" +
+    `Content-Length: ${body.length}\r\n${allow}Connection: close\r\n\r\n`;
+  const bytes = encoder.encode(head);
+  const whole = new Uint8Array(bytes.length + body.length);
+  whole.set(bytes);
+  whole.set(body, bytes.length);
+  return whole;
+}
+
+/** The status for a failed dial (Konnectivity classifies by the text, too). */
+export function dialFailureStatus({ reason, message }: DialError): number {
+  switch (reason) {
+    case "no-agent":
+      return 503;
+    case "timeout":
+      return 504;
+    case "refused":
+      return 403;
+    case "endpoint":
+      // The packets carrier brings an agent's words and nothing else.
+      if (isRefusalByRule(message)) return 403;
+      if (/i\/o timeout|deadline exceeded|timeout/i.test(message)) return 504;
+      return /too many open files/i.test(message) ? 503 : 502;
+    case "cancelled":
+    case "link-lost":
+    case "dial-closed":
+      return 502;
+  }
+}
+
+/** One line of visible ASCII: nothing a peer wrote may end the status line. */
+function phrase(message: string): string {
+  return message.replace(/[^\x20-\x7e]+/g, " ").slice(0, PHRASE_LENGTH_MAX);
+}

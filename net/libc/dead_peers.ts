@@ -1,0 +1,125 @@
+/**
+ * Finds out about TCP peers that vanished: a machine that lost its power, or a
+ * firewall that forgot a connection, says nothing, and a connection on which
+ * nobody writes would wait for it for ever, with all that hangs on it.
+ *
+ * The kernel asks such peers itself once it is told to (TCP keepalive, RFC 9293
+ * §3.8.4; Go does so on every socket). Here it is told from time to time, for
+ * all sockets that have lived until then: what comes and goes within seconds,
+ * which is nearly everything, pays nothing for it. Listening sockets hand it
+ * down to what they accept. Where the C library cannot be asked, peers are not
+ * asked either.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { DESCRIPTOR_GAP_MAX, type LibC, openLibc } from "./libc.ts";
+
+/** Between the end of one look and the next. */
+export const LOOK_INTERVAL_MS = 30_000;
+
+/** Descriptors asked about without letting anybody else do something: 1 ms. */
+export const LOOKED_AT_ONCE_MAX = 1_000;
+
+/**
+ * After a minute of silence a peer is asked four times, 15 s apart: two minutes
+ * for one that is gone. Shorter would cost nodes on metered lines.
+ */
+export const KEEPALIVE = { idleS: 60, intervalS: 15, probes: 4 } as const;
+
+/** From `asm-generic/socket.h` and `netinet/tcp.h`. */
+const SOL_SOCKET = 1;
+const SO_KEEPALIVE = 9;
+const SO_PROTOCOL = 38;
+const IPPROTO_TCP = 6;
+const TCP_KEEPIDLE = 4;
+const TCP_KEEPINTVL = 5;
+const TCP_KEEPCNT = 6;
+
+/** See the module description. */
+export class DeadPeers {
+  readonly #timers: Timers;
+  #timer: Timer | undefined;
+
+  constructor(timers: Timers) {
+    this.#timers = timers;
+    const library = openLibc();
+    if (library !== undefined) this.#wait(library);
+  }
+
+  /** Looks no more; sockets keep what they were told. */
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  #wait(library: LibC): void {
+    this.#timer = this.#timers.after(
+      LOOK_INTERVAL_MS,
+      () => this.#look(library, { next: 0, last: 0 }),
+    );
+  }
+
+  #look(library: LibC, place: Place): void {
+    if (lookFrom(library, place)) return this.#wait(library);
+    this.#timer = this.#timers.after(0, () => this.#look(library, place));
+  }
+}
+
+/** How far a look has come. */
+interface Place {
+  next: number;
+  /** The last descriptor that was a socket. */
+  last: number;
+}
+
+/** @returns Whether that was the last of them. */
+function lookFrom(library: LibC, place: Place): boolean {
+  const end = place.next + LOOKED_AT_ONCE_MAX;
+  for (; place.next < end; place.next++) {
+    if (place.next - place.last > DESCRIPTOR_GAP_MAX) return true;
+    const protocol = optionOf(library, place.next, SO_PROTOCOL);
+    if (protocol === undefined) continue;
+    place.last = place.next;
+    if (protocol !== IPPROTO_TCP) continue;
+    if (optionOf(library, place.next, SO_KEEPALIVE) !== 0) continue;
+    askPeerOf(library, place.next);
+  }
+  return false;
+}
+
+function askPeerOf(library: LibC, descriptor: number): void {
+  const set = (level: number, option: number, value: number) => {
+    settings[0] = value;
+    library.setsockopt(descriptor, level, option, settingBytes, VALUE_BYTES);
+  };
+  set(IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE.idleS);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE.intervalS);
+  set(IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE.probes);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+const VALUE_BYTES = Uint32Array.BYTES_PER_ELEMENT;
+const settings = new Uint32Array(1);
+const settingBytes = new Uint8Array(settings.buffer);
+const answer = new Uint32Array(1);
+const answerBytes = new Uint8Array(answer.buffer);
+const answerLength = new Uint32Array(1);
+const answerLengthBytes = new Uint8Array(answerLength.buffer);
+
+/** @returns `undefined` when it is no socket. */
+function optionOf(
+  library: LibC,
+  descriptor: number,
+  option: number,
+): number | undefined {
+  answerLength[0] = VALUE_BYTES;
+  const failed = library.getsockopt(
+    descriptor,
+    SOL_SOCKET,
+    option,
+    answerBytes,
+    answerLengthBytes,
+  );
+  return failed === 0 ? answer[0] : undefined;
+}

@@ -1,0 +1,180 @@
+/**
+ * What the platform has no call for, asked of the C library.
+ *
+ * Linux with glibc, and the permission for FFI; elsewhere `openLibc` says that
+ * there is none, and its callers do without.
+ *
+ * @module
+ */
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+
+/** `struct sockaddr_storage`: any address fits. */
+const SOCKADDR_BYTES = 128;
+
+/**
+ * So many descriptors in a row that are no such socket end a scan. The kernel
+ * gives out the lowest that is free, so they lie close together; one more try
+ * costs a fraction of a microsecond.
+ */
+export const DESCRIPTOR_GAP_MAX = 1024;
+
+const SYMBOLS = {
+  getsockname: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
+  getpeername: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
+  getsockopt: {
+    parameters: ["i32", "i32", "i32", "buffer", "buffer"],
+    result: "i32",
+  },
+  setsockopt: {
+    parameters: ["i32", "i32", "i32", "buffer", "u32"],
+    result: "i32",
+  },
+  getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
+  malloc_trim: { parameters: ["usize"], result: "i32" },
+  connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
+  dup: { parameters: ["i32"], result: "i32" },
+  fcntl: { parameters: ["i32", "i32", "i32"], result: "i32" },
+  fchmod: { parameters: ["i32", "u32"], result: "i32" },
+  close: { parameters: ["i32"], result: "i32" },
+  recvmmsg: {
+    parameters: ["i32", "buffer", "u32", "i32", "pointer"],
+    result: "i32",
+  },
+  socket: { parameters: ["i32", "i32", "i32"], result: "i32" },
+  epoll_create1: { parameters: ["i32"], result: "i32" },
+  epoll_ctl: { parameters: ["i32", "i32", "i32", "buffer"], result: "i32" },
+  epoll_wait: { parameters: ["i32", "buffer", "i32", "i32"], result: "i32" },
+  epoll_wait_elsewhere: {
+    name: "epoll_wait",
+    parameters: ["i32", "buffer", "i32", "i32"],
+    result: "i32",
+    nonblocking: true,
+  },
+  eventfd: { parameters: ["u32", "i32"], result: "i32" },
+  eventfd_read: { parameters: ["i32", "buffer"], result: "i32" },
+  eventfd_write: { parameters: ["i32", "u64"], result: "i32" },
+  __errno_location: { parameters: [], result: "pointer" },
+  sendmmsg: { parameters: ["i32", "buffer", "u32", "i32"], result: "i32" },
+  bind: { parameters: ["i32", "buffer", "u32"], result: "i32" },
+  listen: { parameters: ["i32", "i32"], result: "i32" },
+  accept4: { parameters: ["i32", "buffer", "buffer", "i32"], result: "i32" },
+  recv: { parameters: ["i32", "buffer", "usize", "i32"], result: "i32" },
+  send: { parameters: ["i32", "buffer", "usize", "i32"], result: "i32" },
+  sendmsg: { parameters: ["i32", "buffer", "i32"], result: "i64" },
+  recvmsg: { parameters: ["i32", "buffer", "i32"], result: "i64" },
+  shutdown: { parameters: ["i32", "i32"], result: "i32" },
+  pipe2: { parameters: ["buffer", "i32"], result: "i32" },
+  mmap: {
+    parameters: ["pointer", "usize", "i32", "i32", "i32", "i64"],
+    result: "pointer",
+  },
+  munmap: { parameters: ["pointer", "usize"], result: "i32" },
+  // The C library has no names of its own for these two.
+  io_uring_setup: {
+    name: "syscall",
+    parameters: ["i64", "u32", "buffer"],
+    result: "i64",
+  },
+  io_uring_enter: {
+    name: "syscall",
+    parameters: ["i64", "i64", "i64", "i64", "i64", "i64", "i64"],
+    result: "i64",
+  },
+} as const;
+
+/** The functions there are. */
+export type LibC = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+
+/** One end of a TCP or UDP socket. */
+export interface SocketName {
+  /** The bytes of the address with commas; IPv4 also of a dual-stack socket. */
+  readonly address: string;
+  readonly port: number;
+}
+
+let libc: LibC | undefined | "unavailable";
+
+/** The C library, opened at the first call. */
+export function openLibc(): LibC | undefined {
+  libc ??= load() ?? "unavailable";
+  return libc === "unavailable" ? undefined : libc;
+}
+
+let lastErrorAt: Int32Array | undefined;
+
+/** Why the call just before failed, in the system's numbers. */
+export function lastError(library: LibC): number {
+  return (lastErrorAt ?? findLastError(library))[0]!;
+}
+
+/** Each thread has a place of its own, and keeps it. */
+function findLastError(library: LibC): Int32Array {
+  return lastErrorAt = new Int32Array(
+    Deno.UnsafePointerView.getArrayBuffer(library.__errno_location()!, 4),
+  );
+}
+
+function load(): LibC | undefined {
+  if (Deno.build.os !== "linux") return undefined;
+  // Asked first, because an attempt without the permission would prompt.
+  if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
+    return undefined;
+  }
+  try {
+    const { symbols } = Deno.dlopen("libc.so.6", SYMBOLS);
+    // Found before anything fails: to look for it may change what it says.
+    findLastError(symbols);
+    return symbols;
+  } catch {
+    return undefined; // Another C library.
+  }
+}
+
+/**
+ * The descriptors of all TCP and UDP sockets of this process. They are tried one by
+ * one: `/proc` would list them, but Deno opens it to nobody with less than all
+ * permissions.
+ */
+export function* inetDescriptors(
+  library: LibC,
+): Generator<{ descriptor: number; local: SocketName }> {
+  let last = 0;
+  for (
+    let descriptor = 0;
+    descriptor - last < DESCRIPTOR_GAP_MAX;
+    descriptor++
+  ) {
+    const local = nameOf(library.getsockname, descriptor);
+    if (local === undefined) continue;
+    last = descriptor;
+    yield { descriptor, local };
+  }
+}
+
+/** What `getsockname` or `getpeername` says; nothing unless it is TCP or UDP. */
+export function nameOf(
+  call: LibC["getsockname"],
+  descriptor: number,
+): SocketName | undefined {
+  nameLength[0] = SOCKADDR_BYTES;
+  return call(descriptor, name, nameLengthBytes) === 0 ? readName() : undefined;
+}
+
+const name = new Uint8Array(SOCKADDR_BYTES);
+const nameLength = new Uint32Array(1);
+const nameLengthBytes = new Uint8Array(nameLength.buffer);
+
+/** Reads a `sockaddr`: family in host order, port and address as sent. */
+function readName(): SocketName | undefined {
+  const family = name[0]! | (name[1]! << 8);
+  const port = (name[2]! << 8) | name[3]!;
+  if (family === AF_INET) return { address: `${name.subarray(4, 8)}`, port };
+  if (family !== AF_INET6) return undefined;
+  const address = name.subarray(8, 24);
+  // ::ffff:a.b.c.d on a dual-stack socket is told by its IPv4 address.
+  const isMapped = address.subarray(0, 10).every((byte) => byte === 0) &&
+    address[10] === 0xff && address[11] === 0xff;
+  return { address: `${isMapped ? address.subarray(12) : address}`, port };
+}

@@ -1,0 +1,30 @@
+import { assert } from "@std/assert";
+
+const HERE = new URL(".", import.meta.url).href;
+
+/** Makes garbage, and prints what is resident before and after the relief. */
+const BURST = `
+const { MemoryRelief, LOOK_INTERVAL_MS } = await import("${HERE}memory_relief.ts");
+const { FakeTimers } = await import("${HERE}../../tests/support/fake_timers.ts");
+let burst = Array.from({ length: 400_000 }, (_, index) => ({ index, bytes: [index] }));
+const before = Deno.memoryUsage().rss + 0 * burst.length;
+burst = undefined;
+const timers = new FakeTimers();
+const relief = new MemoryRelief(timers);
+timers.advance(LOOK_INTERVAL_MS);
+relief.stop();
+console.log(JSON.stringify([before, Deno.memoryUsage().rss]));
+`;
+
+Deno.test("a process with its collector at hand gives garbage back", async () => {
+  const folder = await Deno.makeTempDir();
+  await Deno.writeTextFile(`${folder}/burst.ts`, BURST);
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-config", "-A", "--v8-flags=--expose-gc"]
+      .concat(`${folder}/burst.ts`),
+  }).output();
+  await Deno.remove(folder, { recursive: true });
+  const [before, after] = JSON.parse(new TextDecoder().decode(stdout));
+  // 400,000 objects with an array each are more than 20 MiB.
+  assert(before - after > 16 * 1024 * 1024, `${before} became ${after}`);
+});

@@ -1,0 +1,137 @@
+import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import {
+  LOOK_INTERVAL_MS,
+  MemoryRelief,
+  QUIET_CPU_PART,
+  RELIEF_INTERVAL_MS,
+  SURGE_BYTES,
+  WORTHWHILE_BYTES,
+} from "./memory_relief.ts";
+
+const MIB = 1024 * 1024;
+
+/** A process whose memory falls to `floor` when it is relieved. */
+class Machine {
+  bytes = 70 * MIB;
+  floor = 60 * MIB;
+  /** Of it, what a trim returns. */
+  free = 0;
+  cpu = 0;
+  reliefs = 0;
+  trims = 0;
+
+  residentBytes(): number {
+    return this.bytes;
+  }
+
+  cpuMs(): number {
+    return this.cpu;
+  }
+
+  relieve(): void {
+    this.reliefs++;
+    this.bytes = this.floor;
+  }
+
+  trim(): void {
+    this.trims++;
+    this.bytes -= this.free;
+    this.free = 0;
+  }
+}
+
+function start() {
+  const timers = new FakeTimers();
+  const machine = new Machine();
+  const relief = new MemoryRelief(timers, machine);
+  return { timers, machine, relief };
+}
+
+Deno.test("memory is returned once a burst of work is over, and only then", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1); // What starting up has used.
+
+  machine.bytes = 300 * MIB;
+  for (let ms = 0; ms < RELIEF_INTERVAL_MS; ms += LOOK_INTERVAL_MS) {
+    machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
+    timers.advance(LOOK_INTERVAL_MS);
+  }
+  assertEquals(machine.reliefs, 1); // Busy.
+
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.bytes], [2, machine.floor]);
+});
+
+Deno.test("a process that is never quiet returns what is free, when it has grown", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  const before = machine.trims;
+  const work = (ms: number) => {
+    for (let passed = 0; passed < ms; passed += LOOK_INTERVAL_MS) {
+      machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
+      timers.advance(LOOK_INTERVAL_MS);
+    }
+  };
+  machine.bytes = machine.floor + WORTHWHILE_BYTES - 1;
+  work(RELIEF_INTERVAL_MS);
+  assertEquals(machine.trims - before, 0);
+  machine.bytes++;
+  machine.free = 3 * MIB;
+  work(RELIEF_INTERVAL_MS);
+  assertEquals(machine.trims - before, 1);
+  assertEquals(machine.bytes, machine.floor + WORTHWHILE_BYTES - 3 * MIB);
+  // What is in use is not asked for again, before there is as much more.
+  machine.bytes += WORTHWHILE_BYTES;
+  work(RELIEF_INTERVAL_MS);
+  assertEquals([machine.trims - before, machine.reliefs], [2, 1]);
+  // The last trim does not keep the relief waiting.
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals([machine.trims - before, machine.reliefs], [2, 2]);
+});
+
+Deno.test("pauses between bursts are not all taken for the end of them", () => {
+  const { timers, machine } = start();
+  timers.advance(LOOK_INTERVAL_MS);
+  machine.bytes = machine.floor + SURGE_BYTES - 1;
+  timers.advance(RELIEF_INTERVAL_MS - LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1);
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
+  // Unless it is much.
+  machine.bytes = machine.floor + SURGE_BYTES;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 3);
+});
+
+Deno.test("memory that is in use is not asked for again and again", () => {
+  const { timers, machine } = start();
+  machine.floor = 200 * MIB;
+  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(10 * RELIEF_INTERVAL_MS);
+  machine.bytes += WORTHWHILE_BYTES - 1;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 1);
+  machine.bytes++;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
+});
+
+Deno.test("memory that fell by itself is the new measure", () => {
+  const { timers, machine } = start();
+  machine.floor = 200 * MIB;
+  timers.advance(LOOK_INTERVAL_MS);
+  machine.bytes = 80 * MIB;
+  timers.advance(RELIEF_INTERVAL_MS);
+  machine.bytes = 80 * MIB + WORTHWHILE_BYTES;
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 2);
+});
+
+Deno.test("a relief that was stopped looks no more", () => {
+  const { timers, machine, relief } = start();
+  relief.stop();
+  timers.advance(LOOK_INTERVAL_MS);
+  assertEquals(machine.reliefs, 0);
+});

@@ -1,0 +1,43 @@
+/**
+ * Paths of unix sockets as the kernel takes them: `struct sockaddr_un`.
+ *
+ * @module
+ */
+
+const AF_UNIX = 1;
+const FAMILY_BYTES = 2;
+
+/** `sun_path` (unix(7)), its final zero included. */
+const PATH_BYTES = 108;
+
+/** @returns `undefined` when the path is empty, too long or has a zero in it. */
+export function encodeUnixAddress(
+  path: string,
+): Uint8Array<ArrayBuffer> | undefined {
+  const name = new TextEncoder().encode(path);
+  if (name.length === 0 || name.length >= PATH_BYTES || name.includes(0)) {
+    return undefined;
+  }
+  const address = new Uint8Array(FAMILY_BYTES + name.length + 1);
+  address[0] = AF_UNIX; // In host order: little-endian.
+  address.set(name, FAMILY_BYTES);
+  return address;
+}
+
+/**
+ * A name of the abstract namespace (unix(7)): it belongs to the network namespace
+ * as ports do, needs no folder, and is gone with who has bound it.
+ *
+ * @returns `undefined` when the name is empty or too long.
+ */
+export function encodeAbstractAddress(
+  name: string,
+): Uint8Array<ArrayBuffer> | undefined {
+  const text = new TextEncoder().encode(name);
+  if (text.length === 0 || text.length >= PATH_BYTES) return undefined;
+  // In place of a path that begins with a zero; without one at its end.
+  const address = new Uint8Array(FAMILY_BYTES + 1 + text.length);
+  address[0] = AF_UNIX;
+  address.set(text, FAMILY_BYTES + 1);
+  return address;
+}

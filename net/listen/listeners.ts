@@ -1,0 +1,210 @@
+/**
+ * Opens listeners; those for agents are in `agent_listener.ts`.
+ *
+ * Everything a process offers to the network is opened here, so this is where
+ * to look for it. An address that is bound already, by another process that
+ * handed its sockets over (a restart without a gap, socket activation) or by a
+ * listener that made room, is not bound again: its socket is taken out of the
+ * store (`net/bind/socket_store.ts`).
+ *
+ * @module
+ */
+
+import { acceptLoop } from "../bind/accept_loop.ts";
+import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
+import { guardNames } from "../admin/loopback_names.ts";
+import { ListenError, listenError } from "../bind/listen_error.ts";
+import { hostPort } from "../stream/deno_socket.ts";
+import { keyOfPath } from "../bind/socket_key.ts";
+import { socketStore } from "../bind/socket_store.ts";
+import { type ByteSocket, codeOf } from "../stream/byte_socket.ts";
+import {
+  listenOnAddress,
+  listenOnPath,
+  type SocketListener,
+} from "../bind/socket_listener.ts";
+
+/** A listener that is open. */
+export interface BoundListener {
+  /** `host:port` as bound, or a path. */
+  readonly address: string;
+  /** The port that was bound, also when 0 was asked for; 0 for a path. */
+  readonly port: number;
+  /** Stops accepting. What was accepted goes on. */
+  close(): void;
+  /**
+   * The same, and leaves the socket open for who listens there next in this
+   * process, so that nobody who comes meanwhile is refused.
+   *
+   * @returns What it is in the store by; `undefined`: it is closed. Absent: that
+   *   cannot be.
+   */
+  leave?(): string | undefined;
+}
+
+/** Where to listen. */
+export interface ListenAddress {
+  /** Empty means every address of the machine, IPv4 and IPv6. */
+  readonly hostname: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+}
+
+/** How accepted connections and trouble reach the owner. */
+export interface ConnectionEvents<Conn> {
+  onConnection(conn: Conn): void;
+  /** One line for the log; the listener goes on. */
+  onProblem(line: string): void;
+}
+
+/**
+ * Connections that the kernel holds where one is accepted in a turn: as many as
+ * come back at once after a restart, or all that the kernel allows.
+ */
+export const PATIENT_BACKLOG = 4_096;
+
+/**
+ * Listens for connections.
+ *
+ * @returns Its `finished` settles when it is closed and the port is free, which
+ *   takes the platform a moment.
+ * @throws {ListenError}
+ */
+export function listenTcp(
+  at: ListenAddress,
+  events: ConnectionEvents<ByteSocket>,
+): BoundListener & { readonly finished: Promise<void> } {
+  const listener = openTcp(at);
+  const { hostname, port } = listener.address;
+  const address = hostPort(hostname, port);
+  const finished = acceptLoop(listener, address, events);
+  return {
+    address,
+    port,
+    close: () => listener.close(),
+    ...(listener.leave && { leave: () => listener.leave!() }),
+    finished,
+  };
+}
+
+/**
+ * Listens on a unix socket that owner and group may use (mode 0770).
+ *
+ * A socket file that nobody listens on is a left-over and is removed.
+ *
+ * @param deleteExisting False: an existing file is never removed.
+ * @throws {ListenError}
+ */
+export async function listenUnix(
+  path: string,
+  events: ConnectionEvents<ByteSocket>,
+  deleteExisting = true,
+): Promise<BoundListener> {
+  const isOpenAlready = socketStore()?.has(keyOfPath(path)) === true;
+  if (!isOpenAlready) await clearPath(path, deleteExisting);
+  // Set around the call and not by chmod after it: no moment with other modes.
+  const umask = Deno.umask(0o007);
+  let listener: SocketListener;
+  try {
+    listener = listenOnPath(path, PATIENT_BACKLOG);
+  } catch (error) {
+    throw listenError(path, error);
+  } finally {
+    Deno.umask(umask);
+  }
+  acceptLoop(listener, path, events);
+  return { address: path, port: 0, close: () => listener.close() };
+}
+
+/**
+ * Serves plain HTTP, for health and administration only.
+ *
+ * @param evicted A client was ended to make room for another.
+ * @throws {ListenError}
+ */
+export function listenHttp(
+  at: ListenAddress,
+  handler: HttpHandler,
+  evicted: () => void = () => {},
+): BoundListener & { finished: Promise<void> } {
+  const listener = openTcp(at);
+  const { hostname, port } = listener.address;
+  const address = hostPort(hostname, port);
+  const served = new HttpPort(guardNames(hostname, handler), evicted);
+  const finished = acceptLoop(listener, address, {
+    use: "keeper",
+    onConnection: (conn) => void served.accept(conn),
+    // Who looks after the process learns it from the other ports.
+    onProblem: () => {},
+  });
+  return {
+    address,
+    port,
+    close: () => {
+      listener.close();
+      served.close();
+    },
+    finished,
+  };
+}
+
+function openTcp(at: ListenAddress): SocketListener {
+  return openAt(at, (host) => listenOnAddress(host, PATIENT_BACKLOG));
+}
+
+/**
+ * Opens what listens at an address, or at all of them.
+ *
+ * @throws {ListenError} Whatever `open` throws, in words.
+ */
+export function openAt<Listener>(
+  at: ListenAddress,
+  open: (address: ListenAddress) => Listener,
+): Listener {
+  const address = hostPort(at.hostname, at.port);
+  try {
+    return open({ hostname: at.hostname || "::", port: at.port });
+  } catch (error) {
+    // A machine without IPv6 has no "::"; all of it is then 0.0.0.0.
+    if (at.hostname !== "" || codeOf(error) === "EADDRINUSE") {
+      throw listenError(address, error);
+    }
+  }
+  try {
+    return open({ hostname: "0.0.0.0", port: at.port });
+  } catch (error) {
+    throw listenError(address, error);
+  }
+}
+
+async function clearPath(path: string, deleteExisting: boolean): Promise<void> {
+  let found: Deno.FileInfo;
+  try {
+    found = await Deno.lstat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    throw listenError(path, error);
+  }
+  const refuse = (problem: string) => {
+    throw new ListenError(
+      "in-use",
+      path,
+      `Cannot listen on ${path}: ${problem}`,
+    );
+  };
+  if (!found.isSocket) refuse("a file that is no socket has that name");
+  if (!deleteExisting) refuse("the file exists and may not be removed");
+  if (await answers(path)) refuse("another process listens there");
+  await Deno.remove(path);
+}
+
+async function answers(path: string): Promise<boolean> {
+  try {
+    (await Deno.connect({ transport: "unix", path })).close();
+    return true;
+  } catch (error) {
+    // Anything but "nobody listens" (a full backlog, say) means somebody does.
+    return !(error instanceof Deno.errors.ConnectionRefused ||
+      error instanceof Deno.errors.NotFound);
+  }
+}

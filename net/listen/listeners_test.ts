@@ -1,0 +1,180 @@
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { acceptQueueLength } from "../bind/accept_queue.ts";
+import {
+  CONFIRM_MS,
+  WATCH_INTERVAL_MS,
+  watchAcceptQueue,
+} from "./accept_watchdog.ts";
+import { ListenError } from "../bind/listen_error.ts";
+import { listenHttp, listenTcp, listenUnix } from "./listeners.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+
+const quiet = {
+  onConnection: (conn: ByteSocket) => conn.close(),
+  onProblem: (line: string) => {
+    throw new Error(line);
+  },
+};
+
+Deno.test("the bound port is told, and accepting works until close", async () => {
+  const accepted = Promise.withResolvers<ByteSocket>();
+  const listener = listenTcp({ hostname: "127.0.0.1", port: 0 }, {
+    ...quiet,
+    onConnection: accepted.resolve,
+  });
+  assertEquals(listener.address, `127.0.0.1:${listener.port}`);
+  const conn = await Deno.connect({ port: listener.port });
+  (await accepted.promise).close();
+  conn.close();
+  listener.close();
+  await assertRejects(() => Deno.connect({ port: listener.port }));
+});
+
+Deno.test("a port in use and an address of others are told apart", () => {
+  const listener = listenTcp({ hostname: "127.0.0.1", port: 0 }, quiet);
+  const { port } = listener;
+  const at = { hostname: "127.0.0.1", port };
+  for (
+    const listen of [
+      () => listenTcp(at, quiet),
+      () => listenHttp(at, () => new Response()),
+    ]
+  ) {
+    const error = assertThrows(
+      listen,
+      ListenError,
+      `Cannot listen on 127.0.0.1:${port}: another process listens there`,
+    );
+    assertEquals(error.problem, "in-use");
+  }
+  const error = assertThrows(
+    () => listenTcp({ hostname: "192.0.2.1", port: 0 }, quiet),
+    ListenError,
+  );
+  assertEquals(error.problem, "bad-address");
+  listener.close();
+});
+
+Deno.test("an empty host means every address", async () => {
+  const listener = listenTcp({ hostname: "", port: 0 }, quiet);
+  (await Deno.connect({ hostname: "127.0.0.1", port: listener.port })).close();
+  listener.close();
+});
+
+Deno.test("a unix socket is for owner and group", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/tunnel.sock`;
+    const listener = await listenUnix(path, quiet);
+    assertEquals(Deno.statSync(path).mode! & 0o777, 0o770);
+    (await Deno.connect({ transport: "unix", path })).close();
+    listener.close();
+  });
+});
+
+Deno.test("a left-over socket file is removed, one in use is not", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/tunnel.sock`;
+    await leaveSocketFile(path);
+    const refusal = await assertRejects(
+      () => listenUnix(path, quiet, false),
+      ListenError,
+      "may not be removed",
+    );
+    assertEquals(refusal.problem, "in-use");
+    const listener = await listenUnix(path, quiet);
+    await assertRejects(
+      () => listenUnix(path, quiet),
+      ListenError,
+      "another process listens there",
+    );
+    (await Deno.connect({ transport: "unix", path })).close();
+    listener.close();
+  });
+});
+
+Deno.test("a file that is no socket is never removed", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/precious`;
+    Deno.writeTextFileSync(path, "x");
+    await assertRejects(
+      () => listenUnix(path, quiet),
+      ListenError,
+      "no socket",
+    );
+    assertEquals(Deno.readTextFileSync(path), "x");
+    await assertRejects(
+      () => listenUnix(`${folder}/none/tunnel.sock`, quiet),
+      ListenError,
+      "no such directory",
+    );
+  });
+});
+
+Deno.test("a queue that stands at two looks is a stuck listener", () => {
+  const timers = new FakeTimers();
+  let waiting = 0;
+  let stuck = 0;
+  let accepted = 0;
+  const stop = watchAcceptQueue(
+    80,
+    timers,
+    () => accepted,
+    () => stuck++,
+    () => waiting,
+  );
+  const look = (queue: number, afterMs: number) => {
+    waiting = queue;
+    timers.advance(afterMs);
+    return stuck;
+  };
+  assertEquals(look(0, WATCH_INTERVAL_MS), 0);
+  assertEquals(look(3, WATCH_INTERVAL_MS), 0);
+  assertEquals(look(0, CONFIRM_MS), 0);
+  assertEquals(look(1, WATCH_INTERVAL_MS), 0);
+  assertEquals(look(1, CONFIRM_MS), 1);
+  assertEquals(look(1, CONFIRM_MS), 1);
+  // In a flood some are always waiting, and some are accepted.
+  assertEquals(look(1, WATCH_INTERVAL_MS - CONFIRM_MS), 1);
+  accepted++;
+  assertEquals(look(1, CONFIRM_MS), 1);
+  stop();
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("the accept queue is asked of the listening socket", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  assertEquals(acceptQueueLength(port), 0);
+  const clients = [
+    await Deno.connect({ hostname: "127.0.0.1", port }),
+    await Deno.connect({ hostname: "127.0.0.1", port }),
+  ];
+  if (Deno.build.os === "linux") assertEquals(acceptQueueLength(port), 2);
+  for (const client of clients) {
+    (await listener.accept()).close();
+    client.close();
+  }
+  assertEquals(acceptQueueLength(port), 0);
+  listener.close();
+  assertEquals(acceptQueueLength(port), 0);
+});
+
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  await use(folder);
+  await Deno.remove(folder, { recursive: true });
+}
+
+/** As a killed process leaves it: `close` would have removed it. */
+async function leaveSocketFile(path: string): Promise<void> {
+  const { code } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      "eval",
+      `Deno.listen({ transport: "unix", path: ${JSON.stringify(path)} });` +
+      `Deno.kill(Deno.pid, "SIGKILL");`,
+    ],
+  }).output();
+  assert(code !== 0);
+  assert(Deno.lstatSync(path).isSocket);
+}

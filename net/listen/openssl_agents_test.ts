@@ -1,0 +1,97 @@
+import { assertEquals } from "@std/assert";
+import { certificates } from "../../tests/support/certificates/certificates.ts";
+import { LIBSSL } from "../../tests/support/memory/secure_pair.ts";
+import { Trouble } from "../../tests/support/memory/trouble.ts";
+import { connectAgentTls } from "../dial/agent_connect.ts";
+import type { Guest } from "../admission/intake.ts";
+import { Intake } from "../admission/intake.ts";
+import {
+  ALL_LIMITS_DEFAULT,
+  SOURCE_LIMITS_DEFAULT,
+} from "../admission/intake_limits.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { Credentials } from "../tls/trust/credentials.ts";
+import type { Transport } from "../stream/transport.ts";
+import { listenAgentPort } from "./agent_listener.ts";
+
+/** A connection as either end hears of it. */
+class Heard {
+  readonly closed: Promise<Error | undefined>;
+
+  constructor(readonly transport: Transport) {
+    const { promise, resolve } = Promise.withResolvers<Error | undefined>();
+    this.closed = promise;
+    transport.start({ onChunk() {}, onEnd() {}, onClose: resolve });
+  }
+}
+
+Deno.test({
+  name:
+    "a stranger who makes room for the next is closed, and its server hears of it",
+  ignore: LIBSSL === undefined,
+  fn: async () => {
+    const all = await certificates();
+    const folder = await Deno.makeTempDir();
+    const files = {
+      cert: `${folder}/c`,
+      key: `${folder}/k`,
+      ca: `${folder}/a`,
+    };
+    Deno.writeTextFileSync(files.cert, all.server.cert);
+    Deno.writeTextFileSync(files.key, all.server.key);
+    Deno.writeTextFileSync(files.ca, all.ca);
+    const source = { ...SOURCE_LIMITS_DEFAULT, strangers: 1 };
+    const intake = new Intake({
+      plan: { all: ALL_LIMITS_DEFAULT, source },
+      clock: systemTimers,
+      reached: () => {},
+    });
+    const connected: PromiseWithResolvers<[Heard, Guest]>[] = [
+      Promise.withResolvers(),
+      Promise.withResolvers(),
+    ];
+    let count = 0;
+    const trouble = new Trouble();
+    const listener = await listenAgentPort({
+      hostname: "127.0.0.1",
+      port: 0,
+      credentials: Credentials.load(files),
+      clientCertificate: "required",
+      alpn: ["h2"],
+      minVersion: "TLSv1.2",
+      handshakeTimeoutMs: 10_000,
+      tls: "openssl",
+      intake,
+    }, {
+      onConnection: (transport, guest) =>
+        connected[count++]!.resolve([new Heard(transport), guest!]),
+      onRefused: trouble.report,
+      onProblem: trouble.report,
+    });
+    const connect = () =>
+      connectAgentTls({
+        host: "127.0.0.1",
+        port: listener.port,
+        serverName: "tunnel-server",
+        credentials: { ...all.client, ca: all.ca },
+        alpn: ["h2"],
+        proxyEnv: {},
+        timeoutMs: 10_000,
+        tls: "openssl",
+      }, (transport) => new Heard(transport));
+    const one = await trouble.instead(connect());
+    const [seen] = await trouble.instead(connected[0]!.promise);
+    const other = await trouble.instead(connect());
+    assertEquals(await trouble.instead(seen.closed), undefined);
+    await trouble.instead(one.closed);
+    const [, guest] = await trouble.instead(connected[1]!.promise);
+    assertEquals([intake.connections, guest.isStranger], [1, true]);
+    other.transport.close();
+    await trouble.instead(other.closed);
+    const [last] = await trouble.instead(connected[1]!.promise);
+    await trouble.instead(last.closed);
+    assertEquals([intake.connections, intake.sources], [0, 0]);
+    listener.close();
+    await Deno.remove(folder, { recursive: true });
+  },
+});

@@ -1,0 +1,371 @@
+/**
+ * Asks name servers for the addresses of one name, both types at once.
+ *
+ * A server that is silent costs its turn and no more: the next one, or the same
+ * again, is asked beside it, and whoever answers first is believed. Each try has
+ * a socket, and so a port, of its own, and each question a number that nobody
+ * can guess (RFC 5452).
+ *
+ * @module
+ */
+
+import { canonicalIp } from "../../proto/peer/ip_address.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
+import {
+  type DatagramSocket,
+  openDatagramSocket,
+} from "../datagram/datagram_socket.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+import { codeOf } from "../stream/byte_socket.ts";
+import {
+  type DnsReply,
+  encodeQuestion,
+  readReply,
+  type RecordType,
+} from "./dns_message.ts";
+import { askByTcp } from "./dns_stream.ts";
+import type { QuestionPace } from "./question_pace.ts";
+import type { DnsConfig } from "./resolv_conf.ts";
+
+/**
+ * How long the other type is waited for when one has brought addresses: some
+ * servers never answer a question for AAAA.
+ */
+export const OTHER_TYPE_MS = 500;
+
+/** Answers that fit nothing, of one try: somebody is guessing. */
+export const STRAYS_MAX = 100;
+
+/** What {@linkcode askServers} needs. */
+export interface DnsAsking {
+  /** In small letters, without a dot at its end. */
+  readonly name: string;
+  readonly config: DnsConfig;
+  /** In the order in which they are to be asked. */
+  readonly servers: readonly DatagramAddress[];
+  readonly timers: Timers;
+  /** Shared by all who ask the same servers. */
+  readonly pace: QuestionPace;
+  /** Gives it up; its reason is what is thrown. */
+  readonly signal: AbortSignal;
+  /** A server has answered. */
+  answered?(server: DatagramAddress): void;
+}
+
+/** A final reply to a question; `timeout`: there was none. */
+export type DnsOutcome =
+  | Extract<DnsReply, { kind: "answer" | "failed" }>
+  | { readonly kind: "timeout" };
+
+/** @returns One outcome for each type that was asked for. */
+export function askServers(asking: DnsAsking): Promise<readonly DnsOutcome[]> {
+  return new Query(asking).run();
+}
+
+/** A question, until there is an outcome. */
+interface Pending {
+  readonly type: RecordType;
+  outcome: DnsOutcome | undefined;
+  /** The last thing that a server said who could not answer. */
+  failure: string;
+}
+
+class Query {
+  readonly asking: DnsAsking;
+  readonly #pending: readonly Pending[];
+  readonly #tries: Try[] = [];
+  readonly #settled = Promise.withResolvers<readonly DnsOutcome[]>();
+  readonly #ending = new AbortController();
+  #timer: Timer | undefined;
+  #otherTimer: Timer | undefined;
+  #isOver = false;
+
+  constructor(asking: DnsAsking) {
+    this.asking = asking;
+    const types: readonly RecordType[] = asking.config.hasNoIpv6
+      ? ["A"]
+      : ["A", "AAAA"];
+    this.#pending = types.map((type) => ({
+      type,
+      outcome: undefined,
+      failure: "",
+    }));
+  }
+
+  /** Aborted when it is over. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  get unanswered(): readonly Pending[] {
+    return this.#pending.filter(({ outcome }) => outcome === undefined);
+  }
+
+  run(): Promise<readonly DnsOutcome[]> {
+    const { signal } = this.asking;
+    const onAbort = () => {
+      this.#settled.reject(signal.reason);
+      this.#end();
+    };
+    if (signal.aborted) onAbort();
+    else {
+      signal.addEventListener("abort", onAbort);
+      this.next();
+    }
+    return this.#settled.promise.finally(() =>
+      signal.removeEventListener("abort", onAbort)
+    );
+  }
+
+  /** Asks the next server, or waits for those that were asked. */
+  next(): void {
+    if (this.#isOver) return;
+    this.#timer?.cancel();
+    const { servers, config, timers } = this.asking;
+    const index = this.#tries.length;
+    if (index === servers.length * config.attempts) {
+      if (this.#tries.every((each) => each.isOver)) return this.#giveUp();
+      const rest = config.timeoutMs;
+      this.#timer = timers.after(rest, () => this.#giveUp());
+      return;
+    }
+    this.#timer = timers.after(config.tryMs, () => this.next());
+    // What drops questions with options may let those without pass.
+    const hasEdns = index < servers.length;
+    const each = new Try(this, servers[index % servers.length]!, hasEdns);
+    this.#tries.push(each);
+    this.asking.pace.run(() => each.begin());
+  }
+
+  /** A server has said something final about a question. */
+  take(pending: Pending, outcome: DnsOutcome, server: DatagramAddress): void {
+    if (this.#isOver || pending.outcome !== undefined) return;
+    if (outcome.kind === "failed") {
+      pending.failure = outcome.why;
+      return;
+    }
+    pending.outcome = outcome;
+    this.asking.answered?.(server);
+    if (this.unanswered.length === 0) return this.#settle();
+    const isFound = outcome.kind === "answer" && outcome.addresses.length > 0;
+    if (!isFound) return;
+    this.#otherTimer = this.asking.timers.after(
+      OTHER_TYPE_MS,
+      () => this.#settle(),
+    );
+  }
+
+  /** All that this try asked for is answered, or never will be by it. */
+  tryIsOver(each: Try): void {
+    if (this.#isOver) return;
+    const isLast = this.#tries.at(-1) === each;
+    const isEnd = this.#tries.every((one) => one.isOver);
+    if (isLast || isEnd) this.next();
+  }
+
+  #giveUp(): void {
+    for (const pending of this.unanswered) {
+      const { failure } = pending;
+      pending.outcome = failure === ""
+        ? { kind: "timeout" }
+        : { kind: "failed", why: failure };
+    }
+    this.#settle();
+  }
+
+  #settle(): void {
+    this.#settled.resolve(
+      this.#pending.map(({ outcome }) => outcome ?? { kind: "timeout" }),
+    );
+    this.#end();
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#timer?.cancel();
+    this.#otherTimer?.cancel();
+    for (const each of this.#tries) each.close();
+    this.#ending.abort();
+  }
+}
+
+/** A question of a try. */
+interface Question {
+  readonly id: number;
+  readonly pending: Pending;
+  /** This try will bring nothing more. */
+  isOver: boolean;
+  /** It is asked by TCP as well, once however often it is told to. */
+  isByTcp: boolean;
+}
+
+/** One server, asked once, for what nobody has answered yet. */
+class Try {
+  readonly #query: Query;
+  readonly #server: DatagramAddress;
+  readonly #host: string;
+  #questions: Question[] = [];
+  #hasEdns: boolean;
+  #socket: DatagramSocket | undefined;
+  #hasBegun = false;
+  #isClosed = false;
+  #strays = 0;
+
+  constructor(query: Query, server: DatagramAddress, hasEdns: boolean) {
+    this.#query = query;
+    this.#server = server;
+    this.#host = canonicalIp(server.hostname);
+    this.#hasEdns = hasEdns;
+  }
+
+  get isOver(): boolean {
+    return this.#isClosed ||
+      this.#hasBegun && this.#questions.every(({ isOver }) => isOver);
+  }
+
+  begin(): void {
+    if (this.#isClosed) return;
+    this.#hasBegun = true;
+    this.#questions = this.#query.unanswered.map((pending, index) => ({
+      id: numberFor(index),
+      pending,
+      isOver: false,
+      isByTcp: false,
+    }));
+    if (this.#query.asking.config.usesTcp) {
+      for (const question of this.#questions) this.#askByTcp(question);
+      return;
+    }
+    const hostname = this.#host.includes(":") ? "::" : "0.0.0.0";
+    const opening = openDatagramSocket(
+      { hostname, port: 0 },
+      { peer: this.#server },
+    ).then(
+      (socket) => this.#opened(socket),
+      (error) => this.#failed(error),
+    );
+    unawaited("dial", opening, () => this.#failed(new Error(INTERNAL_ERROR)));
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#socket?.close();
+  }
+
+  #opened(socket: DatagramSocket): void {
+    if (this.#isClosed) return socket.close();
+    this.#socket = socket;
+    socket.listen({
+      onDatagram: (bytes, hostname, port) => {
+        if (port !== this.#server.port) return;
+        if (hostname !== this.#host && canonicalIp(hostname) !== this.#host) {
+          return;
+        }
+        this.#hear(bytes);
+      },
+      onError: (error) => this.#failed(error),
+    });
+    for (const question of this.#questions) this.#ask(question);
+  }
+
+  #ask({ id, pending }: Question): void {
+    const { name } = this.#query.asking;
+    const { type } = pending;
+    const bytes = encodeQuestion({ name, type }, id, this.#hasEdns);
+    this.#socket?.send(bytes, this.#server);
+  }
+
+  #hear(bytes: Uint8Array): void {
+    const { name } = this.#query.asking;
+    for (const question of this.#questions) {
+      const { type } = question.pending;
+      const reply = readReply(bytes, { name, type }, question.id);
+      if (reply === undefined || question.isOver) continue;
+      return this.#take(question, reply);
+    }
+    // A right one may still come, by the next try's port.
+    if (++this.#strays === STRAYS_MAX) this.#failed(new Error("too many"));
+  }
+
+  #take(question: Question, reply: DnsReply): void {
+    if (reply.kind === "truncated") return this.#askByTcp(question);
+    if (reply.kind === "plainer") {
+      if (!this.#hasEdns) return this.#over(question, MISBEHAVING);
+      this.#hasEdns = false;
+      for (const each of this.#questions) if (!each.isOver) this.#ask(each);
+      return;
+    }
+    this.#over(question, reply);
+  }
+
+  #over(question: Question, outcome: DnsOutcome): void {
+    question.isOver = true;
+    this.#query.take(question.pending, outcome, this.#server);
+    if (!this.#isClosed && this.isOver) this.#end();
+  }
+
+  #askByTcp(question: Question): void {
+    if (question.isByTcp) return;
+    question.isByTcp = true;
+    const { name } = this.#query.asking;
+    const asked = { name, type: question.pending.type };
+    const asking = askByTcp(this.#server, asked, this.#query.ending).then(
+      (reply) => {
+        const isFinal = reply.kind === "answer" || reply.kind === "failed";
+        if (!question.isOver) {
+          this.#over(question, isFinal ? reply : MISBEHAVING);
+        }
+      },
+      (error) => {
+        if (!this.#isClosed) this.#over(question, failureOf(error));
+      },
+    );
+    unawaited("dial", asking, () => this.#failed(new Error(INTERNAL_ERROR)));
+  }
+
+  /** Nobody listens there, or there is no socket to ask with. */
+  #failed(error: Error): void {
+    if (this.#isClosed) return;
+    for (const question of this.#questions) {
+      if (question.isOver) continue;
+      question.isOver = true;
+      this.#query.take(question.pending, failureOf(error), this.#server);
+    }
+    this.#end();
+  }
+
+  #end(): void {
+    this.close();
+    this.#query.tryIsOver(this);
+  }
+}
+
+const MISBEHAVING = { kind: "failed", why: "server misbehaving" } as const;
+
+/** Words for what the kernel said. */
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ["ECONNREFUSED", "the name server refuses connections"],
+  ["connection refused", "the name server refuses connections"],
+  ["EMFILE", "socket: too many open files"],
+  ["ENFILE", "socket: too many open files in system"],
+  ["ENETUNREACH", "the name server cannot be reached"],
+  ["EHOSTUNREACH", "the name server cannot be reached"],
+]);
+
+function failureOf(error: unknown): DnsOutcome {
+  const { message } = error instanceof Error ? error : new Error();
+  const why = WORDS.get(codeOf(error)) ?? WORDS.get(message) ?? MISBEHAVING.why;
+  return { kind: "failed", why };
+}
+
+/** Nobody can guess it, and no two questions of a try have the same. */
+function numberFor(index: number): number {
+  const [number] = crypto.getRandomValues(new Uint16Array(1));
+  return (number! & 0xfffe) | (index & 1);
+}

@@ -1,0 +1,61 @@
+/**
+ * Names asked of the platform, which has the C library look them up
+ * (getaddrinfo) in one of few threads. One that is stuck there cannot be freed,
+ * and reading files needs the same threads, so few names are asked at a time.
+ *
+ * Not `Deno.resolveDns`: that asks name servers only.
+ *
+ * @module
+ */
+
+import { lookup } from "node:dns";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { codeOf } from "../stream/byte_socket.ts";
+import { domainOf } from "./host_name.ts";
+import { type LookupLimits, LookupQueue } from "./lookup_queue.ts";
+import { LookupError } from "./resolver.ts";
+
+/** The platform has 32 threads, for files too. */
+export const PLATFORM_LIMITS: LookupLimits = {
+  running: 8,
+  perDomain: 2,
+  waiting: 1_024,
+  timeoutMs: 10_000,
+};
+
+/** Codes that mean "there is no such name", so that no more is to be said. */
+const NOT_FOUND: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"]);
+
+/** Asks the platform; handed in, so that tests can answer. */
+export type PlatformLookup = (host: string) => Promise<readonly string[]>;
+
+/** See the module description. */
+export class PlatformNames {
+  readonly #queue: LookupQueue;
+  readonly #lookup: PlatformLookup;
+
+  constructor(timers: Timers, lookup: PlatformLookup = platformLookup) {
+    this.#queue = new LookupQueue(PLATFORM_LIMITS, timers);
+    this.#lookup = lookup;
+  }
+
+  /** @throws {LookupError | QueueError} */
+  find(host: string): Promise<readonly string[]> {
+    return this.#queue.run(
+      domainOf(host.toLowerCase()),
+      () => this.#lookup(host),
+    );
+  }
+}
+
+function platformLookup(host: string): Promise<readonly string[]> {
+  return new Promise((resolve, reject) => {
+    lookup(host, { all: true, verbatim: true }, (error, found) => {
+      if (error === null) return resolve(found.map(({ address }) => address));
+      const code = codeOf(error);
+      if (NOT_FOUND.has(code)) return resolve([]);
+      const detail = `the resolver failed: ${code || error.message}`;
+      reject(new LookupError(host, detail));
+    });
+  });
+}

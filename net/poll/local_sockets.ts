@@ -1,0 +1,38 @@
+/**
+ * Which sockets of this machine are in use, in words for the log.
+ *
+ * @module
+ */
+
+import { openLibc } from "../libc/libc.ts";
+import { type Poller, sharedPoller, type Waiter } from "./poller.ts";
+import {
+  type SocketChoice,
+  socketChoice,
+  SOCKETS_VARIABLE,
+} from "./socket_choice.ts";
+
+const WAYS: Readonly<Record<Waiter["kind"], string>> = {
+  ring: "io_uring wakes the program",
+  thread: "a thread waits for them, as io_uring is not allowed here",
+  blind: "they are looked at every few milliseconds, as nobody else can wait",
+};
+
+/** A sentence, once something is open. */
+export function localSocketsInUse(): string {
+  const [choice, poller] = [socketChoice(), sharedPoller()];
+  if (poller === undefined) {
+    const because = choice === "platform" && openLibc() !== undefined
+      ? `$${SOCKETS_VARIABLE} says so`
+      : "there is no C library that may be asked";
+    return `Local sockets are the platform's: ${because}`;
+  }
+  return `Local sockets are the C library's: ${wayOf(poller, choice)}`;
+}
+
+function wayOf({ waiterKind }: Poller, choice: SocketChoice | undefined) {
+  if (waiterKind === undefined) return "none is open yet";
+  return waiterKind === "thread" && choice === "thread"
+    ? `a thread waits for them, as $${SOCKETS_VARIABLE} says`
+    : WAYS[waiterKind];
+}

@@ -1,0 +1,422 @@
+/**
+ * Tells who of thousands of descriptors has something to do (epoll(7)).
+ *
+ * Sockets of the C library are read and written at once, when there is
+ * something to read or room to write; all that has to be waited for is that,
+ * and it is waited for together. A socket of the platform costs an operation, a
+ * promise and a buffer for each read instead.
+ *
+ * Who waits while this thread has nothing to do is for {@linkcode Waiter}. As
+ * long as there is much to do, nobody waits: it is looked once per turn of the
+ * event loop.
+ *
+ * @module
+ */
+
+import { setImmediate } from "node:timers";
+import type { Timers } from "../../proto/sync/clock.ts";
+import {
+  guarded,
+  reportInternalError,
+} from "../../platform/errors/internal_errors.ts";
+import { BlindWaiter } from "./blind_waiter.ts";
+import { type LibC, openLibc } from "../libc/libc.ts";
+import { RingWaiter } from "./ring_waiter.ts";
+import { socketChoice } from "./socket_choice.ts";
+import { ThreadWaiter } from "./thread_waiter.ts";
+
+/** Descriptors that one look finds; those beyond come with the next one. */
+const EVENTS_MAX = 128;
+
+/**
+ * A look that found so many is followed by another one in the next turn. Below
+ * it the kernel is asked to wake this thread, which costs a system call.
+ */
+const BUSY_EVENTS_MIN = 3;
+
+/**
+ * Bytes that all conduits together move before the event loop has its turn: a
+ * few milliseconds. Where many ends are faster than we are, reading and writing
+ * would go on from microtask to microtask for ever, and no timer, no signal and
+ * no other connection would be heard.
+ */
+export const BYTES_PER_TURN: number = 4 * 1024 * 1024;
+
+/** `struct epoll_event` is packed on x86-64 only. */
+const EVENT_WORDS = Deno.build.arch === "x86_64" ? 3 : 4;
+const DATA_AT = Deno.build.arch === "x86_64" ? 1 : 2;
+
+/**
+ * A process that is held looks so often whether it was told of everything. It
+ * should find nothing, ever; but a kernel whose wake-up is lost would leave all
+ * connections waiting for good. Long timers share their moments
+ * (`systemTimers`), so a process that has nothing to do wakes no more often.
+ */
+export const LOOK_ANYWAY_MS = 30_000;
+
+const EPOLL_CLOEXEC = 0x80000;
+const EPOLL_CTL_ADD = 1;
+const EPOLL_CTL_DEL = 2;
+
+/** What is waited for, and what has come: bits of epoll_ctl(2). */
+export const Ready = {
+  /** There is something to read, or an end, or a failure. */
+  READ: 0x1,
+  /** Urgent data (MSG_OOB) is among what there is to read. */
+  URGENT: 0x2,
+  /** There is room to write. */
+  WRITE: 0x4,
+  ERROR: 0x8,
+  /** Both directions are over. */
+  HANGUP: 0x10,
+  /** The peer has ended its side. */
+  PEER_END: 0x2000,
+  /** Tell once each time it becomes so, not as long as it is. */
+  EDGE: 0x80000000,
+} as const;
+
+/** Who is waited for. */
+export interface Polled {
+  /**
+   * Called from the event loop and never from inside another call.
+   *
+   * @param ready Bits of {@linkcode Ready}. A hint: where a descriptor was
+   *   closed and given out again in between, they are its predecessor's.
+   */
+  onReady(ready: number): void;
+  /**
+   * `onReady` threw what nobody foresaw, which is reported already: to end what
+   * it was about. The others are told of what is theirs either way.
+   */
+  onFault(): void;
+}
+
+/** Who finds out that there is something to do while this thread has nothing. */
+export interface Waiter {
+  /** For operators. */
+  readonly kind: "ring" | "thread" | "blind";
+  /**
+   * Calls back once, as soon as a descriptor of the epoll is ready. Harmless
+   * while it waits already.
+   *
+   * @returns False: it does not, and never will again.
+   */
+  wait(): boolean;
+  /** @returns Settles when nothing of it is left. */
+  close(): Promise<void>;
+}
+
+/** How a waiter is opened; `undefined` where that is not possible. */
+export type OpenWaiter = (
+  library: LibC,
+  epoll: number,
+  onReady: () => void,
+) => Waiter | undefined;
+
+/** By preference. */
+const WAITERS: readonly OpenWaiter[] = [RingWaiter.open, ThreadWaiter.open];
+
+/** See the module description. */
+export class Poller {
+  readonly #library: LibC;
+  readonly #waiters: readonly OpenWaiter[];
+  /**
+   * By descriptor, which the kernel gives out from the lowest on. A `Map` of what
+   * comes and goes is made anew all the time, and V8 keeps what the old ones held.
+   */
+  readonly #polled: (Polled | undefined)[] = [];
+  #size = 0;
+  readonly #events = new Uint32Array(EVENTS_MAX * EVENT_WORDS);
+  readonly #eventBytes = new Uint8Array(this.#events.buffer);
+  readonly #one = new Uint32Array(EVENT_WORDS);
+  readonly #oneBytes = new Uint8Array(this.#one.buffer);
+  #epoll = -1;
+  #waiter: Waiter | undefined;
+  /** Those that were not tried yet for this epoll. */
+  #untried: readonly OpenWaiter[] = [];
+  /** The waiter will call back. */
+  #isAwaited = false;
+  /** The next turn of the event loop looks. */
+  #lookIsDue = false;
+  #isLooking = false;
+  /** Moved in this turn. */
+  #bytes = 0;
+  /** Who has more to do than it may do in one turn, in this order. */
+  #unfinished = new Map<Polled, number>();
+  /** Those of them who go on in this look, and what was told of them meanwhile. */
+  #due: Map<Polled, number> = NOBODY;
+  #holders = 0;
+  #closing: Promise<unknown> = Promise.resolve();
+
+  /** @param waiters The first that is possible waits. */
+  constructor(library: LibC, waiters: readonly OpenWaiter[] = WAITERS) {
+    this.#library = library;
+    this.#waiters = waiters;
+  }
+
+  /** Who waits; `undefined` while there is nothing to wait for. */
+  get waiterKind(): Waiter["kind"] | undefined {
+    return this.#waiter?.kind;
+  }
+
+  /**
+   * Waits for a descriptor, or tells another of what happens to it from now on.
+   *
+   * @param interest Bits of {@linkcode Ready}; errors and hang-ups always count.
+   * @returns Whether it is waited for from now on.
+   */
+  add(descriptor: number, interest: number, polled: Polled): boolean {
+    if (this.#polled[descriptor] !== undefined) {
+      this.#polled[descriptor] = polled;
+      return true;
+    }
+    if (this.#epoll < 0 && !this.#open()) return false;
+    this.#one.fill(0);
+    this.#one[0] = interest;
+    this.#one[DATA_AT] = descriptor;
+    const { epoll_ctl } = this.#library;
+    const failed = epoll_ctl(
+      this.#epoll,
+      EPOLL_CTL_ADD,
+      descriptor,
+      this.#oneBytes,
+    );
+    if (failed !== 0) {
+      this.#closeWhenUnused();
+      return false;
+    }
+    this.#polled[descriptor] = polled;
+    this.#size++;
+    return true;
+  }
+
+  /** `polled` goes on in the next turn: others have theirs first. */
+  goOn(polled: Polled): void {
+    this.#unfinished.set(polled, 0);
+    if (!this.#isLooking) this.#lookSoon();
+  }
+
+  /** To be told of bytes that were read or written. */
+  moved(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Whether what is left should wait for the next turn. */
+  get isTurnOver(): boolean {
+    if (this.#bytes < BYTES_PER_TURN) return false;
+    // Which begins with a look.
+    if (!this.#isLooking) this.#lookSoon();
+    return true;
+  }
+
+  /**
+   * Waits no longer for a descriptor that goes on elsewhere.
+   *
+   * @returns As {@linkcode close}.
+   */
+  release(descriptor: number): Promise<unknown> {
+    if (!this.#forget(descriptor)) return this.#closing;
+    const { epoll_ctl } = this.#library;
+    epoll_ctl(this.#epoll, EPOLL_CTL_DEL, descriptor, this.#oneBytes);
+    this.#closeWhenUnused();
+    return this.#closing;
+  }
+
+  /**
+   * Closes the descriptor, which ends the wait.
+   *
+   * @returns Settles when nothing of it is left, as far as it is the last one.
+   */
+  close(descriptor: number): Promise<unknown> {
+    this.#forget(descriptor);
+    this.#library.close(descriptor);
+    this.#closeWhenUnused();
+    return this.#closing;
+  }
+
+  /**
+   * Keeps what waits alive while nobody is waited for: it takes some hundred
+   * microseconds to make, too many for a process whose connections come one
+   * after the other. Meanwhile it looks now and then whether it was told of
+   * everything, see {@linkcode LOOK_ANYWAY_MS}.
+   *
+   * @returns How to end that.
+   */
+  hold(timers: Timers): () => void {
+    this.#holders++;
+    const look = () => {
+      this.#lookAnyway();
+      timer = timers.after(LOOK_ANYWAY_MS, look);
+    };
+    let timer = timers.after(LOOK_ANYWAY_MS, look);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      timer.cancel();
+      this.#holders--;
+      this.#closeWhenUnused();
+    };
+  }
+
+  /** @returns Whether it was waited for. */
+  #forget(descriptor: number): boolean {
+    const polled = this.#polled[descriptor];
+    if (polled === undefined) return false;
+    if (this.#due.size > 0) this.#due.delete(polled);
+    this.#polled[descriptor] = undefined;
+    this.#size--;
+    return true;
+  }
+
+  #open(): boolean {
+    const epoll = this.#library.epoll_create1(EPOLL_CLOEXEC);
+    if (epoll < 0) return false;
+    this.#untried = this.#waiters;
+    this.#waiter = this.#openWaiter(epoll);
+    if (this.#waiter === undefined) {
+      this.#library.close(epoll);
+      return false;
+    }
+    this.#epoll = epoll;
+    this.#await();
+    return true;
+  }
+
+  #openWaiter(epoll: number): Waiter | undefined {
+    while (this.#untried.length > 0) {
+      const [open, ...others] = this.#untried;
+      this.#untried = others;
+      const waiter = open!(this.#library, epoll, () => {
+        if (this.#waiter !== waiter) return; // It is closed already.
+        this.#isAwaited = false;
+        if (!this.#lookIsDue) this.#look();
+      });
+      if (waiter !== undefined) return waiter;
+    }
+    return undefined;
+  }
+
+  #closeWhenUnused(): void {
+    if (this.#size > 0 || this.#holders > 0 || this.#epoll < 0) return;
+    const [epoll, waiter] = [this.#epoll, this.#waiter!];
+    this.#epoll = -1;
+    this.#waiter = undefined;
+    this.#isAwaited = false;
+    this.#unfinished.clear();
+    const closing = waiter.close().then(() => {
+      this.#library.close(epoll);
+    });
+    this.#closing = Promise.all([this.#closing, closing]);
+  }
+
+  /** To be told when there is something to do. */
+  #await(): void {
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
+    while (!this.#waiter!.wait()) this.#replaceWaiter();
+  }
+
+  /** By the next one that is possible; the last one always is. */
+  #replaceWaiter(): void {
+    this.#closing = Promise.all([this.#closing, this.#waiter!.close()]);
+    this.#waiter = this.#openWaiter(this.#epoll);
+    if (this.#waiter !== undefined) return;
+    this.#untried = [BLIND];
+    this.#waiter = this.#openWaiter(this.#epoll);
+  }
+
+  #lookSoon(): void {
+    if (this.#lookIsDue) return;
+    this.#lookIsDue = true;
+    setImmediate(this.#lookNow);
+  }
+
+  readonly #lookNow = () => {
+    this.#lookIsDue = false;
+    this.#look();
+  };
+
+  /** Nobody has told it to. What it finds, nobody was told of, or not yet. */
+  #lookAnyway(): void {
+    if (this.#lookIsDue || this.#look() === 0 || this.#epoll < 0) return;
+    this.#isAwaited = false;
+    this.#await();
+  }
+
+  /** @returns How many have something to do. */
+  #look(): number {
+    const epoll = this.#epoll;
+    this.#bytes = 0;
+    if (epoll < 0) return 0;
+    this.#isLooking = true;
+    const { epoll_wait } = this.#library;
+    const count = epoll_wait(epoll, this.#eventBytes, EVENTS_MAX, 0);
+    if (this.#unfinished.size > 0) this.#tellUnfinished(count);
+    else this.#tell(count);
+    this.#isLooking = false;
+    // Somebody may have closed all of them meanwhile, and opened others.
+    if (this.#epoll < 0) return count;
+    const isBusy = count >= BUSY_EVENTS_MIN || this.#unfinished.size > 0;
+    if (isBusy) this.#lookSoon();
+    else this.#await();
+    return count;
+  }
+
+  #tell(count: number): void {
+    for (let index = 0; index < count; index++) {
+      const at = index * EVENT_WORDS;
+      const polled = this.#polled[this.#events[at + DATA_AT]!];
+      if (polled !== undefined) tell(polled, this.#events[at]!);
+    }
+  }
+
+  /**
+   * Those who wait for their turn have it first, and one only: else who is ready
+   * in each look would take theirs for ever.
+   */
+  #tellUnfinished(count: number): void {
+    const due = this.#due = this.#unfinished;
+    this.#unfinished = new Map();
+    for (let index = 0; index < count; index++) {
+      const at = index * EVENT_WORDS;
+      const polled = this.#polled[this.#events[at + DATA_AT]!];
+      if (polled === undefined) continue;
+      due.set(polled, (due.get(polled) ?? 0) | this.#events[at]!);
+    }
+    for (const [polled, ready] of due) tell(polled, ready);
+    this.#due = NOBODY;
+  }
+}
+
+/** Events come once (`EDGE`), so nobody's trouble may keep others from theirs. */
+function tell(polled: Polled, ready: number): void {
+  try {
+    polled.onReady(ready);
+  } catch (error) {
+    reportInternalError("socket", error);
+    guarded("socket", () => polled.onFault());
+  }
+}
+
+/** Nothing is ever put into it. */
+const NOBODY = new Map<Polled, number>();
+
+const BLIND: OpenWaiter = (_library, _epoll, onReady) =>
+  new BlindWaiter(onReady);
+
+let shared: Poller | undefined;
+
+/**
+ * The one of this process; `undefined` where there is no C library to ask, and
+ * where the platform's sockets were chosen.
+ */
+export function sharedPoller(): Poller | undefined {
+  if (shared !== undefined) return shared;
+  const [library, choice] = [openLibc(), socketChoice()];
+  if (library === undefined || choice === "platform") return undefined;
+  return shared = new Poller(
+    library,
+    choice === "thread" ? [ThreadWaiter.open] : WAITERS,
+  );
+}

@@ -1,0 +1,128 @@
+/**
+ * Waits for descriptors on a thread of the platform, where the kernel does not
+ * let the event loop's own thread be woken otherwise ({@linkcode RingWaiter}):
+ * one thread has to wake the other, which a single small request pays for.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { setImmediate } from "node:timers";
+import type { LibC } from "../libc/libc.ts";
+import type { Waiter } from "./poller.ts";
+
+/**
+ * Turns in which this thread looks by itself before the other one waits: to
+ * wake another one costs more than some looks do.
+ */
+const EMPTY_TURNS_MAX = 8;
+
+const EPOLL_CTL_ADD = 1;
+const EPOLLIN = 1;
+const EFD_FLAGS = 0x80800; // EFD_CLOEXEC, EFD_NONBLOCK
+
+/** `struct epoll_event`, of which only the first word matters here. */
+const EVENT_BYTES = 16;
+
+/** See the module description. */
+export class ThreadWaiter implements Waiter {
+  readonly kind = "thread";
+  readonly #library: LibC;
+  readonly #epoll: number;
+  /** Becomes readable when the other thread is to wait no longer. */
+  readonly #bell: number;
+  /** What it is waited on: the caller's epoll, and the bell. */
+  readonly #both: number;
+  readonly #onReady: () => void;
+  readonly #event = new Uint8Array(EVENT_BYTES);
+  /** By this thread or by the other one: never two at a time. */
+  #isWaiting = false;
+  #waiting: Promise<number> | undefined;
+  #isClosed = false;
+  #isBroken = false;
+
+  /** @returns `undefined`: out of descriptors. */
+  static open(
+    library: LibC,
+    epoll: number,
+    onReady: () => void,
+  ): ThreadWaiter | undefined {
+    const bell = library.eventfd(0, EFD_FLAGS);
+    const both = library.epoll_create1(0x80000);
+    const watch = (descriptor: number) =>
+      library.epoll_ctl(both, EPOLL_CTL_ADD, descriptor, READABLE) === 0;
+    if (bell >= 0 && both >= 0 && watch(bell) && watch(epoll)) {
+      return new ThreadWaiter(library, epoll, bell, both, onReady);
+    }
+    for (const one of [bell, both]) if (one >= 0) library.close(one);
+    return undefined;
+  }
+
+  private constructor(
+    library: LibC,
+    epoll: number,
+    bell: number,
+    both: number,
+    onReady: () => void,
+  ) {
+    this.#library = library;
+    this.#epoll = epoll;
+    this.#bell = bell;
+    this.#both = both;
+    this.#onReady = onReady;
+  }
+
+  wait(): boolean {
+    if (this.#isBroken) return false;
+    if (this.#isWaiting) return true;
+    this.#isWaiting = true;
+    let turns = 0;
+    const turn = () => {
+      if (this.#isClosed) return;
+      if (this.#isReady()) return this.#ready();
+      if (++turns < EMPTY_TURNS_MAX) setImmediate(turn);
+      else unawaited("socket", this.#waitElsewhere(), () => this.#broken());
+    };
+    setImmediate(turn);
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#library.eventfd_write(this.#bell, 1n);
+    await this.#waiting;
+    this.#library.close(this.#both);
+    this.#library.close(this.#bell);
+  }
+
+  #isReady(): boolean {
+    return this.#library.epoll_wait(this.#both, this.#event, 1, 0) > 0;
+  }
+
+  async #waitElsewhere(): Promise<void> {
+    this.#waiting = this.#library.epoll_wait_elsewhere(
+      this.#both,
+      this.#event,
+      1,
+      -1,
+    );
+    await this.#waiting;
+    this.#waiting = undefined;
+    if (!this.#isClosed) this.#ready();
+  }
+
+  /** Whoever looks next hears that from `wait`, and takes another one. */
+  #broken(): void {
+    this.#isBroken = true;
+    this.#waiting = undefined;
+    if (!this.#isClosed) this.#ready();
+  }
+
+  #ready(): void {
+    this.#isWaiting = false;
+    this.#onReady();
+  }
+}
+
+const READABLE = new Uint8Array(EVENT_BYTES);
+READABLE[0] = EPOLLIN;

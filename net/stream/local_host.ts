@@ -1,0 +1,26 @@
+/**
+ * Which of this machine's addresses a caller has connected to.
+ *
+ * A listener for all addresses knows one name for all that it accepts; of one
+ * connection only the kernel knows it, and is asked where that matters.
+ *
+ * @module
+ */
+
+import { canonicalIp, formatIpAddress } from "../../proto/peer/ip_address.ts";
+import { hostOf } from "./deno_socket.ts";
+import { nameOf, openLibc } from "../libc/libc.ts";
+import type { ByteSocket } from "./byte_socket.ts";
+import { PolledSocket } from "./polled_socket.ts";
+
+/** @returns An IP address; IPv4 as IPv4. */
+export function localHostOf(socket: ByteSocket): string {
+  const library = openLibc();
+  if (library !== undefined && socket instanceof PolledSocket) {
+    const name = nameOf(library.getsockname, socket.number);
+    if (name !== undefined) {
+      return formatIpAddress(Uint8Array.from(name.address.split(","), Number));
+    }
+  }
+  return canonicalIp(hostOf(socket.localAddress));
+}

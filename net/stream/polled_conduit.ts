@@ -1,0 +1,378 @@
+/**
+ * A socket of the C library as a {@linkcode Conduit}: what `SocketConduit` is
+ * for all other sockets, without a promise, a buffer and an operation of the
+ * platform for each read.
+ *
+ * Incoming, bytes are read into one buffer that all conduits of the process
+ * share, because each chunk is passed on before the next read. The next read
+ * waits until all of it was consumed, so a stalled reader fills the kernel's
+ * buffers and with them the peer's window. Outgoing, what is written in one
+ * turn leaves in one call; what the kernel has no room for waits, copied.
+ *
+ * Reading order: `attach`, `onReady`, `#read`; `write`, `#flush`, `#send`;
+ * `#close`.
+ *
+ * @module
+ */
+
+import { setImmediate } from "node:timers";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+import {
+  guarded,
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../platform/errors/internal_errors.ts";
+import { endOf } from "./byte_socket.ts";
+import type { PolledSocket } from "./polled_socket.ts";
+import type { Polled } from "../poll/poller.ts";
+import {
+  DROPPED_BYTES_PER_TURN,
+  GATHERED_BYTES,
+  PIECE_BYTES,
+  READ_BYTES_MAX,
+  type SocketConduitOptions,
+  UNHEARD,
+} from "./socket_conduit.ts";
+import type { PolledStream } from "./polled_stream.ts";
+import { WOULD_BLOCK } from "./stream_descriptor.ts";
+import { WriteBatch } from "../buffers/write_batch.ts";
+
+/** Reads in a row of one conduit; then others have their turn. */
+const READS_PER_TURN = 2;
+
+/** One for all: see the module description. */
+const shared = new Uint8Array(READ_BYTES_MAX);
+
+/** See the module description. */
+export class PolledConduit implements Conduit, Polled {
+  readonly datagrams = false;
+
+  readonly #socket: PolledSocket;
+  readonly #descriptor: PolledStream;
+  #first: SocketConduitOptions["first"];
+  #events: ConduitEvents | undefined;
+
+  // Reading. `#unconsumed` is what was delivered and not yet passed on.
+  #unconsumed = 0;
+  #isDelivering = false;
+  #readIsDue = false;
+  #peerEnded = false;
+
+  // Writing.
+  readonly #batch = new WriteBatch();
+  /** What the kernel had no room for. */
+  #rest: Uint8Array<ArrayBuffer> | undefined;
+  #flushIsDue = false;
+  #wantsRoom = false;
+  /** Dropped in this turn of the event loop. */
+  #droppedBytes = 0;
+  #sending: "open" | "ending" | "ended" | "broken" = "open";
+
+  #end: ConduitEnd | undefined;
+
+  constructor(socket: PolledSocket, options: SocketConduitOptions = {}) {
+    this.#socket = socket;
+    this.#first = options.first;
+    this.#descriptor = socket.handOver(this);
+  }
+
+  /** Its descriptor, for options; another's once it is over. */
+  get number(): number {
+    return this.#descriptor.number;
+  }
+
+  attach(events: ConduitEvents): void {
+    if (this.#events !== undefined) {
+      throw new TypeError("Cannot attach to a conduit twice");
+    }
+    this.#events = events;
+    // Not in this turn: the caller may not be ready to hear anything yet.
+    this.#readSoon();
+  }
+
+  write(chunk: Uint8Array): number {
+    // The bytes go nowhere, and `onClose` says so.
+    if (this.#end !== undefined) return 0;
+    if (this.#sending === "broken") return this.#drop(chunk.length);
+    if (this.#sending !== "open") {
+      throw new TypeError("Cannot write to a conduit after its end");
+    }
+    const taken = this.#batch.append(chunk);
+    if (taken < chunk.length) this.#wantsRoom = true;
+    this.#flushSoon(chunk.length);
+    return taken;
+  }
+
+  end(): void {
+    if (this.#sending !== "open") return;
+    this.#sending = "ending";
+    this.#flushSoon(0);
+  }
+
+  reset(reason: string, kind: "reset" | "lost" = "reset"): void {
+    if (this.#end !== undefined) return;
+    this.#socket.reset();
+    this.#close({ kind, reason });
+  }
+
+  consumed(bytes: number): void {
+    if (bytes > this.#unconsumed) {
+      throw new RangeError(
+        `Cannot consume ${bytes} bytes: ${this.#unconsumed} were delivered`,
+      );
+    }
+    this.#unconsumed -= bytes;
+    // Not from inside this call: the shared buffer may be in use further up.
+    if (this.#unconsumed === 0 && !this.#isDelivering) this.#readSoon();
+  }
+
+  onReady(ready: number): void {
+    this.#descriptor.noticed(ready);
+    if (ready !== 0 && this.#rest !== undefined) this.#sendRest();
+    this.#read();
+    this.#tryToClose();
+  }
+
+  onFault(): void {
+    this.reset(INTERNAL_ERROR, "lost");
+  }
+
+  #onInternalError(error: unknown): void {
+    reportInternalError("conduit", error);
+    guarded("conduit", () => this.onFault());
+  }
+
+  // Reading ------------------------------------------------------------------
+
+  #readSoon(): void {
+    if (this.#readIsDue) return;
+    this.#readIsDue = true;
+    queueMicrotask(this.#readNow);
+  }
+
+  readonly #readNow = () => {
+    this.#readIsDue = false;
+    try {
+      this.#read();
+    } catch (error) {
+      this.#onInternalError(error);
+    }
+  };
+
+  #read(): void {
+    if (this.#events === undefined || this.#readIsDue) return;
+    if (this.#first !== undefined) this.#deliverFirst();
+    const { poller } = this.#descriptor;
+    for (let reads = 0; this.#wantsToRead; reads++) {
+      if (reads === READS_PER_TURN || poller.isTurnOver) {
+        return poller.goOn(this);
+      }
+      const count = this.#readOnce();
+      if (count === WOULD_BLOCK) return;
+      if (count === 0) return this.#onPeerEnd();
+      this.#deliver(shared.subarray(0, count));
+    }
+  }
+
+  get #wantsToRead(): boolean {
+    return this.#unconsumed === 0 && !this.#peerEnded &&
+      this.#end === undefined;
+  }
+
+  #readOnce(): number {
+    try {
+      return this.#descriptor.read(shared);
+    } catch (error) {
+      this.#close(endOf(error));
+      return WOULD_BLOCK;
+    }
+  }
+
+  #deliverFirst(): void {
+    const { reader, bytes } = this.#first!;
+    this.#first = undefined;
+    if (this.#end === undefined) {
+      this.#deliver(reader.buffer.subarray(0, bytes));
+    }
+    reader.release();
+  }
+
+  #deliver(chunk: Uint8Array): void {
+    this.#unconsumed += chunk.length;
+    this.#descriptor.poller.moved(chunk.length);
+    this.#isDelivering = true;
+    this.#events!.onData(chunk);
+    this.#isDelivering = false;
+  }
+
+  #onPeerEnd(): void {
+    this.#peerEnded = true;
+    if (this.#sending === "broken") return this.#close(UNHEARD);
+    this.#events!.onEnd();
+    this.#tryToClose();
+  }
+
+  // Writing ------------------------------------------------------------------
+
+  /**
+   * One microtask later, so that all writes of this turn leave together. A piece
+   * of bulk waits for those that come in the same turn.
+   */
+  #flushSoon(bytes: number): void {
+    if (this.#flushIsDue || this.#rest !== undefined) return;
+    this.#flushIsDue = true;
+    const isPiece = bytes >= PIECE_BYTES.min && bytes <= PIECE_BYTES.max &&
+      this.#batch.pendingBytes < GATHERED_BYTES;
+    if (isPiece || this.#descriptor.poller.isTurnOver) {
+      setImmediate(this.#flushNow);
+    } else queueMicrotask(this.#flushNow);
+  }
+
+  readonly #flushNow = () => {
+    this.#flushIsDue = false;
+    try {
+      this.#flush();
+    } catch (error) {
+      this.#onInternalError(error);
+    }
+  };
+
+  #flush(): void {
+    if (this.#end !== undefined || this.#sending === "broken") return;
+    const batch = this.#rest === undefined ? this.#batch.take() : undefined;
+    if (batch !== undefined) this.#send(batch);
+    else if (this.#sending === "ending" && this.#rest === undefined) {
+      return this.#endOurSide();
+    }
+    this.#offerRoom();
+  }
+
+  #send(bytes: Uint8Array<ArrayBuffer>): void {
+    let sent = 0;
+    try {
+      while (sent < bytes.length) {
+        const rest = sent === 0 ? bytes : bytes.subarray(sent);
+        const count = this.#descriptor.write(rest);
+        if (count === 0) {
+          this.#rest = rest;
+          return;
+        }
+        sent += count;
+        this.#descriptor.poller.moved(count);
+      }
+      if (!this.#descriptor.flush()) {
+        this.#rest = bytes.subarray(sent);
+        return;
+      }
+    } catch (error) {
+      return this.#onWriteError(error);
+    }
+    this.#landed();
+    if (this.#batch.pendingBytes > 0 || this.#sending === "ending") {
+      this.#flushSoon(0);
+    }
+  }
+
+  #sendRest(): void {
+    const rest = this.#rest!;
+    this.#rest = undefined;
+    this.#send(rest);
+    if (this.#rest === undefined) this.#offerRoom();
+  }
+
+  /**
+   * The peer takes no more bytes. What it sent before is still in the kernel
+   * and is delivered first: a server that answers early and closes would
+   * otherwise lose its answer (as kube-apiserver does to an upload it refuses).
+   */
+  #onWriteError(error: unknown): void {
+    this.#landed();
+    this.#sending = "broken";
+    this.#batch.drop();
+    if (this.#peerEnded) return this.#close(endOf(error));
+    this.#offerRoom();
+  }
+
+  #landed(): void {
+    this.#rest = undefined;
+    this.#batch.recycle();
+  }
+
+  #offerRoom(): void {
+    if (!this.#wantsRoom || this.#end !== undefined) return;
+    this.#wantsRoom = false;
+    this.#events?.onWritable();
+  }
+
+  /** Takes what nobody will get, see {@linkcode DROPPED_BYTES_PER_TURN}. */
+  #drop(bytes: number): number {
+    if (this.#droppedBytes === 0) setImmediate(this.#dropFurther);
+    const room = DROPPED_BYTES_PER_TURN - this.#droppedBytes;
+    const taken = Math.min(room, bytes);
+    this.#droppedBytes += taken;
+    if (taken < bytes) this.#wantsRoom = true;
+    return taken;
+  }
+
+  readonly #dropFurther = () => {
+    this.#droppedBytes = 0;
+    try {
+      this.#offerRoom();
+    } catch (error) {
+      this.#onInternalError(error);
+    }
+  };
+
+  #endOurSide(): void {
+    this.#sending = "ended";
+    try {
+      // The second to end need only close: one call less.
+      if (!this.#peerEnded || !this.#descriptor.closesInOrder) {
+        this.#descriptor.closeWrite();
+      }
+    } catch {
+      // The peer has gone; what it said before is delivered first. Who has said
+      // goodbye itself needs none of ours.
+      if (!this.#peerEnded) this.#sending = "broken";
+    }
+    this.#tryToClose();
+  }
+
+  /** Over is what both sides have ended, when our goodbye is on its way. */
+  #tryToClose(): void {
+    if (this.#sending !== "ended" || !this.#peerEnded) return;
+    if (this.#end === undefined && this.#hasLeft()) {
+      this.#close({ kind: "clean" });
+    }
+  }
+
+  #hasLeft(): boolean {
+    try {
+      return this.#descriptor.flush();
+    } catch {
+      return true; // Nobody waits for it any more.
+    }
+  }
+
+  // The end ------------------------------------------------------------------
+
+  #close(end: ConduitEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.#first?.reader.release();
+    this.#first = undefined;
+    if (this.#rest !== undefined) this.#landed();
+    this.#batch.drop();
+    this.#socket.close();
+    queueMicrotask(() => {
+      const events = this.#events;
+      // What is garbage and old keeps what it refers to, and that the next one.
+      this.#events = undefined;
+      guarded("conduit", () => events?.onClose(end));
+    });
+  }
+}

@@ -1,0 +1,118 @@
+/** What only `PolledConduit` has to take care of; the rest: `conduit_contract_test.ts`. */
+
+import { assert, assertEquals } from "@std/assert";
+import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
+import { transfer } from "../../proto/transfer/transfer.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { type LibC, openLibc } from "../libc/libc.ts";
+import { PolledConduit } from "./polled_conduit.ts";
+import { PolledSocket } from "./polled_socket.ts";
+import { BYTES_PER_TURN, Poller } from "../poll/poller.ts";
+import { StreamDescriptor } from "./stream_descriptor.ts";
+
+const ignore = openLibc() === undefined;
+const library = openLibc()!;
+
+/** More than any end may have in one turn; then the test fails, and ends. */
+const TOO_MANY_BYTES = 8 * BYTES_PER_TURN;
+
+/** A kernel that always has bytes, and always has room. */
+class EagerKernel {
+  /** Since the event loop had its turn. */
+  bytes = 0;
+  most = 0;
+
+  #moved(length: bigint | number): number {
+    this.bytes += Number(length);
+    this.most = Math.max(this.most, this.bytes);
+    return this.bytes > TOO_MANY_BYTES ? 0 : Number(length);
+  }
+
+  readonly calls: LibC = {
+    ...library,
+    recv: (_descriptor, _into, length) => this.#moved(length),
+    send: (_descriptor, _bytes, length) => this.#moved(length),
+  };
+
+  conduit(poller: Poller): PolledConduit {
+    const number = library.eventfd(0, 0x80800);
+    const descriptor = new StreamDescriptor(this.calls, poller, number, {
+      isTcp: false,
+      mayRead: true,
+    });
+    const ends = { remoteAddress: "", localAddress: "" };
+    return new PolledConduit(new PolledSocket(descriptor, ends));
+  }
+}
+
+Deno.test({
+  name: "two ends that are faster than we are leave the event loop its turns",
+  ignore,
+  fn: async () => {
+    const [poller, kernel] = [new Poller(library), new EagerKernel()];
+    const [one, other] = [kernel.conduit(poller), kernel.conduit(poller)];
+    const ended = transfer(one, other);
+    for (let turn = 0; turn < 30; turn++) {
+      await settled();
+      kernel.bytes = 0;
+    }
+    assert(kernel.most > 0, "nothing moved");
+    assert(kernel.most < 2 * BYTES_PER_TURN, `${kernel.most} in one turn`);
+    one.reset("enough");
+    await ended;
+    assertEquals(poller.waiterKind, undefined);
+  },
+});
+
+Deno.test({
+  name:
+    "bytes without end for a peer that takes all leave the event loop alone",
+  ignore,
+  fn: async () => {
+    const [poller, kernel] = [new Poller(library), new EagerKernel()];
+    const conduit = kernel.conduit(poller);
+    const closed = Promise.withResolvers<ConduitEnd>();
+    const chunk = new Uint8Array(64 * 1024);
+    const offer = () => {
+      while (conduit.write(chunk) === chunk.length);
+    };
+    conduit.attach({
+      onData: () => {}, // One chunk, and no more: it is never taken.
+      onEnd: () => {},
+      onWritable: offer,
+      onClose: closed.resolve,
+    });
+    offer();
+    for (let turn = 0; turn < 30; turn++) {
+      await settled();
+      kernel.bytes = 0;
+    }
+    assert(kernel.most < 2 * BYTES_PER_TURN, `${kernel.most} in one turn`);
+    conduit.reset("enough");
+    await closed.promise;
+  },
+});
+
+Deno.test({
+  name: "bytes without end for a reader that takes them a little later, too",
+  ignore,
+  fn: async () => {
+    const [poller, kernel] = [new Poller(library), new EagerKernel()];
+    const conduit = kernel.conduit(poller);
+    const closed = Promise.withResolvers<ConduitEnd>();
+    conduit.attach({
+      onData: ({ length }) => queueMicrotask(() => conduit.consumed(length)),
+      onEnd: () => {},
+      onWritable: () => {},
+      onClose: closed.resolve,
+    });
+    for (let turn = 0; turn < 30; turn++) {
+      await settled();
+      kernel.bytes = 0;
+    }
+    assert(kernel.most > 0, "nothing moved");
+    assert(kernel.most < 2 * BYTES_PER_TURN, `${kernel.most} in one turn`);
+    conduit.reset("enough");
+    await closed.promise;
+  },
+});

@@ -1,0 +1,233 @@
+/**
+ * Connects sockets of the C library.
+ *
+ * @module
+ */
+
+import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
+import { hostPort } from "./deno_socket.ts";
+import { lastError, type LibC, openLibc } from "../libc/libc.ts";
+import {
+  PolledSocket,
+  type SocketEnds,
+  STREAM_INTEREST,
+} from "./polled_socket.ts";
+import { type Polled, type Poller, sharedPoller } from "../poll/poller.ts";
+import {
+  type DatagramAddress,
+  SOCKET_ADDRESS_BYTES,
+  writeSocketAddress,
+} from "../libc/socket_address.ts";
+import { StreamDescriptor } from "./stream_descriptor.ts";
+import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
+import { encodeUnixAddress } from "../libc/unix_address.ts";
+
+const SOCK_STREAM = 1;
+const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
+
+/** One that is there already, as on this machine, or one that is under way. */
+export type StartedConnection = PolledSocket | Connecting;
+
+/**
+ * Begins to connect to an IP address and port.
+ *
+ * @returns `undefined` where only the platform can: the host is a name or has a
+ *   zone, or there is no C library to ask. Who gets one that is under way has to
+ *   wait for it.
+ * @throws A system error with its `code`.
+ */
+export function startPolledTcp(
+  address: DatagramAddress,
+  poller: Poller | undefined = sharedPoller(),
+): StartedConnection | undefined {
+  const bytes = writeSocketAddress(shared, address);
+  if (bytes === undefined) return undefined;
+  const remoteAddress = hostPort(address.hostname, address.port);
+  const ends = { remoteAddress, localAddress: "" };
+  return start({ name: shared, bytes, ends }, poller);
+}
+
+/** Each name is said at once, and again by who has to wait. */
+const shared = new Uint8Array(SOCKET_ADDRESS_BYTES);
+
+/**
+ * Connects to an IP address and port.
+ *
+ * @param signal Gives it up; its reason is what this rejects with.
+ * @returns `undefined` as {@linkcode startPolledTcp}.
+ * @throws A system error with its `code`.
+ */
+export function connectPolledTcp(
+  address: DatagramAddress,
+  signal: AbortSignal,
+  poller: Poller | undefined = sharedPoller(),
+): Promise<PolledSocket> | undefined {
+  return finish(signal, () => startPolledTcp(address, poller));
+}
+
+/** The same with a path. */
+export function connectPolledUnix(
+  path: string,
+  signal: AbortSignal,
+  poller: Poller | undefined = sharedPoller(),
+): Promise<PolledSocket> | undefined {
+  const name = encodeUnixAddress(path);
+  if (name === undefined) return undefined;
+  const ends = { remoteAddress: path, localAddress: "unix" };
+  const place = { name, bytes: name.length, ends };
+  return finish(signal, () => start(place, poller));
+}
+
+function finish(
+  signal: AbortSignal,
+  start: () => StartedConnection | undefined,
+): Promise<PolledSocket> | undefined {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  try {
+    const started = start();
+    return started instanceof Connecting
+      ? started.wait(signal)
+      : started && Promise.resolve(started);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+/** Where to connect to. */
+interface Place {
+  readonly name: Uint8Array<ArrayBuffer>;
+  /** How much of it. */
+  readonly bytes: number;
+  readonly ends: SocketEnds;
+}
+
+function start(
+  place: Place,
+  poller: Poller | undefined,
+): StartedConnection | undefined {
+  const library = openLibc();
+  if (library === undefined || poller === undefined) return undefined;
+  const { name, bytes } = place;
+  const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
+  if (descriptor < 0) throw systemError(lastError(library));
+  // Asked twice: on this machine it is there by then, and a turn is saved.
+  const first = ask(library, descriptor, name, bytes);
+  const state = first === Errno.EINPROGRESS
+    ? ask(library, descriptor, name, bytes)
+    : first;
+  if (state === CONNECTED) {
+    return socketOf(library, poller, descriptor, place.ends);
+  }
+  if (isUnderWay(state)) {
+    return new Connecting(library, poller, descriptor, place);
+  }
+  library.close(descriptor);
+  throw systemError(state);
+}
+
+/** No error has this number. */
+const CONNECTED = 0;
+
+/** Tells the kernel to connect, or asks how far it has come. */
+function ask(
+  library: LibC,
+  descriptor: number,
+  name: Uint8Array<ArrayBuffer>,
+  bytes: number,
+): number {
+  if (library.connect(descriptor, name, bytes) === 0) return CONNECTED;
+  const number = lastError(library);
+  return number === Errno.EISCONN ? CONNECTED : number;
+}
+
+/** What is there to read is told by the poller, which has yet to look. */
+function socketOf(
+  library: LibC,
+  poller: Poller,
+  descriptor: number,
+  ends: SocketEnds,
+  noticed = 0,
+): PolledSocket {
+  const isTcp = ends.localAddress === "";
+  const options = { isTcp, mayRead: false };
+  const stream = new StreamDescriptor(library, poller, descriptor, options);
+  // An end may have come together with the connection; it is told once.
+  stream.noticed(noticed);
+  return new PolledSocket(stream, ends);
+}
+
+/** A connection that is being made. */
+export class Connecting implements Polled {
+  readonly #library: LibC;
+  readonly #poller: Poller;
+  readonly #descriptor: number;
+  readonly #name: Uint8Array<ArrayBuffer>;
+  readonly #ends: SocketEnds;
+  /** What was told of it while it was under way. */
+  #noticed = 0;
+  #settle: ((error?: unknown) => void) | undefined;
+
+  constructor(
+    library: LibC,
+    poller: Poller,
+    descriptor: number,
+    { name, bytes, ends }: Place,
+  ) {
+    this.#library = library;
+    this.#poller = poller;
+    this.#descriptor = descriptor;
+    this.#name = name.slice(0, bytes);
+    this.#ends = ends;
+  }
+
+  /**
+   * Waits for it; to be called once, in the turn in which it began.
+   *
+   * @param signal Gives it up; its reason is what this rejects with.
+   * @throws A system error with its `code`.
+   */
+  wait(signal: AbortSignal): Promise<PolledSocket> {
+    if (!this.#poller.add(this.#descriptor, STREAM_INTEREST, this)) {
+      this.#library.close(this.#descriptor);
+      return Promise.reject(cannotWait());
+    }
+    return new Promise((resolve, reject) => {
+      const onAbort = () => this.#settle?.(signal.reason);
+      signal.addEventListener("abort", onAbort);
+      this.#settle = (error) => {
+        this.#settle = undefined;
+        signal.removeEventListener("abort", onAbort);
+        if (error === undefined) return resolve(this.#socket());
+        void this.#poller.close(this.#descriptor);
+        reject(error);
+      };
+    });
+  }
+
+  onReady(ready: number): void {
+    this.#noticed |= ready;
+    const name = this.#name;
+    const state = ask(this.#library, this.#descriptor, name, name.length);
+    if (state === CONNECTED) this.#settle?.();
+    else if (!isUnderWay(state)) this.#settle?.(systemError(state));
+  }
+
+  onFault(): void {
+    this.#settle?.(new Error(INTERNAL_ERROR));
+  }
+
+  #socket(): PolledSocket {
+    return socketOf(
+      this.#library,
+      this.#poller,
+      this.#descriptor,
+      this.#ends,
+      this.#noticed,
+    );
+  }
+}
+
+function isUnderWay(state: number): boolean {
+  return state === Errno.EINPROGRESS || state === Errno.EALREADY ||
+    state === Errno.EINTR;
+}

@@ -1,0 +1,76 @@
+/**
+ * Connects sockets of whichever kind this machine allows: those of the C
+ * library, else the platform's.
+ *
+ * @module
+ */
+
+import { denoSocket } from "./deno_socket.ts";
+import type { ByteSocket } from "./byte_socket.ts";
+import {
+  Connecting,
+  connectPolledTcp,
+  connectPolledUnix,
+  startPolledTcp,
+} from "./polled_connect.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+
+/**
+ * Begins to connect to an IP address.
+ *
+ * @returns What is there at once, as on this machine, or how to wait for it,
+ *   which has to be done in the same turn; `undefined` where that cannot be told
+ *   apart: `connectToAddress` is for all.
+ * @throws A system error with its `code`.
+ */
+export function startConnect(
+  address: DatagramAddress,
+): ByteSocket | Connecting | undefined {
+  return startPolledTcp(address);
+}
+
+export { Connecting };
+
+/**
+ * Connects to a host, which had better be an address.
+ *
+ * @param signal Gives it up; its reason is what this rejects with.
+ * @throws A system error with its `code`.
+ */
+export async function connectToAddress(
+  address: DatagramAddress,
+  signal: AbortSignal,
+): Promise<ByteSocket> {
+  const polled = connectPolledTcp(address, signal);
+  if (polled !== undefined) return await polled;
+  // The platform refuses port 0 by throwing; the kernel's answer is this.
+  if (address.port === 0) {
+    throw Object.assign(new Error("connection refused"), {
+      code: "ECONNREFUSED",
+    });
+  }
+  return denoSocket(await Deno.connect({ ...address, signal }));
+}
+
+/** The same with a path. */
+export async function connectToPath(
+  path: string,
+  signal: AbortSignal,
+): Promise<ByteSocket> {
+  return await connectPolledUnix(path, signal) ??
+    denoSocket(await connectUnix(path, signal));
+}
+
+/** The platform's call takes no signal; what comes too late is closed. */
+function connectUnix(path: string, signal: AbortSignal): Promise<Deno.Conn> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) return onAbort();
+    signal.addEventListener("abort", onAbort);
+    Deno.connect({ transport: "unix", path }).then((conn) => {
+      signal.removeEventListener("abort", onAbort);
+      if (signal.aborted) conn.close();
+      else resolve(conn);
+    }, reject);
+  });
+}

@@ -1,0 +1,206 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { openLibc } from "../libc/libc.ts";
+import { listenPolledTcp } from "../bind/polled_listener.ts";
+import { connectPolledTcp } from "./polled_connect.ts";
+import { STREAM_INTEREST } from "./polled_socket.ts";
+import { Poller, Ready } from "../poll/poller.ts";
+import type { PolledStream } from "./polled_stream.ts";
+import { WOULD_BLOCK } from "./stream_descriptor.ts";
+import { codeOf } from "./byte_socket.ts";
+
+const library = openLibc()!;
+const NEVER = new AbortController().signal;
+const MSG_OOB = 1;
+const words = (said: string) => new TextEncoder().encode(said);
+
+/** A descriptor, and what the poller has told of it. */
+class End {
+  told = 0;
+  #heard = Promise.withResolvers<void>();
+
+  constructor(readonly descriptor: PolledStream) {}
+
+  onReady(ready: number): void {
+    this.told |= ready;
+    this.descriptor.noticed(ready);
+    this.#heard.resolve();
+    this.#heard = Promise.withResolvers();
+  }
+
+  async until(bits: number): Promise<void> {
+    while ((this.told & bits) !== bits) await this.#heard.promise;
+  }
+
+  /** One read; text, the peer's end, or what a read without bytes says. */
+  read(length = 1024): string | number {
+    const into = new Uint8Array(length);
+    const count = this.descriptor.read(into);
+    return count > 0
+      ? new TextDecoder().decode(into.subarray(0, count))
+      : count;
+  }
+}
+
+/** Both ends of a connection, and the poller that waits for them. */
+async function connected(
+  test: (here: End, there: End) => Promise<void> | void,
+): Promise<void> {
+  const poller = new Poller(library);
+  const loopback = { hostname: "127.0.0.1", port: 0 };
+  const listener = listenPolledTcp(loopback, 1, poller)!;
+  const sockets = await Promise.all([
+    listener.accept(),
+    connectPolledTcp(listener.address, NEVER, poller)!,
+  ]);
+  const ends = sockets.map((socket) => {
+    const end: End = new End(
+      socket.handOver({
+        onReady: (ready) => end.onReady(ready),
+        onFault: () => {},
+      }),
+    );
+    return end;
+  });
+  try {
+    await test(ends[0]!, ends[1]!);
+  } finally {
+    for (const { descriptor } of ends) descriptor.close();
+    listener.close();
+  }
+}
+
+function test(name: string, check: Parameters<typeof connected>[0]): void {
+  Deno.test({
+    name,
+    ignore: openLibc() === undefined,
+    fn: () => connected(check),
+  });
+}
+
+test("a short read is the last one until more is told", async (here, there) => {
+  there.descriptor.write(words("one"));
+  assertEquals(here.read(), "one");
+  assertEquals(here.read(), WOULD_BLOCK);
+  await here.until(Ready.WRITE);
+  here.told = 0;
+  assertEquals(here.read(), WOULD_BLOCK);
+  there.descriptor.write(words("two"));
+  assertEquals(here.read(), WOULD_BLOCK, "it was not told yet");
+  await here.until(Ready.READ);
+  assertEquals(here.read(2), "tw");
+  assertEquals(here.read(2), "o");
+  assertEquals(here.read(2), WOULD_BLOCK);
+});
+
+test(
+  "a read that is filled exactly is followed by another one",
+  async (here, there) => {
+    there.descriptor.write(words("12345678"));
+    await here.until(Ready.READ);
+    assertEquals(here.read(4), "1234");
+    assertEquals(here.read(4), "5678");
+    assertEquals(here.read(4), WOULD_BLOCK);
+  },
+);
+
+test(
+  "an end that was told of together with bytes is read behind them",
+  async (here, there) => {
+    there.descriptor.write(words("last"));
+    there.descriptor.closeWrite();
+    await here.until(Ready.READ | Ready.PEER_END);
+    assertEquals(here.read(), "last");
+    assertEquals(here.read(), 0);
+    assertEquals(here.read(), 0, "and for ever");
+  },
+);
+
+test("bytes behind urgent data are read", async (here, there) => {
+  const { number } = there.descriptor;
+  there.descriptor.write(words("before"));
+  assertEquals(library.send(number, words("!"), 1n, MSG_OOB), 1);
+  there.descriptor.write(words("behind"));
+  await here.until(Ready.READ | Ready.URGENT);
+  assertEquals(here.read(), "before");
+  assertEquals(here.read(), "behind");
+  assertEquals(here.read(), WOULD_BLOCK);
+});
+
+test(
+  "a reset is an error, once what came before it is read",
+  async (here, there) => {
+    there.descriptor.write(words("half an answ"));
+    there.descriptor.reset();
+    await here.until(Ready.ERROR);
+    assertEquals(here.read(), "half an answ");
+    assertEquals(codeOf(thrown(() => here.read())), "ECONNRESET");
+  },
+);
+
+test(
+  "what there is no room for is told of when there is",
+  async (here, there) => {
+    const chunk = new Uint8Array(256 * 1024).fill(1);
+    let written = 0;
+    for (let count = -1; count !== 0; written += count) {
+      count = there.descriptor.write(chunk);
+    }
+    there.told = 0;
+    await settled();
+    assertEquals(there.told & Ready.WRITE, 0);
+    await here.until(Ready.READ);
+    const into = new Uint8Array(1024 * 1024);
+    for (let read = 0; read < written;) {
+      const count = here.descriptor.read(into);
+      if (count > 0) read += count;
+      else {
+        here.told = 0;
+        await here.until(Ready.READ);
+      }
+    }
+    await there.until(Ready.WRITE);
+    assert(there.descriptor.write(chunk) > 0);
+  },
+);
+
+test(
+  "a peer that is gone is an error of a write, and no signal",
+  async (here, there) => {
+    there.descriptor.reset();
+    await here.until(Ready.ERROR);
+    const codes = [0, 1].map(() =>
+      codeOf(thrown(() => here.descriptor.write(words("hello?"))))
+    );
+    assertEquals(codes, ["ECONNRESET", "EPIPE"]);
+    assertEquals(
+      codeOf(thrown(() => here.descriptor.closeWrite())),
+      "ENOTCONN",
+    );
+  },
+);
+
+test("what is closed is neither read nor written, and closing twice is harmless", (here) => {
+  const { descriptor } = here;
+  descriptor.close();
+  descriptor.close();
+  descriptor.reset();
+  assertEquals(descriptor.isOpen, false);
+  const { BadResource } = Deno.errors;
+  assertThrows(() => descriptor.read(new Uint8Array(1)), BadResource);
+  assertThrows(() => descriptor.write(new Uint8Array(1)), BadResource);
+});
+
+test("what is waited for includes what a read stops at", () => {
+  for (const bit of [Ready.READ, Ready.WRITE, Ready.URGENT, Ready.PEER_END]) {
+    assert((STREAM_INTEREST & bit) !== 0);
+  }
+});
+
+function thrown(call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    return error;
+  }
+}

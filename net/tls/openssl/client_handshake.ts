@@ -1,0 +1,51 @@
+/**
+ * A TLS client's handshake over a socket of the C library.
+ *
+ * @module
+ */
+
+import type { SecureContext } from "./secure_context.ts";
+import { SecureSession } from "./secure_session.ts";
+import { SslError } from "./ssl_error.ts";
+import { alternativeNamesOf } from "../../../platform/pki/certificate_words.ts";
+import type { PolledSocket } from "../../stream/polled_socket.ts";
+import { doHandshake } from "./secure_handshake.ts";
+
+/**
+ * Runs the handshake over `socket`, which belongs to this from now on.
+ *
+ * @param context Of a client.
+ * @param serverName The name or address that the server's certificate must bear.
+ * @param signal Gives it up; its reason is what this rejects with.
+ * @throws {SslError} Or a system error with its `code`; `socket` is closed then.
+ */
+export async function handshakeAsClient(
+  socket: PolledSocket,
+  context: SecureContext,
+  serverName: string,
+  signal: AbortSignal,
+): Promise<PolledSocket> {
+  let session: SecureSession | undefined;
+  try {
+    session = new SecureSession(context, { serverName });
+    return await doHandshake(socket, session, signal);
+  } catch (error) {
+    socket.close();
+    throw withNames(error, serverName, session?.refusedCertificate);
+  }
+}
+
+/** Says which names the certificate has, to who asked for another. */
+function withNames(
+  error: unknown,
+  serverName: string,
+  certificate: Uint8Array<ArrayBuffer> | undefined,
+): unknown {
+  if (certificate === undefined || !(error instanceof SslError)) return error;
+  if (error.code !== "ERR_TLS_CERT_ALTNAME_INVALID") return error;
+  const names = alternativeNamesOf(certificate);
+  return new SslError(
+    error.code,
+    `asked for ${serverName}, it is for ${names}`,
+  );
+}

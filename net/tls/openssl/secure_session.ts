@@ -1,0 +1,371 @@
+/**
+ * One TLS connection, without a socket: what the peer sent goes in, what the
+ * peer is to get comes out, and bytes in the clear on the other side.
+ *
+ * It knows nothing of sockets or of waiting. Both directions have a ring of
+ * fixed size in the library's memory, which the caller reads into and writes
+ * from directly, so that a record is copied once on its way.
+ *
+ * @module
+ */
+
+import { isIP } from "node:net";
+import {
+  type BucketSize,
+  TokenBucket,
+} from "../../../proto/streams/token_bucket.ts";
+import {
+  derOf,
+  handshakeCallbacks,
+  messages,
+  type Shaking,
+  shaking,
+} from "./handshake_callbacks.ts";
+import { cText, type LibSsl } from "./library.ts";
+import type { SecureContext } from "./secure_context.ts";
+import {
+  allocateSession,
+  CLEAR_BYTES_MAX,
+  OUTPUT_BYTES,
+  RECORD_BYTES_MAX,
+  releaseSession,
+  ringAt,
+  type SessionMemory,
+} from "./session_memory.ts";
+import { lastSslError, SslError, verifyError } from "./ssl_error.ts";
+
+/** What a call finds when the peer must say more first. */
+export const WANT_READ = -1;
+
+/** What a call finds when there is output that must leave first. */
+export const WANT_WRITE = -2;
+
+/** How far a handshake is. */
+export type HandshakeResult = "complete" | typeof WANT_READ | typeof WANT_WRITE;
+
+/**
+ * Messages of TLS's own behind the handshake. New keys (RFC 8446 §4.6.3) are 27
+ * bytes for who sends them and 0.15 ms for us; honest peers want new ones once
+ * in hours or gigabytes, and give a few tickets at the beginning.
+ */
+export const MESSAGES_MAX: BucketSize = { burst: 32, perSecond: 1 };
+
+/**
+ * Records that we write with the same keys. AES-GCM is good for 2^24.5 of them
+ * (RFC 8446 §5.5), some 388 GB, and a link lasts for years; the library leaves
+ * it to us. TLS 1.2 knows no new keys.
+ */
+export const RECORDS_PER_KEY: number = 2 ** 23;
+
+/** From `openssl/ssl.h`. */
+const KEY_UPDATE_NOT_REQUESTED = 0;
+const ERROR_WANT_READ = 2;
+const ERROR_WANT_WRITE = 3;
+const ERROR_ZERO_RETURN = 6;
+const CTRL_SERVER_NAME = 55;
+/** No names in the subject, and no `*` in the middle of one (as Go, rustls). */
+const HOST_FLAGS = 0x20 | 0x4;
+
+/** See the module description. */
+export class SecureSession {
+  readonly #library: LibSsl;
+  readonly #context: SecureContext;
+  readonly #contextFor: (name: string) => SecureContext | undefined;
+  /** Of the library; `undefined` when they are freed. */
+  #memory: SessionMemory | undefined;
+  #other: SecureContext | undefined;
+  #refusal:
+    | { outcome: number; certificate: Uint8Array<ArrayBuffer> }
+    | undefined;
+  #error: SslError | undefined;
+  readonly #recordsPerKey: number;
+  #records = 0;
+  /** See {@linkcode MESSAGES_MAX}; made for the first one. */
+  #messages: TokenBucket | undefined;
+
+  /**
+   * @param peer For a client, the name or address that the server's certificate
+   *   must be for; for a server, what else to be for those who ask by that name.
+   *   `recordsPerKey` is for tests of the end.
+   */
+  constructor(
+    context: SecureContext,
+    peer: {
+      readonly serverName?: string;
+      readonly contextFor?: (name: string) => SecureContext | undefined;
+      readonly recordsPerKey?: number;
+    } = {},
+  ) {
+    this.#recordsPerKey = peer.recordsPerKey ?? RECORDS_PER_KEY;
+    this.#library = context.library;
+    this.#context = context;
+    this.#contextFor = peer.contextFor ?? (() => undefined);
+    this.#memory = allocateSession(context);
+    const { ssl } = this.#memory;
+    if (context.role.kind === "server") {
+      this.#library.SSL_set_accept_state(ssl);
+      return;
+    }
+    this.#library.SSL_set_connect_state(ssl);
+    this.#expect(peer.serverName ?? "");
+  }
+
+  /** Why `handshake` refused the peer's certificate, and which one (DER). */
+  get refusedCertificate(): Uint8Array<ArrayBuffer> | undefined {
+    return this.#refusal?.certificate;
+  }
+
+  /** Where to put what the peer sends; whole when all was taken from it. */
+  get input(): Uint8Array<ArrayBuffer> {
+    return this.#living.input;
+  }
+
+  /**
+   * The peer sent so many bytes, at the beginning of `input`.
+   * To be called only when the session was hungry.
+   */
+  received(bytes: number): void {
+    const { network, pointerBytes } = this.#living;
+    this.#library.BIO_nwrite(network, pointerBytes, bytes);
+  }
+
+  /** What the peer is to get next, until the next call of any kind; empty: nothing. */
+  get output(): Uint8Array<ArrayBuffer> {
+    const memory = this.#living;
+    const { network, pointer, pointerBytes } = memory;
+    const length = this.#library.BIO_nread0(network, pointerBytes);
+    if (length <= 0) return NOTHING;
+    // The first byte of all stands where the ring begins.
+    const { at: begin, ring } = memory.output ??= {
+      at: pointer[0]!,
+      ring: ringAt(pointer[0]!, OUTPUT_BYTES),
+    };
+    const at = Number(pointer[0]! - begin);
+    return ring.subarray(at, at + length);
+  }
+
+  /** So many bytes of `output` are on their way. */
+  sent(bytes: number): void {
+    const { network, pointerBytes } = this.#living;
+    this.#library.BIO_nread(network, pointerBytes, bytes);
+  }
+
+  /**
+   * Goes on with the handshake.
+   *
+   * @throws {SslError} There may be an alert to send all the same.
+   */
+  doHandshake(): HandshakeResult {
+    const { ssl } = this.#open();
+    const outcome = shaking(
+      this.#shaking(),
+      () => this.#library.SSL_do_handshake(ssl),
+    );
+    if (outcome !== 1) return this.#lacking(outcome);
+    // Of what was tried in vain; the next one would take it for its own.
+    this.#library.ERR_clear_error();
+    const { message } = handshakeCallbacks(this.#library);
+    this.#library.SSL_set_info_callback(ssl, message);
+    return "complete";
+  }
+
+  /**
+   * Reads bytes in the clear: at most a record of them.
+   *
+   * @param into Must not be empty.
+   * @returns How many; 0 when the peer said goodbye; {@linkcode WANT_READ} or
+   *   {@linkcode WANT_WRITE}.
+   * @throws {SslError} There may be an alert to send all the same.
+   */
+  read(into: Uint8Array<ArrayBuffer>): number {
+    const { ssl, network } = this.#open();
+    for (;;) {
+      messages.areHeard = false;
+      const count = this.#library.SSL_read(ssl, into, into.length);
+      if (count > 0) return count;
+      if (this.#errorOf(count) === ERROR_ZERO_RETURN) return 0;
+      const lacking = this.#lacking(count);
+      if (lacking !== WANT_READ || !messages.areHeard) return lacking;
+      this.#count();
+      if (this.#library.BIO_ctrl_wpending(network) === 0n) return WANT_READ;
+    }
+  }
+
+  /**
+   * Writes bytes in the clear; to be called only when there is no output.
+   *
+   * @param bytes Must not be empty. Where none were taken, the same ones, or a
+   *   copy, must come next.
+   * @returns How many were taken; {@linkcode WANT_READ} in the middle of a message
+   *   of TLS's own from the peer, or {@linkcode WANT_WRITE}.
+   * @throws {SslError}
+   */
+  write(bytes: Uint8Array<ArrayBuffer>): number {
+    const { ssl } = this.#open();
+    const length = Math.min(bytes.length, CLEAR_BYTES_MAX);
+    const count = this.#library.SSL_write(ssl, bytes, length);
+    if (count <= 0) return this.#lacking(count);
+    this.#records += Math.ceil(count / RECORD_BYTES_MAX);
+    if (this.#records >= this.#recordsPerKey) this.#changeKeys(ssl);
+    return count;
+  }
+
+  /** The peer hears of it before the next byte. */
+  #changeKeys(ssl: Deno.PointerObject): void {
+    this.#records = 0;
+    this.#library.SSL_key_update(ssl, KEY_UPDATE_NOT_REQUESTED);
+    this.#library.ERR_clear_error();
+  }
+
+  /**
+   * Says goodbye: there is output then.
+   *
+   * @returns False: other output must leave first, then call again.
+   */
+  end(): boolean {
+    const library = this.#library;
+    const { ssl } = this.#open();
+    let outcome = library.SSL_shutdown(ssl);
+    if (outcome < 0) {
+      // An answer of TLS's own is half written, and goes first.
+      library.ERR_clear_error();
+      outcome = library.SSL_do_handshake(ssl);
+      if (outcome === 1) outcome = library.SSL_shutdown(ssl);
+    }
+    const isFull = outcome < 0 && this.#errorOf(outcome) === ERROR_WANT_WRITE;
+    library.ERR_clear_error();
+    return !isFull;
+  }
+
+  /** What was agreed upon; empty: nothing. */
+  get alpn(): string {
+    const { ssl, pointer, pointerBytes } = this.#open();
+    this.#library.SSL_get0_alpn_selected(ssl, pointerBytes, lengthBytes);
+    const at = Deno.UnsafePointer.create(pointer[0]!);
+    if (at === null || length[0] === 0) return "";
+    return new TextDecoder().decode(
+      Deno.UnsafePointerView.getArrayBuffer(at, length[0]!),
+    );
+  }
+
+  /** What the client called us (SNI); empty when it did not. */
+  get serverName(): string {
+    const name = this.#library.SSL_get_servername(this.#open().ssl, 0);
+    return name === null ? "" : Deno.UnsafePointerView.getCString(name);
+  }
+
+  /** The certificate that the peer proved to be its own (DER); empty: none. */
+  get peerCertificate(): Uint8Array<ArrayBuffer> {
+    const library = this.#library;
+    const certificate = library.SSL_get1_peer_certificate(this.#open().ssl);
+    const der = derOf(library, certificate);
+    library.X509_free(certificate);
+    return der;
+  }
+
+  /** Frees what the library has of it. Harmless a second time. */
+  free(): void {
+    const memory = this.#memory;
+    if (memory === undefined) return;
+    this.#memory = undefined;
+    releaseSession(this.#library, memory);
+  }
+
+  /** The library must not be asked again after an error (SSL_get_error(3)). */
+  #open(): SessionMemory {
+    if (this.#error !== undefined) throw this.#error;
+    return this.#living;
+  }
+
+  /** @throws {TypeError} Its memory may be another's by now. */
+  get #living(): SessionMemory {
+    if (this.#memory !== undefined) return this.#memory;
+    throw new TypeError("Cannot use a TLS session that was freed");
+  }
+
+  #errorOf(outcome: number): number {
+    return this.#library.SSL_get_error(this.#living.ssl, outcome);
+  }
+
+  /** What it must have to go on. */
+  #lacking(outcome: number): typeof WANT_READ | typeof WANT_WRITE {
+    switch (this.#errorOf(outcome)) {
+      case ERROR_WANT_READ:
+        return WANT_READ;
+      case ERROR_WANT_WRITE:
+        return WANT_WRITE;
+      default:
+        throw this.#fail();
+    }
+  }
+
+  #count(): void {
+    const nowMs = performance.now();
+    this.#messages ??= new TokenBucket(MESSAGES_MAX, nowMs);
+    if (this.#messages.spend(nowMs)) return;
+    throw this.#error = new SslError(
+      "ERR_TLS_TOO_MANY_MESSAGES",
+      "TLS peer asks for new keys too often",
+    );
+  }
+
+  #fail(): SslError {
+    const error = lastSslError(this.#library);
+    const refusal = this.#refusal;
+    return this.#error = refusal === undefined
+      ? error
+      : verifyError(this.#library, refusal.outcome, refusal.certificate);
+  }
+
+  #expect(serverName: string): void {
+    const library = this.#library;
+    const { ssl } = this.#living;
+    if (!isExpectable(serverName)) {
+      this.free();
+      throw new SslError("", `no name to verify a server by: "${serverName}"`);
+    }
+    // The dot of the root belongs neither into SNI nor into a certificate.
+    const name = cText(serverName.replace(/\.$/, ""));
+    if (isIP(serverName) !== 0) {
+      const parameters = library.SSL_get0_param(ssl);
+      this.#check(library.X509_VERIFY_PARAM_set1_ip_asc(parameters, name));
+      return; // Only names may be sent (RFC 6066 §3).
+    }
+    library.SSL_set_hostflags(ssl, HOST_FLAGS);
+    this.#check(library.SSL_set1_host(ssl, name));
+    this.#check(Number(library.SSL_ctrl(ssl, CTRL_SERVER_NAME, 0n, name)));
+  }
+
+  #shaking(): Shaking {
+    return {
+      alpn: this.#context.alpn,
+      contextFor: (name) => {
+        // Kept here, for the library has but a pointer to it.
+        this.#other = this.#contextFor(name);
+        return this.#other?.pointer;
+      },
+      refused: (outcome, certificate) => {
+        this.#refusal ??= { outcome, certificate };
+      },
+    };
+  }
+
+  #check(outcome: number): void {
+    if (outcome > 0) return;
+    const error = lastSslError(this.#library);
+    this.free();
+    throw error;
+  }
+}
+
+/**
+ * Whether the library will look for just that: it verifies nothing without a
+ * name, takes a leading dot for any name below, and C texts end early.
+ */
+function isExpectable(serverName: string): boolean {
+  return /^[^.\0][^\0]*$/.test(serverName);
+}
+
+const NOTHING = new Uint8Array();
+const length = new Uint32Array(1);
+const lengthBytes = new Uint8Array(length.buffer);

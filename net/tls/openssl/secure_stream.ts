@@ -1,0 +1,225 @@
+/**
+ * TLS over a socket of the C library, with the calls that the socket itself has:
+ * who reads and writes one can do so with the other.
+ *
+ * Bytes are read from the socket only for a reader who asks, so a peer waits
+ * as it does without TLS, and none are kept but a ring of each direction.
+ *
+ * @module
+ */
+
+import {
+  type HandshakeResult,
+  type SecureSession,
+  WANT_READ,
+  WANT_WRITE,
+} from "./secure_session.ts";
+import { SslError, truncatedError } from "./ssl_error.ts";
+import type { PeerCredentials } from "../../stream/byte_socket.ts";
+import type { PolledStream } from "../../stream/polled_stream.ts";
+import type { Poller } from "../../poll/poller.ts";
+import { Ready } from "../../poll/poller.ts";
+import { closedError, WOULD_BLOCK } from "../../stream/stream_descriptor.ts";
+
+/**
+ * How much a peer may say without a byte in the clear. Each KeyUpdate of a few
+ * bytes is new keys for us, so who says nothing else would keep us from others.
+ * Tickets and certificates are shorter.
+ */
+export const IDLE_BYTES_MAX: number = 256 * 1024;
+
+/** See the module description. */
+export class SecureStream implements PolledStream {
+  /** The peer must hear our goodbye, or it takes the end for a cut. */
+  readonly closesInOrder = false;
+  readonly poller: Poller;
+  readonly number: number;
+  readonly isTcp: boolean;
+  readonly #descriptor: PolledStream;
+  readonly #session: SecureSession;
+  #isOpen = true;
+  /** The session has nothing to read before the socket has. */
+  #wantsRead = true;
+  #hasOutput = false;
+  /** What is left to do behind what is still to leave. */
+  #ending: "no" | "goodbye" | "descriptor" = "no";
+  /** See {@linkcode IDLE_BYTES_MAX}. */
+  #idleBytes = 0;
+  /** Why nothing leaves any more; the kernel says so only once. */
+  #failure: unknown;
+
+  /** @param session Is freed from here. */
+  constructor(descriptor: PolledStream, session: SecureSession) {
+    this.#descriptor = descriptor;
+    this.#session = session;
+    this.poller = descriptor.poller;
+    this.number = descriptor.number;
+    this.isTcp = descriptor.isTcp;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  peerCredentials(): PeerCredentials | undefined {
+    return this.#descriptor.peerCredentials();
+  }
+
+  noticed(ready: number): void {
+    this.#descriptor.noticed(ready);
+    if (!this.#isOpen || !this.#hasOutput) return;
+    if ((ready & Ready.WRITE) !== 0) this.#trySend();
+  }
+
+  /**
+   * Goes on with the handshake as far as it goes without waiting.
+   *
+   * @returns Whether it is complete.
+   * @throws {SslError} Or a system error with its `code`.
+   */
+  doHandshake(): boolean {
+    for (;;) {
+      const shaken = this.#shakeOnce();
+      this.#trySend(); // Who does not listen may have said why.
+      if (shaken === "complete") {
+        this.#wantsRead = false; // What came behind it may be inside.
+        return true;
+      }
+      if (this.#canGoOn(shaken)) continue;
+      if (this.#failure !== undefined) throw this.#failure;
+      return false;
+    }
+  }
+
+  read(into: Uint8Array<ArrayBuffer>): number {
+    if (!this.#isOpen) throw closedError();
+    for (;;) {
+      if (this.#wantsRead && !this.#feed()) return WOULD_BLOCK;
+      const count = this.#readOnce(into);
+      if (count >= 0) {
+        this.#idleBytes = 0;
+        return count;
+      }
+      // An answer of TLS's own, such as to a KeyUpdate (RFC 8446 §4.6.3).
+      this.#trySend();
+      if (count === WANT_READ) this.#wantsRead = true;
+      else if (this.#hasOutput) return WOULD_BLOCK;
+    }
+  }
+
+  write(bytes: Uint8Array<ArrayBuffer>): number {
+    if (!this.#isOpen) throw closedError();
+    if (bytes.length === 0 || !this.flush()) return 0;
+    for (;;) {
+      const count = this.#session.write(bytes);
+      this.#sendOutput();
+      if (count >= 0) return count;
+      if (!this.#canGoOn(count)) return 0;
+    }
+  }
+
+  flush(): boolean {
+    if (!this.#isOpen) throw closedError();
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#hasOutput) this.#sendOutput();
+    return !this.#hasOutput;
+  }
+
+  closeWrite(): void {
+    if (!this.#isOpen) throw closedError();
+    this.#ending = "goodbye";
+    this.#sendOutput();
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#descriptor.close();
+    this.#session.free();
+  }
+
+  reset(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#descriptor.reset();
+    this.#session.free();
+  }
+
+  #shakeOnce(): HandshakeResult {
+    try {
+      return this.#session.doHandshake();
+    } catch (error) {
+      this.#trySend();
+      throw error;
+    }
+  }
+
+  #readOnce(into: Uint8Array<ArrayBuffer>): number {
+    try {
+      return this.#session.read(into);
+    } catch (error) {
+      this.#trySend();
+      throw error;
+    }
+  }
+
+  /** For alerts and answers, where that the peer is gone is not the point. */
+  #trySend(): void {
+    try {
+      this.#sendOutput();
+    } catch {
+      // Kept in `#failure`, for the next who writes.
+    }
+  }
+
+  /** Whether the session got what it lacks. */
+  #canGoOn(lacking: number): boolean {
+    return lacking === WANT_WRITE ? !this.#hasOutput : this.#feed();
+  }
+
+  /** @returns Whether the socket had anything for the session. */
+  #feed(): boolean {
+    const count = this.#descriptor.read(this.#session.input);
+    if (count === WOULD_BLOCK) return false;
+    if (count === 0) throw this.#failure ?? truncatedError();
+    this.#idleBytes += count;
+    if (this.#idleBytes > IDLE_BYTES_MAX) throw idleError();
+    this.#session.received(count);
+    this.#wantsRead = false;
+    return true;
+  }
+
+  #sendOutput(): void {
+    for (;;) {
+      const output = this.#session.output;
+      this.#hasOutput = output.length > 0;
+      if (this.#hasOutput) {
+        const count = this.#send(output);
+        if (count === 0) return;
+        this.#session.sent(count);
+      } else if (this.#ending === "goodbye") {
+        if (this.#session.end()) this.#ending = "descriptor";
+      } else break;
+    }
+    if (this.#ending !== "descriptor") return;
+    this.#ending = "no";
+    try {
+      this.#descriptor.closeWrite();
+    } catch {
+      // Our goodbye is on its way, and who is gone already needs none.
+    }
+  }
+
+  #send(output: Uint8Array<ArrayBuffer>): number {
+    try {
+      return this.#descriptor.write(output);
+    } catch (error) {
+      this.#failure = error;
+      throw error;
+    }
+  }
+}
+
+function idleError(): SslError {
+  return new SslError("ERR_TLS_IDLE", "TLS peer says nothing but TLS's own");
+}

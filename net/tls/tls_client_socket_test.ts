@@ -1,0 +1,372 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { certificates } from "../../tests/support/certificates/certificates.ts";
+import { Prng } from "../../tests/support/memory/prng.ts";
+import { Listener } from "../../tests/support/peers/sockets.ts";
+import {
+  dialedPair,
+  testEachEngine,
+  type TlsEngine,
+} from "../../tests/support/rigs/tls_engines.ts";
+import { TlsServer } from "../../tests/support/peers/tls_server.ts";
+import { TlsHandshakeError } from "./trust/tls_errors.ts";
+import { conduitOf } from "../stream/conduit_of_socket.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+import { type TlsClientOptions, tlsClientSocket } from "./tls_client_socket.ts";
+import type { TlsServerOptions } from "./tls_server_socket.ts";
+
+const NEVER = new AbortController().signal;
+
+interface Ends {
+  readonly client: ByteSocket;
+  readonly server: ByteSocket;
+}
+
+async function connect(
+  engine: TlsEngine,
+  port: number,
+  options: Partial<TlsClientOptions> = {},
+): Promise<ByteSocket> {
+  const { ca, client } = await certificates();
+  return await tlsClientSocket(await engine.connect(port), {
+    tls: engine.tls,
+    credentials: { ...client, ca },
+    serverName: "localhost",
+    alpn: ["h2"],
+    address: "127.0.0.1:8090",
+    signal: NEVER,
+    ...options,
+  });
+}
+
+async function withEnds(
+  engine: TlsEngine,
+  check: (ends: Ends) => Promise<void>,
+  options: Partial<TlsClientOptions> = {},
+): Promise<void> {
+  const accepted = Promise.withResolvers<ByteSocket>();
+  await using port = await TlsServer.open(engine, accepted.resolve);
+  const client = await connect(engine, port.port, options);
+  const server = await accepted.promise;
+  await check({ client, server });
+  client.close();
+  server.close();
+}
+
+testEachEngine(
+  "a client and a server know each other by their certificates",
+  async (engine) => {
+    await withEnds(engine, ({ client, server }) => {
+      assertEquals(server.identity.commonName, "node1");
+      assertEquals(client.identity.commonName, "tunnel-server");
+      assertEquals([client.alpn, server.alpn], ["h2", "h2"]);
+      assertEquals(client.remoteAddress, server.localAddress);
+      return Promise.resolve();
+    });
+  },
+);
+
+testEachEngine(
+  "a client that offers no protocol is served without",
+  async (engine) => {
+    await withEnds(engine, ({ client, server }) => {
+      assertEquals([client.alpn, server.alpn], ["", ""]);
+      return Promise.resolve();
+    }, { alpn: [] });
+  },
+);
+
+testEachEngine(
+  "2 MiB go both ways between gated ends, and both are clean",
+  async (engine) => {
+    await withEnds(engine, async ({ client, server }) => {
+      const bytes = new Prng(6).bytes(2 << 20);
+      const ends = [client, server].map((socket) =>
+        new Listener(conduitOf(socket))
+      );
+      await Promise.all(ends.map(async (end) => {
+        await end.send(bytes);
+        end.conduit.end();
+      }));
+      for (const end of ends) {
+        assertEquals(await end.closed(), { kind: "clean" });
+        assertEquals(end.receivedBytes, bytes.length);
+        assert(end.received.every((byte, index) => byte === bytes[index]));
+      }
+    });
+  },
+);
+
+testEachEngine("each half of a TLS connection ends alone", async (engine) => {
+  await withEnds(engine, async ({ client, server }) => {
+    const [ours, theirs] = [client, server].map((socket) =>
+      new Listener(conduitOf(socket))
+    );
+    await ours!.send(new Uint8Array(10));
+    ours!.conduit.end();
+    await theirs!.until(() => theirs!.ended);
+    await theirs!.send(new Uint8Array(1 << 20));
+    theirs!.conduit.end();
+    assertEquals(await ours!.closed(), { kind: "clean" });
+    assertEquals(ours!.receivedBytes, 1 << 20);
+  });
+});
+
+testEachEngine(
+  "what came before both ends is read after both ends",
+  async (engine) => {
+    await withEnds(engine, async ({ client, server }) => {
+      const bytes = new Prng(8).bytes(1000);
+      await server.write(bytes);
+      await server.closeWrite();
+      await idle(20);
+      await client.closeWrite();
+      await idle(20);
+      const into = new Uint8Array(2000);
+      assertEquals(await client.read(into), 1000);
+      assertEquals(into.subarray(0, 1000), bytes);
+      assertEquals(await client.read(into), null);
+      assertEquals(await server.read(into), null);
+    });
+  },
+);
+
+testEachEngine(
+  "a stalled client stalls the server, and nothing is lost",
+  async (engine) => {
+    await withEnds(engine, async ({ client, server }) => {
+      const stalled = new Listener(conduitOf(client), { consume: false });
+      const sender = new Listener(conduitOf(server));
+      const bytes = new Uint8Array(24 << 20);
+      const sending = sender.send(bytes).then(() => sender.conduit.end());
+      await stalled.until(() => stalled.receivedBytes > 0);
+      // More than any buffer on the way: had it not stalled, it would be through.
+      const first = await Promise.race([sending.then(() => "through"), idle()]);
+      assertEquals(first, "stalled");
+      assert(stalled.receivedBytes <= 128 * 1024);
+      let consumed = 0;
+      while (!stalled.ended) {
+        const due = stalled.receivedBytes - consumed;
+        consumed += due;
+        if (due > 0) stalled.conduit.consumed(due);
+        await stalled.until(() =>
+          stalled.ended || stalled.receivedBytes > consumed
+        );
+      }
+      await sending;
+      assertEquals(stalled.receivedBytes, bytes.length);
+      stalled.conduit.end();
+      assertEquals(await stalled.closed(), { kind: "clean" });
+    });
+  },
+);
+
+testEachEngine(
+  "who said goodbye and is gone makes a clean end",
+  async (engine) => {
+    for (const isFirstHeard of [true, false]) {
+      await withEnds(engine, async ({ client, server }) => {
+        const listener = new Listener(conduitOf(server));
+        await client.write(new Uint8Array(10));
+        await listener.until(() => listener.receivedBytes === 10);
+        await client.closeWrite();
+        client.close();
+        if (isFirstHeard) await listener.until(() => listener.ended);
+        listener.conduit.end();
+        assertEquals(await listener.closed(), { kind: "clean" });
+      });
+    }
+  },
+);
+
+testEachEngine(
+  "a server of another CA or another name is refused in words",
+  async (engine) => {
+    const all = await certificates();
+    const cases: [Partial<TlsClientOptions>, string][] = [
+      [
+        { credentials: { ...all.client, ca: all.otherCa } },
+        "untrusted-certificate",
+      ],
+      [{ serverName: "elsewhere" }, "wrong-name"],
+      [{ serverName: "127.0.0.9" }, "wrong-name"],
+      [{ credentials: { ...all.client, ca: "" } }, "untrusted-certificate"],
+    ];
+    for (const [options, failure] of cases) {
+      await using port = await TlsServer.open(
+        engine,
+        (socket) => socket.close(),
+      );
+      const error = await assertRejects(
+        () => connect(engine, port.port, options),
+        TlsHandshakeError,
+      );
+      assertEquals(error.failure, failure);
+      assert(error.message.startsWith("Cannot connect to 127.0.0.1:8090 "));
+    }
+  },
+);
+
+testEachEngine(
+  "any one of several names will do, and no certificate of another CA",
+  async (engine) => {
+    const { otherCa, client } = await certificates();
+    const names = {
+      serverName: "edge-1",
+      otherNames: ["10.0.0.7", "localhost"],
+    };
+    await withEnds(engine, () => Promise.resolve(), names);
+    await withEnds(engine, () => Promise.resolve(), {
+      serverName: "10.0.0.7",
+      otherNames: ["127.0.0.1"],
+    });
+    await using port = await TlsServer.open(engine, (socket) => socket.close());
+    const refusal = async (options: Partial<TlsClientOptions>) =>
+      await assertRejects(
+        () => connect(engine, port.port, options),
+        TlsHandshakeError,
+      );
+    const wrong = await refusal({ ...names, otherNames: ["edge-2"] });
+    assertEquals(wrong.failure, "wrong-name");
+    const credentials = { ...client, ca: otherCa };
+    const untrusted = await refusal({ ...names, credentials });
+    assertEquals(untrusted.failure, "untrusted-certificate");
+  },
+);
+
+testEachEngine("who asks for no verification gets none", async (engine) => {
+  const { otherCa, client } = await certificates();
+  await withEnds(engine, () => Promise.resolve(), {
+    credentials: { ...client, ca: otherCa },
+    serverName: "edge-1",
+    isUnverified: true,
+  });
+});
+
+testEachEngine(
+  "a server that does not trust us says so at the first read",
+  async (engine) => {
+    const all = await certificates();
+    const strangers: Partial<TlsServerOptions>["credentials"] = {
+      ...all.server,
+      ca: all.otherCa,
+    };
+    const cases = [
+      { credentials: { ...all.otherClient, ca: all.ca } },
+      { credentials: { ...all.expiredClient, ca: all.ca } },
+      { credentials: { cert: "", key: "", ca: all.ca } },
+      { credentials: { ...all.client, ca: all.ca }, server: strangers },
+    ];
+    // The platform does not pass on what OpenSSL does.
+    const failures = engine.tls === "platform"
+      ? cases.map(() => "closed")
+      : ["refused-by-peer", "refused-by-peer", "no-certificate"];
+    for (const [index, { server, ...options }] of cases.entries()) {
+      await using port = await TlsServer.open(
+        engine,
+        () => {},
+        server === undefined ? {} : { credentials: server },
+      );
+      const client = await connect(engine, port.port, options);
+      const error = await assertRejects(
+        () => client.read(new Uint8Array(1)),
+        TlsHandshakeError,
+      );
+      assertEquals(error.failure, failures[index] ?? "refused-by-peer");
+      assert(error.message.startsWith("Cannot connect to 127.0.0.1:8090 "));
+      assert(/our certificate|client certificate/.test(error.message));
+      assertEquals(port.refusals.length, 1);
+      client.close();
+    }
+  },
+);
+
+testEachEngine(
+  "a conduit over TLS ends with the server's verdict on us",
+  async (engine) => {
+    const { otherClient, ca } = await certificates();
+    await using port = await TlsServer.open(engine, () => {});
+    const client = await connect(engine, port.port, {
+      credentials: { ...otherClient, ca },
+    });
+    const end = await new Listener(conduitOf(client)).closed();
+    assert(end.kind === "lost");
+    assert(/trust our certificate|accept our certificate/.test(end.reason));
+  },
+);
+
+testEachEngine(
+  "a server that ends before it said anything has refused us",
+  async (engine) => {
+    await using port = await TlsServer.open(engine, (socket) => {
+      socket.closeWrite().then(() => socket.read(new Uint8Array(1)))
+        .finally(() => socket.close());
+    });
+    const client = await connect(engine, port.port);
+    const error = await assertRejects(
+      () => client.read(new Uint8Array(1)),
+      TlsHandshakeError,
+    );
+    assertEquals(error.failure, "closed");
+    await client.closeWrite();
+    client.close();
+  },
+);
+
+testEachEngine(
+  "a server that is silent or gone does not hold a client",
+  async (engine) => {
+    const { peer: theirs, socket: ours } = await dialedPair(engine);
+    const abort = new AbortController();
+    const shaking = tlsClientSocket(ours, {
+      tls: engine.tls,
+      credentials: { cert: "", key: "", ca: (await certificates()).ca },
+      serverName: "localhost",
+      alpn: [],
+      address: "127.0.0.1:8090",
+      signal: abort.signal,
+    });
+    abort.abort(new Error("enough"));
+    await assertRejects(() => shaking, Error, "enough");
+    // Our end is closed: theirs sees the end behind the client's hello.
+    const buffer = new Uint8Array(65_536);
+    while (await theirs.read(buffer).catch(() => null) !== null);
+    theirs.close();
+  },
+);
+
+testEachEngine(
+  "what does not speak TLS is told from what does",
+  async (engine) => {
+    const cases: [string, string][] = [
+      ["HTTP/1.1 400 Bad Request\r\n\r\n", "not-tls"],
+      ["", "closed"],
+    ];
+    for (const [said, failure] of cases) {
+      const { peer: theirs, socket: ours } = await dialedPair(engine);
+      await theirs.write(new TextEncoder().encode(said));
+      await theirs.closeWrite();
+      const error = await assertRejects(
+        async () =>
+          await tlsClientSocket(ours, {
+            tls: engine.tls,
+            credentials: { cert: "", key: "", ca: (await certificates()).ca },
+            serverName: "localhost",
+            alpn: [],
+            address: "127.0.0.1:8090",
+            signal: NEVER,
+          }),
+        TlsHandshakeError,
+      );
+      assertEquals(error.failure, failure);
+      theirs.close();
+    }
+  },
+);
+
+/** A turn in which everything that was ready has happened, many times over. */
+async function idle(turns = 200): Promise<"stalled"> {
+  for (let turn = 0; turn < turns; turn++) {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  return "stalled";
+}

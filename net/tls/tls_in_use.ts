@@ -1,0 +1,34 @@
+/**
+ * Which TLS is in use, in words for the log.
+ *
+ * @module
+ */
+
+import { openLibssl } from "./openssl/library.ts";
+import { TLS_VARIABLE, tlsChoice } from "./openssl/tls_choice.ts";
+import { sharedPoller } from "../poll/poller.ts";
+
+/** A sentence. */
+export function tlsInUse(): string {
+  if (tlsChoice() === "platform") {
+    return `TLS is the platform's: $${TLS_VARIABLE} says so`;
+  }
+  const library = openLibssl();
+  if (library === undefined) {
+    return "TLS is the platform's: there is no OpenSSL 3 that may be asked";
+  }
+  if (sharedPoller() === undefined) {
+    return "TLS is the platform's, as local sockets are";
+  }
+  const text = library.OpenSSL_version(VERSION_TEXT)!;
+  return `TLS is that of ${Deno.UnsafePointerView.getCString(text)}`;
+}
+
+/** Whether TLS is OpenSSL's wherever it can be. */
+export function isOpensslUsed(): boolean {
+  return tlsChoice() !== "platform" && openLibssl() !== undefined &&
+    sharedPoller() !== undefined;
+}
+
+/** OPENSSL_VERSION of `openssl/crypto.h`. */
+const VERSION_TEXT = 0;

@@ -1,0 +1,493 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import {
+  type Certificates,
+  certificates,
+} from "../../tests/support/certificates/certificates.ts";
+import { Prng } from "../../tests/support/memory/prng.ts";
+import {
+  Listener,
+  readToEnd,
+  writeAll,
+} from "../../tests/support/peers/sockets.ts";
+import {
+  acceptedPair,
+  testEachEngine,
+  type TlsEngine,
+} from "../../tests/support/rigs/tls_engines.ts";
+import { TlsHandshakeError } from "./trust/tls_errors.ts";
+import { conduitOf } from "../stream/conduit_of_socket.ts";
+import { denoSocket } from "../stream/deno_socket.ts";
+import { openLibc } from "../libc/libc.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
+import { PolledSocket } from "../stream/polled_socket.ts";
+import { tlsServerSocket } from "./tls_server_socket.ts";
+
+const text = new TextEncoder();
+
+testEachEngine(
+  "a client with a good certificate is known by it",
+  async (engine) => {
+    const { client, server } = await connect(engine, await certificates());
+    assertEquals(server.identity.kind, "certificate");
+    assertEquals(server.identity.commonName, "node1");
+    assertEquals(server.identity.names, ["DNS:node1"]);
+    assertEquals(server.identity.fingerprint.length, 64);
+    assertEquals(server.alpn, "h2");
+    client.close();
+    server.close();
+  },
+);
+
+testEachEngine(
+  "what a client called us is known, when it named anybody",
+  async (engine) => {
+    const all = await certificates();
+    for (const hostname of ["localhost", "127.0.0.1"]) {
+      const { peer: client, socket } = await acceptedPair(engine);
+      const [secured, ours] = await Promise.all([
+        Deno.startTls(client, { hostname, caCerts: [all.ca] })
+          .then(async (conn) => {
+            await conn.handshake();
+            return conn;
+          }),
+        tlsServerSocket(socket, {
+          ...options(engine, all),
+          clientCertificate: "none",
+        }),
+      ]);
+      const isName = hostname === "localhost";
+      assertEquals(ours.serverName, isName ? hostname : "");
+      secured.close();
+      ours.close();
+    }
+  },
+);
+
+testEachEngine(
+  "8 MiB go both ways and both ends are clean under TLS",
+  async (engine) => {
+    const { client, server } = await connect(engine, await certificates());
+    const conduit = conduitOf(server);
+    const listener = new Listener(conduit);
+    const bytes = new Prng(5).bytes(8 << 20);
+    const [echoed] = await Promise.all([
+      readToEnd(client), // A missing close_notify would be an error here.
+      writeAll(client, bytes).then(() => client.closeWrite()),
+      listener.send(bytes).then(() => conduit.end()),
+    ]);
+    assertEquals(await listener.closed(), { kind: "clean" });
+    assertEquals(echoed.length, bytes.length);
+    assert(echoed.every((byte, index) => byte === bytes[index]));
+    assert(listener.received.every((byte, index) => byte === bytes[index]));
+    client.close();
+  },
+);
+
+testEachEngine(
+  "our half of TLS can end while the peer's goes on",
+  async (engine) => {
+    const { client, server } = await connect(engine, await certificates());
+    const conduit = conduitOf(server);
+    const listener = new Listener(conduit);
+    conduit.write(text.encode("answer"));
+    conduit.end();
+    assertEquals(await readToEnd(client), text.encode("answer"));
+    await writeAll(client, text.encode("afterwards"));
+    await client.closeWrite();
+    assertEquals(await listener.closed(), { kind: "clean" });
+    assertEquals(listener.received, text.encode("afterwards"));
+    client.close();
+  },
+);
+
+testEachEngine(
+  "the peer's half of TLS can end while ours goes on",
+  async (engine) => {
+    const { client, server } = await connect(engine, await certificates());
+    const listener = new Listener(conduitOf(server));
+    await writeAll(client, text.encode("question"));
+    await client.closeWrite();
+    await listener.until(() => listener.ended);
+    await listener.send(new Uint8Array(1 << 20));
+    listener.conduit.end();
+    assertEquals((await readToEnd(client)).length, 1 << 20);
+    assertEquals(await listener.closed(), { kind: "clean" });
+    client.close();
+  },
+);
+
+testEachEngine(
+  "a stalled reader of TLS stalls the peer, and nothing is lost",
+  async (engine) => {
+    const { client, server } = await connect(engine, await certificates());
+    const listener = new Listener(conduitOf(server), { consume: false });
+    const bytes = new Uint8Array(1 << 20).fill(7);
+    // Send until the client's socket takes no more for a while.
+    let sent = 0;
+    let pending: Promise<void>;
+    for (;;) {
+      pending = writeAll(client, bytes);
+      if (!await settles(pending)) break;
+      sent += bytes.length;
+      assert(sent < 64 << 20, "the peer was never stalled");
+    }
+    assert(listener.receivedBytes <= 128 * 1024);
+    // Now consume: everything arrives, the end as well.
+    let answered = 0;
+    const finished = pending.then(() => client.closeWrite());
+    while (!listener.ended) {
+      const due = listener.receivedBytes - answered;
+      answered += due;
+      if (due > 0) listener.conduit.consumed(due);
+      else {
+        const seen = listener.receivedBytes;
+        await listener.until(() =>
+          listener.ended || listener.receivedBytes > seen
+        );
+      }
+    }
+    await finished;
+    assertEquals(listener.receivedBytes, sent + bytes.length);
+    listener.conduit.end();
+    assertEquals(await listener.closed(), { kind: "clean" });
+    client.close();
+  },
+);
+
+testEachEngine("a stalled TLS peer bounds what is taken", async (engine) => {
+  const { client, server } = await connect(engine, await certificates());
+  const listener = new Listener(conduitOf(server));
+  const chunk = new Uint8Array(64 * 1024);
+  let taken = 0;
+  for (;;) {
+    const seen = listener.writableCalls;
+    const count = listener.conduit.write(chunk);
+    taken += count;
+    if (count === chunk.length) continue;
+    const room = listener.until(() => listener.writableCalls > seen);
+    if (!await settles(room)) break;
+    assert(taken < 64 << 20, "never stalled");
+  }
+  listener.conduit.end();
+  assertEquals((await readToEnd(client)).length, taken);
+  client.close();
+  await listener.closed();
+});
+
+testEachEngine(
+  "a TLS peer that vanishes without goodbye is no clean end",
+  async (engine) => {
+    const { client, server } = await connect(engine, await certificates());
+    const listener = new Listener(conduitOf(server));
+    denoSocket(client).reset();
+    const end = await listener.closed();
+    assertEquals(end.kind, "reset");
+    assertEquals(listener.ended, false);
+  },
+);
+
+testEachEngine(
+  "an end without TLS's goodbye is a loss, whatever came before",
+  async (engine) => {
+    const all = await certificates();
+    using middle = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { peer, socket } = await acceptedPair(engine);
+    const [client, relayed] = await Promise.all([
+      Deno.connectTls({
+        hostname: "127.0.0.1",
+        port: (middle.addr as Deno.NetAddr).port,
+        caCerts: [all.ca],
+        ...all.client,
+      }),
+      middle.accept(),
+    ]);
+    const back = relay(peer, relayed);
+    const there = relay(relayed, peer);
+    const server = await tlsServerSocket(socket, options(engine, all));
+    const listener = new Listener(conduitOf(server));
+    await writeAll(client, text.encode("half an answer"));
+    await listener.until(() => listener.receivedBytes > 0);
+    await peer.closeWrite(); // Somebody on the way cuts the stream.
+    assertEquals(await listener.closed(), {
+      kind: "lost",
+      reason: "TLS connection was cut off without a goodbye",
+    });
+    assertEquals(listener.ended, false);
+    client.close();
+    await Promise.all([back, there]);
+    peer.close();
+    relayed.close();
+  },
+);
+
+testEachEngine(
+  "a client that leaves during the handshake is noticed at once",
+  async (engine) => {
+    const { peer, socket } = await acceptedPair(engine);
+    const accepting = tlsServerSocket(
+      socket,
+      options(engine, await certificates()),
+    );
+    peer.close();
+    const error = await assertRejects(() => accepting, TlsHandshakeError);
+    assertEquals(error.failure, "closed");
+  },
+);
+
+testEachEngine("our reset is seen by the TLS peer", async (engine) => {
+  const { client, server } = await connect(engine, await certificates());
+  const listener = new Listener(conduitOf(server));
+  listener.conduit.reset("target was reset");
+  await assertRejects(() => client.read(new Uint8Array(1)));
+  assertEquals((await listener.closed()).kind, "reset");
+  client.close();
+});
+
+const REFUSALS: readonly [
+  name: string,
+  pick: (all: Certificates) => { cert: string; key: string } | undefined,
+  failure: string,
+  words: string,
+][] = [
+  ["no", () => undefined, "no-certificate", "showed no client certificate"],
+  ["another CA's", (all) => all.otherClient, "untrusted-certificate", "node1"],
+  ["an expired", (all) => all.expiredClient, "expired-certificate", "expired"],
+  ["a future", (all) => all.futureClient, "not-yet-valid-certificate", "yet"],
+  ["a server's", (all) => all.serverOnly, "wrong-usage-certificate", "usage"],
+];
+
+for (const [name, pick, failure, words] of REFUSALS) {
+  testEachEngine(
+    `${name} certificate is refused with its reason`,
+    async (engine) => {
+      const all = await certificates();
+      const [client, socket] = await tlsPair(engine, all, pick(all));
+      const error = await assertRejects(
+        () => tlsServerSocket(socket, options(engine, all)),
+        TlsHandshakeError,
+        words,
+      );
+      assertEquals(error.failure, failure);
+      assert(error.message.startsWith("Cannot accept TLS from 127.0.0.1:"));
+      await assertRejects(async () => {
+        if (await client.read(new Uint8Array(1)) === null) {
+          throw new Error("end");
+        }
+      });
+      client.close();
+    },
+  );
+}
+
+testEachEngine(
+  "an absent certificate is fine where it is optional, a bad one is not",
+  async (engine) => {
+    const all = await certificates();
+    const rule = {
+      ...options(engine, all),
+      clientCertificate: "optional",
+    } as const;
+    const [client, socket] = await tlsPair(engine, all, undefined);
+    const server = await tlsServerSocket(socket, rule);
+    assertEquals(server.identity.kind, "anonymous");
+    client.close();
+    server.close();
+    const [bad, badSocket] = await tlsPair(engine, all, all.otherClient);
+    await assertRejects(
+      () => tlsServerSocket(badSocket, rule),
+      TlsHandshakeError,
+      "not signed by a CA",
+    );
+    bad.close();
+  },
+);
+
+testEachEngine(
+  "bytes that are not TLS are refused in words",
+  async (engine) => {
+    const all = await certificates();
+    for (const bytes of ["GET / HTTP/1.1\r\n\r\n", "\xaa".repeat(200)]) {
+      const { peer, socket } = await acceptedPair(engine);
+      const accepting = tlsServerSocket(socket, options(engine, all));
+      await writeAll(peer, text.encode(bytes));
+      const error = await assertRejects(
+        () => accepting,
+        TlsHandshakeError,
+        "does not speak TLS",
+      );
+      assertEquals(error.failure, "not-tls");
+      await readToEnd(peer).catch(() => {});
+      peer.close();
+    }
+  },
+);
+
+testEachEngine(
+  "a client that stays silent is dropped after the handshake timeout",
+  async (engine) => {
+    const { peer, socket } = await acceptedPair(engine);
+    const error = await assertRejects(
+      async () =>
+        await tlsServerSocket(socket, {
+          ...options(engine, await certificates()),
+          handshakeTimeoutMs: 20,
+        }),
+      TlsHandshakeError,
+    );
+    assertEquals(error.failure, "timeout");
+    await readToEnd(peer).catch(() => {});
+    peer.close();
+  },
+);
+
+testEachEngine(
+  "who is closed while it shakes hands is given up, and leaves",
+  async (engine) => {
+    const { peer, socket } = await acceptedPair(engine);
+    let closed = 0;
+    const accepting = tlsServerSocket(socket, {
+      ...options(engine, await certificates()),
+      closed: () => closed++,
+    });
+    const refused = assertRejects(() => accepting, TlsHandshakeError);
+    socket.close();
+    await refused;
+    assert(closed > 0);
+    await readToEnd(peer).catch(() => {});
+    peer.close();
+  },
+);
+
+testEachEngine(
+  "who is refused leaves, and who is served when it is closed",
+  async (engine) => {
+    const all = await certificates();
+    for (const [pair, calls] of [[all.otherClient, 1], [all.client, 0]]) {
+      let closed = 0;
+      const [client, socket] = await tlsPair(
+        engine,
+        all,
+        pair as Certificates["client"],
+      );
+      const server = await tlsServerSocket(socket, {
+        ...options(engine, all),
+        closed: () => closed++,
+      }).catch(() => undefined);
+      assertEquals(Math.min(closed, 1), calls);
+      server?.close();
+      assertEquals(closed > 0, true);
+      client.close();
+    }
+  },
+);
+
+testEachEngine(
+  "what was written and our goodbye leave before a close",
+  async (engine) => {
+    const all = await certificates();
+    const chunk = new Prng(9).bytes(64 * 1024);
+    // With one of them the kernel has no room at the end.
+    for (let chunks = 1; chunks <= 12; chunks++) {
+      const { client, server } = await connect(engine, all, sendLittle);
+      const sent = (async () => {
+        for (let count = 0; count < chunks; count++) {
+          for (let at = 0; at < chunk.length;) {
+            at += await server.write(chunk.subarray(at));
+          }
+        }
+        await server.closeWrite();
+        server.close();
+      })();
+      await settles(sent, 5);
+      // A missing close_notify would be an error here.
+      assertEquals((await readToEnd(client)).length, chunks * chunk.length);
+      await sent;
+      client.close();
+    }
+  },
+);
+
+const SOL_SOCKET = 1;
+const SO_SNDBUF = 7;
+
+/** The kernel takes little at once from a socket of the C library. */
+function sendLittle(socket: ByteSocket): void {
+  if (!(socket instanceof PolledSocket)) return;
+  const bytes = new Uint8Array(new Int32Array([8_192]).buffer);
+  const { number } = socket;
+  openLibc()!.setsockopt(number, SOL_SOCKET, SO_SNDBUF, bytes, bytes.length);
+}
+
+/** Carries bytes one way until either end gives up. */
+async function relay(from: Deno.Conn, to: Deno.Conn): Promise<void> {
+  const buffer = new Uint8Array(64 * 1024);
+  try {
+    for (;;) {
+      const count = await from.read(buffer);
+      if (count === null) return;
+      await writeAll(to, buffer.slice(0, count));
+    }
+  } catch {
+    // The cut that the test makes.
+  }
+}
+
+function options({ tls }: TlsEngine, all: Certificates) {
+  return {
+    credentials: { ...all.server, ca: all.ca },
+    clientCertificate: "required",
+    alpn: ["h2", "http/1.1"],
+    handshakeTimeoutMs: 10_000,
+    minVersion: "TLSv1.2",
+    tls,
+  } as const;
+}
+
+async function connect(
+  engine: TlsEngine,
+  all: Certificates,
+  tune: (socket: ByteSocket) => void = () => {},
+): Promise<{ client: Deno.TlsConn; server: ByteSocket }> {
+  const [client, socket] = await tlsPair(engine, all, all.client);
+  tune(socket);
+  return {
+    client,
+    server: await tlsServerSocket(socket, options(engine, all)),
+  };
+}
+
+/** A TLS client whose handshake waits for the accepted side to begin. */
+async function tlsPair(
+  engine: TlsEngine,
+  all: Certificates,
+  pair: { cert: string; key: string } | undefined,
+): Promise<[Deno.TlsConn, ByteSocket]> {
+  const listener = engine.listen();
+  try {
+    return await Promise.all([
+      Deno.connectTls({
+        hostname: "127.0.0.1",
+        port: listener.address.port,
+        caCerts: [all.ca],
+        alpnProtocols: ["h2"],
+        ...pair,
+      }),
+      listener.accept(),
+    ]);
+  } finally {
+    listener.close();
+  }
+}
+
+/** Whether `promise` settles within some turns of the event loop. */
+async function settles(
+  promise: Promise<unknown>,
+  turns = 50,
+): Promise<boolean> {
+  let settled = false;
+  promise.finally(() => settled = true);
+  for (let turn = 0; turn < turns && !settled; turn++) {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  return settled;
+}

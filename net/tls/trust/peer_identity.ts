@@ -1,0 +1,100 @@
+/**
+ * Who a TLS peer is, as its certificate says.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import type { PeerIdentity } from "../../../proto/link/link.ts";
+import { certificateContents } from "../../../platform/pki/certificate_contents.ts";
+
+/** The identity of a peer that showed no certificate. */
+export const ANONYMOUS: PeerIdentity = Object.freeze({
+  kind: "anonymous",
+  commonName: "",
+  fingerprint: "",
+  names: Object.freeze([]),
+});
+
+/** The part of a `node:tls` socket that is read here. */
+export interface PeerCertificateHolder {
+  readonly authorized: boolean;
+  getPeerX509Certificate(): { readonly raw: Uint8Array } | undefined;
+}
+
+/**
+ * The identity a TLS socket has proven.
+ *
+ * Only a certificate that was verified against our CA counts: one that was
+ * merely shown proves nothing, so its holder is anonymous.
+ */
+export function peerIdentityOf(socket: PeerCertificateHolder): PeerIdentity {
+  if (!socket.authorized) return ANONYMOUS;
+  const shown = socket.getPeerX509Certificate();
+  return shown === undefined
+    ? ANONYMOUS
+    : identityOf(new Uint8Array(shown.raw));
+}
+
+/** Certificates that are remembered by {@linkcode identityOf}. */
+const CERTIFICATES_MAX = 256;
+
+/**
+ * Identities of the certificates that were seen last: to read one takes a tenth
+ * of a handshake, and callers come again with the same.
+ */
+export class KnownCertificates {
+  readonly #max: number;
+  /** By fingerprint, the one that was seen last at the end. */
+  readonly #identities = new Map<string, PeerIdentity>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /**
+   * @param der Of a certificate that was verified; empty: none was.
+   * @returns An object of its own each time, for some keep things by it.
+   */
+  identityOf(der: Uint8Array<ArrayBuffer>): PeerIdentity {
+    if (der.length === 0) return ANONYMOUS;
+    const identities = this.#identities;
+    const fingerprint = createHash("sha256").update(der).digest("hex");
+    const identity = identities.get(fingerprint) ??
+      read(der, fingerprint);
+    identities.delete(fingerprint);
+    identities.set(fingerprint, identity);
+    if (identities.size > this.#max) {
+      const [oldest] = identities.keys();
+      identities.delete(oldest!);
+    }
+    return { ...identity };
+  }
+}
+
+const known = new KnownCertificates(CERTIFICATES_MAX);
+
+/** See {@linkcode KnownCertificates.identityOf}. */
+export function identityOf(der: Uint8Array<ArrayBuffer>): PeerIdentity {
+  return known.identityOf(der);
+}
+
+function read(der: Uint8Array, fingerprint: string): PeerIdentity {
+  const contents = certificateContents(der);
+  const { commonNames, names, serialNumber, notAfterMs } = contents;
+  return {
+    kind: "certificate",
+    // Of several, readers choose differently; then none is proven.
+    commonName: commonNames.length === 1 ? commonNames[0] ?? "" : "",
+    fingerprint,
+    names,
+    certificate: {
+      organizations: contents.organizations,
+      publicKeySha256: createHash("sha256").update(contents.publicKeyInfo)
+        .digest("hex"),
+      serialNumber,
+      der,
+      notAfterMs,
+    },
+  };
+}

@@ -1,0 +1,136 @@
+/**
+ * Small files that are either the old or the new one, whatever happens: a
+ * crash, a full disk, a `kill -9`, a second process that writes the same name.
+ *
+ * A file is written beside its name, made durable, and then renamed; so is the
+ * directory's entry. Files are for their owner only unless a mode is given.
+ *
+ * @module
+ */
+
+/** Owner only: most of what is kept this way is secret. */
+const PRIVATE_MODE = 0o600;
+
+/** What unfinished files begin with. Readers of a directory skip these. */
+const UNFINISHED = ".unfinished-";
+
+/** So much of a file's own name follows: names have 255 bytes at most. */
+const OWN_NAME_BYTES_MAX = 100;
+
+/**
+ * Puts `text` at `path`, replacing what is there.
+ *
+ * @throws {Error} The platform's, with the old file still in place.
+ */
+export async function replaceFile(
+  path: string,
+  text: string,
+  mode: number = PRIVATE_MODE,
+): Promise<void> {
+  const unfinished = await writeUnfinished(path, text, mode);
+  try {
+    await Deno.rename(unfinished, path);
+  } catch (error) {
+    await removeFile(unfinished);
+    throw error;
+  }
+  await syncDirectory(parentOf(path));
+}
+
+/**
+ * Puts `text` at `path` unless there is something: of several who try at once,
+ * in however many processes, exactly one wins.
+ *
+ * @returns Whether it was us.
+ */
+export async function createFile(path: string, text: string): Promise<boolean> {
+  const unfinished = await writeUnfinished(path, text, PRIVATE_MODE);
+  try {
+    // Unlike rename, link never replaces; unlike O_EXCL it brings the content.
+    await Deno.link(unfinished, path);
+  } catch (error) {
+    if (error instanceof Deno.errors.AlreadyExists) return false;
+    throw error;
+  } finally {
+    await removeFile(unfinished);
+  }
+  await syncDirectory(parentOf(path));
+  return true;
+}
+
+/** @returns Whether there was such a file. */
+export async function removeFile(path: string): Promise<boolean> {
+  try {
+    await Deno.remove(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** Names in `directory`, sorted, without files that were never finished. */
+export async function finishedFiles(directory: string): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of Deno.readDir(directory)) {
+    if (!name.startsWith(UNFINISHED)) names.push(name);
+  }
+  return names.sort();
+}
+
+/** Removes what a crash has left behind. For when nobody else is writing. */
+export async function removeUnfinished(directory: string): Promise<void> {
+  for await (const { name } of Deno.readDir(directory)) {
+    if (name.startsWith(UNFINISHED)) await removeFile(`${directory}/${name}`);
+  }
+}
+
+/** The same of one file, in a directory where others may be writing theirs. */
+export async function removeUnfinishedOf(path: string): Promise<void> {
+  const directory = parentOf(path);
+  const begin = unfinishedPrefix(path);
+  for await (const { name } of Deno.readDir(directory)) {
+    if (name.startsWith(begin)) await removeFile(`${directory}/${name}`);
+  }
+}
+
+/** Makes the entries of a directory durable: fsync(2) of a file does not. */
+export async function syncDirectory(path: string): Promise<void> {
+  using directory = await Deno.open(path, { read: true });
+  await directory.sync();
+}
+
+async function writeUnfinished(
+  path: string,
+  text: string,
+  mode: number,
+): Promise<string> {
+  const name = `${unfinishedPrefix(path)}${crypto.randomUUID()}`;
+  const unfinished = `${parentOf(path)}/${name}`;
+  try {
+    using file = await Deno.open(unfinished, {
+      write: true,
+      createNew: true,
+      mode,
+    });
+    let bytes = new TextEncoder().encode(text);
+    while (bytes.length > 0) {
+      bytes = bytes.subarray(await file.write(bytes));
+    }
+    await file.sync();
+  } catch (error) {
+    await removeFile(unfinished);
+    throw error;
+  }
+  return unfinished;
+}
+
+function parentOf(path: string): string {
+  const slash = path.lastIndexOf("/");
+  return slash < 0 ? "." : slash === 0 ? "/" : path.slice(0, slash);
+}
+
+function unfinishedPrefix(path: string): string {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return `${UNFINISHED}${name.slice(0, OWN_NAME_BYTES_MAX)}-`;
+}

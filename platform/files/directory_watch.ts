@@ -1,0 +1,170 @@
+/**
+ * News of what happens in some directories, whichever they are by now.
+ *
+ * The platform watches the directory that it found at a path, not the path: one
+ * that was replaced is watched on, and one that is not there cannot be watched.
+ * So `follow` looks again what stands at each path, and watches the nearest one
+ * above a directory that is missing.
+ *
+ * A hint, never the truth: whoever hears it looks at the files.
+ *
+ * @module
+ */
+
+import { guarded, unawaited } from "../errors/internal_errors.ts";
+import { dirname } from "node:path";
+
+/** The platform's news, or a test's. */
+export interface FsEvents extends
+  AsyncIterable<{
+    readonly paths: string[];
+    /**
+     * `rename`: it came to the last of the paths as a whole. `access`: whoever
+     * wrote to it has closed it.
+     */
+    readonly kind?: string;
+    /** `rescan`: more has happened at once than could be noted down. */
+    readonly flag?: string | null;
+  }> {
+  close(): void;
+}
+
+/** Opens the news; throws when that is impossible, such as for want of watches. */
+export type OpenFsEvents = (directories: string[]) => FsEvents;
+
+/** `renamed`: into its place. `closed`: by somebody who wrote to it. */
+export type PathNews = "renamed" | "closed" | "touched";
+
+const NEWS: ReadonlyMap<string, PathNews> = new Map<string, PathNews>(
+  Object.entries({
+    rename: "renamed",
+    access: "closed",
+  }),
+);
+
+/** What is told. */
+export interface DirectoryWatchEvents {
+  /**
+   * Something happened at these paths, spelled as the directories were.
+   *
+   * @param news What happened to the last of them, if that is known.
+   */
+  onPaths(paths: readonly string[], news: PathNews): void;
+  /** Something may have happened unseen: the watch is new, or overflowed. */
+  onGap(): void;
+  /** Watching does not work, or works again. */
+  onState(problem: string | undefined): void;
+}
+
+/** Not recursive: a directory's entries and the directory itself. */
+export function openFsEvents(directories: string[]): FsEvents {
+  return Deno.watchFs(directories, { recursive: false });
+}
+
+/** See the module description. */
+export class DirectoryWatch {
+  readonly #events: DirectoryWatchEvents;
+  readonly #open: OpenFsEvents;
+  #wanted: readonly string[] = [];
+  #watched = "";
+  #source: FsEvents | undefined;
+  #listening = Promise.resolve();
+  #isClosing = false;
+  #isClosed = false;
+  /** The last that was told; `null` before anything was. */
+  #problem: string | undefined | null = null;
+
+  constructor(events: DirectoryWatchEvents, open: OpenFsEvents = openFsEvents) {
+    this.#events = events;
+    this.#open = open;
+  }
+
+  /**
+   * Watches what now stands at `directories`. Cheap when that is what is
+   * watched already.
+   */
+  follow(directories: Iterable<string>): void {
+    this.#wanted = [...directories];
+    if (!this.#isClosing && !this.#isClosed) this.#settle();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#source?.close();
+    this.#source = undefined;
+  }
+
+  #settle(): void {
+    const found = new Map(this.#wanted.map(nearestDirectory));
+    const wanted = [...found].sort().join("\n");
+    if (this.#source === undefined) return this.#start(found, wanted);
+    if (wanted !== this.#watched) unawaited("file", this.#restart());
+  }
+
+  #start(found: ReadonlyMap<string, string>, wanted: string): void {
+    try {
+      this.#source = this.#open([...found.keys()]);
+    } catch (error) {
+      return this.#report(messageOf(error));
+    }
+    this.#watched = wanted;
+    this.#listening = this.#listen(this.#source);
+    this.#report(undefined);
+    this.#events.onGap();
+  }
+
+  /**
+   * The platform gives a path that somebody watches still to a new watch as it
+   * is, with the directory that is gone. So the old one must have ended.
+   */
+  async #restart(): Promise<void> {
+    this.#isClosing = true;
+    this.#source?.close();
+    this.#source = undefined;
+    await this.#listening;
+    this.#isClosing = false;
+    if (!this.#isClosed) this.#settle();
+  }
+
+  async #listen(source: FsEvents): Promise<void> {
+    let problem = "the platform has ended the watch";
+    try {
+      for await (const { paths, kind, flag } of source) {
+        if (source !== this.#source) continue;
+        const news = NEWS.get(kind ?? "") ?? "touched";
+        guarded("file", () => {
+          if (flag === "rescan") this.#events.onGap();
+          else this.#events.onPaths(paths, news);
+        });
+      }
+    } catch (error) {
+      problem = messageOf(error);
+    }
+    if (source !== this.#source) return;
+    this.#source = undefined;
+    this.#report(problem);
+  }
+
+  #report(problem: string | undefined): void {
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    this.#events.onState(problem);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What stands at `path` or above it, and what tells it from a successor. */
+function nearestDirectory(path: string): [path: string, identity: string] {
+  for (let directory = path;; directory = dirname(directory)) {
+    try {
+      const { isDirectory, dev, ino } = Deno.statSync(directory);
+      if (isDirectory) return [directory, `${dev}:${ino}`];
+    } catch {
+      // Missing, or not ours to see: what is above it shows when that changes.
+    }
+    if (directory === dirname(directory)) return [directory, ""];
+  }
+}

@@ -1,0 +1,89 @@
+import { assertEquals } from "@std/assert";
+import { DialError } from "../../proto/link/link.ts";
+import type { LinkObserver } from "../../proto/link/observer.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { ConnectionLog, withPacketLines } from "./connection_log.ts";
+
+const TARGET = { protocol: "tcp", address: "10.0.0.7:80" };
+const FACTS = { who: "CN=alice", from: "10.0.0.3:5000", target: TARGET };
+
+Deno.test("a connection is told with who, where, how much, how long and how it ended", () => {
+  const log = new RecordedLog();
+  const timers = new FakeTimers();
+  const told: string[] = [];
+  const inner = {
+    received: (bytes: number) => told.push(`received ${bytes}`),
+    sent: (bytes: number) => told.push(`sent ${bytes}`),
+    ended: ({ kind }: { kind: string }) => told.push(kind),
+  };
+  const connections = new ConnectionLog(log, timers);
+  const startMs = timers.now();
+  timers.advance(3);
+  const one = connections.opened({ ...FACTS, node: "n1" }, startMs, inner);
+  one.sent(3_000);
+  one.received(5);
+  one.received(6);
+  timers.advance(1_000);
+  one.ended({ kind: "reset", reason: "gone" });
+  const facts = {
+    who: "CN=alice",
+    from: "10.0.0.3:5000",
+    node: "n1",
+    target: "tcp 10.0.0.7:80",
+  };
+  assertEquals(log.lines, [
+    {
+      level: "detail",
+      message: "connection opened",
+      fields: { ...facts, ms: 3 },
+    },
+    {
+      level: "detail",
+      message: "connection ended",
+      fields: {
+        ...facts,
+        end: "reset",
+        reason: "gone",
+        bytesToTarget: 3_000,
+        bytesFromTarget: 11,
+        ms: 1_003,
+      },
+    },
+  ]);
+  assertEquals(told, ["sent 3000", "received 5", "received 6", "reset"]);
+});
+
+Deno.test("a failure is told by default, and one that was wanted is a detail", () => {
+  const log = new RecordedLog();
+  const connections = new ConnectionLog(log, new FakeTimers());
+  connections.failed(new DialError("endpoint", "refused"), FACTS);
+  connections.failed(new DialError("cancelled", "the caller gave up"), FACTS);
+  assertEquals(log.take(), [
+    "event: connection failed: refused",
+    "detail: connection failed: the caller gave up",
+  ]);
+});
+
+Deno.test("packets are told only where they are wanted, and counted always", () => {
+  const log = new RecordedLog();
+  const counted: string[] = [];
+  const observer = withPacketLines<LinkObserver>(
+    {
+      packetReceived: (type) => counted.push(`from ${type}`),
+      packetSent: (type) => counted.push(`to ${type}`),
+    },
+    log,
+    "agent",
+  );
+  observer.packetReceived("DATA", 5);
+  assertEquals(log.take(), []);
+  log.wantsPackets = true;
+  observer.packetReceived("DATA", 5);
+  observer.packetSent("DIAL_REQ", 0);
+  assertEquals(log.take(), [
+    "packet: DATA from agent: 5 bytes",
+    "packet: DIAL_REQ to agent: 0 bytes",
+  ]);
+  assertEquals(counted, ["from DATA", "from DATA", "to DIAL_REQ"]);
+});

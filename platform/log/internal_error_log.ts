@@ -1,0 +1,172 @@
+/**
+ * What a program that is to live does about errors that nobody foresaw: it logs
+ * each once with its stack, counts the same again, and goes on.
+ *
+ * Below the guards (`internal_errors.ts`) it spans a net: whatever no guard
+ * caught would end the process, and with it everybody's connections.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import {
+  internalErrorCounts,
+  onInternalErrors,
+  reportInternalError,
+  type Where,
+} from "../errors/internal_errors.ts";
+import type { Log } from "./log.ts";
+import type { MetricRegistry } from "../metrics/metrics.ts";
+import { systemTimers } from "../time/system_timers.ts";
+
+/** Stacks that are told apart; of others it is only logged that they are. */
+export const STACKS_MAX = 100;
+
+/** How long the same error is only counted, then told as a number. */
+export const REPEATS_MS = 60_000;
+
+/** An error's own words may be a peer's. */
+const MESSAGE_LENGTH_MAX = 300;
+const STACK_LENGTH_MAX = 4_000;
+
+/** Logs each error once, and how often it came again. */
+export class InternalErrorLog implements Disposable {
+  readonly #log: Pick<Log, "error">;
+  readonly #timers: Timers;
+  /** By {@linkcode stackOf}; how often it came since it was told of last. */
+  readonly #repeats = new Map<string, Repeats>();
+  #timer: Timer | undefined;
+
+  constructor(log: Pick<Log, "error">, timers: Timers) {
+    this.#log = log;
+    this.#timers = timers;
+  }
+
+  add(where: Where, error: unknown): void {
+    const stack = stackOf(error);
+    const key = `${where} ${stack}`;
+    const known = this.#repeats.get(key);
+    if (known !== undefined) {
+      known.count++;
+      return this.#tellLater();
+    }
+    const message = `internal error, please report it: ${messageOf(error)}`;
+    this.#log.error(message, { where, stack });
+    if (this.#repeats.size >= STACKS_MAX) {
+      const [oldest] = this.#repeats.keys();
+      this.#repeats.delete(oldest!);
+    }
+    this.#repeats.set(key, { message, where, count: 0 });
+  }
+
+  [Symbol.dispose](): void {
+    this.#timer?.cancel();
+    this.#tell();
+  }
+
+  #tellLater(): void {
+    this.#timer ??= this.#timers.after(REPEATS_MS, () => {
+      this.#timer = undefined;
+      this.#tell();
+    });
+  }
+
+  #tell(): void {
+    for (const repeats of this.#repeats.values()) {
+      const { message, where, count } = repeats;
+      if (count === 0) continue;
+      repeats.count = 0;
+      this.#log.error(`${message} (the same, ${count} more)`, { where });
+    }
+  }
+}
+
+/** The same error, come again. */
+interface Repeats {
+  readonly message: string;
+  readonly where: Where;
+  count: number;
+}
+
+/** Where uncaught errors are heard of: the global object. */
+export type ErrorSource = Pick<
+  typeof globalThis,
+  "addEventListener" | "removeEventListener"
+>;
+
+/**
+ * Keeps the process alive, whatever is thrown in it, until it is disposed of.
+ *
+ * @param source For tests.
+ */
+export function surviveInternalErrors(
+  log: Pick<Log, "error">,
+  timers: Timers = systemTimers,
+  source: ErrorSource = globalThis,
+): Disposable {
+  const errors = new InternalErrorLog(log, timers);
+  const stop = onInternalErrors((where, error) => errors.add(where, error));
+  const onError = (event: ErrorEvent) => {
+    event.preventDefault();
+    reportInternalError("unguarded", event.error);
+  };
+  const onRejection = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    reportInternalError("unguarded", event.reason);
+  };
+  source.addEventListener("error", onError);
+  source.addEventListener("unhandledrejection", onRejection);
+  return {
+    [Symbol.dispose]() {
+      source.removeEventListener("error", onError);
+      source.removeEventListener("unhandledrejection", onRejection);
+      stop();
+      errors[Symbol.dispose]();
+    },
+  };
+}
+
+/** @param program Such as `tunnel_server`. */
+export function registerInternalErrors(
+  registry: MetricRegistry,
+  program: string,
+): void {
+  registry.computedLabelled(
+    "counter",
+    `${program}_internal_errors_total`,
+    "Errors that nobody foresaw, by what was going on; each ended one " +
+      "connection, stream, request or task.",
+    ["where"],
+    internalErrorCounts,
+  );
+}
+
+function messageOf(error: unknown): string {
+  const text = error instanceof Error
+    ? `${error.name}: ${error.message}`
+    : `a value that is no error was thrown: ${textOf(error)}`;
+  return shortened(text, MESSAGE_LENGTH_MAX);
+}
+
+/**
+ * Where it was thrown, in one line. Not with the message, which may tell each
+ * peer's from the others'.
+ */
+function stackOf(error: unknown): string {
+  const stack = error instanceof Error ? error.stack ?? "" : "";
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  const line = frames.map((frame) => frame.trim()).join(" ");
+  return shortened(line || messageOf(error), STACK_LENGTH_MAX);
+}
+
+function textOf(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return typeof value;
+  }
+}
+
+function shortened(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length)}…`;
+}

@@ -1,0 +1,90 @@
+import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import {
+  CROWD_PER_SECOND,
+  GATHER_MS,
+  KEYS_MAX,
+  RepeatedLines,
+} from "./repeated_lines.ts";
+
+/** Lines that were written, and what makes them. */
+function rig() {
+  const timers = new FakeTimers();
+  const lines: string[] = [];
+  const repeated = new RepeatedLines(timers, () => 0);
+  const say = (key: string, text = key) =>
+    repeated.add(key, (note) => lines.push(text + note));
+  const take = () => lines.splice(0);
+  return { timers, repeated, say, take };
+}
+
+const UNTIL = "until 1970-01-01T00:00:00.000Z";
+
+Deno.test("the first line is written at once, the last with a count", () => {
+  const { timers, say, take } = rig();
+  for (const text of ["one", "two", "three"]) say("key", text);
+  assertEquals(take(), ["one"]);
+  timers.advance(GATHER_MS[0]!);
+  assertEquals(take(), [`three (same, 2 more ${UNTIL})`]);
+});
+
+Deno.test("the longer it goes on, the rarer it is told", () => {
+  const { timers, say, take } = rig();
+  let told = 0;
+  for (let second = 0; second < 3600; second++) {
+    say("key");
+    timers.advance(1_000);
+    told += take().length;
+  }
+  // At once, after 10 s, 70 s, and then every ten minutes.
+  assertEquals(told, 3 + 5);
+});
+
+Deno.test("after a quiet while a line is news again", () => {
+  const { timers, say, take } = rig();
+  say("key");
+  say("key");
+  timers.advance(GATHER_MS[0]!);
+  take();
+  timers.advance(GATHER_MS[1]!);
+  say("key");
+  assertEquals(take(), ["key"]);
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("flush tells what is held, once", () => {
+  const { timers, repeated, say, take } = rig();
+  for (const key of ["a", "a", "b"]) say(key);
+  take();
+  repeated.flush();
+  repeated.flush();
+  assertEquals(take(), [`a (same, 1 more ${UNTIL})`]);
+  assertEquals(timers.pendingCount, 0);
+});
+
+Deno.test("however many keys there are, few are remembered and few lines written", () => {
+  const { timers, repeated, say, take } = rig();
+  const keys = 10 * KEYS_MAX;
+  for (let i = 0; i < keys; i++) {
+    say(`key ${i}`);
+    assertEquals(timers.pendingCount <= KEYS_MAX, true);
+  }
+  // The first of the crowd is written, and how many others there were.
+  const own = KEYS_MAX + CROWD_PER_SECOND;
+  assertEquals(take().length, own + 1);
+  repeated.flush();
+  assertEquals(take(), [
+    `key ${keys - 1} (others, ${keys - own - 1} more ${UNTIL})`,
+  ]);
+});
+
+Deno.test("in a crowd of new keys some are heard each second", () => {
+  const { timers, say, take } = rig();
+  for (let i = 0; i < KEYS_MAX; i++) say(`key ${i}`);
+  take();
+  for (let second = 0; second < 5; second++) {
+    for (let i = 0; i < 1_000; i++) say(`flood ${second} ${i}`);
+    timers.advance(1_000);
+  }
+  assertEquals(take().length, 5 * CROWD_PER_SECOND + 1);
+});

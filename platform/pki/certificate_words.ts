@@ -1,0 +1,93 @@
+/**
+ * What a certificate says about itself, for sentences: never for decisions.
+ *
+ * Strangers' certificates come here as well, before anybody has verified them.
+ * The platform's getters throw at subjects they cannot decode, and give nothing
+ * for an empty one (RFC 5280 §4.1.2.6 allows it; SPIFFE's are so). Nothing here
+ * throws, whatever the bytes are, and no text is longer than a line.
+ *
+ * @module
+ */
+
+import { X509Certificate } from "node:crypto";
+
+/** A subject may have 60 KB. */
+export const WORDS_LENGTH_MAX = 200;
+
+/** Whose certificate it is (DER), from whom, and until when. */
+export function holderOf(der: Uint8Array<ArrayBuffer>): string {
+  const certificate = readable(der);
+  if (certificate === undefined) return UNREADABLE;
+  return `${subjectOf(certificate)}; issued by ${issuerOf(certificate)}; ` +
+    validityOf(certificate);
+}
+
+/** When a certificate (DER) is good, and the time here: for who compares clocks. */
+export function clocksOf(
+  der: Uint8Array<ArrayBuffer> | undefined,
+  nowMs: number,
+): string {
+  const certificate = der && readable(der);
+  const ours = `our clock says ${new Date(nowMs).toISOString()}`;
+  return certificate === undefined
+    ? ours
+    : `it is ${validityOf(certificate)}, and ${ours}`;
+}
+
+/** As the log writes times; the platform has a style of its own. */
+export function isoDate(date: string): string {
+  const ms = Date.parse(date);
+  return Number.isNaN(ms) ? date : new Date(ms).toISOString();
+}
+
+function validityOf(certificate: X509Certificate): string {
+  const [from, until] = [
+    wordsOf(() => isoDate(certificate.validFrom), "an unreadable date"),
+    wordsOf(() => isoDate(certificate.validTo), "an unreadable date"),
+  ];
+  return `valid from ${from} until ${until}`;
+}
+
+/** Its subject in one line. */
+export function subjectOf(certificate: X509Certificate): string {
+  return wordsOf(() => certificate.subject, "no subject");
+}
+
+/** Its subject alternative names in one line. */
+export function alternativeNamesOf(der: Uint8Array<ArrayBuffer>): string {
+  const certificate = readable(der);
+  if (certificate === undefined) return UNREADABLE;
+  return wordsOf(() => certificate.subjectAltName, "no name");
+}
+
+function issuerOf(certificate: X509Certificate): string {
+  return wordsOf(() => certificate.issuer, "no issuer");
+}
+
+function readable(
+  der: Uint8Array<ArrayBuffer>,
+): X509Certificate | undefined {
+  try {
+    return new X509Certificate(der);
+  } catch {
+    return undefined;
+  }
+}
+
+const UNREADABLE = "a certificate that cannot be read";
+
+/** Such letters move cursors and turn lines round. */
+const INVISIBLE = /[\p{Cc}\p{Cf}]/gu;
+
+function wordsOf(read: () => string | undefined, none: string): string {
+  let text: string | undefined;
+  try {
+    text = read();
+  } catch {
+    return "a name that cannot be read";
+  }
+  if (text === undefined || text === "") return none;
+  const line = text.slice(0, WORDS_LENGTH_MAX).replaceAll("\n", ", ")
+    .replaceAll(INVISIBLE, "\u{fffd}");
+  return text.length > WORDS_LENGTH_MAX ? `${line}…` : line;
+}

@@ -1,0 +1,292 @@
+/**
+ * A file of JSON lines about who was let where, rotated by size.
+ *
+ * Whoever writes a line never waits and never fails: lines are kept in bounded
+ * memory and written in order behind everybody's back. While the file cannot be
+ * written (a full disk, say) they wait; what finds no room is dropped and
+ * counted, and a line in the file itself says how many are missing.
+ *
+ * It knows nothing of what the lines mean.
+ *
+ * @module
+ */
+
+import type { Timers } from "../proto/sync/clock.ts";
+import type { Log } from "../platform/log/log.ts";
+import { AuditBuffer, type AuditChunk, CHUNK_BYTES } from "./audit_buffer.ts";
+import {
+  type AuditFile,
+  type AuditFiles,
+  systemAuditFiles,
+} from "./audit_file.ts";
+
+/** Most that waits to be written; some 15,000 lines, minutes of a full disk. */
+export const PENDING_BYTES_MAX = 4 * 1024 * 1024;
+
+/** How long a line waits for others to be written with. */
+export const FLUSH_MS = 100;
+
+/** After a failure, when to try again. */
+export const RETRY_MS = 2_000;
+
+/** How long the end of the process may be held up. */
+export const CLOSE_TIMEOUT_MS = 2_000;
+
+/** Where to write, and how much. */
+export interface AuditLogOptions {
+  readonly path: string;
+  /** A file of this size is put aside. */
+  readonly bytesMax: number;
+  /** Files in all: `path`, `path.1` (the newest put aside), `path.2` … */
+  readonly filesMax: number;
+}
+
+/** What an audit log takes from the process. */
+export interface AuditLogEnvironment {
+  readonly log: Log;
+  readonly timers: Timers;
+  /** The machine's; for tests of machines that fail. */
+  readonly files?: AuditFiles;
+}
+
+/** See the module description. */
+export class AuditLog {
+  readonly #options: AuditLogOptions;
+  readonly #log: Log;
+  readonly #timers: Timers;
+  readonly #files: AuditFiles;
+  readonly #buffer: AuditBuffer;
+  #file: AuditFile | undefined;
+  #fileBytes = 0;
+  /** Dropped since the last line that was kept. */
+  #gap = 0;
+  #dropped = 0;
+  #written = 0;
+  #work: Promise<void> | undefined;
+  #isTimerSet = false;
+  #isClosing = false;
+  #isClosed = false;
+  #mustReopen = false;
+  #problem = "";
+  #rotationProblem = "";
+
+  private constructor(
+    options: AuditLogOptions,
+    environment: AuditLogEnvironment,
+  ) {
+    this.#options = options;
+    this.#log = environment.log;
+    this.#timers = environment.timers;
+    this.#files = environment.files ?? systemAuditFiles;
+    this.#buffer = new AuditBuffer(PENDING_BYTES_MAX, options.bytesMax);
+  }
+
+  /**
+   * Opens the file, so that a wrong path is known at the start.
+   *
+   * @throws {AuditLogError} When the path can never work. A disk that is full
+   *   now is no reason not to start.
+   */
+  static open(
+    options: AuditLogOptions,
+    environment: AuditLogEnvironment,
+  ): AuditLog {
+    const audit = new AuditLog(options, environment);
+    audit.#files.check(options.path);
+    return audit;
+  }
+
+  /** Lines that were dropped, ever. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Lines that are in the file. */
+  get written(): number {
+    return this.#written;
+  }
+
+  /**
+   * Adds a line, or counts it as dropped. Never throws, never waits.
+   *
+   * @param line One value of JSON and a line break; it is copied.
+   */
+  write(line: Uint8Array): void {
+    // One long gap, and not a line now and then between a thousand small ones.
+    if (this.#gap > 0 && this.#buffer.bytes < PENDING_BYTES_MAX / 2) {
+      this.#closeGap();
+    }
+    const isKept = this.#gap === 0 && !this.#isClosed &&
+      this.#buffer.push(line);
+    if (!isKept) {
+      this.#gap++;
+      this.#dropped++;
+      return;
+    }
+    // So much is not left waiting for a timer.
+    if (this.#buffer.bytes >= CHUNK_BYTES && this.#problem === "") {
+      this.#startWork();
+    } else this.#schedule();
+  }
+
+  /** Opens the file anew before the next line: somebody has moved it away. */
+  reopen(): void {
+    this.#mustReopen = true;
+  }
+
+  /** Writes what waits, for a while, and closes the file. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#gap > 0) this.#closeGap();
+    const late = Promise.withResolvers<void>();
+    const timer = this.#timers.after(CLOSE_TIMEOUT_MS, late.resolve);
+    await Promise.race([this.#finish(), late.promise]);
+    timer.cancel();
+    this.#isClosed = true;
+    const lost = this.#buffer.lines;
+    if (lost === 0) return;
+    this.#dropped += lost;
+    this.#log.error(
+      `The audit log ${this.#options.path} ends without its last ${lost} ` +
+        "lines: they could not be written",
+    );
+  }
+
+  async #finish(): Promise<void> {
+    await this.#work;
+    do await this.#writeAll(); while (
+      this.#buffer.lines > 0 && this.#problem === ""
+    );
+    this.#closeFile();
+  }
+
+  /** The reader of the file must not take a gap for silence. */
+  #closeGap(): void {
+    const time = new Date().toISOString();
+    const line = JSON.stringify({ time, event: "gap", lines: this.#gap });
+    const bytes = new TextEncoder().encode(`${line}\n`);
+    if (this.#buffer.push(bytes)) this.#gap = 0;
+  }
+
+  #schedule(): void {
+    if (this.#isTimerSet || this.#work !== undefined || this.#isClosing) return;
+    this.#isTimerSet = true;
+    const delayMs = this.#problem === "" ? FLUSH_MS : RETRY_MS;
+    this.#timers.after(delayMs, () => {
+      this.#isTimerSet = false;
+      if (!this.#isClosing) this.#startWork();
+    });
+  }
+
+  #startWork(): void {
+    this.#work ??= this.#writeAll().finally(() => {
+      this.#work = undefined;
+      if (this.#buffer.lines > 0) this.#schedule();
+    });
+  }
+
+  /**
+   * Writes what waits now, until the first failure. Never rejects.
+   *
+   * What comes meanwhile waits for its own turn: else, under load, each write
+   * would be of the few lines that came during the one before.
+   */
+  async #writeAll(): Promise<void> {
+    let left = this.#buffer.lines;
+    try {
+      while (left > 0) {
+        const chunk = this.#buffer.first()!;
+        left -= chunk.lines;
+        await this.#writeChunk(chunk);
+      }
+      this.#recovered();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  async #writeChunk({ bytes, used, lines }: AuditChunk): Promise<void> {
+    const file = await this.#ready(used);
+    try {
+      await file.write(bytes.subarray(0, used));
+    } catch (error) {
+      // What was written of it would be there twice after the next attempt.
+      await file.cut(this.#fileBytes).catch(() => this.#closeFile());
+      throw error;
+    }
+    this.#fileBytes += used;
+    this.#written += lines;
+    // It leaves memory when it is in the file, not before.
+    this.#buffer.shift();
+  }
+
+  /** The file to write `bytes` to. */
+  async #ready(bytes: number): Promise<AuditFile> {
+    if (this.#mustReopen) {
+      this.#mustReopen = false;
+      this.#closeFile();
+    }
+    this.#file ??= await this.#openFile();
+    const isFull = this.#fileBytes + bytes > this.#options.bytesMax;
+    if (isFull && this.#fileBytes > 0) {
+      await this.#rotate();
+      this.#file ??= await this.#openFile();
+    }
+    return this.#file;
+  }
+
+  async #openFile(): Promise<AuditFile> {
+    const file = await this.#files.open(this.#options.path);
+    this.#fileBytes = file.bytes;
+    return file;
+  }
+
+  async #rotate(): Promise<void> {
+    const { path, filesMax } = this.#options;
+    try {
+      await this.#files.putAside(path, filesMax);
+      this.#rotationProblem = "";
+    } catch (error) {
+      // A file that is too long is better than one that has ended.
+      const problem = messageOf(error);
+      if (problem !== this.#rotationProblem) {
+        this.#rotationProblem = problem;
+        this.#log.error(
+          `Cannot put the full audit log ${path} aside: ${problem}; it ` +
+            "grows on",
+        );
+      }
+      return;
+    }
+    this.#closeFile();
+  }
+
+  #closeFile(): void {
+    this.#file?.close();
+    this.#file = undefined;
+  }
+
+  #failed(error: unknown): void {
+    const isFirst = this.#problem === "";
+    this.#problem = messageOf(error);
+    if (!isFirst) return;
+    this.#log.error(
+      `Cannot write the audit log ${this.#options.path}: ${this.#problem}; ` +
+        "connections go on, lines wait in memory, and what finds no room is " +
+        "dropped",
+    );
+  }
+
+  #recovered(): void {
+    if (this.#problem === "") return;
+    this.#problem = "";
+    this.#log.warn(
+      `The audit log ${this.#options.path} can be written again`,
+      { dropped: this.#dropped },
+    );
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

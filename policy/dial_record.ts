@@ -1,0 +1,212 @@
+/**
+ * What the audit log says about one dial: a line when it is decided, a line when
+ * its connection ends.
+ *
+ * Nothing that a connection carries ever gets here, nor any credential: who
+ * asked is known by what is public in its certificate.
+ *
+ * @module
+ */
+
+import type { DialError, DialTarget } from "../proto/link/link.ts";
+import type { Clock } from "../proto/sync/clock.ts";
+import type { ConduitEnd } from "../proto/transfer/conduit.ts";
+import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
+import type { AuditLog } from "./audit_log.ts";
+import { JsonLine } from "./json_line.ts";
+import { clipped } from "./rule.ts";
+import type { Verdict } from "./rule_set.ts";
+
+/** Longest text of a peer's that a line repeats. */
+const TEXT_LENGTH_MAX = 300;
+
+/** The clock of the machine may be set; it is looked at again after so long. */
+const CLOCK_LOOK_MS = 100;
+
+/** What is known of a dial before anything is decided. */
+export interface DialFacts {
+  /** Who asked, by plain words; absent where nobody can tell. */
+  readonly who?: Readonly<Record<string, string | number>>;
+  readonly from?: string;
+  /** The agent that makes the connection; absent when there is none. */
+  readonly node?: string;
+  readonly target: DialTarget;
+}
+
+/** The records of a process, from its start to its end. */
+export class AuditTrail {
+  readonly log: AuditLog;
+  readonly clock: Clock;
+  readonly #open = new Set<DialRecord>();
+  readonly #line = new JsonLine();
+  #dials = 0;
+  /** What the machine's clock is ahead of `clock`, in ms. */
+  #aheadMs = 0;
+  #lookedMs = -Infinity;
+  #second = NaN;
+  /** Up to the point in front of the milliseconds. */
+  #secondText = "";
+
+  constructor(log: AuditLog, clock: Clock) {
+    this.log = log;
+    this.clock = clock;
+  }
+
+  begin(facts: DialFacts): DialRecord {
+    const record = new DialRecord(this, ++this.#dials, facts);
+    this.#open.add(record);
+    return record;
+  }
+
+  /** `record` has no more to say. @returns Whether it had until now. */
+  over(record: DialRecord): boolean {
+    return this.#open.delete(record);
+  }
+
+  /**
+   * Begins a line with a time; many are of the same second.
+   *
+   * @param ms Of `clock`.
+   */
+  lineAt(ms: number): JsonLine {
+    if (ms > this.#lookedMs + CLOCK_LOOK_MS) {
+      this.#lookedMs = this.clock.now();
+      this.#aheadMs = Date.now() - this.#lookedMs;
+    }
+    const wallMs = Math.round(ms + this.#aheadMs);
+    const second = Math.floor(wallMs / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#secondText = new Date(second * 1000).toISOString().slice(0, -4);
+    }
+    return this.#line.raw('{"time":"').raw(this.#secondText)
+      .digits(wallMs - second * 1000, 3);
+  }
+
+  /** Ends what is still open, and writes everything. */
+  async close(): Promise<void> {
+    for (const record of [...this.#open]) {
+      record.cutOff();
+    }
+    await this.log.close();
+  }
+}
+
+/** See the module description. */
+export class DialRecord implements ConduitObserver {
+  /** When the dial began, by the trail's clock. */
+  readonly startMs: number;
+  readonly #trail: AuditTrail;
+  readonly #id: number;
+  readonly #facts: DialFacts;
+  #inner: ConduitObserver | undefined;
+  #bytesFromTarget = 0;
+  #bytesToTarget = 0;
+
+  constructor(trail: AuditTrail, id: number, facts: DialFacts) {
+    this.#trail = trail;
+    this.#id = id;
+    this.#facts = facts;
+    this.startMs = trail.clock.now();
+  }
+
+  /**
+   * Writes the first line.
+   *
+   * @param timeMs Now, by the trail's clock.
+   */
+  decided({ isAllowed, rule }: Verdict, timeMs: number): void {
+    // There will be no connection whose end could be told.
+    if (!isAllowed) this.#trail.over(this);
+    const line = this.#begin("dial", timeMs).raw(
+      isAllowed
+        ? ',"decision":"allowed","rule":'
+        : ',"decision":"refused","rule":',
+    );
+    this.#write(line.text(clipped(rule, TEXT_LENGTH_MAX)));
+  }
+
+  /** The dial has failed; says so unless it was refused, which was said. */
+  failed({ message }: DialError): void {
+    this.#end("failed", message);
+  }
+
+  /**
+   * The dial has succeeded.
+   *
+   * @param inner Told as well: one more conduit around the conduit would cost
+   *   more than this.
+   * @returns Whom its `ObservedConduit` is to tell.
+   */
+  observing(inner: ConduitObserver): ConduitObserver {
+    this.#inner = inner;
+    return this;
+  }
+
+  received(bytes: number): void {
+    this.#bytesFromTarget += bytes;
+    this.#inner?.received(bytes);
+  }
+
+  sent(bytes: number): void {
+    this.#bytesToTarget += bytes;
+    this.#inner?.sent(bytes);
+  }
+
+  ended(end: ConduitEnd): void {
+    this.#end(end.kind, end.kind === "clean" ? undefined : end.reason);
+    this.#inner?.ended(end);
+  }
+
+  /** The process ends before the connection does. */
+  cutOff(): void {
+    this.#end("lost", "the process has ended");
+  }
+
+  #end(kind: ConduitEnd["kind"] | "failed", reason: string | undefined): void {
+    if (!this.#trail.over(this)) return;
+    const timeMs = this.#trail.clock.now();
+    const line = this.#begin("end", timeMs).raw(',"end":').text(kind);
+    if (reason !== undefined) {
+      line.raw(',"reason":').text(clipped(reason, TEXT_LENGTH_MAX));
+    }
+    this.#write(
+      line.raw(',"bytesToTarget":').number(this.#bytesToTarget)
+        .raw(',"bytesFromTarget":').number(this.#bytesFromTarget)
+        .raw(',"durationMs":').number(Math.round(timeMs - this.startMs)),
+    );
+  }
+
+  /** What both lines begin with. */
+  #begin(event: "dial" | "end", timeMs: number): JsonLine {
+    const { who, from, node, target } = this.#facts;
+    const line = this.#trail.lineAt(timeMs).raw('Z","event":').text(event)
+      .raw(',"dial":').number(this.#id);
+    if (who !== undefined) addMembers(line.raw(',"who":'), who);
+    if (from !== undefined) line.raw(',"from":').text(from);
+    if (node !== undefined) line.raw(',"node":').text(node);
+    return line
+      .raw(',"protocol":').text(clipped(target.protocol, TEXT_LENGTH_MAX))
+      .raw(',"target":').text(clipped(target.address, TEXT_LENGTH_MAX));
+  }
+
+  #write(line: JsonLine): void {
+    this.#trail.log.write(line.raw("}").finish());
+  }
+}
+
+function addMembers(
+  line: JsonLine,
+  members: Readonly<Record<string, string | number>>,
+): void {
+  let before = "{";
+  for (const name in members) {
+    // deno-lint-ignore tunnel/own-keys -- it is one of its own.
+    const value = members[name]!;
+    line.raw(before).text(name).raw(":");
+    if (typeof value === "number") line.number(value);
+    else line.text(value);
+    before = ",";
+  }
+  line.raw(before === "{" ? "{}" : "}");
+}

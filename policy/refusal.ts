@@ -1,0 +1,49 @@
+/**
+ * What a caller is told whose dial a rule forbids.
+ *
+ * @module
+ */
+
+import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { clipped } from "./rule.ts";
+import type { Verdict } from "./rule_set.ts";
+
+/** Longest target that a refusal repeats: peers choose it. */
+const TARGET_LENGTH_MAX = 200;
+
+/** Who refuses, and what its user can do about it. */
+export type Refuser = "agent" | "server";
+
+const REMEDY: Readonly<Record<Refuser, string>> = {
+  agent: "add an --allow rule for it there",
+  server: "add an allow rule for it to its policy file",
+};
+
+/**
+ * The error of a dial that `verdict` forbids.
+ *
+ * @param via What the target turned out to be, such as an address of its name.
+ */
+export function refusal(
+  who: Refuser,
+  { protocol, address }: DialTarget,
+  { rule, note }: Verdict,
+  via?: string,
+): DialError {
+  const target = clipped(`${protocol} ${address}`, TARGET_LENGTH_MAX);
+  const shown = via === undefined ? target : `${target} (${via})`;
+  const why = note === undefined ? "" : ` (${note})`;
+  const words = rule === ""
+    ? `refused, no rule of the ${who} allows it${why}; ${REMEDY[who]}`
+    : `refused by the ${who}'s rule ${rule}${why}`;
+  return new DialError("refused", `Cannot dial ${shown}: ${words}`);
+}
+
+/**
+ * Whether an error's text is one of {@linkcode refusal}, for roads on which
+ * nothing else than the text travels.
+ */
+export function isRefusalByRule(message: string): boolean {
+  return /^Cannot dial .*: refused(?: by the agent's rule |, no rule of the agent )/s
+    .test(message);
+}

@@ -1,0 +1,240 @@
+/**
+ * What a list of rules says about a target. Pure; knows no DNS.
+ *
+ * A deny rule that fits refuses, whatever else fits; then an allow rule that
+ * fits allows; what no rule fits is refused.
+ *
+ * A name is judged twice: as a name, and then each address that it has. An
+ * allow rule about names (or `*`) allows the name whatever its addresses are,
+ * unless a deny rule is about one of them; else each address needs an allow rule
+ * of its own. So a rule about names trusts whoever runs that name's DNS, and a
+ * rule about addresses trusts nobody.
+ *
+ * Paths of unix sockets are judged as they are written. Where symbolic links lead
+ * is known on the machine that dials, which judges that as well; elsewhere it is
+ * with paths beside deny rules as it is with names beside rules about addresses.
+ *
+ * @module
+ */
+
+import { type IpAddress, prefixContains } from "../proto/peer/ip_address.ts";
+import { ROUNDABOUT, type Rule } from "./rule.ts";
+import type { Subject } from "./subject.ts";
+import type { Wildcard } from "./wildcard.ts";
+
+/** A rule, and what to call it when it decides. */
+export interface LabelledRule {
+  readonly rule: Rule;
+  /** Where it was written and its text, such as `--deny tcp:*:25`. */
+  readonly label: string;
+}
+
+/** A judgement, and by which rule. */
+export interface Verdict {
+  readonly isAllowed: boolean;
+  /** Empty: refused because nothing allows it. */
+  readonly rule: string;
+  /** Said besides, where the rule alone does not explain it. */
+  readonly note?: string;
+}
+
+/** Refused, because no rule allows it. */
+export const NOT_ALLOWED: Verdict = { isAllowed: false, rule: "" };
+
+/** A target of tcp or udp. */
+export type Endpoint = Extract<Subject, { readonly kind: "endpoint" }>;
+
+/** See the module description. */
+export class RuleSet {
+  readonly #allow: readonly LabelledRule[];
+  readonly #deny: readonly LabelledRule[];
+
+  constructor(
+    lists: {
+      readonly allow: readonly LabelledRule[];
+      readonly deny: readonly LabelledRule[];
+    },
+  ) {
+    this.#allow = lists.allow;
+    this.#deny = lists.deny;
+  }
+
+  /**
+   * Judges a name before it is resolved.
+   *
+   * @returns `undefined` when it is for its addresses to decide.
+   */
+  judgeName(endpoint: Endpoint): Verdict | undefined {
+    const fits = ({ rule }: LabelledRule) => fitsName(rule, endpoint);
+    const verdict = this.#judge(fits);
+    if (verdict !== NOT_ALLOWED) return verdict;
+    // Names that could not be allowed are not looked up: whoever runs their DNS
+    // would learn who asked, and what else is hidden in them.
+    const mayStill = this.#allow.some(({ rule }) =>
+      isAboutAddresses(rule, endpoint)
+    );
+    return mayStill ? undefined : NOT_ALLOWED;
+  }
+
+  /**
+   * Judges one address of an endpoint.
+   *
+   * @param before What `judgeName` said, when the endpoint is a name.
+   */
+  judgeAddress(
+    endpoint: Endpoint,
+    address: IpAddress,
+    before?: Verdict,
+  ): Verdict {
+    const fits = ({ rule }: LabelledRule) =>
+      fitsAddress(rule, endpoint, address);
+    const denied = this.#deny.find(fits);
+    if (denied !== undefined) return { isAllowed: false, rule: denied.label };
+    return before ?? this.#judge(fits);
+  }
+
+  /** Judges a unix socket by its path, as it is written. */
+  judgePath(path: string): Verdict {
+    // Else a pattern could be made to fit another path than the kernel's.
+    const isPlain = path.startsWith("/")
+      ? !ROUNDABOUT.test(path)
+      : /^@./s.test(path);
+    if (!isPlain) {
+      const note = 'a path must begin with "/" and be without ".", "..", "//"';
+      return { ...NOT_ALLOWED, note };
+    }
+    return this.#judge(({ rule }) =>
+      rule.kind === "path" && rule.pattern.matches(path)
+    );
+  }
+
+  /**
+   * Judges a target whose name somebody else will resolve.
+   *
+   * Where a deny rule is about addresses nobody knows whether it fits a name:
+   * such a name is allowed only by a rule about names. Where one is about paths
+   * nobody knows whether another path leads there: it is allowed only by a rule
+   * that says in which folder it is.
+   */
+  judgeUnresolved(subject: Subject): Verdict {
+    switch (subject.kind) {
+      case "unreadable":
+        return { ...NOT_ALLOWED, note: subject.problem };
+      case "path":
+        return this.#judgeUnresolvedPath(subject.path);
+      case "endpoint":
+        return this.#judgeUnresolvedEndpoint(subject);
+    }
+  }
+
+  #judgeUnresolvedPath(path: string): Verdict {
+    const verdict = this.judgePath(path);
+    // Abstract names are in no folder: nothing leads to them.
+    if (!verdict.isAllowed || path.startsWith("@")) return verdict;
+    const alias = aliasOf(path);
+    const other = alias === undefined ? undefined : this.judgePath(alias);
+    const isDenied = other?.isAllowed === false && other.rule !== "";
+    if (isDenied) return { ...other, note: `which may be ${alias}` };
+    const unsure = this.#deny.find(({ rule }) => rule.kind === "path");
+    const isNamed = this.#allow.some(({ rule }) =>
+      rule.kind === "path" && rule.pattern.matches(path) &&
+      (rule.pattern.isExact || !MAGIC.test(path) && namesFolder(rule.pattern))
+    );
+    if (unsure === undefined || isNamed) return verdict;
+    const note = "links on the node may lead from this path to one of its; " +
+      "allow the path, or its folder as unix:/FOLDER/*";
+    return { isAllowed: false, rule: unsure.label, note };
+  }
+
+  #judgeUnresolvedEndpoint(endpoint: Endpoint): Verdict {
+    const { host } = endpoint;
+    if (host.kind === "addresses") {
+      const verdicts = host.addresses.map((one) =>
+        this.judgeAddress(endpoint, one)
+      );
+      return verdicts.find((one) => !one.isAllowed) ?? verdicts[0]!;
+    }
+    const fits = ({ rule }: LabelledRule) => fitsName(rule, endpoint);
+    const verdict = this.#judge(fits);
+    if (!verdict.isAllowed) {
+      return verdict === NOT_ALLOWED && this.judgeName(endpoint) === undefined
+        ? { ...NOT_ALLOWED, note: "rules about addresses allow no names here" }
+        : verdict;
+    }
+    const unsure = this.#deny.find(({ rule }) =>
+      isAboutAddresses(rule, endpoint)
+    );
+    const isNamed = this.#allow.some((one) =>
+      fits(one) && one.rule.kind === "endpoint" && one.rule.host.kind === "name"
+    );
+    if (unsure === undefined || isNamed) return verdict;
+    const note = "it may be an address of this name: dial the address, or " +
+      "allow the name by name";
+    return { isAllowed: false, rule: unsure.label, note };
+  }
+
+  #judge(fits: (rule: LabelledRule) => boolean): Verdict {
+    const denied = this.#deny.find(fits);
+    if (denied !== undefined) return { isAllowed: false, rule: denied.label };
+    const allowed = this.#allow.find(fits);
+    return allowed === undefined
+      ? NOT_ALLOWED
+      : { isAllowed: true, rule: allowed.label };
+  }
+}
+
+/** Where a process's own view begins: each such path may be any other. */
+const MAGIC = /^\/(?:proc|dev\/fd)(?:\/|$)/;
+
+function namesFolder({ head }: Wildcard): boolean {
+  return head.lastIndexOf("/") > 0;
+}
+
+/** Nearly everywhere one of the two is a link to the other (FHS 3.0 §5.13). */
+function aliasOf(path: string): string | undefined {
+  if (path.startsWith("/var/run/")) return path.slice("/var".length);
+  return path.startsWith("/run/") ? `/var${path}` : undefined;
+}
+
+function fitsName(rule: Rule, endpoint: Endpoint): boolean {
+  if (rule.kind !== "endpoint" || !fitsRest(rule, endpoint)) return false;
+  switch (rule.host.kind) {
+    case "any":
+      return true;
+    case "prefix":
+      return false;
+    case "name":
+      return endpoint.host.kind === "name" && endpoint.host.name !== "" &&
+        rule.host.pattern.matches(endpoint.host.name);
+  }
+}
+
+function fitsAddress(
+  rule: Rule,
+  endpoint: Endpoint,
+  address: IpAddress,
+): boolean {
+  if (rule.kind !== "endpoint" || !fitsRest(rule, endpoint)) return false;
+  switch (rule.host.kind) {
+    case "any":
+      return true;
+    case "prefix":
+      return prefixContains(rule.host.prefix, address);
+    case "name":
+      return false;
+  }
+}
+
+/** Whether `rule` would fit `endpoint` if it had the right address. */
+function isAboutAddresses(rule: Rule, endpoint: Endpoint): boolean {
+  return rule.kind === "endpoint" && rule.host.kind === "prefix" &&
+    fitsRest(rule, endpoint);
+}
+
+function fitsRest(
+  rule: Extract<Rule, { readonly kind: "endpoint" }>,
+  { protocol, port }: Endpoint,
+): boolean {
+  return (rule.protocol === "*" || rule.protocol === protocol) &&
+    rule.ports.some(({ first, last }) => first <= port && port <= last);
+}

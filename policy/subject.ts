@@ -1,0 +1,109 @@
+/**
+ * A target as rules see it: spellings that mean the same are made one, and
+ * spellings that hide what they mean are told apart.
+ *
+ * @module
+ */
+
+import { domainToASCII } from "node:url";
+import { type IpAddress, parseIpAddress } from "../proto/peer/ip_address.ts";
+import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { splitAddress } from "./target_address.ts";
+
+/** Longest name that rules are asked about (RFC 1035 §2.3.4, as text). */
+export const NAME_LENGTH_MAX = 253;
+
+/** See the module description. */
+export type Subject =
+  | {
+    readonly kind: "endpoint";
+    readonly protocol: "tcp" | "udp";
+    readonly host: HostSubject;
+    readonly port: number;
+  }
+  /** As it was asked for. */
+  | { readonly kind: "path"; readonly path: string }
+  /** Nothing that a rule could be about, and why. */
+  | { readonly kind: "unreadable"; readonly problem: string };
+
+/** Where an endpoint is. */
+export type HostSubject =
+  /** Its addresses are known without asking anybody. */
+  | { readonly kind: "addresses"; readonly addresses: readonly IpAddress[] }
+  /**
+   * A name in lower case and ASCII, without a dot at the end; empty when no
+   * pattern may fit it.
+   */
+  | { readonly kind: "name"; readonly name: string };
+
+const IPV4_LOOPBACK: IpAddress = Uint8Array.of(127, 0, 0, 1);
+const IPV6_LOOPBACK: IpAddress = Uint8Array.of(...Array(15).fill(0), 1);
+
+/** Looks at a target through the eyes of rules. Never fails. */
+export function subjectOf(target: DialTarget): Subject {
+  const { protocol, address } = target;
+  if (protocol === "unix") return { kind: "path", path: address };
+  if (protocol !== "tcp" && protocol !== "udp") {
+    // An agent of another make may know more networks than rules do.
+    const problem = "its protocol is none of tcp, udp and unix";
+    return { kind: "unreadable", problem };
+  }
+  try {
+    const { host, port } = splitAddress(target);
+    return { kind: "endpoint", protocol, host: hostSubject(host), port };
+  } catch (error) {
+    if (!(error instanceof DialError)) throw error;
+    return { kind: "unreadable", problem: "it is not HOST:PORT" };
+  }
+}
+
+function hostSubject(host: string): HostSubject {
+  // Go and we dial this machine then.
+  if (host === "") {
+    return { kind: "addresses", addresses: [IPV4_LOOPBACK, IPV6_LOOPBACK] };
+  }
+  const address = judgedAddress(host);
+  if (address !== undefined) return { kind: "addresses", addresses: [address] };
+  if (host.length > NAME_LENGTH_MAX + 1) return { kind: "name", name: "" };
+  // Resolvers do the same, so what they look up is what rules compare.
+  const name = plainName(isAscii(host) ? host : domainToASCII(host));
+  // What is no name (`db.internal\0.example`, `a b`) must not look like one.
+  const isName = /^[0-9a-z._-]+$/.test(name) && !isIpv4Lookalike(name);
+  return { kind: "name", name: isName ? name : "" };
+}
+
+/**
+ * The address that a dial to `text` reaches, for rules.
+ *
+ * A zone is dropped, IPv4 in IPv6's clothes is IPv4, and the unspecified
+ * address is loopback: that is where the kernel connects to.
+ */
+export function judgedAddress(text: string): IpAddress | undefined {
+  const address = parseIpAddress(text.split("%", 1)[0]!);
+  if (address === undefined || !isUnspecified(address)) return address;
+  return address.length === 4 ? IPV4_LOOPBACK : IPV6_LOOPBACK;
+}
+
+/** `0.0.0.0` and `::`. */
+export function isUnspecified(address: IpAddress): boolean {
+  return address.every((byte) => byte === 0);
+}
+
+/** Lower case, and without the dot that only says that a name is complete. */
+export function plainName(name: string): string {
+  const lower = name.toLowerCase();
+  return lower.endsWith(".") ? lower.slice(0, -1) : lower;
+}
+
+/**
+ * Whether resolvers take `name` for an IPv4 address in one of inet_aton's many
+ * spellings (`127.1`, `0x7f.1`, `2130706433`): its last label is a number.
+ */
+export function isIpv4Lookalike(name: string): boolean {
+  return /(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$/i.test(name);
+}
+
+function isAscii(text: string): boolean {
+  // deno-lint-ignore no-control-regex -- that is what ASCII is
+  return /^[\x00-\x7f]*$/.test(text);
+}

@@ -1,0 +1,58 @@
+/**
+ * `host:port` apart, as Go's `net.SplitHostPort` does it, because that is what
+ * Konnectivity's agents do with what they are asked to dial.
+ *
+ * @module
+ */
+
+import type { DialTarget } from "../proto/link/link.ts";
+import { addressError } from "../net/dial/dial_errors.ts";
+
+/**
+ * The names that Go knows on every machine (`services` in its net package). What
+ * a machine adds in /etc/services is not asked: rules about targets would mean
+ * something else on each.
+ */
+const NAMED_PORTS: ReadonlyMap<string, string> = new Map([
+  ["udp domain", "53"],
+  ["tcp domain", "53"],
+  ["tcp ftp", "21"],
+  ["tcp ftps", "990"],
+  ["tcp gopher", "70"],
+  ["tcp http", "80"],
+  ["tcp https", "443"],
+  ["tcp imap2", "143"],
+  ["tcp imap3", "220"],
+  ["tcp imaps", "993"],
+  ["tcp pop3", "110"],
+  ["tcp pop3s", "995"],
+  ["tcp smtp", "25"],
+  ["tcp submissions", "465"],
+  ["tcp ssh", "22"],
+  ["tcp telnet", "23"],
+]);
+
+/**
+ * Splits the address of a target. Brackets go; an empty host stays empty.
+ *
+ * @throws {DialError} With Go's words.
+ */
+export function splitAddress(
+  target: DialTarget,
+): { readonly host: string; readonly port: number } {
+  const { protocol, address } = target;
+  const match = /^(?:\[([^\][]*)\]|([^:\][]*)):([^:]*)$/.exec(address);
+  if (match === null) {
+    const isBare = !address.includes(":") || /^\[[^\][]*\]$/.test(address);
+    const problem = isBare
+      ? "missing port in address"
+      : "too many colons in address";
+    throw addressError(protocol, address, problem);
+  }
+  const port = NAMED_PORTS.get(`${protocol} ${match[3]!.toLowerCase()}`) ??
+    match[3]!;
+  if (!/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535) {
+    throw addressError(protocol, port, "invalid port");
+  }
+  return { host: match[1] ?? match[2] ?? "", port: Number(port) };
+}

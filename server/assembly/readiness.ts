@@ -1,0 +1,46 @@
+/**
+ * Whether a server is ready: it runs, and has an agent. The health port asks
+ * for it; clients of gRPC's health service are told of each change.
+ *
+ * @module
+ */
+
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { HealthService } from "../../proto/grpc/health.ts";
+
+/** What it depends on. */
+export interface ReadinessConditions {
+  isRunning(): boolean;
+  hasAgents(): boolean;
+}
+
+/** See the module description. */
+export class Readiness {
+  readonly #conditions: ReadinessConditions;
+  readonly #health = new HealthService();
+
+  constructor(conditions: ReadinessConditions) {
+    this.#conditions = conditions;
+  }
+
+  /** gRPC's health service; anybody may call it. */
+  get methods(): Readonly<Record<string, MethodHandler>> {
+    return this.#health.methods;
+  }
+
+  /** Why the server is not ready, if it is not. */
+  problem(): string | undefined {
+    if (!this.#conditions.isRunning()) return "the server is stopping";
+    return this.#conditions.hasAgents()
+      ? undefined
+      : "no connection to any proxy agent";
+  }
+
+  /** To be called when a condition may have changed. */
+  report(): void {
+    this.#health.setStatus(
+      "",
+      this.problem() === undefined ? "SERVING" : "NOT_SERVING",
+    );
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Who may connect to a server, how many of them, and what is counted when
+ * somebody overdoes it: `net/admission` with this server's metrics and log.
+ *
+ * @module
+ */
+
+import { Intake } from "../../net/admission/intake.ts";
+import {
+  type IntakeLimit,
+  intakePlan,
+  type IntakeScope,
+  type IntakeWish,
+} from "../../net/admission/intake_limits.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { descriptorLimit } from "../../net/libc/descriptor_limit.ts";
+import { errorCodeName, WireError } from "../../proto/frames/wire_error.ts";
+import { ExcessError } from "../../proto/streams/abuse_limits.ts";
+import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+import { OWN_PREFIX } from "../metrics/metric_families.ts";
+
+/** A flood is told once in this time, and counted all the time. */
+export const TOLD_EVERY_MS = 60_000;
+
+/** Which port a peer came to. */
+export type PortName = "agents" | "frontends" | "http";
+
+/** See the module description. */
+export class ServerIntake {
+  readonly intake: Intake;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #reached;
+  readonly #faults;
+  readonly #brakes;
+  readonly #toldMs = new Map<string, number>();
+  #brakesUntold = 0;
+
+  constructor(
+    wish: IntakeWish,
+    parts: {
+      readonly log: Log;
+      readonly metrics: MetricRegistry;
+      readonly clock: Clock;
+    },
+  ) {
+    const { metrics, clock } = parts;
+    this.#log = parts.log;
+    this.#clock = clock;
+    this.#reached = metrics.labelled(
+      "counter",
+      `${OWN_PREFIX}limits_reached_total`,
+      "Connections, calls and heads that a shared limit cost, by limit and " +
+        "by whether one source or all together had reached it.",
+      ["limit", "scope"],
+    );
+    this.#faults = metrics.labelled(
+      "counter",
+      `${OWN_PREFIX}peer_faults_total`,
+      "HTTP/2 connections ended because the peer broke a rule, by port, error " +
+        "code, and what it overdid (empty: nothing).",
+      ["port", "code", "excess"],
+    );
+    this.#brakes = metrics.series(
+      "counter",
+      `${OWN_PREFIX}sources_braked_total`,
+      "Sources of which only one connection a second is let in for a while, " +
+        "because those before broke rules.",
+    );
+    this.intake = new Intake({
+      plan: intakePlan(wish, descriptorLimit()),
+      clock,
+      reached: (limit, scope) => this.reached(limit, scope),
+      braked: (source) => this.#braked(source),
+    });
+    const gauge = (name: string, help: string, value: () => number) =>
+      metrics.computed("gauge", `${OWN_PREFIX}${name}`, help, value);
+    gauge(
+      "connections",
+      "Connections on all ports.",
+      () => this.intake.connections,
+    );
+    gauge(
+      "strangers",
+      "Connections whose peer has not shown who it is.",
+      () => this.intake.strangers,
+    );
+  }
+
+  /** A limit was reached and has cost somebody something. */
+  reached(limit: IntakeLimit | "http_connections", scope: IntakeScope): void {
+    this.#reached.with(limit, scope).add();
+    if (!this.#mayTell(`${limit} ${scope}`)) return;
+    this.#log.warn(
+      `too many ${limit.replace("_", " ")} of ` +
+        `${scope === "all" ? "all sources together" : "one source"}: ` +
+        "some are refused or ended; see tunnel_server_limits_reached_total",
+    );
+  }
+
+  /** A source is slowed down, for its faults. */
+  #braked(source: string): void {
+    this.#brakes.add();
+    if (!this.#mayTell("braked")) return void this.#brakesUntold++;
+    const others = this.#brakesUntold === 0
+      ? ""
+      : `, as from ${this.#brakesUntold} other sources since the last such line`;
+    this.#brakesUntold = 0;
+    this.#log.warn(
+      `peers from ${source} break rules: one connection a second is let in ` +
+        `from there until they stop${others}; see ` +
+        "tunnel_server_peer_faults_total",
+    );
+  }
+
+  #mayTell(key: string): boolean {
+    const nowMs = this.#clock.now();
+    const toldMs = this.#toldMs.get(key) ?? -Infinity;
+    if (nowMs - toldMs < TOLD_EVERY_MS) return false;
+    this.#toldMs.set(key, nowMs);
+    return true;
+  }
+
+  /** An HTTP/2 connection is over. */
+  ended(port: PortName, { error }: ConnectionEnd): void {
+    if (!(error instanceof WireError)) return;
+    const excess = error instanceof ExcessError ? error.excess : "";
+    this.#faults.with(port, errorCodeName(error.code), excess).add();
+  }
+}

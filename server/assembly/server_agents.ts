@@ -1,0 +1,288 @@
+/**
+ * The agents' side of a server: whom it trusts, the port where they call in,
+ * and what follows when a link comes, changes, goes, or is trusted no more.
+ *
+ * @module
+ */
+
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { listenAgentPort } from "../../net/listen/agent_listener.ts";
+import type { BoundListener } from "../../net/listen/listeners.ts";
+import { withPacketLines } from "../../platform/log/connection_log.ts";
+import { lineKey } from "../../platform/log/line_key.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type {
+  CredentialFiles,
+  Credentials,
+} from "../../net/tls/trust/credentials.ts";
+import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
+import { newInstanceId } from "../../proto/peer/instance_id.ts";
+import type {
+  Admission,
+  AgentLink,
+  LinkRefusal,
+} from "../../proto/link/link.ts";
+import { duplicateReports } from "../identity/duplicate_reports.ts";
+import {
+  admit,
+  type AgentTrust,
+  openAgentTrust,
+  reconsider,
+} from "../identity/agent_trust.ts";
+import type { Judge, LinkCandidate } from "../links/admission.ts";
+import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
+import { Duplicates } from "../links/duplicates.ts";
+import type { Readiness } from "./readiness.ts";
+import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
+import type { ServerNodes } from "./server_nodes.ts";
+
+/** See the module description. */
+export class ServerAgents {
+  readonly #core: ServerCore;
+  readonly #nodes: ServerNodes;
+  readonly #readiness: Readiness;
+  readonly #port: AgentPort;
+  readonly #duplicates: Duplicates;
+  /** Set by `openTrust`, before anybody can connect. */
+  #trust: AgentTrust | undefined;
+  #credentials: Credentials | undefined;
+  #listener: BoundListener | undefined;
+
+  constructor(core: ServerCore, nodes: ServerNodes, readiness: Readiness) {
+    this.#core = core;
+    this.#nodes = nodes;
+    this.#readiness = readiness;
+    this.#port = this.#createPort();
+    this.#duplicates = this.#createDuplicates();
+  }
+
+  /**
+   * Reads whom to trust, and what to show; nothing is offered yet.
+   *
+   * @param tokenJudges About agents that show a token.
+   * @returns What the port shows: other ports may trust the same authorities.
+   * @throws {CredentialsError | StateError}
+   */
+  async openTrust(tokenJudges?: readonly Judge[]): Promise<CredentialFiles> {
+    const { options, log, metricRegistry, authorization, files } = this.#core;
+    const trust = this.#trust = await openAgentTrust(
+      options.agents,
+      log,
+      metricRegistry,
+      tokenJudges,
+      (node) => authorization.grantsOf(node),
+    );
+    this.#credentials = files.credentials("agent-port", trust.files);
+    return trust.files;
+  }
+
+  /**
+   * Opens the port; behind `openTrust`.
+   *
+   * @returns Where it listens.
+   * @throws {CredentialsError | ListenError}
+   */
+  async listen(): Promise<string> {
+    const { options, files, intake, metrics, log } = this.#core;
+    const { agents, tls } = options;
+    const { identity, named } = this.#trust!;
+    const verifies = identity !== undefined || agents.caFile !== undefined;
+    this.#listener = await listenAgentPort({
+      ...agents.address,
+      credentials: this.#credentials!,
+      ...(named === undefined ? {} : {
+        named: {
+          name: named.name,
+          credentials: files.credentials("agent-port-own", named.files),
+        },
+      }),
+      clientCertificate: verifies ? "optional" : "none",
+      alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
+      ...tls,
+      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+      intake: intake.intake,
+    }, {
+      onConnection: (transport, guest) => this.#port.accept(transport, guest),
+      onRefused: (error) => {
+        metrics.agentRefused();
+        log.event(error.message, {}, lineKey(error.message));
+      },
+      onProblem: (line) => log.warn(line),
+    });
+    return this.#listener.address;
+  }
+
+  /** The server is up: says where, and follows what changes on disk. */
+  async start(address: string): Promise<void> {
+    const { options, files } = this.#core;
+    const identity = this.#trust?.identity;
+    identity?.watch({
+      onReloaded: files.follow("authorities"),
+      onCredentials: () => files.check(),
+      onAuthorities: (bundle) => this.#port.announceAuthorities(bundle),
+      onNode: (node) => this.reconsider(node),
+    });
+    await identity?.noteAddress(address);
+    if (options.agents.allowAnonymous) this.#warnOfStrangers(address);
+  }
+
+  /** Whether somebody may link. */
+  admit(candidate: LinkCandidate): Admission {
+    return admit(this.#trust!, candidate);
+  }
+
+  /**
+   * Whom to trust may have changed, or what a policy grants: that may be what a
+   * link was admitted for.
+   *
+   * @param node The only one whose record may have changed.
+   */
+  reconsider(node?: string): void {
+    const links = [...this.#core.registry.links, ...this.#nodes.links];
+    reconsider(this.#trust!, links, node);
+    this.#nodes.reconsider(node);
+  }
+
+  /** Reads the records of nodes again, for somebody who asked. */
+  reload(): void {
+    const reloading = this.#trust?.identity?.reload();
+    if (reloading !== undefined) unawaited("identity", reloading);
+  }
+
+  /** Callers that were told to go, and may still be about to call. */
+  get leaving(): number {
+    return this.#port.leaving;
+  }
+
+  /** Sends agents and callers to other servers; what runs goes on. */
+  drain(reason: string): void {
+    this.#port.drain(reason);
+  }
+
+  /** Ends every link. */
+  stop(reason: string): void {
+    this.#trust?.identity?.close();
+    this.#duplicates.stop();
+    for (const link of [...this.#core.registry.links]) link.close(reason);
+    this.#port.stop(reason);
+    this.#listener?.close();
+  }
+
+  #warnOfStrangers(address: string): void {
+    this.#core.log.warn(
+      `agents need no certificate on ${address}: whoever can connect there ` +
+        "may become an agent and get connections for any target" +
+        (this.#trust?.identity === undefined ? "" : " but joined nodes"),
+    );
+  }
+
+  #createPort(): AgentPort {
+    const { agents, serverId, serverCount, messageBytesMax } =
+      this.#core.options;
+    return new AgentPort({
+      serverId,
+      serverCount,
+      instanceId: newInstanceId((bytes) => crypto.getRandomValues(bytes)),
+      keepaliveMs: agents.keepaliveMs,
+      ...(agents.firstStreamId === undefined
+        ? {}
+        : { firstStreamId: agents.firstStreamId }),
+      receiveBudget: this.#core.receiveBudget,
+      messageBytesMax,
+      admit: (candidate) => this.#admitLink(candidate),
+      timers: systemTimers,
+      randomness: (bytes) => crypto.getRandomValues(bytes),
+      methodsFor: (caller) => ({
+        ...this.#readiness.methods,
+        ...this.#trust?.identity?.methods(caller),
+        ...this.#nodes.methods(caller),
+      }),
+      authorities: () => this.#trust?.identity?.bundle,
+      observer: this.#observer(),
+    });
+  }
+
+  #createDuplicates(): Duplicates {
+    const { options, log, metricRegistry: metrics } = this.#core;
+    return new Duplicates({
+      policy: options.agents.duplicateIdentity ?? "warn",
+      timers: systemTimers,
+      wallClock: Date.now,
+      observer: duplicateReports({
+        log,
+        metrics,
+        wallClock: Date.now,
+        count: () => this.#duplicates.count,
+        nodeOf: (peer) => this.#trust?.identity?.nodeOf(peer),
+        keep: (record) => this.#trust?.identity?.keepDuplicate(record),
+      }),
+    });
+  }
+
+  /** Of those who may link, one process for each. */
+  #admitLink(candidate: LinkCandidate): Admission {
+    const next = (refusal: LinkRefusal | undefined) =>
+      refusal ?? this.#duplicates.admit(candidate.peer);
+    const verdict = this.admit(candidate);
+    return verdict instanceof Promise ? verdict.then(next) : next(verdict);
+  }
+
+  #observer(): AgentPortObserver {
+    const { metrics, log, intake } = this.#core;
+    return {
+      ...withPacketLines(metrics.linkObserver("agent"), log, "agent"),
+      datagramCut: () =>
+        log.warn(
+          "Cannot pass on datagrams of 4096 bytes and more from a Go agent: it " +
+            "cuts them there, so they are dropped; run tunnel agent on that node",
+          {},
+          "datagram cut",
+        ),
+      linked: (link) => this.#linked(link),
+      unlinked: (link, reason) => this.#unlinked(link, reason),
+      trusts: ({ peer }, authorities) => {
+        const noting = this.#trust?.identity
+          ?.noteTrust(peer.identity, authorities);
+        if (noting !== undefined) unawaited("identity", noting);
+      },
+      changed: (link) => {
+        this.#duplicates.changed(link);
+        this.#nodes.announced("changed", link);
+      },
+      refused: (remoteAddress, reason) => {
+        metrics.agentRefused();
+        const line = `${remoteAddress}: ${reason}`;
+        log.event(line, {}, lineKey(line));
+      },
+      counted: (change) => metrics.grpcConnections("Connect", change),
+      ended: (end) => intake.ended("agents", end),
+      left: () => this.#core.loadChanged(),
+    };
+  }
+
+  #linked(link: AgentLink): void {
+    this.#core.registry.add(link);
+    this.#duplicates.linked(link);
+    this.#nodes.announced("linked", link);
+    this.#readiness.report();
+    const { agentId, carrier, remoteAddress, software } = link.peer;
+    this.#core.log.event("agent linked", {
+      agent: agentId,
+      carrier,
+      from: remoteAddress,
+      software,
+    });
+  }
+
+  #unlinked(link: AgentLink, reason: string): void {
+    this.#core.registry.remove(link);
+    this.#duplicates.unlinked(link);
+    this.#nodes.unlinked(link);
+    this.#readiness.report();
+    const { agentId, remoteAddress } = link.peer;
+    this.#core.log.event(`agent gone: ${reason}`, {
+      agent: agentId,
+      from: remoteAddress,
+    });
+  }
+}

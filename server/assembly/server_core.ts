@@ -1,0 +1,85 @@
+/**
+ * What every port of a server stands on: its files, its counts, its limits, the
+ * agents that it knows, and who connects callers to them. Knows no port.
+ *
+ * @module
+ */
+
+import type { Log } from "../../platform/log/log.ts";
+import { ConnectionLog } from "../../platform/log/connection_log.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
+import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
+import { KeptFiles } from "../../net/tls/trust/kept_files.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import { Dialer } from "../routing/dialer.ts";
+import { ServerIntake } from "./server_admission.ts";
+import { OWN_PREFIX } from "../metrics/metric_families.ts";
+import type { ServerOptions } from "../options.ts";
+import { Authorization } from "../policy/authorization.ts";
+import { Registry } from "../routing/registry.ts";
+import { ServerMetrics } from "./server_metrics.ts";
+
+/** How long a TLS handshake may take. */
+export const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/** See the module description. */
+export class ServerCore {
+  readonly options: ServerOptions;
+  readonly log: Log;
+  readonly metricRegistry = new MetricRegistry();
+  readonly metrics = new ServerMetrics(this.metricRegistry, systemTimers);
+  /** Read again when they change. */
+  readonly files: KeptFiles;
+  /** Of all connections. */
+  readonly receiveBudget = new ReceiveBudget();
+  readonly intake: ServerIntake;
+  /** The agents that are linked. */
+  readonly registry: Registry;
+  /** Who may reach what. */
+  readonly authorization: Authorization;
+  readonly dialer: Dialer;
+
+  /** To be called when less may be under way: somebody may wait for that. */
+  readonly loadChanged: () => void;
+
+  constructor(options: ServerOptions, log: Log, loadChanged: () => void) {
+    this.options = options;
+    this.log = log;
+    this.loadChanged = loadChanged;
+    this.files = new KeptFiles({
+      log,
+      timers: systemTimers,
+      metrics: this.metricRegistry,
+      prefix: OWN_PREFIX,
+    });
+    this.registry = new Registry({
+      strategies: options.strategies,
+      clock: systemTimers,
+      random: Math.random,
+    });
+    this.intake = new ServerIntake(options.intake ?? {}, {
+      log,
+      metrics: this.metricRegistry,
+      clock: systemTimers,
+    });
+    this.metrics.watch(this.registry);
+    this.metrics.watchBudget(this.receiveBudget);
+    registerProcessMetrics(this.metricRegistry);
+    registerInternalErrors(this.metricRegistry, "tunnel_server");
+    this.authorization = new Authorization(options.authorization ?? {}, {
+      log,
+      timers: systemTimers,
+      metrics: this.metricRegistry,
+    });
+    this.dialer = new Dialer({
+      control: this.authorization.control,
+      registry: this.registry,
+      timers: systemTimers,
+      dialTimeoutMs: options.dialTimeoutMs ?? 0,
+      observer: this.metrics.dialObserver(loadChanged),
+      log: new ConnectionLog(log, systemTimers),
+    });
+  }
+}

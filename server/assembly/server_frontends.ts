@@ -1,0 +1,158 @@
+/**
+ * The callers' side of a server: the port of its frontends and, where it is
+ * wanted, the one for callers of kubelets.
+ *
+ * @module
+ */
+
+import type { BoundListener } from "../../net/listen/listeners.ts";
+import { withPacketLines } from "../../platform/log/connection_log.ts";
+import { lineKey } from "../../platform/log/line_key.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { join } from "../../proto/transfer/transfer.ts";
+import type { Dialer } from "../routing/dialer.ts";
+import { listenFrontend } from "../frontends/frontend_listener.ts";
+import { FrontendPort } from "../frontends/frontend_port.ts";
+import { frontendRouter } from "../frontends/grpc_frontend.ts";
+import type { KubeletPort } from "../kubelet/kubelet_port.ts";
+import { callerFiles, kubeletFiles } from "../kubelet/options.ts";
+import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
+
+/** See the module description. */
+export class ServerFrontends {
+  readonly #core: ServerCore;
+  readonly #port: FrontendPort;
+  #listener: BoundListener | undefined;
+  #kubelet: KubeletPort | undefined;
+
+  /** @param publicMethods Of gRPC; they answer everybody who connects. */
+  constructor(
+    core: ServerCore,
+    publicMethods: Readonly<Record<string, MethodHandler>>,
+  ) {
+    this.#core = core;
+    this.#port = this.#createPort(publicMethods);
+  }
+
+  /**
+   * Opens the port of the frontends.
+   *
+   * @returns Where it listens.
+   * @throws {CredentialsError | ListenError}
+   */
+  async listen(): Promise<string> {
+    const { options, intake, files, metrics, log } = this.#core;
+    this.#listener = await listenFrontend({
+      listen: options.frontend.listen,
+      tls: options.tls,
+      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+      intake: intake.intake,
+      load: (pair) => files.credentials("frontend", pair),
+      accept: (socket, guest) => this.#port.accept(socket, guest),
+      refused: (reason) => {
+        metrics.callerRefused();
+        log.event(reason, {}, lineKey(reason));
+      },
+      onProblem: (line) => log.warn(line),
+    });
+    return this.#listener.address;
+  }
+
+  /**
+   * Opens the port for callers of kubelets, if there is to be one.
+   *
+   * @param agentFiles What the agent port shows and whom it trusts.
+   * @returns Where it listens.
+   * @throws {CredentialsError | ListenError}
+   */
+  async listenKubelet(
+    agentFiles: CredentialFiles,
+  ): Promise<string | undefined> {
+    const core = this.#core;
+    const { kubelet, tls } = core.options;
+    if (kubelet === undefined) return undefined;
+    // Loaded when wanted: most servers have no such port.
+    const { KubeletPort } = await import("../kubelet/kubelet_port.ts");
+    this.#kubelet = new KubeletPort(kubelet, {
+      log: core.log,
+      timers: systemTimers,
+      metrics: core.metricRegistry,
+      tls,
+      intake: core.intake.intake,
+      dial: (order, answer) => core.dialer.dial(order, answer),
+      isServed: (host) => core.registry.serves(host),
+      callers: core.files.credentials(
+        "kubelet-port",
+        callerFiles(kubelet, agentFiles),
+      ),
+      kubelets: core.files.credentials("kubelets", kubeletFiles(kubelet)),
+      turnedAway: () => core.metrics.callerRefused(),
+    });
+    return this.#kubelet.address;
+  }
+
+  /**
+   * Callers that can be told make new connections for what they want next; who
+   * comes here all the same is served.
+   */
+  drain(reason: string): void {
+    this.#port.shutdown(reason);
+  }
+
+  /** Lets nobody in any more, and ends what runs. */
+  stop(reason: string): void {
+    this.#listener?.close();
+    this.#port.shutdown(reason);
+    this.#kubelet?.stop(reason);
+  }
+
+  #createPort(
+    publicMethods: Readonly<Record<string, MethodHandler>>,
+  ): FrontendPort {
+    const { options, dialer, metrics, log, intake, receiveBudget } = this.#core;
+    const { frontend, messageBytesMax } = options;
+    const dial: Dialer["dial"] = (order, answer) => dialer.dial(order, answer);
+    const observer = withPacketLines(
+      metrics.linkObserver("client"),
+      log,
+      "client",
+    );
+    return new FrontendPort({
+      mode: frontend.mode,
+      timers: systemTimers,
+      keepaliveMs: frontend.keepaliveMs,
+      receiveBudget,
+      routerFor: (caller) =>
+        frontendRouter(caller, {
+          timers: systemTimers,
+          dial,
+          observer,
+          messageBytesMax,
+          counted: (change) => metrics.grpcConnections("Proxy", change),
+          publicMethods,
+        }),
+      connect: {
+        timers: systemTimers,
+        grantsEarly: frontend.connectEarly200,
+        dial,
+        join,
+        refused: (status, message, isDial) => {
+          // What became of a dial, the dialer says.
+          if (isDial) return;
+          log.event(`CONNECT refused with ${status}: ${message}`, {}, message);
+        },
+      },
+      turnedAway: (remoteAddress, reason) => {
+        metrics.callerRefused();
+        const line = `${remoteAddress}: ${reason}`;
+        log.event(line, {}, lineKey(line));
+      },
+      ended: (end) => intake.ended("frontends", end),
+      counted: (protocol, change) => {
+        if (protocol === "http1") metrics.httpConnections(change);
+      },
+    });
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * What a server counts. Everybody else counts by calling a method here; the
+ * names stand in `metric_families.ts`.
+ *
+ * @module
+ */
+
+import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
+import { goStatusName } from "../../proto/grpc/status.ts";
+import type { LinkObserver } from "../../proto/link/observer.ts";
+import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
+import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
+import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
+import type { DialFailureCause, DialObserver } from "../routing/dialer.ts";
+import {
+  OWN_PREFIX,
+  type OwnFamilies,
+  ownFamilies,
+  UPSTREAM_PREFIX,
+  type UpstreamFamilies,
+  upstreamFamilies,
+} from "../metrics/metric_families.ts";
+import type { Registry } from "../routing/registry.ts";
+
+/** Upstream's word for each way in which a dial fails. */
+const DIAL_FAILURE: Readonly<Record<DialFailureCause, string>> = {
+  "no-agent": "no_agent",
+  // Ours: upstream has no rules.
+  refused: "refused_by_policy",
+  answered: "error_response",
+  deadline: "backend_dial_timeout",
+  cancelled: "frontend_close",
+  "link-lost": "backend_close",
+  "dial-closed": "backend_close",
+};
+
+/** Upstream's word for errors that came with no packet; ours all do. */
+const STREAM_ERROR_PACKET = "Unknown";
+
+/** See the module description. */
+export class ServerMetrics {
+  readonly #clock: Clock;
+  readonly #registry: MetricRegistry;
+  readonly #upstream: UpstreamFamilies;
+  readonly #ours: OwnFamilies;
+  readonly #fromAgent: Series;
+  readonly #toAgent: Series;
+
+  constructor(registry: MetricRegistry, clock: Clock) {
+    this.#clock = clock;
+    this.#registry = registry;
+    this.#upstream = upstreamFamilies(registry);
+    this.#ours = ownFamilies(registry);
+    this.#fromAgent = this.#ours.bytes.with("from_agent");
+    this.#toAgent = this.#ours.bytes.with("to_agent");
+  }
+
+  /** Adds what is known by looking at the agents. */
+  watch(agents: Registry): void {
+    const backends = () =>
+      agents.agentCounts().map(({ strategy, agents }) =>
+        [[strategy], agents] as const
+      );
+    this.#registry.computedLabelled(
+      "gauge",
+      `${UPSTREAM_PREFIX}ready_backends`,
+      "Number of konnectivity agent connected to the proxy server",
+      ["proxy_strategy"],
+      backends,
+    );
+    this.#registry.computed(
+      "gauge",
+      `${UPSTREAM_PREFIX}ready_backend_connections`,
+      "Number of konnectivity agent connected to the proxy server. DEPRECATED, please use ready_backends",
+      () => agents.agentCounts()[0]?.agents ?? 0,
+    );
+    this.#registry.computedLabelled(
+      "gauge",
+      `${OWN_PREFIX}links`,
+      "Agents' links, by carrier.",
+      ["carrier"],
+      () => {
+        const counts = new Map([["streams", 0], ["packets", 0]]);
+        for (const { peer } of agents.links) {
+          counts.set(peer.carrier, counts.get(peer.carrier)! + 1);
+        }
+        return [...counts].map(([carrier, count]) => [[carrier], count]);
+      },
+    );
+    const bulkOf = (isCounted: (bulkConduits: number) => number) => () => {
+      let sum = 0;
+      for (const link of agents.links) sum += isCounted(link.bulkConduits);
+      return sum;
+    };
+    this.#registry.computed(
+      "gauge",
+      `${OWN_PREFIX}bulk_connections`,
+      "Connections that move in bulk now.",
+      bulkOf((bulkConduits) => bulkConduits),
+    );
+    this.#registry.computed(
+      "gauge",
+      `${OWN_PREFIX}bulk_links`,
+      "Links that carry bulk now; new connections avoid them.",
+      bulkOf((bulkConduits) => bulkConduits > 0 ? 1 : 0),
+    );
+  }
+
+  /** Adds what waits for slow readers. */
+  watchBudget(budget: ReceiveBudget): void {
+    this.#registry.computed(
+      "gauge",
+      `${OWN_PREFIX}waiting_bytes`,
+      "Bytes received that nobody has taken yet, of all connections.",
+      () => budget.bytes,
+    );
+    this.#registry.computed(
+      "counter",
+      `${OWN_PREFIX}budget_resets_total`,
+      "Connections reset because too much waited in this process.",
+      () => budget.resets,
+    );
+  }
+
+  /** Connections that are open now. */
+  get established(): number {
+    return this.#upstream.established.value;
+  }
+
+  /** Dials that are under way now. */
+  get pendingDials(): number {
+    return this.#upstream.pendingDials.value;
+  }
+
+  /** For the dialer. */
+  dialObserver(loadChanged: () => void): DialObserver {
+    const counts: ConduitCounts = {
+      clock: this.#clock,
+      fromAgent: this.#fromAgent,
+      toAgent: this.#toAgent,
+      ended: (end, startMs) => {
+        this.#countEnd(end, startMs);
+        loadChanged();
+      },
+    };
+    return {
+      dialStarted: () => this.#upstream.pendingDials.add(),
+      dialEnded: () => {
+        this.#upstream.pendingDials.add(-1);
+        queueMicrotask(loadChanged);
+      },
+      dialFailed: (cause) =>
+        this.#upstream.dialFailures.with(DIAL_FAILURE[cause]).add(),
+      connected: (tookMs) => {
+        this.#upstream.dialSeconds.observe(tookMs / 1000);
+        this.#upstream.established.add();
+        return new ConduitCount(counts);
+      },
+    };
+  }
+
+  #countEnd({ kind }: ConduitEnd, startMs: number): void {
+    this.#upstream.established.add(-1);
+    this.#ours.conduitEnds.with(kind).add();
+    this.#upstream.lifeSeconds.observe((this.#clock.now() - startMs) / 1000);
+  }
+
+  /** For everything that carries packets with callers or agents. */
+  linkObserver(peer: "client" | "agent"): Required<LinkObserver> {
+    const received = new PacketSeries((type) =>
+      this.#upstream.packets.with(`from_${peer}`, type)
+    );
+    const sent = new PacketSeries((type) =>
+      this.#upstream.packets.with(`to_${peer}`, type)
+    );
+    return {
+      packetReceived: (type) => received.of(type).add(),
+      packetSent: (type) => sent.of(type).add(),
+      datagramDropped: () => this.#ours.droppedDatagrams.add(),
+      // Counted as dropped; the log says why.
+      datagramCut() {},
+      conduitStalled: () => this.#ours.stalled.add(),
+      // Only agents of the packets carrier have connections that hold others up.
+      conduitHolds: (change) =>
+        this.#upstream.fullReceiveChannels.with("Connect").add(change),
+      streamFailed: (code) =>
+        this.#upstream.streamErrors
+          .with(`from_${peer}`, goStatusName(code), STREAM_ERROR_PACKET).add(),
+    };
+  }
+
+  /** gRPC calls of one of the two services. */
+  grpcConnections(method: "Proxy" | "Connect", change: 1 | -1): void {
+    this.#upstream.grpcConnections.with(method).add(change);
+  }
+
+  /** Connections that nodes have to other nodes. */
+  get nodeConnections(): Series {
+    return this.#ours.nodeConnections;
+  }
+
+  httpConnections(change: 1 | -1): void {
+    this.#upstream.httpConnections.add(change);
+  }
+
+  agentRefused(): void {
+    this.#ours.refusedAgents.add();
+  }
+
+  callerRefused(): void {
+    this.#ours.refusedCallers.add();
+  }
+}
+
+/** What all conduits of a server are counted with. */
+interface ConduitCounts {
+  readonly clock: Clock;
+  readonly fromAgent: Series;
+  readonly toAgent: Series;
+  ended(end: ConduitEnd, startMs: number): void;
+}
+
+/** Counts one conduit. Small, because idle conduits are many. */
+class ConduitCount implements ConduitObserver {
+  readonly #counts: ConduitCounts;
+  readonly #startMs: number;
+
+  constructor(counts: ConduitCounts) {
+    this.#counts = counts;
+    this.#startMs = counts.clock.now();
+  }
+
+  received(bytes: number): void {
+    this.#counts.fromAgent.add(bytes);
+  }
+
+  sent(bytes: number): void {
+    this.#counts.toAgent.add(bytes);
+  }
+
+  ended(end: ConduitEnd): void {
+    this.#counts.ended(end, this.#startMs);
+  }
+}
+
+/** Looking a series up by two labels for each packet would cost more than it. */
+class PacketSeries {
+  readonly #find: (type: string) => Series;
+  readonly #known = new Map<string, Series>();
+
+  constructor(find: (type: string) => Series) {
+    this.#find = find;
+  }
+
+  of(type: string): Series {
+    let series = this.#known.get(type);
+    if (series === undefined) this.#known.set(type, series = this.#find(type));
+    return series;
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * What nodes have of a server beside their links: they are told what there is
+ * (discovery), announce what they have, and ask for connections to the rest.
+ *
+ * Connections are made whether this server has a catalog or not; a virtual
+ * address of a catalog stands for something on a server that has it, too.
+ *
+ * @module
+ */
+
+import { withPacketLines } from "../../platform/log/connection_log.ts";
+import { lineKey } from "../../platform/log/line_key.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { announcedName } from "../../proto/link/announced_services.ts";
+import type { Admission, AgentLink } from "../../proto/link/link.ts";
+import type { SubscriberLink } from "../discovery/streams/open_streams.ts";
+import { VirtualAddresses } from "../discovery/generate/virtual_addresses.ts";
+import type { ServerDiscovery } from "../discovery/server_discovery.ts";
+import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
+import type { LinkCandidate } from "../links/admission.ts";
+import type { Caller } from "../links/agent_port.ts";
+import { CatalogReach } from "../policy/catalog_reach.ts";
+import type { ServerCore } from "./server_core.ts";
+
+/** See the module description. */
+export class ServerNodes {
+  readonly #core: ServerCore;
+  readonly #admit: (candidate: LinkCandidate) => Admission;
+  readonly #virtualAddresses = new VirtualAddresses(systemTimers);
+  readonly #frontend: NodeFrontend;
+  #discovery: ServerDiscovery | undefined;
+
+  /** @param admit Whether somebody may be an agent. */
+  constructor(
+    core: ServerCore,
+    admit: (candidate: LinkCandidate) => Admission,
+  ) {
+    this.#core = core;
+    this.#admit = admit;
+    const { options, log, metrics, dialer } = core;
+    const connections = metrics.nodeConnections;
+    this.#frontend = new NodeFrontend({
+      timers: systemTimers,
+      observer: withPacketLines(metrics.linkObserver("client"), log, "node"),
+      messageBytesMax: options.messageBytesMax,
+      admit,
+      dial: (order, answer) => dialer.dial(order, answer),
+      resolve: (host) => this.#virtualAddresses.resolve(host),
+      refused: (remoteAddress, reason) => {
+        metrics.callerRefused();
+        const line = `${remoteAddress}: ${reason}`;
+        log.event(line, {}, lineKey(line));
+      },
+      counted: (change) => connections.add(change),
+    });
+  }
+
+  /** @throws {ListenError} */
+  async openDiscovery(): Promise<ServerDiscovery | undefined> {
+    const core = this.#core;
+    const { options, authorization, log } = core;
+    if (options.discovery === undefined) return undefined;
+    // Loaded when wanted: most servers have no catalog.
+    const { MemberFiles, ServerDiscovery } = await import(
+      "../discovery/server_discovery.ts"
+    );
+    const state = options.agents.identity?.stateDirectory;
+    this.#discovery = new ServerDiscovery(options.discovery, {
+      log: core.log,
+      timers: systemTimers,
+      metrics: core.metricRegistry,
+      receiveBudget: core.receiveBudget,
+      intake: core.intake.intake,
+      server: options.serverId,
+      admit: this.#admit,
+      rules: authorization,
+      letsAnonymous: options.agents.allowAnonymous,
+      ...(state === undefined ? {} : {
+        memory: new MemberFiles(`${state}/discovery`, options.serverId, log),
+      }),
+    });
+    const { catalog } = this.#discovery;
+    catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
+    authorization.control.reach = new CatalogReach({
+      catalog,
+      clock: systemTimers,
+      visibleTo: (node) => authorization.visibleTo(node),
+    });
+    return this.#discovery;
+  }
+
+  /** Methods of one connection to the agent port. */
+  methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
+    return {
+      ...this.#discovery?.methods(caller),
+      ...this.#frontend.methods(caller),
+    };
+  }
+
+  /** What was let in by its certificate, to be judged again with agents. */
+  get links(): readonly (SubscriberLink | NodeCalls)[] {
+    return [...this.#discovery?.links ?? [], ...this.#frontend.links];
+  }
+
+  /** What an agent announces is for the catalog, where there is one. */
+  announced(event: "linked" | "changed", link: AgentLink): void {
+    const membership = this.#discovery?.membership;
+    if (membership !== undefined) return membership[event](link);
+    const reason = "this server has no catalog; start it with --discovery";
+    const refused = (link.services ?? []).slice(0, 1)
+      .map((service) => ({ service: announcedName(service), reason }));
+    if (refused.length > 0) link.refuseServices?.(refused);
+  }
+
+  /** What an agent has announced goes with its last link. */
+  unlinked(link: AgentLink): void {
+    this.#discovery?.membership.unlinked(link);
+  }
+
+  /**
+   * The policy may be another one, or the record of a node.
+   *
+   * @param node The only one whose record may have changed.
+   */
+  reconsider(node?: string): void {
+    this.#frontend.reconsider();
+    this.#discovery?.reconsider();
+    // Changes of one node's record are not changes of what it may announce.
+    if (node === undefined) this.#discovery?.membership.reconsider();
+  }
+
+  /**
+   * Clients of discovery go to other servers. Nodes that ask for connections are
+   * told to by the agent port; who has no other one is served to the end.
+   */
+  drain(reason: string): void {
+    this.#discovery?.drain(reason);
+  }
+
+  /** Settles when the sources of the catalog have ended. */
+  async stop(reason: string): Promise<void> {
+    await this.#discovery?.stop(reason);
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The end of a server, in order: not ready, agents and callers are told, whoever
+ * comes all the same is served, and when nothing runs everything goes. Another
+ * process may take the ports meanwhile; then only what runs is waited for.
+ *
+ * @module
+ */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/** What has to be done at each step. */
+export interface ShutdownSteps {
+  /** Tell agents and callers to go elsewhere; the server is not ready. */
+  announce(): void;
+  /** Dials and conduits that are under way. */
+  load(): number;
+  /**
+   * Stop accepting, if who comes then waits for a process that follows.
+   *
+   * @returns Whether it is so; else whoever comes would be refused.
+   */
+  letGo(): boolean;
+  /** Close everything that is left; settles when it is gone. */
+  closeAll(reason: string): Promise<void>;
+}
+
+/**
+ * Whoever had connected before another process took the ports may not have said
+ * what for: so long they have.
+ */
+export const ARRIVAL_MS = 1_000;
+
+/** See the module description. Idempotent. */
+export class Shutdown {
+  readonly #steps: ShutdownSteps;
+  readonly #timers: Timers;
+  readonly #finished = Promise.withResolvers<void>();
+  #state: "running" | "draining" | "leaving" | "closing" = "running";
+  #deadline: Timer | undefined;
+  #arrivals: Timer | undefined;
+
+  constructor(steps: ShutdownSteps, timers: Timers) {
+    this.#steps = steps;
+    this.#timers = timers;
+  }
+
+  get isRunning(): boolean {
+    return this.#state === "running";
+  }
+
+  /** Settles when everything is closed. */
+  get finished(): Promise<void> {
+    return this.#finished.promise;
+  }
+
+  /** @param timeoutMs How long what runs may go on; 0 ends it at once. */
+  begin(timeoutMs: number): void {
+    if (this.#state !== "running") return;
+    this.#state = "draining";
+    this.#steps.announce();
+    this.#limit(timeoutMs);
+    this.loadChanged();
+  }
+
+  /** Another process has the ports. @param timeoutMs As {@linkcode begin}. */
+  handedOver(timeoutMs: number): void {
+    if (this.#state !== "running" && this.#state !== "draining") return;
+    // Again: somebody may have come since.
+    this.#steps.announce();
+    this.#leave();
+    this.#limit(timeoutMs);
+  }
+
+  /** To be called whenever the load may have become 0. */
+  loadChanged(): void {
+    const isWaiting = this.#state === "draining" ||
+      (this.#state === "leaving" && this.#arrivals === undefined);
+    if (!isWaiting || this.#steps.load() > 0) return;
+    if (this.#state === "draining" && this.#steps.letGo()) this.#leave();
+    else this.now("the server is stopping");
+  }
+
+  /** Ends without waiting any longer. */
+  now(reason: string): void {
+    if (this.#state === "closing") return;
+    if (this.#state === "running") this.#steps.announce();
+    this.#state = "closing";
+    this.#deadline?.cancel();
+    this.#arrivals?.cancel();
+    this.#steps.closeAll(reason).then(
+      this.#finished.resolve,
+      this.#finished.reject,
+    );
+  }
+
+  #limit(timeoutMs: number): void {
+    if (timeoutMs === 0) return this.now("the server is stopping");
+    this.#deadline ??= this.#timers.after(timeoutMs, () => {
+      const end = () =>
+        this.now(`the server stopped after ${timeoutMs / 1000} s of grace`);
+      if (this.#state !== "draining" || !this.#steps.letGo()) return end();
+      this.#leave();
+      this.#deadline = this.#timers.after(ARRIVAL_MS, end);
+    });
+  }
+
+  /** Nobody is accepted here any more. */
+  #leave(): void {
+    this.#state = "leaving";
+    this.#arrivals = this.#timers.after(ARRIVAL_MS, () => {
+      this.#arrivals = undefined;
+      this.loadChanged();
+    });
+  }
+}

@@ -1,0 +1,99 @@
+import { assertEquals } from "@std/assert";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { ARRIVAL_MS, Shutdown } from "./shutdown.ts";
+
+function setUp(load: number) {
+  const timers = new FakeTimers();
+  const state = { load, isKept: false, did: [] as string[] };
+  const shutdown = new Shutdown({
+    announce: () => void state.did.push("tell"),
+    load: () => state.load,
+    letGo: () => state.isKept,
+    closeAll: (reason) => {
+      state.did.push(`close: ${reason}`);
+      return Promise.resolve();
+    },
+  }, timers);
+  return { timers, state, shutdown };
+}
+
+Deno.test("an idle server ends at once", async () => {
+  const { state, shutdown } = setUp(0);
+  shutdown.begin(30_000);
+  assertEquals(state.did, ["tell", "close: the server is stopping"]);
+  await shutdown.finished;
+});
+
+Deno.test("a busy server tells callers and waits for what runs", async () => {
+  const { state, shutdown, timers } = setUp(2);
+  shutdown.begin(30_000);
+  assertEquals([state.did, shutdown.isRunning], [["tell"], false]);
+  state.load = 0;
+  shutdown.loadChanged();
+  await shutdown.finished;
+  assertEquals([state.did.length, timers.pendingCount], [2, 0]);
+});
+
+Deno.test("a server that stays busy ends when its grace is over", () => {
+  const { state, shutdown, timers } = setUp(1);
+  shutdown.begin(30_000);
+  timers.advance(29_999);
+  assertEquals(state.did, ["tell"]);
+  timers.advance(1);
+  assertEquals(state.did[1], "close: the server stopped after 30 s of grace");
+});
+
+Deno.test("without grace nothing is waited for (upstream's default)", () => {
+  const { state, shutdown } = setUp(5);
+  shutdown.begin(0);
+  assertEquals(state.did.length, 2);
+});
+
+Deno.test("a second signal ends the wait, a third does nothing", () => {
+  const { state, shutdown } = setUp(5);
+  shutdown.begin(30_000);
+  shutdown.now("second signal");
+  shutdown.now("third signal");
+  shutdown.begin(1);
+  assertEquals(state.did, ["tell", "close: second signal"]);
+});
+
+Deno.test("whoever had come before the ports went may still say what for", async () => {
+  const { state, shutdown, timers } = setUp(0);
+  shutdown.handedOver(30_000);
+  timers.advance(ARRIVAL_MS - 1);
+  shutdown.loadChanged();
+  assertEquals(state.did, ["tell"]);
+  state.load = 1;
+  timers.advance(1);
+  state.load = 0;
+  shutdown.loadChanged();
+  await shutdown.finished;
+  assertEquals(state.did, ["tell", "close: the server is stopping"]);
+});
+
+Deno.test("callers that came while it drained are told, too", () => {
+  const { state, shutdown, timers } = setUp(1);
+  shutdown.begin(30_000);
+  timers.advance(20_000);
+  shutdown.handedOver(30_000);
+  assertEquals(state.did, ["tell", "tell"]);
+  timers.advance(10_000);
+  assertEquals(state.did[2], "close: the server stopped after 30 s of grace");
+});
+
+Deno.test("where sockets are kept, whoever has come is served before the end", async () => {
+  const { state, shutdown, timers } = setUp(0);
+  state.isKept = true;
+  shutdown.begin(30_000);
+  assertEquals(state.did, ["tell"]);
+  timers.advance(ARRIVAL_MS);
+  await shutdown.finished;
+  const busy = setUp(1);
+  busy.state.isKept = true;
+  busy.shutdown.begin(30_000);
+  busy.timers.advance(30_000);
+  assertEquals(busy.state.did, ["tell"]);
+  busy.timers.advance(ARRIVAL_MS);
+  assertEquals(busy.state.did.length, 2);
+});

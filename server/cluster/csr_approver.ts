@@ -1,0 +1,301 @@
+/**
+ * Approves agents' CertificateSigningRequests, and denies those that try to
+ * pass for an agent. All others are somebody else's business.
+ *
+ * Several servers may do this at once: who comes second finds the request
+ * decided, or is told so by a conflict and looks again.
+ *
+ * @module
+ */
+
+import { unawaited, worldly } from "../../platform/errors/internal_errors.ts";
+import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
+import { API_CLIENT_SIGNER } from "../../neighbours/kubernetes/csr.ts";
+import {
+  KubernetesConfigError,
+  KubernetesError,
+} from "../../neighbours/kubernetes/errors.ts";
+import {
+  ListWatch,
+  type ListWatchClient,
+} from "../../neighbours/kubernetes/list_watch.ts";
+import type { CertificateSigningRequest } from "../../neighbours/kubernetes/objects.ts";
+import {
+  CERTIFICATE_SIGNING_REQUESTS,
+  pathOf,
+} from "../../neighbours/kubernetes/paths.ts";
+import { Backoff } from "../../proto/sync/backoff.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import {
+  type CsrJudgeOptions,
+  type CsrVerdict,
+  judgeCsr,
+} from "./csr_judge.ts";
+
+/** For one of the requests that a decision takes. */
+const TIMEOUT_MS = 10_000;
+
+/** How often a decision is tried again because somebody wrote meanwhile. */
+export const CONFLICTS_MAX = 5;
+
+/** Decisions under way at a time: a cluster's nodes may all ask at once. */
+const AT_ONCE = 8;
+
+/** Requests that may be good soon are looked at again after this. */
+export const LOOK_AGAIN_MS = 60_000;
+
+/** Longest wait after the API server could not be asked. */
+export const RETRY_CAP_MS = 30_000;
+
+/** What is asked of `KubernetesClient`. */
+export interface ApproverClient extends ListWatchClient {
+  replace<T>(path: string, body: T, options: RequestOptions): Promise<T>;
+}
+
+/** What is counted and said. */
+export interface ApproverObserver {
+  /** `approved`, `denied`, `waiting`, `ignored` or `failed`. */
+  decided(outcome: string): void;
+  /** Something was decided. */
+  event(message: string): void;
+  /** It is nobody's of ours. */
+  detail(message: string): void;
+  warn(message: string): void;
+}
+
+/** See the module description. */
+export interface CsrApproverOptions extends CsrJudgeOptions {
+  readonly client: ApproverClient;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly observer: ApproverObserver;
+}
+
+/** See the module description. */
+export class CsrApprover {
+  readonly #options: CsrApproverOptions;
+  readonly #requests: ListWatch<CertificateSigningRequest>;
+  readonly #backoff: Backoff;
+  readonly #stopping = new AbortController();
+  /** Names of requests that are to be looked at, in order. */
+  readonly #due = new Set<string>();
+  /** Names of those that may be good soon. */
+  readonly #waiting = new Set<string>();
+  #waitTimer: Timer | undefined;
+  /** How many decisions are under way. */
+  #running = 0;
+  readonly #workers = new Set<Promise<void>>();
+  /** Set while the API server is left alone. */
+  #retryTimer: Timer | undefined;
+
+  constructor(options: CsrApproverOptions) {
+    const { client, timers, random, observer } = options;
+    this.#options = options;
+    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+    this.#requests = new ListWatch({
+      client,
+      path: pathOf(CERTIFICATE_SIGNING_REQUESTS),
+      query: { fieldSelector: `spec.signerName=${API_CLIENT_SIGNER}` },
+      timers,
+      random,
+      onChanges: (changes) => {
+        for (const { type, object } of changes) {
+          const { name = "" } = object.metadata;
+          this.#due.delete(name);
+          if (type === "removed" || isDecided(object)) {
+            this.#waiting.delete(name);
+          } else this.#due.add(name);
+        }
+        this.#work();
+      },
+      onProblem: (error, retryMs) =>
+        observer.warn(
+          `cannot follow CertificateSigningRequests: ${error.message}; ` +
+            `trying again in ${Math.round(retryMs)} ms`,
+        ),
+    });
+  }
+
+  start(): void {
+    this.#requests.start();
+  }
+
+  /** Settles when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all([this.#requests.stop(), ...this.#workers]);
+    this.#retryTimer?.cancel();
+    this.#waitTimer?.cancel();
+  }
+
+  #work(): void {
+    if (this.#mustPause) return;
+    while (this.#running < AT_ONCE && this.#due.size > 0) {
+      this.#running++;
+      const worker = this.#decideDue();
+      this.#workers.add(worker);
+      unawaited("task", worker.finally(() => this.#workers.delete(worker)));
+    }
+  }
+
+  async #decideDue(): Promise<void> {
+    try {
+      while (true) {
+        const [name] = this.#due;
+        if (name === undefined || this.#mustPause) return;
+        this.#due.delete(name);
+        const error = await this.#attempt(name);
+        if (error !== undefined) this.#failed(name, error);
+      }
+    } finally {
+      // In the turn of the last look, so that nothing new is overlooked.
+      this.#running--;
+    }
+  }
+
+  get #mustPause(): boolean {
+    return this.#retryTimer !== undefined || this.#stopping.signal.aborted;
+  }
+
+  /** @returns What of the world has prevented it. */
+  async #attempt(name: string): Promise<Error | undefined> {
+    try {
+      await this.#decide(name);
+      this.#backoff.reset();
+      return undefined;
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return undefined;
+      return worldly("task", error, isOfTheWorld);
+    }
+  }
+
+  /**
+   * Whatever it is, it most likely stands in the way of the others, too. They
+   * come first the next time, should it be this one's fault.
+   */
+  #failed(name: string, error: Error): void {
+    const { observer, timers } = this.#options;
+    observer.decided("failed");
+    this.#due.add(name);
+    // Another one has failed for the same reason, most likely.
+    if (this.#retryTimer !== undefined) return;
+    const retryMs = this.#backoff.nextMs();
+    observer.warn(
+      `cannot decide about CertificateSigningRequest ${name}: ` +
+        `${error.message}; trying again in ${Math.round(retryMs)} ms`,
+    );
+    this.#retryTimer = timers.after(retryMs, () => {
+      this.#retryTimer = undefined;
+      this.#work();
+    });
+  }
+
+  async #decide(name: string): Promise<void> {
+    let request = this.#requests.objects.get(name);
+    for (let conflicts = 0; request !== undefined; conflicts++) {
+      const verdict = await judgeCsr(request, this.#options);
+      try {
+        await this.#write(request, verdict);
+        this.#report(request, verdict);
+        return this.#wait(name, verdict);
+      } catch (error) {
+        const code = error instanceof KubernetesError ? error.code : undefined;
+        // Deleted meanwhile: then nobody waits for it.
+        if (code === 404) return;
+        if (code !== 409 || conflicts === CONFLICTS_MAX) throw error;
+        request = await this.#read(name);
+      }
+    }
+  }
+
+  async #read(name: string): Promise<CertificateSigningRequest | undefined> {
+    try {
+      return await this.#options.client.get<CertificateSigningRequest>(
+        pathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
+        this.#request,
+      );
+    } catch (error) {
+      const isGone = error instanceof KubernetesError && error.code === 404;
+      if (isGone) return undefined;
+      throw error;
+    }
+  }
+
+  async #write(
+    request: CertificateSigningRequest,
+    verdict: CsrVerdict,
+  ): Promise<void> {
+    if (verdict.kind === "ignore" || verdict.kind === "wait") return;
+    const { name } = request.metadata;
+    const condition = verdict.kind === "approve"
+      ? {
+        type: "Approved",
+        status: "True",
+        reason: "AutoApproved",
+        message: `tunnel agent of node ${verdict.node}`,
+      }
+      : {
+        type: "Denied",
+        status: "True",
+        reason: "NotEntitled",
+        message: verdict.why,
+      };
+    const conditions = [...request.status?.conditions ?? [], condition];
+    // As it was read, so that what was judged is what is approved.
+    await this.#options.client.replace(
+      pathOf(CERTIFICATE_SIGNING_REQUESTS, {
+        name: name!,
+        subresource: "approval",
+      }),
+      { ...request, status: { ...request.status, conditions } },
+      this.#request,
+    );
+  }
+
+  #wait(name: string, { kind }: CsrVerdict): void {
+    if (kind !== "wait") return void this.#waiting.delete(name);
+    this.#waiting.add(name);
+    this.#waitTimer ??= this.#options.timers.after(LOOK_AGAIN_MS, () => {
+      this.#waitTimer = undefined;
+      for (const name of this.#waiting) this.#due.add(name);
+      this.#work();
+    });
+  }
+
+  #report(request: CertificateSigningRequest, verdict: CsrVerdict): void {
+    const { observer } = this.#options;
+    const { metadata: { name }, spec: { username = "" } } = request;
+    const what = `CertificateSigningRequest ${name} of ${
+      JSON.stringify(username)
+    }`;
+    if (verdict.kind === "approve") {
+      observer.decided("approved");
+      observer.event(`approved ${what} for node ${verdict.node}`);
+    } else if (verdict.kind === "wait") {
+      observer.decided("waiting");
+      if (this.#waiting.has(name!)) return;
+      observer.warn(`${what} has to wait: ${verdict.why}`);
+    } else if (verdict.kind === "deny") {
+      observer.decided("denied");
+      observer.warn(`denied ${what}: ${verdict.why}`);
+    } else {
+      observer.decided("ignored");
+      observer.detail(`left ${what} to others: ${verdict.why}`);
+    }
+  }
+
+  get #request(): RequestOptions {
+    return { timeoutMs: TIMEOUT_MS, signal: this.#stopping.signal };
+  }
+}
+
+/** Most requests are, and need no closer look. */
+function isDecided({ status }: CertificateSigningRequest): boolean {
+  return (status?.conditions ?? []).length > 0;
+}
+
+function isOfTheWorld(error: unknown): error is Error {
+  return error instanceof KubernetesError ||
+    error instanceof KubernetesConfigError;
+}

@@ -1,0 +1,116 @@
+/**
+ * What a server does with an API server: has its agents' tokens reviewed,
+ * approves their requests for certificates, and publishes its lease. Joins the
+ * parts of this folder.
+ *
+ * @module
+ */
+
+import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
+import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
+import { lineKey } from "../../platform/log/line_key.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { NodeBinding } from "../identity/binding_judge.ts";
+import type { Judge } from "../links/admission.ts";
+import { CsrApprover } from "./csr_approver.ts";
+import {
+  countCsrDecisions,
+  countLeases,
+  countReviews,
+  countTokenMismatches,
+} from "./kubernetes_metrics.ts";
+import { NodeAddresses } from "./node_addresses.ts";
+import type { KubernetesServerOptions } from "./options.ts";
+import { PodNodes } from "./pod_nodes.ts";
+import { ServerLease } from "./server_lease.ts";
+import { tokenJudge } from "./token_judge.ts";
+import { TokenReviews } from "./token_reviews.ts";
+
+/** Within the 10 s that agents wait for their link. */
+const REVIEW_TIMEOUT_MS = 7_000;
+
+/** See the module description. */
+export interface ServerKubernetes {
+  /** About agents that show a token. */
+  readonly judges: readonly Judge[];
+  /** The server listens: others may count it. */
+  start(): void;
+  /** The server drains: others are not to count it any more. */
+  retire(): void;
+  /** Settles when what was published is taken back, or cannot be. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Prepares everything; nothing is sent yet.
+ *
+ * @throws {KubernetesConfigError}
+ */
+export function openKubernetes(
+  options: KubernetesServerOptions,
+  server: { readonly serverId: string; readonly nodeBinding: NodeBinding },
+  log: Log,
+  metrics: MetricRegistry,
+): ServerKubernetes {
+  const client = connectKubernetes(options, systemTimers);
+  const { agentTokens, lease, csrApprover } = options;
+  const addresses = new NodeAddresses(client, systemTimers);
+  const publishing = lease && new ServerLease({
+    ...lease,
+    client,
+    serverId: server.serverId,
+    timers: systemTimers,
+    wallClock: Date.now,
+    observer: {
+      ...countLeases(metrics),
+      warn: (line) => log.warn(line, {}, lineKey(line)),
+    },
+  });
+  const approver = csrApprover && new CsrApprover({
+    ...csrApprover,
+    client,
+    addresses,
+    timers: systemTimers,
+    random: Math.random,
+    observer: {
+      decided: countCsrDecisions(metrics),
+      event: (line) => log.event(line, {}, lineKey(line)),
+      detail: (line) => log.detail(line),
+      warn: (line) => log.warn(line, {}, lineKey(line)),
+    },
+  });
+  const judges = agentTokens === undefined ? [] : [tokenJudge({
+    wanted: agentTokens,
+    reviews: new TokenReviews(
+      (token) =>
+        reviewToken(client, token, agentTokens.audience, REVIEW_TIMEOUT_MS),
+      systemTimers,
+    ),
+    addresses,
+    pods: new PodNodes(client, systemTimers),
+    binding: server.nodeBinding,
+    wallClock: Date.now,
+    observer: {
+      reviewed: countReviews(metrics),
+      mismatched: countTokenMismatches(metrics),
+      warn: (line) => log.warn(line, {}, lineKey(line)),
+    },
+  })];
+  // Once: a server of the same id that follows publishes one under that name.
+  let takenBack: Promise<void> | undefined;
+  const takeBack = () => takenBack ??= publishing?.stop();
+  return {
+    judges,
+    start: () => {
+      publishing?.start();
+      approver?.start();
+    },
+    retire: () => void takeBack(),
+    stop: async () => {
+      await Promise.all([takeBack(), approver?.stop()]);
+      client[Symbol.dispose]();
+    },
+  };
+}

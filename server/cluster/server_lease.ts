@@ -1,0 +1,252 @@
+/**
+ * This server's lease: made, renewed while the server lives, and deleted at its
+ * end; and the leases of servers that ended without deleting theirs.
+ *
+ * Nothing here stops a server: without its lease agents count one less, which
+ * the log says.
+ *
+ * @module
+ */
+
+import { worldly } from "../../platform/errors/internal_errors.ts";
+import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
+import {
+  KubernetesConfigError,
+  KubernetesError,
+} from "../../neighbours/kubernetes/errors.ts";
+import {
+  LEASE_SECONDS,
+  leaseEndMs,
+  leaseName,
+  RENEW_MS,
+} from "../../neighbours/kubernetes/leases.ts";
+import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
+import {
+  formatMicroTime,
+  LEASES,
+  pathOf,
+} from "../../neighbours/kubernetes/paths.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+
+/** A renewal that takes longer is given up: the next one is due. */
+const TIMEOUT_MS = 10_000;
+
+/** How long the end of a server may wait for the end of its lease. */
+const DELETE_TIMEOUT_MS = 2_000;
+
+/** What is asked of `KubernetesClient`. */
+export interface LeaseClient {
+  get<T>(path: string, options: RequestOptions): Promise<T>;
+  create<T>(path: string, body: T, options: RequestOptions): Promise<T>;
+  replace<T>(path: string, body: T, options: RequestOptions): Promise<T>;
+  delete(
+    path: string,
+    options: RequestOptions & { readonly resourceVersion?: string },
+  ): Promise<void>;
+}
+
+/** What is counted; the names of the methods are Konnectivity's families. */
+export interface LeaseObserver {
+  /** @param code HTTP's; 0 without an answer. */
+  listed(code: number, reason: string, durationMs: number): void;
+  deleted(code: number, reason: string, durationMs: number): void;
+  culled(): void;
+  warn(message: string): void;
+}
+
+/** See the module description. */
+export interface ServerLeaseOptions {
+  readonly client: LeaseClient;
+  readonly serverId: string;
+  readonly namespace: string;
+  /** Not empty: agents and the search for expired ones select by them. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly observer: LeaseObserver;
+}
+
+/** See the module description. */
+export class ServerLease {
+  readonly #options: ServerLeaseOptions;
+  readonly #collection: string;
+  readonly #path: string;
+  readonly #stopping = new AbortController();
+  /** As it was last written; `undefined`: have a look first. */
+  #lease: Lease | undefined;
+  #timer: Timer | undefined;
+  #round: Promise<void> = Promise.resolve();
+  #hasFailed = false;
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: ServerLeaseOptions) {
+    const { serverId, namespace } = options;
+    this.#options = options;
+    this.#collection = pathOf(LEASES, { namespace });
+    this.#path = pathOf(LEASES, { namespace, name: leaseName(serverId) });
+  }
+
+  /** Makes the lease; goes on until `stop`. */
+  start(): void {
+    this.#round = this.#work();
+  }
+
+  /** Deletes the lease, once. Settles soon, come what may. */
+  stop(): Promise<void> {
+    return this.#stopped ??= this.#end();
+  }
+
+  async #end(): Promise<void> {
+    this.#stopping.abort();
+    this.#timer?.cancel();
+    await this.#round;
+    try {
+      await this.#delete(this.#path, { timeoutMs: DELETE_TIMEOUT_MS });
+    } catch (error) {
+      if (!isOfTheWorld(error)) throw error;
+      if (error instanceof KubernetesError && error.code === 404) return;
+      this.#options.observer.warn(
+        `the server's lease stays until it expires: ${error.message}`,
+      );
+    }
+  }
+
+  async #work(): Promise<void> {
+    await this.#attempt("renew the server's lease", () => this.#renew());
+    await this.#attempt("remove expired leases", () => this.#cull());
+    if (this.#stopping.signal.aborted) return;
+    this.#timer = this.#options.timers.after(RENEW_MS, () => this.start());
+  }
+
+  async #attempt(what: string, action: () => Promise<void>): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    try {
+      await action();
+      this.#hasFailed = false;
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      const { message } = worldly("task", error, isOfTheWorld);
+      // Once for a row of failures: the next one is due in 15 s.
+      if (!this.#hasFailed) {
+        this.#options.observer.warn(`cannot ${what}: ${message}`);
+      }
+      this.#hasFailed = true;
+    }
+  }
+
+  // --- Our own -------------------------------------------------------------------
+
+  async #renew(): Promise<void> {
+    const { client } = this.#options;
+    try {
+      this.#lease = this.#lease === undefined
+        ? await client.create(this.#collection, this.#fresh(), this.#request)
+        : await client.replace(
+          this.#path,
+          this.#fresh(this.#lease),
+          this.#request,
+        );
+    } catch (error) {
+      this.#lease = undefined;
+      if (!(error instanceof KubernetesError)) throw error;
+      // Left over from an earlier life, changed by somebody, or deleted.
+      if (error.code === 404) return await this.#renew();
+      if (error.code !== 409) throw error;
+      const found = await client.get<Lease>(this.#path, this.#request);
+      this.#lease = await client.replace(
+        this.#path,
+        this.#fresh(found),
+        this.#request,
+      );
+    }
+  }
+
+  #fresh(old?: Lease): Lease {
+    const { serverId, namespace, labels, wallClock } = this.#options;
+    return {
+      apiVersion: LEASES.apiVersion,
+      kind: "Lease",
+      metadata: {
+        ...old?.metadata,
+        name: leaseName(serverId),
+        namespace,
+        labels: { ...old?.metadata.labels, ...labels },
+      },
+      spec: {
+        ...old?.spec,
+        holderIdentity: serverId,
+        leaseDurationSeconds: LEASE_SECONDS,
+        renewTime: formatMicroTime(wallClock()),
+      },
+    };
+  }
+
+  get #request(): RequestOptions {
+    return { timeoutMs: TIMEOUT_MS, signal: this.#stopping.signal };
+  }
+
+  // --- Those of servers that are gone ----------------------------------------------
+
+  async #cull(): Promise<void> {
+    const { labels, wallClock, observer } = this.#options;
+    const labelSelector = Object.entries(labels)
+      .map(([key, value]) => `${key}=${value}`).join(",");
+    const { items } = await this.#counted(
+      observer.listed,
+      () =>
+        this.#options.client.get<ObjectList<Lease>>(this.#collection, {
+          ...this.#request,
+          query: { labelSelector },
+        }),
+    );
+    for (const lease of items ?? []) {
+      const { name, resourceVersion } = lease.metadata;
+      const endMs = leaseEndMs(lease);
+      if (endMs !== undefined && endMs > wallClock()) continue;
+      if (name === undefined || resourceVersion === undefined) continue;
+      const { namespace } = this.#options;
+      const path = pathOf(LEASES, { namespace, name });
+      try {
+        await this.#delete(path, { ...this.#request, resourceVersion });
+        observer.culled();
+      } catch (error) {
+        // Renewed meanwhile, or removed by another server: both are fine.
+        const isGood = error instanceof KubernetesError &&
+          (error.code === 409 || error.code === 404);
+        if (!isGood) throw error;
+      }
+    }
+  }
+
+  #delete(
+    path: string,
+    options: RequestOptions & { readonly resourceVersion?: string },
+  ): Promise<void> {
+    const { client, observer } = this.#options;
+    return this.#counted(observer.deleted, () => client.delete(path, options));
+  }
+
+  async #counted<T>(
+    report: LeaseObserver["listed"],
+    action: () => Promise<T>,
+  ): Promise<T> {
+    const { timers } = this.#options;
+    const beginMs = timers.now();
+    try {
+      const result = await action();
+      report(200, "", timers.now() - beginMs);
+      return result;
+    } catch (error) {
+      if (error instanceof KubernetesError) {
+        report(error.code, error.reason, timers.now() - beginMs);
+      }
+      throw error;
+    }
+  }
+}
+
+function isOfTheWorld(error: unknown): error is Error {
+  return error instanceof KubernetesError ||
+    error instanceof KubernetesConfigError;
+}

@@ -1,0 +1,259 @@
+/**
+ * Judges agents by the ServiceAccount token that they show, as Konnectivity's
+ * server does, and by the node that the token is bound to.
+ *
+ * A token proves a ServiceAccount, which all agents share. Since Kubernetes
+ * 1.30 it also says on which node its Pod runs; before that the API server is
+ * asked. So an agent that claims another node's name or address is known for
+ * what it is, and a token of no Pod proves no claim at all. Agents of
+ * Konnectivity have made up their ids for years, so that is shown and not
+ * refused, unless `--node-binding=enforce` is set.
+ *
+ * @module
+ */
+
+import { sourceOf } from "../../net/admission/source.ts";
+import {
+  KubernetesConfigError,
+  KubernetesError,
+} from "../../neighbours/kubernetes/errors.ts";
+import type { ReviewedToken } from "../../neighbours/kubernetes/token_review.ts";
+import { StatusCode } from "../../proto/grpc/status.ts";
+import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
+import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
+import type { NodeBinding } from "../identity/binding_judge.ts";
+import { unprovenClaim } from "../identity/claims.ts";
+import {
+  ADMITTED,
+  isAnonymous,
+  type Judge,
+  refuse,
+  type Verdict,
+} from "../links/admission.ts";
+import type { BoundPod } from "./pod_nodes.ts";
+import { TooManyReviewsError } from "./review_queue.ts";
+import { flawOf } from "./token_claims.ts";
+
+/** Agents remembered as warned about; beyond that, more is said than needed. */
+const WARNED_AGENTS_MAX = 10_000;
+
+/** Longest text of a token's user that is quoted. */
+const QUOTE_LENGTH_MAX = 253;
+
+/** Whose tokens are wanted. */
+export interface TokenRequirement {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  readonly audience: string;
+}
+
+/** See {@linkcode tokenJudge}. */
+export interface TokenJudgeOptions {
+  readonly wanted: TokenRequirement;
+  readonly reviews: {
+    of(token: string, source: string): Promise<ReviewedToken>;
+  };
+  /** Where a Pod runs whose token does not say. */
+  readonly pods: { of(pod: BoundPod): Promise<string | undefined> };
+  /** Host names and addresses of a node of the cluster. */
+  readonly addresses: { of(nodeName: string): Promise<Identifiers> };
+  readonly binding: NodeBinding;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly observer: {
+    /** How a review went: `admitted`, `invalid`, `denied` or `unavailable`. */
+    reviewed(outcome: string): void;
+    /** An agent claims another node's name than its token's. */
+    mismatched(): void;
+    warn(message: string): void;
+  };
+}
+
+/**
+ * See the module description. About agents without a token it decides only
+ * when they show no certificate either.
+ */
+export function tokenJudge(options: TokenJudgeOptions): Judge {
+  const warned = new Set<string>();
+  const { wanted } = options;
+  return ({ peer, token }) => {
+    if (token === "") {
+      if (!isAnonymous(peer.identity)) return undefined;
+      return refuse(
+        "Cannot admit this agent: it showed neither a certificate nor a " +
+          `token, wanted one of ServiceAccount ${accountName(wanted)}; set ` +
+          "--service-account-token-path",
+        StatusCode.UNAUTHENTICATED,
+      );
+    }
+    return judgeToken(options, peer, token, warned);
+  };
+}
+
+async function judgeToken(
+  options: TokenJudgeOptions,
+  peer: LinkPeer,
+  token: string,
+  warned: Set<string>,
+): Promise<Verdict> {
+  const { reviews, wanted, observer, wallClock } = options;
+  const flaw = flawOf(token, wanted, wallClock());
+  if (flaw !== undefined) {
+    const verdict = judgeFinding(flaw, wanted);
+    observer.reviewed(outcomeOf(verdict));
+    return verdict;
+  }
+  let found: ReviewedToken;
+  try {
+    found = await reviews.of(token, sourceOf(peer.remoteAddress));
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    observer.reviewed("unavailable");
+    observer.warn(`cannot have an agent's token reviewed: ${error.message}`);
+    return refuse(
+      "Cannot check this agent's token: the server cannot ask the Kubernetes " +
+        "API server now; its log says why",
+      StatusCode.UNAVAILABLE,
+    );
+  }
+  const verdict = judgeFinding(found, wanted);
+  observer.reviewed(outcomeOf(verdict));
+  if (!verdict.admitted || found.kind !== "service-account") return verdict;
+  return await judgeNode(options, peer, found, warned);
+}
+
+/** As people call a ServiceAccount; anybody else in quotes. */
+function userName(username: string): string {
+  const account = /^system:serviceaccount:([a-z0-9.-]+):([a-z0-9.-]+)$/;
+  const match = account.exec(username);
+  return match === null
+    ? JSON.stringify(username)
+    : `ServiceAccount ${match[1]}/${match[2]}`;
+}
+
+function judgeFinding(found: ReviewedToken, wanted: TokenRequirement): Verdict {
+  if (found.kind === "invalid") {
+    return refuse(
+      `Cannot admit this agent: its token is not valid here (${found.why}); ` +
+        "mount a token for audience " +
+        `"${wanted.audience}" of ServiceAccount ${accountName(wanted)}`,
+      StatusCode.UNAUTHENTICATED,
+    );
+  }
+  const seen = found.kind === "stranger"
+    ? userName(found.username.slice(0, QUOTE_LENGTH_MAX))
+    : `ServiceAccount ${found.namespace}/${found.name}`;
+  const isWanted = found.kind === "service-account" &&
+    found.namespace === wanted.namespace &&
+    found.name === wanted.serviceAccount;
+  if (isWanted) return ADMITTED;
+  return refuse(
+    `Cannot admit this agent: its token is of ${seen}, wanted one of ` +
+      `ServiceAccount ${accountName(wanted)}`,
+  );
+}
+
+/** Compares what the agent calls itself with where its Pod runs. */
+async function judgeNode(
+  options: TokenJudgeOptions,
+  peer: LinkPeer,
+  account: ServiceAccountToken,
+  warned: Set<string>,
+): Promise<Verdict> {
+  const { node, seen, doubt } = await nodeOf(options, account);
+  const doubts = doubt === undefined ? [] : [doubt];
+  const { podName } = account;
+  // A Pod may go by its own name: it is as unique, and as proven.
+  const ids = [node, podName].filter((name) => name !== undefined);
+  const names = node === undefined ? [] : [node];
+  const unproven = (granted: Identifiers) =>
+    unprovenClaim(peer, { ids, names, granted });
+  let claim = unproven(NO_IDENTIFIERS);
+  if (claim !== undefined && node !== undefined) {
+    try {
+      claim = unproven(await options.addresses.of(node));
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      doubts.push(`its Node could not be read: ${error.message}`);
+    }
+  }
+  if (claim === undefined) return ADMITTED;
+  options.observer.mismatched();
+  const what = `${seen} and does not cover ${claim}`;
+  if (isNew(warned, `${node ?? podName ?? ""}/${peer.agentId}`)) {
+    const remark = options.binding === "warn"
+      ? " (refused with --node-binding=enforce)"
+      : "";
+    options.observer.warn(
+      `agent ${JSON.stringify(peer.agentId.slice(0, QUOTE_LENGTH_MAX))} may ` +
+        `be somebody else: ${what}${remark}` +
+        doubts.map((text) => ` (${text})`).join(""),
+    );
+  }
+  if (options.binding === "warn") return ADMITTED;
+  const advice = node === undefined ? WITHOUT_NODE : WITH_NODE;
+  return refuse(`Cannot admit this agent: ${what}; ${advice}`);
+}
+
+type ServiceAccountToken = Extract<
+  ReviewedToken,
+  { kind: "service-account" }
+>;
+
+const WITH_NODE = "start it with --agent-id and identifiers as its node is " +
+  "called, or the server with --node-binding=warn";
+
+const WITHOUT_NODE = "give it a token that is bound to its Pod, by a " +
+  "projected volume (of Kubernetes 1.30 or later, or let the server get " +
+  "pods), or a certificate, or start the server with --node-binding=warn";
+
+/** Which node a token is bound to, by itself or by its Pod. */
+async function nodeOf(
+  { pods }: TokenJudgeOptions,
+  { namespace, nodeName, podName, podUid }: ServiceAccountToken,
+): Promise<{
+  readonly node?: string;
+  /** A part of a sentence. */
+  readonly seen: string;
+  readonly doubt?: string;
+}> {
+  if (nodeName !== undefined) return boundTo(nodeName);
+  if (podName === undefined || podUid === undefined) {
+    return { seen: "its token names no node, for it is bound to no Pod," };
+  }
+  const seen = `its token is bound to Pod ${JSON.stringify(podName)}, names ` +
+    "no node";
+  try {
+    const node = await pods.of({ namespace, podName, podUid });
+    return node === undefined ? { seen } : boundTo(node);
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    return { seen, doubt: `its Pod could not be read: ${error.message}` };
+  }
+}
+
+function boundTo(node: string) {
+  return { node, seen: `its token is bound to node ${JSON.stringify(node)}` };
+}
+
+function isNew(warned: Set<string>, key: string): boolean {
+  if (warned.has(key)) return false;
+  if (warned.size >= WARNED_AGENTS_MAX) warned.clear();
+  warned.add(key);
+  return true;
+}
+
+function isUnavailable(error: unknown): error is Error {
+  return error instanceof KubernetesError ||
+    error instanceof KubernetesConfigError ||
+    error instanceof TooManyReviewsError;
+}
+
+function outcomeOf(verdict: Verdict): string {
+  if (verdict.admitted) return "admitted";
+  return verdict.code === StatusCode.UNAUTHENTICATED ? "invalid" : "denied";
+}
+
+function accountName({ namespace, serviceAccount }: TokenRequirement): string {
+  return `${namespace}/${serviceAccount}`;
+}

@@ -1,0 +1,156 @@
+/**
+ * The names of what a server counts: Konnectivity's, with its labels, types and
+ * HELP texts to the letter (dashboards and its own tests compare them), and
+ * ours.
+ *
+ * @module
+ */
+
+import type {
+  Histogram,
+  LabelledSeries,
+  MetricRegistry,
+  Series,
+} from "../../platform/metrics/metrics.ts";
+
+/** In front of the names that are Konnectivity's. */
+export const UPSTREAM_PREFIX = "konnectivity_network_proxy_server_";
+
+/** In front of ours. */
+export const OWN_PREFIX = "tunnel_server_";
+
+/** Upstream's buckets for dials and writes, in seconds. */
+const LATENCY_BOUNDS = [1e-6, 1e-5, 1e-4, .005, .025, .1, .5, 2.5, 12.5];
+
+/** Upstream's buckets for the life of a connection, in seconds. */
+// deno-fmt-ignore: one line is enough for a list of numbers.
+const LIFE_BOUNDS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 14_400, 43_200, 86_400];
+
+/** See the module description. */
+export interface UpstreamFamilies {
+  readonly dialSeconds: Histogram;
+  readonly lifeSeconds: Histogram;
+  readonly grpcConnections: LabelledSeries;
+  readonly httpConnections: Series;
+  readonly pendingDials: Series;
+  readonly established: Series;
+  readonly dialFailures: LabelledSeries;
+  readonly packets: LabelledSeries;
+  readonly streamErrors: LabelledSeries;
+  readonly fullReceiveChannels: LabelledSeries;
+}
+
+/** Registers Konnectivity's families. */
+export function upstreamFamilies(registry: MetricRegistry): UpstreamFamilies {
+  const gauge = (name: string, help: string) =>
+    registry.series("gauge", `${UPSTREAM_PREFIX}${name}`, help);
+  const seconds = (name: string, help: string, bounds: readonly number[]) =>
+    registry.histogram(`${UPSTREAM_PREFIX}${name}_seconds`, help, bounds);
+  return {
+    dialSeconds: seconds(
+      "dial_duration",
+      "Latency of dial to the remote endpoint in seconds",
+      LATENCY_BOUNDS,
+    ),
+    lifeSeconds: seconds(
+      "connection_duration",
+      "Duration of established end-to-end connections in seconds",
+      LIFE_BOUNDS,
+    ),
+    grpcConnections: registry.labelled(
+      "gauge",
+      `${UPSTREAM_PREFIX}grpc_connections`,
+      "Number of current grpc connections, partitioned by service method.",
+      ["service_method"],
+    ),
+    httpConnections: gauge(
+      "http_connections",
+      "Number of current HTTP CONNECT connections",
+    ),
+    pendingDials: gauge(
+      "pending_backend_dials",
+      "Current number of pending backend dial requests",
+    ),
+    established: gauge(
+      "established_connections",
+      "Current number of established end-to-end connections (post-dial).",
+    ),
+    dialFailures: registry.labelled(
+      "counter",
+      `${UPSTREAM_PREFIX}dial_failure_count`,
+      "Number of dial failures observed. Multiple failures can occur for a single dial request.",
+      ["reason"],
+    ),
+    packets: registry.labelled(
+      "counter",
+      `${UPSTREAM_PREFIX}stream_packets_total`,
+      "Count of packets processed, by segment and packet type (example: from_client, DIAL_REQ)",
+      ["segment", "packet_type"],
+    ),
+    streamErrors: registry.labelled(
+      "counter",
+      `${UPSTREAM_PREFIX}stream_errors_total`,
+      "Count of gRPC stream errors, by segment, grpc Code, packet type. " +
+        "(example: from_agent, Code.Unavailable, DIAL_RSP)",
+      ["segment", "code", "packet_type"],
+    ),
+    fullReceiveChannels: registry.labelled(
+      "gauge",
+      `${UPSTREAM_PREFIX}full_receive_channels`,
+      "Number of current connections blocked by a full receive channel, partitioned by service method.",
+      ["service_method"],
+    ),
+  };
+}
+
+/** See the module description. */
+export interface OwnFamilies {
+  readonly bytes: LabelledSeries;
+  readonly conduitEnds: LabelledSeries;
+  readonly stalled: Series;
+  readonly droppedDatagrams: Series;
+  readonly refusedAgents: Series;
+  readonly refusedCallers: Series;
+  readonly nodeConnections: Series;
+}
+
+/** Registers ours. */
+export function ownFamilies(registry: MetricRegistry): OwnFamilies {
+  const counter = (name: string, help: string) =>
+    registry.series("counter", `${OWN_PREFIX}${name}_total`, help);
+  return {
+    bytes: registry.labelled(
+      "counter",
+      `${OWN_PREFIX}bytes_total`,
+      "Bytes carried for connections, by direction.",
+      ["direction"],
+    ),
+    conduitEnds: registry.labelled(
+      "counter",
+      `${OWN_PREFIX}connection_ends_total`,
+      "Connections that ended, by how: clean, reset or lost.",
+      ["end"],
+    ),
+    stalled: counter(
+      "stalled_connections_reset",
+      "Connections of the packets carrier reset because they made no progress.",
+    ),
+    droppedDatagrams: counter(
+      "dropped_datagrams",
+      "Datagrams dropped because they were too long or found no room.",
+    ),
+    refusedAgents: counter(
+      "refused_agents",
+      "Peers on the agent port that did not become agents.",
+    ),
+    refusedCallers: counter(
+      "refused_callers",
+      "Callers turned away before they could ask for a connection.",
+    ),
+    nodeConnections: registry.series(
+      "gauge",
+      `${OWN_PREFIX}node_connections`,
+      "Connections from nodes to other nodes, through the agent port.",
+    ),
+  };
+}

@@ -1,0 +1,472 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import {
+  certifiedCaller,
+  socketCaller,
+} from "../../tests/support/memory/fake_caller.ts";
+import { FakeLink } from "../../tests/support/memory/fake_link.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import { DialError } from "../../proto/link/link.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { Dialer, type DialerOptions, type DialOrder } from "./dialer.ts";
+import { SECOND_OPINION_MS } from "./ongoing_dial.ts";
+import { DialControl } from "../policy/dial_control.ts";
+import { Policy } from "../policy/policy.ts";
+import { Registry } from "./registry.ts";
+
+const TARGET = { protocol: "tcp", address: "10.0.0.7:5432" };
+
+/** A dialer with agents that say what a test tells them to. */
+class Scene {
+  readonly timers = new FakeTimers();
+  readonly registry = new Registry({
+    strategies: ["default"],
+    clock: this.timers,
+    random: () => 0,
+  });
+  /** What the observer and whoever asked were told, in order. */
+  readonly heard: string[] = [];
+  readonly dialer: Dialer;
+  conduit: Conduit | undefined;
+  error: DialError | undefined;
+
+  constructor(options: Partial<DialerOptions> = {}) {
+    const { heard } = this;
+    this.dialer = new Dialer({
+      registry: this.registry,
+      timers: this.timers,
+      dialTimeoutMs: 10_000,
+      observer: {
+        dialStarted: () => heard.push("started"),
+        dialEnded: () => heard.push("ended"),
+        dialFailed: (cause) => heard.push(`counted ${cause}`),
+        connected: (tookMs) => {
+          heard.push(`connected after ${tookMs}`);
+          return {
+            received: (bytes) => heard.push(`received ${bytes}`),
+            sent: (bytes) => heard.push(`sent ${bytes}`),
+            ended: ({ kind }) => heard.push(`over ${kind}`),
+          };
+        },
+      },
+      ...options,
+    });
+  }
+
+  link(agentId = "agent-a"): FakeLink {
+    const link = new FakeLink(agentId);
+    this.registry.add(link);
+    return link;
+  }
+
+  /** Dials that agents were asked for. */
+  asked(): number {
+    return [...this.registry.links]
+      .reduce((sum, link) => sum + (link as FakeLink).dials.length, 0);
+  }
+
+  /** Whom the first dial went to. */
+  firstAsked(links: readonly FakeLink[]): FakeLink {
+    const [first] = links.filter(({ dials }) => dials.length > 0)
+      .sort((one, other) => one.dials[0]!.turn - other.dials[0]!.turn);
+    return first!;
+  }
+
+  dial(early = "", node?: string, more: Partial<DialOrder> = {}) {
+    return this.dialer.dial({
+      target: TARGET,
+      node,
+      caller: socketCaller(),
+      ...more,
+      takeEarlyData: () => new TextEncoder().encode(early),
+    }, {
+      connected: (conduit) => {
+        this.conduit = conduit;
+        this.heard.push("answered");
+      },
+      failed: (error) => {
+        this.error = error;
+        this.heard.push(`failed ${error.reason}`);
+      },
+    });
+  }
+}
+
+Deno.test("a dial leads to a conduit, which is counted to its end", async () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial();
+  assertEquals(link.dials[0]!.target, TARGET);
+  scene.timers.advance(25);
+  const [near, far] = MemoryConduit.pair();
+  const target = new ConduitProbe(far);
+  link.dials[0]!.events.onConnected(near);
+  assertEquals(scene.heard, [
+    "started",
+    "ended",
+    "connected after 25",
+    "answered",
+  ]);
+  const caller = new ConduitProbe(scene.conduit!);
+  caller.send("query");
+  target.send("some rows");
+  await target.received(5);
+  await caller.received(9);
+  caller.finish();
+  target.finish();
+  await caller.closed;
+  assertEquals(scene.heard.slice(4), ["sent 5", "received 9", "over clean"]);
+  assertEquals(scene.timers.pendingCount, 0);
+});
+
+Deno.test("an agent that does not answer costs its deadline and no more", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial();
+  scene.timers.advance(9_999);
+  assertEquals(scene.heard, ["started"]);
+  scene.timers.advance(1);
+  assertEquals(scene.heard.slice(1), [
+    "ended",
+    "counted deadline",
+    "failed timeout",
+  ]);
+  assertMatch(scene.error!.message, /agent agent-a .* 10\.0\.0\.7:5432 within/);
+  assertEquals(link.dials[0]!.cancelled, true);
+});
+
+Deno.test("without a deadline an agent may take for ever", () => {
+  const scene = new Scene({ dialTimeoutMs: 0 });
+  scene.link();
+  scene.dial();
+  scene.timers.advance(1e9);
+  assertEquals(scene.timers.pendingCount, 0);
+  assertEquals(scene.heard, ["started"]);
+});
+
+Deno.test("a timeout that the agent answers with is an answer (TestProxyDial_AgentTimeout_GRPC)", () => {
+  for (const reason of ["timeout", "endpoint", "cancelled"] as const) {
+    const scene = new Scene();
+    const link = scene.link();
+    scene.dial();
+    const error = new DialError(reason, "dial tcp: i/o timeout");
+    link.dials[0]!.events.onFailed(error);
+    assertEquals(scene.heard.slice(1, 3), ["ended", "counted answered"]);
+    // Whose answer it is, but of what the caller itself has ended.
+    const whose = reason === "cancelled" ? "" : " (agent agent-a)";
+    assertEquals(scene.error?.reason, reason);
+    assertEquals(scene.error?.message, `dial tcp: i/o timeout${whose}`);
+    assertEquals(scene.timers.pendingCount, 0);
+  }
+});
+
+Deno.test("an agent that goes fails its dials at once", () => {
+  for (const reason of ["link-lost", "dial-closed"] as const) {
+    const scene = new Scene();
+    const link = scene.link();
+    scene.dial();
+    link.dials[0]!.events.onFailed(new DialError(reason, "gone"));
+    assertEquals(scene.heard.slice(1), [
+      "ended",
+      `counted ${reason}`,
+      `failed ${reason}`,
+    ]);
+    assertEquals(scene.timers.pendingCount, 0);
+  }
+});
+
+Deno.test("a link that fails a dial before it returns is told once", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  link.dial = (_target, events) => {
+    events.onFailed(new DialError("link-lost", "the agent's link is over"));
+    return { cancel: () => {} };
+  };
+  scene.dial().cancel();
+  assertEquals(scene.heard, [
+    "started",
+    "ended",
+    "counted link-lost",
+    "failed link-lost",
+  ]);
+});
+
+Deno.test("no agent is an answer at once, counted as no dial", () => {
+  const scene = new Scene();
+  const pending = scene.dial();
+  assertEquals(scene.heard, ["counted no-agent", "failed no-agent"]);
+  pending.cancel();
+  assertEquals(scene.heard.length, 2);
+});
+
+Deno.test("whoever cancels hears nothing more, and the agent is told", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  const pending = scene.dial();
+  pending.cancel();
+  pending.cancel();
+  assertEquals(scene.heard, ["started", "ended", "counted cancelled"]);
+  assertEquals(link.dials[0]!.cancelled, true);
+  assertEquals(scene.timers.pendingCount, 0);
+});
+
+Deno.test("a success that comes too late is reset", async () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial().cancel();
+  const [near, far] = MemoryConduit.pair();
+  const target = new ConduitProbe(far);
+  link.dials[0]!.events.onConnected(near);
+  await settled();
+  assertEquals(target.end?.kind, "reset");
+  assertEquals(scene.conduit, undefined);
+  link.dials[0]!.events.onFailed(new DialError("endpoint", "late, too"));
+  assertEquals(scene.error, undefined);
+});
+
+Deno.test("early data leaves with the question, if there is any", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial("hello");
+  scene.dial();
+  const [first, second] = link.dials;
+  assertEquals(new TextDecoder().decode(first!.earlyData), "hello");
+  assertEquals(second!.earlyData, undefined);
+});
+
+Deno.test("what is said before the answer goes to a link that takes it", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  const more = new TextEncoder().encode("more");
+  assertEquals(scene.dial().sendEarly!(more), 0, "this one takes none");
+  const dial = link.dial.bind(link);
+  link.dial = (...order) => ({ ...dial(...order), sendEarly: () => 3 });
+  const pending = scene.dial();
+  assertEquals(pending.sendEarly!(more), 3);
+  pending.cancel();
+  assertEquals(pending.sendEarly!(more), 0, "it was given up");
+});
+
+Deno.test("early data counts as sent once the dial has succeeded", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  const dial = link.dial.bind(link);
+  link.dial = (...args) => ({
+    ...dial(...args),
+    sendEarly: (bytes) => Math.min(bytes.length, 2),
+  });
+  const pending = scene.dial("hello");
+  assertEquals(pending.sendEarly?.(new Uint8Array(5)), 2);
+  assertEquals(scene.heard, ["started"]);
+  const [near] = MemoryConduit.pair();
+  link.dials[0]!.events.onConnected(near);
+  assertEquals(scene.heard.slice(1), [
+    "ended",
+    "connected after 0",
+    "sent 7",
+    "answered",
+  ]);
+});
+
+Deno.test("early data stays with a caller that no agent serves", () => {
+  const scene = new Scene();
+  scene.dialer.dial({
+    target: TARGET,
+    node: undefined,
+    caller: socketCaller(),
+    takeEarlyData: () => {
+      throw new Error("taken");
+    },
+  }, { connected: () => {}, failed: () => {} });
+});
+
+Deno.test("a dial whose link went before it answered goes to another agent", async () => {
+  for (const loss of ["unheard", "unanswered"] as const) {
+    const scene = new Scene();
+    const first = scene.link("agent-a");
+    scene.dial();
+    scene.registry.remove(first);
+    const second = scene.link("agent-b");
+    first.dials[0]!.events.onFailed(new DialError("link-lost", "gone", loss));
+    assertEquals(second.dials.length, 1);
+    const [near, far] = MemoryConduit.pair();
+    new ConduitProbe(far);
+    second.dials[0]!.events.onConnected(near);
+    await settled();
+    assertEquals(scene.heard.filter((line) => line.startsWith("failed")), []);
+    assertEquals(scene.heard.filter((line) => line === "ended").length, 1);
+  }
+});
+
+Deno.test("what a caller has said is not said to two agents, unless the first heard nothing", () => {
+  for (const loss of ["unheard", "unanswered"] as const) {
+    const scene = new Scene();
+    const first = scene.link("agent-a");
+    scene.dial("pay");
+    scene.registry.remove(first);
+    const second = scene.link("agent-b");
+    first.dials[0]!.events.onFailed(new DialError("link-lost", "gone", loss));
+    assertEquals(second.dials.length, loss === "unheard" ? 1 : 0);
+    if (loss === "unheard") {
+      assertEquals(second.dials[0]!.earlyData, new TextEncoder().encode("pay"));
+    } else assertMatch(scene.error!.message, /link to agent agent-a .* lost/);
+  }
+});
+
+Deno.test("an answer is an answer, and a link is asked once", () => {
+  const scene = new Scene();
+  const first = scene.link("agent-a");
+  scene.dial();
+  scene.link("agent-b");
+  first.dials[0]!.events.onFailed(new DialError("endpoint", "refused"));
+  assertEquals(scene.error?.reason, "endpoint");
+  const lone = new Scene();
+  const link = lone.link();
+  lone.dial();
+  link.dials[0]!.events.onFailed(new DialError("link-lost", "x", "unanswered"));
+  assertEquals([lone.error?.reason, link.dials.length], ["link-lost", 1]);
+});
+
+/** A conduit for a dial that is answered. */
+function target(): MemoryConduit {
+  const [near, far] = MemoryConduit.pair();
+  new ConduitProbe(far);
+  return near;
+}
+
+Deno.test("an agent that does not answer soon is not waited for alone", async () => {
+  const scene = new Scene();
+  const [frozen, other] = [scene.link("agent-a"), scene.link("agent-b")];
+  scene.dial();
+  const [asked, rival] = frozen.dials.length === 1
+    ? [frozen, other]
+    : [other, frozen];
+  scene.timers.advance(SECOND_OPINION_MS - 1);
+  assertEquals(rival.dials.length, 0);
+  scene.timers.advance(1);
+  assertEquals(rival.dials[0]!.target, TARGET);
+  rival.dials[0]!.events.onConnected(target());
+  await settled();
+  assertEquals(asked.dials[0]!.cancelled, true);
+  assertEquals(scene.error, undefined);
+  assertEquals(scene.timers.pendingCount, 0);
+  // Late, and nobody's: it is hung up on.
+  const late = target();
+  asked.dials[0]!.events.onConnected(late);
+  assertEquals(scene.heard.filter((line) => line === "answered").length, 1);
+});
+
+Deno.test("what the second agent cannot reach, the first may", async () => {
+  const scene = new Scene();
+  const links = [scene.link("agent-a"), scene.link("agent-b")];
+  scene.dial();
+  scene.timers.advance(SECOND_OPINION_MS);
+  const first = scene.firstAsked(links);
+  const second = links.find((link) => link !== first);
+  second!.dials[0]!.events.onFailed(new DialError("endpoint", "no route"));
+  assertEquals(scene.error, undefined);
+  first!.dials[0]!.events.onConnected(target());
+  await settled();
+  assertEquals(scene.error, undefined);
+});
+
+Deno.test("with two that are asked, what the first says counts, and its loss does not", async () => {
+  const answered = new Scene();
+  const lost = new Scene();
+  for (const scene of [answered, lost]) {
+    const links = [scene.link("agent-a"), scene.link("agent-b")];
+    scene.dial();
+    scene.timers.advance(SECOND_OPINION_MS);
+    // The first that was asked is asked first.
+    const first = scene.firstAsked(links);
+    const second = links.find((link) => link !== first)!;
+    if (scene === answered) {
+      const refused = new DialError("endpoint", "connection refused");
+      first.dials[0]!.events.onFailed(refused);
+      assertEquals(scene.error?.reason, "endpoint");
+      assertEquals(second.dials[0]!.cancelled, true);
+    } else {
+      scene.registry.remove(first);
+      const gone = new DialError("link-lost", "gone", "unanswered");
+      first.dials[0]!.events.onFailed(gone);
+      assertEquals(scene.error, undefined);
+      second.dials[0]!.events.onConnected(target());
+      await settled();
+    }
+    assertEquals(scene.timers.pendingCount, 0);
+  }
+  assertEquals(lost.error, undefined);
+});
+
+Deno.test("nobody else is asked where words went along, the agent is named alone, or it is no other", () => {
+  const words = new Scene();
+  words.link("agent-a");
+  words.link("agent-b");
+  words.dial("pay");
+  words.timers.advance(SECOND_OPINION_MS);
+  assertEquals(words.asked(), 1);
+  const named = new Scene();
+  named.link("agent-a");
+  named.link("agent-b");
+  named.dial("", "id=agent-a");
+  named.timers.advance(SECOND_OPINION_MS);
+  assertEquals(named.asked(), 1);
+  const same = new Scene();
+  same.link("agent-a");
+  same.link("agent-a");
+  same.dial();
+  same.timers.advance(SECOND_OPINION_MS);
+  assertEquals(same.asked(), 1);
+});
+
+Deno.test("what is another machine on each node is refused, to who may not know their names, too", () => {
+  const frontends = [{ commonName: "ops", nodes: ["*"], allow: ["tcp:*:*"] }];
+  const control = new DialControl({
+    policy: { current: new Policy({ frontends }) },
+    refused: () => {},
+  });
+  const order = { caller: certifiedCaller("ops"), oneAgent: true };
+  const scene = new Scene({ control });
+  scene.link("agent-a");
+  scene.dial("", undefined, order);
+  assertEquals([scene.asked(), scene.error], [1, undefined]);
+  scene.link("a name with spaces");
+  scene.dial("", undefined, order);
+  assertEquals(scene.asked(), 1);
+  assertEquals(
+    scene.error?.message,
+    "Cannot dial 10.0.0.7:5432: it is another machine on each node; say " +
+      "which with --node",
+  );
+});
+
+Deno.test("an agent that nobody asked for is not written down as refused", () => {
+  let refused = 0;
+  const frontends = [
+    { commonName: "ops", nodes: ["agent-a"], allow: ["tcp:*:*"] },
+  ];
+  const control = new DialControl({
+    policy: { current: new Policy({ frontends }) },
+    refused: () => refused++,
+  });
+  const scene = new Scene({ control });
+  scene.link("agent-a");
+  scene.link("agent-b");
+  scene.dial("", undefined, { caller: certifiedCaller("ops") });
+  scene.timers.advance(SECOND_OPINION_MS);
+  assertEquals([scene.asked(), refused], [1, 0]);
+});
+
+Deno.test("who gives up gives up on both", () => {
+  const scene = new Scene();
+  const links = [scene.link("agent-a"), scene.link("agent-b")];
+  const pending = scene.dial();
+  scene.timers.advance(SECOND_OPINION_MS);
+  assertEquals(scene.asked(), 2);
+  pending.cancel();
+  assertEquals(links.map((link) => link.dials[0]!.cancelled), [true, true]);
+});

@@ -1,0 +1,94 @@
+/**
+ * An `AgentLink` whose every property a test can set by hand.
+ *
+ * @module
+ */
+
+import type {
+  AgentLink,
+  DialEvents,
+  DialOptions,
+  DialTarget,
+  Identifiers,
+  PendingDial,
+} from "../../../proto/link/link.ts";
+
+/** Identifiers with nothing announced but what is given. */
+export function identifiers(given: Partial<Identifiers> = {}): Identifiers {
+  return {
+    host: [],
+    ipv4: [],
+    ipv6: [],
+    cidr: [],
+    uid: [],
+    defaultRoute: false,
+    ...given,
+  };
+}
+
+/** A connection on which nothing happens, for a link of the packets carrier. */
+export const QUIET_CONNECTION = {
+  lastHeardMs: 0,
+  bulkStreams: 0,
+  roundTripMs: undefined,
+  askForLife: () => {},
+} as const;
+
+let turns = 0;
+
+/** See the module description. */
+export class FakeLink implements AgentLink {
+  readonly peer;
+  isDraining = false;
+  lastHeardMs = 0;
+  load = 0;
+  bulkConduits = 0;
+  roundTripMs: number | undefined;
+  /** How often it was asked for a sign of life. */
+  asked = 0;
+  closed: string | undefined;
+  /** Dials that were asked for, oldest first. */
+  readonly dials: {
+    target: DialTarget;
+    events: DialEvents;
+    cancelled: boolean;
+    earlyData: Uint8Array | undefined;
+    /** Before which others it was asked for, of all links. */
+    turn: number;
+  }[] = [];
+
+  constructor(agentId: string, given: Partial<Identifiers> = {}) {
+    this.peer = {
+      agentId,
+      identifiers: identifiers(given),
+      identity: {
+        kind: "anonymous" as const,
+        commonName: "",
+        fingerprint: "",
+        names: [],
+      },
+      remoteAddress: "10.0.0.7:4711",
+      carrier: "streams" as const,
+      software: "test",
+    };
+  }
+
+  dial(
+    target: DialTarget,
+    events: DialEvents,
+    { earlyData }: DialOptions = {},
+  ): PendingDial {
+    const turn = turns++;
+    const dial = { target, events, cancelled: false, earlyData, turn };
+    this.dials.push(dial);
+    return { cancel: () => void (dial.cancelled = true) };
+  }
+
+  askForLife(): void {
+    this.asked++;
+  }
+
+  close(reason: string): void {
+    this.closed = reason;
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Two memory connections that are joined in the middle: left ⇄ (a transfer b) ⇄
+ * right. The test owns both outer ends.
+ *
+ * @module
+ */
+
+import {
+  transfer,
+  type TransferOptions,
+  type TransferResult,
+} from "../../../proto/transfer/transfer.ts";
+import { ConduitProbe } from "./conduit_probe.ts";
+import { MemoryConduit, type MemoryPairOptions } from "./memory_conduit.ts";
+
+/** How a conduit ends that lost nothing. */
+export const CLEAN = { kind: "clean" } as const;
+
+/** See the module description. */
+export interface JoinedConduits {
+  readonly a: MemoryConduit;
+  readonly b: MemoryConduit;
+  /** The other end of `a`, for trouble on the way. */
+  readonly leftRoad: MemoryConduit;
+  /** The other end of `b`. */
+  readonly rightRoad: MemoryConduit;
+  /** Whoever uses `leftRoad`. */
+  readonly left: ConduitProbe;
+  /** Whoever uses `rightRoad`. */
+  readonly right: ConduitProbe;
+  readonly result: Promise<TransferResult>;
+}
+
+/** Joins two connections. */
+export function joined(
+  pair: MemoryPairOptions = {},
+  options: TransferOptions = {},
+): JoinedConduits {
+  const [leftRoad, a] = MemoryConduit.pair(pair);
+  const [b, rightRoad] = MemoryConduit.pair(pair);
+  const result = transfer(a, b, options);
+  return {
+    a,
+    b,
+    leftRoad,
+    rightRoad,
+    left: new ConduitProbe(leftRoad),
+    right: new ConduitProbe(rightRoad),
+    result,
+  };
+}
+
+/** Bytes that tell where in the stream they belong. */
+export function pattern(bytes: number, from = 0): Uint8Array {
+  const made = new Uint8Array(bytes);
+  for (let i = 0; i < bytes; i++) {
+    const at = from + i;
+    made[i] = (at * 31 + (at >>> 8) * 17) & 0xff;
+  }
+  return made;
+}
+
+/** Whether two chunks hold the same bytes. */
+export function same(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length &&
+    one.every((byte, at) => byte === other[at]);
+}

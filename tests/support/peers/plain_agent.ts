@@ -1,0 +1,62 @@
+/**
+ * An agent that does what Konnectivity's does and nothing of ours: it links over
+ * the packets carrier, looks every name up, and dials what it is asked to.
+ *
+ * @module
+ */
+
+import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
+import { dialTarget } from "../../../net/dial/dial.ts";
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import type { DialHandler } from "../../../proto/link/dial_handler.ts";
+import type { DialError } from "../../../proto/link/link.ts";
+import { openPacketsLink } from "../../../proto/link/packets_agent.ts";
+import { Connection } from "../../../proto/streams/connection.ts";
+import { refusePush } from "../../../proto/streams/refuse_push.ts";
+import { certificates } from "../certificates/certificates.ts";
+import type { Tunnel } from "../rigs/tunnel_harness.ts";
+
+const dial: DialHandler = (target, answer) => {
+  const controller = new AbortController();
+  dialTarget(target, { signal: controller.signal }).then(
+    (conduit) => answer.connected(conduit),
+    (error: DialError) => answer.failed(error),
+  );
+  return { cancel: () => controller.abort() };
+};
+
+/** Links such an agent; it goes with the server. */
+export async function plainAgent(tunnel: Tunnel): Promise<void> {
+  const { ca, client } = await certificates();
+  const linked = Promise.withResolvers<void>();
+  await connectAgentTls({
+    host: "127.0.0.1",
+    port: tunnel.agentPort,
+    credentials: { ca, ...client },
+    alpn: ["h2"],
+    proxyEnv: {},
+    timeoutMs: 10_000,
+  }, (transport) => {
+    const connection = new Connection({
+      role: "client",
+      clock: systemTimers,
+      events: { onStream: refusePush, onClosed: () => {} },
+    });
+    connection.start();
+    driveHttp2(transport, connection, systemTimers);
+    openPacketsLink(connection, {
+      agentId: "go-1",
+      identifiers: "",
+      authority: "tunnel-server",
+      onDial: dial,
+      timers: systemTimers,
+      onServerInfo: () => linked.resolve(),
+      onClosed: (error) => {
+        linked.reject(error);
+        connection.shutdown(error.message);
+      },
+    });
+  });
+  await linked.promise;
+}

@@ -1,0 +1,85 @@
+/**
+ * A gRPC frontend in this process, on a unix socket, whose dials a test
+ * answers.
+ *
+ * @module
+ */
+
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { GrpcRouter } from "../../../proto/grpc/server.ts";
+import type { DialHandler } from "../../../proto/link/dial_handler.ts";
+import { PROXY_PATH } from "../../../proto/link/dial_proxy.ts";
+import { proxyMethod } from "../../../proto/link/proxy_method.ts";
+import { Connection } from "../../../proto/streams/connection.ts";
+import type { LocalSettings } from "../../../proto/streams/settings.ts";
+import { arrivals } from "./sockets.ts";
+
+/** See the module description. */
+export class ProxyFrontend implements AsyncDisposable {
+  readonly path: string;
+  /** All connections that were ever accepted. */
+  readonly connections: Connection[] = [];
+  readonly #directory: string;
+  readonly #listener: Deno.Listener;
+  readonly #accepting: Promise<void>;
+  readonly #closing: Promise<void>[] = [];
+
+  /**
+   * @param onDial Answers dials.
+   * @param settings What each connection announces.
+   * @param admit Called for each call; may throw how it is turned away.
+   */
+  constructor(
+    onDial: DialHandler,
+    settings: Partial<LocalSettings> = {},
+    admit: () => void = () => {},
+  ) {
+    this.#directory = Deno.makeTempDirSync();
+    this.path = `${this.#directory}/front.sock`;
+    this.#listener = Deno.listen({ transport: "unix", path: this.path });
+    const method = proxyMethod({ onDial, timers: systemTimers });
+    const router = new GrpcRouter({
+      methods: {
+        [PROXY_PATH]: (call) => {
+          admit();
+          return method(call);
+        },
+      },
+      timers: systemTimers,
+    });
+    this.#accepting = this.#accept(router, settings);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close();
+    await this.#accepting;
+    for (const one of this.connections) one.abort(0, "the test is over");
+    await Promise.all(this.#closing);
+    await Deno.remove(this.#directory, { recursive: true });
+  }
+
+  async #accept(
+    router: GrpcRouter,
+    settings: Partial<LocalSettings>,
+  ): Promise<void> {
+    for await (const conn of arrivals(this.#listener)) {
+      const closed = Promise.withResolvers<void>();
+      const connection = new Connection({
+        role: "server",
+        clock: systemTimers,
+        settings,
+        events: {
+          onStream: (stream) => router.accept(stream),
+          onClosed: () => closed.resolve(),
+        },
+      });
+      this.connections.push(connection);
+      this.#closing.push(closed.promise);
+      connection.start();
+      driveHttp2(socketTransport(denoSocket(conn)), connection, systemTimers);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * An agent of another make, over real TLS, that says what a test tells it.
+ *
+ * @module
+ */
+
+import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { Metadata } from "../../../proto/grpc/metadata.ts";
+import { CONNECT_PATH } from "../../../proto/link/packets_link.ts";
+import { Connection } from "../../../proto/streams/connection.ts";
+import { refusePush } from "../../../proto/streams/refuse_push.ts";
+import { certificates } from "../certificates/certificates.ts";
+import { ScriptedCaller } from "../watch/packet_script.ts";
+import type { Tunnel } from "../rigs/tunnel_harness.ts";
+
+/** Calls `/AgentService/Connect`. @param fields Of its metadata. */
+export async function scriptedAgent(
+  tunnel: Tunnel,
+  fields: readonly [string, string][] = [["agentid", "go-1"]],
+): Promise<ScriptedCaller> {
+  const { ca, client } = await certificates();
+  const metadata = new Metadata();
+  for (const [name, value] of fields) metadata.add(name, value);
+  return await connectAgentTls({
+    host: "127.0.0.1",
+    port: tunnel.agentPort,
+    credentials: { ca, ...client },
+    alpn: ["h2"],
+    proxyEnv: {},
+    timeoutMs: 10_000,
+  }, (transport) => {
+    const connection = new Connection({
+      role: "client",
+      clock: systemTimers,
+      events: {
+        onStream: refusePush,
+        onClosed: () => {},
+      },
+    });
+    connection.start();
+    driveHttp2(transport, connection, systemTimers);
+    return new ScriptedCaller(connection, CONNECT_PATH, metadata);
+  });
+}

@@ -1,0 +1,75 @@
+/**
+ * A TLS port of ours in this process, for tests of its clients.
+ *
+ * @module
+ */
+
+import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import type { SocketListener } from "../../../net/bind/socket_listener.ts";
+import {
+  type TlsServerOptions,
+  tlsServerSocket,
+} from "../../../net/tls/tls_server_socket.ts";
+import { TlsHandshakeError } from "../../../net/tls/trust/tls_errors.ts";
+import { certificates } from "../certificates/certificates.ts";
+import type { TlsEngine } from "../rigs/tls_engines.ts";
+
+/** See the module description. */
+export class TlsServer implements AsyncDisposable {
+  readonly port: number;
+  /** Failures of handshakes, in order. */
+  readonly refusals: TlsHandshakeError[] = [];
+  readonly #listener: SocketListener;
+  readonly #accepting: Promise<void>;
+
+  private constructor(
+    engine: TlsEngine,
+    onSocket: (socket: ByteSocket) => void,
+    options: TlsServerOptions,
+  ) {
+    this.#listener = engine.listen();
+    this.port = this.#listener.address.port;
+    this.#accepting = this.#accept(onSocket, options);
+  }
+
+  /** @param options Instead of: a good certificate, one required, ALPN `h2`. */
+  static async open(
+    engine: TlsEngine,
+    onSocket: (socket: ByteSocket) => void,
+    options: Partial<TlsServerOptions> = {},
+  ): Promise<TlsServer> {
+    const { server, ca } = await certificates();
+    return new TlsServer(engine, onSocket, {
+      credentials: { ...server, ca },
+      clientCertificate: "required",
+      alpn: ["h2", "http/1.1"],
+      handshakeTimeoutMs: 5_000,
+      minVersion: "TLSv1.2",
+      tls: engine.tls,
+      ...options,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close();
+    await this.#accepting;
+  }
+
+  async #accept(
+    onSocket: (socket: ByteSocket) => void,
+    options: TlsServerOptions,
+  ): Promise<void> {
+    for (;;) {
+      let socket: ByteSocket;
+      try {
+        socket = await this.#listener.accept();
+      } catch {
+        return; // It is closed.
+      }
+      tlsServerSocket(socket, options).then(onSocket, (error) => {
+        if (!(error instanceof TlsHandshakeError)) throw error;
+        this.refusals.push(error);
+      });
+    }
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * A service over UDP whose endpoints answer what they hear, behind a proxy.
+ *
+ * @module
+ */
+
+import type { ProxiedPort } from "../../../agent/proxy/listeners/proxied_port.ts";
+import type { Service, ServicePort } from "../../../catalog/model/model.ts";
+import { DatagramPeer } from "./datagrams.ts";
+import { endpoints, type ProxyRig, service } from "../rigs/proxy_rig.ts";
+
+/** The service of these rigs. */
+export const KEY = "default/echo";
+
+/** A port of a service. */
+export const udp = (name: string, port: number): ServicePort => ({
+  name,
+  port,
+  protocol: "udp",
+});
+
+/** A service that answers what it hears. */
+export const echo = (about: Partial<Omit<Service, "name">> = {}): Service =>
+  service("echo", { ports: [udp("", 53)], ...about });
+
+/** The same, on a local port that is given. */
+export const at = (port: number): Service =>
+  echo({ ports: [{ ...udp("", 53), listen: { port } }] });
+
+/** Serves `echo` at `ports`. @returns Where. */
+export function serveAt(
+  rig: ProxyRig,
+  ports: readonly number[],
+  about: Partial<Omit<Service, "name">> = {},
+): Promise<number> {
+  rig.sink.set({
+    services: [echo(about)],
+    endpoints: [endpoints("echo", ports)],
+  });
+  return rig.listening(KEY);
+}
+
+/** Other endpoints take over. */
+export const move = (rig: ProxyRig, ports: readonly number[]): void =>
+  rig.sink.add({ endpoints: [endpoints("echo", ports)] });
+
+/** The port that stands for it. */
+export const portOf = (rig: ProxyRig): ProxiedPort =>
+  rig.proxy.served.get(KEY)!.port;
+
+/** Its sessions. */
+export const loadOf = (rig: ProxyRig): number =>
+  rig.proxy.served.get(KEY)!.proxy.load;
+
+/** Turns of the event loop in which what is closed gets closed. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve));
+}
+
+/** A port where nobody is, over UDP or TCP. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    await using peer = await DatagramPeer.open();
+    const { port } = peer;
+    try {
+      Deno.listen({ hostname: "127.0.0.1", port }).close();
+      return port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
+}
+
+/** Passes when nobody has the port. */
+export async function assertClosed(port: number): Promise<void> {
+  for (;;) {
+    try {
+      return await (await DatagramPeer.open(port))[Symbol.asyncDispose]();
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+  }
+}

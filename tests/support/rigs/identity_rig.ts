@@ -1,0 +1,124 @@
+/**
+ * A tunnel whose server has an identity of its own, with the stores that its
+ * commands work on.
+ *
+ * @module
+ */
+
+import {
+  type Authorities,
+  loadAuthorities,
+  pinOfCurrent,
+} from "../../../server/identity/authorities.ts";
+import { NodeStore } from "../../../server/identity/node_store.ts";
+import { StateDirectory } from "../../../server/identity/state_directory.ts";
+import {
+  TokenStore,
+  type TokenWish,
+} from "../../../server/identity/token_store.ts";
+import type { ServerOptions } from "../../../server/options.ts";
+import { IdentityNode, type ServerPlace } from "./identity_node.ts";
+import { memoryFolder } from "../memory/memory_folder.ts";
+import { type AgentWish, Tunnel, type TunnelAgent } from "./tunnel_harness.ts";
+
+const HOUR_MS = 3600_000;
+const USUAL_TOKEN: TokenWish = {
+  lifeMs: HOUR_MS,
+  uses: 1,
+  nodePattern: "*",
+  identifiers: "",
+  needsApproval: false,
+  note: "",
+};
+
+/** See the module description. */
+export class IdentityRig implements AsyncDisposable {
+  readonly tunnel: Tunnel;
+  readonly state: StateDirectory;
+  readonly tokens: TokenStore;
+  readonly nodes: NodeStore;
+
+  private constructor(
+    tunnel: Tunnel,
+    state: StateDirectory,
+    readonly agentOptions: ServerOptions["agents"],
+  ) {
+    this.tunnel = tunnel;
+    this.state = state;
+    this.tokens = new TokenStore(state);
+    this.nodes = new NodeStore(state);
+  }
+
+  /**
+   * @param agents How the agent port differs from the usual one.
+   * @param server And the rest of the server.
+   */
+  static async open(
+    agents: Partial<ServerOptions["agents"]> = {},
+    directory: string = memoryFolder(),
+    server: Partial<ServerOptions> = {},
+  ): Promise<IdentityRig> {
+    const options = {
+      address: { hostname: "127.0.0.1", port: 0 },
+      allowAnonymous: false,
+      alpnProtocols: [],
+      keepaliveMs: HOUR_MS,
+      identity: {
+        stateDirectory: directory,
+        // The agents of the harness look for the address that they dial.
+        serverNames: ["127.0.0.1"],
+        nodeCertificateLifeMs: 24 * HOUR_MS,
+      },
+      ...agents,
+    };
+    const tunnel = await Tunnel.open({
+      server: { ...server, agents: options },
+    });
+    const state = await StateDirectory.open(directory);
+    return new IdentityRig(tunnel, state, options);
+  }
+
+  /** As the files say now. */
+  authorities(): Promise<Authorities> {
+    return loadAuthorities(this.state);
+  }
+
+  /** The server, for nodes that trust what is trusted now. */
+  async place(): Promise<ServerPlace> {
+    const { bundle } = await this.authorities();
+    return { port: this.tunnel.agentPort, ca: bundle };
+  }
+
+  /** A new token. */
+  async token(wish: Partial<TokenWish> = {}): Promise<string> {
+    const pin = pinOfCurrent(await this.authorities());
+    const whole = { ...USUAL_TOKEN, ...wish };
+    return (await this.tokens.create(whole, pin, Date.now())).token;
+  }
+
+  /** A node that has joined. */
+  async joined(
+    name: string,
+    wish: Partial<TokenWish> = {},
+  ): Promise<IdentityNode> {
+    const node = await IdentityNode.make(name);
+    await node.join(await this.place(), await this.token(wish));
+    return node;
+  }
+
+  /** How an agent of that node starts; the test may lie in what it adds. */
+  async wish(node: IdentityNode, lie: AgentWish = {}): Promise<AgentWish> {
+    const { ca } = await this.place();
+    return { agentId: node.name, keyPair: await node.pair(), ca, ...lie };
+  }
+
+  /** Links an agent of that node. */
+  async link(node: IdentityNode, lie: AgentWish = {}): Promise<TunnelAgent> {
+    return await this.tunnel.link(await this.wish(node, lie));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.tunnel[Symbol.asyncDispose]();
+    await Deno.remove(this.state.root, { recursive: true });
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * A keeper of links whose attempts a test answers, one by one or as a world of
+ * servers does that come and go.
+ *
+ * @module
+ */
+
+import {
+  type AttemptEvents,
+  LinkKeeper,
+  type ServerLink,
+} from "../../../agent/links/link_keeper.ts";
+import { ConnectError } from "../../../net/dial/agent_connect.ts";
+import { settled } from "../memory/conduit_probe.ts";
+import { FakeTimers } from "../memory/fake_timers.ts";
+
+/** What a machine says on which no server runs. */
+export function refusal(): ConnectError {
+  const cause = Object.assign(new Error(), { code: "ECONNREFUSED" });
+  return new ConnectError("connection refused", { cause });
+}
+
+/** One attempt, and the test's hand in what comes of it. */
+export class Attempt {
+  closed: string | undefined;
+  drained = false;
+  readonly #outcome = Promise.withResolvers<ServerLink>();
+
+  constructor(
+    readonly address: string,
+    readonly atMs: number,
+    readonly events: AttemptEvents,
+  ) {}
+
+  get promise(): Promise<ServerLink> {
+    return this.#outcome.promise;
+  }
+
+  /** `s1/p2`: the second process with the id `s1`. */
+  succeed(name: string, count = 1, carrier = "streams"): Promise<void> {
+    const [serverId = "", instanceId = ""] = name.split("/");
+    const server = { serverId, instanceId };
+    const kind = carrier as "streams" | "packets";
+    if (!this.events.claim(server, kind)) {
+      return this.failWith(new Error("linked already"));
+    }
+    this.#outcome.resolve({
+      ...server,
+      serverCount: count,
+      carrier: kind,
+      drain: () => void (this.drained = true),
+      close: (reason) => {
+        this.closed = reason;
+        this.events.closed(reason);
+      },
+    });
+    return settled();
+  }
+
+  fail(reason: string): Promise<void> {
+    return this.failWith(new Error(reason));
+  }
+
+  refuse(): Promise<void> {
+    return this.failWith(refusal());
+  }
+
+  failWith(error: Error): Promise<void> {
+    this.#outcome.reject(error);
+    return settled();
+  }
+
+  lose(reason: string): Promise<void> {
+    this.events.closed(reason);
+    return settled();
+  }
+
+  drain(): Promise<void> {
+    this.events.draining();
+    return settled();
+  }
+}
+
+/** What a test holds of a keeper. */
+export interface Rig {
+  readonly timers: FakeTimers;
+  readonly attempts: Attempt[];
+  /** What the observer heard. */
+  readonly said: string[];
+  readonly retries: number[];
+  readonly keeper: LinkKeeper;
+}
+
+/** The same, with servers that answer. */
+export interface World extends Rig {
+  run(ms: number, stepMs?: number): Promise<void>;
+  /** The last attempt that was answered, by address. */
+  readonly links: Map<string, Attempt>;
+  attemptsAt(address: string, sinceMs?: number): number;
+}
+
+/** Addresses whose attempts the test answers one by one. */
+export function setUp(
+  options: Partial<
+    {
+      addresses: readonly string[];
+      links: number;
+      forever: boolean;
+      intervalMs: number;
+      wanted: (reported: number) => number;
+    }
+  > = {},
+): Rig {
+  const timers = new FakeTimers();
+  const attempts: Attempt[] = [];
+  const said: string[] = [];
+  const retries: number[] = [];
+  const { addresses = ["a:1"], intervalMs } = options;
+  const keeper = new LinkKeeper({
+    timers,
+    random: () => 0.5,
+    linksPerServer: options.links ?? 1,
+    ...(intervalMs === undefined ? {} : { intervalMs }),
+    intervalCapMs: 10_000,
+    forever: options.forever ?? false,
+    serversWanted: options.wanted ?? ((reported) => reported),
+    addresses: addresses.map((name) => ({
+      name,
+      connect: (events) => {
+        const attempt = new Attempt(name, timers.now(), events);
+        attempts.push(attempt);
+        return attempt.promise;
+      },
+    })),
+    observer: {
+      linked: (link) => void said.push(`linked ${link.serverId}`),
+      lost: (link, reason) =>
+        void said.push(`lost ${link.serverId}: ${reason}`),
+      failed: (reason, retryMs) => {
+        said.push(`failed: ${reason}`);
+        retries.push(retryMs);
+      },
+      counted: () => {},
+      haveOneId: (id, at) => void said.push(`${id} at ${at.join(" and ")}`),
+    },
+  });
+  keeper.start();
+  return { timers, attempts, said, retries, keeper };
+}
+
+/**
+ * Servers that answer by themselves, as the test lets them.
+ *
+ * @param world By address: who answers there, nobody, or one after the other.
+ */
+export function setUpWorld(
+  world: Map<string, string | readonly string[] | undefined>,
+  options: { count?: number } = {},
+): World {
+  const rig = setUp({ addresses: [...world.keys()] });
+  const turns = new Map<string, number>();
+  let answered = 0;
+  const links = new Map<string, Attempt>();
+  const answer = async (attempt: Attempt) => {
+    const found = world.get(attempt.address);
+    if (found === undefined) return await attempt.refuse();
+    const turn = turns.get(attempt.address) ?? 0;
+    turns.set(attempt.address, turn + 1);
+    const name = typeof found === "string" ? found : found[turn % found.length];
+    await attempt.succeed(name!, options.count ?? 1);
+    links.set(attempt.address, attempt);
+  };
+  /** Time goes by, and whoever is asked answers. */
+  const run = async (ms: number, stepMs = 50) => {
+    for (let spent = 0; spent < ms; spent += stepMs) {
+      while (answered < rig.attempts.length) {
+        await answer(rig.attempts[answered++]!);
+      }
+      rig.timers.advance(stepMs);
+    }
+    while (answered < rig.attempts.length) {
+      await answer(rig.attempts[answered++]!);
+    }
+  };
+  const attemptsAt = (address: string, sinceMs = 0) =>
+    rig.attempts.filter((one) => one.address === address && one.atMs >= sinceMs)
+      .length;
+  return { ...rig, run, links, attemptsAt };
+}

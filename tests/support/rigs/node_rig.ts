@@ -1,0 +1,220 @@
+/**
+ * A server with discovery, and nodes that joined: agents that announce, proxies
+ * that follow, and roads from node to node.
+ *
+ * @module
+ */
+
+import {
+  type RunningProxy,
+  startNodeProxy,
+} from "../../../agent/proxy/node_proxy.ts";
+import { PROXY_DEFAULTS } from "../../../agent/proxy/defaults.ts";
+import type { AgentOptions } from "../../../agent/options.ts";
+import { AdsSource } from "../../../agent/proxy/ads/ads_source.ts";
+import { proxyNode } from "../../../agent/proxy/ads/proxy_node.ts";
+import type { Source } from "../../../catalog/model/source.ts";
+import { tlsRoad } from "../../../client/ads/ads_road.ts";
+import type { NodeRoad } from "../../../client/road.ts";
+import {
+  openRoad,
+  type RoadDial,
+  type RoadDialer,
+} from "../../../client/road_dialer.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { Credentials } from "../../../net/tls/trust/credentials.ts";
+import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
+import type { AnnouncedService } from "../../../proto/link/control_messages.ts";
+import type { Conduit } from "../../../proto/transfer/conduit.ts";
+import type { ServerOptions } from "../../../server/options.ts";
+import { type RunningServer, startServer } from "../../../server/server.ts";
+import { freePort } from "../../peers/ports.ts";
+import type { IdentityNode } from "./identity_node.ts";
+import { IdentityRig } from "./identity_rig.ts";
+import { memoryFolder } from "../memory/memory_folder.ts";
+import { RecordedLog } from "../watch/recorded_log.ts";
+import type { AgentWish, Tunnel, TunnelAgent } from "./tunnel_harness.ts";
+
+/** What a test's server is like, where it is not as usual. */
+export interface NodeRigWish {
+  readonly sources?: readonly Source[];
+  readonly server?: Partial<ServerOptions>;
+  readonly agents?: Partial<ServerOptions["agents"]>;
+}
+
+/** `NAME=127.0.0.1:PORT`, or as is said. */
+export function announced(
+  name: string,
+  targetPort: number,
+  change: Partial<AnnouncedService> = {},
+): AnnouncedService {
+  return {
+    name,
+    namespace: "",
+    port: 80,
+    protocol: "tcp",
+    appProtocol: "",
+    host: "127.0.0.1",
+    targetPort,
+    ...change,
+  };
+}
+
+const DISCOVERY = {
+  sources: [],
+  windowMinMs: 50,
+  windowMaxMs: 1_000,
+  settleMs: 0,
+} as const;
+
+/** A proxy on a node. */
+export interface NodeProxy {
+  readonly log: RecordedLog;
+  readonly running: RunningProxy;
+  /** Resolves when a port of a service is served. @returns Where. */
+  served(key: string): Promise<number>;
+}
+
+/** See the module description. */
+export class NodeRig implements AsyncDisposable {
+  readonly #identity: IdentityRig;
+  readonly #dialers: RoadDialer[] = [];
+  readonly #proxies: RunningProxy[] = [];
+  #restarted: RunningServer | undefined;
+
+  private constructor(identity: IdentityRig) {
+    this.#identity = identity;
+  }
+
+  static async open(wish: NodeRigWish = {}): Promise<NodeRig> {
+    // A server that is started again must find its port free.
+    const address = { hostname: "127.0.0.1", port: freePort() };
+    const agents = { address, ...wish.agents };
+    const identity = await IdentityRig.open(agents, memoryFolder(), {
+      discovery: { ...DISCOVERY, sources: wish.sources ?? [] },
+      ...wish.server,
+    });
+    return new NodeRig(identity);
+  }
+
+  get tunnel(): Tunnel {
+    return this.#identity.tunnel;
+  }
+
+  get nodes(): IdentityRig["nodes"] {
+    return this.#identity.nodes;
+  }
+
+  joined(name: string): Promise<IdentityNode> {
+    return this.#identity.joined(name);
+  }
+
+  /** Links an agent of a node. */
+  link(node: IdentityNode, wish: AgentWish = {}): Promise<TunnelAgent> {
+    return this.#identity.link(node, wish);
+  }
+
+  /** Ends the server, and has another one like it at the same place. */
+  async restart(
+    meanwhile: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<RunningServer> {
+    const { tunnel } = this;
+    const { server, agentPort } = tunnel;
+    server.stop("the server burns");
+    await server.finished;
+    await meanwhile();
+    const options = await tunnel.serverOptions({
+      server: {
+        agents: {
+          ...this.#identity.agentOptions,
+          address: { hostname: "127.0.0.1", port: agentPort },
+        },
+        discovery: DISCOVERY,
+      },
+    });
+    return this.#restarted = await startServer(options, tunnel.log);
+  }
+
+  /** How an agent of a node starts. */
+  async agentOptions(node: IdentityNode): Promise<AgentOptions> {
+    return await this.tunnel.agentOptions(await this.#identity.wish(node));
+  }
+
+  /** From a node into the tunnel. */
+  async road(node: IdentityNode): Promise<NodeRoad> {
+    const { tunnel } = this;
+    const { cert, key } = await node.pair();
+    return {
+      kind: "node",
+      addresses: [{ host: "127.0.0.1", port: tunnel.agentPort }],
+      files: {
+        ca: await tunnel.file(node.authorities),
+        cert: await tunnel.file(cert),
+        key: await tunnel.file(key),
+      },
+      serverName: TUNNEL_SERVER_NAME,
+      proxyEnv: {},
+    };
+  }
+
+  /** Dials as a node. */
+  async dialer(
+    node: IdentityNode,
+  ): Promise<(address: string, agent?: string) => Promise<Conduit>> {
+    const dialer = openRoad(await this.road(node));
+    this.#dialers.push(dialer);
+    return (address, agent) => {
+      const target = { protocol: "tcp", address };
+      const dial: RoadDial = {
+        target,
+        ...(agent === undefined ? {} : { node: agent }),
+      };
+      return dialer.dial(dial);
+    };
+  }
+
+  /** A proxy on `node` that follows discovery. */
+  async proxy(node: IdentityNode): Promise<NodeProxy> {
+    const log = new RecordedLog();
+    const road = await this.road(node);
+    const { files, serverName, addresses, proxyEnv } = road;
+    const running = startNodeProxy({
+      ...PROXY_DEFAULTS,
+      addresses: { kind: "anywhere", host: "127.0.0.1" },
+      road,
+      sources: [
+        new AdsSource({
+          road: tlsRoad({
+            addresses,
+            credentials: () => Credentials.load(files).current,
+            serverName: serverName!,
+            proxyEnv: proxyEnv ?? {},
+          }),
+          mode: "delta",
+          node: proxyNode(`${node.name}/proxy`, ""),
+          timers: systemTimers,
+          random: () => 0,
+          log,
+        }),
+      ],
+      admin: { hostname: "127.0.0.1", port: 0 },
+      drainTimeoutMs: 0,
+    }, log);
+    this.#proxies.push(running);
+    const served = async (key: string) => {
+      const line = new RegExp(`^${key} is served on `);
+      const { message } = await log.until(line);
+      return Number(/:(\d+)$/.exec(message)![1]);
+    };
+    return { log, running, served };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const dialer of this.#dialers) dialer.close();
+    for (const proxy of this.#proxies) proxy.stop("the test is over");
+    for (const proxy of this.#proxies) await proxy.finished;
+    this.#restarted?.stop("the test is over");
+    await this.#identity[Symbol.asyncDispose]();
+    await this.#restarted?.finished;
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * A server process that is stopped and started again at the same place.
+ *
+ * @module
+ */
+
+import { Child } from "../../peers/child.ts";
+import { freePort } from "../../peers/ports.ts";
+import { ourCommand } from "../../peers/tunnel.ts";
+import type { Workspace } from "../../peers/workspace.ts";
+
+/** See the module description. */
+export class ServerProcess {
+  readonly agentPort = freePort();
+  readonly socket: string;
+  readonly #workspace: Workspace;
+  readonly #flags: readonly string[];
+  readonly #healthPort = freePort();
+  #child: Child | undefined;
+
+  constructor(
+    workspace: Workspace,
+    readonly serverId: string,
+    flags: readonly string[] = [],
+  ) {
+    const { ca, server } = workspace.certificates;
+    this.#workspace = workspace;
+    this.socket = workspace.path("f.sock");
+    this.#flags = [
+      "--v=2",
+      `--server-id=${serverId}`,
+      `--agent-port=${this.agentPort}`,
+      "--agent-bind-address=127.0.0.1",
+      `--health-port=${this.#healthPort}`,
+      "--health-bind-address=127.0.0.1",
+      `--admin-port=${freePort()}`,
+      `--uds-name=${this.socket}`,
+      "--server-port=0",
+      `--cluster-cert=${server.cert}`,
+      `--cluster-key=${server.key}`,
+      `--cluster-ca-cert=${ca}`,
+      ...flags,
+    ];
+  }
+
+  /** For `--server`. */
+  get address(): string {
+    return `127.0.0.1:${this.agentPort}`;
+  }
+
+  get child(): Child {
+    return this.#child!;
+  }
+
+  /** Starts it and waits until it listens; agents may not be there. */
+  async start(): Promise<void> {
+    this.#child = new Child({
+      name: `server ${this.serverId}`,
+      command: [...ourCommand("server"), ...this.#flags],
+      logFile: this.#workspace.path(`${this.serverId}.log`),
+    });
+    await this.#child.untilReady(
+      `http://127.0.0.1:${this.#healthPort}/healthz`,
+    );
+  }
+
+  /** Ends when an agent is linked. @returns After how long. */
+  async untilLinked(): Promise<number> {
+    const startedMs = performance.now();
+    await this.child.untilPrinted(/agent linked/);
+    return performance.now() - startedMs;
+  }
+
+  async stop(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    await this.#child?.stop(signal);
+  }
+}

@@ -1,0 +1,330 @@
+/**
+ * A whole tunnel inside the test process: a server and its agents, over real
+ * sockets and TLS, with everything that a test may want to hold in its hands.
+ *
+ * @module
+ */
+
+import type { AgentOptions } from "../../../agent/options.ts";
+import { Relay } from "../../../agent/relay/relay.ts";
+import { type RunningAgent, startAgent } from "../../../agent/agent.ts";
+import type { FrontendProtocol, Road } from "../../../client/road.ts";
+import {
+  openRoad,
+  type RoadDial,
+  type RoadDialer,
+} from "../../../client/road_dialer.ts";
+import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
+import type { AnnouncedService } from "../../../proto/link/control_messages.ts";
+import type { Carrier, Identifiers } from "../../../proto/link/link.ts";
+import type { FrontendMode, ServerOptions } from "../../../server/options.ts";
+import { type RunningServer, startServer } from "../../../server/server.ts";
+import type { Conduit } from "../../../proto/transfer/conduit.ts";
+import { certificates } from "../certificates/certificates.ts";
+import { ConduitProbe } from "../memory/conduit_probe.ts";
+import { CuttableRoad } from "../peers/cuttable_road.ts";
+import { identifiers } from "../memory/fake_link.ts";
+import { ProbeTarget } from "../peers/probe_target.ts";
+import { RecordedLog } from "../watch/recorded_log.ts";
+
+const LOOPBACK = { hostname: "127.0.0.1", port: 0 } as const;
+const HOUR_MS = 3600_000;
+const MIB = 1024 * 1024;
+
+/** What a test's tunnel is like, where it is not as usual. */
+export interface TunnelWish {
+  readonly frontend?: "unix" | "tcp";
+  readonly mode?: FrontendMode;
+  readonly connectEarly200?: boolean;
+  readonly server?: Partial<ServerOptions>;
+  readonly serverAgents?: Partial<ServerOptions["agents"]>;
+}
+
+/** What a test's agent is like, where it is not as usual. */
+export interface AgentWish {
+  readonly agentId?: string;
+  readonly carrier?: Carrier;
+  readonly identifiers?: Partial<Identifiers>;
+  readonly keyPair?: CertificatePair | "none";
+  /** PEM of the CA that the agent trusts. */
+  readonly ca?: string;
+  /** Where the server is; the tunnel's own when absent. */
+  readonly serverPort?: number;
+  readonly dials?: Partial<AgentOptions["dials"]>;
+  readonly audit?: NonNullable<AgentOptions["audit"]>;
+  readonly drainTimeoutMs?: number;
+  readonly services?: readonly AnnouncedService[];
+  readonly relay?: AgentOptions["relay"];
+}
+
+/** An agent and what it logs. */
+export interface TunnelAgent {
+  readonly running: RunningAgent;
+  readonly log: RecordedLog;
+}
+
+/** See the module description. */
+export class Tunnel implements AsyncDisposable {
+  readonly log = new RecordedLog();
+  readonly agents: TunnelAgent[] = [];
+  readonly #folder: string;
+  readonly #dialers = new Map<FrontendProtocol, RoadDialer>();
+  readonly #roads: CuttableRoad[] = [];
+  #running: RunningServer | undefined;
+  #target: ProbeTarget | undefined;
+  #files = 0;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** A tunnel without agents. */
+  static async open(wish: TunnelWish = {}): Promise<Tunnel> {
+    // Short: a unix socket's path has 107 bytes at most.
+    const tunnel = new Tunnel(await Deno.makeTempDir({ prefix: "t-" }));
+    try {
+      const options = await tunnel.serverOptions(wish);
+      tunnel.#running = await startServer(options, tunnel.log);
+      return tunnel;
+    } catch (error) {
+      await tunnel[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** A tunnel with one agent that is linked, over a road that can be cut. */
+  static async linked(
+    carrier: Carrier,
+    wish: TunnelWish = {},
+  ): Promise<Tunnel> {
+    const tunnel = await Tunnel.open(wish);
+    await tunnel.link({ carrier, serverPort: tunnel.newRoad().port });
+    return tunnel;
+  }
+
+  get server(): RunningServer {
+    return this.#running!;
+  }
+
+  get agentPort(): number {
+    return portOf(this.server.addresses.agents);
+  }
+
+  get socketPath(): string {
+    return `${this.#folder}/f.sock`;
+  }
+
+  /** What the conduits of `connect` reach. */
+  get target(): ProbeTarget {
+    return this.#target ??= new ProbeTarget();
+  }
+
+  /** A new file in the tunnel's folder. @returns Its path. */
+  async file(text: string, mode = 0o600): Promise<string> {
+    const path = `${this.#folder}/${++this.#files}.pem`;
+    await Deno.writeTextFile(path, text, { mode });
+    return path;
+  }
+
+  /** As usual, but for what is wished. */
+  async serverOptions(wish: TunnelWish = {}): Promise<ServerOptions> {
+    const { ca, server } = await certificates();
+    const keyPair = await this.#keyPair(server);
+    const caFile = await this.file(ca);
+    return {
+      serverId: "server-1",
+      serverCount: 1,
+      frontend: {
+        mode: wish.mode ?? "auto",
+        keepaliveMs: HOUR_MS,
+        connectEarly200: wish.connectEarly200 ?? false,
+        listen: wish.frontend === "tcp"
+          ? { kind: "tcp", address: LOOPBACK, keyPair, caFile }
+          : { kind: "unix", path: this.socketPath, deleteExisting: true },
+      },
+      agents: {
+        address: LOOPBACK,
+        keyPair,
+        caFile,
+        allowAnonymous: false,
+        alpnProtocols: [],
+        keepaliveMs: HOUR_MS,
+        ...wish.serverAgents,
+      },
+      tls: { minVersion: "TLSv1.2" },
+      strategies: ["default"],
+      admin: LOOPBACK,
+      health: LOOPBACK,
+      dialTimeoutMs: 10_000,
+      shutdownTimeoutMs: 10_000,
+      messageBytesMax: 32 * MIB,
+      ...wish.server,
+    };
+  }
+
+  /** As usual, but for what is wished. */
+  async agentOptions(wish: AgentWish = {}): Promise<AgentOptions> {
+    const { ca, client } = await certificates();
+    const { carrier, keyPair = client } = wish;
+    return {
+      agentId: wish.agentId ?? "agent-1",
+      identifiers: identifiers(wish.identifiers),
+      server: {
+        addresses: [{
+          host: "127.0.0.1",
+          port: wish.serverPort ?? this.agentPort,
+        }],
+        caFile: await this.file(wish.ca ?? ca),
+        ...keyPair === "none" ? {} : { keyPair: await this.#keyPair(keyPair) },
+        alpnProtocols: [],
+        ...carrier === undefined ? {} : { carriers: [carrier] },
+        links: 1,
+        keepaliveMs: HOUR_MS,
+      },
+      sync: { intervalCapMs: 1_000, forever: false },
+      dials: {
+        timeoutMs: 5_000,
+        allowUnix: [],
+        hasBenchTarget: true,
+        ...wish.dials,
+      },
+      ...wish.audit === undefined ? {} : { audit: wish.audit },
+      ...wish.services === undefined ? {} : { services: wish.services },
+      ...wish.relay === undefined ? {} : { relay: wish.relay },
+      drainTimeoutMs: wish.drainTimeoutMs ?? 10_000,
+      health: LOOPBACK,
+      admin: LOOPBACK,
+      messageBytesMax: 32 * MIB,
+    };
+  }
+
+  /** Starts an agent, linked or not. */
+  async agent(wish: AgentWish = {}): Promise<TunnelAgent> {
+    return this.startAgent(await this.agentOptions(wish));
+  }
+
+  /** Starts an agent whose options a test has made. */
+  startAgent(options: AgentOptions): TunnelAgent {
+    const log = new RecordedLog();
+    const { relay } = options;
+    const running = startAgent(options, {
+      log,
+      proxy: {},
+      ...relay && { openRelay: (tools) => new Relay(relay, tools) },
+    });
+    const agent = { running, log };
+    this.agents.push(agent);
+    return agent;
+  }
+
+  /** Starts an agent and waits until both ends say that it is linked. */
+  async link(wish: AgentWish = {}): Promise<TunnelAgent> {
+    const isLinked = this.log.next(/^agent linked$/);
+    const agent = await this.agent(wish);
+    await Promise.all([isLinked, agent.log.until(/^linked to server$/)]);
+    return agent;
+  }
+
+  /** A road to the agent port; agents take it by its port. */
+  newRoad(): CuttableRoad {
+    const road = new CuttableRoad(this.agentPort);
+    this.#roads.push(road);
+    return road;
+  }
+
+  /** Cuts every agent off that came over a road. */
+  cut(): void {
+    for (const road of this.#roads) road.cut();
+  }
+
+  /** How callers get in. */
+  async road(protocol: FrontendProtocol): Promise<Road> {
+    const { frontend } = this.server.addresses;
+    if (frontend === this.socketPath) {
+      const address = { kind: "unix", path: this.socketPath } as const;
+      return { kind: "tunnel", protocol, address };
+    }
+    const { ca, client } = await certificates();
+    const { certFile, keyFile } = await this.#keyPair(client);
+    const tls = { caFile: await this.file(ca), certFile, keyFile };
+    const port = portOf(frontend);
+    const address = { kind: "tcp", host: "127.0.0.1", port, tls } as const;
+    return { kind: "tunnel", protocol, address };
+  }
+
+  /** Dials as our own client does. */
+  async dial(protocol: FrontendProtocol, dial: RoadDial): Promise<Conduit> {
+    let dialer = this.#dialers.get(protocol);
+    if (dialer === undefined) {
+      dialer = openRoad(await this.road(protocol));
+      this.#dialers.set(protocol, dialer);
+    }
+    return await dialer.dial(dial);
+  }
+
+  /** Both ends of one new conduit: the caller's and the target's. */
+  async connect(
+    protocol: FrontendProtocol,
+    dial: Partial<RoadDial> = {},
+  ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
+    const { address } = this.target;
+    const [conduit, target] = await Promise.all([
+      this.dial(protocol, { target: { protocol: "tcp", address }, ...dial }),
+      this.target.next(),
+    ]);
+    return { caller: new ConduitProbe(conduit), target };
+  }
+
+  /** The value of one series of the server's, such as `x_total{end="lost"}`. */
+  metric(name: string): Promise<number> {
+    return metricAt(this.server.addresses.health, name);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const dialer of this.#dialers.values()) dialer.close();
+    for (const { running } of this.agents) running.stop("the test is over");
+    this.#running?.stop("the test is over");
+    await this.#target?.close();
+    for (const road of this.#roads) road.close();
+    for (const { running } of this.agents) await running.finished;
+    await this.#running?.finished;
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+
+  async #keyPair({ cert, key }: CertificatePair) {
+    const [certFile, keyFile] = [await this.file(cert), await this.file(key)];
+    return { certFile, keyFile };
+  }
+}
+
+/** The value of one series of whoever answers at `address`; 0 if it has none. */
+export async function metricAt(address: string, name: string): Promise<number> {
+  const response = await fetch(`http://${address}/metrics`);
+  for (const line of (await response.text()).split("\n")) {
+    if (line.startsWith(`${name} `)) return Number(line.slice(name.length + 1));
+  }
+  return 0;
+}
+
+/**
+ * Waits for something that nobody announces, such as a gauge of another part.
+ *
+ * @throws {Error} When it does not come about in ten seconds.
+ */
+export async function eventually(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  timeoutMs = 10_000,
+): Promise<void> {
+  const POLL_MS = 5;
+  const deadline = Date.now() + timeoutMs;
+  while (!await holds()) {
+    if (Date.now() > deadline) throw new Error(`Never came about: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+/** The port at the end of `host:port`. */
+export function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(":") + 1));
+}

@@ -1,0 +1,219 @@
+/**
+ * What the tunnel promises to its callers, as tests that run over every carrier
+ * and every frontend, with our programs and with Konnectivity's.
+ *
+ * A promise knows only how to make connections; which programs carry them is
+ * whoever's who made the {@linkcode PromiseRig}.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import type { FrontendProtocol } from "../../../client/road.ts";
+import type { RoadDial } from "../../../client/road_dialer.ts";
+import type { Conduit } from "../../../proto/transfer/conduit.ts";
+import { ConduitProbe } from "../memory/conduit_probe.ts";
+import { ProbeTarget } from "../peers/probe_target.ts";
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** A tunnel that is up, and what a promise may do with it. */
+export interface PromiseRig {
+  readonly protocol: FrontendProtocol;
+  /** What `connect` reaches. */
+  readonly target: ProbeTarget;
+  dial(dial: RoadDial): Promise<Conduit>;
+  /** Breaks the link as the death of a machine does. */
+  cut(): void;
+  /** Both ends of one new connection. */
+  connect(): Promise<{ caller: ConduitProbe; target: ConduitProbe }>;
+}
+
+/** One promise; fails by throwing. */
+export type PromiseCheck = (rig: PromiseRig) => Promise<void>;
+
+const writeThenClose = (bytes: number): PromiseCheck => async (rig) => {
+  const sent = randomBytes(bytes);
+  const { caller, target } = await rig.connect();
+  caller.send(sent);
+  caller.finish();
+  await target.ended;
+  assert(same(target.bytes, sent), `${target.receivedBytes} have arrived`);
+  target.send(sent);
+  target.finish();
+  await caller.ended;
+  assert(same(caller.bytes, sent), `${caller.receivedBytes} came back`);
+  assertEquals(await caller.closed, { kind: "clean" });
+  assertEquals(await target.closed, { kind: "clean" });
+};
+
+const targetThenClose = (bytes: number): PromiseCheck => async (rig) => {
+  const sent = randomBytes(bytes);
+  const { caller, target } = await rig.connect();
+  target.send(sent);
+  target.finish();
+  await caller.ended;
+  assert(same(caller.bytes, sent), `${caller.receivedBytes} have arrived`);
+  caller.finish();
+  assertEquals(await caller.closed, { kind: "clean" });
+};
+
+const BANNER = "SSH-2.0-banner\r\n";
+
+/** Dials that are under way at the same time. */
+const BANNERS_AT_ONCE = 20;
+
+/** Promises that hold with any peer, by the sentence that each makes true. */
+export const PROMISES_TO_ALL = {
+  "1 KiB written and then closed arrive": targetThenClose(KIB),
+  "8 MiB written and then closed arrive": targetThenClose(8 * MIB),
+
+  "200 of 200 dials to a target that speaks first get its banner": async (
+    rig,
+  ) => {
+    const greeter = new ProbeTarget(BANNER);
+    const dialOne = async () => {
+      const target = { protocol: "tcp", address: greeter.address };
+      const caller = new ConduitProbe(await rig.dial({ target }));
+      await caller.received(BANNER.length);
+      assertEquals(caller.text, BANNER);
+      const far = await greeter.next();
+      caller.finish();
+      far.finish();
+      await caller.ended;
+      assertEquals(caller.text, BANNER);
+    };
+    let left = 200;
+    const dialMany = async () => {
+      while (left-- > 0) await dialOne();
+    };
+    await Promise.all(Array.from({ length: BANNERS_AT_ONCE }, dialMany));
+    await greeter.close();
+  },
+
+  "writes of 5 MiB at once arrive whole, both ways": async (rig) => {
+    const { caller, target } = await rig.connect();
+    const sent = randomBytes(5 * MIB);
+    caller.send(sent);
+    await target.received(sent.length);
+    assert(same(target.bytes, sent));
+    target.send(sent);
+    await caller.received(sent.length);
+    assert(same(caller.bytes, sent));
+  },
+
+  "20 connections at once keep their bytes apart": async (rig) => {
+    const pairs = [];
+    for (let index = 0; index < 20; index++) pairs.push(await rig.connect());
+    for (const [index, { caller, target }] of pairs.entries()) {
+      caller.send(new Uint8Array(100_000).fill(index));
+      target.send(new Uint8Array(200_000).fill(255 - index));
+    }
+    for (const [index, { caller, target }] of pairs.entries()) {
+      await target.received(100_000);
+      await caller.received(200_000);
+      assert(target.bytes.every((byte) => byte === index));
+      assert(caller.bytes.every((byte) => byte === 255 - index));
+    }
+  },
+
+  "a dial that cannot succeed says why": async (rig) => {
+    const closed = new ProbeTarget();
+    await closed.close();
+    const target = { protocol: "tcp", address: closed.address };
+    const error = await rig.dial({ target }).then(
+      () => undefined,
+      (error: Error) => error,
+    );
+    assert(error?.message.includes("connection refused"), error?.message);
+  },
+} satisfies Readonly<Record<string, PromiseCheck>>;
+
+/** Promises that only our own two ends can keep. */
+export const PROMISES_AMONG_OURS = {
+  "1 KiB up, half-close, 1 KiB down: all arrive": writeThenClose(KIB),
+  "8 MiB up, half-close, 8 MiB down: all arrive": writeThenClose(8 * MIB),
+
+  "the caller's half-close leaves the way back open": async (rig) => {
+    const { caller, target } = await rig.connect();
+    caller.send("upload");
+    caller.finish();
+    await target.ended;
+    assertEquals(target.text, "upload");
+    assertEquals(caller.end, undefined);
+    target.send(new Uint8Array(MIB));
+    await caller.received(MIB);
+    assertEquals(caller.hasEnded, false);
+    target.finish();
+    assertEquals(await caller.closed, { kind: "clean" });
+  },
+
+  "the target's half-close leaves the way in open": async (rig) => {
+    const { caller, target } = await rig.connect();
+    target.send("banner");
+    target.finish();
+    await caller.ended;
+    assertEquals(caller.text, "banner");
+    caller.send(new Uint8Array(MIB));
+    await target.received(MIB);
+    assertEquals(target.hasEnded, false);
+    caller.finish();
+    assertEquals(await target.closed, { kind: "clean" });
+    assertEquals(await caller.closed, { kind: "clean" });
+  },
+} satisfies Readonly<Record<string, PromiseCheck>>;
+
+/**
+ * How connections end when they do not end in order. Not for CONNECT over a unix
+ * socket: such sockets know no reset, so all that can be seen there is an end.
+ */
+export const PROMISES_ABOUT_ENDS = {
+  "a reset by the caller is a reset at the target": async (rig) => {
+    const { caller, target } = await rig.connect();
+    caller.reset("gave up");
+    assertEquals((await target.closed).kind, "reset");
+    assertEquals(target.hasEnded, false);
+  },
+
+  "a reset by the target is no end at the caller": async (rig) => {
+    const { caller, target } = await rig.connect();
+    target.reset("gave up");
+    assertEquals((await caller.closed).kind, "reset");
+    assertEquals(caller.hasEnded, false);
+  },
+
+  "a broken link is a loss at the caller, never an end": async (rig) => {
+    const { caller, target } = await rig.connect();
+    target.send("the first half");
+    await caller.received(14);
+    rig.cut();
+    const end = await caller.closed;
+    assertEquals(end.kind, rig.protocol === "grpc" ? "lost" : "reset");
+    assertEquals(caller.hasEnded, false);
+    await target.closed;
+  },
+} satisfies Readonly<Record<string, PromiseCheck>>;
+
+let random = new Uint8Array(0);
+
+/** The same each time, and longer on demand. */
+function randomBytes(length: number): Uint8Array {
+  if (random.length < length) {
+    random = new Uint8Array(length);
+    for (let at = 0; at < length; at += RANDOM_BYTES_MAX) {
+      crypto.getRandomValues(random.subarray(at, at + RANDOM_BYTES_MAX));
+    }
+  }
+  return random.subarray(0, length);
+}
+
+/** As many as the platform gives at once. */
+const RANDOM_BYTES_MAX = 65_536;
+
+/** Like `assertEquals` on bytes, but not for minutes. */
+export function same(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
+  return true;
+}

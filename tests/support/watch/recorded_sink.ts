@@ -1,0 +1,79 @@
+/**
+ * A sink that keeps what a source says, and lets a test wait for it.
+ *
+ * @module
+ */
+
+import { SourceEntries } from "../../../catalog/changes.ts";
+import type { Part, PartKeys, Sink } from "../../../catalog/model/source.ts";
+
+/** What was said: `set`, `add`, `remove`, `repair`, `synced`, `failed: why`, …. */
+export type SinkCall = string;
+
+/** See the module description. */
+export class RecordedSink implements Sink {
+  /** What the source has said so far, taken together. */
+  readonly entries = new SourceEntries();
+  readonly calls: SinkCall[] = [];
+  /** Entries that could not be used. */
+  readonly refusals: string[] = [];
+  /** How many entries differed in all `repair`. */
+  drift = 0;
+  #waiters: { readonly pattern: RegExp; readonly resolve: () => void }[] = [];
+
+  set(part: Part): void {
+    this.entries.set(part);
+    this.#note("set");
+  }
+
+  add(part: Part): void {
+    this.entries.add(part);
+    this.#note("add");
+  }
+
+  remove(keys: PartKeys): void {
+    this.entries.remove(keys);
+    this.#note("remove");
+  }
+
+  repair(part: Part): void {
+    this.drift += this.entries.set(part).count;
+    this.#note("repair");
+  }
+
+  together(act: () => void): void {
+    act();
+  }
+
+  refused(problem: string): void {
+    this.refusals.push(problem);
+    this.#note(`refused: ${problem}`);
+  }
+
+  synced(): void {
+    this.#note("synced");
+  }
+
+  failed(problem: string): void {
+    this.#note(`failed: ${problem}`);
+  }
+
+  /** The next call that fits. */
+  next(pattern: RegExp): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push({ pattern, resolve }));
+  }
+
+  /** Addresses of a service's endpoints. */
+  addresses(key: string): readonly string[] {
+    return (this.entries.endpoints.get(key) ?? []).map(({ address }) =>
+      address
+    );
+  }
+
+  #note(call: SinkCall): void {
+    this.calls.push(call);
+    const due = this.#waiters.filter(({ pattern }) => pattern.test(call));
+    this.#waiters = this.#waiters.filter((waiter) => !due.includes(waiter));
+    for (const { resolve } of due) resolve();
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * A tunnel with discovery whose catalog says what a test says, and clients of it.
+ *
+ * @module
+ */
+
+import type { Part } from "../../../catalog/model/source.ts";
+import type { DiscoveryServerOptions } from "../../../server/discovery/options.ts";
+import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
+import { ScriptedSource } from "../watch/scripted_source.ts";
+import { portOf, Tunnel, type TunnelWish } from "../rigs/tunnel_harness.ts";
+import { XdsProbe } from "./xds_probe.ts";
+
+/** See the module description. */
+export class DiscoveryRig implements AsyncDisposable {
+  readonly tunnel: Tunnel;
+  readonly source: ScriptedSource;
+  readonly #probes: XdsProbe[] = [];
+
+  private constructor(tunnel: Tunnel, source: ScriptedSource) {
+    this.tunnel = tunnel;
+    this.source = source;
+  }
+
+  /** A server whose catalog has said nothing yet. */
+  static async open(
+    wish: TunnelWish = {},
+    options: Partial<DiscoveryServerOptions> = {},
+  ): Promise<DiscoveryRig> {
+    const source = new ScriptedSource("script");
+    const discovery: DiscoveryServerOptions = {
+      sources: [source],
+      listen: { hostname: "127.0.0.1", port: 0 },
+      windowMinMs: 50,
+      windowMaxMs: 1_000,
+      // No agent has to come back to a server that is new.
+      settleMs: 0,
+      ...options,
+    };
+    const tunnel = await Tunnel.open({
+      ...wish,
+      server: { ...wish.server, discovery },
+    });
+    return new DiscoveryRig(tunnel, source);
+  }
+
+  /** A server whose catalog is this, and whole. */
+  static async serving(
+    part: Part,
+    wish: TunnelWish = {},
+    options: Partial<DiscoveryServerOptions> = {},
+  ): Promise<DiscoveryRig> {
+    const rig = await DiscoveryRig.open(wish, options);
+    rig.source.sink.set(part);
+    rig.source.sink.synced();
+    return rig;
+  }
+
+  get port(): number {
+    return portOf(this.tunnel.server.addresses.discovery!);
+  }
+
+  /** A connection to the port on loopback. */
+  async plain(): Promise<XdsProbe> {
+    return this.#keep(await XdsProbe.plain(this.port));
+  }
+
+  /** A connection to the agent port. */
+  async tls(pair?: CertificatePair): Promise<XdsProbe> {
+    const { agentPort } = this.tunnel;
+    return this.#keep(
+      await XdsProbe.tls(agentPort, pair === undefined ? {} : { pair }),
+    );
+  }
+
+  /** What the admin port answers at a path, as data. */
+  async admin(path: string): Promise<unknown> {
+    const { admin } = this.tunnel.server.addresses;
+    return await (await fetch(`http://${admin}${path}`)).json();
+  }
+
+  /** The value of one series of discovery. */
+  metric(name: string): Promise<number> {
+    return this.tunnel.metric(`tunnel_server_discovery_${name}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const probe of this.#probes) probe[Symbol.dispose]();
+    await this.tunnel[Symbol.asyncDispose]();
+  }
+
+  #keep(probe: XdsProbe): XdsProbe {
+    this.#probes.push(probe);
+    return probe;
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * A server of ADS that says what a test says, over real sockets on loopback:
+ * for what no server of ours would ever do.
+ *
+ * @module
+ */
+
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import type { Transport } from "../../../net/stream/transport.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import { ADS_PATHS } from "../../../client/ads/ads_stream.ts";
+import type { ServerCall, ServerCallEvents } from "../../../proto/grpc/call.ts";
+import { MessageReader } from "../../../proto/grpc/message_reader.ts";
+import { GrpcRouter } from "../../../proto/grpc/server.ts";
+import type { Status } from "../../../proto/grpc/status.ts";
+import { Connection } from "../../../proto/streams/connection.ts";
+import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
+import type {
+  DeltaDiscoveryRequestMessage,
+  DiscoveryRequestMessage,
+} from "../../../proto/xds/messages/discovery_messages.ts";
+import {
+  kindOfUrl,
+  type Resource,
+  type ResourceKind,
+  TYPE_URLS,
+} from "../../../proto/xds/resource.ts";
+import {
+  anyMessage,
+  deltaDiscoveryRequest,
+  deltaDiscoveryResponse,
+  discoveryRequest,
+  discoveryResponse,
+} from "../../../proto/xds/xds_messages.ts";
+import { arrivals } from "../peers/sockets.ts";
+
+/** A request of either mode, as it was on the wire. */
+export type AdsRequest = DiscoveryRequestMessage & DeltaDiscoveryRequestMessage;
+
+/** What is told in one response. */
+export interface AdsAnswer {
+  readonly kind: ResourceKind;
+  readonly version: string;
+  readonly resources: readonly Resource[];
+  /** Delta only. */
+  readonly removed?: readonly string[];
+}
+
+/** One stream. */
+export class ScriptedAdsCall implements ServerCallEvents {
+  readonly requests: AdsRequest[] = [];
+  readonly #reader: MessageReader;
+  readonly #ended = Promise.withResolvers<void>();
+  #waiters: { kind: ResourceKind; resolve: (request: AdsRequest) => void }[] =
+    [];
+  #unread: AdsRequest[] = [];
+  #nonce = 0;
+
+  constructor(readonly call: ServerCall, readonly mode: DiscoveryMode) {
+    const codec = mode === "sotw" ? discoveryRequest : deltaDiscoveryRequest;
+    this.#reader = new MessageReader({
+      onMessage: (bytes) => this.#take(codec.decode(bytes) as AdsRequest),
+    });
+  }
+
+  /** Settles when the client has given it up. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /** The next request of a kind that was not looked at. */
+  next(kind: ResourceKind): Promise<AdsRequest> {
+    const index = this.#unread
+      .findIndex(({ typeUrl = "" }) => kindOfUrl(typeUrl) === kind);
+    const [request] = index < 0 ? [] : this.#unread.splice(index, 1);
+    if (request !== undefined) return Promise.resolve(request);
+    return new Promise((resolve) => this.#waiters.push({ kind, resolve }));
+  }
+
+  /** @returns The nonce. */
+  answer({ kind, version, resources, removed = [] }: AdsAnswer): string {
+    const nonce = `n${++this.#nonce}`;
+    const typeUrl = TYPE_URLS[kind];
+    this.call.sendMessage(
+      this.mode === "sotw"
+        ? discoveryResponse.encode({
+          ...{ typeUrl, nonce, versionInfo: version },
+          resources: resources.map(({ any }) => anyMessage.decode(any)),
+        })
+        : deltaDiscoveryResponse.encode({
+          ...{ typeUrl, nonce, systemVersionInfo: version },
+          resources: resources.map(({ name, version, any }) => ({
+            ...{ name, version },
+            resource: anyMessage.decode(any),
+          })),
+          removedResources: removed,
+        }),
+    );
+    return nonce;
+  }
+
+  finish(status: Status): void {
+    this.call.finish(status);
+  }
+
+  onBody(chunk: Uint8Array): void {
+    this.#reader.push(chunk);
+    this.call.consumed(chunk.length);
+  }
+
+  onHalfClose(): void {}
+
+  onWritable(): void {}
+
+  onCancel(): void {
+    this.#ended.resolve();
+  }
+
+  #take(request: AdsRequest): void {
+    this.requests.push(request);
+    const kind = kindOfUrl(request.typeUrl ?? "");
+    const index = this.#waiters.findIndex((waiter) => waiter.kind === kind);
+    const [waiter] = index < 0 ? [] : this.#waiters.splice(index, 1);
+    if (waiter === undefined) this.#unread.push(request);
+    else waiter.resolve(request);
+  }
+}
+
+/** See the module description. */
+export class ScriptedAds implements Disposable {
+  /** Hears nothing any more, and so says nothing: as when its machine is gone. */
+  isFrozen = false;
+  readonly calls: ScriptedAdsCall[] = [];
+  readonly #listener: Deno.TcpListener;
+  readonly #conns = new Set<Deno.TcpConn>();
+  #waiters: ((call: ScriptedAdsCall) => void)[] = [];
+  #unread: ScriptedAdsCall[] = [];
+
+  constructor(port = 0) {
+    this.#listener = Deno.listen({ hostname: "127.0.0.1", port });
+    void this.#accept();
+  }
+
+  get port(): number {
+    return this.#listener.addr.port;
+  }
+
+  get address(): { readonly host: string; readonly port: number } {
+    return { host: "127.0.0.1", port: this.port };
+  }
+
+  /** The next stream that a client opens. */
+  next(): Promise<ScriptedAdsCall> {
+    const call = this.#unread.shift();
+    if (call !== undefined) return Promise.resolve(call);
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  /** The road breaks, for everybody who is connected. */
+  cut(): void {
+    for (const conn of this.#conns) denoSocket(conn).close();
+    this.#conns.clear();
+  }
+
+  [Symbol.dispose](): void {
+    this.#listener.close();
+    this.cut();
+  }
+
+  async #accept(): Promise<void> {
+    for await (const conn of arrivals(this.#listener)) {
+      this.#conns.add(conn);
+      const router = new GrpcRouter({
+        timers: systemTimers,
+        methods: {
+          [ADS_PATHS.sotw]: (call) => this.#open(call, "sotw"),
+          [ADS_PATHS.delta]: (call) => this.#open(call, "delta"),
+        },
+      });
+      const connection = new Connection({
+        role: "server",
+        clock: systemTimers,
+        events: {
+          onStream: (stream) => router.accept(stream),
+          onClosed: () => void this.#conns.delete(conn),
+        },
+      });
+      connection.start();
+      const transport = socketTransport(denoSocket(conn));
+      driveHttp2(this.#freezable(transport), connection, systemTimers);
+    }
+  }
+
+  #freezable(transport: Transport): Transport {
+    const start = transport.start.bind(transport);
+    transport.start = (events) =>
+      start({
+        onChunk: (chunk) => void (this.isFrozen || events.onChunk(chunk)),
+        onEnd: () => void (this.isFrozen || events.onEnd()),
+        onClose: (error) => events.onClose(error),
+      });
+    return transport;
+  }
+
+  #open(call: ServerCall, mode: DiscoveryMode): ScriptedAdsCall {
+    const opened = new ScriptedAdsCall(call, mode);
+    this.calls.push(opened);
+    const waiter = this.#waiters.shift();
+    if (waiter === undefined) this.#unread.push(opened);
+    else waiter(opened);
+    return opened;
+  }
+}

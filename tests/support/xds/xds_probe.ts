@@ -1,0 +1,355 @@
+/**
+ * A client of xDS that does what a test tells it, message by message, right or
+ * wrong, over real sockets.
+ *
+ * @module
+ */
+
+import { connectAgentTls } from "../../../net/dial/agent_connect.ts";
+import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
+import { socketTransport } from "../../../net/stream/socket_transport.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
+import type { Transport } from "../../../net/stream/transport.ts";
+import type { ClientCall } from "../../../proto/grpc/call.ts";
+import { startCall } from "../../../proto/grpc/client.ts";
+import { MessageReader } from "../../../proto/grpc/message_reader.ts";
+import { Metadata } from "../../../proto/grpc/metadata.ts";
+import { type Status, statusName } from "../../../proto/grpc/status.ts";
+import { Connection } from "../../../proto/streams/connection.ts";
+import type {
+  DeltaDiscoveryRequestMessage,
+  DeltaDiscoveryResponseMessage,
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
+} from "../../../proto/xds/messages/discovery_messages.ts";
+import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
+import {
+  cluster,
+  clusterLoadAssignment,
+  deltaDiscoveryRequest,
+  deltaDiscoveryResponse,
+  discoveryRequest,
+  discoveryResponse,
+  listener,
+  type MessageKind,
+  routeConfiguration,
+} from "../../../proto/xds/xds_messages.ts";
+import { certificates } from "../certificates/certificates.ts";
+
+/** All kinds on one stream. */
+export const ADS_SOTW =
+  "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+export const ADS_DELTA =
+  "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+
+/** Of each stream. */
+const WINDOW_BYTES = 65_536;
+
+/** Longest wait for anything. */
+const TIMEOUT_MS = 10_000;
+
+/** Stops reading when it is told to, so that the kernel's buffers fill. */
+class GatedReads implements ByteSocket {
+  readonly #socket: ByteSocket;
+  readonly alpn = "";
+  readonly closesInOrder = true;
+  isOpen = true;
+  #resume = Promise.withResolvers<void>();
+
+  constructor(socket: ByteSocket) {
+    this.#socket = socket;
+  }
+
+  get remoteAddress(): string {
+    return this.#socket.remoteAddress;
+  }
+
+  get localAddress(): string {
+    return this.#socket.localAddress;
+  }
+
+  get identity(): ByteSocket["identity"] {
+    return this.#socket.identity;
+  }
+
+  /** Takes effect with the read after the one that waits now. */
+  setOpen(isOpen: boolean): void {
+    this.isOpen = isOpen;
+    if (!isOpen) return;
+    this.#resume.resolve();
+    this.#resume = Promise.withResolvers();
+  }
+
+  async read(into: Uint8Array): Promise<number | null> {
+    if (!this.isOpen) await this.#resume.promise;
+    return await this.#socket.read(into);
+  }
+
+  write(bytes: Uint8Array): Promise<number> {
+    return this.#socket.write(bytes);
+  }
+
+  closeWrite(): Promise<void> {
+    return this.#socket.closeWrite();
+  }
+
+  close(): void {
+    this.#resume.resolve();
+    this.#socket.close();
+  }
+
+  reset(): void {
+    this.#resume.resolve();
+    this.#socket.reset();
+  }
+}
+
+/** As whom a probe connects to an agent port. */
+export interface ProbeTls {
+  /** Absent: it shows none. */
+  readonly pair?: CertificatePair;
+  /** PEM; the tests' own unless given. */
+  readonly ca?: string;
+}
+
+/** One connection. */
+export class XdsProbe implements Disposable {
+  readonly #connection: Connection;
+  readonly #gate: GatedReads | undefined;
+
+  private constructor(transport: Transport, gate?: GatedReads) {
+    this.#gate = gate;
+    this.#connection = new Connection({
+      role: "client",
+      clock: systemTimers,
+      // As of most clients: what they do not take waits in the server.
+      settings: {
+        initialWindowSize: WINDOW_BYTES,
+        streamWindowMax: WINDOW_BYTES,
+      },
+      events: {
+        onStream: () => {
+          throw new TypeError("push is disabled");
+        },
+        onClosed: () => {},
+      },
+    });
+    this.#connection.start();
+    driveHttp2(transport, this.#connection, systemTimers);
+  }
+
+  /** Without TLS, as programs on the server's machine. */
+  static async plain(port: number): Promise<XdsProbe> {
+    const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+    const gate = new GatedReads(denoSocket(conn));
+    return new XdsProbe(socketTransport(gate), gate);
+  }
+
+  /** To an agent port. */
+  static async tls(port: number, tls: ProbeTls): Promise<XdsProbe> {
+    const { ca } = await certificates();
+    const { cert = "", key = "" } = tls.pair ?? {};
+    return await connectAgentTls({
+      host: "127.0.0.1",
+      port,
+      serverName: "tunnel-server",
+      credentials: { cert, key, ca: tls.ca ?? ca },
+      alpn: ["h2"],
+      proxyEnv: {},
+      timeoutMs: TIMEOUT_MS,
+    }, (transport) => new XdsProbe(transport));
+  }
+
+  /** A stream of state of the world. */
+  sotw(
+    fields: Readonly<Record<string, string>> = {},
+    path: string = ADS_SOTW,
+  ): SotwProbe {
+    return new ProbeStream(this.#connection, path, fields, {
+      request: discoveryRequest,
+      response: discoveryResponse,
+    });
+  }
+
+  /** A stream of differences. */
+  delta(
+    fields: Readonly<Record<string, string>> = {},
+    path: string = ADS_DELTA,
+  ): DeltaProbe {
+    return new ProbeStream(this.#connection, path, fields, {
+      request: deltaDiscoveryRequest,
+      response: deltaDiscoveryResponse,
+    });
+  }
+
+  /** Whether bytes are taken from the socket. */
+  set isReading(isReading: boolean) {
+    this.#gate?.setOpen(isReading);
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection.shutdown("the test is over");
+    this.#gate?.close();
+  }
+}
+
+export type SotwProbe = ProbeStream<
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage
+>;
+export type DeltaProbe = ProbeStream<
+  DeltaDiscoveryRequestMessage,
+  DeltaDiscoveryResponseMessage
+>;
+
+/** What all responses have. */
+interface AnyResponse {
+  readonly typeUrl?: string | undefined;
+  readonly nonce?: string | undefined;
+}
+
+/** One stream. */
+export class ProbeStream<Request extends object, Response extends AnyResponse> {
+  /** All responses so far that were not taken. */
+  readonly responses: Response[] = [];
+  /** How it ended. */
+  readonly status: Promise<Status>;
+  readonly #call: ClientCall;
+  readonly #request: MessageKind<Request>;
+  #waiting: (() => void)[] = [];
+  #end: Status | undefined;
+
+  constructor(
+    connection: Connection,
+    path: string,
+    fields: Readonly<Record<string, string>>,
+    kinds: {
+      readonly request: MessageKind<Request>;
+      readonly response: MessageKind<Response>;
+    },
+  ) {
+    this.#request = kinds.request;
+    const { promise, resolve } = Promise.withResolvers<Status>();
+    this.status = promise;
+    const reader = new MessageReader({
+      messageBytesMax: 64 * 1024 * 1024,
+      onMessage: (message) => {
+        this.responses.push(kinds.response.decode(message));
+        this.#wake();
+      },
+    });
+    this.#call = startCall(connection, {
+      path,
+      authority: "localhost",
+      metadata: new Metadata(fields),
+    }, {
+      onMetadata() {},
+      onBody: (chunk) => {
+        reader.push(chunk);
+        this.#call.consumed(chunk.length);
+      },
+      onWritable() {},
+      onStatus: (status) => {
+        this.#end = status;
+        resolve(status);
+        this.#wake();
+      },
+    });
+  }
+
+  /** Says something. */
+  send(request: Request): void {
+    this.#call.sendMessage(this.#request.encode(request));
+  }
+
+  /** Bytes of any kind. */
+  sendBytes(bytes: Uint8Array): void {
+    this.#call.sendMessage(bytes);
+  }
+
+  /**
+   * Waits for the next response, and takes it.
+   *
+   * @param kind Of this kind; others stay.
+   */
+  async next(kind?: ResourceKind): Promise<Response> {
+    const deadline = Date.now() + TIMEOUT_MS;
+    for (;;) {
+      const index = this.responses.findIndex(({ typeUrl }) =>
+        kind === undefined || typeUrl === TYPE_URLS[kind]
+      );
+      if (index !== -1) return this.responses.splice(index, 1)[0]!;
+      if (this.#end !== undefined) {
+        const { code, message } = this.#end;
+        throw new Error(`The stream ended: ${statusName(code)} ${message}`);
+      }
+      await this.#news(deadline);
+    }
+  }
+
+  /** Ends it from this side, without a goodbye. */
+  cancel(): void {
+    this.#call.cancel();
+  }
+
+  /** Ends it from this side in order. */
+  halfClose(): void {
+    this.#call.halfClose();
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  async #news(deadline: number): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push(resolve);
+    const timer = setTimeout(
+      () => reject(new Error(`No response within ${TIMEOUT_MS} ms`)),
+      Math.max(0, deadline - Date.now()),
+    );
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+const CODECS = {
+  cluster,
+  endpoints: clusterLoadAssignment,
+  listener,
+  route: routeConfiguration,
+} as const;
+
+/** Names in a response of state of the world, in its order. */
+export function namesIn(
+  kind: ResourceKind,
+  { resources = [] }: DiscoveryResponseMessage,
+): readonly string[] {
+  return resources.map((any) => {
+    const { value = new Uint8Array(0) } = any;
+    const message = CODECS[kind].decode(value);
+    return "clusterName" in message
+      ? String(message.clusterName)
+      : String((message as { readonly name?: string }).name);
+  });
+}
+
+/** `IP:PORT` of all endpoints in a response, sorted. */
+export function addressesIn(
+  { resources = [] }: DiscoveryResponseMessage,
+): readonly string[] {
+  return resources.flatMap(({ value = new Uint8Array(0) }) =>
+    (clusterLoadAssignment.decode(value).endpoints ?? [])
+      .flatMap(({ lbEndpoints = [] }) => lbEndpoints)
+      .map(({ endpoint }) => {
+        const { address, portValue } = endpoint?.address?.socketAddress ?? {};
+        return `${address}:${portValue}`;
+      })
+  ).sort();
+}
