@@ -5,8 +5,7 @@
  * @module
  */
 
-import type { DialTarget } from "../proto/link/link.ts";
-import { addressError } from "../net/dial/dial_errors.ts";
+import { DialError, type DialTarget } from "../proto/link/link.ts";
 
 /**
  * The names that Go knows on every machine (`services` in its net package). What
@@ -55,4 +54,16 @@ export function splitAddress(
     throw addressError(protocol, port, "invalid port");
   }
   return { host: match[1] ?? match[2] ?? "", port: Number(port) };
+}
+
+/** The error of an address that cannot be dialed at all. */
+function addressError(
+  protocol: string,
+  address: string,
+  problem: string,
+): DialError {
+  return new DialError(
+    "endpoint",
+    `dial ${protocol}: address ${address}: ${problem}`,
+  );
 }

@@ -12,6 +12,8 @@ export interface Import {
   readonly specifier: string;
   /** 1-based. */
   readonly line: number;
+  /** Nothing of it is left when the program runs. */
+  readonly isType: boolean;
 }
 
 /** Folders that hold no source of ours. */
@@ -36,10 +38,20 @@ export function importsOf(source: string): Import[] {
       const offset = match.index + match[0].length - match[0].trimStart()
         .length;
       const line = source.slice(0, offset).split("\n").length;
-      imports.push({ specifier: match[1]!, line });
+      const isType = pattern === TYPES_PRAGMA || isOfTypes(match[0]);
+      imports.push({ specifier: match[1]!, line, isType });
     }
   }
   return imports;
+}
+
+/** `import type …`, or braces around nothing but types. */
+function isOfTypes(statement: string): boolean {
+  const text = statement.trim();
+  if (/^(?:import|export)\s+type\b/.test(text)) return true;
+  const names = /^(?:import|export)\s*\{([^}]*)\}\s*from/.exec(text)?.[1];
+  return names?.split(",").map((name) => name.trim()).filter(Boolean)
+    .every((name) => name.startsWith("type ")) ?? false;
 }
 
 /** `specifier` as seen from the file `from`, as a path from the root. */

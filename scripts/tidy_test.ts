@@ -68,8 +68,8 @@ Deno.test("file names are snake_case and say something", () => {
     "net/someThing.ts:1: is not named in snake_case",
   ]);
   for (const name of ["utils", "types", "common", "link_manager"]) {
-    assertEquals(checkText(`host/${name}.ts`, HEADER), [
-      `host/${name}.ts:1: has a name that says nothing`,
+    assertEquals(checkText(`net/${name}.ts`, HEADER), [
+      `net/${name}.ts:1: has a name that says nothing`,
     ]);
   }
 });

@@ -82,15 +82,3 @@ export function unknownNetwork(protocol: string): DialError {
 
 /** A caller chooses it; the longest that Go knows has ten letters. */
 const NETWORK_LENGTH_MAX = 50;
-
-/** The error of an address that cannot be dialed at all. */
-export function addressError(
-  protocol: string,
-  address: string,
-  problem: string,
-): DialError {
-  return new DialError(
-    "endpoint",
-    `dial ${protocol}: address ${address}: ${problem}`,
-  );
-}
