@@ -17,7 +17,8 @@ import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { AnnouncedService } from "../proto/link/control_messages.ts";
 import type { RelayOptions } from "./relay/options.ts";
 import type { LeaseCountOptions } from "./leases/options.ts";
-import type { Carrier, Identifiers } from "../proto/link/link.ts";
+import type { Identifiers } from "../proto/peer/identifiers.ts";
+import type { Carrier } from "../proto/link/link.ts";
 
 /** An identity of our own kind, which a node joins with. */
 export interface IdentityOptions {

@@ -11,7 +11,7 @@ import { conduitOf } from "../net/stream/conduit_of_socket.ts";
 import type { ByteSocket } from "../net/stream/byte_socket.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { VERSION } from "../platform/process/version.ts";
-import { DialError } from "../proto/link/link.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
 import { transfer } from "../proto/transfer/transfer.ts";
 import type { HostPort } from "./flags/addresses.ts";
 

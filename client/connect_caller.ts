@@ -6,11 +6,8 @@
  */
 
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
-import {
-  DialError,
-  type DialEvents,
-  type PendingDial,
-} from "../proto/link/link.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
+import type { DialEvents, PendingDial } from "../proto/link/link.ts";
 import type {
   Conduit,
   ConduitEnd,

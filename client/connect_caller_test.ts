@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { DialError } from "../proto/link/link.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import {
   ConduitProbe,

@@ -5,7 +5,7 @@
  */
 
 import { conduitOf } from "../net/stream/conduit_of_socket.ts";
-import { DialError } from "../proto/link/link.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import { dialConnect } from "./connect_caller.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { DialError } from "../proto/link/link.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
 
 /**
  * Reasons as `GetDialFailureReason` gives them upstream.

@@ -7,7 +7,7 @@
 
 import { driveHttp2 } from "../net/http2/http2_driver.ts";
 import type { Transport } from "../net/stream/transport.ts";
-import { DialError } from "../proto/link/link.ts";
+import { DialError } from "../proto/peer/dial_error.ts";
 import { NODE_FIELD, ONE_AGENT_FIELD } from "../proto/link/dial_handler.ts";
 import { randomDialId } from "../proto/link/dial_id.ts";
 import { dialProxy } from "../proto/link/dial_proxy.ts";

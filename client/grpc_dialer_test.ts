@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import type { DialHandler } from "../proto/link/dial_handler.ts";
-import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { GrpcError, StatusCode } from "../proto/grpc/status.ts";
 import type { Metadata } from "../proto/grpc/metadata.ts";
 import type { Timers } from "../proto/sync/clock.ts";

@@ -25,7 +25,7 @@ export type { ProxyEnvironment } from "../net/dial/proxy_environment.ts";
 export type { ServerAddress } from "../net/dial/server_addresses.ts";
 export { ListenError, type ListenProblem } from "../net/bind/listen_error.ts";
 export type { CredentialFiles } from "../net/tls/trust/credentials.ts";
-export type { DialTarget } from "../proto/link/link.ts";
+export type { DialTarget } from "../proto/peer/dial_error.ts";
 export type { Clock, Timer, Timers } from "../proto/sync/clock.ts";
 export type {
   Conduit,

@@ -7,7 +7,7 @@
 import { dialTarget } from "../net/dial/dial.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
-import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";

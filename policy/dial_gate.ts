@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { DialTarget } from "../proto/link/link.ts";
+import type { DialTarget } from "../proto/peer/dial_error.ts";
 import { refusal } from "./refusal.ts";
 import { NOT_ALLOWED, type RuleSet, type Verdict } from "./rule_set.ts";
 import { judgedAddress, type Subject, subjectOf } from "./subject.ts";

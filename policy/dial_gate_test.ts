@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { Listener } from "../tests/support/peers/sockets.ts";
 import { type DialOptions, dialTarget } from "../net/dial/dial.ts";
 import { DialGate } from "./dial_gate.ts";

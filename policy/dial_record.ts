@@ -8,7 +8,7 @@
  * @module
  */
 
-import type { DialError, DialTarget } from "../proto/link/link.ts";
+import type { DialError, DialTarget } from "../proto/peer/dial_error.ts";
 import type { Clock } from "../proto/sync/clock.ts";
 import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { clipped } from "./rule.ts";
 import type { Verdict } from "./rule_set.ts";
 

@@ -7,7 +7,7 @@
 
 import { domainToASCII } from "node:url";
 import { type IpAddress, parseIpAddress } from "../proto/peer/ip_address.ts";
-import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { splitAddress } from "./target_address.ts";
 
 /** Longest name that rules are asked about (RFC 1035 §2.3.4, as text). */

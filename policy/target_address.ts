@@ -5,7 +5,7 @@
  * @module
  */
 
-import { DialError, type DialTarget } from "../proto/link/link.ts";
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 
 /**
  * The names that Go knows on every machine (`services` in its net package). What

@@ -10,7 +10,7 @@ import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { AuditLog, type AuditLogOptions } from "../../policy/audit_log.ts";
 import { watchAuditLog } from "../../policy/audit_metrics.ts";
 import { AuditTrail, type DialRecord } from "../../policy/dial_record.ts";
-import type { DialTarget } from "../../proto/link/link.ts";
+import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
 /** What `AgentAudit` needs from outside. */

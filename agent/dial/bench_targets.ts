@@ -17,7 +17,7 @@ import {
 } from "../../policy/rule_set.ts";
 import { subjectOf } from "../../policy/subject.ts";
 import { BENCH_ADDRESS, type BenchHost } from "../../proto/link/bench_wire.ts";
-import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { BenchConduit } from "./bench_conduit.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { parseRule } from "../../policy/rule.ts";
 import { RuleSet, type Verdict } from "../../policy/rule_set.ts";
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {

@@ -14,11 +14,8 @@ import type { DialRecord } from "../../policy/dial_record.ts";
 import type { ConnectionLog } from "../../platform/log/connection_log.ts";
 import type { Verdict } from "../../policy/rule_set.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
-import {
-  DialError,
-  type DialTarget,
-  type PendingDial,
-} from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import type { PendingDial } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import {

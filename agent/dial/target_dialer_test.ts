@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import {
   ConduitProbe,

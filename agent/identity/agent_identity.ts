@@ -32,7 +32,7 @@ import {
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { LinkIdentity } from "./link_identity.ts";
 import type { IdentityOptions } from "../options.ts";
 import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";

@@ -25,7 +25,8 @@ import {
   STREAMS_ALPN,
 } from "../../proto/link/hello.ts";
 import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
-import type { Carrier, Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import type { Carrier } from "../../proto/link/link.ts";
 import {
   LINK_CONDUITS_MAX,
   LINK_LIMITS,

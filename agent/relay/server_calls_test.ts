@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { MemoryTransport } from "../../tests/support/memory/memory_transport.ts";
-import { ANONYMOUS } from "../../net/tls/trust/peer_identity.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { ServerCalls } from "./server_calls.ts";
 
 Deno.test("a road hears of its connection when it is made, and of the next", async () => {

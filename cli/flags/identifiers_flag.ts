@@ -10,7 +10,7 @@ import {
   NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import {
   type Flag,
   type FlagDetails,

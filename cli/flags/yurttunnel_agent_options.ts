@@ -19,7 +19,7 @@ import {
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import { canonicalIp, parseIpAddress } from "../../proto/peer/ip_address.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
 import { AGENT_FLAGS } from "./agent_flags.ts";

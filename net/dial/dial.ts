@@ -10,7 +10,7 @@
  */
 
 import { isIpAddress } from "../../proto/peer/ip_address.ts";
-import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import {

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import { clipped } from "../../policy/rule.ts";
 import { LookupError } from "../names/resolver.ts";
 import { codeOf } from "../stream/byte_socket.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import { Crowd } from "../../tests/support/peers/crowd.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Listener, readToEnd } from "../../tests/support/peers/sockets.ts";

@@ -25,11 +25,8 @@ import {
   NODE_FIELD,
   ONE_AGENT_FIELD,
 } from "../../proto/link/dial_handler.ts";
-import {
-  DialError,
-  type DialTarget,
-  type PendingDial,
-} from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import type { PendingDial } from "../../proto/link/link.ts";
 import {
   type SharedLimits,
   UNSHARED,

@@ -5,7 +5,7 @@ import {
   assertStringIncludes,
 } from "@std/assert";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";

@@ -10,7 +10,7 @@
  */
 
 import { isRefusalByRule } from "../../policy/refusal.ts";
-import type { DialError } from "../../proto/link/link.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
 
 const encoder = new TextEncoder();
 

@@ -12,7 +12,7 @@ import {
   isSlip,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { PeerCredentials } from "../libc/peer_credentials.ts";
 

@@ -4,14 +4,14 @@
  * @module
  */
 
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
 import { ByteQueue } from "../../proto/transfer/byte_queue.ts";
-import { ANONYMOUS } from "../tls/trust/peer_identity.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import type { ByteSocket } from "./byte_socket.ts";
 
 /** One waiting call. */

@@ -11,8 +11,8 @@ import {
   formatIpAddress,
   parseIpAddress,
 } from "../../proto/peer/ip_address.ts";
-import type { PeerIdentity } from "../../proto/link/link.ts";
-import { ANONYMOUS } from "../tls/trust/peer_identity.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import type { ByteSocket } from "./byte_socket.ts";
 import { sendReset } from "../libc/tcp_reset.ts";
 

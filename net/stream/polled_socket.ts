@@ -8,8 +8,8 @@
  * @module
  */
 
-import type { PeerIdentity } from "../../proto/link/link.ts";
-import { ANONYMOUS } from "../tls/trust/peer_identity.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import type { ByteSocket, PeerCredentials } from "./byte_socket.ts";
 import { type Polled, Ready } from "../poll/poller.ts";
 import type { PolledStream } from "./polled_stream.ts";

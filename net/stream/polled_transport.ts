@@ -9,7 +9,7 @@
  */
 
 import { setImmediate } from "node:timers";
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { BUFFER_BYTES_MAX } from "../../proto/bytes/buffer_pool.ts";
 import type { Transport, TransportEvents } from "./transport.ts";
 import {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 
 /** What the user of a transport hears. */
 export interface TransportEvents {

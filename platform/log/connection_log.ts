@@ -9,7 +9,7 @@
  * @module
  */
 
-import type { DialError, DialTarget } from "../../proto/link/link.ts";
+import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";

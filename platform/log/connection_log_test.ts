@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import type { LinkObserver } from "../../proto/link/observer.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";

@@ -11,7 +11,7 @@ import {
 } from "../../tests/support/rigs/carrier_rig.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { HeardFaults, slip } from "../../tests/support/watch/heard_faults.ts";
-import { DialError } from "./link.ts";
+import { DialError } from "../peer/dial_error.ts";
 import type { Conduit, ConduitEvents } from "../transfer/conduit.ts";
 
 /** Ends a conduit whose owner throws from `event` at the server. */

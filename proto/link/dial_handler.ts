@@ -6,7 +6,8 @@
 
 import type { Metadata } from "../grpc/metadata.ts";
 import type { Conduit } from "../transfer/conduit.ts";
-import { DialError, type DialTarget, type PendingDial } from "./link.ts";
+import { DialError, type DialTarget } from "../peer/dial_error.ts";
+import type { PendingDial } from "./link.ts";
 
 /**
  * Names the node whose agent is wanted, in a call's metadata and among the

@@ -28,12 +28,8 @@ import {
 } from "../packets/packet_reader.ts";
 import type { Timers } from "../sync/clock.ts";
 import { announceCapabilities, hasCapability } from "./capabilities.ts";
-import {
-  DialError,
-  type DialEvents,
-  type DialTarget,
-  type PendingDial,
-} from "./link.ts";
+import { DialError, type DialTarget } from "../peer/dial_error.ts";
+import type { DialEvents, PendingDial } from "./link.ts";
 import { dialFailureOf } from "../peer/dial_failure.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import { type ConduitPort, PacketConduit } from "./packet_conduit.ts";

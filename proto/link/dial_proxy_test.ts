@@ -12,7 +12,8 @@ import { GrpcRouter } from "../grpc/server.ts";
 import type { Packet } from "../packets/packet.ts";
 import { CAPABILITIES_FIELD } from "./capabilities.ts";
 import { dialProxy, EARLY_BYTES_MAX, PROXY_PATH } from "./dial_proxy.ts";
-import type { DialError, PendingDial } from "./link.ts";
+import type { DialError } from "../peer/dial_error.ts";
+import type { PendingDial } from "./link.ts";
 import { CLOSE_RSP_WAIT_MS, QUIET_MS } from "./quiet_close.ts";
 
 const DIAL_ID = 0x7ff0_e7e7_b7b1_baf2n;

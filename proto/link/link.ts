@@ -8,37 +8,12 @@
 import { StatusCode } from "../grpc/status.ts";
 import type { AnnouncedService, ServiceRefusal } from "./control_messages.ts";
 import type { Conduit } from "../transfer/conduit.ts";
+import type { DialError, DialTarget } from "../peer/dial_error.ts";
+import type { Identifiers } from "../peer/identifiers.ts";
+import type { PeerIdentity } from "../peer/peer_identity.ts";
 
-/** Which of DESIGN §2's carriers a link speaks. */
+/** Which carrier a link speaks; see ARCHITECTURE.md. */
 export type Carrier = "streams" | "packets";
-
-/** Who is at the other end, as proven by its certificate. */
-export interface PeerIdentity {
-  /** `anonymous` when no certificate was shown. */
-  readonly kind: "certificate" | "anonymous";
-  /** Subject common name; empty when anonymous. */
-  readonly commonName: string;
-  /** SHA-256 of the certificate in hex; empty when anonymous. */
-  readonly fingerprint: string;
-  /** Subject alternative names, such as `DNS:node1`. */
-  readonly names: readonly string[];
-  /** More of the certificate, for those who decide what it is good for. */
-  readonly certificate?: PeerCertificate;
-}
-
-/** A certificate whose holder was verified. */
-export interface PeerCertificate {
-  /** Subject organizations (O); Kubernetes calls them groups. */
-  readonly organizations: readonly string[];
-  /** SHA-256 of the SubjectPublicKeyInfo in hex: the same as long as the key is. */
-  readonly publicKeySha256: string;
-  /** In hex, as the platform writes it. */
-  readonly serialNumber: string;
-  /** DER. */
-  readonly der: Uint8Array;
-  /** When it ends, milliseconds since 1970. */
-  readonly notAfterMs: number;
-}
 
 /** Why an agent may not link. */
 export interface LinkRefusal {
@@ -62,16 +37,6 @@ export function internalRefusal(error: unknown): LinkRefusal {
   return { code: StatusCode.INTERNAL, message: String(error) };
 }
 
-/** What an agent says it serves; the keys of `--agent-identifiers`. */
-export interface Identifiers {
-  readonly host: readonly string[];
-  readonly ipv4: readonly string[];
-  readonly ipv6: readonly string[];
-  readonly cidr: readonly string[];
-  readonly uid: readonly string[];
-  readonly defaultRoute: boolean;
-}
-
 /** Everything known about an agent's link when it is registered. */
 export interface LinkPeer {
   readonly agentId: string;
@@ -84,51 +49,6 @@ export interface LinkPeer {
   readonly software: string;
   /** Of its process; see `instance_id.ts`. Absent: it does not tell. */
   readonly instanceId?: string;
-}
-
-/** Why a dial failed. Konnectivity's words stay in `message`. */
-export type DialFailureReason =
-  /** The agent tried and could not (`message` is its text). */
-  | "endpoint"
-  | "timeout"
-  /** Whoever asked gave up. */
-  | "cancelled"
-  /** The link went while the dial was pending. */
-  | "link-lost"
-  /** The agent closed the pending dial (DIAL_CLS). */
-  | "dial-closed"
-  /** No agent serves the target. */
-  | "no-agent"
-  /** A rule of the server's or the agent's forbids it. */
-  | "refused";
-
-/** How a dial was lost on the way to whoever was asked. */
-export type DialLoss =
-  /** It was certainly not looked at: it can be made again, whatever it said. */
-  | "unheard"
-  /** It may have been: what was said with it must not be said again. */
-  | "unanswered";
-
-/** Thrown (or handed over) when a dial fails. */
-export class DialError extends Error {
-  override readonly name = "DialError";
-
-  /** @param loss That nobody answered, and why; absent: somebody did. */
-  constructor(
-    readonly reason: DialFailureReason,
-    message: string,
-    readonly loss?: DialLoss,
-  ) {
-    super(message);
-  }
-}
-
-/** What is to be dialed. */
-export interface DialTarget {
-  /** `tcp`, `udp` or `unix`. */
-  readonly protocol: string;
-  /** `host:port`, or a path for `unix`. */
-  readonly address: string;
 }
 
 /** Outcome of a dial; exactly one of the two is called, once. */

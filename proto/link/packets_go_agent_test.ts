@@ -16,7 +16,8 @@ import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
 import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
-import type { Admission, AgentLink, DialError, PendingDial } from "./link.ts";
+import type { DialError } from "../peer/dial_error.ts";
+import type { Admission, AgentLink, PendingDial } from "./link.ts";
 import { CONNECT_PATH, connectMethod } from "./packets_link.ts";
 import { CLOSED_IDS_MAX } from "./packets_mux.ts";
 import {

@@ -12,7 +12,7 @@ import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
 import type { DialAnswer } from "./dial_handler.ts";
-import { DialError } from "./link.ts";
+import { DialError } from "../peer/dial_error.ts";
 import {
   DIALS_MAX,
   HEAD_WAIT_MS,

@@ -24,17 +24,16 @@ import { announceCapabilities, hasCapability } from "./capabilities.ts";
 import { randomDialId, type Randomness } from "./dial_id.ts";
 import { parseIdentifiers } from "../peer/identifiers.ts";
 import { INSTANCE_FIELD, readInstanceId } from "../peer/instance_id.ts";
+import type { PeerIdentity } from "../peer/peer_identity.ts";
+import { DialError, type DialTarget } from "../peer/dial_error.ts";
+import type { Identifiers } from "../peer/identifiers.ts";
 import {
   type Admission,
   type AgentLink,
-  DialError,
   type DialEvents,
   type DialOptions,
-  type DialTarget,
-  type Identifiers,
   internalRefusal,
   type LinkPeer,
-  type PeerIdentity,
   type PendingDial,
 } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";

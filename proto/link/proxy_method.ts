@@ -34,7 +34,8 @@ import {
 import { EARLY_BYTES_MAX } from "./dial_proxy.ts";
 import { DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
 import { abandon, type DialHandler } from "./dial_handler.ts";
-import type { DialError, DialTarget, PendingDial } from "./link.ts";
+import type { DialError, DialTarget } from "../peer/dial_error.ts";
+import type { PendingDial } from "./link.ts";
 import { type LinkObserver, SILENT_OBSERVER } from "./observer.ts";
 import {
   type ConduitPort,

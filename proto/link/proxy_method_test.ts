@@ -7,7 +7,7 @@ import {
   RANDOM,
 } from "../../tests/support/memory/memory_frontend.ts";
 import { StatusCode } from "../grpc/status.ts";
-import { DialError } from "./link.ts";
+import { DialError } from "../peer/dial_error.ts";
 import { DIAL_REQ_WAIT_MS } from "./proxy_method.ts";
 
 Deno.test("random is echoed to the bit and connectIDs count up", async () => {

@@ -39,15 +39,15 @@ import {
 } from "./hello.ts";
 import { parseIdentifiers } from "../peer/identifiers.ts";
 import { readInstanceId } from "../peer/instance_id.ts";
+import type { PeerIdentity } from "../peer/peer_identity.ts";
+import type { DialTarget } from "../peer/dial_error.ts";
 import {
   type Admission,
   type AgentLink,
   type DialEvents,
   type DialOptions,
-  type DialTarget,
   internalRefusal,
   type LinkPeer,
-  type PeerIdentity,
   type PendingDial,
 } from "./link.ts";
 import type { LinkObserver } from "./observer.ts";

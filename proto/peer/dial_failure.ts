@@ -8,7 +8,7 @@
  */
 
 import type { Metadata } from "../grpc/metadata.ts";
-import type { DialFailureReason } from "../link/link.ts";
+import type { DialFailureReason } from "./dial_error.ts";
 
 /** The metadata field; its value is one of `DialFailureReason`. */
 export const DIAL_FAILURE_FIELD = "tunnel-dial-failure";

@@ -13,7 +13,6 @@ import {
   parseIpAddress,
   parseIpPrefix,
 } from "./ip_address.ts";
-import type { Identifiers } from "../link/link.ts";
 import { nameKey, prefixKey } from "./normal_form.ts";
 
 /** The keys there are. `uid` is ours: in Konnectivity the agent's id is that. */
@@ -25,6 +24,16 @@ export const IDENTIFIER_KEYS = [
   "uid",
   "default-route",
 ] as const;
+
+/** What an agent says it serves; the keys of `--agent-identifiers`. */
+export interface Identifiers {
+  readonly host: readonly string[];
+  readonly ipv4: readonly string[];
+  readonly ipv6: readonly string[];
+  readonly cidr: readonly string[];
+  readonly uid: readonly string[];
+  readonly defaultRoute: boolean;
+}
 
 /** Longest text that is read: a peer's header must not become a large object. */
 export const IDENTIFIERS_LENGTH_MAX = 64 * 1024;

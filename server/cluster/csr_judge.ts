@@ -25,7 +25,7 @@ import {
   readNamedRequest,
 } from "../../platform/pki/named_request.ts";
 import { SIGNING_REQUEST_BYTES_MAX } from "../../platform/pki/signing_request.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 
 /** Whom node identities are of, besides their name. */
 const NODES_GROUP = "system:nodes";

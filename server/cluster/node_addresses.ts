@@ -10,7 +10,7 @@ import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import type { Node } from "../../neighbours/kubernetes/objects.ts";
 import { NODES, pathOf } from "../../neighbours/kubernetes/paths.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 

@@ -20,7 +20,8 @@ import {
 import type { ReviewedToken } from "../../neighbours/kubernetes/token_review.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
 import type { NodeBinding } from "../identity/binding_judge.ts";
 import { unprovenClaim } from "../identity/claims.ts";
 import {

@@ -28,10 +28,9 @@ import {
 } from "../../proto/link/dial_handler.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import {
   type Admission,
-  DialError,
-  type DialTarget,
   internalRefusal,
   type LinkPeer,
   type LinkRefusal,

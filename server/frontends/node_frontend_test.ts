@@ -4,7 +4,8 @@ import { Metadata } from "../../proto/grpc/metadata.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { type DialAnswer, NODE_FIELD } from "../../proto/link/dial_handler.ts";
 import { dialProxy } from "../../proto/link/dial_proxy.ts";
-import type { Admission, DialError } from "../../proto/link/link.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
+import type { Admission } from "../../proto/link/link.ts";
 import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
 import {
   certifiedCaller,

@@ -11,7 +11,7 @@ import { Metadata } from "../../proto/grpc/metadata.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { NODE_FIELD, TWO_NODES } from "../../proto/link/dial_handler.ts";
 import { dialProxy, PROXY_PATH } from "../../proto/link/dial_proxy.ts";
-import type { DialError } from "../../proto/link/link.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
 import { SILENT_OBSERVER } from "../../proto/link/observer.ts";
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";

@@ -9,7 +9,8 @@
  */
 
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import type { LinkPeer, PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
 import {
   ADMITTED,
   isAnonymous,

@@ -9,7 +9,8 @@ import {
   parseIpPrefix,
   prefixContains,
 } from "../../proto/peer/ip_address.ts";
-import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 
 /** Longest text of a peer that is repeated: a host name's. */

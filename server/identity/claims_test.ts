@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { identifiers } from "../../tests/support/memory/fake_link.ts";
-import type { Identifiers, LinkPeer } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
 import { certified } from "../../tests/support/memory/memory_transport.ts";
 import type { Verdict } from "../links/admission.ts";
 import { bindingJudge } from "./binding_judge.ts";

@@ -22,7 +22,8 @@ import {
   parseIpPrefix,
   prefixContains,
 } from "../../proto/peer/ip_address.ts";
-import type { Identifiers, PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { isAnonymous, type Judge, refuse } from "../links/admission.ts";
 import type { Grants } from "./node_judge.ts";
 import type { NodeStore } from "./node_store.ts";

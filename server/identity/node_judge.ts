@@ -10,11 +10,9 @@ import {
   IdentifiersError,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
-import type {
-  Identifiers,
-  LinkPeer,
-  PeerIdentity,
-} from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   ADMITTED,

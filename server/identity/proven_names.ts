@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { isNumericName } from "../../proto/identity/node_name.ts";
 import { addressOf, nameKey } from "../../proto/peer/normal_form.ts";
 

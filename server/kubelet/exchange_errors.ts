@@ -5,7 +5,7 @@
  */
 
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import { dialFailureStatus } from "../../net/http1/connect_response.ts";
 import { MessageError } from "./message_error.ts";
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import {
   ConduitProbe,
   settled,

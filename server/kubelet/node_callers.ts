@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_ORGANIZATION } from "../identity/node_certificate.ts";
 
 /** Kubernetes' nodes, and those that joined us. */

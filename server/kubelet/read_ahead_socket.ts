@@ -6,7 +6,7 @@
  */
 
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 
 /** Of one read: a TLS record, which is what one read gives at most. */
 const READ_BYTES = 16 * 1024;

@@ -9,11 +9,11 @@
  */
 
 import { StatusCode } from "../../proto/grpc/status.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
   Admission,
   LinkPeer,
   LinkRefusal,
-  PeerIdentity,
 } from "../../proto/link/link.ts";
 
 /** An agent that said who it is. */

@@ -25,11 +25,11 @@ import {
   LinkError,
   STREAMS_ALPN,
 } from "../../proto/link/hello.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
   Admission,
   AgentLink,
   LinkRefusal,
-  PeerIdentity,
 } from "../../proto/link/link.ts";
 import {
   LINK_LIMITS,

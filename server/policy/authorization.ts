@@ -12,7 +12,7 @@ import { watchAuditLog } from "../../policy/audit_metrics.ts";
 import { AuditTrail } from "../../policy/dial_record.ts";
 import type { ReloadSource } from "../../platform/reload/reloads.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
   SEES_EVERYTHING,

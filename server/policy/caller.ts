@@ -6,7 +6,7 @@
  */
 
 import type { PeerCredentials } from "../../net/stream/byte_socket.ts";
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 
 /** The part of a socket that tells; every `ByteSocket` is one. */
 export interface Caller {

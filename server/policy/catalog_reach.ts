@@ -21,7 +21,7 @@ import { keyOf } from "../../catalog/model/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
 import { canonicalAddress } from "../../catalog/model/validate.ts";
 import { splitAddress } from "../../policy/target_address.ts";
-import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Visibility } from "../discovery/generate/audience.ts";
 import { Lingering } from "../discovery/lingering.ts";

@@ -12,7 +12,8 @@ import type {
 } from "../../policy/dial_record.ts";
 import { refusal } from "../../policy/refusal.ts";
 import { NOT_ALLOWED, type Verdict } from "../../policy/rule_set.ts";
-import type { DialError, DialTarget, LinkPeer } from "../../proto/link/link.ts";
+import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
 import { type Caller, factsOf } from "./caller.ts";
 import type { CatalogReach } from "./catalog_reach.ts";
 import { type Policy, UNRESTRICTED } from "./policy.ts";

@@ -10,7 +10,7 @@ import {
   NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
 import { servicePattern } from "./discovery_entry.ts";
 import { FieldError, Fields } from "./fields.ts";

@@ -13,7 +13,8 @@ import {
   type Verdict,
 } from "../../policy/rule_set.ts";
 import { subjectOf } from "../../policy/subject.ts";
-import type { DialTarget, Identifiers } from "../../proto/link/link.ts";
+import type { DialTarget } from "../../proto/peer/dial_error.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { Visibility } from "../discovery/generate/audience.ts";
 import { type Caller, nameOf } from "./caller.ts";
 import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";

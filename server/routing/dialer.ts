@@ -6,12 +6,8 @@
  */
 
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
-import {
-  type AgentLink,
-  DialError,
-  type DialTarget,
-  type PendingDial,
-} from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import type { AgentLink, PendingDial } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";

@@ -10,7 +10,7 @@ import {
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { Dialer, type DialerOptions, type DialOrder } from "./dialer.ts";
 import { SECOND_OPINION_MS } from "./ongoing_dial.ts";

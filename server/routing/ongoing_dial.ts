@@ -16,11 +16,8 @@ import type { DialRecord } from "../../policy/dial_record.ts";
 import { isRefusalByRule } from "../../policy/refusal.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
-import {
-  type AgentLink,
-  DialError,
-  type PendingDial,
-} from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import type { AgentLink, PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ObservedConduit } from "../../proto/transfer/observed_conduit.ts";

@@ -8,7 +8,8 @@
  * @module
  */
 
-import type { AgentLink, DialTarget } from "../../proto/link/link.ts";
+import type { DialTarget } from "../../proto/peer/dial_error.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { Departed } from "./departed.ts";

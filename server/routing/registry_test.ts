@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { Prng } from "../../tests/support/memory/prng.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { DEPARTED_MAX } from "./departed.ts";
 import { Registry } from "./registry.ts";
 import type { StrategyName } from "../strategies/strategy.ts";

@@ -8,7 +8,8 @@
  * @module
  */
 
-import type { AgentLink, Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import { AgentList } from "./agent_list.ts";
 import type { Strategy, StrategyName } from "./strategy.ts";

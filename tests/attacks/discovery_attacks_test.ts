@@ -16,7 +16,7 @@ import {
   deltaDiscoveryRequest,
   discoveryRequest,
 } from "../../proto/xds/xds_messages.ts";
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_LIMITS } from "../../server/discovery/access/share.ts";
 import { WAITING_MAX } from "../../server/discovery/access/strangers.ts";
 import { IDLE_AUDIENCES_MAX } from "../../server/discovery/access/audience_use.ts";

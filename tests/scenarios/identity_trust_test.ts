@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { factsOf } from "../../platform/pki/certificate.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import {
   createAuthorities,

@@ -37,7 +37,7 @@ import { socketTransport } from "../../net/stream/socket_transport.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
 import type { CertificatePair } from "../../platform/pki/throwaway_ca.ts";
 import type { TransportEvents } from "../../net/stream/transport.ts";
-import type { DialError } from "../../proto/link/link.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
 import type { ConduitEvents } from "../../proto/transfer/conduit.ts";
 import { FirstRead } from "../../server/frontends/first_read.ts";
 import { certificates } from "../support/certificates/certificates.ts";

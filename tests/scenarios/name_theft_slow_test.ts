@@ -9,7 +9,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { parseRule } from "../../policy/rule.ts";
 import { RuleSet } from "../../policy/rule_set.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import type { Identifiers } from "../../proto/link/link.ts";
+import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 

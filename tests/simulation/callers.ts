@@ -12,11 +12,8 @@ import { SocketConduit } from "../../net/stream/socket_conduit.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
 import { WHOLE } from "../../net/poll/turn_share.ts";
 import { dialProxy } from "../../proto/link/dial_proxy.ts";
-import type {
-  DialEvents,
-  DialTarget,
-  PendingDial,
-} from "../../proto/link/link.ts";
+import type { DialTarget } from "../../proto/peer/dial_error.ts";
+import type { DialEvents, PendingDial } from "../../proto/link/link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
 import { socketCaller } from "../support/memory/fake_caller.ts";

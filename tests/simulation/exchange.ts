@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { DialError } from "../../proto/link/link.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
 import type { Conduit, ConduitEnd } from "../../proto/transfer/conduit.ts";
 import { Pattern } from "./pattern.ts";
 import type { DialPlan, TalkPlan } from "./plan.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { DialError } from "../../proto/link/link.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
 import { type Circumstances, Exchange, type Excuse } from "./exchange.ts";
 import { planOf } from "./plan.ts";
 import { Simulator } from "./simulator.ts";

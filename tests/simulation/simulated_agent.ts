@@ -12,7 +12,7 @@ import { LinkKeeper } from "../../agent/links/link_keeper.ts";
 import { TargetDialer } from "../../agent/dial/target_dialer.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { Transport } from "../../net/stream/transport.ts";
-import type { DialTarget } from "../../proto/link/link.ts";
+import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { identifiers } from "../support/memory/fake_link.ts";

@@ -10,8 +10,8 @@
  */
 
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
-import { ANONYMOUS } from "../../net/tls/trust/peer_identity.ts";
-import type { PeerIdentity } from "../../proto/link/link.ts";
+import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { Simulator } from "./simulator.ts";
 
 /** Why a road breaks: somebody gave it up, or nobody knows. */

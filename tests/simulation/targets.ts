@@ -6,7 +6,7 @@
  */
 
 import { SocketConduit } from "../../net/stream/socket_conduit.ts";
-import { DialError, type DialTarget } from "../../proto/link/link.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { MemoryConduit } from "../support/memory/memory_conduit.ts";
 import type { Exchange } from "./exchange.ts";

@@ -15,7 +15,7 @@ import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { hostPort } from "../../../net/stream/deno_socket.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
 import { EndpointNames } from "./endpoint_names.ts";
-import { DialError } from "../../../proto/link/link.ts";
+import { DialError } from "../../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 
 /**

@@ -9,8 +9,8 @@
  * @module
  */
 
-import type { PeerIdentity } from "../../../proto/link/link.ts";
-import { ANONYMOUS } from "../trust/peer_identity.ts";
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
+import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
 import { addressText } from "../../stream/deno_socket.ts";
 import type { ByteSocket } from "../../stream/byte_socket.ts";
 import { tuneLinkSocket } from "../../libc/tcp_options.ts";

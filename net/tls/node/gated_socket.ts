@@ -10,7 +10,7 @@
  */
 
 import type tls from "node:tls";
-import type { PeerIdentity } from "../../../proto/link/link.ts";
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import { peerIdentityOf } from "../trust/peer_identity.ts";
 import { ByteQueue } from "../../buffers/byte_queue.ts";
 import { type ByteSocket, plainBytes } from "../../stream/byte_socket.ts";

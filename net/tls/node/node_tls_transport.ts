@@ -10,7 +10,7 @@
  */
 
 import type { TLSSocket } from "node:tls";
-import type { PeerIdentity } from "../../../proto/link/link.ts";
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import { peerIdentityOf } from "../trust/peer_identity.ts";
 import { collectNursery } from "../../../platform/process/garbage.ts";
 import type { Transport, TransportEvents } from "../../stream/transport.ts";

@@ -5,16 +5,11 @@
  */
 
 import { createHash } from "node:crypto";
-import type { PeerIdentity } from "../../../proto/link/link.ts";
+import {
+  ANONYMOUS,
+  type PeerIdentity,
+} from "../../../proto/peer/peer_identity.ts";
 import { certificateContents } from "../../../platform/pki/certificate_contents.ts";
-
-/** The identity of a peer that showed no certificate. */
-export const ANONYMOUS: PeerIdentity = Object.freeze({
-  kind: "anonymous",
-  commonName: "",
-  fingerprint: "",
-  names: Object.freeze([]),
-});
 
 /** The part of a `node:tls` socket that is read here. */
 export interface PeerCertificateHolder {

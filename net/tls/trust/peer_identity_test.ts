@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { X509Certificate } from "node:crypto";
 import { connect, createServer } from "node:tls";
-import type { PeerIdentity } from "../../../proto/link/link.ts";
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import { certificates } from "../../../tests/support/certificates/certificates.ts";
 import {
   bytes,
@@ -12,11 +12,8 @@ import {
   tlv,
   utf8,
 } from "../../../tests/support/certificates/name_certificates.ts";
-import {
-  ANONYMOUS,
-  KnownCertificates,
-  peerIdentityOf,
-} from "./peer_identity.ts";
+import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
+import { KnownCertificates, peerIdentityOf } from "./peer_identity.ts";
 
 const derOf = (pem: string) =>
   new Uint8Array(new X509Certificate(pem).raw) as Uint8Array<ArrayBuffer>;

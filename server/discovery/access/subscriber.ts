@@ -13,7 +13,7 @@
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { Metadata } from "../../../proto/grpc/metadata.ts";
 import { parseIpAddress } from "../../../proto/peer/ip_address.ts";
-import type { PeerIdentity } from "../../../proto/link/link.ts";
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 import {
   CONNECT_FIELD,

@@ -37,7 +37,8 @@ import {
   parseIpPrefix,
   prefixContains,
 } from "../../../proto/peer/ip_address.ts";
-import type { Identifiers, LinkPeer } from "../../../proto/link/link.ts";
+import type { Identifiers } from "../../../proto/peer/identifiers.ts";
+import type { LinkPeer } from "../../../proto/link/link.ts";
 import { provenNames } from "../../identity/proven_names.ts";
 
 /** One port of a service as an agent serves it. Frozen. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { PeerCertificate } from "../../../proto/link/link.ts";
+import type { PeerCertificate } from "../../../proto/peer/peer_identity.ts";
 import type { Caller } from "../../../server/policy/caller.ts";
 
 /** Whoever may connect to a unix socket. */

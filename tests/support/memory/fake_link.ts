@@ -4,12 +4,12 @@
  * @module
  */
 
+import type { DialTarget } from "../../../proto/peer/dial_error.ts";
+import type { Identifiers } from "../../../proto/peer/identifiers.ts";
 import type {
   AgentLink,
   DialEvents,
   DialOptions,
-  DialTarget,
-  Identifiers,
   PendingDial,
 } from "../../../proto/link/link.ts";
 

@@ -5,12 +5,12 @@
  * @module
  */
 
-import { ANONYMOUS } from "../../../net/tls/trust/peer_identity.ts";
+import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
 import type {
   Transport,
   TransportEvents,
 } from "../../../net/stream/transport.ts";
-import type { PeerIdentity } from "../../../proto/link/link.ts";
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 
 /** An identity as a verified certificate of `commonName` would give it. */
 export function certified(commonName: string): PeerIdentity {

@@ -10,7 +10,7 @@ import { dialTarget } from "../../../net/dial/dial.ts";
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
-import type { DialError } from "../../../proto/link/link.ts";
+import type { DialError } from "../../../proto/peer/dial_error.ts";
 import { openPacketsLink } from "../../../proto/link/packets_agent.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import { refusePush } from "../../../proto/streams/refuse_push.ts";

@@ -5,7 +5,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { DialError } from "../../../proto/link/link.ts";
+import { DialError } from "../../../proto/peer/dial_error.ts";
 import type { ConduitEnd } from "../../../proto/transfer/conduit.ts";
 import type { CarrierRig } from "./carrier_rig.ts";
 import { ConduitProbe, settled } from "../memory/conduit_probe.ts";

@@ -9,13 +9,9 @@ import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../../proto/link/capabilities.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
 import { LINK_VERSION } from "../../../proto/link/hello.ts";
-import type {
-  AgentLink,
-  DialError,
-  DialOptions,
-  DialTarget,
-  PeerIdentity,
-} from "../../../proto/link/link.ts";
+import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
+import type { DialError, DialTarget } from "../../../proto/peer/dial_error.ts";
+import type { AgentLink, DialOptions } from "../../../proto/link/link.ts";
 import type { LinkObserver } from "../../../proto/link/observer.ts";
 import { openPacketsLink } from "../../../proto/link/packets_agent.ts";
 import {

@@ -16,7 +16,8 @@ import {
 } from "../../../client/road_dialer.ts";
 import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
 import type { AnnouncedService } from "../../../proto/link/control_messages.ts";
-import type { Carrier, Identifiers } from "../../../proto/link/link.ts";
+import type { Identifiers } from "../../../proto/peer/identifiers.ts";
+import type { Carrier } from "../../../proto/link/link.ts";
 import type { FrontendMode, ServerOptions } from "../../../server/options.ts";
 import { type RunningServer, startServer } from "../../../server/server.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
