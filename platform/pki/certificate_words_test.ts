@@ -1,6 +1,4 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { TLSSocket } from "node:tls";
-import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { oddCertificates } from "../../tests/support/certificates/odd_certificates.ts";
 import {
   alternativeNamesOf,
@@ -8,7 +6,6 @@ import {
   holderOf,
   WORDS_LENGTH_MAX,
 } from "./certificate_words.ts";
-import { refuseClient } from "../../net/tls/trust/client_certificate.ts";
 
 Deno.test("whose an odd certificate is can always be said, in one line", async () => {
   for (const { name, der } of await oddCertificates()) {
@@ -50,37 +47,6 @@ Deno.test("both clocks are shown in one style", async () => {
     assertEquals(
       clocksOf(unreadable, 0),
       "our clock says 1970-01-01T00:00:00.000Z",
-    );
-  }
-});
-
-Deno.test("an odd certificate is refused with a sentence, by either rule", async () => {
-  const { ca } = await certificates();
-  for (const { name, der } of await oddCertificates()) {
-    for (const rule of ["required", "optional"] as const) {
-      const socket = {
-        authorized: false,
-        getPeerCertificate: () => ({ raw: der }),
-      } as unknown as TLSSocket;
-      const refusal = refuseClient(socket, rule, ca, "10.0.0.1:5");
-      assertEquals(refusal?.failure, "untrusted-certificate", name);
-    }
-  }
-});
-
-Deno.test("a certificate that the platform cannot even show is refused", () => {
-  const socket = {
-    authorized: false,
-    getPeerCertificate: () => {
-      throw null;
-    },
-  } as unknown as TLSSocket;
-  for (const rule of ["required", "optional"] as const) {
-    const refusal = refuseClient(socket, rule, "", "10.0.0.1:5");
-    assertEquals(
-      refusal?.message,
-      "Cannot accept TLS from 10.0.0.1:5: its certificate was not signed by a " +
-        "CA that is trusted here (a certificate that cannot be read)",
     );
   }
 });

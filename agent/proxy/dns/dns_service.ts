@@ -12,7 +12,7 @@ import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { DnsResponder } from "./dns.ts";
 import { listenDns } from "./dns_listener.ts";
 import { DnsZone } from "./dns_zone.ts";
-import { OwnAddresses } from "../addresses/own_addresses.ts";
+import { OwnAddresses } from "../listeners/own_addresses.ts";
 import type { Proxy } from "../ports/proxy.ts";
 import { ServiceListener } from "../listeners/service_listener.ts";
 

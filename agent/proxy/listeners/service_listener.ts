@@ -19,7 +19,7 @@ import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
-import type { OwnAddresses } from "../addresses/own_addresses.ts";
+import type { OwnAddresses } from "./own_addresses.ts";
 import type { PortListener } from "./proxied_port.ts";
 
 /** Longest wait before an address that could not be had is tried again. */

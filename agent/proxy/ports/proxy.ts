@@ -30,7 +30,7 @@ import {
   LocalAddressBook,
   type LocalAddresses,
 } from "../addresses/local_address.ts";
-import { addressKey, OwnAddresses } from "../addresses/own_addresses.ts";
+import { addressKey, OwnAddresses } from "../listeners/own_addresses.ts";
 import { PORT_PROXIES, type PortProxies } from "./port_proxies.ts";
 import {
   inOrderOfPlacing,

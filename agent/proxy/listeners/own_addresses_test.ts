@@ -9,7 +9,7 @@ import {
 import { socketStore } from "../../../net/bind/socket_store.ts";
 import { PolledSocket } from "../../../net/stream/polled_socket.ts";
 import { startPolledTcp } from "../../../net/stream/polled_connect.ts";
-import { BIND_RETRY_MS_MAX } from "../listeners/service_listener.ts";
+import { BIND_RETRY_MS_MAX } from "./service_listener.ts";
 
 const ignore = socketStore() === undefined;
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);

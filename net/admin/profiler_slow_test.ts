@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import { HttpPort, longAnswer } from "../../net/admin/http_port.ts";
-import { profileRoutes } from "../../net/admin/profile_routes.ts";
-import { denoSocket } from "../../net/stream/deno_socket.ts";
+import { HttpPort, longAnswer } from "./http_port.ts";
+import { profileRoutes } from "./profile_routes.ts";
+import { denoSocket } from "../stream/deno_socket.ts";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
-import { HEAP_FILES_MAX, Profiler } from "./profiler.ts";
+import { HEAP_FILES_MAX, Profiler } from "../../platform/process/profiler.ts";
 
 function busyWork(untilMs: number): void {
   let sum = 0;

@@ -1,11 +1,15 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
-import { Listener } from "../tests/support/peers/sockets.ts";
-import { type DialOptions, dialTarget } from "../net/dial/dial.ts";
-import { DialGate } from "./dial_gate.ts";
-import { isRefusalByRule } from "./refusal.ts";
-import { parseRule } from "./rule.ts";
-import { type LabelledRule, RuleSet, type Verdict } from "./rule_set.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import { Listener } from "../../tests/support/peers/sockets.ts";
+import { type DialOptions, dialTarget } from "./dial.ts";
+import { DialGate } from "../../policy/dial_gate.ts";
+import { isRefusalByRule } from "../../policy/refusal.ts";
+import { parseRule } from "../../policy/rule.ts";
+import {
+  type LabelledRule,
+  RuleSet,
+  type Verdict,
+} from "../../policy/rule_set.ts";
 
 // The gate is tried through the dial it stands in, so that what is dialed is
 // seen and not assumed.
