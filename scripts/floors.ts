@@ -157,7 +157,6 @@ export const EXCEPTIONS: ReadonlySet<string> = new Set([
   "client/ads/ads_road.ts → client/road_identity.ts",
   "net/tls/trust/tls_errors.ts → net/tls/openssl/ssl_error.ts",
   "policy/audit_file.ts → net/stream/byte_socket.ts",
-  "net/dial/dial_gate_test.ts → net/dial/dial.ts",
   "server/options.ts → server/assembly/admin_access.ts",
   "server/options.ts → server/cluster/options.ts",
   "server/options.ts → server/discovery/options.ts",
