@@ -16,6 +16,7 @@ import { wantsOf } from "../client/adsc/subscriber_form.ts";
 import { resourceData } from "../proto/xds/resource_data.ts";
 import type { AdsChange } from "../client/ads/received.ts";
 import type { ResourceMessage } from "../client/ads/read_resource.ts";
+import { orAborted } from "../platform/time/deadline.ts";
 import { pause } from "../platform/time/pause.ts";
 import { RESOURCE_KINDS } from "../proto/xds/resource.ts";
 import { CommandFailure } from "./command_failure.ts";
@@ -85,7 +86,7 @@ async function runFleet(
   for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
   fleet.start();
   try {
-    await orAborted(fleet.until(conditions, timeoutMs), stopping.signal);
+    await untilStopped(fleet.until(conditions, timeoutMs), stopping.signal);
     if (stayMs > 0) {
       const staying = pause(options.fleet.timers, stayMs, stopping.signal);
       // Who is sent away meanwhile does not stay.
@@ -107,11 +108,16 @@ async function runFleet(
   }
 }
 
-function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => resolve());
-    work.then(resolve, reject);
-  });
+/** To be stopped is no failure: what there is then is shown. */
+async function untilStopped(
+  work: Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await orAborted(work, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
 }
 
 function asFailure(error: unknown): unknown {

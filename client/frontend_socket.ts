@@ -6,6 +6,7 @@
  */
 
 import { connectToHost } from "../net/dial/connect_host.ts";
+import { withDeadline } from "../platform/time/deadline.ts";
 import { hostPort } from "../net/stream/deno_socket.ts";
 import { type ByteSocket, codeOf } from "../net/stream/byte_socket.ts";
 import { connectToPath } from "../net/stream/socket_connect.ts";
@@ -58,24 +59,19 @@ async function openSocket(
   alpn: readonly string[],
   { timers, signal }: FrontendConnectOptions,
 ): Promise<ByteSocket> {
-  const limit = new AbortController();
-  const onAbort = () => limit.abort(signal?.reason);
-  if (signal?.aborted) onAbort();
-  signal?.addEventListener("abort", onAbort);
-  const timer = timers.after(
-    CONNECT_TIMEOUT_MS,
-    () => limit.abort(new Error(`no answer within ${CONNECT_TIMEOUT_MS} ms`)),
-  );
+  const timeoutMs = CONNECT_TIMEOUT_MS;
+  const late = () => new Error(`no answer within ${timeoutMs} ms`);
   try {
-    return address.kind === "unix"
-      ? await connectToPath(address.path, limit.signal)
-      : await connectTls(address, alpn, timers, limit.signal);
+    return await withDeadline(
+      { timers, timeoutMs, late, signal },
+      (signal) =>
+        address.kind === "unix"
+          ? connectToPath(address.path, signal)
+          : connectTls(address, alpn, timers, signal),
+    );
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
     throw asDialError(error, addressText(address));
-  } finally {
-    timer.cancel();
-    signal?.removeEventListener("abort", onAbort);
   }
 }
 

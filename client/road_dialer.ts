@@ -5,6 +5,7 @@
  */
 
 import { dialTarget } from "../net/dial/dial.ts";
+import { orAborted, withDeadline } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
@@ -141,35 +142,26 @@ async function dialWithin(
   dial: RoadDial,
   timers: Timers,
 ): Promise<Conduit> {
-  const timeoutMs = dial.timeoutMs ?? DIAL_TIMEOUT_MS;
-  const abort = new AbortController();
-  const aborted = Promise.withResolvers<never>();
-  const giveUp = (error: TunnelDialError) => {
-    aborted.reject(error);
-    abort.abort(error);
-  };
-  const onSignal = () =>
-    giveUp(new TunnelDialError("context", "the caller gave up"));
-  if (dial.signal?.aborted) onSignal();
-  dial.signal?.addEventListener("abort", onSignal);
-  const timer = timers.after(timeoutMs, () =>
-    giveUp(
-      new TunnelDialError(
-        "timeout",
-        `no answer within ${timeoutMs / 1000} s (${road})`,
-      ),
-    ));
-  const started = starter.start(dial, abort.signal);
+  const { signal, timeoutMs = DIAL_TIMEOUT_MS } = dial;
+  const late = () =>
+    new TunnelDialError(
+      "timeout",
+      `no answer within ${timeoutMs / 1000} s (${road})`,
+    );
+  const givenUp = () => new TunnelDialError("context", "the caller gave up");
   try {
-    return await Promise.race([started, aborted.promise]);
+    return await withDeadline(
+      { timers, timeoutMs, late, signal, givenUp },
+      (signal) =>
+        orAborted(
+          starter.start(dial, signal),
+          signal,
+          // It may still succeed, and nobody would own it.
+          (conduit) => abandon(conduit, "the caller gave up"),
+        ),
+    );
   } catch (error) {
-    // A dial that was given up may still succeed: nobody would own it.
-    started.then((late) => abandon(late, "the caller gave up"), () => {});
     throw inClientWords(error, road);
-  } finally {
-    timer.cancel();
-    dial.signal?.removeEventListener("abort", onSignal);
-    aborted.promise.catch(() => {}); // Lost the race: nobody else looks at it.
   }
 }
 

@@ -12,6 +12,7 @@
  */
 
 import type { Timers } from "../proto/sync/clock.ts";
+import { atMost } from "../platform/time/deadline.ts";
 import type { Log } from "../platform/log/log.ts";
 import { AuditBuffer, type AuditChunk, CHUNK_BYTES } from "./audit_buffer.ts";
 import {
@@ -138,10 +139,7 @@ export class AuditLog {
   async close(): Promise<void> {
     this.#isClosing = true;
     if (this.#gap > 0) this.#closeGap();
-    const late = Promise.withResolvers<void>();
-    const timer = this.#timers.after(CLOSE_TIMEOUT_MS, late.resolve);
-    await Promise.race([this.#finish(), late.promise]);
-    timer.cancel();
+    await atMost(this.#timers, CLOSE_TIMEOUT_MS, this.#finish());
     this.#isClosed = true;
     const lost = this.#buffer.lines;
     if (lost === 0) return;

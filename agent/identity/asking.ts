@@ -10,7 +10,7 @@ import type {
   Enrolment,
   EnrolmentAnswer,
 } from "../../proto/identity/identity_messages.ts";
-import { Backoff } from "../../proto/sync/backoff.ts";
+import { supervise } from "../../platform/time/supervise.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { EnrolRefusal, isDefinite, sentenceOf } from "./identity_error.ts";
 
@@ -41,31 +41,33 @@ export async function askUntilAnswered(
   options: AskingOptions,
 ): Promise<Enrolment> {
   const { ask, timers, random, isPatient, waiting } = options;
-  const backoff = new Backoff({ capMs: CAP_MS, random });
-  while (true) {
-    let retryMs: number;
-    let reason: string;
-    try {
+  let got: Enrolment | undefined;
+  await supervise<string>({
+    timers,
+    random,
+    capMs: CAP_MS,
+    signal: new AbortController().signal, // Nobody stops it but the answer.
+    async run(run) {
       const { enrolment, pending } = await ask();
-      if (enrolment !== undefined) return enrolment;
-      backoff.reset();
-      const { retryAfterMs } = pending;
-      retryMs = Math.max(
+      got = enrolment;
+      if (enrolment !== undefined) return "done";
+      run.succeeded();
+      const retryMs = Math.max(
         PENDING_MS_MIN,
-        Math.min(retryAfterMs, PENDING_MS_MAX),
+        Math.min(pending.retryAfterMs, PENDING_MS_MAX),
       );
-      reason = pending.reason;
-    } catch (error) {
+      waiting(pending.reason, retryMs);
+      return { afterMs: retryMs };
+    },
+    problemOf(error) {
       if (isOurs(error)) throw error;
-      reason = sentenceOf(error);
-      if (!isPatient || isDefinite(error)) {
-        throw new EnrolRefusal(reason, { cause: error });
-      }
-      retryMs = backoff.nextMs();
-    }
-    waiting(reason, retryMs);
-    await new Promise<void>((resolve) => timers.after(retryMs, resolve));
-  }
+      const reason = sentenceOf(error);
+      if (isPatient && !isDefinite(error)) return reason;
+      throw new EnrolRefusal(reason, { cause: error });
+    },
+    onProblem: waiting,
+  });
+  return got!;
 }
 
 /** A mistake in this program, which no time mends. */

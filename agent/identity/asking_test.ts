@@ -3,6 +3,7 @@ import { ConnectError } from "../../net/dial/agent_connect.ts";
 import { NoServerError } from "../../net/dial/server_addresses.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { EnrolmentAnswer } from "../../proto/identity/identity_messages.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { askUntilAnswered } from "./asking.ts";
 import { EnrolRefusal, PinError } from "./identity_error.ts";
@@ -34,7 +35,7 @@ async function asked(
     isPatient,
     waiting: (_reason, retryMs) => {
       waits.push(Math.round(retryMs));
-      queueMicrotask(() => timers.advance(retryMs));
+      void settled().then(() => timers.advance(retryMs));
     },
   });
   return { enrolment, waits };

@@ -22,6 +22,7 @@ import {
   type FileWatch,
   watchFiles,
 } from "../../platform/files/watch_files.ts";
+import { atMost } from "../../platform/time/deadline.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -144,10 +145,8 @@ export class IdentityRoad implements RoadIdentity {
   }
 
   async settled(): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const timer = systemTimers.after(SETTLE_MS, late.resolve);
-    await Promise.race([this.#asking, late.promise]);
-    timer.cancel();
+    if (this.#asking === undefined) return;
+    await atMost(systemTimers, SETTLE_MS, this.#asking);
   }
 
   /** Looks after the certificate no more. */

@@ -13,18 +13,13 @@
  */
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { YOUNG_MS } from "../../platform/time/supervise.ts";
 import { ConnectError } from "../../net/dial/agent_connect.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { Claim, HeldLinks, HeldServer, ServerName } from "./held_links.ts";
 import type { AttemptEvents, LinkObserver, ServerLink } from "./link_keeper.ts";
 import type { RetryWaits } from "./retry_waits.ts";
-
-/**
- * A link that lives shorter than this was no success: what ended it would end
- * the next one too, so the waits go on growing.
- */
-export const YOUNG_MS = 1_000;
 
 /** What one address needs from outside. */
 export interface AddressLinksOptions {
@@ -213,6 +208,7 @@ export class AddressLinks {
     if (state.kind === "waiting" || state.kind === "satisfied") {
       // Whatever was waited for, this is news.
       if (state.kind === "waiting") state.timer.cancel();
+      // What ended it would end the next one too, so the waits go on growing.
       const wasYoung = timers.now() - sinceMs < YOUNG_MS;
       const retryMs = waits.lostMs(wasYoung);
       const goal = this.#goal();

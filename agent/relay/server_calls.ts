@@ -11,6 +11,7 @@
 import { USED_MS } from "../../client/ads/ads_keeper.ts";
 import type { CallRoad } from "../../client/call_road.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
+import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Transport } from "../../net/stream/transport.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
@@ -64,7 +65,12 @@ export class ServerCalls {
     this.#connecting ??= this.#connect().finally(() => {
       this.#connecting = undefined;
     });
-    return within(this.#connecting, WAIT_MS);
+    // Who asks is told that it takes long; the attempt goes on.
+    return within({
+      timers: systemTimers,
+      timeoutMs: WAIT_MS,
+      late: () => unavailable(`no answer within ${WAIT_MS / 1_000} s yet`),
+    }, this.#connecting);
   }
 
   /** The next call goes to another server; what runs on this one goes on. */
@@ -131,23 +137,4 @@ function unavailable(reason: string): GrpcError {
     StatusCode.UNAVAILABLE,
     `no discovery server can be reached: ${reason}`,
   );
-}
-
-/** Who asks is told that it takes long; the attempt goes on. */
-async function within<Result>(
-  attempt: Promise<Result>,
-  ms: number,
-): Promise<Result> {
-  const late = Promise.withResolvers<never>();
-  const timer = systemTimers.after(
-    ms,
-    () => late.reject(unavailable(`no answer within ${ms / 1_000} s yet`)),
-  );
-  try {
-    return await Promise.race([attempt, late.promise]);
-  } finally {
-    timer.cancel();
-    late.promise.catch(() => {}); // Lost the race: nobody else looks at it.
-    attempt.catch(() => {});
-  }
 }

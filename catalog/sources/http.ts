@@ -13,10 +13,14 @@
 
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { HttpClients } from "../../neighbours/kubernetes/http_clients.ts";
+import { withDeadline } from "../../platform/time/deadline.ts";
 import { worldly } from "../../platform/errors/internal_errors.ts";
-import { pause } from "../../platform/time/pause.ts";
+import {
+  type Next,
+  type Run,
+  supervise,
+} from "../../platform/time/supervise.ts";
 import { responseText } from "../../net/http1/response_text.ts";
-import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Sink, Source } from "../model/source.ts";
 import {
@@ -70,30 +74,49 @@ class PollError extends Error {
   }
 }
 
+/** Why a document could not be had or used. */
+interface Trouble {
+  readonly reason: string;
+  /** For so long the server does not want to be asked. */
+  readonly retryAfterMs: number;
+}
+
 /** See the module description. */
 export class HttpSource implements Source {
   readonly name = "http";
   readonly #options: HttpSourceOptions;
   readonly #stopping = new AbortController();
-  readonly #backoff: Backoff;
   readonly #reader = new DocumentReader();
   #sink: Sink | undefined;
   /** That the catalog has now, and what the server calls it. */
   #text: string | undefined;
   #etag = "";
   #polls = Promise.resolve();
+  /** When the server is asked again. */
+  #nextMs = 0;
   #following: Promise<void> | undefined;
   readonly #clients = new HttpClients();
 
   constructor(options: HttpSourceOptions) {
     this.#options = options;
-    const { random } = options;
-    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
   }
 
   start(sink: Sink): void {
     this.#sink = sink;
-    this.#following = this.#follow();
+    const { timers, random } = this.#options;
+    this.#following = supervise<Trouble>({
+      timers,
+      random,
+      capMs: RETRY_CAP_MS,
+      signal: this.#stopping.signal,
+      run: (run) => this.#follow(run),
+      problemOf,
+      onProblem: (trouble, retryMs) => {
+        this.#nextMs = timers.now() + retryMs;
+        this.#failed(trouble);
+      },
+      leastMs: ({ retryAfterMs }) => Math.min(retryAfterMs, RETRY_CAP_MS),
+    });
   }
 
   async stop(): Promise<void> {
@@ -105,24 +128,23 @@ export class HttpSource implements Source {
 
   /** A server may call another document by the name of the one that it gave. */
   async reconcile(): Promise<void> {
-    await this.#inTurn(async () => {
-      if (await this.#poll() !== undefined) return;
-      await this.#poll("all");
-    });
+    try {
+      await this.#inTurn(async () => {
+        await this.#poll("news");
+        await this.#poll("all");
+      });
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) this.#failed(problemOf(error));
+    }
   }
 
-  async #follow(): Promise<void> {
+  async #follow(run: Run): Promise<Next> {
     const { timers, random, intervalMs = POLL_INTERVAL_MS } = this.#options;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      let waitMs = intervalMs * (.9 + random() / 5);
-      await this.#inTurn(async () => {
-        const failure = await this.#poll();
-        if (failure === undefined) this.#backoff.reset();
-        else waitMs = failure.retryMs;
-      });
-      await pause(timers, waitMs, signal);
-    }
+    await this.#inTurn(() => this.#poll("news"));
+    run.succeeded();
+    const afterMs = intervalMs * (.9 + random() / 5);
+    this.#nextMs = timers.now() + afterMs;
+    return { afterMs };
   }
 
   /** One question at a time: answers that overtake each other would go back. */
@@ -133,83 +155,66 @@ export class HttpSource implements Source {
     return done;
   }
 
-  /**
-   * @param asking For the whole document, whatever is known.
-   * @returns What went wrong, when something did.
-   */
-  async #poll(
-    asking: "news" | "all" = "news",
-  ): Promise<{ retryMs: number } | undefined> {
+  /** @param asking `all`: for the whole document, whatever is known. */
+  async #poll(asking: "news" | "all"): Promise<void> {
     const sink = this.#sink!;
     const { signal } = this.#stopping;
-    if (signal.aborted) return undefined;
-    try {
-      const answer = await this.#ask(asking);
-      if (answer.kind === "document" && answer.text !== this.#text) {
-        const document = await this.#reader.read(answer.text);
-        if (signal.aborted) return undefined;
-        const isDrift = this.#text !== undefined && answer.etag !== "" &&
-          answer.etag === this.#etag;
-        sink[isDrift ? "repair" : "set"](document);
-        this.#text = answer.text;
-      }
-      if (answer.kind === "document") this.#etag = answer.etag;
-      if (!signal.aborted) sink.synced();
-      return undefined;
-    } catch (error) {
-      if (signal.aborted) return undefined;
-      const trouble = worldly("catalog", error, isOfTheWorld);
-      const asked = error instanceof PollError ? error.retryAfterMs : 0;
-      const retryMs = Math.max(
-        this.#backoff.nextMs(),
-        Math.min(asked, RETRY_CAP_MS),
-      );
-      const { url } = this.#options;
-      sink.failed(
-        `Cannot use ${withoutSecrets(url)}: ${innermost(trouble)}`,
-        retryMs,
-      );
-      return { retryMs };
+    if (signal.aborted) return;
+    const answer = await this.#askInTime(asking);
+    if (answer.kind === "document" && answer.text !== this.#text) {
+      const document = await this.#reader.read(answer.text);
+      if (signal.aborted) return;
+      const isDrift = this.#text !== undefined && answer.etag !== "" &&
+        answer.etag === this.#etag;
+      sink[isDrift ? "repair" : "set"](document);
+      this.#text = answer.text;
     }
+    if (answer.kind === "document") this.#etag = answer.etag;
+    if (!signal.aborted) sink.synced();
   }
 
-  async #ask(asking: "news" | "all"): Promise<Answer> {
-    const { timers, access } = this.#options;
-    const late = new AbortController();
-    const timer = timers.after(
-      POLL_TIMEOUT_MS,
-      () => late.abort(new PollError(`no answer in ${POLL_TIMEOUT_MS} ms`)),
+  #failed({ reason }: Trouble): void {
+    const { url, timers } = this.#options;
+    this.#sink!.failed(
+      `Cannot use ${withoutSecrets(url)}: ${reason}`,
+      Math.max(0, this.#nextMs - timers.now()),
     );
-    try {
-      const token = await access?.token?.();
-      const headers = {
-        accept: "application/yaml, application/json, */*;q=0.5",
-        ...asking === "news" && this.#etag !== ""
-          ? { "if-none-match": this.#etag }
-          : {},
-        ...token === undefined ? {} : { authorization: `Bearer ${token}` },
-      };
-      const response = await this.#fetch(
-        headers,
-        AbortSignal.any([this.#stopping.signal, late.signal]),
-      );
-      if (response.status === 401) access?.rejected();
-      if (response.status === 304 && this.#text !== undefined) {
-        return { kind: "unchanged" };
-      }
-      if (!response.ok) {
-        await response.body?.cancel();
-        throw new PollError(
-          `it answered ${response.status}, 200 or 304 is wanted`,
-          retryAfterMs(response),
-        );
-      }
-      const text = await readText(response);
-      const etag = response.headers.get("etag") ?? "";
-      return { kind: "document", text, etag };
-    } finally {
-      timer.cancel();
+  }
+
+  #askInTime(asking: "news" | "all"): Promise<Answer> {
+    return withDeadline({
+      timers: this.#options.timers,
+      timeoutMs: POLL_TIMEOUT_MS,
+      late: () => new PollError(`no answer in ${POLL_TIMEOUT_MS} ms`),
+      signal: this.#stopping.signal,
+    }, (signal) => this.#ask(asking, signal));
+  }
+
+  async #ask(asking: "news" | "all", signal: AbortSignal): Promise<Answer> {
+    const { access } = this.#options;
+    const token = await access?.token?.();
+    const headers = {
+      accept: "application/yaml, application/json, */*;q=0.5",
+      ...asking === "news" && this.#etag !== ""
+        ? { "if-none-match": this.#etag }
+        : {},
+      ...token === undefined ? {} : { authorization: `Bearer ${token}` },
+    };
+    const response = await this.#fetch(headers, signal);
+    if (response.status === 401) access?.rejected();
+    if (response.status === 304 && this.#text !== undefined) {
+      return { kind: "unchanged" };
     }
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw new PollError(
+        `it answered ${response.status}, 200 or 304 is wanted`,
+        retryAfterMs(response),
+      );
+    }
+    const text = await readText(response);
+    const etag = response.headers.get("etag") ?? "";
+    return { kind: "document", text, etag };
   }
 
   #fetch(
@@ -237,6 +242,13 @@ async function readText(response: Response): Promise<string> {
 function retryAfterMs({ headers }: Response): number {
   const seconds = headers.get("retry-after") ?? "";
   return /^\d{1,6}$/.test(seconds) ? Number(seconds) * 1000 : 0;
+}
+
+function problemOf(error: unknown): Trouble {
+  return {
+    reason: innermost(worldly("catalog", error, isOfTheWorld)),
+    retryAfterMs: error instanceof PollError ? error.retryAfterMs : 0,
+  };
 }
 
 /** Whether the server, the road, or the document is to blame, and not we. */

@@ -14,7 +14,7 @@ import {
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
-import { pause } from "../../platform/time/pause.ts";
+import { type Run, supervise } from "../../platform/time/supervise.ts";
 import type { Transport } from "../../net/stream/transport.ts";
 import { ErrorCode } from "../../proto/frames/wire_error.ts";
 import type { Metadata } from "../../proto/grpc/metadata.ts";
@@ -25,7 +25,6 @@ import {
 } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { refusePush } from "../../proto/streams/refuse_push.ts";
-import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { AdsClient } from "./ads_client.ts";
 import type { AdsRoad } from "./ads_road.ts";
@@ -91,19 +90,17 @@ export interface AdsKeeperOptions<T> {
   readonly onSilentEnd?: () => void;
 }
 
-/** How a stream ended. */
-interface StreamEnd {
-  readonly problem: string;
-  /** The server had said something. */
-  readonly wasHeard: boolean;
-  /** Its status, if it said one. */
-  readonly code?: StatusCode;
+/** How a stream ended: always for a reason. */
+class StreamEnd extends Error {
+  /** @param code The server's status, if it said one. */
+  constructor(problem: string, readonly code?: StatusCode) {
+    super(problem);
+  }
 }
 
 /** See the module description. */
 export class AdsKeeper<T> {
   readonly #options: AdsKeeperOptions<T>;
-  readonly #backoff: Backoff;
   readonly #stopping = new AbortController();
   #keepaliveMs: number;
   #state: AdsState = { kind: "connecting" };
@@ -114,8 +111,6 @@ export class AdsKeeper<T> {
   constructor(options: AdsKeeperOptions<T>) {
     this.#options = options;
     this.#keepaliveMs = options.keepaliveMs ?? KEEPALIVE_MS;
-    const { random } = options;
-    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
   }
 
   get state(): AdsState {
@@ -128,7 +123,23 @@ export class AdsKeeper<T> {
   }
 
   start(): void {
-    this.#running = this.#run();
+    const { timers, random, onProblem } = this.#options;
+    const { signal } = this.#stopping;
+    const running = supervise<StreamEnd>({
+      timers,
+      random,
+      capMs: RETRY_CAP_MS,
+      signal,
+      run: (run) => this.#runStream(run, signal),
+      problemOf,
+      onProblem: ({ message: problem, code }, retryMs) => {
+        this.#state = { kind: "waiting", problem };
+        onProblem?.(problem, retryMs, code);
+      },
+    });
+    this.#running = running.then(() => {
+      this.#state = { kind: "stopped" };
+    });
   }
 
   /** Ends the stream; nothing is said to the client after. */
@@ -143,38 +154,19 @@ export class AdsKeeper<T> {
     this.#end?.(reason);
   }
 
-  async #run(): Promise<void> {
-    const { timers, road, onProblem } = this.#options;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      this.#state = { kind: "connecting" };
-      let end: StreamEnd;
-      try {
-        const session = await road.connect(
-          (transport) => ({ ended: this.#serve(transport) }),
-          signal,
-        );
-        end = await session.ended;
-      } catch (error) {
-        // Whatever the road says is about the world; it says it in a sentence.
-        const isSlip = error instanceof TypeError || !(error instanceof Error);
-        if (isSlip) reportInternalError("task", error);
-        const problem = isSlip ? INTERNAL_ERROR : error.message;
-        end = { problem, wasHeard: false };
-      }
-      if (signal.aborted) break;
-      if (end.wasHeard) this.#backoff.reset();
-      const retryMs = this.#backoff.nextMs();
-      this.#state = { kind: "waiting", problem: end.problem };
-      onProblem?.(end.problem, retryMs, end.code);
-      await pause(timers, retryMs, signal);
-    }
-    this.#state = { kind: "stopped" };
+  /** @throws {StreamEnd} Always; or why there was no connection. */
+  async #runStream(run: Run, signal: AbortSignal): Promise<never> {
+    this.#state = { kind: "connecting" };
+    const session = await this.#options.road.connect(
+      (transport) => ({ ended: this.#serve(transport, run) }),
+      signal,
+    );
+    throw await session.ended;
   }
 
   /** Runs a stream over `transport` until it ends. */
-  #serve(transport: Transport): Promise<StreamEnd> {
-    const { client, timers, onOpen, onSilentEnd } = this.#options;
+  #serve(transport: Transport, run: Run): Promise<StreamEnd> {
+    const { client, timers, road, onOpen, onSilentEnd } = this.#options;
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const server = transport.remoteAddress;
     let wasHeard = false;
@@ -187,7 +179,7 @@ export class AdsKeeper<T> {
       stream?.cancel();
       client.closed();
       connection.shutdown(problem);
-      resolve({ problem, wasHeard, ...code === undefined ? {} : { code } });
+      resolve(new StreamEnd(problem, code));
     };
     const connection = new Connection({
       role: "client",
@@ -207,7 +199,7 @@ export class AdsKeeper<T> {
     this.#end = end;
     let useTimer: Timer | undefined;
     const use = () => {
-      this.#options.road.used?.(connection);
+      road.used?.(connection);
       useTimer = timers.after(USED_MS, use);
     };
     const timer = timers.after(FIRST_WORD_MS, () => {
@@ -217,15 +209,14 @@ export class AdsKeeper<T> {
     driveHttp2(transport, connection, timers);
     stream = openAdsStream(connection, {
       ...this.#options,
-      mode: client.mode,
-      authority: this.#options.road.authority,
-      scheme: this.#options.road.scheme,
+      ...{ mode: client.mode, authority: road.authority, scheme: road.scheme },
     }, {
       onReceived: (received) => {
         if (this.#end !== end) return;
         timer.cancel();
         if (!wasHeard) {
           wasHeard = true;
+          run.succeeded();
           this.#opened++;
           use();
           this.#state = { kind: "open", server, sinceMs: timers.now() };
@@ -236,8 +227,8 @@ export class AdsKeeper<T> {
       onEnd: (status, isLost) => {
         stream = undefined;
         if (!wasHeard && isLost) onSilentEnd?.();
-        const { code } = status;
-        end(endText(server, status, isLost), isLost ? undefined : code);
+        const code = isLost ? undefined : status.code;
+        end(endText(server, status, isLost), code);
       },
     });
     client.opened((request) => stream?.send(request));
@@ -247,6 +238,14 @@ export class AdsKeeper<T> {
   #askLess(): void {
     this.#keepaliveMs = Math.min(2 * this.#keepaliveMs, KEEPALIVE_MS_MAX);
   }
+}
+
+/** Whatever the road says is about the world; it says it in a sentence. */
+function problemOf(error: unknown): StreamEnd {
+  if (error instanceof StreamEnd) return error;
+  const isSlip = error instanceof TypeError || !(error instanceof Error);
+  if (isSlip) reportInternalError("task", error);
+  return new StreamEnd(isSlip ? INTERNAL_ERROR : error.message);
 }
 
 function endText(

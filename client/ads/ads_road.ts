@@ -11,8 +11,11 @@ import {
   type ServerPlace,
   systemServerAddresses,
 } from "../../net/dial/server_addresses.ts";
-import { denoSocket, hostPort } from "../../net/stream/deno_socket.ts";
+import { withDeadline } from "../../platform/time/deadline.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { hostPort } from "../../net/stream/deno_socket.ts";
 import { codeOf } from "../../net/stream/byte_socket.ts";
+import { connectToAddress } from "../../net/stream/socket_connect.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import type { Transport } from "../../net/stream/transport.ts";
@@ -132,31 +135,26 @@ async function connectPlain(
       `Cannot connect to ${name} without TLS: ${ip} is another machine`,
     );
   }
-  const late = new AbortController();
-  const giveUp = () => late.abort();
-  const timer = setTimeout(giveUp, CONNECT_TIMEOUT_MS);
-  signal.addEventListener("abort", giveUp);
-  try {
-    signal.throwIfAborted();
-    const conn = await Deno.connect({
-      hostname: ip,
-      port,
-      signal: late.signal,
-    });
-    conn.setNoDelay();
-    return socketTransport(denoSocket(conn));
-  } catch (error) {
-    // Whatever the kernel says here is about the world.
-    const words = signal.aborted
-      ? "given up"
-      : late.signal.aborted
-      ? `no answer within ${CONNECT_TIMEOUT_MS} ms`
-      : codeOf(error) === "ECONNREFUSED"
-      ? "connection refused; is a server running there?"
-      : (error as Error).message;
-    throw new ConnectError(`Cannot connect to ${name}: ${words}`);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", giveUp);
-  }
+  const failed = (words: string) =>
+    new ConnectError(`Cannot connect to ${name}: ${words}`);
+  return await withDeadline({
+    timers: systemTimers,
+    timeoutMs: CONNECT_TIMEOUT_MS,
+    late: () => failed(`no answer within ${CONNECT_TIMEOUT_MS} ms`),
+    signal,
+    givenUp: () => failed("given up"),
+  }, async (signal) => {
+    try {
+      const to = { hostname: ip, port };
+      return socketTransport(await connectToAddress(to, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      // Whatever the kernel says here is about the world.
+      throw failed(
+        codeOf(error) === "ECONNREFUSED"
+          ? "connection refused; is a server running there?"
+          : (error as Error).message,
+      );
+    }
+  });
 }

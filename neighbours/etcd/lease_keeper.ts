@@ -6,7 +6,7 @@
  * there. When etcd says that it is gone, what was bound to it is gone as well;
  * then there is a new one, and its holder writes again.
  *
- * Reading order: `start`, `#run`, `#renew`, `#renewOn`.
+ * Reading order: `start`, `#holdOne`, `#renew`, `Renewal`.
  *
  * @module
  */
@@ -15,13 +15,17 @@ import {
   INTERNAL_ERROR,
   unawaited,
 } from "../../platform/errors/internal_errors.ts";
-import { Backoff } from "../../proto/sync/backoff.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
 import { EtcdError, etcdTrouble, failureOf } from "./errors.ts";
 import { CODECS, type Int64, METHODS } from "./messages.ts";
 import { pause } from "../../platform/time/pause.ts";
+import {
+  type Next,
+  type Run,
+  supervise,
+} from "../../platform/time/supervise.ts";
 
 /**
  * Renewals in the life of a lease: one may be lost with its member, and there
@@ -57,19 +61,19 @@ export interface LeaseKeeperOptions {
 /** See the module description. */
 export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions;
-  readonly #backoff: Backoff;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #lease: Int64 | undefined;
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options;
-    const { random } = options;
-    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
   }
 
   start(): void {
-    this.#running ??= this.#run();
+    this.#running ??= this.#supervise(
+      RETRY_CAP_MS,
+      (run) => this.#holdOne(run),
+    );
   }
 
   /**
@@ -92,23 +96,24 @@ export class LeaseKeeper {
     }
   }
 
-  async #run(): Promise<void> {
+  #supervise(
+    capMs: number,
+    run: (run: Run) => Promise<Next>,
+  ): Promise<void> {
+    const { timers, random, onProblem } = this.#options;
     const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      try {
-        await this.#holdOne();
-      } catch (error) {
-        await this.#wait(etcdTrouble(error), this.#backoff.nextMs());
-      }
-    }
+    const problemOf = etcdTrouble;
+    return supervise({
+      ...{ timers, random, capMs, signal, run, problemOf, onProblem },
+    });
   }
 
   /** One lease, to its end. */
-  async #holdOne(): Promise<void> {
+  async #holdOne(run: Run): Promise<Next> {
     const { client, ttlSeconds: wanted, write, onHeld, onLost } = this.#options;
     const { lease, ttlSeconds } = await client.grantLease(wanted);
     this.#lease = lease;
-    if (this.#stopping.signal.aborted) return;
+    if (this.#stopping.signal.aborted) return "done";
     try {
       await write(lease);
     } catch (error) {
@@ -116,13 +121,14 @@ export class LeaseKeeper {
       await this.#drop(lease);
       throw error;
     }
-    this.#backoff.reset();
-    if (this.#stopping.signal.aborted) return;
+    run.succeeded();
+    if (this.#stopping.signal.aborted) return "done";
     onHeld(lease);
     await this.#renew(lease, ttlSeconds * 1_000);
-    if (this.#stopping.signal.aborted) return;
+    if (this.#stopping.signal.aborted) return "done";
     this.#lease = undefined;
     onLost();
+    return "again";
   }
 
   async #drop(lease: Int64): Promise<void> {
@@ -139,30 +145,19 @@ export class LeaseKeeper {
   async #renew(lease: Int64, ttlMs: number): Promise<void> {
     const { signal } = this.#stopping;
     const intervalMs = ttlMs / RENEWALS;
-    const backoff = new Backoff({
-      capMs: Math.min(intervalMs, RETRY_CAP_MS),
-      random: this.#options.random,
-    });
     await pause(this.#options.timers, intervalMs, signal);
-    while (!signal.aborted) {
+    await this.#supervise(Math.min(intervalMs, RETRY_CAP_MS), async (run) => {
       const renewal = new Renewal({
         ...this.#options,
         lease,
         intervalMs,
         signal,
-        onRenewed: () => backoff.reset(),
+        onRenewed: () => run.succeeded(),
       });
       const problem = await renewal.ended;
-      if (problem === undefined) return;
-      await this.#wait(problem, backoff.nextMs());
-    }
-  }
-
-  async #wait(error: EtcdError, retryMs: number): Promise<void> {
-    const { signal } = this.#stopping;
-    if (signal.aborted) return;
-    this.#options.onProblem(error, retryMs);
-    await pause(this.#options.timers, retryMs, signal);
+      if (problem !== undefined) throw problem;
+      return "done";
+    });
   }
 }
 

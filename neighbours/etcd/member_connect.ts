@@ -10,6 +10,7 @@
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { connectAgentTls, ConnectError } from "../../net/dial/agent_connect.ts";
 import { connectToHost } from "../../net/dial/connect_host.ts";
+import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
@@ -60,28 +61,24 @@ async function connectPlain(
   signal: AbortSignal,
 ): Promise<Transport> {
   const { host, port } = member;
-  const ending = new AbortController();
-  const giveUp = (words: string) => () => ending.abort(words);
-  const onAbort = giveUp("given up");
-  if (signal.aborted) onAbort();
-  signal.addEventListener("abort", onAbort);
-  const timer = setTimeout(
-    giveUp(`no answer within ${CONNECT_TIMEOUT_MS} ms`),
-    CONNECT_TIMEOUT_MS,
-  );
-  try {
-    return socketTransport(
-      await connectToHost(host, port, {
-        timers: systemTimers,
-        signal: ending.signal,
-      }),
-    );
-  } catch (error) {
-    // Whatever the kernel or the resolver says here is about the world.
-    const words = ending.signal.reason ?? (error as Error).message;
-    throw new ConnectError(`Cannot connect to ${memberName(member)}: ${words}`);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  }
+  const timers = systemTimers;
+  const failed = (words: string) =>
+    new ConnectError(`Cannot connect to ${memberName(member)}: ${words}`);
+  return await withDeadline({
+    timers,
+    timeoutMs: CONNECT_TIMEOUT_MS,
+    late: () => failed(`no answer within ${CONNECT_TIMEOUT_MS} ms`),
+    signal,
+    givenUp: () => failed("given up"),
+  }, async (signal) => {
+    try {
+      return socketTransport(
+        await connectToHost(host, port, { timers, signal }),
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      // Whatever the kernel or the resolver says here is about the world.
+      throw failed((error as Error).message);
+    }
+  });
 }

@@ -11,19 +11,19 @@
  * @module
  */
 
-import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, Listing } from "./client.ts";
 import { EtcdError, etcdTrouble } from "./errors.ts";
 import type { Entry } from "./keys.ts";
-import { pause } from "../../platform/time/pause.ts";
+import {
+  type Next,
+  type Run,
+  supervise,
+} from "../../platform/time/supervise.ts";
 import { type Change, Watch } from "./watch.ts";
 
 /** Longest wait after failures. */
 export const RETRY_CAP_MS = 10_000;
-
-/** A watch that ends sooner was no success: the next try waits. */
-export const YOUNG_MS = 1_000;
 
 /** See the module description. */
 export interface FollowerOptions {
@@ -45,7 +45,6 @@ export interface FollowerOptions {
 /** See the module description. */
 export class PrefixFollower {
   readonly #options: FollowerOptions;
-  readonly #backoff: Backoff;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   /** Up to where all is known; `undefined`: nothing is, so list. */
@@ -59,12 +58,22 @@ export class PrefixFollower {
 
   constructor(options: FollowerOptions) {
     this.#options = options;
-    const { random } = options;
-    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
   }
 
   start(): void {
-    this.#running ??= this.#follow();
+    const { timers, random, onProblem } = this.#options;
+    this.#running ??= supervise({
+      timers,
+      random,
+      capMs: RETRY_CAP_MS,
+      signal: this.#stopping.signal,
+      run: (run) => this.#follow(run),
+      problemOf: etcdTrouble,
+      onProblem: (error, retryMs) => {
+        this.#hasProblem = true;
+        onProblem(error, retryMs);
+      },
+    });
   }
 
   /** Ends watch and timers; nothing is said after. */
@@ -100,17 +109,11 @@ export class PrefixFollower {
     }
   }
 
-  async #follow(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      try {
-        this.#known ??= await this.#list();
-        if (signal.aborted) return;
-        await this.#watchFrom(this.#known);
-      } catch (error) {
-        if (!signal.aborted) await this.#pause(etcdTrouble(error));
-      }
-    }
+  async #follow(run: Run): Promise<Next> {
+    this.#known ??= await this.#list();
+    if (this.#stopping.signal.aborted) return "done";
+    await this.#watchFrom(this.#known, run);
+    return "again";
   }
 
   async #list(): Promise<{ revision: bigint; readonly clusterId: string }> {
@@ -126,9 +129,9 @@ export class PrefixFollower {
   /** One watch, to its end. What it says moves `known` on. */
   async #watchFrom(
     known: { revision: bigint; readonly clusterId: string },
+    run: Run,
   ): Promise<void> {
     const { client, prefix, timers } = this.#options;
-    let openedMs: number | undefined;
     this.#watch = new Watch({
       client,
       prefix,
@@ -136,7 +139,7 @@ export class PrefixFollower {
       clusterId: known.clusterId,
       knownRevision: known.revision,
       onOpen: () => {
-        openedMs = timers.now();
+        run.opened();
         if (this.#hasProblem) this.#follows();
       },
       onChanges: (changes, revision) => {
@@ -148,27 +151,17 @@ export class PrefixFollower {
     });
     const end = await this.#watch.ended;
     this.#watch = undefined;
-    const wasLong = openedMs !== undefined &&
-      timers.now() - openedMs >= YOUNG_MS;
-    if (wasLong) this.#backoff.reset();
     if (end.kind === "broken") throw end.error;
     // To lose one's place is no failure, unless it happens all the time.
     this.#known = undefined;
     const wasLost = this.#isLost;
-    this.#isLost = !wasLong;
-    if (wasLost && !wasLong) throw end.error;
+    this.#isLost = run.isYoung;
+    if (wasLost && this.#isLost) throw end.error;
   }
 
   #follows(): void {
     this.#hasProblem = false;
     this.#options.onFollowing();
-  }
-
-  async #pause(error: EtcdError): Promise<void> {
-    this.#hasProblem = true;
-    const retryMs = this.#backoff.nextMs();
-    this.#options.onProblem(error, retryMs);
-    await pause(this.#options.timers, retryMs, this.#stopping.signal);
   }
 }
 

@@ -6,7 +6,8 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { METHODS } from "./messages.ts";
-import { PrefixFollower, YOUNG_MS } from "./prefix_follower.ts";
+import { YOUNG_MS } from "../../platform/time/supervise.ts";
+import { PrefixFollower } from "./prefix_follower.ts";
 import { ANSWER_MS, ASK_AGAIN_MS, EVENTS_MAX, SILENCE_MS } from "./watch.ts";
 
 const DECODER = new TextDecoder();

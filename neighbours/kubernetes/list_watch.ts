@@ -13,9 +13,12 @@
  */
 
 import { worldly } from "../../platform/errors/internal_errors.ts";
-import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { pause } from "../../platform/time/pause.ts";
+import {
+  type Next,
+  type Run,
+  supervise,
+} from "../../platform/time/supervise.ts";
 import type { RequestOptions } from "./client.ts";
 import { KubernetesConfigError, KubernetesError } from "./errors.ts";
 import type { KubernetesObject, ObjectList } from "./objects.ts";
@@ -33,9 +36,6 @@ const WATCH_SECONDS = 290;
  * bookmark a minute; a connection that is dead without a word sends none.
  */
 export const SILENCE_MS = 120_000;
-
-/** A watch that ends sooner was no success: the next one waits. */
-export const YOUNG_MS = 1_000;
 
 /** Longest wait after failures. */
 export const RETRY_CAP_MS = 30_000;
@@ -76,7 +76,6 @@ export interface ListWatchOptions<T> {
 export class ListWatch<T extends KubernetesObject> {
   readonly #options: ListWatchOptions<T>;
   readonly #copy = new ObjectCopy<T>();
-  readonly #backoff: Backoff;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   /** Up to where all is known; `undefined`: nothing is, so list. */
@@ -86,8 +85,6 @@ export class ListWatch<T extends KubernetesObject> {
 
   constructor(options: ListWatchOptions<T>) {
     this.#options = options;
-    const { random } = options;
-    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
   }
 
   /** The last good copy, by `namespace/name`. */
@@ -106,7 +103,19 @@ export class ListWatch<T extends KubernetesObject> {
   }
 
   start(): void {
-    this.#running ??= this.#follow();
+    const { timers, random, onProblem } = this.#options;
+    this.#running ??= supervise({
+      timers,
+      random,
+      capMs: RETRY_CAP_MS,
+      signal: this.#stopping.signal,
+      run: (run) => this.#follow(run),
+      problemOf: (error) => worldly("task", error, isOfTheWorld),
+      onProblem: (error, retryMs) => {
+        this.#isStale = true;
+        onProblem?.(error, retryMs);
+      },
+    });
   }
 
   /** Ends requests and timers; no callback follows. */
@@ -115,17 +124,11 @@ export class ListWatch<T extends KubernetesObject> {
     await this.#running;
   }
 
-  async #follow(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      try {
-        this.#version ??= await this.#list();
-        await this.#watch(this.#version);
-      } catch (error) {
-        if (signal.aborted) return;
-        await this.#pause(worldly("task", error, isOfTheWorld));
-      }
-    }
+  async #follow(run: Run): Promise<Next> {
+    this.#version ??= await this.#list();
+    await this.#watch(this.#version, run);
+    // Watches end all the time; only one that ends at once is worth a wait.
+    return run.isYoung ? "backoff" : "again";
   }
 
   // --- List ----------------------------------------------------------------------
@@ -182,7 +185,7 @@ export class ListWatch<T extends KubernetesObject> {
   // --- Watch ---------------------------------------------------------------------
 
   /** One watch, to its end. What it says moves `#version` on. */
-  async #watch(from: string): Promise<void> {
+  async #watch(from: string, run: Run): Promise<void> {
     const { timers } = this.#options;
     const ending = new AbortController();
     const { signal: stopping } = this.#stopping;
@@ -190,10 +193,9 @@ export class ListWatch<T extends KubernetesObject> {
     const onStop = () => ending.abort();
     stopping.addEventListener("abort", onStop);
     let silence: Silence | undefined;
-    let openedMs: number | undefined;
     try {
       const body = await this.#open(from, ending.signal);
-      openedMs = timers.now();
+      run.opened();
       silence = new Silence(timers, () => ending.abort());
       this.#isStale = false;
       this.#options.onFollowing?.();
@@ -209,23 +211,12 @@ export class ListWatch<T extends KubernetesObject> {
         throw error;
       }
       // Too old to go on from (410), or what was said is unknown.
-      if (openedMs !== undefined || isTooOld(error)) this.#version = undefined;
+      if (silence !== undefined || isTooOld(error)) this.#version = undefined;
       throw error;
     } finally {
       silence?.end();
       stopping.removeEventListener("abort", onStop);
       ending.abort();
-      if (openedMs !== undefined && timers.now() - openedMs >= YOUNG_MS) {
-        this.#backoff.reset();
-      }
-    }
-    // Watches end all the time; only one that ends at once is worth a wait.
-    if (timers.now() - openedMs < YOUNG_MS) {
-      await pause(
-        this.#options.timers,
-        this.#backoff.nextMs(),
-        this.#stopping.signal,
-      );
     }
   }
 
@@ -271,13 +262,6 @@ export class ListWatch<T extends KubernetesObject> {
       throw tooMany(this.#options.path);
     }
     this.#options.onChanges([change]);
-  }
-
-  async #pause(error: Error): Promise<void> {
-    this.#isStale = true;
-    const retryMs = this.#backoff.nextMs();
-    this.#options.onProblem?.(error, retryMs);
-    await pause(this.#options.timers, retryMs, this.#stopping.signal);
   }
 }
 

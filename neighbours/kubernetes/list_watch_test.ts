@@ -8,7 +8,8 @@ import { HeardErrors } from "../../tests/support/watch/heard_errors.ts";
 import { slip } from "../../tests/support/watch/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { KubernetesClient } from "./client.ts";
-import { ListWatch, SILENCE_MS, YOUNG_MS } from "./list_watch.ts";
+import { YOUNG_MS } from "../../platform/time/supervise.ts";
+import { ListWatch, SILENCE_MS } from "./list_watch.ts";
 import type { KubernetesObject } from "./objects.ts";
 
 const PATH = "/api/v1/services";

@@ -10,9 +10,9 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { ByteSocket } from "../stream/byte_socket.ts";
 import { connectToAddress } from "../stream/socket_connect.ts";
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
-import { orAborted } from "./or_aborted.ts";
 import type { Resolver } from "../names/resolver.ts";
 import { systemResolver } from "../names/system_resolver.ts";
+import { orAborted } from "../../platform/time/deadline.ts";
 
 /** How {@linkcode connectToHost} is to behave. */
 export interface HostConnectOptions {

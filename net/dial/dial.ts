@@ -22,7 +22,6 @@ import {
 } from "./dial_errors.ts";
 import { connectAny, interleaveFamilies } from "./happy_eyeballs.ts";
 import { DialGate, type DialRules } from "../../policy/dial_gate.ts";
-import { orAborted } from "./or_aborted.ts";
 import type { Resolver } from "../names/resolver.ts";
 import { systemResolver } from "../names/system_resolver.ts";
 import { conduitOf } from "../stream/conduit_of_socket.ts";
@@ -41,6 +40,7 @@ import {
   connectToPath,
   startConnect,
 } from "../stream/socket_connect.ts";
+import { orAborted, withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { splitAddress } from "../../policy/target_address.ts";
 
@@ -136,27 +136,20 @@ function textOf({ hostname, port }: DatagramAddress): string {
 }
 
 /** `dial` within its limits; its signal's reason is what it is to fail with. */
-async function inTime(
+function inTime(
   protocol: string,
   address: string,
-  options: DialLimits,
+  { timers, timeoutMs, signal, controller }: DialLimits,
   dial: (signal: AbortSignal) => Promise<Conduit>,
 ): Promise<Conduit> {
-  const { signal, timers = systemTimers } = options;
-  const controller = options.controller ?? new AbortController();
-  const cancel = () => controller.abort(dialCancelled(protocol, address));
-  if (signal?.aborted) cancel();
-  signal?.addEventListener("abort", cancel);
-  const timer = timers.after(
-    options.timeoutMs ?? DIAL_TIMEOUT_MS,
-    () => controller.abort(dialTimeout(protocol, address)),
-  );
-  try {
-    return await dial(controller.signal);
-  } finally {
-    timer.cancel();
-    signal?.removeEventListener("abort", cancel);
-  }
+  return withDeadline({
+    timers: timers ?? systemTimers,
+    timeoutMs: timeoutMs ?? DIAL_TIMEOUT_MS,
+    late: () => dialTimeout(protocol, address),
+    signal,
+    givenUp: () => dialCancelled(protocol, address),
+    controller,
+  }, dial);
 }
 
 /** What is dialed, and by whose leave. */

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { atMost, within } from "../../platform/time/deadline.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { SocketStore } from "../bind/socket_store.ts";
@@ -124,7 +125,11 @@ export class Takeover {
     const answered = new Promise<void>((resolve) => this.#answered = resolve);
     this.#socket.send({ take: keys ?? "all" });
     // Who does not answer does not accept either, and lets go when it wakes.
-    await inTime(Promise.race([answered, this.over]));
+    await atMost(
+      systemTimers,
+      ANSWER_MS,
+      Promise.race([answered, this.over]),
+    );
     if (keys === undefined) this.#finish();
     else this.#store.start((key) => keys.includes(key));
   }
@@ -183,22 +188,12 @@ async function receiveAll(
 
 /** @throws {TakeoverRefused} There is none. */
 async function answerOf(socket: PacketSocket): Promise<Packet> {
-  const packet = await inTime(socket.receive());
-  if (packet) return packet;
-  throw new TakeoverRefused(
-    packet === null ? "other" : "silent",
-    socket.peer.pid,
-  );
-}
-
-async function inTime<Value>(
-  promise: Promise<Value>,
-): Promise<Value | undefined> {
-  const late = Promise.withResolvers<undefined>();
-  const timer = systemTimers.after(ANSWER_MS, () => late.resolve(undefined));
-  try {
-    return await Promise.race([promise, late.promise]);
-  } finally {
-    timer.cancel();
-  }
+  const { pid } = socket.peer;
+  const packet = await within({
+    timers: systemTimers,
+    timeoutMs: ANSWER_MS,
+    late: () => new TakeoverRefused("silent", pid),
+  }, socket.receive());
+  if (packet === null) throw new TakeoverRefused("other", pid);
+  return packet;
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { withDeadline } from "../../platform/time/deadline.ts";
 import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
 import { gatedTlsClientOver } from "../../net/tls/node/gated_tls_client.ts";
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
@@ -87,27 +88,25 @@ async function secured(
   { timers, credentials, isUnverified }: KubeletDialOptions,
 ): Promise<ByteSocket> {
   const [serverName = "", ...otherNames] = names;
-  const late = new AbortController();
-  const timer = timers.after(KUBELET_HANDSHAKE_TIMEOUT_MS, () =>
-    late.abort(
-      new TlsHandshakeError(
-        "timeout",
-        `no end of the TLS handshake within ${KUBELET_HANDSHAKE_TIMEOUT_MS} ms`,
-      ),
-    ));
-  try {
-    return await gatedTlsClientOver(socket, {
-      credentials: credentials(),
-      serverName,
-      otherNames,
-      isUnverified,
-      alpn: ["http/1.1"],
-      address: kubelet,
-      signal: AbortSignal.any([signal, late.signal]),
-    });
-  } finally {
-    timer.cancel();
-  }
+  const timeoutMs = KUBELET_HANDSHAKE_TIMEOUT_MS;
+  const late = () =>
+    new TlsHandshakeError(
+      "timeout",
+      `no end of the TLS handshake within ${timeoutMs} ms`,
+    );
+  return await withDeadline(
+    { timers, timeoutMs, late, signal },
+    (signal) =>
+      gatedTlsClientOver(socket, {
+        credentials: credentials(),
+        serverName,
+        otherNames,
+        isUnverified,
+        alpn: ["http/1.1"],
+        address: kubelet,
+        signal,
+      }),
+  );
 }
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);

@@ -12,6 +12,7 @@
  * @module
  */
 
+import { atMost, within } from "../../platform/time/deadline.ts";
 import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
@@ -344,11 +345,8 @@ export class KubeletExchange {
    * what was said into a TCP reset.
    */
   async #hangUp(socket: ReadAheadSocket, ended: Promise<void>): Promise<void> {
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = this.#options.timers.after(LINGER_MS, resolve);
     const ending = socket.closeWrite().then(() => ended).catch(() => {});
-    await Promise.race([ending, late]);
-    timer.cancel();
+    await atMost(this.#options.timers, LINGER_MS, ending);
     socket.close();
   }
 
@@ -360,22 +358,13 @@ export class KubeletExchange {
     if (reason instanceof CallerLeft) this.#caller.reset();
   }
 
-  /** Waits for `action` as long as this, then throws what `late` makes. */
-  async #within<T>(
+  #within<T>(
     timeoutMs: number,
     action: Promise<T>,
     late: () => Error,
   ): Promise<T> {
-    const { promise, reject } = Promise.withResolvers<never>();
-    const timer = this.#options.timers.after(
-      timeoutMs,
-      () => reject(late()),
-    );
-    try {
-      return await Promise.race([action, promise]);
-    } finally {
-      timer.cancel();
-    }
+    const { timers } = this.#options;
+    return within({ timers, timeoutMs, late }, action);
   }
 }
 

@@ -13,7 +13,11 @@ import {
   type CertificateWish,
   CsrError,
 } from "../../../neighbours/kubernetes/csr.ts";
-import { pause } from "../../../platform/time/pause.ts";
+import {
+  type Next,
+  type Run,
+  supervise,
+} from "../../../platform/time/supervise.ts";
 import { isoDate } from "../../../platform/pki/certificate_words.ts";
 import {
   type CertificateFacts,
@@ -21,7 +25,6 @@ import {
 } from "../../../platform/pki/certificate.ts";
 import { certificateContents } from "../../../platform/pki/certificate_contents.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
-import { Backoff } from "../../../proto/sync/backoff.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import {
   hasExpired,
@@ -82,7 +85,6 @@ export interface CsrCertificateOptions {
 /** See the module description. */
 export class CsrCertificate {
   readonly #options: CsrCertificateOptions;
-  readonly #backoff: Backoff;
   readonly #stopping = new AbortController();
   readonly #first = Promise.withResolvers<void>();
   #held: HeldCertificate | undefined;
@@ -95,12 +97,6 @@ export class CsrCertificate {
 
   constructor(options: CsrCertificateOptions) {
     this.#options = options;
-    const { random } = options;
-    this.#backoff = new Backoff({
-      capMs: RETRY_CAP_MS,
-      firstMs: RETRY_FIRST_MS,
-      random,
-    });
   }
 
   /** Whether a certificate was ever had. */
@@ -134,14 +130,37 @@ export class CsrCertificate {
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stopping;
-    const { timers } = this.#options;
+    const { timers, random, observer } = this.#options;
     await this.#load();
-    while (!signal.aborted) {
-      const waitMs = this.#untilDue();
-      if (waitMs <= 0) await this.#attempt();
-      else await pause(timers, Math.min(waitMs, LOOK_MS), signal);
+    await supervise<string>({
+      timers,
+      random,
+      capMs: RETRY_CAP_MS,
+      firstMs: RETRY_FIRST_MS,
+      signal: this.#stopping.signal,
+      run: (run) => this.#look(run),
+      problemOf(error) {
+        if (isOurs(error)) throw error;
+        return (error as Error).message;
+      },
+      onProblem: (problem, retryMs) => {
+        this.#problem = problem;
+        observer.failed(problem, retryMs);
+      },
+    });
+  }
+
+  /** Gets a certificate, if one is due. */
+  async #look(run: Run): Promise<Next> {
+    const waitMs = this.#untilDue();
+    if (waitMs > 0) return { afterMs: Math.min(waitMs, LOOK_MS) };
+    if (this.#problem === NOT_ASKED) {
+      this.#problem = "the API server has not answered yet";
+      this.#options.observer.asking();
     }
+    await this.#obtain();
+    run.succeeded();
+    return "again";
   }
 
   async #load(): Promise<void> {
@@ -172,26 +191,6 @@ export class CsrCertificate {
   #untilDue(): number {
     if (this.#held === undefined || this.#isForOthers) return 0;
     return untilRenewal(this.#held, this.#moment(), RENEWAL_TIME);
-  }
-
-  async #attempt(): Promise<void> {
-    const { observer } = this.#options;
-    if (this.#problem === NOT_ASKED) {
-      this.#problem = "the API server has not answered yet";
-      observer.asking();
-    }
-    try {
-      await this.#obtain();
-      this.#backoff.reset();
-    } catch (error) {
-      if (this.#stopping.signal.aborted) return;
-      if (isOurs(error)) throw error;
-      const { message } = error as Error;
-      this.#problem = message;
-      const retryMs = this.#backoff.nextMs();
-      observer.failed(message, retryMs);
-      await pause(this.#options.timers, retryMs, this.#stopping.signal);
-    }
   }
 
   async #obtain(): Promise<void> {

@@ -1,0 +1,116 @@
+/**
+ * The loop of whatever goes on all the time, whatever happens: it follows
+ * something, keeps something, or asks until there is an answer.
+ *
+ * A run that fails is followed by another one after a wait. Waits grow from run
+ * to run ({@linkcode Backoff}), and are short again after a run that was a
+ * success, or that lived long enough to be taken for one: what ends a young run
+ * would end the next one, too.
+ *
+ * What is run, and what is a problem, is for its owner to say.
+ *
+ * @module
+ */
+
+import { Backoff, type BackoffOptions } from "../../proto/sync/backoff.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import { pause } from "./pause.ts";
+
+/** A run that ends sooner after it was open was no success. */
+export const YOUNG_MS = 1_000;
+
+/** What follows a run that did not fail. */
+export type Next =
+  /** The next one, at once. */
+  | "again"
+  /** The next one, after a wait as after a failure, which nobody is told of. */
+  | "backoff"
+  /** The next one, after that time. */
+  | { readonly afterMs: number }
+  /** Nothing: it is over. */
+  | "done";
+
+/** One run, as far as it decides about the wait for the next one. */
+export interface Run {
+  /** From now on it is what it is meant to be: how long, counts at its end. */
+  opened(): void;
+  /** It was not opened, or less than {@linkcode YOUNG_MS} ago. */
+  readonly isYoung: boolean;
+  /** It is a success, whatever becomes of it. */
+  succeeded(): void;
+}
+
+/** What is run, and how long it may wait: see {@linkcode Backoff}. */
+export interface SuperviseOptions<Problem> extends BackoffOptions {
+  readonly timers: Timers;
+  /** Ends it. A wait ends at once, a run when it has noticed. */
+  readonly signal: AbortSignal;
+  run(run: Run): Promise<Next>;
+  /**
+   * What is wrong, of what a run threw.
+   *
+   * @throws What is to end all runs.
+   */
+  problemOf(error: unknown): Problem;
+  /** To be told, and to be remembered; the next run comes in `retryMs`. */
+  onProblem(problem: Problem, retryMs: number): void;
+  /** The least wait after this problem, such as one that a server asks for. */
+  leastMs?(problem: Problem): number;
+}
+
+/**
+ * Runs again and again until it is stopped, or a run says that it is done.
+ *
+ * @throws What `problemOf` throws.
+ */
+export async function supervise<Problem>(
+  options: SuperviseOptions<Problem>,
+): Promise<void> {
+  const { timers, signal, problemOf, onProblem, leastMs } = options;
+  const backoff = new Backoff(options);
+  while (!signal.aborted) {
+    const run = new TimedRun(timers, backoff);
+    let waitMs = 0;
+    try {
+      const next = await options.run(run);
+      run.end();
+      if (next === "done") return;
+      if (next === "backoff") waitMs = backoff.nextMs();
+      else if (next !== "again") waitMs = next.afterMs;
+    } catch (error) {
+      run.end();
+      if (signal.aborted) return;
+      const problem = problemOf(error);
+      waitMs = Math.max(backoff.nextMs(), leastMs?.(problem) ?? 0);
+      onProblem(problem, waitMs);
+    }
+    if (waitMs > 0) await pause(timers, waitMs, signal);
+  }
+}
+
+class TimedRun implements Run {
+  readonly #timers: Timers;
+  readonly #backoff: Backoff;
+  #openedMs = Infinity;
+
+  constructor(timers: Timers, backoff: Backoff) {
+    this.#timers = timers;
+    this.#backoff = backoff;
+  }
+
+  opened(): void {
+    this.#openedMs = this.#timers.now();
+  }
+
+  get isYoung(): boolean {
+    return !(this.#timers.now() - this.#openedMs >= YOUNG_MS);
+  }
+
+  succeeded(): void {
+    this.#backoff.reset();
+  }
+
+  end(): void {
+    if (!this.isYoung) this.#backoff.reset();
+  }
+}
