@@ -169,6 +169,9 @@ export class Difference {
     if (this.#held === undefined) return NO_NAMES;
     this.#held.dropAllBut((name) => names.covers(name));
     const released = this.#held.release(clearedTo, nowMs);
-    return released.length === 0 ? NO_NAMES : new Set(released);
+    if (released.size === 0) return NO_NAMES;
+    // A name may be back before the client is told that it was gone.
+    for (const [name, had] of released) this.#uptake.remember(name, had);
+    return new Set(released.keys());
   }
 }

@@ -115,15 +115,29 @@ export class Doubts {
    * The client took a response.
    *
    * @param owed What it was not told yet.
+   * @param taken The response.
+   * @param isWhole Whether that has the whole state.
    * @returns Whether anything is left.
    */
-  settle(owed: Names): boolean {
+  settle(owed: Names, taken: Flight | undefined, isWhole: boolean): boolean {
     this.#neverHad = NO_NAMES;
     this.#maybeHas = NO_NAMES;
     for (const name of this.#had.keys()) {
       if (!owed.has(name)) this.#had.delete(name);
     }
+    if (this.#had.size > 0 && taken !== undefined) this.#has(taken, isWhole);
     return this.#had.size > 0;
+  }
+
+  /** The client has what a response said, of names that are written down. */
+  #has({ resources, removed }: Flight, isWhole: boolean): void {
+    const gone = isWhole ? [...this.#had.keys()] : removed;
+    for (const name of gone) {
+      if (this.#had.has(name)) this.#had.set(name, undefined);
+    }
+    for (const resource of resources) {
+      if (this.#had.has(resource.name)) this.#had.set(resource.name, resource);
+    }
   }
 
   #isKnown(name: string): boolean {

@@ -52,6 +52,8 @@ interface ParkedContent {
   readonly dueMs: number;
   /** Whether it is, and was not answered yet. */
   readonly isOffered: boolean;
+  /** Whether there is nothing of the name for now, and the client was told of it. */
+  readonly isGone?: boolean;
 }
 
 /** How something was refused. */
@@ -91,8 +93,8 @@ export class Parking {
     if (!this.#offersAgain) return Infinity;
     if (this.#dueMs === undefined) {
       let firstMs = Infinity;
-      for (const { dueMs, isOffered } of this.#parked.values()) {
-        if (!isOffered && dueMs < firstMs) firstMs = dueMs;
+      for (const { dueMs, isOffered, isGone } of this.#parked.values()) {
+        if (!isOffered && !isGone && dueMs < firstMs) firstMs = dueMs;
       }
       this.#dueMs = firstMs;
     }
@@ -104,7 +106,9 @@ export class Parking {
   }
 
   get names(): readonly string[] {
-    return [...this.#parked.keys()];
+    return [...this.#parked].flatMap(([name, { isGone }]) =>
+      isGone ? [] : [name]
+    );
   }
 
   /** What was good before counts no more when something is parked already. */
@@ -138,7 +142,7 @@ export class Parking {
     if (nowMs < this.dueMs) return [];
     const names: string[] = [];
     for (const [name, parked] of this.#parked) {
-      if (parked.isOffered || nowMs < parked.dueMs) continue;
+      if (parked.isOffered || parked.isGone || nowMs < parked.dueMs) continue;
       if (names.length === OFFERS_MAX) break;
       names.push(name);
       this.#set(name, { ...parked, isOffered: true });
@@ -230,11 +234,27 @@ export class Parking {
     for (const name of names) this.#parked.delete(name);
   }
 
-  /** Nothing is refused of what is not there. */
-  forgetGone(told: ByName): void {
-    for (const name of this.#parked.keys()) {
-      if (!told.has(name)) this.#parked.delete(name);
+  /**
+   * Nothing is refused of what is not there. But `told` may still say that the
+   * client has it: then it is known to be refused until that changes.
+   *
+   * @returns Names that are back as they were refused: to be offered again.
+   */
+  lookAtGone(now: ByName, told: ByName): readonly string[] {
+    const back: string[] = [];
+    for (const [name, parked] of this.#parked) {
+      if (now.has(name)) {
+        if (parked.isGone !== true) continue;
+        const isSame = now.get(name)!.version === parked.version;
+        this.#set(name, { ...parked, isGone: false, isOffered: isSame });
+        if (isSame) back.push(name);
+      } else if (told.get(name)?.version !== parked.version) {
+        this.#parked.delete(name);
+      } else if (!parked.isGone) {
+        this.#set(name, { ...parked, isGone: true, isOffered: false });
+      }
     }
+    return back;
   }
 
   /**

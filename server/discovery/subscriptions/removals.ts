@@ -151,13 +151,16 @@ export class HeldRemovals {
   }
 
   /**
-   * Names that may go now.
+   * Names that may go now, with what the client has of each, if that is known.
    *
    * @param clearedTo The generation up to which the parents' removals were
    *   taken.
    */
-  release(clearedTo: number, nowMs: number): readonly string[] {
-    const released: string[] = [];
+  release(
+    clearedTo: number,
+    nowMs: number,
+  ): ReadonlyMap<string, Resource | undefined> {
+    const released = new Map<string, Resource | undefined>();
     for (const [name, held] of this.#held) {
       const { generation, clearedMs } = held;
       if (generation === Infinity) continue;
@@ -165,8 +168,8 @@ export class HeldRemovals {
         held.clearedMs = nowMs;
       }
       if (nowMs < this.#dueMsOf(held)) continue;
+      released.set(name, this.takenOf(name));
       this.#held.delete(name);
-      released.push(name);
     }
     return released;
   }

@@ -10,7 +10,10 @@
  * @module
  */
 
-import type { SotwRequest } from "../../../proto/xds/discovery.ts";
+import type {
+  ResponseBody,
+  SotwRequest,
+} from "../../../proto/xds/discovery.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view.ts";
 import {
@@ -83,6 +86,18 @@ export class SotwSubscription extends Subscription {
     if (isChanged || isAnswer || isFirst) return;
     // Listeners and clusters were told whole, and nobody waits for them.
     if (!this.isWhole || responseNonce === "") this.#onRepeated(nowMs);
+  }
+
+  override noteSent(body: ResponseBody, nonce: string, nowMs: number): void {
+    super.noteSent(body, nonce, nowMs);
+    if (this.#isRepeatOwed && this.#hasAll(body)) this.#isRepeatOwed = false;
+  }
+
+  /** Whether a response brings all that the client asks for. */
+  #hasAll({ resources }: ResponseBody): boolean {
+    if (this.isWhole) return true;
+    const all = select(this.names.names, this.now).resources;
+    return resources.length === all.length;
   }
 
   /** Clusters were told anew, and each wants its endpoints after that. */

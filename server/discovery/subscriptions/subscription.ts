@@ -233,7 +233,8 @@ export abstract class Subscription {
       return this.#settle();
     }
     if (holdsRemovals) difference.holdGone(this.names, this.owed, nowMs);
-    this.parking?.forgetGone(now);
+    const back = this.parking?.lookAtGone(now, difference.told) ?? [];
+    if (back.length > 0) this.owe(new Set(back));
     difference.lookAtHeld(nowMs);
     const news = difference.news(this.names);
     if (news.size === 0) difference.advance();

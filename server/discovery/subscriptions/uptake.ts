@@ -106,10 +106,19 @@ export class Uptake {
     return before?.has(name) !== true || owed.has(name);
   }
 
-  /** The client has `had` of a name, whatever it is told. */
+  /**
+   * The client has `had` of a name, whatever it is told. If that is content of
+   * the response in flight, a refusal leaves the client with what it had before.
+   */
   remember(name: string, had: Resource | undefined): void {
+    const flight = this.#flight;
     this.#doubts ??= new Doubts();
-    this.#doubts.rememberOne(name, had);
+    if (flight?.fresh.has(name) !== true) {
+      return this.#doubts.rememberOne(name, had);
+    }
+    if (this.#doubts.hadOf(name)?.had !== undefined) return;
+    const before = flight.owed.has(name) ? undefined : flight.before?.get(name);
+    this.#doubts.rememberOne(name, (before && this.taken(before)) ?? had);
   }
 
   // --- What is sent ----------------------------------------------------------
@@ -150,10 +159,12 @@ export class Uptake {
    * @param owed What the client was not told yet.
    */
   noteTaken(told: ByName, owed: Names): void {
-    const resources = this.#flight?.resources ?? [];
+    const flight = this.#flight;
+    const resources = flight?.resources ?? [];
     this.#flight = undefined;
     this.#blamed = NO_NAMES;
-    if (this.#doubts?.settle(owed) === false) this.#doubts = undefined;
+    const isInDoubt = this.#doubts?.settle(owed, flight, this.#isWhole);
+    if (isInDoubt === false) this.#doubts = undefined;
     if (this.#parking === undefined) return;
     this.#parking.forgetTaken(told, resources);
     if (this.#parking.size === 0) this.#parking = undefined;

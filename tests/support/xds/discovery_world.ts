@@ -35,6 +35,8 @@ class Ledger {
   readonly sent = new Map<string, string>();
   /** Names that were ever refused, as far as it was said. */
   readonly everRefused = new Set<string>();
+  /** Names in responses that the client ever acknowledged. */
+  readonly acked = new Set<string>();
   /** Names that were ever sent. */
   readonly told = new Set<string>();
   /** The last whole state. */
@@ -264,9 +266,11 @@ export class DiscoveryWorld {
     // It came back and said that it had nothing.
     const isSilent = this.#character.mode === "sotw" && this.#streams > 1 &&
       !this.#ledgers.cluster.hasPast;
-    // It may have one of an earlier stream in the place of what it refused.
-    const { hasPast, everRefused } = this.#ledgers.cluster;
-    if (isSilent || (hasPast && everRefused.has(name))) return;
+    // It may have one of an earlier stream in the place of what it refused, or
+    // one that it never acknowledged.
+    const { acked, hasPast, everRefused } = this.#ledgers.cluster;
+    const isUnknown = hasPast || !acked.has(name);
+    if (isSilent || (isUnknown && everRefused.has(name))) return;
     // The listener waits meanwhile, and what is refused is not kept for it.
     if (this.#character.isLed && everRefused.has(name)) return;
     if (!this.model.kinds.listener.has.has(name)) return;
@@ -335,7 +339,12 @@ export class DiscoveryWorld {
       ledger.openNonce = "";
       if (errorDetail !== undefined) {
         this.#noteRefusal(kind, errorDetail.message);
-      } else for (const name of ledger.last) ledger.suspects.delete(name);
+      } else {
+        for (const name of ledger.last) {
+          ledger.suspects.delete(name);
+          ledger.acked.add(name);
+        }
+      }
     }
     const names = request.mode === "sotw"
       ? request.resourceNames
