@@ -8,7 +8,7 @@ import { conduitOf } from "../net/stream/conduit_of_socket.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
-import { dialConnect } from "./connect_caller.ts";
+import { dialConnect } from "../net/http1/connect_client.ts";
 import { openFrontendSocket } from "./frontend_socket.ts";
 import type { FrontendAddress } from "./road.ts";
 import type { DialStarter, RoadDial } from "./road_dialer.ts";

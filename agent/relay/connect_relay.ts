@@ -17,10 +17,10 @@ import {
 import type { RoadDialer } from "../../client/road_dialer.ts";
 import { type DialFailure, TunnelDialError } from "../../client/dial_error.ts";
 import {
-  ConnectClient,
   type ConnectOrder,
-} from "../../net/http1/connect_client.ts";
-import { refusalBytes } from "../../net/http1/connect_response.ts";
+  ConnectSession,
+} from "../../net/http1/connect_session.ts";
+import { refusalBytes } from "../../net/http1/refusal.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -124,7 +124,7 @@ export class ConnectRelay {
     if (this.#clients.size >= CONNECTIONS_MAX) return await turnAway(conn);
     const client = conduitOf(conn);
     this.#clients.add(client);
-    new ConnectClient(client, conn.remoteAddress, {
+    new ConnectSession(client, conn.remoteAddress, {
       timers: systemTimers,
       dial: (order, answer) => this.#dial(order, answer),
       join,

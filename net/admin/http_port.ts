@@ -6,7 +6,7 @@
  * each connection gets one short request, one answer and a deadline, and there
  * are only so many: the oldest goes for the next.
  *
- * It knows request lines. Bodies are not read, connections are not kept.
+ * Bodies are not read, connections are not kept.
  *
  * @module
  */
@@ -15,7 +15,8 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
+import { type RequestHead, RequestReader } from "../http1/head.ts";
+import { MessageError } from "../http1/message_error.ts";
 import type { ByteSocket } from "../stream/byte_socket.ts";
 
 /** Connections at once: a probe or a scrape takes milliseconds. */
@@ -23,9 +24,6 @@ export const HTTP_CONNECTIONS_MAX = 256;
 
 /** From the first to the last byte, both ways. */
 export const HTTP_DEADLINE_MS = 10_000;
-
-/** A browser with cookies for the host sends as much; probes 200 bytes. */
-export const HTTP_HEAD_BYTES_MAX = 16_384;
 
 const LONG_ANSWERS = new WeakMap<Response, number>();
 
@@ -101,19 +99,17 @@ export class HttpPort {
     socket: ByteSocket,
     extend: (extraMs: number) => void,
   ): Promise<void> {
-    const lines = await readHead(socket);
-    if (lines === undefined) return;
-    const request = lines === "too-large" ? undefined : requestOf(lines);
-    const response = lines === "too-large"
-      ? plain(431, "the request head is too long\n")
-      : request === undefined
-      ? plain(400, "this is no HTTP/1.1 request\n")
+    const head = await readHead(socket);
+    if (head === undefined) return;
+    const request = head instanceof MessageError ? head : requestOf(head);
+    const response = request instanceof MessageError
+      ? plain(request.status, `${request.message}\n`)
       : await this.#answer(request);
     const extraMs = LONG_ANSWERS.get(response);
     if (extraMs !== undefined) extend(extraMs);
-    const canChunk = lines !== "too-large" &&
-      lines[0]?.endsWith("HTTP/1.1") === true;
-    const hasBody = request?.method !== "HEAD";
+    const canChunk = !(head instanceof MessageError) && head.version === "1.1";
+    const hasBody = request instanceof MessageError ||
+      request.method !== "HEAD";
     for await (const bytes of answerPieces(response, hasBody, canChunk)) {
       for (let sent = 0; sent < bytes.length;) {
         sent += await socket.write(bytes.subarray(sent));
@@ -129,51 +125,43 @@ export class HttpPort {
 /** @returns `undefined` when the client left before it had asked. */
 async function readHead(
   socket: ByteSocket,
-): Promise<readonly string[] | "too-large" | undefined> {
-  const gathered = new HeadBuffer(HTTP_HEAD_BYTES_MAX);
+): Promise<RequestHead | MessageError | undefined> {
+  const reader = new RequestReader("GET /path");
   const buffer = new Uint8Array(2048);
   for (;;) {
     const count = await socket.read(buffer);
     if (count === null) return undefined;
-    // No method: TLS, say, whose client would wait for an answer with us.
-    if (!isCapital(buffer[0]!) && gathered.isEmpty) return [];
-    const head = gathered.push(buffer.subarray(0, count));
-    if (head.kind === "tooLarge") return "too-large";
-    if (head.kind === "complete") return head.lines;
+    try {
+      const read = reader.push(buffer.subarray(0, count));
+      if (read !== undefined) return read.head;
+    } catch (error) {
+      if (error instanceof MessageError) return error;
+      throw error;
+    }
   }
-}
-
-function isCapital(byte: number): boolean {
-  return byte >= 0x41 && byte <= 0x5a;
 }
 
 /** With the headers that handlers look at. */
-function requestOf([first = "", ...lines]: readonly string[]) {
-  const line = /^([A-Z]{1,20}) (\/[!-~]*) HTTP\/1\.[01]$/.exec(first);
-  if (line === null) return undefined;
-  const hosts = lines.flatMap((text) => /^host:[ \t]*(\S+)/i.exec(text) ?? []);
-  const [token, ...others] = lines.flatMap(authorizationOf);
-  const [, method = "", path = ""] = line;
+function requestOf(
+  { method, target, fields }: RequestHead,
+): Request | MessageError {
+  if (!target.startsWith("/")) return NO_REQUEST;
+  const [token = "", ...others] = fields.all("authorization");
+  const isOne = others.length === 0 && /^[!-~ ]{1,1000}$/.test(token);
   try {
-    const isOne = token !== undefined && others.length === 0;
+    const host = fields.one("host") || "localhost";
     const headers = new Headers(isOne ? { authorization: token } : {});
-    const url = `http://${hosts[1] ?? "localhost"}${path}`;
-    return new Request(url, { method, headers });
-  } catch {
+    return new Request(`http://${host}${target}`, { method, headers });
+  } catch (error) {
     // A host that is none, or a method that fetch forbids (TRACE).
-    return undefined;
+    return error instanceof MessageError ? error : NO_REQUEST;
   }
 }
 
-const AUTHORIZATION = "authorization:";
-
-/** Blanks are cut off before it is looked at: a stranger chooses how many. */
-function authorizationOf(line: string): string[] {
-  const name = line.slice(0, AUTHORIZATION.length).toLowerCase();
-  if (name !== AUTHORIZATION) return [];
-  const value = line.slice(AUTHORIZATION.length).trim();
-  return /^[!-~ ]{1,1000}$/.test(value) ? [value] : [];
-}
+const NO_REQUEST = new MessageError(
+  400,
+  'Cannot answer this request, wanted such as "GET /path HTTP/1.1"',
+);
 
 /**
  * An answer that is one chunk says its length; a longer one is made while it is

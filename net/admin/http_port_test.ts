@@ -1,10 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
-import {
-  HTTP_CONNECTIONS_MAX,
-  HTTP_HEAD_BYTES_MAX,
-  HttpPort,
-} from "./http_port.ts";
+import { HTTP_CONNECTIONS_MAX, HttpPort } from "./http_port.ts";
+import { REQUEST_HEAD_BYTES_MAX } from "../http1/head.ts";
 import { onInternalErrors } from "../../platform/errors/internal_errors.ts";
 import { denoSocket } from "../stream/deno_socket.ts";
 import type { ByteSocket } from "../stream/byte_socket.ts";
@@ -57,11 +54,13 @@ Deno.test("what is no request, or too long, is refused in words", async () => {
       "GET http://elsewhere/ HTTP/1.1\r\n\r\n",
       "GET / HTTP/2.0\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: [\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
     ]
   ) {
     assertMatch(await answerTo(first), /^HTTP\/1\.1 400 Bad Request/);
   }
-  const long = `GET / HTTP/1.1\r\nx: ${"y".repeat(HTTP_HEAD_BYTES_MAX)}`;
+  const long = `GET / HTTP/1.1\r\nx: ${"y".repeat(REQUEST_HEAD_BYTES_MAX)}`;
   assertMatch(await answerTo(long), /^HTTP\/1\.1 431 /);
 });
 
@@ -136,7 +135,7 @@ Deno.test("one credential reaches the handler, whatever stands around it", async
 
 Deno.test("a header of blanks stops nobody", async () => {
   // To be read again for each way to part them would take minutes.
-  const blanks = " ".repeat(HTTP_HEAD_BYTES_MAX - 100);
+  const blanks = " ".repeat(REQUEST_HEAD_BYTES_MAX - 100);
   const startMs = performance.now();
   await answerTo(`GET / HTTP/1.1\r\nauthorization:${blanks}\x01\r\n\r\n`);
   assert(performance.now() - startMs < 2_000);

@@ -244,7 +244,7 @@ Deno.test("a proxy's refusal is told", async () => {
     const [answer, words] of [
       ["HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "user and passwo"],
       ["HTTP/1.1 403 Forbidden\r\n\r\n", "refused with 403 Forbidden"],
-      ["SSH-2.0-x\r\n\r\n", "does not answer as an HTTP proxy"],
+      ["SSH-2.0-x\r\n\r\n", "which is no HTTP/1.1"],
       ["", "closed the connection"],
     ] as const
   ) {

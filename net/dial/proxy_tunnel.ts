@@ -6,10 +6,8 @@
 
 import type { Socket } from "node:net";
 import { Buffer } from "node:buffer";
+import { type ResponseHead, ResponseReader } from "../http1/head.ts";
 import type { Proxy } from "./proxy_environment.ts";
-
-/** A proxy's answer is a line and a few headers; more is an attack or no proxy. */
-export const ANSWER_BYTES_MAX = 16 * 1024;
 
 /**
  * Opens a tunnel to `target` over `raw`, which then speaks with `target`.
@@ -23,22 +21,21 @@ export function openTunnel(
   signal: AbortSignal,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let answer = Buffer.alloc(0);
+  const reader = new ResponseReader("it");
   // A paused socket could lose the end, so bytes are only ever listened to;
   // a server speaks TLS second, so none can follow the answer.
   const onData = (chunk: Buffer) => {
-    answer = Buffer.concat([answer, chunk]);
-    const end = answer.indexOf("\r\n\r\n");
-    if (end < 0) {
-      if (answer.length > ANSWER_BYTES_MAX) fail("its answer is too long");
-      return;
+    try {
+      const answer = reader.pushFinal(chunk);
+      if (answer === undefined) return;
+      const { head, rest } = answer;
+      if (head.status >= 300) return fail(refusal(head));
+      if (rest.length > 0) return fail("it sent bytes of its own");
+      resolve();
+    } catch (error) {
+      // Whoever calls says of whom; the platform would end the process with it.
+      reject(error);
     }
-    const [line = ""] = answer.toString("latin1").split("\r\n");
-    if (!/^HTTP\/1\.[01] 2[0-9][0-9]\b/.test(line)) {
-      return fail(refusal(line));
-    }
-    if (answer.length > end + 4) return fail("it sent bytes of its own");
-    resolve();
   };
   const fail = (problem: string) => reject(new Error(problem));
   const onError = (error: Error) => reject(error);
@@ -67,11 +64,9 @@ function request(target: string, proxy: Proxy): string {
   return `${lines.join("\r\n")}\r\n\r\n`;
 }
 
-function refusal(line: string): string {
-  const status = /^HTTP\/1\.[01] ([0-9]{3}) ?(.*)$/.exec(line);
-  if (status === null) return "it does not answer as an HTTP proxy";
-  if (status[1] === "407") {
+function refusal({ status, phrase }: ResponseHead): string {
+  if (status === 407) {
     return "it wants a user and password (407): put them into HTTPS_PROXY";
   }
-  return `it refused with ${status[1]} ${status[2]}`.trimEnd();
+  return `it refused with ${status} ${phrase}`.trimEnd();
 }

@@ -1,399 +1,176 @@
 /**
- * One HTTP CONNECT client, from its first byte to the transfer.
- *
- * It wraps the client's socket conduit. First it listens itself, for the
- * request head; once the dial is answered it is a conduit like any other, with
- * two rules of its own:
- * - the 200 leaves strictly before the target's first byte;
- * - that byte waits for the client's first one, or 20 ms, because
- *   kube-apiserver rejects bytes that come in one read with the 200.
- *
- * Where the 200 is given early, it leaves before the dial is answered, and what
- * the client says to it follows the dial at once. The price: a dial that fails
- * then can only be told by a reset.
+ * The caller's side of HTTP CONNECT: asks on a connection to a frontend, and
+ * turns that connection into the conduit once it is granted.
  *
  * @module
  */
 
-import {
-  INTERNAL_ERROR,
-  reportInternalError,
-} from "../../platform/errors/internal_errors.ts";
-import { EARLY_BYTES_MAX } from "../../proto/link/dial_proxy.ts";
-import {
-  type DialAnswer,
-  NODE_FIELD,
-  ONE_AGENT_FIELD,
-} from "../../proto/link/dial_handler.ts";
-import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
-import type { PendingDial } from "../../proto/link/link.ts";
-import {
-  type SharedLimits,
-  UNSHARED,
-} from "../../proto/streams/shared_limits.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { NODE_FIELD, ONE_AGENT_FIELD } from "../../proto/link/dial_handler.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import type { DialEvents, PendingDial } from "../../proto/link/link.ts";
 import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
-import { ConnectHead, type ConnectRequest } from "./connect_head.ts";
 import {
-  dialFailureStatus,
-  ESTABLISHED,
-  refusalBytes,
-} from "./connect_response.ts";
+  type ConnectAnswer,
+  ConnectAnswerReader,
+  type ConnectRefusal,
+} from "./connect_answer.ts";
+import { ConnectConduit } from "./connect_conduit.ts";
+import { MessageError } from "./message_error.ts";
 
-/** How long a client may take for its request head (upstream's 60 s). */
-export const HEAD_TIMEOUT_MS = 60_000;
-
-/** How long the target's first bytes wait for the client's (DESIGN §4). */
-export const HOLD_MS = 20;
-
-/** How long a refused client may take to read why and hang up. */
-export const LINGER_MS = 2_000;
-
-/**
- * How long a dial goes on whose client has ended its side without a word: a
- * script that waits for the answer and a client that has hung up (a cancelled
- * webhook, kubernetes#140512) look alike. Most dials are answered by then, and a
- * connect that is not must not stay on the node.
- */
-export const ENDED_WAIT_MS = 300;
-
-/** A dial as a CONNECT client asks for it. */
-export interface ConnectOrder<Caller> {
-  readonly target: DialTarget;
-  /** The agent that it names, if any; see `NODE_FIELD`. */
-  readonly node: string | undefined;
+/** What may go with the request. */
+export interface ConnectOptions {
+  /** The only node wanted. */
+  readonly node?: string;
   /** See `ONE_AGENT_FIELD`. */
-  readonly oneAgent: boolean;
-  readonly caller: Caller;
-  /** See `DialContext.takeEarlyData`. */
-  takeEarlyData(): Uint8Array;
+  readonly oneAgent?: boolean;
+  /**
+   * The first bytes for the target; sent in one write with the request. At
+   * most `EARLY_BYTES_MAX`, which a fresh socket always takes.
+   */
+  readonly earlyData?: Uint8Array;
 }
 
 /**
- * What a CONNECT client needs from whoever serves it.
+ * Asks for `address` and reports once.
  *
- * @template Caller What is known of who the client is.
+ * @param socket A fresh connection to the frontend; nothing attached yet.
+ * @param address `host:port`, IPv6 in brackets.
  */
-export interface ConnectClientOptions<Caller> {
-  readonly timers: Timers;
-  /** The 200 does not wait for the dial. */
-  readonly grantsEarly?: boolean;
-  dial(order: ConnectOrder<Caller>, answer: DialAnswer): PendingDial;
-  /** The tunnel is open: join both conduits. */
-  join(client: Conduit, target: Conduit): void;
-  /**
-   * For the log; called once per refused request.
-   *
-   * @param isDial It was dialed, and that is what failed.
-   */
-  refused(status: number, message: string, isDial: boolean): void;
-  /** The connection is over. */
-  closed?(): void;
+export function dialConnect(
+  socket: Conduit,
+  address: string,
+  events: DialEvents,
+  options: ConnectOptions = {},
+): PendingDial {
+  return new ConnectClient(socket, address, events, options);
 }
 
 type Phase =
-  | { readonly kind: "head"; readonly head: ConnectHead }
-  | { readonly kind: "dialing"; pending: PendingDial | undefined }
-  | { readonly kind: "open"; readonly events: ConduitEvents }
-  | { readonly kind: "lingering" }
+  | { readonly kind: "asking"; readonly reader: ConnectAnswerReader }
+  | { readonly kind: "open"; readonly conduit: ConnectConduit }
   | { readonly kind: "over" };
 
-/** See the module description. */
-export class ConnectClient<Caller> implements Conduit, ConduitEvents {
-  readonly datagrams = false;
+class ConnectClient implements ConduitEvents, PendingDial {
   readonly #socket: Conduit;
-  readonly #options: ConnectClientOptions<Caller>;
-  readonly #caller: Caller;
-  readonly #shared: SharedLimits;
-  /** Bytes of a head that is not complete, as `shared` counts them. */
-  #headBytes = 0;
-  #phase: Phase = { kind: "head", head: new ConnectHead() };
-  #timer: Timer | undefined;
-  /** What the client sent behind its head and nobody has taken yet. */
-  #early = NO_BYTES;
-  /** The client sent bytes for the target. */
-  #hasSpoken = false;
-  /** The 200 has left. */
-  #isGranted = false;
-  #clientEnded = false;
-  #isHolding = true;
-  #writerWaits = false;
+  readonly #outcome: DialEvents;
+  #phase: Phase = {
+    kind: "asking",
+    reader: new ConnectAnswerReader("the server"),
+  };
 
-  /**
-   * @param socket The client's connection; nothing attached to it yet.
-   * @param caller Who the client is.
-   * @param shared What it shares with others of its source.
-   */
   constructor(
     socket: Conduit,
-    caller: Caller,
-    options: ConnectClientOptions<Caller>,
-    shared: SharedLimits = UNSHARED,
+    address: string,
+    outcome: DialEvents,
+    { node, oneAgent, earlyData }: ConnectOptions,
   ) {
-    this.#shared = shared;
     this.#socket = socket;
-    this.#caller = caller;
-    this.#options = options;
-    this.#timer = options.timers.after(HEAD_TIMEOUT_MS, () =>
-      this.#refuse(
-        408,
-        `Cannot wait longer than ${
-          HEAD_TIMEOUT_MS / 1000
-        } s for a request head`,
-      ));
+    this.#outcome = outcome;
     socket.attach(this);
+    socket.write(request(address, node, oneAgent === true));
+    if (earlyData !== undefined) socket.write(earlyData);
   }
 
-  // --- What the client's socket tells us -------------------------------------
+  cancel(): void {
+    if (this.#phase.kind !== "asking") return;
+    this.#phase = { kind: "over" };
+    this.#socket.reset("the caller gave up");
+  }
 
   onData(chunk: Uint8Array): void {
-    switch (this.#phase.kind) {
-      case "head":
-        return this.#onHeadData(this.#phase.head, chunk);
-      case "dialing":
-        return this.#onEarlyData(this.#phase.pending, chunk);
+    const phase = this.#phase;
+    switch (phase.kind) {
+      case "asking":
+        return this.#onAnswer(phase.reader, chunk);
       case "open":
-        this.#release();
-        this.#phase.events.onData(chunk);
-        return;
-      case "lingering":
+        return phase.conduit.onData(chunk);
       case "over":
-        this.#socket.consumed(chunk.length);
+        return this.#socket.consumed(chunk.length);
     }
   }
 
   onEnd(): void {
-    switch (this.#phase.kind) {
-      case "head":
-        this.#over();
-        this.#socket.end();
-        return;
-      case "dialing":
-        this.#clientEnded = true;
-        // Once it was granted the tunnel, that is a half-close like any other.
-        if (!this.#hasSpoken && !this.#isGranted) this.#waitNotLong();
-        return;
-      case "open":
-        this.#phase.events.onEnd();
-        return;
-      case "lingering":
-      case "over":
-    }
+    const phase = this.#phase;
+    if (phase.kind === "open") return phase.conduit.onEnd();
+    if (phase.kind === "over") return;
+    const refusal = phase.reader.end();
+    if (refusal !== undefined) return this.#refused(refusal);
+    this.#fail(
+      "link-lost",
+      "the server answered nothing, and closed the connection",
+    );
   }
 
   onClose(end: ConduitEnd): void {
     const phase = this.#phase;
-    this.#over();
-    if (phase.kind === "dialing") phase.pending?.cancel();
-    if (phase.kind === "open") phase.events.onClose(end);
-    this.#options.closed?.();
+    if (phase.kind === "open") return phase.conduit.onClose(end);
+    if (phase.kind === "over") return;
+    const refusal = phase.reader.end();
+    if (refusal !== undefined) return this.#refused(refusal);
+    const why = end.kind === "clean" ? "it was closed" : end.reason;
+    // A refused certificate, found out late, is a whole sentence already.
+    const message = why.startsWith("Cannot ")
+      ? why
+      : `the connection to the server broke: ${why}`;
+    this.#fail("link-lost", message);
   }
 
   onWritable(): void {
-    if (this.#phase.kind === "open") this.#phase.events.onWritable();
+    if (this.#phase.kind === "open") this.#phase.conduit.onWritable();
   }
 
-  // --- What the transfer loop asks of us -------------------------------------
-
-  attach(events: ConduitEvents): void {
-    this.#phase = { kind: "open", events };
-    this.#cancelTimer();
-    this.#isHolding = !this.#hasSpoken;
-    if (this.#early.length === 0 && !this.#clientEnded) return;
-    // Not now: the loop has yet to attach to the other end.
-    queueMicrotask(() => {
-      const early = this.#early;
-      this.#early = NO_BYTES;
-      if (this.#phase.kind !== "open") return;
-      if (early.length > 0) events.onData(early);
-      if (this.#clientEnded) events.onEnd();
-    });
-  }
-
-  write(chunk: Uint8Array): number {
-    if (!this.#isHolding) return this.#socket.write(chunk);
-    this.#writerWaits = true;
-    this.#timer ??= this.#options.timers.after(HOLD_MS, () => this.#release());
-    return 0;
-  }
-
-  end(): void {
-    this.#socket.end();
-  }
-
-  reset(reason: string, kind?: "reset" | "lost"): void {
-    this.#socket.reset(reason, kind);
-  }
-
-  consumed(bytes: number): void {
-    this.#socket.consumed(bytes);
-  }
-
-  // --- From phase to phase ---------------------------------------------------
-
-  #onHeadData(head: ConnectHead, chunk: Uint8Array): void {
-    const request = head.push(chunk);
-    if (request === undefined) return this.#onPartOfHead(chunk.length);
-    this.#giveHeadBytes();
-    this.#cancelTimer();
-    if (request.kind === "refusal") {
-      this.#socket.consumed(chunk.length);
-      return this.#refuse(request.status, request.message);
-    }
-    this.#early = request.early;
-    this.#hasSpoken = request.early.length > 0;
-    this.#socket.consumed(chunk.length - request.early.length);
-    this.#dial(request);
-  }
-
-  #onPartOfHead(bytes: number): void {
-    this.#socket.consumed(bytes);
-    if (this.#shared.takeHeaderBytes(bytes)) this.#headBytes += bytes;
-    else {this.#refuse(
-        503,
-        "Cannot read a request head: too many are incomplete",
-      );}
-  }
-
-  #giveHeadBytes(): void {
-    if (this.#headBytes === 0) return;
-    this.#shared.giveHeaderBytes(this.#headBytes);
-    this.#headBytes = 0;
-  }
-
-  #dial({ target, headers }: ConnectRequest): void {
-    const phase: Phase = { kind: "dialing", pending: undefined };
-    this.#phase = phase;
-    const order: ConnectOrder<Caller> = {
-      target: { protocol: "tcp", address: target },
-      node: headers.get(NODE_FIELD),
-      oneAgent: headers.get(ONE_AGENT_FIELD) !== undefined,
-      caller: this.#caller,
-      takeEarlyData: () => this.#takeEarly(),
-    };
+  #onAnswer(reader: ConnectAnswerReader, chunk: Uint8Array): void {
+    let answer: ConnectAnswer | undefined;
     try {
-      phase.pending = this.#options.dial(order, {
-        connected: (conduit) => {
-          this.#grant();
-          this.#options.join(this, conduit);
-        },
-        failed: (error) => this.#onDialFailed(error),
-      });
+      answer = reader.push(chunk);
     } catch (error) {
-      reportInternalError("dial", error);
-      return this.#onDialFailed(new DialError("endpoint", INTERNAL_ERROR));
+      if (!(error instanceof MessageError)) throw error;
+      this.#socket.consumed(chunk.length);
+      return this.#fail("link-lost", error.message);
     }
-    // Behind the dial: a refusal that is known at once is still told in words.
-    if (this.#options.grantsEarly && this.#phase === phase) this.#grant();
+    if (answer?.kind === "granted") this.#open(chunk.length, answer.early);
+    else {
+      this.#socket.consumed(chunk.length);
+      if (answer !== undefined) this.#refused(answer);
+    }
   }
 
-  /** See `ENDED_WAIT_MS`. */
-  #waitNotLong(): void {
-    this.#cancelTimer();
-    this.#timer = this.#options.timers.after(ENDED_WAIT_MS, () => {
-      if (this.#phase.kind !== "dialing") return;
-      this.#phase.pending?.cancel();
-      this.#refuse(
-        504,
-        "Cannot wait for the target: the client has ended its side before " +
-          "the tunnel was open, and nobody answered soon",
-        true,
-      );
-    });
+  #open(bytes: number, early: Uint8Array): void {
+    const conduit = new ConnectConduit(this.#socket);
+    this.#phase = { kind: "open", conduit };
+    if (early.length > 0) conduit.onData(early);
+    this.#outcome.onConnected(conduit);
+    this.#socket.consumed(bytes - early.length);
   }
 
-  #grant(): void {
-    if (this.#isGranted) return;
-    this.#isGranted = true;
-    this.#socket.write(ESTABLISHED);
+  #refused({ status, sentence }: ConnectRefusal): void {
+    // Konnectivity tells a dial that took too long by this status alone.
+    this.#fail(status === 504 ? "timeout" : "endpoint", sentence);
   }
 
-  /** Bytes for a target that has not answered yet. */
-  #onEarlyData(pending: PendingDial | undefined, chunk: Uint8Array): void {
-    this.#hasSpoken = true;
-    const taken = this.#early.length === 0
-      ? pending?.sendEarly?.(chunk) ?? 0
-      : 0;
-    if (taken > 0) this.#socket.consumed(taken);
-    if (taken === chunk.length) return;
-    // Not consumed, so the socket reads no further: what is kept here is
-    // bounded by one read.
-    this.#early = joined(this.#early, chunk.subarray(taken));
-  }
-
-  /** The agent gets it together with the dial: a round trip is saved. */
-  #takeEarly(): Uint8Array {
-    const early = this.#early;
-    if (early.length > EARLY_BYTES_MAX) return NO_BYTES;
-    this.#dropEarly();
-    return early;
-  }
-
-  #dropEarly(): void {
-    const { length } = this.#early;
-    if (length === 0) return;
-    this.#early = NO_BYTES;
-    this.#socket.consumed(length);
-  }
-
-  #onDialFailed(error: DialError): void {
-    const status = dialFailureStatus(error);
-    if (!this.#isGranted) return this.#refuse(status, error.message, true);
-    if (this.#phase.kind !== "dialing") return;
-    this.#over();
-    this.#options.refused(status, error.message, true);
-    this.#socket.reset(error.message);
-  }
-
-  #refuse(status: number, message: string, isDial = false): void {
-    if (this.#phase.kind === "over") return;
-    this.#phase = { kind: "lingering" };
-    this.#giveHeadBytes();
-    this.#cancelTimer();
-    this.#options.refused(status, message, isDial);
-    this.#socket.write(refusalBytes(status, message));
-    this.#socket.end();
-    this.#dropEarly();
-    // Closing at once could turn the answer into a TCP reset when the client
-    // has sent bytes that nobody read.
-    this.#timer = this.#options.timers.after(
-      LINGER_MS,
-      () => this.#socket.reset("the client did not hang up after a refusal"),
-    );
-  }
-
-  /** Lets the target's first bytes through. */
-  #release(): void {
-    if (!this.#isHolding) return;
-    this.#isHolding = false;
-    this.#cancelTimer();
-    if (this.#writerWaits) this.onWritable();
-  }
-
-  #over(): void {
+  #fail(reason: DialError["reason"], message: string): void {
     this.#phase = { kind: "over" };
-    this.#giveHeadBytes();
-    this.#cancelTimer();
-  }
-
-  #cancelTimer(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#socket.reset(message);
+    this.#outcome.onFailed(new DialError(reason, message));
   }
 }
 
-const NO_BYTES: Uint8Array = new Uint8Array(0);
-
-function joined(
-  first: Uint8Array,
-  second: Uint8Array,
+/** kube-apiserver's very words; the Host header is never the target. */
+function request(
+  address: string,
+  node: string | undefined,
+  oneAgent: boolean,
 ): Uint8Array {
-  const whole = new Uint8Array(first.length + second.length);
-  whole.set(first);
-  whole.set(second, first.length);
-  return whole;
+  const nodeLine = node !== undefined
+    ? `${NODE_FIELD}: ${node}\r\n`
+    : oneAgent
+    ? `${ONE_AGENT_FIELD}: true\r\n`
+    : "";
+  return new TextEncoder().encode(
+    `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}\r\n`,
+  );
 }

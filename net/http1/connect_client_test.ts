@@ -1,362 +1,217 @@
-import {
-  assert,
-  assertEquals,
-  assertMatch,
-  assertStringIncludes,
-} from "@std/assert";
-import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { assert, assertEquals } from "@std/assert";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import { transfer } from "../../proto/transfer/transfer.ts";
-import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
 import {
-  ConnectClient,
-  type ConnectClientOptions,
-  type ConnectOrder,
-  ENDED_WAIT_MS,
-  HEAD_TIMEOUT_MS,
-  HOLD_MS,
-} from "./connect_client.ts";
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import { forAll } from "../../tests/support/memory/prng.ts";
+import { type ConnectOptions, dialConnect } from "./connect_client.ts";
 
-/** What a dial takes ahead of its answer. */
-const EARLY_TAKEN = 10;
+const GRANTED = "HTTP/1.1 200 Connection Established\r\n\r\n";
 
-const encode = (text: string) => new TextEncoder().encode(text);
-
-/** A client, a server between, and a target: all three in memory. */
-function setUp(options: Partial<ConnectClientOptions<string>> = {}) {
-  const timers = new FakeTimers();
-  const [client, socket] = MemoryConduit.pair();
-  const [target, agentSide] = MemoryConduit.pair();
-  const dials: {
-    order: ConnectOrder<string>;
-    answer: DialAnswer;
-    cancelled: boolean;
-  }[] = [];
-  const refusals: number[] = [];
-  let sent = "";
-  const heard = listen(client);
-  const reached = listen(target);
-  new ConnectClient(socket, "caller", {
-    timers,
-    dial: (order, answer) => {
-      const dial = { order, answer, cancelled: false };
-      dials.push(dial);
-      return {
-        cancel: () => void (dial.cancelled = true),
-        sendEarly: (bytes) => {
-          const taken = Math.min(bytes.length, EARLY_TAKEN - sent.length);
-          sent += new TextDecoder().decode(bytes.subarray(0, taken));
-          return taken;
-        },
-      };
-    },
-    join: (a, b) => void transfer(a, b),
-    refused: (status) => refusals.push(status),
-    ...options,
-  });
-  return {
-    sentEarly: () => sent,
-    timers,
-    client,
-    target,
-    dials,
-    refusals,
-    heard,
-    reached,
-    say: async (text: string) => {
-      client.write(encode(text));
-      await settle();
-    },
-    connect: async () => {
-      dials.at(-1)!.answer.connected(agentSide);
-      await settle();
-    },
-  };
+/** A dial under way and the server's end of its connection. */
+function dial(
+  options: ConnectOptions = {},
+  cut?: (bytes: number) => number,
+) {
+  const [ours, theirs] = MemoryConduit.pair(cut === undefined ? {} : { cut });
+  const outcomes: (Conduit | DialError)[] = [];
+  const pending = dialConnect(ours, "10.0.0.7:443", {
+    onConnected: (conduit) => outcomes.push(conduit),
+    onFailed: (error) => outcomes.push(error),
+  }, options);
+  const server = new ConduitProbe(theirs);
+  return { ours, server, outcomes, pending };
 }
 
-/** Everything a conduit's owner hears, as text. */
-function listen(conduit: MemoryConduit) {
-  const heard = { text: "", pieces: [] as string[], ended: false, end: "" };
-  conduit.attach({
-    onData(chunk) {
-      const piece = new TextDecoder().decode(chunk);
-      heard.pieces.push(piece);
-      heard.text += piece;
-      conduit.consumed(chunk.length);
-    },
-    onWritable: () => {},
-    onEnd: () => void (heard.ended = true),
-    onClose: ({ kind }) => void (heard.end = kind),
-  });
-  return heard;
+function conduitOf(outcomes: readonly unknown[]): Conduit {
+  assertEquals(outcomes.length, 1);
+  assert(!(outcomes[0] instanceof DialError));
+  return outcomes[0] as Conduit;
 }
 
-/** Lets everything that is only microtasks away happen. */
-const settle = () => new Promise<void>((done) => setTimeout(done, 0));
-
-const REQUEST = "CONNECT node:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
-const OK = "HTTP/1.1 200 Connection Established\r\n\r\n";
-
-Deno.test("a CONNECT client gets exactly the 200, then the tunnel both ways", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  assertEquals(s.dials[0]?.order.target, {
-    protocol: "tcp",
-    address: "node:443",
-  });
-  assertEquals(s.heard.text, "");
-  await s.connect();
-  assertEquals(s.heard.text, OK);
-  await s.say("question");
-  assertEquals(s.reached.text, "question");
-  s.target.write(encode("answer"));
-  await settle();
-  assertEquals(s.heard.pieces, [OK, "answer"]);
-});
-
-Deno.test("a target that speaks first waits for the client's first byte", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.target.write(encode("banner"));
-  await s.connect();
-  assertEquals(s.heard.text, OK);
-  await s.say("x");
-  assertEquals(s.heard.text, OK + "banner");
-});
-
-Deno.test("a target that speaks first waits 5 ms at most", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.target.write(encode("banner"));
-  await s.connect();
-  s.timers.advance(HOLD_MS - 1);
-  await settle();
-  assertEquals(s.heard.text, OK);
-  s.timers.advance(1);
-  await settle();
-  assertEquals(s.heard.pieces, [OK, "banner"]);
-  assertEquals(s.timers.pendingCount, 0);
-});
-
-Deno.test("bytes behind the request head go ahead with the dial", async () => {
-  const s = setUp();
-  await s.say(REQUEST + "early");
-  const early = s.dials[0]!.order.takeEarlyData();
-  assertEquals(new TextDecoder().decode(early), "early");
-  assertEquals(s.dials[0]!.order.takeEarlyData().length, 0);
-  await s.connect();
-  await s.say("late");
-  assertEquals(s.reached.text, "late"); // not twice
-});
-
-Deno.test("early bytes that nobody took reach the target first", async () => {
-  const s = setUp();
-  await s.say(REQUEST + "one");
-  await s.say("two");
-  await s.connect();
-  await s.say("three");
-  assertEquals(s.reached.text, "onetwothree");
-});
-
-Deno.test("half-close works both ways", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  await s.connect();
-  s.client.end();
-  await settle();
-  assertEquals(s.reached.ended, true);
-  s.target.write(encode("still here"));
-  await settle();
-  s.timers.advance(HOLD_MS);
-  await settle();
-  s.target.end();
-  await settle();
-  assertEquals(s.heard.text, OK + "still here");
-  assertEquals([s.heard.end, s.reached.end], ["clean", "clean"]);
-});
-
-Deno.test("a client that hangs up while its dial is pending cancels it", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.client.end();
-  await settle();
-  assertEquals(s.dials[0]?.cancelled, false);
-  s.timers.advance(ENDED_WAIT_MS);
-  await settle();
-  assertEquals(s.dials[0]?.cancelled, true);
-  assertMatch(s.heard.text, /^HTTP\/1\.1 504 .*ended its side/s);
-});
-
-Deno.test("a client that ended its side at once still reads its refusal", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.client.end();
-  await settle();
-  s.dials[0]!.answer.failed(new DialError("endpoint", "connection refused"));
-  await settle();
-  assertMatch(s.heard.text, /^HTTP\/1\.1 502 .*connection refused/s);
-});
-
-Deno.test("a client that ended its side at once hears a target that speaks", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.client.end();
-  await settle();
-  await s.connect();
-  s.target.write(encode("banner"));
-  await settle();
-  s.timers.advance(HOLD_MS);
-  await settle();
-  s.target.end();
-  await settle();
-  assertEquals(s.heard.text, OK + "banner");
-  s.timers.advance(ENDED_WAIT_MS);
-  assertEquals([s.heard.end, s.reached.end], ["clean", "clean"]);
-});
-
-Deno.test("a client that sent bytes and ended its side still gets the answer", async () => {
-  const s = setUp();
-  await s.say(REQUEST + "GET /");
-  s.client.end();
-  await settle();
-  assertEquals(s.dials[0]?.cancelled, false);
-  await s.connect();
-  assertEquals([s.reached.text, s.reached.ended], ["GET /", true]);
-});
-
-Deno.test("a reset client resets its pending dial", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.client.reset("gone");
-  await settle();
-  assertEquals(s.dials[0]?.cancelled, true);
-});
-
-Deno.test("a failed dial is answered with status, sentence and end", async () => {
-  const s = setUp();
-  await s.say(REQUEST + "unread");
-  s.dials[0]!.answer.failed(
-    new DialError("endpoint", "dial tcp: connect: connection refused"),
+Deno.test("it asks in kube-apiserver's words", async () => {
+  const { server } = dial();
+  await settled();
+  assertEquals(
+    server.text,
+    "CONNECT 10.0.0.7:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
   );
-  await settle();
-  assert(
-    s.heard.text.startsWith(
-      "HTTP/1.1 502 dial tcp: connect: connection refused\r\n",
-    ),
+});
+
+Deno.test("a node and early bytes go with the request", async () => {
+  const earlyData = new TextEncoder().encode("GET / HTTP/1.0\r\n\r\n");
+  const { server } = dial({ node: "alpha", earlyData });
+  await settled();
+  assertEquals(
+    server.text,
+    "CONNECT 10.0.0.7:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n" +
+      "tunnel-node: alpha\r\n\r\nGET / HTTP/1.0\r\n\r\n",
   );
-  assertStringIncludes(
-    s.heard.text,
-    "\r\n\r\ndial tcp: connect: connection refused\n",
-  );
-  assertEquals([s.heard.ended, s.refusals], [true, [502]]);
 });
 
-// deno-fmt-ignore: the columns are the point.
-const STATUSES: readonly [reason: DialError["reason"], message: string, status: string][] = [
-  ["no-agent",  "No agent available",              "503"],
-  ["timeout",   "timed out",                       "504"],
-  ["endpoint",  "dial tcp 1.2.3.4:5: i/o timeout", "504"],
-  ["endpoint",  "socket: too many open files",     "503"],
-  ["endpoint",  "no such host\r\nX: y",            "502"],
-  ["link-lost", "agent lost",                      "502"],
-];
+Deno.test("a granted connection is a conduit both ways", async () => {
+  const { server, outcomes, ours } = dial();
+  server.send(GRANTED);
+  await settled();
+  const client = new ConduitProbe(conduitOf(outcomes));
+  const before = server.receivedBytes;
+  client.send("question");
+  client.finish();
+  await server.ended;
+  assertEquals(server.text.slice(before), "question");
+  server.send("answer");
+  server.finish();
+  assertEquals(await client.closed, { kind: "clean" });
+  assertEquals(client.text, "answer");
+  assertEquals(ours.unconsumedBytes, 0);
+});
 
-for (const [reason, message, status] of STATUSES) {
-  Deno.test(`a dial that fails with ${reason} "${message.slice(0, 20)}" is a ${status}`, async () => {
-    const s = setUp();
-    await s.say(REQUEST);
-    s.dials[0]!.answer.failed(new DialError(reason, message));
-    await settle();
-    const [statusLine, ...lines] = s.heard.text.split("\r\n");
-    assertEquals(statusLine!.split(" ")[1], status);
-    // Nothing that an agent says may become a header line.
-    assert(!lines.slice(0, lines.indexOf("")).includes("X: y"));
+Deno.test("bytes behind the 200 wait for whoever listens, cut anyhow", async () => {
+  await forAll(50, async (random) => {
+    const { server, outcomes, ours } = dial(
+      {},
+      (bytes) => 1 + random.below(bytes),
+    );
+    server.send(GRANTED + "banner");
+    server.finish();
+    await settled();
+    const conduit = conduitOf(outcomes);
+    const client = new ConduitProbe(conduit);
+    assertEquals(client.text, "", "nothing is told inside attach()");
+    await client.ended;
+    assertEquals(client.text, "banner");
+    assertEquals(ours.unconsumedBytes, 0);
+    client.finish();
+    assertEquals(await client.closed, { kind: "clean" });
   });
-}
-
-Deno.test("a bad request is refused with a sentence", async () => {
-  const s = setUp();
-  await s.say("GET / HTTP/1.1\r\n\r\n");
-  assertStringIncludes(s.heard.text, "HTTP/1.1 405 ");
-  assertStringIncludes(s.heard.text, "Allow: CONNECT\r\n");
-  assertEquals(s.dials.length, 0);
 });
 
-Deno.test("a refused client that stays is disconnected", async () => {
-  const s = setUp();
-  await s.say("GET / HTTP/1.1\r\n\r\n");
-  await s.say("more");
-  s.timers.advance(10_000);
-  await settle();
-  assertEquals(s.heard.end, "reset");
+Deno.test("what nobody listens to is not consumed", async () => {
+  const { server, outcomes, ours } = dial();
+  server.send(GRANTED + "banner");
+  await settled();
+  assertEquals(outcomes.length, 1);
+  assertEquals(ours.unconsumedBytes, "banner".length);
 });
 
-Deno.test("a client that never finishes its head is told so", async () => {
-  const s = setUp();
-  await s.say("CONNECT a:1 HT");
-  s.timers.advance(HEAD_TIMEOUT_MS);
-  await settle();
-  assertStringIncludes(s.heard.text, "HTTP/1.1 408 ");
+Deno.test("a reset before anybody listens is told later", async () => {
+  const { server, outcomes } = dial();
+  server.send(GRANTED);
+  await settled();
+  server.reset("gone");
+  const client = new ConduitProbe(conduitOf(outcomes));
+  assertEquals(await client.closed, { kind: "reset", reason: "gone" });
 });
 
-Deno.test("an early 200 leaves before the answer, and bytes follow the dial", async () => {
-  const s = setUp({ grantsEarly: true });
-  await s.say(REQUEST);
-  assertEquals(s.heard.text, OK);
-  await s.say("question");
-  assertEquals([s.sentEarly(), s.client.unconsumedBytes], ["question", 0]);
-  await s.say("s, many of them");
-  assertEquals(s.sentEarly(), "questions,", "no more than the dial takes");
-  await s.connect();
-  assertEquals(s.reached.text, " many of them");
-  s.target.write(encode("answer"));
-  await settle();
-  assertEquals(s.heard.pieces, [OK, "answer"]);
+Deno.test("a loss of an open connection is a loss", async () => {
+  const { server, outcomes, ours } = dial();
+  server.send(GRANTED);
+  await settled();
+  const client = new ConduitProbe(conduitOf(outcomes));
+  await settled();
+  ours.lose("cable cut");
+  assertEquals(await client.closed, { kind: "lost", reason: "cable cut" });
 });
 
-Deno.test("behind an early 200 a failed dial is a reset, and logged", async () => {
-  const s = setUp({ grantsEarly: true });
-  await s.say(REQUEST);
-  s.dials[0]!.answer.failed(new DialError("timeout", "too slow"));
-  await settle();
-  assertEquals([s.heard.text, s.heard.end, s.refusals], [OK, "reset", [504]]);
-  assertEquals(s.timers.pendingCount, 0);
+Deno.test("a refusal is told with the server's sentence, once", async () => {
+  const cases: [string, DialError["reason"], string][] = [
+    ["502 No\r\n\r\nconnection refused", "endpoint", "connection refused"],
+    ["504 No\r\n\r\ntoo late", "timeout", "too late"],
+    ["503 No\r\nContent-Length: 8\r\n\r\nno agent", "endpoint", "no agent"],
+  ];
+  for (const [answer, reason, message] of cases) {
+    await forAll(10, async (random) => {
+      const { server, outcomes, ours } = dial(
+        {},
+        (bytes) => 1 + random.below(bytes),
+      );
+      server.send(`HTTP/1.1 ${answer}`);
+      server.finish();
+      await settled();
+      const [error] = outcomes;
+      assert(error instanceof DialError);
+      assertEquals([error.reason, error.message], [reason, message]);
+      assertEquals(outcomes.length, 1);
+      assert(ours.closed !== undefined, "the connection was given back");
+    });
+  }
 });
 
-Deno.test("what is refused at once is refused in words, early 200 or not", async () => {
-  const s = setUp({
-    grantsEarly: true,
-    dial: (_order, answer) => {
-      answer.failed(new DialError("no-agent", "No agent available"));
-      return { cancel: () => {} };
-    },
-  });
-  await s.say(REQUEST);
-  assertStringIncludes(s.heard.text, "HTTP/1.1 503 No agent available");
-  assertEquals(s.heard.text.includes(OK), false);
+Deno.test("a refusal with a length does not wait for the end", async () => {
+  const { server, outcomes } = dial();
+  server.send("HTTP/1.1 503 No\r\nContent-Length: 8\r\n\r\nno agent");
+  await settled();
+  assert(outcomes[0] instanceof DialError);
+  assertEquals((await server.closed).kind, "reset");
 });
 
-Deno.test("a half-close behind an early 200 is one, even without a word", async () => {
-  const s = setUp({ grantsEarly: true });
-  await s.say(REQUEST);
-  s.client.end();
-  await settle();
-  assertEquals(s.dials[0]!.cancelled, false);
-  await s.connect();
-  assertEquals(s.reached.ended, true);
-  s.target.write(encode("banner"));
-  s.timers.advance(HOLD_MS);
-  await settle();
-  s.timers.advance(HOLD_MS);
-  await settle();
-  assertEquals(s.heard.text, OK + "banner");
+Deno.test("a server that goes without an answer is a broken road", async () => {
+  const ways: [string, (rig: ReturnType<typeof dial>) => void, string][] = [
+    [
+      "",
+      ({ server }) => server.finish(),
+      "the server answered nothing, and closed the connection",
+    ],
+    [
+      "HTTP/1.1 200 OK\r\n",
+      ({ server }) => server.finish(),
+      "the server answered nothing, and closed the connection",
+    ],
+    [
+      "",
+      ({ server }) => server.reset("RST"),
+      "the connection to the server broke: RST",
+    ],
+    [
+      "",
+      ({ ours }) => ours.lose("cable cut"),
+      "the connection to the server broke: cable cut",
+    ],
+    [
+      "SSH-2.0\r\n\r\n",
+      () => {},
+      'the server answered "SSH-2.0", which is no HTTP/1.1',
+    ],
+  ];
+  for (const [said, leave, message] of ways) {
+    const rig = dial();
+    if (said !== "") rig.server.send(said);
+    await settled();
+    leave(rig);
+    await settled();
+    const [error] = rig.outcomes;
+    assert(error instanceof DialError, message);
+    assertEquals([error.reason, error.message], ["link-lost", message]);
+    assertEquals(rig.outcomes.length, 1);
+  }
 });
 
-Deno.test("a client that is reset behind an early 200 gives its dial up", async () => {
-  const s = setUp({ grantsEarly: true });
-  await s.say(REQUEST + "early");
-  s.client.reset("gone");
-  await settle();
-  assertEquals(s.dials[0]!.cancelled, true);
+Deno.test("a refusal that the connection's end cuts off is told as far as it came", async () => {
+  const { server, outcomes, ours } = dial();
+  server.send("HTTP/1.1 502 No\r\nContent-Length: 100\r\n\r\nconnection re");
+  await settled();
+  ours.lose("cable cut");
+  assert(outcomes[0] instanceof DialError);
+  assertEquals(outcomes[0].message, "connection re");
+});
+
+Deno.test("a dial that was given up tells nobody and frees the connection", async () => {
+  const { server, outcomes, pending } = dial();
+  pending.cancel();
+  assertEquals((await server.closed).kind, "reset");
+  assertEquals(outcomes, []);
+});
+
+Deno.test("giving up what was granted changes nothing", async () => {
+  const { server, outcomes, pending } = dial();
+  server.send(GRANTED);
+  await settled();
+  pending.cancel();
+  const client = new ConduitProbe(conduitOf(outcomes));
+  server.send("still here");
+  await client.received(10);
+  assertEquals(client.end, undefined);
 });

@@ -12,7 +12,7 @@ import type { ByteSocket } from "../../net/stream/byte_socket.ts";
 import type { ReadBuffer } from "../../net/buffers/read_buffer.ts";
 import { conduitReader } from "../../net/stream/socket_conduit.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_client.ts";
+import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
 import { type SniffedProtocol, sniffProtocol } from "./sniff.ts";
 
 /**

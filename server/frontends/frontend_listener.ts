@@ -11,7 +11,7 @@ import {
   listenTcp,
   listenUnix,
 } from "../../net/listen/listeners.ts";
-import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_client.ts";
+import { HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
 import type { Guest, Intake } from "../../net/admission/intake.ts";
 import { WaitingRoom } from "../../net/admission/waiting_room.ts";
 import { tlsServerSocket } from "../../net/tls/tls_server_socket.ts";

@@ -24,11 +24,11 @@ import { socketTransport } from "../../net/stream/socket_transport.ts";
 import type { Share } from "../../net/poll/turn_share.ts";
 import type { FrontendMode } from "../options.ts";
 import type { Caller } from "../policy/caller.ts";
-import { refusalBytes } from "../../net/http1/connect_response.ts";
+import { refusalBytes } from "../../net/http1/refusal.ts";
 import {
-  ConnectClient,
-  type ConnectClientOptions,
-} from "../../net/http1/connect_client.ts";
+  ConnectSession,
+  type ConnectSessionOptions,
+} from "../../net/http1/connect_session.ts";
 import { FirstRead } from "./first_read.ts";
 import type { SniffedProtocol } from "./sniff.ts";
 
@@ -42,7 +42,7 @@ export interface FrontendPortOptions {
   readonly receiveBudget: ReceiveBudget;
   /** Serves the calls of one connection, which are all of one caller. */
   routerFor(caller: Caller): GrpcRouter;
-  readonly connect: ConnectClientOptions<Caller>;
+  readonly connect: ConnectSessionOptions<Caller>;
   /** A client was turned away before it could ask for anything. */
   turnedAway(remoteAddress: string, reason: string): void;
   /** How much of one caller is dealt with before others have a turn. */
@@ -60,7 +60,7 @@ const PING_TIMEOUT_MS = 20_000;
 export class FrontendPort {
   readonly #options: FrontendPortOptions;
   /** One for all clients: idle ones are many, and each should cost little. */
-  readonly #connect: ConnectClientOptions<Caller>;
+  readonly #connect: ConnectSessionOptions<Caller>;
   readonly #connections = new Set<Connection>();
 
   constructor(options: FrontendPortOptions) {
@@ -121,7 +121,7 @@ export class FrontendPort {
   #serveHttp1(socket: ByteSocket, first: First, shared: SharedLimits): void {
     this.#options.counted("http1", 1);
     const conduit = conduitOf(socket, { first });
-    new ConnectClient(conduit, socket, this.#connect, shared);
+    new ConnectSession(conduit, socket, this.#connect, shared);
   }
 
   #serveHttp2(

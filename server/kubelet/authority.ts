@@ -6,7 +6,7 @@
 
 import { isIP } from "node:net";
 import { hostPort } from "../../net/stream/deno_socket.ts";
-import { MessageError, quote } from "./message_error.ts";
+import { MessageError, quote } from "../../net/http1/message_error.ts";
 
 /** A host without brackets, and a port in 1–65535. */
 export interface Authority {

@@ -6,8 +6,8 @@
 
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import { dialFailureStatus } from "../../net/http1/connect_response.ts";
-import { MessageError } from "./message_error.ts";
+import { dialFailureStatus } from "../../net/http1/refusal.ts";
+import { MessageError } from "../../net/http1/message_error.ts";
 
 /** There is nobody left who could be told anything. */
 export class CallerLeft extends Error {

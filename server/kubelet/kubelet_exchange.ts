@@ -15,12 +15,17 @@
 import { atMost, within } from "../../platform/time/deadline.ts";
 import { conduitOf } from "../../net/stream/conduit_of_socket.ts";
 import type { ByteSocket } from "../../net/stream/byte_socket.ts";
-import { HeadBuffer } from "../../proto/bytes/head_buffer.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
-import { refusalBytes } from "../../net/http1/connect_response.ts";
+import { BodyFraming, type BodyLength } from "../../net/http1/framing.ts";
+import {
+  RequestReader,
+  ResponseReader,
+  type WithRest,
+} from "../../net/http1/head.ts";
+import { MessageError } from "../../net/http1/message_error.ts";
+import { refusalBytes } from "../../net/http1/refusal.ts";
 import type { Caller } from "../policy/caller.ts";
-import { BodyFraming, type BodyLength } from "./body_framing.ts";
 import {
   CallerLeft,
   isDialFailure,
@@ -32,14 +37,13 @@ import {
   routeOf,
   type RoutingOptions,
 } from "./kubelet_route.ts";
-import { MessageError } from "./message_error.ts";
 import { ReadAheadSocket } from "./read_ahead_socket.ts";
+import { kubeletAnswerOf } from "./kubelet_answer.ts";
 import {
   forwardedHead,
-  parseRequestHead,
-  type RequestHead,
-} from "./request_head.ts";
-import { parseResponseHead } from "./response_head.ts";
+  type KubeletRequest,
+  kubeletRequestOf,
+} from "./kubelet_request.ts";
 
 /** How long a caller may take for its request head, however it dribbles. */
 export const HEAD_TIMEOUT_MS = 10_000;
@@ -53,17 +57,8 @@ export const SWITCH_TIMEOUT_MS = 60_000;
 /** How long both ends may take to hang up when all is said. */
 export const LINGER_MS = 2_000;
 
-/** Most bytes of a request's head; kube-apiserver sends under 2 KiB. */
-export const REQUEST_HEAD_BYTES_MAX = 32_768;
-
-/** Most bytes of an answer's head. */
-export const RESPONSE_HEAD_BYTES_MAX = 65_536;
-
 /** Most bytes behind a request that are dropped; more ends the connection. */
 export const EXCESS_BYTES_MAX = 65_536;
-
-/** Most answers with 1xx in front of the true one. */
-export const INTERIM_MAX = 8;
 
 /** What an exchange needs from outside. */
 export interface ExchangeOptions {
@@ -80,11 +75,16 @@ export interface ExchangeOptions {
 
 /** Hears of every request whose head could be read. */
 export interface ExchangeObserver {
-  began(request: RequestHead): void;
+  began(request: KubeletRequest): void;
   /** Paired with `began`. @param status 0 when the caller left without one. */
-  ended(request: RequestHead, status: number, tookMs: number): void;
+  ended(request: KubeletRequest, status: number, tookMs: number): void;
   /** We said no, to whatever it was. */
   refused(caller: Caller, refusal: Refusal, isDial: boolean): void;
+}
+
+/** Either of the two kinds there are. */
+interface HeadReader<Head> {
+  push(chunk: Uint8Array): WithRest<Head> | undefined;
 }
 
 /** See the module description. */
@@ -106,16 +106,16 @@ export class KubeletExchange {
 
   /** Serves the connection to its end. Never rejects for the world's reasons. */
   async run(): Promise<void> {
-    let request: RequestHead | undefined;
+    let request: KubeletRequest | undefined;
     const { timers, observer } = this.#options;
     const startedMs = timers.now();
     try {
-      const lines = await this.#within(
+      const head = await this.#within(
         HEAD_TIMEOUT_MS,
-        this.#readHead(this.#caller, REQUEST_HEAD_BYTES_MAX, 431),
+        this.#readHead(this.#caller, new RequestReader("GET /path")),
         () => new MessageError(408, "Cannot wait longer for a request head"),
       );
-      request = parseRequestHead(lines);
+      request = kubeletRequestOf(head);
       observer.began(request);
       await this.#serve(request);
     } catch (error) {
@@ -138,7 +138,7 @@ export class KubeletExchange {
     this.#caller.reset();
   }
 
-  async #serve(request: RequestHead): Promise<void> {
+  async #serve(request: KubeletRequest): Promise<void> {
     const { signal } = this.#abort;
     const connected = Promise.withResolvers<ReadAheadSocket>();
     // Nobody may be waiting for it when it fails.
@@ -165,7 +165,7 @@ export class KubeletExchange {
 
   /** Sends the body on, then waits for the caller to leave. */
   async #followCaller(
-    { body, upgrade }: RequestHead,
+    { body, upgrade }: KubeletRequest,
     connected: Promise<ReadAheadSocket>,
   ): Promise<void> {
     try {
@@ -226,26 +226,25 @@ export class KubeletExchange {
 
   async #receive(
     kubelet: ReadAheadSocket,
-    request: RequestHead,
+    request: KubeletRequest,
   ): Promise<void> {
-    for (let count = 0; count <= INTERIM_MAX; count++) {
-      const reading = this.#readHead(kubelet, RESPONSE_HEAD_BYTES_MAX, 502);
-      const lines = request.upgrade === undefined
+    const reader = new ResponseReader("the kubelet");
+    for (;;) {
+      const reading = this.#readHead(kubelet, reader);
+      const head = request.upgrade === undefined
         ? await reading
         : await this.#within(SWITCH_TIMEOUT_MS, reading, () =>
           new MessageError(504, "the kubelet did not answer in time"));
-      const head = parseResponseHead(lines, request);
-      if (head.kind === "switched") return await this.#switch(kubelet, head);
-      if (head.kind === "final") this.#status = head.status;
-      await this.#say(head.bytes);
-      if (head.kind === "interim") continue;
-      await this.#relayBody(kubelet, head.body);
+      const answer = kubeletAnswerOf(head, request);
+      if (answer.kind === "switched") {
+        return await this.#switch(kubelet, answer);
+      }
+      if (answer.kind === "final") this.#status = answer.status;
+      await this.#say(answer.bytes);
+      if (answer.kind === "interim") continue;
+      await this.#relayBody(kubelet, answer.body);
       return await this.#finish(kubelet);
     }
-    throw new MessageError(
-      502,
-      `the kubelet gave more than ${INTERIM_MAX} interim answers`,
-    );
   }
 
   async #relayBody(kubelet: ReadAheadSocket, body: BodyLength): Promise<void> {
@@ -277,27 +276,16 @@ export class KubeletExchange {
 
   // --- Both ------------------------------------------------------------------------
 
-  /** @returns The lines of the next head; what follows it stays in `from`. */
-  async #readHead(
+  /** @returns The next head; what follows it stays in `from`. */
+  async #readHead<Head>(
     from: ReadAheadSocket,
-    bytesMax: number,
-    statusTooLarge: number,
-  ): Promise<readonly string[]> {
-    const buffer = new HeadBuffer(bytesMax);
+    reader: HeadReader<Head>,
+  ): Promise<Head> {
     while (await from.fill()) {
       const { bytes } = from;
-      const head = buffer.push(bytes);
-      if (head.kind === "tooLarge") {
-        throw new MessageError(
-          statusTooLarge,
-          `Cannot read a head of more than ${bytesMax} bytes`,
-        );
-      }
-      if (head.kind === "complete") {
-        from.drop(bytes.length - head.rest.length);
-        return head.lines;
-      }
-      from.drop(bytes.length);
+      const read = reader.push(bytes);
+      from.drop(bytes.length - (read?.rest.length ?? 0));
+      if (read !== undefined) return read.head;
     }
     if (from === this.#caller) throw new CallerLeft("the caller has left");
     throw new MessageError(502, "the kubelet hung up without an answer");

@@ -1,5 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { ConduitSocket } from "../../net/stream/conduit_socket.ts";
+import {
+  INTERIM_MAX,
+  REQUEST_HEAD_BYTES_MAX,
+  RESPONSE_HEAD_BYTES_MAX,
+} from "../../net/http1/head.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import {
   ConduitProbe,
@@ -13,11 +18,8 @@ import {
   EXCESS_BYTES_MAX,
   type ExchangeOptions,
   HEAD_TIMEOUT_MS,
-  INTERIM_MAX,
   KubeletExchange,
   LINGER_MS,
-  REQUEST_HEAD_BYTES_MAX,
-  RESPONSE_HEAD_BYTES_MAX,
   SWITCH_TIMEOUT_MS,
 } from "./kubelet_exchange.ts";
 

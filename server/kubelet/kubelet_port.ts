@@ -22,7 +22,7 @@ import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Dialer } from "../routing/dialer.ts";
-import { refusalBytes } from "../../net/http1/connect_response.ts";
+import { refusalBytes } from "../../net/http1/refusal.ts";
 import type { TlsLimits } from "../options.ts";
 import {
   type ExchangeObserver,

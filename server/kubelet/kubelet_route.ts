@@ -21,7 +21,7 @@ import {
   parseAuthority,
 } from "./authority.ts";
 import { KUBELET_PORT, type NodeLookups } from "./node_lookups.ts";
-import type { RequestHead } from "./request_head.ts";
+import type { KubeletRequest } from "./kubelet_request.ts";
 import { targetHost } from "../routing/target_host.ts";
 
 /** Where a request goes. */
@@ -58,13 +58,13 @@ const POD_PATH =
 
 /** @throws {MessageError} When that cannot be found out. */
 export async function routeOf(
-  request: RequestHead,
+  request: KubeletRequest,
   arrival: Arrival,
   options: RoutingOptions,
 ): Promise<KubeletRoute> {
   const { fields } = request;
-  const named = fields.one("x-tunnel-proxy-host", 400);
-  const wanted = fields.one("x-tunnel-proxy-dest", 400);
+  const named = fields.one("x-tunnel-proxy-host");
+  const wanted = fields.one("x-tunnel-proxy-dest");
   const dest = wanted === undefined
     ? undefined
     : parseAuthority(wanted, "X-Tunnel-Proxy-Dest");
@@ -80,7 +80,7 @@ export async function routeOf(
 }
 
 async function nodeOf(
-  request: RequestHead,
+  request: KubeletRequest,
   arrival: Arrival,
   { lookups, isServed }: RoutingOptions,
 ): Promise<{ readonly node: string; readonly kubelet: Authority }> {
@@ -103,7 +103,7 @@ async function nodeOf(
  * passes on, and the Host that comes with it may even be that of another node.
  */
 function meantBy(
-  { host: text, upgrade }: RequestHead,
+  { host: text, upgrade }: KubeletRequest,
   { serverName, localAddress }: Arrival,
   isServed: RoutingOptions["isServed"],
 ): Authority {

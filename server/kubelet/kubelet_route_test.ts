@@ -2,9 +2,10 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { type KubeletRoute, routeOf } from "./kubelet_route.ts";
-import { MessageError } from "./message_error.ts";
+import { MessageError } from "../../net/http1/message_error.ts";
 import { BELIEVED_MS, NodeLookups } from "./node_lookups.ts";
-import { parseRequestHead } from "./request_head.ts";
+import { requestHeadOf } from "../../tests/support/http1_heads.ts";
+import { kubeletRequestOf } from "./kubelet_request.ts";
 
 /** An API server with one pod on one node. */
 class FakeApi implements Disposable {
@@ -45,7 +46,9 @@ function route(
     served?: readonly string[];
   } = {},
 ): Promise<KubeletRoute> {
-  const request = parseRequestHead([`GET ${path} HTTP/1.1`, ...headers]);
+  const request = kubeletRequestOf(
+    requestHeadOf(`GET ${path} HTTP/1.1`, ...headers),
+  );
   const { lookups, ports = [], serverName = "", served = [] } = options;
   return routeOf(request, { serverName, localAddress: "10.0.0.1:10250" }, {
     isServed: (host) => served.includes(host),

@@ -19,7 +19,7 @@ import {
 } from "../../neighbours/kubernetes/paths.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Authority } from "./authority.ts";
-import { MessageError } from "./message_error.ts";
+import { MessageError } from "../../net/http1/message_error.ts";
 
 /**
  * How long an answer is believed. A pod that is made anew under its old name

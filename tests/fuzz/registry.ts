@@ -6,12 +6,12 @@
 
 import type { FuzzTarget } from "./target.ts";
 import { CANARY } from "./targets/canary.ts";
-import { CONNECT_HEAD } from "./targets/connect_head.ts";
 import { CONNECTION_CLIENT, CONNECTION_SERVER } from "./targets/connection.ts";
 import { DISCOVERY } from "./targets/discovery.ts";
 import { FRAMES } from "./targets/frames.ts";
 import { GRPC_MESSAGES } from "./targets/grpc_messages.ts";
 import { HPACK } from "./targets/hpack.ts";
+import { HTTP1_REQUEST, HTTP1_RESPONSE } from "./targets/http1_head.ts";
 import { KUBELET_REQUEST } from "./targets/kubelet_request.ts";
 import { PACKETS } from "./targets/packets.ts";
 
@@ -21,7 +21,8 @@ export const TARGETS: readonly FuzzTarget[] = [
   HPACK,
   GRPC_MESSAGES,
   PACKETS,
-  CONNECT_HEAD,
+  HTTP1_REQUEST,
+  HTTP1_RESPONSE,
   KUBELET_REQUEST,
   DISCOVERY,
   CONNECTION_SERVER,

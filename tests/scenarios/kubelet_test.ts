@@ -38,7 +38,6 @@ for (const carrier of CARRIERS) {
       method: "GET",
       target: "/pods?x=1",
       lines: [
-        "GET /pods?x=1 HTTP/1.1",
         `Host: 127.0.0.1:${rig.kubelet.port}`,
         "Authorization: Bearer x",
         "Connection: close",

@@ -15,7 +15,7 @@ import tls from "node:tls";
 import { TargetDialer } from "../../agent/dial/target_dialer.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { FileSource } from "../../catalog/sources/file.ts";
-import { ConnectClient } from "../../net/http1/connect_client.ts";
+import { ConnectSession } from "../../net/http1/connect_session.ts";
 import { Intake } from "../../net/admission/intake.ts";
 import {
   ALL_LIMITS_DEFAULT,
@@ -427,7 +427,7 @@ entry("a dial that has connected", "dial", async () => {
 
 entry("a CONNECT", "dial", async () => {
   const [client, accepted] = await tcpPair();
-  new ConnectClient(conduitOf(denoSocket(accepted)), undefined, {
+  new ConnectSession(conduitOf(denoSocket(accepted)), undefined, {
     timers: systemTimers,
     dial: slip,
     join() {},

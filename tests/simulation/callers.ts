@@ -6,7 +6,7 @@
  * @module
  */
 
-import { dialConnect } from "../../client/connect_caller.ts";
+import { dialConnect } from "../../net/http1/connect_client.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { SocketConduit } from "../../net/stream/socket_conduit.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";

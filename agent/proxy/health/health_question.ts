@@ -12,6 +12,7 @@ import {
 } from "../../../catalog/model/model.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { ResponseReader } from "../../../net/http1/head.ts";
 import { ConduitSocket } from "../../../net/stream/conduit_socket.ts";
 import { hostPort } from "../../../net/stream/deno_socket.ts";
 import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
@@ -29,8 +30,8 @@ import { Connection } from "../../../proto/streams/connection.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 
-/** Of an answer, so much is read: the status line, and not who fills memory. */
-const ANSWER_BYTES_MAX = 1_024;
+/** The head of an answer is read with this; of its body nothing is. */
+const READ_BYTES = 1_024;
 
 /** A status of a few bytes, and what a newer one may add. */
 const MESSAGE_BYTES_MAX = 1_024;
@@ -126,13 +127,9 @@ async function askHttp(
         "User-Agent: tunnel-proxy\r\nConnection: close\r\n\r\n",
     ),
   );
-  const line = await statusLine(socket);
+  const status = await statusOf(socket);
   socket.reset();
-  if (line === null) return `GET ${path} was not answered`;
-  const status = Number(/^HTTP\/1\.[01] ([0-9]{3})/.exec(line)?.[1]);
-  if (Number.isNaN(status)) {
-    return `GET ${path} was answered with no HTTP status`;
-  }
+  if (status === undefined) return `GET ${path} was not answered`;
   const { statuses = WELL_STATUSES } = how;
   const isWell = statuses.some(({ first, last }) =>
     status >= first && status <= last
@@ -146,18 +143,19 @@ async function writeAll(socket: ByteSocket, bytes: Uint8Array) {
   }
 }
 
-/** @returns Empty: what came is none. `null`: nothing came. */
-async function statusLine(socket: ByteSocket): Promise<string | null> {
-  const buffer = new Uint8Array(ANSWER_BYTES_MAX);
-  for (let filled = 0; filled < buffer.length;) {
-    const count = await socket.read(buffer.subarray(filled));
-    if (count === null) return null;
-    filled += count;
-    const text = new TextDecoder().decode(buffer.subarray(0, filled));
-    const line = /^([^\r\n]*)\r?\n/.exec(text)?.[1];
-    if (line !== undefined) return line;
+/**
+ * @returns `undefined`: nothing came, or not all of it.
+ * @throws {MessageError} When what came is no HTTP.
+ */
+async function statusOf(socket: ByteSocket): Promise<number | undefined> {
+  const reader = new ResponseReader("the endpoint");
+  const buffer = new Uint8Array(READ_BYTES);
+  for (;;) {
+    const count = await socket.read(buffer);
+    if (count === null) return undefined;
+    const read = reader.pushFinal(buffer.subarray(0, count));
+    if (read !== undefined) return read.head.status;
   }
-  return "";
 }
 
 async function askGrpc(

@@ -6,14 +6,15 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { HeadBuffer } from "../../../proto/bytes/head_buffer.ts";
-import { BodyFraming } from "../../../server/kubelet/body_framing.ts";
-import { MessageError } from "../../../server/kubelet/message_error.ts";
+import { BodyFraming } from "../../../net/http1/framing.ts";
+import { RequestReader } from "../../../net/http1/head.ts";
+import { MessageError } from "../../../net/http1/message_error.ts";
 import {
   forwardedHead,
-  parseRequestHead,
-  type RequestHead,
-} from "../../../server/kubelet/request_head.ts";
+  type KubeletRequest,
+  kubeletRequestOf,
+} from "../../../server/kubelet/kubelet_request.ts";
+import { requestHeadOf } from "../../support/http1_heads.ts";
 import { cut, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";
 
@@ -77,32 +78,26 @@ interface Outcome {
 }
 
 function forwarded(chunks: readonly Uint8Array[]): Outcome {
-  const buffer = new HeadBuffer(HEAD_BYTES_MAX);
-  for (const [index, chunk] of chunks.entries()) {
-    const gathered = buffer.push(chunk);
-    chunk.fill(0xaa); // Nothing that was kept may still look at the chunk.
-    if (gathered.kind === "incomplete") continue;
-    if (gathered.kind === "tooLarge") return { kind: "tooLarge", text: "" };
-    const rest = [gathered.rest, ...chunks.slice(index + 1)];
-    return request(gathered.lines, rest);
-  }
-  return { kind: "incomplete", text: "" };
-}
-
-function request(
-  lines: readonly string[],
-  rest: readonly Uint8Array[],
-): Outcome {
-  let head: RequestHead;
-  let leaving: string;
+  const reader = new RequestReader("GET /path", HEAD_BYTES_MAX);
   try {
-    head = parseRequestHead(lines);
-    leaving = textOf(forwardedHead(head, AUTHORITY));
+    for (const [index, chunk] of chunks.entries()) {
+      const read = reader.push(chunk);
+      chunk.fill(0xaa); // Nothing that was kept may still look at the chunk.
+      if (read === undefined) continue;
+      const head = kubeletRequestOf(read.head);
+      return request(head, [read.rest, ...chunks.slice(index + 1)]);
+    }
   } catch (error) {
     if (!(error instanceof MessageError)) throw error;
     assert(error.status >= 400 && error.status <= 505);
     return { kind: `refused ${error.status}`, text: "" };
   }
+  return { kind: "incomplete", text: "" };
+}
+
+/** @throws {MessageError} */
+function request(head: KubeletRequest, rest: readonly Uint8Array[]): Outcome {
+  const leaving = textOf(forwardedHead(head, AUTHORITY));
   assertPlain(leaving, head);
   const body = bodyOf(head, rest);
   if (body === undefined) return { kind: "broken body", text: leaving };
@@ -111,7 +106,7 @@ function request(
 }
 
 /** What leaves is read in the same way by us, and hardly otherwise by others. */
-function assertPlain(leaving: string, head: RequestHead): void {
+function assertPlain(leaving: string, head: KubeletRequest): void {
   assert(leaving.endsWith("\r\n\r\n"));
   const lines = leaving.slice(0, -4).split("\r\n");
   assert(lines.every((line) => /^[\t\x20-\x7e\x80-\xff]+$/.test(line)));
@@ -123,14 +118,14 @@ function assertPlain(leaving: string, head: RequestHead): void {
   assertEquals(named("connection").length, 1);
   assertEquals(named("upgrade").length, head.upgrade === undefined ? 0 : 1);
   assert(!lines.some((line) => /^x-tunnel-/i.test(line)));
-  const again = parseRequestHead(lines);
+  const again = kubeletRequestOf(requestHeadOf(...lines));
   assertEquals(again.body, head.body);
   assertEquals(textOf(forwardedHead(again, AUTHORITY)), leaving);
 }
 
 /** The bytes that belong to the body; absent: they are no body. */
 function bodyOf(
-  { body }: RequestHead,
+  { body }: KubeletRequest,
   rest: readonly Uint8Array[],
 ): { readonly text: string; readonly isWhole: boolean } | undefined {
   const framing = new BodyFraming(body);

@@ -10,13 +10,13 @@ import { createHash } from "node:crypto";
 import { denoSocket } from "../../../net/stream/deno_socket.ts";
 import { gatedTlsSocket } from "../../../net/tls/node/gated_tls_socket.ts";
 import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
-import { HeadBuffer } from "../../../proto/bytes/head_buffer.ts";
+import type { Fields } from "../../../net/http1/fields.ts";
 import {
   BodyFraming,
   bodyLength,
   NO_BODY,
-} from "../../../server/kubelet/body_framing.ts";
-import { HeaderFields } from "../../../server/kubelet/header_fields.ts";
+} from "../../../net/http1/framing.ts";
+import { type RequestHead, RequestReader } from "../../../net/http1/head.ts";
 import { ReadAheadSocket } from "../../../server/kubelet/read_ahead_socket.ts";
 import { arrivals, concat } from "./sockets.ts";
 import { SpdyServer, type SpdyStream } from "./spdy_server.ts";
@@ -34,6 +34,7 @@ export interface KubeletMaterial {
 export interface KubeletRequest {
   readonly method: string;
   readonly target: string;
+  /** Of the fields. */
   readonly lines: readonly string[];
   /** Of the caller's certificate. */
   readonly commonName: string;
@@ -116,17 +117,16 @@ export class StandInKubelet implements AsyncDisposable {
 
   /** @returns Whether another request may follow. */
   async #serveOne(socket: ReadAheadSocket): Promise<boolean> {
-    const lines = await readHead(socket);
-    if (lines === undefined) return false;
-    const [method = "", target = ""] = lines[0]!.split(" ");
-    const fields = HeaderFields.parse(lines.slice(1), 400);
+    const head = await readHead(socket);
+    if (head === undefined) return false;
+    const { method, target, fields } = head;
     const { commonName } = socket.identity;
-    this.requests.push({ method, target, lines, commonName });
+    this.requests.push({ method, target, lines: fields.lines, commonName });
     this.#onChange();
     const url = new URL(target, "http://kubelet");
     const [, verb] = url.pathname.split("/");
     const closes = fields.list("connection").includes("close");
-    const upgrade = fields.one("upgrade", 400);
+    const upgrade = fields.one("upgrade");
     if (upgrade !== undefined) {
       await this.#switch(socket, verb!, upgrade, fields, url);
       return false;
@@ -174,7 +174,7 @@ export class StandInKubelet implements AsyncDisposable {
     socket: ReadAheadSocket,
     verb: string,
     upgrade: string,
-    fields: HeaderFields,
+    fields: Fields,
     url: URL,
   ): Promise<void> {
     if (verb === "denied") {
@@ -198,7 +198,7 @@ export class StandInKubelet implements AsyncDisposable {
   async #spdy(
     socket: ReadAheadSocket,
     verb: string,
-    fields: HeaderFields,
+    fields: Fields,
     url: URL,
   ): Promise<void> {
     const wanted = fields.list("x-stream-protocol-version");
@@ -285,10 +285,10 @@ function streamsOf({ searchParams }: URL): string[] {
 /** Channels by number: 0 stdin, 1 stdout, 2 stderr, 3 status, 255 its end. */
 async function webSocket(
   socket: ReadAheadSocket,
-  fields: HeaderFields,
+  fields: Fields,
   url: URL,
 ): Promise<void> {
-  const key = fields.one("sec-websocket-key", 400);
+  const key = fields.one("sec-websocket-key");
   const accept = createHash("sha1")
     .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
   const protocol = fields.list("sec-websocket-protocol")[0]!;
@@ -343,15 +343,13 @@ function switching(lines: readonly string[]): string {
 
 async function readHead(
   socket: ReadAheadSocket,
-): Promise<readonly string[] | undefined> {
-  const buffer = new HeadBuffer(64 * 1024);
+): Promise<RequestHead | undefined> {
+  const reader = new RequestReader("GET /path");
   while (await socket.fill()) {
     const { bytes } = socket;
-    const head = buffer.push(bytes);
-    if (head.kind === "tooLarge") throw new Error("the head is too large");
-    const rest = head.kind === "complete" ? head.rest.length : 0;
-    socket.drop(bytes.length - rest);
-    if (head.kind === "complete") return head.lines;
+    const read = reader.push(bytes);
+    socket.drop(bytes.length - (read?.rest.length ?? 0));
+    if (read !== undefined) return read.head;
   }
   return undefined;
 }
@@ -359,9 +357,9 @@ async function readHead(
 /** Of chunked bodies the framing stays in. */
 async function readBody(
   socket: ReadAheadSocket,
-  fields: HeaderFields,
+  fields: Fields,
 ): Promise<Uint8Array> {
-  const framing = new BodyFraming(bodyLength(fields, NO_BODY, 400));
+  const framing = new BodyFraming(bodyLength(fields, NO_BODY));
   const parts: Uint8Array[] = [];
   while (!framing.isDone && await socket.fill()) {
     const count = framing.take(socket.bytes);

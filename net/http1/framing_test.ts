@@ -7,14 +7,14 @@ import {
   CHUNK_LINE_BYTES_MAX,
   NO_BODY,
   TRAILER_BYTES_MAX,
-} from "./body_framing.ts";
-import { HeaderFields } from "./header_fields.ts";
+} from "./framing.ts";
+import { Fields } from "./fields.ts";
 import { MessageError } from "./message_error.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
 function lengthOf(...lines: string[]): BodyLength {
-  return bodyLength(HeaderFields.parse(lines, 400), NO_BODY, 400);
+  return bodyLength(new Fields(lines, 400), NO_BODY);
 }
 
 Deno.test("bodyLength() knows the three ways to end a body", () => {

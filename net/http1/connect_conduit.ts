@@ -9,7 +9,7 @@ import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
-} from "../proto/transfer/conduit.ts";
+} from "../../proto/transfer/conduit.ts";
 
 /** What came while nobody listened. */
 interface Held {

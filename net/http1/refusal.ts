@@ -1,5 +1,5 @@
 /**
- * What a CONNECT client is answered, byte for byte.
+ * A refusal in HTTP/1.1, and the status of a dial that failed.
  *
  * Statuses follow Konnectivity's, with one difference: a missing agent is 503
  * (upstream says 500), since it is not the server that is broken. The reason
@@ -16,11 +16,6 @@ const encoder = new TextEncoder();
 
 /** Longest sentence in a status line; Go reads up to 4 KiB, terminals less. */
 const PHRASE_LENGTH_MAX = 300;
-
-/** The only answer that opens the tunnel. No header follows, as upstream. */
-export const ESTABLISHED = encoder.encode(
-  "HTTP/1.1 200 Connection Established\r\n\r\n",
-);
 
 /** A refusal; the connection ends behind it. */
 export function refusalBytes(status: number, message: string): Uint8Array {

@@ -1,11 +1,10 @@
 /**
- * A request that is refused before any kubelet hears of it, or a kubelet's
- * answer that is none.
+ * Bytes that are no HTTP/1.1 message, or none that is accepted.
  *
  * @module
  */
 
-/** Bytes that are no HTTP/1.1 message, or none that is passed on. */
+/** See the module description. */
 export class MessageError extends Error {
   override readonly name = "MessageError";
 

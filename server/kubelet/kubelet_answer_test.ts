@@ -1,11 +1,15 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { MessageError } from "./message_error.ts";
-import { parseRequestHead } from "./request_head.ts";
-import { parseResponseHead, type ResponseHead } from "./response_head.ts";
+import { MessageError } from "../../net/http1/message_error.ts";
+import {
+  requestHeadOf,
+  responseHeadOf,
+} from "../../tests/support/http1_heads.ts";
+import { type KubeletAnswer, kubeletAnswerOf } from "./kubelet_answer.ts";
+import { kubeletRequestOf } from "./kubelet_request.ts";
 
-function answer(method: string, ...lines: string[]): ResponseHead {
-  const request = [`${method} / HTTP/1.1`, "Host: a:1"];
-  return parseResponseHead(lines, parseRequestHead(request));
+function answer(method: string, ...lines: string[]): KubeletAnswer {
+  const request = requestHeadOf(`${method} / HTTP/1.1`, "Host: a:1");
+  return kubeletAnswerOf(responseHeadOf(...lines), kubeletRequestOf(request));
 }
 
 function body(method: string, ...lines: string[]): unknown {
@@ -66,17 +70,20 @@ for (const [name, ...lines] of BROKEN) {
 }
 
 Deno.test("the protocol that a kubelet changes to is the one that was asked for", () => {
-  const request = parseRequestHead([
+  const request = kubeletRequestOf(requestHeadOf(
     "GET / HTTP/1.1",
     "Host: a:1",
     "Connection: Upgrade",
     "Upgrade: SPDY/3.1",
-  ]);
+  ));
   const lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: spdy/3.1"];
-  assertEquals(parseResponseHead(lines, request).kind, "switched");
+  assertEquals(
+    kubeletAnswerOf(responseHeadOf(...lines), request).kind,
+    "switched",
+  );
   for (const other of ["Upgrade: websocket", "X: 1"]) {
     assertThrows(
-      () => parseResponseHead([lines[0]!, other], request),
+      () => kubeletAnswerOf(responseHeadOf(lines[0]!, other), request),
       MessageError,
       "the kubelet changed to",
     );

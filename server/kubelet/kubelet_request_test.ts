@@ -1,14 +1,18 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { HEADER_LINES_MAX } from "./header_fields.ts";
-import { MessageError } from "./message_error.ts";
-import { forwardedHead, parseRequestHead } from "./request_head.ts";
+import { FIELD_LINES_MAX } from "../../net/http1/fields.ts";
+import { MessageError } from "../../net/http1/message_error.ts";
+import { requestHeadOf } from "../../tests/support/http1_heads.ts";
+import { forwardedHead, kubeletRequestOf } from "./kubelet_request.ts";
 
 const LINE = "GET /pods HTTP/1.1";
 const HOST = "Host: edge-1:10250";
 const UPGRADE = ["Connection: upgrade", "Upgrade: websocket"];
 
 function forwarded(...lines: string[]): string[] {
-  const bytes = forwardedHead(parseRequestHead(lines), "10.0.0.7:10250");
+  const bytes = forwardedHead(
+    kubeletRequestOf(requestHeadOf(...lines)),
+    "10.0.0.7:10250",
+  );
   return new TextDecoder("latin1").decode(bytes).split("\r\n");
 }
 
@@ -91,12 +95,15 @@ const REFUSED: readonly [name: string, status: number, ...lines: string[]][] = [
   ["a length and chunks",           400, LINE, HOST, "Content-Length: 1", "Transfer-Encoding: chunked"],
   ["a body before another protocol", 400, LINE, HOST, ...UPGRADE, "Content-Length: 1"],
   ["chunks before another protocol", 400, LINE, HOST, ...UPGRADE, "Transfer-Encoding: chunked"],
-  ["too many headers",              431, LINE, HOST, ...Array(HEADER_LINES_MAX).fill("a: b")],
+  ["too many headers",              431, LINE, HOST, ...Array(FIELD_LINES_MAX).fill("a: b")],
 ];
 
 for (const [name, status, ...lines] of REFUSED) {
   Deno.test(`a request with ${name} is refused with ${status}`, () => {
-    const error = assertThrows(() => parseRequestHead(lines), MessageError);
+    const error = assertThrows(
+      () => kubeletRequestOf(requestHeadOf(...lines)),
+      MessageError,
+    );
     assertEquals(error.status, status);
     assertMatch(error.message, /^Cannot /);
   });

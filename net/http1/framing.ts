@@ -7,7 +7,7 @@
  * @module
  */
 
-import type { HeaderFields } from "./header_fields.ts";
+import { FIELD_LINE, type Fields } from "./fields.ts";
 import { MessageError, quote } from "./message_error.ts";
 
 /** How the end of a body is known. */
@@ -27,20 +27,19 @@ export const CHUNK_LINE_BYTES_MAX = 256;
 export const TRAILER_BYTES_MAX = 8192;
 
 /**
- * What the header says about the length.
+ * What the head says about the length.
  *
- * @param status Of the error.
- * @param otherwise Without a word in the header.
+ * @param otherwise Without a word in the head.
  * @throws {MessageError} For everything that two parsers could read in two ways
  *   (RFC 9112 §6.3).
  */
 export function bodyLength(
-  fields: HeaderFields,
+  fields: Fields,
   otherwise: BodyLength,
-  status: number,
 ): BodyLength {
-  const length = fields.one("content-length", status);
-  const coding = fields.one("transfer-encoding", status);
+  const status = fields.faultStatus;
+  const length = fields.one("content-length");
+  const coding = fields.one("transfer-encoding");
   if (coding === undefined) {
     if (length === undefined) return otherwise;
     if (/^[0-9]{1,15}$/.test(length)) {
@@ -159,13 +158,12 @@ export class BodyFraming {
         return;
       case "trailer":
         if (line === "") this.#part = "done";
-        else if (!TRAILER.test(line)) throw broken("a trailer that is none");
+        else if (!FIELD_LINE.test(line)) throw broken("a trailer that is none");
     }
   }
 }
 
 const LF = 10;
-const TRAILER = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*$/;
 
 function chunkSize(line: string): number {
   const match = /^([0-9A-Fa-f]{1,12})(?:[ \t]*;[\t\x20-\x7e]*)?$/.exec(line);

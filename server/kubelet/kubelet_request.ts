@@ -1,12 +1,18 @@
 /**
- * The head of a request to a kubelet, and the one that leaves for it.
+ * A request to a kubelet: what its head asks for, and the one that leaves for
+ * the kubelet.
  *
  * @module
  */
 
-import { type BodyLength, bodyLength, NO_BODY } from "./body_framing.ts";
-import { headBytes, HeaderFields } from "./header_fields.ts";
-import { MessageError, quote } from "./message_error.ts";
+import type { Fields } from "../../net/http1/fields.ts";
+import {
+  type BodyLength,
+  bodyLength,
+  NO_BODY,
+} from "../../net/http1/framing.ts";
+import { headBytes, type RequestHead } from "../../net/http1/head.ts";
+import { MessageError, quote } from "../../net/http1/message_error.ts";
 
 /** Protocols that kubelets change to for exec, attach and port-forward. */
 const UPGRADES: ReadonlySet<string> = new Set(["websocket", "spdy/3.1"]);
@@ -17,7 +23,7 @@ const METHODS: ReadonlySet<string> = new Set([
 ]);
 
 /** A request that can be passed on. */
-export interface RequestHead {
+export interface KubeletRequest {
   readonly method: string;
   /** Path and query, as they came. */
   readonly target: string;
@@ -25,27 +31,18 @@ export interface RequestHead {
   readonly path: string;
   /** The Host header. */
   readonly host: string;
-  readonly fields: HeaderFields;
+  readonly fields: Fields;
   readonly body: BodyLength;
   /** What the connection shall change to; absent: nothing. */
   readonly upgrade?: string;
 }
 
-/**
- * Reads a request head.
- *
- * @param lines Request line and header lines, bytes as code points.
- * @throws {MessageError} With the status to answer.
- */
-export function parseRequestHead(lines: readonly string[]): RequestHead {
-  const [requestLine = "", ...rest] = lines;
-  const [method = "", target = "", version, ...more] = requestLine.split(" ");
-  if (version !== "HTTP/1.1" || more.length > 0) {
-    throw new MessageError(
-      version === "HTTP/1.0" ? 505 : 400,
-      `Cannot read the request line ${quote(requestLine)}, ` +
-        `wanted "GET /path HTTP/1.1"`,
-    );
+/** @throws {MessageError} With the status to answer. */
+export function kubeletRequestOf(
+  { method, target, version, fields }: RequestHead,
+): KubeletRequest {
+  if (version !== "1.1") {
+    throw new MessageError(505, "Cannot serve HTTP/1.0, wanted HTTP/1.1");
   }
   if (!METHODS.has(method)) {
     throw new MessageError(
@@ -55,12 +52,11 @@ export function parseRequestHead(lines: readonly string[]): RequestHead {
     );
   }
   const path = pathOf(target);
-  const fields = HeaderFields.parse(rest, 400);
-  const host = fields.one("host", 400);
+  const host = fields.one("host");
   if (host === undefined) {
     throw new MessageError(400, "Cannot tell which node is meant: no Host");
   }
-  const body = bodyLength(fields, NO_BODY, 400);
+  const body = bodyLength(fields, NO_BODY);
   const upgrade = upgradeOf(fields, body);
   return {
     method,
@@ -79,7 +75,7 @@ export function parseRequestHead(lines: readonly string[]): RequestHead {
  */
 function pathOf(target: string): string {
   const path = target.split("?", 1)[0]!;
-  const isTidy = /^\/[\x21-\x7e]*$/.test(target) && !target.includes("#") &&
+  const isTidy = target.startsWith("/") && !target.includes("#") &&
     !path.includes("//") && !/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(path);
   if (isTidy) return path;
   throw new MessageError(
@@ -91,11 +87,11 @@ function pathOf(target: string): string {
 
 /** Other protocols than a kubelet's are not changed to (RFC 9110 §7.8). */
 function upgradeOf(
-  fields: HeaderFields,
+  fields: Fields,
   body: BodyLength,
 ): string | undefined {
   if (!fields.list("connection").includes("upgrade")) return undefined;
-  const upgrade = fields.one("upgrade", 400);
+  const upgrade = fields.one("upgrade");
   if (upgrade === undefined || !UPGRADES.has(upgrade.toLowerCase())) {
     return undefined;
   }
@@ -116,14 +112,14 @@ function upgradeOf(
  * @param authority Its `host:port`.
  */
 export function forwardedHead(
-  { method, target, fields, upgrade }: RequestHead,
+  { method, target, fields, upgrade }: KubeletRequest,
   authority: string,
 ): Uint8Array {
   const isOurs = (key: string) => key === "host" || isSteering(key);
   return headBytes([
     `${method} ${target} HTTP/1.1`,
     `Host: ${authority}`,
-    ...fields.endToEnd(isOurs, 400),
+    ...fields.endToEnd(isOurs),
     ...connectionLines(upgrade),
   ]);
 }

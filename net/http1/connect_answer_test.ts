@@ -1,11 +1,11 @@
-import { assert, assertEquals } from "@std/assert";
-import { forAll } from "../tests/support/memory/prng.ts";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { forAll } from "../../tests/support/memory/prng.ts";
 import {
   type ConnectAnswer,
-  ConnectResponse,
+  ConnectAnswerReader,
   REFUSAL_BODY_BYTES_MAX,
-  RESPONSE_HEAD_BYTES_MAX,
-} from "./connect_response.ts";
+} from "./connect_answer.ts";
+import { MessageError } from "./message_error.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
@@ -14,7 +14,7 @@ function answerTo(
   text: string,
   size = Infinity,
 ): { answer: ConnectAnswer | undefined; rest: string } {
-  const response = new ConnectResponse();
+  const response = new ConnectAnswerReader("it");
   const bytes = encode(text);
   for (let at = 0; at < bytes.length; at += size) {
     const answer = response.push(bytes.subarray(at, at + size));
@@ -88,26 +88,17 @@ Deno.test("a refusal without end is shown up to a limit", () => {
   assertEquals(answer.sentence.length, REFUSAL_BODY_BYTES_MAX);
 });
 
-Deno.test("what is no answer to CONNECT is called what it is", () => {
-  const cases: [string, string][] = [
-    ["SSH-2.0-banner\r\n\r\n", '"SSH-2.0-banner", which is no HTTP/1.1'],
-    ["HTTP/2 200 OK\r\n\r\n", '"HTTP/2 200 OK", which is no HTTP/1.1'],
-    ["HTTP/1.1 999 OK\r\n\r\n", '"HTTP/1.1 999 OK", which is no HTTP/1.1'],
-    ["\r\n\r\n", '"", which is no HTTP/1.1'],
-  ];
-  for (const [text, problem] of cases) {
-    assertEquals(answerTo(text).answer, { kind: "broken", problem });
-  }
-});
-
-Deno.test("a head over the limit is not kept, cut anyhow", () => {
-  const head = (bytes: number) =>
-    "HTTP/1.1 200 OK\r\nx: ".padEnd(bytes, "y") + "\r\n\r\n";
-  for (const size of [1000, Infinity]) {
-    const fits = answerTo(head(RESPONSE_HEAD_BYTES_MAX - 1), size);
-    assertEquals(fits.answer?.kind, "granted");
-    const tooLong = answerTo(head(RESPONSE_HEAD_BYTES_MAX + 1), size);
-    assertEquals(tooLong.answer?.kind, "broken");
+Deno.test("what is no answer to CONNECT opens nothing", () => {
+  for (
+    const text of [
+      "SSH-2.0-banner\r\n\r\n",
+      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+      "HTTP/1.1 502 No\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nno",
+      "HTTP/1.1 200 OK\r\n folded\r\n\r\n",
+    ]
+  ) {
+    assertThrows(() => answerTo(text), MessageError);
+    assertThrows(() => answerTo(text, 1), MessageError);
   }
 });
 
@@ -120,7 +111,6 @@ Deno.test("the cutting of an answer changes nothing", async () => {
     "HTTP/1.1 200 OK\r\n\r\n",
     "HTTP/1.1 200 OK\n\nearly bytes \r\n\r\n",
     "HTTP/1.1 100 x\r\n\r\nHTTP/1.1 502 y\r\nContent-Length: 6\r\n\r\nréson",
-    "nonsense\r\n\r\n",
   ];
   await forAll(200, (random) => {
     const text = random.pick(texts);

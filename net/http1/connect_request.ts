@@ -1,0 +1,88 @@
+/**
+ * What a CONNECT request asks for: which targets there are (RFC 9110 §9.3.6),
+ * and what of ours may stand among its fields.
+ *
+ * It knows nothing about sockets, agents or what becomes of the target.
+ *
+ * @module
+ */
+
+import {
+  NODE_FIELD,
+  ONE_AGENT_FIELD,
+  TWO_NODES,
+} from "../../proto/link/dial_handler.ts";
+import type { RequestHead } from "./head.ts";
+import { MessageError, quote } from "./message_error.ts";
+
+/** For who does not know what is wanted here. */
+export const CONNECT_EXAMPLE = "CONNECT host:port";
+
+/** A request that can be served. */
+export interface ConnectRequest {
+  /** `host:port`, IPv6 in brackets, exactly one port in 1–65535. */
+  readonly target: string;
+  /** See `NODE_FIELD`. */
+  readonly node: string | undefined;
+  /** See `ONE_AGENT_FIELD`. */
+  readonly oneAgent: boolean;
+}
+
+/** @throws {MessageError} With the status to answer. */
+export function connectRequestOf(
+  { method, target, fields }: RequestHead,
+): ConnectRequest {
+  if (method !== "CONNECT") {
+    throw new MessageError(
+      405,
+      `this proxy only supports CONNECT passthrough, not ${quote(method)}`,
+    );
+  }
+  const nodes = fields.all(NODE_FIELD);
+  if (nodes.length > 1) throw new MessageError(400, TWO_NODES);
+  const problem = targetProblem(target);
+  if (problem !== undefined) {
+    throw new MessageError(
+      400,
+      `Cannot connect to ${quote(target)}: ${problem}`,
+    );
+  }
+  const oneAgent = fields.all(ONE_AGENT_FIELD).length > 0;
+  return { target, node: nodes[0], oneAgent };
+}
+
+/** Why `target` is not a `host:port`, or `undefined` when it is. */
+function targetProblem(target: string): string | undefined {
+  return PLAIN_TARGET.test(target) ? undefined : problemOf(target);
+}
+
+/** What nearly all are: nothing to say about it. Ports up to 59999. */
+const PLAIN_TARGET = /^[0-9A-Za-z._-]+:[1-9](?:[0-9]{0,3}|(?<=[1-5])[0-9]{4})$/;
+
+function problemOf(target: string): string | undefined {
+  if (target.includes("@")) return "user information is not allowed here";
+  if (/[/?#\\]/.test(target)) return 'a path was seen, wanted "host:port"';
+  const bracketed = /^\[([0-9a-fA-F:.]+(?:%[0-9A-Za-z._~-]+)?)\](.*)$/.exec(
+    target,
+  );
+  const rest = bracketed ? bracketed[2]! : target;
+  if (bracketed === null && target.startsWith("[")) {
+    return "what stands in brackets is not an IPv6 address";
+  }
+  if (bracketed !== null && !bracketed[1]!.includes(":")) {
+    return "what stands in brackets is not an IPv6 address";
+  }
+  if (bracketed === null && target.indexOf(":") !== target.lastIndexOf(":")) {
+    return 'an IPv6 address needs brackets, as in "[2001:db8::1]:443"';
+  }
+  const colon = rest.lastIndexOf(":");
+  if (colon === -1) return 'there is no port, wanted "host:port"';
+  if (bracketed === null && !/^[0-9A-Za-z._-]+$/.test(rest.slice(0, colon))) {
+    return "the host is empty or not a host name";
+  }
+  const port = rest.slice(colon + 1);
+  if (!/^[0-9]{1,5}$/.test(port) || +port < 1 || +port > 65_535) {
+    return `the port is ${quote(port)}, wanted 1 to 65535`;
+  }
+  return undefined;
+}

@@ -1,0 +1,404 @@
+/**
+ * One HTTP CONNECT client, from its first byte to the transfer.
+ *
+ * It wraps the client's socket conduit. First it listens itself, for the
+ * request head; once the dial is answered it is a conduit like any other, with
+ * two rules of its own:
+ * - the 200 leaves strictly before the target's first byte;
+ * - that byte waits for the client's first one, or 20 ms, because
+ *   kube-apiserver rejects bytes that come in one read with the 200.
+ *
+ * Where the 200 is given early, it leaves before the dial is answered, and what
+ * the client says to it follows the dial at once. The price: a dial that fails
+ * then can only be told by a reset.
+ *
+ * @module
+ */
+
+import {
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../platform/errors/internal_errors.ts";
+import { EARLY_BYTES_MAX } from "../../proto/link/dial_proxy.ts";
+import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import type { PendingDial } from "../../proto/link/link.ts";
+import {
+  type SharedLimits,
+  UNSHARED,
+} from "../../proto/streams/shared_limits.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
+import {
+  CONNECT_EXAMPLE,
+  type ConnectRequest,
+  connectRequestOf,
+} from "./connect_request.ts";
+import { RequestReader } from "./head.ts";
+import { MessageError } from "./message_error.ts";
+import { dialFailureStatus, refusalBytes } from "./refusal.ts";
+
+/** How long a client may take for its request head (upstream's 60 s). */
+export const HEAD_TIMEOUT_MS = 60_000;
+
+/** How long the target's first bytes wait for the client's (DESIGN §4). */
+export const HOLD_MS = 20;
+
+/** How long a refused client may take to read why and hang up. */
+export const LINGER_MS = 2_000;
+
+/**
+ * How long a dial goes on whose client has ended its side without a word: a
+ * script that waits for the answer and a client that has hung up (a cancelled
+ * webhook, kubernetes#140512) look alike. Most dials are answered by then, and a
+ * connect that is not must not stay on the node.
+ */
+export const ENDED_WAIT_MS = 300;
+
+/** A dial as a CONNECT client asks for it. */
+export interface ConnectOrder<Caller> extends Omit<ConnectRequest, "target"> {
+  readonly target: DialTarget;
+  readonly caller: Caller;
+  /** See `DialContext.takeEarlyData`. */
+  takeEarlyData(): Uint8Array;
+}
+
+/**
+ * What a CONNECT client needs from whoever serves it.
+ *
+ * @template Caller What is known of who the client is.
+ */
+export interface ConnectSessionOptions<Caller> {
+  readonly timers: Timers;
+  /** The 200 does not wait for the dial. */
+  readonly grantsEarly?: boolean;
+  dial(order: ConnectOrder<Caller>, answer: DialAnswer): PendingDial;
+  /** The tunnel is open: join both conduits. */
+  join(client: Conduit, target: Conduit): void;
+  /**
+   * For the log; called once per refused request.
+   *
+   * @param isDial It was dialed, and that is what failed.
+   */
+  refused(status: number, message: string, isDial: boolean): void;
+  /** The connection is over. */
+  closed?(): void;
+}
+
+type Phase =
+  | { readonly kind: "head"; readonly reader: RequestReader }
+  | { readonly kind: "dialing"; pending: PendingDial | undefined }
+  | { readonly kind: "open"; readonly events: ConduitEvents }
+  | { readonly kind: "lingering" }
+  | { readonly kind: "over" };
+
+/** See the module description. */
+export class ConnectSession<Caller> implements Conduit, ConduitEvents {
+  readonly datagrams = false;
+  readonly #socket: Conduit;
+  readonly #options: ConnectSessionOptions<Caller>;
+  readonly #caller: Caller;
+  readonly #shared: SharedLimits;
+  /** Bytes of a head that is not complete, as `shared` counts them. */
+  #headBytes = 0;
+  #phase: Phase = { kind: "head", reader: new RequestReader(CONNECT_EXAMPLE) };
+  #timer: Timer | undefined;
+  /** What the client sent behind its head and nobody has taken yet. */
+  #early = NO_BYTES;
+  /** The client sent bytes for the target. */
+  #hasSpoken = false;
+  /** The 200 has left. */
+  #isGranted = false;
+  #clientEnded = false;
+  #isHolding = true;
+  #writerWaits = false;
+
+  /**
+   * @param socket The client's connection; nothing attached to it yet.
+   * @param caller Who the client is.
+   * @param shared What it shares with others of its source.
+   */
+  constructor(
+    socket: Conduit,
+    caller: Caller,
+    options: ConnectSessionOptions<Caller>,
+    shared: SharedLimits = UNSHARED,
+  ) {
+    this.#shared = shared;
+    this.#socket = socket;
+    this.#caller = caller;
+    this.#options = options;
+    this.#timer = options.timers.after(HEAD_TIMEOUT_MS, () =>
+      this.#refuse(
+        408,
+        `Cannot wait longer than ${
+          HEAD_TIMEOUT_MS / 1000
+        } s for a request head`,
+      ));
+    socket.attach(this);
+  }
+
+  // --- What the client's socket tells us -------------------------------------
+
+  onData(chunk: Uint8Array): void {
+    switch (this.#phase.kind) {
+      case "head":
+        return this.#onHeadData(this.#phase.reader, chunk);
+      case "dialing":
+        return this.#onEarlyData(this.#phase.pending, chunk);
+      case "open":
+        this.#release();
+        this.#phase.events.onData(chunk);
+        return;
+      case "lingering":
+      case "over":
+        this.#socket.consumed(chunk.length);
+    }
+  }
+
+  onEnd(): void {
+    switch (this.#phase.kind) {
+      case "head":
+        this.#over();
+        this.#socket.end();
+        return;
+      case "dialing":
+        this.#clientEnded = true;
+        // Once it was granted the tunnel, that is a half-close like any other.
+        if (!this.#hasSpoken && !this.#isGranted) this.#waitNotLong();
+        return;
+      case "open":
+        this.#phase.events.onEnd();
+        return;
+      case "lingering":
+      case "over":
+    }
+  }
+
+  onClose(end: ConduitEnd): void {
+    const phase = this.#phase;
+    this.#over();
+    if (phase.kind === "dialing") phase.pending?.cancel();
+    if (phase.kind === "open") phase.events.onClose(end);
+    this.#options.closed?.();
+  }
+
+  onWritable(): void {
+    if (this.#phase.kind === "open") this.#phase.events.onWritable();
+  }
+
+  // --- What the transfer loop asks of us -------------------------------------
+
+  attach(events: ConduitEvents): void {
+    this.#phase = { kind: "open", events };
+    this.#cancelTimer();
+    this.#isHolding = !this.#hasSpoken;
+    if (this.#early.length === 0 && !this.#clientEnded) return;
+    // Not now: the loop has yet to attach to the other end.
+    queueMicrotask(() => {
+      const early = this.#early;
+      this.#early = NO_BYTES;
+      if (this.#phase.kind !== "open") return;
+      if (early.length > 0) events.onData(early);
+      if (this.#clientEnded) events.onEnd();
+    });
+  }
+
+  write(chunk: Uint8Array): number {
+    if (!this.#isHolding) return this.#socket.write(chunk);
+    this.#writerWaits = true;
+    this.#timer ??= this.#options.timers.after(HOLD_MS, () => this.#release());
+    return 0;
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+
+  reset(reason: string, kind?: "reset" | "lost"): void {
+    this.#socket.reset(reason, kind);
+  }
+
+  consumed(bytes: number): void {
+    this.#socket.consumed(bytes);
+  }
+
+  // --- From phase to phase ---------------------------------------------------
+
+  #onHeadData(reader: RequestReader, chunk: Uint8Array): void {
+    let request: ConnectRequest;
+    let early: Uint8Array;
+    try {
+      const read = reader.push(chunk);
+      if (read === undefined) return this.#onPartOfHead(chunk.length);
+      request = connectRequestOf(read.head);
+      early = read.rest;
+    } catch (error) {
+      if (!(error instanceof MessageError)) throw error;
+      this.#socket.consumed(chunk.length);
+      return this.#refuse(error.status, error.message);
+    }
+    this.#giveHeadBytes();
+    this.#cancelTimer();
+    this.#early = early;
+    this.#hasSpoken = early.length > 0;
+    this.#socket.consumed(chunk.length - early.length);
+    this.#dial(request);
+  }
+
+  #onPartOfHead(bytes: number): void {
+    this.#socket.consumed(bytes);
+    if (this.#shared.takeHeaderBytes(bytes)) this.#headBytes += bytes;
+    else {this.#refuse(
+        503,
+        "Cannot read a request head: too many are incomplete",
+      );}
+  }
+
+  #giveHeadBytes(): void {
+    if (this.#headBytes === 0) return;
+    this.#shared.giveHeaderBytes(this.#headBytes);
+    this.#headBytes = 0;
+  }
+
+  #dial({ target, node, oneAgent }: ConnectRequest): void {
+    const phase: Phase = { kind: "dialing", pending: undefined };
+    this.#phase = phase;
+    const order: ConnectOrder<Caller> = {
+      target: { protocol: "tcp", address: target },
+      node,
+      oneAgent,
+      caller: this.#caller,
+      takeEarlyData: () => this.#takeEarly(),
+    };
+    try {
+      phase.pending = this.#options.dial(order, {
+        connected: (conduit) => {
+          this.#grant();
+          this.#options.join(this, conduit);
+        },
+        failed: (error) => this.#onDialFailed(error),
+      });
+    } catch (error) {
+      reportInternalError("dial", error);
+      return this.#onDialFailed(new DialError("endpoint", INTERNAL_ERROR));
+    }
+    // Behind the dial: a refusal that is known at once is still told in words.
+    if (this.#options.grantsEarly && this.#phase === phase) this.#grant();
+  }
+
+  /** See `ENDED_WAIT_MS`. */
+  #waitNotLong(): void {
+    this.#cancelTimer();
+    this.#timer = this.#options.timers.after(ENDED_WAIT_MS, () => {
+      if (this.#phase.kind !== "dialing") return;
+      this.#phase.pending?.cancel();
+      this.#refuse(
+        504,
+        "Cannot wait for the target: the client has ended its side before " +
+          "the tunnel was open, and nobody answered soon",
+        true,
+      );
+    });
+  }
+
+  #grant(): void {
+    if (this.#isGranted) return;
+    this.#isGranted = true;
+    this.#socket.write(ESTABLISHED);
+  }
+
+  /** Bytes for a target that has not answered yet. */
+  #onEarlyData(pending: PendingDial | undefined, chunk: Uint8Array): void {
+    this.#hasSpoken = true;
+    const taken = this.#early.length === 0
+      ? pending?.sendEarly?.(chunk) ?? 0
+      : 0;
+    if (taken > 0) this.#socket.consumed(taken);
+    if (taken === chunk.length) return;
+    // Not consumed, so the socket reads no further: what is kept here is
+    // bounded by one read.
+    this.#early = joined(this.#early, chunk.subarray(taken));
+  }
+
+  /** The agent gets it together with the dial: a round trip is saved. */
+  #takeEarly(): Uint8Array {
+    const early = this.#early;
+    if (early.length > EARLY_BYTES_MAX) return NO_BYTES;
+    this.#dropEarly();
+    return early;
+  }
+
+  #dropEarly(): void {
+    const { length } = this.#early;
+    if (length === 0) return;
+    this.#early = NO_BYTES;
+    this.#socket.consumed(length);
+  }
+
+  #onDialFailed(error: DialError): void {
+    const status = dialFailureStatus(error);
+    if (!this.#isGranted) return this.#refuse(status, error.message, true);
+    if (this.#phase.kind !== "dialing") return;
+    this.#over();
+    this.#options.refused(status, error.message, true);
+    this.#socket.reset(error.message);
+  }
+
+  #refuse(status: number, message: string, isDial = false): void {
+    if (this.#phase.kind === "over") return;
+    this.#phase = { kind: "lingering" };
+    this.#giveHeadBytes();
+    this.#cancelTimer();
+    this.#options.refused(status, message, isDial);
+    this.#socket.write(refusalBytes(status, message));
+    this.#socket.end();
+    this.#dropEarly();
+    // Closing at once could turn the answer into a TCP reset when the client
+    // has sent bytes that nobody read.
+    this.#timer = this.#options.timers.after(
+      LINGER_MS,
+      () => this.#socket.reset("the client did not hang up after a refusal"),
+    );
+  }
+
+  /** Lets the target's first bytes through. */
+  #release(): void {
+    if (!this.#isHolding) return;
+    this.#isHolding = false;
+    this.#cancelTimer();
+    if (this.#writerWaits) this.onWritable();
+  }
+
+  #over(): void {
+    this.#phase = { kind: "over" };
+    this.#giveHeadBytes();
+    this.#cancelTimer();
+  }
+
+  #cancelTimer(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+}
+
+/** The only answer that opens the tunnel. No header follows, as upstream. */
+const ESTABLISHED = new TextEncoder().encode(
+  "HTTP/1.1 200 Connection Established\r\n\r\n",
+);
+
+const NO_BYTES: Uint8Array = new Uint8Array(0);
+
+function joined(
+  first: Uint8Array,
+  second: Uint8Array,
+): Uint8Array {
+  const whole = new Uint8Array(first.length + second.length);
+  whole.set(first);
+  whole.set(second, first.length);
+  return whole;
+}

@@ -1,0 +1,362 @@
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertStringIncludes,
+} from "@std/assert";
+import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import { transfer } from "../../proto/transfer/transfer.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import {
+  type ConnectOrder,
+  ConnectSession,
+  type ConnectSessionOptions,
+  ENDED_WAIT_MS,
+  HEAD_TIMEOUT_MS,
+  HOLD_MS,
+} from "./connect_session.ts";
+
+/** What a dial takes ahead of its answer. */
+const EARLY_TAKEN = 10;
+
+const encode = (text: string) => new TextEncoder().encode(text);
+
+/** A client, a server between, and a target: all three in memory. */
+function setUp(options: Partial<ConnectSessionOptions<string>> = {}) {
+  const timers = new FakeTimers();
+  const [client, socket] = MemoryConduit.pair();
+  const [target, agentSide] = MemoryConduit.pair();
+  const dials: {
+    order: ConnectOrder<string>;
+    answer: DialAnswer;
+    cancelled: boolean;
+  }[] = [];
+  const refusals: number[] = [];
+  let sent = "";
+  const heard = listen(client);
+  const reached = listen(target);
+  new ConnectSession(socket, "caller", {
+    timers,
+    dial: (order, answer) => {
+      const dial = { order, answer, cancelled: false };
+      dials.push(dial);
+      return {
+        cancel: () => void (dial.cancelled = true),
+        sendEarly: (bytes) => {
+          const taken = Math.min(bytes.length, EARLY_TAKEN - sent.length);
+          sent += new TextDecoder().decode(bytes.subarray(0, taken));
+          return taken;
+        },
+      };
+    },
+    join: (a, b) => void transfer(a, b),
+    refused: (status) => refusals.push(status),
+    ...options,
+  });
+  return {
+    sentEarly: () => sent,
+    timers,
+    client,
+    target,
+    dials,
+    refusals,
+    heard,
+    reached,
+    say: async (text: string) => {
+      client.write(encode(text));
+      await settle();
+    },
+    connect: async () => {
+      dials.at(-1)!.answer.connected(agentSide);
+      await settle();
+    },
+  };
+}
+
+/** Everything a conduit's owner hears, as text. */
+function listen(conduit: MemoryConduit) {
+  const heard = { text: "", pieces: [] as string[], ended: false, end: "" };
+  conduit.attach({
+    onData(chunk) {
+      const piece = new TextDecoder().decode(chunk);
+      heard.pieces.push(piece);
+      heard.text += piece;
+      conduit.consumed(chunk.length);
+    },
+    onWritable: () => {},
+    onEnd: () => void (heard.ended = true),
+    onClose: ({ kind }) => void (heard.end = kind),
+  });
+  return heard;
+}
+
+/** Lets everything that is only microtasks away happen. */
+const settle = () => new Promise<void>((done) => setTimeout(done, 0));
+
+const REQUEST = "CONNECT node:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+const OK = "HTTP/1.1 200 Connection Established\r\n\r\n";
+
+Deno.test("a CONNECT client gets exactly the 200, then the tunnel both ways", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  assertEquals(s.dials[0]?.order.target, {
+    protocol: "tcp",
+    address: "node:443",
+  });
+  assertEquals(s.heard.text, "");
+  await s.connect();
+  assertEquals(s.heard.text, OK);
+  await s.say("question");
+  assertEquals(s.reached.text, "question");
+  s.target.write(encode("answer"));
+  await settle();
+  assertEquals(s.heard.pieces, [OK, "answer"]);
+});
+
+Deno.test("a target that speaks first waits for the client's first byte", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  s.target.write(encode("banner"));
+  await s.connect();
+  assertEquals(s.heard.text, OK);
+  await s.say("x");
+  assertEquals(s.heard.text, OK + "banner");
+});
+
+Deno.test("a target that speaks first waits 5 ms at most", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  s.target.write(encode("banner"));
+  await s.connect();
+  s.timers.advance(HOLD_MS - 1);
+  await settle();
+  assertEquals(s.heard.text, OK);
+  s.timers.advance(1);
+  await settle();
+  assertEquals(s.heard.pieces, [OK, "banner"]);
+  assertEquals(s.timers.pendingCount, 0);
+});
+
+Deno.test("bytes behind the request head go ahead with the dial", async () => {
+  const s = setUp();
+  await s.say(REQUEST + "early");
+  const early = s.dials[0]!.order.takeEarlyData();
+  assertEquals(new TextDecoder().decode(early), "early");
+  assertEquals(s.dials[0]!.order.takeEarlyData().length, 0);
+  await s.connect();
+  await s.say("late");
+  assertEquals(s.reached.text, "late"); // not twice
+});
+
+Deno.test("early bytes that nobody took reach the target first", async () => {
+  const s = setUp();
+  await s.say(REQUEST + "one");
+  await s.say("two");
+  await s.connect();
+  await s.say("three");
+  assertEquals(s.reached.text, "onetwothree");
+});
+
+Deno.test("half-close works both ways", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  await s.connect();
+  s.client.end();
+  await settle();
+  assertEquals(s.reached.ended, true);
+  s.target.write(encode("still here"));
+  await settle();
+  s.timers.advance(HOLD_MS);
+  await settle();
+  s.target.end();
+  await settle();
+  assertEquals(s.heard.text, OK + "still here");
+  assertEquals([s.heard.end, s.reached.end], ["clean", "clean"]);
+});
+
+Deno.test("a client that hangs up while its dial is pending cancels it", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  s.client.end();
+  await settle();
+  assertEquals(s.dials[0]?.cancelled, false);
+  s.timers.advance(ENDED_WAIT_MS);
+  await settle();
+  assertEquals(s.dials[0]?.cancelled, true);
+  assertMatch(s.heard.text, /^HTTP\/1\.1 504 .*ended its side/s);
+});
+
+Deno.test("a client that ended its side at once still reads its refusal", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  s.client.end();
+  await settle();
+  s.dials[0]!.answer.failed(new DialError("endpoint", "connection refused"));
+  await settle();
+  assertMatch(s.heard.text, /^HTTP\/1\.1 502 .*connection refused/s);
+});
+
+Deno.test("a client that ended its side at once hears a target that speaks", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  s.client.end();
+  await settle();
+  await s.connect();
+  s.target.write(encode("banner"));
+  await settle();
+  s.timers.advance(HOLD_MS);
+  await settle();
+  s.target.end();
+  await settle();
+  assertEquals(s.heard.text, OK + "banner");
+  s.timers.advance(ENDED_WAIT_MS);
+  assertEquals([s.heard.end, s.reached.end], ["clean", "clean"]);
+});
+
+Deno.test("a client that sent bytes and ended its side still gets the answer", async () => {
+  const s = setUp();
+  await s.say(REQUEST + "GET /");
+  s.client.end();
+  await settle();
+  assertEquals(s.dials[0]?.cancelled, false);
+  await s.connect();
+  assertEquals([s.reached.text, s.reached.ended], ["GET /", true]);
+});
+
+Deno.test("a reset client resets its pending dial", async () => {
+  const s = setUp();
+  await s.say(REQUEST);
+  s.client.reset("gone");
+  await settle();
+  assertEquals(s.dials[0]?.cancelled, true);
+});
+
+Deno.test("a failed dial is answered with status, sentence and end", async () => {
+  const s = setUp();
+  await s.say(REQUEST + "unread");
+  s.dials[0]!.answer.failed(
+    new DialError("endpoint", "dial tcp: connect: connection refused"),
+  );
+  await settle();
+  assert(
+    s.heard.text.startsWith(
+      "HTTP/1.1 502 dial tcp: connect: connection refused\r\n",
+    ),
+  );
+  assertStringIncludes(
+    s.heard.text,
+    "\r\n\r\ndial tcp: connect: connection refused\n",
+  );
+  assertEquals([s.heard.ended, s.refusals], [true, [502]]);
+});
+
+// deno-fmt-ignore: the columns are the point.
+const STATUSES: readonly [reason: DialError["reason"], message: string, status: string][] = [
+  ["no-agent",  "No agent available",              "503"],
+  ["timeout",   "timed out",                       "504"],
+  ["endpoint",  "dial tcp 1.2.3.4:5: i/o timeout", "504"],
+  ["endpoint",  "socket: too many open files",     "503"],
+  ["endpoint",  "no such host\r\nX: y",            "502"],
+  ["link-lost", "agent lost",                      "502"],
+];
+
+for (const [reason, message, status] of STATUSES) {
+  Deno.test(`a dial that fails with ${reason} "${message.slice(0, 20)}" is a ${status}`, async () => {
+    const s = setUp();
+    await s.say(REQUEST);
+    s.dials[0]!.answer.failed(new DialError(reason, message));
+    await settle();
+    const [statusLine, ...lines] = s.heard.text.split("\r\n");
+    assertEquals(statusLine!.split(" ")[1], status);
+    // Nothing that an agent says may become a header line.
+    assert(!lines.slice(0, lines.indexOf("")).includes("X: y"));
+  });
+}
+
+Deno.test("a bad request is refused with a sentence", async () => {
+  const s = setUp();
+  await s.say("GET / HTTP/1.1\r\n\r\n");
+  assertStringIncludes(s.heard.text, "HTTP/1.1 405 ");
+  assertStringIncludes(s.heard.text, "Allow: CONNECT\r\n");
+  assertEquals(s.dials.length, 0);
+});
+
+Deno.test("a refused client that stays is disconnected", async () => {
+  const s = setUp();
+  await s.say("GET / HTTP/1.1\r\n\r\n");
+  await s.say("more");
+  s.timers.advance(10_000);
+  await settle();
+  assertEquals(s.heard.end, "reset");
+});
+
+Deno.test("a client that never finishes its head is told so", async () => {
+  const s = setUp();
+  await s.say("CONNECT a:1 HT");
+  s.timers.advance(HEAD_TIMEOUT_MS);
+  await settle();
+  assertStringIncludes(s.heard.text, "HTTP/1.1 408 ");
+});
+
+Deno.test("an early 200 leaves before the answer, and bytes follow the dial", async () => {
+  const s = setUp({ grantsEarly: true });
+  await s.say(REQUEST);
+  assertEquals(s.heard.text, OK);
+  await s.say("question");
+  assertEquals([s.sentEarly(), s.client.unconsumedBytes], ["question", 0]);
+  await s.say("s, many of them");
+  assertEquals(s.sentEarly(), "questions,", "no more than the dial takes");
+  await s.connect();
+  assertEquals(s.reached.text, " many of them");
+  s.target.write(encode("answer"));
+  await settle();
+  assertEquals(s.heard.pieces, [OK, "answer"]);
+});
+
+Deno.test("behind an early 200 a failed dial is a reset, and logged", async () => {
+  const s = setUp({ grantsEarly: true });
+  await s.say(REQUEST);
+  s.dials[0]!.answer.failed(new DialError("timeout", "too slow"));
+  await settle();
+  assertEquals([s.heard.text, s.heard.end, s.refusals], [OK, "reset", [504]]);
+  assertEquals(s.timers.pendingCount, 0);
+});
+
+Deno.test("what is refused at once is refused in words, early 200 or not", async () => {
+  const s = setUp({
+    grantsEarly: true,
+    dial: (_order, answer) => {
+      answer.failed(new DialError("no-agent", "No agent available"));
+      return { cancel: () => {} };
+    },
+  });
+  await s.say(REQUEST);
+  assertStringIncludes(s.heard.text, "HTTP/1.1 503 No agent available");
+  assertEquals(s.heard.text.includes(OK), false);
+});
+
+Deno.test("a half-close behind an early 200 is one, even without a word", async () => {
+  const s = setUp({ grantsEarly: true });
+  await s.say(REQUEST);
+  s.client.end();
+  await settle();
+  assertEquals(s.dials[0]!.cancelled, false);
+  await s.connect();
+  assertEquals(s.reached.ended, true);
+  s.target.write(encode("banner"));
+  s.timers.advance(HOLD_MS);
+  await settle();
+  s.timers.advance(HOLD_MS);
+  await settle();
+  assertEquals(s.heard.text, OK + "banner");
+});
+
+Deno.test("a client that is reset behind an early 200 gives its dial up", async () => {
+  const s = setUp({ grantsEarly: true });
+  await s.say(REQUEST + "early");
+  s.client.reset("gone");
+  await settle();
+  assertEquals(s.dials[0]!.cancelled, true);
+});

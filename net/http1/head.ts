@@ -1,0 +1,323 @@
+/**
+ * The heads of HTTP/1.1 messages, read strictly out of bytes that may be cut
+ * anywhere (RFC 9112 §2–§5), with one set of limits.
+ *
+ * It knows request lines, status lines and field lines. What a head means and
+ * what becomes of it is for whoever reads it; where the body behind it ends is
+ * in `framing.ts`.
+ *
+ * @module
+ */
+
+import { Fields } from "./fields.ts";
+import { MessageError, quote } from "./message_error.ts";
+
+/**
+ * Most bytes of a request's head. kube-apiserver sends under 2 KiB, a browser
+ * its cookies; more is what an unauthenticated peer makes us keep.
+ */
+export const REQUEST_HEAD_BYTES_MAX = 32_768;
+
+/** Most bytes of an answer's head. */
+export const RESPONSE_HEAD_BYTES_MAX = 65_536;
+
+/** Most answers with 1xx in front of the true one. */
+export const INTERIM_MAX = 8;
+
+/** The head of a request. */
+export interface RequestHead {
+  readonly method: string;
+  /** Visible ASCII. */
+  readonly target: string;
+  readonly version: "1.0" | "1.1";
+  readonly fields: Fields;
+}
+
+/** The head of an answer. */
+export interface ResponseHead {
+  readonly status: number;
+  /** The reason phrase; no control characters but tabs. */
+  readonly phrase: string;
+  readonly fields: Fields;
+}
+
+/** A head, and what came behind it. */
+export interface WithRest<Head> {
+  readonly head: Head;
+  /** What came behind the blank line; a copy. */
+  readonly rest: Uint8Array;
+}
+
+/** Reads the head of one request. */
+export class RequestReader {
+  readonly #example: string;
+  readonly #bytesMax: number;
+  readonly #gatherer: HeadGatherer;
+
+  /**
+   * @param example Of a request that is wanted, for the error.
+   * @param bytesMax For tests.
+   */
+  constructor(example: string, bytesMax: number = REQUEST_HEAD_BYTES_MAX) {
+    this.#example = example;
+    this.#bytesMax = bytesMax;
+    this.#gatherer = new HeadGatherer(bytesMax);
+  }
+
+  /**
+   * Takes the next chunk (copied).
+   *
+   * @returns `undefined` while the head is not complete. Spent after a result.
+   * @throws {MessageError} With the status to answer. Spent after it.
+   */
+  push(chunk: Uint8Array): WithRest<RequestHead> | undefined {
+    const gathered = this.#gatherer.push(chunk);
+    if (typeof gathered === "string") {
+      // TLS, say, whose client would wait for an answer with us.
+      const { start } = this.#gatherer;
+      if (start !== "" && !TOKEN.test(start[0]!)) {
+        throw noRequest(firstLine(start), this.#example);
+      }
+      if (gathered === "incomplete") return undefined;
+      throw new MessageError(
+        431,
+        `Cannot read a request head of more than ${this.#bytesMax} bytes`,
+      );
+    }
+    const { lines, rest } = gathered;
+    return { head: requestHead(lines, this.#example), rest };
+  }
+}
+
+/** Reads the heads of one answer: interim ones first, if there are any. */
+export class ResponseReader {
+  readonly #who: string;
+  #gatherer = new HeadGatherer(RESPONSE_HEAD_BYTES_MAX);
+  #interimCount = 0;
+
+  /** @param who Answers, for errors: "the kubelet". */
+  constructor(who: string) {
+    this.#who = who;
+  }
+
+  /**
+   * Takes the next chunk (copied).
+   *
+   * @returns `undefined` while the head is not complete. Behind an interim one
+   *   the next one follows: push its `rest`. Spent after any other.
+   * @throws {MessageError} With status 502. Spent after it.
+   */
+  push(chunk: Uint8Array): WithRest<ResponseHead> | undefined {
+    const gathered = this.#gatherer.push(chunk);
+    if (typeof gathered === "string") {
+      // Who speaks something else may never say more.
+      const { start } = this.#gatherer;
+      if (!VERSION.startsWith(start.slice(0, VERSION.length))) {
+        throw this.#noAnswer(firstLine(start));
+      }
+      if (gathered === "incomplete") return undefined;
+      throw this.#broken(
+        `answered with a head of more than ${RESPONSE_HEAD_BYTES_MAX} bytes`,
+      );
+    }
+    const head = this.#parse(gathered.lines);
+    if (isInterim(head)) {
+      if (++this.#interimCount > INTERIM_MAX) {
+        throw this.#broken(`gave more than ${INTERIM_MAX} interim answers`);
+      }
+      this.#gatherer = new HeadGatherer(RESPONSE_HEAD_BYTES_MAX);
+    }
+    return { head, rest: gathered.rest };
+  }
+
+  /**
+   * As {@linkcode push}, for those whom interim answers tell nothing and who
+   * asked for no other protocol.
+   */
+  pushFinal(chunk: Uint8Array): WithRest<ResponseHead> | undefined {
+    let read = this.push(chunk);
+    while (read !== undefined && isInterim(read.head)) {
+      read = this.push(read.rest);
+    }
+    if (read?.head.status === 101) {
+      throw this.#broken("changed the protocol, which nobody asked for");
+    }
+    return read;
+  }
+
+  #parse([statusLine = "", ...lines]: readonly string[]): ResponseHead {
+    const match = STATUS_LINE.exec(statusLine);
+    if (match === null) throw this.#noAnswer(statusLine);
+    return {
+      status: Number(match[1]),
+      phrase: match[2] ?? "",
+      fields: new Fields(lines, 502),
+    };
+  }
+
+  #noAnswer(seen: string): MessageError {
+    return this.#broken(`answered ${quote(seen)}, which is no HTTP/1.1`);
+  }
+
+  #broken(what: string): MessageError {
+    return new MessageError(502, `${this.#who} ${what}`);
+  }
+}
+
+/** Whether more is to come: 100 Continue and its like (RFC 9110 §15.2). */
+export function isInterim({ status }: ResponseHead): boolean {
+  return status < 200 && status !== 101;
+}
+
+/** What every answer begins with. */
+const VERSION = "HTTP/";
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** RFC 9112 §3; methods are told apart by whoever serves them. */
+const REQUEST_LINE =
+  /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) HTTP\/1\.([01])$/;
+
+/** RFC 9112 §4; some servers leave out the blank of an empty phrase. */
+const STATUS_LINE =
+  /^HTTP\/1\.[01] ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
+
+function requestHead(
+  [requestLine = "", ...lines]: readonly string[],
+  example: string,
+): RequestHead {
+  const match = REQUEST_LINE.exec(requestLine);
+  if (match === null) throw noRequest(requestLine, example);
+  return {
+    method: match[1]!,
+    target: match[2]!,
+    version: match[3] === "0" ? "1.0" : "1.1",
+    fields: new Fields(lines, 400),
+  };
+}
+
+function noRequest(seen: string, example: string): MessageError {
+  return new MessageError(
+    400,
+    `Cannot read the request line ${quote(seen)}, ` +
+      `wanted "${example} HTTP/1.1"`,
+  );
+}
+
+/** A message's head as bytes; what was read byte by byte leaves so. */
+export function headBytes(lines: readonly string[]): Uint8Array {
+  const text = `${lines.join("\r\n")}\r\n\r\n`;
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+}
+
+/** Gathers the lines of one head: finds the blank line and nothing else. */
+class HeadGatherer {
+  readonly #bytesMax: number;
+  #gathered = NO_BYTES;
+  #size = 0;
+  /** Bytes already searched for the blank line. */
+  #searched = 0;
+
+  /** @param bytesMax Most bytes of a head, blank line not counted. */
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /**
+   * Takes the next chunk (copied).
+   *
+   * @returns The lines without their ends, bytes as code points, and a copy of
+   *   what came behind the blank line.
+   */
+  push(
+    chunk: Uint8Array,
+  ):
+    | "incomplete"
+    | "tooLarge"
+    | { readonly lines: readonly string[]; readonly rest: Uint8Array } {
+    // Nearly every head comes in one piece, which then need not be copied.
+    const isFirst = this.#size === 0;
+    const bytes = isFirst ? chunk : this.#append(chunk);
+    const end = findBlankLine(bytes, this.#searched);
+    // The last two bytes may be the begin of the blank line, which does not
+    // count: how a head was cut must not decide whether it is too large.
+    const isTooLarge = (end?.head ?? bytes.length - 2) > this.#bytesMax;
+    if (isFirst && (isTooLarge || end === undefined)) this.#append(chunk);
+    if (isTooLarge) return "tooLarge";
+    if (end === undefined) {
+      // The blank line may be cut: look again at the last three bytes.
+      this.#searched = Math.max(0, bytes.length - 3);
+      return "incomplete";
+    }
+    const lines = latin1(bytes.subarray(0, end.head)).split("\n");
+    const isAll = end.rest === bytes.length;
+    return {
+      lines: lines.map(withoutCr),
+      rest: isAll ? NO_BYTES : bytes.slice(end.rest),
+    };
+  }
+
+  /** The first bytes of what was gathered, as code points. */
+  get start(): string {
+    const bytes = this.#gathered.subarray(0, Math.min(this.#size, START_BYTES));
+    return latin1(bytes);
+  }
+
+  /** @returns All that was gathered; valid until the next call. */
+  #append(chunk: Uint8Array): Uint8Array {
+    const size = this.#size + chunk.length;
+    if (size > this.#gathered.length) {
+      const doubled = Math.max(GATHER_BYTES_MIN, this.#gathered.length * 2);
+      const grown = new Uint8Array(Math.max(size, doubled));
+      grown.set(this.#gathered.subarray(0, this.#size));
+      this.#gathered = grown;
+    }
+    this.#gathered.set(chunk, this.#size);
+    this.#size = size;
+    return this.#gathered.subarray(0, size);
+  }
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/** First size of the buffer; it doubles as bytes really arrive. */
+const GATHER_BYTES_MIN = 512;
+
+/** More is not shown to anybody. */
+const START_BYTES = 100;
+
+const CR = 13;
+const LF = 10;
+
+function withoutCr(line: string): string {
+  return line.endsWith("\r") ? line.slice(0, -1) : line;
+}
+
+/** Where the head ends and the rest begins; bare LF is accepted (§2.2). */
+function findBlankLine(
+  bytes: Uint8Array,
+  from: number,
+): { head: number; rest: number } | undefined {
+  for (let at = from; at < bytes.length; at++) {
+    if (bytes[at] !== LF) continue;
+    const next = bytes[at + 1] === CR ? at + 2 : at + 1;
+    if (bytes[next] === LF) return { head: at, rest: next + 1 };
+  }
+  return undefined;
+}
+
+function firstLine(text: string): string {
+  return text.split(/\r?\n/, 1)[0]!;
+}
+
+/** In pieces: a call takes no more arguments than fit the stack. */
+function latin1(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 1024) {
+    const piece = bytes.subarray(at, at + 1024);
+    // Not spread: that goes through the iterator, at ten times the price.
+    text += String.fromCharCode.apply(null, piece as unknown as number[]);
+  }
+  return text;
+}
