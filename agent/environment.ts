@@ -17,8 +17,6 @@ export interface AgentEnvironment {
   readonly log: Log;
   /** `HTTPS_PROXY` and `NO_PROXY`. */
   readonly proxy: ProxyEnvironment;
-  /** The process trusts no public CA; see `connectAgentTls`. */
-  readonly trustsOnlyGiven?: boolean;
   /** In place of files; see `startJoinedAgent` and `startKubernetesAgent`. */
   readonly identity?: LinkIdentity;
   /** Uniform in [0, 1); the platform's when absent. */

@@ -25,14 +25,13 @@ export async function startJoinedAgent(
     await withProxy(options, environment),
   );
   if (options.identity === undefined) return startAgent(options, whole);
-  const { log, proxy, trustsOnlyGiven, random } = environment;
+  const { log, proxy, random } = environment;
   // Loaded when wanted: making requests for certificates is a lot of code.
   const { AgentIdentity } = await import("./identity/agent_identity.ts");
   const identity = await AgentIdentity.open(options.identity, {
     log,
     servers: options.server.addresses,
     proxy,
-    ...(trustsOnlyGiven === undefined ? {} : { trustsOnlyGiven }),
     ...(random === undefined ? {} : { random }),
     isPatient: true,
   });

@@ -11,25 +11,16 @@ import type { Command } from "./command.ts";
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   server: async () => {
     const { startServer } = await import("../server/server.ts");
-    const { forgetPublicRoots } = await import("./trusted_roots.ts");
-    return (await import("./server.ts")).serverCommand((options, log) => {
-      forgetPublicRoots(options.kubernetes ?? options.kubelet?.lookups);
-      return startServer(options, log);
-    });
+    return (await import("./server.ts")).serverCommand(startServer);
   },
   agent: async () => {
     const { startJoinedAgent } = await import("../agent/joined_agent.ts");
     const { proxyEnvironment } = await import(
       "../net/dial/proxy_environment.ts"
     );
-    const { forgetPublicRoots } = await import("./trusted_roots.ts");
     return (await import("./agent.ts")).agentCommand((options, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
-      // Without a CA of its own the agent needs the public ones.
-      const hasOwn = options.identity !== undefined ||
-        options.server.caFile !== "";
-      const trustsOnlyGiven = hasOwn && forgetPublicRoots(options.leases);
-      return startJoinedAgent(options, { log, proxy, trustsOnlyGiven });
+      return startJoinedAgent(options, { log, proxy });
     });
   },
   "yurttunnel-agent": async () => {
@@ -39,16 +30,10 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     const { proxyEnvironment } = await import(
       "../net/dial/proxy_environment.ts"
     );
-    const { forgetPublicRootsIfKnown } = await import("./trusted_roots.ts");
     const { yurttunnelAgentCommand } = await import("./yurttunnel_agent.ts");
     return yurttunnelAgentCommand(({ agent, kubernetes }, log) => {
-      const { api, bootstrap } = kubernetes;
-      const trustsOnlyGiven = forgetPublicRootsIfKnown(
-        bootstrap === undefined ? [api] : [api, bootstrap],
-      );
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
-      const environment = { log, proxy, trustsOnlyGiven };
-      return startKubernetesAgent(agent, kubernetes, environment);
+      return startKubernetesAgent(agent, kubernetes, { log, proxy });
     });
   },
   join: async () => (await import("./join.ts")).JOIN_COMMAND,

@@ -21,7 +21,6 @@ import {
 import { joinFileFlag, joinTokenText } from "./flags/join_token_text.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/log_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
-import { forgetPublicRoots } from "./trusted_roots.ts";
 import { UsageError } from "./usage_error.ts";
 
 const GROUP = "Joining";
@@ -89,7 +88,6 @@ export const JOIN_COMMAND = defineCommand({
       log,
       servers,
       proxy: proxyEnvironment(environment),
-      trustsOnlyGiven: forgetPublicRoots(undefined),
       isPatient: false,
     };
     if (values["again"]) await joinAgain(options, identity);

@@ -40,7 +40,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["net/datagram"],
   ["net/names"],
   ["net/tls/trust"],
-  ["net/tls/openssl", "net/tls/node", "net/tls/deno"],
+  ["net/tls/openssl", "net/tls/node"],
   ["net/tls"],
   ["net/http1"],
   ["net/http2"],

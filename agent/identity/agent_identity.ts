@@ -47,8 +47,6 @@ export interface IdentityEnvironment {
   /** None: those where the node has joined. */
   readonly servers: readonly ServerAddress[];
   readonly proxy: ProxyEnvironment;
-  /** The process trusts no public CA; see `connectAgentTls`. */
-  readonly trustsOnlyGiven?: boolean;
   /** False: trouble of the road ends a join, as a person would want. */
   readonly isPatient: boolean;
   /** Uniform in [0, 1); the platform's when absent. */
@@ -334,15 +332,14 @@ function askingOf(
   environment: IdentityEnvironment,
   found?: AgentIdentityFiles,
 ): Asking {
-  const { log, proxy, trustsOnlyGiven = false, isPatient, random } =
-    environment;
+  const { log, proxy, isPatient, random } = environment;
   const servers = environment.servers.length > 0
     ? environment.servers
     : found?.node.servers ?? [];
   const calls = new IdentityCalls({
     servers,
     road: systemServerAddresses(servers, proxy),
-    connect: { proxyEnv: proxy, trustsOnlyGiven },
+    connect: { proxyEnv: proxy },
   });
   const ask: Asking["ask"] = (question) =>
     askUntilAnswered({

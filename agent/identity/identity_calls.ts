@@ -52,7 +52,7 @@ export interface IdentityCallsOptions {
   readonly servers: readonly ServerAddress[];
   readonly road: ServerAddresses;
   /** See `connectAgentTls`. */
-  readonly connect: Pick<AgentConnectOptions, "proxyEnv" | "trustsOnlyGiven">;
+  readonly connect: Pick<AgentConnectOptions, "proxyEnv">;
 }
 
 /** See the module description. */

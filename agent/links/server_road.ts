@@ -47,7 +47,7 @@ export class ServerRoad {
     alpn: readonly string[],
     use: (transport: Transport) => Promise<Result>,
   ): Promise<Result> {
-    const { identity, proxy, trustsOnlyGiven = false } = this.#environment;
+    const { identity, proxy } = this.#environment;
     await identity?.ready();
     const found = await identity?.findServers?.();
     if (found !== undefined) this.#servers.use(found);
@@ -60,7 +60,6 @@ export class ServerRoad {
           credentials: this.#credentials.current,
           alpn,
           proxyEnv: proxy,
-          trustsOnlyGiven,
           timeoutMs: CONNECT_TIMEOUT_MS,
         }, use)
       );

@@ -58,13 +58,11 @@ export interface TlsRoadOptions {
   /** What servers' certificates must be for; the address dialed unless given. */
   readonly serverName?: string;
   readonly proxyEnv: ProxyEnvironment;
-  /** The process trusts no public CA; see `connectAgentTls`. */
-  readonly trustsOnlyGiven?: boolean;
 }
 
 /** To agent ports of tunnel servers, or whoever speaks ADS with TLS. */
 export function tlsRoad(options: TlsRoadOptions): AdsRoad {
-  const { addresses, serverName, proxyEnv, trustsOnlyGiven = false } = options;
+  const { addresses, serverName, proxyEnv } = options;
   const { identity } = options;
   const servers = systemServerAddresses(addresses, proxyEnv);
   const connect = <Result>(
@@ -78,7 +76,6 @@ export function tlsRoad(options: TlsRoadOptions): AdsRoad {
         credentials: options.credentials(),
         alpn: ["h2"],
         proxyEnv,
-        trustsOnlyGiven,
         timeoutMs: CONNECT_TIMEOUT_MS,
         signal,
       }, use)

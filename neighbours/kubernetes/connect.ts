@@ -26,19 +26,6 @@ export interface KubernetesOptions {
 }
 
 /**
- * Whether the API server's CA is named. If so, no public one is needed to reach
- * it, and had better not be trusted.
- *
- * @throws {KubernetesConfigError} One sentence.
- */
-export function namesAuthority(
-  options: KubernetesOptions,
-  timers: Timers,
-): boolean {
-  return accessOf(options, timers).authority() !== undefined;
-}
-
-/**
  * Reads what is needed. Nothing is sent yet.
  *
  * @throws {KubernetesConfigError} One sentence.

@@ -11,6 +11,7 @@ import {
   type AgentPortOptions,
   listenAgentPort,
 } from "../listen/agent_listener.ts";
+import { TLS_CHOICES } from "../tls/openssl/tls_choice.ts";
 import { Intake } from "../admission/intake.ts";
 import {
   ALL_LIMITS_DEFAULT,
@@ -23,20 +24,12 @@ import type { Transport } from "../stream/transport.ts";
 
 const text = new TextEncoder();
 
-/** All TLS clients and servers keep the same promises. */
+/** Both engines keep the same promises to each other. */
 for (
   const [engine, client, server] of [
-    ["node:tls", { trustsOnlyGiven: false, tls: "platform" }, "platform"],
-    ["Deno.connectTls", { trustsOnlyGiven: true, tls: "platform" }, "platform"],
+    ["node:tls", { tls: "platform" }, "platform"],
     ["OpenSSL", { tls: "openssl" }, "openssl"],
-    ["node:tls to OpenSSL", {
-      trustsOnlyGiven: false,
-      tls: "platform",
-    }, "openssl"],
-    ["Deno.connectTls to OpenSSL", {
-      trustsOnlyGiven: true,
-      tls: "platform",
-    }, "openssl"],
+    ["node:tls to OpenSSL", { tls: "platform" }, "openssl"],
     ["OpenSSL to node:tls", { tls: "openssl" }, "platform"],
   ] as const
 ) {
@@ -191,53 +184,59 @@ for (
   });
 }
 
-Deno.test("the agent goes through the proxy that the environment names", async () => {
-  await withPort({}, async (port) => {
-    const proxy = startProxy(port.port);
-    const agent = await connect(port, {
-      host: "tunnel-server",
-      proxyEnv: { httpsProxy: `http://user:se%20cret@127.0.0.1:${proxy.port}` },
-    });
-    const server = await port.connection();
-    assertEquals(
-      await proxy.head,
-      `CONNECT tunnel-server:${port.port} HTTP/1.1\r\n` +
-        `Host: tunnel-server:${port.port}\r\n` +
-        `Proxy-Authorization: Basic ${btoa("user:se cret")}\r\n\r\n`,
-    );
-    agent.transport.write(text.encode("hello"), () => {});
-    assertEquals(await server.heard(5), "hello");
-    agent.transport.close();
-    await server.closed;
-    await proxy.close();
-  });
-});
-
-Deno.test("whoever answers can be looked at, and hears nothing", async () => {
-  const { server } = await certificates();
-  await withPort({ clientCertificate: "optional" }, async (port) => {
-    const proxy = startProxy(port.port);
-    for (const httpsProxy of ["", `127.0.0.1:${proxy.port}`]) {
-      const [leaf] = await shownCertificates({
-        host: httpsProxy === "" ? "127.0.0.1" : "tunnel-server",
-        port: port.port,
-        alpn: ["h2"],
-        serverName: "tunnel-server",
-        proxyEnv: { httpsProxy },
-        timeoutMs: 10_000,
+for (const tls of TLS_CHOICES) {
+  Deno.test(`the agent goes through the proxy that the environment names, ${tls}`, async () => {
+    await withPort({}, async (port) => {
+      const proxy = startProxy(port.port);
+      const agent = await connect(port, {
+        tls,
+        host: "tunnel-server",
+        proxyEnv: {
+          httpsProxy: `http://user:se%20cret@127.0.0.1:${proxy.port}`,
+        },
       });
+      const server = await port.connection();
       assertEquals(
-        new X509Certificate(leaf!).fingerprint256,
-        new X509Certificate(server.cert).fingerprint256,
+        await proxy.head,
+        `CONNECT tunnel-server:${port.port} HTTP/1.1\r\n` +
+          `Host: tunnel-server:${port.port}\r\n` +
+          `Proxy-Authorization: Basic ${btoa("user:se cret")}\r\n\r\n`,
       );
-      const seen = await port.connection();
-      await seen.ended;
-      assertEquals(await seen.heard(0), "");
-      seen.transport.close();
-    }
-    await proxy.close();
+      agent.transport.write(text.encode("hello"), () => {});
+      assertEquals(await server.heard(5), "hello");
+      agent.transport.close();
+      await server.closed;
+      await proxy.close();
+    });
   });
-});
+
+  Deno.test(`whoever answers can be looked at, and hears nothing, ${tls}`, async () => {
+    const { server } = await certificates();
+    await withPort({ clientCertificate: "optional" }, async (port) => {
+      const proxy = startProxy(port.port);
+      for (const httpsProxy of ["", `127.0.0.1:${proxy.port}`]) {
+        const [leaf] = await shownCertificates({
+          host: httpsProxy === "" ? "127.0.0.1" : "tunnel-server",
+          port: port.port,
+          tls,
+          alpn: ["h2"],
+          serverName: "tunnel-server",
+          proxyEnv: { httpsProxy },
+          timeoutMs: 10_000,
+        });
+        assertEquals(
+          new X509Certificate(leaf!).fingerprint256,
+          new X509Certificate(server.cert).fingerprint256,
+        );
+        const seen = await port.connection();
+        await seen.ended;
+        assertEquals(await seen.heard(0), "");
+        seen.transport.close();
+      }
+      await proxy.close();
+    });
+  });
+}
 
 Deno.test("a proxy's refusal is told", async () => {
   for (

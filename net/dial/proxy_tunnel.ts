@@ -4,64 +4,68 @@
  * @module
  */
 
-import type { Socket } from "node:net";
-import { Buffer } from "node:buffer";
 import { type ResponseHead, ResponseReader } from "../http1/head.ts";
+import type { ByteSocket } from "../stream/byte_socket.ts";
 import type { Proxy } from "./proxy_environment.ts";
 
 /**
- * Opens a tunnel to `target` over `raw`, which then speaks with `target`.
+ * Opens a tunnel to `target` over `socket`, which then speaks with `target`.
  *
- * @throws With the proxy's refusal in words, or the signal's reason.
+ * @throws With the proxy's refusal in words, or the signal's reason; `socket` is
+ *   closed then.
  */
-export function openTunnel(
-  raw: Socket,
+export async function openTunnel(
+  socket: ByteSocket,
   target: string,
   proxy: Proxy,
   signal: AbortSignal,
 ): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const reader = new ResponseReader("it");
-  // A paused socket could lose the end, so bytes are only ever listened to;
-  // a server speaks TLS second, so none can follow the answer.
-  const onData = (chunk: Buffer) => {
-    try {
-      const answer = reader.pushFinal(chunk);
-      if (answer === undefined) return;
-      const { head, rest } = answer;
-      if (head.status >= 300) return fail(refusal(head));
-      if (rest.length > 0) return fail("it sent bytes of its own");
-      resolve();
-    } catch (error) {
-      // Whoever calls says of whom; the platform would end the process with it.
-      reject(error);
-    }
-  };
-  const fail = (problem: string) => reject(new Error(problem));
-  const onError = (error: Error) => reject(error);
-  const onEnd = () => fail("it closed the connection");
-  const onAbort = () => reject(signal.reason);
-  raw.on("data", onData);
-  raw.on("error", onError);
-  raw.on("end", onEnd);
+  const onAbort = () => socket.close();
   signal.addEventListener("abort", onAbort);
-  if (signal.aborted) onAbort();
-  else raw.write(request(target, proxy));
-  return promise.finally(() => {
-    raw.off("data", onData);
-    raw.off("error", onError);
-    raw.off("end", onEnd);
+  try {
+    signal.throwIfAborted();
+    await writeAll(socket, requestOf(target, proxy));
+    await readAnswer(socket);
+  } catch (error) {
+    socket.close();
+    signal.throwIfAborted();
+    throw error;
+  } finally {
     signal.removeEventListener("abort", onAbort);
-  });
+  }
 }
 
-function request(target: string, proxy: Proxy): string {
+async function writeAll(socket: ByteSocket, bytes: Uint8Array): Promise<void> {
+  let rest = bytes;
+  while (rest.length > 0) rest = rest.subarray(await socket.write(rest));
+}
+
+async function readAnswer(socket: ByteSocket): Promise<void> {
+  const reader = new ResponseReader("it");
+  const into = new Uint8Array(ANSWER_BYTES);
+  for (;;) {
+    const count = await socket.read(into);
+    if (count === null) throw new Error("it closed the connection");
+    const answer = reader.pushFinal(into.subarray(0, count));
+    if (answer === undefined) continue;
+    const { head, rest } = answer;
+    if (head.status >= 300) throw new Error(refusal(head));
+    // A server speaks TLS second, so none can follow the answer.
+    if (rest.length > 0) throw new Error("it sent bytes of its own");
+    return;
+  }
+}
+
+/** What a proxy says fits, as a rule. */
+const ANSWER_BYTES = 4 * 1024;
+
+function requestOf(target: string, proxy: Proxy): Uint8Array {
   const lines = [`CONNECT ${target} HTTP/1.1`, `Host: ${target}`];
   if (proxy.user !== "") {
-    const pair = Buffer.from(`${proxy.user}:${proxy.password}`);
-    lines.push(`Proxy-Authorization: Basic ${pair.toString("base64")}`);
+    const pair = new TextEncoder().encode(`${proxy.user}:${proxy.password}`);
+    lines.push(`Proxy-Authorization: Basic ${pair.toBase64()}`);
   }
-  return `${lines.join("\r\n")}\r\n\r\n`;
+  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`);
 }
 
 function refusal({ status, phrase }: ResponseHead): string {

@@ -42,16 +42,12 @@ export function tlsClientSocket(
   return gatedTlsClientOver(socket, options);
 }
 
-/** @returns `undefined`: the library is not there, or cannot do what is asked. */
+/** @returns `undefined`: the library is not there, or cannot use the certificate. */
 function contextFor(
-  { credentials: material, otherNames, isUnverified, alpn }: TlsClientOptions,
+  { credentials: material, isUnverified = false, alpn }: TlsClientOptions,
 ): SecureContext | undefined {
-  // Without a CA of its own it trusts the public ones, which the platform knows.
-  if (material.ca === "" || isUnverified || otherNames?.length) {
-    return undefined;
-  }
   return usableContext({
-    role: { kind: "client" },
+    role: { kind: "client", isUnverified },
     material,
     alpn,
     minVersion: "TLSv1.2",
@@ -61,15 +57,15 @@ function contextFor(
 async function overOpenssl(
   socket: PolledSocket,
   context: SecureContext,
-  { serverName, address, signal }: TlsClientOptions,
+  { serverName, otherNames = [], address, signal, shown }: TlsClientOptions,
 ): Promise<ByteSocket> {
   try {
-    const secure = await handshakeAsClient(
-      socket,
-      context,
+    const secure = await handshakeAsClient(socket, context, {
       serverName,
+      otherNames,
       signal,
-    );
+      ...(shown === undefined ? {} : { shown }),
+    });
     return secure.over((stream) => new VerdictStream(stream, address));
   } catch (error) {
     signal.throwIfAborted();

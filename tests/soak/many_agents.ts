@@ -10,7 +10,6 @@
 
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { trustOnlyGivenAuthorities } from "../../net/tls/deno/given_authorities.ts";
 
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 } as const;
 const LINKS = 2;
@@ -72,7 +71,6 @@ function logOf(name: string): Log {
   };
 }
 
-const trustsOnlyGiven = trustOnlyGivenAuthorities();
 for (let index = 0; index < agents; index++) {
   const name = `n${index}`;
   const running = startJoinedAgent({
@@ -91,6 +89,6 @@ for (let index = 0; index < agents; index++) {
     health: LOOPBACK,
     admin: LOOPBACK,
     messageBytesMax: 16 * 1024 * 1024,
-  }, { log: logOf(name), proxy: {}, trustsOnlyGiven });
+  }, { log: logOf(name), proxy: {} });
   await running;
 }

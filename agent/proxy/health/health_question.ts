@@ -19,6 +19,7 @@ import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
 import { printable } from "../../../platform/log/printable.ts";
 import { socketTransport } from "../../../net/stream/socket_transport.ts";
 import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
+import { NO_MATERIAL } from "../../../net/tls/trust/credentials.ts";
 import { unaryCall } from "../../../proto/grpc/client.ts";
 import {
   healthCheckRequest,
@@ -100,7 +101,7 @@ function dress(
 ): Promise<ByteSocket> {
   const named = host === undefined ? target.address : hostIn(host);
   return tlsClientSocket(socket, {
-    credentials: { cert: "", key: "", ca: "" },
+    credentials: NO_MATERIAL,
     serverName: serverName ?? named,
     isUnverified: !verify,
     alpn: [kind === "grpc" ? "h2" : "http/1.1"],

@@ -14,7 +14,6 @@ import { isIP } from "node:net";
 import tls from "node:tls";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import { clientHandshakeError } from "../trust/tls_errors.ts";
-import { denoSocket } from "../../stream/deno_socket.ts";
 import { GatedTlsSocket } from "./gated_socket.ts";
 import type { ByteSocket } from "../../stream/byte_socket.ts";
 import { TlsGate } from "./tls_gate.ts";
@@ -35,23 +34,17 @@ export interface GatedTlsClientOptions {
   readonly address: string;
   /** Gives the handshake up; its reason is what this rejects with. */
   readonly signal: AbortSignal;
+  /** Gets the certificates that the server shows, its own first (DER). */
+  shown?(chain: readonly Uint8Array<ArrayBuffer>[]): void;
 }
 
 /**
- * Runs the handshake on `conn`, which belongs to this from now on.
+ * Runs the handshake on `socket`, which belongs to this from now on.
  *
- * @throws {TlsHandshakeError} With `conn` closed. In TLS 1.3 a client is done
+ * @throws {TlsHandshakeError} With `socket` closed. In TLS 1.3 a client is done
  *   before the server has looked at its certificate (RFC 8446 §4.4.2), so a
  *   refusal comes later: the first `read` throws it.
  */
-export function gatedTlsClient(
-  conn: Deno.Conn,
-  options: GatedTlsClientOptions,
-): Promise<ByteSocket> {
-  return gatedTlsClientOver(denoSocket(conn), options);
-}
-
-/** The same over any socket, such as one whose road is a tunnel. */
 export function gatedTlsClientOver(
   socket: ByteSocket,
   options: GatedTlsClientOptions,
@@ -82,6 +75,7 @@ export function gatedTlsClientOver(
     secure.on("close", onClose);
     secure.once("secureConnect", () => {
       settle();
+      options.shown?.(chainOf(secure.getPeerCertificate(true)));
       resolve(
         new VerdictSocket(new GatedTlsSocket(socket, gate, secure), address),
       );
@@ -103,8 +97,7 @@ function tlsOptions(
     ...(cert === "" ? {} : { cert, key }),
     ...(ca === "" ? {} : { ca: [ca] }),
     ...(alpn.length === 0 ? {} : { ALPNProtocols: [...alpn] }),
-    // A list, if an empty one: see `openTls` in `agent_connect.ts`.
-    ...(options.isUnverified ? { ca: [], rejectUnauthorized: false } : {}),
+    ...(options.isUnverified ? { rejectUnauthorized: false } : {}),
     ...(otherNames.length === 0 ? {} : {
       checkServerIdentity: (_host: string, shown: tls.PeerCertificate) =>
         nameProblem([serverName, ...otherNames], shown),
@@ -112,6 +105,29 @@ function tlsOptions(
     minVersion: "TLSv1.2",
     allowHalfOpen: true,
   } as tls.ConnectionOptions;
+}
+
+/** A certificate as `node:tls` shows it. */
+interface ShownCertificate {
+  readonly raw?: Uint8Array;
+  readonly issuerCertificate?: ShownCertificate;
+}
+
+/** More than anybody needs. */
+const CHAIN_MAX = 16;
+
+function chainOf(leaf: ShownCertificate | null): Uint8Array<ArrayBuffer>[] {
+  const chain: Uint8Array<ArrayBuffer>[] = [];
+  let next = leaf ?? undefined;
+  // The last one may name itself as its issuer.
+  const seen = new Set<unknown>();
+  while (next?.raw !== undefined && !seen.has(next)) {
+    if (chain.length === CHAIN_MAX) break;
+    seen.add(next);
+    chain.push(new Uint8Array(next.raw));
+    next = next.issuerCertificate;
+  }
+  return chain;
 }
 
 /** What is wrong with the first name, unless the certificate bears another. */

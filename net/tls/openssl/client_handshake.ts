@@ -11,24 +11,35 @@ import { alternativeNamesOf } from "../../../platform/pki/certificate_words.ts";
 import type { PolledSocket } from "../../stream/polled_socket.ts";
 import { doHandshake } from "./secure_handshake.ts";
 
+/** Whom a client expects. */
+export interface ClientHandshakeOptions {
+  /** The name or address that the server's certificate must bear. */
+  readonly serverName: string;
+  /** Names and addresses of which any one does as well. */
+  readonly otherNames: readonly string[];
+  /** Gives it up; its reason is what this rejects with. */
+  readonly signal: AbortSignal;
+  /** Gets the certificates that the server shows, its own first (DER). */
+  shown?(chain: readonly Uint8Array<ArrayBuffer>[]): void;
+}
+
 /**
  * Runs the handshake over `socket`, which belongs to this from now on.
  *
  * @param context Of a client.
- * @param serverName The name or address that the server's certificate must bear.
- * @param signal Gives it up; its reason is what this rejects with.
  * @throws {SslError} Or a system error with its `code`; `socket` is closed then.
  */
 export async function handshakeAsClient(
   socket: PolledSocket,
   context: SecureContext,
-  serverName: string,
-  signal: AbortSignal,
+  { serverName, otherNames, signal, shown }: ClientHandshakeOptions,
 ): Promise<PolledSocket> {
   let session: SecureSession | undefined;
   try {
-    session = new SecureSession(context, { serverName });
-    return await doHandshake(socket, session, signal);
+    session = new SecureSession(context, { serverName, otherNames });
+    const secure = await doHandshake(socket, session, signal);
+    shown?.(session.shownCertificates);
+    return secure;
   } catch (error) {
     socket.close();
     throw withNames(error, serverName, session?.refusedCertificate);

@@ -18,6 +18,11 @@ export interface Shaking {
   readonly alpn: Uint8Array<ArrayBuffer>;
   /** The client called us that: the context to go on with, if it is another. */
   contextFor?(serverName: string): Deno.PointerObject | undefined;
+  /**
+   * Whether the peer's own certificate, which is good otherwise, is for whom it
+   * has to be for; absent: the library looks at that.
+   */
+  isExpected?(certificate: Deno.PointerValue): boolean;
   /** Verification failed so; DER of the peer's own certificate. */
   refused(outcome: number, certificate: Uint8Array<ArrayBuffer>): void;
 }
@@ -74,13 +79,22 @@ function messageCallback(): Deno.PointerObject {
   ).pointer;
 }
 
-/** `SSL_verify_cb`: keeps why, for the words; never overrules it. */
+/** X509_V_ERR_HOSTNAME_MISMATCH of `openssl/x509_vfy.h`. */
+const NAME_MISMATCH = 62;
+
+/** `SSL_verify_cb`: keeps why, for the words; it never accepts what OpenSSL refused. */
 function verifiedCallback(library: LibSsl): Deno.PointerObject {
   return new Deno.UnsafeCallback(
     { parameters: ["i32", "pointer"], result: "i32" },
     (isGood, context) => {
-      if (isGood === 1) return 1;
+      if (isGood === 1 && current?.isExpected === undefined) return 1;
       return orElse(0, () => {
+        if (isGood === 1) {
+          if (library.X509_STORE_CTX_get_error_depth(context) > 0) return 1;
+          const own = library.X509_STORE_CTX_get0_cert(context);
+          if (current?.isExpected?.(own)) return 1;
+          library.X509_STORE_CTX_set_error(context, NAME_MISMATCH);
+        }
         current?.refused(
           library.X509_STORE_CTX_get_error(context),
           derOf(library, library.X509_STORE_CTX_get0_cert(context)),

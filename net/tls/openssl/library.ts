@@ -94,6 +94,7 @@ const SSL_SYMBOLS = {
     result: "void",
   },
   SSL_get1_peer_certificate: { parameters: ["pointer"], result: "pointer" },
+  SSL_get_peer_cert_chain: { parameters: ["pointer"], result: "pointer" },
 } as const;
 
 const CRYPTO_SYMBOLS = {
@@ -123,7 +124,22 @@ const CRYPTO_SYMBOLS = {
   EVP_PKEY_free: { parameters: ["pointer"], result: "void" },
   i2d_X509: { parameters: ["pointer", "buffer"], result: "i32" },
   X509_STORE_add_cert: { parameters: ["pointer", "pointer"], result: "i32" },
+  X509_check_host: {
+    parameters: ["pointer", "buffer", "usize", "u32", "pointer"],
+    result: "i32",
+  },
+  X509_check_ip_asc: {
+    parameters: ["pointer", "buffer", "u32"],
+    result: "i32",
+  },
+  OPENSSL_sk_num: { parameters: ["pointer"], result: "i32" },
+  OPENSSL_sk_value: { parameters: ["pointer", "i32"], result: "pointer" },
   X509_STORE_CTX_get_error: { parameters: ["pointer"], result: "i32" },
+  X509_STORE_CTX_set_error: { parameters: ["pointer", "i32"], result: "void" },
+  X509_STORE_CTX_get_error_depth: {
+    parameters: ["pointer"],
+    result: "i32",
+  },
   X509_STORE_CTX_get0_cert: { parameters: ["pointer"], result: "pointer" },
   X509_VERIFY_PARAM_set_flags: {
     parameters: ["pointer", "u64"],

@@ -8,6 +8,7 @@
 import type { SecureVersion } from "node:tls";
 import { opensslCipherList } from "../trust/tls_options.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
+import { publicAuthorities } from "../trust/public_authorities.ts";
 import { cText, type LibSsl } from "./library.ts";
 import { certificatesOf, keyOf } from "./pem.ts";
 import { lastSslError, SslError } from "./ssl_error.ts";
@@ -15,8 +16,12 @@ import { handshakeCallbacks } from "./handshake_callbacks.ts";
 
 /** Which end, and what it demands of the other. */
 export type SecureRole =
-  /** Verified against `ca`, always, and by the name that it is asked for. */
-  | { readonly kind: "client" }
+  /**
+   * It verifies the server against `ca`, or against the public authorities where
+   * there is none, and by the names that a session expects; `isUnverified`: it
+   * takes any server, whose identity nobody has proven then.
+   */
+  | { readonly kind: "client"; readonly isUnverified?: boolean }
   | {
     readonly kind: "server";
     readonly clientCertificate: "required" | "optional" | "none";
@@ -133,9 +138,15 @@ export class SecureContext {
 
   #trust(ca: string): void {
     const { library, pointer, role } = this;
-    const store = library.SSL_CTX_get_cert_store(pointer);
     const isServer = role.kind === "server";
-    const authorities = certificatesOf(library, ca);
+    if (!isServer && role.isUnverified) {
+      return library.SSL_CTX_set_verify(pointer, VERIFY_NONE, null);
+    }
+    const store = library.SSL_CTX_get_cert_store(pointer);
+    const authorities = certificatesOf(
+      library,
+      ca === "" && !isServer ? publicAuthorities() : ca,
+    );
     try {
       for (const authority of authorities) {
         // It counts its own references.

@@ -83,15 +83,21 @@ export class SecureSession {
   /** See {@linkcode MESSAGES_MAX}; made for the first one. */
   #messages: TokenBucket | undefined;
 
+  /** Names of which the certificate must bear one; the library knows a single one. */
+  #expected: readonly string[] | undefined;
+  #wasExpected = false;
+
   /**
    * @param peer For a client, the name or address that the server's certificate
-   *   must be for; for a server, what else to be for those who ask by that name.
-   *   `recordsPerKey` is for tests of the end.
+   *   must be for, and others of which any one does as well; for a server, what
+   *   else to be for those who ask by that name. `recordsPerKey` is for tests of
+   *   the end.
    */
   constructor(
     context: SecureContext,
     peer: {
       readonly serverName?: string;
+      readonly otherNames?: readonly string[];
       readonly contextFor?: (name: string) => SecureContext | undefined;
       readonly recordsPerKey?: number;
     } = {},
@@ -107,7 +113,7 @@ export class SecureSession {
       return;
     }
     this.#library.SSL_set_connect_state(ssl);
-    this.#expect(peer.serverName ?? "");
+    this.#expect(peer.serverName ?? "", peer.otherNames ?? []);
   }
 
   /** Why `handshake` refused the peer's certificate, and which one (DER). */
@@ -164,6 +170,9 @@ export class SecureSession {
     if (outcome !== 1) return this.#lacking(outcome);
     // Of what was tried in vain; the next one would take it for its own.
     this.#library.ERR_clear_error();
+    if (this.#expected !== undefined && !this.#wasExpected) {
+      throw this.#error = new SslError("", "TLS failed: nobody compared names");
+    }
     const { message } = handshakeCallbacks(this.#library);
     this.#library.SSL_set_info_callback(ssl, message);
     return "complete";
@@ -254,13 +263,30 @@ export class SecureSession {
     return name === null ? "" : Deno.UnsafePointerView.getCString(name);
   }
 
-  /** The certificate that the peer proved to be its own (DER); empty: none. */
+  /**
+   * The peer's certificate, if it was verified (DER); empty: there is none, or
+   * nobody has proven anything with it.
+   */
   get peerCertificate(): Uint8Array<ArrayBuffer> {
     const library = this.#library;
+    const { role } = this.#context;
+    if (role.kind === "client" && role.isUnverified) return NOTHING;
     const certificate = library.SSL_get1_peer_certificate(this.#open().ssl);
     const der = derOf(library, certificate);
     library.X509_free(certificate);
     return der;
+  }
+
+  /** What a server has shown, its own certificate first (DER), good or not. */
+  get shownCertificates(): readonly Uint8Array<ArrayBuffer>[] {
+    const library = this.#library;
+    const chain = library.SSL_get_peer_cert_chain(this.#open().ssl);
+    if (chain === null) return [];
+    const count = Math.min(library.OPENSSL_sk_num(chain), CHAIN_MAX);
+    return Array.from(
+      { length: count },
+      (_, index) => derOf(library, library.OPENSSL_sk_value(chain, index)),
+    );
   }
 
   /** Frees what the library has of it. Harmless a second time. */
@@ -317,28 +343,52 @@ export class SecureSession {
       : verifyError(this.#library, refusal.outcome, refusal.certificate);
   }
 
-  #expect(serverName: string): void {
+  #expect(serverName: string, otherNames: readonly string[]): void {
     const library = this.#library;
     const { ssl } = this.#living;
-    if (!isExpectable(serverName)) {
+    const { role } = this.#context;
+    const isVerified = role.kind === "client" && !role.isUnverified;
+    const names = [serverName, ...otherNames];
+    const odd = names.find((name) => !isExpectable(name));
+    if (isVerified && odd !== undefined) {
       this.free();
-      throw new SslError("", `no name to verify a server by: "${serverName}"`);
+      throw new SslError("", `no name to verify a server by: "${odd}"`);
     }
-    // The dot of the root belongs neither into SNI nor into a certificate.
-    const name = cText(serverName.replace(/\.$/, ""));
-    if (isIP(serverName) !== 0) {
+    const name = nameText(serverName);
+    if (isVerified && otherNames.length > 0) this.#expected = names;
+    else if (isVerified && isIP(serverName) !== 0) {
       const parameters = library.SSL_get0_param(ssl);
       this.#check(library.X509_VERIFY_PARAM_set1_ip_asc(parameters, name));
-      return; // Only names may be sent (RFC 6066 §3).
+    } else if (isVerified) {
+      library.SSL_set_hostflags(ssl, HOST_FLAGS);
+      this.#check(library.SSL_set1_host(ssl, name));
     }
-    library.SSL_set_hostflags(ssl, HOST_FLAGS);
-    this.#check(library.SSL_set1_host(ssl, name));
+    // Only names may be sent (RFC 6066 §3).
+    if (isIP(serverName) !== 0 || !isExpectable(serverName)) return;
     this.#check(Number(library.SSL_ctrl(ssl, CTRL_SERVER_NAME, 0n, name)));
   }
 
+  #isFor(certificate: Deno.PointerValue, name: string): boolean {
+    const library = this.#library;
+    const text = nameText(name);
+    const outcome = isIP(name) !== 0
+      ? library.X509_check_ip_asc(certificate, text, 0)
+      // 0: as long as C says.
+      : library.X509_check_host(certificate, text, 0n, HOST_FLAGS, null);
+    return outcome === 1;
+  }
+
   #shaking(): Shaking {
+    const expected = this.#expected;
     return {
       alpn: this.#context.alpn,
+      ...(expected === undefined ? {} : {
+        isExpected: (certificate) => {
+          this.#wasExpected = expected
+            .some((name) => this.#isFor(certificate, name));
+          return this.#wasExpected;
+        },
+      }),
       contextFor: (name) => {
         // Kept here, for the library has but a pointer to it.
         this.#other = this.#contextFor(name);
@@ -365,6 +415,14 @@ export class SecureSession {
 function isExpectable(serverName: string): boolean {
   return /^[^.\0][^\0]*$/.test(serverName);
 }
+
+/** The dot of the root belongs neither into SNI nor into a certificate. */
+function nameText(name: string): Uint8Array<ArrayBuffer> {
+  return cText(name.replace(/\.$/, ""));
+}
+
+/** Certificates that are looked at; more than anybody needs. */
+const CHAIN_MAX = 16;
 
 const NOTHING = new Uint8Array();
 const length = new Uint32Array(1);

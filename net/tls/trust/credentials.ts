@@ -36,6 +36,13 @@ export interface TlsMaterial {
   readonly ca: string;
 }
 
+/** No certificate and no CA: one object, for contexts are kept by it. */
+export const NO_MATERIAL: TlsMaterial = Object.freeze({
+  cert: "",
+  key: "",
+  ca: "",
+});
+
 /** From when to when a certificate is good, and whose it is. */
 export interface CertificateTerm {
   readonly role: "leaf" | "authority";

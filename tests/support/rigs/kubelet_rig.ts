@@ -5,7 +5,8 @@
  * @module
  */
 
-import { gatedTlsClient } from "../../../net/tls/node/gated_tls_client.ts";
+import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
 import {
   type CertificatePair,
   ThrowawayCa,
@@ -147,7 +148,7 @@ export class KubeletRig implements AsyncDisposable {
   ): Promise<RawHttpCaller> {
     const { ca, client } = await certificates();
     const conn = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
-    const socket = await gatedTlsClient(conn, {
+    const socket = await tlsClientSocket(denoSocket(conn), {
       credentials: { ...(pair ?? client), ca: believed ?? ca },
       serverName: "127.0.0.1",
       alpn: ["http/1.1"],
