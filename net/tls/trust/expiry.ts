@@ -60,7 +60,7 @@ export class ExpiryWatch {
     this.#options = options;
     options.metrics.computedLabelled(
       "gauge",
-      `${options.prefix}certificate_expiry_seconds`,
+      `${options.prefix}certificate_expiry_timestamp_seconds`,
       "When certificates that are in use expire, as Unix time.",
       ["kind", "role", "subject"],
       () => this.#shown(),

@@ -110,7 +110,7 @@ Deno.test("a scrape shows when each certificate ends, of many the first", () => 
   const lines = () =>
     metrics.expose().split("\n").filter((line) => line.startsWith("t_"));
   assertEquals(lines(), [
-    't_certificate_expiry_seconds{kind="frontend",role="leaf",subject="a"} ' +
+    't_certificate_expiry_timestamp_seconds{kind="frontend",role="leaf",subject="a"} ' +
     seconds(5),
   ]);
   source.terms = Array.from(
