@@ -14,7 +14,7 @@ import type { ReloadSource } from "../platform/reload/reloads.ts";
 import type { AuditLogOptions } from "../policy/audit_log.ts";
 import type { RuleSet } from "../policy/rule_set.ts";
 import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
-import type { AnnouncedService } from "../proto/link/control_messages.ts";
+import type { AnnouncedService } from "../proto/link/link_messages.ts";
 import type { RelayOptions } from "./relay/options.ts";
 import type { LeaseCountOptions } from "./leases/options.ts";
 import type { Identifiers } from "../proto/peer/identifiers.ts";

@@ -13,10 +13,10 @@ import type { EtcdError } from "../neighbours/etcd/errors.ts";
 import { bytesOf } from "../neighbours/etcd/keys.ts";
 import { LeaseKeeper } from "../neighbours/etcd/lease_keeper.ts";
 import {
-  CompareResult,
-  CompareTarget,
-  type PutRequest,
-} from "../neighbours/etcd/messages.ts";
+  Compare_CompareResult,
+  Compare_CompareTarget,
+  PutRequest,
+} from "../neighbours/etcd/etcd_messages.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import {
   DEFAULT_WEIGHT,
@@ -93,8 +93,8 @@ export class Registration {
       await client.txn(`write service ${service}`, {
         compare: [{
           key,
-          result: CompareResult.EQUAL,
-          target: CompareTarget.CREATE,
+          result: Compare_CompareResult.EQUAL,
+          target: Compare_CompareTarget.CREATE,
           createRevision: "0",
         }],
         success: [{ requestPut: { key, value } }],

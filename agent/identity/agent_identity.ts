@@ -25,10 +25,10 @@ import {
   type TlsMaterial,
 } from "../../net/tls/trust/credentials.ts";
 import {
-  type Enrolment,
-  type EnrolmentAnswer,
+  type EnrolmentOutcome,
   IDENTITY_MESSAGE_BYTES_MAX,
-} from "../../proto/identity/identity_messages.ts";
+} from "../../proto/identity/enrolment.ts";
+import type { Enrolment } from "../../proto/identity/identity_messages.ts";
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
@@ -323,7 +323,7 @@ export class AgentIdentity implements LinkIdentity {
 interface Asking {
   readonly state: AgentState;
   readonly calls: IdentityCalls;
-  ask(question: () => Promise<EnrolmentAnswer>): Promise<Enrolment>;
+  ask(question: () => Promise<EnrolmentOutcome>): Promise<Enrolment>;
   readonly log: Log;
 }
 

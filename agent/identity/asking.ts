@@ -6,10 +6,8 @@
  * @module
  */
 
-import type {
-  Enrolment,
-  EnrolmentAnswer,
-} from "../../proto/identity/identity_messages.ts";
+import type { EnrolmentOutcome } from "../../proto/identity/enrolment.ts";
+import type { Enrolment } from "../../proto/identity/identity_messages.ts";
 import { supervise } from "../../platform/time/supervise.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { EnrolRefusal, isDefinite, sentenceOf } from "./identity_error.ts";
@@ -23,7 +21,7 @@ const PENDING_MS_MAX = 60_000;
 
 /** What asking needs from outside. */
 export interface AskingOptions {
-  ask(): Promise<EnrolmentAnswer>;
+  ask(): Promise<EnrolmentOutcome>;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;

@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { ConnectError } from "../../net/dial/agent_connect.ts";
 import { NoServerError } from "../../net/dial/server_addresses.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import type { EnrolmentAnswer } from "../../proto/identity/identity_messages.ts";
+import type { EnrolmentOutcome } from "../../proto/identity/enrolment.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { askUntilAnswered } from "./asking.ts";
@@ -17,7 +17,7 @@ const ENROLMENT = {
 
 /** Asks and is given these answers, one after the other. */
 async function asked(
-  answers: readonly (EnrolmentAnswer | Error)[],
+  answers: readonly (EnrolmentOutcome | Error)[],
   isPatient = true,
 ) {
   const timers = new FakeTimers();

@@ -22,16 +22,16 @@ import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import {
-  CHALLENGE_PATH,
-  challengeAnswer,
-  challengeRequest,
-  type EnrolmentAnswer,
-  enrolmentAnswer,
+  type EnrolmentOutcome,
   IDENTITY_MESSAGE_BYTES_MAX,
-  JOIN_PATH,
-  joinRequest,
-  RENEW_PATH,
-  renewRequest,
+} from "../../proto/identity/enrolment.ts";
+import {
+  ChallengeAnswer,
+  ChallengeRequest,
+  EnrolmentAnswer,
+  IDENTITY_METHODS,
+  JoinRequest,
+  RenewRequest,
 } from "../../proto/identity/identity_messages.ts";
 import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
@@ -78,11 +78,11 @@ export class IdentityCalls {
     token: string,
     node: string,
     keys: CryptoKeyPair,
-  ): Promise<EnrolmentAnswer> {
+  ): Promise<EnrolmentOutcome> {
     const { authorityPin } = parseJoinToken(token);
     const csr = await signingRequest(keys);
     const software = `tunnel/${VERSION}`;
-    const request = joinRequest.encode({ token, node, csr, software });
+    const request = JoinRequest.encode({ token, node, csr, software });
     return await this.#options.road.connect(async (place) => {
       const to = {
         ...this.#options.connect,
@@ -92,7 +92,7 @@ export class IdentityCalls {
       };
       const ca = await pinnedAuthority({ ...to, alpn: ["h2"] }, authorityPin);
       const credentials = { cert: "", key: "", ca };
-      return await ask({ ...to, credentials }, JOIN_PATH, request);
+      return await ask({ ...to, credentials }, IDENTITY_METHODS.join, request);
     }, (error) => error instanceof PinError || isConnecting(error));
   }
 
@@ -101,12 +101,12 @@ export class IdentityCalls {
     node: string,
     keys: CryptoKeyPair,
     credentials: TlsMaterial,
-  ): Promise<EnrolmentAnswer> {
+  ): Promise<EnrolmentOutcome> {
     const csr = await signingRequest(keys);
     const empty = { nonce: NOTHING, proof: NOTHING };
-    const request = renewRequest.encode({ node, csr, ...empty });
+    const request = RenewRequest.encode({ node, csr, ...empty });
     return await this.#call(credentials, async (call) => {
-      return decodeAnswer(await call(RENEW_PATH, request));
+      return decodeAnswer(await call(IDENTITY_METHODS.renew, request));
     });
   }
 
@@ -120,19 +120,22 @@ export class IdentityCalls {
     node: string,
     keys: CryptoKeyPair,
     ca: string,
-  ): Promise<EnrolmentAnswer> {
+  ): Promise<EnrolmentOutcome> {
     const csr = await signingRequest(keys);
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", csr));
     // One connection for both: the nonce is good at one server, from one place.
     return await this.#call({ cert: "", key: "", ca }, async (call) => {
-      const challenge = await call(CHALLENGE_PATH, challengeRequest.encode({}));
-      const { nonce } = challengeAnswer.decode(challenge);
+      const challenge = await call(
+        IDENTITY_METHODS.challenge,
+        ChallengeRequest.encode({}),
+      );
+      const { nonce } = ChallengeAnswer.decode(challenge);
       const statement = renewalStatement(nonce, hash);
       const proof = new Uint8Array(
         await crypto.subtle.sign(P256, keys.privateKey, statement),
       );
-      const request = renewRequest.encode({ node, csr, nonce, proof });
-      return decodeAnswer(await call(RENEW_PATH, request));
+      const request = RenewRequest.encode({ node, csr, nonce, proof });
+      return decodeAnswer(await call(IDENTITY_METHODS.renew, request));
     });
   }
 
@@ -174,7 +177,7 @@ function ask(
   connect: Omit<AgentConnectOptions, "alpn">,
   path: string,
   request: Uint8Array,
-): Promise<EnrolmentAnswer> {
+): Promise<EnrolmentOutcome> {
   return withCaller({
     connect,
     timeoutMs: ANSWER_TIMEOUT_MS,
@@ -183,8 +186,8 @@ function ask(
 }
 
 /** @throws {PkiError} When a newer server says something else. */
-function decodeAnswer(bytes: Uint8Array): EnrolmentAnswer {
-  const { enrolment, pending } = enrolmentAnswer.decode(bytes);
+function decodeAnswer(bytes: Uint8Array): EnrolmentOutcome {
+  const { enrolment, pending } = EnrolmentAnswer.decode(bytes);
   if (enrolment !== undefined) return { enrolment };
   if (pending !== undefined) return { pending };
   throw new PkiError(

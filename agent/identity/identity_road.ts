@@ -33,11 +33,11 @@ import {
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { unaryCall } from "../../proto/grpc/client.ts";
 import { GrpcError } from "../../proto/grpc/status.ts";
+import { IDENTITY_MESSAGE_BYTES_MAX } from "../../proto/identity/enrolment.ts";
 import {
-  AUTHORITIES_PATH,
-  authoritiesAnswer,
-  authoritiesRequest,
-  IDENTITY_MESSAGE_BYTES_MAX,
+  AuthoritiesAnswer,
+  AuthoritiesRequest,
+  IDENTITY_METHODS,
 } from "../../proto/identity/identity_messages.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { AgentIdentity } from "./agent_identity.ts";
@@ -180,15 +180,15 @@ export class IdentityRoad implements RoadIdentity {
     const before = identity.trusted;
     try {
       const answer = await unaryCall(connection, {
-        path: AUTHORITIES_PATH,
-        request: authoritiesRequest.encode({ trusted: before }),
+        path: IDENTITY_METHODS.authorities,
+        request: AuthoritiesRequest.encode({ trusted: before }),
         authority: TUNNEL_SERVER_NAME,
         scheme: "https",
         timers: systemTimers,
         timeoutMs: ANSWER_TIMEOUT_MS,
         messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
       });
-      const { authorities } = authoritiesAnswer.decode(answer);
+      const { authorities } = AuthoritiesAnswer.decode(answer);
       const trusted = await identity.trust(authorities);
       if (trusted.join() === before.join() || this.#isStopped) return;
       // It is written down who trusts whom: a person may wait for that.

@@ -9,7 +9,7 @@ import type { Log } from "../../platform/log/log.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,
-} from "../../proto/link/control_messages.ts";
+} from "../../proto/link/link_messages.ts";
 import type { AgentOptions } from "../options.ts";
 
 const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);

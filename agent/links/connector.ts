@@ -11,12 +11,12 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
+import type { ServerEvent } from "../../proto/link/control_messages.ts";
 import type {
   AgentHello,
   AnnouncedService,
-  ServerEvent,
   ServiceRefusal,
-} from "../../proto/link/control_messages.ts";
+} from "../../proto/link/link_messages.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
 import {
   HTTP2_ALPN,
@@ -181,7 +181,7 @@ export class Connector {
         if (this.#services !== services) control.announce(this.#services);
         opening.succeed({
           serverId: hello.serverId,
-          instanceId: hello.instanceId ?? "",
+          instanceId: hello.instanceId,
           serverCount: hello.serverCount,
           carrier: "streams",
           drain: () => control.drain(),

@@ -16,7 +16,7 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { AnnouncedService } from "../../proto/link/control_messages.ts";
+import type { AnnouncedService } from "../../proto/link/link_messages.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { AddressLinks } from "./address_links.ts";
 import { HeldLinks, type ServerName } from "./held_links.ts";

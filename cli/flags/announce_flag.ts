@@ -18,7 +18,7 @@ import {
   ANNOUNCED_SERVICES_MAX,
   announcedName,
 } from "../../proto/link/announced_services.ts";
-import type { AnnouncedService } from "../../proto/link/control_messages.ts";
+import type { AnnouncedService } from "../../proto/link/link_messages.ts";
 import { UsageError } from "../usage_error.ts";
 import { type Flag, type FlagDetails, FlagValueError } from "./flag.ts";
 

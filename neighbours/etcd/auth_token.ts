@@ -8,7 +8,7 @@
  */
 
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { CODECS } from "./messages.ts";
+import { AuthenticateRequest, AuthenticateResponse } from "./etcd_messages.ts";
 
 /** Who we are to etcd. */
 export interface EtcdUser {
@@ -44,7 +44,7 @@ export class AuthToken {
     if (this.#user === undefined) return "";
     if (this.#token !== undefined) return this.#token;
     const { name, password } = this.#user;
-    const request = CODECS.authenticateRequest.encode({ name, password });
+    const request = AuthenticateRequest.encode({ name, password });
     this.#asking ??= this.#ask(authenticate, request).finally(() => {
       this.#asking = undefined;
     });
@@ -59,7 +59,7 @@ export class AuthToken {
   async #ask(authenticate: Authenticate, request: Uint8Array): Promise<string> {
     try {
       const bytes = await authenticate(request);
-      this.#token = CODECS.authenticateResponse.decode(bytes).token;
+      this.#token = AuthenticateResponse.decode(bytes).token;
     } catch (error) {
       // The cluster lets everybody in: then the user is nobody's business.
       if (

@@ -10,7 +10,7 @@
 
 import { unaryCall } from "../../proto/grpc/client.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
-import type { MessageCodec } from "../../proto/grpc/protos.ts";
+import type { Draft, MessageDecoder } from "../../proto/grpc/message_codec.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { AuthToken, type EtcdUser } from "./auth_token.ts";
@@ -30,13 +30,23 @@ import {
   openMessageStream,
 } from "./message_stream.ts";
 import {
-  CODECS,
-  type Int64,
-  METHODS,
-  type RangeRequest,
-  type RangeResponse,
-  type TxnRequest,
-} from "./messages.ts";
+  AUTH_METHODS,
+  DeleteRangeRequest,
+  DeleteRangeResponse,
+  KV_METHODS,
+  LEASE_METHODS,
+  LeaseGrantRequest,
+  LeaseGrantResponse,
+  LeaseRevokeRequest,
+  LeaseRevokeResponse,
+  PutRequest,
+  PutResponse,
+  RangeRequest,
+  RangeResponse,
+  TxnRequest,
+  TxnResponse,
+} from "./etcd_messages.ts";
+import { Int64 } from "./keys.ts";
 
 /** For each try of a call that has one answer. */
 export const CALL_TIMEOUT_MS = 5_000;
@@ -100,8 +110,8 @@ export class EtcdClient implements Disposable {
     let from = key;
     let limit = PAGE_KEYS;
     while (true) {
-      const revision = first?.header.revision ?? "0";
-      const request = { key: from, rangeEnd, limit, revision };
+      const revision = first?.header?.revision ?? "0";
+      const request = { key: from, rangeEnd, limit: `${limit}`, revision };
       let page: RangeResponse;
       try {
         page = await this.#range(request);
@@ -117,6 +127,7 @@ export class EtcdClient implements Disposable {
       if (entries.length > keysMax) throw tooMany(prefix, keysMax);
       const last = page.kvs.at(-1);
       if (!page.more || last === undefined) {
+        if (first.header === null) throw failureOf(doing, NO_HEADER);
         const { revision, clusterId } = first.header;
         return { entries, revision: BigInt(revision), clusterId };
       }
@@ -142,20 +153,20 @@ export class EtcdClient implements Disposable {
   async put(key: string, value: Uint8Array, lease: Int64 = "0"): Promise<void> {
     const request = { key: bytesOf(key), value, lease };
     await this.#ask(`write ${key}`, {
-      path: METHODS.put,
-      bytes: CODECS.putRequest.encode(request),
+      path: KV_METHODS.put,
+      bytes: PutRequest.encode(request),
       may: "once",
-      codec: CODECS.headerResponse,
+      codec: PutResponse,
     });
   }
 
   /** @throws {EtcdError} As {@linkcode put}. */
   async delete(key: string): Promise<void> {
     await this.#ask(`delete ${key}`, {
-      path: METHODS.deleteRange,
-      bytes: CODECS.deleteRangeRequest.encode({ key: bytesOf(key) }),
+      path: KV_METHODS.deleteRange,
+      bytes: DeleteRangeRequest.encode({ key: bytesOf(key) }),
       may: "once",
-      codec: CODECS.headerResponse,
+      codec: DeleteRangeResponse,
     });
   }
 
@@ -166,12 +177,12 @@ export class EtcdClient implements Disposable {
    * @returns Whether all comparisons held.
    * @throws {EtcdError} As {@linkcode put}.
    */
-  async txn(doing: string, request: TxnRequest): Promise<boolean> {
+  async txn(doing: string, request: Draft<TxnRequest>): Promise<boolean> {
     const { succeeded } = await this.#ask(doing, {
-      path: METHODS.txn,
-      bytes: CODECS.txnRequest.encode(request),
+      path: KV_METHODS.txn,
+      bytes: TxnRequest.encode(request),
       may: "once",
-      codec: CODECS.txnResponse,
+      codec: TxnResponse,
     });
     return succeeded;
   }
@@ -185,10 +196,10 @@ export class EtcdClient implements Disposable {
     ttlSeconds: number,
   ): Promise<{ readonly lease: Int64; readonly ttlSeconds: number }> {
     const { ID, TTL } = await this.#ask("get a lease", {
-      path: METHODS.leaseGrant,
-      bytes: CODECS.leaseGrantRequest.encode({ TTL: `${ttlSeconds}` }),
+      path: LEASE_METHODS.leaseGrant,
+      bytes: LeaseGrantRequest.encode({ TTL: `${ttlSeconds}` }),
       may: "repeatedly",
-      codec: CODECS.leaseGrantResponse,
+      codec: LeaseGrantResponse,
     });
     return { lease: ID, ttlSeconds: Number(TTL) };
   }
@@ -200,10 +211,10 @@ export class EtcdClient implements Disposable {
    */
   async revokeLease(lease: Int64): Promise<void> {
     await this.#ask("end a lease", {
-      path: METHODS.leaseRevoke,
-      bytes: CODECS.leaseRequest.encode({ ID: lease }),
+      path: LEASE_METHODS.leaseRevoke,
+      bytes: LeaseRevokeRequest.encode({ ID: lease }),
       may: "repeatedly",
-      codec: CODECS.headerResponse,
+      codec: LeaseRevokeResponse,
     });
   }
 
@@ -252,12 +263,12 @@ export class EtcdClient implements Disposable {
     this.#members.close();
   }
 
-  #range(request: RangeRequest): Promise<RangeResponse> {
+  #range(request: Draft<RangeRequest>): Promise<RangeResponse> {
     return this.#call({
-      path: METHODS.range,
-      bytes: CODECS.rangeRequest.encode(request),
+      path: KV_METHODS.range,
+      bytes: RangeRequest.encode(request),
       may: "repeatedly",
-      codec: CODECS.rangeResponse,
+      codec: RangeResponse,
     });
   }
 
@@ -294,7 +305,7 @@ export class EtcdClient implements Disposable {
 
   #tokenOn(connection: MemberConnection): Promise<string> {
     return this.#token.get((request) =>
-      this.#unary(connection, METHODS.authenticate, request, "")
+      this.#unary(connection, AUTH_METHODS.authenticate, request, "")
     );
   }
 
@@ -356,7 +367,7 @@ interface Question<Answer> {
   readonly bytes: Uint8Array;
   /** `once`: what may have been done is not asked of another member. */
   readonly may: "once" | "repeatedly";
-  readonly codec: MessageCodec<Answer>;
+  readonly codec: MessageDecoder<Answer>;
 }
 
 async function saying<Answer>(
@@ -369,6 +380,12 @@ async function saying<Answer>(
     throw error instanceof GrpcError ? failureOf(doing, error) : error;
   }
 }
+
+/** What calls itself etcd is something else. */
+const NO_HEADER = new GrpcError(
+  StatusCode.INTERNAL,
+  "its answer has no header, as etcd's have",
+);
 
 function tooMany(prefix: string, keysMax: number): EtcdError {
   return failureOf(

@@ -5,7 +5,7 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { CALL_TIMEOUT_MS, EtcdClient, PAGE_KEYS } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import { bytesOf } from "./keys.ts";
-import { METHODS } from "./messages.ts";
+import { AUTH_METHODS, KV_METHODS } from "./etcd_messages.ts";
 
 interface Wish {
   readonly members?: number;
@@ -89,7 +89,7 @@ Deno.test("pages that are compacted while they are read are no listing", async (
 Deno.test("a page that is too large is asked for again in parts", async () => {
   using at = rig();
   at.etcd.change({ "/a/1": "x", "/a/2": "y" });
-  at.etcd.failures.set(METHODS.range, [
+  at.etcd.failures.set(KV_METHODS.range, [
     ...refusal(StatusCode.RESOURCE_EXHAUSTED, "message too long"),
     ...refusal(StatusCode.RESOURCE_EXHAUSTED, "message too long"),
   ]);
@@ -110,7 +110,7 @@ Deno.test("a member that is down is passed over", async () => {
   using at = rig({ members: 3 });
   at.etcd.down.add(2379);
   assertEquals(await at.client.get("/a"), undefined);
-  assertEquals(at.etcd.calls, [`${METHODS.range} 2380`]);
+  assertEquals(at.etcd.calls, [`${KV_METHODS.range} 2380`]);
 });
 
 Deno.test("when no member answers, each is named", async () => {
@@ -127,18 +127,21 @@ Deno.test("a read goes on to the next member, a write does not", async () => {
   using at = rig({ members: 2 });
   const noLeader = "etcdserver: no leader";
   at.etcd.failures.set(
-    METHODS.range,
+    KV_METHODS.range,
     refusal(StatusCode.UNAVAILABLE, noLeader),
   );
-  at.etcd.failures.set(METHODS.put, refusal(StatusCode.UNAVAILABLE, noLeader));
+  at.etcd.failures.set(
+    KV_METHODS.put,
+    refusal(StatusCode.UNAVAILABLE, noLeader),
+  );
   assertEquals(await at.client.get("/a"), undefined);
   await assertRejects(() => at.client.put("/a", bytesOf("x")), EtcdError);
   await at.client.put("/a", bytesOf("x"));
   assertEquals(at.etcd.calls, [
-    `${METHODS.range} 2379`,
-    `${METHODS.range} 2380`,
-    `${METHODS.put} 2380`,
-    `${METHODS.put} 2379`,
+    `${KV_METHODS.range} 2379`,
+    `${KV_METHODS.range} 2380`,
+    `${KV_METHODS.put} 2380`,
+    `${KV_METHODS.put} 2379`,
   ]);
 });
 
@@ -180,9 +183,9 @@ Deno.test("a user is shown by a token, got once", async () => {
   at.etcd.user = user;
   await Promise.all([at.client.get("/a"), at.client.get("/b")]);
   assertEquals(at.etcd.calls, [
-    `${METHODS.authenticate} 2379`,
-    `${METHODS.range} 2379`,
-    `${METHODS.range} 2379`,
+    `${AUTH_METHODS.authenticate} 2379`,
+    `${KV_METHODS.range} 2379`,
+    `${KV_METHODS.range} 2379`,
   ]);
 });
 
@@ -194,9 +197,9 @@ Deno.test("a token that is not good any more is replaced", async () => {
   at.etcd.forgetTokens();
   await at.client.put("/a", bytesOf("b"));
   assertEquals(at.etcd.calls.slice(2), [
-    `${METHODS.put} 2379`,
-    `${METHODS.authenticate} 2379`,
-    `${METHODS.put} 2379`,
+    `${KV_METHODS.put} 2379`,
+    `${AUTH_METHODS.authenticate} 2379`,
+    `${KV_METHODS.put} 2379`,
   ]);
 });
 
@@ -206,7 +209,7 @@ Deno.test("a user is shown when a cluster begins to ask for users", async () => 
   await at.client.get("/a");
   at.etcd.user = user;
   await at.client.get("/a");
-  assertEquals(at.etcd.calls.at(-2), `${METHODS.authenticate} 2379`);
+  assertEquals(at.etcd.calls.at(-2), `${AUTH_METHODS.authenticate} 2379`);
 });
 
 Deno.test("a token that is never good is not asked for without end", async () => {
@@ -214,7 +217,7 @@ Deno.test("a token that is never good is not asked for without end", async () =>
   using at = rig({ user });
   at.etcd.user = user;
   const bad = "etcdserver: invalid auth token";
-  at.etcd.failures.set(METHODS.range, [
+  at.etcd.failures.set(KV_METHODS.range, [
     ...refusal(StatusCode.UNAUTHENTICATED, bad),
     ...refusal(StatusCode.UNAUTHENTICATED, bad),
   ]);
@@ -243,7 +246,7 @@ Deno.test("who lacks a user, a password or a right is told so", async () => {
   );
   using other = rig();
   other.etcd.failures.set(
-    METHODS.put,
+    KV_METHODS.put,
     refusal(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"),
   );
   await assertRejects(
@@ -258,5 +261,5 @@ Deno.test("a member that goes away in the middle is left", async () => {
   await at.client.get("/a");
   at.etcd.kill(2379);
   await at.client.get("/a");
-  assertEquals(at.etcd.calls.at(-1), `${METHODS.range} 2380`);
+  assertEquals(at.etcd.calls.at(-1), `${KV_METHODS.range} 2380`);
 });

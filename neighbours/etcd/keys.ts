@@ -4,7 +4,13 @@
  * @module
  */
 
-import type { KeyValueMessage } from "./messages.ts";
+import type { KeyValue } from "./etcd_messages.ts";
+
+/**
+ * What is 64 bits wide (lease ids, revisions, the cluster's id), in decimal: a
+ * lease id does not fit a number.
+ */
+export type Int64 = string;
 
 /** One key as it was read. */
 export interface Entry {
@@ -24,7 +30,7 @@ export function bytesOf(text: string): Uint8Array {
 }
 
 /** What is no UTF-8 is shown as U+FFFD: such keys are nobody's here. */
-export function entryOf(kv: KeyValueMessage): Entry {
+export function entryOf(kv: KeyValue): Entry {
   return {
     key: DECODER.decode(kv.key),
     value: kv.value,

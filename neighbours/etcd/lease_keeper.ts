@@ -19,7 +19,12 @@ import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
 import { EtcdError, etcdTrouble, failureOf } from "./errors.ts";
-import { CODECS, type Int64, METHODS } from "./messages.ts";
+import {
+  LEASE_METHODS,
+  LeaseKeepAliveRequest,
+  LeaseKeepAliveResponse,
+} from "./etcd_messages.ts";
+import { Int64 } from "./keys.ts";
 import { pause } from "../../platform/time/pause.ts";
 import {
   type Next,
@@ -193,7 +198,7 @@ class Renewal {
   async #open(): Promise<void> {
     try {
       const stream = await this.#options.client.openStream(
-        METHODS.leaseKeepAlive,
+        LEASE_METHODS.leaseKeepAlive,
         {
           onMessage: (message) => this.#hear(message),
           onEnd: ({ code, message }) => {
@@ -213,7 +218,7 @@ class Renewal {
 
   #ask(): void {
     const { lease, intervalMs } = this.#options;
-    this.#stream?.send(CODECS.leaseRequest.encode({ ID: lease }));
+    this.#stream?.send(LeaseKeepAliveRequest.encode({ ID: lease }));
     this.#after(intervalMs, () => {
       const error = new GrpcError(
         StatusCode.UNAVAILABLE,
@@ -226,7 +231,7 @@ class Renewal {
 
   #hear(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    const { TTL } = CODECS.leaseKeepAliveResponse.decode(bytes);
+    const { TTL } = LeaseKeepAliveResponse.decode(bytes);
     if (BigInt(TTL) <= 0n) return this.#end(undefined);
     this.#options.onRenewed();
     this.#after(this.#options.intervalMs, () => this.#ask());

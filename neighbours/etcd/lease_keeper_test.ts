@@ -5,7 +5,7 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
 import { bytesOf } from "./keys.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
-import { METHODS } from "./messages.ts";
+import { KV_METHODS, LEASE_METHODS } from "./etcd_messages.ts";
 
 const TTL_SECONDS = 15;
 const INTERVAL_MS = TTL_SECONDS * 1_000 / 3;
@@ -91,7 +91,7 @@ Deno.test("a lease is held, renewed thrice in its life, and ended", async () => 
   assertEquals(rig.said, [held]);
   assertEquals(rig.etcd.leases.size, 0);
   const streams = rig.etcd.calls.filter((call) =>
-    call.startsWith(METHODS.leaseKeepAlive)
+    call.startsWith(LEASE_METHODS.leaseKeepAlive)
   );
   assertEquals(streams.length, 1);
 });
@@ -121,7 +121,7 @@ Deno.test("when a member goes, the same lease is renewed at the next", async () 
   assert(said[1]!.startsWith("problem: Cannot renew a lease"), said[1]);
   rig.timers.advance(100);
   await rig.etcd.until(() =>
-    rig.etcd.calls.includes(`${METHODS.leaseKeepAlive} 2380`)
+    rig.etcd.calls.includes(`${LEASE_METHODS.leaseKeepAlive} 2380`)
   );
   await rig.renewal();
   assertEquals(rig.said.slice(0, 1), [held]);
@@ -140,14 +140,14 @@ Deno.test("a member that does not answer is left for the next", async () => {
   rig.etcd.isSilent = false;
   rig.timers.advance(100);
   await rig.etcd.until(() =>
-    rig.etcd.calls.includes(`${METHODS.leaseKeepAlive} 2380`)
+    rig.etcd.calls.includes(`${LEASE_METHODS.leaseKeepAlive} 2380`)
   );
 });
 
 Deno.test("what cannot be written keeps no lease, and is tried again", async () => {
   await using rig = new Rig();
   const denied = "etcdserver: permission denied";
-  rig.etcd.failures.set(METHODS.put, [
+  rig.etcd.failures.set(KV_METHODS.put, [
     new GrpcError(StatusCode.PERMISSION_DENIED, denied),
   ]);
   rig.keeper.start();

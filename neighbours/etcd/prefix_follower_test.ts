@@ -5,7 +5,7 @@ import { slip } from "../../tests/support/watch/heard_faults.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { EtcdClient } from "./client.ts";
-import { METHODS } from "./messages.ts";
+import { KV_METHODS, WATCH_METHODS } from "./etcd_messages.ts";
 import { YOUNG_MS } from "../../platform/time/supervise.ts";
 import { PrefixFollower } from "./prefix_follower.ts";
 import { ANSWER_MS, ASK_AGAIN_MS, EVENTS_MAX, SILENCE_MS } from "./watch.ts";
@@ -153,7 +153,7 @@ Deno.test("a watch that broke goes on where it was", async () => {
     "/a/1=while away",
   ]);
   const ranges = rig.etcd.calls.filter((call) =>
-    call.startsWith(METHODS.range)
+    call.startsWith(KV_METHODS.range)
   );
   assertEquals(ranges.length, 1, "it was not read again");
 });
@@ -224,7 +224,7 @@ Deno.test("a silent watch is asked, and left when it does not answer", async () 
   rig.etcd.isSilent = false;
   rig.timers.advance(100);
   assertEquals((await rig.until(2))[1], "following");
-  assertEquals(rig.etcd.calls.at(-1), `${METHODS.watch} 2380`);
+  assertEquals(rig.etcd.calls.at(-1), `${WATCH_METHODS.watch} 2380`);
 });
 
 Deno.test("only a word without events is a place to go on from", async () => {

@@ -18,13 +18,13 @@ import type { EtcdClient, EtcdStream } from "./client.ts";
 import { EtcdError, failureOf } from "./errors.ts";
 import { bytesOf, type Entry, entryOf, prefixEnd } from "./keys.ts";
 import {
-  CODECS,
-  type EventMessage,
-  type Int64,
-  METHODS,
-  type ResponseHeader,
-  type WatchResponse,
-} from "./messages.ts";
+  Event,
+  ResponseHeader,
+  WATCH_METHODS,
+  WatchRequest,
+  WatchResponse,
+} from "./etcd_messages.ts";
+import { Int64 } from "./keys.ts";
 
 /**
  * After so long without a word etcd is asked for one; its own progress
@@ -85,7 +85,7 @@ export class Watch {
   readonly #ended = Promise.withResolvers<WatchEnd>();
   #isOver = false;
   #stream: EtcdStream | undefined;
-  #fragments: EventMessage[] = [];
+  #fragments: Event[] = [];
   #timer: Timer | undefined;
   /** When it was first asked and has not been heard since. */
   #askedMs: number | undefined;
@@ -129,7 +129,7 @@ export class Watch {
     const { client, prefix, knownRevision } = this.#options;
     const key = bytesOf(prefix);
     try {
-      const stream = await client.openStream(METHODS.watch, {
+      const stream = await client.openStream(WATCH_METHODS.watch, {
         onMessage: (message) => this.#hear(message),
         onEnd: ({ code, message }) => {
           const words = message || `the call ended with ${statusName(code)}`;
@@ -138,7 +138,7 @@ export class Watch {
       });
       if (this.#isOver) return stream.cancel();
       this.#stream = stream;
-      stream.send(CODECS.watchRequest.encode({
+      stream.send(WatchRequest.encode({
         createRequest: {
           key,
           rangeEnd: prefixEnd(key),
@@ -157,7 +157,7 @@ export class Watch {
   #hear(bytes: Uint8Array): void {
     if (this.#isOver) return;
     this.#listen();
-    const response = CODECS.watchResponse.decode(bytes);
+    const response = WatchResponse.decode(bytes);
     const { header, created, canceled, events } = response;
     // A refusal's head has no revision.
     if (canceled) return this.#refused(response);
@@ -198,7 +198,7 @@ export class Watch {
     this.#break(new GrpcError(code, message));
   }
 
-  #take(events: readonly EventMessage[], isFragment: boolean): void {
+  #take(events: readonly Event[], isFragment: boolean): void {
     if (this.#fragments.length + events.length > EVENTS_MAX) {
       return this.#break(
         new GrpcError(
@@ -248,7 +248,7 @@ export class Watch {
     const nowMs = this.#options.timers.now();
     this.#askedMs ??= nowMs;
     if (nowMs - this.#askedMs < ANSWER_MS) {
-      this.#stream.send(CODECS.watchRequest.encode({ progressRequest: {} }));
+      this.#stream.send(WatchRequest.encode({ progressRequest: {} }));
       return this.#askIn(ASK_AGAIN_MS);
     }
     const error = new GrpcError(
@@ -283,7 +283,7 @@ export class Watch {
   }
 }
 
-function changeOf({ type, kv }: EventMessage): Change[] {
+function changeOf({ type, kv }: Event): Change[] {
   if (kv === null) return [];
   const entry = entryOf(kv);
   const { key, modRevision } = entry;

@@ -10,9 +10,10 @@
 import { reportFault } from "../sync/faults.ts";
 import type { MethodHandler, ServerCall, ServerCallEvents } from "./call.ts";
 import {
-  healthCheckRequest,
-  healthCheckResponse,
-  healthListResponse,
+  HEALTH_METHODS,
+  HealthCheckRequest,
+  HealthCheckResponse,
+  HealthListResponse,
   ServingStatus,
 } from "./health_messages.ts";
 import { encodingOf } from "./message_reader.ts";
@@ -25,20 +26,20 @@ const REQUEST_BYTES_MAX = 4096;
 
 /** See the module description. */
 export class HealthService {
-  readonly #statuses = new Map<string, ServingStatus>();
+  readonly #statuses = new Map<string, number>();
   readonly #watchers = new Set<Watcher>();
 
   /** For `GrpcRouter`. */
   readonly methods: Readonly<Record<string, MethodHandler>> = {
-    "/grpc.health.v1.Health/Check": unaryMethod(
+    [HEALTH_METHODS.check]: unaryMethod(
       (request) => Promise.resolve(request).then((r) => this.#check(r)),
       { messageBytesMax: REQUEST_BYTES_MAX },
     ),
-    "/grpc.health.v1.Health/List": unaryMethod(
+    [HEALTH_METHODS.list]: unaryMethod(
       () => Promise.resolve(this.#list()),
       { messageBytesMax: REQUEST_BYTES_MAX },
     ),
-    "/grpc.health.v1.Health/Watch": (call) => this.#watch(call),
+    [HEALTH_METHODS.watch]: (call) => this.#watch(call),
   };
 
   /**
@@ -63,7 +64,7 @@ export class HealthService {
   }
 
   #check(request: Uint8Array): Uint8Array {
-    const { service } = healthCheckRequest.decode(request);
+    const { service } = HealthCheckRequest.decode(request);
     const status = this.#statuses.get(service);
     if (status === undefined) {
       throw new GrpcError(
@@ -71,14 +72,14 @@ export class HealthService {
         `unknown service ${JSON.stringify(service)}`,
       );
     }
-    return healthCheckResponse.encode({ status });
+    return HealthCheckResponse.encode({ status });
   }
 
   #list(): Uint8Array {
     const entries = [...this.#statuses].map(([service, status]) =>
       [service, { status }] as const
     );
-    return healthListResponse.encode({ statuses: Object.fromEntries(entries) });
+    return HealthListResponse.encode({ statuses: Object.fromEntries(entries) });
   }
 
   #watch(call: ServerCall): ServerCallEvents {
@@ -91,7 +92,7 @@ export class HealthService {
         call.consumed(chunk.length);
       },
       onHalfClose: () => {
-        const { service } = healthCheckRequest.decode(only.take());
+        const { service } = HealthCheckRequest.decode(only.take());
         watcher = new Watcher(
           call,
           () => this.#statuses.get(service) ?? ServingStatus.SERVICE_UNKNOWN,
@@ -113,10 +114,10 @@ export class HealthService {
  */
 class Watcher {
   readonly #call: ServerCall;
-  readonly #current: () => ServingStatus;
-  #told: ServingStatus | undefined;
+  readonly #current: () => number;
+  #told: number | undefined;
 
-  constructor(call: ServerCall, current: () => ServingStatus) {
+  constructor(call: ServerCall, current: () => number) {
     this.#call = call;
     this.#current = current;
   }
@@ -125,6 +126,6 @@ class Watcher {
     const status = this.#current();
     if (status === this.#told || this.#call.keptBytes > 0) return;
     this.#told = status;
-    this.#call.sendMessage(healthCheckResponse.encode({ status }));
+    this.#call.sendMessage(HealthCheckResponse.encode({ status }));
   }
 }

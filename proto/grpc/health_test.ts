@@ -1,23 +1,17 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import { HealthService } from "./health.ts";
 import {
-  HEALTH_PROTO,
-  healthCheckRequest,
-  healthCheckResponse,
-  healthListResponse,
+  HealthCheckRequest,
+  HealthCheckResponse,
+  HealthListResponse,
   ServingStatus,
 } from "./health_messages.ts";
 import { frameMessage } from "./message_framing.ts";
 import { MessageReader } from "./message_reader.ts";
-import { parseProto } from "./protos.ts";
 import { GrpcRouter } from "./server.ts";
-import { GrpcError, StatusCode } from "./status.ts";
-
-const PROTO = new URL("../health.proto", import.meta.url);
-const KONNECTIVITY = new URL("../konnectivity.proto", import.meta.url);
 
 function ask(
   health: HealthService,
@@ -48,17 +42,13 @@ function answers(stream: FakeStream): Uint8Array[] {
 }
 
 function watched(stream: FakeStream): number[] {
-  return answers(stream).map((m) => healthCheckResponse.decode(m).status);
+  return answers(stream).map((m) => HealthCheckResponse.decode(m).status);
 }
 
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = ServingStatus;
 
 /** Lets answers that are promises come out. */
 const settled = () => new Promise((done) => setTimeout(done, 0));
-
-Deno.test("the embedded health.proto is the file", async () => {
-  assertEquals(HEALTH_PROTO, await Deno.readTextFile(PROTO));
-});
 
 Deno.test("Check says what was set, and NOT_FOUND for the rest", async () => {
   const health = new HealthService();
@@ -68,12 +58,12 @@ Deno.test("Check says what was set, and NOT_FOUND for the rest", async () => {
   const one = ask(
     health,
     "Check",
-    healthCheckRequest.encode({ service: "ProxyService" }),
+    HealthCheckRequest.encode({ service: "ProxyService" }),
   );
   const none = ask(
     health,
     "Check",
-    healthCheckRequest.encode({ service: "x" }),
+    HealthCheckRequest.encode({ service: "x" }),
   );
   await settled();
   assertEquals(watched(whole.stream), [SERVING]);
@@ -97,14 +87,14 @@ Deno.test("List tells all services", async () => {
   health.setStatus("b", "NOT_SERVING");
   const { stream } = ask(health, "List");
   await settled();
-  assertEquals(healthListResponse.decode(answers(stream)[0]!), {
+  assertEquals(HealthListResponse.decode(answers(stream)[0]!), {
     statuses: { a: { status: SERVING }, b: { status: NOT_SERVING } },
   });
 });
 
 Deno.test("Watch tells the status now and every change, once", () => {
   const health = new HealthService();
-  const request = healthCheckRequest.encode({ service: "late" });
+  const request = HealthCheckRequest.encode({ service: "late" });
   const { stream, peer } = ask(health, "Watch", request);
   health.setStatus("other", "SERVING");
   health.setStatus("late", "SERVING");
@@ -129,27 +119,4 @@ Deno.test("a watcher that does not read costs one answer and gets the latest", (
   stream.credit = 1_000;
   peer.onWritable();
   assertEquals(watched(stream), [SERVICE_UNKNOWN, SERVING, NOT_SERVING]);
-});
-
-Deno.test("messages keep int64 exact and give absent fields their default", async () => {
-  const lookup = parseProto(await Deno.readTextFile(KONNECTIVITY));
-  const packet = lookup<Record<string, unknown>>("Packet");
-  const bytes = packet.encode({
-    dialRequest: {
-      protocol: "tcp",
-      address: "10.0.0.1:443",
-      random: "9007199254740993",
-    },
-  });
-  assertEquals(bytes[0], 0x12); // no type field: DIAL_REQ is 0
-  assertEquals(packet.decode(bytes), {
-    type: 0,
-    dialRequest: {
-      protocol: "tcp",
-      address: "10.0.0.1:443",
-      random: "9007199254740993",
-    },
-  });
-  const error = assertThrows(() => packet.decode(Uint8Array.of(1)), GrpcError);
-  assertEquals(error.code, StatusCode.INVALID_ARGUMENT);
 });

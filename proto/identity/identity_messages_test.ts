@@ -1,26 +1,20 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GrpcError } from "../grpc/status.ts";
 import {
-  challengeAnswer,
-  enrolmentAnswer,
-  IDENTITY_PROTO,
-  joinRequest,
-  renewRequest,
+  ChallengeAnswer,
+  EnrolmentAnswer,
+  JoinRequest,
+  RenewRequest,
 } from "./identity_messages.ts";
-
-Deno.test("the embedded text is identity.proto", async () => {
-  const path = new URL("identity.proto", import.meta.url);
-  assertEquals(IDENTITY_PROTO, await Deno.readTextFile(path));
-});
 
 Deno.test("every identity message survives the way over", () => {
   const bytes = Uint8Array.of(1, 0, 255);
   const challenge = { nonce: bytes, validMs: 60_000 };
-  assertEquals(challengeAnswer.decode(challengeAnswer.encode(challenge)), {
+  assertEquals(ChallengeAnswer.decode(ChallengeAnswer.encode(challenge)), {
     ...challenge,
-    nonce: challengeAnswer.decode(challengeAnswer.encode(challenge)).nonce,
+    nonce: ChallengeAnswer.decode(ChallengeAnswer.encode(challenge)).nonce,
   });
-  const join = joinRequest.decode(joinRequest.encode({
+  const join = JoinRequest.decode(JoinRequest.encode({
     token: "tnl1.x",
     node: "node-1",
     csr: bytes,
@@ -28,7 +22,7 @@ Deno.test("every identity message survives the way over", () => {
   }));
   assertEquals(join.node, "node-1");
   assertEquals([...join.csr], [1, 0, 255]);
-  const renew = renewRequest.decode(renewRequest.encode({
+  const renew = RenewRequest.decode(RenewRequest.encode({
     node: "node-1",
     csr: bytes,
     nonce: new Uint8Array(0),
@@ -39,10 +33,10 @@ Deno.test("every identity message survives the way over", () => {
 
 Deno.test("an enrolment answer says which of the two it is", () => {
   const pending = { reason: "wait", retryAfterMs: 5_000 };
-  const waits = enrolmentAnswer.decode(enrolmentAnswer.encode({ pending }));
+  const waits = EnrolmentAnswer.decode(EnrolmentAnswer.encode({ pending }));
   assertEquals(waits.pending, pending);
   assertEquals(waits.enrolment, undefined);
-  const enrolled = enrolmentAnswer.decode(enrolmentAnswer.encode({
+  const enrolled = EnrolmentAnswer.decode(EnrolmentAnswer.encode({
     enrolment: {
       node: "n",
       certificate: Uint8Array.of(1),
@@ -52,10 +46,10 @@ Deno.test("an enrolment answer says which of the two it is", () => {
   }));
   assertEquals(enrolled.enrolment?.identifiers, "host=n");
   assertEquals(enrolled.pending, undefined);
-  const newer = enrolmentAnswer.decode(new Uint8Array(0));
+  const newer = EnrolmentAnswer.decode(new Uint8Array(0));
   assertEquals([newer.pending, newer.enrolment], [undefined, undefined]);
 });
 
 Deno.test("bytes that are no identity message are the peer's fault", () => {
-  assertThrows(() => joinRequest.decode(Uint8Array.of(0x0a, 9)), GrpcError);
+  assertThrows(() => JoinRequest.decode(Uint8Array.of(0x0a, 9)), GrpcError);
 });

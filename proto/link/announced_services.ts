@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { AnnouncedService } from "./control_messages.ts";
+import type { AnnouncedService } from "./link_messages.ts";
 
 /**
  * Ports of services that one agent may announce. A node serves a handful; ten

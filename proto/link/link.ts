@@ -6,7 +6,7 @@
  */
 
 import { StatusCode } from "../grpc/status.ts";
-import type { AnnouncedService, ServiceRefusal } from "./control_messages.ts";
+import type { AnnouncedService, ServiceRefusal } from "./link_messages.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 import type { DialError, DialTarget } from "../peer/dial_error.ts";
 import type { Identifiers } from "../peer/identifiers.ts";

@@ -16,14 +16,16 @@ import { MessageReader } from "../grpc/message_reader.ts";
 import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type { Timer } from "../sync/clock.ts";
 import {
-  type AgentHello,
-  type AnnouncedService,
   ControlError,
   decodeServerEvent,
   encodeAgentEvent,
   type ServerEvent,
-  type ServerHello,
 } from "./control_messages.ts";
+import type {
+  AgentHello,
+  AnnouncedService,
+  ServerHello,
+} from "./link_messages.ts";
 import { PROXY_PATH } from "./dial_proxy.ts";
 import {
   CONTROL_MESSAGE_BYTES_MAX,

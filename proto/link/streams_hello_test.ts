@@ -9,13 +9,15 @@ import { startCall } from "../grpc/client.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import {
-  type AgentHello,
-  type AnnouncedService,
   decodeServerEvent,
   encodeAgentEvent,
   encodeServerEvent,
-  type ServerHello,
 } from "./control_messages.ts";
+import type {
+  AgentHello,
+  AnnouncedService,
+  ServerHello,
+} from "./link_messages.ts";
 import { PROXY_PATH } from "./dial_proxy.ts";
 import { CONTROL_PATH, HELLO_DEADLINE_MS, LinkError } from "./hello.ts";
 import type { AgentLink } from "./link.ts";
@@ -44,6 +46,8 @@ const AGENT: AgentHello = {
   token: "secret",
   capabilities: [],
   linkIndex: 0,
+  services: [],
+  instanceId: "",
 };
 
 /** Our server and an agent that says what it is told. */

@@ -19,15 +19,17 @@ import {
 } from "../grpc/status.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import {
-  type AgentHello,
-  type AnnouncedService,
   ControlError,
   decodeAgentEvent,
   encodeServerEvent,
   type ServerEvent,
-  type ServerHello,
-  type ServiceRefusal,
 } from "./control_messages.ts";
+import type {
+  AgentHello,
+  AnnouncedService,
+  ServerHello,
+  ServiceRefusal,
+} from "./link_messages.ts";
 import { dialProxy, proxyHead } from "./dial_proxy.ts";
 import {
   CONTROL_MESSAGE_BYTES_MAX,
@@ -332,7 +334,7 @@ export class StreamsLink implements AgentLink, ClientCallEvents {
       ...(instanceId === undefined ? {} : { instanceId }),
     };
     this.#peer = peer;
-    this.#services = hello.services ?? [];
+    this.#services = hello.services;
     this.#state = "admission";
     this.#admit(admit?.(peer, hello));
   }

@@ -9,7 +9,7 @@
 
 import protobuf from "protobufjs";
 import { GrpcError, StatusCode } from "../grpc/status.ts";
-import type { MessageCodec } from "../grpc/protos.ts";
+import type { MessageCodec } from "../grpc/message_codec.ts";
 import type {
   Cluster,
   Http11ProxyTransport,
@@ -38,7 +38,7 @@ import type {
 import { TYPE_URL_PREFIX, xdsType } from "./schema.ts";
 
 /** A message, its codec, and what an `Any` calls it. */
-export interface MessageKind<T extends object> extends MessageCodec<T> {
+export interface MessageKind<T extends object> extends MessageCodec<T, T> {
   /** `type.googleapis.com/` and the full name. */
   readonly typeUrl: string;
   /** Writes a message behind what is written already. */

@@ -22,20 +22,17 @@ import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { unaryMethod } from "../../proto/grpc/unary_method.ts";
 import {
-  AUTHORITIES_PATH,
-  authoritiesAnswer,
-  authoritiesRequest,
-  CHALLENGE_PATH,
-  challengeAnswer,
-  type EnrolmentAnswer,
-  enrolmentAnswer,
+  type EnrolmentOutcome,
   IDENTITY_MESSAGE_BYTES_MAX,
-  JOIN_PATH,
-  type JoinRequest,
-  joinRequest,
-  RENEW_PATH,
-  type RenewRequest,
-  renewRequest,
+} from "../../proto/identity/enrolment.ts";
+import {
+  AuthoritiesAnswer,
+  AuthoritiesRequest,
+  ChallengeAnswer,
+  EnrolmentAnswer,
+  IDENTITY_METHODS,
+  JoinRequest,
+  RenewRequest,
 } from "../../proto/identity/identity_messages.ts";
 import {
   JoinTokenError,
@@ -116,27 +113,31 @@ export class JoinService {
   /** The methods as one connection may call them. */
   methods(caller: Caller): Readonly<Record<string, MethodHandler>> {
     return {
-      [CHALLENGE_PATH]: this.#method("challenge", caller, () => {
+      [IDENTITY_METHODS.challenge]: this.#method("challenge", caller, () => {
         this.#begin(this.#attempts, caller.remoteAddress);
-        return Promise.resolve(challengeAnswer.encode({
+        return Promise.resolve(ChallengeAnswer.encode({
           nonce: this.#challenges.make(caller.remoteAddress),
           validMs: CHALLENGE_VALID_MS,
         }));
       }),
-      [JOIN_PATH]: this.#method("join", caller, async (bytes) => {
+      [IDENTITY_METHODS.join]: this.#method("join", caller, async (bytes) => {
         this.#begin(this.#attempts, caller.remoteAddress);
-        const request = joinRequest.decode(bytes);
-        return enrolmentAnswer.encode(await this.#join(request, caller));
+        const request = JoinRequest.decode(bytes);
+        return EnrolmentAnswer.encode(await this.#join(request, caller));
       }),
-      [RENEW_PATH]: this.#method("renew", caller, async (bytes) => {
-        const request = renewRequest.decode(bytes);
-        return enrolmentAnswer.encode(await this.#renew(request, caller));
-      }),
-      [AUTHORITIES_PATH]: this.#method(
+      [IDENTITY_METHODS.renew]: this.#method(
+        "renew",
+        caller,
+        async (bytes) => {
+          const request = RenewRequest.decode(bytes);
+          return EnrolmentAnswer.encode(await this.#renew(request, caller));
+        },
+      ),
+      [IDENTITY_METHODS.authorities]: this.#method(
         "authorities",
         caller,
         async (bytes) => {
-          const { trusted } = authoritiesRequest.decode(bytes);
+          const { trusted } = AuthoritiesRequest.decode(bytes);
           const own = ownCertificate(this.#options, caller.identity);
           if (own.isOurs && own.node !== undefined) {
             const { publicKeySha256 } = caller.identity.certificate!;
@@ -145,7 +146,7 @@ export class JoinService {
           }
           const { bundle } = this.#options.authorities();
           const authorities = new TextEncoder().encode(bundle);
-          return authoritiesAnswer.encode({ authorities });
+          return AuthoritiesAnswer.encode({ authorities });
         },
       ),
     };
@@ -181,7 +182,7 @@ export class JoinService {
   async #join(
     request: JoinRequest,
     { remoteAddress }: Caller,
-  ): Promise<EnrolmentAnswer> {
+  ): Promise<EnrolmentOutcome> {
     const { node } = request;
     checkNodeName(node, isJoinableName(node), JOINABLE_NAME_RULE);
     const token = parseJoinToken(request.token);
@@ -262,7 +263,7 @@ export class JoinService {
   async #renew(
     request: RenewRequest,
     caller: Caller,
-  ): Promise<EnrolmentAnswer> {
+  ): Promise<EnrolmentOutcome> {
     const { node } = request;
     const own = ownCertificate(this.#options, caller.identity);
     const isCertified = own.isOurs && own.node === node;
@@ -330,7 +331,7 @@ export class JoinService {
   async #enrol(
     record: NodeRecord,
     { publicKey }: SigningRequest,
-  ): Promise<EnrolmentAnswer> {
+  ): Promise<EnrolmentOutcome> {
     const { nodes, authorities, now, certificateLifeMs } = this.#options;
     if (record.state === "pending") {
       await nodes.write(record);

@@ -6,7 +6,7 @@
  */
 
 import net from "node:net";
-import { JOIN_PATH } from "../../proto/identity/identity_messages.ts";
+import { IDENTITY_METHODS } from "../../proto/identity/identity_messages.ts";
 import { PROXY_PATH } from "../../proto/link/dial_proxy.ts";
 import { encodePacket } from "../../proto/packets/packet_codec.ts";
 import { connect, HostilePeer, pause, type Road } from "./hostile_peer.ts";
@@ -371,7 +371,7 @@ const NOTHING = new Uint8Array(0);
 /** See the module description. */
 export const LIVE_ATTACKS: readonly LiveAttack[] = [
   ...HTTP2_ATTACKS.map((one) =>
-    overHttp2(one, "", (site) => agentRoad(site), JOIN_PATH)
+    overHttp2(one, "", (site) => agentRoad(site), IDENTITY_METHODS.join)
   ),
   ...HTTP2_ATTACKS.filter(({ name }) =>
     [
@@ -399,7 +399,7 @@ export const LIVE_ATTACKS: readonly LiveAttack[] = [
     (site) => agentRoad(site),
     (streamId) =>
       joined([
-        request(streamId, JOIN_PATH),
+        request(streamId, IDENTITY_METHODS.join),
         frame(Type.DATA, 0, streamId, oversizedMessage),
       ]),
   ),

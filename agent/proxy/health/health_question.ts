@@ -22,8 +22,9 @@ import { tlsClientSocket } from "../../../net/tls/tls_client_socket.ts";
 import { NO_MATERIAL } from "../../../net/tls/trust/credentials.ts";
 import { unaryCall } from "../../../proto/grpc/client.ts";
 import {
-  healthCheckRequest,
-  healthCheckResponse,
+  HEALTH_METHODS,
+  HealthCheckRequest,
+  HealthCheckResponse,
   ServingStatus,
 } from "../../../proto/grpc/health_messages.ts";
 import { GrpcError, statusName } from "../../../proto/grpc/status.ts";
@@ -179,15 +180,15 @@ async function askGrpc(
   driveHttp2(socketTransport(socket), connection, timers);
   try {
     const answer = await unaryCall(connection, {
-      path: "/grpc.health.v1.Health/Check",
-      request: healthCheckRequest.encode({ service }),
+      path: HEALTH_METHODS.check,
+      request: HealthCheckRequest.encode({ service }),
       authority: host ?? address,
       scheme: tls === undefined ? "http" : "https",
       timers,
       timeoutMs,
       messageBytesMax: MESSAGE_BYTES_MAX,
     });
-    const { status } = healthCheckResponse.decode(answer);
+    const { status } = HealthCheckResponse.decode(answer);
     if (status === ServingStatus.SERVING) return undefined;
     return `gRPC health check was answered ${nameOf(status)}`;
   } catch (error) {

@@ -31,7 +31,7 @@ import {
 import type {
   AnnouncedService,
   ServiceRefusal,
-} from "../../../proto/link/control_messages.ts";
+} from "../../../proto/link/link_messages.ts";
 import {
   parseIpAddress,
   parseIpPrefix,

@@ -25,7 +25,7 @@ import type { Log } from "../../../platform/log/log.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,
-} from "../../../proto/link/control_messages.ts";
+} from "../../../proto/link/link_messages.ts";
 import type { AgentLink, LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";

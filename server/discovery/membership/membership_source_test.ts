@@ -3,7 +3,7 @@ import { Catalog } from "../../../catalog/catalog.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,
-} from "../../../proto/link/control_messages.ts";
+} from "../../../proto/link/link_messages.ts";
 import { settled } from "../../../tests/support/memory/conduit_probe.ts";
 import {
   FakeLink,

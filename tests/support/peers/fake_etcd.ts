@@ -7,15 +7,32 @@
  */
 
 import {
-  CODECS,
+  AUTH_METHODS,
+  AuthenticateRequest,
+  AuthenticateResponse,
   type Compare,
-  type KeyValueMessage,
-  METHODS,
-  type PutRequest,
+  DeleteRangeRequest,
+  DeleteRangeResponse,
+  type KeyValue,
+  KV_METHODS,
+  LEASE_METHODS,
+  LeaseGrantRequest,
+  LeaseGrantResponse,
+  LeaseKeepAliveRequest,
+  LeaseKeepAliveResponse,
+  LeaseRevokeRequest,
+  LeaseRevokeResponse,
+  PutRequest,
+  PutResponse,
+  RangeRequest,
+  RangeResponse,
   type RequestOp,
-  type WatchRequest,
-  type WatchResponse,
-} from "../../../neighbours/etcd/messages.ts";
+  TxnRequest,
+  TxnResponse,
+  WATCH_METHODS,
+  WatchRequest,
+  WatchResponse,
+} from "../../../neighbours/etcd/etcd_messages.ts";
 import type { MemberAddress } from "../../../neighbours/etcd/member_address.ts";
 import type { ConnectMember } from "../../../neighbours/etcd/member_connect.ts";
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
@@ -24,7 +41,7 @@ import {
   encodingOf,
   MessageReader,
 } from "../../../proto/grpc/message_reader.ts";
-import type { MessageCodec } from "../../../proto/grpc/protos.ts";
+import type { MessageDecoder } from "../../../proto/grpc/message_codec.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { unaryMethod } from "../../../proto/grpc/unary_method.ts";
@@ -37,7 +54,7 @@ const ENCODER = new TextEncoder();
 
 type FakeEvent = {
   readonly type: number;
-  readonly kv: KeyValueMessage;
+  readonly kv: KeyValue;
 };
 
 interface FakeWatch {
@@ -74,7 +91,7 @@ export class FakeEtcd {
   #given = 0;
   /** Beyond what a number can hold. */
   #nextLease = 7_587_887_887_887_887_001n;
-  readonly #store = new Map<string, KeyValueMessage>();
+  readonly #store = new Map<string, KeyValue>();
   readonly #history: { revision: number; events: FakeEvent[] }[] = [];
   readonly #watches = new Set<FakeWatch>();
   readonly #connections = new Map<Connection, number>();
@@ -192,28 +209,29 @@ export class FakeEtcd {
 
   #methods(port: number): Record<string, MethodHandler> {
     const header = () => this.#header();
-    const { range, put, deleteRange, txn, authenticate } = METHODS;
+    const { range, put, deleteRange, txn } = KV_METHODS;
+    const { authenticate } = AUTH_METHODS;
     return {
       [range]: this.#unary(
-        [range, port, CODECS.rangeRequest, CODECS.rangeResponse],
+        [range, port, RangeRequest, RangeResponse],
         (request) => this.#range(request),
       ),
       [put]: this.#unary(
-        [put, port, CODECS.putRequest, CODECS.headerResponse],
+        [put, port, PutRequest, PutResponse],
         (request) => this.#put(request),
       ),
       [deleteRange]: this.#unary(
-        [deleteRange, port, CODECS.deleteRangeRequest, CODECS.headerResponse],
+        [deleteRange, port, DeleteRangeRequest, DeleteRangeResponse],
         ({ key }) => {
           this.change({ [DECODER.decode(key)]: undefined });
           return header();
         },
       ),
       [txn]: this.#unary(
-        [txn, port, CODECS.txnRequest, CODECS.txnResponse],
+        [txn, port, TxnRequest, TxnResponse],
         (request) => {
           const succeeded = request.compare.every((one) => this.#holds(one));
-          const ops = succeeded ? request.success : request.failure ?? [];
+          const ops = succeeded ? request.success : request.failure;
           this.revision++;
           this.#publish(ops.flatMap((op) => this.#do(op)));
           return { ...header(), succeeded };
@@ -223,23 +241,22 @@ export class FakeEtcd {
         [
           authenticate,
           port,
-          CODECS.authenticateRequest,
-          CODECS.authenticateResponse,
+          AuthenticateRequest,
+          AuthenticateResponse,
         ],
         (request) => this.#authenticate(request),
       ),
       ...this.#leaseMethods(port),
-      [METHODS.watch]: (call) => this.#watch(call, port),
-      [METHODS.leaseKeepAlive]: (call) => this.#keepAlive(call, port),
+      [WATCH_METHODS.watch]: (call) => this.#watch(call, port),
+      [LEASE_METHODS.leaseKeepAlive]: (call) => this.#keepAlive(call, port),
     };
   }
 
   #leaseMethods(port: number): Record<string, MethodHandler> {
-    const { leaseGrant, leaseRevoke } = METHODS;
-    const { leaseGrantRequest, leaseGrantResponse } = CODECS;
+    const { leaseGrant, leaseRevoke } = LEASE_METHODS;
     return {
       [leaseGrant]: this.#unary(
-        [leaseGrant, port, leaseGrantRequest, leaseGrantResponse],
+        [leaseGrant, port, LeaseGrantRequest, LeaseGrantResponse],
         ({ TTL }) => {
           const ID = `${this.#nextLease++}`;
           this.leases.add(ID);
@@ -247,7 +264,7 @@ export class FakeEtcd {
         },
       ),
       [leaseRevoke]: this.#unary(
-        [leaseRevoke, port, CODECS.leaseRequest, CODECS.headerResponse],
+        [leaseRevoke, port, LeaseRevokeRequest, LeaseRevokeResponse],
         ({ ID }) => {
           if (!this.leases.has(ID)) throw leaseNotFound();
           this.expire(ID);
@@ -261,14 +278,14 @@ export class FakeEtcd {
     [path, port, request, answer]: readonly [
       path: string,
       port: number,
-      request: MessageCodec<Request>,
-      answer: MessageCodec<Answer>,
+      request: MessageDecoder<Request>,
+      answer: { encode(answer: Answer): Uint8Array },
     ],
     serve: (request: Request) => Answer,
   ): MethodHandler {
     return unaryMethod((bytes, call) => {
       this.#note(`${path} ${port}`);
-      if (path !== METHODS.authenticate) this.#admit(call);
+      if (path !== AUTH_METHODS.authenticate) this.#admit(call);
       const failure = this.failures.get(path)?.shift();
       if (failure !== undefined) throw failure;
       const said = serve(request.decode(bytes));
@@ -329,12 +346,7 @@ export class FakeEtcd {
     return { header: { clusterId, memberId: "1", revision: `${revision}` } };
   }
 
-  #range(request: {
-    readonly key: Uint8Array;
-    readonly rangeEnd?: Uint8Array;
-    readonly limit?: number;
-    readonly revision?: string;
-  }) {
+  #range(request: RangeRequest) {
     this.listed.push(`${request.revision}`);
     if (Number(request.revision) !== 0 && this.compacted > 0) {
       throw new GrpcError(
@@ -358,14 +370,14 @@ export class FakeEtcd {
     return this.#header();
   }
 
-  #needLease({ lease = "0" }: PutRequest): void {
+  #needLease({ lease }: PutRequest): void {
     if (lease !== "0" && !this.leases.has(lease)) throw leaseNotFound();
   }
 
   #do({ requestPut: put, requestDeleteRange: erase }: RequestOp): FakeEvent[] {
     if (put === undefined) return this.#erase(DECODER.decode(erase?.key));
     this.#needLease(put);
-    return this.#write(put.key, put.value, put.lease ?? "0");
+    return this.#write(put.key, put.value, put.lease);
   }
 
   #holds({ key, createRevision }: Compare): boolean {
@@ -416,11 +428,11 @@ export class FakeEtcd {
   #answer(call: ServerCall, response: Partial<WatchResponse>): void {
     if (this.isSilent) return;
     const whole = { ...this.#header(), ...response } as WatchResponse;
-    call.sendMessage(CODECS.watchResponse.encode(whole));
+    call.sendMessage(WatchResponse.encode(whole));
   }
 
   #watch(call: ServerCall, port: number) {
-    this.#note(`${METHODS.watch} ${port}`);
+    this.#note(`${WATCH_METHODS.watch} ${port}`);
     this.#admit(call);
     let watch: FakeWatch | undefined;
     const end = () => {
@@ -447,24 +459,24 @@ export class FakeEtcd {
       this.#watches.add(watch);
       this.#happened();
     };
-    return this.#streamOf(call, CODECS.watchRequest, hear, end);
+    return this.#streamOf(call, WatchRequest, hear, end);
   }
 
   #keepAlive(call: ServerCall, port: number) {
-    this.#note(`${METHODS.leaseKeepAlive} ${port}`);
+    this.#note(`${LEASE_METHODS.leaseKeepAlive} ${port}`);
     this.#admit(call);
     const hear = ({ ID }: { readonly ID: string }) => {
       this.#note(`renew ${ID}`);
       if (this.isSilent) return;
       const TTL = this.leases.has(ID) ? "15" : "0";
-      call.sendMessage(CODECS.leaseKeepAliveResponse.encode({ ID, TTL }));
+      call.sendMessage(LeaseKeepAliveResponse.encode({ ID, TTL }));
     };
-    return this.#streamOf(call, CODECS.leaseRequest, hear, () => {});
+    return this.#streamOf(call, LeaseKeepAliveRequest, hear, () => {});
   }
 
   #streamOf<Request>(
     call: ServerCall,
-    codec: MessageCodec<Request>,
+    codec: MessageDecoder<Request>,
     hear: (request: Request) => void,
     onCancel: () => void,
   ) {

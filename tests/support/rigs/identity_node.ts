@@ -17,15 +17,12 @@ import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
 import { unaryCall } from "../../../proto/grpc/client.ts";
 import {
-  CHALLENGE_PATH,
-  challengeAnswer,
-  challengeRequest,
-  type EnrolmentAnswer,
-  enrolmentAnswer,
-  JOIN_PATH,
-  joinRequest,
-  RENEW_PATH,
-  renewRequest,
+  ChallengeAnswer,
+  ChallengeRequest,
+  EnrolmentAnswer,
+  IDENTITY_METHODS,
+  JoinRequest,
+  RenewRequest,
 } from "../../../proto/identity/identity_messages.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import { renewalStatement } from "../../../proto/identity/renewal_proof.ts";
@@ -79,9 +76,9 @@ export class IdentityCaller implements Disposable {
 
   /** @throws {GrpcError} */
   async challenge(): Promise<Uint8Array> {
-    const request = challengeRequest.encode({});
-    const answer = await this.#call(CHALLENGE_PATH, request);
-    return challengeAnswer.decode(answer).nonce;
+    const request = ChallengeRequest.encode({});
+    const answer = await this.#call(IDENTITY_METHODS.challenge, request);
+    return ChallengeAnswer.decode(answer).nonce;
   }
 
   /** @throws {GrpcError} */
@@ -89,10 +86,12 @@ export class IdentityCaller implements Disposable {
     token: string,
     node: string,
     csr: Uint8Array,
-  ): Promise<Partial<EnrolmentAnswer>> {
+  ): Promise<EnrolmentAnswer> {
     const request = { token, node, csr, software: "test" };
-    const bytes = joinRequest.encode(request);
-    return enrolmentAnswer.decode(await this.#call(JOIN_PATH, bytes));
+    const bytes = JoinRequest.encode(request);
+    return EnrolmentAnswer.decode(
+      await this.#call(IDENTITY_METHODS.join, bytes),
+    );
   }
 
   /** @throws {GrpcError} */
@@ -101,9 +100,11 @@ export class IdentityCaller implements Disposable {
     csr: Uint8Array,
     nonce: Uint8Array = new Uint8Array(0),
     proof: Uint8Array = new Uint8Array(0),
-  ): Promise<Partial<EnrolmentAnswer>> {
-    const bytes = renewRequest.encode({ node, csr, nonce, proof });
-    return enrolmentAnswer.decode(await this.#call(RENEW_PATH, bytes));
+  ): Promise<EnrolmentAnswer> {
+    const bytes = RenewRequest.encode({ node, csr, nonce, proof });
+    return EnrolmentAnswer.decode(
+      await this.#call(IDENTITY_METHODS.renew, bytes),
+    );
   }
 
   #call(path: string, request: Uint8Array): Promise<Uint8Array> {
@@ -185,7 +186,7 @@ export class IdentityNode {
     );
   }
 
-  #keep({ enrolment, pending }: Partial<EnrolmentAnswer>): string | undefined {
+  #keep({ enrolment, pending }: EnrolmentAnswer): string | undefined {
     if (enrolment === undefined) return pending?.reason;
     const decoder = new TextDecoder();
     this.cert = decoder.decode(enrolment.certificate);

@@ -24,7 +24,7 @@ import {
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Credentials } from "../../../net/tls/trust/credentials.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
-import type { AnnouncedService } from "../../../proto/link/control_messages.ts";
+import type { AnnouncedService } from "../../../proto/link/link_messages.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import type { ServerOptions } from "../../../server/options.ts";
 import { type RunningServer, startServer } from "../../../server/server.ts";

@@ -15,7 +15,7 @@ import {
   type RoadDialer,
 } from "../../../client/road_dialer.ts";
 import type { CertificatePair } from "../../../platform/pki/throwaway_ca.ts";
-import type { AnnouncedService } from "../../../proto/link/control_messages.ts";
+import type { AnnouncedService } from "../../../proto/link/link_messages.ts";
 import type { Identifiers } from "../../../proto/peer/identifiers.ts";
 import type { Carrier } from "../../../proto/link/link.ts";
 import type { FrontendMode, ServerOptions } from "../../../server/options.ts";

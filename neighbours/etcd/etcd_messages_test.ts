@@ -1,15 +1,20 @@
 import { assertEquals } from "@std/assert";
-import { CODECS, type WatchResponse } from "./messages.ts";
+import {
+  LeaseKeepAliveRequest,
+  PutRequest,
+  WatchRequest,
+  WatchResponse,
+} from "./etcd_messages.ts";
 
 Deno.test("a lease id of 63 bits comes through unchanged", () => {
   for (const ID of ["7587887887887887001", "9223372036854775807", "-1", "0"]) {
-    const bytes = CODECS.leaseRequest.encode({ ID });
-    assertEquals(CODECS.leaseRequest.decode(bytes).ID, ID);
+    const bytes = LeaseKeepAliveRequest.encode({ ID });
+    assertEquals(LeaseKeepAliveRequest.decode(bytes).ID, ID);
   }
 });
 
 Deno.test("a put is written as etcd's rpc.proto numbers it", () => {
-  const bytes = CODECS.putRequest.encode({
+  const bytes = PutRequest.encode({
     key: Uint8Array.of(0x61),
     value: Uint8Array.of(0x62),
     lease: "300",
@@ -19,10 +24,10 @@ Deno.test("a put is written as etcd's rpc.proto numbers it", () => {
 
 Deno.test("a watch request is one of its kinds, not both", () => {
   assertEquals(
-    [...CODECS.watchRequest.encode({ progressRequest: {} })],
+    [...WatchRequest.encode({ progressRequest: {} })],
     [26, 0],
   );
-  const create = CODECS.watchRequest.encode({
+  const create = WatchRequest.encode({
     createRequest: {
       key: Uint8Array.of(0x61),
       rangeEnd: Uint8Array.of(0x62),
@@ -45,7 +50,7 @@ Deno.test("a refused watch is read, with fields that are not known here", () => 
     ...[50, 2, 0x6e, 0x6f], // cancel_reason
     ...[98, 1, 0xff], // 12 is not used
   );
-  const { header, ...rest } = CODECS.watchResponse.decode(bytes);
+  const { header, ...rest } = WatchResponse.decode(bytes);
   assertEquals(header?.revision, "7");
   assertEquals<Omit<WatchResponse, "header">>({ ...rest }, {
     watchId: "-1",

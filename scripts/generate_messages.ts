@@ -1,0 +1,97 @@
+// deno-lint-ignore-file no-console -- a command that says what it wrote.
+/**
+ * Writes the modules of messages from the `.proto` files.
+ *
+ * A `.proto` file is the one statement of what a message is: names, numbers,
+ * types, rules, comments. Out of it come the TypeScript types, the descriptor
+ * that encodes and decodes, and the paths of methods; what is written by hand is
+ * about them (limits, unions, checks). The hot packets (`konnectivity.proto`) have
+ * a codec of their own, which is tested against the file.
+ *
+ * The modules are in the repository, so that a clone runs without a build step.
+ *
+ * Usage: `deno task messages`. A test beside this file fails while a module is
+ * not current.
+ *
+ * @module
+ */
+
+import { type MessageModule, messageModule } from "./message_module.ts";
+
+/** Where the repository is. */
+const ROOT = new URL("../", import.meta.url);
+
+/** What is generated, from the root of the repository. */
+export const MODULES: readonly MessageModule[] = [
+  {
+    path: "proto/grpc/health_messages.ts",
+    protos: ["proto/health.proto"],
+    codecs: "proto/grpc/message_codec.ts",
+    fields: "all",
+    names: new Map([
+      ["grpc.health.v1.HealthCheckResponse.ServingStatus", "ServingStatus"],
+    ]),
+  },
+  {
+    path: "proto/identity/identity_messages.ts",
+    protos: ["proto/identity/identity.proto"],
+    codecs: "proto/grpc/message_codec.ts",
+    fields: "all",
+  },
+  {
+    path: "neighbours/etcd/etcd_messages.ts",
+    protos: ["neighbours/etcd/kv.proto", "neighbours/etcd/rpc.proto"],
+    codecs: "proto/grpc/message_codec.ts",
+    fields: "all",
+  },
+  {
+    path: "proto/link/link_messages.ts",
+    protos: ["proto/link/link.proto"],
+    codecs: "proto/grpc/message_codec.ts",
+    fields: "all",
+  },
+];
+
+/** What the file has to be, as `deno fmt` leaves it. */
+export async function generated(module: MessageModule): Promise<string> {
+  const texts = await Promise.all(
+    module.protos.map(async (path) =>
+      [path, await Deno.readTextFile(new URL(path, ROOT))] as const
+    ),
+  );
+  return await formatted(messageModule(module, new Map(texts)));
+}
+
+/** What the file is; empty when there is none. */
+export async function current({ path }: MessageModule): Promise<string> {
+  try {
+    return await Deno.readTextFile(new URL(path, ROOT));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return "";
+    throw error;
+  }
+}
+
+async function formatted(source: string): Promise<string> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["fmt", "--quiet", "--ext=ts", "-"],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const output = child.output();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(source));
+  await writer.close();
+  const { success, stdout } = await output;
+  if (!success) throw new Error("Cannot format what was generated");
+  return new TextDecoder().decode(stdout);
+}
+
+if (import.meta.main) {
+  for (const module of MODULES) {
+    const text = await generated(module);
+    if (text === await current(module)) continue;
+    await Deno.writeTextFile(new URL(module.path, ROOT), text);
+    console.log(`${module.path} is written`);
+  }
+}

@@ -1,0 +1,64 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { current, generated, MODULES } from "./generate_messages.ts";
+import { messageModule } from "./message_module.ts";
+
+for (const module of MODULES) {
+  Deno.test(`${module.path} is what its .proto files say`, async () => {
+    const isCurrent = await current(module) === await generated(module);
+    assert(isCurrent, "Run: deno task messages");
+  });
+}
+
+const MODULE = {
+  path: "a/b/module.ts",
+  protos: ["a/b/one.proto"],
+  codecs: "a/codec.ts",
+  fields: "present",
+} as const;
+
+function moduleOf(...texts: readonly string[]): string {
+  const files = texts.map((text, index) =>
+    [`${index}.proto`, `syntax = "proto3";\n${text}`] as const
+  );
+  return messageModule(MODULE, new Map(files));
+}
+
+Deno.test("types have what the files say, with their comments and rules", () => {
+  const source = moduleOf(`package p;
+// A whole.
+message Whole {
+  message Part { uint64 size = 1; }
+  enum Kind { NONE = 0; SOME = 1; /* or other */ }
+  string name = 1 [(validate.rules).string = {min_len: 1}]; // not empty
+  repeated Part parts = 2;
+  map<string, Kind> kinds = 3;
+}
+service Keeper { rpc KeepAll(Whole) returns (stream Whole); }`);
+  for (
+    const part of [
+      'import { type MessageCodec, Schema } from "../codec.ts";',
+      '{"(validate.rules)":{string:{min_len:1}}}',
+      "/** A whole. */\nexport interface Whole {",
+      "/** not empty */\nreadonly name?: string | undefined;",
+      "readonly parts?: readonly Whole_Part[] | undefined;",
+      "readonly kinds?: Readonly<Record<string, number>> | undefined;",
+      "readonly size?: number | undefined;",
+      "export const Whole_Kind = {\nNONE: 0,\n",
+      'export const Whole: MessageCodec<Whole> = SCHEMA.codec<Whole>("p.Whole");',
+      'keepAll: "/p.Keeper/KeepAll",',
+    ]
+  ) assert(source.includes(part), `${part}\nis not in\n${source}`);
+  assertEquals(source.includes("const Whole_Part"), false);
+});
+
+Deno.test("two messages cannot have one name", () => {
+  assertThrows(
+    () => moduleOf("package p; message M {}", "package q; message M {}"),
+    Error,
+    "q.M needs another name than M",
+  );
+});
+
+Deno.test("a text that is no proto is named", () => {
+  assertThrows(() => moduleOf("message {"), Error, "Cannot read 0.proto");
+});
