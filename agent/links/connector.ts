@@ -6,6 +6,7 @@
  */
 
 import type { Transport } from "../../net/stream/transport.ts";
+import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { VERSION } from "../../platform/process/version.ts";
@@ -41,7 +42,6 @@ import {
 } from "../../proto/link/streams_agent.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import { refusePush } from "../../proto/streams/refuse_push.ts";
 import {
   LARGE_FRAME_SIZE,
   type LocalSettings,
@@ -250,21 +250,15 @@ export class Connector {
     const { timers, agentId, identifiers, onDial, observer, keepaliveMs } =
       this.#options;
     const { instanceId } = this.#options;
-    const connection = new Connection({
-      role: "client",
-      clock: timers,
+    const connection = openClientConnection(transport, {
+      timers,
       keepalive: {
         intervalMs: Math.max(keepaliveMs, PACKETS_PING.leastMs),
         timeoutMs: PACKETS_PING.timeoutMs,
       },
       receiveBudget: this.#options.receiveBudget,
-      events: {
-        onStream: refusePush,
-        onClosed: (end) => opening.disconnected(end.reason),
-      },
+      events: { onClosed: (end) => opening.disconnected(end.reason) },
     });
-    connection.start();
-    driveHttp2(transport, connection, timers);
     const link = openPacketsLink(connection, {
       agentId,
       identifiers: formatIdentifiers(identifiers),

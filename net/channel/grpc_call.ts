@@ -7,12 +7,11 @@
 
 import { unaryCall } from "../../proto/grpc/client.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
-import { Connection } from "../../proto/streams/connection.ts";
 import {
   type AgentConnectOptions,
   connectAgentTls,
 } from "../dial/agent_connect.ts";
-import { driveHttp2 } from "../http2/http2_driver.ts";
+import { openClientConnection } from "../http2/client_connection.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 
 /** Whom to call. */
@@ -50,18 +49,8 @@ export async function withCaller<Result>(
   const { connect, timeoutMs, messageBytesMax } = options;
   const alpn = ["h2"];
   return await connectAgentTls({ ...connect, alpn }, async (transport) => {
-    const connection = new Connection({
-      role: "client",
-      clock: systemTimers,
-      events: {
-        onStream: () => {
-          throw new TypeError("Cannot accept a stream: push is disabled");
-        },
-        onClosed: () => {},
-      },
-    });
-    connection.start();
-    driveHttp2(transport, connection, systemTimers);
+    const timers = systemTimers;
+    const connection = openClientConnection(transport, { timers });
     const call: UnaryCaller = async (path, request) => {
       try {
         return await unaryCall(connection, {
@@ -69,7 +58,7 @@ export async function withCaller<Result>(
           request,
           authority: connect.serverName ?? connect.host,
           scheme: "https",
-          timers: systemTimers,
+          timers,
           timeoutMs,
           messageBytesMax,
         });

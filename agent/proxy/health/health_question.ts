@@ -11,8 +11,8 @@ import {
   WELL_STATUSES,
 } from "../../../catalog/model/model.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
 import { ResponseReader } from "../../../net/http1/head.ts";
+import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { ConduitSocket } from "../../../net/stream/conduit_socket.ts";
 import { hostPort } from "../../../net/stream/deno_socket.ts";
 import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
@@ -28,7 +28,6 @@ import {
   ServingStatus,
 } from "../../../proto/grpc/health_messages.ts";
 import { GrpcError, statusName } from "../../../proto/grpc/status.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 
@@ -166,18 +165,8 @@ async function askGrpc(
   address: string,
   timers: Timers,
 ): Promise<string | undefined> {
-  const connection = new Connection({
-    role: "client",
-    clock: timers,
-    events: {
-      onStream: () => {
-        throw new TypeError("Cannot accept a stream: push is disabled");
-      },
-      onClosed: () => {},
-    },
-  });
-  connection.start();
-  driveHttp2(socketTransport(socket), connection, timers);
+  const transport = socketTransport(socket);
+  const connection = openClientConnection(transport, { timers });
   try {
     const answer = await unaryCall(connection, {
       path: HEALTH_METHODS.check,

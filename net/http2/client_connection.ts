@@ -1,0 +1,39 @@
+/**
+ * The client's end of an HTTP/2 connection over a transport: one place for
+ * whoever calls servers.
+ *
+ * @module
+ */
+
+import { Connection } from "../../proto/streams/connection.ts";
+import type {
+  ConnectionEvents,
+  ConnectionOptions,
+} from "../../proto/streams/connection_events.ts";
+import { refusePush } from "../../proto/streams/refuse_push.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { Transport } from "../stream/transport.ts";
+import { driveHttp2 } from "./http2_driver.ts";
+
+/** What a client's connection may be given. */
+export interface ClientConnectionOptions
+  extends Pick<ConnectionOptions, "keepalive" | "settings" | "receiveBudget"> {
+  readonly timers: Timers;
+  readonly events?: Partial<Omit<ConnectionEvents, "onStream">>;
+}
+
+/** Begins HTTP/2 over `transport`, in this turn. */
+export function openClientConnection(
+  transport: Transport,
+  { timers, events, ...options }: ClientConnectionOptions,
+): Connection {
+  const connection = new Connection({
+    ...options,
+    role: "client",
+    clock: timers,
+    events: { onClosed: () => {}, ...events, onStream: refusePush },
+  });
+  connection.start();
+  driveHttp2(transport, connection, timers);
+  return connection;
+}
