@@ -5,7 +5,7 @@
  */
 
 import { ListenError } from "../net/bind/listen_error.ts";
-import { hostPort } from "../net/stream/deno_socket.ts";
+import { hostPort } from "../proto/peer/host_port.ts";
 
 /**
  * A flag, and the address or path that it stands for; where the address has a

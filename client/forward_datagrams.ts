@@ -10,7 +10,7 @@ import {
   type DatagramFlow,
   listenDatagrams,
 } from "../net/datagram/datagram_listener.ts";
-import { hostPort } from "../net/stream/deno_socket.ts";
+import { hostPort } from "../proto/peer/host_port.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/dial_proxy.ts";
 import { transfer } from "../proto/transfer/transfer.ts";

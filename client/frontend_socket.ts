@@ -7,8 +7,9 @@
 
 import { connectToHost } from "../net/dial/connect_host.ts";
 import { withDeadline } from "../platform/time/deadline.ts";
-import { hostPort } from "../net/stream/deno_socket.ts";
-import { type ByteSocket, codeOf } from "../net/stream/byte_socket.ts";
+import { hostPort } from "../proto/peer/host_port.ts";
+import { type ByteSocket } from "../net/stream/byte_socket.ts";
+import { codeOf } from "../platform/errors/error_code.ts";
 import { connectToPath } from "../net/stream/socket_connect.ts";
 import { socketTransport } from "../net/stream/socket_transport.ts";
 import { tlsClientSocket } from "../net/tls/tls_client_socket.ts";

@@ -7,7 +7,7 @@
 
 import type { ProxyEnvironment } from "../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../net/dial/server_addresses.ts";
-import { hostPort } from "../net/stream/deno_socket.ts";
+import { hostPort } from "../proto/peer/host_port.ts";
 import type { CredentialFiles } from "../net/tls/trust/credentials.ts";
 import type { RoadIdentity } from "./road_identity.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { codeOf } from "../net/stream/byte_socket.ts";
+import { codeOf } from "../platform/errors/error_code.ts";
 
 /** A path at which no audit log can be. The message is one sentence. */
 export class AuditLogError extends Error {

@@ -156,7 +156,6 @@ export const EXCEPTIONS: ReadonlySet<string> = new Set([
   "cli/flags/yurttunnel_agent_options.ts → cli/usage_error.ts",
   "client/ads/ads_road.ts → client/road_identity.ts",
   "net/tls/trust/tls_errors.ts → net/tls/openssl/ssl_error.ts",
-  "policy/audit_file.ts → net/stream/byte_socket.ts",
   "server/options.ts → server/assembly/admin_access.ts",
   "server/options.ts → server/cluster/options.ts",
   "server/options.ts → server/discovery/options.ts",

@@ -9,7 +9,7 @@ import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { readToken } from "../../neighbours/kubernetes/token_file.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostPort } from "../../net/stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { GIVE_CA } from "../../net/tls/trust/tls_errors.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";

@@ -22,7 +22,7 @@ import {
   type Source,
   SourceUnusableError,
 } from "../../catalog/model/source.ts";
-import { hostPort } from "../../net/stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { KeptNumbers } from "./addresses/kept_numbers.ts";
 import { LocalAddressBook } from "./addresses/local_address.ts";

@@ -13,14 +13,14 @@ import {
 } from "../../net/dial/server_addresses.ts";
 import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostPort } from "../../net/stream/deno_socket.ts";
-import { codeOf } from "../../net/stream/byte_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import { connectToAddress } from "../../net/stream/socket_connect.ts";
 import { socketTransport } from "../../net/stream/socket_transport.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import type { Transport } from "../../net/stream/transport.ts";
 import type { RoadConnection, RoadIdentity } from "../road_identity.ts";
-import { parseIpAddress } from "../../proto/peer/ip_address.ts";
+import { isLoopback } from "../../proto/peer/ip_address.ts";
 
 /** For name, TCP and handshake, of each server that is tried. */
 export const CONNECT_TIMEOUT_MS = 10_000;
@@ -114,20 +114,12 @@ export function plainRoad(addresses: readonly ServerAddress[]): AdsRoad {
   };
 }
 
-/** Whether `ip` is an address of this machine that no other reaches. */
-export function isLoopbackIp(ip: string): boolean {
-  const bytes = parseIpAddress(ip);
-  if (bytes?.length === 4) return bytes[0] === 127;
-  return bytes?.length === 16 &&
-    bytes.every((byte, i) => byte === (i === 15 ? 1 : 0));
-}
-
 async function connectPlain(
   { host, port, ip = host }: ServerPlace,
   signal: AbortSignal,
 ): Promise<Transport> {
   const name = hostPort(host, port);
-  if (!isLoopbackIp(ip)) {
+  if (!isLoopback(ip)) {
     throw new ConnectError(
       `Cannot connect to ${name} without TLS: ${ip} is another machine`,
     );

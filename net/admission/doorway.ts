@@ -20,7 +20,7 @@ import {
   guarded,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { lingerInKernel } from "../libc/kernel_linger.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import type { PolledListener } from "../bind/polled_listener.ts";

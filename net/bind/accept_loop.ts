@@ -11,7 +11,7 @@ import {
   mayTakeDescriptor,
   withSpareDescriptor,
 } from "../libc/free_descriptors.ts";
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 
 /** How long accepting rests when the process has no descriptor left. */
 export const ACCEPT_PAUSE_MS = 100;

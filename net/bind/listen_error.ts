@@ -4,7 +4,7 @@
  * @module
  */
 
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 
 /** What a caller can say something useful about. */
 export type ListenProblem =

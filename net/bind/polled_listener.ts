@@ -6,7 +6,7 @@
 
 import { setImmediate } from "node:timers";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import { PolledSocket } from "../stream/polled_socket.ts";
 import {

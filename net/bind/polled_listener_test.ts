@@ -3,7 +3,7 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { onPath } from "../../tests/support/memory/socket_kinds.ts";
 import { denoSocket } from "../stream/deno_socket.ts";
 import { inetDescriptors, openLibc } from "../libc/libc.ts";
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import {
   listenPolledTcp,
   listenPolledUnix,

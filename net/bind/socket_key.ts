@@ -7,7 +7,7 @@
  * @module
  */
 
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import type { LibC } from "../libc/libc.ts";
 import {
   type DatagramAddress,

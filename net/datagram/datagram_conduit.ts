@@ -21,7 +21,7 @@ import type {
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
 import { REFUSAL } from "../../proto/transfer/refusal.ts";
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import {
   KERNEL_BUFFER_BYTES,
   SESSION_BUFFER_BYTES,

@@ -21,7 +21,7 @@ import {
   senderKey,
   senderOf,
 } from "./datagram_socket.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 
 /** Anybody who can send to the port can make up callers; these are enough. */
 export const FLOWS_MAX = 1024;

@@ -15,7 +15,7 @@ import {
   DenoDatagramSocket,
   platformListen,
 } from "./deno_datagram_socket.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
 import { NodeDatagramSocket } from "./node_datagram_socket.ts";
 import { PolledDatagramSocket } from "./polled_datagram_socket.ts";

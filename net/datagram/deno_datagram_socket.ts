@@ -29,7 +29,7 @@ import { socketStore } from "../bind/socket_store.ts";
 import { hear } from "./hear_datagram.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import { type Polled, sharedPoller } from "../poll/poller.ts";
 
 /**

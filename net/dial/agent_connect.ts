@@ -13,8 +13,9 @@ import { connectToHost } from "./connect_host.ts";
 import { LookupError } from "../names/resolver.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostOf, hostPort } from "../stream/deno_socket.ts";
-import { type ByteSocket, codeOf } from "../stream/byte_socket.ts";
+import { hostOf, hostPort } from "../../proto/peer/host_port.ts";
+import { type ByteSocket } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import { openLibc } from "../libc/libc.ts";
 import {
   type SocketEnd,

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { connectToHost } from "./connect_host.ts";
 import { LookupError, type Resolver } from "../names/resolver.ts";

@@ -29,7 +29,7 @@ import {
   DatagramConduit,
   type DatagramConduitOptions,
 } from "../datagram/datagram_conduit.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import type { ByteSocket } from "../stream/byte_socket.ts";
 import { mayTakeDescriptor } from "../libc/free_descriptors.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";

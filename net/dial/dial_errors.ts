@@ -10,7 +10,7 @@
 import { DialError } from "../../proto/peer/dial_error.ts";
 import { clipped } from "../../policy/rule.ts";
 import { LookupError } from "../names/resolver.ts";
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 
 /** The words of `connect(2)` and `socket(2)` by error code (Go's syscall table). */
 const WORDS: ReadonlyMap<string, string> = new Map(

@@ -16,7 +16,7 @@ import { interleaveFamilies } from "./happy_eyeballs.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { LookupError, type Resolver } from "../names/resolver.ts";
 import { systemResolver } from "../names/system_resolver.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 

@@ -14,7 +14,7 @@ import { TlsDoor } from "../admission/tls_door.ts";
 import { openLibssl } from "../tls/openssl/library.ts";
 import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import {
   listenPolledTcp,
   type PolledListener,

@@ -14,10 +14,11 @@ import { acceptLoop } from "../bind/accept_loop.ts";
 import { type HttpHandler, HttpPort } from "../admin/http_port.ts";
 import { guardNames } from "../admin/loopback_names.ts";
 import { ListenError, listenError } from "../bind/listen_error.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { keyOfPath } from "../bind/socket_key.ts";
 import { socketStore } from "../bind/socket_store.ts";
-import { type ByteSocket, codeOf } from "../stream/byte_socket.ts";
+import { type ByteSocket } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import {
   listenOnAddress,
   listenOnPath,

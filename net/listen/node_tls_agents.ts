@@ -15,7 +15,7 @@ import {
 } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { mayTakeDescriptor } from "../libc/free_descriptors.ts";
-import { hostPort } from "../stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { nodeTlsTransport } from "../tls/node/node_tls_transport.ts";
 import { refuseClient } from "../tls/trust/client_certificate.ts";
 import type { TlsMaterial } from "../tls/trust/credentials.ts";

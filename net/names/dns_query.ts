@@ -20,7 +20,7 @@ import {
   openDatagramSocket,
 } from "../datagram/datagram_socket.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import {
   type DnsReply,
   encodeQuestion,

@@ -10,7 +10,7 @@
 
 import { lookup } from "node:dns";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { codeOf } from "../stream/byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import { domainOf } from "./host_name.ts";
 import { type LookupLimits, LookupQueue } from "./lookup_queue.ts";
 import { LookupError } from "./resolver.ts";

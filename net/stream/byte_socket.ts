@@ -7,6 +7,7 @@
  * @module
  */
 
+import { codeOf } from "../../platform/errors/error_code.ts";
 import {
   INTERNAL_ERROR,
   isSlip,
@@ -91,13 +92,6 @@ export function endOf(error: unknown): ConduitEnd {
   }
   const reason = error instanceof Error ? error.message : String(error);
   return { kind: "lost", reason };
-}
-
-/** The `E…` code of a system error; empty when there is none. */
-export function codeOf(error: unknown): string {
-  if (typeof error !== "object" || error === null) return "";
-  const code = (error as { code?: unknown }).code;
-  return typeof code === "string" ? code : "";
 }
 
 /**

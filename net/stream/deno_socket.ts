@@ -7,10 +7,7 @@
  * @module
  */
 
-import {
-  formatIpAddress,
-  parseIpAddress,
-} from "../../proto/peer/ip_address.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import type { ByteSocket } from "./byte_socket.ts";
@@ -79,27 +76,6 @@ export function addressText(address: Deno.Addr): string {
   if ("path" in address) return address.path || "unix";
   if (!("hostname" in address)) return address.transport;
   return hostPort(address.hostname, address.port);
-}
-
-/** The host of an `ip:port` as sockets have it; the whole of anything else. */
-export function hostOf(address: string): string {
-  const colon = address.lastIndexOf(":");
-  if (colon < 0) return address;
-  return address.startsWith("[") && address[colon - 1] === "]"
-    ? address.slice(1, colon - 1)
-    : address.slice(0, colon);
-}
-
-/**
- * Joins a host and a port as Go's `net.JoinHostPort` does. An IPv4 address that a
- * socket for both families tells as `::ffff:10.0.0.1` is an IPv4 address.
- */
-export function hostPort(host: string, port: number): string {
-  if (!host.includes(":")) return `${host}:${port}`;
-  const address = host.startsWith("::ffff:") ? parseIpAddress(host) : undefined;
-  return address?.length === 4
-    ? `${formatIpAddress(address)}:${port}`
-    : `[${host}]:${port}`;
 }
 
 function setNoDelay(conn: Deno.TcpConn): void {

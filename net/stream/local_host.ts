@@ -8,7 +8,7 @@
  */
 
 import { canonicalIp, formatIpAddress } from "../../proto/peer/ip_address.ts";
-import { hostOf } from "./deno_socket.ts";
+import { hostOf } from "../../proto/peer/host_port.ts";
 import { nameOf, openLibc } from "../libc/libc.ts";
 import type { ByteSocket } from "./byte_socket.ts";
 import { PolledSocket } from "./polled_socket.ts";

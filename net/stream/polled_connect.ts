@@ -5,7 +5,7 @@
  */
 
 import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
-import { hostPort } from "./deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import {
   PolledSocket,

@@ -5,7 +5,7 @@ import { onPath } from "../../tests/support/memory/socket_kinds.ts";
 import { Listener } from "../../tests/support/peers/sockets.ts";
 import { conduitOf } from "./conduit_of_socket.ts";
 import { openLibc } from "../libc/libc.ts";
-import { codeOf } from "./byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import {
   connectPolledTcp,
   connectPolledUnix,

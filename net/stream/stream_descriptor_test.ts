@@ -7,7 +7,7 @@ import { STREAM_INTEREST } from "./polled_socket.ts";
 import { Poller, Ready } from "../poll/poller.ts";
 import type { PolledStream } from "./polled_stream.ts";
 import { WOULD_BLOCK } from "./stream_descriptor.ts";
-import { codeOf } from "./byte_socket.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 
 const library = openLibc()!;
 const NEVER = new AbortController().signal;

@@ -44,18 +44,32 @@ export function canonicalIp(text: string): string {
 }
 
 /**
- * Whether a host is the very machine that looks at it: `localhost` and names
- * below it (RFC 6761 §6.3), 127.0.0.0/8 and ::1, however they are written.
+ * Whether an address is of this machine, and no other machine reaches it:
+ * 127.0.0.0/8 and ::1.
  *
- * @param host With or without brackets.
+ * Who listens there need not ask who connects, and what is sent there needs no
+ * TLS. So there is this one answer, and what {@linkcode parseIpAddress} does not
+ * read is not loopback.
+ *
+ * @param address As text in any spelling, with or without brackets.
+ */
+export function isLoopback(address: string | IpAddress): boolean {
+  const bytes = typeof address === "string"
+    ? parseIpAddress(address.replace(/^\[(.*:.*)\]$/, "$1"))
+    : address;
+  if (bytes?.length === 4) return bytes[0] === 127;
+  return bytes?.length === 16 &&
+    bytes.every((byte, at) => byte === (at === 15 ? 1 : 0));
+}
+
+/**
+ * {@linkcode isLoopback} for what may be a name, too: `localhost`.
+ *
+ * Names below it, and `localhost.`, are not meant, whatever RFC 6761 §6.3 says:
+ * the resolvers of many machines ask DNS for them, where somebody else answers.
  */
 export function isLoopbackHost(host: string): boolean {
-  const bare = host.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
-  if (/(?:^|\.)localhost$/i.test(bare)) return true;
-  const address = parseIpAddress(bare);
-  if (address === undefined) return false;
-  if (address.length === 4) return address[0] === 127;
-  return address.every((byte, at) => byte === (at === 15 ? 1 : 0));
+  return host.toLowerCase() === "localhost" || isLoopback(host);
 }
 
 /**

@@ -16,7 +16,7 @@ import {
   INTERNAL_ERROR,
   unawaited,
 } from "../../platform/errors/internal_errors.ts";
-import { hostPort } from "../../net/stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { splitAddress } from "../../policy/target_address.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";

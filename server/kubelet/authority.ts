@@ -5,7 +5,7 @@
  */
 
 import { isIP } from "node:net";
-import { hostPort } from "../../net/stream/deno_socket.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { MessageError, quote } from "../../net/http1/message_error.ts";
 
 /** A host without brackets, and a port in 1–65535. */
@@ -41,10 +41,4 @@ export function parseAuthority(text: string, header: string): Authority {
 /** The other way round. */
 export function authorityText({ host, port }: Authority): string {
   return hostPort(host, port);
-}
-
-/** 127.0.0.0/8 and ::1: says nothing about which machine is meant. */
-export function isLoopbackHost(host: string): boolean {
-  return host === "localhost" || host === "::1" ||
-    (isIP(host) === 4 && host.startsWith("127."));
 }

@@ -14,12 +14,8 @@
  */
 
 import { isIP } from "node:net";
-import {
-  type Authority,
-  authorityText,
-  isLoopbackHost,
-  parseAuthority,
-} from "./authority.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
+import { type Authority, authorityText, parseAuthority } from "./authority.ts";
 import { KUBELET_PORT, type NodeLookups } from "./node_lookups.ts";
 import type { KubeletRequest } from "./kubelet_request.ts";
 import { targetHost } from "../routing/target_host.ts";

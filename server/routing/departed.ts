@@ -5,6 +5,7 @@
  * @module
  */
 
+import { hostOf } from "../../proto/peer/host_port.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
 /**
@@ -60,8 +61,4 @@ export function formatAge(ms: number): string {
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86_400)} days`;
-}
-
-function hostOf(remoteAddress: string): string {
-  return remoteAddress.replace(/:[0-9]+$/, "");
 }

@@ -10,7 +10,7 @@
 
 import { networkOf } from "../../../catalog/model/model.ts";
 import type { Target } from "../../../catalog/snapshot.ts";
-import { hostPort } from "../../../net/stream/deno_socket.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import { type Family, familyOf } from "./families.ts";
 
 /** What a health check has found. */

@@ -15,7 +15,7 @@ import {
   openDatagramSocket,
   senderOf,
 } from "../../../net/datagram/datagram_socket.ts";
-import { hostOf, hostPort } from "../../../net/stream/deno_socket.ts";
+import { hostOf, hostPort } from "../../../proto/peer/host_port.ts";
 import { isWildcard } from "../../../net/libc/socket_address.ts";
 import { localHostOf } from "../../../net/stream/local_host.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";

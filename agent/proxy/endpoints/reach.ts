@@ -12,7 +12,7 @@ import { dialAddress, dialTarget } from "../../../net/dial/dial.ts";
 import type { Resolver } from "../../../net/names/resolver.ts";
 import { systemResolver } from "../../../net/names/system_resolver.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { hostPort } from "../../../net/stream/deno_socket.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
 import { EndpointNames } from "./endpoint_names.ts";
 import { DialError } from "../../../proto/peer/dial_error.ts";

@@ -14,7 +14,7 @@ import type { Target } from "../../../catalog/snapshot.ts";
 import { ResponseReader } from "../../../net/http1/head.ts";
 import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { ConduitSocket } from "../../../net/stream/conduit_socket.ts";
-import { hostPort } from "../../../net/stream/deno_socket.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
 import { printable } from "../../../platform/log/printable.ts";
 import { socketTransport } from "../../../net/stream/socket_transport.ts";

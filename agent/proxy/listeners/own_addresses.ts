@@ -14,7 +14,7 @@
 import type { Protocol } from "../../../catalog/model/model.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import { socketStore } from "../../../net/bind/socket_store.ts";
-import { hostPort } from "../../../net/stream/deno_socket.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import type { PortListener } from "./proxied_port.ts";
 
 /** Hosts that stand for every address of the machine. */

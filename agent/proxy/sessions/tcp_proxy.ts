@@ -14,7 +14,7 @@ import {
   type ListenAddress,
   listenTcp,
 } from "../../../net/listen/listeners.ts";
-import { hostOf } from "../../../net/stream/deno_socket.ts";
+import { hostOf } from "../../../proto/peer/host_port.ts";
 import type { ByteSocket } from "../../../net/stream/byte_socket.ts";
 import { ConnectionLog } from "../../../platform/log/connection_log.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";

@@ -24,7 +24,7 @@ import type {
   DatagramAddress,
   DatagramSocket,
 } from "../../../net/datagram/datagram_socket.ts";
-import { hostPort } from "../../../net/stream/deno_socket.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import { abandon } from "../../../proto/link/dial_handler.ts";
 import type {
   Conduit,

@@ -26,7 +26,7 @@ import {
   senderKey,
   senderOf,
 } from "../../../net/datagram/datagram_socket.ts";
-import { hostPort } from "../../../net/stream/deno_socket.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import { isWildcard } from "../../../net/libc/socket_address.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { BackendFound } from "./backend_dialer.ts";

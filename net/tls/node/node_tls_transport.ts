@@ -14,7 +14,7 @@ import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import { peerIdentityOf } from "../trust/peer_identity.ts";
 import { collectNursery } from "../../../platform/process/garbage.ts";
 import type { Transport, TransportEvents } from "../../stream/transport.ts";
-import { hostPort } from "../../stream/deno_socket.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import { endOf, plainBytes } from "../../stream/byte_socket.ts";
 import { tuneLinkSocket } from "../../libc/tcp_options.ts";
 

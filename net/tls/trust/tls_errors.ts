@@ -9,7 +9,7 @@
  */
 
 import { SslError } from "../openssl/ssl_error.ts";
-import { codeOf } from "../../stream/byte_socket.ts";
+import { codeOf } from "../../../platform/errors/error_code.ts";
 import { clocksOf } from "../../../platform/pki/certificate_words.ts";
 
 /** Why a handshake failed; also the label of its metric. */

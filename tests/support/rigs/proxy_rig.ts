@@ -32,7 +32,8 @@ import {
   ReachError,
 } from "../../../agent/proxy/endpoints/reach.ts";
 import { dialTimeout } from "../../../net/dial/dial_errors.ts";
-import { denoSocket, hostPort } from "../../../net/stream/deno_socket.ts";
+import { denoSocket } from "../../../net/stream/deno_socket.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { freePort } from "../../peers/ports.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";

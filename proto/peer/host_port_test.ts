@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { hostOf, hostPort } from "./deno_socket.ts";
+import { hostOf, hostPort } from "./host_port.ts";
 
 Deno.test("a host is found in what was made of it and a port", () => {
   for (const host of ["127.0.0.1", "::1", "fe80::1%eth0", "localhost", ""]) {

@@ -1,0 +1,28 @@
+/**
+ * A host and a port as one text, and apart again.
+ *
+ * @module
+ */
+
+import { formatIpAddress, parseIpAddress } from "./ip_address.ts";
+
+/**
+ * Joins a host and a port as Go's `net.JoinHostPort` does. An IPv4 address that a
+ * socket for both families tells as `::ffff:10.0.0.1` is an IPv4 address.
+ */
+export function hostPort(host: string, port: number): string {
+  if (!host.includes(":")) return `${host}:${port}`;
+  const address = host.startsWith("::ffff:") ? parseIpAddress(host) : undefined;
+  return address?.length === 4
+    ? `${formatIpAddress(address)}:${port}`
+    : `[${host}]:${port}`;
+}
+
+/** The host of an `ip:port` as sockets have it; the whole of anything else. */
+export function hostOf(address: string): string {
+  const colon = address.lastIndexOf(":");
+  if (colon < 0) return address;
+  return address.startsWith("[") && address[colon - 1] === "]"
+    ? address.slice(1, colon - 1)
+    : address.slice(0, colon);
+}
