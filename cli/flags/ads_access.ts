@@ -8,13 +8,13 @@
 
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import { parseJoinedNode } from "../../agent/identity/joined_node.ts";
-import { isLoopbackIp } from "../../client/ads/ads_road.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { PkiError } from "../../platform/pki/key_pair.ts";
 import {
   Credentials,
   CredentialsError,
 } from "../../net/tls/trust/credentials.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { UsageError } from "../usage_error.ts";
 import { type HostPort, parseHostPort } from "./addresses.ts";
 import { keyPair } from "./key_pair.ts";
@@ -188,8 +188,4 @@ function parseServer(
     scheme: match?.[1] as "http" | "https" | undefined,
     address: parseHostPort(`--${name}`, match?.[2] ?? text),
   };
-}
-
-function isLoopbackHost(host: string): boolean {
-  return host === "localhost" || isLoopbackIp(host);
 }

@@ -7,6 +7,7 @@
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { DiscoveryServerOptions } from "../../server/discovery/options.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
@@ -14,7 +15,6 @@ import { CATALOG_FLAGS } from "./catalog_flags.ts";
 import { catalogSources } from "./catalog_sources.ts";
 import { DISCOVERY_FLAGS } from "./discovery_flags.ts";
 import type { FlagValues } from "./flag.ts";
-import { isLoopback } from "./server_options.ts";
 
 /** What is read of a server's flags. */
 export interface DiscoveryReading {
@@ -86,7 +86,7 @@ function sourcesOf(
 function listenAddress(text: string): ListenAddress | undefined {
   if (text === "") return undefined;
   const { host, port } = parseHostPort("--discovery-listen", text);
-  if (isLoopback(host)) return { hostname: host, port };
+  if (isLoopbackHost(host)) return { hostname: host, port };
   throw new UsageError(
     `Cannot use --discovery-listen: saw "${text}", wanted a loopback address ` +
       "such as 127.0.0.1:15010, because nobody is asked there who they are; " +

@@ -6,7 +6,6 @@
 
 import { AddressFile } from "../../agent/proxy/addresses/address_file.ts";
 import {
-  isLoopback,
   type LocalAddresses,
   numbersOf,
   virtualRange,
@@ -17,7 +16,7 @@ import type { Road } from "../../client/road.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { parseIpAddress } from "../../proto/peer/ip_address.ts";
+import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { CommandContext } from "../command.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseHostPort } from "./addresses.ts";
@@ -195,7 +194,7 @@ const MISPLACED = {
 
 /** For the log, when services are open to other machines. */
 export function exposureNotice(addresses: LocalAddresses): string | undefined {
-  if (addresses.kind === "virtual-ips" || isLoopback(addresses.host)) {
+  if (addresses.kind === "virtual-ips" || isLoopbackHost(addresses.host)) {
     return undefined;
   }
   return `services are served on ${addresses.host}: whoever reaches this ` +

@@ -6,8 +6,8 @@
  */
 
 import type { RelayOptions } from "../../agent/relay/options.ts";
-import { isLoopbackIp } from "../../client/ads/ads_road.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
+import { isLoopback } from "../../proto/peer/ip_address.ts";
 import type { ListenFlag } from "../listen_flags.ts";
 import { UsageError } from "../usage_error.ts";
 import { parseListen } from "./addresses.ts";
@@ -71,7 +71,7 @@ export function relayWithoutIdentity(flag: string): UsageError {
 function loopback(name: string, text: string): ListenAddress | undefined {
   if (text === "") return undefined;
   const { host, port } = parseListen(`--${name}`, text);
-  if (isLoopbackIp(host)) return { hostname: host, port };
+  if (isLoopback(host)) return { hostname: host, port };
   throw new UsageError(
     `Cannot use --${name}: saw "${text}", wanted an address of loopback such ` +
       "as 127.0.0.1:15010, because nobody is asked there who they are",

@@ -11,6 +11,7 @@ import type {
   IdentityOptions,
   ServerOptions,
 } from "../../server/options.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { UsageError } from "../usage_error.ts";
 import { auditOptions } from "./audit_flags.ts";
 import { intakeWish } from "./intake_flags.ts";
@@ -105,7 +106,7 @@ function mayBeAnonymous(
 ): boolean {
   const agentHost = values["agent-bind-address"];
   const isAllowed = values["allow-anonymous-agents"] ||
-    (!isAuthenticated && isLoopback(agentHost));
+    (!isAuthenticated && isLoopbackHost(agentHost));
   if (isAuthenticated || isAllowed) return isAllowed;
   throw new UsageError(
     "Cannot start without agent authentication: --cluster-ca-cert is not " +
@@ -193,11 +194,6 @@ function frontendListen(
     keyPair: pair,
     caFile,
   };
-}
-
-/** Whether only this machine can reach a listener on `hostname`. */
-export function isLoopback(hostname: string): boolean {
-  return /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(hostname);
 }
 
 function authorization(

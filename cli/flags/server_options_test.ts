@@ -3,7 +3,7 @@ import type { ServerOptions } from "../../server/options.ts";
 import { UsageError } from "../usage_error.ts";
 import { readFlags } from "./read_flags.ts";
 import { SERVER_FLAGS } from "./server_flags.ts";
-import { isLoopback, serverOptions } from "./server_options.ts";
+import { serverOptions } from "./server_options.ts";
 
 /** What every valid line needs; the tests add to it. */
 const AGENTS = [
@@ -160,17 +160,6 @@ Deno.test("Konnectivity's way has no identity unless its directory is named", ()
   const foreign = options(...UNIX, "--cluster-ca-cert=ca.crt").agents;
   assertEquals(foreign.identity?.stateDirectory, "/state");
   assertEquals(foreign.caFile, "ca.crt");
-});
-
-Deno.test("isLoopback() believes only addresses that are", () => {
-  for (const host of ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost"]) {
-    assertEquals(isLoopback(host), true, host);
-  }
-  for (
-    const host of ["", "0.0.0.0", "::", "127.0.0.1.evil.example", "10.0.0.1"]
-  ) {
-    assertEquals(isLoopback(host), false, host);
-  }
 });
 
 // deno-fmt-ignore: the columns are the point.

@@ -12,6 +12,7 @@
 
 import { parse as parseYaml } from "@std/yaml";
 import { yamlProblem } from "../../platform/text/yaml_problem.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
@@ -171,16 +172,11 @@ function parseServer(cluster: Fields): URL {
   const text = cluster.text("server");
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === "https:") return url;
-  if (url?.protocol === "http:" && isLoopback(url.hostname)) return url;
+  if (url?.protocol === "http:" && isLoopbackHost(url.hostname)) return url;
   throw cluster.problem(
     `server is "${text}", wanted https://host:port; http would show the ` +
       "credentials to everybody on the way",
   );
-}
-
-/** As `kubectl proxy` listens. */
-function isLoopback(hostname: string): boolean {
-  return /^(?:127\.\d+\.\d+\.\d+|\[::1\]|localhost)$/.test(hostname);
 }
 
 // --- The user -------------------------------------------------------------------

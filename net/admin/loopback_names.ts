@@ -9,7 +9,7 @@
  * @module
  */
 
-import { parseIpAddress } from "../../proto/peer/ip_address.ts";
+import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { HttpHandler } from "./http_port.ts";
 
 /**
@@ -22,7 +22,7 @@ export function guardNames(
   hostname: string,
   handler: HttpHandler,
 ): HttpHandler {
-  if (!isLoopback(hostname)) return handler;
+  if (!isLoopbackHost(hostname)) return handler;
   return (request) => {
     const { hostname: asked } = new URL(request.url);
     const host = asked.replace(/^\[(.*)\]$/, "$1");
@@ -38,12 +38,4 @@ export function guardNames(
       },
     );
   };
-}
-
-/** @param hostname As bound. */
-function isLoopback(hostname: string): boolean {
-  const bytes = parseIpAddress(hostname);
-  if (bytes?.length === 4) return bytes[0] === 127;
-  return bytes?.length === 16 &&
-    bytes.every((byte, index) => byte === (index === 15 ? 1 : 0));
 }

@@ -5,6 +5,7 @@
  */
 
 import {
+  isLoopbackHost,
   parseIpAddress,
   parseIpPrefix,
   prefixContains,
@@ -54,16 +55,10 @@ export function proxyFor(
   environment: ProxyEnvironment,
 ): Proxy | undefined {
   const { httpsProxy, noProxy } = environment;
-  if (!httpsProxy || isLoopback(host)) return undefined;
+  if (!httpsProxy || isLoopbackHost(host)) return undefined;
   const entries = (noProxy ?? "").split(/[\s,]+/).filter((text) => text !== "");
   if (entries.some((entry) => covers(entry, host, port))) return undefined;
   return parseProxy(httpsProxy);
-}
-
-function isLoopback(host: string): boolean {
-  if (host === "localhost" || host === "::1") return true;
-  const address = parseIpAddress(host);
-  return address?.length === 4 && address[0] === 127;
 }
 
 function covers(entry: string, host: string, port: number): boolean {

@@ -5,7 +5,11 @@
  * @module
  */
 
-import { type IpAddress, parseIpAddress } from "../../proto/peer/ip_address.ts";
+import {
+  type IpAddress,
+  isLoopback,
+  parseIpAddress,
+} from "../../proto/peer/ip_address.ts";
 
 /** A prefix, and what RFC 6724 §2.1 says of addresses in it. */
 interface Policy {
@@ -101,9 +105,4 @@ function isWithin(address: IpAddress, { prefix, bits }: Policy): boolean {
     const mask = (0xff << (8 - left)) & 0xff;
     return (address[index]! & mask) === (byte & mask);
   });
-}
-
-function isLoopback(address: IpAddress): boolean {
-  return address.length === 16 &&
-    address.every((byte, index) => byte === (index === 15 ? 1 : 0));
 }

@@ -1,6 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import {
   canonicalIp,
+  isLoopback,
+  isLoopbackHost,
   parseIpAddress,
   parseIpPrefix,
   prefixContains,
@@ -36,5 +38,51 @@ Deno.test("a prefix contains its addresses and no others", () => {
 Deno.test("parseIpPrefix() refuses what is not a prefix", () => {
   for (const text of ["10.0.0.0", "10.0.0.0/33", "::/129", "a/8", "/8", "1/"]) {
     assertEquals(parseIpPrefix(text), undefined, text);
+  }
+});
+
+Deno.test("what is loopback has one answer, and only addresses that are get it", () => {
+  // deno-fmt-ignore: the columns are the point.
+  const cases: readonly (readonly [text: string, address: boolean, host: boolean])[] = [
+    ["127.0.0.1",                true,  true],
+    ["127.255.255.254",          true,  true],
+    ["::1",                      true,  true],
+    ["[::1]",                    true,  true],
+    ["0:0:0:0:0:0:0:1",          true,  true],
+    ["[0:0::0:1]",               true,  true],
+    ["::ffff:127.0.0.1",         true,  true],
+    ["[::FFFF:7f00:1]",          true,  true],
+    ["localhost",                false, true],
+    ["LOCALHOST",                false, true],
+    ["LocalHost",                false, true],
+    // Others' resolvers ask DNS for these, and DNS may say anything.
+    ["localhost.",               false, false],
+    ["db.localhost",             false, false],
+    ["localhost.evil.example",   false, false],
+    ["[localhost]",              false, false],
+    // No addresses: some readers take them for one, and others look them up.
+    ["127.0.0.300",              false, false],
+    ["127.1",                    false, false],
+    ["127.0.0.01",               false, false],
+    ["2130706433",               false, false],
+    ["[127.0.0.1]",              false, false],
+    ["::1%lo",                   false, false],
+    ["127.0.0.1:80",             false, false],
+    ["127.0.0.1.evil.example",   false, false],
+    // Everybody's, or somebody else's.
+    ["",                         false, false],
+    ["0.0.0.0",                  false, false],
+    ["::",                       false, false],
+    ["::2",                      false, false],
+    ["::127.0.0.1",              false, false],
+    ["10.0.0.1",                 false, false],
+    ["128.0.0.1",                false, false],
+    ["fe80::1",                  false, false],
+  ];
+  for (const [text, address, host] of cases) {
+    assertEquals(isLoopback(text), address, text);
+    assertEquals(isLoopbackHost(text), host, text);
+    const bytes = parseIpAddress(text);
+    if (bytes !== undefined) assertEquals(isLoopback(bytes), address, text);
   }
 });

@@ -14,7 +14,6 @@
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import {
   formatIpAddress,
-  parseIpAddress,
   parseIpPrefix,
   prefixContains,
 } from "../../../proto/peer/ip_address.ts";
@@ -212,15 +211,6 @@ export function numbersOf(
 function ipv4Text(address: number): string {
   const bytes = [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff);
   return formatIpAddress(new Uint8Array(bytes));
-}
-
-/** Whether `host` is an address of this machine that no other can reach. */
-export function isLoopback(host: string): boolean {
-  const ip = parseIpAddress(host);
-  if (ip === undefined) return host === "localhost";
-  return ip.length === 4
-    ? ip[0] === 127
-    : ip.every((byte, index) => byte === (index === 15 ? 1 : 0));
 }
 
 /** FNV-1a: the same for the same name, here and everywhere. */

@@ -11,6 +11,7 @@
 
 import {
   type IpAddress,
+  isLoopback,
   parseIpAddress,
 } from "../../../proto/peer/ip_address.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
@@ -58,11 +59,10 @@ export class Families {
 
 /** Loopback and link-local ones. */
 function isNearby(ip: IpAddress): boolean {
-  if (ip.length === 4) {
-    return ip[0] === 127 || (ip[0] === 169 && ip[1] === 254);
-  }
-  if (ip[0] === 0xfe && (ip[1]! & 0xc0) === 0x80) return true;
-  return ip.every((byte, at) => byte === (at === 15 ? 1 : 0));
+  if (isLoopback(ip)) return true;
+  return ip.length === 4
+    ? ip[0] === 169 && ip[1] === 254
+    : ip[0] === 0xfe && (ip[1]! & 0xc0) === 0x80;
 }
 
 function ownAddresses(): Iterable<string> {

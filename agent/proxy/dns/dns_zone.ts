@@ -15,7 +15,7 @@
  * @module
  */
 
-import { isIpAddress } from "../../../proto/peer/ip_address.ts";
+import { isIpAddress, isLoopback } from "../../../proto/peer/ip_address.ts";
 import { keyOf, type Protocol } from "../../../catalog/model/model.ts";
 import type { Snapshot } from "../../../catalog/snapshot.ts";
 import { SERVICE_DOMAIN } from "./local_names.ts";
@@ -232,8 +232,4 @@ function fromElsewhere(host: string, asked: string): string | undefined {
   // What was asked for IPv6 may be had by IPv4 elsewhere, but nobody knows where.
   const isOfFamily = host === "::" || !asked.includes(":");
   return isOfFamily && isIpAddress(asked) ? asked : undefined;
-}
-
-function isLoopback(host: string): boolean {
-  return host.startsWith("127.") || host === "::1";
 }

@@ -7,6 +7,8 @@
 
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { Metadata } from "../../../proto/grpc/metadata.ts";
+import { hostOf } from "../../../proto/peer/host_port.ts";
+import { isLoopback } from "../../../proto/peer/ip_address.ts";
 import { NO_IDENTIFIERS } from "../../../proto/peer/identifiers.ts";
 import type {
   Admission,
@@ -31,7 +33,7 @@ export function assertSomebody(
 ): void {
   if (needsNoProof || identity.kind !== "anonymous") return;
   // Agents may be let in without proof; what is served here is for nodes.
-  if (bearerToken(metadata) !== "" || isLoopback(remoteAddress)) return;
+  if (bearerToken(metadata) !== "" || isLoopback(hostOf(remoteAddress))) return;
   throw new GrpcError(
     StatusCode.UNAUTHENTICATED,
     "Cannot serve this client: it showed neither a certificate nor a " +
@@ -77,9 +79,4 @@ export function peerOf(
 function throwRefusal(refusal: LinkRefusal | undefined): void {
   if (refusal === undefined) return;
   throw new GrpcError(refusal.code, refusal.message);
-}
-
-function isLoopback(remoteAddress: string): boolean {
-  return /^(?:\[?(?:::ffff:)?127\.\d+\.\d+\.\d+\]?|\[?::1\]?):\d+$/
-    .test(remoteAddress);
 }

@@ -22,7 +22,7 @@ import {
   canonicalAddress,
   checkService,
 } from "../../../catalog/model/validate.ts";
-import { subjectOf } from "../../../policy/subject.ts";
+import { judgedAddress } from "../../../policy/subject.ts";
 import {
   ANNOUNCED_SERVICES_MAX,
   ANNOUNCED_TEXT_LENGTH_MAX,
@@ -33,7 +33,8 @@ import type {
   ServiceRefusal,
 } from "../../../proto/link/link_messages.ts";
 import {
-  parseIpAddress,
+  isLoopback,
+  isLoopbackHost,
   parseIpPrefix,
   prefixContains,
 } from "../../../proto/peer/ip_address.ts";
@@ -188,34 +189,18 @@ function isOwn(
   { identifiers }: LinkPeer,
   granted: Identifiers,
 ): boolean {
-  if (isLoopback(address)) return true;
+  if (isLoopbackHost(address)) return true;
+  const ip = judgedAddress(address);
+  // The kernel takes the unspecified address for loopback.
+  if (ip !== undefined && isLoopback(ip)) return true;
   const { host, ipv4, ipv6, cidr } = identifiers;
   const own = [...host, ...ipv4, ...ipv6, ...granted.ipv4, ...granted.ipv6];
   if (own.includes(address)) return true;
-  const ip = parseIpAddress(address);
   if (ip === undefined) return false;
   return [...cidr, ...granted.cidr].some((text) => {
     const prefix = parseIpPrefix(text);
     return prefix !== undefined && prefixContains(prefix, ip);
   });
-}
-
-/** Also where the unspecified address leads to, and `localhost`. */
-function isLoopback(address: string): boolean {
-  if (address === "localhost") return true;
-  const subject = subjectOf({ protocol: "tcp", address: hostPort(address) });
-  if (subject.kind !== "endpoint" || subject.host.kind !== "addresses") {
-    return false;
-  }
-  return subject.host.addresses.every((ip) =>
-    ip.length === 4
-      ? ip[0] === 127
-      : ip.every((byte, index) => byte === (index === 15 ? 1 : 0))
-  );
-}
-
-function hostPort(address: string): string {
-  return address.includes(":") ? `[${address}]:1` : `${address}:1`;
 }
 
 /** A peer's text, made safe for a log line. */
